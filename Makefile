@@ -1,0 +1,93 @@
+# Everything here works on a Debian-like machine with Go, make and root or sudo,
+# and may be repeated: what is there is not made again. "make help" lists the targets.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+# The machine's own CLI configuration may redirect providers, or name a file that is not there.
+unexport TF_CLI_CONFIG_FILE
+
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH=$$PATH HOME=$$HOME)
+LAB  := bin/kube-lab
+
+# Lab machines share two cores, so packages are tested one after the other.
+# The go command runs as the user; only the test programs are root's.
+GOTEST := go test -count=1 -p 1 $(if $(SUDO),-exec "$(SUDO)")
+
+.PHONY: help
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+.PHONY: build
+build: ## the provider: bin/terraform-provider-kube
+	go build -trimpath -o bin/ .
+
+.PHONY: setup
+setup: $(LAB) ## install Debian packages and build etcd, Kubernetes and OpenTofu (once, 10 minutes)
+	$(SUDO) $(LAB) setup
+	$(LAB) build etcd kubernetes tofu
+
+.PHONY: demo
+demo: setup ## a control plane of three machines on this computer
+	$(SUDO) $(LAB) demo
+
+.PHONY: demo-down
+demo-down: $(LAB) ## remove the demo
+	$(SUDO) $(LAB) demo-down
+
+.PHONY: bench
+bench: setup ## measure create, scale, upgrade and failed requests
+	$(SUDO) $(LAB) bench
+
+.PHONY: test
+test: lint generate-check vet test-unit test-acceptance ## everything that CI runs
+
+.PHONY: test-unit
+test-unit: setup ## tests of every package, those on lab machines included
+	$(GOTEST) -timeout 30m $$(go list ./... | grep -v /internal/acceptance$$)
+
+.PHONY: test-acceptance
+test-acceptance: test-terraform test-tofu ## Terraform, then OpenTofu, on lab machines
+
+ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
+
+.PHONY: test-terraform
+test-terraform: setup
+	@if terraform=$$(command -v terraform); then \
+		echo "acceptance tests with $$terraform"; \
+		TF_ACC=1 KUBE_TEST_TERRAFORM=$$terraform $(ACCEPTANCE); \
+	else \
+		echo "terraform is not installed: acceptance tests run with OpenTofu only"; \
+	fi
+
+.PHONY: test-tofu
+test-tofu: setup
+	@tofu=$$($(LAB) build tofu); \
+	echo "acceptance tests with $$tofu"; \
+	TF_ACC=1 KUBE_TEST_TERRAFORM=$$tofu \
+	TF_ACC_PROVIDER_HOST=registry.opentofu.org TF_ACC_PROVIDER_NAMESPACE=kubequorum $(ACCEPTANCE)
+
+.PHONY: vet
+vet:
+	go vet ./...
+
+.PHONY: lint
+lint: $(LAB) ## golangci-lint, the import rules among its checks
+	$$($(LAB) build golangci-lint) run
+
+.PHONY: generate
+generate: $(LAB) build ## format sources, write docs/
+	$$($(LAB) build gofumpt) -w main.go cmd internal
+	tools/docs/generate write
+
+.PHONY: generate-check
+generate-check: $(LAB) build # gofumpt is checked by lint
+	tools/docs/generate check
+
+.PHONY: clean
+clean: ## remove bin/ (the cache of built programs stays)
+	rm -rf bin
+
+.PHONY: $(LAB)
+$(LAB):
+	@go build -o $@ ./cmd/kube-lab

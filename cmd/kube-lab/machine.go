@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+)
+
+func bootCommand(args []string) error     { return each("boot", args, (*lab.Machine).Boot) }
+func powerOffCommand(args []string) error { return each("poweroff", args, (*lab.Machine).PowerOff) }
+func cutCommand(args []string) error      { return each("cut", args, (*lab.Machine).Cut) }
+func healCommand(args []string) error     { return each("heal", args, (*lab.Machine).Heal) }
+func rebuildCommand(args []string) error  { return each("rebuild", args, (*lab.Machine).Rebuild) }
+
+// each does the same to all machines that args name, at the same time.
+func each(verb string, args []string, act func(*lab.Machine, context.Context) error) error {
+	flags := flag.NewFlagSet(verb, 0)
+	name, names, err := parse(flags, "MACHINE...", args)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		flags.Usage()
+		return errUsage
+	}
+	l, err := lab.Open(name)
+	if err != nil {
+		return err
+	}
+	var machines []*lab.Machine
+	for _, n := range names {
+		m, err := find(l, n)
+		if err != nil {
+			return err
+		}
+		machines = append(machines, m)
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	var group errgroup.Group
+	for _, m := range machines {
+		group.Go(func() error { return act(m, ctx) })
+	}
+	return group.Wait()
+}
+
+func find(l *lab.Lab, name string) (*lab.Machine, error) {
+	if m := l.Machine(name); m != nil {
+		return m, nil
+	}
+	var names []string
+	for _, m := range l.Machines() {
+		names = append(names, m.Name)
+	}
+	return nil, fmt.Errorf("lab %s has no machine %q, it has: %s", l.Name, name, strings.Join(names, " "))
+}
+
+func sshCommand(args []string) error {
+	flags := flag.NewFlagSet("ssh", 0)
+	name, rest, err := parse(flags, "MACHINE [COMMAND...]", args)
+	if err != nil {
+		return err
+	}
+	if len(rest) == 0 {
+		flags.Usage()
+		return errUsage
+	}
+	l, err := lab.Open(name)
+	if err != nil {
+		return err
+	}
+	m, err := find(l, rest[0])
+	if err != nil {
+		return err
+	}
+	return attached(m.SSH(context.Background(), rest[1:]...))
+}
+
+func execCommand(args []string) error {
+	flags := flag.NewFlagSet("exec", 0)
+	name, rest, err := parse(flags, "-- COMMAND...", args)
+	if err != nil {
+		return err
+	}
+	if len(rest) == 0 {
+		flags.Usage()
+		return errUsage
+	}
+	l, err := lab.Open(name)
+	if err != nil {
+		return err
+	}
+	return attached(l.Command(context.Background(), rest[0], rest[1:]...))
+}
+
+// attached runs cmd on this program's terminal.
+func attached(cmd *exec.Cmd) error {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd.Run()
+}

@@ -1,0 +1,85 @@
+// Command kube-lab makes machines on one computer: to try the provider on, and to
+// break. See package lab for what a machine is.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+)
+
+// command is one subcommand. It parses its own arguments.
+type command struct {
+	name    string
+	summary string
+	run     func(args []string) error
+}
+
+func commands() []command {
+	return []command{
+		{"setup", "install what the lab needs on this computer (Debian packages)", setupCommand},
+		{"build", "build etcd, Kubernetes or a tool from source and print where it is", buildCommand},
+		{"up", "make a lab, or complete it, and wait until its machines answer", upCommand},
+		{"down", "remove a lab with everything in it", downCommand},
+		{"list", "list labs and machines", listCommand},
+		{"boot", "switch machines on", bootCommand},
+		{"poweroff", "pull the plug of machines", powerOffCommand},
+		{"cut", "pull the network cable of machines", cutCommand},
+		{"heal", "plug the network cable of machines in again", healCommand},
+		{"rebuild", "replace machines by new, empty ones at the same addresses", rebuildCommand},
+		{"ssh", "run a command, or a shell, as root on a machine", sshCommand},
+		{"exec", "run a command on this computer within the lab's network", execCommand},
+	}
+}
+
+func main() {
+	if err := dispatch(os.Args[1:]); err != nil {
+		os.Exit(report(err))
+	}
+}
+
+func dispatch(args []string) error {
+	if len(args) == 0 {
+		printUsage()
+		return errUsage
+	}
+	for _, c := range commands() {
+		if c.name == args[0] {
+			return c.run(args[1:])
+		}
+	}
+	printUsage()
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		return nil
+	}
+	return fmt.Errorf("unknown command %q", args[0])
+}
+
+func printUsage() {
+	fmt.Fprint(os.Stderr, "Usage: kube-lab COMMAND [flags] [arguments]\n\nCommands (-h after one shows its flags):\n")
+	for _, c := range commands() {
+		fmt.Fprintf(os.Stderr, "  %-9s %s\n", c.name, c.summary)
+	}
+}
+
+// errUsage ends the program when the usage has been shown already.
+var errUsage = errors.New("wrong usage")
+
+// report prints err and gives the exit status: that of the command which ssh or
+// exec ran, 2 for wrong usage, else 1.
+func report(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, errUsage):
+		return 2
+	case errors.As(err, &exit) && exit.ExitCode() > 0:
+		return exit.ExitCode()
+	}
+	fmt.Fprintln(os.Stderr, "kube-lab:", err)
+	return 1
+}

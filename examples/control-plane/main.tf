@@ -1,0 +1,62 @@
+# A highly available control plane on plain machines: etcd, API servers and the
+# virtual IP in front of them, all on the machines of var.machines.
+# To scale, add or remove a machine there. To upgrade, change a version.
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    kube = {
+      source = "kubequorum/kube"
+    }
+  }
+}
+
+provider "kube" {
+  ssh = {
+    user        = var.ssh_user
+    private_key = var.ssh_private_key
+    known_hosts = var.ssh_known_hosts
+  }
+  artifacts = var.artifacts
+}
+
+resource "kube_pki_bundle" "this" {
+  cluster_name  = var.cluster_name
+  key_algorithm = var.key_algorithm
+}
+
+resource "kube_control_plane_endpoint" "this" {
+  address        = var.endpoint_address
+  ca_certificate = kube_pki_bundle.this.ca_certificate
+  drain_timeout  = var.drain_timeout
+  haproxy        = { hosts = var.machines }
+}
+
+resource "kube_etcd_member" "this" {
+  for_each = var.machines
+
+  name       = each.key
+  host       = { address = each.value }
+  peers      = var.machines
+  pki        = kube_pki_bundle.this.bundle
+  version    = var.etcd_version
+  extra_args = var.etcd_extra_args
+}
+
+resource "kube_control_plane_replica" "this" {
+  for_each = var.machines
+
+  name       = each.key
+  host       = { address = each.value }
+  endpoint   = kube_control_plane_endpoint.this.registration
+  etcd       = [kube_etcd_member.this[each.key].client_url]
+  pki        = kube_pki_bundle.this.bundle
+  version    = var.kubernetes_version
+  pod_cidrs  = var.pod_cidrs
+  extra_args = { apiserver = var.apiserver_extra_args }
+}
+
+resource "kube_kubeconfig" "admin" {
+  pki    = kube_pki_bundle.this.bundle
+  server = kube_control_plane_endpoint.this.url
+}

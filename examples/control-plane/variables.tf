@@ -1,0 +1,86 @@
+variable "machines" {
+  description = "Addresses of the machines by name: one, three or five."
+  type        = map(string)
+}
+
+variable "endpoint_address" {
+  description = "A free address in the machines' network: the virtual IP of the API."
+  type        = string
+}
+
+variable "cluster_name" {
+  description = "Name of the cluster."
+  type        = string
+  default     = "prod"
+}
+
+variable "key_algorithm" {
+  description = "Algorithm of every key."
+  type        = string
+  default     = "ECDSA-P256"
+}
+
+variable "ssh_user" {
+  description = "User on the machines: root, or one who may sudo without a password."
+  type        = string
+  default     = "root"
+}
+
+variable "ssh_private_key" {
+  description = "Private key that the machines let in; null uses the ssh-agent."
+  type        = string
+  default     = null
+  sensitive   = true
+}
+
+variable "ssh_known_hosts" {
+  description = "The machines' host keys, in known_hosts format; null uses ~/.ssh/known_hosts."
+  type        = string
+  default     = null
+}
+
+variable "artifacts" {
+  description = "Where the programs come from; null fetches upstream's releases."
+  type = object({
+    directory  = optional(string)
+    etcd       = optional(object({ url = string, checksum_url = string }))
+    kubernetes = optional(object({ url = string, checksum_url = string }))
+  })
+  default = null
+}
+
+variable "etcd_version" {
+  description = "Version of etcd."
+  type        = string
+  default     = "3.6.16"
+}
+
+variable "kubernetes_version" {
+  description = "Version of Kubernetes."
+  type        = string
+  default     = "1.34.4"
+}
+
+variable "pod_cidrs" {
+  description = "Address range of pods; null leaves it to the network plugin."
+  type        = list(string)
+  default     = ["10.244.0.0/16"]
+}
+
+variable "drain_timeout" {
+  description = "How long a replica that leaves rotation may keep its sessions."
+  type        = string
+  default     = "30s"
+}
+
+variable "etcd_extra_args" {
+  description = "Further flags of etcd."
+  type        = map(string)
+  default     = {}
+}
+
+variable "apiserver_extra_args" {
+  description = "Further flags of kube-apiserver."
+  type        = map(string)
+  default     = {}
+}

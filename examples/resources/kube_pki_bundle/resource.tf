@@ -1,0 +1,3 @@
+resource "kube_pki_bundle" "prod" {
+  cluster_name = "prod"
+}

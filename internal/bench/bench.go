@@ -1,0 +1,173 @@
+// Package bench measures the provider on lab machines, each figure against a
+// reference from the same run.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/cache"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+const (
+	labName = "bench"
+	rounds  = 3 // each figure is the median of so many
+)
+
+var machineNames = []string{"cp1", "cp2", "cp3"}
+
+// Run measures everything, prints the table on out and writes it as JSON to
+// the file named by BENCH_OUT. Progress goes to log.
+func Run(ctx context.Context, out, log io.Writer) (err error) {
+	l, err := lab.Up(ctx, lab.Config{Name: labName, Subnet: netip.MustParsePrefix("10.98.0.0/24"), Machines: machineNames}, log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if down := l.Destroy(context.WithoutCancel(ctx)); err == nil {
+			err = down
+		}
+	}()
+	base, err := cache.Dir()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(base, "workspaces", labName)
+	defer os.RemoveAll(dir)
+	w, err := workspace.Make(ctx, l, dir, "control-plane", log)
+	if err != nil {
+		return err
+	}
+	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": w.Machines(len(machineNames))}); err != nil {
+		return err
+	}
+	b := &bench{lab: l, work: w, log: log}
+	results, err := b.measure(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(out, Table(results))
+	return write(os.Getenv("BENCH_OUT"), results)
+}
+
+type bench struct {
+	lab  *lab.Lab
+	work *workspace.Workspace
+	log  io.Writer
+}
+
+func (b *bench) measure(ctx context.Context) ([]Result, error) {
+	memory := watch(b.work.ProviderPath())
+	applies, err := b.applies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plans, err := b.plans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	peak := memory.stop()
+	floors, err := b.floors(ctx)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := b.terraformData(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return []Result{
+		figure("floor: the same processes started by a script", median(floors), "s"),
+		ratio("terraform apply, three replicas", median(applies), median(floors), 1.5, "s"),
+		difference("terraform plan, nothing to do", median(plans), median(theirs), 1, "s"),
+		figure("peak memory of the provider", peak, "MiB"),
+	}, nil
+}
+
+// applies measures the apply of the whole control plane on bare machines with
+// the programs and packages there, destroyed between the rounds.
+func (b *bench) applies(ctx context.Context) ([]float64, error) {
+	var took []float64
+	for round := range rounds {
+		if round > 0 {
+			if _, err := b.work.Apply(ctx, io.Discard, "-destroy"); err != nil {
+				return nil, err
+			}
+		}
+		if err := b.prepare(ctx); err != nil {
+			return nil, err
+		}
+		seconds, err := timed(func() error {
+			_, err := b.work.Apply(ctx, b.log)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(b.log, "apply, round %d of %d: %.2f s\n", round+1, rounds, seconds)
+		took = append(took, seconds)
+	}
+	return took, nil
+}
+
+// plans measures a plan of the control plane with nothing to do.
+func (b *bench) plans(ctx context.Context) ([]float64, error) {
+	return b.planned(ctx, b.work)
+}
+
+func (b *bench) planned(ctx context.Context, w *workspace.Workspace) ([]float64, error) {
+	var took []float64
+	for range rounds {
+		seconds, err := timed(func() error {
+			_, err := w.Run(ctx, "plan", "-input=false", "-no-color", "-detailed-exitcode")
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, seconds)
+	}
+	return took, nil
+}
+
+// terraformData measures a plan of as many terraform_data resources: what
+// Terraform needs for itself.
+func (b *bench) terraformData(ctx context.Context) ([]float64, error) {
+	dir := filepath.Join(b.work.Dir, "terraform-data")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make comparison: %w", err)
+	}
+	const text = "resource \"terraform_data\" \"this\" {\n  count = 9\n  input = count.index\n}\n"
+	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(text), 0o600); err != nil {
+		return nil, fmt.Errorf("make comparison: %w", err)
+	}
+	w, err := workspace.Open(ctx, b.lab, dir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Run(ctx, "init", "-input=false"); err != nil {
+		return nil, err
+	}
+	if _, err := w.Apply(ctx, io.Discard); err != nil {
+		return nil, err
+	}
+	return b.planned(ctx, w)
+}
+
+func timed(act func() error) (float64, error) {
+	begun := time.Now()
+	err := act()
+	return time.Since(begun).Seconds(), err
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}

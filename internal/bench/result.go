@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+)
+
+// Result is one measured figure beside what it is held against, both from the
+// same run: absolute times of another run or machine mean nothing.
+type Result struct {
+	Name      string  `json:"name"`
+	Value     float64 `json:"value"`
+	Unit      string  `json:"unit"`
+	Reference float64 `json:"reference"` // 0: nothing to compare with
+	Ratio     float64 `json:"ratio"`     // value / reference, or value − reference where the goal is a difference
+	Goal      string  `json:"goal"`
+	Met       bool    `json:"met"`
+}
+
+// ratio is a result whose goal is a multiple of the reference.
+func ratio(name string, value, reference, most float64, unit string) Result {
+	r := value / reference
+	return Result{Name: name, Value: value, Unit: unit, Reference: reference, Ratio: r, Goal: fmt.Sprintf("≤ %.1f ×", most), Met: r <= most}
+}
+
+// difference is a result whose goal is so much more than the reference.
+func difference(name string, value, reference, most float64, unit string) Result {
+	d := value - reference
+	return Result{Name: name, Value: value, Unit: unit, Reference: reference, Ratio: d, Goal: fmt.Sprintf("≤ +%.1f %s", most, unit), Met: d <= most}
+}
+
+// figure is a result without a goal.
+func figure(name string, value float64, unit string) Result {
+	return Result{Name: name, Value: value, Unit: unit, Met: true}
+}
+
+// Table sets results in columns.
+func Table(results []Result) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "WHAT\tMEASURED\tREFERENCE\tRATIO\tGOAL\tMET")
+	for _, r := range results {
+		reference, compared, met := "–", "–", "–"
+		if r.Reference > 0 {
+			reference = fmt.Sprintf("%.2f %s", r.Reference, r.Unit)
+			compared = fmt.Sprintf("%.2f", r.Ratio)
+		}
+		if r.Goal != "" {
+			met = map[bool]string{true: "yes", false: "no"}[r.Met]
+		}
+		fmt.Fprintf(w, "%s\t%.2f %s\t%s\t%s\t%s\t%s\n", r.Name, r.Value, r.Unit, reference, compared, r.Goal, met)
+	}
+	_ = w.Flush() // a strings.Builder does not fail
+	return b.String()
+}
+
+// write writes results as JSON to the file at path, if one is named.
+func write(path string, results []Result) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write results: %w", err)
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}

@@ -1,0 +1,191 @@
+// Package build makes the programs that tests, the demo and the Makefile need
+// from source, each pinned by a go.mod in tools/, and keeps them in a cache
+// outside the checkout: whatever is there already is not built again.
+package build
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/cache"
+)
+
+// Components builds the named sets where they are missing ("etcd",
+// "kubernetes"; no name means all of them) and returns the directory that
+// holds them in the layout of the provider's local artifact source.
+func Components(ctx context.Context, names ...string) (string, error) {
+	if len(names) == 0 {
+		names = ComponentNames()
+	}
+	for _, name := range names {
+		if _, err := Set(ctx, name); err != nil {
+			return "", err
+		}
+	}
+	dir, err := cache.Dir()
+	return filepath.Join(dir, string(component)), err
+}
+
+// Terraform returns the path of the terraform that is installed, or else of an
+// OpenTofu built here.
+func Terraform(ctx context.Context) (string, error) {
+	if installed, err := exec.LookPath("terraform"); err == nil {
+		return installed, nil
+	}
+	return Tofu(ctx)
+}
+
+// Tofu returns the path of the OpenTofu built here.
+func Tofu(ctx context.Context) (string, error) { return Set(ctx, "tofu") }
+
+// Version is the pinned version of a set, without a "v".
+func Version(name string) (string, error) {
+	s, err := lookup(name)
+	if err != nil {
+		return "", err
+	}
+	tools, err := toolsDir()
+	if err != nil {
+		return "", err
+	}
+	return s.version(tools)
+}
+
+// Set builds what is missing of one set, by any name of Names. It returns the
+// path of the tool, or of the directory that holds the components. Callers in
+// several processes wait for each other.
+func Set(ctx context.Context, name string) (string, error) {
+	s, err := lookup(name)
+	if err != nil {
+		return "", err
+	}
+	tools, err := toolsDir()
+	if err != nil {
+		return "", err
+	}
+	version, err := s.version(tools)
+	if err != nil {
+		return "", err
+	}
+	cacheDir, err := cache.Dir()
+	if err != nil {
+		return "", err
+	}
+	j := job{
+		set: s, version: version,
+		module: filepath.Join(tools, s.folder),
+		dir:    s.directory(cacheDir, version),
+		work:   filepath.Join(cacheDir, "build", s.name+"-v"+version),
+	}
+	if err := j.ensure(ctx); err != nil {
+		return "", fmt.Errorf("build %s v%s: %w", s.name, version, err)
+	}
+	if s.kind == tool {
+		return filepath.Join(j.dir, s.programs[0].name), nil
+	}
+	return j.dir, nil
+}
+
+// version reads the set's version from its pinned module.
+func (s set) version(tools string) (string, error) {
+	gomod, err := os.ReadFile(filepath.Join(tools, s.folder, "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("read pinned version of %s: %w", s.name, err)
+	}
+	version, err := requiredVersion(string(gomod), s.versionOf)
+	if err != nil {
+		return "", fmt.Errorf("read pinned version of %s: %w", s.name, err)
+	}
+	return version, nil
+}
+
+// toolsDir finds tools/ in this checkout, from whichever of its directories
+// the process runs in.
+func toolsDir() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find checkout: %w", err)
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		tools := filepath.Join(dir, "tools")
+		if _, err := os.Stat(filepath.Join(tools, catalogue()[0].folder, "go.mod")); err == nil {
+			return tools, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("find checkout: %s is not inside a checkout of this project", start)
+		}
+	}
+}
+
+// job is one set on its way into the cache.
+type job struct {
+	set     set
+	version string
+	module  string // directory of the pinned module
+	dir     string // where the programs go
+	work    string // prefix of the lock, the log and the directory built into
+}
+
+// missing lists the programs that are not in the cache yet. Programs get
+// there by rename only, so what is there is whole.
+func (j job) missing() []program {
+	var missing []program
+	for _, p := range j.set.programs {
+		info, err := os.Stat(filepath.Join(j.dir, p.name))
+		if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+			missing = append(missing, p)
+		}
+	}
+	return missing
+}
+
+// ensure builds what is missing, unless another process does so first.
+func (j job) ensure(ctx context.Context) error {
+	if len(j.missing()) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(j.work), 0o755); err != nil {
+		return err
+	}
+	show := newProgress(os.Stderr, j.set.name+" v"+j.version)
+	defer show.stop()
+	unlock, err := lock(ctx, j.work+".lock", show)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	missing := j.missing()
+	if len(missing) == 0 {
+		return nil
+	}
+	started := time.Now()
+	if err := j.build(ctx, missing, show); err != nil {
+		return err
+	}
+	show.finish("built in %s", time.Since(started).Round(time.Second))
+	return nil
+}
+
+// build compiles programs beside the cache's directory and renames them into it.
+func (j job) build(ctx context.Context, programs []program, show *progress) error {
+	part := j.work + ".part"
+	if err := os.RemoveAll(part); err != nil { // of a build that was cut off
+		return err
+	}
+	if err := compile(ctx, j, programs, part, show); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(j.dir, 0o755); err != nil {
+		return err
+	}
+	for _, p := range programs {
+		if err := os.Rename(filepath.Join(part, executable(p.pkg)), filepath.Join(j.dir, p.name)); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(part)
+}

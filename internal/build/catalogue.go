@@ -1,0 +1,151 @@
+package build
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// kind is the directory of the cache that holds a set.
+type kind string
+
+const (
+	component kind = "components" // runs on machines
+	tool      kind = "tools"      // runs on this computer
+)
+
+// set is what one pinned module builds: the components of a product, or a tool.
+type set struct {
+	name      string // what callers ask for: "etcd"
+	kind      kind
+	folder    string // in tools/: the module that pins everything
+	versionOf string // the required module whose version is the set's
+	programs  []program
+	stamp     func(version string) []string // linker flags that make the programs say their version
+}
+
+// program is one executable of a set.
+type program struct {
+	name string // of its file: "etcd"
+	pkg  string // its main package: "go.etcd.io/etcd/server/v3"
+}
+
+// catalogue lists every set. Versions stand only in the go.mod of its folder.
+func catalogue() []set {
+	return []set{
+		{
+			name: "etcd", kind: component, folder: "etcd-3.6", versionOf: "go.etcd.io/etcd/server/v3",
+			programs: []program{
+				{"etcd", "go.etcd.io/etcd/server/v3"},
+				{"etcdctl", "go.etcd.io/etcd/etcdctl/v3"},
+				{"etcdutl", "go.etcd.io/etcd/etcdutl/v3"},
+			},
+		},
+		{
+			name: "kubernetes", kind: component, folder: "kubernetes-1.34", versionOf: "k8s.io/kubernetes",
+			programs: []program{
+				{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
+				{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
+				{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
+				{"kubeadm", "k8s.io/kubernetes/cmd/kubeadm"},
+				{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
+			},
+			stamp: kubernetesStamp,
+		},
+		{
+			name: "tofu", kind: tool, folder: "opentofu", versionOf: "github.com/opentofu/opentofu",
+			programs: []program{{"tofu", "github.com/opentofu/opentofu/cmd/tofu"}},
+			// OpenTofu embeds its version; this drops the "-dev" behind it.
+			stamp: func(string) []string { return []string{"-X", "github.com/opentofu/opentofu/version.dev=no"} },
+		},
+		{
+			name: "golangci-lint", kind: tool, folder: "lint", versionOf: "github.com/golangci/golangci-lint/v2",
+			programs: []program{{"golangci-lint", "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"}},
+			stamp:    func(version string) []string { return []string{"-X", "main.version=" + version} },
+		},
+		{
+			name: "gofumpt", kind: tool, folder: "lint", versionOf: "mvdan.cc/gofumpt",
+			programs: []program{{"gofumpt", "mvdan.cc/gofumpt"}},
+		},
+		{
+			name: "tfplugindocs", kind: tool, folder: "docs", versionOf: "github.com/hashicorp/terraform-plugin-docs",
+			programs: []program{{"tfplugindocs", "github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs"}},
+		},
+	}
+}
+
+// kubernetesStamp sets what upstream's hack/lib/version.sh sets; without it the
+// components call themselves v0.0.0 and refuse each other by version skew.
+func kubernetesStamp(version string) []string {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	var flags []string
+	for _, variable := range []string{
+		"gitVersion=v" + version, "gitMajor=" + major, "gitMinor=" + minor, "gitTreeState=clean",
+	} {
+		flags = append(flags, "-X", "k8s.io/component-base/version."+variable)
+	}
+	return flags
+}
+
+// lookup finds a set by name.
+func lookup(name string) (set, error) {
+	for _, s := range catalogue() {
+		if s.name == name {
+			return s, nil
+		}
+	}
+	return set{}, fmt.Errorf("nothing to build is called %q; there are %s", name, strings.Join(Names(), ", "))
+}
+
+// Names lists what can be built: first the components, then the tools.
+func Names() []string {
+	var names []string
+	for _, s := range catalogue() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// ComponentNames lists the sets that run on machines.
+func ComponentNames() []string {
+	var names []string
+	for _, s := range catalogue() {
+		if s.kind == component {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// directory is where the set's programs are in the cache. For components,
+// PRODUCT-vVERSION/NAME is the layout of the provider's local artifact source.
+func (s set) directory(cache, version string) string {
+	return path.Join(cache, string(s.kind), s.name+"-v"+version)
+}
+
+// requirement matches one requirement of a go.mod, in a block or on its own.
+var requirement = regexp.MustCompile(`(?m)^(?:require)?\s*(\S+) v(\S+)`)
+
+// requiredVersion finds the version, without its "v", of a module in the text of a go.mod.
+func requiredVersion(gomod, module string) (string, error) {
+	for _, match := range requirement.FindAllStringSubmatch(gomod, -1) {
+		if match[1] == module {
+			return match[2], nil
+		}
+	}
+	return "", fmt.Errorf("go.mod does not require %s", module)
+}
+
+// majorSuffix is the last element of the path of a module at version 2 or later.
+var majorSuffix = regexp.MustCompile(`^v[0-9]+$`)
+
+// executable is the file name that "go build -o DIR/" gives to a main package
+// (cmd/go/internal/load, DefaultExecName): its last element that is not a major version.
+func executable(pkg string) string {
+	if name := path.Base(pkg); !majorSuffix.MatchString(name) {
+		return name
+	}
+	return path.Base(path.Dir(pkg))
+}

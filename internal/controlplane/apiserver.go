@@ -1,0 +1,75 @@
+package controlplane
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// shutdownDelay is how long a stopping API server still serves while /readyz
+// already fails. It exceeds the slowest detection by a balancer that checks
+// every second, takes two failures and waits up to a second for each answer.
+const shutdownDelay = "5s"
+
+// auditLogDir is the only place an API server may write audit logs to.
+const auditLogDir = "/var/log/" + APIServer
+
+// apiServer follows kubeadm's getAPIServerCommand (v1.34,
+// cmd/kubeadm/app/phases/controlplane/manifests.go). Beyond it: the server
+// binds its own address only, and stops gracefully.
+func apiServer(s Spec) component {
+	extra := s.ExtraArgs[APIServer]
+	flags := hardening()
+	flags["advertise-address"] = s.Host.Address()
+	flags["bind-address"] = s.Host.Address()
+	flags["secure-port"] = strconv.Itoa(s.port())
+	flags["allow-privileged"] = "true"
+	flags["authorization-mode"] = "Node,RBAC"
+	flags["enable-admission-plugins"] = "NodeRestriction"
+	flags["enable-bootstrap-token-auth"] = "true"
+	flags["kubelet-preferred-address-types"] = "InternalIP,ExternalIP,Hostname"
+	flags["service-account-issuer"] = "https://kubernetes.default.svc." + s.domain()
+	flags["service-cluster-ip-range"] = strings.Join(s.ServiceCIDRs, ",")
+	flags["shutdown-delay-duration"] = shutdownDelay
+	// New requests that still arrive after the delay get a 429 with
+	// Retry-After instead of a closed port.
+	flags["shutdown-send-retry-after"] = "true"
+	// Sorted: another order of the same members is not a change.
+	flags["etcd-servers"] = strings.Join(slices.Sorted(slices.Values(s.EtcdURLs)), ",")
+	apiServerCertificates(flags)
+	if _, ok := extra["authorization-config"]; ok {
+		delete(flags, "authorization-mode") // the two exclude each other
+	}
+	return component{
+		name:    APIServer,
+		program: program(s.Version, APIServer).Path(),
+		flags:   withExtra(flags, extra),
+		// Reloaded by the server itself: its serving certificate, both client
+		// authorities, and its client certificates for kubelets, for
+		// aggregated servers and (at each handshake) for etcd.
+		inputs:       []string{saKey, saPub, etcdCA},
+		certificates: []string{apiServerCert, kubeletClientCert, frontProxyClientCert, etcdClientCert},
+		notifies:     true, // k8s.io/apiserver/pkg/server, NonBlockingRunWithContext
+		probe:        probe{address: s.Host.Address(), port: s.port(), path: "/readyz", verified: true},
+	}
+}
+
+func apiServerCertificates(flags map[string]string) {
+	flags["client-ca-file"] = caCert
+	flags["tls-cert-file"] = apiServerCert
+	flags["tls-private-key-file"] = keyOf(apiServerCert)
+	flags["kubelet-client-certificate"] = kubeletClientCert
+	flags["kubelet-client-key"] = keyOf(kubeletClientCert)
+	flags["proxy-client-cert-file"] = frontProxyClientCert
+	flags["proxy-client-key-file"] = keyOf(frontProxyClientCert)
+	flags["requestheader-allowed-names"] = "front-proxy-client"
+	flags["requestheader-client-ca-file"] = frontProxyCA
+	flags["requestheader-extra-headers-prefix"] = "X-Remote-Extra-"
+	flags["requestheader-group-headers"] = "X-Remote-Group"
+	flags["requestheader-username-headers"] = "X-Remote-User"
+	flags["service-account-key-file"] = saPub
+	flags["service-account-signing-key-file"] = saKey
+	flags["etcd-cafile"] = etcdCA
+	flags["etcd-certfile"] = etcdClientCert
+	flags["etcd-keyfile"] = keyOf(etcdClientCert)
+}

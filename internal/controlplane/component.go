@@ -1,0 +1,81 @@
+package controlplane
+
+import (
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// The three components, by the name that is also their program, unit and user.
+const (
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+)
+
+// Components are the three in the order in which they are started and reported.
+func Components() []string { return []string{APIServer, ControllerManager, Scheduler} }
+
+// component is one program described once; a runtime renders it.
+type component struct {
+	name    string
+	program string            // path of the executable
+	flags   map[string]string // without dashes; complete
+	// borrowed are private keys that belong to another component's user: the
+	// runtime hands them over, so that no key file is readable by two users.
+	borrowed []string
+	// inputs are the files read at start only. A change of one takes effect by
+	// a restart; every other file the component reloads by itself.
+	inputs []string
+	// certificates are the files whose expiry the component depends on.
+	certificates []string
+	notifies     bool // tells systemd when it serves
+	probe        probe
+}
+
+// probe is where a component says whether it is ready.
+type probe struct {
+	address string // as seen from the machine
+	port    int
+	path    string
+	// verified: the serving certificate is the cluster's own. Otherwise it is
+	// one that the program made for itself.
+	verified bool
+}
+
+// components describes the three for s as runtime rt will run them.
+func components(s Spec, rt runtime) []component {
+	return []component{apiServer(s), controllerManager(s, rt), scheduler(s)}
+}
+
+// program is where a component's executable is installed.
+func program(version, name string) host.Artifact {
+	return host.Artifact{Product: "kubernetes", Version: version, Name: name}
+}
+
+// withExtra lays the user's flags over the defaults. Flags that the provider
+// owns never get here: ValidateExtraArgs refuses them.
+func withExtra(flags, extra map[string]string) map[string]string {
+	merged := maps.Clone(flags)
+	maps.Copy(merged, extra)
+	return merged
+}
+
+// arguments renders flags sorted by name, so that the same flags are always
+// the same command line.
+func arguments(flags map[string]string) []string {
+	out := make([]string, 0, len(flags))
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		out = append(out, "--"+name+"="+flags[name])
+	}
+	return out
+}
+
+// hardening holds for all three: no profiling handler, no TLS before 1.2.
+func hardening() map[string]string {
+	return map[string]string{"profiling": "false", "tls-min-version": "VersionTLS12"}
+}
+
+func inPKI(name string) string { return path.Join(pkiDir, name) }

@@ -1,0 +1,38 @@
+package controlplane
+
+import "strings"
+
+// controllerManager follows kubeadm's getControllerManagerCommand (v1.34). It
+// reaches the API server of its own machine, which is what makes an upgrade
+// machine by machine legal.
+func controllerManager(s Spec, rt runtime) component {
+	flags := hardening()
+	flags["bind-address"] = "127.0.0.1"
+	flags["leader-elect"] = "true"
+	flags["kubeconfig"] = controllerManagerConf
+	flags["authentication-kubeconfig"] = controllerManagerConf
+	flags["authorization-kubeconfig"] = controllerManagerConf
+	flags["client-ca-file"] = caCert
+	flags["requestheader-client-ca-file"] = frontProxyCA
+	flags["root-ca-file"] = caCert
+	flags["service-account-private-key-file"] = rt.borrowed(ControllerManager, saKey)
+	flags["cluster-signing-cert-file"] = caCert
+	flags["cluster-signing-key-file"] = caKey
+	flags["use-service-account-credentials"] = "true"
+	flags["controllers"] = "*,bootstrapsigner,tokencleaner"
+	flags["cluster-name"] = s.Bundle.ClusterName
+	if len(s.PodCIDRs) > 0 {
+		flags["allocate-node-cidrs"] = "true"
+		flags["cluster-cidr"] = strings.Join(s.PodCIDRs, ",")
+		flags["service-cluster-ip-range"] = strings.Join(s.ServiceCIDRs, ",")
+	}
+	return component{
+		name:         ControllerManager,
+		program:      program(s.Version, ControllerManager).Path(),
+		flags:        withExtra(flags, s.ExtraArgs[ControllerManager]),
+		borrowed:     []string{saKey},
+		inputs:       []string{controllerManagerConf, saKey, caCert, caKey},
+		certificates: []string{controllerManagerConf},
+		probe:        probe{address: "127.0.0.1", port: 10257, path: "/healthz"},
+	}
+}

@@ -1,0 +1,97 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Create installs and starts the three components, waits until all are ready,
+// makes sure of the kubeadm:cluster-admins binding, then registers with the
+// endpoint. It adopts what an earlier call that was cut off has left.
+func (r *Replicas) Create(ctx context.Context, s Spec) (Status, error) {
+	rt := systemd{}
+	if err := s.validate(); err != nil {
+		return Status{}, err
+	}
+	f, err := observe(ctx, s, rt)
+	if err != nil {
+		return Status{}, err
+	}
+	if err := preflight(s, rt, f); err != nil {
+		return Status{}, err
+	}
+	d, err := decide(s, rt, f, time.Now())
+	if err != nil {
+		return Status{}, err
+	}
+	if err := install(ctx, s); err != nil {
+		return Status{}, err
+	}
+	if err := apply(ctx, s, rt, d); err != nil {
+		return Status{}, err
+	}
+	if err := waitReady(ctx, s, rt); err != nil {
+		return Status{}, unregistered(err, "it was not registered: the endpoint sends it nothing.")
+	}
+	return enter(ctx, s, rt)
+}
+
+// install puts the three programs onto the machine. It disturbs nothing: other
+// versions stay where they are.
+func install(ctx context.Context, s Spec) error {
+	var artifacts []host.Artifact
+	for _, name := range Components() {
+		artifacts = append(artifacts, program(s.Version, name))
+	}
+	transferred, err := s.Host.Install(ctx, s.Source, artifacts)
+	if err != nil {
+		return fmt.Errorf("install Kubernetes %s on %s: %w", s.Version, s.machine(), err)
+	}
+	for _, artifact := range transferred {
+		problem.Progress(ctx, "%s: installed %s", s.machine(), artifact.Path())
+	}
+	return nil
+}
+
+// apply writes the files and has the runtime start what must be started.
+func apply(ctx context.Context, s Spec, rt runtime, d desired) error {
+	change := host.Change{Dirs: directories(), Files: d.files, Script: rt.start(d.restart)}
+	for _, name := range Components() {
+		change.Users = append(change.Users, host.User{Name: name})
+	}
+	if _, err := s.Host.Apply(ctx, change); err != nil {
+		return fmt.Errorf("configure replica %s: %w", s.machine(), err)
+	}
+	for _, name := range d.restart {
+		problem.Progress(ctx, "%s: starting %s", s.machine(), name)
+	}
+	return nil
+}
+
+// enter registers a replica that is ready, and looks at it meanwhile.
+func enter(ctx context.Context, s Spec, rt runtime) (Status, error) {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := s.Registrar.Register(groupCtx, s.Name, s.Address()); err != nil {
+			return fmt.Errorf("register replica %s: %w", s.machine(), err)
+		}
+		problem.Progress(ctx, "%s: registered with the endpoint", s.machine())
+		return nil
+	})
+	var seen Status
+	group.Go(func() (err error) {
+		seen, _, err = look(groupCtx, s, rt)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return Status{}, err
+	}
+	seen.Registered = true
+	return seen, nil
+}

@@ -1,0 +1,213 @@
+package controlplane
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// renewBefore is how long before its end a certificate is renewed, and shown
+// as drift so that a plan asks for it.
+const renewBefore = 30 * 24 * time.Hour
+
+// desired is what a machine shall hold and which components must be restarted
+// for it. It is decided before the first change.
+type desired struct {
+	files   []host.File // with content: to be made so
+	restart []string    // components that do not run what the files then say
+}
+
+// unchanged: the machine is already as it shall be.
+func (d desired) unchanged(f found) bool {
+	return len(d.restart) == 0 && !slices.ContainsFunc(d.files, func(file host.File) bool {
+		return fileFault(f.facts.Files, file) != ""
+	})
+}
+
+// restarts says whether component c is among those to be restarted.
+func (d desired) restarts(c string) bool { return slices.Contains(d.restart, c) }
+
+// decide compares what was found with s. Certificates that are right are kept,
+// so that a repeated call restarts nothing; the others are issued here.
+func decide(s Spec, rt runtime, f found, now time.Time) (desired, error) {
+	files, err := issue(s, f, now)
+	if err != nil {
+		return desired{}, fmt.Errorf("prepare replica %s: %w", s.machine(), err)
+	}
+	files = append(files, fixedFiles(s)...)
+	for _, c := range components(s, rt) {
+		files = append(files, rt.definition(c))
+	}
+	after := f.digests()
+	for _, file := range files {
+		after[file.Path] = digest(file.Content)
+	}
+	// The record comes last: it must not speak of files that are not there yet.
+	files = append(files, recordOf(s, after).file())
+	return desired{files: files, restart: restarts(s, rt, f, after)}, nil
+}
+
+// issue makes the certificates that are missing or cannot stay.
+func issue(s Spec, f found, now time.Time) ([]host.File, error) {
+	var files []host.File
+	for _, c := range certificates(s) {
+		if len(certificateFaults(s, c, f, now)) == 0 {
+			continue
+		}
+		pair, err := s.Bundle.Issue(c.leaf, now, 0)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, c.files(pair)...)
+	}
+	for _, k := range kubeconfigs(s) {
+		if len(kubeconfigFaults(s, k, f, now)) == 0 {
+			continue
+		}
+		file, err := k.issue(s, now)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// restarts lists the components that do not run, or run something else than
+// what the files (after: their digests once written) say.
+func restarts(s Spec, rt runtime, f found, after map[string]string) []string {
+	var out []string
+	for _, c := range components(s, rt) {
+		if restartReason(c, rt, f, after) != "" {
+			out = append(out, c.name)
+		}
+	}
+	return out
+}
+
+// restartReason says why component c must be restarted, or "". The evidence is
+// the note that was made when it started, so that a change whose restart was
+// cut off is still seen by the next call.
+func restartReason(c component, rt runtime, f found, after map[string]string) string {
+	unit := f.facts.Units[unitName(c.name)]
+	if fault := unitFault(unit); fault != "" {
+		return fault
+	}
+	if unit.NeedReload {
+		return "its definition changed after systemd read it"
+	}
+	noted := readDigests(f.facts.Files[rt.started(c.name)].Content)
+	for _, path := range append([]string{rt.definition(c).Path}, c.inputs...) {
+		if noted[path] != after[path] {
+			return "it was started with another " + path
+		}
+	}
+	return ""
+}
+
+// unitFault says why a unit does not run, or "". One that is starting for the
+// first time is on its way; one that systemd starts again and again is not.
+func unitFault(unit host.UnitState) string {
+	switch {
+	case unit.Active == "active":
+		return ""
+	case unit.Active == "activating" && unit.Sub != "auto-restart":
+		return ""
+	case unit.Load == "" || unit.Load == "not-found":
+		return "does not exist"
+	case unit.Sub == "auto-restart" || unit.Active == "failed":
+		return "fails (" + unit.Result + ")"
+	}
+	return "is " + unit.Active
+}
+
+// recordOf describes the replica once its files have the given digests.
+func recordOf(s Spec, digests map[string]string) record {
+	r := record{ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name, Issued: map[string]string{}}
+	for _, c := range certificates(s) {
+		r.Issued[c.path] = digests[c.path]
+		r.Issued[keyOf(c.path)] = digests[keyOf(c.path)]
+	}
+	for _, k := range kubeconfigs(s) {
+		r.Issued[k.path] = digests[k.path]
+	}
+	return r
+}
+
+// files are the pair's two files; the key is written first, so that a reader
+// who follows changes of the certificate finds its key.
+func (c certificate) files(pair pki.KeyPair) []host.File {
+	return []host.File{
+		{Path: keyOf(c.path), Content: []byte(pair.PrivateKey), Mode: secretMode, Owner: c.owner, Group: c.owner},
+		{Path: c.path, Content: []byte(pair.Certificate), Mode: publicMode, Owner: "root", Group: "root"},
+	}
+}
+
+func (k kubeconfig) issue(s Spec, now time.Time) (host.File, error) {
+	pair, err := s.Bundle.Issue(k.leaf, now, 0)
+	if err != nil {
+		return host.File{}, err
+	}
+	text, err := pki.Kubeconfig(k.spec(s, pair))
+	if err != nil {
+		return host.File{}, err
+	}
+	return host.File{Path: k.path, Content: []byte(text), Mode: secretMode, Owner: k.owner, Group: k.owner}, nil
+}
+
+func (k kubeconfig) spec(s Spec, pair pki.KeyPair) pki.KubeconfigSpec {
+	return pki.KubeconfigSpec{
+		Cluster: s.Bundle.ClusterName,
+		Server:  k.server,
+		CA:      s.Bundle.CA.Certificate,
+		User:    k.leaf.CommonName,
+		Client:  pair,
+	}
+}
+
+// ConfigDigest is the digest of every file whose content follows from s alone:
+// it is known before anything exists, and equals Status.ConfigDigest of a
+// machine that holds exactly those files. Certificates and their keys are not
+// in it.
+func (s Spec) ConfigDigest() string {
+	digests := map[string]string{}
+	for _, file := range stableFiles(s, systemd{}) {
+		digests[file.Path] = digest(file.Content)
+	}
+	return digestOf(digests)
+}
+
+// configDigest is ConfigDigest of what was found.
+func (f found) configDigest(s Spec, rt runtime) string {
+	digests := map[string]string{}
+	for _, file := range stableFiles(s, rt) {
+		digests[file.Path] = f.facts.Files[file.Path].SHA256
+	}
+	return digestOf(digests)
+}
+
+func stableFiles(s Spec, rt runtime) []host.File {
+	var out []host.File
+	for _, file := range fixedFiles(s) {
+		if file.Mode == publicMode {
+			out = append(out, file)
+		}
+	}
+	for _, c := range components(s, rt) {
+		out = append(out, rt.definition(c))
+	}
+	return out
+}
+
+func digestOf(digests map[string]string) string {
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(digests)) {
+		b.WriteString(digests[path] + "  " + path + "\n")
+	}
+	return digest([]byte(b.String()))
+}

@@ -1,0 +1,121 @@
+package controlplane
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"time"
+)
+
+// drift says in words how a machine differs from s, each with the machine's
+// name. A component that is merely not healthy at the moment is no drift; one
+// whose unit is down is.
+func drift(s Spec, rt runtime, f found, now time.Time) []string {
+	var words []string
+	words = append(words, recordDrift(s, f)...)
+	for _, c := range components(s, rt) {
+		words = append(words, componentDrift(s, rt, c, f)...)
+	}
+	for _, file := range fixedFiles(s) {
+		if fault := fileFault(f.facts.Files, file); fault != "" {
+			words = append(words, file.Path+" "+fault)
+		}
+	}
+	for _, c := range certificates(s) {
+		words = append(words, certificateFaults(s, c, f, now)...)
+	}
+	for _, k := range kubeconfigs(s) {
+		words = append(words, kubeconfigFaults(s, k, f, now)...)
+	}
+	for i, word := range words {
+		words[i] = s.machine() + ": " + word
+	}
+	return words
+}
+
+func recordDrift(s Spec, f found) []string {
+	switch {
+	case f.recordErr != nil:
+		return []string{recordPath + " cannot be read"}
+	case f.record.ClusterID == "":
+		return []string{recordPath + " is missing"}
+	case f.record.ClusterID != s.Bundle.ClusterID:
+		return []string{fmt.Sprintf("holds a replica of another cluster, %q", f.record.ClusterName)}
+	case f.record.Name != s.Name:
+		return []string{fmt.Sprintf("holds replica %q, wanted %q", f.record.Name, s.Name)}
+	}
+	return nil
+}
+
+func componentDrift(s Spec, rt runtime, c component, f found) []string {
+	var words []string
+	add := func(format string, args ...any) { words = append(words, c.name+": "+fmt.Sprintf(format, args...)) }
+	directory, name := path.Split(c.program)
+	if !slices.Contains(f.facts.Dirs[path.Clean(directory)], name) {
+		add("%s is missing", c.program)
+	}
+	unit := f.facts.Units[unitName(c.name)]
+	fault := unitFault(unit)
+	if fault != "" {
+		add("%s %s", unitName(c.name), fault)
+	} else if reason := restartReason(c, rt, f, f.digests()); reason != "" {
+		add("%s", reason)
+	}
+	if unit.Load == "loaded" && unit.Enabled != "enabled" {
+		add("%s is %s, wanted enabled", unitName(c.name), cmp.Or(unit.Enabled, "not enabled"))
+	}
+	if version := f.version(c.name); version != "" && version != s.Version {
+		add("runs version %s, wanted %s", version, s.Version)
+	}
+	for _, word := range definitionDrift(rt, c, f) {
+		add("%s", word)
+	}
+	return words
+}
+
+// definitionDrift compares a unit file with its rendering: flag by flag where
+// it can be read, as a whole otherwise.
+func definitionDrift(rt runtime, c component, f found) []string {
+	want := rt.definition(c)
+	fault := fileFault(f.facts.Files, want)
+	if fault == "" {
+		return nil
+	}
+	state, ok := f.facts.Files[want.Path]
+	if !ok || state.SHA256 == digest(want.Content) {
+		return []string{want.Path + " " + fault}
+	}
+	executable, flags, err := rt.parse(state.Content)
+	if err != nil {
+		return []string{want.Path + " was edited: " + err.Error()}
+	}
+	words := flagDrift(flags, c.flags)
+	if executable != c.program {
+		words = append(words, fmt.Sprintf("%s starts %s, wanted %s", want.Path, executable, c.program))
+	}
+	if len(words) == 0 {
+		words = append(words, want.Path+" was edited")
+	}
+	return words
+}
+
+func flagDrift(have, want map[string]string) []string {
+	var words []string
+	names := maps.Clone(have)
+	maps.Copy(names, want)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		found, there := have[name]
+		wanted, asked := want[name]
+		switch {
+		case !there:
+			words = append(words, fmt.Sprintf("flag --%s is missing, wanted %q", name, wanted))
+		case !asked:
+			words = append(words, fmt.Sprintf("flag --%s is %q, wanted not to be set", name, found))
+		case found != wanted:
+			words = append(words, fmt.Sprintf("flag --%s is %q, wanted %q", name, found, wanted))
+		}
+	}
+	return words
+}

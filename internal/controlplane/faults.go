@@ -1,0 +1,129 @@
+package controlplane
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// fileFault says in words how a file differs from what is wanted, or "".
+func fileFault(files map[string]host.FileState, want host.File) string {
+	state, ok := files[want.Path]
+	if !ok {
+		return "is missing"
+	}
+	if state.SHA256 != digest(want.Content) {
+		return "has other content"
+	}
+	return accessFault(state, want.Mode == publicMode, want.Owner)
+}
+
+// accessFault judges who may read a file.
+func accessFault(state host.FileState, public bool, owner string) string {
+	mode := secretMode
+	if public {
+		mode = publicMode
+	}
+	var faults []string
+	if state.Mode.Perm() != mode {
+		faults = append(faults, fmt.Sprintf("has mode %04o, wanted %04o", state.Mode.Perm(), mode))
+	}
+	if state.Owner != owner || state.Group != owner {
+		faults = append(faults, fmt.Sprintf("belongs to %s:%s, wanted %s:%s", state.Owner, state.Group, owner, owner))
+	}
+	return strings.Join(faults, " and ")
+}
+
+// certificateFaults says why a certificate and its key cannot stay as found.
+// A key that others could read, or that was not issued here for this
+// certificate, is as wrong as an expired certificate.
+func certificateFaults(s Spec, c certificate, f found, now time.Time) []string {
+	certificate, ok := f.facts.Files[c.path]
+	key, keyThere := f.facts.Files[keyOf(c.path)]
+	switch {
+	case !ok:
+		return []string{c.path + " is missing"}
+	case !keyThere:
+		return []string{keyOf(c.path) + " is missing"}
+	}
+	faults := s.Bundle.Check(c.leaf, certificate.Content, now)
+	faults = append(faults, renewalFault(s.Bundle, c.leaf, certificate.Content, now)...)
+	faults = append(faults, f.issuedFaults(c.path, certificate, true, "root")...)
+	return append(faults, f.issuedFaults(keyOf(c.path), key, false, c.owner)...)
+}
+
+// kubeconfigFaults says why a kubeconfig cannot stay as found.
+func kubeconfigFaults(s Spec, k kubeconfig, f found, now time.Time) []string {
+	state, ok := f.facts.Files[k.path]
+	if !ok {
+		return []string{k.path + " is missing"}
+	}
+	info, err := pki.ParseKubeconfig(f.kubeconfigs[k.path])
+	if err != nil {
+		return []string{fmt.Sprintf("%s cannot be used: %v", k.path, err)}
+	}
+	var faults []string
+	if info.Server != k.server {
+		faults = append(faults, fmt.Sprintf("%s: server is %s, wanted %s", k.path, info.Server, k.server))
+	}
+	if info.User != k.leaf.CommonName {
+		faults = append(faults, fmt.Sprintf("%s: user is %q, wanted %q", k.path, info.User, k.leaf.CommonName))
+	}
+	if strings.TrimSpace(info.CA) != strings.TrimSpace(s.Bundle.CA.Certificate) {
+		faults = append(faults, k.path+": trusts another authority than this cluster's")
+	}
+	for _, fault := range s.Bundle.Check(k.leaf, info.ClientCertificate, now) {
+		faults = append(faults, k.path+": "+fault)
+	}
+	for _, fault := range renewalFault(s.Bundle, k.leaf, info.ClientCertificate, now) {
+		faults = append(faults, k.path+": "+fault)
+	}
+	return append(faults, f.issuedFaults(k.path, state, false, k.owner)...)
+}
+
+// issuedFaults compares an issued file with the record of what was issued.
+func (f found) issuedFaults(path string, state host.FileState, public bool, owner string) []string {
+	var faults []string
+	switch f.record.Issued[path] {
+	case state.SHA256:
+	case "":
+		faults = append(faults, path+" was not issued by the provider")
+	default:
+		faults = append(faults, path+" was changed after it was issued")
+	}
+	if fault := accessFault(state, public, owner); fault != "" {
+		faults = append(faults, path+" "+fault)
+	}
+	return faults
+}
+
+// renewalFault: the certificate ends soon, and a new one would last longer.
+func renewalFault(b *pki.Bundle, l pki.Leaf, certificate string, now time.Time) []string {
+	leaf, err := pki.Inspect(certificate)
+	if err != nil {
+		return nil // Check has said so
+	}
+	left := leaf.NotAfter.Sub(now)
+	if left <= 0 || left > renewBefore || !authorityEnd(b, l.Authority).After(leaf.NotAfter) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s certificate expires on %s", l.Name, leaf.NotAfter.UTC().Format(time.DateOnly))}
+}
+
+func authorityEnd(b *pki.Bundle, a pki.Authority) time.Time {
+	pair := b.CA
+	switch a {
+	case pki.Etcd:
+		pair = b.EtcdCA
+	case pki.FrontProxy:
+		pair = b.FrontProxyCA
+	}
+	info, err := pki.Inspect(pair.Certificate)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.NotAfter
+}

@@ -1,0 +1,94 @@
+package controlplane
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Reasons why a flag is the provider's own.
+const (
+	ownAddress  = "the provider sets it from the machine's address and port"
+	ownEtcd     = `it follows from the setting "etcd" and from the PKI bundle`
+	ownPKI      = "it points to a file that the provider writes from the PKI bundle"
+	ownServices = `it follows from the setting "service_cidrs", which also decides a name in the serving certificate`
+	ownPods     = `it follows from the setting "pod_cidrs"`
+	ownLeader   = "without leader election two replicas would act at the same time"
+	ownProxy    = "it belongs to the front-proxy certificate of the PKI bundle"
+	ownHealth   = "the provider and the endpoint's health checks ask for readiness without credentials"
+	ownShutdown = "it is tied to how fast the endpoint's health checks notice a stopping replica"
+)
+
+// ownedFlags are the flags of each component that cannot be overridden, with
+// the reason: changing one breaks what the provider promises.
+var ownedFlags = map[string]map[string]string{
+	APIServer: {
+		"advertise-address": ownAddress, "bind-address": ownAddress, "secure-port": ownAddress,
+		"etcd-servers": ownEtcd, "etcd-cafile": ownEtcd, "etcd-certfile": ownEtcd, "etcd-keyfile": ownEtcd,
+		"service-cluster-ip-range": ownServices,
+		"client-ca-file":           ownPKI, "tls-cert-file": ownPKI, "tls-private-key-file": ownPKI,
+		"kubelet-client-certificate": ownPKI, "kubelet-client-key": ownPKI,
+		"proxy-client-cert-file": ownPKI, "proxy-client-key-file": ownPKI,
+		"service-account-key-file": ownPKI, "service-account-signing-key-file": ownPKI,
+		"requestheader-client-ca-file": ownProxy, "requestheader-allowed-names": ownProxy,
+		"requestheader-username-headers": ownProxy, "requestheader-group-headers": ownProxy, "requestheader-extra-headers-prefix": ownProxy,
+		"anonymous-auth":          ownHealth + "; limit anonymous requests with authentication-config and keep /livez, /readyz and /healthz open",
+		"shutdown-delay-duration": ownShutdown, "shutdown-send-retry-after": ownShutdown,
+	},
+	ControllerManager: {
+		"bind-address": ownAddress, "secure-port": ownAddress,
+		"kubeconfig": ownPKI, "authentication-kubeconfig": ownPKI, "authorization-kubeconfig": ownPKI,
+		"client-ca-file": ownPKI, "requestheader-client-ca-file": ownPKI, "root-ca-file": ownPKI,
+		"service-account-private-key-file": ownPKI, "cluster-signing-cert-file": ownPKI, "cluster-signing-key-file": ownPKI,
+		"cluster-name": `it is the PKI bundle's "cluster_name"`,
+		"cluster-cidr": ownPods, "service-cluster-ip-range": ownServices,
+		"leader-elect":                     ownLeader,
+		"authorization-always-allow-paths": ownHealth,
+	},
+	Scheduler: {
+		"bind-address": ownAddress, "secure-port": ownAddress,
+		"kubeconfig": ownPKI, "authentication-kubeconfig": ownPKI, "authorization-kubeconfig": ownPKI,
+		"leader-elect":                     ownLeader,
+		"authorization-always-allow-paths": ownHealth,
+	},
+}
+
+var flagName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+
+// ValidateExtraArgs says why args cannot be given to a component: an unknown
+// component, a malformed name, a value that does not fit on a command line, or
+// a flag that is the provider's own.
+func ValidateExtraArgs(component string, args map[string]string) error {
+	owned, ok := ownedFlags[component]
+	if !ok {
+		return fmt.Errorf("unknown component %q: it must be one of %s", component, strings.Join(Components(), ", "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		if err := validateFlag(owned, name, args[name]); err != nil {
+			return fmt.Errorf("%s: %w", component, err)
+		}
+	}
+	return nil
+}
+
+func validateFlag(owned map[string]string, name, value string) error {
+	if strings.HasPrefix(name, "-") {
+		return fmt.Errorf("malformed flag %q: write it without dashes", name)
+	}
+	if !flagName.MatchString(name) {
+		return fmt.Errorf("malformed flag %q: lower-case letters, digits and dashes only", name)
+	}
+	if reason, ok := owned[name]; ok {
+		return fmt.Errorf("flag %q cannot be set: %s", name, reason)
+	}
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return fmt.Errorf("flag %q: its value holds a control character", name)
+	}
+	if name == "audit-log-path" && value != "-" && path.Dir(path.Clean(value)) != auditLogDir {
+		return fmt.Errorf("flag %q: the API server may write below %s only", name, auditLogDir)
+	}
+	return nil
+}

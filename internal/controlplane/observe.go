@@ -1,0 +1,158 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// found is a machine as it was seen in one round trip.
+type found struct {
+	facts       host.Facts
+	record      record
+	recordErr   error             // the record is there and cannot be read
+	kubeconfigs map[string]string // path → text without the private key
+	running     map[string]string // component → path of the program that runs
+}
+
+// digests gives the digests of what is on disk.
+func (f found) digests() map[string]string {
+	out := make(map[string]string, len(f.facts.Files))
+	for path, state := range f.facts.Files {
+		out[path] = state.SHA256
+	}
+	return out
+}
+
+// version is that of the running program, which its path names; "" when none runs.
+func (f found) version(c string) string {
+	executable := strings.TrimSuffix(f.running[c], " (deleted)")
+	if path.Base(executable) != c {
+		return ""
+	}
+	return path.Base(path.Dir(executable))
+}
+
+// observe looks at everything that any decision about s needs.
+func observe(ctx context.Context, s Spec, rt runtime) (found, error) {
+	facts, err := s.Host.Observe(ctx, query(s, rt))
+	if err != nil {
+		return found{}, fmt.Errorf("observe replica %s: %w", s.machine(), err)
+	}
+	return interpret(facts), nil
+}
+
+// query never asks for the content of a file that holds a private key: keys
+// are judged by their digest, kubeconfigs by all but the key's line.
+func query(s Spec, rt runtime) host.Query {
+	q := host.Query{
+		Contents: []string{recordPath, caCert},
+		Files:    []string{etcdUnit},
+		Dirs:     []string{path.Dir(program(s.Version, APIServer).Path()), manifestDir},
+		Units:    unitNames(),
+		Ports:    []int{s.port()},
+		Disks:    []string{installRoot, kubernetesDir},
+		Script:   detailScript(),
+	}
+	for _, file := range fixedFiles(s) {
+		if file.Path != caCert {
+			q.Files = append(q.Files, file.Path)
+		}
+	}
+	for _, c := range certificates(s) {
+		q.Contents = append(q.Contents, c.path)
+		q.Files = append(q.Files, keyOf(c.path))
+	}
+	for _, k := range kubeconfigs(s) {
+		q.Files = append(q.Files, k.path)
+	}
+	for _, c := range components(s, rt) {
+		q.Contents = append(q.Contents, rt.definition(c).Path, rt.started(c.name))
+		if c.probe.port != s.port() {
+			q.Ports = append(q.Ports, c.probe.port)
+		}
+	}
+	return q
+}
+
+// Other places on a machine that matter here.
+const (
+	installRoot = "/opt/kube"
+	manifestDir = kubernetesDir + "/manifests" // of a kubelet's static pods
+	etcdUnit    = unitDir + "/etcd.service"
+	kubeletConf = kubernetesDir + "/kubelet.conf"
+)
+
+const section = "=== "
+
+// plainLines are the lines of a kubeconfig that can be shown: those of known
+// fields, in the form in which every field has its own line. A private key, or
+// a file that somebody wrote in another form, does not match.
+const plainLines = `^[ -]*(apiVersion|kind|clusters|contexts|current-context|users|name|cluster|context|user|server|certificate-authority-data|client-certificate-data):[^{]*$`
+
+// detailScript prints each kubeconfig without its private key, and the
+// executable of each component.
+func detailScript() string {
+	return `for file in ` + strings.Join([]string{adminConf, controllerManagerConf, schedulerConf}, " ") + `; do
+  if [ -r "$file" ]; then echo "` + section + `$file"; grep -E '` + plainLines + `' "$file" || :; fi
+done
+for name in ` + strings.Join(Components(), " ") + `; do
+  pid=$(systemctl show --property=MainPID --value "$name.service")
+  if [ "${pid:-0}" -gt 0 ]; then echo "` + section + `$name"; readlink "/proc/$pid/exe" || :; fi
+done
+`
+}
+
+// interpret reads what query asked for.
+func interpret(facts host.Facts) found {
+	f := found{facts: facts, kubeconfigs: map[string]string{}, running: map[string]string{}}
+	f.record, f.recordErr = readRecord(facts.Files[recordPath].Content)
+	for part := range strings.SplitSeq("\n"+facts.Output, "\n"+section) {
+		name, text, _ := strings.Cut(part, "\n")
+		switch {
+		case name == "":
+		case strings.HasPrefix(name, "/"):
+			f.kubeconfigs[name] = text
+		default:
+			f.running[name] = strings.TrimSpace(text)
+		}
+	}
+	return f
+}
+
+// gone: the machine answers and holds neither a unit nor a file that only a
+// replica has. The authorities' certificates do not count: etcd and kubelet
+// have them too.
+func (f found) gone(s Spec, rt runtime) bool {
+	for _, c := range components(s, rt) {
+		if _, ok := f.facts.Files[rt.definition(c).Path]; ok {
+			return false
+		}
+	}
+	for _, file := range ownFiles(s) {
+		if _, ok := f.facts.Files[file]; ok {
+			return false
+		}
+	}
+	for _, unit := range f.facts.Units {
+		if unit.Active == "active" {
+			return false
+		}
+	}
+	return true
+}
+
+// ownFiles are the files that no one but a replica has on a machine.
+func ownFiles(s Spec) []string {
+	files := []string{recordPath, frontProxyCA, saPub, saKey, caKey}
+	for _, c := range certificates(s) {
+		files = append(files, c.path, keyOf(c.path))
+	}
+	for _, k := range kubeconfigs(s) {
+		files = append(files, k.path)
+	}
+	return files
+}

@@ -1,0 +1,124 @@
+package controlplane
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// What a machine needs.
+const (
+	// minimumSystemd has LoadCredential=, by which two users share a key.
+	minimumSystemd = 247
+	minimumDisk    = 1 << 30
+	// clockLimit stays well below the five minutes that certificates are
+	// dated back: beyond those every new certificate is "not yet valid" there.
+	clockLimit = 2 * time.Minute
+)
+
+// architectures are those for which Kubernetes releases server programs.
+var architectures = []string{"amd64", "arm64", "ppc64le", "s390x"}
+
+// preflight lists every reason why a replica cannot be made on the machine.
+// What an earlier, interrupted call for the same replica has left is no reason.
+func preflight(s Spec, rt runtime, f found) error {
+	failed := slices.Concat(machineChecks(f), foreignChecks(s, f), portChecks(s, rt, f))
+	if len(failed) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Summary:   "control-plane replica cannot be created",
+		Host:      s.machine(),
+		Cause:     fmt.Sprintf("%d preflight checks failed: %s", len(failed), strings.Join(failed, "; ")),
+		Unchanged: problem.Nothing,
+		Next:      "correct this on the machine and apply again.",
+	}
+}
+
+func machineChecks(f found) []string {
+	var failed []string
+	if !slices.Contains(architectures, f.facts.Architecture) {
+		failed = append(failed, fmt.Sprintf("there is no Kubernetes for the architecture %q", f.facts.Architecture))
+	}
+	version, err := strconv.Atoi(f.facts.Systemd)
+	switch {
+	case f.facts.Systemd == "":
+		failed = append(failed, "systemd is not the init system")
+	case err == nil && version < minimumSystemd:
+		failed = append(failed, fmt.Sprintf("systemd is version %d, at least %d is needed", version, minimumSystemd))
+	}
+	for _, place := range []string{installRoot, kubernetesDir} {
+		if free, ok := f.facts.DiskFree[place]; ok && free < minimumDisk {
+			failed = append(failed, fmt.Sprintf("%d MiB are free for %s, at least %d are needed", free>>20, place, minimumDisk>>20))
+		}
+	}
+	if offset := f.facts.ClockOffset.Abs() - f.facts.ClockError; offset > clockLimit {
+		direction := "ahead of"
+		if f.facts.ClockOffset < 0 {
+			direction = "behind"
+		}
+		failed = append(failed, fmt.Sprintf("the clock is %s %s this computer's", f.facts.ClockOffset.Abs().Round(time.Second), direction))
+	}
+	return failed
+}
+
+// foreignChecks recognise a machine that belongs to another control plane.
+// Writing over it would destroy that one's keys.
+func foreignChecks(s Spec, f found) []string {
+	var failed []string
+	for _, manifest := range f.facts.Dirs[manifestDir] {
+		if name := strings.TrimSuffix(manifest, ".yaml"); slices.Contains(Components(), name) {
+			failed = append(failed, fmt.Sprintf("a kubelet runs %s from %s/%s", name, manifestDir, manifest))
+		}
+	}
+	ca, there := f.facts.Files[caCert]
+	switch {
+	case f.recordErr != nil:
+		failed = append(failed, f.recordErr.Error())
+	case f.record.ClusterID != "" && f.record.ClusterID != s.Bundle.ClusterID:
+		failed = append(failed, fmt.Sprintf("it holds a replica of another cluster, %q (%s)", f.record.ClusterName, f.record.ClusterID))
+	case f.record.ClusterID != "" && f.record.Name != s.Name:
+		failed = append(failed, fmt.Sprintf("it holds replica %q of this cluster", f.record.Name))
+	case f.record.ClusterID == "" && there && strings.TrimSpace(ca.Content) != strings.TrimSpace(s.Bundle.CA.Certificate):
+		failed = append(failed, caCert+" is another cluster's authority")
+	}
+	return failed
+}
+
+func portChecks(s Spec, rt runtime, f found) []string {
+	var failed []string
+	for _, c := range components(s, rt) {
+		listener, busy := f.facts.Listeners[c.probe.port]
+		ours := f.facts.Units[unitName(c.name)].MainPID > 0
+		if !busy || ours {
+			continue
+		}
+		if address := conflict(listener.Addresses, c.probe.address); address != "" {
+			process := listener.Process
+			if process == "" {
+				process = "another process"
+			}
+			failed = append(failed, fmt.Sprintf("%s listens on %s port %d, which %s needs", process, address, c.probe.port, c.name))
+		}
+	}
+	return failed
+}
+
+// conflict returns the address among those listened on that keeps a program
+// from binding own: the same one, or a wildcard. The virtual IP, on which the
+// endpoint's balancer listens, is neither.
+func conflict(listening []string, own string) string {
+	want, err := netip.ParseAddr(own)
+	for _, text := range listening {
+		address, bad := netip.ParseAddr(strings.Trim(text, "[]"))
+		if text == "*" || bad == nil && (address.IsUnspecified() || err == nil && address.Unmap() == want) {
+			return text
+		}
+	}
+	return ""
+}

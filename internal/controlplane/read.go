@@ -1,0 +1,111 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// Read observes the replica. Gone is ErrGone; an unreachable host
+// host.ErrUnreachable.
+func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
+	var rotation []string
+	var registrarErr error
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		rotation, registrarErr = s.Registrar.Registered(ctx, s.Name, s.Address())
+	}()
+	status, f, err := look(ctx, s, systemd{})
+	<-asked
+	switch {
+	case err != nil:
+		return Status{}, err
+	case f.gone(s, systemd{}):
+		return Status{}, fmt.Errorf("read replica %s: %w", s.machine(), ErrGone)
+	case registrarErr != nil:
+		return Status{}, fmt.Errorf("ask whether replica %s is registered: %w", s.machine(), registrarErr)
+	}
+	status.Registered = len(rotation) == 0
+	status.Drift = append(status.Drift, rotation...)
+	return status, nil
+}
+
+// look observes the machine and asks the components, all at once.
+func look(ctx context.Context, s Spec, rt runtime) (Status, found, error) {
+	parts := components(s, rt)
+	health := make([]string, len(parts))
+	var asking sync.WaitGroup
+	for i, c := range parts {
+		asking.Go(func() { health[i] = askOnce(ctx, s, c) })
+	}
+	f, err := observe(ctx, s, rt)
+	asking.Wait()
+	if err != nil {
+		return Status{}, found{}, err
+	}
+	return status(s, rt, f, health, time.Now()), f, nil
+}
+
+func askOnce(ctx context.Context, s Spec, c component) string {
+	check, err := newChecker(s, c)
+	if err != nil {
+		return err.Error()
+	}
+	defer check.close()
+	return check.ask(ctx)
+}
+
+// status puts together what was seen; whether the replica is registered is
+// the registrar's to say.
+func status(s Spec, rt runtime, f found, health []string, now time.Time) Status {
+	out := Status{
+		MachineID:    f.facts.MachineID,
+		ConfigDigest: f.configDigest(s, rt),
+		Drift:        drift(s, rt, f, now),
+	}
+	for i, c := range components(s, rt) {
+		expiry := earliest(f, c.certificates)
+		out.Components = append(out.Components, Component{
+			Name:              c.name,
+			Healthy:           health[i] == healthy,
+			Health:            health[i],
+			Version:           f.version(c.name),
+			CertificateExpiry: expiry,
+		})
+		out.CertificateExpiry = sooner(out.CertificateExpiry, expiry)
+	}
+	out.CertificateExpiry = sooner(out.CertificateExpiry, earliest(f, []string{adminConf}))
+	return out
+}
+
+// earliest is the end of the first of the certificates in files to expire;
+// those that cannot be read are drift and do not count here.
+func earliest(f found, files []string) time.Time {
+	var end time.Time
+	for _, path := range files {
+		certificate := f.facts.Files[path].Content
+		if text, ok := f.kubeconfigs[path]; ok {
+			info, err := pki.ParseKubeconfig(text)
+			if err != nil {
+				continue
+			}
+			certificate = info.ClientCertificate
+		}
+		if info, err := pki.Inspect(certificate); err == nil {
+			end = sooner(end, info.NotAfter)
+		}
+	}
+	return end
+}
+
+// sooner is the earlier of two moments, of which a zero one is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

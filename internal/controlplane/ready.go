@@ -1,0 +1,186 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+const (
+	// readyTimeout is kubeadm's for a control-plane component.
+	readyTimeout  = 4 * time.Minute
+	askInterval   = 150 * time.Millisecond
+	watchInterval = time.Second
+	// loopRestarts is how often a component may end before it counts as one
+	// that will not come up. Once or twice happens while etcd or the API
+	// server are themselves starting.
+	loopRestarts = 3
+	logLines     = 15
+)
+
+// errNotReady: a component did not become ready.
+var errNotReady = errors.New("not ready")
+
+// waitReady returns once all three components are ready and the binding that
+// gives administrators their rights exists. It gives up early on a component
+// that ends again and again.
+func waitReady(ctx context.Context, s Spec, rt runtime) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	w := waiting{reasons: map[string]string{}}
+	group, groupCtx := errgroup.WithContext(ctx)
+	watchCtx, stopWatching := context.WithCancel(groupCtx)
+	var asking sync.WaitGroup
+	for _, c := range components(s, rt) {
+		asking.Add(1)
+		group.Go(func() error {
+			defer asking.Done()
+			if err := w.until(groupCtx, s, c); err != nil || c.name != APIServer {
+				return err
+			}
+			return ensureAdmins(groupCtx, s)
+		})
+	}
+	group.Go(func() error { return w.watch(watchCtx, s) })
+	asking.Wait()
+	stopWatching()
+	if err := group.Wait(); err != nil {
+		return w.explain(ctx, s, err)
+	}
+	return nil
+}
+
+// waiting is what the components said last while they were waited for.
+type waiting struct {
+	mu      sync.Mutex
+	reasons map[string]string // component → why it is not ready
+}
+
+func (w *waiting) note(component, reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if reason == healthy {
+		delete(w.reasons, component)
+		return
+	}
+	w.reasons[component] = reason
+}
+
+// until asks c until it is ready.
+func (w *waiting) until(ctx context.Context, s Spec, c component) error {
+	check, err := newChecker(s, c)
+	if err != nil {
+		return err
+	}
+	defer check.close()
+	ticker := time.NewTicker(askInterval)
+	defer ticker.Stop()
+	for {
+		reason := check.ask(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err() // the reason is then only that nobody waits any more
+		}
+		w.note(c.name, reason)
+		if reason == healthy {
+			problem.Progress(ctx, "%s: %s is ready", s.machine(), c.name)
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// watch ends with an error when a component fails for good. That the machine
+// cannot be seen for a moment is no reason to give up.
+func (w *waiting) watch(ctx context.Context, s Spec) error {
+	var before map[string]host.UnitState
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+		facts, err := s.Host.Observe(ctx, host.Query{Units: unitNames()})
+		if err != nil {
+			continue
+		}
+		if before == nil {
+			before = facts.Units
+		}
+		if name, reason := hopeless(before, facts.Units); name != "" {
+			w.note(name, reason)
+			return fmt.Errorf("%s %s: %w", name, reason, errNotReady)
+		}
+	}
+}
+
+// hopeless names a component that has failed for good since before, and why.
+func hopeless(before, now map[string]host.UnitState) (component, reason string) {
+	for _, name := range Components() {
+		unit := now[unitName(name)]
+		restarts := unit.Restarts - before[unitName(name)].Restarts
+		switch {
+		case restarts >= loopRestarts:
+			return name, fmt.Sprintf("ended %d times (%s)", restarts, unit.Result)
+		case unit.Active == "failed":
+			return name, "failed (" + unit.Result + ")"
+		}
+	}
+	return "", ""
+}
+
+// explain makes the failure one that a person can act on: what each component
+// said last, and the end of its log.
+func (w *waiting) explain(ctx context.Context, s Spec, err error) error {
+	if errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("wait for replica %s: %w", s.machine(), err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var causes []string
+	for _, name := range slices.Sorted(maps.Keys(w.reasons)) {
+		causes = append(causes, name+" "+w.reasons[name])
+	}
+	if len(causes) == 0 {
+		causes = []string{err.Error()}
+	}
+	return &problem.Problem{
+		Summary: "control-plane replica is not ready",
+		Host:    s.machine(),
+		Cause:   strings.Join(causes, "; "),
+		Next:    "correct the cause that the log below shows and apply again.",
+		Detail:  logs(ctx, s, slices.Sorted(maps.Keys(w.reasons))),
+		Err:     errors.Join(errNotReady, err),
+	}
+}
+
+// logs returns the last lines of each component's journal. It has its own
+// deadline: it is wanted most when the caller's has passed.
+func logs(ctx context.Context, s Spec, components []string) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	var b strings.Builder
+	for _, name := range components {
+		text, err := s.Host.UnitLog(ctx, unitName(name), logLines)
+		if err != nil {
+			text = "the journal could not be read: " + err.Error()
+		}
+		b.WriteString("--- last lines of " + unitName(name) + "\n" + strings.TrimRight(text, "\n") + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,133 @@
+// Package controlplane makes, reads, changes and removes the replicas of one
+// control plane: kube-apiserver, kube-controller-manager and kube-scheduler on
+// a machine, with kubeadm's files, flags and kubeconfigs.
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// The names that stand for an absent setting.
+const (
+	DefaultPort          = 6443
+	DefaultClusterDomain = "cluster.local"
+)
+
+// ErrGone: the host answers and nothing of the replica is there.
+var ErrGone = errors.New("control-plane replica does not exist")
+
+// Registrar puts replicas in and out of the endpoint's rotation. Every method
+// may be repeated.
+type Registrar interface {
+	// Register puts the replica into rotation on every balancer. address is host:port.
+	Register(ctx context.Context, name, address string) error
+	// Drain stops new connections to the replica on every balancer and waits
+	// until its sessions have ended or the drain timeout has passed. It
+	// refuses when no other healthy backend would remain, unless there is no other backend.
+	Drain(ctx context.Context, name string) error
+	// Deregister removes the replica from every balancer.
+	Deregister(ctx context.Context, name string) error
+	// Registered says in words what is not as after Register on which balancer
+	// (nil: in rotation everywhere).
+	Registered(ctx context.Context, name, address string) ([]string, error)
+}
+
+// Spec is one replica as it is wanted.
+type Spec struct {
+	Name          string
+	Host          *host.Host
+	Bundle        *pki.Bundle
+	Version       string // "1.34.4"
+	EndpointHost  string // address or name of the endpoint
+	EndpointPort  int
+	Port          int      // the API server's own, on the machine's address; 0 means 6443
+	EtcdURLs      []string // in any order
+	ServiceCIDRs  []string // one or two (dual stack)
+	PodCIDRs      []string // none, one or two
+	ClusterDomain string   // "" means cluster.local
+	ExtraSANs     []string
+	ExtraArgs     map[string]map[string]string // component → flag without dashes → value
+	Source        host.Source
+	Registrar     Registrar
+}
+
+// Address is where the replica's API server listens: the machine's own
+// address, because on the same port of the same machine the endpoint's balancer
+// may hold the virtual IP.
+func (s Spec) Address() string {
+	return net.JoinHostPort(s.Host.Address(), strconv.Itoa(s.port()))
+}
+
+// EndpointURL is what administrators' kubeconfigs point to.
+func (s Spec) EndpointURL() string {
+	port := s.EndpointPort
+	if port == 0 {
+		port = DefaultPort
+	}
+	return "https://" + net.JoinHostPort(s.EndpointHost, strconv.Itoa(port))
+}
+
+func (s Spec) localURL() string { return "https://" + s.Address() }
+
+func (s Spec) port() int {
+	if s.Port == 0 {
+		return DefaultPort
+	}
+	return s.Port
+}
+
+func (s Spec) domain() string {
+	if s.ClusterDomain == "" {
+		return DefaultClusterDomain
+	}
+	return s.ClusterDomain
+}
+
+// machine names the replica's host for messages.
+func (s Spec) machine() string {
+	if s.Name == s.Host.Address() {
+		return s.Name
+	}
+	return s.Name + " (" + s.Host.Address() + ")"
+}
+
+// Component is one of the three programs as it was found.
+type Component struct {
+	Name              string // "kube-apiserver"
+	Healthy           bool
+	Health            string    // "ok", or the reason in words
+	Version           string    // of the running program; "" when it does not answer
+	CertificateExpiry time.Time // the earliest of the certificates it uses
+}
+
+// Status is one replica as it was found.
+type Status struct {
+	Components        []Component // in the order apiserver, controller-manager, scheduler
+	Registered        bool
+	MachineID         string
+	ConfigDigest      string
+	CertificateExpiry time.Time // the earliest of all
+	Drift             []string  // as etcd.Status.Drift
+}
+
+// Replicas coordinates the replicas of each control plane within this process:
+// one value per provider. Its methods are safe for the parallel calls that
+// Terraform makes.
+type Replicas struct {
+	turns turns
+}
+
+// NewReplicas returns an empty coordinator.
+func NewReplicas() *Replicas { return &Replicas{} }
+
+// DeleteOptions qualify Delete.
+type DeleteOptions struct {
+	AbandonUnreachable bool // the machine is gone for good: deregister and leave it as it is
+}

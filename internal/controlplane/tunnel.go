@@ -1,0 +1,40 @@
+package controlplane
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net/http"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// tunnel is an HTTP client whose connections begin on machine h, inside the
+// SSH connection to it. The caller ends them with CloseIdleConnections.
+func tunnel(h *host.Host, config *tls.Config) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DialContext:     h.Dial,
+		TLSClientConfig: config,
+		// One connection, kept: a handshake costs the machine more than the
+		// question. HTTP/1.1, so that a closing server ends it at once.
+		MaxIdleConnsPerHost: 1,
+	}}
+}
+
+// verifiedTLS accepts the serving certificate of the API server at address.
+func verifiedTLS(b *pki.Bundle, address string) (*tls.Config, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM([]byte(b.CA.Certificate)) {
+		return nil, errors.New("the bundle's authority is not a certificate")
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: address}, nil
+}
+
+// selfSignedTLS accepts any certificate. controller-manager and scheduler
+// serve with one that they make for themselves at each start, on a loopback
+// address that is reached through SSH, whose host key was verified. Nothing
+// secret is sent to them: the question carries no credential.
+func selfSignedTLS() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} //nolint:gosec // see above
+}

@@ -1,0 +1,114 @@
+// Package endpoint makes, reads, changes and removes the fixed API address of
+// a control plane: a virtual IP held by keepalived in front of HAProxy on a
+// set of machines, and the registrar through which replicas enter and leave
+// rotation without a dropped connection.
+//
+// Both programs run from configuration and units of their own, beside whatever
+// the distribution or the user runs: nothing of theirs is touched. The
+// endpoint owns 10-endpoint.cfg, registration owns 20-backends.cfg; HAProxy
+// loads both, and the files are the whole truth: what the runtime API changes
+// (draining) lasts only as long as the operation that changed it.
+package endpoint
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// ErrGone: every host answers and nothing of the endpoint is there.
+var ErrGone = errors.New("control-plane endpoint does not exist")
+
+const (
+	defaultPort         = 6443
+	defaultDrainTimeout = 30 * time.Second
+)
+
+// Spec is one endpoint as it is wanted.
+type Spec struct {
+	Address         string                // the virtual IP
+	Port            int                   // 0 means 6443
+	Hosts           map[string]*host.Host // by name: the machines with HAProxy and keepalived
+	Interface       string                // network interface of the VIP; "" means the one that holds the host's address
+	VirtualRouterID int                   // 1–255; 0 means derived from Address
+	InstallPackages bool                  // may use the machine's package manager for haproxy and keepalived
+	CACertificate   string                // PEM: health checks verify the replicas against it; "" means unverified TLS
+	DrainTimeout    time.Duration         // 0 means 30 s
+	// AbandonUnreachable lets Update leave a host that is no longer in Hosts
+	// as it is when it cannot be reached.
+	AbandonUnreachable bool
+}
+
+// Registration is all a replica needs to know to enter and leave rotation. It
+// follows from Spec alone, so it is known at plan time, and holds no secret.
+type Registration struct {
+	Address      string            `json:"address"`
+	Port         int               `json:"port"`
+	Hosts        map[string]string `json:"hosts"` // name → address
+	DrainTimeout time.Duration     `json:"drain_timeout"`
+	VerifyCA     bool              `json:"verify_ca"`
+}
+
+// Registration derives it.
+func (s Spec) Registration() Registration {
+	return Registration{
+		Address:      s.Address,
+		Port:         s.port(),
+		Hosts:        s.addresses(),
+		DrainTimeout: orDefault(s.DrainTimeout, defaultDrainTimeout),
+		VerifyCA:     s.CACertificate != "",
+	}
+}
+
+// Status is one endpoint as it was found.
+type Status struct {
+	Holder       string            // name of the host that holds the VIP; "" if none
+	Hosts        map[string]string // name → "ok", or the reason in words
+	Backends     map[string]string // name → HAProxy's check state on the holder ("UP", "DOWN", "DRAIN", …)
+	ConfigDigest string
+	Drift        []string
+}
+
+func (s Spec) port() int { return orDefault(s.Port, defaultPort) }
+
+func (s Spec) addresses() map[string]string {
+	addresses := make(map[string]string, len(s.Hosts))
+	for name, machine := range s.Hosts {
+		addresses[name] = machine.Address()
+	}
+	return addresses
+}
+
+func (s Spec) validate() error {
+	checks := []error{
+		ValidateAddress(s.Address),
+		ValidatePort(s.port()),
+		ValidateHosts(s.Address, s.addresses()),
+		ValidateVirtualRouterID(s.routerID()),
+	}
+	if s.Interface != "" {
+		checks = append(checks, ValidateInterface(s.Interface))
+	}
+	return errors.Join(checks...)
+}
+
+func orDefault[T comparable](value, standard T) T {
+	var zero T
+	if value == zero {
+		return standard
+	}
+	return value
+}
+
+// names gives a map's keys in order, so that whatever is done host by host is
+// done in the same order each time.
+func names[T any](byName map[string]T) []string {
+	sorted := make([]string, 0, len(byName))
+	for name := range byName {
+		sorted = append(sorted, name)
+	}
+	slices.Sort(sorted)
+	return sorted
+}

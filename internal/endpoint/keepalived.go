@@ -1,0 +1,127 @@
+package endpoint
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"strings"
+)
+
+// routerID is the wanted id, or one that follows from the address: two
+// endpoints in one network then rarely meet, and every host computes the same.
+func (s Spec) routerID() int {
+	if s.VirtualRouterID != 0 {
+		return s.VirtualRouterID
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(s.Address))
+	return int(sum.Sum32()%255) + 1
+}
+
+// renderKeepalived gives the configuration of the named host.
+//
+// All start as BACKUP and never preempt: a machine that comes back does not
+// take the address from one that serves. VRRP version 3, because only there
+// advertisements may be a fraction of a second apart. Adverts go to the other
+// hosts alone; a single host has none to send to, and keepalived insists on
+// multicast then. The kernel would choose an IPv6 virtual address as the source
+// of the machine's own connections; preferred_lft 0 says not to.
+func renderKeepalived(s Spec, name, device string) string {
+	return fmt.Sprintf(`# Managed by terraform-provider-kube.
+global_defs {
+    router_id %s
+    vrrp_version 3
+    vrrp_priority -20
+    vrrp_garp_master_delay 1
+    vrrp_garp_master_repeat 3
+    vrrp_garp_master_refresh 10
+    vrrp_garp_master_refresh_repeat 1
+    enable_script_security
+    script_user root
+}
+
+vrrp_script haproxy_answers {
+    script %s
+    interval 1
+    timeout 2
+    fall 2
+    rise 1
+}
+
+vrrp_instance kube_endpoint {
+    state BACKUP
+    nopreempt
+    interface %s
+    virtual_router_id %d
+    priority %d
+    advert_int 0.2
+%s    virtual_ipaddress {
+        %s
+    }
+    track_script {
+        haproxy_answers
+    }
+}
+`, name, checkPath, device, s.routerID(), s.priority(name), s.unicast(name), s.virtualAddress(device))
+}
+
+// priority is different on each host, so that no election ends in a tie.
+func (s Spec) priority(name string) int {
+	priority := 200
+	for _, other := range names(s.Hosts) {
+		if other == name {
+			break
+		}
+		priority--
+	}
+	return priority
+}
+
+func (s Spec) unicast(name string) string {
+	if len(s.Hosts) == 1 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "    check_unicast_src\n    unicast_src_ip %s\n    unicast_peer {\n", s.Hosts[name].Address())
+	for _, other := range names(s.Hosts) {
+		if other != name {
+			fmt.Fprintf(&b, "        %s\n", s.Hosts[other].Address())
+		}
+	}
+	b.WriteString("    }\n")
+	return b.String()
+}
+
+func (s Spec) virtualAddress(device string) string {
+	if ip, err := netip.ParseAddr(s.Address); err == nil && ip.Is6() {
+		return s.Address + "/128 dev " + device + " preferred_lft 0"
+	}
+	return s.Address + "/32 dev " + device
+}
+
+// renderKeepalivedUnit: the address must not stay behind on a machine whose
+// keepalived died, or two machines would answer for it.
+func renderKeepalivedUnit(s Spec, program, device string) string {
+	prefix := s.Address + "/32"
+	if strings.Contains(s.Address, ":") {
+		prefix = s.Address + "/128"
+	}
+	return fmt.Sprintf(`[Unit]
+Description=keepalived of the Kubernetes control-plane endpoint
+Documentation=man:keepalived(8)
+Wants=network-online.target
+After=network-online.target %s
+
+[Service]
+Type=simple
+ExecStart=%s --dont-fork --log-detail --vrrp --use-file=%s --pid=%[4]s.pid --vrrp_pid=%[4]s-vrrp.pid
+ExecReload=/bin/kill -HUP $MAINPID
+ExecStopPost=-/bin/sh -c 'ip address delete %[5]s dev %[6]s 2>/dev/null'
+KillMode=mixed
+Restart=always
+RestartSec=500ms
+
+[Install]
+WantedBy=multi-user.target
+`, haproxyUnit, program, keepalivedPath, "/run/kube-endpoint-keepalived", prefix, device)
+}

@@ -1,0 +1,34 @@
+package endpoint
+
+// Where things are on a machine. Every path is the endpoint's own.
+const (
+	configDir    = "/etc/haproxy/kube"
+	endpointPath = configDir + "/10-endpoint.cfg"
+	backendsPath = configDir + "/20-backends.cfg"
+	caPath       = configDir + "/ca.crt"
+
+	keepalivedDir  = "/etc/keepalived"
+	keepalivedPath = keepalivedDir + "/kube.conf"
+
+	programDir = "/opt/kube/endpoint"
+	askPath    = programDir + "/ask"
+	reloadPath = programDir + "/reload"
+	checkPath  = programDir + "/check"
+
+	// packagesDir remembers what the package manager brought for the endpoint,
+	// so that Delete takes away that and nothing else.
+	packagesDir = "/var/lib/kube-endpoint"
+
+	// runDir is made and removed by the HAProxy unit.
+	runDir       = "/run/kube-endpoint"
+	adminSocket  = runDir + "/haproxy.sock"
+	masterSocket = runDir + "/master.sock"
+	statePath    = runDir + "/servers.state"
+
+	haproxyUnit    = "kube-endpoint-haproxy.service"
+	keepalivedUnit = "kube-endpoint-keepalived.service"
+	unitDir        = "/etc/systemd/system/"
+
+	// proxyName names HAProxy's frontend and backend.
+	proxyName = "kube-apiserver"
+)

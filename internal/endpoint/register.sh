@@ -1,0 +1,22 @@
+# Puts server $name at $address into rotation and waits up to $seconds until its
+# check has passed.
+[ -e "$backends" ] || printf '%s' "$header" >"$backends"
+put "    server $name $address"
+if ! active; then
+  echo stopped
+  exit 0
+fi
+running | grep -q "^$name $address " || systemctl reload kube-endpoint-haproxy.service
+ask "enable health kube-apiserver/$name; set server kube-apiserver/$name state ready" >/dev/null
+exec 9<&-
+tries=0
+until running | grep -q "^$name $address 2 0 3\$"; do
+  tries=$((tries + 1))
+  if [ "$tries" -ge $((seconds * 5)) ]; then
+    echo down
+    ask 'show stat -1 4 -1'
+    exit 0
+  fi
+  sleep 0.2
+done
+echo up

@@ -1,0 +1,60 @@
+# What the commands of rotation share. Go sets name, and address and seconds
+# where they are used. One lock per machine keeps replicas that come and go at
+# the same time, from any process, from losing each other's lines.
+config=/etc/haproxy/kube
+run=/run/kube-endpoint
+backends=$config/20-backends.cfg
+
+if [ ! -d "$config" ] || [ ! -e "$config/10-endpoint.cfg" ]; then
+  echo absent
+  exit 0
+fi
+exec 9<"$config"
+flock 9
+
+ask() {
+  /opt/kube/endpoint/ask "$run/haproxy.sock" "$1"
+}
+
+# running: every server as HAProxy sees it: name, address, operational state
+# (2 is running), administrative state (0 is none), last check (3 is passed).
+running() {
+  ask 'show servers state kube-apiserver' |
+    awk '!/^#/ && NF >= 19 { print $4, ($5 ~ /:/ ? "[" $5 "]" : $5) ":" $19, $6, $7, $12 }'
+}
+
+# sessions: how many the server has, in the workers of earlier configurations too.
+sessions() {
+  old=$(/opt/kube/endpoint/ask "$run/master.sock" 'show proc' |
+    awk '/^# old workers/ { old = 1; next } /^#/ { old = 0 } old && $2 == "worker" { print $1 }')
+  {
+    ask 'show stat -1 4 -1'
+    for pid in $old; do
+      /opt/kube/endpoint/ask "$run/master.sock" "@!$pid show stat -1 4 -1" || true # it may just have ended
+    done
+  } | awk -F, -v name="$name" '$1 == "kube-apiserver" && $2 == name { sum += $5 } END { print sum + 0 }'
+}
+
+# put LINE: makes LINE ("" for none) the server's only line, if it is not, by a
+# rename after HAProxy found the result valid.
+put() {
+  new=$config/.backends.new
+  {
+    sed '/^[[:space:]]*server[[:space:]]/d' "$backends"
+    {
+      awk -v name="$name" '$1 == "server" && $2 != name' "$backends"
+      [ -z "$1" ] || printf '%s\n' "$1"
+    } | LC_ALL=C sort
+  } >"$new"
+  if cmp -s "$new" "$backends"; then
+    rm "$new"
+    return
+  fi
+  haproxy -c -q -f "$config/10-endpoint.cfg" -f "$new"
+  mv "$new" "$backends"
+}
+
+# active: a HAProxy that does not run will find the file when it starts.
+active() {
+  systemctl is-active --quiet kube-endpoint-haproxy.service
+}

@@ -1,0 +1,224 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+const (
+	// askTimeout bounds a question to one member. etcd itself gives a
+	// linearizable read up when it has no leader; a member that takes longer
+	// than this is as good as silent.
+	askTimeout = 3 * time.Second
+	// changeTimeout bounds a membership change, which etcd itself ends after
+	// 5 s plus two election timeouts.
+	changeTimeout = 10 * time.Second
+)
+
+// errNoAnswer: no member gave a linearizable answer, so there is no quorum
+// that can be reached.
+var errNoAnswer = errors.New("no member of the cluster gives an answer that a quorum stands behind")
+
+// clientTLS issues the client certificate of one process. It exists only in
+// memory, and only for an hour.
+func clientTLS(b *pki.Bundle, now time.Time) (*tls.Config, error) {
+	pair, err := b.Issue(pki.EtcdHealthcheckClient(), now, time.Hour)
+	if err != nil {
+		return nil, fmt.Errorf("issue client certificate: %w", err)
+	}
+	certificate, err := tls.X509KeyPair([]byte(pair.Certificate), []byte(pair.PrivateKey))
+	if err != nil {
+		return nil, fmt.Errorf("load client certificate: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM([]byte(b.EtcdCA.Certificate)) {
+		return nil, errors.New("the bundle's etcd CA certificate cannot be read")
+	}
+	return &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
+}
+
+// conversation speaks with the members of one cluster, each at its address
+// through SSH. It uses etcd's protocol without clientv3's balancer: here it
+// matters which member an answer comes from.
+type conversation struct {
+	tls  *tls.Config
+	dial func(ctx context.Context, addr string) (net.Conn, error)
+
+	mu    sync.Mutex
+	conns map[string]*grpc.ClientConn // by address
+}
+
+func (c *conversation) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.conns {
+		_ = conn.Close() // nothing is lost: every call has been answered or given up
+	}
+	c.conns = nil
+}
+
+// to returns the connection to the member at an address.
+func (c *conversation) to(address string) (*grpc.ClientConn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if conn, ok := c.conns[address]; ok {
+		return conn, nil
+	}
+	config := c.tls.Clone()
+	config.ServerName = address
+	conn, err := grpc.NewClient("passthrough:///"+net.JoinHostPort(address, "2379"),
+		grpc.WithTransportCredentials(credentials.NewTLS(config)),
+		grpc.WithContextDialer(c.dial),
+		grpc.WithNoProxy(),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond},
+			MinConnectTimeout: askTimeout,
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("connect to etcd at %s: %w", address, err)
+	}
+	if c.conns == nil {
+		c.conns = map[string]*grpc.ClientConn{}
+	}
+	c.conns[address] = conn
+	return conn, nil
+}
+
+// call runs f against the member at an address, bounded by timeout.
+func (c *conversation) call(ctx context.Context, address string, timeout time.Duration, f func(context.Context, *grpc.ClientConn) error) error {
+	conn, err := c.to(address)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return rpctypes.Error(f(ctx, conn))
+}
+
+// list asks one member for the member list by a linearizable read: an answer
+// proves that this member is connected to a quorum.
+func (c *conversation) list(ctx context.Context, address string) (View, error) {
+	var v View
+	err := c.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
+		answer, err := pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{Linearizable: true})
+		if err == nil {
+			v = viewOf(answer.Header.ClusterId, answer.Members)
+		}
+		return err
+	})
+	return v, err
+}
+
+func viewOf(cluster uint64, members []*pb.Member) View {
+	v := View{ClusterID: cluster}
+	for _, m := range members {
+		v.Members = append(v.Members, Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, Learner: m.IsLearner})
+	}
+	slices.SortFunc(v.Members, func(a, b Member) int {
+		if order := strings.Compare(a.Name, b.Name); order != 0 {
+			return order
+		}
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	return v
+}
+
+func (c *conversation) status(ctx context.Context, address string) (*pb.StatusResponse, error) {
+	var answer *pb.StatusResponse
+	err := c.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
+		answer, err = pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{})
+		return err
+	})
+	return answer, err
+}
+
+// The membership changes, each asked of the member at an address.
+
+func (c *conversation) addLearner(ctx context.Context, address, peerURL string) (uint64, error) {
+	var id uint64
+	err := c.call(ctx, address, changeTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
+		answer, err := pb.NewClusterClient(conn).MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{peerURL}, IsLearner: true})
+		if err == nil {
+			id = answer.Member.ID
+		}
+		return err
+	})
+	return id, err
+}
+
+func (c *conversation) remove(ctx context.Context, address string, id uint64) error {
+	return c.call(ctx, address, changeTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := pb.NewClusterClient(conn).MemberRemove(ctx, &pb.MemberRemoveRequest{ID: id})
+		return err
+	})
+}
+
+func (c *conversation) promote(ctx context.Context, address string, id uint64) error {
+	return c.call(ctx, address, changeTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := pb.NewClusterClient(conn).MemberPromote(ctx, &pb.MemberPromoteRequest{ID: id})
+		return err
+	})
+}
+
+// moveLeader must be asked of the leader itself.
+func (c *conversation) moveLeader(ctx context.Context, address string, to uint64) error {
+	return c.call(ctx, address, changeTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := pb.NewMaintenanceClient(conn).MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: to})
+		return err
+	})
+}
+
+// passing lists etcd's refusals that time alone can lift: its gates on
+// membership changes, and everything around an election.
+var passing = []error{
+	rpctypes.ErrUnhealthy, rpctypes.ErrTooManyLearners, rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrMemberLearnerNotReady,
+	rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrNotSupportedForLearner, rpctypes.ErrStopped,
+	rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrTimeoutWaitAppliedIndex,
+	rpctypes.ErrTooManyRequests, rpctypes.ErrNotCapable,
+}
+
+// transient reports whether a failed call may succeed when repeated.
+func transient(err error) bool {
+	if errors.Is(err, errNoAnswer) || errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	for _, p := range passing {
+		if sameError(err, p) {
+			return true
+		}
+	}
+	var known rpctypes.EtcdError
+	if errors.As(err, &known) {
+		return known.Code() == codes.Unavailable
+	}
+	code := status.Code(err)
+	return code == codes.Unavailable || code == codes.DeadlineExceeded
+}
+
+// sameError compares as rpctypes means it: its errors are values that hold a
+// code and a text.
+func sameError(err, want error) bool {
+	var e rpctypes.EtcdError
+	return errors.As(err, &e) && e.Error() == want.Error()
+}

@@ -1,0 +1,245 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// pace are the waits of the algorithms. They differ in tests only.
+type pace struct {
+	Gather   time.Duration // after the last arrival, before a bootstrap begins without the missing peers
+	Poll     time.Duration // between two looks while waiting
+	Patience time.Duration // for a refusing condition to clear by itself
+	Settle   time.Duration // all healthy, between two restarts: etcd counts a member as connected after 5 s (HealthInterval)
+	Serving  time.Duration // for a started member to serve
+	Sync     time.Duration // for a learner to be promoted
+	Cleanup  time.Duration // for undoing a failed join when the caller's time is over
+}
+
+var usualPace = pace{
+	Gather:   500 * time.Millisecond,
+	Poll:     250 * time.Millisecond,
+	Patience: 20 * time.Second,
+	Settle:   5 * time.Second,
+	Serving:  time.Minute,
+	Sync:     10 * time.Minute,
+	Cleanup:  30 * time.Second,
+}
+
+// Clusters coordinates the members of each cluster within this process: one
+// value per provider. Its methods are safe for the parallel calls that
+// Terraform makes.
+type Clusters struct {
+	pace    pace
+	machine func(*host.Host) machine
+
+	mu       sync.Mutex
+	clusters map[string]*cluster // by the bundle's cluster id
+}
+
+// NewClusters returns an empty coordinator.
+func NewClusters() *Clusters {
+	return &Clusters{
+		pace:     usualPace,
+		machine:  func(h *host.Host) machine { return sshMachine{h} },
+		clusters: map[string]*cluster{},
+	}
+}
+
+// cluster is what this process knows of one cluster while it works on it.
+type cluster struct {
+	pace    pace
+	machine func(*host.Host) machine
+	turns   turns
+
+	mu        sync.Mutex
+	gathering *batch         // nil: the next arrival opens one
+	leaving   map[string]int // members whose Delete is under way
+	restarted time.Time      // when this process last saw a member back after restarting it
+	tls       *tls.Config    // client certificate, issued once
+	authority string         // the etcd CA that tls belongs to
+	issued    time.Time      // of tls
+}
+
+// of returns the cluster that a spec belongs to.
+func (c *Clusters) of(s Spec) *cluster {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cl, ok := c.clusters[s.Bundle.ClusterID]
+	if !ok {
+		cl = &cluster{pace: c.pace, machine: c.machine, leaving: map[string]int{}}
+		c.clusters[s.Bundle.ClusterID] = cl
+	}
+	return cl
+}
+
+// converse opens a conversation with the cluster of s. A member is dialled
+// through its own machine's SSH; when that cannot be had, or when it is no
+// machine of ours, through one of the others, which can reach it anyway.
+func (cl *cluster) converse(s Spec) (*conversation, error) {
+	config, err := cl.clientTLS(s)
+	if err != nil {
+		return nil, err
+	}
+	routes := map[string]machine{s.Host.Address(): cl.machine(s.Host)}
+	for _, peer := range s.Peers {
+		routes[peer.Address()] = cl.machine(peer)
+	}
+	return &conversation{tls: config, dial: func(ctx context.Context, addr string) (net.Conn, error) {
+		return dialThrough(ctx, routes, addr)
+	}}, nil
+}
+
+func (cl *cluster) clientTLS(s Spec) (*tls.Config, error) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.tls != nil && time.Since(cl.issued) < 30*time.Minute && cl.authority == s.Bundle.EtcdCA.Certificate {
+		return cl.tls, nil
+	}
+	config, err := clientTLS(s.Bundle, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	cl.tls, cl.authority, cl.issued = config, s.Bundle.EtcdCA.Certificate, time.Now()
+	return config, nil
+}
+
+// dialThrough dials addr from its own machine, else from any other that has a
+// session. The others are tried at once, so that one dead machine does not eat the time of the rest.
+func dialThrough(ctx context.Context, routes map[string]machine, addr string) (net.Conn, error) {
+	address, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	own, known := routes[address]
+	if known {
+		conn, err := own.Dial(ctx, "tcp", addr)
+		if err == nil || !lostMachine(err) {
+			return conn, err
+		}
+	}
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	results := make(chan result, len(routes))
+	tried := 0
+	for other, m := range routes {
+		if other == address {
+			continue
+		}
+		tried++
+		go func() {
+			conn, err := m.Dial(ctx, "tcp", addr)
+			results <- result{conn, err}
+		}()
+	}
+	errs := []error{fmt.Errorf("reach %s: %w", addr, host.ErrUnreachable)}
+	for i := range tried {
+		r := <-results
+		if r.err == nil {
+			go closeRest(results, tried-i-1, func(r result) net.Conn { return r.conn })
+			return r.conn, nil
+		}
+		errs = append(errs, r.err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// closeRest closes the connections that came too late to be used.
+func closeRest[T any](results <-chan T, n int, conn func(T) net.Conn) {
+	for range n {
+		if c := conn(<-results); c != nil {
+			_ = c.Close() // never used
+		}
+	}
+}
+
+// lostMachine reports whether an error means that the machine could not be
+// had, rather than that it answered with a refusal.
+func lostMachine(err error) bool {
+	return errors.Is(err, host.ErrUnreachable) || errors.Is(err, host.ErrHostKey) || errors.Is(err, host.ErrAuth)
+}
+
+// look observes one machine.
+func (cl *cluster) look(ctx context.Context, s Spec, name string, h *host.Host) found {
+	facts, err := cl.machine(h).Observe(ctx, query(s))
+	return interpret(name, h.Address(), s.dataDir(), facts, err)
+}
+
+// lookAround observes every machine of peers at once, sorted by name.
+func (cl *cluster) lookAround(ctx context.Context, s Spec) []found {
+	all := maps.Clone(s.Peers)
+	if all == nil {
+		all = map[string]*host.Host{}
+	}
+	all[s.Name] = s.Host
+	names := slices.Sorted(maps.Keys(all))
+	machines := make([]found, len(names))
+	var group sync.WaitGroup
+	for i, name := range names {
+		group.Go(func() { machines[i] = cl.look(ctx, s, name, all[name]) })
+	}
+	group.Wait()
+	return machines
+}
+
+// addresses are those of all peers, this member's first.
+func addresses(s Spec) []string {
+	all := []string{s.Host.Address()}
+	for _, name := range slices.Sorted(maps.Keys(s.Peers)) {
+		if a := s.Peers[name].Address(); !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// until polls f until it reports done, fails, or the time is over; then it
+// returns false. The error is f's, or that ctx ended.
+func (cl *cluster) until(ctx context.Context, limit time.Duration, f func() (bool, error)) (bool, error) {
+	end := time.Now().Add(limit)
+	for {
+		done, err := f()
+		if done || err != nil {
+			return done, err
+		}
+		if time.Now().Add(cl.pace.Poll).After(end) {
+			return false, ctx.Err()
+		}
+		if err := pause(ctx, cl.pace.Poll); err != nil {
+			return false, err
+		}
+	}
+}
+
+// pause waits, or ends early with ctx's error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// refusal is the problem for a change that the rules do not allow now.
+func refusal(summary string, s Spec, v *View, cause, unchanged, next string) error {
+	p := &problem.Problem{Summary: summary, Host: s.label(), Cause: cause, Unchanged: unchanged, Next: next}
+	if v != nil {
+		p.Detail = v.String()
+	}
+	return p
+}

@@ -1,0 +1,188 @@
+package etcd
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// drift says in words how a machine differs from s. It is empty, and stays
+// so, for a healthy member. entry is the member as the cluster lists it, or
+// nil where nobody answered.
+func drift(s Spec, f found, entry *Member, now time.Time) []string {
+	if words := absent(s, f); len(words) > 0 {
+		return words
+	}
+	words := slices.Concat(
+		unitStateDrift(f),
+		unitFileDrift(s, f),
+		fileDrift(s, f),
+		memberDrift(s, entry),
+	)
+	for _, l := range leaves(s) {
+		words = append(words, certificateFaults(s, l, f, now)...)
+	}
+	for i := range words {
+		words[i] = s.Name + ": " + words[i]
+	}
+	return words
+}
+
+// absent is the drift of a machine on which the member's data or identity is
+// gone: nothing else there is worth a word then.
+func absent(s Spec, f found) []string {
+	switch {
+	case f.empty():
+		return []string{s.Name + ": machine rebuilt: neither unit nor data of the member is there, but the cluster lists it"}
+	case !f.Data:
+		return []string{fmt.Sprintf("%s: data directory %s holds no member", s.Name, s.dataDir())}
+	case f.foreign(s.Bundle.ClusterID, s.dataDir()) != "":
+		return []string{s.Name + ": " + f.foreign(s.Bundle.ClusterID, s.dataDir())}
+	case f.Marker != nil && f.Marker.Name != s.Name:
+		return []string{fmt.Sprintf("%s: the machine holds member %q", s.Name, f.Marker.Name)}
+	}
+	return nil
+}
+
+func unitStateDrift(f found) []string {
+	var words []string
+	switch {
+	case f.Unit.Load == "masked":
+		words = append(words, unitName+" is masked, wanted active")
+	case f.Unit.Active != "active":
+		words = append(words, fmt.Sprintf("%s is %s, wanted active", unitName, orNone(f.Unit.Active)))
+	}
+	if f.Unit.Load != "masked" && f.Unit.Enabled != "enabled" {
+		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", unitName, orNone(f.Unit.Enabled)))
+	}
+	for _, name := range f.facts.Dirs[dropInDir] {
+		words = append(words, fmt.Sprintf("%s has the drop-in %s/%s, which was not written by the provider", unitName, dropInDir, name))
+	}
+	if f.Unit.NeedReload {
+		words = append(words, unitName+" was changed on disk after systemd read it")
+	}
+	return words
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "not there"
+	}
+	return text
+}
+
+// unitFileDrift names the flags that differ, and otherwise the lines.
+func unitFileDrift(s Spec, f found) []string {
+	file, ok := f.facts.Files[unitPath]
+	if !ok {
+		return []string{unitPath + " is missing"}
+	}
+	wanted := renderUnit(s)
+	if file.Content == wanted {
+		return nil
+	}
+	program, foundFlags, foundRest := parseExecStart(file.Content)
+	wantedProgram, wantedFlags, wantedRest := parseExecStart(wanted)
+	var words []string
+	if program != wantedProgram {
+		words = append(words, fmt.Sprintf("%s runs %s, wanted %s", unitName, orNone(program), wantedProgram))
+	}
+	words = append(words, flagDrift(foundFlags, wantedFlags)...)
+	words = append(words, lineDrift(foundRest, wantedRest)...)
+	if len(words) == 0 {
+		words = append(words, unitPath+" was edited by hand")
+	}
+	return words
+}
+
+func flagDrift(found, wanted map[string]string) []string {
+	all := maps.Clone(found)
+	maps.Copy(all, wanted)
+	var words []string
+	for _, flag := range slices.Sorted(maps.Keys(all)) {
+		have, isThere := found[flag]
+		want, isWanted := wanted[flag]
+		switch {
+		case !isThere:
+			words = append(words, fmt.Sprintf("flag --%s is not there, wanted %q", flag, want))
+		case !isWanted:
+			words = append(words, fmt.Sprintf("flag --%s is %q, wanted not there", flag, have))
+		case have != want:
+			words = append(words, fmt.Sprintf("flag --%s is %q, wanted %q", flag, have, want))
+		}
+	}
+	return words
+}
+
+func lineDrift(found, wanted string) []string {
+	have, want := strings.Split(found, "\n"), strings.Split(wanted, "\n")
+	var words []string
+	for _, line := range have {
+		if !slices.Contains(want, line) {
+			words = append(words, fmt.Sprintf("%s has the line %q, which was not written by the provider", unitPath, line))
+		}
+	}
+	for _, line := range want {
+		if !slices.Contains(have, line) {
+			words = append(words, fmt.Sprintf("%s lacks the line %q", unitPath, line))
+		}
+	}
+	return words
+}
+
+// fileDrift covers the other files and the programs.
+func fileDrift(s Spec, f found) []string {
+	var words []string
+	for _, file := range fixedFiles(s) {
+		have, ok := f.facts.Files[file.Path]
+		switch {
+		case !ok && file.Path != unitPath:
+			words = append(words, file.Path+" is missing")
+		case ok && have.SHA256 != digest(file.Content) && file.Path != unitPath:
+			words = append(words, file.Path+" is not the bundle's etcd CA certificate")
+		case ok && have.Mode.Perm() != file.Mode:
+			words = append(words, fmt.Sprintf("%s has mode %04o, wanted %04o", file.Path, have.Mode.Perm(), file.Mode))
+		}
+	}
+	for _, missing := range missingArtifacts(s, f) {
+		words = append(words, missing+" is missing")
+	}
+	if f.Pending {
+		words = append(words, envPath+" is left over: the member was not seen to be established")
+	}
+	return words
+}
+
+// missingArtifacts lists the programs that are not installed. Install verifies
+// them before it renames them into place, so being there is enough.
+func missingArtifacts(s Spec, f found) []string {
+	installed := f.facts.Dirs[artifactDir(s.Version)]
+	var missing []string
+	for _, a := range artifacts(s.Version) {
+		if !slices.Contains(installed, path.Base(a.Path())) {
+			missing = append(missing, a.Path())
+		}
+	}
+	return missing
+}
+
+// memberDrift is what the cluster says of the member.
+func memberDrift(s Spec, entry *Member) []string {
+	if entry == nil {
+		return nil
+	}
+	var words []string
+	if entry.Version != "" && entry.Version != s.Version {
+		words = append(words, fmt.Sprintf("the running server is etcd %s, wanted %s", entry.Version, s.Version))
+	}
+	if entry.Learner {
+		words = append(words, "it is a learner, wanted a voter")
+	}
+	for _, alarm := range entry.Alarms {
+		words = append(words, "alarm "+alarm+" is raised")
+	}
+	return words
+}

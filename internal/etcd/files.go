@@ -1,0 +1,175 @@
+package etcd
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// leaves are the certificates on a member's machine.
+func leaves(s Spec) []pki.Leaf {
+	return []pki.Leaf{
+		pki.EtcdServer(s.Name, s.Host.Address()),
+		pki.EtcdPeer(s.Name, s.Host.Address()),
+		pki.EtcdHealthcheckClient(),
+	}
+}
+
+func certificatePath(l pki.Leaf) string { return path.Join(path.Dir(pkiDir), l.Name) + ".crt" }
+func keyPath(l pki.Leaf) string         { return path.Join(path.Dir(pkiDir), l.Name) + ".key" }
+
+// fixedFiles are those whose content follows from the spec alone: what
+// WantedDigest covers and a plan can know.
+func fixedFiles(s Spec) []host.File {
+	return []host.File{
+		{Path: unitPath, Content: []byte(renderUnit(s)), Mode: 0o644},
+		{Path: caPath, Content: []byte(s.Bundle.EtcdCA.Certificate), Mode: 0o644},
+	}
+}
+
+// WantedDigest is Status.ConfigDigest of a member that does not differ from s.
+func WantedDigest(s Spec) string {
+	states := map[string]host.FileState{}
+	for _, f := range fixedFiles(s) {
+		states[f.Path] = host.FileState{SHA256: digest(f.Content), Mode: f.Mode}
+	}
+	return configDigest(states)
+}
+
+// configDigest covers path, mode and content of the fixed files as found.
+func configDigest(files map[string]host.FileState) string {
+	sum := sha256.New()
+	for _, p := range []string{unitPath, caPath} {
+		if f, ok := files[p]; ok {
+			fmt.Fprintf(sum, "%s %o %s\n", p, f.Mode.Perm(), f.SHA256)
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// layout is the user and the directories of a member.
+func layout(s Spec) host.Change {
+	return host.Change{
+		Users: []host.User{{Name: user}},
+		Dirs: []host.Dir{
+			{Path: s.dataDir(), Mode: 0o700, Owner: user, Group: user},
+			{Path: configDir, Mode: 0o755},
+			{Path: path.Dir(pkiDir), Mode: 0o755},
+			{Path: pkiDir, Mode: 0o755},
+		},
+	}
+}
+
+// pairDigest ties a certificate to its key, so that a pair of which only one
+// half was renamed into place before a cut is seen as what it is.
+func pairDigest(certificateSHA, keySHA string) string { return digest([]byte(certificateSHA + keySHA)) }
+
+// certificateFaults says for one leaf why the pair on the machine cannot stay.
+func certificateFaults(s Spec, l pki.Leaf, f found, now time.Time) []string {
+	certificate, ok := f.facts.Files[certificatePath(l)]
+	if !ok {
+		return []string{"certificate " + certificatePath(l) + " is missing"}
+	}
+	key, ok := f.facts.Files[keyPath(l)]
+	if !ok {
+		return []string{"key " + keyPath(l) + " is missing"}
+	}
+	faults := s.Bundle.Check(l, certificate.Content, now)
+	if f.Marker == nil || f.Marker.Pairs[l.Name] != pairDigest(certificate.SHA256, key.SHA256) {
+		faults = append(faults, fmt.Sprintf("certificate %s and its key are not the pair that was issued", certificatePath(l)))
+	}
+	for p, want := range map[string]fs.FileMode{certificatePath(l): 0o644, keyPath(l): 0o600} {
+		if got := f.facts.Files[p]; got.Mode.Perm() != want || got.Owner != user {
+			faults = append(faults, fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and %s", p, got.Mode.Perm(), got.Owner, want, user))
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// issued is the outcome of issuing what is needed: files to write, what the
+// marker records, and the earliest expiry of all pairs, kept ones included.
+type issued struct {
+	Files  []host.File
+	Pairs  map[string]string
+	Expiry time.Time
+}
+
+// certificates issues the pairs that cannot stay as they are on the machine,
+// and keeps the others: a needless reissue would be a needless risk.
+func certificates(s Spec, f found, now time.Time) (issued, error) {
+	out := issued{Pairs: map[string]string{}}
+	for _, l := range leaves(s) {
+		text := f.facts.Files[certificatePath(l)].Content
+		if len(certificateFaults(s, l, f, now)) == 0 {
+			out.Pairs[l.Name] = f.Marker.Pairs[l.Name]
+		} else {
+			pair, err := s.Bundle.Issue(l, now, 0)
+			if err != nil {
+				return issued{}, fmt.Errorf("issue certificate %s for %s: %w", l.Name, s.label(), err)
+			}
+			text = pair.Certificate
+			out.Files = append(out.Files,
+				host.File{Path: certificatePath(l), Content: []byte(pair.Certificate), Mode: 0o644, Owner: user, Group: user},
+				host.File{Path: keyPath(l), Content: []byte(pair.PrivateKey), Mode: 0o600, Owner: user, Group: user})
+			out.Pairs[l.Name] = pairDigest(digest([]byte(pair.Certificate)), digest([]byte(pair.PrivateKey)))
+		}
+		info, err := pki.Inspect(text)
+		if err != nil {
+			return issued{}, fmt.Errorf("read certificate %s of %s: %w", l.Name, s.label(), err)
+		}
+		if out.Expiry.IsZero() || info.NotAfter.Before(out.Expiry) {
+			out.Expiry = info.NotAfter
+		}
+	}
+	return out, nil
+}
+
+// expiry is the earliest end of the certificates found on a machine.
+func expiry(s Spec, f found) time.Time {
+	var earliest time.Time
+	for _, l := range leaves(s) {
+		info, err := pki.Inspect(f.facts.Files[certificatePath(l)].Content)
+		if err == nil && (earliest.IsZero() || info.NotAfter.Before(earliest)) {
+			earliest = info.NotAfter
+		}
+	}
+	return earliest
+}
+
+// markerFile is member.json.
+func markerFile(s Spec, id uint64, pairs map[string]string) host.File {
+	text, err := json.MarshalIndent(marker{
+		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
+		MemberID: fmt.Sprintf("%x", id), Pairs: pairs,
+	}, "", "  ")
+	if err != nil {
+		panic("etcd: a marker of strings cannot fail to encode: " + err.Error())
+	}
+	return host.File{Path: markerPath, Content: append(text, '\n'), Mode: 0o644}
+}
+
+// birth is the change that puts a member onto a machine, ready to start. The
+// marker is the last file: it vouches for the pairs, and it is there before
+// any data is.
+func birth(s Spec, c issued, id uint64, env string) host.Change {
+	change := layout(s)
+	change.Files = append(fixedFiles(s), c.Files...)
+	change.Files = append(change.Files,
+		host.File{Path: envPath, Content: []byte(env), Mode: 0o644},
+		markerFile(s, id, c.Pairs))
+	return change
+}

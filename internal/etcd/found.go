@@ -1,0 +1,174 @@
+package etcd
+
+import (
+	"crypto/sha1"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// Where a member lives on its machine. The certificates have kubeadm's places.
+const (
+	unitName   = "etcd.service"
+	unitPath   = "/etc/systemd/system/" + unitName
+	dropInDir  = unitPath + ".d"
+	configDir  = "/etc/etcd"
+	envPath    = configDir + "/bootstrap.env"
+	markerPath = configDir + "/member.json"
+	pkiDir     = "/etc/kubernetes/pki/etcd"
+	caPath     = pkiDir + "/ca.crt"
+	user       = "etcd"
+	product    = "etcd"
+)
+
+var ports = []int{2379, 2380, 2381}
+
+// query is everything the package ever wants to know of a machine, in one
+// round trip.
+func query(s Spec) host.Query {
+	q := host.Query{
+		Contents: []string{unitPath, envPath, markerPath, caPath},
+		Dirs:     []string{s.dataDir(), artifactDir(s.Version), dropInDir},
+		Units:    []string{unitName},
+		Ports:    ports,
+		Disks:    []string{s.dataDir()},
+	}
+	for _, leaf := range leaves(s) {
+		q.Contents = append(q.Contents, certificatePath(leaf))
+		q.Files = append(q.Files, keyPath(leaf))
+	}
+	return q
+}
+
+// marker is member.json: to which cluster and member a data directory belongs.
+// etcd's own files do not say so in a form that can be read beside a running server.
+type marker struct {
+	ClusterID   string `json:"cluster_id"`
+	ClusterName string `json:"cluster_name"`
+	Name        string `json:"name"`
+	MemberID    string `json:"member_id"` // hex
+	// Pairs ties certificate and key of each leaf: see pairDigest.
+	Pairs map[string]string `json:"pairs"`
+}
+
+func (m marker) id() uint64 {
+	id, err := strconv.ParseUint(m.MemberID, 16, 64)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+// staticMemberID is the id that etcd gives a member of a static bootstrap: a
+// hash of its peer URL and the cluster token (server/etcdserver/api/membership
+// computeMemberID, with no time mixed in).
+func staticMemberID(peerURL, token string) uint64 {
+	sum := sha1.Sum([]byte(peerURL + token))
+	return binary.BigEndian.Uint64(sum[:8])
+}
+
+// found is one machine as it was observed, in this package's terms.
+type found struct {
+	Name    string
+	Address string
+	Err     error // why it could not be observed; everything below is empty then
+	facts   host.Facts
+
+	Data    bool    // the data directory holds a member
+	Marker  *marker // nil: no readable member.json
+	Pending bool    // bootstrap.env is there: not yet an established voter
+	New     bool    // Pending, and the static bootstrap of a new cluster
+	Initial []string
+	Unit    host.UnitState
+}
+
+// reached reports whether the machine answered over SSH.
+func (f found) reached() bool { return f.Err == nil }
+
+// running reports whether etcd runs or systemd is about to start it (again).
+func (f found) running() bool {
+	return slices.Contains([]string{"active", "activating", "reloading", "deactivating"}, f.Unit.Active)
+}
+
+// began reports whether a member of ours has, had, or is about to have data
+// here. An established member whose data directory was emptied counts: there was a cluster.
+func (f found) began() bool {
+	return f.Data || f.running() || (f.Marker != nil && !f.Pending)
+}
+
+// foreign says in words why what is on the machine is not of this cluster, or "".
+func (f found) foreign(clusterID, dataDir string) string {
+	switch {
+	case f.Data && f.Marker == nil:
+		return fmt.Sprintf("%s on %s holds etcd data, and no %s says to which cluster it belongs", dataDir, f.label(), markerPath)
+	case f.Marker != nil && f.Marker.ClusterID != clusterID:
+		return fmt.Sprintf("%s is a member of another cluster, %q (id %s)", f.label(), f.Marker.ClusterName, f.Marker.ClusterID)
+	case f.running() && f.Marker == nil:
+		return fmt.Sprintf("%s runs on %s, and no %s says to which cluster it belongs", unitName, f.label(), markerPath)
+	}
+	return ""
+}
+
+// empty reports whether nothing of a member is on the machine.
+func (f found) empty() bool {
+	_, unit := f.facts.Files[unitPath]
+	return !f.Data && !unit && !f.running() && f.Marker == nil
+}
+
+func (f found) label() string { return machineLabel(f.Name, f.Address) }
+
+func machineLabel(name, address string) string {
+	if name == "" {
+		return address
+	}
+	return fmt.Sprintf("%s (%s)", name, address)
+}
+
+// interpret reads the facts of one machine.
+func interpret(name, address, dataDir string, facts host.Facts, err error) found {
+	f := found{Name: name, Address: address, Err: err, facts: facts}
+	if err != nil {
+		return f
+	}
+	f.Data = slices.Contains(facts.Dirs[dataDir], "member")
+	f.Unit = facts.Units[unitName]
+	if file, ok := facts.Files[markerPath]; ok {
+		var m marker
+		if json.Unmarshal([]byte(file.Content), &m) == nil && m.ClusterID != "" {
+			f.Marker = &m
+		}
+	}
+	if file, ok := facts.Files[envPath]; ok {
+		f.Pending = true
+		env := parseEnvironment(file.Content)
+		f.New = env["ETCD_INITIAL_CLUSTER_STATE"] == "new"
+		f.Initial = initialNames(env["ETCD_INITIAL_CLUSTER"])
+	}
+	return f
+}
+
+func parseEnvironment(text string) map[string]string {
+	env := map[string]string{}
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			env[key] = value
+		}
+	}
+	return env
+}
+
+func initialNames(cluster string) []string {
+	names := map[string]bool{}
+	for entry := range strings.SplitSeq(cluster, ",") {
+		if name, _, ok := strings.Cut(entry, "="); ok {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}

@@ -1,0 +1,151 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// leaveKind is how a member leaves.
+type leaveKind int
+
+const (
+	leaveWait    leaveKind = iota // not now: ask again until patience ends, then take Otherwise
+	leaveRefuse                   // not at all
+	leaveRemove                   // hand over leadership, remove through another member, then clean
+	leaveLast                     // snapshot, stop, clean
+	leaveClean                    // the cluster does not have it (any more): clean the machine
+	leaveAbandon                  // nothing more can be done for an unreachable machine, and that is allowed
+)
+
+func (k leaveKind) String() string {
+	return [...]string{"wait", "refuse", "remove", "last", "clean", "abandon"}[k]
+}
+
+// leaveDecision is the next thing to do for a member that shall leave.
+type leaveDecision struct {
+	Kind      leaveKind
+	Otherwise leaveKind // of leaveWait: refuse, or clean
+	ID        uint64
+	Keep      bool // the data must be archived even where it was to be wiped: nobody confirmed that it is not the last copy
+	Reason    string
+	Next      string
+}
+
+const abandonHint = "make the machine reachable and destroy again; if it is gone for good, set abandon_unreachable_hosts = true on the provider"
+
+// leaveInput is what the decision depends on.
+type leaveInput struct {
+	Name    string
+	PeerURL string
+	Cluster string // cluster id
+	DataDir string
+	View    *View // nil: no member gave a linearizable answer
+	Self    found
+	Others  []found         // the other peers
+	Leaving map[string]bool // members whose Delete is under way in this process
+	Abandon bool
+}
+
+// decideLeave decides what a Delete does next. A removal comes before the
+// process is stopped, and data is never wiped when the removal failed.
+func decideLeave(in leaveInput) leaveDecision {
+	if in.Self.reached() && !in.Self.empty() {
+		if alien := in.Self.foreign(in.Cluster, in.DataDir); alien != "" {
+			return leaveDecision{Kind: leaveRefuse, Reason: alien,
+				Next: "look at the machine; when nothing there is needed, clear it by hand and take the resource out of the state (terraform state rm)"}
+		}
+		if m := in.Self.Marker; m != nil && m.Name != in.Name {
+			return leaveDecision{Kind: leaveRefuse, Reason: fmt.Sprintf("the machine runs member %q", m.Name),
+				Next: "destroy that member instead, and take this resource out of the state (terraform state rm)"}
+		}
+	}
+	if in.View == nil {
+		return leaveSilent(in)
+	}
+	entry, listed := in.View.at(in.PeerURL)
+	if listed && entry.Name != "" && entry.Name != in.Name {
+		return leaveDecision{Kind: leaveRefuse, Reason: fmt.Sprintf("the cluster knows %s as member %q", in.PeerURL, entry.Name),
+			Next: "destroy that member instead, and take this resource out of the state (terraform state rm)"}
+	}
+	if !listed {
+		return leaveUnlisted(in)
+	}
+	err := MayRemove(*in.View, entry.ID)
+	switch {
+	case err == nil:
+		return leaveDecision{Kind: leaveRemove, ID: entry.ID}
+	case errors.Is(err, errLastMember) && len(in.View.learners()) > 0 && healthy(in.View.learners()) > 0:
+		return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: "it is the only voter, and " + in.View.learners()[0].label() + " is joining",
+			Next: "wait until the other member has joined, then destroy again"}
+	case errors.Is(err, errLastMember) && !in.Self.reached():
+		return leaveUnlisted(in)
+	case errors.Is(err, errLastMember):
+		return leaveDecision{Kind: leaveLast, ID: entry.ID}
+	}
+	return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: err.Error(),
+		Next: "repair or remove the unhealthy members first (a dead one can always be destroyed), then destroy again"}
+}
+
+// leaveUnlisted is for a member that the cluster does not have, or whose
+// removal is all that the survivors could do.
+func leaveUnlisted(in leaveInput) leaveDecision {
+	switch {
+	case in.Self.reached():
+		return leaveDecision{Kind: leaveClean}
+	case in.Abandon:
+		return leaveDecision{Kind: leaveAbandon}
+	}
+	return leaveDecision{Kind: leaveRefuse, Reason: "the cluster no longer counts on this member, but its machine cannot be reached to stop it: " + in.Self.Err.Error(), Next: abandonHint}
+}
+
+// leaveSilent decides when the cluster gives no answer. Data is then kept in
+// any case. Stopping the member is allowed when it cannot hurt anybody: no
+// other etcd of the cluster is running (or all that are, are leaving too), or
+// nothing can ever have been committed. As an answer may only be late (an
+// election, a start), whatever runs is waited for first.
+func leaveSilent(in leaveInput) leaveDecision {
+	if !in.Self.reached() {
+		if in.Abandon {
+			return leaveDecision{Kind: leaveAbandon}
+		}
+		return leaveDecision{Kind: leaveRefuse, Reason: "neither the machine nor a quorum of the cluster could be reached: " + in.Self.Err.Error(), Next: abandonHint}
+	}
+	var unknown, running []string
+	began := []found{}
+	anyRuns := in.Self.running()
+	for _, m := range append(slices.Clone(in.Others), in.Self) {
+		if m.reached() && m.began() {
+			began = append(began, m)
+		}
+	}
+	for _, m := range in.Others {
+		switch {
+		case !m.reached():
+			unknown = append(unknown, m.label())
+		case m.running():
+			anyRuns = true
+			if !in.Leaving[m.Name] {
+				running = append(running, m.label())
+			}
+		}
+	}
+	clean := leaveDecision{Kind: leaveClean, Keep: true}
+	late := leaveDecision{Kind: leaveWait, Otherwise: leaveClean, Keep: true}
+	switch {
+	case len(unknown) > 0 && !in.Abandon:
+		return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse,
+			Reason: "no quorum of the cluster answers, and these machines could not be reached: " + strings.Join(unknown, ", "), Next: abandonHint}
+	case len(unknown) == 0 && !mayHaveCommitted(began):
+		return clean
+	case len(running) > 0:
+		return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse,
+			Reason: "quorum lost: no quorum of the cluster answers, but etcd still runs on " + strings.Join(running, ", "),
+			Next: "bring a quorum back (systemctl start " + unitName + " on the stopped members) and destroy again; " +
+				"to give the whole cluster up, destroy all of its members in one run, or stop etcd on those machines first"}
+	case anyRuns:
+		return late
+	}
+	return clean
+}

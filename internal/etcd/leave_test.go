@@ -1,0 +1,81 @@
+package etcd
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+func runs(f found) found {
+	f.Unit = host.UnitState{Active: "active"}
+	f.facts.Files = map[string]host.FileState{unitPath: {}}
+	return f
+}
+
+func TestDecideLeave(t *testing.T) {
+	all := []string{"cp1", "cp2", "cp3"}
+	stranger := established("cp1")
+	stranger.Marker = &marker{ClusterID: "other", ClusterName: "staging", Name: "cp1"}
+	renamed := established("cp1")
+	renamed.Marker.Name = "db1"
+	view := func(letters string) *View { v := clusterOf(letters); return &v }
+	others := []found{runs(established("cp2")), runs(established("cp3"))}
+	stopped := []found{established("cp2"), established("cp3")}
+	three := func(f found) leaveInput { return leaveInput{Self: f, Others: others} }
+
+	for _, c := range []struct {
+		name      string
+		in        leaveInput
+		view      *View
+		leaving   []string
+		abandon   bool
+		want      leaveKind
+		otherwise leaveKind
+		keep      bool
+		reason    string
+	}{
+		{name: "one of three", in: three(runs(established("cp1"))), view: view("Lhh"), want: leaveRemove},
+		{name: "a dead one of three", in: three(lost("cp1")), view: view("dLh"), want: leaveRemove},
+		{name: "beside a dead one", in: three(runs(established("cp1"))), view: view("Lhd"), want: leaveWait, otherwise: leaveRefuse, reason: "lose quorum"},
+		{name: "the last", in: leaveInput{Self: runs(established("cp1"))}, view: view("L"), want: leaveLast},
+		{name: "the last, a dead learner left", in: leaveInput{Self: runs(established("cp1"))}, view: func() *View {
+			v := clusterOf("Ll")
+			v.Members[1].Healthy = false
+			return &v
+		}(), want: leaveLast},
+		{name: "the last, one is joining", in: leaveInput{Self: runs(established("cp1"))}, view: view("Ll"), want: leaveWait, otherwise: leaveRefuse, reason: "joining"},
+		{name: "already removed", in: three(established("cp9")), view: view("Lhh"), want: leaveClean},
+		{name: "already removed, machine unreachable", in: three(lost("cp9")), view: view("Lhh"), want: leaveRefuse, reason: "cannot be reached"},
+		{name: "already removed, machine abandoned", in: three(lost("cp9")), view: view("Lhh"), abandon: true, want: leaveAbandon},
+		{name: "nothing anywhere", in: leaveInput{Self: blank("cp1"), Others: []found{blank("cp2")}}, want: leaveClean, keep: true},
+		{name: "another cluster's member", in: three(runs(stranger)), view: view("Lhh"), want: leaveRefuse, reason: "staging"},
+		{name: "another member's machine", in: three(runs(renamed)), view: view("Lhh"), want: leaveRefuse, reason: "db1"},
+		{name: "silent, others run", in: three(runs(established("cp1"))), want: leaveWait, otherwise: leaveRefuse, reason: "quorum lost"},
+		{name: "silent, the others are leaving too", in: three(runs(established("cp1"))), leaving: all, want: leaveWait, otherwise: leaveClean, keep: true},
+		{name: "silent, the others are stopped", in: leaveInput{Self: runs(established("cp1")), Others: stopped}, want: leaveWait, otherwise: leaveClean, keep: true},
+		{name: "all stopped", in: leaveInput{Self: established("cp1"), Others: stopped}, want: leaveClean, keep: true},
+		{name: "silent, a machine unreachable", in: leaveInput{Self: established("cp1"), Others: []found{lost("cp2")}}, want: leaveWait, otherwise: leaveRefuse, reason: "cp2"},
+		{name: "silent, that machine abandoned", in: leaveInput{Self: established("cp1"), Others: []found{lost("cp2")}}, abandon: true, want: leaveClean, keep: true},
+		{name: "bootstrap cut off before quorum", in: leaveInput{Self: runs(began("cp1", "cp1", "cp2", "cp3", "cp4", "cp5")),
+			Others: []found{runs(began("cp2", "cp1", "cp2", "cp3", "cp4", "cp5")), blank("cp3"), blank("cp4"), blank("cp5")}}, want: leaveClean, keep: true},
+		{name: "nobody answers at all", in: leaveInput{Self: lost("cp1"), Others: []found{lost("cp2")}}, want: leaveRefuse, reason: "no route"},
+		{name: "nobody answers, abandoned", in: leaveInput{Self: lost("cp1"), Others: []found{lost("cp2")}}, abandon: true, want: leaveAbandon},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := c.in
+			in.Name, in.PeerURL, in.Cluster, in.DataDir, in.View, in.Abandon = in.Self.Name, PeerURL(in.Self.Address), testCluster, DefaultDataDir, c.view, c.abandon
+			in.Leaving = map[string]bool{}
+			for _, name := range c.leaving {
+				in.Leaving[name] = true
+			}
+			d := decideLeave(in)
+			if d.Kind != c.want || d.Kind == leaveWait && d.Otherwise != c.otherwise || d.Keep != c.keep || !strings.Contains(d.Reason, c.reason) {
+				t.Errorf("got %s (otherwise %s), keep %v, %q", d.Kind, d.Otherwise, d.Keep, d.Reason)
+			}
+			if (d.Kind == leaveRefuse || d.Kind == leaveWait && d.Otherwise == leaveRefuse) && d.Next == "" {
+				t.Error("a refusal without a next step")
+			}
+		})
+	}
+}

@@ -1,0 +1,73 @@
+// Package etcd makes, reads, changes and removes the members of one etcd
+// cluster on machines, by rules that never risk quorum. It is the only package
+// that speaks etcd's protocol.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// ErrGone: there is positive evidence that the member no longer exists: the
+// cluster's own member list says so, or the host answers and neither unit nor
+// data is there.
+var ErrGone = errors.New("etcd member does not exist")
+
+// OnDestroy says what becomes of the data directory of a member that leaves.
+type OnDestroy string
+
+// The choices of OnDestroy.
+const (
+	Archive OnDestroy = "archive" // moved to DataDir + "-archive/NAME-TIME"; the last member leaves a snapshot there too
+	Wipe    OnDestroy = "wipe"
+)
+
+// Spec is one member as it is wanted.
+type Spec struct {
+	Name      string
+	Host      *host.Host
+	Peers     map[string]*host.Host // by member name, this one included: where to look for the cluster
+	Bundle    *pki.Bundle
+	Version   string            // "3.6.16"
+	ExtraArgs map[string]string // flag without dashes → value; override the defaults
+	DataDir   string            // "" means /var/lib/etcd
+	OnDestroy OnDestroy
+	Source    host.Source
+}
+
+// ClientURL is where API servers reach the member.
+func (s Spec) ClientURL() string { return ClientURL(s.Host.Address()) }
+
+// PeerURL is where the other members reach it.
+func (s Spec) PeerURL() string { return PeerURL(s.Host.Address()) }
+
+func (s Spec) dataDir() string {
+	if s.DataDir == "" {
+		return DefaultDataDir
+	}
+	return s.DataDir
+}
+
+func (s Spec) label() string { return machineLabel(s.Name, s.Host.Address()) }
+
+// Status is one member as it was found.
+type Status struct {
+	ID                string // hex
+	Version           string // of the running server; "" when it does not answer
+	Leader            bool
+	Learner           bool
+	Healthy           bool
+	DBSize            int64 // bytes
+	Alarms            []string
+	Unit              string // systemd's ActiveState
+	MachineID         string
+	ConfigDigest      string    // of the rendered files as found
+	CertificateExpiry time.Time // the earliest of its leaf certificates
+	// Drift says in words how the machine differs from Spec, naming machine and
+	// difference; empty when it does not. For a flag: name, found, wanted.
+	Drift []string
+}

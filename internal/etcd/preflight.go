@@ -1,0 +1,72 @@
+package etcd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+const (
+	// minDisk is what the data directory's file system must have free. etcd
+	// preallocates two 64 MB log segments, keeps five, and grows a database of
+	// some hundred MB even in small clusters.
+	minDisk = 1 << 30
+	// maxClockOffset keeps every two machines within four minutes of each
+	// other: certificates begin five minutes before they are issued.
+	maxClockOffset = 2 * time.Minute
+)
+
+// preflight lists everything that would keep a member from working on this
+// machine. It is asked before the first change.
+func preflight(s Spec, f found) []string {
+	var faults []string
+	if f.facts.Systemd == "" {
+		faults = append(faults, "systemd does not run as PID 1")
+	}
+	if !slices.Contains([]string{"amd64", "arm64"}, f.facts.Architecture) {
+		faults = append(faults, fmt.Sprintf("architecture %q is not supported: etcd is released for amd64 and arm64", f.facts.Architecture))
+	}
+	for _, port := range ports {
+		if l, taken := f.facts.Listeners[port]; taken && !(f.running() && f.Marker != nil) {
+			faults = append(faults, fmt.Sprintf("port %d is taken by %s", port, orNone(l.Process)))
+		}
+	}
+	if free, ok := f.facts.DiskFree[s.dataDir()]; ok && free < minDisk && !f.Data {
+		faults = append(faults, fmt.Sprintf("the file system of %s has %d MiB free, needed are %d MiB", s.dataDir(), free>>20, minDisk>>20))
+	}
+	if offset := f.facts.ClockOffset; offset.Abs() > maxClockOffset+f.facts.ClockError {
+		faults = append(faults, fmt.Sprintf("the clock is off by %s: at most %s are allowed, or certificates are not valid yet where they are shown", offset.Round(time.Second), maxClockOffset))
+	}
+	return append(faults, unlisted(s)...)
+}
+
+// unlisted checks the spec itself: the machine must be among the peers.
+func unlisted(s Spec) []string {
+	addresses := map[string]string{}
+	for name, peer := range s.Peers {
+		addresses[name] = peer.Address()
+	}
+	if err := ValidatePeers(s.Name, s.Host.Address(), addresses); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
+}
+
+// checked turns what a machine shows into the one problem that lists every
+// failed check, or nil.
+func checked(s Spec, f found) error {
+	faults := preflight(s, f)
+	if len(faults) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Summary:   "machine not fit for an etcd member",
+		Host:      s.label(),
+		Cause:     strings.Join(faults, "; "),
+		Unchanged: problem.Nothing,
+		Next:      "mend this on the machine and apply again",
+	}
+}

@@ -1,0 +1,214 @@
+package etcd
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// artifacts are the programs of the product: the server, and the two tools
+// that snapshots need and that an operator reaches for in an emergency.
+func artifacts(version string) []host.Artifact {
+	var all []host.Artifact
+	for _, name := range []string{"etcd", "etcdctl", "etcdutl"} {
+		all = append(all, host.Artifact{Product: product, Version: version, Name: name})
+	}
+	return all
+}
+
+func artifactDir(version string) string { return path.Dir(artifacts(version)[0].Path()) }
+
+// flags are the server's arguments: kubeadm's (v1.34), with the user's over
+// them. How the cluster is formed is not among them: that is in bootstrap.env
+// and matters only until the member is established, so a change of peers
+// changes no flag and restarts nothing.
+func flags(s Spec) map[string]string {
+	server, peer := pki.EtcdServer(s.Name, s.Host.Address()), pki.EtcdPeer(s.Name, s.Host.Address())
+	all := map[string]string{
+		"name":                        s.Name,
+		"data-dir":                    s.dataDir(),
+		"listen-client-urls":          "https://127.0.0.1:2379," + s.ClientURL(),
+		"advertise-client-urls":       s.ClientURL(),
+		"listen-peer-urls":            s.PeerURL(),
+		"initial-advertise-peer-urls": s.PeerURL(),
+		"listen-metrics-urls":         "http://" + net.JoinHostPort("127.0.0.1", "2381"),
+		"cert-file":                   certificatePath(server),
+		"key-file":                    keyPath(server),
+		"trusted-ca-file":             caPath,
+		"client-cert-auth":            "true",
+		"peer-cert-file":              certificatePath(peer),
+		"peer-key-file":               keyPath(peer),
+		"peer-trusted-ca-file":        caPath,
+		"peer-client-cert-auth":       "true",
+	}
+	// 3.5 has these two as experimental flags; 10000 is the default from 3.6 on.
+	if minor, _, err := parseVersion(s.Version); err == nil && minor == 5 {
+		all["experimental-initial-corrupt-check"] = "true"
+		all["experimental-watch-progress-notify-interval"] = "5s"
+		all["snapshot-count"] = "10000"
+	} else {
+		all["feature-gates"] = "InitialCorruptCheck=true"
+		all["watch-progress-notify-interval"] = "5s"
+	}
+	maps.Copy(all, s.ExtraArgs)
+	return all
+}
+
+// renderUnit is the systemd unit.
+//
+// The two assertions keep an established member whose data directory was
+// emptied from starting: it would come up under its old member id without what
+// it has promised. TimeoutStartSec is infinite because a member without quorum
+// is not ready for as long as that lasts, and killing it does not help.
+func renderUnit(s Spec) string {
+	dir := s.dataDir()
+	return `# Written by the Terraform provider kube. A hand edit shows up in the next plan.
+[Unit]
+Description=etcd member ` + s.Name + `
+Documentation=https://etcd.io/docs/
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=0
+AssertPathExists=|` + dir + `/member
+AssertPathExists=|` + envPath + `
+
+[Service]
+Type=notify
+User=` + user + `
+Group=` + user + `
+EnvironmentFile=-` + envPath + `
+` + execStart(s) + `
+Restart=always
+RestartSec=1
+TimeoutStartSec=infinity
+LimitNOFILE=65536
+OOMScoreAdjust=-997
+IOSchedulingClass=best-effort
+IOSchedulingPriority=0
+UMask=0077
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+ProtectSystem=strict
+ReadWritePaths=` + dir + `
+ProtectHome=yes
+ProtectProc=invisible
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectControlGroups=yes
+PrivateTmp=yes
+PrivateDevices=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+
+[Install]
+WantedBy=multi-user.target
+`
+}
+
+// execStart is the ExecStart line, one flag on each continued line, sorted.
+func execStart(s Spec) string {
+	var b strings.Builder
+	b.WriteString("ExecStart=" + artifacts(s.Version)[0].Path())
+	all := flags(s)
+	for _, flag := range slices.Sorted(maps.Keys(all)) {
+		b.WriteString(" \\\n  " + quoteUnit("--"+flag+"="+all[flag]))
+	}
+	return b.String()
+}
+
+// quoteUnit writes one argument so that systemd hands it over literally.
+func quoteUnit(argument string) string {
+	escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`).Replace(argument)
+	if strings.ContainsAny(argument, " \t\\\"';") {
+		return `"` + escaped + `"`
+	}
+	return escaped
+}
+
+// parseExecStart returns program and flags of a unit, and the unit without them.
+func parseExecStart(unit string) (program string, found map[string]string, rest string) {
+	found = map[string]string{}
+	joined := strings.ReplaceAll(unit, "\\\n", " ")
+	var others []string
+	for line := range strings.Lines(joined) {
+		line = strings.TrimRight(line, "\n")
+		command, ok := strings.CutPrefix(line, "ExecStart=")
+		if !ok {
+			others = append(others, line)
+			continue
+		}
+		for i, word := range splitUnit(command) {
+			if i == 0 {
+				program = word
+				continue
+			}
+			flag, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+			found[flag] = value
+		}
+	}
+	return program, found, strings.Join(others, "\n")
+}
+
+// splitUnit splits a command line as quoteUnit writes it, or a person would.
+func splitUnit(line string) []string {
+	var words []string
+	var word strings.Builder
+	inWord := false
+	var quote byte
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == '\\' && i+1 < len(line):
+			i++
+			word.WriteByte(line[i])
+			inWord = true
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, inWord = c, true
+		case quote == 0 && (c == ' ' || c == '\t'):
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			inWord = false
+		case (c == '%' || c == '$') && i+1 < len(line) && line[i+1] == c:
+			i++
+			word.WriteByte(c)
+			inWord = true
+		default:
+			word.WriteByte(c)
+			inWord = true
+		}
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words
+}
+
+// environment is bootstrap.env: how a member that is not yet established comes
+// to its cluster. members is name → peer URL.
+func environment(clusterID, state string, members map[string]string) string {
+	var initial []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		initial = append(initial, name+"="+members[name])
+	}
+	return fmt.Sprintf("ETCD_INITIAL_CLUSTER=%s\nETCD_INITIAL_CLUSTER_STATE=%s\nETCD_INITIAL_CLUSTER_TOKEN=%s\n",
+		strings.Join(initial, ","), state, clusterID)
+}

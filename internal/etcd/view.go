@@ -1,0 +1,179 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// answer is what one member said when it was asked.
+type answer struct {
+	list    View
+	listErr error
+	status  *pb.StatusResponse
+	err     error // of status
+}
+
+// view asks the members at the given addresses, and then those that the list
+// names beyond them, and puts the answers together. It fails with errNoAnswer
+// when no list that a quorum stands behind could be had.
+func (c *conversation) view(ctx context.Context, addresses []string) (View, error) {
+	answers := c.ask(ctx, addresses)
+	v, err := firstList(addresses, answers)
+	if err != nil {
+		return View{}, err
+	}
+	var more []string
+	for _, m := range v.Members {
+		if _, asked := answers[m.address()]; !asked && m.address() != "" {
+			more = append(more, m.address())
+		}
+	}
+	for address, a := range c.ask(ctx, more) {
+		answers[address] = a
+	}
+	return assemble(v, answers), nil
+}
+
+// ask asks every address at once.
+func (c *conversation) ask(ctx context.Context, addresses []string) map[string]answer {
+	answers := make(map[string]answer, len(addresses))
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for _, address := range addresses {
+		group.Go(func() {
+			var a answer
+			var both sync.WaitGroup
+			both.Go(func() { a.list, a.listErr = c.list(ctx, address) })
+			both.Go(func() { a.status, a.err = c.status(ctx, address) })
+			both.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			answers[address] = a
+		})
+	}
+	group.Wait()
+	return answers
+}
+
+// firstList takes the list of the first address that gave one. All lists are
+// linearizable, so it does not matter which.
+func firstList(addresses []string, answers map[string]answer) (View, error) {
+	reasons := []error{errNoAnswer}
+	for _, address := range addresses {
+		a := answers[address]
+		if a.listErr == nil {
+			return a.list, nil
+		}
+		reasons = append(reasons, fmt.Errorf("%s: %w", address, a.listErr))
+	}
+	return View{}, errors.Join(reasons...)
+}
+
+// assemble puts what the members said of themselves beside their entries. It
+// is pure.
+func assemble(v View, answers map[string]answer) View {
+	var term uint64
+	for i := range v.Members {
+		m := &v.Members[i]
+		a, asked := answers[m.address()]
+		switch {
+		case m.address() == "":
+			m.Trouble = "has never started"
+			continue
+		case !asked || a.err != nil && a.listErr != nil:
+			m.Trouble = "does not answer"
+			continue
+		case a.status == nil:
+			m.Trouble = "status: " + a.err.Error()
+			continue
+		case a.status.Header.MemberId != m.ID:
+			m.Trouble = fmt.Sprintf("member %x answers at its address", a.status.Header.MemberId)
+			continue
+		}
+		m.Version, m.Index, m.DBSize = a.status.Version, a.status.RaftIndex, a.status.DbSize
+		m.Alarms = alarmsOf(a.status.Errors, m.ID)
+		m.Healthy, m.Trouble = judge(*m, a)
+		// The highest term is the newest opinion on who leads.
+		if a.status.RaftTerm >= term && a.status.Leader != 0 {
+			term, v.Leader = a.status.RaftTerm, a.status.Leader
+		}
+	}
+	return v
+}
+
+// judge says whether a member that answered is healthy, and if not, why.
+func judge(m Member, a answer) (bool, string) {
+	switch {
+	case len(m.Alarms) > 0:
+		return false, "alarm " + strings.Join(m.Alarms, ", ")
+	case a.status.Leader == 0:
+		return false, "knows no leader"
+	case !m.Learner && a.listErr != nil:
+		return false, "linearizable read: " + a.listErr.Error()
+	}
+	return true, ""
+}
+
+// alarmsOf picks a member's alarms out of a status, which lists those of all
+// members as "memberID:123 alarm:NOSPACE".
+func alarmsOf(errors []string, id uint64) []string {
+	var alarms []string
+	for _, text := range errors {
+		var member uint64
+		var alarm string
+		if n, err := fmt.Sscanf(strings.TrimSpace(text), "memberID:%d alarm:%s", &member, &alarm); err == nil && n == 2 && member == id {
+			alarms = append(alarms, alarm)
+		}
+	}
+	slices.Sort(alarms)
+	return alarms
+}
+
+// address is where the member is reached: its client URL, and while it has not
+// published one, nowhere.
+func (m Member) address() string {
+	for _, text := range m.ClientURLs {
+		if u, err := url.Parse(text); err == nil {
+			return u.Hostname()
+		}
+	}
+	return ""
+}
+
+// String is the view as a table, for diagnostics.
+func (v View) String() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tID\tPEER URL\tROLE\tVERSION\tHEALTH")
+	for _, m := range v.Members {
+		role := "follower"
+		switch {
+		case m.Learner:
+			role = "learner"
+		case m.ID == v.Leader:
+			role = "leader"
+		}
+		health := "healthy"
+		if !m.Healthy {
+			health = m.Trouble
+		}
+		fmt.Fprintf(w, "%s\t%x\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.ID, strings.Join(m.PeerURLs, ","), role, orDash(m.Version), health)
+	}
+	_ = w.Flush() // into memory
+	return b.String()
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

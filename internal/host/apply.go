@@ -1,0 +1,191 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+)
+
+//go:embed apply.sh
+var applyFunctions string
+
+// Apply makes c true in one round trip. An unchanged file is left alone (its
+// inode stays).
+func (h *Host) Apply(ctx context.Context, c Change) (Applied, error) {
+	if err := checkChange(c); err != nil {
+		return Applied{}, fmt.Errorf("change %s: %w", h.Address(), err)
+	}
+	digests, content := applyInput(c.Files)
+	out, err := h.execute(ctx, job{
+		summary: applySummary(c),
+		script:  applyScript(c, newToken(), len(digests)),
+		stdin:   bytes.NewReader(append(digests, content...)),
+	})
+	if err != nil {
+		return Applied{}, err
+	}
+	return parseApplied(out.stdout)
+}
+
+func applySummary(c Change) string {
+	var paths []string
+	for _, f := range c.Files {
+		paths = append(paths, f.Path)
+	}
+	for _, p := range c.Remove {
+		paths = append(paths, "-"+p)
+	}
+	if c.Script != "" {
+		paths = append(paths, firstLine(c.Script))
+	}
+	return "apply " + strings.Join(paths, " ")
+}
+
+// applyInput is standard input: the digests in sha256sum's format, then the
+// content of all files in order. Not even a digest is on the command line: that
+// of a short password can be guessed.
+func applyInput(files []File) (digests, content []byte) {
+	var list, all bytes.Buffer
+	for _, f := range files {
+		fmt.Fprintf(&list, "%x  %s\n", sha256.Sum256(f.Content), f.Path)
+		all.Write(f.Content)
+	}
+	return list.Bytes(), all.Bytes()
+}
+
+// applyScript renders the calls behind the fixed functions. It is pure, and
+// holds nothing of the files but path, size, mode and owner.
+func applyScript(c Change, token string, digestBytes int) string {
+	var b strings.Builder
+	call := func(words ...string) { b.WriteString(shellescape.QuoteCommand(words) + "\n") }
+	b.WriteString(applyFunctions)
+	fmt.Fprintf(&b, "token=%s ids='' same='' dir_states='' file_states=''\n", token)
+	for _, u := range c.Users {
+		call(append([]string{"user", u.Name}, u.Groups...)...)
+	}
+	if len(c.Dirs) > 0 {
+		fmt.Fprintf(&b, "dir_states=$(states %s)\n", quotePaths(c.Dirs, func(d Dir) string { return d.Path }))
+	}
+	for _, d := range c.Dirs {
+		call("dir", d.Path, pathID(d.Path), octal(d.Mode), ownership(d.Owner, d.Group), rawMode(0o040000, d.Mode))
+	}
+	if len(c.Files) > 0 {
+		fmt.Fprintf(&b, "same=$(head -c %d | sha256sum --check 2>/dev/null || true)\n", digestBytes)
+		fmt.Fprintf(&b, "file_states=$(states %s)\n", quotePaths(c.Files, func(f File) string { return f.Path }))
+	}
+	for _, f := range c.Files {
+		call("stage", f.Path, pathID(f.Path), strconv.Itoa(len(f.Content)), octal(f.Mode), ownership(f.Owner, f.Group),
+			rawMode(0o100000, f.Mode), octal(0o777&^(f.Mode&0o600)))
+	}
+	b.WriteString("commit\n")
+	for _, l := range c.Links {
+		call("link", l.Path, pathID(l.Path), l.Target)
+	}
+	for _, p := range c.Remove {
+		call("gone", p, pathID(p))
+	}
+	call(append([]string{"reload_units"}, unitNames(c)...)...)
+	b.WriteString("report\n")
+	if c.Script != "" {
+		b.WriteString(`CHANGED="$changed" sh -euc ` + shellescape.Quote(c.Script) + " kube </dev/null\n")
+	}
+	call(append([]string{"finished"}, changeIDs(c)...)...)
+	return b.String()
+}
+
+func quotePaths[T any](items []T, path func(T) string) string {
+	var words []string
+	for _, item := range items {
+		words = append(words, path(item))
+	}
+	return shellescape.QuoteCommand(words)
+}
+
+// pathID names the mark that path was altered: a path holds slashes.
+func pathID(path string) string {
+	sum := sha256.Sum256([]byte(path))
+	return hex.EncodeToString(sum[:8])
+}
+
+func changeIDs(c Change) []string {
+	var ids []string
+	for _, p := range changePaths(c) {
+		ids = append(ids, pathID(p))
+	}
+	return ids
+}
+
+func changePaths(c Change) []string {
+	var paths []string
+	for _, d := range c.Dirs {
+		paths = append(paths, d.Path)
+	}
+	for _, f := range c.Files {
+		paths = append(paths, f.Path)
+	}
+	for _, l := range c.Links {
+		paths = append(paths, l.Path)
+	}
+	return append(paths, c.Remove...)
+}
+
+// unitNames are the units whose file, or drop-in file, the change holds.
+func unitNames(c Change) []string {
+	const units = "/etc/systemd/system/"
+	var names []string
+	for _, p := range changePaths(c) {
+		name, below := strings.CutPrefix(p, units)
+		name, _, _ = strings.Cut(name, "/")
+		name = strings.TrimSuffix(name, ".d")
+		if below && path.Ext(name) != "" && !strings.HasSuffix(name, ".wants") && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func ownership(owner, group string) string {
+	if owner == "" {
+		owner = "root"
+	}
+	if group == "" {
+		group = "root"
+	}
+	return owner + ":" + group
+}
+
+func octal(mode fs.FileMode) string { return strconv.FormatUint(uint64(mode.Perm()), 8) }
+
+// rawMode is st_mode as `stat -c %f` prints it.
+func rawMode(kind uint64, mode fs.FileMode) string {
+	return strconv.FormatUint(kind|uint64(mode.Perm()), 16)
+}
+
+// parseApplied splits the list of altered paths from the Script's output.
+func parseApplied(stdout string) (Applied, error) {
+	var applied Applied
+	for rest := stdout; ; {
+		line, after, found := strings.Cut(rest, "\n")
+		if !found {
+			return Applied{}, fmt.Errorf("the machine's report breaks off: %q", stdout)
+		}
+		if line == "--" {
+			applied.Output = after
+			slices.Sort(applied.Changed)
+			applied.Changed = slices.Compact(applied.Changed)
+			return applied, nil
+		}
+		applied.Changed = append(applied.Changed, line)
+		rest = after
+	}
+}

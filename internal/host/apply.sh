@@ -1,0 +1,209 @@
+# The fixed part of Host.Apply: functions for sh and coreutils. Go appends the
+# calls. Standard input holds the digests of all files and then their content.
+# Paths hold no white space and no pattern characters (Go refuses them).
+umask 077
+set -f
+pending=/run/kube/changed # paths altered and not yet followed by a finished Script
+changed=''
+reload=''
+staged=''  # "staged path" pairs, renamed after all were written
+skip=0     # bytes of standard input that unchanged files have not consumed yet
+newline='
+'
+
+fail() {
+  printf '%s\n' "$*" >&2
+  exit 64
+}
+
+drop_staged() {
+  set -- $staged
+  while [ $# -gt 0 ]; do
+    rm -f -- "$1"
+    shift 2
+  done
+}
+trap drop_staged EXIT
+
+# note PATH ID: PATH is about to be altered. The mark comes first, so that a cut
+# between here and the end of Script is remembered.
+note() {
+  [ -d "$pending" ] || mkdir -p "$pending"
+  : >"$pending/$2"
+  remember "$1"
+}
+
+remember() {
+  changed="$changed${changed:+ }$1"
+  case $1 in /etc/systemd/system/*) reload=yes ;; esac
+}
+
+# recall PATH ID: says whether an earlier, cut-off change altered PATH.
+recall() {
+  [ -e "$pending/$2" ]
+}
+
+group() {
+  getent group "$1" >/dev/null && return
+  groupadd --system "$1" || getent group "$1" >/dev/null || fail "cannot make group $1"
+}
+
+user() {
+  name=$1
+  shift
+  group "$name"
+  getent passwd "$name" >/dev/null ||
+    useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin --gid "$name" "$name" ||
+    getent passwd "$name" >/dev/null || fail "cannot make user $name"
+  [ $# -gt 0 ] || return 0
+  has=" $(id -nG "$name") "
+  for extra; do
+    group "$extra"
+    case $has in *" $extra "*) ;; *) usermod --append --groups "$extra" "$name" ;; esac
+  done
+}
+
+# states PATH…: hexadecimal mode with file type, owner and path of what is there.
+states() {
+  stat -c '%f %U:%G %n' -- "$@" 2>/dev/null || true
+}
+
+# has LINE TEXT
+has() {
+  case "$newline$2$newline" in *"$newline$1$newline"*) return 0 ;; esac
+  return 1
+}
+
+# dir PATH ID MODE OWNER RAWMODE
+dir() {
+  if has "$5 $4 $1" "$dir_states"; then
+    if recall "$1" "$2"; then remember "$1"; fi
+    return
+  fi
+  [ -d "$1" ] || [ ! -e "$1" ] || fail "$1 is there and is no directory"
+  if [ -d "$1" ] && has "$5 $4 $1" "$(stat -L -c '%f %U:%G %n' -- "$1")"; then
+    return # a link to a directory that is as it shall be
+  fi
+  note "$1" "$2"
+  [ -d "$1" ] || { (umask 022 && mkdir -p -- "${1%/*}/") && mkdir -- "$1"; }
+  chown -- "$4" "$1"
+  chmod -- "$3" "$1"
+}
+
+# stage PATH ID SIZE MODE OWNER RAWMODE UMASK: writes the new content beside PATH
+# unless PATH is as it shall be. The file never has more rights than PATH will.
+stage() {
+  if has "$1: OK" "$same" && has "$6 $5 $1" "$file_states"; then
+    skip=$((skip + $3))
+    if recall "$1" "$2"; then remember "$1"; fi
+    return
+  fi
+  parent=${1%/*}
+  [ -d "$parent/" ] || fail "there is no directory ${parent:-/} for $1"
+  [ ! -d "$1" ] || [ -L "$1" ] || fail "$1 is there and is a directory"
+  sweep "$1"
+  if [ "$skip" -gt 0 ]; then
+    head -c "$skip" >/dev/null
+    skip=0
+  fi
+  new="$parent/.${1##*/}.kube-$token"
+  staged="$staged $new $1"
+  ids="$ids $2"
+  umask "$7"
+  head -c "$3" >"$new"
+  umask 077
+  [ "$(stat -c %s -- "$new")" = "$3" ] || fail "standard input ended early; nothing was renamed into place"
+  [ "$5" = root:root ] || chown -- "$5" "$new"
+  [ "$4" = 600 ] || chmod -- "$4" "$new"
+}
+
+# sweep PATH: removes what a staging that was cut off left beside PATH.
+sweep() {
+  set +f
+  for left in "${1%/*}/.${1##*/}.kube-"*; do
+    [ ! -e "$left" ] || rm -f -- "$left"
+  done
+  set -f
+}
+
+# commit: content reaches the disk before its name does, so that a power cut
+# leaves either the old or the new file.
+commit() {
+  [ -n "$staged" ] || return 0
+  set -- $staged
+  files='' parents=''
+  while [ $# -gt 0 ]; do
+    files="$files $1"
+    parents="$parents ${2%/*}/"
+    shift 2
+  done
+  sync -- $files 2>/dev/null || sync
+  set -- $staged
+  for id in $ids; do
+    note "$2" "$id"
+    mv -fT -- "$1" "$2"
+    shift 2
+    staged="$*"
+  done
+  sync -- $parents 2>/dev/null || sync
+}
+
+# link PATH ID TARGET
+link() {
+  if [ -L "$1" ] && [ "$(readlink -- "$1")" = "$3" ]; then
+    if recall "$1" "$2"; then remember "$1"; fi
+    return
+  fi
+  [ ! -d "$1" ] || [ -L "$1" ] || fail "$1 is there and is a directory"
+  [ -d "${1%/*}/" ] || fail "there is no directory ${1%/*} for $1"
+  sweep "$1"
+  new="${1%/*}/.${1##*/}.kube-$token"
+  ln -s -- "$3" "$new"
+  note "$1" "$2"
+  mv -fT -- "$new" "$1"
+}
+
+# gone PATH ID
+gone() {
+  sweep "$1"
+  if [ -d "$1" ] && [ ! -L "$1" ]; then
+    note_gone=''
+    set +f
+    for entry in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+      if [ -e "$entry" ] || [ -L "$entry" ]; then note_gone=no; fi
+    done
+    set -f
+    [ -z "$note_gone" ] || return 0
+    note "$1" "$2"
+    rmdir -- "$1"
+  elif [ -e "$1" ] || [ -L "$1" ]; then
+    note "$1" "$2"
+    rm -f -- "$1"
+  elif recall "$1" "$2"; then
+    remember "$1"
+  fi
+}
+
+# reload_units UNIT…: a cut between writing a unit and reloading leaves systemd
+# with the old one; systemd itself knows.
+reload_units() {
+  [ -d /run/systemd/system ] || return 0
+  if [ -z "$reload" ] && [ $# -gt 0 ]; then
+    case "$(systemctl show --property=NeedDaemonReload -- "$@" 2>/dev/null || true)" in
+    *=yes*) reload=yes ;;
+    esac
+  fi
+  [ -z "$reload" ] || systemctl daemon-reload
+}
+
+# report: one line per altered path, then a line that ends the list.
+report() {
+  for path in $changed; do printf '%s\n' "$path"; done
+  printf '%s\n' --
+}
+
+# finished ID…: Script got to its end; nothing is pending any more.
+finished() {
+  [ -d "$pending" ] || return 0
+  for id; do [ ! -e "$pending/$id" ] || rm -f -- "$pending/$id"; done
+}

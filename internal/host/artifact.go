@@ -1,0 +1,36 @@
+package host
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// artifactRoot is where artifacts live on a machine.
+const artifactRoot = "/opt/kube"
+
+// Artifact is one program of a product at a version.
+type Artifact struct {
+	Product string // "etcd", "kubernetes"
+	Version string // without "v"
+	Name    string // "etcd", "kube-apiserver"
+}
+
+// Path is where the artifact is installed: /opt/kube/PRODUCT/VERSION/NAME.
+// Versions live side by side; units point at one.
+func (a Artifact) Path() string {
+	return artifactRoot + "/" + a.Product + "/" + a.Version + "/" + a.Name
+}
+
+func (a Artifact) String() string { return a.Name + " " + a.Version }
+
+// artifactWord keeps the parts of an artifact from being a path of their own.
+var artifactWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
+
+func (a Artifact) check() error {
+	for _, word := range []string{a.Product, a.Version, a.Name} {
+		if !artifactWord.MatchString(word) {
+			return fmt.Errorf("artifact %q of %q at version %q: %q is not a plain word", a.Name, a.Product, a.Version, word)
+		}
+	}
+	return nil
+}

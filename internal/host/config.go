@@ -1,0 +1,56 @@
+package host
+
+import "time"
+
+// Config says how machines are reached. There is one per provider.
+type Config struct {
+	Credentials
+	Agent          string              // path of an ssh-agent socket; "" for none
+	KnownHosts     string              // text in known_hosts format
+	Bastion        *Bastion            // nil: dial machines directly
+	Overrides      map[string]Override // by Target.Address
+	ConnectTimeout time.Duration       // 0 means 10 s; covers TCP, SSH handshake and authentication
+	Keepalive      time.Duration       // 0 means 10 s between probes; three unanswered close the connection
+
+	// BeforeCommand and AfterCommand are called around every remote command,
+	// with one line that says what it is for. Run, Apply and Observe are one
+	// command each; Install is one to look and one per transfer. They let a test
+	// cut the work off between any two. nil: not called.
+	BeforeCommand, AfterCommand func(address, summary string)
+}
+
+// Credentials are a user and the key it presents.
+type Credentials struct {
+	User        string // "" means root
+	Port        int    // 0 means 22
+	PrivateKey  string // PEM; "" for none
+	Passphrase  string // of PrivateKey
+	Certificate string // an SSH user certificate for PrivateKey, one authorized_keys line
+}
+
+// Bastion is the jump host through which every machine is dialled. Empty
+// credential fields are taken over from Config.
+type Bastion struct {
+	Address string
+	HostKey string // pinned, authorized_keys format; "" means known_hosts
+	Credentials
+}
+
+// Override is what differs for one machine.
+type Override struct {
+	Address string // where SSH is dialled, if not at the cluster address
+	Port    int
+	User    string
+	HostKey string // pinned, authorized_keys format ("ssh-ed25519 AAAA…")
+}
+
+// ConfigError is a setting that cannot work, found before any dial. Field is
+// the setting's path in Terraform's terms, such as "private_key",
+// "bastion.host_key" or "hosts.10.0.0.11.host_key".
+type ConfigError struct {
+	Field string
+	Err   error
+}
+
+func (e *ConfigError) Error() string { return e.Field + ": " + e.Err.Error() }
+func (e *ConfigError) Unwrap() error { return e.Err }

@@ -1,0 +1,123 @@
+# The fixed part of Host.Install: functions for sh and coreutils. Go appends the
+# calls. Exit codes 64 to 69 tell Go what went wrong.
+umask 022
+staged=''
+trap 'rm -rf -- $staged' EXIT # paths of artifacts hold no white space
+
+fail() { # CODE TEXT
+  code=$1
+  shift
+  printf '%s\n' "$*" >&2
+  exit "$code"
+}
+
+# prepare PATH: the directory, without what a cut-off transfer left.
+prepare() {
+  mkdir -p -- "${1%/*}"
+  rm -f -- "${1%/*}/.${1##*/}.kube-"*
+}
+
+# verify FILE DIGEST
+verify() {
+  printf '%s  %s\n' "$2" "$1" | sha256sum --check --status
+}
+
+# install_file STAGED PATH DIGEST: the record is written last and renamed last;
+# without it, or with one that does not fit, the digest is computed anew.
+install_file() {
+  chmod 755 "$1"
+  record="${2%/*}/.${2##*/}.kube-record-$token"
+  printf '%s %s\n' "$3" "$(stat -c '%s %Y' -- "$1")" >"$record"
+  sync -- "$1" "$record" 2>/dev/null || sync
+  mv -fT -- "$1" "$2"
+  mv -fT -- "$record" "$2.sha256"
+  sync -- "${2%/*}" 2>/dev/null || sync
+}
+
+# receive PATH SIZE DIGEST: from standard input.
+receive() {
+  prepare "$1"
+  new="${1%/*}/.${1##*/}.kube-$token"
+  staged=$new
+  cat >"$new"
+  [ "$(stat -c %s -- "$new")" = "$2" ] || fail 64 "the transfer broke off"
+  verify "$new" "$3" || fail 65 "what arrived has another SHA-256 than $3"
+  install_file "$new" "$1" "$3"
+}
+
+# fetch URL FILE: https only, redirects included.
+fetch() {
+  if command -v curl >/dev/null; then
+    status=$(curl --silent --show-error --location --proto =https --proto-redir =https \
+      --retry 3 --connect-timeout 20 --output "$2" --write-out '%{http_code}' -- "$1") ||
+      fail 66 "curl could not fetch $1"
+    case $status in
+    200) ;;
+    404 | 410) fail 67 "HTTP $status: $1" ;;
+    *) fail 66 "HTTP $status: $1" ;;
+    esac
+  elif command -v wget >/dev/null; then
+    fetch_with_wget "$1" "$2"
+  else
+    fail 68 "neither curl nor wget is installed"
+  fi
+}
+
+# wget follows a redirect to plain http without a word: what came that way is
+# not used.
+fetch_with_wget() {
+  log="$work/wget.log"
+  code=0
+  wget --tries=3 --timeout=20 --server-response --output-document="$2" -- "$1" >"$log" 2>&1 || code=$?
+  if grep -qiE '^ *location: *http:' "$log"; then fail 66 "$1 leads to plain http"; fi
+  [ "$code" -ne 0 ] || return 0
+  if grep -qE 'HTTP/[0-9.]+ (404|410)' "$log"; then fail 67 "HTTP 404: $1"; fi
+  tail -n 3 "$log" >&2
+  fail 66 "wget could not fetch $1"
+}
+
+# published SUMS NAME: the digest of NAME in a file that holds either one
+# digest, or "digest  name" lines.
+published() {
+  while read -r digest name _ || [ -n "$digest" ]; do
+    case $name in '' | "$2" | "*$2") printf '%s\n' "$digest" && return ;; esac
+  done <"$1"
+}
+
+# download URL CHECKSUM-URL DIRECTORY: into $work/file, verified.
+download() {
+  mkdir -p -- "$3"
+  rm -rf -- "$3/.fetch.kube-"*
+  work="$3/.fetch.kube-$token"
+  staged=$work
+  mkdir -m 700 -- "$work"
+  fetch "$2" "$work/sums"
+  want=$(published "$work/sums" "${1##*/}")
+  [ "${#want}" -eq 64 ] || fail 65 "$2 has no SHA-256 for ${1##*/}"
+  fetch "$1" "$work/file"
+  verify "$work/file" "$want" || fail 65 "$1 has another SHA-256 than $want, which $2 says"
+}
+
+unpack() {
+  mkdir -- "$work/tree"
+  tar -xzf "$work/file" -C "$work/tree" --no-same-owner || fail 66 "the archive cannot be unpacked"
+  rm -f -- "$work/file"
+}
+
+# take PATH: installs the file of that name from the archive.
+take() {
+  found=$(find "$work/tree" -type f -name "${1##*/}" | head -n 1)
+  [ -n "$found" ] || fail 67 "the archive holds no file ${1##*/}"
+  place "$found" "$1"
+}
+
+# take_file PATH: installs the download itself.
+take_file() {
+  place "$work/file" "$1"
+}
+
+place() { # FILE PATH
+  prepare "$2"
+  sum=$(sha256sum -- "$1")
+  install_file "$1" "$2" "${sum%% *}"
+}

@@ -1,0 +1,108 @@
+package host
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"path"
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+)
+
+//go:embed observe.sh
+var observeFunctions string
+
+// Observe looks at the machine in one round trip. It changes nothing.
+func (h *Host) Observe(ctx context.Context, q Query) (Facts, error) {
+	if err := checkQuery(q); err != nil {
+		return Facts{}, fmt.Errorf("observe %s: %w", h.Address(), err)
+	}
+	out, err := h.execute(ctx, job{summary: "observe " + strings.Join(queryWords(q), " "), script: observeScript(q), readOnly: true})
+	if err != nil {
+		return Facts{}, err
+	}
+	facts, clock, err := parseFacts(out.stdout, q)
+	if err != nil {
+		return Facts{}, fmt.Errorf("observe %s: %w", h.Address(), err)
+	}
+	// The machine read its clock somewhere between the request and the first
+	// byte of the answer; the middle is the best guess, half the time its error.
+	facts.ClockError = out.arrived.Sub(out.sent) / 2
+	facts.ClockOffset = clock.Sub(out.sent.Add(facts.ClockError))
+	return facts, nil
+}
+
+// UnitLog returns the last n lines of a unit's journal, for diagnostics. It is
+// empty where the machine keeps no journal.
+func (h *Host) UnitLog(ctx context.Context, unit string, n int) (string, error) {
+	script := fmt.Sprintf("command -v journalctl >/dev/null || exit 0\njournalctl --quiet --no-pager --output=short --lines=%d --unit=%s 2>/dev/null || true",
+		n, shellescape.Quote(unit))
+	out, err := h.execute(ctx, job{summary: "read the journal of " + unit, script: script, readOnly: true})
+	return strings.TrimRight(out.stdout, "\n"), err
+}
+
+// queryWords names what is looked at, for a log.
+func queryWords(q Query) []string {
+	var words []string
+	for _, list := range [][]string{q.Files, q.Binaries, q.Contents, q.Dirs, q.Units} {
+		words = append(words, list...)
+	}
+	return words
+}
+
+func checkQuery(q Query) error {
+	for _, list := range [][]string{q.Files, q.Binaries, q.Contents, q.Dirs, q.Disks} {
+		for _, p := range list {
+			if !path.IsAbs(p) || path.Clean(p) != p || strings.ContainsAny(p, "\n\t\\\x00") {
+				return fmt.Errorf("path %q: want an absolute, clean path", p)
+			}
+		}
+	}
+	for _, list := range [][]string{q.Units, q.Commands} {
+		for _, name := range list {
+			if name == "" || strings.ContainsAny(name, " \n\t/*?[\x00") {
+				return fmt.Errorf("%q is not the name of a unit or program", name)
+			}
+		}
+	}
+	return nil
+}
+
+// observeScript renders the calls behind the fixed functions. Programs are
+// started for lists, not for their items: each costs about a millisecond.
+func observeScript(q Query) string {
+	var b strings.Builder
+	call := func(function string, words ...string) {
+		b.WriteString(shellescape.QuoteCommand(append([]string{function}, words...)) + "\n")
+	}
+	all := func(function string, words []string) {
+		if len(words) > 0 {
+			call(function, words...)
+		}
+	}
+	each := func(function string, words []string) {
+		for _, word := range words {
+			call(function, word)
+		}
+	}
+	b.WriteString(observeFunctions)
+	call("basics")
+	hashed := append(append([]string(nil), q.Files...), q.Contents...)
+	all("files", append(append([]string(nil), hashed...), q.Binaries...))
+	all("digests", hashed)
+	each("content", q.Contents)
+	each("binary", q.Binaries)
+	each("dir", q.Dirs)
+	all("units", q.Units)
+	if len(q.Ports) > 0 {
+		call("listeners")
+	}
+	each("disk", q.Disks)
+	each("program", q.Commands)
+	if q.Script != "" {
+		call("script", q.Script)
+	}
+	b.WriteString("printf 'end\\t\\n'\n")
+	return b.String()
+}

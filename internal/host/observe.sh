@@ -1,0 +1,92 @@
+# The fixed part of Host.Observe: functions for sh, coreutils, systemd and ss.
+# Every line of output is KEY<TAB>VALUE…; a thing that is missing gives no line.
+# Go appends the calls. Nothing here may fail or change the machine.
+set +eu
+date '+clock	%s.%N'
+
+first_line() { # KEY FILE
+  if read -r line 2>/dev/null <"$2" || [ -n "$line" ]; then printf '%s\t%s\n' "$1" "$line"; fi
+}
+
+basics() {
+  first_line machine-id /etc/machine-id
+  first_line boot-id /proc/sys/kernel/random/boot_id
+  first_line hostname /proc/sys/kernel/hostname
+  printf 'machine\t%s\n' "$(uname -m)"
+  while IFS= read -r line || [ -n "$line" ]; do
+    case $line in ID=* | ID_LIKE=*) printf 'os\t%s\n' "$line" ;; esac
+  done 2>/dev/null </etc/os-release
+  if [ -d /run/systemd/system ]; then
+    systemctl --version 2>/dev/null | { read -r _ version _ && printf 'systemd\t%s\n' "$version"; }
+  fi
+}
+
+# prefixed KEY: puts KEY and a tab before every line.
+prefixed() {
+  while IFS= read -r line; do printf '%s\t%s\n' "$1" "$line"; done
+}
+
+files() {
+  stat --printf 'file\t%f\t%U\t%G\t%s\t%n\n' -- "$@" 2>/dev/null
+}
+
+digests() {
+  sha256sum -- "$@" 2>/dev/null | prefixed digest
+}
+
+content() {
+  [ -f "$1" ] && printf 'content\t%s\t%s\n' "$1" "$(base64 -w 0 -- "$1" 2>/dev/null)"
+}
+
+# binary PATH: its record is "digest size mtime" beside it.
+binary() {
+  [ -f "$1" ] || return
+  recorded='' size='' time=''
+  [ -f "$1.sha256" ] && read -r recorded size time <"$1.sha256"
+  [ -n "$recorded" ] && printf 'recorded\t%s\t%s\n' "$recorded" "$1"
+  if [ -n "$time" ] && [ "$(stat -L -c '%s %Y' -- "$1")" = "$size $time" ]; then
+    printf 'digest\t%s  %s\n' "$recorded" "$1"
+  else
+    digests "$1"
+  fi
+}
+
+dir() {
+  [ -d "$1" ] || return
+  printf 'dir\t%s\n' "$1"
+  for entry in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+    if [ -e "$entry" ] || [ -L "$entry" ]; then
+      case $entry in *'
+'*) continue ;; esac # no name of ours, and it could pass for another line
+      printf 'entry\t%s\n' "${entry##*/}"
+    fi
+  done
+}
+
+units() {
+  TZ=UTC systemctl show --no-pager --property=Id,LoadState,ActiveState,SubState,UnitFileState,Result,MainPID,NRestarts,ActiveEnterTimestamp,NeedDaemonReload -- "$@" 2>/dev/null | prefixed unit
+}
+
+listeners() {
+  if command -v ss >/dev/null; then
+    ss -ltnp 2>/dev/null | prefixed ss
+  else
+    cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | prefixed tcp
+  fi
+}
+
+# disk PATH: PATH or its nearest parent that exists.
+disk() {
+  place=$1
+  until [ -e "$place" ]; do place=${place%/*}/ place=${place%/}; [ -n "$place" ] || place=/; done
+  printf 'disk\t%s\t%s\n' "$(stat -f -c '%a	%S' -- "$place")" "$1"
+}
+
+program() {
+  found=$(command -v -- "$1") && case $found in /*) printf 'command\t%s\t%s\n' "$1" "$found" ;; esac
+}
+
+# script TEXT
+script() {
+  printf 'output\t%s\n' "$(sh -c "$1" kube 2>/dev/null </dev/null | base64 -w 0)"
+}

@@ -1,0 +1,83 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	maxOutput = 16 << 20 // of standard output; more is an error, never cut off silently
+	maxTail   = 4 << 10  // of standard error, kept for messages
+)
+
+var errOutputTooLong = errors.New("standard output is longer than 16 MiB")
+
+// output collects standard output, notes when it began and calls overflow when
+// it gets too long.
+type output struct {
+	overflow func()
+
+	mu    sync.Mutex
+	text  bytes.Buffer
+	began time.Time
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.began.IsZero() {
+		o.began = time.Now()
+	}
+	if o.text.Len()+len(p) > maxOutput {
+		o.overflow()
+		return 0, errOutputTooLong
+	}
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+func (o *output) firstByte() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.began
+}
+
+// tail keeps the last bytes written to it. The zero value is ready.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+	cut  bool
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p...)
+	if over := len(t.kept) - maxTail; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+		t.cut = true
+	}
+	return len(p), nil
+}
+
+// String returns whole lines: where the beginning was cut off, the rest of the
+// line that was hit goes too.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := string(t.kept)
+	if t.cut {
+		if _, rest, found := strings.Cut(text, "\n"); found {
+			return rest
+		}
+	}
+	return text
+}

@@ -1,0 +1,151 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"al.essio.dev/pkg/shellescape"
+	"golang.org/x/crypto/ssh"
+)
+
+const (
+	// maxScript is below Linux's MAX_ARG_STRLEN (128 KiB for one argument), with
+	// room for the quoting on the way through the login shell.
+	maxScript = 96 << 10
+	// killPatience bounds how long a cancelled call waits for the machine.
+	killPatience = 3 * time.Second
+
+	remotePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+)
+
+// job is one remote command as the package issues it.
+type job struct {
+	summary string // one line for hooks and messages, without secrets
+	script  string
+	stdin   io.Reader
+	// readOnly: running it twice does no harm, so it is repeated when the
+	// connection is lost underneath it.
+	readOnly bool
+}
+
+// outcome is what a job that succeeded gave.
+type outcome struct {
+	stdout        string
+	sent, arrived time.Time // the request and the first byte of its answer
+}
+
+// Run runs one command and returns its standard output. A non-zero exit is an
+// *ExitError. When ctx ends, the remote process group is ended and ctx's error
+// returned promptly.
+func (h *Host) Run(ctx context.Context, c Command) (string, error) {
+	out, err := h.execute(ctx, job{summary: "run " + firstLine(c.Script), script: c.Script, stdin: c.Stdin})
+	return out.stdout, err
+}
+
+func firstLine(script string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(script), "\n")
+	if len(line) > 60 {
+		return line[:60] + "…"
+	}
+	return line
+}
+
+// execute is the one way to a remote command. A connection that proves dead
+// before the command can have begun is made again once; after that only a
+// read-only job is repeated.
+func (h *Host) execute(ctx context.Context, j job) (outcome, error) {
+	if len(j.script) > maxScript {
+		return outcome{}, fmt.Errorf("%s on %s: the script has %d bytes, more than the %d that fit on a command line", j.summary, h.Address(), len(j.script), maxScript)
+	}
+	if before := h.pool.settings.before; before != nil {
+		before(h.Address(), j.summary)
+	}
+	if after := h.pool.settings.after; after != nil {
+		defer after(h.Address(), j.summary)
+	}
+	m, err := h.pool.machine(h.Address())
+	if err != nil {
+		return outcome{}, fmt.Errorf("%s: %w", j.summary, err)
+	}
+	out, err := h.attempt(ctx, m, j)
+	if retryable(ctx, err, j) {
+		out, err = h.attempt(ctx, m, j)
+	}
+	var exit *ExitError
+	if err != nil && !errors.As(err, &exit) {
+		err = fmt.Errorf("%s on %s: %w", j.summary, h.Address(), err)
+	}
+	return out, err
+}
+
+func retryable(ctx context.Context, err error, j job) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	var early *errNotStarted
+	var lost *lostError
+	return errors.As(err, &early) || j.readOnly && errors.As(err, &lost)
+}
+
+func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) {
+	conn, err := h.pool.connect(ctx, m)
+	if err != nil {
+		return outcome{}, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stdout := &output{overflow: func() { cancel(errOutputTooLong) }}
+	var stderr tail
+	token := newToken()
+	var sent time.Time
+	err = conn.run(ctx, invocation{
+		line:    conn.rootLine(token, j.script),
+		token:   token,
+		stdin:   j.stdin,
+		stdout:  stdout,
+		stderr:  &stderr,
+		started: func() { sent = time.Now() },
+	})
+	if errors.Is(context.Cause(ctx), errOutputTooLong) {
+		err = errOutputTooLong
+	}
+	var exit *ssh.ExitError
+	if errors.As(err, &exit) {
+		return outcome{}, &ExitError{Address: h.Address(), Code: exit.ExitStatus(), Stderr: strings.TrimSpace(stderr.String())}
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{stdout: stdout.String(), sent: sent, arrived: stdout.firstByte()}, nil
+}
+
+// newToken is an unguessable name for one remote command and its temporary files.
+func newToken() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+// tokenVariable is in the environment of every remote process of a command, by
+// which they are found again when it is cancelled.
+const tokenVariable = "KUBE_COMMAND"
+
+// rootLine is the command line that runs script as root, whatever the login
+// shell of the user is. Standard input stays free.
+func (c *connection) rootLine(token, script string) string {
+	words := []string{"exec"}
+	if c.sudo {
+		words = append(words, "sudo", "-n")
+	}
+	words = append(words, "env", "LC_ALL=C", "PATH="+remotePath)
+	if token != "" {
+		words = append(words, tokenVariable+"="+token)
+	}
+	return strings.Join(words, " ") + " sh -euc " + shellescape.Quote(script) + " kube"
+}

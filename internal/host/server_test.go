@@ -1,0 +1,339 @@
+package host
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// machineName is the cluster address of the in-process server's machine. It
+// cannot be resolved: what is dialled comes from the override.
+const machineName = "machine.test"
+
+// testServer is a real SSH server in this process. Its commands are run by the
+// real sh of this computer, like sshd's: in a session of their own, and not
+// ended when the connection is.
+type testServer struct {
+	t        *testing.T
+	listener net.Listener
+	config   *ssh.ServerConfig
+	key      ssh.Signer // the host key that tests pin
+
+	environment []string // added to that of commands
+	private     string   // where /opt and /run of commands are, if not at /opt and /run
+
+	mu          sync.Mutex
+	connections []net.Conn // all that were ever accepted
+	lines       []string   // command lines, in order
+	tunnels     int
+	maxSessions int // 0: no limit
+	sessions    int
+	limitHit    bool
+	peak        int
+}
+
+// newTestServer serves until the test ends. configure may be nil; without it
+// the server lets the client key in.
+func newTestServer(t *testing.T, authorized ssh.PublicKey, configure func(*ssh.ServerConfig)) *testServer {
+	t.Helper()
+	s := &testServer{t: t, key: newSigner(t)}
+	s.config = &ssh.ServerConfig{
+		PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+			if authorized != nil && string(key.Marshal()) == string(authorized.Marshal()) {
+				return nil, nil
+			}
+			return nil, errors.New("not authorized")
+		},
+	}
+	s.config.AddHostKey(s.key)
+	if configure != nil {
+		configure(s.config)
+	}
+	var err error
+	if s.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	go s.accept()
+	t.Cleanup(func() {
+		_ = s.listener.Close()
+		s.cut()
+	})
+	return s
+}
+
+// isolate gives commands their own /opt and /run, and the right to change owners.
+func (s *testServer) isolate() {
+	s.t.Helper()
+	if os.Geteuid() != 0 {
+		s.t.Skip("changing owners and mounting need root")
+	}
+	if _, err := exec.LookPath("unshare"); err != nil {
+		s.t.Skip("unshare (util-linux) is missing")
+	}
+	s.private = s.t.TempDir()
+	for _, name := range []string{"opt", "run"} {
+		if err := os.Mkdir(filepath.Join(s.private, name), 0o755); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *testServer) port() int {
+	return s.listener.Addr().(*net.TCPAddr).Port
+}
+
+func (s *testServer) accept() {
+	for {
+		conn, err := s.listener.Accept()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.connections = append(s.connections, conn)
+		s.mu.Unlock()
+		go s.serve(conn)
+	}
+}
+
+// cut ends every connection, as a lost network does once it is noticed.
+func (s *testServer) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, conn := range s.connections {
+		_ = conn.Close()
+	}
+}
+
+func (s *testServer) connectionCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.connections)
+}
+
+func (s *testServer) commandLines() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.lines)
+}
+
+func (s *testServer) serve(raw net.Conn) {
+	conn, channels, requests, err := ssh.NewServerConn(raw, s.config)
+	if err != nil {
+		_ = raw.Close()
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	go ssh.DiscardRequests(requests) // answers keepalives with "failure", like sshd
+	for channel := range channels {
+		switch channel.ChannelType() {
+		case "session":
+			if !s.enter() {
+				_ = channel.Reject(ssh.ConnectionFailed, "open failed") // sshd's words at MaxSessions
+				continue
+			}
+			go s.session(channel)
+		case "direct-tcpip":
+			go s.tunnel(channel)
+		default:
+			_ = channel.Reject(ssh.UnknownChannelType, "")
+		}
+	}
+}
+
+func (s *testServer) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.maxSessions > 0 && s.sessions >= s.maxSessions {
+		s.limitHit = true
+		return false
+	}
+	s.sessions++
+	s.peak = max(s.peak, s.sessions)
+	return true
+}
+
+func (s *testServer) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions--
+}
+
+func (s *testServer) session(offered ssh.NewChannel) {
+	defer s.leave()
+	channel, requests, err := offered.Accept()
+	if err != nil {
+		return
+	}
+	defer func() { _ = channel.Close() }()
+	for request := range requests {
+		if request.Type != "exec" {
+			_ = request.Reply(false, nil)
+			continue
+		}
+		var payload struct{ Line string }
+		if err := ssh.Unmarshal(request.Payload, &payload); err != nil {
+			return
+		}
+		_ = request.Reply(true, nil)
+		go ssh.DiscardRequests(requests)
+		status := s.command(channel, payload.Line)
+		_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{status}))
+		return
+	}
+}
+
+func (s *testServer) command(channel ssh.Channel, line string) uint32 {
+	s.mu.Lock()
+	s.lines = append(s.lines, line)
+	s.mu.Unlock()
+	command := exec.Command("sh", "-c", line)
+	if s.private != "" {
+		const mount = `mount --bind "$0/opt" /opt && mount --bind "$0/run" /run && exec sh -c "$1"`
+		command = exec.Command("unshare", "--mount", "sh", "-c", mount, s.private, line)
+	}
+	command.Env = append(os.Environ(), s.environment...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	command.Stdout, command.Stderr = channel, channel.Stderr()
+	stdin, err := command.StdinPipe()
+	if err != nil || command.Start() != nil {
+		return 255
+	}
+	go func() {
+		_, _ = io.Copy(stdin, channel)
+		_ = stdin.Close()
+	}()
+	_ = command.Wait()
+	return uint32(command.ProcessState.ExitCode()) //nolint:gosec // -1 for a signal is as good as any other
+}
+
+func (s *testServer) tunnel(offered ssh.NewChannel) {
+	var target struct {
+		Host       string
+		Port       uint32
+		OriginHost string
+		OriginPort uint32
+	}
+	if err := ssh.Unmarshal(offered.ExtraData(), &target); err != nil {
+		_ = offered.Reject(ssh.ConnectionFailed, "bad request")
+		return
+	}
+	conn, err := net.Dial("tcp", net.JoinHostPort(target.Host, strconv.Itoa(int(target.Port))))
+	if err != nil {
+		_ = offered.Reject(ssh.ConnectionFailed, "Connection refused")
+		return
+	}
+	channel, requests, err := offered.Accept()
+	if err != nil {
+		_ = conn.Close()
+		return
+	}
+	s.mu.Lock()
+	s.tunnels++
+	s.mu.Unlock()
+	go ssh.DiscardRequests(requests)
+	var both sync.WaitGroup
+	both.Go(func() { _, _ = io.Copy(conn, channel); _ = conn.(*net.TCPConn).CloseWrite() })
+	both.Go(func() { _, _ = io.Copy(channel, conn); _ = channel.CloseWrite() })
+	both.Wait()
+	_ = channel.Close()
+	_ = conn.Close()
+}
+
+// testClient is a key and its PEM text.
+type testClient struct {
+	signer ssh.Signer
+	pem    string
+	raw    ed25519.PrivateKey
+}
+
+func newClient(t *testing.T) testClient {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(key, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return testClient{signer, string(pem.EncodeToMemory(block)), key}
+}
+
+func newSigner(t *testing.T) ssh.Signer {
+	t.Helper()
+	return newClient(t).signer
+}
+
+// configFor reaches s with its pinned key.
+func configFor(s *testServer, client testClient) Config {
+	return Config{
+		Credentials: Credentials{PrivateKey: client.pem},
+		Overrides: map[string]Override{
+			machineName: {Address: "127.0.0.1", Port: s.port(), HostKey: keyLine(s.key.PublicKey())},
+		},
+		ConnectTimeout: 5 * time.Second,
+	}
+}
+
+func openPool(t *testing.T, config Config) *Pool {
+	t.Helper()
+	pool, err := NewPool(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	return pool
+}
+
+// newMachine is a server and the host that reaches it.
+func newMachine(t *testing.T) (*testServer, *Host) {
+	t.Helper()
+	client := newClient(t)
+	s := newTestServer(t, client.signer.PublicKey(), nil)
+	return s, openPool(t, configFor(s, client)).Host(Target{Address: machineName})
+}
+
+// newRootMachine is one whose commands may change owners, /opt and /run.
+func newRootMachine(t *testing.T) (*testServer, *Host) {
+	t.Helper()
+	s, h := newMachine(t)
+	s.isolate()
+	return s, h
+}
+
+// eventually waits for a condition that something outside this process makes true.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if condition() {
+			return
+		}
+	}
+	t.Fatalf("still not: %s", what)
+}
+
+func mustContain(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("error %v, want one with %q", err, want)
+	}
+}

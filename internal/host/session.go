@@ -1,0 +1,153 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// invocation is one command line on a connection.
+type invocation struct {
+	line           string
+	token          string // finds its processes; "" where it cannot hang
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	started        func() // called right before the line is sent
+}
+
+// lostError: the connection went away while the command may have been running.
+type lostError struct{ err error }
+
+func (e *lostError) Error() string {
+	return e.err.Error() + " while the command ran; it may or may not have finished"
+}
+func (e *lostError) Unwrap() error { return e.err }
+
+// run opens a session and runs one command line to its end. It returns
+// *errNotStarted, *lostError, *ssh.ExitError, ctx's error or a failure to read stdin.
+func (c *connection) run(ctx context.Context, i invocation) error {
+	session, release, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	session.Stdout, session.Stderr = i.stdout, i.stderr
+	stdin, err := session.StdinPipe()
+	if err != nil {
+		release()
+		return fmt.Errorf("open standard input: %w", err)
+	}
+	if i.started != nil {
+		i.started()
+	}
+	finished, inputFailed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		defer release()
+		defer func() { _ = session.Close() }()
+		if err := session.Start(i.line); err != nil {
+			finished <- err
+			return
+		}
+		go feed(stdin, i.stdin, inputFailed)
+		finished <- session.Wait()
+	}()
+
+	select {
+	case err := <-finished:
+		return c.classify(err)
+	case err := <-inputFailed:
+		c.abort(session, i.token)
+		return fmt.Errorf("read standard input: %w", err)
+	case <-ctx.Done():
+		c.abort(session, i.token)
+		return ctx.Err()
+	}
+}
+
+// feed copies input to the remote standard input. A failure to read it must not
+// look like its end, so it is reported and standard input stays open until the
+// session is closed. A failure to write means that the command no longer reads:
+// its exit status tells why.
+func feed(stdin io.WriteCloser, input io.Reader, failed chan<- error) {
+	if input == nil {
+		_ = stdin.Close()
+		return
+	}
+	reader := &watchedReader{reader: input}
+	_, _ = io.Copy(stdin, reader)
+	if reader.err != nil {
+		failed <- reader.err
+		return
+	}
+	_ = stdin.Close()
+}
+
+// watchedReader remembers a read error, apart from the end.
+type watchedReader struct {
+	reader io.Reader
+	err    error
+}
+
+func (r *watchedReader) Read(p []byte) (int, error) {
+	n, err := r.reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
+
+func (c *connection) classify(err error) error {
+	var exit *ssh.ExitError
+	switch {
+	case err == nil, errors.As(err, &exit):
+		return err
+	case !c.alive():
+		return &lostError{c.lossError()}
+	}
+	// No exit status on a live connection: sshd's end was killed, or the
+	// connection is going down right now.
+	return &lostError{fmt.Errorf("%w: the session on %s broke off (%s)", ErrUnreachable, c.endpoint.name, err.Error())}
+}
+
+// abort ends a command that is no longer wanted: its processes by their token
+// (sshd refuses signals to root's sessions, and under sudo the group is not the
+// user's to signal), then its session. It is best effort and bounded, for the
+// caller is waiting and the machine may be gone.
+func (c *connection) abort(session *ssh.Session, token string) {
+	defer func() { go func() { _ = session.Close() }() }()
+	if token == "" || !c.alive() {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// Not through open: cancelled commands may hold every slot.
+		killer, err := c.client.NewSession()
+		if err != nil {
+			return
+		}
+		defer func() { _ = killer.Close() }()
+		_ = killer.Run(c.rootLine("", killScript(token)))
+	}()
+	select {
+	case <-done:
+	case <-c.lost:
+	case <-time.After(killPatience):
+	}
+}
+
+// killScript kills whatever carries the token in its environment, again until
+// nothing does: a process may have forked while the list was being made.
+func killScript(token string) string {
+	return `for round in 1 2 3 4 5 6 7 8; do
+  found=
+  for environ in $(grep -laFs ` + tokenVariable + "=" + token + ` /proc/[0-9]*/environ || true); do
+    process=${environ#/proc/}
+    kill -KILL "${process%/environ}" 2>/dev/null && found=yes
+  done
+  [ -n "$found" ] || exit 0
+done`
+}

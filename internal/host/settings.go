@@ -1,0 +1,183 @@
+package host
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+const (
+	defaultUser           = "root"
+	defaultPort           = 22
+	defaultConnectTimeout = 10 * time.Second
+	defaultKeepalive      = 10 * time.Second
+)
+
+// settings is a Config that was checked and parsed.
+type settings struct {
+	login
+	agent     string
+	known     knownHosts
+	pinned    map[string]ssh.PublicKey // by cluster address
+	overrides map[string]Override
+	bastion   *endpoint
+
+	connectTimeout time.Duration
+	keepalive      time.Duration
+	before, after  func(address, summary string)
+}
+
+// login is who presents which keys at which port.
+type login struct {
+	user    string
+	port    int
+	signers []ssh.Signer // without the agent's
+}
+
+// endpoint is one SSH server and how it is entered and recognised.
+type endpoint struct {
+	login
+	name    string // the cluster address: what messages and known_hosts call it
+	address string // what is dialled
+	pinned  ssh.PublicKey
+}
+
+func (e endpoint) dialAddress() string {
+	return net.JoinHostPort(e.address, strconv.Itoa(e.port))
+}
+
+// resolve checks config. Nothing is dialled, not even the agent.
+func resolve(config Config) (settings, error) {
+	s := settings{
+		agent:          config.Agent,
+		overrides:      config.Overrides,
+		connectTimeout: cmp.Or(config.ConnectTimeout, defaultConnectTimeout),
+		keepalive:      cmp.Or(config.Keepalive, defaultKeepalive),
+		before:         config.BeforeCommand,
+		after:          config.AfterCommand,
+	}
+	if err := checkDurations(config); err != nil {
+		return settings{}, err
+	}
+	if err := checkAgent(config.Agent); err != nil {
+		return settings{}, err
+	}
+	var err error
+	if s.login, err = resolveLogin("", config.Credentials); err != nil {
+		return settings{}, err
+	}
+	if s.known, err = parseKnownHosts(config.KnownHosts); err != nil {
+		return settings{}, &ConfigError{"known_hosts", err}
+	}
+	if s.pinned, err = resolveOverrides(config.Overrides); err != nil {
+		return settings{}, err
+	}
+	if s.bastion, err = resolveBastion(config); err != nil {
+		return settings{}, err
+	}
+	return s, nil
+}
+
+// target is the SSH server of the machine with this cluster address.
+func (s settings) target(address string) endpoint {
+	o := s.overrides[address]
+	e := endpoint{login: s.login, name: address, address: cmp.Or(o.Address, address), pinned: s.pinned[address]}
+	e.user = cmp.Or(o.User, e.user)
+	e.port = cmp.Or(o.Port, e.port)
+	return e
+}
+
+func checkDurations(config Config) error {
+	if config.ConnectTimeout < 0 {
+		return &ConfigError{"connect_timeout", errors.New("must not be negative")}
+	}
+	if config.Keepalive < 0 {
+		return &ConfigError{"keepalive", errors.New("must not be negative")}
+	}
+	return nil
+}
+
+func checkAgent(path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return &ConfigError{"agent", fmt.Errorf("look for the ssh-agent: %w", err)}
+	}
+	if info.Mode()&os.ModeSocket == 0 {
+		return &ConfigError{"agent", fmt.Errorf("%s is not a socket", path)}
+	}
+	return nil
+}
+
+func resolveLogin(prefix string, c Credentials) (login, error) {
+	if err := checkPort(prefix+"port", c.Port); err != nil {
+		return login{}, err
+	}
+	signers, err := parseCredentials(prefix, c)
+	if err != nil {
+		return login{}, err
+	}
+	return login{user: cmp.Or(c.User, defaultUser), port: cmp.Or(c.Port, defaultPort), signers: signers}, nil
+}
+
+func checkPort(field string, port int) error {
+	if port < 0 || port > 65535 {
+		return &ConfigError{field, fmt.Errorf("%d is not a TCP port", port)}
+	}
+	return nil
+}
+
+func resolveOverrides(overrides map[string]Override) (map[string]ssh.PublicKey, error) {
+	pinned := make(map[string]ssh.PublicKey)
+	for address, o := range overrides {
+		field := "hosts." + address
+		if err := checkPort(field+".port", o.Port); err != nil {
+			return nil, err
+		}
+		key, err := parsePinned(o.HostKey)
+		if err != nil {
+			return nil, &ConfigError{field + ".host_key", err}
+		}
+		if key != nil {
+			pinned[address] = key
+		}
+	}
+	return pinned, nil
+}
+
+// resolveBastion fills what the bastion leaves open from config. A certificate
+// belongs to its key, so it is taken over only together with the key.
+func resolveBastion(config Config) (*endpoint, error) {
+	b := config.Bastion
+	if b == nil {
+		return nil, nil
+	}
+	if b.Address == "" {
+		return nil, &ConfigError{"bastion.address", errors.New("must not be empty")}
+	}
+	c := b.Credentials
+	if c.PrivateKey == "" {
+		c.PrivateKey = config.PrivateKey
+		c.Certificate = cmp.Or(c.Certificate, config.Certificate)
+	}
+	c.User = cmp.Or(c.User, config.User)
+	c.Port = cmp.Or(c.Port, config.Port)
+	c.Passphrase = cmp.Or(c.Passphrase, config.Passphrase)
+	l, err := resolveLogin("bastion.", c)
+	if err != nil {
+		return nil, err
+	}
+	key, err := parsePinned(b.HostKey)
+	if err != nil {
+		return nil, &ConfigError{"bastion.host_key", err}
+	}
+	return &endpoint{login: l, name: b.Address, address: b.Address, pinned: key}, nil
+}

@@ -1,0 +1,131 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Source is where artifacts come from: a local directory uploaded over SSH, or
+// URL templates fetched by the machine itself. It is a plain value.
+type Source struct {
+	// Directory on this computer that holds PRODUCT-vVERSION/NAME, for example
+	// etcd-v3.6.16/etcd or kubernetes-v1.34.4/kube-apiserver. A file NAME.sha256
+	// beside it, where there is one, must agree. When set, no URL is used.
+	Directory string
+	// URLs by product. {version} (without "v"), {arch} and {name} are replaced.
+	// A URL ending in .tar.gz is an archive that holds a file called NAME.
+	URLs map[string]URLTemplate
+}
+
+// URLTemplate is an https URL and that of its published checksum: a file that
+// holds either one hex SHA-256, or "digest  filename" lines.
+type URLTemplate struct {
+	URL      string
+	Checksum string
+}
+
+// DefaultSource is the upstream release locations with their published checksums.
+func DefaultSource() Source {
+	const (
+		kubernetes = "https://dl.k8s.io/release/v{version}/bin/linux/{arch}/{name}"
+		etcd       = "https://github.com/etcd-io/etcd/releases/download/v{version}/"
+	)
+	return Source{URLs: map[string]URLTemplate{
+		"kubernetes": {URL: kubernetes, Checksum: kubernetes + ".sha256"},
+		"etcd":       {URL: etcd + "etcd-v{version}-linux-{arch}.tar.gz", Checksum: etcd + "SHA256SUMS"},
+	}}
+}
+
+// Validate refuses what could never give an artifact, as a *ConfigError:
+// neither directory nor URLs, a directory that is not there, a URL that is not
+// https, a placeholder that is not known.
+func (s Source) Validate() error {
+	if s.Directory != "" {
+		info, err := os.Stat(s.Directory)
+		if err != nil {
+			return &ConfigError{"directory", err}
+		}
+		if !info.IsDir() {
+			return &ConfigError{"directory", fmt.Errorf("%s is not a directory", s.Directory)}
+		}
+		return nil
+	}
+	if len(s.URLs) == 0 {
+		return &ConfigError{"urls", errors.New("neither a directory nor a URL is set")}
+	}
+	for _, product := range slices.Sorted(maps.Keys(s.URLs)) {
+		t := s.URLs[product]
+		if err := checkTemplate(t.URL); err != nil {
+			return &ConfigError{"urls." + product + ".url", err}
+		}
+		if err := checkTemplate(t.Checksum); err != nil {
+			return &ConfigError{"urls." + product + ".checksum", err}
+		}
+	}
+	return nil
+}
+
+var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
+
+func checkTemplate(template string) error {
+	for _, found := range placeholder.FindAllString(template, -1) {
+		if found != "{version}" && found != "{arch}" && found != "{name}" {
+			return fmt.Errorf("%q: unknown placeholder %s; there are {version}, {arch} and {name}", template, found)
+		}
+	}
+	plain := placeholder.ReplaceAllString(template, "x")
+	if strings.ContainsAny(plain, "{} \t\n") {
+		return fmt.Errorf("%q: unbalanced braces or white space", template)
+	}
+	parsed, err := url.Parse(plain)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is not a URL", template)
+	case parsed.Scheme != "https":
+		return fmt.Errorf("%q: only https is allowed, for the checksum comes the same way", template)
+	case parsed.Host == "" || parsed.User != nil:
+		return fmt.Errorf("%q: want a host name without user and password", template)
+	}
+	return nil
+}
+
+// localPath is where a directory source has a.
+func (s Source) localPath(a Artifact) string {
+	return filepath.Join(s.Directory, a.Product+"-v"+a.Version, a.Name)
+}
+
+// download is one file to fetch and what to take out of it: the artifacts of one
+// archive are fetched together.
+type download struct {
+	url, checksum string
+	archive       bool
+	artifacts     []Artifact
+}
+
+// downloads groups artifacts by URL, in the order they were asked for.
+func (s Source) downloads(artifacts []Artifact, architecture string) ([]download, error) {
+	var all []download
+	for _, a := range artifacts {
+		template, ok := s.URLs[a.Product]
+		if !ok {
+			return nil, fmt.Errorf("%w: the source has no URL for %s", ErrNoArtifact, a.Product)
+		}
+		expand := strings.NewReplacer("{version}", a.Version, "{arch}", architecture, "{name}", a.Name).Replace
+		d := download{url: expand(template.URL), checksum: expand(template.Checksum), artifacts: []Artifact{a}}
+		d.archive = strings.HasSuffix(d.url, ".tar.gz")
+		same := slices.IndexFunc(all, func(other download) bool { return other.url == d.url && other.archive })
+		if same >= 0 {
+			all[same].artifacts = append(all[same].artifacts, a)
+			continue
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}

@@ -1,0 +1,92 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Dial opens a TCP connection from the machine to addr ("127.0.0.1:2379")
+// inside the SSH connection (direct-tcpip). It honours ctx.
+func (h *Host) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if network != "tcp" && network != "tcp4" && network != "tcp6" {
+		return nil, fmt.Errorf("dial %s from %s: network %q is not TCP", addr, h.Address(), network)
+	}
+	if err := checkDialAddress(addr); err != nil {
+		return nil, fmt.Errorf("dial %q from %s: %w", addr, h.Address(), err)
+	}
+	m, err := h.pool.machine(h.Address())
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", addr, err)
+	}
+	conn, err := h.pool.tunnel(ctx, m, addr)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s from %s: %w", addr, h.Address(), err)
+	}
+	return conn, nil
+}
+
+func checkDialAddress(addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	if number, err := strconv.Atoi(port); err != nil || checkPort("port", number) != nil || number == 0 {
+		return fmt.Errorf("%q is not a TCP port", port)
+	}
+	return nil
+}
+
+// tunnel opens a TCP connection from m. A connection that proves dead is made
+// again once. Every other failure than a lost connection is m's own answer.
+func (p *Pool) tunnel(ctx context.Context, m *machine, addr string) (net.Conn, error) {
+	for attempt := 0; ; attempt++ {
+		via, err := p.connect(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := via.dial(ctx, addr)
+		var early *errNotStarted
+		if attempt == 0 && errors.As(err, &early) {
+			continue
+		}
+		return conn, err
+	}
+}
+
+// dial is bounded by ctx alone: the machine may rightly take its time to reach
+// a third one, so silence says nothing about the connection.
+func (c *connection) dial(ctx context.Context, addr string) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	dialled := make(chan result, 1)
+	go func() {
+		conn, err := c.client.Dial("tcp", addr)
+		dialled <- result{conn, err}
+	}()
+	select {
+	case r := <-dialled:
+		var refused *ssh.OpenChannelError
+		if r.err != nil && !errors.As(r.err, &refused) {
+			_ = c.drop()
+			return nil, &errNotStarted{c.lossError()}
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		return r.conn, nil
+	case <-ctx.Done():
+		go func() {
+			if r := <-dialled; r.err == nil {
+				_ = r.conn.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}

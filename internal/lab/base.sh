@@ -1,0 +1,79 @@
+# Runs inside a freshly debootstrapped tree and turns it into the disk image
+# that all machines share: small, quick to boot, without a word to any network.
+set -eu
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C
+
+# What the provider installs is not installed but can be: the packages lie in a
+# repository on the disk, the only one the machine knows. So a machine is as bare
+# as a new one, and installing on it is real and works without a network.
+repo=/var/cache/kube-lab/repo
+mkdir -p "$repo/partial"
+apt-get update -q
+apt-get install -y -q --no-install-recommends --download-only \
+  -o Dir::Cache::archives="$repo" haproxy keepalived socat
+rm -rf "$repo/partial" "$repo/lock"
+cd "$repo"
+for deb in *.deb; do
+  dpkg-deb --field "$deb"
+  echo "Filename: ./$deb"
+  echo "Size: $(stat -c %s "$deb")"
+  echo "SHA256: $(sha256sum "$deb" | cut -d' ' -f1)"
+  echo
+done > Packages
+cat > Release <<INDEX
+Suite: kube-lab
+Date: $(date -Ru)
+SHA256:
+ $(sha256sum Packages | cut -d' ' -f1) $(stat -c %s Packages) Packages
+INDEX
+rm -rf /etc/apt/sources.list /var/lib/apt/lists/*
+echo "deb [trusted=yes] file:$repo ./" > /etc/apt/sources.list.d/kube-lab.list
+cat > /etc/apt/apt.conf.d/90kube-lab <<'CONF'
+Acquire::Languages "none";
+APT::Install-Recommends "false";
+CONF
+echo force-unsafe-io > /etc/dpkg/dpkg.cfg.d/kube-lab
+apt-get update -q
+apt-get clean
+
+# What a machine without hardware, console and network configuration of its own
+# would start in vain.
+systemctl mask --quiet \
+  apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
+  e2scrub_all.timer e2scrub_reap.service fstrim.timer \
+  getty.target getty@tty1.service getty-static.service console-getty.service \
+  systemd-logind.service systemd-networkd.service systemd-resolved.service \
+  systemd-pstore.service systemd-firstboot.service systemd-journal-flush.service \
+  systemd-update-utmp.service systemd-update-utmp-runlevel.service \
+  systemd-random-seed.service systemd-binfmt.service systemd-machine-id-commit.service \
+  systemd-modules-load.service kmod-static-nodes.service \
+  modprobe@dm_mod.service modprobe@loop.service modprobe@efi_pstore.service \
+  dev-hugepages.mount sys-kernel-debug.mount sys-kernel-tracing.mount \
+  sys-kernel-config.mount sys-fs-fuse-connections.mount proc-sys-fs-binfmt_misc.automount
+
+mkdir -p /etc/systemd/journald.conf.d /etc/ssh/sshd_config.d
+cat > /etc/systemd/journald.conf.d/kube-lab.conf <<'CONF'
+[Journal]
+Storage=volatile
+RuntimeMaxUse=32M
+RateLimitBurst=0
+CONF
+
+# sshd: no DNS, no message of the day, nothing of the caller's locale. Its limits
+# on connections and sessions stay Debian's: whoever exceeds them shall notice.
+cat > /etc/ssh/sshd_config.d/kube-lab.conf <<'CONF'
+UseDNS no
+PrintMotd no
+PrintLastLog no
+CONF
+sed -i '/^AcceptEnv/d' /etc/ssh/sshd_config
+sed -i '/pam_motd\|pam_mail/d' /etc/pam.d/sshd
+: > /etc/default/locale
+
+useradd --create-home --shell /bin/bash admin
+echo 'admin ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/admin
+chmod 0440 /etc/sudoers.d/admin
+
+# Every machine gets an identity of its own.
+rm -f /etc/ssh/ssh_host_* /etc/machine-id /var/lib/dbus/machine-id /etc/hostname /etc/hosts
+: > /etc/resolv.conf

@@ -1,0 +1,175 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Each machine is a cgroup. Without one of its own, two machines' systemds would
+// use the same groups and stop each other's units. It is also the only record of
+// a machine's processes: unlike a written-down process id it can never mean
+// another process, and it finds the machine's init when nspawn is already dead.
+//
+// The path is that of lab and machine, as "kube-lab/NAME/MACHINE".
+
+func (l *Lab) cgroup() string     { return filepath.Join("kube-lab", l.Name) }
+func (m *Machine) cgroup() string { return filepath.Join(m.lab.cgroup(), m.Name) }
+
+// hierarchies lists the mounted cgroup hierarchies: one with cgroups v2, many
+// with v1, and both kinds on a hybrid system.
+func hierarchies() ([]string, error) {
+	const root = "/sys/fs/cgroup"
+	if exists(filepath.Join(root, "cgroup.controllers")) {
+		return []string{root}, nil
+	}
+	found, err := filepath.Glob(filepath.Join(root, "*", "cgroup.procs"))
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, procs := range found {
+		// A new cpuset admits nobody before its CPUs are set. Machines share all CPUs.
+		if dir := filepath.Dir(procs); filepath.Base(dir) != "cpuset" {
+			dirs = append(dirs, dir)
+		}
+	}
+	if len(dirs) == 0 {
+		return nil, errors.New("no cgroups under " + root + " (within `ip netns exec` they are hidden: use `kube-lab exec`)")
+	}
+	return dirs, nil
+}
+
+// makeCgroup makes the cgroup in all hierarchies and gives the files that a
+// process writes its id to in order to join.
+func makeCgroup(path string) ([]string, error) {
+	dirs, err := hierarchies()
+	if err != nil {
+		return nil, err
+	}
+	var procs []string
+	for _, dir := range dirs {
+		if err := os.MkdirAll(filepath.Join(dir, path), 0o755); err != nil {
+			return nil, fmt.Errorf("make cgroup: %w", err)
+		}
+		procs = append(procs, filepath.Join(dir, path, "cgroup.procs"))
+	}
+	return procs, nil
+}
+
+// killCgroup kills every process below the cgroup, waits until they are gone, and
+// removes the cgroup.
+func killCgroup(ctx context.Context, path string) error {
+	for {
+		pids, err := cgroupProcesses(path)
+		if err != nil {
+			return err
+		}
+		if len(pids) == 0 {
+			break
+		}
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("kill process %d: %w", pid, err)
+			}
+		}
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			return fmt.Errorf("wait for %d processes of %s to end: %w", len(pids), path, err)
+		}
+	}
+	dirs, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if err := removeCgroup(ctx, filepath.Join(dir, path)); err != nil {
+			return err
+		}
+		os.Remove(filepath.Join(dir, "kube-lab")) // when no other lab is in it
+	}
+	return nil
+}
+
+// cgroupProcesses lists the processes in the cgroup and all below it.
+func cgroupProcesses(path string) ([]int, error) {
+	dirs, err := hierarchies()
+	if err != nil {
+		return nil, err
+	}
+	seen := map[int]bool{}
+	var pids []int
+	for _, dir := range dirs {
+		err := walkCgroup(filepath.Join(dir, path), func(group string) error {
+			data, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
+			if err != nil {
+				return err
+			}
+			for _, field := range strings.Fields(string(data)) {
+				// 0 is a process that this namespace cannot see.
+				if pid, err := strconv.Atoi(field); err == nil && pid > 0 && !seen[pid] {
+					seen[pid] = true
+					pids = append(pids, pid)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list processes of %s: %w", path, err)
+		}
+	}
+	return pids, nil
+}
+
+// removeCgroup removes a cgroup without processes, deepest first. A group stays
+// busy for a moment after its last process ended.
+func removeCgroup(ctx context.Context, dir string) error {
+	var groups []string
+	if err := walkCgroup(dir, func(group string) error { groups = append(groups, group); return nil }); err != nil {
+		return err
+	}
+	for i := len(groups) - 1; i >= 0; {
+		err := os.Remove(groups[i])
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			i--
+			continue
+		}
+		if !errors.Is(err, syscall.EBUSY) {
+			return fmt.Errorf("remove cgroup: %w", err)
+		}
+		if err := pause(ctx, 5*time.Millisecond); err != nil {
+			return fmt.Errorf("remove cgroup %s: %w", groups[i], err)
+		}
+	}
+	return nil
+}
+
+// walkCgroup visits dir and all groups below it, parents first. Groups may vanish
+// meanwhile: a dying machine removes its own.
+func walkCgroup(dir string, visit func(group string) error) error {
+	gone := func(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) }
+	if err := visit(dir); err != nil {
+		if gone(err) {
+			return nil
+		}
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !gone(err) {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := walkCgroup(filepath.Join(dir, e.Name()), visit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+// Package lab makes real machines on one computer: systemd, sshd, a disk, a
+// network cable each. Tests and the demonstration use it to do what happens to
+// machines: pull the plug, cut the network, replace the hardware.
+//
+// A machine is a systemd-nspawn container with a writable overlay on a shared
+// base tree. The machines of a lab hang on a bridge in a network namespace that
+// has no route to anywhere else, so no packet can leave the computer. Whoever
+// talks to the machines must be in that namespace too: see Enter and
+// Lab.Command.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// DefaultSubnet is the network of a lab that does not name one.
+var DefaultSubnet = netip.MustParsePrefix("10.90.0.0/24")
+
+// ErrNoLab says that there is no lab of that name.
+var ErrNoLab = errors.New("no such lab")
+
+// firstMachine is the last part of the first machine's address.
+const firstMachine = 11
+
+var (
+	labName     = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,30}$`)
+	machineName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,14}$`) // also a network interface's name
+)
+
+// Config says which lab to make.
+type Config struct {
+	Name     string       // lower case, digits, dashes
+	Subnet   netip.Prefix // IPv4; DefaultSubnet when zero. Must differ from that of other labs
+	Machines []string     // addresses .11, .12, ... in this order
+}
+
+// Lab is a set of machines on one network.
+type Lab struct {
+	Name   string
+	Subnet netip.Prefix
+
+	state state
+}
+
+// Up makes the lab of cfg, or completes it: machines that are missing are added,
+// machines that are off are switched on. It returns when all of them answer by
+// SSH. Progress goes to log.
+func Up(ctx context.Context, cfg Config, log io.Writer) (*Lab, error) {
+	if missing := Missing(); missing != "" {
+		return nil, errors.New(missing)
+	}
+	if !labName.MatchString(cfg.Name) {
+		return nil, fmt.Errorf("lab name %q: want lower case letters, digits and dashes", cfg.Name)
+	}
+	base, err := baseTree(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{Name: cfg.Name}
+	unlock, err := lockDir(ctx, l.path())
+	if err != nil {
+		return nil, fmt.Errorf("lock lab %s: %w", cfg.Name, err)
+	}
+	defer unlock()
+	if err := l.found(cfg, base); err != nil {
+		return nil, err
+	}
+	if err := l.makeKey(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.makeNetwork(ctx); err != nil {
+		return nil, err
+	}
+	return l, l.add(ctx, cfg.Machines)
+}
+
+// found reads the lab's state, or makes the first one.
+func (l *Lab) found(cfg Config, base string) error {
+	subnet := cfg.Subnet
+	if !subnet.IsValid() {
+		subnet = DefaultSubnet
+	}
+	s, err := readState(cfg.Name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if !subnet.Addr().Is4() || subnet.Bits() > 27 {
+			return fmt.Errorf("subnet %s: want IPv4 with room for machines from .%d on", subnet, firstMachine)
+		}
+		s = state{Subnet: subnet.Masked(), Base: base}
+	case err != nil:
+		return err
+	case cfg.Subnet.IsValid() && cfg.Subnet.Masked() != s.Subnet:
+		return fmt.Errorf("lab %s exists with subnet %s, not %s: take it down first", cfg.Name, s.Subnet, cfg.Subnet)
+	}
+	l.state, l.Subnet = s, s.Subnet
+	return l.saveState()
+}
+
+// Open gives an existing lab, whatever state its machines are in.
+func Open(name string) (*Lab, error) {
+	s, err := readState(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s", ErrNoLab, name)
+	} else if err != nil {
+		return nil, err
+	}
+	return &Lab{Name: name, Subnet: s.Subnet, state: s}, nil
+}
+
+// Names lists the labs of this computer.
+func Names() ([]string, error) {
+	entries, err := os.ReadDir(stateRoot)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, nil
+}
+
+// Add gives the lab more machines, at the next free addresses, and boots them.
+// Machines that exist already are booted when they are off.
+func (l *Lab) Add(ctx context.Context, names ...string) error {
+	unlock, err := lockDir(ctx, l.path())
+	if err != nil {
+		return fmt.Errorf("lock lab %s: %w", l.Name, err)
+	}
+	defer unlock()
+	if l.state, err = readState(l.Name); err != nil {
+		return err
+	}
+	return l.add(ctx, names)
+}
+
+func (l *Lab) add(ctx context.Context, names []string) error {
+	grown := false
+	for _, name := range names {
+		if !machineName.MatchString(name) || name == bridge {
+			return fmt.Errorf("machine name %q: want a lower case letter, then at most 14 letters, digits, dashes", name)
+		}
+		if l.Machine(name) != nil {
+			continue
+		}
+		address, err := l.state.freeAddress()
+		if err != nil {
+			return fmt.Errorf("add machine %s: %w", name, err)
+		}
+		l.state.Machines = append(l.state.Machines, stateMachine{Name: name, Address: address})
+		grown = true
+	}
+	if err := l.saveState(); err != nil {
+		return err
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	for _, m := range l.Machines() {
+		if slices.Contains(names, m.Name) {
+			group.Go(func() error { return m.Boot(groupCtx) })
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if grown {
+		return l.tellHosts(ctx)
+	}
+	return nil
+}
+
+// Machines lists the machines in the order in which they were added.
+func (l *Lab) Machines() []*Machine {
+	machines := make([]*Machine, 0, len(l.state.Machines))
+	for _, m := range l.state.Machines {
+		machines = append(machines, &Machine{Name: m.Name, Address: m.Address, lab: l})
+	}
+	return machines
+}
+
+// Machine gives one machine, or nil.
+func (l *Lab) Machine(name string) *Machine {
+	for _, m := range l.Machines() {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// Destroy removes the lab: processes, network, disks, keys. A half-made lab, one
+// that is not there, and one that another process destroys are all fine.
+func (l *Lab) Destroy(ctx context.Context) error {
+	return Destroy(ctx, l.Name)
+}
+
+// Destroy removes the lab of that name. It asks the kernel what there is, not the
+// lab's state, so that it also cleans up what a crash left.
+func Destroy(ctx context.Context, name string) error {
+	if !labName.MatchString(name) {
+		return fmt.Errorf("%w: %q", ErrNoLab, name)
+	}
+	l := &Lab{Name: name}
+	unlock, err := lockDir(ctx, l.path())
+	if err != nil {
+		return fmt.Errorf("lock lab %s: %w", name, err)
+	}
+	defer unlock()
+	if err := killCgroup(ctx, l.cgroup()); err != nil {
+		return fmt.Errorf("destroy lab %s: %w", name, err)
+	}
+	if err := l.removeNetwork(ctx); err != nil {
+		return fmt.Errorf("destroy lab %s: %w", name, err)
+	}
+	if err := os.RemoveAll(l.path()); err != nil {
+		return fmt.Errorf("destroy lab %s: %w", name, err)
+	}
+	os.Remove(stateRoot) // only when this was the last lab; else it is not empty
+	return nil
+}
+
+func (l *Lab) path(elem ...string) string {
+	return filepath.Join(append([]string{stateRoot, l.Name}, elem...)...)
+}

@@ -1,0 +1,377 @@
+package lab_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+)
+
+var subnet = netip.MustParsePrefix("10.91.0.0/24")
+
+// enterLab makes the test binary, started anew, move into the lab of that name
+// and print what network it finds.
+const enterLab = "LAB_TEST_ENTER"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(enterLab); name != "" {
+		if err := printNetworkWithin(name); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func printNetworkWithin(name string) error {
+	l, err := lab.Open(name)
+	if err != nil {
+		return err
+	}
+	if err := lab.Enter(l); err != nil {
+		return err
+	}
+	addresses, err := net.InterfaceAddrs()
+	fmt.Println(addresses)
+	return err
+}
+
+func TestMachines(t *testing.T) {
+	l := up(t, "m", "a", "b")
+	t.Run("each is a machine of its own", func(t *testing.T) { testIdentity(t, l) })
+	t.Run("services of a hardened kind run", func(t *testing.T) { testHardenedService(t, l) })
+	t.Run("the admin may sudo", func(t *testing.T) { testAdmin(t, l) })
+	t.Run("packages install without a network", func(t *testing.T) { testPackages(t, l) })
+	t.Run("nothing leads out", func(t *testing.T) { testIsolation(t, l) })
+	t.Run("a program can move in", func(t *testing.T) { testEnter(t, l) })
+	t.Run("power loss keeps the disk", func(t *testing.T) { testPower(t, l) })
+	t.Run("a cut cable isolates", func(t *testing.T) { testCable(t, l) })
+	t.Run("rebuild replaces the machine", func(t *testing.T) { testRebuild(t, l) })
+	t.Run("a third machine joins", func(t *testing.T) { testAdd(t, l) })
+	t.Run("up again changes nothing", func(t *testing.T) { testUpAgain(t, l) })
+}
+
+func testIdentity(t *testing.T, l *lab.Lab) {
+	a, b := l.Machine("a"), l.Machine("b")
+	if a.Address != netip.MustParseAddr("10.91.0.11") || b.Address != netip.MustParseAddr("10.91.0.12") {
+		t.Errorf("addresses are %s, %s", a.Address, b.Address)
+	}
+	for _, m := range l.Machines() {
+		want := m.Name + "\n" + id(t, m) + "\nrunning\n"
+		if got := sh(t, m, "hostname; cat /etc/machine-id; systemctl is-system-running"); got != want {
+			t.Errorf("%s says it is %q, want %q", m.Name, got, want)
+		}
+	}
+	if id(t, a) == id(t, b) {
+		t.Error("both machines have the same machine id")
+	}
+	if hostKey(t, a) == hostKey(t, b) {
+		t.Error("both machines have the same host key")
+	}
+	sh(t, a, "getent hosts b && curl --silent --max-time 5 --fail telnet://b:22 </dev/null | grep -q SSH")
+}
+
+func testHardenedService(t *testing.T, l *lab.Lab) {
+	out := sh(t, l.Machine("a"), `echo secret > /root/credential
+systemd-run --wait --pipe --quiet -p ProtectSystem=strict -p ProtectHome=yes -p PrivateTmp=yes -p PrivateDevices=yes \
+  -p NoNewPrivileges=yes -p ProtectKernelTunables=yes -p ProtectControlGroups=yes -p RestrictNamespaces=yes \
+  -p SystemCallFilter=@system-service -p AmbientCapabilities=CAP_NET_BIND_SERVICE -p StateDirectory=proof \
+  -p LoadCredential=proof:/root/credential -p User=nobody \
+  sh -c 'cat $CREDENTIALS_DIRECTORY/proof; touch $STATE_DIRECTORY/x /tmp/x; touch /etc/x 2>/dev/null || echo protected'
+sysctl -n -w net.ipv4.ip_nonlocal_bind=1`)
+	if want := "secret\nprotected\n1\n"; out != want {
+		t.Errorf("output %q, want %q", out, want)
+	}
+}
+
+func testAdmin(t *testing.T, l *lab.Lab) {
+	m := l.Machine("a")
+	out, err := l.Command(t.Context(), "ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "UserKnownHostsFile="+l.KnownHostsPath(),
+		"-i", l.PrivateKeyPath(), "admin@"+m.Address.String(), "id -un; sudo -n id -un").CombinedOutput()
+	if err != nil || string(out) != "admin\nroot\n" {
+		t.Errorf("output %q, %v", out, err)
+	}
+}
+
+func testPackages(t *testing.T, l *lab.Lab) {
+	m := l.Machine("a")
+	sh(t, m, "! command -v haproxy && apt-get update && apt-get install --yes haproxy && command -v haproxy")
+	if state := sh(t, m, "systemctl is-active haproxy"); state != "active\n" {
+		t.Errorf("haproxy is %s", state)
+	}
+}
+
+func testIsolation(t *testing.T, l *lab.Lab) {
+	for where, routes := range map[string]string{
+		"operator": command(t, l.Command(t.Context(), "ip", "route")),
+		"machine":  sh(t, l.Machine("a"), "ip route"),
+	} {
+		if strings.Contains(routes, "default") || strings.Count(routes, "\n") != 1 {
+			t.Errorf("routes of %s:\n%s", where, routes)
+		}
+	}
+}
+
+func testEnter(t *testing.T, l *lab.Lab) {
+	self := exec.CommandContext(t.Context(), os.Args[0])
+	self.Env = append(os.Environ(), enterLab+"="+l.Name)
+	if got, want := command(t, self), "10.91.0.1/24"; !strings.Contains(got, want) {
+		t.Errorf("within the lab the addresses are %s, want %s among them", got, want)
+	}
+}
+
+func testPower(t *testing.T, l *lab.Lab) {
+	m := l.Machine("a")
+	before := id(t, m)
+	sh(t, m, "echo kept > /root/proof; sync; ip address add 10.91.0.99/32 dev eth0")
+	if err := m.PowerOff(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if running, err := m.Running(); err != nil || running {
+		t.Fatalf("after power loss running = %v, %v", running, err)
+	}
+	if _, err := m.Run(t.Context(), "true"); err == nil {
+		t.Error("a machine without power answers")
+	}
+	if err := m.Boot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out := sh(t, m, "cat /root/proof; ip address show dev eth0"); !strings.HasPrefix(out, "kept\n") || strings.Contains(out, "10.91.0.99") {
+		t.Errorf("after power loss the disk or the network is wrong: %s", out)
+	}
+	if after := id(t, m); after != before {
+		t.Errorf("the machine id changed from %s to %s", before, after)
+	}
+}
+
+func testCable(t *testing.T, l *lab.Lab) {
+	m := l.Machine("a")
+	sh(t, m, "systemd-run --quiet --unit=proof sleep 1000")
+	if err := m.Cut(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Run(t.Context(), "true"); err == nil {
+		t.Error("a machine with its cable cut answers")
+	}
+	if err := m.Heal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out := sh(t, m, "systemctl is-active proof"); out != "active\n" {
+		t.Errorf("the machine did not keep running: %s", out)
+	}
+}
+
+func testRebuild(t *testing.T, l *lab.Lab) {
+	m := l.Machine("a")
+	oldID, oldKey := id(t, m), hostKey(t, m)
+	sh(t, m, "touch /root/proof")
+	if err := m.Rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, m, "! test -e /root/proof")
+	if id(t, m) == oldID || hostKey(t, m) == oldKey {
+		t.Error("the new machine has the old one's identity")
+	}
+	known, err := l.KnownHosts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(known, oldKey) || !strings.Contains(known, hostKey(t, m)) {
+		t.Errorf("known hosts:\n%s", known)
+	}
+}
+
+func testAdd(t *testing.T, l *lab.Lab) {
+	if err := l.Add(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	if address := l.Machine("c").Address; address != netip.MustParseAddr("10.91.0.13") {
+		t.Errorf("address is %s", address)
+	}
+	sh(t, l.Machine("a"), "getent hosts c")
+	sh(t, l.Machine("c"), "getent hosts a")
+}
+
+func testUpAgain(t *testing.T, l *lab.Lab) {
+	up := func() time.Duration {
+		start := time.Now()
+		if _, err := lab.Up(t.Context(), lab.Config{Name: l.Name, Machines: []string{"a", "b"}}, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(start)
+	}
+	before := sh(t, l.Machine("a"), "cat /proc/sys/kernel/random/boot_id; uptime --since; systemctl show --property=UserspaceTimestampMonotonic")
+	t.Logf("up on a running lab took %s", up())
+	after := sh(t, l.Machine("a"), "cat /proc/sys/kernel/random/boot_id; uptime --since; systemctl show --property=UserspaceTimestampMonotonic")
+	if before != after {
+		t.Errorf("the machine was restarted: %s, then %s", before, after)
+	}
+}
+
+func TestDestroyLeavesNothing(t *testing.T) {
+	requireLab(t)
+	for name, cutOff := range map[string]time.Duration{
+		"whole lab":       time.Hour,
+		"barely begun":    20 * time.Millisecond,
+		"while it boots":  200 * time.Millisecond,
+		"later in a boot": 400 * time.Millisecond,
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.Up(t.Context(), lab.Config{Name: labName("base"), Subnet: subnet}, io.Discard) // builds the base tree
+			destroy(t, labName("base"))
+
+			ctx, cancel := context.WithTimeout(t.Context(), cutOff)
+			defer cancel()
+			l, err := lab.Up(ctx, lab.Config{Name: labName("d"), Subnet: subnet, Machines: []string{"a", "b"}}, io.Discard)
+			if err != nil && ctx.Err() == nil {
+				t.Fatal(err)
+			}
+			destroy(t, labName("d"))
+			destroy(t, labName("d")) // what is gone can be destroyed again
+			if l != nil {
+				if _, err := lab.Open(l.Name); !errors.Is(err, lab.ErrNoLab) {
+					t.Errorf("Open gives %v, want %v", err, lab.ErrNoLab)
+				}
+			}
+			if rests := leftovers(t, labName("d")); len(rests) > 0 {
+				t.Errorf("left over: %s", strings.Join(rests, "; "))
+			}
+		})
+	}
+}
+
+func TestUpRefuses(t *testing.T) {
+	requireLab(t)
+	for name, cfg := range map[string]lab.Config{
+		"no name":           {},
+		"path as name":      {Name: "../x"},
+		"small subnet":      {Name: labName("r"), Subnet: netip.MustParsePrefix("10.91.0.0/28")},
+		"IPv6":              {Name: labName("r"), Subnet: netip.MustParsePrefix("fd00::/64")},
+		"long machine name": {Name: labName("r"), Subnet: subnet, Machines: []string{"a-name-too-long-for-an-interface"}},
+		"path as machine":   {Name: labName("r"), Subnet: subnet, Machines: []string{"../x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(func() { destroy(t, labName("r")) })
+			if _, err := lab.Up(t.Context(), cfg, io.Discard); err == nil {
+				t.Error("Up accepts it")
+			}
+		})
+	}
+}
+
+// leftovers looks for anything of the lab in all places where one leaves traces.
+func leftovers(t *testing.T, name string) []string {
+	var found []string
+	for _, pattern := range []string{
+		"/var/lib/kube-lab/" + name, "/run/netns/*" + name + "*",
+		"/sys/fs/cgroup/kube-lab/" + name, "/sys/fs/cgroup/*/kube-lab/" + name,
+	} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, paths...)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(mounts, []byte(name)) {
+		found = append(found, "a mount")
+	}
+	if links := command(t, exec.Command("ip", "-oneline", "link")); strings.Contains(links, "bridge") || strings.Contains(links, "veth") {
+		found = append(found, "interfaces: "+links)
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range processes {
+		if line, _ := os.ReadFile(path); bytes.Contains(line, []byte(name)) {
+			found = append(found, string(line))
+		}
+	}
+	return found
+}
+
+func requireLab(t *testing.T) {
+	t.Helper()
+	if missing := lab.Missing(); missing != "" {
+		t.Skip(missing)
+	}
+}
+
+// up makes a lab for one test.
+func up(t *testing.T, name string, machines ...string) *lab.Lab {
+	t.Helper()
+	requireLab(t)
+	t.Cleanup(func() { destroy(t, labName(name)) })
+	l, err := lab.Up(t.Context(), lab.Config{Name: labName(name), Subnet: subnet, Machines: machines}, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func labName(name string) string { return fmt.Sprintf("labtest-%d-%s", os.Getpid(), name) }
+
+func destroy(t *testing.T, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := lab.Destroy(ctx, name); err != nil {
+		t.Error(err)
+	}
+}
+
+func sh(t *testing.T, m *lab.Machine, script string) string {
+	t.Helper()
+	out, err := m.Run(t.Context(), script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func command(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return string(out)
+}
+
+func id(t *testing.T, m *lab.Machine) string {
+	t.Helper()
+	id, err := m.MachineID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func hostKey(t *testing.T, m *lab.Machine) string {
+	t.Helper()
+	key, err := m.HostKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains([]string{"ssh-ed25519"}, strings.Fields(key)[0]) {
+		t.Fatalf("host key is %q", key)
+	}
+	return key
+}

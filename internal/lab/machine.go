@@ -1,0 +1,195 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	_ "embed"
+)
+
+// bootTimeout is far above what a machine needs (0.7 s alone, a few seconds when
+// many boot at once on two CPUs).
+const bootTimeout = 90 * time.Second
+
+//go:embed boot.sh
+var bootScript string
+
+// Machine is one machine of a lab.
+type Machine struct {
+	Name    string
+	Address netip.Addr
+
+	lab *Lab
+}
+
+// Running says whether the machine has power: whether any of its processes exists.
+func (m *Machine) Running() (bool, error) {
+	pids, err := cgroupProcesses(m.cgroup())
+	return len(pids) > 0, err
+}
+
+// PowerOff pulls the plug: all processes of the machine are killed at once. It
+// returns when they and all they held are gone. The disk keeps what was written.
+func (m *Machine) PowerOff(ctx context.Context) error {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return m.powerOff(ctx)
+}
+
+func (m *Machine) powerOff(ctx context.Context) error {
+	if err := killCgroup(ctx, m.cgroup()); err != nil {
+		return fmt.Errorf("power off %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// Boot switches the machine on, with its cable plugged in, and waits until it is
+// up. A machine that runs is left as it is.
+func (m *Machine) Boot(ctx context.Context) error {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return m.boot(ctx)
+}
+
+func (m *Machine) boot(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
+	defer cancel()
+	running, err := m.Running()
+	if err != nil {
+		return err
+	}
+	if !running {
+		if err := m.makeDisk(ctx); err != nil {
+			return fmt.Errorf("make disk of %s: %w", m.Name, err)
+		}
+		if err := m.start(); err != nil {
+			return fmt.Errorf("boot %s: %w", m.Name, err)
+		}
+	}
+	if err := m.lab.writeKnownHosts(ctx); err != nil {
+		return err
+	}
+	if err := m.awaitSSH(ctx); err != nil {
+		return fmt.Errorf("boot %s: %w (its console: %s)", m.Name, err, m.path("console.log"))
+	}
+	return nil
+}
+
+// Rebuild replaces the machine by a new one at the same address: empty disk, new
+// machine id, new host key.
+func (m *Machine) Rebuild(ctx context.Context) error {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := m.powerOff(ctx); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(m.path("disk")); err != nil {
+		return fmt.Errorf("rebuild %s: %w", m.Name, err)
+	}
+	return m.boot(ctx)
+}
+
+// Cut pulls the network cable: the machine keeps running and reaches nobody.
+func (m *Machine) Cut(ctx context.Context) error {
+	return m.lab.ip(ctx, "link", "set", "dev", m.Name, "down")
+}
+
+// Heal plugs the network cable in again.
+func (m *Machine) Heal(ctx context.Context) error {
+	return m.lab.ip(ctx, "link", "set", "dev", m.Name, "up")
+}
+
+// start starts the machine's first process, in a session of its own, so that the
+// machine outlives this program.
+func (m *Machine) start() error {
+	procs, err := makeCgroup(m.cgroup())
+	if err != nil {
+		return err
+	}
+	console, err := os.Create(m.path("console.log"))
+	if err != nil {
+		return err
+	}
+	defer console.Close()
+	cmd := exec.Command("unshare", "--mount", "--net", "--", "sh", "-eu", "-c", bootScript)
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"),
+		"CGROUP_PROCS=" + strings.Join(procs, " "),
+		"BASE=" + m.lab.state.Base, "DISK=" + m.path("disk"), "ROOT=" + m.path("root"),
+		"LAB_NETNS=" + m.lab.NetNS(), "BRIDGE=" + bridge, "MACHINE=" + m.Name,
+		"ADDRESS=" + netip.PrefixFrom(m.Address, m.lab.Subnet.Bits()).String(),
+		"SUBNET=" + m.lab.Subnet.String(),
+		"ID=" + m.lab.NetNS() + "-" + m.Name,
+	}
+	cmd.Stdout, cmd.Stderr = console, console
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go cmd.Wait() // reaps it, should it end before this program
+	return nil
+}
+
+// awaitSSH waits until sshd answers and the boot is complete.
+func (m *Machine) awaitSSH(ctx context.Context) error {
+	for !m.answers(ctx) {
+		if running, err := m.Running(); err != nil {
+			return err
+		} else if !running {
+			return fmt.Errorf("the machine stopped")
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("wait for sshd: %w", err)
+		}
+	}
+	// Only a machine that booted completely lets users other than root in. Its state
+	// may well be "degraded": a disk that tests have broken is booted too.
+	_, err := m.Run(ctx, "systemctl is-system-running --wait >/dev/null; true")
+	return err
+}
+
+// answers says whether an SSH server greets.
+func (m *Machine) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := m.lab.DialContext(ctx, "tcp", net.JoinHostPort(m.Address.String(), "22"))
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		conn.SetDeadline(deadline)
+	}
+	greeting, err := bufio.NewReader(conn).ReadString('\n')
+	return err == nil && strings.HasPrefix(greeting, "SSH-")
+}
+
+func (m *Machine) lock(ctx context.Context) (unlock func(), err error) {
+	unlock, err = lockDir(ctx, m.path())
+	if err != nil {
+		return nil, fmt.Errorf("lock machine %s: %w", m.Name, err)
+	}
+	return unlock, nil
+}
+
+func (m *Machine) path(elem ...string) string {
+	return filepath.Join(append([]string{m.lab.path("machines", m.Name)}, elem...)...)
+}

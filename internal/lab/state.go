@@ -1,0 +1,137 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// stateRoot holds one directory per lab. It is not in a temporary directory:
+// machines have disks there, and outlive the process that made them.
+const stateRoot = "/var/lib/kube-lab"
+
+// state is what a lab remembers in lab.json. Everything else about it is read
+// from the kernel: whether a machine runs, where its cable is.
+type state struct {
+	Subnet   netip.Prefix   `json:"subnet"`
+	Base     string         `json:"base"` // the tree below the machines' disks
+	Machines []stateMachine `json:"machines"`
+}
+
+type stateMachine struct {
+	Name    string     `json:"name"`
+	Address netip.Addr `json:"address"`
+}
+
+// freeAddress is the first of .11, .12, ... that no machine has.
+func (s *state) freeAddress() (netip.Addr, error) {
+	taken := map[netip.Addr]bool{}
+	for _, m := range s.Machines {
+		taken[m.Address] = true
+	}
+	addr := s.Subnet.Masked().Addr()
+	for range firstMachine {
+		addr = addr.Next()
+	}
+	for ; s.Subnet.Contains(addr.Next()); addr = addr.Next() { // the last one is the broadcast address
+		if !taken[addr] {
+			return addr, nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("no free address left in %s", s.Subnet)
+}
+
+func readState(name string) (state, error) {
+	var s state
+	data, err := os.ReadFile(filepath.Join(stateRoot, name, "lab.json"))
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("read state of lab %s: %w", name, err)
+	}
+	return s, nil
+}
+
+func (l *Lab) saveState() error {
+	data, err := json.MarshalIndent(l.state, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(l.path("lab.json"), append(data, '\n'), 0o644)
+}
+
+// writeFile replaces path in one step.
+func writeFile(path string, data []byte, mode fs.FileMode) error {
+	part := path + ".part"
+	if err := os.WriteFile(part, data, mode); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
+}
+
+// lockDir takes the exclusive lock of a directory, which it makes when it is not
+// there. The lock ends with the process. The directory may be removed by who
+// holds the lock; whoever waited then starts over with a new one.
+func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
+	for {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+		f, err := os.Open(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		if err := flock(ctx, f); err != nil {
+			f.Close()
+			return nil, err
+		}
+		if sameFile(f, dir) {
+			return func() { f.Close() }, nil
+		}
+		f.Close()
+	}
+}
+
+// flock polls, because a blocking flock cannot be cancelled.
+func flock(ctx context.Context, f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func sameFile(f *os.File, path string) bool {
+	a, errA := f.Stat()
+	b, errB := os.Stat(path)
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// pause waits for d, or less when ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

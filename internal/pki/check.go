@@ -1,0 +1,190 @@
+package pki
+
+import (
+	"bytes"
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Check says in words why a certificate (with its issuer and purpose) is not
+// what l asks for, or nil: wrong authority, subject, names, usage, expired or
+// not yet valid at now. It needs no private key.
+func (b *Bundle) Check(l Leaf, certificate string, now time.Time) []string {
+	var words []string
+	for _, fault := range b.faults(l, certificate, now) {
+		words = append(words, l.Name+" certificate "+fault)
+	}
+	return words
+}
+
+// faults lists what is wrong as predicates: "lacks 10.0.0.13".
+func (b *Bundle) faults(l Leaf, text string, now time.Time) []string {
+	names, err := l.validate()
+	if err != nil {
+		return []string{"cannot exist: " + err.Error()}
+	}
+	authority, err := b.trusted(l.Authority)
+	if err != nil {
+		return []string{"cannot be checked: " + err.Error()}
+	}
+	if strings.TrimSpace(text) == "" {
+		return []string{"is empty"}
+	}
+	c, err := firstCertificate(text)
+	if err != nil {
+		return []string{"cannot be read: " + err.Error()}
+	}
+	faults := slices.Concat(
+		authorityFaults(c, authority, now),
+		timeFaults(c, now),
+		subjectFaults(c, l),
+		nameFaults(c, names),
+		usageFaults(c, l.Usage),
+	)
+	if len(faults) == 0 {
+		faults = verify(c, authority, l.Usage, now)
+	}
+	return faults
+}
+
+// trusted gives the certificate of an authority without reading its key.
+func (b *Bundle) trusted(a Authority) (*x509.Certificate, error) {
+	pair, err := b.pair(a)
+	if err != nil {
+		return nil, err
+	}
+	certificates, err := parseAuthorities(pair.Certificate)
+	if err != nil {
+		return nil, fmt.Errorf("authority %s: %w", a, err)
+	}
+	return certificates[0], nil
+}
+
+func authorityFaults(c, authority *x509.Certificate, now time.Time) []string {
+	name := authority.Subject.CommonName
+	if !bytes.Equal(c.RawIssuer, authority.RawSubject) || c.CheckSignatureFrom(authority) != nil {
+		return []string{fmt.Sprintf("is signed by another authority (%q) than this cluster's %q", c.Issuer.CommonName, name)}
+	}
+	if now.After(authority.NotAfter) {
+		return []string{fmt.Sprintf("is signed by authority %q, which expired %s ago", name, span(now.Sub(authority.NotAfter)))}
+	}
+	return nil
+}
+
+func timeFaults(c *x509.Certificate, now time.Time) []string {
+	switch {
+	case now.After(c.NotAfter):
+		return []string{"expired " + span(now.Sub(c.NotAfter)) + " ago"}
+	case now.Before(c.NotBefore):
+		return []string{"is not valid yet: it begins in " + span(c.NotBefore.Sub(now))}
+	}
+	return nil
+}
+
+func subjectFaults(c *x509.Certificate, l Leaf) []string {
+	var faults []string
+	if c.Subject.CommonName != l.CommonName {
+		faults = append(faults, fmt.Sprintf("is for %q instead of %q", c.Subject.CommonName, l.CommonName))
+	}
+	if !groupsFit(l, c.Subject.Organization) {
+		faults = append(faults, fmt.Sprintf("has the groups %q instead of %q", c.Subject.Organization, l.Organizations))
+	}
+	return faults
+}
+
+// groupsFit also accepts system:masters where earlier versions of kubeadm wrote
+// it (the kubelet client, the admin, and the clients of etcd, which knows no
+// groups), so that adopting an older cluster replaces no certificate. It is
+// never accepted anywhere else.
+func groupsFit(l Leaf, groups []string) bool {
+	want, have := slices.Sorted(slices.Values(l.Organizations)), slices.Sorted(slices.Values(groups))
+	if slices.Equal(want, have) {
+		return true
+	}
+	older := slices.Equal(want, []string{clusterAdmins}) || (l.Authority == Etcd && len(want) == 0)
+	return older && slices.Equal(have, []string{"system:masters"})
+}
+
+// nameFaults reports surplus names too: a name that moved to another machine
+// must not stay valid on this one.
+func nameFaults(c *x509.Certificate, want hostNames) []string {
+	info := infoOf(c)
+	have := slices.Concat(info.DNSNames, info.IPAddresses)
+	var faults []string
+	if missing := without(want.all(), have); len(missing) > 0 {
+		faults = append(faults, "lacks "+strings.Join(missing, ", "))
+	}
+	if surplus := without(have, want.all()); len(surplus) > 0 {
+		faults = append(faults, "also names "+strings.Join(surplus, ", "))
+	}
+	return faults
+}
+
+func usageFaults(c *x509.Certificate, want Usage) []string {
+	var faults []string
+	for _, role := range []struct {
+		usage Usage
+		name  string
+	}{{Server, "server"}, {Client, "client"}} {
+		switch have := usageOf(c)&role.usage != 0; {
+		case have && want&role.usage == 0:
+			faults = append(faults, "may be used by a "+role.name+" too")
+		case !have && want&role.usage != 0:
+			faults = append(faults, "may not be used by a "+role.name)
+		}
+	}
+	if c.IsCA {
+		faults = append(faults, "may sign other certificates")
+	}
+	return faults
+}
+
+// verify asks crypto/x509 last: it knows rules that have no words of their own
+// here, such as the name constraints of an imported authority.
+func verify(c, authority *x509.Certificate, usage Usage, now time.Time) []string {
+	roots := x509.NewCertPool()
+	roots.AddCert(authority)
+	for _, role := range []struct {
+		usage Usage
+		key   x509.ExtKeyUsage
+	}{{Server, x509.ExtKeyUsageServerAuth}, {Client, x509.ExtKeyUsageClientAuth}} {
+		if usage&role.usage == 0 {
+			continue
+		}
+		options := x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{role.key}}
+		if _, err := c.Verify(options); err != nil {
+			return []string{"does not verify: " + err.Error()}
+		}
+	}
+	return nil
+}
+
+// without gives the elements of list that are not in other, compared as names
+// in certificates are: without case.
+func without(list, other []string) []string {
+	var left []string
+	for _, item := range list {
+		if !slices.ContainsFunc(other, func(o string) bool { return strings.EqualFold(item, o) }) {
+			left = append(left, item)
+		}
+	}
+	return left
+}
+
+// span writes a duration in its largest unit: "3 days".
+func span(d time.Duration) string {
+	unit, n := "minute", int64(d/time.Minute)
+	switch day := 24 * time.Hour; {
+	case d >= day:
+		unit, n = "day", int64(d/day)
+	case d >= time.Hour:
+		unit, n = "hour", int64(d/time.Hour)
+	}
+	if n != 1 {
+		unit += "s"
+	}
+	return fmt.Sprintf("%d %s", n, unit)
+}

@@ -1,0 +1,118 @@
+package pki
+
+import (
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// Lifetimes and backdating as in kubeadm's constants
+// (CACertificateValidityPeriod, CertificateValidityPeriod,
+// CertificateBackdate). The backdate lets a machine whose clock is a little
+// behind use a new certificate at once.
+const (
+	authorityValidity = 10 * 365 * 24 * time.Hour
+	leafValidity      = 365 * 24 * time.Hour
+	backdate          = 5 * time.Minute
+)
+
+// clusterName is what may stand in kubeconfig contexts, unit environments and
+// etcd tokens without quoting.
+var clusterName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+
+// Options are what Generate needs. Now is the moment of issue (NotBefore is
+// five minutes earlier, as kubeadm does it).
+type Options struct {
+	ClusterName string
+	Algorithm   Algorithm     // "" means ECDSA-P256
+	Validity    time.Duration // of the authorities; 0 means ten years
+	Now         time.Time
+}
+
+// Generate makes a bundle with new keys.
+func Generate(o Options) (*Bundle, error) {
+	if err := checkClusterName(o.ClusterName); err != nil {
+		return nil, fmt.Errorf("generate pki bundle: %w", err)
+	}
+	if o.Validity < 0 {
+		return nil, fmt.Errorf("generate pki bundle: validity %s is negative", o.Validity)
+	}
+	if o.Validity == 0 {
+		o.Validity = authorityValidity
+	}
+	if o.Algorithm == "" {
+		o.Algorithm = ECDSAP256
+	}
+	b := &Bundle{ClusterID: NewClusterID(), ClusterName: o.ClusterName, Algorithm: o.Algorithm}
+	if err := b.generateKeys(o); err != nil {
+		return nil, fmt.Errorf("generate pki bundle: %w", err)
+	}
+	return b, nil
+}
+
+// NewClusterID makes a random 128-bit cluster id in hex. Generate does this by
+// itself; a bundle put together from existing files needs it.
+func NewClusterID() string {
+	id := make([]byte, clusterIDBytes)
+	rand.Read(id) // never fails: crypto/rand ends the process instead
+	return hex.EncodeToString(id)
+}
+
+func (b *Bundle) generateKeys(o Options) error {
+	for _, authority := range []struct {
+		commonName string
+		pair       *KeyPair
+	}{{"kubernetes", &b.CA}, {"etcd-ca", &b.EtcdCA}, {"front-proxy-ca", &b.FrontProxyCA}} {
+		pair, err := newAuthority(authority.commonName, o)
+		if err != nil {
+			return fmt.Errorf("authority %s: %w", authority.commonName, err)
+		}
+		*authority.pair = pair
+	}
+	pair, err := newServiceAccount(o.Algorithm)
+	if err != nil {
+		return fmt.Errorf("service account: %w", err)
+	}
+	b.ServiceAccount = pair
+	return nil
+}
+
+func newAuthority(commonName string, o Options) (KeyPair, error) {
+	key, err := newKey(o.Algorithm)
+	if err != nil {
+		return KeyPair{}, err
+	}
+	certificate, err := selfSign(commonName, key, o.Now.Add(-backdate), o.Now.Add(o.Validity))
+	if err != nil {
+		return KeyPair{}, err
+	}
+	private, err := encodeKey(key)
+	return KeyPair{Certificate: certificate, PrivateKey: private}, err
+}
+
+func newServiceAccount(a Algorithm) (KeyPair, error) {
+	key, err := newKey(a)
+	if err != nil {
+		return KeyPair{}, err
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return KeyPair{}, fmt.Errorf("encode public key: %w", err)
+	}
+	private, err := encodeKey(key)
+	return KeyPair{PublicKey: encodePEM("PUBLIC KEY", public), PrivateKey: private}, err
+}
+
+func checkClusterName(name string) error {
+	if name == "" {
+		return errors.New("cluster name is empty")
+	}
+	if !clusterName.MatchString(name) {
+		return fmt.Errorf("cluster name %q must be 1 to 63 letters, digits, dots, underscores or dashes, with a letter or digit first and last", name)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package pki
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+)
+
+var errNoCertificate = errors.New("no PEM certificate in it")
+
+// Inspect reads the first certificate of a PEM text.
+func Inspect(certificate string) (Info, error) {
+	c, err := firstCertificate(certificate)
+	if err != nil {
+		return Info{}, fmt.Errorf("inspect certificate: %w", err)
+	}
+	return infoOf(c), nil
+}
+
+// Fingerprint is the SHA-256 of the first certificate of a PEM text, in hex.
+func Fingerprint(certificate string) (string, error) {
+	c, err := firstCertificate(certificate)
+	if err != nil {
+		return "", fmt.Errorf("fingerprint of certificate: %w", err)
+	}
+	return fingerprint(c), nil
+}
+
+func infoOf(c *x509.Certificate) Info {
+	info := Info{
+		CommonName:    c.Subject.CommonName,
+		Organizations: c.Subject.Organization,
+		Issuer:        c.Issuer.CommonName,
+		DNSNames:      c.DNSNames,
+		IsCA:          c.BasicConstraintsValid && c.IsCA,
+		Usage:         usageOf(c),
+		NotBefore:     c.NotBefore,
+		NotAfter:      c.NotAfter,
+		Serial:        c.SerialNumber.Text(16),
+		SHA256:        fingerprint(c),
+	}
+	for _, address := range c.IPAddresses {
+		info.IPAddresses = append(info.IPAddresses, net.IP.String(address))
+	}
+	return info
+}
+
+func usageOf(c *x509.Certificate) Usage {
+	var usage Usage
+	if slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageClientAuth) {
+		usage |= Client
+	}
+	if slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth) {
+		usage |= Server
+	}
+	return usage
+}
+
+func fingerprint(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// firstCertificate reads files as they are found on machines: text or other
+// blocks around the certificate are skipped.
+func firstCertificate(text string) (*x509.Certificate, error) {
+	for rest := []byte(text); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return nil, errNoCertificate
+		}
+		if block.Type == "CERTIFICATE" {
+			return parseCertificate(block)
+		}
+	}
+}
+
+// parseCertificate does not quote crypto/x509: a private key labelled
+// "CERTIFICATE" must not come back in pieces.
+func parseCertificate(block *pem.Block) (*x509.Certificate, error) {
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, errors.New("the PEM certificate cannot be decoded")
+	}
+	return c, nil
+}

@@ -1,0 +1,154 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cloudflare/cfssl/config"
+	"github.com/cloudflare/cfssl/csr"
+)
+
+// ErrAuthorityExpired is why nothing can be issued from an authority whose
+// time is over.
+var ErrAuthorityExpired = errors.New("the authority has expired")
+
+// Issue makes a new key and a certificate for it, signed by the leaf's
+// authority, valid from five minutes before now until the given time after now
+// (0 means one year), never outside the authority's own time. It is verified
+// against its purpose before it is returned.
+func (b *Bundle) Issue(l Leaf, now time.Time, validity time.Duration) (KeyPair, error) {
+	pair, err := b.issue(l, now, validity)
+	if err != nil {
+		return KeyPair{}, fmt.Errorf("issue %s certificate: %w", l.Name, err)
+	}
+	return pair, nil
+}
+
+func (b *Bundle) issue(l Leaf, now time.Time, validity time.Duration) (KeyPair, error) {
+	names, err := l.validate()
+	if err != nil {
+		return KeyPair{}, err
+	}
+	authority, authorityKey, err := b.signer(l.Authority)
+	if err != nil {
+		return KeyPair{}, err
+	}
+	notBefore, notAfter, err := period(authority, now, validity)
+	if err != nil {
+		return KeyPair{}, err
+	}
+	key, err := newKey(b.Algorithm)
+	if err != nil {
+		return KeyPair{}, err
+	}
+	certificate, err := signing{
+		request:   l.request(names),
+		key:       key,
+		profile:   config.SigningProfile{Usage: certificateUsages(l.Usage.cfssl()...)},
+		notBefore: notBefore,
+		notAfter:  notAfter,
+	}.by(authority, authorityKey)
+	if err != nil {
+		return KeyPair{}, err
+	}
+	if wrong := b.Check(l, certificate, now); len(wrong) > 0 {
+		return KeyPair{}, fmt.Errorf("the result would be useless: %s", strings.Join(wrong, "; "))
+	}
+	private, err := encodeKey(key)
+	return KeyPair{Certificate: certificate, PrivateKey: private}, err
+}
+
+// validate refuses a leaf that no certificate can satisfy.
+func (l Leaf) validate() (hostNames, error) {
+	if l.CommonName == "" {
+		return hostNames{}, errors.New("common name is empty")
+	}
+	if l.Usage == 0 || l.Usage&^(Client|Server) != 0 {
+		return hostNames{}, errors.New("usage is neither client nor server")
+	}
+	names, err := parseHosts(l.Hosts)
+	if err != nil {
+		return hostNames{}, err
+	}
+	if l.Usage&Server != 0 && len(names.all()) == 0 {
+		return hostNames{}, errors.New("a server needs at least one host")
+	}
+	return names, nil
+}
+
+// period keeps a leaf within its authority's time: verifiers refuse it outside
+// anyway, and its expiry should say so.
+func period(authority *x509.Certificate, now time.Time, validity time.Duration) (notBefore, notAfter time.Time, err error) {
+	name := authority.Subject.CommonName
+	if now.After(authority.NotAfter) {
+		return notBefore, notAfter, fmt.Errorf("%w: %s ended on %s",
+			ErrAuthorityExpired, name, authority.NotAfter.Format(time.RFC3339))
+	}
+	if now.Before(authority.NotBefore) {
+		return notBefore, notAfter, fmt.Errorf("authority %s begins on %s, which is in the future: check the clock",
+			name, authority.NotBefore.Format(time.RFC3339))
+	}
+	if validity < 0 {
+		return notBefore, notAfter, fmt.Errorf("validity %s is negative", validity)
+	}
+	if validity == 0 {
+		validity = leafValidity
+	}
+	notBefore, notAfter = now.Add(-backdate), now.Add(validity)
+	if notBefore.Before(authority.NotBefore) {
+		notBefore = authority.NotBefore
+	}
+	if notAfter.After(authority.NotAfter) {
+		notAfter = authority.NotAfter
+	}
+	return notBefore, notAfter, nil
+}
+
+// pair finds the authority that a leaf names.
+func (b *Bundle) pair(a Authority) (KeyPair, error) {
+	switch a {
+	case Kubernetes:
+		return b.CA, nil
+	case Etcd:
+		return b.EtcdCA, nil
+	case FrontProxy:
+		return b.FrontProxyCA, nil
+	}
+	return KeyPair{}, fmt.Errorf("unknown authority %q", a)
+}
+
+func (b *Bundle) signer(a Authority) (*x509.Certificate, crypto.Signer, error) {
+	pair, err := b.pair(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	certificate, key, err := pair.authority()
+	if err != nil {
+		return nil, nil, fmt.Errorf("authority %s: %w", a, err)
+	}
+	return certificate, key, nil
+}
+
+// cfssl names the usages in kubeadm's order, server first.
+func (u Usage) cfssl() []string {
+	var names []string
+	if u&Server != 0 {
+		names = append(names, "server auth")
+	}
+	if u&Client != 0 {
+		names = append(names, "client auth")
+	}
+	return names
+}
+
+func (l Leaf) request(names hostNames) csr.CertificateRequest {
+	request := csr.CertificateRequest{CN: l.CommonName, Hosts: names.all()}
+	for _, organization := range l.Organizations {
+		request.Names = append(request.Names, csr.Name{O: organization})
+	}
+	return request
+}

@@ -1,0 +1,108 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+
+	"github.com/cloudflare/cfssl/csr"
+	"github.com/cloudflare/cfssl/helpers"
+)
+
+// keyRequest says in cfssl's words which key an algorithm means.
+func (a Algorithm) keyRequest() (*csr.KeyRequest, error) {
+	switch a {
+	case ECDSAP256:
+		return &csr.KeyRequest{A: "ecdsa", S: 256}, nil
+	case ECDSAP384:
+		return &csr.KeyRequest{A: "ecdsa", S: 384}, nil
+	case RSA2048:
+		return &csr.KeyRequest{A: "rsa", S: 2048}, nil
+	case RSA3072:
+		return &csr.KeyRequest{A: "rsa", S: 3072}, nil
+	case RSA4096:
+		return &csr.KeyRequest{A: "rsa", S: 4096}, nil
+	}
+	return nil, fmt.Errorf("unknown key algorithm %q: use one of %s, %s, %s, %s, %s",
+		a, ECDSAP256, ECDSAP384, RSA2048, RSA3072, RSA4096)
+}
+
+func newKey(a Algorithm) (crypto.Signer, error) {
+	request, err := a.keyRequest()
+	if err != nil {
+		return nil, err
+	}
+	key, err := request.Generate()
+	if err != nil {
+		return nil, fmt.Errorf("generate %s key: %w", a, err)
+	}
+	return key.(crypto.Signer), nil // cfssl's two kinds of key both sign
+}
+
+// encodeKey writes a private key in the form that kubeadm uses for its kind.
+func encodeKey(key crypto.Signer) (string, error) {
+	switch key := key.(type) {
+	case *rsa.PrivateKey:
+		return encodePEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)), nil
+	case *ecdsa.PrivateKey:
+		der, err := x509.MarshalECPrivateKey(key)
+		if err != nil {
+			return "", errors.New("encode private key: unsupported curve")
+		}
+		return encodePEM("EC PRIVATE KEY", der), nil
+	}
+	return "", errors.New("encode private key: neither RSA nor ECDSA")
+}
+
+// parseKey reads PKCS #1, SEC 1 and PKCS #8. Its errors are fixed texts: what
+// a parser quotes may be part of the key.
+func parseKey(text string) (crypto.Signer, error) {
+	if text == "" {
+		return nil, errors.New("private key is missing")
+	}
+	key, err := helpers.ParsePrivateKeyPEM([]byte(text))
+	if err != nil {
+		return nil, errors.New("private key is not an unencrypted PEM private key")
+	}
+	switch key := key.(type) {
+	case *rsa.PrivateKey:
+		if key.N.BitLen() < 2048 {
+			return nil, errors.New("private key is an RSA key of less than 2048 bits")
+		}
+		return key, nil
+	case *ecdsa.PrivateKey:
+		return key, nil
+	}
+	return nil, errors.New("private key is neither RSA nor ECDSA")
+}
+
+// parsePublicKey reads the one PEM "PUBLIC KEY" of the service accounts.
+func parsePublicKey(text string) (crypto.PublicKey, error) {
+	if text == "" {
+		return nil, errors.New("public key is missing")
+	}
+	block, _ := pem.Decode([]byte(text))
+	if block == nil || block.Type != "PUBLIC KEY" {
+		return nil, errors.New(`public key is not a PEM "PUBLIC KEY"`)
+	}
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, errors.New("public key cannot be decoded")
+	}
+	return key, nil
+}
+
+// samePublicKey compares by value. Every public key of the standard library
+// has Equal.
+func samePublicKey(a, b crypto.PublicKey) bool {
+	key, ok := a.(interface{ Equal(crypto.PublicKey) bool })
+	return ok && key.Equal(b)
+}
+
+func encodePEM(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}

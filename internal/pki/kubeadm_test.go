@@ -1,0 +1,277 @@
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// kubeadmConfig describes the machine of catalogue().
+const kubeadmConfig = `apiVersion: kubeadm.k8s.io/v1beta4
+kind: InitConfiguration
+localAPIEndpoint: {advertiseAddress: 10.0.0.11, bindPort: 6443}
+nodeRegistration: {name: cp1}
+---
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: ClusterConfiguration
+kubernetesVersion: v1.34.0
+clusterName: prod
+encryptionAlgorithm: %s
+certificatesDir: %s
+controlPlaneEndpoint: 10.0.0.100:6443
+networking: {serviceSubnet: 10.96.0.0/12, dnsDomain: cluster.local}
+apiServer: {certSANs: [api.example.com]}
+`
+
+// TestKubeadm holds the package against the real kubeadm, in both directions:
+// a bundle of kubeadm's files is valid and its certificates pass Check, and
+// each certificate made here is kubeadm's, field by field.
+func TestKubeadm(t *testing.T) {
+	binary := kubeadmBinary(t)
+	for _, algorithm := range []Algorithm{ECDSAP256, ECDSAP384, RSA2048} {
+		t.Run(string(algorithm), func(t *testing.T) {
+			k := runKubeadm(t, binary, algorithm)
+			made := time.Now()
+			theirs := k.bundle(t, algorithm)
+			if err := theirs.Validate(); err != nil {
+				t.Fatalf("kubeadm's files are no bundle: %v", err)
+			}
+			ours, err := Generate(Options{ClusterName: "prod", Algorithm: algorithm, Now: made})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameAuthorities(t, theirs, ours)
+			for _, l := range catalogue() {
+				t.Run(l.Name, func(t *testing.T) {
+					pair := KeyPair{Certificate: k.read(t, "pki/"+l.Name+".crt", 0o644), PrivateKey: k.read(t, "pki/"+l.Name+".key", 0o600)}
+					if wrong := theirs.Check(l, pair.Certificate, made); wrong != nil {
+						t.Errorf("Check on kubeadm's certificate says %q", wrong)
+					}
+					samePair(t, pair, issue(t, *ours, l, made, 0))
+				})
+			}
+			k.compareKubeconfigs(t, theirs, ours, made)
+		})
+	}
+}
+
+// compareKubeconfigs renders kubeadm's kubeconfigs with kubeadm's own keys: the
+// texts must be equal.
+func (k kubeadm) compareKubeconfigs(t *testing.T, theirs, ours *Bundle, made time.Time) {
+	const local, endpoint = "https://10.0.0.11:6443", "https://10.0.0.100:6443"
+	for _, f := range []struct {
+		file, server string
+		leaf         Leaf
+	}{
+		{"admin", endpoint, User("kubernetes-admin", "kubeadm:cluster-admins")},
+		{"super-admin", endpoint, User("kubernetes-super-admin", "system:masters")},
+		{"controller-manager", local, User("system:kube-controller-manager")},
+		{"scheduler", local, User("system:kube-scheduler")},
+	} {
+		t.Run(f.file, func(t *testing.T) {
+			text := k.read(t, "conf/"+f.file+".conf", 0o600)
+			info, err := ParseKubeconfig(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Server != f.server || info.User != f.leaf.CommonName || info.Cluster != "prod" || info.CA != theirs.CA.Certificate {
+				t.Errorf("kubeadm's says %s, %s, %s", info.Server, info.User, info.Cluster)
+			}
+			if wrong := theirs.Check(f.leaf, info.ClientCertificate, made); wrong != nil {
+				t.Errorf("Check on kubeadm's certificate says %q", wrong)
+			}
+			client := KeyPair{Certificate: info.ClientCertificate, PrivateKey: clientKey(t, text)}
+			samePair(t, client, issue(t, *ours, f.leaf, made, 0))
+			rendered, err := Kubeconfig(KubeconfigSpec{"prod", f.server, theirs.CA.Certificate, f.leaf.CommonName, client})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rendered != text {
+				t.Error("the same kubeconfig is another text")
+			}
+		})
+	}
+}
+
+func sameAuthorities(t *testing.T, theirs, ours *Bundle) {
+	t.Helper()
+	samePair(t, theirs.CA, ours.CA)
+	samePair(t, theirs.EtcdCA, ours.EtcdCA)
+	samePair(t, theirs.FrontProxyCA, ours.FrontProxyCA)
+	if a, b := pemType(theirs.ServiceAccount.PublicKey), pemType(ours.ServiceAccount.PublicKey); a != b {
+		t.Errorf("sa.pub: kubeadm writes %s, we write %s", a, b)
+	}
+	if a, b := pemType(theirs.ServiceAccount.PrivateKey), pemType(ours.ServiceAccount.PrivateKey); a != b {
+		t.Errorf("sa.key: kubeadm writes %s, we write %s", a, b)
+	}
+}
+
+// samePair compares all that does not have to differ. Lifetimes are rounded,
+// because kubeadm's leaves begin when their authority begins.
+func samePair(t *testing.T, theirs, ours KeyPair) {
+	t.Helper()
+	want, got := describe(t, theirs), describe(t, ours)
+	for i := range want {
+		if want[i] != got[i] {
+			t.Errorf("kubeadm makes %s, we make %s", want[i], got[i])
+		}
+	}
+	for _, pair := range []KeyPair{theirs, ours} {
+		if c := parse(t, pair.Certificate); time.Since(c.NotBefore.Add(5*time.Minute)).Abs() > time.Minute {
+			t.Errorf("not before %s is not about five minutes ago", c.NotBefore)
+		}
+	}
+}
+
+func describe(t *testing.T, pair KeyPair) []string {
+	t.Helper()
+	c := parse(t, pair.Certificate)
+	names := append(slices.Sorted(slices.Values(c.DNSNames)), addressTexts(c.IPAddresses)...)
+	return []string{
+		"subject " + c.Subject.String(),
+		"issuer " + c.Issuer.String(),
+		fmt.Sprint("names ", names),
+		fmt.Sprint("key usage ", c.KeyUsage),
+		fmt.Sprint("extended key usage ", c.ExtKeyUsage, c.UnknownExtKeyUsage),
+		fmt.Sprint("CA ", c.BasicConstraintsValid, c.IsCA, c.MaxPathLen),
+		fmt.Sprint("lifetime ", c.NotAfter.Sub(c.NotBefore).Round(time.Minute)),
+		fmt.Sprint("signature ", c.SignatureAlgorithm),
+		"key " + keyKind(c),
+		"private key " + pemType(pair.PrivateKey),
+		fmt.Sprint("extensions ", extensions(c)),
+	}
+}
+
+func addressTexts(addresses []net.IP) []string {
+	var texts []string
+	for _, address := range addresses {
+		texts = append(texts, address.String())
+	}
+	return slices.Sorted(slices.Values(texts))
+}
+
+func keyKind(c *x509.Certificate) string {
+	if key, ok := c.PublicKey.(*ecdsa.PublicKey); ok {
+		return key.Curve.Params().Name
+	}
+	return c.PublicKeyAlgorithm.String()
+}
+
+// extensions lists a certificate's extensions with their criticality, without
+// a leaf's subject key identifier: see the package's documentation.
+func extensions(c *x509.Certificate) []string {
+	var list []string
+	for _, e := range c.Extensions {
+		if id := e.Id.String(); c.IsCA || id != "2.5.29.14" {
+			list = append(list, fmt.Sprintf("%s critical=%t", id, e.Critical))
+		}
+	}
+	return slices.Sorted(slices.Values(list))
+}
+
+func pemType(text string) string {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return "no PEM"
+	}
+	return block.Type
+}
+
+// kubeadm is a directory with what kubeadm made.
+type kubeadm struct{ dir string }
+
+func runKubeadm(t *testing.T, binary string, algorithm Algorithm) kubeadm {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "kubeadm.yaml")
+	text := fmt.Sprintf(kubeadmConfig, algorithm, filepath.Join(dir, "pki"))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"init", "phase", "certs", "all", "--config", config},
+		{"init", "phase", "kubeconfig", "all", "--config", config, "--kubeconfig-dir", filepath.Join(dir, "conf")},
+	} {
+		if output, err := exec.Command(binary, args...).CombinedOutput(); err != nil {
+			t.Fatalf("kubeadm %s: %v\n%s", strings.Join(args, " "), err, output)
+		}
+	}
+	return kubeadm{dir}
+}
+
+func (k kubeadm) bundle(t *testing.T, algorithm Algorithm) *Bundle {
+	t.Helper()
+	authority := func(name string) KeyPair {
+		return KeyPair{Certificate: k.read(t, "pki/"+name+".crt", 0o644), PrivateKey: k.read(t, "pki/"+name+".key", 0o600)}
+	}
+	return &Bundle{
+		ClusterID:      NewClusterID(),
+		ClusterName:    "prod",
+		Algorithm:      algorithm,
+		CA:             authority("ca"),
+		EtcdCA:         authority("etcd/ca"),
+		FrontProxyCA:   authority("front-proxy-ca"),
+		ServiceAccount: KeyPair{PublicKey: k.read(t, "pki/sa.pub", 0o600), PrivateKey: k.read(t, "pki/sa.key", 0o600)},
+	}
+}
+
+// read also checks the mode, which is the contract of whoever writes our files.
+func (k kubeadm) read(t *testing.T, name string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(k.dir, name)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != mode {
+		t.Errorf("%s has mode %o, expected %o", name, info.Mode().Perm(), mode)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func clientKey(t *testing.T, text string) string {
+	t.Helper()
+	_, data, _ := strings.Cut(text, "client-key-data: ")
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(key)
+}
+
+// kubeadmBinary looks where the lab keeps components. The table is that of
+// v1.34; another version may differ.
+func kubeadmBinary(t *testing.T) string {
+	t.Helper()
+	cache := os.Getenv("KUBE_LAB_CACHE")
+	if cache == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			t.Skipf("no cache directory: %v", err)
+		}
+		cache = filepath.Join(dir, "terraform-provider-kube")
+	}
+	pattern := filepath.Join(cache, "components", "kubernetes-v1.34.*", "kubeadm")
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		t.Skipf("kubeadm is missing: no %s", pattern)
+	}
+	return found[len(found)-1]
+}

@@ -1,0 +1,201 @@
+package pki
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// KubeconfigSpec is what a kubeconfig holds: one cluster, one user.
+type KubeconfigSpec struct {
+	Cluster string
+	Server  string // "https://10.0.0.11:6443"
+	CA      string // PEM
+	User    string
+	Client  KeyPair
+}
+
+// KubeconfigInfo is what a kubeconfig says, without its private key.
+type KubeconfigInfo struct {
+	Cluster           string
+	Server            string
+	CA                string // PEM
+	User              string
+	ClientCertificate string // PEM
+}
+
+// kubeconfig is the file's form (k8s.io/client-go/tools/clientcmd/api/v1), as
+// far as kubeadm writes it. The YAML library sorts fields by name, as it does
+// for kubeadm.
+type kubeconfig struct {
+	APIVersion     string         `json:"apiVersion"`
+	Kind           string         `json:"kind"`
+	Clusters       []namedCluster `json:"clusters"`
+	Contexts       []namedContext `json:"contexts"`
+	CurrentContext string         `json:"current-context"`
+	Users          []namedUser    `json:"users"`
+}
+
+type namedCluster struct {
+	Name    string `json:"name"`
+	Cluster struct {
+		Server string `json:"server"`
+		CA     string `json:"certificate-authority-data"`
+	} `json:"cluster"`
+}
+
+type namedContext struct {
+	Name    string `json:"name"`
+	Context struct {
+		Cluster string `json:"cluster"`
+		User    string `json:"user"`
+	} `json:"context"`
+}
+
+type namedUser struct {
+	Name string `json:"name"`
+	User struct {
+		Certificate string `json:"client-certificate-data"`
+		Key         string `json:"client-key-data,omitempty"`
+	} `json:"user"`
+}
+
+// Kubeconfig writes a kubeconfig as kubeadm does, with everything embedded. It
+// holds a private key.
+func Kubeconfig(k KubeconfigSpec) (string, error) {
+	if err := k.validate(); err != nil {
+		return "", fmt.Errorf("write kubeconfig of %q: %w", k.User, err)
+	}
+	var cluster namedCluster
+	cluster.Name, cluster.Cluster.Server, cluster.Cluster.CA = k.Cluster, k.Server, encode64(k.CA)
+	var user namedUser
+	user.Name, user.User.Certificate, user.User.Key = k.User, encode64(k.Client.Certificate), encode64(k.Client.PrivateKey)
+	var context namedContext
+	context.Name, context.Context.Cluster, context.Context.User = k.User+"@"+k.Cluster, k.Cluster, k.User
+	text, err := yaml.Marshal(kubeconfig{
+		APIVersion:     "v1",
+		Kind:           "Config",
+		Clusters:       []namedCluster{cluster},
+		Contexts:       []namedContext{context},
+		CurrentContext: context.Name,
+		Users:          []namedUser{user},
+	})
+	if err != nil {
+		return "", fmt.Errorf("write kubeconfig of %q: it cannot be encoded", k.User)
+	}
+	return string(text), nil
+}
+
+func (k KubeconfigSpec) validate() error {
+	if k.Cluster == "" || k.User == "" {
+		return errors.New("cluster and user need names")
+	}
+	if server, err := url.Parse(k.Server); err != nil || server.Scheme != "https" || server.Hostname() == "" || server.User != nil {
+		return errors.New("server must be an https URL")
+	}
+	if _, err := parseAuthorities(k.CA); err != nil {
+		return fmt.Errorf("authority: %w", err)
+	}
+	certificate, err := firstCertificate(k.Client.Certificate)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	key, err := parseKey(k.Client.PrivateKey)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	if !samePublicKey(key.Public(), certificate.PublicKey) {
+		return errors.New("client: private key does not match the certificate")
+	}
+	return nil
+}
+
+// ParseKubeconfig reads what a kubeconfig's current context says, so that a
+// file on a machine can be judged; the private key is not decoded. Credentials
+// that are not embedded certificates are an error. No error quotes the text,
+// because it may hold a key.
+func ParseKubeconfig(text string) (KubeconfigInfo, error) {
+	info, err := parseKubeconfig(text)
+	if err != nil {
+		return KubeconfigInfo{}, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	return info, nil
+}
+
+func parseKubeconfig(text string) (KubeconfigInfo, error) {
+	if strings.TrimSpace(text) == "" {
+		return KubeconfigInfo{}, errors.New("it is empty")
+	}
+	var file kubeconfig
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		return KubeconfigInfo{}, errors.New("it is not the YAML of a kubeconfig")
+	}
+	if file.APIVersion != "v1" || file.Kind != "Config" {
+		return KubeconfigInfo{}, errors.New("it is not of apiVersion v1 and kind Config")
+	}
+	cluster, user, err := file.current()
+	if err != nil {
+		return KubeconfigInfo{}, err
+	}
+	info := KubeconfigInfo{Cluster: cluster.Name, Server: cluster.Cluster.Server, User: user.Name}
+	if info.Server == "" {
+		return KubeconfigInfo{}, errors.New("it names no server")
+	}
+	if info.CA, err = decodeCertificate("certificate-authority-data", cluster.Cluster.CA); err != nil {
+		return KubeconfigInfo{}, err
+	}
+	if info.ClientCertificate, err = decodeCertificate("client-certificate-data", user.User.Certificate); err != nil {
+		return KubeconfigInfo{}, err
+	}
+	return info, nil
+}
+
+// current follows the current context to its cluster and user.
+func (f kubeconfig) current() (cluster namedCluster, user namedUser, err error) {
+	context, err := only("current context", f.Contexts, func(c namedContext) bool { return c.Name == f.CurrentContext })
+	if err != nil {
+		return cluster, user, err
+	}
+	cluster, err = only("cluster of the current context", f.Clusters, func(c namedCluster) bool { return c.Name == context.Context.Cluster })
+	if err != nil {
+		return cluster, user, err
+	}
+	user, err = only("user of the current context", f.Users, func(u namedUser) bool { return u.Name == context.Context.User })
+	return cluster, user, err
+}
+
+// only finds the one element that matches. client-go refuses a file with
+// duplicate names too.
+func only[T any](what string, list []T, match func(T) bool) (found T, err error) {
+	n := 0
+	for _, item := range list {
+		if match(item) {
+			found = item
+			n++
+		}
+	}
+	if n != 1 {
+		return found, fmt.Errorf("it has %d entries for the %s instead of one", n, what)
+	}
+	return found, nil
+}
+
+func decodeCertificate(field, data string) (string, error) {
+	if data == "" {
+		return "", fmt.Errorf("it has no %s", field)
+	}
+	certificate, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		return "", fmt.Errorf("its %s is not base64", field)
+	}
+	if _, err := firstCertificate(string(certificate)); err != nil {
+		return "", fmt.Errorf("its %s cannot be used: %w", field, err)
+	}
+	return string(certificate), nil
+}
+
+func encode64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }

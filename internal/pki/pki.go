@@ -1,0 +1,85 @@
+package pki
+
+import "time"
+
+// Algorithm is a key algorithm with its size.
+type Algorithm string
+
+// The algorithms that a bundle may use.
+const (
+	ECDSAP256 Algorithm = "ECDSA-P256" // the default
+	ECDSAP384 Algorithm = "ECDSA-P384"
+	RSA2048   Algorithm = "RSA-2048"
+	RSA3072   Algorithm = "RSA-3072"
+	RSA4096   Algorithm = "RSA-4096"
+)
+
+// KeyPair is a certificate (empty for the service-account pair, which has a
+// public key instead) and its private key, PEM encoded. The String and
+// GoString methods of values that hold a key print no key.
+type KeyPair struct {
+	Certificate string
+	PublicKey   string // PEM "PUBLIC KEY"; only for the service-account pair
+	PrivateKey  string
+}
+
+// Bundle is the PKI of one cluster: three authorities and the service-account
+// keys. It is handed from resource to resource as the text that Encode makes.
+//
+// An authority's Certificate may hold further authorities after its own: they
+// are trusted (during a rotation, say) but sign nothing.
+type Bundle struct {
+	ClusterID      string // random, made with the bundle: names the cluster for locks, tokens and markers
+	ClusterName    string
+	Algorithm      Algorithm // of the keys that Issue makes; an imported authority may have another
+	CA             KeyPair   // kubernetes
+	EtcdCA         KeyPair   // etcd-ca
+	FrontProxyCA   KeyPair   // front-proxy-ca
+	ServiceAccount KeyPair
+}
+
+// Authority names one of the bundle's three authorities.
+type Authority string
+
+// The three authorities.
+const (
+	Kubernetes Authority = "kubernetes"
+	Etcd       Authority = "etcd"
+	FrontProxy Authority = "front-proxy"
+)
+
+// Usage is what a leaf certificate is for.
+type Usage int
+
+// The extended key usages of the catalogue.
+const (
+	Client Usage = 1 << iota
+	Server
+)
+
+// Leaf describes one leaf certificate: a row of kubeadm's table.
+type Leaf struct {
+	// Name is kubeadm's base name below /etc/kubernetes/pki: "apiserver",
+	// "etcd/server"; for a client inside a kubeconfig, a name for messages.
+	Name          string
+	Authority     Authority
+	CommonName    string
+	Organizations []string
+	Usage         Usage
+	Hosts         []string // DNS names and IP addresses, in any order, duplicates allowed
+}
+
+// Info is what a certificate says.
+type Info struct {
+	CommonName    string
+	Organizations []string
+	Issuer        string // common name
+	DNSNames      []string
+	IPAddresses   []string
+	Usage         Usage
+	IsCA          bool
+	NotBefore     time.Time
+	NotAfter      time.Time
+	Serial        string // hex
+	SHA256        string // fingerprint of the DER, hex
+}

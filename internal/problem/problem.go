@@ -1,0 +1,55 @@
+// Package problem is the shape of every failure a user sees: what went wrong
+// where, what is unchanged, and what to do next.
+package problem
+
+import (
+	"errors"
+	"strings"
+)
+
+// Problem is a failure that a person can act on. The zero value of every field
+// but Summary is allowed.
+type Problem struct {
+	Summary   string // one short line: "etcd member not removed"
+	Attribute string // Terraform path of the setting at fault: "version", "host.address"
+	Host      string // the machine, as "cp1 (10.0.0.11)" or its address
+	Cause     string // why
+	Unchanged string // what was left as it was: "Nothing was changed."
+	Next      string // the next step for the user
+	Detail    string // a table or log lines, printed last, verbatim
+	Err       error  // for errors.Is; not printed: put it into Cause
+}
+
+// Error gives the whole text on several lines.
+func (p *Problem) Error() string { return p.Summary + "\n" + p.Text() }
+
+// Unwrap gives Err, so that sentinels can be asked for.
+func (p *Problem) Unwrap() error { return p.Err }
+
+// Text is the body below the summary.
+func (p *Problem) Text() string {
+	var b strings.Builder
+	line := func(label, text string) {
+		if text != "" {
+			b.WriteString(label + text + "\n")
+		}
+	}
+	line("Host: ", p.Host)
+	line("Cause: ", p.Cause)
+	line("Unchanged: ", p.Unchanged)
+	line("Next step: ", p.Next)
+	if p.Detail != "" {
+		b.WriteString("\n" + strings.TrimRight(p.Detail, "\n") + "\n")
+	}
+	return b.String()
+}
+
+// Nothing is the Unchanged text of a refusal that came before the first change.
+const Nothing = "nothing was changed."
+
+// Untouched reports whether err is a refusal that came before the first
+// change, so that there is nothing to record or to clean up.
+func Untouched(err error) bool {
+	var p *Problem
+	return errors.As(err, &p) && p.Unchanged == Nothing
+}

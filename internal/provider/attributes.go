@@ -1,0 +1,193 @@
+package provider
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/mapplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// addressOf is the address within a resource's host attribute, unknown while
+// any of it is.
+func addressOf(machine types.Object) types.String {
+	address, ok := machine.Attributes()["address"].(types.String)
+	if machine.IsUnknown() || !ok {
+		return types.StringUnknown()
+	}
+	return address
+}
+
+// hostSchema is the machine on which the resource is. Another address is
+// another machine: the resource moves there by being replaced.
+func hostSchema(what string) schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Required:            true,
+		MarkdownDescription: "The machine " + what + ". How it is reached stands in the provider's `ssh` block.",
+		Attributes: map[string]schema.Attribute{
+			"address": schema.StringAttribute{
+				Required:            true,
+				Validators:          []validator.String{ipValidator()},
+				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				MarkdownDescription: "IP address of the machine, under which its peers reach it. A change replaces the resource.",
+			},
+		},
+	}
+}
+
+func bundleAttribute(use string) schema.Attribute {
+	return schema.StringAttribute{
+		Required: true, Sensitive: true,
+		MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`, " + use + ". A bundle of another cluster replaces the resource.",
+	}
+}
+
+// driftSchema is where Read puts what differs on the machine: the plan shows
+// the words, and the next apply mends them.
+func driftSchema() schema.Attribute {
+	return schema.ListAttribute{
+		Computed:    true,
+		ElementType: types.StringType,
+		MarkdownDescription: "What differs on the machines from what this resource describes, in words. " +
+			"Found by every refresh; when it is not empty the plan shows an update that mends it.",
+	}
+}
+
+func machineIDSchema() schema.Attribute {
+	return schema.StringAttribute{
+		Computed:            true,
+		MarkdownDescription: "The machine's `/etc/machine-id`: another value is a rebuilt machine.",
+	}
+}
+
+func digestSchema() schema.Attribute {
+	return schema.StringAttribute{
+		Computed:            true,
+		MarkdownDescription: "SHA-256 over the configuration found on the machine.",
+	}
+}
+
+func expirySchema(what string) schema.Attribute {
+	return schema.StringAttribute{
+		Computed:            true,
+		MarkdownDescription: "When the first of " + what + " expires, RFC 3339.",
+	}
+}
+
+// bundleOf reads the pki attribute. An unknown one gives nil without error.
+func bundleOf(value types.String, diags *diag.Diagnostics) *pki.Bundle {
+	if value.IsUnknown() || value.IsNull() {
+		return nil
+	}
+	bundle, err := pki.Parse(value.ValueString())
+	if err != nil {
+		diags.AddAttributeError(attributePath("pki"), "Invalid PKI bundle",
+			"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: give the bundle attribute of a kube_pki_bundle.")
+		return nil
+	}
+	return bundle
+}
+
+// otherCluster reports whether the bundle changes to that of another cluster.
+func otherCluster(before, after types.String) bool {
+	var ignored diag.Diagnostics
+	b, a := bundleOf(before, &ignored), bundleOf(after, &ignored)
+	return b != nil && a != nil && b.ClusterID != a.ClusterID
+}
+
+func stringsOf(ctx context.Context, list types.List, diags *diag.Diagnostics) []string {
+	var out []string
+	if !list.IsNull() && !list.IsUnknown() {
+		diags.Append(list.ElementsAs(ctx, &out, false)...)
+	}
+	return out
+}
+
+func stringMapOf(ctx context.Context, m types.Map, diags *diag.Diagnostics) map[string]string {
+	var out map[string]string
+	if !m.IsNull() && !m.IsUnknown() {
+		diags.Append(m.ElementsAs(ctx, &out, false)...)
+	}
+	return out
+}
+
+// stringList is never null, so that "nothing" is one value only.
+func stringList(items []string) types.List {
+	values := make([]attr.Value, len(items))
+	for i, item := range items {
+		values[i] = types.StringValue(item)
+	}
+	return types.ListValueMust(types.StringType, values)
+}
+
+func stringMap(items map[string]string) types.Map {
+	values := make(map[string]attr.Value, len(items))
+	for name, item := range items {
+		values[name] = types.StringValue(item)
+	}
+	return types.MapValueMust(types.StringType, values)
+}
+
+// timeString is RFC 3339 in UTC, null for the zero time.
+func timeString(t time.Time) types.String {
+	if t.IsZero() {
+		return types.StringNull()
+	}
+	return types.StringValue(t.UTC().Format(time.RFC3339))
+}
+
+// kept holds a computed value over updates: it never changes once made.
+func kept() []planmodifier.String {
+	return []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
+}
+
+func keptString(description string) schema.Attribute {
+	return schema.StringAttribute{Computed: true, PlanModifiers: kept(), MarkdownDescription: description}
+}
+
+func keptMap(description string) schema.Attribute {
+	return schema.MapAttribute{
+		Computed: true, ElementType: types.StringType,
+		PlanModifiers:       []planmodifier.Map{mapplanmodifier.UseStateForUnknown()},
+		MarkdownDescription: description,
+	}
+}
+
+// allKnown reports whether every value is set and known.
+func allKnown(values ...attr.Value) bool {
+	for _, value := range values {
+		if value.IsNull() || value.IsUnknown() {
+			return false
+		}
+	}
+	return true
+}
+
+// elementsKnown reports whether a map is known with all its elements. Null is known.
+func elementsKnown(m types.Map) bool {
+	if m.IsUnknown() {
+		return false
+	}
+	for _, element := range m.Elements() {
+		if element.IsUnknown() {
+			return false
+		}
+	}
+	return true
+}
+
+func setOf(ctx context.Context, set types.Set, diags *diag.Diagnostics) []string {
+	var out []string
+	if !set.IsNull() && !set.IsUnknown() {
+		diags.Append(set.ElementsAs(ctx, &out, false)...)
+	}
+	return out
+}

@@ -1,0 +1,118 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// addError turns an error of a domain package into one diagnostic: summary,
+// then host, cause, what is unchanged and the next step, on the attribute at
+// fault where one is known. attribute is where it goes otherwise.
+func addError(diags *diag.Diagnostics, attribute path.Path, summary string, err error) {
+	p := asProblem(summary, err)
+	if p.Attribute != "" {
+		attribute = attributePath(p.Attribute)
+	}
+	diags.AddAttributeError(attribute, p.Summary, p.Text())
+}
+
+// asProblem gives every error a problem's shape: those of the connection get
+// the next step that helps with them.
+func asProblem(summary string, err error) *problem.Problem {
+	if p := (*problem.Problem)(nil); errors.As(err, &p) {
+		return p
+	}
+	p := &problem.Problem{Summary: summary, Cause: err.Error(), Err: err}
+	var key *host.HostKeyError
+	switch {
+	case errors.As(err, &key):
+		return hostKeyProblem(key)
+	case errors.Is(err, host.ErrAuth):
+		p.Summary = "SSH authentication refused"
+		p.Next = "check ssh.user and ssh.private_key (or the agent's keys) of the provider, and that the machine's authorized_keys holds the public key."
+	case errors.Is(err, host.ErrNotRoot):
+		p.Summary = "No root rights on the machine"
+		p.Next = "log in as root, or let the user run sudo without a password (NOPASSWD)."
+	case errors.Is(err, host.ErrUnreachable):
+		p.Summary = "Machine unreachable over SSH"
+		p.Next = "bring the machine or its network back and apply again. If it is gone for good, set abandon_unreachable_hosts = true on the provider before destroying what was on it."
+	case errors.Is(err, host.ErrDigest):
+		p.Summary = "Artifact checksum differs"
+		p.Next = "do not use the artifact; check the artifact source of the provider and fetch it again."
+	case errors.Is(err, host.ErrNoArtifact):
+		p.Summary = "Artifact not found"
+		p.Next = "check the version and the artifact source of the provider."
+	}
+	return p
+}
+
+func hostKeyProblem(e *host.HostKeyError) *problem.Problem {
+	p := &problem.Problem{
+		Attribute: "host.address",
+		Summary:   "Host key not trusted",
+		Host:      e.Address,
+		Cause:     e.Error(),
+		Unchanged: "nothing was sent to the machine.",
+		Err:       e,
+	}
+	pin := fmt.Sprintf("ssh = { hosts = { %q = { host_key = %q } } }", e.Address, e.Seen)
+	if len(e.Known) == 0 {
+		p.Next = "compare the key with the one on the machine's console (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub). If it is right, add it to known_hosts, or pin it on the provider:\n  " + pin
+		return p
+	}
+	p.Summary = "Host key changed"
+	p.Next = "somebody may be in the middle, or the machine was rebuilt. If it was rebuilt and this is its key, replace the old line in known_hosts, or pin the new key on the provider:\n  " + pin
+	return p
+}
+
+// addConfigError puts a *host.ConfigError onto the attribute it names below root.
+func addConfigError(diags *diag.Diagnostics, root path.Path, summary string, err error) {
+	attribute := root
+	cause := err
+	var setting *host.ConfigError
+	if errors.As(err, &setting) {
+		attribute = settingPath(root, setting.Field)
+		cause = setting.Err
+	}
+	diags.AddAttributeError(attribute, summary, "Cause: "+cause.Error()+"\nUnchanged: no machine was contacted.")
+}
+
+// settingPath resolves "bastion.host_key" or "hosts.10.0.0.11.host_key" below
+// root: the one map among the settings has dots in its keys.
+func settingPath(root path.Path, field string) path.Path {
+	if rest, ok := strings.CutPrefix(field, "hosts."); ok {
+		key, leaf := rest, ""
+		if i := strings.LastIndex(rest, "."); i >= 0 {
+			key, leaf = rest[:i], rest[i+1:]
+		}
+		at := root.AtName("hosts").AtMapKey(key)
+		if leaf != "" {
+			at = at.AtName(leaf)
+		}
+		return at
+	}
+	for name := range strings.SplitSeq(field, ".") {
+		root = root.AtName(name)
+	}
+	return root
+}
+
+// attributePath resolves a problem's attribute ("host.address").
+func attributePath(attribute string) path.Path {
+	first, rest, nested := strings.Cut(attribute, ".")
+	at := path.Root(first)
+	if !nested {
+		return at
+	}
+	for name := range strings.SplitSeq(rest, ".") {
+		at = at.AtName(name)
+	}
+	return at
+}

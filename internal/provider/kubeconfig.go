@@ -1,0 +1,88 @@
+package provider
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// kubeconfigModel is what the managed and the ephemeral kubeconfig share.
+type kubeconfigModel struct {
+	PKI      types.String `tfsdk:"pki"`
+	Server   types.String `tfsdk:"server"`
+	User     types.String `tfsdk:"user"`
+	Groups   types.List   `tfsdk:"groups"`
+	Validity types.String `tfsdk:"validity"`
+
+	Content           types.String `tfsdk:"content"`
+	CACertificate     types.String `tfsdk:"cluster_ca_certificate"`
+	ClientCertificate types.String `tfsdk:"client_certificate"`
+	ClientKey         types.String `tfsdk:"client_key"`
+	ExpiresAt         types.String `tfsdk:"expires_at"`
+}
+
+// The defaults are kubeadm's admin.conf: bound to cluster-admin by the
+// ClusterRoleBinding that every replica makes sure of.
+const defaultUser = "kubernetes-admin"
+
+var defaultGroups = types.ListValueMust(types.StringType, []attr.Value{types.StringValue("kubeadm:cluster-admins")})
+
+// issue makes a new client certificate and the kubeconfig around it. standard
+// is the validity where none is set.
+func (m *kubeconfigModel) issue(ctx context.Context, standard time.Duration, diags *diag.Diagnostics) {
+	bundle := bundleOf(m.PKI, diags)
+	validity, _ := parseDuration(m.Validity)
+	if validity == 0 {
+		validity = standard
+	}
+	groups := stringsOf(ctx, m.Groups, diags)
+	if diags.HasError() {
+		return
+	}
+	pair, err := bundle.Issue(pki.User(m.User.ValueString(), groups...), time.Now(), validity)
+	if err != nil {
+		addError(diags, path.Root("user"), "Kubeconfig not issued", err)
+		return
+	}
+	info, err := pki.Inspect(pair.Certificate)
+	if err != nil {
+		addError(diags, path.Root("user"), "Kubeconfig not issued", err)
+		return
+	}
+	text, err := pki.Kubeconfig(pki.KubeconfigSpec{
+		Cluster: bundle.ClusterName,
+		Server:  m.Server.ValueString(),
+		CA:      bundle.CA.Certificate,
+		User:    m.User.ValueString(),
+		Client:  pair,
+	})
+	if err != nil {
+		addError(diags, path.Root("server"), "Kubeconfig not written", err)
+		return
+	}
+	m.Content = types.StringValue(text)
+	m.CACertificate = types.StringValue(bundle.CA.Certificate)
+	m.ClientCertificate = types.StringValue(pair.Certificate)
+	m.ClientKey = types.StringValue(pair.PrivateKey)
+	m.ExpiresAt = timeString(info.NotAfter)
+}
+
+// The descriptions are shared by both schemas.
+const (
+	kubeconfigPKI      = "The `bundle` of the cluster's `kube_pki_bundle`."
+	kubeconfigServer   = "URL of the API: the `url` of the cluster's `kube_control_plane_endpoint`."
+	kubeconfigUser     = "User name, the certificate's common name. Default `" + defaultUser + "`."
+	kubeconfigGroups   = "Groups, the certificate's organizations. Default `[\"kubeadm:cluster-admins\"]`, who are cluster administrators."
+	kubeconfigContent  = "The kubeconfig, YAML."
+	kubeconfigCA       = "Certificate of the Kubernetes CA, PEM."
+	kubeconfigCert     = "The client certificate, PEM."
+	kubeconfigKey      = "The client certificate's private key, PEM."
+	kubeconfigExpiry   = "When the client certificate expires, RFC 3339."
+	kubeconfigValidity = "Life of the client certificate, such as `12h`."
+)

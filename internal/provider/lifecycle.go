@@ -1,0 +1,63 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// keepUnread answers a Read that failed: unreachable is not gone, so the state
+// stays as it is and the user is warned. An untrusted host key is an error,
+// unless unreachable machines are being abandoned: somebody may be in the middle.
+func (s *session) keepUnread(diags *diag.Diagnostics, what string, err error) {
+	p := asProblem(what+" not read", err)
+	switch {
+	case errors.Is(err, host.ErrHostKey) && !s.abandon,
+		!errors.Is(err, host.ErrHostKey) && !errors.Is(err, host.ErrUnreachable):
+		diags.AddAttributeError(path.Root("host"), p.Summary, p.Text())
+	default:
+		p.Unchanged = "the state is kept as it was last seen."
+		diags.AddWarning(what+" not read: "+strings.ToLower(p.Summary), p.Text())
+	}
+}
+
+// keepPartial decides what state a failed Create leaves. Where a machine may
+// have been touched there is something to lose, so the plan is kept as state:
+// Terraform marks it tainted, and both destroy and the next apply know of it.
+// Where nothing was touched, nothing is kept.
+func keepPartial(ctx context.Context, resp *resource.CreateResponse, model any, err error) {
+	if problem.Untouched(err) {
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// warnDrift tells what an Update could not mend.
+func warnDrift(diags *diag.Diagnostics, what string, drift []string) {
+	if len(drift) > 0 {
+		diags.AddWarning(what+" still differs", "After the change the machine still differs from what is described:\n  "+
+			strings.Join(drift, "\n  ")+"\nNext step: see whether it has gone in the next plan; if not, look at the machine.")
+	}
+}
+
+// drifted reports whether Read found differences that an apply has to mend.
+func drifted(drift types.List) bool { return len(drift.Elements()) > 0 }
+
+// changed reports whether any pair of values differs.
+func changed(pairs ...[2]attr.Value) bool {
+	for _, pair := range pairs {
+		if !pair[0].Equal(pair[1]) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,122 @@
+// Package provider is Terraform's surface: schemas, models, and CRUD methods
+// that decode, make one call into a domain package, and encode.
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+var (
+	_ provider.Provider                       = (*kubeProvider)(nil)
+	_ provider.ProviderWithEphemeralResources = (*kubeProvider)(nil)
+)
+
+// providerModel is the provider block.
+type providerModel struct {
+	SSH     types.Object `tfsdk:"ssh"`
+	Sources types.Object `tfsdk:"artifacts"`
+	Abandon types.Bool   `tfsdk:"abandon_unreachable_hosts"`
+}
+
+type kubeProvider struct {
+	version string
+	observe Hooks
+}
+
+// Hooks are called around every remote command: summary says what it does.
+// Tests use them to count commands and to cut operations off between them.
+type Hooks struct {
+	Before, After func(address, summary string)
+}
+
+// New returns the provider's constructor. version is shown to Terraform.
+func New(version string) func() provider.Provider { return NewWithHooks(version, Hooks{}) }
+
+// NewWithHooks is New with hooks around every remote command.
+func NewWithHooks(version string, hooks Hooks) func() provider.Provider {
+	return func() provider.Provider { return &kubeProvider{version: version, observe: hooks} }
+}
+
+func (p *kubeProvider) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
+	resp.TypeName = "kube"
+	resp.Version = p.version
+}
+
+func (p *kubeProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Manages self-hosted, highly available Kubernetes control planes on plain machines over SSH: " +
+			"the fixed API endpoint, control-plane replicas, etcd members and the PKI bundle.",
+		Attributes: map[string]schema.Attribute{
+			"ssh":       sshSchema(),
+			"artifacts": artifactsSchema(),
+			"abandon_unreachable_hosts": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Lets a destroy succeed although a machine cannot be reached: the survivors do all they can " +
+					"(the member is removed from etcd, the replica from the balancers), and the machine is left as it is. " +
+					"Set it only for machines that are gone for good. Default `false`.",
+			},
+		},
+	}
+}
+
+func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
+	var model providerModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	s := &session{
+		clusters: etcd.NewClusters(),
+		replicas: controlplane.NewReplicas(),
+		abandon:  model.Abandon.ValueBool(),
+	}
+	resp.EphemeralResourceData = s
+	resp.ResourceData = s
+	resp.DataSourceData = s
+	if !req.Config.Raw.IsFullyKnown() {
+		s.waiting = true // a machine's key made in the same apply, say: connecting has to wait for it
+		return
+	}
+	config, diags := decodeSSH(ctx, model.SSH)
+	resp.Diagnostics.Append(diags...)
+	source, diags := decodeArtifacts(ctx, model.Sources)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	config.BeforeCommand, config.AfterCommand = p.observe.Before, p.observe.After
+	pool, err := host.NewPool(config)
+	if err != nil {
+		addConfigError(&resp.Diagnostics, path.Root("ssh"), "Invalid SSH settings", err)
+		return
+	}
+	s.pool, s.source = pool, source
+}
+
+func (p *kubeProvider) Resources(context.Context) []func() resource.Resource {
+	return []func() resource.Resource{
+		newPKIBundleResource,
+		newEndpointResource,
+		newEtcdMemberResource,
+		newReplicaResource,
+		newKubeconfigResource,
+	}
+}
+
+func (p *kubeProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
+	return []func() ephemeral.EphemeralResource{newKubeconfigEphemeral}
+}
+
+func (p *kubeProvider) DataSources(context.Context) []func() datasource.DataSource { return nil }

@@ -1,0 +1,81 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+type artifactsModel struct {
+	Directory  types.String `tfsdk:"directory"`
+	Etcd       *urlModel    `tfsdk:"etcd"`
+	Kubernetes *urlModel    `tfsdk:"kubernetes"`
+}
+
+type urlModel struct {
+	URL      types.String `tfsdk:"url"`
+	Checksum types.String `tfsdk:"checksum_url"`
+}
+
+func artifactsSchema() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "Where the programs come from. Default: the upstream release locations, fetched by the machines themselves and verified against " +
+			"the published checksums. What is on a machine already with the right digest is not transferred again.",
+		Attributes: map[string]schema.Attribute{
+			"directory": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "A directory on this computer, uploaded over SSH (air-gapped). It holds `etcd-vVERSION/` with `etcd`, `etcdctl` and `etcdutl`, and " +
+					"`kubernetes-vVERSION/` with `kube-apiserver`, `kube-controller-manager` and `kube-scheduler`.",
+			},
+			"etcd":       urlSchema("etcd", host.DefaultSource().URLs["etcd"]),
+			"kubernetes": urlSchema("Kubernetes", host.DefaultSource().URLs["kubernetes"]),
+		},
+	}
+}
+
+func urlSchema(product string, standard host.URLTemplate) schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Optional:            true,
+		MarkdownDescription: "Where machines fetch " + product + ". `{version}` (without `v`), `{arch}` and `{name}` are replaced.",
+		Attributes: map[string]schema.Attribute{
+			"url": schema.StringAttribute{
+				Required:            true,
+				MarkdownDescription: "An `https` URL of the program, or of a `.tar.gz` that holds it. Default `" + standard.URL + "`.",
+			},
+			"checksum_url": schema.StringAttribute{
+				Required: true,
+				MarkdownDescription: "An `https` URL of its SHA-256: one digest, or lines of digest and file name. " +
+					"Default `" + standard.Checksum + "`.",
+			},
+		},
+	}
+}
+
+func decodeArtifacts(ctx context.Context, object types.Object) (host.Source, diag.Diagnostics) {
+	source := host.DefaultSource()
+	if object.IsNull() {
+		return source, nil
+	}
+	var model artifactsModel
+	diags := object.As(ctx, &model, basetypes.ObjectAsOptions{})
+	if diags.HasError() {
+		return source, diags
+	}
+	source.Directory = model.Directory.ValueString()
+	for product, urls := range map[string]*urlModel{"etcd": model.Etcd, "kubernetes": model.Kubernetes} {
+		if urls != nil {
+			source.URLs[product] = host.URLTemplate{URL: urls.URL.ValueString(), Checksum: urls.Checksum.ValueString()}
+		}
+	}
+	if err := source.Validate(); err != nil {
+		addConfigError(&diags, path.Root("artifacts"), "Invalid artifact source", err)
+	}
+	return source, diags
+}

@@ -1,0 +1,190 @@
+package provider
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+type sshModel struct {
+	User           types.String         `tfsdk:"user"`
+	Port           types.Int64          `tfsdk:"port"`
+	PrivateKey     types.String         `tfsdk:"private_key"`
+	Passphrase     types.String         `tfsdk:"passphrase"`
+	Certificate    types.String         `tfsdk:"certificate"`
+	Agent          types.Bool           `tfsdk:"agent"`
+	KnownHosts     types.String         `tfsdk:"known_hosts"`
+	ConnectTimeout types.String         `tfsdk:"connect_timeout"`
+	Bastion        *bastionModel        `tfsdk:"bastion"`
+	Hosts          map[string]hostModel `tfsdk:"hosts"`
+}
+
+type bastionModel struct {
+	Address     types.String `tfsdk:"address"`
+	Port        types.Int64  `tfsdk:"port"`
+	User        types.String `tfsdk:"user"`
+	PrivateKey  types.String `tfsdk:"private_key"`
+	Passphrase  types.String `tfsdk:"passphrase"`
+	Certificate types.String `tfsdk:"certificate"`
+	HostKey     types.String `tfsdk:"host_key"`
+}
+
+type hostModel struct {
+	Address types.String `tfsdk:"address"`
+	Port    types.Int64  `tfsdk:"port"`
+	User    types.String `tfsdk:"user"`
+	HostKey types.String `tfsdk:"host_key"`
+}
+
+func sshSchema() schema.Attribute {
+	attributes := credentialAttributes()
+	attributes["agent"] = schema.BoolAttribute{
+		Optional:            true,
+		MarkdownDescription: "Use the ssh-agent at `SSH_AUTH_SOCK`. Default: `true` when neither `private_key` is set nor the variable empty.",
+	}
+	attributes["known_hosts"] = schema.StringAttribute{
+		Optional: true,
+		MarkdownDescription: "Text in `known_hosts` format. Default: the content of `~/.ssh/known_hosts`. " +
+			"A machine whose key is neither here nor pinned in `hosts` is refused; there is no trust on first use.",
+	}
+	attributes["connect_timeout"] = schema.StringAttribute{
+		Optional:            true,
+		Validators:          []validator.String{durationValidator()},
+		MarkdownDescription: "How long connecting to one machine may take, such as `10s` (the default).",
+	}
+	bastion := credentialAttributes()
+	bastion["address"] = schema.StringAttribute{Required: true, MarkdownDescription: "IP or name of the jump host."}
+	bastion["host_key"] = schema.StringAttribute{
+		Optional:            true,
+		MarkdownDescription: "The jump host's key, as in `ssh-ed25519 AAAA…`. Default: looked up in `known_hosts`.",
+	}
+	attributes["bastion"] = schema.SingleNestedAttribute{
+		Optional:            true,
+		Attributes:          bastion,
+		MarkdownDescription: "A jump host through which every machine is reached. Credentials that are not set here are taken over from `ssh`.",
+	}
+	attributes["hosts"] = schema.MapNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "What differs for single machines, by the address that resources use for them (`host.address`). " +
+			"Every resource that meets the machine, as its own or as a peer, uses it.",
+		NestedObject: schema.NestedAttributeObject{Attributes: overrideAttributes()},
+	}
+	return schema.SingleNestedAttribute{
+		Optional:            true,
+		Attributes:          attributes,
+		MarkdownDescription: "How machines are reached. SSH is the provider's only connection: etcd and the Kubernetes API are spoken inside it.",
+	}
+}
+
+func credentialAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"user": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "User to log in as. Default `root`; any other needs `sudo` without a password.",
+		},
+		"port": schema.Int64Attribute{
+			Optional:            true,
+			Validators:          []validator.Int64{int64validator.Between(1, 65535)},
+			MarkdownDescription: "TCP port of sshd. Default `22`.",
+		},
+		"private_key": schema.StringAttribute{
+			Optional: true, Sensitive: true,
+			MarkdownDescription: "Private key in PEM or OpenSSH format.",
+		},
+		"passphrase": schema.StringAttribute{
+			Optional: true, Sensitive: true,
+			MarkdownDescription: "Passphrase of `private_key`.",
+		},
+		"certificate": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "SSH user certificate for `private_key`, the content of its `-cert.pub` file.",
+		},
+	}
+}
+
+func overrideAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"address": schema.StringAttribute{Optional: true, MarkdownDescription: "Where SSH is dialled, when not at the machine's cluster address."},
+		"port": schema.Int64Attribute{
+			Optional:            true,
+			Validators:          []validator.Int64{int64validator.Between(1, 65535)},
+			MarkdownDescription: "TCP port of sshd on this machine.",
+		},
+		"user":     schema.StringAttribute{Optional: true, MarkdownDescription: "User to log in as on this machine."},
+		"host_key": schema.StringAttribute{Optional: true, MarkdownDescription: "The machine's pinned key, as in `ssh-ed25519 AAAA…`. It replaces what `known_hosts` says."},
+	}
+}
+
+// decodeSSH turns the ssh block into host's settings, with the defaults that
+// come from the user's environment.
+func decodeSSH(ctx context.Context, object types.Object) (host.Config, diag.Diagnostics) {
+	var model sshModel
+	if !object.IsNull() {
+		if diags := object.As(ctx, &model, basetypes.ObjectAsOptions{}); diags.HasError() {
+			return host.Config{}, diags
+		}
+	}
+	timeout, _ := parseDuration(model.ConnectTimeout)
+	config := host.Config{
+		Credentials: host.Credentials{
+			User:        model.User.ValueString(),
+			Port:        int(model.Port.ValueInt64()),
+			PrivateKey:  model.PrivateKey.ValueString(),
+			Passphrase:  model.Passphrase.ValueString(),
+			Certificate: model.Certificate.ValueString(),
+		},
+		KnownHosts:     model.KnownHosts.ValueString(),
+		ConnectTimeout: timeout,
+		Overrides:      map[string]host.Override{},
+	}
+	if model.KnownHosts.IsNull() {
+		config.KnownHosts = userKnownHosts()
+	}
+	if model.Agent.ValueBool() || (model.Agent.IsNull() && config.PrivateKey == "") {
+		config.Agent = os.Getenv("SSH_AUTH_SOCK")
+	}
+	if b := model.Bastion; b != nil {
+		config.Bastion = &host.Bastion{
+			Address: b.Address.ValueString(),
+			HostKey: b.HostKey.ValueString(),
+			Credentials: host.Credentials{
+				User:        b.User.ValueString(),
+				Port:        int(b.Port.ValueInt64()),
+				PrivateKey:  b.PrivateKey.ValueString(),
+				Passphrase:  b.Passphrase.ValueString(),
+				Certificate: b.Certificate.ValueString(),
+			},
+		}
+	}
+	for address, h := range model.Hosts {
+		config.Overrides[address] = host.Override{
+			Address: h.Address.ValueString(),
+			Port:    int(h.Port.ValueInt64()),
+			User:    h.User.ValueString(),
+			HostKey: h.HostKey.ValueString(),
+		}
+	}
+	return config, nil
+}
+
+// userKnownHosts is what ssh itself would trust; nothing when it cannot be read.
+func userKnownHosts() string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	text, err := os.ReadFile(filepath.Join(home, ".ssh", "known_hosts"))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

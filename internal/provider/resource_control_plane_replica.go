@@ -1,0 +1,340 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+)
+
+// replicaResource is kube-apiserver, kube-controller-manager and
+// kube-scheduler on one machine. It enters the endpoint's rotation when it is
+// ready and leaves it before anything of it stops.
+type replicaResource struct{ configured }
+
+var (
+	_ resource.Resource                   = (*replicaResource)(nil)
+	_ resource.ResourceWithConfigure      = (*replicaResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*replicaResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*replicaResource)(nil)
+)
+
+type replicaModel struct {
+	ID            types.String   `tfsdk:"id"`
+	Name          types.String   `tfsdk:"name"`
+	Host          types.Object   `tfsdk:"host"`
+	Endpoint      types.Object   `tfsdk:"endpoint"`
+	Etcd          types.List     `tfsdk:"etcd"`
+	PKI           types.String   `tfsdk:"pki"`
+	Version       types.String   `tfsdk:"version"`
+	Port          types.Int64    `tfsdk:"port"`
+	ServiceCIDRs  types.List     `tfsdk:"service_cidrs"`
+	PodCIDRs      types.List     `tfsdk:"pod_cidrs"`
+	ClusterDomain types.String   `tfsdk:"cluster_domain"`
+	ExtraSANs     types.Set      `tfsdk:"extra_sans"`
+	ExtraArgs     types.Object   `tfsdk:"extra_args"`
+	Timeouts      timeouts.Value `tfsdk:"timeouts"`
+
+	Components   types.List   `tfsdk:"components"`
+	Registered   types.Bool   `tfsdk:"registered"`
+	MachineID    types.String `tfsdk:"machine_id"`
+	ConfigDigest types.String `tfsdk:"config_digest"`
+	Expiry       types.String `tfsdk:"certificate_expires_at"`
+	Drift        types.List   `tfsdk:"drift"`
+}
+
+func newReplicaResource() resource.Resource { return &replicaResource{} }
+
+func (r *replicaResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_control_plane_replica"
+}
+
+func (r *replicaResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = replicaSchema(ctx)
+}
+
+func (r *replicaResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	r.setSession(req.ProviderData, &resp.Diagnostics)
+}
+
+// ValidateConfig checks what holds between attributes.
+func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var model replicaModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	model.validateCIDRs(ctx, &resp.Diagnostics)
+	if urls, known := knownStrings(ctx, model.Etcd, &resp.Diagnostics); known {
+		if err := controlplane.ValidateEtcdURLs(urls); err != nil {
+			addError(&resp.Diagnostics, path.Root("etcd"), "Invalid etcd URLs", err)
+		}
+	}
+	for attribute, component := range extraArgsComponents {
+		args, _ := model.ExtraArgs.Attributes()[attribute].(types.Map)
+		if !elementsKnown(args) {
+			continue
+		}
+		if err := controlplane.ValidateExtraArgs(component, stringMapOf(ctx, args, &resp.Diagnostics)); err != nil {
+			addError(&resp.Diagnostics, path.Root("extra_args").AtName(attribute), "Invalid extra arguments", err)
+		}
+	}
+}
+
+// ModifyPlan keeps what Read has seen unless the machine will be touched.
+func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() {
+		return
+	}
+	var plan, state replicaModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	bundleOf(plan.PKI, &resp.Diagnostics)
+	plan.ID = plan.Name
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		if resp.Diagnostics.HasError() {
+			return
+		}
+		if otherCluster(state.PKI, plan.PKI) {
+			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
+		}
+		if plan.touches(state) {
+			plan.forgetSeen()
+		} else {
+			plan.keepSeen(state)
+		}
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var model replicaModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
+	timeout, diags := model.Timeouts.Create(ctx, 10*time.Minute)
+	resp.Diagnostics.Append(diags...)
+	spec := r.spec(ctx, model, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
+	defer cancel()
+	status, err := r.session.replicas.Create(ctx, spec)
+	model.fill(status)
+	if err != nil {
+		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not created", err)
+		keepPartial(ctx, resp, model, err)
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+func (r *replicaResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var model replicaModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
+	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
+	resp.Diagnostics.Append(diags...)
+	spec := r.spec(ctx, model, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
+	defer cancel()
+	status, err := r.session.replicas.Read(ctx, spec)
+	if errors.Is(err, controlplane.ErrGone) {
+		resp.State.RemoveResource(ctx)
+		return
+	}
+	if err != nil {
+		r.session.keepUnread(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), err)
+		return
+	}
+	model.fill(status)
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+func (r *replicaResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var model, state replicaModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := model.Timeouts.Update(ctx, 20*time.Minute)
+	resp.Diagnostics.Append(diags...)
+	spec := r.spec(ctx, model, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if model.touches(state) {
+		ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
+		defer cancel()
+		status, err := r.session.replicas.Update(ctx, spec)
+		if err != nil {
+			addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not changed", err)
+			return
+		}
+		model.fill(status)
+		warnDrift(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), status.Drift)
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var model replicaModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
+	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
+	resp.Diagnostics.Append(diags...)
+	spec := r.spec(ctx, model, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
+	defer cancel()
+	if err := r.session.replicas.Delete(ctx, spec, controlplane.DeleteOptions{AbandonUnreachable: r.session.abandon}); err != nil {
+		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not deleted", err)
+	}
+}
+
+// spec is the replica as the model describes it.
+func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.Diagnostics) controlplane.Spec {
+	if !r.connected(diags) {
+		return controlplane.Spec{}
+	}
+	registration := decodeRegistration(ctx, m.Endpoint, diags)
+	return controlplane.Spec{
+		Name:          m.Name.ValueString(),
+		Host:          r.session.machine(addressOf(m.Host).ValueString()),
+		Bundle:        bundleOf(m.PKI, diags),
+		Version:       m.Version.ValueString(),
+		EndpointHost:  registration.Address,
+		EndpointPort:  registration.Port,
+		Port:          int(m.Port.ValueInt64()),
+		EtcdURLs:      stringsOf(ctx, m.Etcd, diags),
+		ServiceCIDRs:  stringsOf(ctx, m.ServiceCIDRs, diags),
+		PodCIDRs:      stringsOf(ctx, m.PodCIDRs, diags),
+		ClusterDomain: m.ClusterDomain.ValueString(),
+		ExtraSANs:     setOf(ctx, m.ExtraSANs, diags),
+		ExtraArgs:     m.extraArgs(ctx, diags),
+		Source:        r.session.source,
+		Registrar:     endpoint.NewRegistrar(registration, r.session.machine),
+	}
+}
+
+// touches reports whether going from before to m has to do anything on the
+// machine: whatever configures a component, where the replica registers, and
+// what Read found different.
+func (m replicaModel) touches(before replicaModel) bool {
+	return drifted(before.Drift) || changed(
+		[2]attr.Value{m.Endpoint, before.Endpoint},
+		[2]attr.Value{m.Etcd, before.Etcd},
+		[2]attr.Value{m.PKI, before.PKI},
+		[2]attr.Value{m.Version, before.Version},
+		[2]attr.Value{m.Port, before.Port},
+		[2]attr.Value{m.ServiceCIDRs, before.ServiceCIDRs},
+		[2]attr.Value{m.PodCIDRs, before.PodCIDRs},
+		[2]attr.Value{m.ClusterDomain, before.ClusterDomain},
+		[2]attr.Value{m.ExtraSANs, before.ExtraSANs},
+		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
+	)
+}
+
+func (m replicaModel) validateCIDRs(ctx context.Context, diags *diag.Diagnostics) {
+	services, known := knownStrings(ctx, m.ServiceCIDRs, diags)
+	if !known {
+		return
+	}
+	if services == nil {
+		services = []string{defaultServiceCIDR}
+	}
+	pods, known := knownStrings(ctx, m.PodCIDRs, diags)
+	if !known {
+		return
+	}
+	if err := controlplane.ValidateCIDRs(services, pods); err != nil {
+		addError(diags, path.Root("service_cidrs"), "Invalid CIDRs", err)
+	}
+}
+
+// extraArgsComponents names the component of each attribute of extra_args.
+var extraArgsComponents = map[string]string{
+	"apiserver":          "kube-apiserver",
+	"controller_manager": "kube-controller-manager",
+	"scheduler":          "kube-scheduler",
+}
+
+func (m replicaModel) extraArgs(ctx context.Context, diags *diag.Diagnostics) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for attribute, component := range extraArgsComponents {
+		if args, ok := m.ExtraArgs.Attributes()[attribute].(types.Map); ok {
+			out[component] = stringMapOf(ctx, args, diags)
+		}
+	}
+	return out
+}
+
+var componentTypes = map[string]attr.Type{
+	"name":                   types.StringType,
+	"healthy":                types.BoolType,
+	"health":                 types.StringType,
+	"version":                types.StringType,
+	"certificate_expires_at": types.StringType,
+}
+
+// fill takes over what was found.
+func (m *replicaModel) fill(s controlplane.Status) {
+	components := make([]attr.Value, len(s.Components))
+	for i, c := range s.Components {
+		components[i] = types.ObjectValueMust(componentTypes, map[string]attr.Value{
+			"name":                   types.StringValue(c.Name),
+			"healthy":                types.BoolValue(c.Healthy),
+			"health":                 types.StringValue(c.Health),
+			"version":                types.StringValue(c.Version),
+			"certificate_expires_at": timeString(c.CertificateExpiry),
+		})
+	}
+	m.ID = m.Name
+	m.Components = types.ListValueMust(types.ObjectType{AttrTypes: componentTypes}, components)
+	m.Registered = types.BoolValue(s.Registered)
+	m.MachineID = types.StringValue(s.MachineID)
+	m.ConfigDigest = types.StringValue(s.ConfigDigest)
+	m.Expiry = timeString(s.CertificateExpiry)
+	m.Drift = stringList(s.Drift)
+}
+
+// keepSeen plans what was last seen: the machine will not be touched.
+func (m *replicaModel) keepSeen(state replicaModel) {
+	m.Components, m.Registered, m.MachineID = state.Components, state.Registered, state.MachineID
+	m.ConfigDigest, m.Expiry, m.Drift = state.ConfigDigest, state.Expiry, state.Drift
+}
+
+// forgetSeen plans that all of it is known after the apply.
+func (m *replicaModel) forgetSeen() {
+	m.Components = types.ListUnknown(types.ObjectType{AttrTypes: componentTypes})
+	m.Registered, m.MachineID = types.BoolUnknown(), types.StringUnknown()
+	m.ConfigDigest, m.Expiry = types.StringUnknown(), types.StringUnknown()
+	m.Drift = types.ListUnknown(types.StringType)
+}
+
+// knownStrings is a list's strings, and whether all of them are known. Null is nil.
+func knownStrings(ctx context.Context, list basetypes.ListValue, diags *diag.Diagnostics) ([]string, bool) {
+	if list.IsUnknown() {
+		return nil, false
+	}
+	for _, element := range list.Elements() {
+		if element.IsUnknown() {
+			return nil, false
+		}
+	}
+	return stringsOf(ctx, list, diags), true
+}

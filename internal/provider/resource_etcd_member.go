@@ -1,0 +1,284 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+)
+
+// etcdMemberResource is one etcd member on one machine. The instances of a
+// for_each make one cluster although Terraform creates, changes and removes
+// them in parallel: package etcd orders them.
+type etcdMemberResource struct{ configured }
+
+var (
+	_ resource.Resource                   = (*etcdMemberResource)(nil)
+	_ resource.ResourceWithConfigure      = (*etcdMemberResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*etcdMemberResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*etcdMemberResource)(nil)
+)
+
+type etcdMemberModel struct {
+	ID        types.String   `tfsdk:"id"`
+	Name      types.String   `tfsdk:"name"`
+	Host      types.Object   `tfsdk:"host"`
+	Peers     types.Map      `tfsdk:"peers"`
+	PKI       types.String   `tfsdk:"pki"`
+	Version   types.String   `tfsdk:"version"`
+	ExtraArgs types.Map      `tfsdk:"extra_args"`
+	DataDir   types.String   `tfsdk:"data_dir"`
+	OnDestroy types.String   `tfsdk:"on_destroy"`
+	Timeouts  timeouts.Value `tfsdk:"timeouts"`
+
+	ClientURL types.String `tfsdk:"client_url"`
+	PeerURL   types.String `tfsdk:"peer_url"`
+
+	RunningVersion types.String `tfsdk:"running_version"`
+	Healthy        types.Bool   `tfsdk:"healthy"`
+	Leader         types.Bool   `tfsdk:"leader"`
+	Learner        types.Bool   `tfsdk:"learner"`
+	DBSize         types.Int64  `tfsdk:"db_size_bytes"`
+	Alarms         types.List   `tfsdk:"alarms"`
+	Unit           types.String `tfsdk:"unit_state"`
+	MachineID      types.String `tfsdk:"machine_id"`
+	ConfigDigest   types.String `tfsdk:"config_digest"`
+	Expiry         types.String `tfsdk:"certificate_expires_at"`
+	Drift          types.List   `tfsdk:"drift"`
+}
+
+func newEtcdMemberResource() resource.Resource { return &etcdMemberResource{} }
+
+func (r *etcdMemberResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_etcd_member"
+}
+
+func (r *etcdMemberResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = etcdMemberSchema(ctx)
+}
+
+func (r *etcdMemberResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	r.setSession(req.ProviderData, &resp.Diagnostics)
+}
+
+// ValidateConfig checks what holds between attributes.
+func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var model etcdMemberModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	address := addressOf(model.Host)
+	if allKnown(model.Name, address, model.Peers) && elementsKnown(model.Peers) {
+		peers := stringMapOf(ctx, model.Peers, &resp.Diagnostics)
+		if err := etcd.ValidatePeers(model.Name.ValueString(), address.ValueString(), peers); err != nil {
+			addError(&resp.Diagnostics, path.Root("peers"), "Invalid peers", err)
+		}
+	}
+	if elementsKnown(model.ExtraArgs) {
+		if err := etcd.ValidateExtraArgs(stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
+			addError(&resp.Diagnostics, path.Root("extra_args"), "Invalid extra arguments", err)
+		}
+	}
+}
+
+// ModifyPlan plans what is computed: the URLs follow from the address; what
+// Read finds stays as it is unless the machine will be touched.
+func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() {
+		return
+	}
+	var plan, state etcdMemberModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if address := addressOf(plan.Host); !address.IsUnknown() {
+		plan.ClientURL = types.StringValue(etcd.ClientURL(address.ValueString()))
+		plan.PeerURL = types.StringValue(etcd.PeerURL(address.ValueString()))
+	}
+	plan.warnEvenPeers(&resp.Diagnostics)
+	bundleOf(plan.PKI, &resp.Diagnostics)
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		if resp.Diagnostics.HasError() {
+			return
+		}
+		if otherCluster(state.PKI, plan.PKI) {
+			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
+		}
+		if plan.touches(state) {
+			plan.forgetSeen()
+		} else {
+			plan.keepSeen(state)
+		}
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+func (r *etcdMemberResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var model etcdMemberModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
+	timeout, diags := model.Timeouts.Create(ctx, 10*time.Minute)
+	resp.Diagnostics.Append(diags...)
+	spec := r.spec(ctx, model, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
+	defer cancel()
+	status, err := r.session.clusters.Create(ctx, spec)
+	model.fill(status)
+	if err != nil {
+		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not created", err)
+		keepPartial(ctx, resp, model, err)
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+func (r *etcdMemberResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var model etcdMemberModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
+	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
+	resp.Diagnostics.Append(diags...)
+	spec := r.spec(ctx, model, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
+	defer cancel()
+	status, err := r.session.clusters.Read(ctx, spec)
+	if errors.Is(err, etcd.ErrGone) {
+		resp.State.RemoveResource(ctx)
+		return
+	}
+	if err != nil {
+		r.session.keepUnread(&resp.Diagnostics, fmt.Sprintf("etcd member %q", spec.Name), err)
+		return
+	}
+	model.fill(status)
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+func (r *etcdMemberResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var model, state etcdMemberModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := model.Timeouts.Update(ctx, 20*time.Minute)
+	resp.Diagnostics.Append(diags...)
+	spec := r.spec(ctx, model, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if model.touches(state) {
+		ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
+		defer cancel()
+		status, err := r.session.clusters.Update(ctx, spec)
+		if err != nil {
+			addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not changed", err)
+			return
+		}
+		model.fill(status)
+		warnDrift(&resp.Diagnostics, fmt.Sprintf("etcd member %q", spec.Name), status.Drift)
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+func (r *etcdMemberResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var model etcdMemberModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
+	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
+	resp.Diagnostics.Append(diags...)
+	spec := r.spec(ctx, model, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
+	defer cancel()
+	if err := r.session.clusters.Delete(ctx, spec, etcd.DeleteOptions{AbandonUnreachable: r.session.abandon}); err != nil {
+		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not deleted", err)
+	}
+}
+
+// spec is the member as the model describes it.
+func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags *diag.Diagnostics) etcd.Spec {
+	if !r.connected(diags) {
+		return etcd.Spec{}
+	}
+	return etcd.Spec{
+		Name:      m.Name.ValueString(),
+		Host:      r.session.machine(addressOf(m.Host).ValueString()),
+		Peers:     r.session.machines(stringMapOf(ctx, m.Peers, diags)),
+		Bundle:    bundleOf(m.PKI, diags),
+		Version:   m.Version.ValueString(),
+		ExtraArgs: stringMapOf(ctx, m.ExtraArgs, diags),
+		DataDir:   m.DataDir.ValueString(),
+		OnDestroy: etcd.OnDestroy(m.OnDestroy.ValueString()),
+		Source:    r.session.source,
+	}
+}
+
+// touches reports whether going from before to m has to do anything on the
+// machine. Peers, timeouts and on_destroy are only read when they are needed.
+func (m etcdMemberModel) touches(before etcdMemberModel) bool {
+	return drifted(before.Drift) || changed(
+		[2]attr.Value{m.PKI, before.PKI},
+		[2]attr.Value{m.Version, before.Version},
+		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
+	)
+}
+
+// warnEvenPeers warns of an even number of members, which tolerates no more
+// failures than one less. It is legal in passing.
+func (m etcdMemberModel) warnEvenPeers(diags *diag.Diagnostics) {
+	if n := len(m.Peers.Elements()); !m.Peers.IsUnknown() && n%2 == 0 {
+		diags.AddAttributeWarning(path.Root("peers"), fmt.Sprintf("An even number of etcd members: %d", n),
+			fmt.Sprintf("%d members tolerate the loss of %d, as many as %d do, and every further one can fail too. "+
+				"It is fine in passing, while you scale; stay at 1, 3 or 5.", n, (n-1)/2, n-1))
+	}
+}
+
+// fill takes over what was found.
+func (m *etcdMemberModel) fill(s etcd.Status) {
+	if s.ID != "" {
+		m.ID = types.StringValue(s.ID)
+	}
+	m.RunningVersion = types.StringValue(s.Version)
+	m.Healthy = types.BoolValue(s.Healthy)
+	m.Leader = types.BoolValue(s.Leader)
+	m.Learner = types.BoolValue(s.Learner)
+	m.DBSize = types.Int64Value(s.DBSize)
+	m.Alarms = stringList(s.Alarms)
+	m.Unit = types.StringValue(s.Unit)
+	m.MachineID = types.StringValue(s.MachineID)
+	m.ConfigDigest = types.StringValue(s.ConfigDigest)
+	m.Expiry = timeString(s.CertificateExpiry)
+	m.Drift = stringList(s.Drift)
+}
+
+// keepSeen plans what was last seen: the machine will not be touched.
+func (m *etcdMemberModel) keepSeen(state etcdMemberModel) {
+	m.ID, m.RunningVersion, m.Healthy, m.Leader, m.Learner = state.ID, state.RunningVersion, state.Healthy, state.Leader, state.Learner
+	m.DBSize, m.Alarms, m.Unit, m.MachineID = state.DBSize, state.Alarms, state.Unit, state.MachineID
+	m.ConfigDigest, m.Expiry, m.Drift = state.ConfigDigest, state.Expiry, state.Drift
+}
+
+// forgetSeen plans that all of it is known after the apply.
+func (m *etcdMemberModel) forgetSeen() {
+	m.ID, m.RunningVersion = types.StringUnknown(), types.StringUnknown()
+	m.Healthy, m.Leader, m.Learner = types.BoolUnknown(), types.BoolUnknown(), types.BoolUnknown()
+	m.DBSize, m.Alarms = types.Int64Unknown(), types.ListUnknown(types.StringType)
+	m.Unit, m.MachineID = types.StringUnknown(), types.StringUnknown()
+	m.ConfigDigest, m.Expiry = types.StringUnknown(), types.StringUnknown()
+	m.Drift = types.ListUnknown(types.StringType)
+}

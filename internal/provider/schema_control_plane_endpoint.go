@@ -1,0 +1,118 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+func endpointSchema(ctx context.Context) schema.Schema {
+	attributes := endpointArguments()
+	for name, attribute := range endpointSeen() {
+		attributes[name] = attribute
+	}
+	attributes["timeouts"] = timeouts.Attributes(ctx, timeouts.Opts{
+		Create: true, Read: true, Update: true, Delete: true,
+		CreateDescription: "Default `10m`: installing packages included.",
+		ReadDescription:   "Default `1m`.",
+		UpdateDescription: "Default `10m`.",
+		DeleteDescription: "Default `10m`.",
+	})
+	return schema.Schema{
+		MarkdownDescription: "The fixed address of a control plane's API: a virtual IP held by keepalived in front of HAProxy, on machines of their own or on the replicas'. " +
+			"Replicas enter and leave its rotation by themselves, through `registration`. It is created before them and refuses to go while one of them is in rotation.",
+		Attributes: attributes,
+	}
+}
+
+func endpointArguments() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"address": schema.StringAttribute{
+			Required:            true,
+			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+			Validators:          []validator.String{checked("endpoint address", endpoint.ValidateAddress)},
+			MarkdownDescription: "The virtual IP, in the machines' network and held by nobody else. A change replaces the endpoint.",
+		},
+		"port": schema.Int64Attribute{
+			Optional: true, Computed: true, Default: int64default.StaticInt64(6443),
+			Validators:          []validator.Int64{int64validator.Between(1, 65535)},
+			MarkdownDescription: "TCP port on the virtual IP. Default `6443`. It may be the one the replicas use on their own addresses. A change reloads HAProxy.",
+		},
+		"haproxy": haproxySchema(),
+		"ca_certificate": schema.StringAttribute{
+			Optional:   true,
+			Validators: []validator.String{checked("CA certificate", pki.ValidateCertificate)},
+			MarkdownDescription: "Certificate of the Kubernetes CA, PEM: health checks then verify the replicas against it. " +
+				"Without it they use TLS without verification; traffic itself is passed through and verified by its client either way. A change reloads HAProxy.",
+		},
+		"drain_timeout": schema.StringAttribute{
+			Optional: true, Computed: true, Default: stringdefault.StaticString("30s"),
+			Validators:          []validator.String{durationValidator()},
+			MarkdownDescription: "How long a replica that leaves may keep the sessions it has. Default `30s`. A change touches nothing.",
+		},
+	}
+}
+
+func haproxySchema() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Required:            true,
+		MarkdownDescription: "Balancing by HAProxy, and the virtual IP by keepalived (unicast VRRP).",
+		Attributes: map[string]schema.Attribute{
+			"hosts": schema.MapAttribute{
+				Required: true, ElementType: types.StringType,
+				Validators:          []validator.Map{mapvalidator.SizeAtLeast(1)},
+				MarkdownDescription: "Addresses of the machines with HAProxy and keepalived, by name. They may be the replicas' own.",
+			},
+			"interface": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Network interface of the virtual IP. Default: the one that holds the machine's address.",
+			},
+			"virtual_router_id": schema.Int64Attribute{
+				Optional:            true,
+				Validators:          []validator.Int64{int64validator.Between(1, 255)},
+				MarkdownDescription: "VRRP router id, 1–255, unique in the network. Default: derived from `address`.",
+			},
+			"install_packages": schema.BoolAttribute{
+				Optional: true, Computed: true, Default: booldefault.StaticBool(true),
+				MarkdownDescription: "Install HAProxy and keepalived with the machine's package manager where they are missing. Default `true`; " +
+					"with `false` a machine without them is refused before anything is touched.",
+			},
+		},
+	}
+}
+
+func endpointSeen() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"id":  schema.StringAttribute{Computed: true, MarkdownDescription: "The virtual IP."},
+		"url": schema.StringAttribute{Computed: true, MarkdownDescription: "The API's address, such as `https://10.0.0.100:6443`."},
+		"registration": schema.SingleNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "All a replica needs to enter and leave rotation, for its `endpoint` attribute.",
+			Attributes: map[string]schema.Attribute{
+				"address":       schema.StringAttribute{Computed: true, MarkdownDescription: "The virtual IP."},
+				"port":          schema.Int64Attribute{Computed: true, MarkdownDescription: "TCP port on the virtual IP."},
+				"hosts":         schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
+				"drain_timeout": schema.StringAttribute{Computed: true, MarkdownDescription: "How long a replica that leaves may keep its sessions."},
+				"verify_ca":     schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether health checks verify the replica's certificate."},
+			},
+		},
+		"holder":        schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the machine that holds the virtual IP; empty when none does."},
+		"host_health":   schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Per machine `ok`, or what is wrong in words."},
+		"backends":      schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "State of each replica in rotation, as HAProxy sees it on the holder."},
+		"config_digest": digestSchema(),
+		"drift":         driftSchema(),
+	}
+}

@@ -1,0 +1,147 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+)
+
+// defaultServiceCIDR is kubeadm's.
+const defaultServiceCIDR = "10.96.0.0/12"
+
+func replicaSchema(ctx context.Context) schema.Schema {
+	attributes := replicaArguments()
+	for name, attribute := range replicaNetwork() {
+		attributes[name] = attribute
+	}
+	for name, attribute := range replicaSeen() {
+		attributes[name] = attribute
+	}
+	attributes["timeouts"] = timeouts.Attributes(ctx, timeouts.Opts{
+		Create: true, Read: true, Update: true, Delete: true,
+		CreateDescription: "Default `10m`: installing, starting, readiness, registration.",
+		ReadDescription:   "Default `1m`.",
+		UpdateDescription: "Default `20m`: replicas change one at a time, so the last one waits for all others.",
+		DeleteDescription: "Default `10m`: draining included.",
+	})
+	return schema.Schema{
+		MarkdownDescription: "One replica of the control plane: kube-apiserver, kube-controller-manager and kube-scheduler on one machine, as systemd units under users of their own, " +
+			"with kubeadm's files, flags and kubeconfigs. It enters the endpoint's rotation when all three are ready, and leaves it before anything of it stops.",
+		Attributes: attributes,
+	}
+}
+
+func replicaArguments() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"name": schema.StringAttribute{
+			Required:            true,
+			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+			Validators:          []validator.String{checked("replica name", controlplane.ValidateName)},
+			MarkdownDescription: "Name of the replica, unique in its cluster. A change replaces the replica.",
+		},
+		"host":     hostSchema("on which the replica runs"),
+		"endpoint": replicaEndpointSchema(),
+		"etcd": schema.ListAttribute{
+			Required: true, ElementType: types.StringType,
+			Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
+			MarkdownDescription: "Client URLs of etcd: the member on the same machine (stacked), or all members (external). Their order means nothing.",
+		},
+		"pki": bundleAttribute("from which the replica's certificates are issued"),
+		"version": schema.StringAttribute{
+			Required:            true,
+			Validators:          []validator.String{checked("Kubernetes version", controlplane.ValidateVersion)},
+			MarkdownDescription: "Kubernetes version, such as `1.34.4`. A change takes the replicas out of rotation and restarts them, one at a time.",
+		},
+		"extra_args": schema.SingleNestedAttribute{
+			Optional: true,
+			MarkdownDescription: "Further flags of the components, without dashes. They win over the defaults. A change restarts the component; " +
+				"for the API server the replica leaves rotation meanwhile, one replica at a time.",
+			Attributes: map[string]schema.Attribute{
+				"apiserver":          extraArgsSchema("kube-apiserver"),
+				"controller_manager": extraArgsSchema("kube-controller-manager"),
+				"scheduler":          extraArgsSchema("kube-scheduler"),
+			},
+		},
+	}
+}
+
+func extraArgsSchema(component string) schema.Attribute {
+	return schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Flags of " + component + "."}
+}
+
+func replicaEndpointSchema() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Required:            true,
+		MarkdownDescription: "The `registration` of the cluster's `kube_control_plane_endpoint`.",
+		Attributes: map[string]schema.Attribute{
+			"address":       schema.StringAttribute{Required: true, MarkdownDescription: "The virtual IP."},
+			"port":          schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port on the virtual IP."},
+			"hosts":         schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
+			"drain_timeout": schema.StringAttribute{Required: true, Validators: []validator.String{durationValidator()}, MarkdownDescription: "How long a replica that leaves may keep its sessions."},
+			"verify_ca":     schema.BoolAttribute{Required: true, MarkdownDescription: "Whether health checks verify the replica's certificate."},
+		},
+	}
+}
+
+func replicaNetwork() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"port": schema.Int64Attribute{
+			Optional: true, Computed: true, Default: int64default.StaticInt64(6443),
+			Validators:          []validator.Int64{int64validator.Between(1, 65535)},
+			MarkdownDescription: "TCP port of the API server on the machine's own address. Default `6443`. A change restarts the components.",
+		},
+		"service_cidrs": schema.ListAttribute{
+			Optional: true, Computed: true, ElementType: types.StringType,
+			Default:             listdefault.StaticValue(types.ListValueMust(types.StringType, []attr.Value{types.StringValue(defaultServiceCIDR)})),
+			MarkdownDescription: "Address range of services, two for dual stack. Default `[\"" + defaultServiceCIDR + "\"]`. The same on every replica.",
+		},
+		"pod_cidrs": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Address range of pods, two for dual stack: the controller manager then allocates each node's part. The same on every replica.",
+		},
+		"cluster_domain": schema.StringAttribute{
+			Optional: true, Computed: true, Default: stringdefault.StaticString("cluster.local"),
+			Validators:          []validator.String{checked("cluster domain", controlplane.ValidateDomain)},
+			MarkdownDescription: "DNS domain of the cluster. Default `cluster.local`. The same on every replica.",
+		},
+		"extra_sans": schema.SetAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Further names and addresses for the API server's certificate. A change issues a new one, which the API server loads without a restart.",
+		},
+	}
+}
+
+func replicaSeen() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"id": schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the replica."},
+		"components": schema.ListNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "The three components as they were found.",
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"name":                   schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the component."},
+				"healthy":                schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether it says that it is ready."},
+				"health":                 schema.StringAttribute{Computed: true, MarkdownDescription: "`ok`, or what is wrong in words."},
+				"version":                schema.StringAttribute{Computed: true, MarkdownDescription: "Version of the running program; empty when it does not answer."},
+				"certificate_expires_at": expirySchema("the certificates it uses"),
+			}},
+		},
+		"registered":             schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the replica is in rotation on every balancer."},
+		"machine_id":             machineIDSchema(),
+		"config_digest":          digestSchema(),
+		"certificate_expires_at": expirySchema("the replica's certificates"),
+		"drift":                  driftSchema(),
+	}
+}

@@ -1,0 +1,102 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+)
+
+func etcdMemberSchema(ctx context.Context) schema.Schema {
+	attributes := etcdMemberArguments()
+	for name, attribute := range etcdMemberSeen() {
+		attributes[name] = attribute
+	}
+	attributes["timeouts"] = timeouts.Attributes(ctx, timeouts.Opts{
+		Create: true, Read: true, Update: true, Delete: true,
+		CreateDescription: "Default `10m`: installing, joining as a learner, catching up, promotion.",
+		ReadDescription:   "Default `1m`.",
+		UpdateDescription: "Default `20m`: members change one at a time, so the last one waits for all others.",
+		DeleteDescription: "Default `10m`.",
+	})
+	return schema.Schema{
+		MarkdownDescription: "One etcd member on one machine. Members of a `for_each` make one cluster: those that are created together bootstrap it, " +
+			"later ones join as learners and are promoted when they have caught up; a destroyed one hands over leadership, is removed through another member, " +
+			"and then stops. No step is taken that would lose quorum.",
+		Attributes: attributes,
+	}
+}
+
+func etcdMemberArguments() map[string]schema.Attribute {
+	replaced := []planmodifier.String{stringplanmodifier.RequiresReplace()}
+	return map[string]schema.Attribute{
+		"name": schema.StringAttribute{
+			Required: true, PlanModifiers: replaced,
+			Validators:          []validator.String{checked("member name", etcd.ValidateName)},
+			MarkdownDescription: "Name of the member, unique in its cluster. A change replaces the member.",
+		},
+		"host": hostSchema("on which the member runs"),
+		"peers": schema.MapAttribute{
+			Required: true, ElementType: types.StringType,
+			MarkdownDescription: "Addresses of all machines of the cluster, this one included, by member name: where to look for the cluster. " +
+				"A change never restarts a member.",
+		},
+		"pki": bundleAttribute("from which the member's certificates are issued"),
+		"version": schema.StringAttribute{
+			Required:            true,
+			Validators:          []validator.String{checked("etcd version", etcd.ValidateVersion)},
+			MarkdownDescription: "etcd version, such as `3.6.16`. A change restarts the members one at a time, the leader last.",
+		},
+		"extra_args": schema.MapAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Further flags of etcd, without dashes, such as `quota-backend-bytes`. They win over the defaults. " +
+				"A change restarts the members one at a time, the leader last.",
+		},
+		"data_dir": schema.StringAttribute{
+			Optional: true, Computed: true, PlanModifiers: replaced,
+			Default:             stringdefault.StaticString(etcd.DefaultDataDir),
+			Validators:          []validator.String{checked("data directory", etcd.ValidateDataDir)},
+			MarkdownDescription: "Directory of the member's data. Default `" + etcd.DefaultDataDir + "`. A change replaces the member.",
+		},
+		"on_destroy": schema.StringAttribute{
+			Optional: true, Computed: true,
+			Default:    stringdefault.StaticString(string(etcd.Archive)),
+			Validators: []validator.String{stringvalidator.OneOf(string(etcd.Archive), string(etcd.Wipe))},
+			MarkdownDescription: "What becomes of the data when the member is destroyed: `archive` (the default) moves it to `data_dir`-archive on the machine, " +
+				"where the last member leaves a snapshot too; `wipe` removes it. A change touches nothing.",
+		},
+	}
+}
+
+func etcdMemberSeen() map[string]schema.Attribute {
+	seen := func(description string) schema.StringAttribute {
+		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
+	}
+	return map[string]schema.Attribute{
+		"id":                     seen("etcd's identifier of the member, hexadecimal."),
+		"client_url":             seen("Where API servers reach the member."),
+		"peer_url":               seen("Where the other members reach it."),
+		"running_version":        seen("Version of the server that answers; empty when none does."),
+		"unit_state":             seen("systemd's state of `etcd.service`."),
+		"machine_id":             machineIDSchema(),
+		"config_digest":          digestSchema(),
+		"certificate_expires_at": expirySchema("the member's certificates"),
+		"healthy":                schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the member answers a linearizable read and has no alarm."},
+		"leader":                 schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the member is the leader."},
+		"learner":                schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the member is a learner, without a vote."},
+		"db_size_bytes":          schema.Int64Attribute{Computed: true, MarkdownDescription: "Size of the member's database, in bytes."},
+		"alarms": schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "Alarms raised for the member: `NOSPACE`, `CORRUPT`.",
+		},
+		"drift": driftSchema(),
+	}
+}

@@ -1,0 +1,66 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// stringCheck makes a Terraform validator of a domain package's pure check.
+type stringCheck struct {
+	description string
+	check       func(string) error
+}
+
+func (v stringCheck) Description(context.Context) string         { return v.description }
+func (v stringCheck) MarkdownDescription(context.Context) string { return v.description }
+
+func (v stringCheck) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+	if err := v.check(req.ConfigValue.ValueString()); err != nil {
+		resp.Diagnostics.AddAttributeError(req.Path, "Invalid "+v.description, "Cause: "+err.Error()+"\nUnchanged: nothing was changed.")
+	}
+}
+
+func checked(description string, check func(string) error) validator.String {
+	return stringCheck{description: description, check: check}
+}
+
+func durationValidator() validator.String {
+	return checked("duration", func(text string) error {
+		d, err := time.ParseDuration(text)
+		if err == nil && d <= 0 {
+			err = fmt.Errorf("duration %q is not positive", text)
+		}
+		return err
+	})
+}
+
+func ipValidator() validator.String {
+	return checked("address", func(text string) error {
+		address, err := netip.ParseAddr(text)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%q is not an IP address", text)
+		case address.IsUnspecified(), address.IsLoopback(), address.IsMulticast(), address.Zone() != "":
+			return fmt.Errorf("%q cannot be reached by other machines", text)
+		case address.String() != text:
+			return fmt.Errorf("%q is written %q", text, address)
+		}
+		return nil
+	})
+}
+
+// parseDuration reads a validated attribute; null is zero.
+func parseDuration(value types.String) (time.Duration, error) {
+	if value.IsNull() || value.IsUnknown() {
+		return 0, nil
+	}
+	return time.ParseDuration(value.ValueString())
+}

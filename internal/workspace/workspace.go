@@ -1,0 +1,211 @@
+// Package workspace is a directory in which Terraform runs against the machines
+// of a lab: the provider of this checkout behind a filesystem mirror, a copy of
+// an example, and its variables. The demo and the benchmarks use it.
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+)
+
+// version is what the mirror calls the provider of this checkout.
+const version = "0.0.1"
+
+// Workspace is one such directory.
+type Workspace struct {
+	Dir       string
+	lab       *lab.Lab
+	terraform string
+}
+
+// Open gives the workspace in dir without making anything.
+func Open(ctx context.Context, l *lab.Lab, dir string) (*Workspace, error) {
+	terraform, err := build.Terraform(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Workspace{Dir: dir, lab: l, terraform: terraform}, nil
+}
+
+// Make makes or renews the workspace in dir from the example of that name:
+// builds the provider, writes the mirror and the variables, runs init.
+func Make(ctx context.Context, l *lab.Lab, dir, example string, log io.Writer) (*Workspace, error) {
+	w, err := Open(ctx, l, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make workspace: %w", err)
+	}
+	fmt.Fprintln(log, "building the provider")
+	if err := w.mirror(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.copyExample(example); err != nil {
+		return nil, err
+	}
+	if err := w.writeVariables(ctx); err != nil {
+		return nil, err
+	}
+	// The mirror holds a new build under the same version: the old lock's digest is void.
+	if err := os.RemoveAll(filepath.Join(dir, ".terraform.lock.hcl")); err != nil {
+		return nil, fmt.Errorf("make workspace: %w", err)
+	}
+	_, err = w.Run(ctx, "init", "-input=false", "-no-color")
+	return w, err
+}
+
+// ProviderPath is the provider's binary within the mirror.
+func (w *Workspace) ProviderPath() string { return w.binary("registry.terraform.io") }
+
+func (w *Workspace) binary(registry string) string {
+	return filepath.Join(w.Dir, "mirror", registry, "kubequorum", "kube", version,
+		runtime.GOOS+"_"+runtime.GOARCH, "terraform-provider-kube_v"+version)
+}
+
+// mirror builds the provider into the mirror, for Terraform and for OpenTofu.
+func (w *Workspace) mirror(ctx context.Context) error {
+	if err := build.Provider(ctx, w.ProviderPath()); err != nil {
+		return err
+	}
+	twin := w.binary("registry.opentofu.org")
+	if err := os.MkdirAll(filepath.Dir(twin), 0o755); err != nil {
+		return fmt.Errorf("make mirror: %w", err)
+	}
+	_ = os.Remove(twin)
+	if err := os.Link(w.ProviderPath(), twin); err != nil {
+		return fmt.Errorf("make mirror: %w", err)
+	}
+	cli := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\ndisable_checkpoint = true\n", filepath.Join(w.Dir, "mirror"))
+	return os.WriteFile(w.cliConfig(), []byte(cli), 0o600)
+}
+
+func (w *Workspace) cliConfig() string { return filepath.Join(w.Dir, "cli.tfrc") }
+
+func (w *Workspace) copyExample(name string) error {
+	root, err := build.Checkout()
+	if err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(root, "examples", name, "*.tf"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("copy example %s: no *.tf there: %w", name, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("copy example: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(w.Dir, filepath.Base(file)), text, 0o600); err != nil {
+			return fmt.Errorf("copy example: %w", err)
+		}
+	}
+	return nil
+}
+
+// writeVariables writes what does not change between runs: how the machines
+// are reached and where the programs are.
+func (w *Workspace) writeVariables(ctx context.Context) error {
+	components, err := build.Components(ctx, "etcd", "kubernetes")
+	if err != nil {
+		return err
+	}
+	key, err := w.lab.PrivateKey()
+	if err != nil {
+		return err
+	}
+	known, err := w.lab.KnownHosts()
+	if err != nil {
+		return err
+	}
+	return w.WriteJSON("lab.auto.tfvars.json", map[string]any{
+		"endpoint_address": w.VIP(),
+		"ssh_private_key":  key,
+		"ssh_known_hosts":  known,
+		"artifacts":        map[string]any{"directory": components},
+	})
+}
+
+// VIP is the virtual IP for the lab: its network's address .100.
+func (w *Workspace) VIP() string {
+	four := w.lab.Subnet.Addr().As4()
+	return fmt.Sprintf("%d.%d.%d.100", four[0], four[1], four[2])
+}
+
+// WriteJSON writes a file of variables, readable by its owner only.
+func (w *Workspace) WriteJSON(name string, variables map[string]any) error {
+	text, err := json.MarshalIndent(variables, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return os.WriteFile(filepath.Join(w.Dir, name), append(text, '\n'), 0o600)
+}
+
+// Machines is the value of the variable "machines" for the first n machines.
+func (w *Workspace) Machines(n int) map[string]string {
+	machines := map[string]string{}
+	for i, m := range w.lab.Machines() {
+		if i < n {
+			machines[m.Name] = m.Address.String()
+		}
+	}
+	return machines
+}
+
+// Command is the CLI within the lab's network, with the workspace's settings.
+func (w *Workspace) Command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := w.lab.Command(ctx, w.terraform, append([]string{"-chdir=" + w.Dir}, args...)...)
+	cmd.Env = append(environment(), "TF_CLI_CONFIG_FILE="+w.cliConfig(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
+	return cmd
+}
+
+// environment is this process's, less the settings of the user's own Terraform.
+func environment() []string {
+	var kept []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "TF_") {
+			kept = append(kept, variable)
+		}
+	}
+	return kept
+}
+
+// Run runs the CLI and returns its standard output; its error is in the error.
+func (w *Workspace) Run(ctx context.Context, args ...string) (string, error) {
+	cmd := w.Command(ctx, args...)
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("terraform %s: %w\n%s%s", args[0], err, stdout.String(), stderr.String())
+	}
+	return stdout.String(), nil
+}
+
+// WriteWrapper writes a script that runs the CLI as Command does, so that a
+// person can type it.
+func (w *Workspace) WriteWrapper(path string) error {
+	script := fmt.Sprintf(`#!/bin/sh
+# Terraform for the demo: the lab's network, the provider of this checkout.
+[ "$(id -u)" = 0 ] || exec sudo "$0" "$@"
+exec ip netns exec %s env TF_CLI_CONFIG_FILE=%s CHECKPOINT_DISABLE=1 %s -chdir=%s "$@"
+`, w.lab.NetNS(), w.cliConfig(), w.terraform, w.Dir)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("write wrapper: %w", err)
+	}
+	return os.WriteFile(path, []byte(script), 0o755)
+}
+
+// InLab is any command within the lab's network.
+func (w *Workspace) InLab(ctx context.Context, name string, args ...string) *exec.Cmd {
+	return w.lab.Command(ctx, name, args...)
+}

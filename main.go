@@ -1,0 +1,28 @@
+// Command terraform-provider-kube serves the provider to Terraform and OpenTofu.
+package main
+
+import (
+	"context"
+	"flag"
+	"log"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/provider"
+)
+
+// version is set at link time by the release build.
+var version = "dev"
+
+func main() {
+	debug := flag.Bool("debug", false, "run under a debugger: print how to reattach, then wait")
+	flag.Parse()
+
+	err := providerserver.Serve(context.Background(), provider.New(version), providerserver.ServeOpts{
+		Address: "registry.terraform.io/kubequorum/kube",
+		Debug:   *debug,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+}
