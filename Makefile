@@ -4,6 +4,8 @@
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
+.NOTPARALLEL:
+
 # The machine's own CLI configuration may redirect providers, or name a file that is not there.
 unexport TF_CLI_CONFIG_FILE
 
@@ -20,12 +22,12 @@ help: ## list the targets
 
 .PHONY: build
 build: ## the provider: bin/terraform-provider-kube
-	go build -trimpath -o bin/ .
+	go build -o bin/ .
 
 .PHONY: setup
-setup: $(LAB) ## install Debian packages and build etcd, Kubernetes and OpenTofu (once, 10 minutes)
+setup: $(LAB) ## install Debian packages, build etcd and Kubernetes (once, about 7 minutes)
 	$(SUDO) $(LAB) setup
-	$(LAB) build etcd kubernetes tofu
+	$(LAB) build etcd kubernetes
 
 .PHONY: demo
 demo: setup ## a control plane of three machines on this computer
@@ -52,7 +54,7 @@ test-acceptance: test-terraform test-tofu ## Terraform, then OpenTofu, on lab ma
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
 
 .PHONY: test-terraform
-test-terraform: setup
+test-terraform: setup ## the same with Terraform only (skipped where it is not installed)
 	@if terraform=$$(command -v terraform); then \
 		echo "acceptance tests with $$terraform"; \
 		TF_ACC=1 KUBE_TEST_TERRAFORM=$$terraform $(ACCEPTANCE); \
@@ -61,7 +63,7 @@ test-terraform: setup
 	fi
 
 .PHONY: test-tofu
-test-tofu: setup
+test-tofu: setup ## the same with OpenTofu only
 	@tofu=$$($(LAB) build tofu); \
 	echo "acceptance tests with $$tofu"; \
 	TF_ACC=1 KUBE_TEST_TERRAFORM=$$tofu \

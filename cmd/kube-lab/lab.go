@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/netip"
@@ -26,7 +27,7 @@ func parse(flags *flag.FlagSet, arguments string, args []string) (name string, r
 		fmt.Fprintf(flags.Output(), "Usage: kube-lab %s [flags] %s\n", flags.Name(), arguments)
 		flags.PrintDefaults()
 	}
-	if err := flags.Parse(args); err == flag.ErrHelp {
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return "", nil, err
 	} else if err != nil {
 		return "", nil, errUsage // flags printed it
@@ -53,7 +54,7 @@ func setupCommand(args []string) error {
 		return err
 	}
 	if missing := lab.Missing(); missing != "" {
-		return fmt.Errorf("%s", missing)
+		return errors.New(missing)
 	}
 	fmt.Println("nothing is missing: kube-lab up")
 	return nil
@@ -111,7 +112,10 @@ func listCommand(args []string) error {
 	fmt.Fprintln(table, "LAB\tMACHINE\tADDRESS\tPOWER\tMACHINE ID")
 	for _, name := range names {
 		l, err := lab.Open(name)
-		if err != nil {
+		if errors.Is(err, lab.ErrNoLab) {
+			fmt.Fprintf(table, "%s\thalf made: up completes it, down removes it\n", name)
+			continue
+		} else if err != nil {
 			return err
 		}
 		for _, m := range l.Machines() {

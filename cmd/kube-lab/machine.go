@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
@@ -80,7 +81,7 @@ func sshCommand(args []string) error {
 	if err != nil {
 		return err
 	}
-	return attached(m.SSH(context.Background(), rest[1:]...))
+	return become(m.SSH(context.Background(), rest[1:]...))
 }
 
 func execCommand(args []string) error {
@@ -97,11 +98,14 @@ func execCommand(args []string) error {
 	if err != nil {
 		return err
 	}
-	return attached(l.Command(context.Background(), rest[0], rest[1:]...))
+	return become(l.Command(context.Background(), rest[0], rest[1:]...))
 }
 
-// attached runs cmd on this program's terminal.
-func attached(cmd *exec.Cmd) error {
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	return cmd.Run()
+// become replaces this program by cmd, which thus has the terminal, the signals
+// and the exit status. It returns only when that fails.
+func become(cmd *exec.Cmd) error {
+	if cmd.Err != nil {
+		return cmd.Err
+	}
+	return fmt.Errorf("run %s: %w", cmd.Path, syscall.Exec(cmd.Path, cmd.Args, os.Environ()))
 }

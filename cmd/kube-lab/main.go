@@ -7,7 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
+	"slices"
 )
 
 // command is one subcommand. It parses its own arguments.
@@ -21,16 +21,31 @@ func commands() []command {
 	return []command{
 		{"setup", "install what the lab needs on this computer (Debian packages)", setupCommand},
 		{"build", "build etcd, Kubernetes or a tool from source and print where it is", buildCommand},
-		{"up", "make a lab, or complete it, and wait until its machines answer", upCommand},
-		{"down", "remove a lab with everything in it", downCommand},
+		{"up", "make a lab, or complete it, and wait until its machines answer", asRoot(upCommand)},
+		{"down", "remove a lab with everything in it", asRoot(downCommand)},
 		{"list", "list labs and machines", listCommand},
-		{"boot", "switch machines on", bootCommand},
-		{"poweroff", "pull the plug of machines", powerOffCommand},
-		{"cut", "pull the network cable of machines", cutCommand},
-		{"heal", "plug the network cable of machines in again", healCommand},
-		{"rebuild", "replace machines by new, empty ones at the same addresses", rebuildCommand},
-		{"ssh", "run a command, or a shell, as root on a machine", sshCommand},
-		{"exec", "run a command on this computer within the lab's network", execCommand},
+		{"boot", "switch machines on", asRoot(bootCommand)},
+		{"poweroff", "pull the plug of machines", asRoot(powerOffCommand)},
+		{"cut", "pull the network cable of machines", asRoot(cutCommand)},
+		{"heal", "plug the network cable of machines in again", asRoot(healCommand)},
+		{"rebuild", "replace machines by new, empty ones at the same addresses", asRoot(rebuildCommand)},
+		{"ssh", "run a command, or a shell, as root on a machine", asRoot(sshCommand)},
+		{"demo", "a control plane on three machines of a lab called demo", asRoot(demoCommand)},
+		{"demo-show", "show what the demo has become", asRoot(demoShowCommand)},
+		{"demo-down", "remove the demo", asRoot(demoDownCommand)},
+		{"bench", "measure the provider; BENCH_OUT names a file for JSON", asRoot(benchCommand)},
+		{"exec", "run a command on this computer within the lab's network", asRoot(execCommand)},
+	}
+}
+
+// asRoot says what is wrong when a command would fail half-way without root.
+func asRoot(run func([]string) error) func([]string) error {
+	return func(args []string) error {
+		wantsHelp := slices.ContainsFunc(args, func(arg string) bool { return arg == "-h" || arg == "--help" })
+		if os.Geteuid() != 0 && !wantsHelp {
+			return errors.New("root privileges are needed: sudo kube-lab ...")
+		}
+		return run(args)
 	}
 }
 
@@ -68,17 +83,13 @@ func printUsage() {
 // errUsage ends the program when the usage has been shown already.
 var errUsage = errors.New("wrong usage")
 
-// report prints err and gives the exit status: that of the command which ssh or
-// exec ran, 2 for wrong usage, else 1.
+// report prints err and gives the exit status: 2 for wrong usage, else 1.
 func report(err error) int {
-	var exit *exec.ExitError
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.Is(err, errUsage):
 		return 2
-	case errors.As(err, &exit) && exit.ExitCode() > 0:
-		return exit.ExitCode()
 	}
 	fmt.Fprintln(os.Stderr, "kube-lab:", err)
 	return 1

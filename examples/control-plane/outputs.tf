@@ -9,15 +9,7 @@ output "kubeconfig" {
   sensitive   = true
 }
 
-output "members" {
-  description = "The etcd members as they were last seen."
-  value = {
-    for name, member in kube_etcd_member.this : name => {
-      id      = member.id
-      version = member.running_version
-      leader  = member.leader
-      healthy = member.healthy
-      db_size = member.db_size_bytes
-    }
-  }
+output "client_urls" {
+  description = "Where etcd's members are reached."
+  value       = [for member in kube_etcd_member.this : member.client_url]
 }

@@ -2,73 +2,141 @@ package acceptance
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/hashicorp/terraform-plugin-testing/config"
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// TestLifecycle is the whole story: three bare machines, a control plane on
-// them, an empty plan, the API through the virtual IP, nothing restarted by a
-// second apply or a refresh, bare machines again, and once more from there.
+// TestLifecycle is the whole story, told by the provider's binary under the
+// real CLI: three bare machines, a control plane on them, an empty plan, the
+// API through the virtual IP, nothing restarted by a refresh or by an apply
+// that needs no restart, bare machines again, and once more from there.
 func TestLifecycle(t *testing.T) {
 	l := machines(t)
 	names := []string{"cp1", "cp2", "cp3"}
-	vars := variables(t, l, names...)
 	before := map[string][]string{}
 	for _, name := range names {
 		before[name] = fingerprint(t, l.Machine(name))
 	}
-	var started string
-	remember := func() { started = startsOfAll(t, names) }
-	unchanged := func(*terraform.State) error {
-		if now := startsOfAll(t, names); now != started {
-			return fmt.Errorf("processes were restarted:\nbefore:\n%s\nafter:\n%s", started, now)
-		}
-		return nil
-	}
-	empty := resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
-	story := resource.TestCase{Steps: []resource.TestStep{
-		{
-			ConfigDirectory: config.StaticDirectory(example), ConfigVariables: vars, ConfigPlanChecks: empty,
-			Check: resource.ComposeAggregateTestCheckFunc(
-				resource.TestCheckResourceAttr("kube_control_plane_endpoint.this", "url", "https://"+vip+":6443"),
-				resource.TestMatchResourceAttr("kube_control_plane_endpoint.this", "holder", regexp.MustCompile("^cp[123]$")),
-				eachMachine("kube_etcd_member.this", names, map[string]string{
-					"healthy": "true", "learner": "false", "unit_state": "active", "running_version": "3.6.16", "drift.#": "0", "alarms.#": "0",
-				}),
-				eachMachine("kube_control_plane_replica.this", names, map[string]string{
-					"registered": "true", "components.#": "3", "drift.#": "0",
-					"components.0.name": "kube-apiserver", "components.0.healthy": "true", "components.0.version": "1.34.4",
-					"components.1.healthy": "true", "components.2.healthy": "true",
-				}),
-				usable(t),
-				func(*terraform.State) error { remember(); return nil },
-			),
-		},
-		{RefreshState: true, Check: unchanged},
-		{
-			// A setting that is only read when a replica leaves: planned, applied, nothing restarted.
-			ConfigDirectory: config.StaticDirectory(example), ConfigVariables: with(vars, config.Variables{"drain_timeout": config.StringVariable("3s")}),
-			ConfigPlanChecks: empty, Check: unchanged,
-		},
-	}}
+	w := newWorkspace(t, len(names))
 	for round := range 2 {
 		t.Run(fmt.Sprintf("round %d", round+1), func(t *testing.T) {
-			runTest(t, story)
+			apply(t, w)
+			expectEmptyPlan(t, w)
+			expectHealthy(t, w, names)
+			useAPI(t, w)
+
+			started := startsOfAll(t, names)
+			apply(t, w, "-refresh-only")
+			apply(t, w, "-var=drain_timeout=3s") // read only when a replica leaves
+			expectEmptyPlan(t, w, "-var=drain_timeout=3s")
+			if now := startsOfAll(t, names); now != started {
+				t.Errorf("processes were restarted:\nbefore:\n%s\nafter:\n%s", started, now)
+			}
+
+			apply(t, w, "-destroy")
 			for _, name := range names {
 				sameMachine(t, l.Machine(name), before[name])
 			}
 		})
+	}
+}
+
+// newWorkspace is the example with the first n machines of the lab.
+func newWorkspace(t *testing.T, n int) *workspace.Workspace {
+	t.Helper()
+	ctx := t.Context()
+	w, err := workspace.Open(ctx, shared.lab, t.TempDir(), os.Getenv("KUBE_TEST_TERRAFORM"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Make(ctx, "control-plane", t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": w.Machines(n), "drain_timeout": "5s"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // a test that failed leaves bare machines to the next
+		if _, err := w.Apply(context.WithoutCancel(ctx), t.Output(), "-destroy"); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
+	return w
+}
+
+func apply(t *testing.T, w *workspace.Workspace, args ...string) {
+	t.Helper()
+	if _, err := w.Apply(t.Context(), t.Output(), args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func expectEmptyPlan(t *testing.T, w *workspace.Workspace, args ...string) {
+	t.Helper()
+	text, changes, err := w.Plan(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changes {
+		t.Fatalf("the plan after the apply is not empty:\n%s", text)
+	}
+}
+
+// expectHealthy reads from the state what the provider has seen.
+func expectHealthy(t *testing.T, w *workspace.Workspace, names []string) {
+	t.Helper()
+	apply(t, w, "-refresh-only")
+	resources, err := w.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]map[string]any{}
+	for _, r := range resources {
+		var v map[string]any
+		if err := json.Unmarshal(r.Values, &v); err != nil {
+			t.Fatal(err)
+		}
+		values[r.Address] = v
+	}
+	leaders := 0
+	for _, name := range names {
+		member := values[fmt.Sprintf("kube_etcd_member.this[%q]", name)]
+		expect(t, name, member, map[string]any{"healthy": true, "learner": false, "unit_state": "active", "running_version": "3.6.16"})
+		if member["leader"] == true {
+			leaders++
+		}
+		replica := values[fmt.Sprintf("kube_control_plane_replica.this[%q]", name)]
+		expect(t, name, replica, map[string]any{"registered": true})
+		components, _ := replica["components"].([]any)
+		if len(components) != 3 {
+			t.Errorf("%s has %d components, want 3", name, len(components))
+		}
+		for _, c := range components {
+			component, _ := c.(map[string]any)
+			expect(t, fmt.Sprint(name, " ", component["name"]), component, map[string]any{"healthy": true, "health": "ok", "version": "1.34.4"})
+		}
+	}
+	if leaders != 1 {
+		t.Errorf("%d members lead, want 1", leaders)
+	}
+	endpoint := values["kube_control_plane_endpoint.this"]
+	expect(t, "endpoint", endpoint, map[string]any{"url": "https://" + vip + ":6443"})
+	if backends, _ := endpoint["backends"].(map[string]any); len(backends) != len(names) {
+		t.Errorf("endpoint has backends %v, want one for each of %v", backends, names)
+	}
+}
+
+func expect(t *testing.T, what string, got map[string]any, want map[string]any) {
+	t.Helper()
+	for attribute, value := range want {
+		if got[attribute] != value {
+			t.Errorf("%s: %s is %v, want %v", what, attribute, got[attribute], value)
+		}
 	}
 }
 
@@ -81,51 +149,29 @@ func startsOfAll(t *testing.T, names []string) string {
 	return all.String()
 }
 
-// eachMachine checks attributes of every instance of a for_each resource.
-func eachMachine(address string, names []string, want map[string]string) resource.TestCheckFunc {
-	var checks []resource.TestCheckFunc
-	for _, name := range names {
-		for attribute, value := range want {
-			checks = append(checks, resource.TestCheckResourceAttr(fmt.Sprintf("%s[%q]", address, name), attribute, value))
-		}
-	}
-	return resource.ComposeAggregateTestCheckFunc(checks...)
-}
-
-// usable uses the control plane through the virtual IP as an administrator
+// useAPI uses the control plane through the virtual IP as an administrator
 // does: kubectl with the kubeconfig from the outputs.
-func usable(t *testing.T) resource.TestCheckFunc {
-	return func(state *terraform.State) error {
-		text, ok := state.RootModule().Outputs["kubeconfig"].Value.(string)
-		if !ok {
-			return fmt.Errorf("output kubeconfig is no string")
-		}
-		file := filepath.Join(t.TempDir(), "kubeconfig")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return err
-		}
-		for _, args := range []string{
-			"create namespace acceptance",
-			"-n acceptance create configmap greeting --from-literal=hello=world",
-			"-n acceptance get configmap greeting",
-			"auth can-i create clusterrolebindings",
-			"delete namespace acceptance --wait=false",
-		} {
-			if err := kubectl(file, args); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-func kubectl(kubeconfig, args string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	binary := filepath.Join(shared.components, "kubernetes-v1.34.4", "kubectl")
-	out, err := exec.CommandContext(ctx, binary, append([]string{"--kubeconfig", kubeconfig}, strings.Fields(args)...)...).CombinedOutput()
+func useAPI(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
+	text, err := w.Run(t.Context(), "output", "-raw", "kubeconfig")
 	if err != nil {
-		return fmt.Errorf("kubectl %s: %w\n%s", args, err, out)
+		t.Fatal(err)
 	}
-	return nil
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl := filepath.Join(shared.components, "kubernetes-v1.34.4", "kubectl")
+	for _, args := range []string{
+		"create namespace acceptance",
+		"-n acceptance create configmap greeting --from-literal=hello=world",
+		"-n acceptance get configmap greeting",
+		"auth can-i create clusterrolebindings",
+		"delete namespace acceptance --wait=false",
+	} {
+		cmd := w.InLab(t.Context(), kubectl, append([]string{"--kubeconfig", kubeconfig}, strings.Fields(args)...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("kubectl %s: %v\n%s", args, err, out)
+		}
+	}
 }

@@ -17,7 +17,7 @@ import (
 const fingerprintScript = `
 {
   find /etc /opt /usr/local /var/lib /var/log /root -xdev \
-    -not -path '/etc/ssl/*' -not -path '/var/lib/apt/*' -not -path '/var/lib/dpkg/*' -not -path '/var/lib/systemd/*' \
+    -not -path '/etc/ssl/*' -not -path '/var/lib/apt/*' -not -path '/var/lib/dpkg/*' -not -path '/var/lib/systemd/*' -not -path '/var/lib/ucf/*' \
     -not -path '/var/log/*' -not -path '/var/lib/etcd-archive*' -not -name '.pwd.lock' -not -name '*-' \
     -printf 'file %p %y %m %u %g\n'
   cut -d: -f1 /etc/passwd | sed 's/^/user /'

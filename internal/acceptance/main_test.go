@@ -46,10 +46,7 @@ func run(m *testing.M) int {
 		shared.skip = reason
 		return m.Run()
 	}
-	machines, err := lab.Open(labName)
-	if err != nil {
-		machines, err = lab.Up(ctx, lab.Config{Name: labName, Subnet: subnet, Machines: []string{"cp1", "cp2", "cp3"}}, os.Stderr)
-	}
+	machines, err := lab.Up(ctx, lab.Config{Name: labName, Subnet: subnet, Machines: []string{"cp1", "cp2", "cp3"}}, os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "acceptance: make machines:", err)
 		return 1
@@ -59,7 +56,10 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "acceptance: build components:", err)
 		return 1
 	}
-	lab.Enter(machines)
+	if err := lab.Enter(machines); err != nil {
+		fmt.Fprintln(os.Stderr, "acceptance: enter the machines' network:", err)
+		return 1
+	}
 	shared.lab, shared.components = machines, directory
 	code := m.Run()
 	if err := machines.Destroy(context.WithoutCancel(ctx)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
@@ -27,8 +28,14 @@ var machineNames = []string{"cp1", "cp2", "cp3"}
 // Run measures everything, prints the table on out and writes it as JSON to
 // the file named by BENCH_OUT. Progress goes to log.
 func Run(ctx context.Context, out, log io.Writer) (err error) {
+	if _, err := build.Components(ctx, "etcd", "kubernetes"); err != nil {
+		return err
+	}
 	l, err := lab.Up(ctx, lab.Config{Name: labName, Subnet: netip.MustParsePrefix("10.98.0.0/24"), Machines: machineNames}, log)
 	if err != nil {
+		return err
+	}
+	if err := lab.Enter(l); err != nil { // everything needed from outside is there
 		return err
 	}
 	defer func() {
@@ -42,8 +49,11 @@ func Run(ctx context.Context, out, log io.Writer) (err error) {
 	}
 	dir := filepath.Join(base, "workspaces", labName)
 	defer os.RemoveAll(dir)
-	w, err := workspace.Make(ctx, l, dir, "control-plane", log)
+	w, err := workspace.Open(ctx, l, dir, "")
 	if err != nil {
+		return err
+	}
+	if err := w.Make(ctx, "control-plane", log); err != nil {
 		return err
 	}
 	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": w.Machines(len(machineNames))}); err != nil {
@@ -148,7 +158,7 @@ func (b *bench) terraformData(ctx context.Context) ([]float64, error) {
 	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("make comparison: %w", err)
 	}
-	w, err := workspace.Open(ctx, b.lab, dir)
+	w, err := workspace.Open(ctx, b.lab, dir, "")
 	if err != nil {
 		return nil, err
 	}

@@ -48,11 +48,11 @@ func Version(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	tools, err := toolsDir()
+	root, err := Checkout()
 	if err != nil {
 		return "", err
 	}
-	return s.version(tools)
+	return s.version(root)
 }
 
 // Set builds what is missing of one set, by any name of Names. It returns the
@@ -63,11 +63,11 @@ func Set(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	tools, err := toolsDir()
+	root, err := Checkout()
 	if err != nil {
 		return "", err
 	}
-	version, err := s.version(tools)
+	version, err := s.version(root)
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +77,7 @@ func Set(ctx context.Context, name string) (string, error) {
 	}
 	j := job{
 		set: s, version: version,
-		module: filepath.Join(tools, s.folder),
+		module: s.module(root),
 		dir:    s.directory(cacheDir, version),
 		work:   filepath.Join(cacheDir, "build", s.name+"-v"+version),
 	}
@@ -90,9 +90,12 @@ func Set(ctx context.Context, name string) (string, error) {
 	return j.dir, nil
 }
 
+// module is the directory of the set's pinned module in a checkout.
+func (s set) module(root string) string { return filepath.Join(root, "tools", s.folder) }
+
 // version reads the set's version from its pinned module.
-func (s set) version(tools string) (string, error) {
-	gomod, err := os.ReadFile(filepath.Join(tools, s.folder, "go.mod"))
+func (s set) version(root string) (string, error) {
+	gomod, err := os.ReadFile(filepath.Join(s.module(root), "go.mod"))
 	if err != nil {
 		return "", fmt.Errorf("read pinned version of %s: %w", s.name, err)
 	}
@@ -101,24 +104,6 @@ func (s set) version(tools string) (string, error) {
 		return "", fmt.Errorf("read pinned version of %s: %w", s.name, err)
 	}
 	return version, nil
-}
-
-// toolsDir finds tools/ in this checkout, from whichever of its directories
-// the process runs in.
-func toolsDir() (string, error) {
-	start, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find checkout: %w", err)
-	}
-	for dir := start; ; dir = filepath.Dir(dir) {
-		tools := filepath.Join(dir, "tools")
-		if _, err := os.Stat(filepath.Join(tools, catalogue()[0].folder, "go.mod")); err == nil {
-			return tools, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("find checkout: %s is not inside a checkout of this project", start)
-		}
-	}
 }
 
 // job is one set on its way into the cache.

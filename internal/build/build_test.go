@@ -146,6 +146,7 @@ func TestStateString(t *testing.T) {
 	for want, s := range map[string]state{
 		"waiting":                            {step: "waiting"},
 		"12 modules downloaded":              {step: "waiting", downloads: 12},
+		"4 packages compiled":                {downloads: 12, packages: 4},
 		"3 of 10 packages compiled":          {downloads: 12, packages: 3, outOf: 10},
 		"all 10 packages compiled, linking…": {packages: 10, outOf: 10},
 	} {

@@ -88,15 +88,15 @@ func TestLookupNamesTheChoices(t *testing.T) {
 // TestCatalogueIsPinned holds the catalogue and tools/ together: every set has
 // a version, and every package is a pinned tool of its module.
 func TestCatalogueIsPinned(t *testing.T) {
-	tools, err := toolsDir()
+	root, err := Checkout()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range catalogue() {
-		if _, err := s.version(tools); err != nil {
+		if _, err := s.version(root); err != nil {
 			t.Error(err)
 		}
-		gomod, err := os.ReadFile(filepath.Join(tools, s.folder, "go.mod"))
+		gomod, err := os.ReadFile(filepath.Join(s.module(root), "go.mod"))
 		if err != nil {
 			t.Error(err)
 		}

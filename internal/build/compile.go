@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -24,6 +25,8 @@ func compile(ctx context.Context, j job, programs []program, into string, show *
 	}
 	defer log.Close()
 
+	// Without cgo, programs run on machines whose C library is another.
+	command := goCommand{dir: j.module, env: []string{"CGO_ENABLED=0"}, log: log, show: show}
 	ldflags := strings.Join(j.set.ldflags(j.version), " ")
 	flags := []string{"-trimpath", "-ldflags", ldflags}
 	var packages []string
@@ -33,13 +36,13 @@ func compile(ctx context.Context, j job, programs []program, into string, show *
 
 	show.step("looking for what is to be compiled")
 	list := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, flags...)
-	stale, err := goCommand(ctx, j.module, log, show, append(list, packages...))
+	stale, err := command.run(ctx, append(list, packages...))
 	if err != nil {
 		return fmt.Errorf("%w (whole output: %s)", err, logName)
 	}
 	show.expect(len(bytes.Fields(stale)))
 	build := append([]string{"build", "-v", "-o", into + string(filepath.Separator)}, flags...)
-	if _, err := goCommand(ctx, j.module, log, show, append(build, packages...)); err != nil {
+	if _, err := command.run(ctx, append(build, packages...)); err != nil {
 		return fmt.Errorf("%w (whole output: %s)", err, logName)
 	}
 	return os.Remove(logName)
@@ -54,12 +57,20 @@ func (s set) ldflags(version string) []string {
 	return flags
 }
 
-// goCommand runs the go command in dir, counts what it reports and returns its
-// standard output. It can neither change the pins nor take sources from elsewhere.
-func goCommand(ctx context.Context, dir string, log io.Writer, show *progress, args []string) ([]byte, error) {
+// goCommand is how the go command is run. It can neither change the pins nor
+// take sources from elsewhere.
+type goCommand struct {
+	dir  string
+	env  []string
+	log  io.Writer // gets its whole standard error
+	show *progress
+}
+
+// run counts what the go command reports and returns its standard output.
+func (c goCommand) run(ctx context.Context, args []string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
+	cmd.Dir = c.dir
+	cmd.Env = slices.Concat(os.Environ(), []string{"GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false"}, c.env)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	cmd.WaitDelay = 5 * time.Second
 	var stdout bytes.Buffer
@@ -73,12 +84,12 @@ func goCommand(ctx context.Context, dir string, log io.Writer, show *progress, a
 	}
 	complaint := ""
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		fmt.Fprintln(log, lines.Text())
+		fmt.Fprintln(c.log, lines.Text())
 		switch classify(lines.Text()) {
 		case downloaded:
-			show.download()
+			c.show.download()
 		case compiled:
-			show.compiled()
+			c.show.compiled()
 		case complained:
 			if complaint == "" {
 				complaint = lines.Text()

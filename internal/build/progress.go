@@ -85,6 +85,8 @@ func (s state) String() string {
 		return fmt.Sprintf("all %d packages compiled, linking…", s.outOf)
 	case s.outOf > 0:
 		return fmt.Sprintf("%d of %d packages compiled", s.packages, s.outOf)
+	case s.packages > 0:
+		return fmt.Sprintf("%d packages compiled", s.packages)
 	case s.downloads > 0:
 		return fmt.Sprintf("%d modules downloaded", s.downloads)
 	default:

@@ -3,26 +3,41 @@ package build
 import (
 	"context"
 	"fmt"
-	"os/exec"
+	"io"
+	"os"
 	"path/filepath"
 )
 
-// Checkout is the root of the checkout that the process runs in.
+// Checkout is the root of the checkout that the process runs in, from
+// whichever of its directories.
 func Checkout() (string, error) {
-	tools, err := toolsDir()
-	return filepath.Dir(tools), err
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find checkout: %w", err)
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(catalogue()[0].module(dir), "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("find checkout: %s is not inside a checkout of this project", start)
+		}
+	}
 }
 
-// Provider builds the provider of this checkout into the file at path.
+// Provider builds the provider of this checkout into the file at path, with the
+// flags of "go test", so that both share what is compiled.
 func Provider(ctx context.Context, path string) error {
 	root, err := Checkout()
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, ".")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build provider: %w\n%s", err, out)
+	show := newProgress(os.Stderr, "provider")
+	defer show.stop()
+	show.step("compiling")
+	command := goCommand{dir: root, log: io.Discard, show: show}
+	if _, err := command.run(ctx, []string{"build", "-v", "-o", path, "."}); err != nil {
+		return fmt.Errorf("build provider: %w", err)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"maps"
-	"path"
 	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -77,5 +76,3 @@ func arguments(flags map[string]string) []string {
 func hardening() map[string]string {
 	return map[string]string{"profiling": "false", "tls-min-version": "VersionTLS12"}
 }
-
-func inPKI(name string) string { return path.Join(pkiDir, name) }

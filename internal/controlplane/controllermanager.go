@@ -2,6 +2,8 @@ package controlplane
 
 import "strings"
 
+const controllerManagerPort = 10257
+
 // controllerManager follows kubeadm's getControllerManagerCommand (v1.34). It
 // reaches the API server of its own machine, which is what makes an upgrade
 // machine by machine legal.
@@ -33,6 +35,6 @@ func controllerManager(s Spec, rt runtime) component {
 		borrowed:     []string{saKey},
 		inputs:       []string{controllerManagerConf, saKey, caCert, caKey},
 		certificates: []string{controllerManagerConf},
-		probe:        probe{address: "127.0.0.1", port: 10257, path: "/healthz"},
+		probe:        probe{address: "127.0.0.1", port: controllerManagerPort, path: "/healthz"},
 	}
 }

@@ -33,10 +33,7 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (Status, error) {
 	if err := install(ctx, s); err != nil {
 		return Status{}, err
 	}
-	if err := apply(ctx, s, rt, d); err != nil {
-		return Status{}, err
-	}
-	if err := waitReady(ctx, s, rt); err != nil {
+	if err := bringUp(ctx, s, rt, d); err != nil {
 		return Status{}, unregistered(err, "it was not registered: the endpoint sends it nothing.")
 	}
 	return enter(ctx, s, rt)
@@ -59,17 +56,18 @@ func install(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// apply writes the files and has the runtime start what must be started.
+// apply writes the files and restarts the API server if it must be.
 func apply(ctx context.Context, s Spec, rt runtime, d desired) error {
-	change := host.Change{Dirs: directories(), Files: d.files, Script: rt.start(d.restart)}
+	change := host.Change{Dirs: directories(), Files: d.files, Remove: d.remove, Script: rt.enable()}
 	for _, name := range Components() {
 		change.Users = append(change.Users, host.User{Name: name})
 	}
+	if d.restarts(APIServer) {
+		problem.Progress(ctx, "%s: starting %s", s.machine(), APIServer)
+		change.Script += rt.start([]string{APIServer})
+	}
 	if _, err := s.Host.Apply(ctx, change); err != nil {
 		return fmt.Errorf("configure replica %s: %w", s.machine(), err)
-	}
-	for _, name := range d.restart {
-		problem.Progress(ctx, "%s: starting %s", s.machine(), name)
 	}
 	return nil
 }

@@ -56,23 +56,25 @@ func (r *Replicas) withdraw(ctx context.Context, s Spec, rt runtime) error {
 }
 
 // abandon does for a machine that cannot be reached what the others can do.
-// There is nothing to drain: a machine that is down serves no one.
+// There is nothing to drain: a machine that is down serves no one. A balancer
+// that cannot be reached either (often it is on the same machine) is no
+// obstacle; one that refuses is.
 func abandon(ctx context.Context, s Spec, o DeleteOptions, unreachable error) error {
 	err := s.Registrar.Deregister(ctx, s.Name)
-	if o.AbandonUnreachable && (err == nil || errors.Is(err, host.ErrUnreachable)) {
+	if err != nil && !errors.Is(err, host.ErrUnreachable) {
+		return fmt.Errorf("deregister replica %s: %w", s.machine(), err)
+	}
+	if o.AbandonUnreachable {
 		problem.Progress(ctx, "%s: unreachable, left as it is", s.machine())
 		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("deregister replica %s: %w", s.machine(), err)
 	}
 	return &problem.Problem{
 		Summary:   "control-plane replica not deleted",
 		Host:      s.machine(),
 		Cause:     unreachable.Error(),
-		Unchanged: "the machine; the replica is no longer registered with the endpoint.",
+		Unchanged: "the machine; the replica is no longer registered with any balancer that can be reached.",
 		Next:      "make the machine reachable and apply again, or, if it is gone for good, set abandon_unreachable_hosts = true on the provider.",
-		Err:       unreachable,
+		Err:       errors.Join(unreachable, err),
 	}
 }
 

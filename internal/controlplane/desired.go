@@ -19,14 +19,8 @@ const renewBefore = 30 * 24 * time.Hour
 // for it. It is decided before the first change.
 type desired struct {
 	files   []host.File // with content: to be made so
+	remove  []string    // files that change how a component runs, and their directories
 	restart []string    // components that do not run what the files then say
-}
-
-// unchanged: the machine is already as it shall be.
-func (d desired) unchanged(f found) bool {
-	return len(d.restart) == 0 && !slices.ContainsFunc(d.files, func(file host.File) bool {
-		return fileFault(f.facts.Files, file) != ""
-	})
 }
 
 // restarts says whether component c is among those to be restarted.
@@ -40,8 +34,12 @@ func decide(s Spec, rt runtime, f found, now time.Time) (desired, error) {
 		return desired{}, fmt.Errorf("prepare replica %s: %w", s.machine(), err)
 	}
 	files = append(files, fixedFiles(s)...)
+	var remove []string
 	for _, c := range components(s, rt) {
 		files = append(files, rt.definition(c))
+		if edits := f.overrides(rt, c.name); len(edits) > 0 {
+			remove = append(append(remove, edits...), rt.overrides(c.name))
+		}
 	}
 	after := f.digests()
 	for _, file := range files {
@@ -49,7 +47,7 @@ func decide(s Spec, rt runtime, f found, now time.Time) (desired, error) {
 	}
 	// The record comes last: it must not speak of files that are not there yet.
 	files = append(files, recordOf(s, after).file())
-	return desired{files: files, restart: restarts(s, rt, f, after)}, nil
+	return desired{files: files, remove: remove, restart: restarts(s, rt, f, after)}, nil
 }
 
 // issue makes the certificates that are missing or cannot stay.
@@ -100,6 +98,9 @@ func restartReason(c component, rt runtime, f found, after map[string]string) st
 	}
 	if unit.NeedReload {
 		return "its definition changed after systemd read it"
+	}
+	if len(f.overrides(rt, c.name)) > 0 {
+		return "its definition is changed by files in " + rt.overrides(c.name)
 	}
 	noted := readDigests(f.facts.Files[rt.started(c.name)].Content)
 	for _, path := range append([]string{rt.definition(c).Path}, c.inputs...) {

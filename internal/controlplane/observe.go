@@ -27,6 +27,15 @@ func (f found) digests() map[string]string {
 	return out
 }
 
+// overrides are the files by which somebody changes how component c runs.
+func (f found) overrides(rt runtime, c string) []string {
+	var out []string
+	for _, name := range f.facts.Dirs[rt.overrides(c)] {
+		out = append(out, path.Join(rt.overrides(c), name))
+	}
+	return out
+}
+
 // version is that of the running program, which its path names; "" when none runs.
 func (f found) version(c string) string {
 	executable := strings.TrimSuffix(f.running[c], " (deleted)")
@@ -71,6 +80,7 @@ func query(s Spec, rt runtime) host.Query {
 	}
 	for _, c := range components(s, rt) {
 		q.Contents = append(q.Contents, rt.definition(c).Path, rt.started(c.name))
+		q.Dirs = append(q.Dirs, rt.overrides(c.name))
 		if c.probe.port != s.port() {
 			q.Ports = append(q.Ports, c.probe.port)
 		}

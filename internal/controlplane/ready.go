@@ -20,7 +20,7 @@ const (
 	// readyTimeout is kubeadm's for a control-plane component.
 	readyTimeout  = 4 * time.Minute
 	askInterval   = 150 * time.Millisecond
-	watchInterval = time.Second
+	watchInterval = 2 * time.Second
 	// loopRestarts is how often a component may end before it counts as one
 	// that will not come up. Once or twice happens while etcd or the API
 	// server are themselves starting.
@@ -31,24 +31,31 @@ const (
 // errNotReady: a component did not become ready.
 var errNotReady = errors.New("not ready")
 
-// waitReady returns once all three components are ready and the binding that
-// gives administrators their rights exists. It gives up early on a component
-// that ends again and again.
-func waitReady(ctx context.Context, s Spec, rt runtime) error {
+// bringUp restarts what d says, the API server first and the others once it is
+// ready, and returns when all three are. That order is the one of an upgrade
+// (nothing is newer than the API server it reaches), and in a new cluster it
+// spares the others from being refused, because their roles do not exist until
+// the API server is ready, and from backing off. It gives up early on a
+// component that ends again and again.
+func bringUp(ctx context.Context, s Spec, rt runtime, d desired) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
+	if err := apply(ctx, s, rt, d); err != nil {
+		return err
+	}
 	w := waiting{reasons: map[string]string{}}
 	group, groupCtx := errgroup.WithContext(ctx)
 	watchCtx, stopWatching := context.WithCancel(groupCtx)
+	serving := make(chan struct{})
 	var asking sync.WaitGroup
 	for _, c := range components(s, rt) {
 		asking.Add(1)
 		group.Go(func() error {
 			defer asking.Done()
-			if err := w.until(groupCtx, s, c); err != nil || c.name != APIServer {
-				return err
+			if c.name == APIServer {
+				return w.first(groupCtx, s, c, serving)
 			}
-			return ensureAdmins(groupCtx, s)
+			return w.then(groupCtx, s, rt, c, d, serving)
 		})
 	}
 	group.Go(func() error { return w.watch(watchCtx, s) })
@@ -74,6 +81,31 @@ func (w *waiting) note(component, reason string) {
 		return
 	}
 	w.reasons[component] = reason
+}
+
+// first waits for the API server, and makes sure of the administrators' rights.
+func (w *waiting) first(ctx context.Context, s Spec, c component, serving chan<- struct{}) error {
+	if err := w.until(ctx, s, c); err != nil {
+		return err
+	}
+	close(serving)
+	return ensureAdmins(ctx, s)
+}
+
+// then restarts one of the others where it must be, and waits for it.
+func (w *waiting) then(ctx context.Context, s Spec, rt runtime, c component, d desired, serving <-chan struct{}) error {
+	select {
+	case <-serving:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if d.restarts(c.name) {
+		problem.Progress(ctx, "%s: starting %s", s.machine(), c.name)
+		if _, err := s.Host.Run(ctx, host.Command{Script: rt.start([]string{c.name})}); err != nil {
+			return fmt.Errorf("start %s on %s: %w", c.name, s.machine(), err)
+		}
+	}
+	return w.until(ctx, s, c)
 }
 
 // until asks c until it is ready.
@@ -136,7 +168,7 @@ func hopeless(before, now map[string]host.UnitState) (component, reason string) 
 		restarts := unit.Restarts - before[unitName(name)].Restarts
 		switch {
 		case restarts >= loopRestarts:
-			return name, fmt.Sprintf("ended %d times (%s)", restarts, unit.Result)
+			return name, fmt.Sprintf("ended %d times after its start", restarts)
 		case unit.Active == "failed":
 			return name, "failed (" + unit.Result + ")"
 		}
@@ -144,27 +176,31 @@ func hopeless(before, now map[string]host.UnitState) (component, reason string) 
 	return "", ""
 }
 
-// explain makes the failure one that a person can act on: what each component
-// said last, and the end of its log.
+// explain makes the failure of a component one that a person can act on: what
+// it said last, and the end of its log.
 func (w *waiting) explain(ctx context.Context, s Spec, err error) error {
 	if errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("wait for replica %s: %w", s.machine(), err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var causes []string
-	for _, name := range slices.Sorted(maps.Keys(w.reasons)) {
-		causes = append(causes, name+" "+w.reasons[name])
+	if len(w.reasons) == 0 {
+		return err // no component is at fault
 	}
-	if len(causes) == 0 {
-		causes = []string{err.Error()}
+	names := slices.Sorted(maps.Keys(w.reasons))
+	if _, ok := w.reasons[APIServer]; ok {
+		names = []string{APIServer} // the others cannot be ready without it
+	}
+	var causes []string
+	for _, name := range names {
+		causes = append(causes, name+" "+w.reasons[name])
 	}
 	return &problem.Problem{
 		Summary: "control-plane replica is not ready",
 		Host:    s.machine(),
 		Cause:   strings.Join(causes, "; "),
 		Next:    "correct the cause that the log below shows and apply again.",
-		Detail:  logs(ctx, s, slices.Sorted(maps.Keys(w.reasons))),
+		Detail:  logs(ctx, s, names),
 		Err:     errors.Join(errNotReady, err),
 	}
 }

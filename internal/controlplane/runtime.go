@@ -13,12 +13,17 @@ type runtime interface {
 	// component name, the digests of its definition and inputs: the evidence
 	// of whether what runs is what is on disk.
 	started(name string) string
-	// start is a script that has every component run now and after a boot,
-	// those in restart anew. It does not wait for them.
-	start(restart []string) string
+	// enable is a script that has every component run after a boot.
+	enable() string
+	// start is a script that restarts the named components. It waits for their
+	// old processes to end, not for the new ones to be ready.
+	start(names []string) string
 	// stop is a script that ends the components and waits for that. It may be
 	// repeated, and run where none ever was.
 	stop() string
+	// overrides is the directory of files by which a person may change how
+	// component name runs, past its definition.
+	overrides(name string) string
 	// parse reads a definition back: executable and flags.
 	parse(definition string) (program string, flags map[string]string, err error)
 }

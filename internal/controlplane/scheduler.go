@@ -1,5 +1,7 @@
 package controlplane
 
+const schedulerPort = 10259
+
 // scheduler follows kubeadm's getSchedulerCommand (v1.34). It reaches the API
 // server of its own machine.
 func scheduler(s Spec) component {
@@ -15,6 +17,6 @@ func scheduler(s Spec) component {
 		flags:        withExtra(flags, s.ExtraArgs[Scheduler]),
 		inputs:       []string{schedulerConf},
 		certificates: []string{schedulerConf},
-		probe:        probe{address: "127.0.0.1", port: 10259, path: "/readyz"},
+		probe:        probe{address: "127.0.0.1", port: schedulerPort, path: "/readyz"},
 	}
 }

@@ -81,8 +81,8 @@ func (r systemd) unit(c component) string {
 	return b.String()
 }
 
-// after orders the others behind the API server: they start when it serves
-// instead of burning the processor that it needs to get there, and at a
+// after orders the others behind the API server: at a boot they start when it
+// serves instead of burning the processor that it needs to get there, and at a
 // shutdown they end before it.
 func (systemd) after(c component) string {
 	if c.name == APIServer {
@@ -124,14 +124,21 @@ func (systemd) borrowed(name, key string) string {
 
 func (systemd) started(name string) string { return path.Join("/run", name, "started") }
 
-func (systemd) start(restart []string) string {
-	script := "systemctl enable --quiet " + strings.Join(unitNames(), " ") + "\n"
-	if len(restart) > 0 {
-		script += "systemctl restart --no-block"
-		for _, name := range restart {
-			script += " " + unitName(name)
-		}
-		script += "\n"
+func (systemd) enable() string {
+	return "systemctl enable --quiet " + strings.Join(unitNames(), " ") + "\n"
+}
+
+// start returns once no old process of the named components runs: it would
+// still say that it is ready. The loop only waits, so that a cut leaves the
+// restart to systemd, which completes it.
+func (systemd) start(names []string) string {
+	script := ""
+	for _, name := range names {
+		script += `unit=` + unitName(name) + `
+old=$(systemctl show --property=MainPID --value $unit)
+systemctl restart --no-block $unit
+while [ "$old" != 0 ] && [ "$(systemctl show --property=MainPID --value $unit)" = "$old" ]; do sleep 0.1; done
+`
 	}
 	return script
 }
@@ -149,6 +156,9 @@ if [ -n "$present" ]; then
 fi
 `
 }
+
+// overrides are what `systemctl edit` writes.
+func (systemd) overrides(name string) string { return unitPath(name) + ".d" }
 
 func (systemd) parse(definition string) (program string, flags map[string]string, err error) {
 	return parseExecStart(definition)

@@ -10,6 +10,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
+// errNotDrained: the endpoint kept the replica in rotation, so nothing was changed.
+var errNotDrained = errors.New("still in rotation")
+
 // Update brings the replica to s: drained, changed, ready, registered; one
 // replica at a time; components restarted only when they must be.
 func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
@@ -24,12 +27,13 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 	if err := changeable(s, f); err != nil {
 		return Status{}, err
 	}
-	d, err := decide(s, rt, f, time.Now())
+	now := time.Now()
+	if len(drift(s, rt, f, now)) == 0 {
+		return enter(ctx, s, rt)
+	}
+	d, err := decide(s, rt, f, now)
 	if err != nil {
 		return Status{}, err
-	}
-	if d.unchanged(f) {
-		return enter(ctx, s, rt)
 	}
 	// Before leaving rotation, so that an upload lengthens nothing.
 	if err := install(ctx, s); err != nil {
@@ -59,10 +63,7 @@ func change(ctx context.Context, s Spec, rt runtime, d desired) (Status, error) 
 	if drained {
 		rotation = "it is left out of rotation: the endpoint sends it nothing until it is ready and applied again."
 	}
-	if err := apply(ctx, s, rt, d); err != nil {
-		return Status{}, unregistered(err, rotation)
-	}
-	if err := waitReady(ctx, s, rt); err != nil {
+	if err := bringUp(ctx, s, rt, d); err != nil {
 		return Status{}, unregistered(err, rotation)
 	}
 	return enter(ctx, s, rt)
@@ -77,9 +78,14 @@ func leave(ctx context.Context, s Spec, rt runtime, d desired) (drained bool, er
 	}
 	problem.Progress(ctx, "%s: draining", s.machine())
 	if err := s.Registrar.Drain(ctx, s.Name); err != nil {
-		return false, fmt.Errorf("drain replica %s: %w", s.machine(), errors.Join(errNotDrained, err))
+		return false, notDrained(s, err)
 	}
 	return true, nil
+}
+
+// notDrained passes on the registrar's refusal; a *problem.Problem stays one.
+func notDrained(s Spec, err error) error {
+	return fmt.Errorf("drain replica %s: %w: %w", s.machine(), errNotDrained, err)
 }
 
 // serves asks the replica's API server whether it is ready.

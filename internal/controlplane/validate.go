@@ -21,6 +21,14 @@ func ValidateName(name string) error {
 	return nil
 }
 
+// ValidateDomain says why domain cannot be the cluster's DNS domain.
+func ValidateDomain(domain string) error {
+	if len(domain) > 253 || !dnsLabels.MatchString(domain) {
+		return fmt.Errorf("malformed cluster domain %q: DNS labels of lower-case letters, digits and dashes, such as %s", domain, DefaultClusterDomain)
+	}
+	return nil
+}
+
 // ValidateAddress says why a machine's address cannot be a replica's: the API
 // server binds and advertises it, so it must be an IP address of that machine.
 func ValidateAddress(address string) error {
@@ -30,6 +38,18 @@ func ValidateAddress(address string) error {
 	}
 	if ip.IsUnspecified() || ip.IsLoopback() || ip.IsMulticast() {
 		return fmt.Errorf("replica address %s cannot be reached by other machines", address)
+	}
+	return nil
+}
+
+// ValidatePort says why an API server cannot listen on port: its unprivileged
+// user may not use those below 1024, and the other components have their own.
+func ValidatePort(port int) error {
+	switch {
+	case port < 1024 || port > 65535:
+		return fmt.Errorf("port %d is not between 1024 and 65535", port)
+	case port == controllerManagerPort || port == schedulerPort:
+		return fmt.Errorf("port %d is controller-manager's or scheduler's", port)
 	}
 	return nil
 }

@@ -44,8 +44,11 @@ func Up(ctx context.Context, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	w, err := workspace.Make(ctx, l, dir, "control-plane", log)
+	w, err := workspace.Open(ctx, l, dir, "")
 	if err != nil {
+		return err
+	}
+	if err := w.Make(ctx, "control-plane", log); err != nil {
 		return err
 	}
 	if err := write(w); err != nil {
@@ -70,7 +73,7 @@ func Show(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	w, err := workspace.Open(ctx, l, dir)
+	w, err := workspace.Open(ctx, l, dir, "")
 	if err != nil {
 		return err
 	}

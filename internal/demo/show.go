@@ -19,11 +19,11 @@ func show(ctx context.Context, w *workspace.Workspace, out io.Writer, timings []
 	if _, err := w.Run(ctx, "apply", "-refresh-only", "-auto-approve", "-input=false", "-no-color"); err != nil {
 		return err
 	}
-	text, err := w.Run(ctx, "show", "-json")
+	resources, err := w.State(ctx)
 	if err != nil {
 		return err
 	}
-	state, err := readState([]byte(text))
+	state, err := stateOf(resources)
 	if err != nil {
 		return err
 	}

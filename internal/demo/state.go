@@ -3,9 +3,11 @@ package demo
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// State is what the screen shows of `terraform show -json`.
+// State is what the screen shows of Terraform's state.
 type State struct {
 	Cluster  string
 	URL      string
@@ -40,25 +42,12 @@ type Component struct {
 	Expiry  string `json:"certificate_expires_at"`
 }
 
-// readState reads the JSON that `terraform show -json` prints.
-func readState(text []byte) (State, error) {
-	var document struct {
-		Values struct {
-			Root struct {
-				Resources []struct {
-					Type   string          `json:"type"`
-					Values json.RawMessage `json:"values"`
-				} `json:"resources"`
-			} `json:"root_module"`
-		} `json:"values"`
-	}
-	if err := json.Unmarshal(text, &document); err != nil {
-		return State{}, fmt.Errorf("read state: %w", err)
-	}
+// stateOf picks what the screen shows from the state's resources.
+func stateOf(resources []workspace.Resource) (State, error) {
 	var state State
-	for _, r := range document.Values.Root.Resources {
+	for _, r := range resources {
 		if err := state.add(r.Type, r.Values); err != nil {
-			return State{}, fmt.Errorf("read state of %s: %w", r.Type, err)
+			return State{}, fmt.Errorf("read state of %s: %w", r.Address, err)
 		}
 	}
 	return state, nil

@@ -6,7 +6,7 @@ if ! active; then
   echo stopped
   exit 0
 fi
-if running | grep -q "^$name "; then
+if running | awk -v name="$name" '$1 == name { found = 1 } END { exit !found }'; then
   systemctl reload kube-endpoint-haproxy.service
 fi
 echo gone

@@ -78,21 +78,25 @@ func (s Spec) bind() string {
 
 // renderHAProxyUnit: reloading keeps the master and its listening sockets.
 // RuntimeDirectory goes with a stop, and with it the state of servers from an
-// earlier life; a start never loads one.
+// earlier life; a start never loads one. keepalived watches what the unit writes
+// when HAProxy is ready and when it has ended, of itself or not.
 func renderHAProxyUnit(program string) string {
 	return fmt.Sprintf(`[Unit]
 Description=HAProxy of the Kubernetes control-plane endpoint
 Documentation=man:haproxy(1)
 Wants=network-online.target
 After=network-online.target
+StartLimitIntervalSec=0
 
 [Service]
 Type=notify
 RuntimeDirectory=kube-endpoint
 RuntimeDirectoryMode=0755
-ExecStartPre=/bin/sh -c 'echo 1 >%s'
-ExecStart=%s -Ws -f %s -S %s,mode,600
-ExecReload=%s $MAINPID
+ExecStartPre=/bin/sh -c 'echo 1 >%[1]s'
+ExecStart=%[2]s -Ws -f %[3]s -S %[4]s,mode,600
+ExecStartPost=/bin/sh -c 'echo 0 >%[6]s'
+ExecReload=%[5]s $MAINPID
+ExecStopPost=/bin/sh -c 'echo 1 >%[6]s'
 KillMode=mixed
 Restart=always
 RestartSec=500ms
@@ -100,7 +104,7 @@ SuccessExitStatus=143
 
 [Install]
 WantedBy=multi-user.target
-`, statePath, program, configDir, masterSocket, reloadPath)
+`, statePath, program, configDir, masterSocket, reloadPath, stoppedPath)
 }
 
 // server is one replica in HAProxy's terms.

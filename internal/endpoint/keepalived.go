@@ -31,21 +31,16 @@ func renderKeepalived(s Spec, name, device string) string {
 global_defs {
     router_id %s
     vrrp_version 3
-    vrrp_priority -20
+    vrrp_rt_priority 50
     vrrp_garp_master_delay 1
     vrrp_garp_master_repeat 3
     vrrp_garp_master_refresh 10
     vrrp_garp_master_refresh_repeat 1
-    enable_script_security
-    script_user root
 }
 
-vrrp_script haproxy_answers {
-    script %s
-    interval 1
-    timeout 2
-    fall 2
-    rise 1
+track_file haproxy_stopped {
+    file %s
+    weight 0
 }
 
 vrrp_instance kube_endpoint {
@@ -54,15 +49,15 @@ vrrp_instance kube_endpoint {
     interface %s
     virtual_router_id %d
     priority %d
-    advert_int 0.2
+    advert_int 0.25
 %s    virtual_ipaddress {
         %s
     }
-    track_script {
-        haproxy_answers
+    track_file {
+        haproxy_stopped
     }
 }
-`, name, checkPath, device, s.routerID(), s.priority(name), s.unicast(name), s.virtualAddress(device))
+`, name, stoppedPath, device, s.routerID(), s.priority(name), s.unicast(name), s.virtualAddress(device))
 }
 
 // priority is different on each host, so that no election ends in a tie.
@@ -111,10 +106,11 @@ Description=keepalived of the Kubernetes control-plane endpoint
 Documentation=man:keepalived(8)
 Wants=network-online.target
 After=network-online.target %s
+StartLimitIntervalSec=0
 
 [Service]
 Type=simple
-ExecStart=%s --dont-fork --log-detail --vrrp --use-file=%s --pid=%[4]s.pid --vrrp_pid=%[4]s-vrrp.pid
+ExecStart=/usr/bin/nice -n -20 %s --dont-fork --log-detail --vrrp --use-file=%s --pid=%[4]s.pid --vrrp_pid=%[4]s-vrrp.pid
 ExecReload=/bin/kill -HUP $MAINPID
 ExecStopPost=-/bin/sh -c 'ip address delete %[5]s dev %[6]s 2>/dev/null'
 KillMode=mixed

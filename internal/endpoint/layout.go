@@ -13,7 +13,6 @@ const (
 	programDir = "/opt/kube/endpoint"
 	askPath    = programDir + "/ask"
 	reloadPath = programDir + "/reload"
-	checkPath  = programDir + "/check"
 
 	// packagesDir remembers what the package manager brought for the endpoint,
 	// so that Delete takes away that and nothing else.
@@ -24,6 +23,9 @@ const (
 	adminSocket  = runDir + "/haproxy.sock"
 	masterSocket = runDir + "/master.sock"
 	statePath    = runDir + "/servers.state"
+
+	// stoppedPath holds 1 after HAProxy ended and 0 while it runs.
+	stoppedPath = "/run/kube-endpoint-haproxy.stopped"
 
 	haproxyUnit    = "kube-endpoint-haproxy.service"
 	keepalivedUnit = "kube-endpoint-keepalived.service"

@@ -6,11 +6,11 @@ if ! active; then
   echo stopped
   exit 0
 fi
-running | grep -q "^$name $address " || systemctl reload kube-endpoint-haproxy.service
+runs || systemctl reload kube-endpoint-haproxy.service
 ask "enable health kube-apiserver/$name; set server kube-apiserver/$name state ready" >/dev/null
 exec 9<&-
 tries=0
-until running | grep -q "^$name $address 2 0 3\$"; do
+until runs '2 0 3'; do
   tries=$((tries + 1))
   if [ "$tries" -ge $((seconds * 5)) ]; then
     echo down

@@ -23,6 +23,13 @@ running() {
     awk '!/^#/ && NF >= 19 { print $4, ($5 ~ /:/ ? "[" $5 "]" : $5) ":" $19, $6, $7, $12 }'
 }
 
+# runs [STATE]: whether HAProxy has the server at $address (and in that state).
+runs() {
+  running | awk -v name="$name" -v at="$address" -v state="${1:-}" '
+    $1 == name && $2 == at && (state == "" || $3 " " $4 " " $5 == state) { found = 1 }
+    END { exit !found }'
+}
+
 # sessions: how many the server has, in the workers of earlier configurations too.
 sessions() {
   old=$(/opt/kube/endpoint/ask "$run/master.sock" 'show proc' |

@@ -193,7 +193,7 @@ func (c *conversation) moveLeader(ctx context.Context, address string, to uint64
 // membership changes, and everything around an election.
 var passing = []error{
 	rpctypes.ErrUnhealthy, rpctypes.ErrTooManyLearners, rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrMemberLearnerNotReady,
-	rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrNotSupportedForLearner, rpctypes.ErrStopped,
+	rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrGRPCNotSupportedForLearner, rpctypes.ErrStopped,
 	rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrTimeoutWaitAppliedIndex,
 	rpctypes.ErrTooManyRequests, rpctypes.ErrNotCapable,
 }
@@ -216,9 +216,18 @@ func transient(err error) bool {
 	return code == codes.Unavailable || code == codes.DeadlineExceeded
 }
 
-// sameError compares as rpctypes means it: its errors are values that hold a
-// code and a text.
+// sameError compares by text, as rpctypes itself does: its errors are values
+// that hold a code and a text, and it does not know all of the server's.
 func sameError(err, want error) bool {
-	var e rpctypes.EtcdError
-	return errors.As(err, &e) && e.Error() == want.Error()
+	return err != nil && rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(want)
+}
+
+// unavailable reports whether a call did not get to a server that could decide.
+func unavailable(err error) bool {
+	var known rpctypes.EtcdError
+	if errors.As(err, &known) {
+		return false
+	}
+	code := status.Code(err)
+	return code == codes.Unavailable || code == codes.DeadlineExceeded
 }

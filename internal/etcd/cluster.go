@@ -28,7 +28,7 @@ type pace struct {
 
 var usualPace = pace{
 	Gather:   500 * time.Millisecond,
-	Poll:     250 * time.Millisecond,
+	Poll:     100 * time.Millisecond,
 	Patience: 20 * time.Second,
 	Settle:   5 * time.Second,
 	Serving:  time.Minute,
@@ -207,17 +207,17 @@ func addresses(s Spec) []string {
 
 // until polls f until it reports done, fails, or the time is over; then it
 // returns false. The error is f's, or that ctx ended.
-func (cl *cluster) until(ctx context.Context, limit time.Duration, f func() (bool, error)) (bool, error) {
+func until(ctx context.Context, every, limit time.Duration, f func() (bool, error)) (bool, error) {
 	end := time.Now().Add(limit)
 	for {
 		done, err := f()
 		if done || err != nil {
 			return done, err
 		}
-		if time.Now().Add(cl.pace.Poll).After(end) {
+		if time.Now().Add(every).After(end) {
 			return false, ctx.Err()
 		}
-		if err := pause(ctx, cl.pace.Poll); err != nil {
+		if err := pause(ctx, every); err != nil {
 			return false, err
 		}
 	}

@@ -4,7 +4,6 @@
 package etcd
 
 import (
-	"context"
 	"errors"
 	"time"
 

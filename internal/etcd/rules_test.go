@@ -124,7 +124,7 @@ func TestRulesKeepQuorum(t *testing.T) {
 			operation := w.step(random)
 			done[operation]++
 			if had && operation != "" && operation != "death" && !w.hasQuorum() {
-				t.Fatalf("seed %d: %s turned %s into %s", seed, operation, before, w)
+				t.Fatalf("seed %d: %s turned %s into %s", seed, operation, before, w.String())
 			}
 		}
 	}

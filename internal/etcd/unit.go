@@ -24,11 +24,11 @@ func artifacts(version string) []host.Artifact {
 
 func artifactDir(version string) string { return path.Dir(artifacts(version)[0].Path()) }
 
-// flags are the server's arguments: kubeadm's (v1.34), with the user's over
+// serverFlags are the server's arguments: kubeadm's (v1.34), with the user's over
 // them. How the cluster is formed is not among them: that is in bootstrap.env
 // and matters only until the member is established, so a change of peers
 // changes no flag and restarts nothing.
-func flags(s Spec) map[string]string {
+func serverFlags(s Spec) map[string]string {
 	server, peer := pki.EtcdServer(s.Name, s.Host.Address()), pki.EtcdPeer(s.Name, s.Host.Address())
 	all := map[string]string{
 		"name":                        s.Name,
@@ -124,7 +124,7 @@ WantedBy=multi-user.target
 func execStart(s Spec) string {
 	var b strings.Builder
 	b.WriteString("ExecStart=" + artifacts(s.Version)[0].Path())
-	all := flags(s)
+	all := serverFlags(s)
 	for _, flag := range slices.Sorted(maps.Keys(all)) {
 		b.WriteString(" \\\n  " + quoteUnit("--"+flag+"="+all[flag]))
 	}

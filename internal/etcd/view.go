@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -21,39 +22,74 @@ type answer struct {
 	err     error // of status
 }
 
-// view asks the members at the given addresses, and then those that the list
-// names beyond them, and puts the answers together. It fails with errNoAnswer
-// when no list that a quorum stands behind could be had.
+// view asks the members at the given addresses for the member list, then every
+// member on it about itself, and puts the answers together. It fails with
+// errNoAnswer when no list that a quorum stands behind could be had.
+//
+// The order matters: a member that was removed, or that has not yet learnt of
+// its own addition, panics when it is asked for its status (etcd 3.6,
+// RaftCluster.IsLocalMemberLearner: "failed to find local ID in cluster
+// members"). So that is only asked of members that the list has as started.
 func (c *conversation) view(ctx context.Context, addresses []string) (View, error) {
-	answers := c.ask(ctx, addresses)
+	answers := c.lists(ctx, addresses)
 	v, err := firstList(addresses, answers)
 	if err != nil {
 		return View{}, err
 	}
 	var more []string
 	for _, m := range v.Members {
-		if _, asked := answers[m.address()]; !asked && m.address() != "" {
+		if _, asked := answers[m.address()]; !asked && m.Started() {
 			more = append(more, m.address())
 		}
 	}
-	for address, a := range c.ask(ctx, more) {
-		answers[address] = a
-	}
+	maps.Copy(answers, c.lists(ctx, more))
+	c.statuses(ctx, v, answers)
 	return assemble(v, answers), nil
 }
 
-// ask asks every address at once.
-func (c *conversation) ask(ctx context.Context, addresses []string) map[string]answer {
+// ownView is a view that asks nobody but the member at one address: enough to
+// read that one, in one conversation.
+func (c *conversation) ownView(ctx context.Context, address string) (View, error) {
+	answers := c.lists(ctx, []string{address})
+	v, err := firstList([]string{address}, answers)
+	if err != nil {
+		return View{}, err
+	}
+	c.statuses(ctx, v, answers)
+	return assemble(v, answers), nil
+}
+
+// lists asks every address for the member list at once.
+func (c *conversation) lists(ctx context.Context, addresses []string) map[string]answer {
+	return inParallel(addresses, func(address string) (a answer) {
+		a.list, a.listErr = c.list(ctx, address)
+		return a
+	})
+}
+
+// statuses asks the started members among those that were asked before.
+func (c *conversation) statuses(ctx context.Context, v View, answers map[string]answer) {
+	var started []string
+	for _, m := range v.Members {
+		if _, asked := answers[m.address()]; asked && m.Started() {
+			started = append(started, m.address())
+		}
+	}
+	maps.Copy(answers, inParallel(started, func(address string) answer {
+		a := answers[address]
+		a.status, a.err = c.status(ctx, address)
+		return a
+	}))
+}
+
+// inParallel calls f for every address at once.
+func inParallel(addresses []string, f func(string) answer) map[string]answer {
 	answers := make(map[string]answer, len(addresses))
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	for _, address := range addresses {
 		group.Go(func() {
-			var a answer
-			var both sync.WaitGroup
-			both.Go(func() { a.list, a.listErr = c.list(ctx, address) })
-			both.Go(func() { a.status, a.err = c.status(ctx, address) })
-			both.Wait()
+			a := f(address)
 			mu.Lock()
 			defer mu.Unlock()
 			answers[address] = a
@@ -88,7 +124,10 @@ func assemble(v View, answers map[string]answer) View {
 		case m.address() == "":
 			m.Trouble = "has never started"
 			continue
-		case !asked || a.err != nil && a.listErr != nil:
+		case !asked:
+			m.Trouble = "was not asked"
+			continue
+		case a.status == nil && a.listErr != nil:
 			m.Trouble = "does not answer"
 			continue
 		case a.status == nil:
@@ -109,11 +148,10 @@ func assemble(v View, answers map[string]answer) View {
 	return v
 }
 
-// judge says whether a member that answered is healthy, and if not, why.
+// judge says whether a member that answered is healthy, and if not, why. An
+// alarm does not count here: a member out of space votes like any other.
 func judge(m Member, a answer) (bool, string) {
 	switch {
-	case len(m.Alarms) > 0:
-		return false, "alarm " + strings.Join(m.Alarms, ", ")
 	case a.status.Leader == 0:
 		return false, "knows no leader"
 	case !m.Learner && a.listErr != nil:
@@ -164,6 +202,9 @@ func (v View) String() string {
 		health := "healthy"
 		if !m.Healthy {
 			health = m.Trouble
+		}
+		if len(m.Alarms) > 0 {
+			health += ", alarm " + strings.Join(m.Alarms, ", ")
 		}
 		fmt.Fprintf(w, "%s\t%x\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.ID, strings.Join(m.PeerURLs, ","), role, orDash(m.Version), health)
 	}

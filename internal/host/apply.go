@@ -16,6 +16,9 @@ import (
 	"al.essio.dev/pkg/shellescape"
 )
 
+//go:embed staging.sh
+var stagingFunctions string
+
 //go:embed apply.sh
 var applyFunctions string
 
@@ -68,8 +71,8 @@ func applyInput(files []File) (digests, content []byte) {
 func applyScript(c Change, token string, digestBytes int) string {
 	var b strings.Builder
 	call := func(words ...string) { b.WriteString(shellescape.QuoteCommand(words) + "\n") }
-	b.WriteString(applyFunctions)
-	fmt.Fprintf(&b, "token=%s ids='' same='' dir_states='' file_states=''\n", token)
+	b.WriteString(withoutComments(stagingFunctions + applyFunctions))
+	fmt.Fprintf(&b, "token=%s\nids='' same='' dir_states='' file_states=''\n", token)
 	for _, u := range c.Users {
 		call(append([]string{"user", u.Name}, u.Groups...)...)
 	}

@@ -1,12 +1,11 @@
 # The fixed part of Host.Apply: functions for sh and coreutils. Go appends the
 # calls. Standard input holds the digests of all files and then their content.
-# Paths hold no white space and no pattern characters (Go refuses them).
 umask 077
-set -f
 pending=/run/kube/changed # paths altered and not yet followed by a finished Script
 changed=''
 reload=''
 staged=''  # "staged path" pairs, renamed after all were written
+sizes=''   # of the staged files, a line each
 skip=0     # bytes of standard input that unchanged files have not consumed yet
 newline='
 '
@@ -106,24 +105,15 @@ stage() {
     head -c "$skip" >/dev/null
     skip=0
   fi
-  new="$parent/.${1##*/}.kube-$token"
+  staging_name "$1"
   staged="$staged $new $1"
   ids="$ids $2"
   umask "$7"
   head -c "$3" >"$new"
   umask 077
-  [ "$(stat -c %s -- "$new")" = "$3" ] || fail "standard input ended early; nothing was renamed into place"
+  sizes="$sizes$3$newline"
   [ "$5" = root:root ] || chown -- "$5" "$new"
   [ "$4" = 600 ] || chmod -- "$4" "$new"
-}
-
-# sweep PATH: removes what a staging that was cut off left beside PATH.
-sweep() {
-  set +f
-  for left in "${1%/*}/.${1##*/}.kube-"*; do
-    [ ! -e "$left" ] || rm -f -- "$left"
-  done
-  set -f
 }
 
 # commit: content reaches the disk before its name does, so that a power cut
@@ -137,6 +127,7 @@ commit() {
     parents="$parents ${2%/*}/"
     shift 2
   done
+  [ "$(stat -c %s -- $files)$newline" = "$sizes" ] || fail "standard input ended early; nothing was renamed into place"
   sync -- $files 2>/dev/null || sync
   set -- $staged
   for id in $ids; do
@@ -157,7 +148,7 @@ link() {
   [ ! -d "$1" ] || [ -L "$1" ] || fail "$1 is there and is a directory"
   [ -d "${1%/*}/" ] || fail "there is no directory ${1%/*} for $1"
   sweep "$1"
-  new="${1%/*}/.${1##*/}.kube-$token"
+  staging_name "$1"
   ln -s -- "$3" "$new"
   note "$1" "$2"
   mv -fT -- "$new" "$1"

@@ -123,6 +123,10 @@ func (c *connection) open(ctx context.Context) (*ssh.Session, func(), error) {
 		return nil, nil, ctx.Err()
 	}
 	release := sync.OnceFunc(func() { <-c.sessions })
+	if ctx.Err() != nil { // a slot that fell free and ctx's end may come together
+		release()
+		return nil, nil, ctx.Err()
+	}
 	deadline := time.Now().Add(c.patience)
 	for delay := 20 * time.Millisecond; ; delay = min(2*delay, time.Second) {
 		session, err := c.openOnce(ctx)

@@ -166,7 +166,7 @@ func fetchCalls(d download) [][]string {
 
 func installScript(calls ...[]string) string {
 	var b strings.Builder
-	b.WriteString(installFunctions)
+	b.WriteString(withoutComments(stagingFunctions + installFunctions))
 	b.WriteString("token=" + newToken() + "\n")
 	for _, words := range calls {
 		b.WriteString(shellescape.QuoteCommand(words) + "\n")

@@ -2,7 +2,7 @@
 # calls. Exit codes 64 to 69 tell Go what went wrong.
 umask 022
 staged=''
-trap 'rm -rf -- $staged' EXIT # paths of artifacts hold no white space
+trap 'rm -rf -- $staged' EXIT
 
 fail() { # CODE TEXT
   code=$1
@@ -14,7 +14,8 @@ fail() { # CODE TEXT
 # prepare PATH: the directory, without what a cut-off transfer left.
 prepare() {
   mkdir -p -- "${1%/*}"
-  rm -f -- "${1%/*}/.${1##*/}.kube-"*
+  sweep "$1"
+  sweep "$1.sha256"
 }
 
 # verify FILE DIGEST
@@ -26,7 +27,9 @@ verify() {
 # without it, or with one that does not fit, the digest is computed anew.
 install_file() {
   chmod 755 "$1"
-  record="${2%/*}/.${2##*/}.kube-record-$token"
+  staging_name "$2.sha256"
+  record=$new
+  staged="$staged $record"
   printf '%s %s\n' "$3" "$(stat -c '%s %Y' -- "$1")" >"$record"
   sync -- "$1" "$record" 2>/dev/null || sync
   mv -fT -- "$1" "$2"
@@ -37,12 +40,13 @@ install_file() {
 # receive PATH SIZE DIGEST: from standard input.
 receive() {
   prepare "$1"
-  new="${1%/*}/.${1##*/}.kube-$token"
-  staged=$new
-  cat >"$new"
-  [ "$(stat -c %s -- "$new")" = "$2" ] || fail 64 "the transfer broke off"
-  verify "$new" "$3" || fail 65 "what arrived has another SHA-256 than $3"
-  install_file "$new" "$1" "$3"
+  staging_name "$1"
+  received=$new
+  staged=$received
+  cat >"$received"
+  [ "$(stat -c %s -- "$received")" = "$2" ] || fail 64 "the transfer broke off"
+  verify "$received" "$3" || fail 65 "what arrived has another SHA-256 than $3"
+  install_file "$received" "$1" "$3"
 }
 
 # fetch URL FILE: https only, redirects included.
@@ -87,8 +91,9 @@ published() {
 # download URL CHECKSUM-URL DIRECTORY: into $work/file, verified.
 download() {
   mkdir -p -- "$3"
-  rm -rf -- "$3/.fetch.kube-"*
-  work="$3/.fetch.kube-$token"
+  sweep "$3/fetch"
+  staging_name "$3/fetch"
+  work=$new
   staged=$work
   mkdir -m 700 -- "$work"
   fetch "$2" "$work/sums"

@@ -86,7 +86,7 @@ func observeScript(q Query) string {
 			call(function, word)
 		}
 	}
-	b.WriteString(observeFunctions)
+	b.WriteString(withoutComments(observeFunctions))
 	call("basics")
 	hashed := append(append([]string(nil), q.Files...), q.Contents...)
 	all("files", append(append([]string(nil), hashed...), q.Binaries...))

@@ -18,6 +18,9 @@ const (
 	// maxScript is below Linux's MAX_ARG_STRLEN (128 KiB for one argument), with
 	// room for the quoting on the way through the login shell.
 	maxScript = 96 << 10
+	// maxAttempts: a read can lose its connection, and then find that it had not
+	// yet been known to be dead.
+	maxAttempts = 3
 	// killPatience bounds how long a cancelled call waits for the machine.
 	killPatience = 3 * time.Second
 
@@ -57,8 +60,8 @@ func firstLine(script string) string {
 }
 
 // execute is the one way to a remote command. A connection that proves dead
-// before the command can have begun is made again once; after that only a
-// read-only job is repeated.
+// before the command can have begun is made again; after that only a read-only
+// job is repeated.
 func (h *Host) execute(ctx context.Context, j job) (outcome, error) {
 	if len(j.script) > maxScript {
 		return outcome{}, fmt.Errorf("%s on %s: the script has %d bytes, more than the %d that fit on a command line", j.summary, h.Address(), len(j.script), maxScript)
@@ -74,7 +77,7 @@ func (h *Host) execute(ctx context.Context, j job) (outcome, error) {
 		return outcome{}, fmt.Errorf("%s: %w", j.summary, err)
 	}
 	out, err := h.attempt(ctx, m, j)
-	if retryable(ctx, err, j) {
+	for again := 1; again < maxAttempts && retryable(ctx, err, j); again++ {
 		out, err = h.attempt(ctx, m, j)
 	}
 	var exit *ExitError
@@ -123,6 +126,18 @@ func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) 
 		return outcome{}, err
 	}
 	return outcome{stdout: stdout.String(), sent: sent, arrived: stdout.firstByte()}, nil
+}
+
+// withoutComments drops the lines of a script that are comments alone: it travels
+// each time, and shows in the machine's process list.
+func withoutComments(script string) string {
+	var b strings.Builder
+	for line := range strings.Lines(script) {
+		if trimmed := strings.TrimSpace(line); trimmed != "" && trimmed[0] != '#' {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // newToken is an unguessable name for one remote command and its temporary files.

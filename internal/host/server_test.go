@@ -36,6 +36,8 @@ type testServer struct {
 
 	environment []string // added to that of commands
 	private     string   // where /opt and /run of commands are, if not at /opt and /run
+	hidden      []string // programs that isolated commands do not find
+	cutAfter    int64    // bytes of standard input after which the network is lost; 0: never
 
 	mu          sync.Mutex
 	connections []net.Conn // all that were ever accepted
@@ -91,6 +93,23 @@ func (s *testServer) isolate() {
 			s.t.Fatal(err)
 		}
 	}
+}
+
+// isolated is a command that sees private/opt and private/run as /opt and /run.
+func isolated(private string, words ...string) *exec.Cmd {
+	const mount = `mount --bind "$0/opt" /opt && mount --bind "$0/run" /run && exec "$@"`
+	return exec.Command("unshare", append([]string{"--mount", "sh", "-c", mount, private}, words...)...)
+}
+
+// hide puts a device, which is no program, over each program.
+func hide(programs []string) string {
+	var b strings.Builder
+	for _, program := range programs {
+		if path, err := exec.LookPath(program); err == nil {
+			b.WriteString("mount --bind /dev/null " + path + " && ")
+		}
+	}
+	return b.String()
 }
 
 func (s *testServer) port() int {
@@ -203,8 +222,8 @@ func (s *testServer) command(channel ssh.Channel, line string) uint32 {
 	s.mu.Unlock()
 	command := exec.Command("sh", "-c", line)
 	if s.private != "" {
-		const mount = `mount --bind "$0/opt" /opt && mount --bind "$0/run" /run && exec sh -c "$1"`
-		command = exec.Command("unshare", "--mount", "sh", "-c", mount, s.private, line)
+		command = isolated(s.private, "sh", "-c", line)
+		command.Args[4] = hide(s.hidden) + command.Args[4]
 	}
 	command.Env = append(os.Environ(), s.environment...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -214,7 +233,13 @@ func (s *testServer) command(channel ssh.Channel, line string) uint32 {
 		return 255
 	}
 	go func() {
-		_, _ = io.Copy(stdin, channel)
+		if s.cutAfter > 0 {
+			if _, err := io.CopyN(stdin, channel, s.cutAfter); err == nil {
+				s.cut() // what has arrived beyond is lost too
+			}
+		} else {
+			_, _ = io.Copy(stdin, channel)
+		}
 		_ = stdin.Close()
 	}()
 	_ = command.Wait()

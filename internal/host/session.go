@@ -44,10 +44,13 @@ func (c *connection) run(ctx context.Context, i invocation) error {
 		i.started()
 	}
 	finished, inputFailed := make(chan error, 1), make(chan error, 1)
+	begun := make(chan struct{}) // closed once the machine has begun, or refused, the command
 	go func() {
 		defer release()
 		defer func() { _ = session.Close() }()
-		if err := session.Start(i.line); err != nil {
+		err := session.Start(i.line)
+		close(begun)
+		if err != nil {
 			finished <- err
 			return
 		}
@@ -59,10 +62,10 @@ func (c *connection) run(ctx context.Context, i invocation) error {
 	case err := <-finished:
 		return c.classify(err)
 	case err := <-inputFailed:
-		c.abort(session, i.token)
+		c.abort(session, i.token, begun)
 		return fmt.Errorf("read standard input: %w", err)
 	case <-ctx.Done():
-		c.abort(session, i.token)
+		c.abort(session, i.token, begun)
 		return ctx.Err()
 	}
 }
@@ -116,14 +119,22 @@ func (c *connection) classify(err error) error {
 // (sshd refuses signals to root's sessions, and under sudo the group is not the
 // user's to signal), then its session. It is best effort and bounded, for the
 // caller is waiting and the machine may be gone.
-func (c *connection) abort(session *ssh.Session, token string) {
+func (c *connection) abort(session *ssh.Session, token string, begun <-chan struct{}) {
 	defer func() { go func() { _ = session.Close() }() }()
 	if token == "" || !c.alive() {
 		return
 	}
+	patience := time.NewTimer(killPatience)
+	defer patience.Stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		// A command that has not begun cannot be found.
+		select {
+		case <-begun:
+		case <-c.lost:
+			return
+		}
 		// Not through open: cancelled commands may hold every slot.
 		killer, err := c.client.NewSession()
 		if err != nil {
@@ -135,19 +146,25 @@ func (c *connection) abort(session *ssh.Session, token string) {
 	select {
 	case <-done:
 	case <-c.lost:
-	case <-time.After(killPatience):
+	case <-patience.C:
 	}
 }
 
-// killScript kills whatever carries the token in its environment, again until
-// nothing does: a process may have forked while the list was being made.
+// killScript kills whatever carries the token in its environment, or still on
+// its command line, as the login shell does before it becomes the command. It
+// looks again until nothing is left, for a process may have forked meanwhile,
+// and a little longer where nothing was found at all: sshd's child may not have
+// become the login shell yet. The pattern comes on standard input, so that the
+// search does not find itself.
 func killScript(token string) string {
-	return `for round in 1 2 3 4 5 6 7 8; do
-  found=
-  for environ in $(grep -laFs ` + tokenVariable + "=" + token + ` /proc/[0-9]*/environ || true); do
-    process=${environ#/proc/}
-    kill -KILL "${process%/environ}" 2>/dev/null && found=yes
+	return `found='' tries=0
+while [ $tries -lt 3 ]; do
+  tries=$((tries + 1))
+  again=''
+  for file in $(echo ` + tokenVariable + `''=` + token + ` | grep -laFsf - /proc/[0-9]*/environ /proc/[0-9]*/cmdline || true); do
+    process=${file#/proc/}
+    kill -KILL "${process%/*}" 2>/dev/null && again=yes found=yes
   done
-  [ -n "$found" ] || exit 0
+  if [ -n "$again" ]; then tries=0; elif [ -n "$found" ]; then exit 0; else sleep 0.1; fi
 done`
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -137,7 +139,8 @@ func checkPort(field string, port int) error {
 
 func resolveOverrides(overrides map[string]Override) (map[string]ssh.PublicKey, error) {
 	pinned := make(map[string]ssh.PublicKey)
-	for address, o := range overrides {
+	for _, address := range slices.Sorted(maps.Keys(overrides)) {
+		o := overrides[address]
 		field := "hosts." + address
 		if err := checkPort(field+".port", o.Port); err != nil {
 			return nil, err

@@ -101,7 +101,7 @@ func TestNewPoolRefusesSettings(t *testing.T) {
 				t.Fatalf("error %v, want a ConfigError of %s", err, test.field)
 			}
 			mustContain(t, err, test.cause)
-			if strings.Contains(err.Error(), "AAAA") {
+			if strings.Contains(err.Error(), "AAAAC3") {
 				t.Errorf("the message quotes a key: %v", err)
 			}
 		})

@@ -38,6 +38,7 @@ func baseTree(ctx context.Context, log io.Writer) (string, error) {
 	if exists(tree) {
 		return tree, nil
 	}
+	fmt.Fprintln(log, "the machines' base tree is not there: building it once, or waiting for who builds it, 1-2 minutes")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("make cache directory: %w", err)
 	}
@@ -58,7 +59,6 @@ func baseTree(ctx context.Context, log io.Writer) (string, error) {
 // buildBase builds beside the tree and renames, so that a tree is whole or absent.
 func buildBase(ctx context.Context, log io.Writer, tree string) error {
 	start := time.Now()
-	fmt.Fprintln(log, "building the base tree of the machines, once, about a minute:", tree)
 	part := tree + ".part"
 	if err := os.RemoveAll(part); err != nil {
 		return err
@@ -67,12 +67,12 @@ func buildBase(ctx context.Context, log io.Writer, tree string) error {
 	if mirror := aptMirror(ctx); mirror != "" {
 		args = append(args, mirror)
 	}
-	if err := show(exec.CommandContext(ctx, "unshare", append([]string{"--mount", "debootstrap"}, args...)...), log); err != nil {
+	if err := show(ctx, exec.CommandContext(ctx, "unshare", append([]string{"--mount", "debootstrap"}, args...)...), log); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "chroot", part, "sh")
+	cmd := exec.CommandContext(ctx, "chroot", part, "sh", "-c", `exec sh -c "$(cat)" </dev/null`)
 	cmd.Stdin = strings.NewReader(baseScript)
-	if err := show(cmd, log); err != nil {
+	if err := show(ctx, cmd, log); err != nil {
 		return err
 	}
 	if err := os.Rename(part, tree); err != nil {
@@ -96,10 +96,12 @@ func aptMirror(ctx context.Context) string {
 
 // show runs cmd with progress on log. Of the thousand lines that debootstrap
 // writes, one now and then is shown, and the last ones when it fails.
-func show(cmd *exec.Cmd, log io.Writer) error {
+func show(ctx context.Context, cmd *exec.Cmd, log io.Writer) error {
 	lines := &progress{to: log, start: time.Now()}
 	cmd.Stdout, cmd.Stderr = lines, lines
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Run(); ctx.Err() != nil {
+		return ctx.Err() // what an interrupted command says is of no interest
+	} else if err != nil {
 		return commandError(strings.Join(cmd.Args, " "), bytes.Join(lines.last, []byte("\n")), err)
 	}
 	return nil

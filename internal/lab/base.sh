@@ -42,7 +42,7 @@ systemctl mask --quiet \
   apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
   e2scrub_all.timer e2scrub_reap.service fstrim.timer \
   getty.target getty@tty1.service getty-static.service console-getty.service \
-  systemd-logind.service systemd-networkd.service systemd-resolved.service \
+  systemd-networkd.service systemd-resolved.service \
   systemd-pstore.service systemd-firstboot.service systemd-journal-flush.service \
   systemd-update-utmp.service systemd-update-utmp-runlevel.service \
   systemd-random-seed.service systemd-binfmt.service systemd-machine-id-commit.service \

@@ -7,7 +7,7 @@ for procs in $CGROUP_PROCS; do echo $$ > "$procs"; done
 mount -t overlay overlay -o "lowerdir=$BASE,upperdir=$DISK/upper,workdir=$DISK/work" "$ROOT"
 
 ip -n "$LAB_NETNS" link del dev "$MACHINE" 2>/dev/null || true
-ip link add dev eth0 type veth peer name "$MACHINE" netns "$LAB_NETNS"
+ip link add dev eth0 address "$MAC" type veth peer name "$MACHINE" netns "$LAB_NETNS"
 ip -n "$LAB_NETNS" link set dev "$MACHINE" master "$BRIDGE" up
 ip link set dev lo up
 ip addr add "$ADDRESS" dev eth0

@@ -41,11 +41,34 @@ var (
 // Config says which lab to make.
 type Config struct {
 	Name     string       // lower case, digits, dashes
-	Subnet   netip.Prefix // IPv4; DefaultSubnet when zero. Must differ from that of other labs
+	Subnet   netip.Prefix // IPv4; DefaultSubnet when zero. Labs do not see each other
 	Machines []string     // addresses .11, .12, ... in this order
 }
 
-// Lab is a set of machines on one network.
+func (c Config) validate() error {
+	if !labName.MatchString(c.Name) {
+		return fmt.Errorf("lab name %q: want at most 31 lower case letters, digits and dashes", c.Name)
+	}
+	if c.Subnet.IsValid() && (!c.Subnet.Addr().Is4() || c.Subnet.Bits() > 27) {
+		return fmt.Errorf("subnet %s: want IPv4 with room for machines from .%d on", c.Subnet, firstMachine)
+	}
+	for _, name := range c.Machines {
+		if err := validateMachine(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validateMachine(name string) error {
+	if !machineName.MatchString(name) || name == bridge {
+		return fmt.Errorf("machine name %q: want a lower case letter, then at most 14 letters, digits, dashes", name)
+	}
+	return nil
+}
+
+// Lab is a set of machines on one network. Its methods may run at the same time,
+// except Add and Destroy.
 type Lab struct {
 	Name   string
 	Subnet netip.Prefix
@@ -60,11 +83,7 @@ func Up(ctx context.Context, cfg Config, log io.Writer) (*Lab, error) {
 	if missing := Missing(); missing != "" {
 		return nil, errors.New(missing)
 	}
-	if !labName.MatchString(cfg.Name) {
-		return nil, fmt.Errorf("lab name %q: want lower case letters, digits and dashes", cfg.Name)
-	}
-	base, err := baseTree(ctx, log)
-	if err != nil {
+	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	l := &Lab{Name: cfg.Name}
@@ -73,7 +92,7 @@ func Up(ctx context.Context, cfg Config, log io.Writer) (*Lab, error) {
 		return nil, fmt.Errorf("lock lab %s: %w", cfg.Name, err)
 	}
 	defer unlock()
-	if err := l.found(cfg, base); err != nil {
+	if err := l.found(ctx, cfg, log); err != nil {
 		return nil, err
 	}
 	if err := l.makeKey(ctx); err != nil {
@@ -85,8 +104,9 @@ func Up(ctx context.Context, cfg Config, log io.Writer) (*Lab, error) {
 	return l, l.add(ctx, cfg.Machines)
 }
 
-// found reads the lab's state, or makes the first one.
-func (l *Lab) found(cfg Config, base string) error {
+// found reads the lab's state, or makes the first one. A lab keeps the base tree
+// that it began with.
+func (l *Lab) found(ctx context.Context, cfg Config, log io.Writer) error {
 	subnet := cfg.Subnet
 	if !subnet.IsValid() {
 		subnet = DefaultSubnet
@@ -94,8 +114,9 @@ func (l *Lab) found(cfg Config, base string) error {
 	s, err := readState(cfg.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if !subnet.Addr().Is4() || subnet.Bits() > 27 {
-			return fmt.Errorf("subnet %s: want IPv4 with room for machines from .%d on", subnet, firstMachine)
+		base, err := baseTree(ctx, log)
+		if err != nil {
+			return err
 		}
 		s = state{Subnet: subnet.Masked(), Base: base}
 	case err != nil:
@@ -148,8 +169,8 @@ func (l *Lab) Add(ctx context.Context, names ...string) error {
 func (l *Lab) add(ctx context.Context, names []string) error {
 	grown := false
 	for _, name := range names {
-		if !machineName.MatchString(name) || name == bridge {
-			return fmt.Errorf("machine name %q: want a lower case letter, then at most 14 letters, digits, dashes", name)
+		if err := validateMachine(name); err != nil {
+			return err
 		}
 		if l.Machine(name) != nil {
 			continue

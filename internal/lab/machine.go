@@ -23,6 +23,11 @@ const bootTimeout = 90 * time.Second
 //go:embed boot.sh
 var bootScript string
 
+// powerScript boots the machine again when it asks for that, which nspawn tells by
+// this status. It is not in the machine's cgroup: it ends with the machine, and
+// when the cgroup is gone no boot succeeds.
+const powerScript = `while unshare --mount --net -- sh -eu -c "$1"; test $? = 133; do :; done`
+
 // Machine is one machine of a lab.
 type Machine struct {
 	Name    string
@@ -129,14 +134,14 @@ func (m *Machine) start() error {
 		return err
 	}
 	defer console.Close()
-	cmd := exec.Command("unshare", "--mount", "--net", "--", "sh", "-eu", "-c", bootScript)
+	cmd := exec.Command("sh", "-c", powerScript, "machine", bootScript)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"),
 		"CGROUP_PROCS=" + strings.Join(procs, " "),
 		"BASE=" + m.lab.state.Base, "DISK=" + m.path("disk"), "ROOT=" + m.path("root"),
 		"LAB_NETNS=" + m.lab.NetNS(), "BRIDGE=" + bridge, "MACHINE=" + m.Name,
 		"ADDRESS=" + netip.PrefixFrom(m.Address, m.lab.Subnet.Bits()).String(),
-		"SUBNET=" + m.lab.Subnet.String(),
+		"SUBNET=" + m.lab.Subnet.String(), "MAC=" + m.mac(),
 		"ID=" + m.lab.NetNS() + "-" + m.Name,
 	}
 	cmd.Stdout, cmd.Stderr = console, console
@@ -146,6 +151,13 @@ func (m *Machine) start() error {
 	}
 	go cmd.Wait() // reaps it, should it end before this program
 	return nil
+}
+
+// mac is the same at each boot. With another one the others would keep sending to
+// the old one for as long as their ARP entries live, half a minute and more.
+func (m *Machine) mac() string {
+	ip := m.Address.As4()
+	return fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", ip[0], ip[1], ip[2], ip[3])
 }
 
 // awaitSSH waits until sshd answers and the boot is complete.

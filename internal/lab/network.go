@@ -18,9 +18,6 @@ import (
 // bridge is the switch that the machines' cables end in.
 const bridge = "bridge"
 
-// entered is set in a process that Enter has moved.
-const entered = "KUBE_LAB_ENTERED"
-
 // NetNS is the name of the lab's network namespace.
 func (l *Lab) NetNS() string { return "kube-lab-" + l.Name }
 
@@ -82,7 +79,15 @@ func (l *Lab) Command(ctx context.Context, name string, args ...string) *exec.Cm
 // there; it returns only when the program is there already. Call it first thing
 // in TestMain, so that a plain `go test` reaches the machines.
 func Enter(l *Lab) error {
-	if os.Getenv(entered) == l.Name {
+	here, err := os.Stat("/proc/self/ns/net")
+	if err != nil {
+		return fmt.Errorf("enter lab %s: %w", l.Name, err)
+	}
+	there, err := os.Stat(l.netnsPath())
+	if err != nil {
+		return fmt.Errorf("enter lab %s: %w", l.Name, err)
+	}
+	if os.SameFile(here, there) {
 		return nil
 	}
 	nsenter, err := exec.LookPath("nsenter")
@@ -94,7 +99,7 @@ func Enter(l *Lab) error {
 		return fmt.Errorf("enter lab %s: %w", l.Name, err)
 	}
 	args := append([]string{nsenter, "--net=" + l.netnsPath(), "--", self}, os.Args[1:]...)
-	err = syscall.Exec(nsenter, args, append(os.Environ(), entered+"="+l.Name))
+	err = syscall.Exec(nsenter, args, os.Environ())
 	return fmt.Errorf("enter lab %s: %w", l.Name, err)
 }
 

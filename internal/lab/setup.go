@@ -42,6 +42,7 @@ func Setup(ctx context.Context, log io.Writer) error {
 	if len(pkgs) == 0 {
 		return nil
 	}
+	fmt.Fprintln(log, "installing", strings.Join(pkgs, ", "))
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("install %s: root privileges are needed", strings.Join(pkgs, ", "))
 	}

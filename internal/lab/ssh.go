@@ -60,7 +60,9 @@ func (m *Machine) SSH(ctx context.Context, args ...string) *exec.Cmd {
 // standard error included. It is for tests to look at machines and to break them
 // with nothing of the code under test in between.
 func (m *Machine) Run(ctx context.Context, script string) (string, error) {
-	cmd := m.ssh(ctx, []string{"-T", "-o", "BatchMode=yes"}, []string{"sh"})
+	// The shell reads the whole script first: a command in it that reads its standard
+	// input shall not swallow the rest.
+	cmd := m.ssh(ctx, []string{"-T", "-o", "BatchMode=yes"}, []string{`exec sh -c "$(cat)" </dev/null`})
 	cmd.Stdin = strings.NewReader(script)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

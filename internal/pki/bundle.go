@@ -107,7 +107,7 @@ func (b *Bundle) Validate() error {
 	if id, err := hex.DecodeString(b.ClusterID); err != nil || len(id) != clusterIDBytes || hex.EncodeToString(id) != b.ClusterID {
 		return fmt.Errorf("cluster id must be %d lower-case hex digits", 2*clusterIDBytes)
 	}
-	if err := checkClusterName(b.ClusterName); err != nil {
+	if err := ValidateClusterName(b.ClusterName); err != nil {
 		return err
 	}
 	if _, err := b.Algorithm.keyRequest(); err != nil {

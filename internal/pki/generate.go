@@ -35,7 +35,7 @@ type Options struct {
 
 // Generate makes a bundle with new keys.
 func Generate(o Options) (*Bundle, error) {
-	if err := checkClusterName(o.ClusterName); err != nil {
+	if err := ValidateClusterName(o.ClusterName); err != nil {
 		return nil, fmt.Errorf("generate pki bundle: %w", err)
 	}
 	if o.Validity < 0 {
@@ -107,7 +107,8 @@ func newServiceAccount(a Algorithm) (KeyPair, error) {
 	return KeyPair{PublicKey: encodePEM("PUBLIC KEY", public), PrivateKey: private}, err
 }
 
-func checkClusterName(name string) error {
+// ValidateClusterName says why name cannot be that of a cluster, or nil.
+func ValidateClusterName(name string) error {
 	if name == "" {
 		return errors.New("cluster name is empty")
 	}

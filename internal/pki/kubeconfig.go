@@ -90,12 +90,20 @@ func Kubeconfig(k KubeconfigSpec) (string, error) {
 	return string(text), nil
 }
 
+// ValidateServer says why address cannot be the server of a kubeconfig, or nil.
+func ValidateServer(address string) error {
+	if server, err := url.Parse(address); err != nil || server.Scheme != "https" || server.Hostname() == "" || server.User != nil {
+		return errors.New("server must be an https URL")
+	}
+	return nil
+}
+
 func (k KubeconfigSpec) validate() error {
 	if k.Cluster == "" || k.User == "" {
 		return errors.New("cluster and user need names")
 	}
-	if server, err := url.Parse(k.Server); err != nil || server.Scheme != "https" || server.Hostname() == "" || server.User != nil {
-		return errors.New("server must be an https URL")
+	if err := ValidateServer(k.Server); err != nil {
+		return err
 	}
 	if _, err := parseAuthorities(k.CA); err != nil {
 		return fmt.Errorf("authority: %w", err)

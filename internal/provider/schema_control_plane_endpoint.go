@@ -16,7 +16,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
-	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 func endpointSchema(ctx context.Context) schema.Schema {
@@ -54,7 +53,7 @@ func endpointArguments() map[string]schema.Attribute {
 		"haproxy": haproxySchema(),
 		"ca_certificate": schema.StringAttribute{
 			Optional:   true,
-			Validators: []validator.String{checked("CA certificate", pki.ValidateCertificate)},
+			Validators: []validator.String{checked("CA certificate", checkCertificate)},
 			MarkdownDescription: "Certificate of the Kubernetes CA, PEM: health checks then verify the replicas against it. " +
 				"Without it they use TLS without verification; traffic itself is passed through and verified by its client either way. A change reloads HAProxy.",
 		},

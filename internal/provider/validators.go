@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // stringCheck makes a Terraform validator of a domain package's pure check.
@@ -63,4 +65,10 @@ func parseDuration(value types.String) (time.Duration, error) {
 		return 0, nil
 	}
 	return time.ParseDuration(value.ValueString())
+}
+
+// checkCertificate refuses what is no PEM certificate.
+func checkCertificate(text string) error {
+	_, err := pki.Inspect(text)
+	return err
 }

@@ -28,41 +28,40 @@ type Workspace struct {
 	terraform string
 }
 
-// Open gives the workspace in dir without making anything.
-func Open(ctx context.Context, l *lab.Lab, dir string) (*Workspace, error) {
-	terraform, err := build.Terraform(ctx)
-	if err != nil {
-		return nil, err
+// Open gives the workspace in dir without making anything. terraform is the
+// CLI's path; "" means build.Terraform's choice.
+func Open(ctx context.Context, l *lab.Lab, dir, terraform string) (*Workspace, error) {
+	if terraform == "" {
+		var err error
+		if terraform, err = build.Terraform(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return &Workspace{Dir: dir, lab: l, terraform: terraform}, nil
 }
 
-// Make makes or renews the workspace in dir from the example of that name:
-// builds the provider, writes the mirror and the variables, runs init.
-func Make(ctx context.Context, l *lab.Lab, dir, example string, log io.Writer) (*Workspace, error) {
-	w, err := Open(ctx, l, dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make workspace: %w", err)
+// Make makes or renews the workspace from the example of that name: builds the
+// provider, writes the mirror and the variables, runs init.
+func (w *Workspace) Make(ctx context.Context, example string, log io.Writer) error {
+	if err := os.MkdirAll(w.Dir, 0o700); err != nil {
+		return fmt.Errorf("make workspace: %w", err)
 	}
 	fmt.Fprintln(log, "building the provider")
 	if err := w.mirror(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if err := w.copyExample(example); err != nil {
-		return nil, err
+		return err
 	}
 	if err := w.writeVariables(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	// The mirror holds a new build under the same version: the old lock's digest is void.
-	if err := os.RemoveAll(filepath.Join(dir, ".terraform.lock.hcl")); err != nil {
-		return nil, fmt.Errorf("make workspace: %w", err)
+	if err := os.RemoveAll(filepath.Join(w.Dir, ".terraform.lock.hcl")); err != nil {
+		return fmt.Errorf("make workspace: %w", err)
 	}
-	_, err = w.Run(ctx, "init", "-input=false", "-no-color")
-	return w, err
+	_, err := w.Run(ctx, "init", "-input=false", "-no-color")
+	return err
 }
 
 // ProviderPath is the provider's binary within the mirror.

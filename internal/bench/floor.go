@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+)
+
+// units are the processes of a control plane on one machine.
+const units = "kube-endpoint-haproxy kube-endpoint-keepalived etcd kube-apiserver kube-controller-manager kube-scheduler"
+
+// emptyScript takes a machine of a control plane back to before its first
+// start: everything down, no data, but programs, configuration and
+// certificates in place, and etcd told of its static cluster.
+const emptyScript = `systemctl kill --signal=KILL ` + units + ` || true
+systemctl stop ` + units + ` 2>/dev/null
+systemctl reset-failed 2>/dev/null || true
+rm -rf /var/lib/etcd/member
+printf 'ETCD_INITIAL_CLUSTER=%%s\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=floor-%%s\n' '%s' %d >/etc/etcd/bootstrap.env
+chmod 644 /etc/etcd/bootstrap.env`
+
+// floors measures what no tool can be faster than: the very same processes on
+// the very same machines, with certificates and configuration ready, started
+// by a script all at once, until every API server is ready.
+func (b *bench) floors(ctx context.Context) ([]float64, error) {
+	var took []float64
+	for round := range rounds {
+		if err := b.onEach(ctx, fmt.Sprintf(emptyScript, b.initialCluster(), round)); err != nil {
+			return nil, err
+		}
+		seconds, err := timed(func() error {
+			if err := b.onEach(ctx, "systemctl start --no-block "+units); err != nil {
+				return err
+			}
+			return b.waitReady(ctx)
+		})
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(b.log, "floor, round %d of %d: %.2f s\n", round+1, rounds, seconds)
+		took = append(took, seconds)
+	}
+	return took, nil
+}
+
+func (b *bench) initialCluster() string {
+	var members []string
+	for _, m := range b.lab.Machines() {
+		members = append(members, fmt.Sprintf("%s=https://%s:2380", m.Name, m.Address))
+	}
+	return strings.Join(members, ",")
+}
+
+// waitReady waits until every API server says /readyz.
+func (b *bench) waitReady(ctx context.Context) error {
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{
+		DialContext:       b.lab.DialContext,
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // only asks whether it is ready
+	}}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range b.lab.Machines() {
+		group.Go(func() error { return waitFor(ctx, client, fmt.Sprintf("https://%s:6443/readyz", m.Address)) })
+	}
+	return group.Wait()
+}
+
+func waitFor(ctx context.Context, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		if response, err := client.Do(request); err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", url, ctx.Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// prepare puts the programs and the packages onto the bare machines, so that
+// only the making of a control plane is measured.
+func (b *bench) prepare(ctx context.Context) error {
+	components, err := build.Components(ctx, "etcd", "kubernetes")
+	if err != nil {
+		return err
+	}
+	artifacts, err := artifacts()
+	if err != nil {
+		return err
+	}
+	pool, err := b.pool()
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range b.lab.Machines() {
+		group.Go(func() error {
+			if _, err := m.Run(ctx, packagesScript); err != nil {
+				return err
+			}
+			_, err := pool.Host(host.Target{Address: m.Address.String()}).Install(ctx, host.Source{Directory: components}, artifacts)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+const packagesScript = `apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y haproxy keepalived socat >/dev/null
+systemctl disable --quiet --now haproxy keepalived`
+
+// pool connects as the provider does.
+func (b *bench) pool() (*host.Pool, error) {
+	key, err := b.lab.PrivateKey()
+	if err != nil {
+		return nil, err
+	}
+	known, err := b.lab.KnownHosts()
+	if err != nil {
+		return nil, err
+	}
+	return host.NewPool(host.Config{
+		Credentials: host.Credentials{PrivateKey: key},
+		KnownHosts:  known,
+	})
+}
+
+// artifacts are all programs that the provider installs.
+func artifacts() ([]host.Artifact, error) {
+	var all []host.Artifact
+	for product, names := range map[string][]string{
+		"etcd":       {"etcd", "etcdctl", "etcdutl"},
+		"kubernetes": {"kube-apiserver", "kube-controller-manager", "kube-scheduler"},
+	} {
+		version, err := build.Version(product)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			all = append(all, host.Artifact{Product: product, Version: version, Name: name})
+		}
+	}
+	return all, nil
+}
+
+// onEach runs a script on all machines at the same time.
+func (b *bench) onEach(ctx context.Context, script string) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range b.lab.Machines() {
+		group.Go(func() error { return run(ctx, m, script) })
+	}
+	return group.Wait()
+}
+
+func run(ctx context.Context, m *lab.Machine, script string) error {
+	if _, err := m.Run(ctx, script); err != nil {
+		return fmt.Errorf("on %s: %w", m.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package controlplane
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// rewritten are the issued files that a decision writes anew.
+func rewritten(s Spec, d desired) []string {
+	var out []string
+	for path := range recordOf(s, nil).Issued {
+		if slices.ContainsFunc(d.files, func(f host.File) bool { return f.Path == path }) {
+			out = append(out, path)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func mustDecide(t *testing.T, s Spec, f found, at time.Time) desired {
+	t.Helper()
+	d, err := decide(s, systemd{}, f, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestDecideOnABareMachine(t *testing.T) {
+	s := testSpec(t)
+	d := mustDecide(t, s, bare(), now)
+	if !slices.Equal(d.restart, Components()) {
+		t.Errorf("starts %q", d.restart)
+	}
+	if last := d.files[len(d.files)-1].Path; last != recordPath {
+		t.Errorf("%s is written last; an interrupted change would be recorded as done", last)
+	}
+	for _, file := range d.files {
+		private := strings.Contains(string(file.Content), "PRIVATE KEY") || strings.Contains(string(file.Content), "client-key-data")
+		if private != (file.Mode == secretMode) && file.Path != recordPath {
+			t.Errorf("%s has mode %o", file.Path, file.Mode)
+		}
+		if strings.HasSuffix(file.Path, "super-admin.conf") || strings.HasSuffix(file.Path, "front-proxy-ca.key") || strings.HasSuffix(file.Path, "etcd/ca.key") {
+			t.Errorf("%s is written; nothing there needs it", file.Path)
+		}
+	}
+}
+
+func TestDecideOnAConvergedMachine(t *testing.T) {
+	s := testSpec(t)
+	d := mustDecide(t, s, converged(t, s), now)
+	if files := rewritten(s, d); len(files) > 0 || len(d.restart) > 0 || len(d.remove) > 0 {
+		t.Errorf("rewrites %q, restarts %q, removes %q", files, d.restart, d.remove)
+	}
+}
+
+func TestDecide(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		alter   func(*Spec, *found)
+		at      time.Time
+		reissue []string
+		restart []string
+	}{
+		{name: "etcd URLs in another order", alter: func(s *Spec, _ *found) { slices.Reverse(s.EtcdURLs) }},
+		{name: "an extra flag", alter: func(s *Spec, _ *found) { s.ExtraArgs = args(Scheduler, "v", "4") }, restart: []string{Scheduler}},
+		{name: "another version", alter: func(s *Spec, _ *found) { s.Version = "1.34.5" }, restart: Components()},
+		{
+			name: "an extra name: the API server reloads its certificate", alter: func(s *Spec, _ *found) { s.ExtraSANs = []string{"api.example"} },
+			reissue: []string{apiServerCert, keyOf(apiServerCert)},
+		},
+		{
+			name: "another endpoint", alter: func(s *Spec, _ *found) { s.EndpointHost = "10.0.0.200" },
+			reissue: []string{adminConf, apiServerCert, keyOf(apiServerCert)},
+		},
+		{
+			name: "a certificate near its end", alter: func(*Spec, *found) {}, at: now.Add(340 * 24 * time.Hour), restart: []string{ControllerManager, Scheduler},
+			reissue: []string{
+				adminConf, controllerManagerConf, etcdClientCert, keyOf(etcdClientCert), kubeletClientCert, keyOf(kubeletClientCert),
+				apiServerCert, keyOf(apiServerCert), frontProxyClientCert, keyOf(frontProxyClientCert), schedulerConf,
+			},
+		},
+		{
+			name: "a key from a write that was cut off before its certificate", alter: func(_ *Spec, f *found) { edit(f, keyOf(etcdClientCert), "another key") },
+			reissue: []string{etcdClientCert, keyOf(etcdClientCert)},
+		},
+		{
+			name: "a key that others could read", alter: func(_ *Spec, f *found) { chmod(f, keyOf(frontProxyClientCert), 0o640) },
+			reissue: []string{frontProxyClientCert, keyOf(frontProxyClientCert)},
+		},
+		{name: "a kubeconfig changed by hand", alter: func(_ *Spec, f *found) { edit(f, schedulerConf, "x") }, reissue: []string{schedulerConf}, restart: []string{Scheduler}},
+		{name: "the service-account key changed by hand", alter: func(_ *Spec, f *found) { edit(f, saKey, "x") }},
+		{
+			name: "files written, restart cut off", alter: func(_ *Spec, f *found) { f.facts.Files[systemd{}.started(ControllerManager)] = host.FileState{} },
+			restart: []string{ControllerManager},
+		},
+		{
+			name: "unit file changed, systemd not reloaded", alter: func(_ *Spec, f *found) { unit(f, APIServer, func(u *host.UnitState) { u.NeedReload = true }) },
+			restart: []string{APIServer},
+		},
+		{name: "stopped", alter: func(_ *Spec, f *found) { unit(f, Scheduler, func(u *host.UnitState) { u.Active = "inactive" }) }, restart: []string{Scheduler}},
+		{name: "still starting", alter: func(_ *Spec, f *found) {
+			unit(f, APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "start" })
+		}},
+		{name: "failing again and again", alter: func(_ *Spec, f *found) {
+			unit(f, APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
+		}, restart: []string{APIServer}},
+		{name: "a drop-in", alter: func(_ *Spec, f *found) { f.facts.Dirs[systemd{}.overrides(APIServer)] = []string{"override.conf"} }, restart: []string{APIServer}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := testSpec(t)
+			s.EtcdURLs = append(s.EtcdURLs, "https://10.0.0.12:2379")
+			f := converged(t, s)
+			c.alter(&s, &f)
+			at := c.at
+			if at.IsZero() {
+				at = now
+			}
+			d := mustDecide(t, s, f, at)
+			slices.Sort(c.reissue)
+			if files := rewritten(s, d); !slices.Equal(files, c.reissue) {
+				t.Errorf("reissues %q, want %q", files, c.reissue)
+			}
+			if !slices.Equal(d.restart, c.restart) {
+				t.Errorf("restarts %q, want %q", d.restart, c.restart)
+			}
+		})
+	}
+}
+
+func edit(f *found, path, content string) {
+	state := f.facts.Files[path]
+	state.Content, state.SHA256 = content, digest([]byte(content))
+	f.facts.Files[path] = state
+}
+
+func chmod(f *found, path string, mode fs.FileMode) {
+	state := f.facts.Files[path]
+	state.Mode = mode
+	f.facts.Files[path] = state
+}
+
+func unit(f *found, component string, alter func(*host.UnitState)) {
+	state := f.facts.Units[unitName(component)]
+	alter(&state)
+	f.facts.Units[unitName(component)] = state
+}
+
+func TestConfigDigest(t *testing.T) {
+	s := testSpec(t)
+	f := converged(t, s)
+	if have, want := f.configDigest(s, systemd{}), s.ConfigDigest(); have != want {
+		t.Errorf("found %s, planned %s", have, want)
+	}
+	edit(&f, unitPath(Scheduler), "x")
+	if f.configDigest(s, systemd{}) == s.ConfigDigest() {
+		t.Error("an edited unit has the digest of the planned one")
+	}
+}

@@ -1,0 +1,203 @@
+package controlplane
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// common are the flags beyond kubeadm's that every component gets.
+func common(flags map[string]string) map[string]string {
+	merged := map[string]string{"profiling": "false", "tls-min-version": "VersionTLS12"}
+	maps.Copy(merged, flags)
+	return merged
+}
+
+func TestFlagsAreKubeadms(t *testing.T) {
+	s := testSpec(t)
+	for _, c := range []struct {
+		component component
+		want      map[string]string
+	}{
+		{apiServer(s), common(map[string]string{
+			// kubeadm's
+			"advertise-address":                  "10.0.0.11",
+			"allow-privileged":                   "true",
+			"authorization-mode":                 "Node,RBAC",
+			"client-ca-file":                     "/etc/kubernetes/pki/ca.crt",
+			"enable-admission-plugins":           "NodeRestriction",
+			"enable-bootstrap-token-auth":        "true",
+			"etcd-cafile":                        "/etc/kubernetes/pki/etcd/ca.crt",
+			"etcd-certfile":                      "/etc/kubernetes/pki/apiserver-etcd-client.crt",
+			"etcd-keyfile":                       "/etc/kubernetes/pki/apiserver-etcd-client.key",
+			"etcd-servers":                       "https://10.0.0.11:2379",
+			"kubelet-client-certificate":         "/etc/kubernetes/pki/apiserver-kubelet-client.crt",
+			"kubelet-client-key":                 "/etc/kubernetes/pki/apiserver-kubelet-client.key",
+			"kubelet-preferred-address-types":    "InternalIP,ExternalIP,Hostname",
+			"proxy-client-cert-file":             "/etc/kubernetes/pki/front-proxy-client.crt",
+			"proxy-client-key-file":              "/etc/kubernetes/pki/front-proxy-client.key",
+			"requestheader-allowed-names":        "front-proxy-client",
+			"requestheader-client-ca-file":       "/etc/kubernetes/pki/front-proxy-ca.crt",
+			"requestheader-extra-headers-prefix": "X-Remote-Extra-",
+			"requestheader-group-headers":        "X-Remote-Group",
+			"requestheader-username-headers":     "X-Remote-User",
+			"secure-port":                        "6443",
+			"service-account-issuer":             "https://kubernetes.default.svc.cluster.local",
+			"service-account-key-file":           "/etc/kubernetes/pki/sa.pub",
+			"service-account-signing-key-file":   "/etc/kubernetes/pki/sa.key",
+			"service-cluster-ip-range":           "10.96.0.0/12",
+			"tls-cert-file":                      "/etc/kubernetes/pki/apiserver.crt",
+			"tls-private-key-file":               "/etc/kubernetes/pki/apiserver.key",
+			// beyond
+			"bind-address":              "10.0.0.11",
+			"shutdown-delay-duration":   "5s",
+			"shutdown-send-retry-after": "true",
+		})},
+		{controllerManager(s, systemd{}), common(map[string]string{
+			"authentication-kubeconfig":       "/etc/kubernetes/controller-manager.conf",
+			"authorization-kubeconfig":        "/etc/kubernetes/controller-manager.conf",
+			"bind-address":                    "127.0.0.1",
+			"client-ca-file":                  "/etc/kubernetes/pki/ca.crt",
+			"cluster-name":                    "prod",
+			"cluster-signing-cert-file":       "/etc/kubernetes/pki/ca.crt",
+			"cluster-signing-key-file":        "/etc/kubernetes/pki/ca.key",
+			"controllers":                     "*,bootstrapsigner,tokencleaner",
+			"kubeconfig":                      "/etc/kubernetes/controller-manager.conf",
+			"leader-elect":                    "true",
+			"requestheader-client-ca-file":    "/etc/kubernetes/pki/front-proxy-ca.crt",
+			"root-ca-file":                    "/etc/kubernetes/pki/ca.crt",
+			"use-service-account-credentials": "true",
+			// the same key as kubeadm's sa.key, handed over by systemd
+			"service-account-private-key-file": "/run/credentials/kube-controller-manager.service/sa.key",
+		})},
+		{scheduler(s), common(map[string]string{
+			"authentication-kubeconfig": "/etc/kubernetes/scheduler.conf",
+			"authorization-kubeconfig":  "/etc/kubernetes/scheduler.conf",
+			"bind-address":              "127.0.0.1",
+			"kubeconfig":                "/etc/kubernetes/scheduler.conf",
+			"leader-elect":              "true",
+		})},
+	} {
+		if !maps.Equal(c.component.flags, c.want) {
+			t.Errorf("%s:\n%s", c.component.name, strings.Join(flagDrift(c.component.flags, c.want), "\n"))
+		}
+	}
+}
+
+func TestFlagsFollowSettings(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		alter     func(*Spec)
+		component string
+		want      []string // arguments that are there, or with a leading "!" are not
+	}{
+		{
+			"external etcd in any order", func(s *Spec) { s.EtcdURLs = []string{"https://c:2379", "https://a:2379", "https://b:2379"} },
+			APIServer,
+			[]string{"--etcd-servers=https://a:2379,https://b:2379,https://c:2379"},
+		},
+		{"port", func(s *Spec) { s.Port = 7443 }, APIServer, []string{"--secure-port=7443"}},
+		{
+			"cluster domain", func(s *Spec) { s.ClusterDomain = "k8s.example" },
+			APIServer,
+			[]string{"--service-account-issuer=https://kubernetes.default.svc.k8s.example"},
+		},
+		{"dual stack", func(s *Spec) {
+			s.ServiceCIDRs, s.PodCIDRs = []string{"10.96.0.0/12", "fd00:1::/112"}, []string{"10.244.0.0/16", "fd00:2::/56"}
+		}, ControllerManager, []string{"--allocate-node-cidrs=true", "--cluster-cidr=10.244.0.0/16,fd00:2::/56", "--service-cluster-ip-range=10.96.0.0/12,fd00:1::/112"}},
+		{"no pod ranges", func(*Spec) {}, ControllerManager, []string{"!--allocate-node-cidrs", "!--cluster-cidr", "!--service-cluster-ip-range"}},
+		{
+			"an extra flag overrides", func(s *Spec) {
+				s.ExtraArgs = args(APIServer, "enable-admission-plugins", "NodeRestriction,PodNodeSelector")
+			},
+			APIServer,
+			[]string{"--enable-admission-plugins=NodeRestriction,PodNodeSelector"},
+		},
+		{"an extra flag adds", func(s *Spec) { s.ExtraArgs = args(Scheduler, "v", "4") }, Scheduler, []string{"--v=4"}},
+		{
+			"structured authorization", func(s *Spec) {
+				s.ExtraArgs = args(APIServer, "authorization-config", "/etc/kubernetes/authorization.yaml")
+			},
+			APIServer,
+			[]string{"--authorization-config=/etc/kubernetes/authorization.yaml", "!--authorization-mode"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := testSpec(t)
+			c.alter(&s)
+			var have []string
+			for _, part := range components(s, systemd{}) {
+				if part.name == c.component {
+					have = arguments(part.flags)
+				}
+			}
+			for _, want := range c.want {
+				if unwanted, ok := strings.CutPrefix(want, "!"); ok {
+					if slices.ContainsFunc(have, func(a string) bool { return strings.HasPrefix(a, unwanted+"=") }) {
+						t.Errorf("%s is there", unwanted)
+					}
+				} else if !slices.Contains(have, want) {
+					t.Errorf("%s is not in %q", want, have)
+				}
+			}
+		})
+	}
+}
+
+func args(component, flag, value string) map[string]map[string]string {
+	return map[string]map[string]string{component: {flag: value}}
+}
+
+func TestOwnedFlagsAreThoseSet(t *testing.T) {
+	overridable := []string{
+		"allow-privileged", "authorization-mode", "enable-admission-plugins", "enable-bootstrap-token-auth",
+		"kubelet-preferred-address-types", "service-account-issuer", "profiling", "tls-min-version",
+		"use-service-account-credentials", "controllers", "allocate-node-cidrs",
+	}
+	s := testSpec(t)
+	s.PodCIDRs = []string{"10.244.0.0/16"}
+	for _, c := range components(s, systemd{}) {
+		for name := range c.flags {
+			_, owned := ownedFlags[c.name][name]
+			if owned == slices.Contains(overridable, name) {
+				t.Errorf("%s: whether --%s can be overridden is not decided", c.name, name)
+			}
+		}
+	}
+}
+
+func TestValidateExtraArgs(t *testing.T) {
+	for _, c := range []struct {
+		component, flag, value string
+		want                   string // part of the error; "" for none
+	}{
+		{APIServer, "event-ttl", "2h", ""},
+		{APIServer, "audit-log-path", "-", ""},
+		{APIServer, "audit-log-path", "/var/log/kube-apiserver/audit.log", ""},
+		{APIServer, "audit-log-path", "/var/log/kube-apiserver/../audit.log", "may write below"},
+		{APIServer, "audit-log-path", "/etc/passwd", "may write below"},
+		{APIServer, "--event-ttl", "2h", "without dashes"},
+		{APIServer, "event ttl", "2h", "malformed flag"},
+		{APIServer, "", "2h", "malformed flag"},
+		{APIServer, "event-ttl", "2h\n--x", "control character"},
+		{APIServer, "etcd-servers", "https://x:2379", `setting "etcd"`},
+		{APIServer, "anonymous-auth", "false", "authentication-config"},
+		{APIServer, "shutdown-delay-duration", "0s", "health checks"},
+		{ControllerManager, "leader-elect", "false", "leader election"},
+		{Scheduler, "secure-port", "1", "machine's address"},
+		{"kubelet", "v", "1", "unknown component"},
+	} {
+		err := ValidateExtraArgs(c.component, map[string]string{c.flag: c.value})
+		if got := text(err); (c.want == "") != (err == nil) || !strings.Contains(got, c.want) {
+			t.Errorf("%s --%s=%q: %q, want %q", c.component, c.flag, c.value, got, c.want)
+		}
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

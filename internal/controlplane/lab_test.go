@@ -1,0 +1,307 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	goruntime "runtime" // runtime is a type here
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/cache"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+const (
+	labVersion  = "1.34.4"
+	etcdVersion = "3.6.16"
+)
+
+// machines is the lab of this package's tests; missing says why there is none.
+var machines struct {
+	lab     *lab.Lab
+	source  host.Source
+	missing string
+}
+
+// init keeps the main goroutine on the main thread. Otherwise a goroutine that
+// enters the lab's network to make it could be running there, and lab.Enter,
+// which judges by the main thread, would take the whole program for moved.
+func init() { goruntime.LockOSThread() }
+
+// TestMain moves the tests into a lab's network where this computer can run one.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	if machines.missing = whyNoLab(); machines.missing != "" {
+		return m.Run()
+	}
+	l, err := lab.Up(ctx, lab.Config{Name: "cplab", Subnet: netip.MustParsePrefix("10.94.0.0/24"), Machines: []string{"cp1"}}, os.Stderr)
+	if err == nil {
+		err = lab.Enter(l)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "controlplane: make lab machines:", err)
+		return 1
+	}
+	machines.lab = l
+	code := m.Run()
+	if err := l.Destroy(context.WithoutCancel(ctx)); err != nil {
+		fmt.Fprintln(os.Stderr, "controlplane: throw lab machines away:", err)
+		return 1
+	}
+	return code
+}
+
+func whyNoLab() string {
+	dir, err := cache.Dir()
+	switch {
+	case err != nil:
+		return err.Error()
+	case testing.Short():
+		return "-short leaves the lab out"
+	case os.Geteuid() != 0:
+		return "lab machines need root"
+	}
+	machines.source = host.Source{Directory: filepath.Join(dir, "components")}
+	for _, program := range []string{"kubernetes-v" + labVersion + "/" + APIServer, "etcd-v" + etcdVersion + "/etcd"} {
+		if _, err := os.Stat(filepath.Join(machines.source.Directory, program)); err != nil {
+			return "a component is not built: " + err.Error()
+		}
+	}
+	return lab.Missing()
+}
+
+// recordingRegistrar stands for an endpoint: it notes what it is asked for.
+// The real one is tested with HAProxy in package endpoint.
+type recordingRegistrar struct {
+	mu      sync.Mutex
+	calls   []string
+	members map[string]string
+	fail    error // what Drain and Deregister answer
+}
+
+func (r *recordingRegistrar) note(call string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, call)
+}
+
+func (r *recordingRegistrar) Register(_ context.Context, name, address string) error {
+	r.note("register")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.members[name] = address
+	return nil
+}
+
+func (r *recordingRegistrar) Drain(context.Context, string) error {
+	r.note("drain")
+	return r.fail
+}
+
+func (r *recordingRegistrar) Deregister(_ context.Context, name string) error {
+	r.note("deregister")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.members, name)
+	return r.fail
+}
+
+func (r *recordingRegistrar) Registered(_ context.Context, name, address string) ([]string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.members[name] != address {
+		return []string{"not registered on lb1"}, nil
+	}
+	return nil, nil
+}
+
+// take returns the calls so far and forgets them.
+func (r *recordingRegistrar) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	calls := r.calls
+	r.calls = nil
+	return calls
+}
+
+// stage is one machine with an etcd and the replica that the test makes there.
+type stage struct {
+	*testing.T
+	ctx       context.Context
+	spec      Spec
+	registrar *recordingRegistrar
+	replicas  *Replicas
+}
+
+func newStage(t *testing.T) *stage {
+	if machines.lab == nil {
+		t.Skip("no lab: " + machines.missing)
+	}
+	ctx, cancel := context.WithTimeout(problem.WithProgress(t.Context(), progress(t)), 8*time.Minute)
+	t.Cleanup(cancel)
+	key, err := machines.lab.PrivateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := machines.lab.KnownHosts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := pki.Generate(pki.Options{ClusterName: "lab", Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := machines.lab.Machine("cp1").Address.String()
+	registrar := &recordingRegistrar{members: map[string]string{}}
+	st := &stage{T: t, ctx: ctx, registrar: registrar, replicas: NewReplicas(), spec: Spec{
+		Name:         "cp1",
+		Host:         machine(t, host.Config{Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known}, address),
+		Bundle:       bundle,
+		Version:      labVersion,
+		EndpointHost: "10.94.0.100",
+		EndpointPort: 6443,
+		EtcdURLs:     []string{"https://" + address + ":2379"},
+		ServiceCIDRs: []string{"10.96.0.0/12"},
+		PodCIDRs:     []string{"10.244.0.0/16"},
+		Source:       machines.source,
+		Registrar:    registrar,
+	}}
+	st.reached()
+	st.startEtcd(address)
+	return st
+}
+
+// reached waits until the machine, which has just booted, lets itself be seen.
+func (st *stage) reached() {
+	st.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(askInterval) {
+		_, err := st.spec.Host.Observe(st.ctx, host.Query{})
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, host.ErrUnreachable) || time.Now().After(deadline) {
+			st.Fatal(err)
+		}
+		st.Logf("not reached yet: %v", err)
+	}
+}
+
+// progress logs each step with the time since the last one.
+func progress(t *testing.T) func(string) {
+	var mu sync.Mutex
+	last := time.Now()
+	return func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		t.Logf("+%.2fs %s", time.Since(last).Seconds(), line)
+		last = time.Now()
+	}
+}
+
+// startEtcd makes a single etcd: the package under test imports none.
+func (st *stage) startEtcd(address string) {
+	st.Helper()
+	etcd := host.Artifact{Product: "etcd", Version: etcdVersion, Name: "etcd"}
+	if _, err := st.spec.Host.Install(st.ctx, machines.source, []host.Artifact{etcd}); err != nil {
+		st.Fatal(err)
+	}
+	pair, err := st.spec.Bundle.Issue(pki.EtcdServer("cp1", address), time.Now(), 0)
+	if err != nil {
+		st.Fatal(err)
+	}
+	unit := fmt.Sprintf(`[Service]
+Type=notify
+ExecStart=%s --data-dir=/var/lib/etcd --listen-client-urls=https://%s:2379 --advertise-client-urls=https://%s:2379 \
+  --cert-file=%s/server.crt --key-file=%s/server.key --trusted-ca-file=%s --client-cert-auth
+[Install]
+WantedBy=multi-user.target
+`, etcd.Path(), address, address, etcdDir, etcdDir, etcdCA)
+	_, err = st.spec.Host.Apply(st.ctx, host.Change{
+		Dirs: directories(),
+		Files: []host.File{
+			{Path: etcdCA, Content: []byte(st.spec.Bundle.EtcdCA.Certificate), Mode: publicMode},
+			{Path: etcdDir + "/server.crt", Content: []byte(pair.Certificate), Mode: publicMode},
+			{Path: etcdDir + "/server.key", Content: []byte(pair.PrivateKey), Mode: secretMode},
+			{Path: etcdUnit, Content: []byte(unit), Mode: publicMode},
+		},
+		Script: "systemctl enable --quiet --now etcd.service",
+	})
+	if err != nil {
+		st.Fatal(err)
+	}
+}
+
+// pids are the components' processes.
+func (st *stage) pids() map[string]int {
+	st.Helper()
+	facts, err := st.spec.Host.Observe(st.ctx, host.Query{Units: unitNames()})
+	if err != nil {
+		st.Fatal(err)
+	}
+	pids := map[string]int{}
+	for _, name := range Components() {
+		pids[name] = facts.Units[unitName(name)].MainPID
+	}
+	return pids
+}
+
+// restarted are the components whose process is not as in before.
+func (st *stage) restarted(before map[string]int) []string {
+	st.Helper()
+	var out []string
+	for name, pid := range st.pids() {
+		if pid != before[name] {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (st *stage) run(script string) string {
+	st.Helper()
+	out, err := st.spec.Host.Run(st.ctx, host.Command{Script: script})
+	if err != nil {
+		st.Fatal(err)
+	}
+	return out
+}
+
+func (st *stage) steady(status Status, err error) {
+	st.Helper()
+	if err != nil {
+		st.Fatal(err)
+	}
+	if len(status.Drift) > 0 || !status.Registered || status.MachineID == "" || status.ConfigDigest != st.spec.ConfigDigest() {
+		st.Errorf("status is %+v", status)
+	}
+	for _, c := range status.Components {
+		if !c.Healthy || c.Version != labVersion || time.Until(c.CertificateExpiry) < 300*24*time.Hour {
+			st.Errorf("component is %+v", c)
+		}
+	}
+}
+
+func (st *stage) expect(what string, have, want any) {
+	st.Helper()
+	if !reflect.DeepEqual(have, want) {
+		st.Errorf("%s: %v, want %v", what, have, want)
+	}
+}

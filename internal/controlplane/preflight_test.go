@@ -1,0 +1,93 @@
+package controlplane
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+func TestPreflight(t *testing.T) {
+	listen := func(port int, process string, addresses ...string) func(*found) {
+		return func(f *found) { f.facts.Listeners[port] = host.Listener{Process: process, Addresses: addresses} }
+	}
+	for _, c := range []struct {
+		name  string
+		alter func(*found)
+		want  string // part of the cause; "" for a machine that will do
+	}{
+		{"a bare machine", func(*found) {}, ""},
+		{"the balancer holds the virtual IP", listen(6443, "haproxy", "10.0.0.100"), ""},
+		{"the balancer holds every address", listen(6443, "haproxy", "0.0.0.0"), "haproxy listens on 0.0.0.0 port 6443, which kube-apiserver needs"},
+		{"every address of both families", listen(6443, "haproxy", "10.0.0.100", "::"), "haproxy listens on :: port 6443"},
+		{"the machine's address", listen(6443, "nginx", "10.0.0.100", "10.0.0.11"), "nginx listens on 10.0.0.11 port 6443"},
+		{"controller-manager's port", listen(10257, "", "127.0.0.1"), "another process listens on 127.0.0.1 port 10257"},
+		{"scheduler's port elsewhere", listen(10259, "x", "10.0.0.11"), ""},
+		{"an earlier try runs", func(f *found) {
+			listen(6443, APIServer, "10.0.0.11")(f)
+			f.facts.Units[unitName(APIServer)] = host.UnitState{Active: "active", MainPID: 9}
+		}, ""},
+		{"disk", func(f *found) { f.facts.DiskFree[installRoot] = 300 << 20 }, "300 MiB are free for /opt/kube, at least 1024 are needed"},
+		{"clock behind", func(f *found) { f.facts.ClockOffset = -10 * time.Minute }, "the clock is 10m0s behind this computer's"},
+		{"clock ahead", func(f *found) { f.facts.ClockOffset = 3 * time.Minute }, "the clock is 3m0s ahead of this computer's"},
+		{"clock not known well enough to judge", func(f *found) { f.facts.ClockOffset, f.facts.ClockError = 3*time.Minute, 2*time.Minute }, ""},
+		{"architecture", func(f *found) { f.facts.Architecture = "mips" }, `no Kubernetes for the architecture "mips"`},
+		{"no systemd", func(f *found) { f.facts.Systemd = "" }, "systemd is not the init system"},
+		{"old systemd", func(f *found) { f.facts.Systemd = "241" }, "systemd is version 241, at least 247 is needed"},
+		{"kubeadm", func(f *found) { f.facts.Dirs[manifestDir] = []string{"etcd.yaml", "kube-apiserver.yaml"} }, "a kubelet runs kube-apiserver"},
+		{"only etcd in a static pod", func(f *found) { f.facts.Dirs[manifestDir] = []string{"etcd.yaml"} }, ""},
+		{"another cluster's authority", func(f *found) { f.facts.Files[caCert] = host.FileState{Content: "x"} }, "another cluster's authority"},
+		{"another cluster's replica", func(f *found) { f.record = record{ClusterID: "x", ClusterName: "stage"} }, `another cluster, "stage" (x)`},
+		{"record unreadable", func(f *found) { _, f.recordErr = readRecord("{") }, "read /etc/kubernetes/replica.json"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := bare()
+			c.alter(&f)
+			err := preflight(testSpec(t), systemd{}, f)
+			if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if err != nil && !problem.Untouched(err) {
+				t.Error("the refusal does not say that nothing was changed")
+			}
+		})
+	}
+}
+
+func TestPreflightListsEverything(t *testing.T) {
+	f := bare()
+	f.facts.Architecture, f.facts.Systemd = "mips", ""
+	f.facts.Listeners[10257] = host.Listener{Addresses: []string{"0.0.0.0"}}
+	err := preflight(testSpec(t), systemd{}, f)
+	for _, want := range []string{"3 preflight checks failed", "mips", "systemd", "10257"} {
+		if !strings.Contains(text(err), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+}
+
+func TestPreflightAdoptsAnEarlierTry(t *testing.T) {
+	s := testSpec(t)
+	if err := preflight(s, systemd{}, converged(t, s)); err != nil {
+		t.Error(err)
+	}
+	other := s
+	other.Name = "cp2"
+	if err := preflight(other, systemd{}, converged(t, s)); !strings.Contains(text(err), `holds replica "cp1" of this cluster`) {
+		t.Errorf("another replica on the same machine: %v", err)
+	}
+}
+
+func TestChangeable(t *testing.T) {
+	s := testSpec(t)
+	f := converged(t, s)
+	if err := changeable(s, f); err != nil {
+		t.Error(err)
+	}
+	s.Version = "1.36.0"
+	if err := changeable(s, f); !problem.Untouched(err) || !strings.Contains(text(err), "go to 1.35 first") {
+		t.Errorf("a skipped minor: %v", err)
+	}
+}

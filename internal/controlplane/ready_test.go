@@ -1,0 +1,208 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+func TestReadAnswer(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+		want   string
+	}{
+		{200, "ok", healthy},
+		{
+			500, "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/rbac/bootstrap-roles failed: reason withheld\nreadyz check failed\n",
+			"not ready: etcd, poststarthook/rbac/bootstrap-roles",
+		},
+		{401, "Unauthorized\n", `not ready: HTTP status 401 "Unauthorized"`},
+		{503, "", `not ready: HTTP status 503 ""`},
+	} {
+		if have := readAnswer(c.status, c.body); have != c.want {
+			t.Errorf("%d %q: %q, want %q", c.status, c.body, have, c.want)
+		}
+	}
+}
+
+func TestHopeless(t *testing.T) {
+	units := func(active string, restarts int) map[string]host.UnitState {
+		return map[string]host.UnitState{unitName(ControllerManager): {Active: active, Restarts: restarts, Result: "exit-code"}}
+	}
+	for _, c := range []struct {
+		name   string
+		before int
+		now    map[string]host.UnitState
+		want   string
+	}{
+		{"runs", 0, units("active", 0), ""},
+		{"restarted twice while its API server started", 0, units("activating", 2), ""},
+		{"restarts again and again", 0, units("activating", 3), ControllerManager},
+		{"restarted often, long ago", 7, units("active", 7), ""},
+		{"failed for good", 0, units("failed", 0), ControllerManager},
+	} {
+		if component, _ := hopeless(units("active", c.before), c.now); component != c.want {
+			t.Errorf("%s: %q, want %q", c.name, component, c.want)
+		}
+	}
+}
+
+// TestKubeconfigsAreReadWithoutTheirKeys runs the filter that machines run.
+func TestKubeconfigsAreReadWithoutTheirKeys(t *testing.T) {
+	if _, err := exec.LookPath("grep"); err != nil {
+		t.Skip("no grep on this computer")
+	}
+	s := testSpec(t)
+	k := kubeconfigs(s)[0]
+	file, err := k.issue(s, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filter := func(text []byte) string {
+		grep := exec.CommandContext(t.Context(), "grep", "-E", plainLines)
+		grep.Stdin = bytes.NewReader(text)
+		out, err := grep.Output()
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
+			return "" // no line matches
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	shown := filter(file.Content)
+	info, err := pki.ParseKubeconfig(shown)
+	if err != nil || info.Server != k.server || strings.Contains(shown, "key") {
+		t.Errorf("%v, %+v from\n%s", err, info, shown)
+	}
+	for _, other := range []string{
+		`{"users":[{"user":{"client-key-data":"SECRET"}}]}`,
+		"users: [{user: {client-key-data: SECRET}}]",
+		"  user: { client-key-data: SECRET }",
+		"  user:\n    token: SECRET",
+		"- name: x\n  user:\n    client-key-data: SECRET\n    password: SECRET",
+		"client-key-data:\n  SECRET",
+	} {
+		if shown := filter([]byte(other)); strings.Contains(shown, "SECRET") {
+			t.Errorf("%q shows %q", other, shown)
+		}
+	}
+}
+
+func TestTurns(t *testing.T) {
+	var turns turns
+	first, err := turns.take(t.Context(), "prod", "cp1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := turns.take(t.Context(), "stage", "cp1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.end(true)
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := turns.take(short, "prod", "cp2"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("two replicas have the turn at once: %v", err)
+	}
+	first.end(false)
+
+	second, err := turns.take(t.Context(), "prod", "cp2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.refuse("cp2"); !strings.Contains(text(err), `"cp1" did not come back`) {
+		t.Errorf("changed after a failed one: %v", err)
+	}
+	second.end(true)
+	again, err := turns.take(t.Context(), "prod", "cp1")
+	if err != nil || again.refuse("cp1") != nil {
+		t.Errorf("the failed replica itself cannot be repaired: %v", err)
+	}
+	again.end(true)
+	last, err := turns.take(t.Context(), "prod", "cp2")
+	if err != nil || last.refuse("cp2") != nil {
+		t.Errorf("refused after the repair: %v", err)
+	}
+	last.end(true)
+}
+
+// unreachable is a machine at which nothing listens.
+func unreachable(t *testing.T) Spec {
+	t.Helper()
+	s := testSpec(t)
+	s.Host = machine(t, host.Config{
+		Credentials: host.Credentials{Port: 1}, KnownHosts: "", ConnectTimeout: time.Second,
+	}, "127.0.0.1")
+	return s
+}
+
+func TestDeleteOfAnUnreachableReplica(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		options  DeleteOptions
+		register error // what the registrar answers
+		want     string
+	}{
+		{"kept", DeleteOptions{}, nil, "abandon_unreachable_hosts = true"},
+		{"kept, its balancer unreachable too", DeleteOptions{}, host.ErrUnreachable, "abandon_unreachable_hosts = true"},
+		{"abandoned", DeleteOptions{AbandonUnreachable: true}, nil, ""},
+		{"abandoned together with its balancers", DeleteOptions{AbandonUnreachable: true}, host.ErrUnreachable, ""},
+		{"still registered", DeleteOptions{AbandonUnreachable: true}, errors.New("lb1 refuses"), "lb1 refuses"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := unreachable(t)
+			registrar := &recordingRegistrar{members: map[string]string{"cp1": "x"}, fail: c.register}
+			s.Registrar = registrar
+			err := NewReplicas().Delete(t.Context(), s, c.options)
+			if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if calls := registrar.take(); !slices.Equal(calls, []string{"deregister"}) {
+				t.Errorf("calls %q", calls)
+			}
+		})
+	}
+}
+
+func TestReadOfAnUnreachableReplica(t *testing.T) {
+	s := unreachable(t)
+	s.Registrar = &recordingRegistrar{}
+	if _, err := NewReplicas().Read(t.Context(), s); !errors.Is(err, host.ErrUnreachable) || errors.Is(err, ErrGone) {
+		t.Errorf("read: %v", err)
+	}
+}
+
+func TestSpecValidate(t *testing.T) {
+	for _, c := range []struct {
+		alter func(*Spec)
+		want  string
+	}{
+		{func(*Spec) {}, ""},
+		{func(s *Spec) { s.Name = "CP1" }, "malformed replica name"},
+		{func(s *Spec) { s.Port = 443 }, "not between 1024 and 65535"},
+		{func(s *Spec) { s.Port = 10257 }, "controller-manager's"},
+		{func(s *Spec) { s.EndpointHost = "" }, "the endpoint has no address"},
+		{func(s *Spec) { s.Version = "1.34" }, "malformed Kubernetes version"},
+		{func(s *Spec) { s.ClusterDomain = "cluster.local." }, "malformed cluster domain"},
+		{func(s *Spec) { s.EtcdURLs = nil }, "no etcd URL"},
+		{func(s *Spec) { s.ServiceCIDRs = nil }, "no service range"},
+		{func(s *Spec) { s.Bundle = nil }, "no PKI bundle"},
+		{func(s *Spec) { s.ExtraArgs = args(APIServer, "secure-port", "1") }, "cannot be set"},
+	} {
+		s := testSpec(t)
+		c.alter(&s)
+		if err := s.validate(); (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package controlplane
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+func TestReplicaOnAMachine(t *testing.T) {
+	st := newStage(t)
+	st.creates()
+	st.adminsMayDoAll()
+	st.restartsOnlyWhatChanged()
+	st.seesAndUndoesHandEdits()
+	st.finishesACutOffChange()
+	st.reportsAComponentThatFails()
+	st.survivesALossOfPower()
+	st.deletes()
+}
+
+func (st *stage) creates() {
+	start := time.Now()
+	status, err := st.replicas.Create(st.ctx, st.spec)
+	st.Logf("created in %s", time.Since(start).Round(100*time.Millisecond))
+	st.steady(status, err)
+	st.expect("calls", st.registrar.take(), []string{"register"})
+	st.Log(st.run("ls -lR /etc/kubernetes; systemd-analyze security --no-pager 2>/dev/null | grep kube- || :; ls -l /run/credentials/kube-controller-manager.service || :"))
+
+	before := st.pids()
+	start = time.Now()
+	status, err = st.replicas.Create(st.ctx, st.spec)
+	st.Logf("created again in %s", time.Since(start).Round(100*time.Millisecond))
+	st.steady(status, err)
+	st.expect("restarted by a repeated create", st.restarted(before), []string(nil))
+	start = time.Now()
+	status, err = st.replicas.Read(st.ctx, st.spec)
+	st.Logf("read in %s", time.Since(start).Round(10*time.Millisecond))
+	st.steady(status, err)
+	st.registrar.take()
+}
+
+// adminsMayDoAll: what admin.conf holds has rights, and controller-manager works.
+func (st *stage) adminsMayDoAll() {
+	pair, err := st.spec.Bundle.Issue(pki.User("kubernetes-admin", AdminGroup), time.Now(), time.Hour)
+	if err != nil {
+		st.Fatal(err)
+	}
+	certificate, err := tls.X509KeyPair([]byte(pair.Certificate), []byte(pair.PrivateKey))
+	if err != nil {
+		st.Fatal(err)
+	}
+	config, err := verifiedTLS(st.spec.Bundle, st.spec.Host.Address())
+	if err != nil {
+		st.Fatal(err)
+	}
+	config.Certificates = []tls.Certificate{certificate}
+	web := tunnel(st.spec.Host, config)
+	defer web.CloseIdleConnections()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		status, body := fetch(st, web, "/api/v1/namespaces/kube-system/serviceaccounts/token-cleaner")
+		if status == http.StatusOK {
+			return
+		}
+		if time.Now().After(deadline) {
+			st.Fatalf("controller-manager made no service account: %d %s", status, body)
+		}
+		time.Sleep(askInterval)
+	}
+}
+
+func fetch(st *stage, web *http.Client, path string) (int, string) {
+	st.Helper()
+	request, err := http.NewRequestWithContext(st.ctx, http.MethodGet, st.spec.localURL()+path, nil)
+	if err != nil {
+		st.Fatal(err)
+	}
+	response, err := web.Do(request)
+	if err != nil {
+		st.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		st.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func (st *stage) restartsOnlyWhatChanged() {
+	for _, c := range []struct {
+		component, flag, value string
+		calls                  []string
+	}{
+		{Scheduler, "v", "1", []string{"register"}},
+		{ControllerManager, "v", "1", []string{"register"}},
+		{APIServer, "event-ttl", "2h", []string{"drain", "register"}},
+	} {
+		before := st.pids()
+		st.spec.ExtraArgs = args(c.component, c.flag, c.value)
+		for _, other := range Components() { // keep what the earlier rows have set
+			if other != c.component && before[other] > 0 {
+				st.spec.ExtraArgs[other] = st.found(other)
+			}
+		}
+		start := time.Now()
+		status, err := st.replicas.Update(st.ctx, st.spec)
+		st.Logf("%s changed in %s", c.component, time.Since(start).Round(100*time.Millisecond))
+		st.steady(status, err)
+		st.expect("restarted", st.restarted(before), []string{c.component})
+		st.expect("calls", st.registrar.take(), c.calls)
+	}
+}
+
+// found are the extra flags that component has on the machine.
+func (st *stage) found(component string) map[string]string {
+	st.Helper()
+	_, flags, err := parseExecStart(st.run("cat " + unitPath(component)))
+	if err != nil {
+		st.Fatal(err)
+	}
+	extra := map[string]string{}
+	for name, value := range flags {
+		if name == "v" || name == "event-ttl" {
+			extra[name] = value
+		}
+	}
+	return extra
+}
+
+func (st *stage) seesAndUndoesHandEdits() {
+	st.run(`
+sed -i 's/--event-ttl=2h/--event-ttl=3h/' ` + unitPath(APIServer) + `
+chmod 0644 ` + keyOf(apiServerCert) + `
+sed -i 's/system:kube-scheduler@lab/x/' ` + schedulerConf + `
+systemctl stop kube-controller-manager
+`)
+	status, err := st.replicas.Read(st.ctx, st.spec)
+	if err != nil {
+		st.Fatal(err)
+	}
+	drift := strings.Join(status.Drift, "\n")
+	for _, want := range []string{
+		`cp1 (10.94.0.11): kube-apiserver: flag --event-ttl is "3h", wanted "2h"`,
+		keyOf(apiServerCert) + " has mode 0644, wanted 0600",
+		schedulerConf + " was changed after it was issued",
+		"kube-controller-manager.service is inactive",
+	} {
+		if !strings.Contains(drift, want) {
+			st.Errorf("drift lacks %q; it is\n%s", want, drift)
+		}
+	}
+	status, err = st.replicas.Update(st.ctx, st.spec)
+	st.steady(status, err)
+	st.expect("calls", st.registrar.take(), []string{"drain", "register"})
+}
+
+// finishesACutOffChange: the files are written, the restart was cut off.
+func (st *stage) finishesACutOffChange() {
+	before := st.pids()
+	st.spec.ExtraArgs[Scheduler] = map[string]string{"v": "2"}
+	f, err := observe(st.ctx, st.spec, systemd{})
+	if err != nil {
+		st.Fatal(err)
+	}
+	d, err := decide(st.spec, systemd{}, f, time.Now())
+	if err != nil {
+		st.Fatal(err)
+	}
+	if err := apply(st.ctx, st.spec, systemd{}, desired{files: d.files}); err != nil {
+		st.Fatal(err)
+	}
+	st.expect("restarted", st.restarted(before), []string(nil))
+	status, err := st.replicas.Update(st.ctx, st.spec)
+	st.steady(status, err)
+	st.expect("restarted", st.restarted(before), []string{Scheduler})
+	st.registrar.take()
+}
+
+func (st *stage) reportsAComponentThatFails() {
+	good := st.spec.ExtraArgs
+	st.spec.ExtraArgs = args(APIServer, "no-such-flag", "x")
+	start := time.Now()
+	_, err := st.replicas.Update(st.ctx, st.spec)
+	st.Logf("failure reported in %s:\n%v", time.Since(start).Round(100*time.Millisecond), err)
+	var p *problem.Problem
+	if !errors.As(err, &p) || !strings.Contains(p.Detail, "no-such-flag") || !strings.Contains(p.Unchanged, "out of rotation") {
+		st.Errorf("the failure does not say what it is: %v", err)
+	}
+	other := st.spec
+	other.Name = "cp2"
+	turn, err := st.replicas.turns.take(st.ctx, st.spec.Bundle.ClusterID, other.Name)
+	if err != nil {
+		st.Fatal(err)
+	}
+	if err := turn.refuse(other.machine()); err == nil || !strings.Contains(err.Error(), `"cp1" did not come back`) {
+		st.Errorf("another replica may be changed: %v", err)
+	}
+	turn.end(true)
+	st.expect("calls", st.registrar.take(), []string{"drain"})
+	st.spec.ExtraArgs = good
+	status, err := st.replicas.Update(st.ctx, st.spec)
+	st.steady(status, err)
+	st.expect("calls", st.registrar.take(), []string{"register"})
+}
+
+func (st *stage) survivesALossOfPower() {
+	m := machines.lab.Machine("cp1")
+	if err := m.PowerOff(st.ctx); err != nil {
+		st.Fatal(err)
+	}
+	if err := m.Boot(st.ctx); err != nil {
+		st.Fatal(err)
+	}
+	st.reached()
+	start := time.Now()
+	for deadline := start.Add(time.Minute); ; time.Sleep(askInterval) {
+		status, err := st.replicas.Read(st.ctx, st.spec)
+		if err == nil && len(status.Drift) == 0 && !slices.ContainsFunc(status.Components, func(c Component) bool { return !c.Healthy }) {
+			st.Logf("ready again %s after the boot", time.Since(start).Round(100*time.Millisecond))
+			return
+		}
+		if time.Now().After(deadline) {
+			st.Fatalf("not back after a loss of power: %v, %+v", err, status)
+		}
+	}
+}
+
+func (st *stage) deletes() {
+	start := time.Now()
+	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); err != nil {
+		st.Fatal(err)
+	}
+	st.Logf("deleted in %s", time.Since(start).Round(100*time.Millisecond))
+	st.expect("calls", st.registrar.take(), []string{"drain", "deregister"})
+	left := st.run(`
+find /etc/kubernetes /etc/systemd/system /opt/kube /run /var/log \( -path '*kube*' -o -name 'kube*' \) -not -type d | sort
+getent passwd | grep ^kube || :
+ps -e | grep kube || :
+`)
+	for line := range strings.Lines(left) {
+		if !strings.Contains(line, "/etcd") {
+			st.Errorf("left behind: %s", line)
+		}
+	}
+	for _, kept := range []string{etcdCA, etcdDir + "/server.key"} {
+		if !strings.Contains(left, kept) {
+			st.Errorf("etcd's %s was removed", kept)
+		}
+	}
+	if _, err := st.replicas.Read(st.ctx, st.spec); !errors.Is(err, ErrGone) {
+		st.Errorf("read after delete: %v", err)
+	}
+	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); err != nil {
+		st.Errorf("delete again: %v", err)
+	}
+}

@@ -1,0 +1,67 @@
+package controlplane
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestUnits(t *testing.T) {
+	s := testSpec(t)
+	s.PodCIDRs = []string{"10.244.0.0/16"}
+	for _, c := range components(s, systemd{}) {
+		golden := filepath.Join("testdata", unitName(c.name))
+		have := systemd{}.definition(c).Content
+		if *update {
+			if err := os.WriteFile(golden, have, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(have) != string(want) {
+			t.Errorf("%s is not as in %s; it is\n%s", unitName(c.name), golden, have)
+		}
+	}
+}
+
+func TestUnitsCanBeReadBack(t *testing.T) {
+	s := testSpec(t)
+	s.ExtraArgs = map[string]map[string]string{APIServer: {
+		"spaces":  "a b  c",
+		"quotes":  `say "it's" \ so`,
+		"percent": "100%n",
+		"dollar":  "$HOME ${PATH}",
+		"empty":   "",
+		"equals":  "a=b,c=d",
+		"other":   "a;b",
+	}}
+	for _, c := range components(s, systemd{}) {
+		executable, flags, err := systemd{}.parse(string(systemd{}.definition(c).Content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if executable != c.program || !maps.Equal(flags, c.flags) {
+			t.Errorf("%s: read back %s and %v", c.name, executable, flagDrift(flags, c.flags))
+		}
+	}
+}
+
+func TestParseExecStart(t *testing.T) {
+	for _, c := range []struct{ name, unit, want string }{
+		{"none", "[Service]\nType=exec\n", "no ExecStart= line"},
+		{"open quotation", "ExecStart=/bin/x \"--a=b\n", "read ExecStart=: a quotation mark is not closed"},
+		{"reset before the command", "ExecStart=\nExecStart=/bin/x --a=b\n", ""},
+		{"only a reset", "ExecStart=\n", "no ExecStart= line"},
+	} {
+		if _, _, err := parseExecStart(c.unit); text(err) != c.want {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package controlplane
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestValidateVersion(t *testing.T) {
+	for version, want := range map[string]error{
+		"1.34.4": nil, "1.32.0": nil, "1.36.11": nil, "1.35.0-rc.1": nil,
+		"1.31.9": ErrVersionUnknown, "1.37.0": ErrVersionUnknown,
+		"": ErrVersionMalformed, "1.34": ErrVersionMalformed, "v1.34.4": ErrVersionMalformed,
+		"1.34.04": ErrVersionMalformed, "2.0.0": ErrVersionMalformed, "1.34.4 ": ErrVersionMalformed, "latest": ErrVersionMalformed,
+	} {
+		if err := ValidateVersion(version); !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", version, err, want)
+		}
+	}
+}
+
+func TestValidateStep(t *testing.T) {
+	for _, c := range []struct{ from, to, want string }{
+		{"1.34.4", "1.34.4", ""},
+		{"1.34.4", "1.34.1", ""},
+		{"1.33.9", "1.34.0", ""},
+		{"1.32.1", "1.34.4", "go to 1.33 first"},
+		{"1.34.4", "1.33.9", "never lowered"},
+		{"1.34.4", "x", "malformed"},
+	} {
+		if err := ValidateStep(c.from, c.to); (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+			t.Errorf("%s to %s: %v, want %q", c.from, c.to, err, c.want)
+		}
+	}
+}
+
+func TestValidateCIDRs(t *testing.T) {
+	for _, c := range []struct{ services, pods, want string }{
+		{"10.96.0.0/12", "", ""},
+		{"10.96.0.0/12", "10.244.0.0/16", ""},
+		{"10.96.0.0/12 fd00:1::/112", "10.244.0.0/16 fd00:2::/56", ""},
+		{"10.96.0.0/12 fd00:1::/112", "10.244.0.0/16", ""},
+		{"", "10.244.0.0/16", "no service range"},
+		{"10.96.0.0", "", "malformed service range"},
+		{"10.96.0.0/12", "10.244/16", "malformed pod range"},
+		{"10.96.0.1/12", "", "did you mean 10.96.0.0/12"},
+		{"10.96.0.0/12", "10.100.0.0/16", "overlaps"},
+		{"10.96.0.0/16 10.97.0.0/16", "", "same IP family"},
+		{"10.96.0.0/16 fd00::/112 10.98.0.0/16", "", "at most two"},
+		{"10.96.0.0/12", "fd00::/56", "different IP families"},
+		{"10.96.0.0/30", "", "too small"},
+		{"10.0.0.0/8", "", "too large"},
+	} {
+		err := ValidateCIDRs(strings.Fields(c.services), strings.Fields(c.pods))
+		if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+			t.Errorf("%q, %q: %v, want %q", c.services, c.pods, err, c.want)
+		}
+	}
+}
+
+func TestValidateEtcdURLs(t *testing.T) {
+	for _, c := range []struct{ urls, want string }{
+		{"https://10.0.0.11:2379", ""},
+		{"https://10.0.0.11:2379 https://[fd00::1]:2379 https://etcd.example:2379", ""},
+		{"", "no etcd URL"},
+		{"http://10.0.0.11:2379", "not https"},
+		{"https://10.0.0.11", "names no port"},
+		{"10.0.0.11:2379", "malformed"},
+		{"https://10.0.0.11:2379/v3", "malformed"},
+		{"https://a:2379,https://b:2379", "malformed"},
+		{"https://a:2379 https://a:2379", "given twice"},
+	} {
+		err := ValidateEtcdURLs(strings.Fields(c.urls))
+		if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+			t.Errorf("%q: %v, want %q", c.urls, err, c.want)
+		}
+	}
+}
+
+func TestValidateNameAndAddress(t *testing.T) {
+	for name, good := range map[string]bool{
+		"cp1": true, "cp-1.example": true, "a": true,
+		"": false, "CP1": false, "-a": false, "a-": false, "a..b": false, "a_b": false, strings.Repeat("a", 254): false,
+	} {
+		if err := ValidateName(name); (err == nil) != good {
+			t.Errorf("name %q: %v", name, err)
+		}
+	}
+	for address, good := range map[string]bool{
+		"10.0.0.11": true, "fd00::11": true,
+		"cp1.example": false, "": false, "0.0.0.0": false, "127.0.0.1": false, "::1": false, "224.0.0.1": false,
+	} {
+		if err := ValidateAddress(address); (err == nil) != good {
+			t.Errorf("address %q: %v", address, err)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+# Takes the endpoint off the machine. The address goes first, so that clients
+# find the next holder before this HAProxy ends.
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C
+state=/var/lib/kube-endpoint
+
+for unit in kube-endpoint-keepalived.service kube-endpoint-haproxy.service; do
+  if systemctl cat "$unit" >/dev/null 2>&1; then
+    systemctl stop "$unit"
+    systemctl reset-failed "$unit" 2>/dev/null || true
+  fi
+  rm -f "/etc/systemd/system/$unit" "/etc/systemd/system/multi-user.target.wants/$unit"
+done
+systemctl daemon-reload
+rm -rf /etc/haproxy/kube /opt/kube/endpoint
+rm -f /etc/keepalived/kube.conf /run/kube-endpoint-haproxy.stopped
+rmdir --ignore-fail-on-non-empty /opt/kube 2>/dev/null || true
+
+# Only what the endpoint brought goes, and of that only what nothing else has
+# come to need: dpkg and rpm refuse to break another package.
+if [ -e "$state/installed" ]; then
+  if command -v dpkg >/dev/null; then
+    dpkg --purge $(cat "$state/installed") >"$state/log" 2>&1 || true
+  else
+    rpm -e $(cat "$state/installed") >"$state/log" 2>&1 || true
+  fi
+fi
+rm -rf "$state"
+for directory in /etc/haproxy /etc/keepalived; do
+  rmdir --ignore-fail-on-non-empty "$directory" 2>/dev/null || true
+done
+systemctl daemon-reload

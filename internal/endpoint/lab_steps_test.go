@@ -1,0 +1,305 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+func stepRefusePackages(f *fixture) {
+	_, err := Create(f.ctx, f.spec)
+	if err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), "haproxy, keepalived") {
+		f.Fatalf("got %v", err)
+	}
+	f.assertClean()
+}
+
+func stepInstallAndPurge(f *fixture) {
+	f.spec.InstallPackages = true
+	all := f.spec.Hosts
+	f.spec.Hosts = map[string]*host.Host{"a": all["a"]} // a single host is an endpoint too
+	before := f.shell("a", "dpkg-query -W -f '${Package}\n'")
+	f.timed("create with packages to install", func() error { _, err := Create(f.ctx, f.spec); return err })
+	f.timed("delete with packages to purge", func() error { return Delete(f.ctx, f.spec, DeleteOptions{}) })
+	f.assertClean()
+	if after := f.shell("a", "dpkg-query -W -f '${Package}\n'"); after != before {
+		f.Errorf("packages before:\n%s\nafter:\n%s", before, after)
+	}
+	if _, err := Read(f.ctx, f.spec); err == nil || !strings.Contains(err.Error(), ErrGone.Error()) {
+		f.Errorf("read after delete: %v", err)
+	}
+	f.spec.InstallPackages, f.spec.Hosts = false, all
+	f.must(onHosts(names(f.spec.Hosts), func(name string) error {
+		_, err := machines.lab.Machine(name).Run(f.ctx, "DEBIAN_FRONTEND=noninteractive apt-get install -y -q haproxy keepalived && systemctl disable --now haproxy keepalived")
+		return err
+	}))
+}
+
+func stepCreate(f *fixture) {
+	f.timed("create with packages there", func() error {
+		found, err := Create(f.ctx, f.spec)
+		if len(found.Drift) > 0 {
+			f.Errorf("drift after create: %q", found.Drift)
+		}
+		return err
+	})
+	f.checkIPv6()
+	f.installStandIns()
+	f.timed("register three replicas at once", func() error {
+		return onHosts(names(f.spec.Hosts), func(name string) error {
+			return f.registrar.Register(f.ctx, name, f.replicaAddress(name))
+		})
+	})
+	for _, name := range names(f.spec.Hosts) {
+		differences, err := f.registrar.Registered(f.ctx, name, f.replicaAddress(name))
+		if err != nil || differences != nil {
+			f.Errorf("%s: %q, %v", name, differences, err)
+		}
+	}
+	found := f.read()
+	if len(found.Backends) != 3 || len(found.Drift) != 0 {
+		f.Errorf("found %+v", found)
+	}
+	f.timed("create once more", func() error { _, err := Create(f.ctx, f.spec); return err })
+	f.timed("read", func() error { _, err := Read(f.ctx, f.spec); return err })
+}
+
+func (f *fixture) url() string { return "https://" + labVIP + ":6443/" }
+
+func stepRotation(f *fixture) {
+	holder := f.read().Holder
+	tr := startTraffic(f.url(), f.ca, 5*time.Second)
+	for _, name := range names(f.spec.Hosts) {
+		f.timed("drain "+name, func() error { return f.registrar.Drain(f.ctx, name) })
+		f.shell(name, "systemctl restart stand-in")
+		f.timed("register "+name, func() error { return f.registrar.Register(f.ctx, name, f.replicaAddress(name)) })
+	}
+	f.timed("drain a", func() error { return f.registrar.Drain(f.ctx, "a") })
+	f.timed("deregister a", func() error { return f.registrar.Deregister(f.ctx, "a") })
+	f.shell("a", "systemctl stop stand-in")
+	before := f.spec
+	f.spec.CACertificate = string(f.ca)
+	f.timed("update with a reload on three hosts", func() error {
+		found, err := Update(f.ctx, before, f.spec)
+		if len(found.Drift) > 0 {
+			f.Errorf("drift after update: %q", found.Drift)
+		}
+		return err
+	})
+	f.shell("a", "systemctl start stand-in")
+	f.timed("register a", func() error { return f.registrar.Register(f.ctx, "a", f.replicaAddress("a")) })
+	if _, failed := tr.end(f.T); failed > 0 {
+		f.Errorf("%d requests failed", failed)
+	}
+	if now := f.read().Holder; now != holder {
+		f.Errorf("the address moved from %s to %s", holder, now)
+	}
+}
+
+func stepLastReplica(f *fixture) {
+	f.shell("a", "systemctl kill -s KILL stand-in")
+	f.shell("b", "systemctl kill -s KILL stand-in")
+	f.eventually("a and b down", 10*time.Second, func(s Status) bool { return s.Backends["a"] == "DOWN" && s.Backends["b"] == "DOWN" })
+	err := f.registrar.Drain(f.ctx, "c")
+	if err == nil || !strings.Contains(err.Error(), "last replica that serves") {
+		f.Fatalf("drain of the last replica: %v", err)
+	}
+	if now := f.read(); now.Backends["c"] != "UP" {
+		f.Errorf("after the refusal: %+v", now.Backends)
+	}
+	f.must(f.registrar.Drain(f.ctx, "a")) // it serves nothing
+	f.shell("a", "systemctl reset-failed stand-in; systemctl start stand-in")
+	f.shell("b", "systemctl reset-failed stand-in; systemctl start stand-in")
+	f.must(f.registrar.Register(f.ctx, "a", f.replicaAddress("a")))
+	f.must(f.registrar.Register(f.ctx, "b", f.replicaAddress("b")))
+}
+
+func stepDrift(f *fixture) {
+	f.shell("b", "sed -i 's/timeout connect 1s/timeout connect 9s/' "+endpointPath+"; systemctl disable --now "+keepalivedUnit)
+	f.shell("c", "sed -i 's/server a .*/& weight 7/' "+backendsPath)
+	found := f.read()
+	for _, wanted := range []string{
+		`b: /etc/haproxy/kube/10-endpoint.cfg: found "timeout connect 9s", wanted "timeout connect 1s"`,
+		"b: kube-endpoint-keepalived.service is inactive",
+		"b: kube-endpoint-keepalived.service is not enabled",
+		`c: /etc/haproxy/kube/20-backends.cfg: found "server a 10.95.0.11:6443 weight 7", which no registration writes`,
+	} {
+		if !strings.Contains(strings.Join(found.Drift, "\n"), wanted) {
+			f.Errorf("drift %q lacks %q", found.Drift, wanted)
+		}
+	}
+	f.timed("mend drift", func() error {
+		found, err := Update(f.ctx, f.spec, f.spec)
+		if len(found.Drift) > 0 {
+			f.Errorf("drift after update: %q", found.Drift)
+		}
+		return err
+	})
+}
+
+func stepDeleteRefused(f *fixture) {
+	err := Delete(f.ctx, f.spec, DeleteOptions{})
+	if err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), "a on b (10.95.0.12)") {
+		f.Fatalf("got %v", err)
+	}
+	if found := f.read(); len(found.Drift) > 0 {
+		f.Errorf("drift after a refused delete: %q", found.Drift)
+	}
+}
+
+func stepHosts(f *fixture) {
+	holder := f.read().Holder
+	var leaver string
+	for _, name := range names(f.spec.Hosts) {
+		if name != holder {
+			leaver = name
+		}
+	}
+	tr := startTraffic(f.url(), f.ca, 5*time.Second)
+	all := f.spec
+	fewer := all
+	fewer.Hosts = map[string]*host.Host{}
+	for name, machine := range all.Hosts {
+		if name != leaver {
+			fewer.Hosts[name] = machine
+		}
+	}
+	f.timed("take out host "+leaver, func() error { _, err := Update(f.ctx, all, fewer); return err })
+	if left := f.shell(leaver, "ls /etc/haproxy/kube /etc/systemd/system/kube-endpoint-* 2>/dev/null || true"); left != "" {
+		f.Errorf("left on %s: %s", leaver, left)
+	}
+	f.timed("bring in host "+leaver, func() error {
+		found, err := Update(f.ctx, fewer, all)
+		if len(found.Drift) > 0 || found.Holder != holder {
+			f.Errorf("after the update: %+v", found)
+		}
+		return err
+	})
+	if _, failed := tr.end(f.T); failed > 0 {
+		f.Errorf("%d requests failed", failed)
+	}
+	for _, name := range names(f.spec.Hosts) {
+		if differences, err := f.registrar.Registered(f.ctx, name, f.replicaAddress(name)); err != nil || differences != nil {
+			f.Errorf("%s: %q, %v", name, differences, err)
+		}
+	}
+}
+
+func stepCrash(f *fixture) {
+	holder := f.read().Holder
+	tr := startTraffic(f.url(), f.ca, time.Second)
+	f.shell(holder, "systemctl kill --signal KILL "+haproxyUnit)
+	f.eventually("another holder", 5*time.Second, func(s Status) bool { return s.Holder != holder && s.Holder != "" })
+	f.eventually("all well", 5*time.Second, func(s Status) bool { return len(s.Drift) == 0 })
+	tr.end(f.T)
+}
+
+// stepDeadReplica: a kept connection to a machine that died must not hang, and
+// fresh ones must not notice.
+func stepDeadReplica(f *fixture) {
+	holder := f.read().Holder
+	victim := names(f.spec.Hosts)[0]
+	if victim == holder {
+		victim = names(f.spec.Hosts)[1]
+	}
+	var kept *http.Client
+	for served := ""; served != f.replicaAddress(victim); {
+		kept = client(f.ca, false, 30*time.Second)
+		answer, err := kept.Get(f.url())
+		f.must(err)
+		body, err := io.ReadAll(answer.Body)
+		f.must(err)
+		f.must(answer.Body.Close())
+		served = string(body)
+	}
+	f.must(machines.lab.Machine(victim).PowerOff(f.ctx))
+	died := time.Now()
+	for range 20 {
+		answer, err := client(f.ca, true, 5*time.Second).Get(f.url())
+		f.must(err)
+		f.must(answer.Body.Close())
+	}
+	answer, err := kept.Post(f.url(), "text/plain", nil) // not repeated by the client itself
+	if err == nil {
+		f.must(answer.Body.Close())
+	}
+	f.Logf("the kept connection ended %s after its replica's power was cut: %v", time.Since(died).Round(10*time.Millisecond), err)
+	if err == nil || time.Since(died) > 15*time.Second {
+		f.Errorf("the kept connection did not end: %v", err)
+	}
+	f.must(machines.lab.Machine(victim).Boot(f.ctx))
+	f.shell(victim, "systemctl start stand-in")
+	f.eventually("all well", 20*time.Second, func(s Status) bool {
+		return len(s.Drift) == 0 && s.Hosts[victim] == "ok" && s.Backends[victim] == "UP"
+	})
+}
+
+func stepFailover(f *fixture) {
+	holder := f.read().Holder
+	f.must(f.registrar.Drain(f.ctx, holder)) // so that only the address is lost, not a replica
+	tr := startTraffic(f.url(), f.ca, time.Second)
+	died := time.Now()
+	f.must(machines.lab.Machine(holder).PowerOff(f.ctx))
+	for {
+		ctx, cancel := context.WithTimeout(f.ctx, 200*time.Millisecond)
+		err := exec.CommandContext(ctx, "curl", "-sk", "--max-time", "0.2", "-o", "/dev/null", f.url()).Run()
+		cancel()
+		if err == nil {
+			break
+		}
+		if time.Since(died) > 10*time.Second {
+			f.Fatal("no answer 10 s after the holder died")
+		}
+	}
+	f.Logf("the endpoint answered again %s after the holder's power was cut", time.Since(died).Round(10*time.Millisecond))
+	tr.end(f.T)
+	found := f.read()
+	if found.Holder == holder || found.Holder == "" || len(found.Drift) > 0 || found.Hosts[holder] == "ok" {
+		f.Errorf("after the power cut: %+v", found)
+	}
+	f.timed("register with a dead balancer", func() error {
+		return f.registrar.Register(f.ctx, found.Holder, f.replicaAddress(found.Holder))
+	})
+	if err := Delete(f.ctx, f.spec, DeleteOptions{AbandonUnreachable: true}); err == nil {
+		f.Error("deleted under registered replicas")
+	}
+	f.must(machines.lab.Machine(holder).Boot(f.ctx))
+	again := f.eventually("all well", 15*time.Second, func(s Status) bool { return len(s.Drift) == 0 && s.Hosts[holder] == "ok" })
+	if again.Holder != found.Holder {
+		f.Errorf("the address went back to %s", again.Holder)
+	}
+}
+
+func stepDelete(f *fixture) {
+	for _, name := range names(f.spec.Hosts) {
+		f.must(f.registrar.Deregister(f.ctx, name))
+		f.must(f.registrar.Deregister(f.ctx, name))
+	}
+	f.timed("delete", func() error { return Delete(f.ctx, f.spec, DeleteOptions{}) })
+	f.assertClean()
+	f.must(Delete(f.ctx, f.spec, DeleteOptions{}))
+}
+
+// checkIPv6 lets the machine's own programs judge what is rendered for IPv6.
+func (f *fixture) checkIPv6() {
+	f.Helper()
+	spec := specOf("fd00::100", map[string]string{"a": "fd00::11", "b": "fd00::12"})
+	f.shell("a", fmt.Sprintf(`cd "$(mktemp -d)"
+cat >haproxy.cfg <<'EOF'
+%sEOF
+cat >backends.cfg <<'EOF'
+%sEOF
+cat >keepalived.conf <<'EOF'
+%sEOF
+haproxy -c -f haproxy.cfg -f backends.cfg
+keepalived --config-test --use-file=keepalived.conf
+keepalived --config-test --use-file=`+keepalivedPath,
+		renderHAProxy(spec), renderBackends([]server{{"a", "[fd00::11]:6443"}}), renderKeepalived(spec, "a", "eth0")))
+}

@@ -1,0 +1,187 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// settleTime bounds the wait for the first holder. VRRP elects one within a
+// second; the rest is for machines busy with other things.
+const settleTime = 20 * time.Second
+
+// Create installs and starts HAProxy and keepalived on every host and waits
+// until exactly one of them holds the VIP and HAProxy answers there.
+func Create(ctx context.Context, s Spec) (Status, error) {
+	if err := s.validate(); err != nil {
+		return Status{}, refused(s, "created", err)
+	}
+	seen, err := observe(ctx, s, true)
+	if err != nil {
+		return Status{}, refused(s, "created", err)
+	}
+	if err := preflight(s, seen); err != nil {
+		return Status{}, err
+	}
+	if err := installOn(ctx, s, seen); err != nil {
+		return Status{}, err
+	}
+	seed := replicas(seen)
+	err = onHosts(names(s.Hosts), func(name string) error {
+		return applyOn(ctx, s, name, seen[name], seed)
+	})
+	if err != nil {
+		return Status{}, err
+	}
+	return settle(ctx, s)
+}
+
+// Read observes every host in one round trip each, in parallel. Some hosts
+// unreachable: reported in Status.Hosts; all of them: host.ErrUnreachable.
+func Read(ctx context.Context, s Spec) (Status, error) {
+	seen, err := observe(ctx, s, false)
+	if err != nil {
+		return Status{}, fmt.Errorf("read endpoint %s: %w", s.Address, err)
+	}
+	reachable, present := 0, false
+	for _, b := range seen {
+		if b.unreachable == nil {
+			reachable++
+			present = present || b.present()
+		}
+	}
+	switch {
+	case reachable == 0:
+		return Status{}, fmt.Errorf("read endpoint %s: %w", s.Address, unreachableOf(seen))
+	case reachable == len(s.Hosts) && !present:
+		return Status{}, fmt.Errorf("read endpoint %s: %w", s.Address, ErrGone)
+	}
+	return status(s, seen), nil
+}
+
+// settle waits until exactly one host holds the VIP and both programs run on
+// every reachable one.
+func settle(ctx context.Context, s Spec) (Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	var seen map[string]balancer
+	for {
+		now, err := observe(ctx, s, false)
+		if err == nil {
+			seen = now
+			if settled(s, seen) {
+				return status(s, seen), nil
+			}
+		} else if ctx.Err() == nil {
+			return Status{}, fmt.Errorf("wait for a holder of %s: %w", s.Address, err)
+		}
+		select {
+		case <-ctx.Done():
+			return status(s, seen), unsettled(s, seen)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func settled(s Spec, seen map[string]balancer) bool {
+	for _, b := range seen {
+		if b.unreachable == nil && health(b) != "ok" {
+			return false
+		}
+	}
+	return len(holders(s, seen)) == 1
+}
+
+func unsettled(s Spec, seen map[string]balancer) error {
+	var lines []string
+	for _, name := range names(seen) {
+		line := name + ": " + health(seen[name])
+		if seen[name].holds(s.Address) {
+			line += ", holds the address"
+		}
+		lines = append(lines, line)
+	}
+	return &problem.Problem{
+		Summary:   "endpoint " + s.Address + " does not answer",
+		Cause:     fmt.Sprintf("after %s there is not exactly one host that holds the address with HAProxy and keepalived running on all", settleTime),
+		Unchanged: "the configuration is in place on every reachable host.",
+		Next:      "read the journal of " + haproxyUnit + " and " + keepalivedUnit + " on the hosts below; VRRP (IP protocol 112) must pass between them; then apply again",
+		Detail:    "  " + strings.Join(lines, "\n  "),
+	}
+}
+
+// installOn brings the missing packages to every reachable host, in parallel.
+func installOn(ctx context.Context, s Spec, seen map[string]balancer) error {
+	return onHosts(names(seen), func(name string) error {
+		packages := missingPackages(seen[name].facts)
+		if seen[name].unreachable != nil || len(packages) == 0 {
+			return nil
+		}
+		problem.Progress(ctx, "install %s on %s", strings.Join(packages, ", "), name)
+		if _, err := s.Hosts[name].Run(ctx, install(packages)); err != nil {
+			return &problem.Problem{
+				Summary:   "packages not installed",
+				Host:      s.label(name),
+				Cause:     err.Error(),
+				Unchanged: "no configuration was written and nothing was started on this host.",
+				Next:      "make " + strings.Join(packages, ", ") + " installable there, or install them by hand, and apply again",
+				Err:       err,
+			}
+		}
+		return nil
+	})
+}
+
+// applyOn makes one host as it shall be and starts or reloads its programs.
+func applyOn(ctx context.Context, s Spec, name string, b balancer, seed []server) error {
+	problem.Progress(ctx, "configure HAProxy and keepalived on %s", name)
+	_, err := s.Hosts[name].Apply(ctx, change(s, name, b, seed))
+	if err == nil {
+		return nil
+	}
+	failure := &problem.Problem{
+		Summary: "endpoint not configured",
+		Host:    s.label(name),
+		Cause:   err.Error(),
+		Next:    "mend what is said above and apply again: what is done is not done twice",
+		Err:     err,
+	}
+	var exit *host.ExitError
+	if errors.As(err, &exit) {
+		failure.Detail, _ = s.Hosts[name].UnitLog(ctx, haproxyUnit, 8) // the error stands without it
+	}
+	return failure
+}
+
+// replicas joins the servers of all hosts: what a host without any starts with.
+func replicas(seen map[string]balancer) []server {
+	byName := map[string]server{}
+	for _, name := range names(seen) {
+		for _, found := range seen[name].servers {
+			if _, known := byName[found.Name]; !known {
+				byName[found.Name] = found
+			}
+		}
+	}
+	var all []server
+	for _, name := range names(byName) {
+		all = append(all, byName[name])
+	}
+	return all
+}
+
+func (s Spec) label(name string) string { return name + " (" + s.Hosts[name].Address() + ")" }
+
+func refused(s Spec, what string, err error) error {
+	return &problem.Problem{
+		Summary:   "endpoint " + s.Address + " not " + what,
+		Cause:     err.Error(),
+		Unchanged: problem.Nothing,
+		Err:       err,
+	}
+}

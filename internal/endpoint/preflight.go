@@ -1,0 +1,100 @@
+package endpoint
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// preflight refuses what cannot become an endpoint, all reasons on all hosts at
+// once, before anything is touched.
+func preflight(s Spec, seen map[string]balancer) error {
+	var reasons []string
+	held := false
+	for _, name := range names(seen) {
+		held = held || seen[name].holds(s.Address)
+		for _, reason := range obstacles(s, seen[name]) {
+			reasons = append(reasons, name+" ("+s.Hosts[name].Address()+"): "+reason)
+		}
+	}
+	if !held {
+		reasons = append(reasons, taken(s, seen)...)
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Summary:   "endpoint " + s.Address + " cannot be set up on these hosts",
+		Cause:     fmt.Sprintf("%d of the checks before the first change failed, see below", len(reasons)),
+		Unchanged: problem.Nothing,
+		Next:      "mend what is listed and apply again",
+		Detail:    "  " + strings.Join(reasons, "\n  "),
+		Err:       unreachableOf(seen),
+	}
+}
+
+// obstacles says why one host cannot be a balancer.
+func obstacles(s Spec, b balancer) []string {
+	if b.unreachable != nil {
+		return []string{b.unreachable.Error()}
+	}
+	var reasons []string
+	if b.facts.Systemd == "" {
+		reasons = append(reasons, "systemd does not run there")
+	}
+	if missing := missingPackages(b.facts); len(missing) > 0 {
+		list := strings.Join(missing, ", ")
+		switch {
+		case !s.InstallPackages:
+			reasons = append(reasons, "packages are not installed: "+list+" (install them, or set haproxy.install_packages = true)")
+		case !hasInstaller(b.facts):
+			reasons = append(reasons, "packages are not installed: "+list+", and none of "+strings.Join(installers(), ", ")+" is there to install them")
+		}
+	}
+	if listener := wildcard(b, s.port()); listener != "" {
+		reasons = append(reasons, fmt.Sprintf("%s listens on port %d of all addresses, so HAProxy cannot have it on %s (an API server needs --bind-address with the machine's own address)", listener, s.port(), s.Address))
+	}
+	switch {
+	case b.device == "" && s.Interface != "":
+		reasons = append(reasons, "there is no interface "+s.Interface+" with an address")
+	case b.device == "":
+		reasons = append(reasons, "no interface has the host's address (set haproxy.interface)")
+	}
+	if _, ours := b.facts.Files[keepalivedPath]; !ours && b.holds(s.Address) {
+		reasons = append(reasons, s.Address+" is already an address of this machine")
+	}
+	return reasons
+}
+
+// wildcard names who listens on port on every address; "" if nobody does.
+func wildcard(b balancer, port int) string {
+	listener, found := b.facts.Listeners[port]
+	if !found || !slices.ContainsFunc(listener.Addresses, func(a string) bool { return a == "0.0.0.0" || a == "::" }) {
+		return ""
+	}
+	return orDefault(listener.Process, "another program")
+}
+
+// taken says that a machine outside the endpoint answers for its address.
+func taken(s Spec, seen map[string]balancer) []string {
+	for _, name := range names(seen) {
+		if who := seen[name].neighbour; who != "" {
+			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which is none of these hosts", s.Address, name, who)}
+		}
+	}
+	return nil
+}
+
+// unreachableOf joins why hosts could not be reached, for errors.Is.
+func unreachableOf(seen map[string]balancer) error {
+	var all []error
+	for _, name := range names(seen) {
+		if err := seen[name].unreachable; err != nil {
+			all = append(all, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,261 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// checkTime bounds the wait for a replica's first check on a balancer; checks
+// are a second apart and may take five.
+const checkTime = 15 * time.Second
+
+// Registrar puts backends in and out of rotation on every host of a
+// registration, in parallel. It implements what package controlplane asks for.
+//
+// A balancer that cannot be reached is reported as progress and passed over, as
+// long as another one answers: a dead machine sends no traffic. Should it come
+// back with an old list of replicas, Registered tells.
+type Registrar struct {
+	registration Registration
+	machine      func(address string) *host.Host
+}
+
+// NewRegistrar returns a registrar; machine gives the connection for an address.
+func NewRegistrar(r Registration, machine func(address string) *host.Host) *Registrar {
+	return &Registrar{registration: r, machine: machine}
+}
+
+// Register puts the replica into rotation on every balancer and returns when
+// its health check has passed there. address is IP:port.
+func (r *Registrar) Register(ctx context.Context, name, address string) error {
+	replica, err := parseServer(name, address)
+	if err != nil {
+		return r.failed("registered", name, "", err)
+	}
+	answers, err := r.onEach(ctx, rotate(registerScript, replica, int(checkTime.Seconds())))
+	if err != nil {
+		return r.failed("registered", name, "", err)
+	}
+	var reasons []string
+	for _, balancer := range names(answers) {
+		word, rest := answer(answers[balancer])
+		switch word {
+		case answerUp:
+			problem.Progress(ctx, "replica %s is in rotation on %s", name, balancer)
+		case answerStopped: // keepalived keeps the address away from it
+			problem.Progress(ctx, "HAProxy does not run on %s: replica %s enters its rotation when it starts", balancer, name)
+		case answerAbsent:
+			reasons = append(reasons, balancer+": the endpoint is not set up there")
+		case answerDown:
+			reasons = append(reasons, balancer+": "+failedCheck(parseStats(rest), name))
+		default:
+			reasons = append(reasons, balancer+": unexpected answer "+strconv.Quote(answers[balancer]))
+		}
+	}
+	if len(reasons) > 0 {
+		return r.failed("in rotation", name, strings.Join(reasons, "\n  "), errors.New("not every balancer sends it traffic, see below"))
+	}
+	return nil
+}
+
+func failedCheck(stats []stat, name string) string {
+	at := slices.IndexFunc(stats, func(s stat) bool { return s.Name == name })
+	if at < 0 {
+		return "HAProxy did not take it in"
+	}
+	found := stats[at]
+	return fmt.Sprintf("HAProxy's check of %s says %s %s (%s)", found.Address, found.Status, found.Check, orDefault(found.Last, "no details"))
+}
+
+// Drain stops new connections to the replica on every balancer and waits until
+// its sessions have ended or the drain timeout has passed. It refuses when no
+// other serving backend would remain, unless there is no other backend.
+func (r *Registrar) Drain(ctx context.Context, name string) error {
+	if err := validateName("replica name", name); err != nil {
+		return r.failed("drained", name, "", err)
+	}
+	replica := server{Name: name}
+	answers, err := r.onEach(ctx, rotate(drainScript, replica, 0))
+	if err != nil {
+		return r.failed("drained", name, "", err)
+	}
+	var refused, draining []string
+	for _, balancer := range names(answers) {
+		switch word, _ := answer(answers[balancer]); word {
+		case answerLast:
+			refused = append(refused, balancer)
+		case answerDrained, answerIdle:
+			draining = append(draining, balancer)
+		case answerUnknown, answerAbsent, answerStopped: // sends it nothing
+		default:
+			return r.failed("drained", name, "", fmt.Errorf("unexpected answer %q from %s", word, balancer))
+		}
+	}
+	if len(refused) > 0 {
+		return r.lastOne(ctx, replica, answers, refused)
+	}
+	return r.wait(ctx, replica, draining)
+}
+
+// lastOne takes back what other balancers did, and refuses.
+func (r *Registrar) lastOne(ctx context.Context, replica server, answers map[string]string, refused []string) error {
+	var undo []string
+	for _, balancer := range names(answers) {
+		if word, _ := answer(answers[balancer]); word == answerDrained {
+			undo = append(undo, balancer)
+		}
+	}
+	if _, err := r.on(ctx, undo, rotate(undrainScript, replica, 0)); err != nil {
+		return r.failed("drained", replica.Name, "", fmt.Errorf("it is the last one serving, and taking the drain back failed: %w", err))
+	}
+	return &problem.Problem{
+		Summary:   "replica " + replica.Name + " not taken out of rotation",
+		Host:      strings.Join(refused, ", "),
+		Cause:     "it is the last replica that serves: every other backend fails its health check or is out of rotation on this balancer",
+		Unchanged: "the replica is in rotation as before.",
+		Next:      "bring another replica back first (terraform plan shows which one is not healthy), then apply again",
+	}
+}
+
+// wait returns when the replica has no session on any of the balancers.
+func (r *Registrar) wait(ctx context.Context, replica server, balancers []string) error {
+	patience := orDefault(r.registration.DrainTimeout, defaultDrainTimeout)
+	answers, err := r.on(ctx, balancers, rotate(waitScript, replica, int(patience.Round(time.Second)/time.Second)))
+	if err != nil {
+		return r.failed("drained", replica.Name, "", err)
+	}
+	for _, balancer := range names(answers) {
+		if left, _ := answer(answers[balancer]); left != "0" {
+			problem.Progress(ctx, "replica %s still has %s sessions on %s after %s", replica.Name, left, balancer, patience)
+		}
+	}
+	return nil
+}
+
+// Deregister removes the replica from every balancer.
+func (r *Registrar) Deregister(ctx context.Context, name string) error {
+	if err := validateName("replica name", name); err != nil {
+		return r.failed("deregistered", name, "", err)
+	}
+	answers, err := r.onEach(ctx, rotate(deregisterScript, server{Name: name}, 0))
+	if err != nil {
+		return r.failed("deregistered", name, "", err)
+	}
+	for _, balancer := range names(answers) {
+		switch word, _ := answer(answers[balancer]); word {
+		case answerGone, answerAbsent, answerStopped:
+		default:
+			return r.failed("deregistered", name, "", fmt.Errorf("unexpected answer %q from %s", word, balancer))
+		}
+	}
+	return nil
+}
+
+// Registered says in words what is not as after Register on which balancer
+// (nil: in rotation everywhere). A balancer that cannot be reached says nothing.
+func (r *Registrar) Registered(ctx context.Context, name, address string) ([]string, error) {
+	replica, err := parseServer(name, address)
+	if err != nil {
+		return nil, r.failed("looked up", name, "", err)
+	}
+	seen, err := observe(ctx, r.spec(), false)
+	if err != nil {
+		return nil, r.failed("looked up", name, "", err)
+	}
+	if len(reachableOf(seen)) == 0 {
+		return nil, r.failed("looked up", name, "", unreachableOf(seen))
+	}
+	return unregistered(replica, seen), nil
+}
+
+// unregistered compares every reachable balancer with what Register leaves.
+func unregistered(replica server, seen map[string]balancer) []string {
+	var differences []string
+	for _, name := range names(seen) {
+		b := seen[name]
+		listed := slices.IndexFunc(b.servers, func(s server) bool { return s.Name == replica.Name })
+		running := slices.IndexFunc(b.stats, func(s stat) bool { return s.Name == replica.Name })
+		switch {
+		case b.unreachable != nil:
+		case listed < 0:
+			differences = append(differences, name+": not registered")
+		case b.servers[listed].Address != replica.Address:
+			differences = append(differences, fmt.Sprintf("%s: registered as %s, wanted %s", name, b.servers[listed].Address, replica.Address))
+		case !b.answers:
+			differences = append(differences, name+": HAProxy does not answer")
+		case running < 0 || b.stats[running].Address != replica.Address:
+			differences = append(differences, name+": HAProxy runs with an older list of replicas")
+		case !strings.HasPrefix(b.stats[running].Status, "UP"):
+			differences = append(differences, fmt.Sprintf("%s: out of rotation: %s %s", name, b.stats[running].Status, b.stats[running].Check))
+		}
+	}
+	return differences
+}
+
+// spec is as much of the endpoint as a registration tells.
+func (r *Registrar) spec() Spec {
+	s := Spec{Address: r.registration.Address, Port: r.registration.Port, Hosts: map[string]*host.Host{}}
+	for name, address := range r.registration.Hosts {
+		s.Hosts[name] = r.machine(address)
+	}
+	return s
+}
+
+// onEach runs c on every balancer. At least one must be reachable.
+func (r *Registrar) onEach(ctx context.Context, c host.Command) (map[string]string, error) {
+	return r.on(ctx, names(r.registration.Hosts), c)
+}
+
+func (r *Registrar) on(ctx context.Context, balancers []string, c host.Command) (map[string]string, error) {
+	var (
+		mu          sync.Mutex
+		answers     = map[string]string{}
+		unreachable []error
+	)
+	err := onHosts(balancers, func(name string) error {
+		output, err := r.machine(r.registration.Hosts[name]).Run(ctx, c)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case errors.Is(err, host.ErrUnreachable):
+			unreachable = append(unreachable, fmt.Errorf("balancer %s: %w", name, err))
+		case err != nil:
+			return fmt.Errorf("balancer %s: %w", name, err)
+		default:
+			answers[name] = output
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(balancers) > 0 && len(answers) == 0 {
+		return nil, errors.Join(unreachable...)
+	}
+	for _, err := range unreachable {
+		problem.Progress(ctx, "passed over: %v", err)
+	}
+	return answers, nil
+}
+
+func (r *Registrar) failed(what, name, detail string, err error) error {
+	p := &problem.Problem{
+		Summary: "replica " + name + " not " + what + " at endpoint " + r.registration.Address,
+		Cause:   err.Error(),
+		Next:    "mend the cause and apply again: every step may be repeated",
+		Err:     err,
+	}
+	if detail != "" {
+		p.Detail = "  " + detail
+	}
+	return p
+}

@@ -1,0 +1,79 @@
+package endpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	_ "embed"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+var (
+	//go:embed ask.sh
+	askProgram []byte
+	//go:embed reload.sh
+	reloadProgram []byte
+	//go:embed apply.sh
+	applyScript string
+)
+
+// files gives all that the endpoint owns on the named host, but for
+// 20-backends.cfg, which belongs to registration.
+func files(s Spec, name string, b balancer) []host.File {
+	text := func(path, content string) host.File {
+		return host.File{Path: path, Content: []byte(content), Mode: 0o644}
+	}
+	program := func(path string, content []byte) host.File {
+		return host.File{Path: path, Content: content, Mode: 0o755}
+	}
+	wanted := []host.File{
+		text(endpointPath, renderHAProxy(s)),
+		text(keepalivedPath, renderKeepalived(s, name, b.device)),
+		program(askPath, askProgram),
+		program(reloadPath, reloadProgram),
+		text(unitDir+haproxyUnit, renderHAProxyUnit(orDefault(b.facts.Commands["haproxy"], "/usr/sbin/haproxy"))),
+		text(unitDir+keepalivedUnit, renderKeepalivedUnit(s, orDefault(b.facts.Commands["keepalived"], "/usr/sbin/keepalived"), b.device)),
+	}
+	if s.CACertificate != "" {
+		wanted = append(wanted, text(caPath, s.CACertificate))
+	}
+	return wanted
+}
+
+// change makes the named host as it shall be. seed are the replicas that a host
+// without backends starts with; one that has some keeps them.
+func change(s Spec, name string, b balancer, seed []server) host.Change {
+	c := host.Change{
+		Dirs:  []host.Dir{{Path: configDir, Mode: 0o755}, {Path: keepalivedDir, Mode: 0o755}, {Path: programDir, Mode: 0o755}},
+		Files: files(s, name, b),
+		Links: []host.Link{
+			{Path: unitDir + "multi-user.target.wants/" + haproxyUnit, Target: unitDir + haproxyUnit},
+			{Path: unitDir + "multi-user.target.wants/" + keepalivedUnit, Target: unitDir + keepalivedUnit},
+		},
+		Script: fmt.Sprintf("header='%s'\nseed='%s'\n%s", backendsHeader, renderBackends(seed), applyScript),
+	}
+	if s.CACertificate == "" {
+		c.Remove = []string{caPath}
+	}
+	return c
+}
+
+// digest is one value for all configuration files as they were found.
+func digest(seen map[string]balancer) string {
+	sum := sha256.New()
+	for _, name := range names(seen) {
+		for _, path := range names(seen[name].facts.Files) {
+			if path != backendsPath {
+				fmt.Fprintf(sum, "%s %s %s\n", name, path, seen[name].facts.Files[path].SHA256)
+			}
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+func sum(content []byte) string {
+	digest := sha256.Sum256(content)
+	return hex.EncodeToString(digest[:])
+}

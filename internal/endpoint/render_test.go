@@ -1,0 +1,153 @@
+package endpoint
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// specOf gives a spec whose hosts are only asked for their addresses.
+func specOf(address string, hosts map[string]string) Spec {
+	s := Spec{Address: address, Hosts: map[string]*host.Host{}}
+	pool := &host.Pool{}
+	for name, at := range hosts {
+		s.Hosts[name] = pool.Host(host.Target{Address: at})
+	}
+	return s
+}
+
+func threeHosts() Spec {
+	return specOf("10.0.0.100", map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.12", "cp3": "10.0.0.13"})
+}
+
+func TestRenderKeepalived(t *testing.T) {
+	three := threeHosts()
+	three.VirtualRouterID = 51
+	tests := []struct {
+		name       string
+		spec       Spec
+		host       string
+		has, lacks []string
+	}{
+		{
+			name: "the first of three", spec: three, host: "cp1",
+			has: []string{
+				"state BACKUP\n    nopreempt\n", "priority 200\n", "virtual_router_id 51\n", "unicast_src_ip 10.0.0.11\n",
+				"unicast_peer {\n        10.0.0.12\n        10.0.0.13\n    }\n", "10.0.0.100/32 dev eth0\n",
+			},
+			lacks: []string{"preferred_lft"},
+		},
+		{
+			name: "the last of three", spec: three, host: "cp3",
+			has: []string{"priority 198\n", "unicast_peer {\n        10.0.0.11\n        10.0.0.12\n    }\n"},
+		},
+		{
+			name: "alone", spec: specOf("10.0.0.100", map[string]string{"cp1": "10.0.0.11"}), host: "cp1",
+			lacks: []string{"unicast"},
+		},
+		{
+			name: "IPv6", spec: specOf("fd00::100", map[string]string{"cp1": "fd00::11", "cp2": "fd00::12"}), host: "cp2",
+			has: []string{"unicast_src_ip fd00::12\n", "fd00::100/128 dev eth0 preferred_lft 0\n"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := renderKeepalived(test.spec, test.host, "eth0")
+			for _, part := range test.has {
+				if !strings.Contains(got, part) {
+					t.Errorf("%q is not in\n%s", part, got)
+				}
+			}
+			for _, part := range test.lacks {
+				if strings.Contains(got, part) {
+					t.Errorf("%q is in\n%s", part, got)
+				}
+			}
+		})
+	}
+}
+
+func TestRouterID(t *testing.T) {
+	for _, address := range []string{"10.0.0.100", "10.0.0.101", "192.168.1.1", "fd00::1"} {
+		id := Spec{Address: address}.routerID()
+		if err := ValidateVirtualRouterID(id); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+		if again := (Spec{Address: address}).routerID(); again != id {
+			t.Errorf("%s: %d, then %d", address, id, again)
+		}
+	}
+	if id := (Spec{Address: "10.0.0.100", VirtualRouterID: 7}).routerID(); id != 7 {
+		t.Errorf("a given id became %d", id)
+	}
+}
+
+// TestHAProxyAccepts gives what is rendered to the real program, where there is one.
+func TestHAProxyAccepts(t *testing.T) {
+	haproxy, err := exec.LookPath("haproxy")
+	if err != nil {
+		t.Skip("haproxy is not installed")
+	}
+	for name, spec := range map[string]Spec{
+		"IPv4": threeHosts(),
+		"IPv6": specOf("fd00::100", map[string]string{"cp1": "fd00::11"}),
+	} {
+		for _, servers := range [][]server{nil, {{"cp1", "10.0.0.11:6443"}, {"cp2", "[fd00::12]:6443"}}} {
+			dir := t.TempDir()
+			own := strings.NewReplacer("    user haproxy\n", "", "    group haproxy\n", "").Replace(renderHAProxy(spec)) // the user comes with the package
+			for file, text := range map[string]string{"10-endpoint.cfg": own, "20-backends.cfg": renderBackends(servers)} {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if output, err := exec.Command(haproxy, "-c", "-f", dir).CombinedOutput(); err != nil {
+				t.Errorf("%s with %d servers: %v\n%s", name, len(servers), err, output)
+			}
+		}
+	}
+}
+
+func TestRenderHAProxy(t *testing.T) {
+	s := threeHosts()
+	if got := renderHAProxy(s); !strings.Contains(got, "bind 10.0.0.100:6443 transparent\n") || !strings.Contains(got, "check-ssl verify none ") {
+		t.Errorf("without a CA:\n%s", got)
+	}
+	s.Address, s.Port, s.CACertificate = "fd00::100", 443, "PEM"
+	if got := renderHAProxy(s); !strings.Contains(got, "bind [fd00::100]:443 transparent\n") ||
+		!strings.Contains(got, "verify required ca-file /etc/haproxy/kube/ca.crt verifyhost kubernetes ") {
+		t.Errorf("with a CA:\n%s", got)
+	}
+}
+
+func TestBackendsRoundTrip(t *testing.T) {
+	servers := []server{{"cp1", "10.0.0.11:6443"}, {"cp2", "[fd00::12]:6443"}}
+	got, foreign := parseBackends(renderBackends(servers))
+	if !reflect.DeepEqual(got, servers) || foreign != nil {
+		t.Errorf("got %v and %q", got, foreign)
+	}
+	got, foreign = parseBackends(backendsHeader)
+	if got != nil || foreign != nil {
+		t.Errorf("of no servers: %v and %q", got, foreign)
+	}
+	text := backendsHeader + "  balance first\n    server cp1 10.0.0.11:6443 weight 3\n"
+	got, foreign = parseBackends(text)
+	if len(got) != 1 || !reflect.DeepEqual(foreign, []string{"balance first", "server cp1 10.0.0.11:6443 weight 3"}) {
+		t.Errorf("of a hand-edited file: %v and %q", got, foreign)
+	}
+}
+
+func TestRegistration(t *testing.T) {
+	got := threeHosts().Registration()
+	want := Registration{
+		Address: "10.0.0.100", Port: 6443, DrainTimeout: defaultDrainTimeout,
+		Hosts: map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.12", "cp3": "10.0.0.13"},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+}

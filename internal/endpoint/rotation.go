@@ -1,0 +1,50 @@
+package endpoint
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+var (
+	//go:embed rotation.sh
+	rotationScript string
+	//go:embed register.sh
+	registerScript string
+	//go:embed drain.sh
+	drainScript string
+	//go:embed undrain.sh
+	undrainScript string
+	//go:embed wait.sh
+	waitScript string
+	//go:embed deregister.sh
+	deregisterScript string
+)
+
+// The answers of the rotation scripts: the first word they print.
+const (
+	answerAbsent  = "absent"  // nothing of the endpoint is on the machine
+	answerStopped = "stopped" // HAProxy does not run; the file is as it shall be
+	answerUp      = "up"
+	answerDown    = "down" // registered, but its check does not pass; statistics follow
+	answerUnknown = "unknown"
+	answerLast    = "last" // refused: no other server would serve
+	answerDrained = "drained"
+	answerIdle    = "idle" // drained; it served nothing before either
+	answerGone    = "gone"
+)
+
+// rotate gives the command of one script. Values are validated and need no more
+// quoting than this.
+func rotate(script string, at server, seconds int) host.Command {
+	values := fmt.Sprintf("name='%s' address='%s' seconds=%d header='%s'\n", at.Name, at.Address, seconds, backendsHeader)
+	return host.Command{Script: values + rotationScript + script}
+}
+
+// answer is the first word of what a script printed, and the rest.
+func answer(output string) (word, rest string) {
+	word, rest, _ = strings.Cut(output, "\n")
+	return strings.TrimSpace(word), rest
+}

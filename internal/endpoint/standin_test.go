@@ -1,0 +1,198 @@
+package endpoint
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// standInAddress makes this test binary a stand-in for kube-apiserver, of which
+// balancing sees only this much: TLS with HTTP/2, /readyz that fails from
+// SIGTERM on, requests served during a shutdown delay, then a graceful end.
+const standInAddress = "KUBE_STAND_IN_ADDRESS"
+
+func runStandIn(address string) error {
+	var stopping atomic.Bool
+	mux := http.NewServeMux()
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if stopping.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		_, _ = io.WriteString(w, "ok")
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, address) })
+	server := &http.Server{Addr: address, Handler: mux}
+	served := make(chan error, 1)
+	go func() { served <- server.ListenAndServeTLS("/etc/stand-in.crt", "/etc/stand-in.key") }()
+	terminated, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	select {
+	case err := <-served:
+		return err
+	case <-terminated.Done():
+	}
+	stopping.Store(true)
+	time.Sleep(3 * time.Second) // --shutdown-delay-duration
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return server.Shutdown(ctx)
+}
+
+// issue gives a CA certificate, and a server certificate and key under it for
+// the names every API server has.
+func issue(t *testing.T) (ca, certificate, key []byte) {
+	t.Helper()
+	sign := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, []byte) {
+		own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if signer == nil {
+			parent, signer = template, own
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, parent, &own.PublicKey, signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed, own, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	}
+	from, until := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	authority, authorityKey, ca := sign(&x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes-ca"}, NotBefore: from, NotAfter: until,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}, nil, nil)
+	_, own, certificate := sign(&x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "kube-apiserver"}, NotBefore: from, NotAfter: until,
+		DNSNames: []string{"kubernetes"}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, authority, authorityKey)
+	der, err := x509.MarshalECPrivateKey(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca, certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+}
+
+// traffic asks the endpoint 50 times a second on a kept and 50 times on fresh
+// connections, and counts what fails.
+type traffic struct {
+	stop          context.CancelFunc
+	done          chan struct{}
+	asked, failed atomic.Int64
+	longest       atomic.Int64 // nanoseconds
+	errors        chan string
+}
+
+// client trusts ca and either keeps its connection or makes a fresh one each time.
+func client(ca []byte, fresh bool, timeout time.Duration) *http.Client {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	return &http.Client{Timeout: timeout, Transport: &http.Transport{
+		TLSClientConfig:     &tls.Config{RootCAs: roots, ServerName: "kubernetes"},
+		ForceAttemptHTTP2:   !fresh,
+		DisableKeepAlives:   fresh,
+		DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
+		TLSHandshakeTimeout: timeout,
+	}}
+}
+
+func startTraffic(url string, ca []byte, timeout time.Duration) *traffic {
+	ctx, cancel := context.WithCancel(context.Background())
+	tr := &traffic{stop: cancel, done: make(chan struct{}), errors: make(chan string, 1000)}
+	go func() {
+		defer close(tr.done)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		asking := make(chan struct{}, 400)
+		kept, fresh := client(ca, false, timeout), client(ca, true, timeout)
+		for ctx.Err() == nil {
+			<-tick.C
+			for kind, c := range map[string]*http.Client{"kept": kept, "fresh": fresh} {
+				asking <- struct{}{}
+				go func() {
+					defer func() { <-asking }()
+					tr.ask(c, kind, url)
+				}()
+			}
+		}
+		for range cap(asking) {
+			asking <- struct{}{}
+		}
+	}()
+	return tr
+}
+
+func (tr *traffic) ask(c *http.Client, kind, url string) {
+	started := time.Now()
+	err := func() error {
+		answer, err := c.Get(url)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+			return err
+		}
+		if answer.StatusCode != http.StatusOK {
+			return errors.New(answer.Status)
+		}
+		return nil
+	}()
+	tr.asked.Add(1)
+	if took := int64(time.Since(started)); took > tr.longest.Load() {
+		tr.longest.Store(took)
+	}
+	if err != nil {
+		tr.failed.Add(1)
+		select {
+		case tr.errors <- fmt.Sprintf("%s %s after %s: %v", time.Now().Format("15:04:05.000"), kind, time.Since(started).Round(time.Millisecond), err):
+		default:
+		}
+	}
+}
+
+// end stops the traffic and reports it.
+func (tr *traffic) end(t *testing.T) (asked, failed int64) {
+	t.Helper()
+	tr.stop()
+	<-tr.done
+	close(tr.errors)
+	shown := 0
+	for line := range tr.errors {
+		if shown++; shown <= 10 {
+			t.Log(line)
+		}
+	}
+	t.Logf("%d requests, %d failed, the slowest took %s", tr.asked.Load(), tr.failed.Load(), time.Duration(tr.longest.Load()).Round(time.Millisecond))
+	return tr.asked.Load(), tr.failed.Load()
+}
+
+func standInIfAsked() {
+	if address := os.Getenv(standInAddress); address != "" {
+		if err := runStandIn(address); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}

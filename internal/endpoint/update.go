@@ -1,0 +1,188 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Update re-renders and reloads what differs, one host at a time, the VIP's
+// holder last; hosts in before and not in s are cleaned, hosts that are new get the backends of the others.
+//
+// Hosts that leave stop their keepalived first: the others will no longer
+// listen to them. Hosts that are new start last: only then does the holder send
+// them the advertisements that keep them from taking the address.
+func Update(ctx context.Context, before, s Spec) (Status, error) {
+	if err := s.validate(); err != nil {
+		return Status{}, refused(s, "changed", err)
+	}
+	seen, err := observe(ctx, s, false)
+	if err != nil {
+		return Status{}, refused(s, "changed", err)
+	}
+	leaving := left(before, s)
+	reachable := reachableOf(seen)
+	if len(reachable) == 0 {
+		return Status{}, refused(s, "changed", unreachableOf(seen))
+	}
+	if err := preflight(s, reachable); err != nil {
+		return Status{}, err
+	}
+	if err := installOn(ctx, s, reachable); err != nil {
+		return Status{}, err
+	}
+	lost, err := stopLeaving(ctx, leaving)
+	if err != nil {
+		return Status{}, err
+	}
+	seed := replicas(reachable)
+	for _, name := range sequence(s, reachable) {
+		if err := applyOn(ctx, s, name, reachable[name], seed); err != nil {
+			return Status{}, err
+		}
+	}
+	found, err := settle(ctx, s)
+	if err != nil {
+		return found, err
+	}
+	if err := cleanOn(ctx, leaving, lost); err != nil {
+		return found, err
+	}
+	return found, unchangedHosts(ctx, s, leaving, seen, lost)
+}
+
+// left is before with only those hosts whose machines are no longer in s.
+func left(before, s Spec) Spec {
+	gone := before
+	gone.Hosts = map[string]*host.Host{}
+	stay := s.addresses()
+	for name, machine := range before.Hosts {
+		if !slices.ContainsFunc(names(stay), func(other string) bool { return stay[other] == machine.Address() }) {
+			gone.Hosts[name] = machine
+		}
+	}
+	return gone
+}
+
+// sequence: established hosts, the holder last of them, then new hosts.
+func sequence(s Spec, seen map[string]balancer) []string {
+	rank := func(name string) int {
+		switch b := seen[name]; {
+		case !b.unitActive(keepalivedUnit):
+			return 2
+		case b.holds(s.Address):
+			return 1
+		}
+		return 0
+	}
+	order := names(seen)
+	slices.SortStableFunc(order, func(a, b string) int { return rank(a) - rank(b) })
+	return order
+}
+
+// stopLeaving takes the address from hosts that leave, and names those that
+// could not be reached.
+func stopLeaving(ctx context.Context, leaving Spec) (lost map[string]error, err error) {
+	var mu sync.Mutex
+	lost = map[string]error{}
+	err = onHosts(names(leaving.Hosts), func(name string) error {
+		_, err := leaving.Hosts[name].Run(ctx, host.Command{Script: "systemctl stop " + keepalivedUnit + " 2>/dev/null || true"})
+		if errors.Is(err, host.ErrUnreachable) {
+			mu.Lock()
+			defer mu.Unlock()
+			lost[name] = err
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("stop keepalived on %s, which leaves endpoint %s: %w", leaving.label(name), leaving.Address, err)
+		}
+		return nil
+	})
+	return lost, err
+}
+
+// cleanOn takes the endpoint off every host but those lost, in parallel.
+func cleanOn(ctx context.Context, s Spec, lost map[string]error) error {
+	return onHosts(names(s.Hosts), func(name string) error {
+		if lost[name] != nil {
+			return nil
+		}
+		problem.Progress(ctx, "remove the endpoint from %s", name)
+		if _, err := s.Hosts[name].Run(ctx, host.Command{Script: cleanScript}); err != nil {
+			return &problem.Problem{
+				Summary: "endpoint not removed from a host",
+				Host:    s.label(name),
+				Cause:   err.Error(),
+				Next:    "apply again: what is removed is not removed twice",
+				Err:     err,
+			}
+		}
+		return nil
+	})
+}
+
+// unchangedHosts says which hosts an update could not reach.
+func unchangedHosts(ctx context.Context, s, leaving Spec, seen map[string]balancer, lost map[string]error) error {
+	if err := unreachableOf(seen); err != nil {
+		return &problem.Problem{
+			Summary:   "endpoint " + s.Address + " changed on the hosts that could be reached only",
+			Cause:     err.Error(),
+			Unchanged: "these hosts keep their configuration; the others have the new one and serve.",
+			Next:      "make them reachable and apply again, or take them out of haproxy.hosts",
+			Err:       err,
+		}
+	}
+	return abandoned(ctx, leaving, lost, s.AbandonUnreachable)
+}
+
+// abandoned refuses to forget hosts that could not be cleaned, unless told to.
+func abandoned(ctx context.Context, s Spec, lost map[string]error, allowed bool) error {
+	if len(lost) == 0 {
+		return nil
+	}
+	list := strings.Join(names(lost), ", ")
+	if allowed {
+		problem.Progress(ctx, "hosts left as they are, because they cannot be reached: %s", list)
+		return nil
+	}
+	var causes []error
+	for _, name := range names(lost) {
+		causes = append(causes, lost[name])
+	}
+	err := errors.Join(causes...)
+	return &problem.Problem{
+		Summary:   "endpoint " + s.Address + " not removed from every host",
+		Host:      list,
+		Cause:     err.Error(),
+		Unchanged: "these hosts may still run HAProxy and keepalived for the address; all others are done.",
+		Next:      "make them reachable and apply again, or, if they are gone for good, set abandon_unreachable_hosts = true on the provider",
+		Err:       err,
+	}
+}
+
+// onHosts runs do for every name in parallel and joins the errors in order.
+func onHosts(hosts []string, do func(name string) error) error {
+	failed := make([]error, len(hosts))
+	var all sync.WaitGroup
+	for i, name := range hosts {
+		all.Go(func() { failed[i] = do(name) })
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+func reachableOf(seen map[string]balancer) map[string]balancer {
+	reachable := map[string]balancer{}
+	for name, b := range seen {
+		if b.unreachable == nil {
+			reachable[name] = b
+		}
+	}
+	return reachable
+}

@@ -1,0 +1,435 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+func TestBootstrapByRendezvous(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	begin := time.Now()
+	f.create(specs, "cp1", "cp2", "cp3")
+	t.Logf("three members in %s", time.Since(begin).Round(time.Millisecond))
+	v := f.calm(specs["cp1"])
+	if v.roster() != "cp1 cp2 cp3" {
+		t.Fatalf("members are %s", v.roster())
+	}
+	for name, s := range specs {
+		if entry, _ := v.at(s.PeerURL()); entry.ID != staticMemberID(s.PeerURL(), f.bundle.ClusterID) {
+			t.Errorf("%s has id %x, foretold was %x", name, entry.ID, staticMemberID(s.PeerURL(), f.bundle.ClusterID))
+		}
+		if f.machine(name).starts != 1 {
+			t.Errorf("%s was started %d times", name, f.machine(name).starts)
+		}
+		status, err := f.clusters.Read(f.context(), s)
+		if err != nil || len(status.Drift) > 0 || !status.Healthy || status.Version != "3.6.16" || status.ConfigDigest != WantedDigest(s) {
+			t.Errorf("read %s: %+v, %v", name, status, err)
+		}
+	}
+	// Applying the same again changes nothing.
+	for name, s := range specs {
+		if _, err := f.clusters.Update(f.context(), s); err != nil {
+			t.Errorf("update %s: %v", name, err)
+		}
+		if f.machine(name).starts != 1 {
+			t.Errorf("an update without a change restarted %s", name)
+		}
+	}
+}
+
+func TestSequentialJoin(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1") // as with -parallelism=1
+	f.wantRoster(specs["cp1"], "cp1")
+	f.create(specs, "cp2")
+	f.create(specs, "cp3")
+	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
+	for _, name := range []string{"cp1", "cp2", "cp3"} {
+		if f.machine(name).files[envPath].Path != "" {
+			t.Errorf("%s still has %s", name, envPath)
+		}
+	}
+}
+
+func TestCutOffJoinResumes(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2")
+	f.create(specs, "cp1")
+
+	// Cut off between the addition and the start: an unnamed learner is left.
+	cl := f.clusters.of(specs["cp2"])
+	conv, err := cl.converse(specs["cp2"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conv.Close()
+	stale, err := conv.addLearner(f.context(), f.address("cp1"), specs["cp2"].PeerURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.clusters = f.coordinator()
+	f.create(specs, "cp2")
+	v := f.wantRoster(specs["cp1"], "cp1 cp2")
+	if _, still := v.member(stale); still {
+		t.Error("the stale learner's id was reused")
+	}
+}
+
+func TestCutOffLearnerIsPromoted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2")
+	f.create(specs, "cp1")
+	// The caller dies after the learner was started: nothing is undone then.
+	j := &joining{cl: f.clusters.of(specs["cp2"]), s: specs["cp2"]}
+	conv, err := j.cl.converse(j.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conv.Close()
+	j.conv = conv
+	if err := j.look(f.context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.add(f.context(), f.view(specs["cp1"])); err != nil {
+		t.Fatal(err)
+	}
+	learner := j.added
+	f.create(specs, "cp2")
+	v := f.wantRoster(specs["cp1"], "cp1 cp2")
+	if _, ok := v.member(learner); !ok {
+		t.Error("the learner was not continued but made anew")
+	}
+	if f.machine("cp2").starts != 1 {
+		t.Errorf("cp2 was started %d times", f.machine("cp2").starts)
+	}
+}
+
+func TestFailedJoinIsUndone(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2")
+	f.create(specs, "cp1")
+	f.machine("cp2").broken = true
+	ctx, cancel := context.WithTimeout(f.context(), 3*time.Second)
+	defer cancel()
+	if _, err := f.clusters.Create(ctx, specs["cp2"]); err == nil {
+		t.Fatal("a member that cannot start was created")
+	}
+	f.wantRoster(specs["cp1"], "cp1")
+	f.machine("cp2").broken = false
+	f.create(specs, "cp2")
+}
+
+func TestCutOffBootstrapStartsAnew(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	// One of three was started with the static cluster of three, then the end.
+	s := specs["cp1"]
+	cl := f.clusters.of(s)
+	ours := cl.look(f.context(), s, s.Name, s.Host)
+	c, err := certificates(s, ours, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	members := map[string]string{}
+	for name, s := range specs {
+		members[name] = s.PeerURL()
+	}
+	change := birth(s, c, staticMemberID(s.PeerURL(), f.bundle.ClusterID), environment(f.bundle.ClusterID, "new", members))
+	if _, err := f.machine("cp1").Change(f.context(), change, action{Verb: doStart}); err != nil {
+		t.Fatal(err)
+	}
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.wantRoster(s, "cp1 cp2 cp3")
+	if f.machine("cp1").archives != 1 {
+		t.Errorf("%d archives, want that of the cut-off attempt", f.machine("cp1").archives)
+	}
+}
+
+func TestStoppedClusterIsResumed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	before := f.view(specs["cp1"])
+	for name := range specs {
+		f.kill(name, false)
+	}
+	f.clusters = f.coordinator()
+	f.create(specs, "cp1", "cp2", "cp3")
+	if after := f.calm(specs["cp1"]); after.ClusterID != before.ClusterID || after.roster() != "cp1 cp2 cp3" {
+		t.Errorf("another cluster came of it:\n%s", after)
+	}
+}
+
+func TestNoSecondCluster(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.specs("cp1", "cp2", "cp3")
+	f.machine("cp3").lost = true
+	for name, err := range together(t, specs, func(s Spec) error { _, err := f.clusters.Create(f.context(), s); return err }, "cp1", "cp2") {
+		if err == nil || !strings.Contains(err.Error(), "cp3") || !problem.Untouched(err) {
+			t.Errorf("create %s with cp3 unreachable: %v", name, err)
+		}
+	}
+	// A cluster on two members that lost its quorum is not replaced either.
+	f.machine("cp3").lost = false
+	f.create(specs, "cp1", "cp2")
+	f.kill("cp1", false)
+	f.wipe("cp1")
+	f.clusters = f.coordinator()
+	_, err := f.clusters.Create(f.context(), specs["cp1"])
+	if err == nil || !strings.Contains(err.Error(), "quorum lost") || !problem.Untouched(err) {
+		t.Errorf("create beside a member without quorum: %v", err)
+	}
+}
+
+func TestAnotherClustersDataIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	other := newFleet(t)
+	other.machines, other.net = f.machines, f.net
+	for _, refuse := range []func(Spec) error{
+		func(s Spec) error { _, err := other.clusters.Create(f.context(), s); return err },
+		func(s Spec) error { return other.clusters.Delete(f.context(), s, DeleteOptions{}) },
+	} {
+		if err := refuse(other.specs("cp1")["cp1"]); err == nil || !strings.Contains(err.Error(), "another cluster") || !problem.Untouched(err) {
+			t.Errorf("touching another cluster's machine: %v", err)
+		}
+	}
+	f.wantRoster(specs["cp1"], "cp1")
+}
+
+func TestLeaderLeaves(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	leader := f.calm(specs["cp1"]).leader()
+	if err := f.clusters.Delete(f.context(), specs[leader], DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.machine(leader).wantClean()
+	for name, s := range specs {
+		if name == leader {
+			if _, err := f.clusters.Read(f.context(), s); !errors.Is(err, ErrGone) {
+				t.Errorf("read of the removed member: %v", err)
+			}
+			continue
+		}
+		if v := f.view(s); len(v.Members) != 2 {
+			t.Errorf("members are %s", v.roster())
+		}
+	}
+	// Deleting again finds nothing to do.
+	if err := f.clusters.Delete(f.context(), specs[leader], DeleteOptions{}); err != nil {
+		t.Errorf("second delete: %v", err)
+	}
+}
+
+func TestDestroyAll(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	for name, err := range together(t, specs, func(s Spec) error { return f.clusters.Delete(f.context(), s, DeleteOptions{}) }, "cp1", "cp2", "cp3") {
+		if err != nil {
+			t.Errorf("delete %s: %v", name, err)
+		}
+		f.machine(name).wantClean()
+	}
+	snapshots := 0
+	for _, m := range f.machines {
+		found, err := filepath.Glob(m.at(DefaultDataDir) + "-archive/*/snapshot.db")
+		if err != nil {
+			t.Fatal(err)
+		}
+		snapshots += len(found)
+		if m.archives != 1 {
+			t.Errorf("%s has %d archives, want one", m.address, m.archives)
+		}
+	}
+	if snapshots != 1 {
+		t.Errorf("%d snapshots, want the one of the last member: the others must have left before it", snapshots)
+	}
+}
+
+func TestDestroyHalfApplied(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.kill("cp1", false) // two of three stopped: no quorum
+	f.kill("cp2", false)
+	f.clusters = f.coordinator()
+	wipe := specs["cp3"]
+	wipe.OnDestroy = Wipe
+	specs["cp3"] = wipe
+	for name, err := range together(t, specs, func(s Spec) error { return f.clusters.Delete(f.context(), s, DeleteOptions{}) }, "cp1", "cp2", "cp3") {
+		if err != nil {
+			t.Errorf("delete %s: %v", name, err)
+		}
+		f.machine(name).wantClean()
+		if f.machine(name).archives != 1 {
+			t.Errorf("%s: data that no quorum vouched for was not kept", name)
+		}
+	}
+}
+
+func TestRefusedRemoval(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	f.kill("cp3", true)
+	err := f.clusters.Delete(f.context(), specs["cp2"], DeleteOptions{})
+	if err == nil || !strings.Contains(err.Error(), "lose quorum") || !strings.Contains(err.Error(), "cp3") || !problem.Untouched(err) {
+		t.Fatalf("a removal that loses quorum: %v", err)
+	}
+	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
+
+	// The dead one can go: the survivors remove it, and then the user is asked.
+	err = f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{})
+	if err == nil || !strings.Contains(err.Error(), "abandon_unreachable_hosts") || problem.Untouched(err) {
+		t.Errorf("delete of an unreachable member: %v", err)
+	}
+	f.wantRoster(specs["cp1"], "cp1 cp2")
+	if err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{AbandonUnreachable: true}); err != nil {
+		t.Errorf("delete with abandon: %v", err)
+	}
+}
+
+func TestRebuiltMachineIsReplaced(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	before, _ := f.calm(specs["cp1"]).named("cp1")
+	f.wipe("cp1") // the first node is as replaceable as any
+	status, err := f.clusters.Read(f.context(), specs["cp1"])
+	if err != nil || len(status.Drift) != 1 || !strings.Contains(status.Drift[0], "rebuilt") {
+		t.Fatalf("read of a rebuilt machine: %v, %v", status.Drift, err)
+	}
+	if _, err := f.clusters.Update(f.context(), specs["cp1"]); err != nil {
+		t.Fatal(err)
+	}
+	v := f.wantRoster(specs["cp2"], "cp1 cp2 cp3")
+	if after, _ := v.named("cp1"); after.ID == before.ID {
+		t.Error("the emptied member was started under its old id")
+	}
+}
+
+func TestUpdateTakesTheLeaderLast(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	leader := f.calm(specs["cp1"]).leader()
+	changed := map[string]Spec{}
+	for name, s := range specs {
+		s.ExtraArgs = map[string]string{"quota-backend-bytes": "4294967296"}
+		changed[name] = s
+	}
+	status, err := f.clusters.Read(f.context(), changed[leader])
+	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), "flag --quota-backend-bytes is not there, wanted \"4294967296\"") {
+		t.Errorf("drift of a flag: %v, %v", status.Drift, err)
+	}
+	order := make(chan string, 3)
+	for name, err := range together(t, changed, func(s Spec) error {
+		status, err := f.clusters.Update(f.context(), s)
+		order <- s.Name
+		if err == nil && len(status.Drift) > 0 {
+			err = errors.New(strings.Join(status.Drift, "\n"))
+		}
+		return err
+	}, "cp1", "cp2", "cp3") {
+		if err != nil {
+			t.Fatalf("update %s: %v", name, err)
+		}
+	}
+	if <-order; <-order == leader || <-order != leader {
+		t.Errorf("the leader %s was not the last", leader)
+	}
+	if v := f.calm(specs["cp1"]); v.leader() == leader {
+		t.Errorf("leadership did not move off %s", leader)
+	}
+}
+
+func TestUpdateRefusesToLoseQuorum(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	f.kill("cp3", false)
+	s := specs["cp1"]
+	s.ExtraArgs = map[string]string{"max-txn-ops": "256"}
+	_, err := f.clusters.Update(f.context(), s)
+	if err == nil || !strings.Contains(err.Error(), "lose quorum") || !problem.Untouched(err) || f.machine("cp1").starts != 1 {
+		t.Errorf("a restart that loses quorum: %v", err)
+	}
+	// The stopped one itself may be changed and comes back with it.
+	s = specs["cp3"]
+	s.ExtraArgs = map[string]string{"max-txn-ops": "256"}
+	if status, err := f.clusters.Update(f.context(), s); err != nil || !status.Healthy {
+		t.Errorf("update of the stopped member: %+v, %v", status, err)
+	}
+}
+
+func TestCertificatesAreReplacedWithoutARestart(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	m, s := f.machine("cp1"), specs["cp1"]
+	key := "/etc/kubernetes/pki/etcd/server.key"
+	m.mu.Lock()
+	damaged := m.files[key]
+	damaged.Content = []byte("not the key of the certificate")
+	m.files[key] = damaged
+	m.mu.Unlock()
+	status, err := f.clusters.Read(f.context(), s)
+	if err != nil || len(status.Drift) != 1 || !strings.Contains(status.Drift[0], "server.crt and its key are not the pair") {
+		t.Fatalf("drift of a key: %v, %v", status.Drift, err)
+	}
+	peer := string(m.files["/etc/kubernetes/pki/etcd/peer.crt"].Content)
+	status, err = f.clusters.Update(f.context(), s)
+	if err != nil || len(status.Drift) > 0 {
+		t.Fatalf("after the update: %v, %v", status.Drift, err)
+	}
+	if string(m.files["/etc/kubernetes/pki/etcd/peer.crt"].Content) != peer {
+		t.Error("a certificate that was fine was issued anew")
+	}
+	if m.starts != 1 {
+		t.Error("a new certificate restarted etcd")
+	}
+}
+
+func TestReadOfAnUnreachableMachine(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.kill("cp3", true)
+	if _, err := f.clusters.Read(f.context(), specs["cp3"]); err == nil || errors.Is(err, ErrGone) {
+		t.Errorf("read of an unreachable machine: %v", err)
+	}
+}

@@ -1,0 +1,197 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// DeleteOptions qualify Delete.
+type DeleteOptions struct {
+	AbandonUnreachable bool // the machine is gone for good: leave it as it is
+}
+
+// Delete lets the member leave: leadership handed over, removed through
+// another member, stopped, data archived or wiped, machine clean. The last
+// member is stopped after a final snapshot.
+func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
+	cl := c.of(s)
+	cl.announce(s.Name, +1)
+	defer cl.announce(s.Name, -1)
+	turn := cl.turns.enter()
+	defer turn.leave()
+	if err := turn.wait(ctx); err != nil {
+		return fmt.Errorf("wait to remove etcd member %s: %w", s.label(), err)
+	}
+	l := &departure{cl: cl, s: s, o: o, turn: turn, since: time.Now()}
+	for {
+		done, err := l.step(ctx)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// announce counts the Deletes under way: members that are leaving too are no
+// reason to keep one.
+func (cl *cluster) announce(name string, n int) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.leaving[name] += n
+}
+
+func (cl *cluster) goers() map[string]bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	names := map[string]bool{}
+	for name, n := range cl.leaving {
+		names[name] = n > 0
+	}
+	return names
+}
+
+// departure is one member's way out, in its turn.
+type departure struct {
+	cl      *cluster
+	s       Spec
+	o       DeleteOptions
+	turn    *turn
+	since   time.Time // when the current wait began
+	removed bool      // from the member list, by this call
+}
+
+// step looks at everything, decides, and does one thing.
+func (l *departure) step(ctx context.Context) (done bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, fmt.Errorf("remove etcd member %s: %w", l.s.label(), err)
+	}
+	sv := l.cl.survey(ctx, l.s)
+	in := leaveInput{
+		Name: l.s.Name, PeerURL: l.s.PeerURL(), Cluster: l.s.Bundle.ClusterID, DataDir: l.s.dataDir(),
+		Self: sv.machines[l.s.Name], Leaving: l.cl.goers(), Abandon: l.o.AbandonUnreachable,
+	}
+	for _, m := range sv.sorted() {
+		if m.Name != l.s.Name {
+			in.Others = append(in.Others, m)
+		}
+	}
+	switch {
+	case sv.answered:
+		in.View = &sv.view
+	case !errors.Is(sv.silence, errNoAnswer):
+		return false, sv.silence
+	}
+	d := decideLeave(in)
+	if d.Kind == leaveWait {
+		if time.Since(l.since) < l.cl.pace.Patience {
+			return false, l.wait(ctx, d)
+		}
+		d.Kind = d.Otherwise
+	}
+	return l.act(ctx, in, d)
+}
+
+// wait lets others go first: what this member waits for may be another one's removal.
+func (l *departure) wait(ctx context.Context, d leaveDecision) error {
+	problem.Progress(ctx, "etcd %s: not removed yet: %s", l.s.Name, d.Reason)
+	if err := pause(ctx, 5*l.cl.pace.Poll); err != nil {
+		return fmt.Errorf("wait to remove etcd member %s: %w (%s)", l.s.label(), err, d.Reason)
+	}
+	if waiting, _ := l.turn.others(); waiting > 0 {
+		return l.turn.yield(ctx)
+	}
+	return nil
+}
+
+func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bool, error) {
+	switch d.Kind {
+	case leaveRemove:
+		return false, l.remove(ctx, *in.View, d.ID)
+	case leaveLast:
+		return true, l.last(ctx, in.Self)
+	case leaveClean:
+		return true, l.clean(ctx, in.Self, d.Keep)
+	case leaveAbandon:
+		problem.Progress(ctx, "etcd %s: the machine cannot be reached and is left as it is", l.s.Name)
+		return true, nil
+	}
+	unchanged := problem.Nothing
+	if l.removed {
+		unchanged = "the machine itself; the cluster has removed the member."
+	}
+	return false, refusal("etcd member not deleted", l.s, in.View, d.Reason, unchanged, d.Next)
+}
+
+// remove hands leadership over, or, when that is done, removes the member
+// through another one. What came of it is seen at the next look.
+func (l *departure) remove(ctx context.Context, v View, id uint64) error {
+	entry, _ := v.member(id)
+	conv, err := l.cl.converse(l.s)
+	if err != nil {
+		return err
+	}
+	defer conv.Close()
+	if v.Leader == id {
+		if waiting, _ := l.turn.others(); waiting > 0 && len(v.voters()) > 1 && time.Since(l.since) < l.cl.pace.Patience {
+			// Every follower that leaves before the leader spares an election.
+			return l.turn.yield(ctx)
+		}
+		return handOver(ctx, conv, v, &entry)
+	}
+	problem.Progress(ctx, "etcd %s: removing member %x from the cluster", l.s.Name, id)
+	err = conv.viaVoter(ctx, v, id, func(address string) error { return conv.remove(ctx, address, id) })
+	switch {
+	case err == nil || sameError(err, rpctypes.ErrMemberNotFound):
+		l.removed, l.since = true, time.Now()
+		return nil
+	case transient(err) && time.Since(l.since) < l.cl.pace.Serving:
+		return l.wait(ctx, leaveDecision{Reason: err.Error()})
+	}
+	return &problem.Problem{Summary: "etcd member not deleted", Host: l.s.label(), Cause: "the cluster refused to remove it: " + err.Error(), Err: err,
+		Unchanged: problem.Nothing, Next: "look at the members' logs and destroy again", Detail: v.String()}
+}
+
+// last stops the only member. It is the end of the cluster, so a snapshot with
+// its integrity hash goes into the archive before. Where it cannot be saved
+// (no space, a damaged database), the data directory itself is what is kept.
+func (l *departure) last(ctx context.Context, f found) error {
+	if l.s.OnDestroy == Wipe {
+		return l.clean(ctx, f, false)
+	}
+	problem.Progress(ctx, "etcd %s: the last member: saving a snapshot", l.s.Name)
+	archive := archivePath(l.s)
+	m := l.cl.machine(l.s.Host)
+	a := action{Verb: doSnapshot, Archive: archive, Address: l.s.Host.Address(), Ctl: ctlPath(l.s.Version)}
+	if _, err := m.Change(ctx, host.Change{}, a); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("save the last snapshot of %s: %w", l.s.label(), err)
+		}
+		problem.Progress(ctx, "etcd %s: no snapshot could be saved, the data directory is archived as it is: %s", l.s.Name, err)
+	}
+	return l.clear(ctx, archive)
+}
+
+// clean stops what runs, puts data away and removes what Create has made.
+func (l *departure) clean(ctx context.Context, f found, keep bool) error {
+	archive := ""
+	if f.Data && (keep || l.s.OnDestroy != Wipe) {
+		archive = archivePath(l.s)
+	}
+	return l.clear(ctx, archive)
+}
+
+func (l *departure) clear(ctx context.Context, archive string) error {
+	a := action{Verb: doClear, DataDir: l.s.dataDir(), Archive: archive}
+	if _, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, a); err != nil {
+		return &problem.Problem{Summary: "etcd member not cleaned up", Host: l.s.label(), Cause: err.Error(), Err: err,
+			Unchanged: "the other members; this one has left the cluster.", Next: "destroy again: it continues from there"}
+	}
+	problem.Progress(ctx, "etcd %s: gone", l.s.Name)
+	return nil
+}

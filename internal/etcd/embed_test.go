@@ -1,0 +1,464 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/pkg/v3/flags"
+	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// testMachine is a machine whose etcd is a real server inside the test's
+// process, on a loopback address of its own. It takes the same files, unit and
+// actions as a machine behind SSH: the unit's flags go through etcd's own flag
+// parser, and what has no equivalent here (ports that all machines would
+// share on 127.0.0.1) is left out.
+type testMachine struct {
+	t       *testing.T
+	address string
+	root    string // files and data live below it
+
+	mu       sync.Mutex
+	files    map[string]host.File
+	server   *embed.Etcd
+	enabled  bool
+	archives int
+	starts   int
+	lost     bool // unreachable over SSH
+	broken   bool // the unit fails to start
+}
+
+func (m *testMachine) Address() string { return m.address }
+
+func (m *testMachine) reach() error {
+	if m.lost {
+		return fmt.Errorf("dial %s: %w", m.address, host.ErrUnreachable)
+	}
+	return nil
+}
+
+func (m *testMachine) at(path string) string { return filepath.Join(m.root, path) }
+
+func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.reach(); err != nil {
+		return host.Facts{}, err
+	}
+	facts := host.Facts{MachineID: "machine-" + m.address, Architecture: "amd64", Systemd: "252",
+		Files: map[string]host.FileState{}, Dirs: map[string][]string{}, Units: map[string]host.UnitState{}, Listeners: map[int]host.Listener{},
+		DiskFree: map[string]int64{}}
+	for _, path := range append(q.Contents, q.Files...) {
+		if f, ok := m.files[path]; ok {
+			facts.Files[path] = host.FileState{Mode: f.Mode, Owner: orRoot(f.Owner), Group: orRoot(f.Group), Size: int64(len(f.Content)), SHA256: digest(f.Content), Content: string(f.Content)}
+		}
+	}
+	for _, dir := range q.Dirs {
+		entries, err := os.ReadDir(m.at(dir))
+		if err != nil {
+			continue
+		}
+		facts.Dirs[dir] = []string{}
+		for _, e := range entries {
+			facts.Dirs[dir] = append(facts.Dirs[dir], e.Name())
+		}
+	}
+	facts.Dirs["/opt/kube/etcd/3.6.16"] = []string{"etcd", "etcdctl", "etcdutl"}
+	unit := host.UnitState{Load: "not-found", Active: "inactive"}
+	if _, ok := m.files[unitPath]; ok {
+		unit = host.UnitState{Load: "loaded", Active: "inactive", Enabled: "disabled"}
+		if m.enabled {
+			unit.Enabled = "enabled"
+		}
+		if m.running() {
+			unit.Active = "activating"
+			select {
+			case <-m.server.Server.ReadyNotify():
+				unit.Active = "active"
+			default:
+			}
+			facts.Listeners[2379] = host.Listener{Process: "etcd", Addresses: []string{m.address}}
+		}
+	}
+	facts.Units[unitName] = unit
+	return facts, nil
+}
+
+// running reports whether the server lives: a member that was removed stops by itself.
+func (m *testMachine) running() bool {
+	if m.server == nil {
+		return false
+	}
+	select {
+	case <-m.server.Server.StopNotify():
+		return false
+	default:
+		return true
+	}
+}
+
+func (m *testMachine) Install(context.Context, host.Source, []host.Artifact) ([]host.Artifact, error) {
+	return nil, errors.New("everything is installed already")
+}
+
+func (m *testMachine) UnitLog(context.Context, string, int) (string, error) {
+	return "the unit's log", nil
+}
+
+func (m *testMachine) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	m.mu.Lock()
+	err := m.reach()
+	m.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, addr)
+}
+
+func (m *testMachine) Change(ctx context.Context, c host.Change, a action) (host.Applied, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.reach(); err != nil {
+		return host.Applied{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return host.Applied{}, err
+	}
+	for _, f := range c.Files {
+		m.files[f.Path] = f
+		if err := os.MkdirAll(filepath.Dir(m.at(f.Path)), 0o755); err != nil {
+			return host.Applied{}, err
+		}
+		if err := os.WriteFile(m.at(f.Path), f.Content, 0o600); err != nil {
+			return host.Applied{}, err
+		}
+	}
+	for _, path := range c.Remove {
+		delete(m.files, path)
+	}
+	return host.Applied{}, m.do(a)
+}
+
+func (m *testMachine) do(a action) error {
+	switch a.Verb {
+	case doEnable:
+		m.enabled = true
+	case doStart:
+		m.enabled = true
+		m.stop()
+		return m.start()
+	case doRetire, doClear:
+		m.stop()
+		m.enabled = false
+		if a.Archive != "" {
+			if _, err := os.Stat(m.at(a.DataDir)); err == nil {
+				m.archives++
+				_ = os.MkdirAll(m.at(a.Archive), 0o700)
+				if err := os.Rename(m.at(a.DataDir), m.at(a.Archive)+fmt.Sprint("/data", m.archives)); err != nil {
+					return err
+				}
+			}
+		} else if err := os.RemoveAll(m.at(a.DataDir)); err != nil {
+			return err
+		}
+		delete(m.files, envPath)
+		delete(m.files, markerPath)
+		if a.Verb == doClear {
+			m.files = map[string]host.File{}
+		}
+	case doSnapshot:
+		reader := m.server.Server.KV() // the server has to be there to be saved
+		if reader == nil {
+			return errors.New("no server")
+		}
+		_ = os.MkdirAll(m.at(a.Archive), 0o700)
+		return os.WriteFile(m.at(a.Archive)+"/snapshot.db", []byte("snapshot"), 0o600)
+	}
+	return nil
+}
+
+func (m *testMachine) stop() {
+	if m.server == nil {
+		return
+	}
+	server := m.server
+	m.server = nil
+	select {
+	case <-server.Server.ReadyNotify():
+		server.Close()
+		return
+	default:
+	}
+	// Close would wait for what only begins with readiness.
+	server.Server.HardStop()
+	for _, l := range server.Clients {
+		_ = l.Close()
+	}
+	for _, l := range server.Peers {
+		_ = l.Close()
+	}
+}
+
+// start does what systemd would do on the unit.
+func (m *testMachine) start() error {
+	m.starts++
+	unit := string(m.files[unitPath].Content)
+	_, found, _ := parseExecStart(unit)
+	env := parseEnvironment(string(m.files[envPath].Content))
+	if _, err := os.Stat(m.at(found["data-dir"]) + "/member"); err != nil && len(env) == 0 {
+		return nil // the assertions fail, and the unit is not started
+	}
+	if m.broken {
+		return nil
+	}
+	config, err := m.config(found, env)
+	if err != nil {
+		return err
+	}
+	m.server, err = embed.StartEtcd(config)
+	return err
+}
+
+func (m *testMachine) config(args, env map[string]string) (*embed.Config, error) {
+	config := embed.NewConfig()
+	set := flag.NewFlagSet("etcd", flag.ContinueOnError)
+	config.AddFlags(set)
+	delete(args, "listen-metrics-urls")
+	args["data-dir"] = m.at(args["data-dir"])
+	args["listen-client-urls"] = ClientURL(m.address)
+	for name, value := range args {
+		if strings.HasSuffix(name, "-file") {
+			value = m.at(value)
+		}
+		if set.Lookup(name) == nil {
+			return nil, fmt.Errorf("etcd has no flag --%s", name)
+		}
+		if err := set.Set(name, value); err != nil {
+			return nil, fmt.Errorf("--%s=%s: %w", name, value, err)
+		}
+	}
+	urls := func(name string) []url.URL { return flags.UniqueURLsFromFlag(set, name) }
+	config.ListenPeerUrls, config.AdvertisePeerUrls = urls("listen-peer-urls"), urls("initial-advertise-peer-urls")
+	config.ListenClientUrls, config.AdvertiseClientUrls = urls("listen-client-urls"), urls("advertise-client-urls")
+	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	if initial := env["ETCD_INITIAL_CLUSTER"]; initial != "" {
+		config.InitialCluster = initial
+		config.ClusterState = env["ETCD_INITIAL_CLUSTER_STATE"]
+		config.InitialClusterToken = env["ETCD_INITIAL_CLUSTER_TOKEN"]
+	}
+	config.TickMs, config.ElectionMs = 20, 200
+	config.LogLevel, config.LogOutputs = "fatal", []string{"/dev/null"}
+	config.UnsafeNoFsync = true
+	return config, config.Validate()
+}
+
+// fleet is a set of machines and one coordinator over them.
+type fleet struct {
+	t        *testing.T
+	clusters *Clusters
+	bundle   *pki.Bundle
+	pool     *host.Pool
+	machines map[string]*testMachine // by address
+	net      int
+}
+
+var nets = struct {
+	sync.Mutex
+	next int
+}{next: 10}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	pool, err := host.NewPool(host.Config{})
+	if err != nil {
+		pool, err = host.NewPool(host.Config{KnownHosts: "", Agent: "/nonexistent"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := pki.Generate(pki.Options{ClusterName: "prod", Algorithm: pki.ECDSAP256, Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nets.Lock()
+	nets.next++
+	f := &fleet{t: t, bundle: bundle, pool: pool, machines: map[string]*testMachine{}, net: nets.next}
+	nets.Unlock()
+	f.clusters = f.coordinator()
+	t.Cleanup(func() {
+		for _, m := range f.machines {
+			m.mu.Lock()
+			m.stop()
+			m.mu.Unlock()
+		}
+	})
+	return f
+}
+
+// coordinator is another process's view of the same machines.
+func (f *fleet) coordinator() *Clusters {
+	c := NewClusters()
+	c.pace = pace{Gather: 300 * time.Millisecond, Poll: 20 * time.Millisecond, Patience: 2 * time.Second,
+		Settle: 500 * time.Millisecond, Serving: 15 * time.Second, Sync: 30 * time.Second, Cleanup: 10 * time.Second}
+	c.machine = func(h *host.Host) machine { return f.machines[h.Address()] }
+	return c
+}
+
+func (f *fleet) address(name string) string { return fmt.Sprintf("127.77.%d.%s", f.net, name[2:]) }
+
+func (f *fleet) machine(name string) *testMachine { return f.machines[f.address(name)] }
+
+// specs are the members of the given names, each with all of them as peers.
+func (f *fleet) specs(names ...string) map[string]Spec {
+	peers := map[string]*host.Host{}
+	for _, name := range names {
+		address := f.address(name)
+		peers[name] = f.pool.Host(host.Target{Address: address})
+		if f.machines[address] == nil {
+			f.machines[address] = &testMachine{t: f.t, address: address, root: f.t.TempDir(), files: map[string]host.File{}}
+		}
+	}
+	specs := map[string]Spec{}
+	for _, name := range names {
+		specs[name] = Spec{Name: name, Host: peers[name], Peers: peers, Bundle: f.bundle, Version: "3.6.16", OnDestroy: Archive}
+	}
+	return specs
+}
+
+// together runs f for all names at once, as Terraform does.
+func together(t *testing.T, specs map[string]Spec, f func(Spec) error, names ...string) map[string]error {
+	t.Helper()
+	errs := map[string]error{}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for _, name := range names {
+		group.Go(func() {
+			err := f(specs[name])
+			mu.Lock()
+			defer mu.Unlock()
+			errs[name] = err
+		})
+	}
+	group.Wait()
+	return errs
+}
+
+func (f *fleet) create(specs map[string]Spec, names ...string) {
+	f.t.Helper()
+	for name, err := range together(f.t, specs, func(s Spec) error {
+		status, err := f.clusters.Create(f.context(), s)
+		if err == nil && (!status.Healthy || status.Learner || len(status.Drift) > 0 || status.ConfigDigest != WantedDigest(s)) {
+			err = fmt.Errorf("created as %+v", status)
+		}
+		return err
+	}, names...) {
+		if err != nil {
+			f.t.Fatalf("create %s: %v", name, err)
+		}
+	}
+}
+
+func (f *fleet) context() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	f.t.Cleanup(cancel)
+	return ctx
+}
+
+// view is the cluster as seen now.
+func (f *fleet) view(s Spec) View {
+	f.t.Helper()
+	v, err := f.clusters.of(s).ask(f.context(), s)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return v
+}
+
+// names are the voters, "+" before a learner.
+func (v View) roster() string {
+	var out []string
+	for _, m := range v.Members {
+		if m.Learner {
+			out = append(out, "+"+m.Name)
+		} else {
+			out = append(out, m.Name)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func (f *fleet) wantRoster(s Spec, want string) View {
+	f.t.Helper()
+	v := f.view(s)
+	if got := v.roster(); got != want {
+		f.t.Fatalf("members are %q, want %q\n%s", got, want, v)
+	}
+	return v
+}
+
+// calm waits until every member is healthy.
+func (f *fleet) calm(s Spec) View {
+	f.t.Helper()
+	var v View
+	done, err := until(f.context(), 20*time.Millisecond, 20*time.Second, func() (bool, error) {
+		var err error
+		v, err = f.clusters.of(s).ask(f.context(), s)
+		return err == nil && allHealthy(v) == nil, nil
+	})
+	if !done || err != nil {
+		f.t.Fatalf("the cluster did not calm down: %v\n%s", err, v)
+	}
+	return v
+}
+
+// leader names the member that leads.
+func (v View) leader() string {
+	m, _ := v.member(v.Leader)
+	return m.Name
+}
+
+func (f *fleet) kill(name string, andSSH bool) {
+	m := f.machine(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stop()
+	m.lost = andSSH
+}
+
+// wipe is a machine that was rebuilt.
+func (f *fleet) wipe(name string) {
+	m := f.machine(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stop()
+	m.files, m.enabled = map[string]host.File{}, false
+	if err := os.RemoveAll(m.at(DefaultDataDir)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (m *testMachine) wantClean() {
+	m.t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.running() || len(m.files) > 0 {
+		m.t.Errorf("%s is not clean: running %v, files %v", m.address, m.running(), len(m.files))
+	}
+	if _, err := os.Stat(m.at(DefaultDataDir)); err == nil {
+		m.t.Errorf("%s still has its data directory", m.address)
+	}
+}

@@ -1,0 +1,328 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// batch is the members whose Create arrived together: at once as far as
+// Terraform's graph is concerned. They are surveyed once, and when there is no
+// cluster yet they become it together.
+type batch struct {
+	specs   map[string]Spec // by member name; guarded by cluster.mu until closed
+	arrived chan struct{}   // one value after each arrival
+	ended   chan struct{}   // results are there
+	results map[string]outcome
+
+	ctx  context.Context // ends when that of any participant does
+	stop context.CancelFunc
+}
+
+// outcome is what became of one member of a batch.
+type outcome struct {
+	join   bool // there is a cluster: the caller joins it
+	status Status
+	err    error
+}
+
+// arrive puts s into the open batch, or opens one, and waits for the outcome.
+func (cl *cluster) arrive(ctx context.Context, s Spec) outcome {
+	cl.mu.Lock()
+	b := cl.gathering
+	if b == nil {
+		b = &batch{specs: map[string]Spec{}, arrived: make(chan struct{}, 1), ended: make(chan struct{})}
+		b.ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
+		cl.gathering = b
+		go cl.run(b)
+	}
+	if _, twice := b.specs[s.Name]; twice {
+		cl.mu.Unlock()
+		return outcome{err: &problem.Problem{Summary: "two etcd members of one name", Attribute: "name", Host: s.label(),
+			Cause: fmt.Sprintf("another member %q of the same cluster is being created in this run", s.Name), Unchanged: problem.Nothing, Next: "give each member a name of its own"}}
+	}
+	b.specs[s.Name] = s
+	cl.mu.Unlock()
+	select {
+	case b.arrived <- struct{}{}:
+	default: // one is already waiting to be seen
+	}
+	unhook := context.AfterFunc(ctx, b.stop)
+	defer unhook()
+	<-b.ended
+	return b.results[s.Name]
+}
+
+// run carries a batch from its first arrival to its outcome. Batches and all
+// other membership changes of a cluster follow each other.
+func (cl *cluster) run(b *batch) {
+	defer b.stop()
+	defer close(b.ended)
+	turn := cl.turns.enter()
+	defer turn.leave()
+	if err := turn.wait(b.ctx); err != nil {
+		b.fail(cl.close(b), err)
+		return
+	}
+	cl.mu.Lock()
+	first := b.any()
+	cl.mu.Unlock()
+	s := cl.survey(b.ctx, first)
+	if !s.answered {
+		cl.gather(b)
+	}
+	specs := cl.close(b)
+	cl.begin(b, specs, s)
+}
+
+// any returns one of the specs that have arrived.
+func (b *batch) any() Spec { return b.specs[slices.Sorted(maps.Keys(b.specs))[0]] }
+
+func (b *batch) fail(specs map[string]Spec, err error) {
+	b.results = map[string]outcome{}
+	for name := range specs {
+		b.results[name] = outcome{err: err}
+	}
+}
+
+// gather waits until every peer has arrived, or none has for a while.
+func (cl *cluster) gather(b *batch) {
+	quiet := time.NewTimer(cl.pace.Gather)
+	defer quiet.Stop()
+	for {
+		cl.mu.Lock()
+		missing := false
+		for name := range b.any().Peers {
+			if _, here := b.specs[name]; !here {
+				missing = true
+			}
+		}
+		cl.mu.Unlock()
+		if !missing {
+			return
+		}
+		select {
+		case <-b.arrived:
+			quiet.Reset(cl.pace.Gather)
+		case <-quiet.C:
+			return
+		case <-b.ctx.Done():
+			return
+		}
+	}
+}
+
+// close ends the arrivals: whoever comes now opens the next batch.
+func (cl *cluster) close(b *batch) map[string]Spec {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.gathering == b {
+		cl.gathering = nil
+	}
+	return b.specs
+}
+
+// survey is everything about a cluster at one moment.
+type survey struct {
+	machines map[string]found
+	answered bool
+	view     View  // when answered
+	silence  error // why nobody answered
+}
+
+// survey looks at every peer and asks every one of them, all at once.
+func (cl *cluster) survey(ctx context.Context, s Spec) survey {
+	out := survey{machines: map[string]found{}}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for _, m := range cl.lookAround(ctx, s) {
+			out.machines[m.Name] = m
+		}
+	})
+	group.Go(func() { out.view, out.silence = cl.ask(ctx, s) })
+	group.Wait()
+	out.answered = out.silence == nil
+	return out
+}
+
+// ask asks the cluster of s for its view once.
+func (cl *cluster) ask(ctx context.Context, s Spec) (View, error) {
+	conv, err := cl.converse(s)
+	if err != nil {
+		return View{}, err
+	}
+	defer conv.Close()
+	return conv.view(ctx, addresses(s))
+}
+
+// complete adds the machines of specs that came with other peers than the
+// spec that the survey was made for.
+func (cl *cluster) complete(ctx context.Context, s *survey, specs map[string]Spec) error {
+	for _, spec := range specs {
+		all := maps.Clone(spec.Peers)
+		if all == nil {
+			all = map[string]*host.Host{}
+		}
+		all[spec.Name] = spec.Host
+		for name, h := range all {
+			known, ok := s.machines[name]
+			if !ok {
+				s.machines[name] = cl.look(ctx, spec, name, h)
+			} else if known.Address != h.Address() {
+				return &problem.Problem{Summary: "peers contradict each other", Attribute: "peers",
+					Cause:     fmt.Sprintf("peer %q is at %s for one member and at %s for another", name, known.Address, h.Address()),
+					Unchanged: problem.Nothing, Next: "give every member of the cluster the same peers"}
+			}
+		}
+	}
+	return nil
+}
+
+// begin decides for the whole batch and acts on it.
+func (cl *cluster) begin(b *batch, specs map[string]Spec, s survey) {
+	b.results = map[string]outcome{}
+	if err := cl.complete(b.ctx, &s, specs); err != nil {
+		b.fail(specs, err)
+		return
+	}
+	fit := map[string]Spec{}
+	for name, spec := range specs {
+		if err := fitness(spec, s.machines[name]); err != nil {
+			b.results[name] = outcome{err: err}
+		} else {
+			fit[name] = spec
+		}
+	}
+	if len(fit) == 0 {
+		return
+	}
+	d, s, err := cl.decide(b.ctx, fit, s)
+	if err != nil {
+		b.failRest(fit, err)
+		return
+	}
+	switch d.Case {
+	case startJoin:
+		for name := range fit {
+			b.results[name] = outcome{join: true}
+		}
+	case startBootstrap:
+		maps.Copy(b.results, cl.bootstrap(b.ctx, fit, s.machines, d.Archive))
+	default:
+		for name, spec := range fit {
+			b.results[name] = outcome{err: refusal("etcd cluster not bootstrapped", spec, nil, d.Reason, problem.Nothing, d.Next)}
+		}
+	}
+}
+
+func (b *batch) failRest(specs map[string]Spec, err error) {
+	for name := range specs {
+		b.results[name] = outcome{err: err}
+	}
+}
+
+// fitness is nil when a member may be put onto the machine.
+func fitness(s Spec, f found) error {
+	if !f.reached() {
+		return unreached("etcd member not created", s, f.Err)
+	}
+	if alien := f.foreign(s.Bundle.ClusterID, s.dataDir()); alien != "" {
+		return refusal("machine belongs to another etcd cluster", s, nil, alien, problem.Nothing,
+			"take another machine; or, when nothing on this one is needed, stop its etcd and move the data directory and "+configDir+" away")
+	}
+	if m := f.Marker; m != nil && f.Data && m.Name != s.Name {
+		return refusal("machine holds another member", s, nil, fmt.Sprintf("it holds the data of member %q of this cluster", m.Name), problem.Nothing,
+			"destroy that member first, or keep its name")
+	}
+	return checked(s, f)
+}
+
+// decide asks decideStart, and when members may only be stopped, starts those
+// of the batch, gives them time to answer, and asks again.
+func (cl *cluster) decide(ctx context.Context, specs map[string]Spec, s survey) (startDecision, survey, error) {
+	names := slices.Sorted(maps.Keys(specs))
+	one := specs[names[0]]
+	d := decideStart(one.Bundle.ClusterID, one.dataDir(), s.sorted(), names, s.answered, false)
+	if d.Case != startResume {
+		return d, s, nil
+	}
+	problem.Progress(ctx, "etcd %s: members have data and none answers; starting those of this run and waiting", one.Bundle.ClusterName)
+	if err := cl.resume(ctx, specs, s); err != nil {
+		return d, s, err
+	}
+	_, err := until(ctx, cl.pace.Poll, cl.pace.Patience, func() (bool, error) {
+		_, err := cl.ask(ctx, one)
+		if err != nil && !errors.Is(err, errNoAnswer) {
+			return false, err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return d, s, err
+	}
+	s = cl.survey(ctx, one)
+	return decideStart(one.Bundle.ClusterID, one.dataDir(), s.sorted(), names, s.answered, true), s, nil
+}
+
+func (s survey) sorted() []found {
+	var all []found
+	for _, name := range slices.Sorted(maps.Keys(s.machines)) {
+		all = append(all, s.machines[name])
+	}
+	return all
+}
+
+// resume starts the stopped members of the batch on the data they have.
+// Nothing else is changed: whether they may be is decided when they answer.
+func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s survey) error {
+	return each(specs, func(name string, spec Spec) error {
+		f := s.machines[name]
+		_, unit := f.facts.Files[unitPath]
+		if !f.Data || f.running() || !unit {
+			return nil
+		}
+		if _, err := cl.machine(spec.Host).Change(ctx, host.Change{}, action{Verb: doStart}); err != nil {
+			return fmt.Errorf("start etcd on %s: %w", spec.label(), err)
+		}
+		return nil
+	})
+}
+
+// each runs f for every spec at once and joins the errors.
+func each(specs map[string]Spec, f func(name string, s Spec) error) error {
+	var mu sync.Mutex
+	var errs []error
+	var group sync.WaitGroup
+	for name, s := range specs {
+		group.Go(func() {
+			if err := f(name, s); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// unreached is the problem of a machine that could not be observed, before
+// anything was changed.
+func unreached(summary string, s Spec, err error) error {
+	next := "bring the machine or its network back and apply again"
+	var key *host.HostKeyError
+	switch {
+	case errors.As(err, &key):
+		next = fmt.Sprintf("compare the key with the machine's console; if it is right, pin it on the provider: ssh = { hosts = { %q = { host_key = %q } } }", key.Address, key.Seen)
+	case errors.Is(err, host.ErrAuth), errors.Is(err, host.ErrNotRoot):
+		next = "check ssh on the provider, and that the user is root or may run sudo without a password"
+	}
+	return &problem.Problem{Summary: summary, Host: s.label(), Cause: err.Error(), Unchanged: problem.Nothing, Next: next, Err: err}
+}

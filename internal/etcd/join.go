@@ -1,0 +1,358 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// promoteEvery is the pace of promotion attempts: kubeadm's.
+const promoteEvery = 500 * time.Millisecond
+
+// joining is one member's way into a cluster that answers, in its turn.
+type joining struct {
+	cl   *cluster
+	s    Spec
+	turn *turn
+	conv *conversation
+	f    found
+	me   self
+
+	changed bool      // something was changed on the machine or in the member list
+	added   uint64    // the learner that this very call added; 0: none
+	refused time.Time // since when the same condition has been waited for
+	cause   string    // that condition
+}
+
+// join brings one member into the cluster, one member at a time.
+func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
+	turn := cl.turns.enter()
+	defer turn.leave()
+	if err := turn.wait(ctx); err != nil {
+		return Status{}, err
+	}
+	j := &joining{cl: cl, s: s, turn: turn}
+	if err := j.look(ctx); err != nil {
+		return Status{}, err
+	}
+	if err := cl.install(ctx, s, j.f); err != nil {
+		return Status{}, err
+	}
+	conv, err := cl.converse(s)
+	if err != nil {
+		return Status{}, err
+	}
+	defer conv.Close()
+	j.conv = conv
+	if err := j.walk(ctx); err != nil {
+		j.undo(ctx)
+		return Status{}, err
+	}
+	// An adopted member may differ from what is wanted.
+	return cl.converge(ctx, turn, s)
+}
+
+// look observes the machine again: time has passed while waiting for the turn.
+func (j *joining) look(ctx context.Context) error {
+	j.f = j.cl.look(ctx, j.s, j.s.Name, j.s.Host)
+	if err := fitness(j.s, j.f); err != nil {
+		return err
+	}
+	j.me = self{Name: j.s.Name, PeerURL: j.s.PeerURL(), Data: j.f.Data, Pending: j.f.Pending,
+		Running: j.f.running() && j.f.Unit.Sub != "auto-restart"}
+	if j.f.Marker != nil {
+		j.me.MemberID = j.f.Marker.id()
+	}
+	// A unit that has never served and was rendered from other settings may
+	// never serve: it is started anew. One that serves is changed by converge,
+	// by the rules of a restart.
+	if j.f.Unit.Active == "activating" && len(unitFileDrift(j.s, j.f)) > 0 {
+		j.me.Running = false
+	}
+	return nil
+}
+
+// walk takes one step after the other until the member is an established voter.
+func (j *joining) walk(ctx context.Context) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("join etcd member %s: %w", j.s.label(), err)
+		}
+		v, err := j.conv.view(ctx, addresses(j.s))
+		if err != nil {
+			if !transient(err) {
+				return fmt.Errorf("ask the cluster for its members: %w", err)
+			}
+			if err := j.hold(ctx, nil, j.cl.pace.Patience, err); err != nil {
+				return err
+			}
+			continue
+		}
+		next := nextStep(v, j.me)
+		if next.Kind == stepDone {
+			return nil
+		}
+		if err := j.take(ctx, v, next); err != nil {
+			return err
+		}
+	}
+}
+
+// take does one step. A step that has to wait returns nil without effect and
+// is asked for again.
+func (j *joining) take(ctx context.Context, v View, next step) error {
+	switch next.Kind {
+	case stepArchive:
+		problem.Progress(ctx, "etcd %s: archiving its data: %s", j.s.Name, next.Reason)
+		j.changed = true
+		if err := j.cl.retire(ctx, j.s); err != nil {
+			return err
+		}
+		j.me.Data, j.me.Running, j.me.Pending, j.me.MemberID = false, false, false, 0
+		j.f.Data, j.f.Pending = false, false
+		return nil
+	case stepRemove:
+		return j.removeStale(ctx, v, next)
+	case stepAdd:
+		return j.add(ctx, v)
+	case stepStart:
+		return j.start(ctx, v, next.ID)
+	case stepWait:
+		return j.wait(ctx, v, next.ID)
+	case stepPromote:
+		return j.promote(ctx, v, next.ID)
+	case stepEstablish:
+		if _, err := j.cl.machine(j.s.Host).Change(ctx, host.Change{Remove: []string{envPath}}, action{}); err != nil {
+			return fmt.Errorf("establish etcd on %s: %w", j.s.label(), err)
+		}
+		j.me.Pending = false
+		return nil
+	}
+	return j.refuse(&v, next.Reason, "change the member's name or address, or remove the other member first")
+}
+
+// hold waits a moment for a condition to clear by itself, letting others that
+// may clear it go first. When it has lasted for limit it is the refusal.
+func (j *joining) hold(ctx context.Context, v *View, limit time.Duration, cause error) error {
+	// What exactly is wrong may change its wording while one waits for it.
+	if j.cause == "" {
+		j.refused = time.Now()
+		problem.Progress(ctx, "etcd %s: waiting: %s", j.s.Name, cause)
+	}
+	j.cause = cause.Error()
+	if time.Since(j.refused) > limit {
+		if errors.Is(cause, errNoAnswer) && !j.changed {
+			return cause
+		}
+		return j.refuse(v, cause.Error(), "repair or destroy the member that is named (a dead one can always be destroyed), then apply again")
+	}
+	if err := pause(ctx, 5*j.cl.pace.Poll); err != nil {
+		return fmt.Errorf("join etcd member %s: %w while waiting: %s", j.s.label(), err, cause)
+	}
+	if waiting, _ := j.turn.others(); waiting > 0 && j.added == 0 {
+		return j.turn.yield(ctx)
+	}
+	return nil
+}
+
+// moved notes progress: what is waited for next is waited for anew.
+func (j *joining) moved() { j.changed, j.cause = true, "" }
+
+func (j *joining) refuse(v *View, cause, next string) error {
+	unchanged := problem.Nothing
+	if j.changed {
+		unchanged = "the other members and their data."
+	}
+	return refusal("etcd member not joined", j.s, v, cause, unchanged, next)
+}
+
+// removeStale removes an entry that stands in the way, by the rules.
+func (j *joining) removeStale(ctx context.Context, v View, next step) error {
+	if err := MayRemove(v, next.ID); err != nil {
+		return j.hold(ctx, &v, j.cl.pace.Patience, err)
+	}
+	problem.Progress(ctx, "etcd %s: removing the stale member %x: %s", j.s.Name, next.ID, next.Reason)
+	err := j.conv.viaVoter(ctx, v, next.ID, func(address string) error { return j.conv.remove(ctx, address, next.ID) })
+	switch {
+	case err == nil || sameError(err, rpctypes.ErrMemberNotFound):
+		j.moved()
+		return nil
+	case transient(err):
+		return j.hold(ctx, &v, j.cl.pace.Serving, err)
+	}
+	return fmt.Errorf("remove stale member %x: %w", next.ID, err)
+}
+
+// add adds the member as a learner and starts it. The files that the start
+// needs are written with the id that was given, before any data can be.
+func (j *joining) add(ctx context.Context, v View) error {
+	if err := MayAdd(v); err != nil {
+		limit := j.cl.pace.Patience
+		if errors.Is(err, errLearner) {
+			limit = j.cl.pace.Serving // another process may be at it
+		}
+		return j.hold(ctx, &v, limit, err)
+	}
+	var id uint64
+	err := j.conv.viaVoter(ctx, v, 0, func(address string) (err error) {
+		id, err = j.conv.addLearner(ctx, address, j.me.PeerURL)
+		return err
+	})
+	switch {
+	case err != nil && transient(err):
+		return j.hold(ctx, &v, j.cl.pace.Sync, err)
+	case sameError(err, rpctypes.ErrPeerURLExist), sameError(err, rpctypes.ErrMemberNotFound):
+		// Either the next look sees the entry; or the new id is that of the
+		// entry just removed, as it is made of URL, token and the second.
+		return j.hold(ctx, &v, j.cl.pace.Patience, err)
+	case err != nil:
+		return fmt.Errorf("add etcd member %s as learner: %w", j.s.label(), err)
+	}
+	j.moved()
+	j.added = id
+	problem.Progress(ctx, "etcd %s: added as learner %x", j.s.Name, id)
+	v.Members = append(v.Members, Member{ID: id, PeerURLs: []string{j.me.PeerURL}})
+	j.me.Pending = true
+	return j.start(ctx, v, id)
+}
+
+// start writes the member's files and starts it as the member id.
+func (j *joining) start(ctx context.Context, v View, id uint64) error {
+	c, err := certificates(j.s, j.f, time.Now())
+	if err != nil {
+		return err
+	}
+	change := birth(j.s, c, id, environment(j.s.Bundle.ClusterID, "existing", initialCluster(v, id, j.s.Name)))
+	if !j.me.Pending { // established: it must not start without its data
+		change.Files = slices.DeleteFunc(change.Files, func(f host.File) bool { return f.Path == envPath })
+	}
+	j.moved()
+	if _, err := j.cl.machine(j.s.Host).Change(ctx, change, action{Verb: doStart}); err != nil {
+		return fmt.Errorf("start etcd on %s: %w", j.s.label(), err)
+	}
+	j.me.Data, j.me.Running, j.me.MemberID = true, true, id
+	return nil
+}
+
+// initialCluster is the member list as a joining member must be told it: every
+// entry, itself under its own name. etcd compares peer URLs, not names.
+func initialCluster(v View, id uint64, name string) map[string]string {
+	members := map[string]string{}
+	for _, m := range v.Members {
+		key := m.Name
+		if key == "" {
+			key = fmt.Sprintf("%x", m.ID)
+		}
+		if m.ID == id {
+			key = name
+		}
+		members[key] = strings.Join(m.PeerURLs, ","+key+"=")
+	}
+	return members
+}
+
+// wait waits until the started member serves.
+func (j *joining) wait(ctx context.Context, v View, id uint64) error {
+	if j.cause == "" {
+		j.refused = time.Now()
+	}
+	entry, _ := v.member(id)
+	j.cause = "it " + entry.Trouble
+	if time.Since(j.refused) > j.cl.pace.Serving {
+		return j.cl.stuck(ctx, j.s, entry.Trouble, nil)
+	}
+	return pause(ctx, j.cl.pace.Poll)
+}
+
+// promote asks the voters, never the learner itself (kubeadm#3287), until the
+// learner is in sync and promoted.
+func (j *joining) promote(ctx context.Context, v View, id uint64) error {
+	j.moved()
+	alive := time.Now()
+	var last error
+	done, err := until(ctx, promoteEvery, j.cl.pace.Sync, func() (bool, error) {
+		last = j.conv.viaVoter(ctx, v, id, func(address string) error { return j.conv.promote(ctx, address, id) })
+		switch {
+		case last == nil || sameError(last, rpctypes.ErrMemberNotLearner):
+			return true, nil
+		case !transient(last):
+			return false, fmt.Errorf("promote etcd member %s: %w", j.s.label(), last)
+		}
+		if _, err := j.conv.status(ctx, j.s.Host.Address()); err == nil {
+			alive = time.Now()
+		} else if time.Since(alive) > j.cl.pace.Serving {
+			return false, j.cl.stuck(ctx, j.s, err.Error(), nil)
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	if !done {
+		return j.refuse(&v, fmt.Sprintf("the learner was not in sync after %s: %v", j.cl.pace.Sync, last), "look at its log (journalctl -u "+unitName+") and at the network between the members, then apply again")
+	}
+	problem.Progress(ctx, "etcd %s: promoted to voter", j.s.Name)
+	return nil
+}
+
+// undo takes back the learner that this call has added and that did not become
+// a voter, so that no half-joined member blocks the next change
+// (kubernetes/kubeadm#3269). It has time of its own: the caller's may be over.
+// What it cannot undo, the next Create does first.
+func (j *joining) undo(ctx context.Context) {
+	if j.added == 0 {
+		return
+	}
+	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.cl.pace.Cleanup)
+	defer cancel()
+	_, err := until(fresh, 5*j.cl.pace.Poll, j.cl.pace.Cleanup, func() (bool, error) {
+		v, err := j.conv.view(fresh, addresses(j.s))
+		if err != nil {
+			return false, nil
+		}
+		entry, listed := v.member(j.added)
+		if listed && !entry.Learner {
+			return true, nil // the promotion had succeeded: a voter stays
+		}
+		if listed {
+			err := j.conv.viaVoter(fresh, v, j.added, func(address string) error { return j.conv.remove(fresh, address, j.added) })
+			if err != nil && !sameError(err, rpctypes.ErrMemberNotFound) {
+				return false, nil
+			}
+		}
+		return true, j.cl.retire(fresh, j.s)
+	})
+	if err != nil {
+		problem.Progress(ctx, "etcd %s: the failed join could not be undone, the next apply will do it: %s", j.s.Name, err)
+	}
+}
+
+// viaVoter runs f against healthy voters, the leader first, until one takes
+// it. Another voter is only tried when the one before could not be talked to.
+func (c *conversation) viaVoter(ctx context.Context, v View, not uint64, f func(address string) error) error {
+	voters := slices.DeleteFunc(except(v.voters(), not), func(m Member) bool { return !m.Healthy })
+	slices.SortStableFunc(voters, func(a, b Member) int {
+		switch v.Leader {
+		case a.ID:
+			return -1
+		case b.ID:
+			return 1
+		}
+		return 0
+	})
+	err := errNoAnswer
+	for _, m := range voters {
+		if err = f(m.address()); err == nil || !unavailable(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}

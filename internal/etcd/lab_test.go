@@ -1,0 +1,263 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// withinLab names the lab whose network the test binary was started in anew.
+const withinLab = "ETCD_TEST_WITHIN_LAB"
+
+// components is the local artifact source: etcd-v3.6.16/etcd and its tools.
+func components() string {
+	if dir := os.Getenv("KUBE_COMPONENTS"); dir != "" {
+		return dir
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(cache, "terraform-provider-kube", "components")
+}
+
+// TestOnMachines drives the package on machines with real systemd, sshd and
+// etcd. It starts itself anew within the lab's network, where no packet leaves
+// the computer.
+func TestOnMachines(t *testing.T) {
+	if os.Getenv(withinLab) != "" {
+		testOnMachines(t)
+		return
+	}
+	if testing.Short() {
+		t.Skip("a lab takes some seconds: not in short mode")
+	}
+	if missing := lab.Missing(); missing != "" {
+		t.Skip(missing)
+	}
+	if _, err := os.Stat(filepath.Join(components(), "etcd-v3.6.16", "etcd")); err != nil {
+		t.Skipf("etcd is not built: %v (kube-lab build etcd)", err)
+	}
+	l, err := lab.Up(t.Context(), lab.Config{Name: "etcdlab", Subnet: netip.MustParsePrefix("10.93.0.0/24"), Machines: []string{"cp1", "cp2", "cp3"}}, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Destroy(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := l.Command(t.Context(), self, "-test.run=^TestOnMachines$", "-test.v")
+	inside.Env = append(os.Environ(), withinLab+"="+l.Name)
+	out, err := inside.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// counted counts the round trips to a machine.
+type counted struct {
+	machine
+	trips *atomic.Int64
+}
+
+func (c counted) Observe(ctx context.Context, q host.Query) (host.Facts, error) {
+	c.trips.Add(1)
+	return c.machine.Observe(ctx, q)
+}
+
+func (c counted) Change(ctx context.Context, change host.Change, a action) (host.Applied, error) {
+	c.trips.Add(1)
+	return c.machine.Change(ctx, change, a)
+}
+
+func (c counted) Install(ctx context.Context, src host.Source, a []host.Artifact) ([]host.Artifact, error) {
+	c.trips.Add(1)
+	return c.machine.Install(ctx, src, a)
+}
+
+// rig is the lab as this test uses it.
+type rig struct {
+	t        *testing.T
+	lab      *lab.Lab
+	clusters *Clusters
+	trips    *atomic.Int64
+	specs    map[string]Spec
+}
+
+var everyone = []string{"cp1", "cp2", "cp3"}
+
+func newRig(t *testing.T) *rig {
+	l, err := lab.Open(os.Getenv(withinLab))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := l.PrivateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := l.KnownHosts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := host.NewPool(host.Config{Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	bundle, err := pki.Generate(pki.Options{ClusterName: "lab", Algorithm: pki.ECDSAP256, Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, lab: l, trips: new(atomic.Int64), specs: map[string]Spec{}}
+	r.clusters = NewClusters()
+	r.clusters.machine = func(h *host.Host) machine { return counted{sshMachine{h}, r.trips} }
+	peers := map[string]*host.Host{}
+	for i, name := range everyone {
+		peers[name] = pool.Host(host.Target{Address: fmt.Sprintf("10.93.0.%d", 11+i)})
+	}
+	for _, name := range everyone {
+		r.specs[name] = Spec{Name: name, Host: peers[name], Peers: peers, Bundle: bundle, Version: "3.6.16",
+			OnDestroy: Archive, Source: host.Source{Directory: components()}}
+	}
+	return r
+}
+
+// all runs f for every member at once and reports time and round trips.
+func (r *rig) all(what string, f func(context.Context, Spec) error) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 3*time.Minute)
+	defer cancel()
+	begin := time.Now()
+	ctx = problem.WithProgress(ctx, func(line string) {
+		r.t.Logf("  %6dms %s", time.Since(begin).Milliseconds(), line)
+	})
+	r.trips.Store(0)
+	errs := together(r.t, r.specs, func(s Spec) error { return f(ctx, s) }, everyone...)
+	r.t.Logf("%s: %s, %d round trips", what, time.Since(begin).Round(time.Millisecond), r.trips.Load())
+	for name, err := range errs {
+		if err != nil {
+			r.t.Fatalf("%s %s: %v", what, name, err)
+		}
+	}
+}
+
+func (r *rig) sh(name, script string) string {
+	r.t.Helper()
+	out, err := r.lab.Machine(name).Run(r.t.Context(), script)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}
+
+func (r *rig) create(ctx context.Context, s Spec) error {
+	status, err := r.clusters.Create(ctx, s)
+	if err == nil && (!status.Healthy || len(status.Drift) > 0 || status.ConfigDigest != WantedDigest(s)) {
+		err = fmt.Errorf("created as %+v", status)
+	}
+	return err
+}
+
+func (r *rig) delete(ctx context.Context, s Spec) error {
+	return r.clusters.Delete(ctx, s, DeleteOptions{})
+}
+
+// same reads a member that must not differ.
+func (r *rig) same(ctx context.Context, s Spec) error {
+	status, err := r.clusters.Read(ctx, s)
+	if err == nil && (!status.Healthy || len(status.Drift) > 0 || status.Version != s.Version || status.ConfigDigest != WantedDigest(s)) {
+		err = fmt.Errorf("read as %+v", status)
+	}
+	return err
+}
+
+func testOnMachines(t *testing.T) {
+	r := newRig(t)
+	r.all("create, with upload", r.create)
+	r.all("read", r.same)
+	r.all("update without a change", func(ctx context.Context, s Spec) error {
+		_, err := r.clusters.Update(ctx, s)
+		return err
+	})
+	for _, name := range everyone {
+		if started := r.sh(name, "systemctl show --property=NRestarts --value etcd"); strings.TrimSpace(started) != "0" {
+			t.Errorf("%s: etcd was restarted %s times", name, started)
+		}
+	}
+	r.drift()
+	r.all("destroy", r.delete)
+	r.clean()
+
+	r.all("create again", r.create) // the archives of the last time stay
+	r.all("destroy", r.delete)
+	r.clean()
+}
+
+// drift disturbs one machine, reads it in words, and mends it.
+func (r *rig) drift() {
+	r.t.Helper()
+	s := r.specs["cp2"]
+	r.sh("cp2", `systemctl disable --now --quiet etcd
+sed -i 's/--snapshot-count=[0-9]*//; s/^RestartSec=.*/RestartSec=30/; s/--watch-progress-notify-interval=5s/--watch-progress-notify-interval=9s/' /etc/systemd/system/etcd.service
+chmod 0644 /etc/kubernetes/pki/etcd/server.key`)
+	status, err := r.clusters.Read(r.t.Context(), s)
+	words := strings.Join(status.Drift, "\n")
+	for _, want := range []string{
+		"etcd.service is inactive, wanted active", "etcd.service is disabled, wanted enabled",
+		`flag --watch-progress-notify-interval is "9s", wanted "5s"`, "RestartSec=30", "server.key has mode 0644",
+	} {
+		if !strings.Contains(words, want) {
+			r.t.Errorf("drift lacks %q:\n%s (%v)", want, words, err)
+		}
+	}
+	begin := time.Now()
+	status, err = r.clusters.Update(r.t.Context(), s)
+	if err != nil || len(status.Drift) > 0 {
+		r.t.Fatalf("repair: %v, %v", status.Drift, err)
+	}
+	r.t.Logf("repair of a stopped member: %s", time.Since(begin).Round(time.Millisecond))
+}
+
+// clean checks that nothing but the archive is left.
+func (r *rig) clean() {
+	r.t.Helper()
+	for _, name := range everyone {
+		left := r.sh(name, `for p in /etc/etcd /etc/systemd/system/etcd.service /etc/kubernetes /var/lib/etcd /opt/kube; do [ ! -e $p ] || echo $p; done
+getent passwd etcd || true
+pgrep -x etcd || true`)
+		if strings.TrimSpace(left) != "" {
+			r.t.Errorf("%s still has:\n%s", name, left)
+		}
+		if r.sh(name, "ls /var/lib/etcd-archive/*/member/snap/db | head -n 1; stat -c %a:%U /var/lib/etcd-archive") == "" {
+			r.t.Errorf("%s has no archive", name)
+		}
+		if _, err := r.clusters.Read(r.t.Context(), r.specs[name]); !errors.Is(err, ErrGone) {
+			r.t.Errorf("read of the destroyed %s: %v", name, err)
+		}
+	}
+	snapshots := 0
+	for _, name := range everyone {
+		snapshots += strings.Count(r.sh(name, "ls /var/lib/etcd-archive/*/snapshot.db 2>/dev/null || true"), "snapshot.db")
+	}
+	if snapshots == 0 {
+		r.t.Error("the last member left no snapshot")
+	}
+}

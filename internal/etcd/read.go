@@ -1,0 +1,64 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Read observes the member in one round trip and asks the cluster about it.
+// A member that is gone is ErrGone; a host that cannot be reached
+// host.ErrUnreachable (the caller keeps its state then).
+func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
+	cl := c.of(s)
+	var f found
+	var v *View
+	var group sync.WaitGroup
+	group.Go(func() { f = cl.look(ctx, s, s.Name, s.Host) })
+	var asked error
+	group.Go(func() { v, asked = cl.askAbout(ctx, s) })
+	group.Wait()
+	if asked != nil {
+		return Status{}, asked
+	}
+	if gone(s, f, v) {
+		return Status{}, ErrGone
+	}
+	if !f.reached() {
+		return Status{}, fmt.Errorf("observe %s: %w", s.label(), f.Err)
+	}
+	return describe(s, f, v), nil
+}
+
+// askAbout asks the member itself, which costs one conversation, and the
+// others only when it does not answer. A nil view means that nobody did.
+func (cl *cluster) askAbout(ctx context.Context, s Spec) (*View, error) {
+	conv, err := cl.converse(s)
+	if err != nil {
+		return nil, err
+	}
+	defer conv.Close()
+	v, err := conv.ownView(ctx, s.Host.Address())
+	if err != nil {
+		v, err = conv.view(ctx, addresses(s))
+	}
+	switch {
+	case errors.Is(err, errNoAnswer):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &v, nil
+}
+
+// gone is positive evidence only: the member list that a quorum stands behind
+// lacks the member; or nobody knows a list, the machine answers, and nothing
+// of the member is there.
+func gone(s Spec, f found, v *View) bool {
+	if v != nil {
+		_, listed := v.at(s.PeerURL())
+		return !listed
+	}
+	return f.reached() && f.empty()
+}

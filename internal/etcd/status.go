@@ -1,0 +1,70 @@
+package etcd
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// describe puts together what was found on the machine and what the cluster
+// said; v is nil where nobody answered.
+func describe(s Spec, f found, v *View) Status {
+	out := Status{
+		Unit:              f.Unit.Active,
+		MachineID:         f.facts.MachineID,
+		ConfigDigest:      configDigest(f.facts.Files),
+		CertificateExpiry: expiry(s, f),
+	}
+	var entry *Member
+	if v != nil {
+		if m, ok := v.at(s.PeerURL()); ok {
+			entry = &m
+			out.ID, out.Version, out.Learner = fmt.Sprintf("%x", m.ID), m.Version, m.Learner
+			out.Healthy = m.Healthy && len(m.Alarms) == 0
+			out.Leader, out.DBSize, out.Alarms = m.ID == v.Leader, m.DBSize, m.Alarms
+		}
+	}
+	if f.reached() {
+		out.Drift = drift(s, f, entry, time.Now())
+	}
+	return out
+}
+
+// after is the machine as it is once c was made true and the unit was started:
+// it spares an observation of what has just been written.
+func (f found) after(s Spec, c host.Change) found {
+	facts := f.facts
+	facts.Files = maps.Clone(facts.Files)
+	if facts.Files == nil {
+		facts.Files = map[string]host.FileState{}
+	}
+	for _, p := range []string{envPath, markerPath} {
+		delete(facts.Files, p)
+	}
+	for _, file := range c.Files {
+		facts.Files[file.Path] = host.FileState{
+			Mode: file.Mode, Owner: orRoot(file.Owner), Group: orRoot(file.Group),
+			Size: int64(len(file.Content)), SHA256: digest(file.Content), Content: string(file.Content),
+		}
+	}
+	facts.Dirs = maps.Clone(facts.Dirs)
+	if facts.Dirs == nil {
+		facts.Dirs = map[string][]string{}
+	}
+	facts.Dirs[s.dataDir()] = []string{"member"}
+	facts.Dirs[artifactDir(s.Version)] = nil
+	for _, a := range artifacts(s.Version) {
+		facts.Dirs[artifactDir(s.Version)] = append(facts.Dirs[artifactDir(s.Version)], a.Name)
+	}
+	facts.Units = map[string]host.UnitState{unitName: {Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", Result: "success"}}
+	return interpret(f.Name, f.Address, s.dataDir(), facts, nil)
+}
+
+func orRoot(owner string) string {
+	if owner == "" {
+		return "root"
+	}
+	return owner
+}

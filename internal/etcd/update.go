@@ -1,0 +1,334 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// repair is what brings an established member to its spec.
+type repair struct {
+	Change  host.Change
+	Restart string // why etcd must be restarted; "" when it need not be
+	Enable  bool   // start at boot again
+}
+
+func (r repair) needed() bool {
+	return r.Restart != "" || r.Enable || len(r.Change.Files)+len(r.Change.Remove) > 0
+}
+
+// repairs compares a machine with s. entry is the member as the cluster lists
+// it, or nil. etcd reads certificate and key at each handshake, so they alone
+// restart nothing; the CA pool and the flags it reads at start.
+func repairs(s Spec, f found, entry *Member, now time.Time) (repair, error) {
+	var r repair
+	for _, file := range fixedFiles(s) {
+		have, ok := f.facts.Files[file.Path]
+		if !ok || have.SHA256 != digest(file.Content) {
+			r.Restart = file.Path + " changes"
+		} else if have.Mode.Perm() == file.Mode {
+			continue
+		}
+		r.Change.Files = append(r.Change.Files, file)
+	}
+	c, err := certificates(s, f, now)
+	if err != nil {
+		return repair{}, err
+	}
+	if len(c.Files) > 0 {
+		r.Change.Files = append(r.Change.Files, c.Files...)
+		r.Change.Files = append(r.Change.Files, markerFile(s, f.Marker.id(), c.Pairs))
+	}
+	for _, name := range f.facts.Dirs[dropInDir] {
+		r.Change.Remove = append(r.Change.Remove, path.Join(dropInDir, name))
+		r.Restart = "a drop-in goes"
+	}
+	switch {
+	case f.Unit.NeedReload:
+		r.Restart = "the unit was changed after systemd read it"
+	case f.Unit.Active != "active":
+		r.Restart = "it is " + orNone(f.Unit.Active)
+	case entry != nil && entry.Version != "" && entry.Version != s.Version:
+		r.Restart = fmt.Sprintf("etcd %s runs", entry.Version)
+	}
+	if f.Pending && entry != nil && !entry.Learner && entry.Started() {
+		r.Change.Remove = append(r.Change.Remove, envPath)
+	}
+	r.Enable = f.Unit.Enabled != "enabled"
+	if r.needed() {
+		base := layout(s)
+		r.Change.Users, r.Change.Dirs = base.Users, base.Dirs
+	}
+	return r, nil
+}
+
+// Update brings the member to s: one member at a time, followers before the
+// leader, leadership moved away first, restarting only when a file that etcd
+// does not reload has changed.
+func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
+	cl := c.of(s)
+	turn := cl.turns.enter()
+	f := cl.look(ctx, s, s.Name, s.Host)
+	if !f.reached() {
+		turn.leave()
+		return Status{}, unreached("etcd member not changed", s, f.Err)
+	}
+	if !f.Data || f.Pending || f.Marker == nil {
+		// The machine was rebuilt or the member never established: that is
+		// Create's work, with all its checks.
+		turn.leave()
+		return c.Create(ctx, s)
+	}
+	defer turn.leave()
+	if err := fitness(s, f); err != nil {
+		return Status{}, err
+	}
+	if err := turn.wait(ctx); err != nil {
+		return Status{}, err
+	}
+	return cl.converge(ctx, turn, s)
+}
+
+// converging is one established member on its way to its spec, in its turn.
+type converging struct {
+	cl    *cluster
+	s     Spec
+	turn  *turn
+	conv  *conversation
+	f     found
+	since time.Time // when waiting for the rules began; zero: not yet
+}
+
+// converge looks, compares and acts until nothing differs.
+func (cl *cluster) converge(ctx context.Context, turn *turn, s Spec) (Status, error) {
+	conv, err := cl.converse(s)
+	if err != nil {
+		return Status{}, err
+	}
+	defer conv.Close()
+	c := &converging{cl: cl, s: s, turn: turn, conv: conv}
+	for {
+		c.f = cl.look(ctx, s, s.Name, s.Host)
+		if !c.f.reached() {
+			return Status{}, unreached("etcd member not changed", s, c.f.Err)
+		}
+		v, err := conv.view(ctx, addresses(s))
+		view := &v
+		if err != nil {
+			view = nil
+		}
+		entry := entryOf(view, s)
+		r, err := repairs(s, c.f, entry, time.Now())
+		if err != nil {
+			return Status{}, err
+		}
+		if !r.needed() && len(missingArtifacts(s, c.f)) == 0 {
+			return describe(s, c.f, view), nil
+		}
+		done, err := c.apply(ctx, view, r)
+		if err != nil || done {
+			return c.final(ctx, err)
+		}
+	}
+}
+
+func entryOf(v *View, s Spec) *Member {
+	if v == nil {
+		return nil
+	}
+	if m, ok := v.at(s.PeerURL()); ok {
+		return &m
+	}
+	return nil
+}
+
+// final is the status after a change.
+func (c *converging) final(ctx context.Context, err error) (Status, error) {
+	if err != nil {
+		return Status{}, err
+	}
+	f := c.cl.look(ctx, c.s, c.s.Name, c.s.Host)
+	if !f.reached() {
+		return Status{}, fmt.Errorf("observe %s after its change: %w", c.s.label(), f.Err)
+	}
+	v, err := c.conv.view(ctx, addresses(c.s))
+	if err != nil {
+		return describe(c.s, f, nil), nil // changed as wanted; health is what Read is for
+	}
+	return describe(c.s, f, &v), nil
+}
+
+// apply makes one repair when the rules allow it now. It returns false when
+// it had to wait and everything must be looked at again.
+func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error) {
+	if v != nil {
+		if err := c.mayRun(*v); err != nil {
+			return false, err
+		}
+	}
+	if err := c.cl.install(ctx, c.s, c.f); err != nil {
+		return false, err
+	}
+	if r.Restart == "" {
+		return true, c.write(ctx, r)
+	}
+	if ready, err := c.readyToRestart(ctx, v); !ready || err != nil {
+		return false, err
+	}
+	problem.Progress(ctx, "etcd %s: restarting: %s", c.s.Name, r.Restart)
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{Verb: doStart}); err != nil {
+		return false, fmt.Errorf("restart etcd on %s: %w", c.s.label(), err)
+	}
+	if _, err := c.cl.serving(ctx, c.conv, c.s, c.f.Marker.id()); err != nil {
+		return false, err
+	}
+	c.cl.mu.Lock()
+	c.cl.restarted = time.Now()
+	c.cl.mu.Unlock()
+	return true, nil
+}
+
+// mayRun checks the version against the running ones before anything is done.
+func (c *converging) mayRun(v View) error {
+	entry := entryOf(&v, c.s)
+	if entry == nil {
+		return refusal("etcd member not changed", c.s, &v, "the cluster does not list this member", problem.Nothing, "plan again: the member has to be created anew")
+	}
+	if err := MayRunVersion(v, entry.ID, c.s.Version); err != nil {
+		return &problem.Problem{Summary: "etcd version not possible", Attribute: "version", Host: c.s.label(), Cause: err.Error(),
+			Unchanged: problem.Nothing, Next: "choose a version that can follow", Detail: v.String()}
+	}
+	return nil
+}
+
+// write makes a change that needs no restart.
+func (c *converging) write(ctx context.Context, r repair) error {
+	a := action{}
+	if r.Enable {
+		a.Verb = doEnable
+	}
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, a); err != nil {
+		return fmt.Errorf("change etcd on %s: %w", c.s.label(), err)
+	}
+	return nil
+}
+
+// readyToRestart reports whether the member may be restarted right now. If
+// not, it has waited a moment or let others go first.
+func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) {
+	if c.since.IsZero() {
+		c.since = time.Now()
+	}
+	if v == nil {
+		// Without a quorum nothing can be lost by starting what is not serving.
+		if c.f.Unit.Active != "active" {
+			return true, nil
+		}
+		return false, c.hold(ctx, nil, errNoAnswer)
+	}
+	entry := entryOf(v, c.s)
+	leads := v.Leader == entry.ID
+	if waiting, quiet := c.turn.others(); leads && len(v.voters()) > 1 {
+		if waiting > 0 {
+			c.since = time.Time{}
+			return false, c.turn.yield(ctx) // followers first
+		}
+		if quiet < c.cl.pace.Gather {
+			return false, pause(ctx, c.cl.pace.Poll)
+		}
+	}
+	if err := MayRestart(*v, entry.ID); err != nil {
+		return false, c.hold(ctx, v, err)
+	}
+	if wait, err := c.settle(ctx, *v, entry.ID); wait || err != nil {
+		return false, err
+	}
+	if err := c.snapshotBeforeMinor(ctx, *v); err != nil {
+		return false, err
+	}
+	if leads && len(v.voters()) > 1 {
+		return false, c.handOver(ctx, *v, entry)
+	}
+	return true, nil
+}
+
+// hold waits a moment, and refuses when patience is at its end.
+func (c *converging) hold(ctx context.Context, v *View, cause error) error {
+	if time.Since(c.since) > c.cl.pace.Patience {
+		return refusal("etcd member not restarted", c.s, v, cause.Error(), problem.Nothing,
+			"bring the unhealthy members back or destroy the dead ones, then apply again")
+	}
+	if err := pause(ctx, 5*c.cl.pace.Poll); err != nil {
+		return fmt.Errorf("wait to restart etcd member %s: %w (%w)", c.s.label(), err, cause)
+	}
+	return nil
+}
+
+// settle keeps the members healthy for a while between two restarts of this
+// process. When one stays unhealthy beyond patience, quorum (MayRestart) decides alone.
+func (c *converging) settle(ctx context.Context, v View, id uint64) (wait bool, err error) {
+	c.cl.mu.Lock()
+	last := c.cl.restarted
+	c.cl.mu.Unlock()
+	target, _ := v.member(id)
+	if !target.Healthy {
+		return false, nil
+	}
+	if left := c.cl.pace.Settle - time.Since(last); left > 0 {
+		return true, pause(ctx, left)
+	}
+	if allHealthy(v) != nil && time.Since(c.since) < c.cl.pace.Patience {
+		return true, pause(ctx, 5*c.cl.pace.Poll)
+	}
+	return false, nil
+}
+
+// handOver moves leadership off this member. The leader itself must be asked.
+func (c *converging) handOver(ctx context.Context, v View, entry *Member) error {
+	return handOver(ctx, c.conv, v, entry)
+}
+
+func handOver(ctx context.Context, conv *conversation, v View, from *Member) error {
+	to, ok := BestTransferee(v, from.ID)
+	if !ok {
+		return fmt.Errorf("move leadership off %s: %w", from.label(), errUnhealthy)
+	}
+	problem.Progress(ctx, "etcd: moving leadership from %s to %s", from.label(), to.label())
+	err := conv.moveLeader(ctx, from.address(), to.ID)
+	if err != nil && !transient(err) {
+		return fmt.Errorf("move leadership from %s to %s: %w", from.label(), to.label(), err)
+	}
+	return nil // what came of it is seen at the next look
+}
+
+// snapshotBeforeMinor saves a snapshot on the first member that goes to a new
+// minor version: once all have, there is no way back but that.
+func (c *converging) snapshotBeforeMinor(ctx context.Context, v View) error {
+	to, _, err := parseVersion(c.s.Version)
+	if err != nil {
+		return err
+	}
+	for _, m := range v.Members {
+		if minor, _, err := parseVersion(m.Version); err == nil && minor == to {
+			return nil
+		}
+	}
+	if entry := entryOf(&v, c.s); entry.Version == "" {
+		return nil
+	}
+	problem.Progress(ctx, "etcd %s: saving a snapshot before the upgrade to %s", c.s.Name, c.s.Version)
+	a := action{Verb: doSnapshot, Archive: archiveRoot(c.s.dataDir()) + "/before-" + c.s.Version, Address: c.s.Host.Address(), Ctl: ctlPath(c.s.Version)}
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{}, a); err != nil {
+		return &problem.Problem{Summary: "etcd not upgraded", Host: c.s.label(), Cause: "no snapshot could be saved before it: " + err.Error(), Err: err,
+			Unchanged: problem.Nothing, Next: "mend the member, or free space beside " + c.s.dataDir()}
+	}
+	return nil
+}
+
+func ctlPath(version string) string {
+	return host.Artifact{Product: product, Version: version, Name: "etcdctl"}.Path()
+}

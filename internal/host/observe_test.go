@@ -1,0 +1,110 @@
+package host
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestObserve(t *testing.T) {
+	_, h := newMachine(t)
+	dir := t.TempDir()
+	odd := filepath.Join(dir, "it's odd $HOME")
+	must(t, os.WriteFile(odd, []byte("content\n\n"), 0o640))
+	must(t, os.Chmod(odd, 0o640))
+	must(t, os.Symlink(odd, dir+"/link"))
+	must(t, os.Mkdir(dir+"/empty", 0o755))
+	must(t, os.Mkdir(dir+"/full", 0o755))
+	for _, name := range []string{"b", "a", ".hidden", "line\nfeed", "-n", "*"} {
+		must(t, os.WriteFile(filepath.Join(dir, "full", name), nil, 0o600))
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer func() { _ = listener.Close() }()
+	port := listener.Addr().(*net.TCPAddr).Port
+
+	facts, err := h.Observe(t.Context(), Query{
+		Files:    []string{dir + "/link", dir + "/none", dir},
+		Contents: []string{odd, dir + "/nothing"},
+		Dirs:     []string{dir + "/empty", dir + "/full", dir + "/none"},
+		Units:    []string{"no-such.service"},
+		Ports:    []int{port, 1},
+		Disks:    []string{dir + "/none/below/it", "/"},
+		Commands: []string{"sh", "no-such-program", "cd"},
+		Script:   "echo 'a\tb'; cat; exit 7",
+	})
+	must(t, err)
+
+	hostname, _ := os.Hostname()
+	if facts.Hostname != hostname || facts.Architecture != runtime.GOARCH || facts.OS == "" || len(facts.BootID) != 36 {
+		t.Errorf("facts of this computer: %+v", facts)
+	}
+	if facts.ClockError <= 0 || facts.ClockOffset.Abs() > facts.ClockError+time.Millisecond {
+		t.Errorf("this computer's clock is off from itself by %v ± %v", facts.ClockOffset, facts.ClockError)
+	}
+	me, err := user.Current()
+	must(t, err)
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("content\n\n")))
+	state := facts.Files[odd]
+	if state.Mode != 0o640 || state.Owner != me.Username || state.Size != 9 || state.SHA256 != sum || state.Content != "content\n\n" {
+		t.Errorf("file %+v", state)
+	}
+	if link := facts.Files[dir+"/link"]; link.Mode.Type() != fs.ModeSymlink || link.SHA256 != sum || link.Content != "" {
+		t.Errorf("link %+v", link)
+	}
+	if d := facts.Files[dir]; d.Mode.Type() != fs.ModeDir || d.SHA256 != "" {
+		t.Errorf("directory %+v", d)
+	}
+	if len(facts.Files) != 3 {
+		t.Errorf("files that are not there have states: %+v", facts.Files)
+	}
+	full := facts.Dirs[dir+"/full"]
+	slices.Sort(full)
+	if !slices.Equal(full, []string{"*", "-n", ".hidden", "a", "b"}) {
+		t.Errorf("entries %q", full)
+	}
+	if entries, there := facts.Dirs[dir+"/empty"]; !there || len(entries) != 0 {
+		t.Errorf("empty directory: %q, %v", entries, there)
+	}
+	if len(facts.Dirs) != 2 {
+		t.Errorf("directories %+v", facts.Dirs)
+	}
+	if l, taken := facts.Listeners[port]; !taken || !slices.Equal(l.Addresses, []string{"127.0.0.1"}) || len(facts.Listeners) != 1 {
+		t.Errorf("listeners %+v", facts.Listeners)
+	}
+	if facts.DiskFree[dir+"/none/below/it"] <= 0 || facts.DiskFree["/"] <= 0 {
+		t.Errorf("free space %+v", facts.DiskFree)
+	}
+	if len(facts.Commands) != 1 || !filepath.IsAbs(facts.Commands["sh"]) {
+		t.Errorf("commands %+v", facts.Commands)
+	}
+	if facts.Output != "a\tb\n" {
+		t.Errorf("output %q", facts.Output)
+	}
+}
+
+func TestObserveRefuses(t *testing.T) {
+	s, h := newMachine(t)
+	for name, q := range map[string]Query{
+		"relative file":   {Files: []string{"x"}},
+		"unclean dir":     {Dirs: []string{"/a//b"}},
+		"line feed":       {Contents: []string{"/a\nb"}},
+		"unit pattern":    {Units: []string{"kube-*"}},
+		"path as command": {Commands: []string{"/bin/sh"}},
+	} {
+		if _, err := h.Observe(t.Context(), q); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if len(s.commandLines()) != 0 {
+		t.Errorf("sent to the machine: %q", s.commandLines())
+	}
+}
