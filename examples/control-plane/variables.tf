@@ -70,7 +70,7 @@ variable "pod_cidrs" {
 variable "drain_timeout" {
   description = "How long a replica that leaves rotation may keep its sessions."
   type        = string
-  default     = "30s"
+  default     = "10s"
 }
 
 variable "etcd_extra_args" {

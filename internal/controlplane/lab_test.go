@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	goruntime "runtime" // runtime is a type here
 	"slices"
 	"sync"
 	"testing"
@@ -33,11 +32,6 @@ var machines struct {
 	source  host.Source
 	missing string
 }
-
-// init keeps the main goroutine on the main thread. Otherwise a goroutine that
-// enters the lab's network to make it could be running there, and lab.Enter,
-// which judges by the main thread, would take the whole program for moved.
-func init() { goruntime.LockOSThread() }
 
 // TestMain moves the tests into a lab's network where this computer can run one.
 func TestMain(m *testing.M) {

@@ -74,7 +74,7 @@ func question(s Spec, probe bool) host.Query {
 		script += fmt.Sprintf(`device=$(ip -o route get %[1]s | sed -n 's/.* dev \([^ ]*\).*/\1/p')
 ip neighbour delete %[1]s dev "$device" 2>/dev/null
 bash -c 'echo >/dev/udp/%[1]s/9' 2>/dev/null
-sleep 0.3
+sleep 0.2
 ip neighbour show %[1]s
 `, s.Address)
 	}

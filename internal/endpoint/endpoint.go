@@ -23,7 +23,7 @@ var ErrGone = errors.New("control-plane endpoint does not exist")
 
 const (
 	defaultPort         = 6443
-	defaultDrainTimeout = 30 * time.Second
+	defaultDrainTimeout = 10 * time.Second
 )
 
 // Spec is one endpoint as it is wanted.
@@ -35,7 +35,7 @@ type Spec struct {
 	VirtualRouterID int                   // 1–255; 0 means derived from Address
 	InstallPackages bool                  // may use the machine's package manager for haproxy and keepalived
 	CACertificate   string                // PEM: health checks verify the replicas against it; "" means unverified TLS
-	DrainTimeout    time.Duration         // 0 means 30 s
+	DrainTimeout    time.Duration         // 0 means 10 s
 	// AbandonUnreachable lets Update leave a host that is no longer in Hosts
 	// as it is when it cannot be reached.
 	AbandonUnreachable bool

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -24,10 +23,6 @@ var machines struct {
 	lab     *lab.Lab
 	missing string
 }
-
-// init keeps the main thread for the main goroutine: lab.Enter asks for the main
-// thread's namespace, which a dial into the lab must not have changed.
-func init() { runtime.LockOSThread() }
 
 func TestMain(m *testing.M) {
 	standInIfAsked()

@@ -114,8 +114,9 @@ func (cl *cluster) clientTLS(s Spec) (*tls.Config, error) {
 	return config, nil
 }
 
-// dialThrough dials addr from its own machine, else from any other that has a
-// session. The others are tried at once, so that one dead machine does not eat the time of the rest.
+// dialThrough dials addr from its own machine, else from any other that can be
+// had. The others are tried at once, so that one dead machine does not eat the
+// time of the rest.
 func dialThrough(ctx context.Context, routes map[string]machine, addr string) (net.Conn, error) {
 	address, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -128,11 +129,7 @@ func dialThrough(ctx context.Context, routes map[string]machine, addr string) (n
 			return conn, err
 		}
 	}
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	results := make(chan result, len(routes))
+	results := make(chan dialled, len(routes))
 	tried := 0
 	for other, m := range routes {
 		if other == address {
@@ -141,14 +138,14 @@ func dialThrough(ctx context.Context, routes map[string]machine, addr string) (n
 		tried++
 		go func() {
 			conn, err := m.Dial(ctx, "tcp", addr)
-			results <- result{conn, err}
+			results <- dialled{conn, err}
 		}()
 	}
 	errs := []error{fmt.Errorf("reach %s: %w", addr, host.ErrUnreachable)}
 	for i := range tried {
 		r := <-results
 		if r.err == nil {
-			go closeRest(results, tried-i-1, func(r result) net.Conn { return r.conn })
+			go closeRest(results, tried-i-1)
 			return r.conn, nil
 		}
 		errs = append(errs, r.err)
@@ -156,11 +153,17 @@ func dialThrough(ctx context.Context, routes map[string]machine, addr string) (n
 	return nil, errors.Join(errs...)
 }
 
+// dialled is the outcome of one of several dials.
+type dialled struct {
+	conn net.Conn
+	err  error
+}
+
 // closeRest closes the connections that came too late to be used.
-func closeRest[T any](results <-chan T, n int, conn func(T) net.Conn) {
+func closeRest(results <-chan dialled, n int) {
 	for range n {
-		if c := conn(<-results); c != nil {
-			_ = c.Close() // never used
+		if r := <-results; r.err == nil {
+			_ = r.conn.Close() // never used
 		}
 	}
 }

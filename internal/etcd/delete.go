@@ -64,6 +64,7 @@ type departure struct {
 	turn    *turn
 	since   time.Time // when the current wait began
 	removed bool      // from the member list, by this call
+	told    string    // the reason that was last reported
 }
 
 // step looks at everything, decides, and does one thing.
@@ -99,7 +100,10 @@ func (l *departure) step(ctx context.Context) (done bool, err error) {
 
 // wait lets others go first: what this member waits for may be another one's removal.
 func (l *departure) wait(ctx context.Context, d leaveDecision) error {
-	problem.Progress(ctx, "etcd %s: not removed yet: %s", l.s.Name, d.Reason)
+	if d.Reason != l.told {
+		l.told = d.Reason
+		problem.Progress(ctx, "etcd %s: not removed yet: %s", l.s.Name, d.Reason)
+	}
 	if err := pause(ctx, 5*l.cl.pace.Poll); err != nil {
 		return fmt.Errorf("wait to remove etcd member %s: %w (%s)", l.s.label(), err, d.Reason)
 	}
@@ -144,11 +148,11 @@ func (l *departure) remove(ctx context.Context, v View, id uint64) error {
 		}
 		return handOver(ctx, conv, v, &entry)
 	}
-	problem.Progress(ctx, "etcd %s: removing member %x from the cluster", l.s.Name, id)
 	err = conv.viaVoter(ctx, v, id, func(address string) error { return conv.remove(ctx, address, id) })
 	switch {
 	case err == nil || sameError(err, rpctypes.ErrMemberNotFound):
 		l.removed, l.since = true, time.Now()
+		problem.Progress(ctx, "etcd %s: the cluster has removed member %x", l.s.Name, id)
 		return nil
 	case transient(err) && time.Since(l.since) < l.cl.pace.Serving:
 		return l.wait(ctx, leaveDecision{Reason: err.Error()})

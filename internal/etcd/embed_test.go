@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -150,15 +151,13 @@ func (m *testMachine) Change(ctx context.Context, c host.Change, a action) (host
 	for _, path := range c.Remove {
 		delete(m.files, path)
 	}
+	m.enabled = m.enabled || slices.Contains(c.Links, bootLink)
 	return host.Applied{}, m.do(a)
 }
 
 func (m *testMachine) do(a action) error {
 	switch a.Verb {
-	case doEnable:
-		m.enabled = true
 	case doStart:
-		m.enabled = true
 		m.stop()
 		return m.start()
 	case doRetire, doClear:
@@ -284,9 +283,6 @@ var nets = struct {
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	pool, err := host.NewPool(host.Config{})
-	if err != nil {
-		pool, err = host.NewPool(host.Config{KnownHosts: "", Agent: "/nonexistent"})
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

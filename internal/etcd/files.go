@@ -60,7 +60,11 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// layout is the user and the directories of a member.
+// bootLink is what "systemctl enable" makes. Made as part of the change it
+// costs no reload of systemd of its own.
+var bootLink = host.Link{Path: "/etc/systemd/system/multi-user.target.wants/" + unitName, Target: unitPath}
+
+// layout is the user, the directories and the link of a member.
 func layout(s Spec) host.Change {
 	return host.Change{
 		Users: []host.User{{Name: user}},
@@ -69,7 +73,9 @@ func layout(s Spec) host.Change {
 			{Path: configDir, Mode: 0o755},
 			{Path: path.Dir(pkiDir), Mode: 0o755},
 			{Path: pkiDir, Mode: 0o755},
+			{Path: path.Dir(bootLink.Path), Mode: 0o755},
 		},
+		Links: []host.Link{bootLink},
 	}
 }
 

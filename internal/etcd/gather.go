@@ -38,7 +38,7 @@ func (cl *cluster) arrive(ctx context.Context, s Spec) outcome {
 	cl.mu.Lock()
 	b := cl.gathering
 	if b == nil {
-		b = &batch{specs: map[string]Spec{}, arrived: make(chan struct{}, 1), ended: make(chan struct{})}
+		b = &batch{specs: map[string]Spec{}, arrived: make(chan struct{}, 1), ended: make(chan struct{}), results: map[string]outcome{}}
 		b.ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
 		cl.gathering = b
 		go cl.run(b)
@@ -85,8 +85,8 @@ func (cl *cluster) run(b *batch) {
 // any returns one of the specs that have arrived.
 func (b *batch) any() Spec { return b.specs[slices.Sorted(maps.Keys(b.specs))[0]] }
 
+// fail gives specs the same error.
 func (b *batch) fail(specs map[string]Spec, err error) {
-	b.results = map[string]outcome{}
 	for name := range specs {
 		b.results[name] = outcome{err: err}
 	}
@@ -187,7 +187,6 @@ func (cl *cluster) complete(ctx context.Context, s *survey, specs map[string]Spe
 
 // begin decides for the whole batch and acts on it.
 func (cl *cluster) begin(b *batch, specs map[string]Spec, s survey) {
-	b.results = map[string]outcome{}
 	if err := cl.complete(b.ctx, &s, specs); err != nil {
 		b.fail(specs, err)
 		return
@@ -205,7 +204,7 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s survey) {
 	}
 	d, s, err := cl.decide(b.ctx, fit, s)
 	if err != nil {
-		b.failRest(fit, err)
+		b.fail(fit, err)
 		return
 	}
 	switch d.Case {
@@ -219,12 +218,6 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s survey) {
 		for name, spec := range fit {
 			b.results[name] = outcome{err: refusal("etcd cluster not bootstrapped", spec, nil, d.Reason, problem.Nothing, d.Next)}
 		}
-	}
-}
-
-func (b *batch) failRest(specs map[string]Spec, err error) {
-	for name := range specs {
-		b.results[name] = outcome{err: err}
 	}
 }
 

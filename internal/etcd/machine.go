@@ -30,7 +30,6 @@ type verb int
 
 const (
 	doNothing  verb = iota
-	doEnable        // start at boot
 	doStart         // (re)start on the files as they are, without waiting for readiness
 	doRetire        // stop, and put the data away
 	doClear         // stop, put the data away, and remove everything else of the member
@@ -57,16 +56,11 @@ func (m sshMachine) Change(ctx context.Context, c host.Change, a action) (host.A
 // script renders the action for sh -eu. Every one may be repeated.
 func (a action) script() string {
 	switch a.Verb {
-	case doEnable:
-		return enableScript
 	case doStart:
 		// Stopping first and waiting for that means that whoever answers
 		// afterwards is the new process. Starting is not waited for: a member
 		// of a new cluster is only ready together with the others.
-		return enableScript +
-			"systemctl stop " + unitName + "\n" +
-			"systemctl reset-failed " + unitName + " >/dev/null 2>&1 || true\n" +
-			"systemctl start --no-block " + unitName + "\n"
+		return "systemctl stop " + unitName + "\nsystemctl start --no-block " + unitName + "\n"
 	case doRetire:
 		return a.stopScript() + a.dataScript() + "rm -f " + envPath + " " + markerPath + "\n"
 	case doClear:
@@ -83,9 +77,6 @@ fi
 	}
 	return ""
 }
-
-const enableScript = "systemctl unmask " + unitName + " >/dev/null 2>&1 || true\n" +
-	"systemctl enable --quiet " + unitName + "\n"
 
 // stopScript stops the unit and prevents its start at boot. A unit that is not
 // there is as good as stopped; one that does not stop fails the script.
@@ -118,7 +109,7 @@ rmdir %[1]s 2>/dev/null || true
 // clearScript removes what Create has put there. Directories go only when
 // nobody else has something in them, and the user when no process is left.
 var clearScript = strings.Join([]string{
-	"rm -f " + unitPath,
+	"rm -f " + unitPath + " " + bootLink.Path,
 	"rm -rf " + unitPath + ".d",
 	"rm -rf " + configDir,
 	"for leaf in server peer healthcheck-client; do rm -f " + pkiDir + "/$leaf.crt " + pkiDir + "/$leaf.key; done",

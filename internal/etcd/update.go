@@ -14,11 +14,11 @@ import (
 type repair struct {
 	Change  host.Change
 	Restart string // why etcd must be restarted; "" when it need not be
-	Enable  bool   // start at boot again
+	Link    bool   // start at boot again
 }
 
 func (r repair) needed() bool {
-	return r.Restart != "" || r.Enable || len(r.Change.Files)+len(r.Change.Remove) > 0
+	return r.Restart != "" || r.Link || len(r.Change.Files)+len(r.Change.Remove) > 0
 }
 
 // repairs compares a machine with s. entry is the member as the cluster lists
@@ -58,10 +58,10 @@ func repairs(s Spec, f found, entry *Member, now time.Time) (repair, error) {
 	if f.Pending && entry != nil && !entry.Learner && entry.Started() {
 		r.Change.Remove = append(r.Change.Remove, envPath)
 	}
-	r.Enable = f.Unit.Enabled != "enabled"
+	r.Link = f.Unit.Enabled != "enabled"
 	if r.needed() {
 		base := layout(s)
-		r.Change.Users, r.Change.Dirs = base.Users, base.Dirs
+		r.Change.Users, r.Change.Dirs, r.Change.Links = base.Users, base.Dirs, base.Links
 	}
 	return r, nil
 }
@@ -86,6 +86,13 @@ func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
 	defer turn.leave()
 	if err := fitness(s, f); err != nil {
 		return Status{}, err
+	}
+	v, err := cl.askAbout(ctx, s)
+	if err != nil {
+		return Status{}, err
+	}
+	if r, err := repairs(s, f, entryOf(v, s), time.Now()); err != nil || !r.needed() && len(missingArtifacts(s, f)) == 0 {
+		return describe(s, f, v), err // nothing to wait for
 	}
 	if err := turn.wait(ctx); err != nil {
 		return Status{}, err
@@ -207,11 +214,7 @@ func (c *converging) mayRun(v View) error {
 
 // write makes a change that needs no restart.
 func (c *converging) write(ctx context.Context, r repair) error {
-	a := action{}
-	if r.Enable {
-		a.Verb = doEnable
-	}
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, a); err != nil {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{}); err != nil {
 		return fmt.Errorf("change etcd on %s: %w", c.s.label(), err)
 	}
 	return nil
@@ -251,7 +254,7 @@ func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) 
 		return false, err
 	}
 	if leads && len(v.voters()) > 1 {
-		return false, c.handOver(ctx, *v, entry)
+		return false, handOver(ctx, c.conv, *v, entry)
 	}
 	return true, nil
 }
@@ -287,11 +290,8 @@ func (c *converging) settle(ctx context.Context, v View, id uint64) (wait bool, 
 	return false, nil
 }
 
-// handOver moves leadership off this member. The leader itself must be asked.
-func (c *converging) handOver(ctx context.Context, v View, entry *Member) error {
-	return handOver(ctx, c.conv, v, entry)
-}
-
+// handOver moves leadership off a member. The leader itself must be asked;
+// what came of it is seen at the next look.
 func handOver(ctx context.Context, conv *conversation, v View, from *Member) error {
 	to, ok := BestTransferee(v, from.ID)
 	if !ok {
@@ -302,7 +302,7 @@ func handOver(ctx context.Context, conv *conversation, v View, from *Member) err
 	if err != nil && !transient(err) {
 		return fmt.Errorf("move leadership from %s to %s: %w", from.label(), to.label(), err)
 	}
-	return nil // what came of it is seen at the next look
+	return nil
 }
 
 // snapshotBeforeMinor saves a snapshot on the first member that goes to a new

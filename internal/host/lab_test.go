@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -23,6 +24,9 @@ var machines struct {
 	missing string
 }
 
+// subnet is the lab's own.
+var subnet = netip.MustParsePrefix("10.92.0.0/24")
+
 // TestMain moves the tests into a lab's network where this computer can run one.
 // The tests against the in-process server run all the same.
 func TestMain(m *testing.M) {
@@ -36,9 +40,12 @@ func runTests(m *testing.M) int {
 	if machines.missing = whyNoLab(); machines.missing != "" {
 		return m.Run()
 	}
-	l, err := lab.Up(ctx, lab.Config{Name: "hostlab", Subnet: netip.MustParsePrefix("10.92.0.0/24"), Machines: []string{"m1", "m2"}}, os.Stderr)
+	l, err := lab.Up(ctx, lab.Config{Name: "hostlab", Subnet: subnet, Machines: []string{"m1", "m2"}}, os.Stderr)
 	if err == nil {
 		err = lab.Enter(l)
+	}
+	if err == nil {
+		err = mustBeInside()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "host: make lab machines:", err)
@@ -51,6 +58,20 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	return code
+}
+
+// mustBeInside keeps the tests from dialling the same addresses elsewhere.
+func mustBeInside() error {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return err
+	}
+	for _, address := range addresses {
+		if prefix, err := netip.ParsePrefix(address.String()); err == nil && subnet.Contains(prefix.Addr()) {
+			return nil
+		}
+	}
+	return fmt.Errorf("this program has no address in %v, so it is not in the lab's network", subnet)
 }
 
 func whyNoLab() string {

@@ -79,7 +79,9 @@ func (l *Lab) Command(ctx context.Context, name string, args ...string) *exec.Cm
 // there; it returns only when the program is there already. Call it first thing
 // in TestMain, so that a plain `go test` reaches the machines.
 func Enter(l *Lab) error {
-	here, err := os.Stat("/proc/self/ns/net")
+	// This thread's, not the process's: /proc/self is the main thread, which may
+	// be one that DialContext has sent into the lab for good.
+	here, err := os.Stat("/proc/thread-self/ns/net")
 	if err != nil {
 		return fmt.Errorf("enter lab %s: %w", l.Name, err)
 	}

@@ -214,6 +214,8 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		InstallPackages: balancers.InstallPackages.ValueBool(),
 		CACertificate:   m.CA.ValueString(),
 		DrainTimeout:    drain,
+
+		AbandonUnreachable: r.session.abandon,
 	}
 }
 

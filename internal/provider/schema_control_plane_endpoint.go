@@ -58,9 +58,9 @@ func endpointArguments() map[string]schema.Attribute {
 				"Without it they use TLS without verification; traffic itself is passed through and verified by its client either way. A change reloads HAProxy.",
 		},
 		"drain_timeout": schema.StringAttribute{
-			Optional: true, Computed: true, Default: stringdefault.StaticString("30s"),
+			Optional: true, Computed: true, Default: stringdefault.StaticString("10s"),
 			Validators:          []validator.String{durationValidator()},
-			MarkdownDescription: "How long a replica that leaves may keep the sessions it has. Default `30s`. A change touches nothing.",
+			MarkdownDescription: "How long a replica that leaves may keep the sessions it has; what is left then is handed over by the API server as it stops. Default `10s`. A change touches nothing.",
 		},
 	}
 }

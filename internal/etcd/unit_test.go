@@ -1,0 +1,123 @@
+package etcd
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+func specAt(t *testing.T, address string) Spec {
+	t.Helper()
+	pool, err := host.NewPool(host.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := pool.Host(host.Target{Address: address})
+	return Spec{Name: "cp1", Host: h, Peers: map[string]*host.Host{"cp1": h}, Version: "3.6.16",
+		Bundle: &pki.Bundle{ClusterID: testCluster, ClusterName: "prod", EtcdCA: pki.KeyPair{Certificate: "the CA"}}}
+}
+
+func TestRenderUnit(t *testing.T) {
+	s := specAt(t, "10.0.0.11")
+	s.ExtraArgs = map[string]string{"quota-backend-bytes": "8589934592", "log-format": `odd "100%" $HOME \ value`}
+	unit := renderUnit(s)
+	for _, want := range []string{
+		"\nAssertPathExists=|/var/lib/etcd/member\nAssertPathExists=|/etc/etcd/bootstrap.env\n",
+		"\nEnvironmentFile=-/etc/etcd/bootstrap.env\n",
+		"\nExecStart=/opt/kube/etcd/3.6.16/etcd \\\n  --advertise-client-urls=https://10.0.0.11:2379 \\\n",
+		"\n  --listen-client-urls=https://127.0.0.1:2379,https://10.0.0.11:2379 \\\n",
+		"\n  --feature-gates=InitialCorruptCheck=true \\\n",
+		"\nReadWritePaths=/var/lib/etcd\n",
+	} {
+		if !strings.Contains(unit, want) {
+			t.Errorf("the unit lacks %q:\n%s", want, unit)
+		}
+	}
+	if strings.Contains(unit, "initial-cluster") {
+		t.Error("a flag says how the cluster is formed: a change of peers would restart the member")
+	}
+	program, found, _ := parseExecStart(unit)
+	if program != "/opt/kube/etcd/3.6.16/etcd" || !maps.Equal(found, serverFlags(s)) {
+		t.Errorf("read back as %s %v", program, found)
+	}
+	peers := maps.Clone(s.Peers)
+	peers["cp2"] = s.Host
+	s.Peers = peers
+	if renderUnit(s) != unit {
+		t.Error("the unit depends on peers")
+	}
+}
+
+func TestFlagsOfVersions(t *testing.T) {
+	s := specAt(t, "2001:db8::1")
+	s.Version = "3.5.35"
+	old := serverFlags(s)
+	if old["experimental-initial-corrupt-check"] != "true" || old["feature-gates"] != "" {
+		t.Errorf("flags of 3.5: %v", old)
+	}
+	if got := old["advertise-client-urls"]; got != "https://[2001:db8::1]:2379" {
+		t.Errorf("IPv6 address became %s", got)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	text := environment("id", "new", map[string]string{"cp2": "https://b:2380", "cp1": "https://a:2380"})
+	if want := "ETCD_INITIAL_CLUSTER=cp1=https://a:2380,cp2=https://b:2380\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=id\n"; text != want {
+		t.Errorf("environment is %q", text)
+	}
+	facts := host.Facts{Files: map[string]host.FileState{envPath: {Content: text}}}
+	f := interpret("cp1", "a", DefaultDataDir, facts, nil)
+	if !f.Pending || !f.New || strings.Join(f.Initial, " ") != "cp1 cp2" {
+		t.Errorf("read back as %+v", f)
+	}
+}
+
+func TestDigestFollowsTheSpec(t *testing.T) {
+	s := specAt(t, "10.0.0.11")
+	digest := WantedDigest(s)
+	s.OnDestroy = Wipe
+	if WantedDigest(s) != digest {
+		t.Error("the digest depends on what is not on the machine")
+	}
+	s.ExtraArgs = map[string]string{"max-txn-ops": "256"}
+	if WantedDigest(s) == digest {
+		t.Error("the digest misses a flag")
+	}
+}
+
+func TestScripts(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		action      action
+		want, never []string
+	}{
+		{"nothing", action{}, nil, []string{"systemctl"}},
+		{"start", action{Verb: doStart}, []string{"systemctl stop etcd.service\nsystemctl start --no-block"}, []string{"rm "}},
+		{"retire", action{Verb: doRetire, DataDir: "/var/lib/etcd", Archive: "/var/lib/etcd-archive/x"},
+			[]string{"mv -t /var/lib/etcd-archive/x", "rm -f /etc/etcd/bootstrap.env"}, []string{"-delete", "userdel"}},
+		{"clear, archived", action{Verb: doClear, DataDir: "/var/lib/etcd", Archive: "/var/lib/etcd-archive/x"}, []string{"mv -t", "userdel etcd"}, []string{"-delete"}},
+		{"clear, wiped", action{Verb: doClear, DataDir: "/var/lib/etcd"}, []string{"find /var/lib/etcd -mindepth 1 -delete"}, []string{"mv -t"}},
+		{"snapshot", action{Verb: doSnapshot, Archive: "/a", Address: "10.0.0.11", Ctl: "/opt/kube/etcd/3.6.16/etcdctl"},
+			[]string{"snapshot save /a/snapshot.db", "--endpoints=https://10.0.0.11:2379"}, []string{"systemctl"}},
+	} {
+		script := c.action.script()
+		for _, want := range c.want {
+			if !strings.Contains(script, want) {
+				t.Errorf("%s lacks %q:\n%s", c.name, want, script)
+			}
+		}
+		for _, never := range c.never {
+			if strings.Contains(script, never) {
+				t.Errorf("%s has %q:\n%s", c.name, never, script)
+			}
+		}
+	}
+	// Data goes only after the unit has stopped.
+	script := action{Verb: doClear, DataDir: "/d"}.script()
+	if strings.Index(script, "systemctl stop") > strings.Index(script, "-delete") {
+		t.Error("data is removed before the unit is stopped")
+	}
+}

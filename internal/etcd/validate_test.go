@@ -1,0 +1,84 @@
+package etcd
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// wantError checks that err is nil where want is "", and otherwise holds want.
+func wantError(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %v, want %q", what, err, want)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for name, want := range map[string]string{"cp1": "", "a": "", "cp-1": "", "": "DNS label", "Cp1": "DNS label", "cp1-": "DNS label",
+		"a,b=c": "DNS label", strings.Repeat("a", 64): "DNS label", strings.Repeat("a", 63): ""} {
+		wantError(t, "name "+name, ValidateName(name), want)
+	}
+	for version, want := range map[string]string{"3.6.16": "", "3.5.26": "", "3.7.0": "", "v3.6.16": "malformed", "3.6": "malformed", "4.0.0": "malformed", "3.4.1": "not known", "3.8.0": "not known"} {
+		wantError(t, "version "+version, ValidateVersion(version), want)
+	}
+	for step, want := range map[string]string{"3.6.1 3.6.16": "", "3.6.16 3.6.1": "", "3.5.26 3.6.0": "", "3.5.25 3.6.0": "3.5.26 or later", "3.5.35 3.7.0": "3.6 first", "3.6.0 3.5.35": "older"} {
+		from, to, _ := strings.Cut(step, " ")
+		wantError(t, step, ValidateUpgrade(from, to), want)
+	}
+	for dir, want := range map[string]string{"/var/lib/etcd": "", "/data/etcd": "", "/var/lib": "shared", "/data": "shared", "etcd": "absolute", "/var/lib/../etcd": "absolute", "/var/lib/e tcd": "characters", "/": "shared"} {
+		wantError(t, "dir "+dir, ValidateDataDir(dir), want)
+	}
+	for arg, want := range map[string]string{"quota-backend-bytes": "", "listen-metrics-urls": "", "--quota": "without dashes", "name": "provider", "initial-cluster-token": "how the cluster is formed",
+		"discovery-srv": "how the cluster is formed", "strict-reconfig-check": "losing quorum", "wal-dir": "archive"} {
+		wantError(t, "extra "+arg, ValidateExtraArgs(map[string]string{arg: "x"}), want)
+	}
+	wantError(t, "line break", ValidateExtraArgs(map[string]string{"max-txn-ops": "1\n"}), "line break")
+	for _, c := range []struct {
+		peers map[string]string
+		want  string
+	}{
+		{map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.12"}, ""},
+		{map[string]string{"cp2": "10.0.0.12"}, `add "cp1"`},
+		{map[string]string{"cp1": "10.0.0.19"}, "host.address"},
+		{map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.11"}, "twice"},
+		{map[string]string{"cp1": "10.0.0.11", "cp2": "cp2.example"}, "IP address"},
+	} {
+		wantError(t, "peers", ValidatePeers("cp1", "10.0.0.11", c.peers), c.want)
+	}
+}
+
+func TestPreflight(t *testing.T) {
+	s := specAt(t, "10.0.0.11")
+	good := func() found {
+		return found{facts: host.Facts{Systemd: "252", Architecture: "arm64", DiskFree: map[string]int64{DefaultDataDir: 5 << 30}}}
+	}
+	for _, c := range []struct {
+		name string
+		edit func(*found)
+		want string
+	}{
+		{"fit", func(*found) {}, ""},
+		{"no systemd", func(f *found) { f.facts.Systemd = "" }, "systemd"},
+		{"architecture", func(f *found) { f.facts.Architecture = "riscv64" }, "riscv64"},
+		{"port", func(f *found) { f.facts.Listeners = map[int]host.Listener{2380: {Process: "nginx"}} }, "port 2380 is taken by nginx"},
+		{"own port", func(f *found) {
+			f.facts.Listeners = map[int]host.Listener{2380: {Process: "etcd"}}
+			f.Unit.Active, f.Marker = "active", &marker{ClusterID: testCluster}
+		}, ""},
+		{"disk", func(f *found) { f.facts.DiskFree[DefaultDataDir] = 100 << 20 }, "100 MiB free"},
+		{"clock", func(f *found) { f.facts.ClockOffset = -3 * time.Minute }, "clock is off by -3m"},
+		{"clock, slow link", func(f *found) { f.facts.ClockOffset, f.facts.ClockError = 125*time.Second, 6*time.Second }, ""},
+	} {
+		f := good()
+		c.edit(&f)
+		if faults := strings.Join(preflight(s, f), "; "); (faults == "") != (c.want == "") || !strings.Contains(faults, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, faults, c.want)
+		}
+	}
+	if err := checked(s, found{}); err == nil || strings.Count(err.Error(), ";") < 1 {
+		t.Errorf("not every failed check is listed: %v", err)
+	}
+}
