@@ -43,7 +43,7 @@ func asRoot(run func([]string) error) func([]string) error {
 	return func(args []string) error {
 		wantsHelp := slices.ContainsFunc(args, func(arg string) bool { return arg == "-h" || arg == "--help" })
 		if os.Geteuid() != 0 && !wantsHelp {
-			return errors.New("root privileges are needed: sudo kube-lab ...")
+			return errors.New("root privileges are needed: run it with sudo")
 		}
 		return run(args)
 	}

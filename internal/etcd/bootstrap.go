@@ -58,11 +58,15 @@ func decideStart(clusterID, dataDir string, machines []found, batch []string, an
 	}
 	switch {
 	case len(alien) > 0:
-		return startDecision{Reason: strings.Join(alien, "; "),
-			Next: "if that data is not needed, move the data directory and " + configDir + " away; if it is, name other machines"}
+		return startDecision{
+			Reason: strings.Join(alien, "; "),
+			Next:   "if that data is not needed, move the data directory and " + configDir + " away; if it is, name other machines",
+		}
 	case len(unreachable) > 0:
-		return startDecision{Reason: "no member of the cluster answers, and these peers could not be reached, so a cluster may exist there: " + strings.Join(unreachable, "; "),
-			Next: "make every host in peers reachable over SSH, or take machines that no longer exist out of peers; a cluster is only bootstrapped when all of them were seen to hold no etcd data"}
+		return startDecision{
+			Reason: "no member of the cluster answers, and these peers could not be reached, so a cluster may exist there: " + strings.Join(unreachable, "; "),
+			Next:   "make every host in peers reachable over SSH, or take machines that no longer exist out of peers; a cluster is only bootstrapped when all of them were seen to hold no etcd data",
+		}
 	case len(began) == 0:
 		return startDecision{Case: startBootstrap}
 	case !mayHaveCommitted(began):

@@ -97,8 +97,10 @@ func (cl *cluster) install(ctx context.Context, s Spec, f found) error {
 	}
 	problem.Progress(ctx, "etcd %s: installing etcd %s", s.Name, s.Version)
 	if _, err := cl.machine(s.Host).Install(ctx, s.Source, artifacts(s.Version)); err != nil {
-		return &problem.Problem{Summary: "etcd not installed", Host: s.label(), Cause: err.Error(), Err: err,
-			Unchanged: "no etcd was started, stopped or changed.", Next: "check the artifact source of the provider and the version"}
+		return &problem.Problem{
+			Summary: "etcd not installed", Host: s.label(), Cause: err.Error(), Err: err,
+			Unchanged: "no etcd was started, stopped or changed.", Next: "check the artifact source of the provider and the version",
+		}
 	}
 	return nil
 }
@@ -163,8 +165,10 @@ func (cl *cluster) stuck(ctx context.Context, s Spec, trouble string, err error)
 	if err != nil {
 		cause = fmt.Sprintf("the wait for etcd to serve ended: %s; last seen: %s", err, trouble)
 	}
-	return &problem.Problem{Summary: "etcd member does not serve", Host: s.label(), Cause: cause, Err: err,
+	return &problem.Problem{
+		Summary: "etcd member does not serve", Host: s.label(), Cause: cause, Err: err,
 		Unchanged: "its files and data stay as they are, and the next apply continues from there.",
 		Next:      "see its log (journalctl -u " + unitName + "); port 2380 must be open between the members",
-		Detail:    log}
+		Detail:    log,
+	}
 }

@@ -118,9 +118,9 @@ func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bo
 	case leaveRemove:
 		return false, l.remove(ctx, *in.View, d.ID)
 	case leaveLast:
-		return true, l.last(ctx, in.Self)
+		return true, l.last(ctx)
 	case leaveClean:
-		return true, l.clean(ctx, in.Self, d.Keep)
+		return true, l.clean(ctx, d.Keep)
 	case leaveAbandon:
 		problem.Progress(ctx, "etcd %s: the machine cannot be reached and is left as it is", l.s.Name)
 		return true, nil
@@ -157,16 +157,18 @@ func (l *departure) remove(ctx context.Context, v View, id uint64) error {
 	case transient(err) && time.Since(l.since) < l.cl.pace.Serving:
 		return l.wait(ctx, leaveDecision{Reason: err.Error()})
 	}
-	return &problem.Problem{Summary: "etcd member not deleted", Host: l.s.label(), Cause: "the cluster refused to remove it: " + err.Error(), Err: err,
-		Unchanged: problem.Nothing, Next: "look at the members' logs and destroy again", Detail: v.String()}
+	return &problem.Problem{
+		Summary: "etcd member not deleted", Host: l.s.label(), Cause: "the cluster refused to remove it: " + err.Error(), Err: err,
+		Unchanged: problem.Nothing, Next: "look at the members' logs and destroy again", Detail: v.String(),
+	}
 }
 
 // last stops the only member. It is the end of the cluster, so a snapshot with
 // its integrity hash goes into the archive before. Where it cannot be saved
 // (no space, a damaged database), the data directory itself is what is kept.
-func (l *departure) last(ctx context.Context, f found) error {
+func (l *departure) last(ctx context.Context) error {
 	if l.s.OnDestroy == Wipe {
-		return l.clean(ctx, f, false)
+		return l.clean(ctx, false)
 	}
 	problem.Progress(ctx, "etcd %s: the last member: saving a snapshot", l.s.Name)
 	archive := archivePath(l.s)
@@ -181,20 +183,22 @@ func (l *departure) last(ctx context.Context, f found) error {
 	return l.clear(ctx, archive)
 }
 
-// clean stops what runs, puts data away and removes what Create has made.
-func (l *departure) clean(ctx context.Context, f found, keep bool) error {
-	archive := ""
-	if f.Data && (keep || l.s.OnDestroy != Wipe) {
-		archive = archivePath(l.s)
+// clean stops what runs, puts data away and removes what Create has made. What
+// else lies in the data directory (an operator's copy) goes where the data goes.
+func (l *departure) clean(ctx context.Context, keep bool) error {
+	if l.s.OnDestroy == Wipe && !keep {
+		return l.clear(ctx, "")
 	}
-	return l.clear(ctx, archive)
+	return l.clear(ctx, archivePath(l.s))
 }
 
 func (l *departure) clear(ctx context.Context, archive string) error {
 	a := action{Verb: doClear, DataDir: l.s.dataDir(), Archive: archive}
 	if _, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, a); err != nil {
-		return &problem.Problem{Summary: "etcd member not cleaned up", Host: l.s.label(), Cause: err.Error(), Err: err,
-			Unchanged: "the other members; this one has left the cluster.", Next: "destroy again: it continues from there"}
+		return &problem.Problem{
+			Summary: "etcd member not cleaned up", Host: l.s.label(), Cause: err.Error(), Err: err,
+			Unchanged: "the other members; this one has left the cluster.", Next: "destroy again: it continues from there",
+		}
 	}
 	problem.Progress(ctx, "etcd %s: gone", l.s.Name)
 	return nil

@@ -59,9 +59,11 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 	if err := m.reach(); err != nil {
 		return host.Facts{}, err
 	}
-	facts := host.Facts{MachineID: "machine-" + m.address, Architecture: "amd64", Systemd: "252",
+	facts := host.Facts{
+		MachineID: "machine-" + m.address, Architecture: "amd64", Systemd: "252",
 		Files: map[string]host.FileState{}, Dirs: map[string][]string{}, Units: map[string]host.UnitState{}, Listeners: map[int]host.Listener{},
-		DiskFree: map[string]int64{}}
+		DiskFree: map[string]int64{},
+	}
 	for _, path := range append(q.Contents, q.Files...) {
 		if f, ok := m.files[path]; ok {
 			facts.Files[path] = host.FileState{Mode: f.Mode, Owner: orRoot(f.Owner), Group: orRoot(f.Group), Size: int64(len(f.Content)), SHA256: digest(f.Content), Content: string(f.Content)}
@@ -308,8 +310,10 @@ func newFleet(t *testing.T) *fleet {
 // coordinator is another process's view of the same machines.
 func (f *fleet) coordinator() *Clusters {
 	c := NewClusters()
-	c.pace = pace{Gather: 300 * time.Millisecond, Poll: 20 * time.Millisecond, Patience: 2 * time.Second,
-		Settle: 500 * time.Millisecond, Serving: 15 * time.Second, Sync: 30 * time.Second, Cleanup: 10 * time.Second}
+	c.pace = pace{
+		Gather: 300 * time.Millisecond, Poll: 20 * time.Millisecond, Patience: 2 * time.Second,
+		Settle: 500 * time.Millisecond, Serving: 15 * time.Second, Sync: 30 * time.Second, Cleanup: 10 * time.Second,
+	}
 	c.machine = func(h *host.Host) machine { return f.machines[h.Address()] }
 	return c
 }

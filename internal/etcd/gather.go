@@ -45,8 +45,10 @@ func (cl *cluster) arrive(ctx context.Context, s Spec) outcome {
 	}
 	if _, twice := b.specs[s.Name]; twice {
 		cl.mu.Unlock()
-		return outcome{err: &problem.Problem{Summary: "two etcd members of one name", Attribute: "name", Host: s.label(),
-			Cause: fmt.Sprintf("another member %q of the same cluster is being created in this run", s.Name), Unchanged: problem.Nothing, Next: "give each member a name of its own"}}
+		return outcome{err: &problem.Problem{
+			Summary: "two etcd members of one name", Attribute: "name", Host: s.label(),
+			Cause: fmt.Sprintf("another member %q of the same cluster is being created in this run", s.Name), Unchanged: problem.Nothing, Next: "give each member a name of its own",
+		}}
 	}
 	b.specs[s.Name] = s
 	cl.mu.Unlock()
@@ -176,9 +178,11 @@ func (cl *cluster) complete(ctx context.Context, s *survey, specs map[string]Spe
 			if !ok {
 				s.machines[name] = cl.look(ctx, spec, name, h)
 			} else if known.Address != h.Address() {
-				return &problem.Problem{Summary: "peers contradict each other", Attribute: "peers",
+				return &problem.Problem{
+					Summary: "peers contradict each other", Attribute: "peers",
 					Cause:     fmt.Sprintf("peer %q is at %s for one member and at %s for another", name, known.Address, h.Address()),
-					Unchanged: problem.Nothing, Next: "give every member of the cluster the same peers"}
+					Unchanged: problem.Nothing, Next: "give every member of the cluster the same peers",
+				}
 			}
 		}
 	}

@@ -66,8 +66,10 @@ func (j *joining) look(ctx context.Context) error {
 	if err := fitness(j.s, j.f); err != nil {
 		return err
 	}
-	j.me = self{Name: j.s.Name, PeerURL: j.s.PeerURL(), Data: j.f.Data, Pending: j.f.Pending,
-		Running: j.f.running() && j.f.Unit.Sub != "auto-restart"}
+	j.me = self{
+		Name: j.s.Name, PeerURL: j.s.PeerURL(), Data: j.f.Data, Pending: j.f.Pending,
+		Running: j.f.running() && j.f.Unit.Sub != "auto-restart",
+	}
 	if j.f.Marker != nil {
 		j.me.MemberID = j.f.Marker.id()
 	}

@@ -134,8 +134,10 @@ func newRig(t *testing.T) *rig {
 		peers[name] = pool.Host(host.Target{Address: fmt.Sprintf("10.93.0.%d", 11+i)})
 	}
 	for _, name := range everyone {
-		r.specs[name] = Spec{Name: name, Host: peers[name], Peers: peers, Bundle: bundle, Version: "3.6.16",
-			OnDestroy: Archive, Source: host.Source{Directory: components()}}
+		r.specs[name] = Spec{
+			Name: name, Host: peers[name], Peers: peers, Bundle: bundle, Version: "3.6.16",
+			OnDestroy: Archive, Source: host.Source{Directory: components()},
+		}
 	}
 	return r
 }

@@ -53,12 +53,16 @@ type leaveInput struct {
 func decideLeave(in leaveInput) leaveDecision {
 	if in.Self.reached() && !in.Self.empty() {
 		if alien := in.Self.foreign(in.Cluster, in.DataDir); alien != "" {
-			return leaveDecision{Kind: leaveRefuse, Reason: alien,
-				Next: "look at the machine; when nothing there is needed, clear it by hand and take the resource out of the state (terraform state rm)"}
+			return leaveDecision{
+				Kind: leaveRefuse, Reason: alien,
+				Next: "look at the machine; when nothing there is needed, clear it by hand and take the resource out of the state (terraform state rm)",
+			}
 		}
 		if m := in.Self.Marker; m != nil && m.Name != in.Name {
-			return leaveDecision{Kind: leaveRefuse, Reason: fmt.Sprintf("the machine runs member %q", m.Name),
-				Next: "destroy that member instead, and take this resource out of the state (terraform state rm)"}
+			return leaveDecision{
+				Kind: leaveRefuse, Reason: fmt.Sprintf("the machine runs member %q", m.Name),
+				Next: "destroy that member instead, and take this resource out of the state (terraform state rm)",
+			}
 		}
 	}
 	if in.View == nil {
@@ -66,8 +70,10 @@ func decideLeave(in leaveInput) leaveDecision {
 	}
 	entry, listed := in.View.at(in.PeerURL)
 	if listed && entry.Name != "" && entry.Name != in.Name {
-		return leaveDecision{Kind: leaveRefuse, Reason: fmt.Sprintf("the cluster knows %s as member %q", in.PeerURL, entry.Name),
-			Next: "destroy that member instead, and take this resource out of the state (terraform state rm)"}
+		return leaveDecision{
+			Kind: leaveRefuse, Reason: fmt.Sprintf("the cluster knows %s as member %q", in.PeerURL, entry.Name),
+			Next: "destroy that member instead, and take this resource out of the state (terraform state rm)",
+		}
 	}
 	if !listed {
 		return leaveUnlisted(in)
@@ -77,15 +83,19 @@ func decideLeave(in leaveInput) leaveDecision {
 	case err == nil:
 		return leaveDecision{Kind: leaveRemove, ID: entry.ID}
 	case errors.Is(err, errLastMember) && len(in.View.learners()) > 0 && healthy(in.View.learners()) > 0:
-		return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: "it is the only voter, and " + in.View.learners()[0].label() + " is joining",
-			Next: "wait until the other member has joined, then destroy again"}
+		return leaveDecision{
+			Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: "it is the only voter, and " + in.View.learners()[0].label() + " is joining",
+			Next: "wait until the other member has joined, then destroy again",
+		}
 	case errors.Is(err, errLastMember) && !in.Self.reached():
 		return leaveUnlisted(in)
 	case errors.Is(err, errLastMember):
 		return leaveDecision{Kind: leaveLast, ID: entry.ID}
 	}
-	return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: err.Error(),
-		Next: "repair or remove the unhealthy members first (a dead one can always be destroyed), then destroy again"}
+	return leaveDecision{
+		Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: err.Error(),
+		Next: "repair or remove the unhealthy members first (a dead one can always be destroyed), then destroy again",
+	}
 }
 
 // leaveUnlisted is for a member that the cluster does not have, or whose
@@ -135,15 +145,19 @@ func leaveSilent(in leaveInput) leaveDecision {
 	late := leaveDecision{Kind: leaveWait, Otherwise: leaveClean, Keep: true}
 	switch {
 	case len(unknown) > 0 && !in.Abandon:
-		return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse,
-			Reason: "no quorum of the cluster answers, and these machines could not be reached: " + strings.Join(unknown, ", "), Next: abandonHint}
+		return leaveDecision{
+			Kind: leaveWait, Otherwise: leaveRefuse,
+			Reason: "no quorum of the cluster answers, and these machines could not be reached: " + strings.Join(unknown, ", "), Next: abandonHint,
+		}
 	case len(unknown) == 0 && !mayHaveCommitted(began):
 		return clean
 	case len(running) > 0:
-		return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse,
+		return leaveDecision{
+			Kind: leaveWait, Otherwise: leaveRefuse,
 			Reason: "quorum lost: no quorum of the cluster answers, but etcd still runs on " + strings.Join(running, ", "),
 			Next: "bring a quorum back (systemctl start " + unitName + " on the stopped members) and destroy again; " +
-				"to give the whole cluster up, destroy all of its members in one run, or stop etcd on those machines first"}
+				"to give the whole cluster up, destroy all of its members in one run, or stop etcd on those machines first",
+		}
 	case anyRuns:
 		return late
 	}

@@ -57,8 +57,10 @@ func TestDecideLeave(t *testing.T) {
 		{name: "all stopped", in: leaveInput{Self: established("cp1"), Others: stopped}, want: leaveClean, keep: true},
 		{name: "silent, a machine unreachable", in: leaveInput{Self: established("cp1"), Others: []found{lost("cp2")}}, want: leaveWait, otherwise: leaveRefuse, reason: "cp2"},
 		{name: "silent, that machine abandoned", in: leaveInput{Self: established("cp1"), Others: []found{lost("cp2")}}, abandon: true, want: leaveClean, keep: true},
-		{name: "bootstrap cut off before quorum", in: leaveInput{Self: runs(began("cp1", "cp1", "cp2", "cp3", "cp4", "cp5")),
-			Others: []found{runs(began("cp2", "cp1", "cp2", "cp3", "cp4", "cp5")), blank("cp3"), blank("cp4"), blank("cp5")}}, want: leaveClean, keep: true},
+		{name: "bootstrap cut off before quorum", in: leaveInput{
+			Self:   runs(began("cp1", "cp1", "cp2", "cp3", "cp4", "cp5")),
+			Others: []found{runs(began("cp2", "cp1", "cp2", "cp3", "cp4", "cp5")), blank("cp3"), blank("cp4"), blank("cp5")},
+		}, want: leaveClean, keep: true},
 		{name: "nobody answers at all", in: leaveInput{Self: lost("cp1"), Others: []found{lost("cp2")}}, want: leaveRefuse, reason: "no route"},
 		{name: "nobody answers, abandoned", in: leaveInput{Self: lost("cp1"), Others: []found{lost("cp2")}}, abandon: true, want: leaveAbandon},
 	} {

@@ -13,10 +13,12 @@ import (
 func clusterOf(letters string) View {
 	v := View{ClusterID: 1}
 	for i, letter := range letters {
-		m := Member{ID: uint64(i + 1), Name: fmt.Sprintf("cp%d", i+1), Version: "3.6.16",
+		m := Member{
+			ID: uint64(i + 1), Name: fmt.Sprintf("cp%d", i+1), Version: "3.6.16",
 			PeerURLs:   []string{fmt.Sprintf("https://10.0.0.%d:2380", i+1)},
 			ClientURLs: []string{fmt.Sprintf("https://10.0.0.%d:2379", i+1)},
-			Healthy:    letter != 'd', Learner: letter == 'l'}
+			Healthy:    letter != 'd', Learner: letter == 'l',
+		}
 		if letter == 'L' {
 			v.Leader = m.ID
 		}
@@ -44,7 +46,10 @@ func TestMayRemove(t *testing.T) {
 		id      uint64
 		want    error
 	}{
-		{"Lhh", 1, nil}, {"Lhh", 3, nil}, {"Lh", 2, nil}, {"L", 1, errLastMember},
+		{"Lhh", 1, nil},
+		{"Lhh", 3, nil},
+		{"Lh", 2, nil},
+		{"L", 1, errLastMember},
 		{"Lhd", 3, nil},            // the dead one first
 		{"Lhd", 2, errQuorum},      // would leave one of two
 		{"Ld", 2, nil},             // a dead one of two: one healthy remains
@@ -52,7 +57,9 @@ func TestMayRemove(t *testing.T) {
 		{"Lhhhd", 2, errUnhealthy}, // quorum would hold, but spare it
 		{"Lhhdd", 4, nil},          // two of five lost
 		{"Lhhdd", 1, errQuorum},
-		{"Lhl", 3, nil}, {"hhh", 1, errNoLeader}, {"Lhh", 9, errNotListed},
+		{"Lhl", 3, nil},
+		{"hhh", 1, errNoLeader},
+		{"Lhh", 9, errNotListed},
 	} {
 		if err := MayRemove(clusterOf(c.letters), c.id); !errors.Is(err, c.want) {
 			t.Errorf("MayRemove(%s, %d) = %v, want %v", c.letters, c.id, err, c.want)
@@ -71,9 +78,16 @@ func TestMayRestart(t *testing.T) {
 		id      uint64
 		want    error
 	}{
-		{"Lhh", 1, nil}, {"L", 1, nil}, {"Lh", 2, nil}, {"Ld", 1, errUnhealthy},
-		{"Lhd", 2, errQuorum}, {"Lhd", 3, nil}, {"Lhhhd", 2, nil}, {"Lhhdd", 2, errQuorum},
-		{"hhh", 1, errNoLeader}, {"Lhh", 9, errNotListed},
+		{"Lhh", 1, nil},
+		{"L", 1, nil},
+		{"Lh", 2, nil},
+		{"Ld", 1, errUnhealthy},
+		{"Lhd", 2, errQuorum},
+		{"Lhd", 3, nil},
+		{"Lhhhd", 2, nil},
+		{"Lhhdd", 2, errQuorum},
+		{"hhh", 1, errNoLeader},
+		{"Lhh", 9, errNotListed},
 	} {
 		if err := MayRestart(clusterOf(c.letters), c.id); !errors.Is(err, c.want) {
 			t.Errorf("MayRestart(%s, %d) = %v, want %v", c.letters, c.id, err, c.want)

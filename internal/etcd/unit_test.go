@@ -16,8 +16,10 @@ func specAt(t *testing.T, address string) Spec {
 		t.Fatal(err)
 	}
 	h := pool.Host(host.Target{Address: address})
-	return Spec{Name: "cp1", Host: h, Peers: map[string]*host.Host{"cp1": h}, Version: "3.6.16",
-		Bundle: &pki.Bundle{ClusterID: testCluster, ClusterName: "prod", EtcdCA: pki.KeyPair{Certificate: "the CA"}}}
+	return Spec{
+		Name: "cp1", Host: h, Peers: map[string]*host.Host{"cp1": h}, Version: "3.6.16",
+		Bundle: &pki.Bundle{ClusterID: testCluster, ClusterName: "prod", EtcdCA: pki.KeyPair{Certificate: "the CA"}},
+	}
 }
 
 func TestRenderUnit(t *testing.T) {
@@ -96,12 +98,20 @@ func TestScripts(t *testing.T) {
 	}{
 		{"nothing", action{}, nil, []string{"systemctl"}},
 		{"start", action{Verb: doStart}, []string{"systemctl stop etcd.service\nsystemctl start --no-block"}, []string{"rm "}},
-		{"retire", action{Verb: doRetire, DataDir: "/var/lib/etcd", Archive: "/var/lib/etcd-archive/x"},
-			[]string{"mv -t /var/lib/etcd-archive/x", "rm -f /etc/etcd/bootstrap.env"}, []string{"-delete", "userdel"}},
+		{
+			"retire",
+			action{Verb: doRetire, DataDir: "/var/lib/etcd", Archive: "/var/lib/etcd-archive/x"},
+			[]string{"mv -t /var/lib/etcd-archive/x", "rm -f /etc/etcd/bootstrap.env"},
+			[]string{"-delete", "userdel"},
+		},
 		{"clear, archived", action{Verb: doClear, DataDir: "/var/lib/etcd", Archive: "/var/lib/etcd-archive/x"}, []string{"mv -t", "userdel etcd"}, []string{"-delete"}},
 		{"clear, wiped", action{Verb: doClear, DataDir: "/var/lib/etcd"}, []string{"find /var/lib/etcd -mindepth 1 -delete"}, []string{"mv -t"}},
-		{"snapshot", action{Verb: doSnapshot, Archive: "/a", Address: "10.0.0.11", Ctl: "/opt/kube/etcd/3.6.16/etcdctl"},
-			[]string{"snapshot save /a/snapshot.db", "--endpoints=https://10.0.0.11:2379"}, []string{"systemctl"}},
+		{
+			"snapshot",
+			action{Verb: doSnapshot, Archive: "/a", Address: "10.0.0.11", Ctl: "/opt/kube/etcd/3.6.16/etcdctl"},
+			[]string{"snapshot save /a/snapshot.db", "--endpoints=https://10.0.0.11:2379"},
+			[]string{"systemctl"},
+		},
 	} {
 		script := c.action.script()
 		for _, want := range c.want {

@@ -206,8 +206,10 @@ func (c *converging) mayRun(v View) error {
 		return refusal("etcd member not changed", c.s, &v, "the cluster does not list this member", problem.Nothing, "plan again: the member has to be created anew")
 	}
 	if err := MayRunVersion(v, entry.ID, c.s.Version); err != nil {
-		return &problem.Problem{Summary: "etcd version not possible", Attribute: "version", Host: c.s.label(), Cause: err.Error(),
-			Unchanged: problem.Nothing, Next: "choose a version that can follow", Detail: v.String()}
+		return &problem.Problem{
+			Summary: "etcd version not possible", Attribute: "version", Host: c.s.label(), Cause: err.Error(),
+			Unchanged: problem.Nothing, Next: "choose a version that can follow", Detail: v.String(),
+		}
 	}
 	return nil
 }
@@ -323,8 +325,10 @@ func (c *converging) snapshotBeforeMinor(ctx context.Context, v View) error {
 	problem.Progress(ctx, "etcd %s: saving a snapshot before the upgrade to %s", c.s.Name, c.s.Version)
 	a := action{Verb: doSnapshot, Archive: archiveRoot(c.s.dataDir()) + "/before-" + c.s.Version, Address: c.s.Host.Address(), Ctl: ctlPath(c.s.Version)}
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{}, a); err != nil {
-		return &problem.Problem{Summary: "etcd not upgraded", Host: c.s.label(), Cause: "no snapshot could be saved before it: " + err.Error(), Err: err,
-			Unchanged: problem.Nothing, Next: "mend the member, or free space beside " + c.s.dataDir()}
+		return &problem.Problem{
+			Summary: "etcd not upgraded", Host: c.s.label(), Cause: "no snapshot could be saved before it: " + err.Error(), Err: err,
+			Unchanged: problem.Nothing, Next: "mend the member, or free space beside " + c.s.dataDir(),
+		}
 	}
 	return nil
 }

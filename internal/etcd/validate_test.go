@@ -17,8 +17,10 @@ func wantError(t *testing.T, what string, err error, want string) {
 }
 
 func TestValidate(t *testing.T) {
-	for name, want := range map[string]string{"cp1": "", "a": "", "cp-1": "", "": "DNS label", "Cp1": "DNS label", "cp1-": "DNS label",
-		"a,b=c": "DNS label", strings.Repeat("a", 64): "DNS label", strings.Repeat("a", 63): ""} {
+	for name, want := range map[string]string{
+		"cp1": "", "a": "", "cp-1": "", "": "DNS label", "Cp1": "DNS label", "cp1-": "DNS label",
+		"a,b=c": "DNS label", strings.Repeat("a", 64): "DNS label", strings.Repeat("a", 63): "",
+	} {
 		wantError(t, "name "+name, ValidateName(name), want)
 	}
 	for version, want := range map[string]string{"3.6.16": "", "3.5.26": "", "3.7.0": "", "v3.6.16": "malformed", "3.6": "malformed", "4.0.0": "malformed", "3.4.1": "not known", "3.8.0": "not known"} {
@@ -31,8 +33,10 @@ func TestValidate(t *testing.T) {
 	for dir, want := range map[string]string{"/var/lib/etcd": "", "/data/etcd": "", "/var/lib": "shared", "/data": "shared", "etcd": "absolute", "/var/lib/../etcd": "absolute", "/var/lib/e tcd": "characters", "/": "shared"} {
 		wantError(t, "dir "+dir, ValidateDataDir(dir), want)
 	}
-	for arg, want := range map[string]string{"quota-backend-bytes": "", "listen-metrics-urls": "", "--quota": "without dashes", "name": "provider", "initial-cluster-token": "how the cluster is formed",
-		"discovery-srv": "how the cluster is formed", "strict-reconfig-check": "losing quorum", "wal-dir": "archive"} {
+	for arg, want := range map[string]string{
+		"quota-backend-bytes": "", "listen-metrics-urls": "", "--quota": "without dashes", "name": "provider", "initial-cluster-token": "how the cluster is formed",
+		"discovery-srv": "how the cluster is formed", "strict-reconfig-check": "losing quorum", "wal-dir": "archive",
+	} {
 		wantError(t, "extra "+arg, ValidateExtraArgs(map[string]string{arg: "x"}), want)
 	}
 	wantError(t, "line break", ValidateExtraArgs(map[string]string{"max-txn-ops": "1\n"}), "line break")

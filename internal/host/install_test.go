@@ -310,7 +310,8 @@ func refuseDownloads(t *testing.T, s *testServer, h *Host, m *mirror) {
 		"no such version": {Artifact{"kubernetes", "9", "nothing"}, m.source(""), nil, ErrNoArtifact, m.URL + "/nothing.sha256"},
 		"not in archive":  {Artifact{"etcd", "3.6.16", "etcdutl"}, m.source(""), nil, ErrNoArtifact, "holds no file etcdutl"},
 		"not in checksums": {
-			Artifact{"etcd", "3.6.18", "etcd"}, m.source(""), func() { m.files["/etcd-3.6.18.tar.gz"] = []byte("x") },
+			Artifact{"etcd", "3.6.18", "etcd"},
+			m.source(""), func() { m.files["/etcd-3.6.18.tar.gz"] = []byte("x") },
 			ErrDigest, "no SHA-256 for etcd-3.6.18.tar.gz",
 		},
 		"checksum differs": {

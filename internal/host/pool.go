@@ -138,7 +138,7 @@ func (p *Pool) runDial(m *machine, attempt *dialing) {
 	m.mu.Unlock()
 	// Close may have passed by while the dial was under way.
 	if err == nil && p.isClosed() {
-		conn.drop()
+		_ = conn.drop()
 		conn, err = nil, errPoolClosed
 	}
 	attempt.conn, attempt.err = conn, err

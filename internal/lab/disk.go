@@ -69,9 +69,14 @@ func (m *Machine) writeIdentity(ctx context.Context, root string) error {
 		mode  os.FileMode
 		owner int
 	}{
-		{"", 0o755, 0}, {"/etc", 0o755, 0}, {"/etc/ssh", 0o755, 0}, {"/home", 0o755, 0},
-		{"/root", 0o700, 0}, {"/root/.ssh", 0o700, 0},
-		{"/home/admin", 0o755, adminID}, {"/home/admin/.ssh", 0o700, adminID},
+		{"", 0o755, 0},
+		{"/etc", 0o755, 0},
+		{"/etc/ssh", 0o755, 0},
+		{"/home", 0o755, 0},
+		{"/root", 0o700, 0},
+		{"/root/.ssh", 0o700, 0},
+		{"/home/admin", 0o755, adminID},
+		{"/home/admin/.ssh", 0o700, adminID},
 	} {
 		if err := makeOwned(root+dir.path, dir.mode, dir.owner); err != nil {
 			return err

@@ -149,7 +149,7 @@ func (m *Machine) start() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go cmd.Wait() // reaps it, should it end before this program
+	go func() { _ = cmd.Wait() }() // reaps it, should it end before this program
 	return nil
 }
 
@@ -188,7 +188,7 @@ func (m *Machine) answers(ctx context.Context) bool {
 	}
 	defer conn.Close()
 	if deadline, ok := ctx.Deadline(); ok {
-		conn.SetDeadline(deadline)
+		_ = conn.SetDeadline(deadline)
 	}
 	greeting, err := bufio.NewReader(conn).ReadString('\n')
 	return err == nil && strings.HasPrefix(greeting, "SSH-")

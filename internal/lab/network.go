@@ -47,8 +47,10 @@ func (l *Lab) makeNetwork(ctx context.Context) error {
 		{"link", "set", "dev", bridge, "up"},
 		// Without quickack every SSH connection waits twice 40 ms for a delayed
 		// acknowledgement, half of the time of a short command.
-		{"route", "replace", l.Subnet.String(), "dev", bridge, "proto", "kernel", "scope", "link",
-			"src", l.operator().Addr().String(), "quickack", "1"},
+		{
+			"route", "replace", l.Subnet.String(), "dev", bridge, "proto", "kernel", "scope", "link",
+			"src", l.operator().Addr().String(), "quickack", "1",
+		},
 	} {
 		if err := l.ip(ctx, args...); err != nil {
 			return err
@@ -90,7 +92,7 @@ func Enter(l *Lab) error {
 		return fmt.Errorf("enter lab %s: %w", l.Name, err)
 	}
 	if os.SameFile(here, there) {
-		return nil
+		return l.mustBeInside()
 	}
 	nsenter, err := exec.LookPath("nsenter")
 	if err != nil {
@@ -103,6 +105,21 @@ func Enter(l *Lab) error {
 	args := append([]string{nsenter, "--net=" + l.netnsPath(), "--", self}, os.Args[1:]...)
 	err = syscall.Exec(nsenter, args, os.Environ())
 	return fmt.Errorf("enter lab %s: %w", l.Name, err)
+}
+
+// mustBeInside is the last guard of the promise that no packet leaves the
+// computer: whoever dials machines must see the lab's own interface.
+func (l *Lab) mustBeInside() error {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return fmt.Errorf("enter lab %s: %w", l.Name, err)
+	}
+	for _, address := range addresses {
+		if prefix, err := netip.ParsePrefix(address.String()); err == nil && l.Subnet.Contains(prefix.Addr()) {
+			return nil
+		}
+	}
+	return fmt.Errorf("enter lab %s: this program has no address in %v", l.Name, l.Subnet)
 }
 
 // DialContext connects to a machine from anywhere on this computer. The address

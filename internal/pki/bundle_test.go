@@ -118,8 +118,11 @@ func TestPrintingHidesKeys(t *testing.T) {
 	leaf := issue(t, b, APIServerKubeletClient(), now, 0)
 	secrets := []string{b.CA.PrivateKey, b.EtcdCA.PrivateKey, b.FrontProxyCA.PrivateKey, b.ServiceAccount.PrivateKey, leaf.PrivateKey}
 	values := []any{
-		b, &b, leaf, &leaf, b.ServiceAccount, KeyPair{PrivateKey: leaf.PrivateKey}, []KeyPair{leaf},
-		map[string]*Bundle{"b": &b}, struct{ B *Bundle }{&b},
+		b, &b, leaf, &leaf, b.ServiceAccount,
+		KeyPair{PrivateKey: leaf.PrivateKey},
+		[]KeyPair{leaf},
+		map[string]*Bundle{"b": &b},
+		struct{ B *Bundle }{&b},
 	}
 	for _, value := range values {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {

@@ -28,12 +28,18 @@ func TestCheck(t *testing.T) {
 		"order and duplicate": {with(func(l *Leaf) { slices.Reverse(l.Hosts); l.Hosts = append(l.Hosts, "CP1") }), good, now, nil},
 		"new name":            {with(func(l *Leaf) { l.Hosts = append(l.Hosts, "10.0.0.13", "z") }), good, now, []string{"apiserver certificate lacks z, 10.0.0.13"}},
 		"old name":            {with(func(l *Leaf) { l.Hosts = l.Hosts[:len(l.Hosts)-1] }), good, now, []string{"apiserver certificate also names api.example.com"}},
-		"other authority": {with(func(l *Leaf) { l.Authority = Etcd }), good, now,
-			[]string{`apiserver certificate is signed by another authority ("kubernetes") than this cluster's "etcd-ca"`}},
-		"other cluster": {apiServer(), issue(t, *short, apiServer(), now, 0).Certificate, now,
-			[]string{`apiserver certificate is signed by another authority ("kubernetes") than this cluster's "kubernetes"`}},
-		"other subject": {with(func(l *Leaf) { l.CommonName, l.Organizations = "x", []string{"g"} }), good, now,
-			[]string{`apiserver certificate is for "kube-apiserver" instead of "x"`, `apiserver certificate has the groups [] instead of ["g"]`}},
+		"other authority": {
+			with(func(l *Leaf) { l.Authority = Etcd }), good, now,
+			[]string{`apiserver certificate is signed by another authority ("kubernetes") than this cluster's "etcd-ca"`},
+		},
+		"other cluster": {
+			apiServer(), issue(t, *short, apiServer(), now, 0).Certificate, now,
+			[]string{`apiserver certificate is signed by another authority ("kubernetes") than this cluster's "kubernetes"`},
+		},
+		"other subject": {
+			with(func(l *Leaf) { l.CommonName, l.Organizations = "x", []string{"g"} }), good, now,
+			[]string{`apiserver certificate is for "kube-apiserver" instead of "x"`, `apiserver certificate has the groups [] instead of ["g"]`},
+		},
 		"client too":     {with(func(l *Leaf) { l.Usage = Server | Client }), good, now, []string{"apiserver certificate may not be used by a client"}},
 		"client instead": {with(func(l *Leaf) { l.Usage = Client }), good, now, []string{"apiserver certificate may be used by a server too", "apiserver certificate may not be used by a client"}},
 		"expired":        {apiServer(), good, now.AddDate(0, 0, 368), []string{"apiserver certificate expired 3 days ago"}},
@@ -43,8 +49,11 @@ func TestCheck(t *testing.T) {
 		"garbage":        {apiServer(), "garbage", now, []string{"apiserver certificate cannot be read: no PEM certificate in it"}},
 		"broken":         {apiServer(), encodePEM("CERTIFICATE", []byte("x")), now, []string{"apiserver certificate cannot be read: the PEM certificate cannot be decoded"}},
 		"a key":          {apiServer(), b.CA.PrivateKey, now, []string{"apiserver certificate cannot be read: no PEM certificate in it"}},
-		"an authority": {Leaf{Name: "x", Authority: Kubernetes, CommonName: "kubernetes", Usage: Server, Hosts: []string{"kubernetes"}}, b.CA.Certificate, now,
-			[]string{"x certificate may not be used by a server", "x certificate may sign other certificates"}},
+		"an authority": {
+			Leaf{Name: "x", Authority: Kubernetes, CommonName: "kubernetes", Usage: Server, Hosts: []string{"kubernetes"}},
+			b.CA.Certificate, now,
+			[]string{"x certificate may not be used by a server", "x certificate may sign other certificates"},
+		},
 		"impossible leaf":   {with(func(l *Leaf) { l.Hosts = []string{"a b"} }), good, now, []string{`apiserver certificate cannot exist: "a b" is neither a host name nor an IP address`}},
 		"unknown authority": {with(func(l *Leaf) { l.Authority = "x" }), good, now, []string{`apiserver certificate cannot be checked: unknown authority "x"`}},
 	}

@@ -95,7 +95,8 @@ func TestGenerateRefuses(t *testing.T) {
 }
 
 func TestNewClusterIDDiffers(t *testing.T) {
-	if NewClusterID() == NewClusterID() {
+	first, second := NewClusterID(), NewClusterID()
+	if first == second {
 		t.Error("two cluster ids are the same")
 	}
 }

@@ -7,8 +7,10 @@ import (
 )
 
 func TestParseHosts(t *testing.T) {
-	hosts := []string{"b.example.com", "10.0.0.9", "::1", "A.example.com", "10.0.0.10", "*.example.com",
-		"a.example.com", "0:0:0:0:0:0:0:1", "::ffff:10.0.0.9", "1", "node-1.2"}
+	hosts := []string{
+		"b.example.com", "10.0.0.9", "::1", "A.example.com", "10.0.0.10", "*.example.com",
+		"a.example.com", "0:0:0:0:0:0:0:1", "::ffff:10.0.0.9", "1", "node-1.2",
+	}
 	names, err := parseHosts(hosts)
 	if err != nil {
 		t.Fatal(err)
