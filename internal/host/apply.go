@@ -48,7 +48,11 @@ func applySummary(c Change) string {
 	for _, p := range c.Remove {
 		paths = append(paths, "-"+p)
 	}
-	if c.Script != "" {
+	const shown = 3 // the summary is part of every error's text
+	if more := len(paths) - shown; more > 0 {
+		paths = append(paths[:shown], fmt.Sprintf("and %d more", more))
+	}
+	if len(paths) == 0 {
 		paths = append(paths, firstLine(c.Script))
 	}
 	return "apply " + strings.Join(paths, " ")

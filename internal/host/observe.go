@@ -18,7 +18,7 @@ func (h *Host) Observe(ctx context.Context, q Query) (Facts, error) {
 	if err := checkQuery(q); err != nil {
 		return Facts{}, fmt.Errorf("observe %s: %w", h.Address(), err)
 	}
-	out, err := h.execute(ctx, job{summary: "observe " + strings.Join(queryWords(q), " "), script: observeScript(q), readOnly: true})
+	out, err := h.execute(ctx, job{summary: "observe the machine", script: observeScript(q), readOnly: true})
 	if err != nil {
 		return Facts{}, err
 	}
@@ -40,15 +40,6 @@ func (h *Host) UnitLog(ctx context.Context, unit string, n int) (string, error) 
 		n, shellescape.Quote(unit))
 	out, err := h.execute(ctx, job{summary: "read the journal of " + unit, script: script, readOnly: true})
 	return strings.TrimRight(out.stdout, "\n"), err
-}
-
-// queryWords names what is looked at, for a log.
-func queryWords(q Query) []string {
-	var words []string
-	for _, list := range [][]string{q.Files, q.Binaries, q.Contents, q.Dirs, q.Units} {
-		words = append(words, list...)
-	}
-	return words
 }
 
 func checkQuery(q Query) error {

@@ -26,7 +26,7 @@ func (s *session) keepUnread(diags *diag.Diagnostics, what string, err error) {
 		diags.AddAttributeError(path.Root("host"), p.Summary, p.Text())
 	default:
 		p.Unchanged = "the state is kept as it was last seen."
-		diags.AddWarning(what+" not read: "+strings.ToLower(p.Summary), p.Text())
+		diags.AddWarning(what+" not read", p.Summary+"\n"+p.Text())
 	}
 }
 
