@@ -148,7 +148,7 @@ func newStage(t *testing.T) *stage {
 	if machines.lab == nil {
 		t.Skip("no lab: " + machines.missing)
 	}
-	ctx, cancel := context.WithTimeout(problem.WithProgress(t.Context(), progress(t)), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(problem.WithReport(t.Context(), problem.Report{Progress: progress(t)}), 8*time.Minute)
 	t.Cleanup(cancel)
 	key, err := machines.lab.PrivateKey()
 	if err != nil {

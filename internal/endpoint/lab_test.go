@@ -90,12 +90,12 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = pool.Close() })
-	ctx := problem.WithProgress(t.Context(), func(line string) { t.Log(line) })
+	ctx := problem.WithReport(t.Context(), problem.Report{Progress: func(line string) { t.Log(line) }})
 	f := &fixture{T: t, ctx: ctx, spec: Spec{Address: labVIP, Hosts: map[string]*host.Host{}, DrainTimeout: 2 * time.Second}}
 	for _, m := range machines.lab.Machines() {
 		f.spec.Hosts[m.Name] = pool.Host(host.Target{Address: m.Address.String()})
 	}
-	f.registrar = NewRegistrar(f.spec.Registration(), func(address string) *host.Host { return pool.Host(host.Target{Address: address}) })
+	f.registrar = NewRegistrars(func(address string) *host.Host { return pool.Host(host.Target{Address: address}) }).For(f.spec.Registration())
 	return f
 }
 

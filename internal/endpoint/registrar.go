@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -27,11 +29,25 @@ const checkTime = 15 * time.Second
 type Registrar struct {
 	registration Registration
 	machine      func(address string) *host.Host
+	looks        *singleflight.Group
 }
 
-// NewRegistrar returns a registrar; machine gives the connection for an address.
-func NewRegistrar(r Registration, machine func(address string) *host.Host) *Registrar {
-	return &Registrar{registration: r, machine: machine}
+// Registrars makes registrars that share what they see: a refresh asks for all
+// replicas at the same moment, and the balancers are then looked at once.
+type Registrars struct {
+	machine func(address string) *host.Host
+	looks   singleflight.Group
+}
+
+// NewRegistrars returns a maker of registrars; machine gives the connection
+// for an address.
+func NewRegistrars(machine func(address string) *host.Host) *Registrars {
+	return &Registrars{machine: machine}
+}
+
+// For returns the registrar of one registration.
+func (r *Registrars) For(registration Registration) *Registrar {
+	return &Registrar{registration: registration, machine: r.machine, looks: &r.looks}
 }
 
 // Register puts the replica into rotation on every balancer and returns when
@@ -167,7 +183,7 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 	if err != nil {
 		return nil, r.failed("looked up", name, "", err)
 	}
-	seen, err := observe(ctx, r.spec(), false)
+	seen, err := r.look(ctx)
 	if err != nil {
 		return nil, r.failed("looked up", name, "", err)
 	}
@@ -175,6 +191,25 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 		return nil, r.failed("looked up", name, "", unreachableOf(seen))
 	}
 	return unregistered(replica, seen), nil
+}
+
+// lookTime bounds a look that several callers share, for none of them owns it.
+const lookTime = time.Minute
+
+// look observes the balancers, or waits for the look that is under way.
+func (r *Registrar) look(ctx context.Context) (map[string]balancer, error) {
+	result := r.looks.DoChan(fmt.Sprint(r.registration), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+		defer cancel()
+		return observe(ctx, r.spec(), false)
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case found := <-result:
+		seen, _ := found.Val.(map[string]balancer)
+		return seen, found.Err
+	}
 }
 
 // unregistered compares every reachable balancer with what Register leaves.

@@ -153,9 +153,9 @@ func (r *rig) only(names []string, what string, f func(context.Context, Spec) er
 	ctx, cancel := context.WithTimeout(r.t.Context(), 3*time.Minute)
 	defer cancel()
 	begin := time.Now()
-	ctx = problem.WithProgress(ctx, func(line string) {
+	ctx = problem.WithReport(ctx, problem.Report{Progress: func(line string) {
 		r.t.Logf("  %6dms %s", time.Since(begin).Milliseconds(), line)
-	})
+	}})
 	r.trips.Store(0)
 	errs := together(r.t, r.specs, func(s Spec) error { return f(ctx, s) }, names...)
 	r.t.Logf("%s: %s, %d round trips", what, time.Since(begin).Round(time.Millisecond), r.trips.Load())

@@ -55,7 +55,7 @@ func TestInstallFromDirectory(t *testing.T) {
 	s, h := newRootMachine(t)
 	src := artifactDirectory(t)
 	var progress []string
-	ctx := problem.WithProgress(t.Context(), func(line string) { progress = append(progress, line) })
+	ctx := problem.WithReport(t.Context(), problem.Report{Progress: func(line string) { progress = append(progress, line) }})
 	transferred, err := h.Install(ctx, src, []Artifact{testEtcd, testEtcdctl})
 	must(t, err)
 	if !slices.Equal(transferred, []Artifact{testEtcd, testEtcdctl}) {

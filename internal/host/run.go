@@ -12,6 +12,8 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 const (
@@ -72,6 +74,10 @@ func (h *Host) execute(ctx context.Context, j job) (outcome, error) {
 	if after := h.pool.settings.after; after != nil {
 		defer after(h.Address(), j.summary)
 	}
+	begun := time.Now()
+	defer func() {
+		problem.Detail(ctx, "%s: %s (%d ms)", h.Address(), j.summary, time.Since(begun).Milliseconds())
+	}()
 	m, err := h.pool.machine(h.Address())
 	if err != nil {
 		return outcome{}, fmt.Errorf("%s: %w", j.summary, err)

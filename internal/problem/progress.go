@@ -5,18 +5,30 @@ import (
 	"fmt"
 )
 
-type progressKey struct{}
+type reportKey struct{}
 
-// WithProgress returns a context whose Progress calls reach report: one line
-// per step of a long operation, for a log.
-func WithProgress(ctx context.Context, report func(line string)) context.Context {
-	return context.WithValue(ctx, progressKey{}, report)
+// Report takes the lines of a long operation, for a log.
+type Report struct {
+	Progress func(line string) // one line per step that a user would name
+	Detail   func(line string) // one line per remote command
 }
 
-// Progress reports one step. Without WithProgress it does nothing. Never pass
-// a secret.
+// WithReport returns a context whose Progress and Detail calls reach r.
+func WithReport(ctx context.Context, r Report) context.Context {
+	return context.WithValue(ctx, reportKey{}, r)
+}
+
+// Progress reports one step. Without WithReport it does nothing. Never pass a
+// secret.
 func Progress(ctx context.Context, format string, args ...any) {
-	if report, ok := ctx.Value(progressKey{}).(func(string)); ok {
-		report(fmt.Sprintf(format, args...))
+	if r, ok := ctx.Value(reportKey{}).(Report); ok && r.Progress != nil {
+		r.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// Detail reports one remote command, as Progress does a step.
+func Detail(ctx context.Context, format string, args ...any) {
+	if r, ok := ctx.Value(reportKey{}).(Report); ok && r.Detail != nil {
+		r.Detail(fmt.Sprintf(format, args...))
 	}
 }

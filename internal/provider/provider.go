@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -82,12 +83,12 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 		replicas: controlplane.NewReplicas(),
 		abandon:  model.Abandon.ValueBool(),
 	}
+	s.registrars = endpoint.NewRegistrars(s.machine)
 	resp.EphemeralResourceData = s
 	resp.ResourceData = s
 	resp.DataSourceData = s
 	if !req.Config.Raw.IsFullyKnown() {
-		s.waiting = true // a machine's key made in the same apply, say: connecting has to wait for it
-		return
+		return // a machine's key made in the same apply, say: connecting has to wait for it
 	}
 	config, diags := decodeSSH(ctx, model.SSH)
 	resp.Diagnostics.Append(diags...)

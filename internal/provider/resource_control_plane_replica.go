@@ -15,7 +15,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 )
 
 // replicaResource is kube-apiserver, kube-controller-manager and
@@ -227,7 +226,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		ExtraSANs:     setOf(ctx, m.ExtraSANs, diags),
 		ExtraArgs:     m.extraArgs(ctx, diags),
 		Source:        r.session.source,
-		Registrar:     endpoint.NewRegistrar(registration, r.session.machine),
+		Registrar:     r.session.registrars.For(registration),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -20,8 +21,9 @@ type session struct {
 	source   host.Source
 	clusters *etcd.Clusters
 	replicas *controlplane.Replicas
-	abandon  bool
-	waiting  bool
+
+	registrars *endpoint.Registrars
+	abandon    bool
 }
 
 // configured is embedded by every resource that talks to machines.
@@ -71,6 +73,9 @@ func operation(ctx context.Context, timeout time.Duration, kind, name string) (c
 	ctx = tflog.SetField(ctx, "resource", kind)
 	ctx = tflog.SetField(ctx, "name", name)
 	logged := ctx
-	ctx = problem.WithProgress(ctx, func(line string) { tflog.Info(logged, line) })
+	ctx = problem.WithReport(ctx, problem.Report{
+		Progress: func(line string) { tflog.Info(logged, line) },
+		Detail:   func(line string) { tflog.Debug(logged, line) },
+	})
 	return context.WithTimeout(ctx, timeout)
 }
