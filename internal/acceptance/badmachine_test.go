@@ -75,9 +75,9 @@ var badMachines = []badMachine{
 	{"wrong architecture", func(t *testing.T, m *lab.Machine) string {
 		sshdWithin(t, m, `setarch i686 /usr/sbin/sshd -D -p 2222`)
 		return onPort2222(t, m)
-	}, `architecture.*i686`},
+	}, `architecture "386" is not supported`},
 	{"taken port", func(t *testing.T, m *lab.Machine) string {
-		onMachine(t, m, `systemd-run --quiet --unit=squatter systemd-socket-activate --listen=0.0.0.0:2379 /bin/cat; until ss -Hlnt | grep -q :2379; do sleep 0.05; done`)
+		onMachine(t, m, `systemd-run --quiet --unit=squatter systemd-socket-activate --accept --listen=0.0.0.0:2379 /bin/cat; until ss -Hlnt | grep -q :2379; do sleep 0.05; done`)
 		t.Cleanup(func() { onMachine(t, m, `systemctl stop squatter`) })
 		return trusting(t, m)
 	}, `port 2379`},
@@ -114,7 +114,7 @@ func TestBadArtifact(t *testing.T) {
 	})
 	artifacts := fmt.Sprintf(`{ etcd = { url = "%s/etcd", checksum_url = "%[1]s/etcd.sha256" } }`, url)
 	config := fmt.Sprintf(memberConfig, privateKey(t, l), trusting(t, m), artifacts, m.Address)
-	runTest(t, resource.TestCase{Steps: []resource.TestStep{{Config: config, ExpectError: folded(`Artifact checksum differs.*etcd`)}}})
+	runTest(t, resource.TestCase{Steps: []resource.TestStep{{Config: config, ExpectError: folded(`artifact checksum differs.*another SHA-256`)}}})
 	if out := onMachine(t, m, `ls -A /opt/kube/etcd/*/etcd 2>/dev/null || true`); out != "" {
 		t.Errorf("a refused artifact stayed on the machine: %s", out)
 	}

@@ -23,23 +23,29 @@ func addError(diags *diag.Diagnostics, attribute path.Path, summary string, err 
 	diags.AddAttributeError(attribute, p.Summary, p.Text())
 }
 
-// asProblem gives every error a problem's shape: those of the connection get
-// the next step that helps with them.
+// asProblem gives every error a problem's shape. A machine that does not let
+// the provider in needs the same remedy whatever was to be done on it; for all
+// else the package that failed knows best.
 func asProblem(summary string, err error) *problem.Problem {
-	if p := (*problem.Problem)(nil); errors.As(err, &p) {
-		return p
-	}
 	p := &problem.Problem{Summary: summary, Cause: err.Error(), Err: err}
+	if known := (*problem.Problem)(nil); errors.As(err, &known) {
+		if known.Detail != "" { // a list of several machines: no single remedy
+			return known
+		}
+		copied := *known
+		p = &copied
+	}
 	var key *host.HostKeyError
 	switch {
 	case errors.As(err, &key):
-		return hostKeyProblem(key)
+		hostKeyProblem(p, key)
 	case errors.Is(err, host.ErrAuth):
 		p.Summary = "SSH authentication refused"
 		p.Next = "check ssh.user and ssh.private_key (or the agent's keys) of the provider, and that the machine's authorized_keys holds the public key."
 	case errors.Is(err, host.ErrNotRoot):
 		p.Summary = "No root rights on the machine"
 		p.Next = "log in as root, or let the user run sudo without a password (NOPASSWD)."
+	case p.Next != "":
 	case errors.Is(err, host.ErrUnreachable):
 		p.Summary = "Machine unreachable over SSH"
 		p.Next = "bring the machine or its network back and apply again. If it is gone for good, set abandon_unreachable_hosts = true on the provider before destroying what was on it."
@@ -53,23 +59,16 @@ func asProblem(summary string, err error) *problem.Problem {
 	return p
 }
 
-func hostKeyProblem(e *host.HostKeyError) *problem.Problem {
-	p := &problem.Problem{
-		Attribute: "host.address",
-		Summary:   "Host key not trusted",
-		Host:      e.Address,
-		Cause:     e.Error(),
-		Unchanged: "nothing was sent to the machine.",
-		Err:       e,
-	}
-	pin := fmt.Sprintf("ssh = { hosts = { %q = { host_key = %q } } }", e.Address, e.Seen)
-	if len(e.Known) == 0 {
-		p.Next = "compare the key with the one on the machine's console (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub). If it is right, add it to known_hosts, or pin it on the provider:\n  " + pin
-		return p
+func hostKeyProblem(p *problem.Problem, key *host.HostKeyError) {
+	p.Cause = key.Error()
+	pin := fmt.Sprintf("ssh = { hosts = { %q = { host_key = %q } } }", key.Address, key.Seen)
+	if len(key.Known) == 0 {
+		p.Summary = "Host key not trusted"
+		p.Next = "compare the key with the one on the machine's console (cat /etc/ssh/ssh_host_*_key.pub). If it is right, add it to known_hosts, or pin it on the provider:\n  " + pin
+		return
 	}
 	p.Summary = "Host key changed"
 	p.Next = "somebody may be in the middle, or the machine was rebuilt. If it was rebuilt and this is its key, replace the old line in known_hosts, or pin the new key on the provider:\n  " + pin
-	return p
 }
 
 // addConfigError puts a *host.ConfigError onto the attribute it names below root.
@@ -81,7 +80,7 @@ func addConfigError(diags *diag.Diagnostics, root path.Path, summary string, err
 		attribute = settingPath(root, setting.Field)
 		cause = setting.Err
 	}
-	diags.AddAttributeError(attribute, summary, "Cause: "+cause.Error()+"\nUnchanged: no machine was contacted.")
+	diags.AddAttributeError(attribute, summary, "Setting: "+attribute.String()+"\nCause: "+cause.Error()+"\nUnchanged: no machine was contacted.")
 }
 
 // settingPath resolves "bastion.host_key" or "hosts.10.0.0.11.host_key" below

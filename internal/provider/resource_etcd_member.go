@@ -250,8 +250,11 @@ func (m etcdMemberModel) warnEvenPeers(diags *diag.Diagnostics) {
 
 // fill takes over what was found.
 func (m *etcdMemberModel) fill(s etcd.Status) {
-	if s.ID != "" {
+	switch {
+	case s.ID != "":
 		m.ID = types.StringValue(s.ID)
+	case m.ID.IsUnknown(): // a Create that failed before the member had one
+		m.ID = types.StringNull()
 	}
 	m.RunningVersion = types.StringValue(s.Version)
 	m.Healthy = types.BoolValue(s.Healthy)
