@@ -60,31 +60,136 @@ resource "kube_control_plane_replica" "this" {
 `
 
 var badInputs = []badInput{
-	{"member name", []string{`name       = "cp1"`, `name       = "cp 1"`, `{ cp1 = "192.0.2.11" }`, `{ "cp 1" = "192.0.2.11" }`}, `Invalid member name.*cp 1`},
-	{"address that is no IP", []string{`host       = { address = "192.0.2.11" }`, `host       = { address = "cp1.example" }`}, `Invalid address.*"cp1.example" is not an IP address`},
-	{"loopback address", []string{`host       = { address = "192.0.2.11" }`, `host       = { address = "127.0.0.1" }`}, `Invalid address.*"127.0.0.1" cannot be reached by other machines`},
-	{"duplicate peer addresses", []string{`peers      = { cp1 = "192.0.2.11" }`, `peers      = { cp1 = "192.0.2.11", cp2 = "192.0.2.11" }`}, `192.0.2.11`},
-	{"address not in peers", []string{`peers      = { cp1 = "192.0.2.11" }`, `peers      = { cp2 = "192.0.2.12" }`}, `peers.*cp1`},
-	{"malformed etcd version", []string{`"3.6.16"`, `"v3.6"`}, `Invalid etcd version.*v3.6`},
-	{"unknown etcd version", []string{`"3.6.16"`, `"2.3.8"`}, `Invalid etcd version.*2.3.8`},
-	{"malformed Kubernetes version", []string{`"1.34.4"`, `"1.34"`}, `Invalid Kubernetes version.*1.34`},
-	{"unknown Kubernetes version", []string{`"1.34.4"`, `"1.12.3"`}, `Invalid Kubernetes version.*1.12.3`},
-	{"malformed CIDR", []string{`["10.244.0.0/16"]`, `["10.244.0.0"]`}, `CIDR.*10.244.0.0`},
-	{"overlapping CIDRs", []string{`["10.244.0.0/16"]`, `["10.97.0.0/16"]`}, `overlap`},
-	{"flag of the provider's on etcd", []string{`quota-backend-bytes`, `initial-cluster`}, `initial-cluster`},
-	{"flag of the provider's on the API server", []string{`{ v = "2" }`, `{ etcd-servers = "https://x" }`}, `etcd-servers`},
-	{"etcd URL", []string{`["https://192.0.2.11:2379"]`, `["http://192.0.2.11:2379"]`}, `https`},
-	{"virtual IP that is no IP", []string{`address = "192.0.2.100"`, `address = "api.example"`}, `api.example`},
-	{"virtual IP that is a machine's", []string{`address = "192.0.2.100"`, `address = "192.0.2.12"`}, `192.0.2.12`},
-	{"PKI bundle", []string{`pki           = kube_pki_bundle.this.bundle`, `pki = "nonsense"`}, `Invalid PKI bundle`},
-	{"CA certificate", []string{`address = "192.0.2.100"`, "address = \"192.0.2.100\"\n  ca_certificate = \"nonsense\""}, `Invalid CA certificate`},
-	{"unreadable private key", []string{`file("KEYS/id_ed25519")`, `"nonsense"`}, `ssh.private_key`},
-	{"public key as private key", []string{`file("KEYS/id_ed25519")`, `file("KEYS/id_ed25519.pub")`}, `public key`},
-	{"encrypted key without passphrase", []string{`file("KEYS/id_ed25519")`, `file("KEYS/id_encrypted")`}, `passphrase`},
-	{"wrong passphrase", []string{`file("KEYS/id_ed25519")`, "file(\"KEYS/id_encrypted\")\n    passphrase = \"wrong\""}, `ssh.passphrase.*does not decrypt`},
-	{"malformed pinned key", []string{`known_hosts = ""`, `hosts = { "192.0.2.11" = { host_key = "nonsense" } }`}, `ssh.hosts\["192.0.2.11"\].host_key.*not a public key`},
-	{"artifact URL without TLS", []string{`provider "kube" {`, "provider \"kube\" {\n  artifacts = { etcd = { url = \"http://192.0.2.1/{name}\", checksum_url = \"https://192.0.2.1/sums\" } }"}, `https`},
-	{"unreachable machine", nil, `unreachable|Unreachable`},
+	{
+		"member name",
+		[]string{`name       = "cp1"`, `name       = "cp 1"`, `{ cp1 = "192.0.2.11" }`, `{ "cp 1" = "192.0.2.11" }`},
+		`Invalid member name.*Cause: member name "cp 1" is not a DNS label: use at most 63 lower-case letters, digits and dashes`,
+	},
+	{
+		"address that is no IP",
+		[]string{`host       = { address = "192.0.2.11" }`, `host       = { address = "cp1.example" }`},
+		`Invalid address.*Cause: "cp1.example" is not an IP address`,
+	},
+	{
+		"loopback address",
+		[]string{`host       = { address = "192.0.2.11" }`, `host       = { address = "127.0.0.1" }`},
+		`Invalid address.*Cause: "127.0.0.1" cannot be reached by other machines`,
+	},
+	{
+		"duplicate peer addresses",
+		[]string{`peers      = { cp1 = "192.0.2.11" }`, `peers      = { cp1 = "192.0.2.11", cp2 = "192.0.2.11" }`},
+		`Invalid peers.*Cause: peers has 192.0.2.11 twice, for "cp1" and "cp2"`,
+	},
+	{
+		"address not in peers",
+		[]string{`peers      = { cp1 = "192.0.2.11" }`, `peers      = { cp2 = "192.0.2.12" }`},
+		`Invalid peers.*Cause: peers does not contain this member: add "cp1" = "192.0.2.11"`,
+	},
+	{
+		"address other than in peers",
+		[]string{`peers      = { cp1 = "192.0.2.11" }`, `peers      = { cp1 = "192.0.2.12" }`},
+		`Invalid peers.*Cause: peers has "cp1" at 192.0.2.12, but its host.address is 192.0.2.11`,
+	},
+	{
+		"malformed etcd version",
+		[]string{`"3.6.16"`, `"v3.6"`},
+		`Invalid etcd version.*Cause: etcd version "v3.6" is malformed: write a release like "3.6.16", without "v"`,
+	},
+	{
+		"unknown etcd version",
+		[]string{`"3.6.16"`, `"3.3.27"`},
+		`Invalid etcd version.*Cause: etcd version "?3.3.27"? is not`,
+	},
+	{
+		"malformed Kubernetes version",
+		[]string{`"1.34.4"`, `"1.34"`},
+		`Invalid Kubernetes version.*Cause: malformed Kubernetes version "1.34": want MAJOR.MINOR.PATCH`,
+	},
+	{
+		"unknown Kubernetes version",
+		[]string{`"1.34.4"`, `"1.12.3"`},
+		`Invalid Kubernetes version.*Cause: unknown Kubernetes version "1.12.3": known are 1.32 to 1.36`,
+	},
+	{
+		"malformed CIDR",
+		[]string{`["10.244.0.0/16"]`, `["10.244.0.0"]`},
+		`Invalid CIDRs.*Cause: malformed pod range "10.244.0.0": want ADDRESS/BITS`,
+	},
+	{
+		"overlapping CIDRs",
+		[]string{`["10.244.0.0/16"]`, `["10.97.0.0/16"]`},
+		`Invalid CIDRs.*Cause: service range 10.96.0.0/12 overlaps pod range 10.97.0.0/16`,
+	},
+	{
+		"flag of the provider's on etcd",
+		[]string{`quota-backend-bytes`, `initial-cluster`},
+		`Invalid extra arguments.*Cause: extra argument "initial-cluster" belongs to the provider: it decides how the cluster is formed`,
+	},
+	{
+		"flag of the provider's on the API server",
+		[]string{`{ v = "2" }`, `{ etcd-servers = "https://x" }`},
+		`Invalid extra arguments.*Cause: kube-apiserver: flag "etcd-servers" cannot be set: it follows from the setting "etcd"`,
+	},
+	{
+		"etcd URL without TLS",
+		[]string{`["https://192.0.2.11:2379"]`, `["http://192.0.2.11:2379"]`},
+		`Invalid etcd URLs.*Cause: etcd URL "http://192.0.2.11:2379" is not https`,
+	},
+	{
+		"virtual IP that is no IP",
+		[]string{`address = "192.0.2.100"`, `address = "api.example"`},
+		`Invalid endpoint address.*Cause: "api.example" is not an IP address`,
+	},
+	{
+		"virtual IP that is a machine's",
+		[]string{`address = "192.0.2.100"`, `address = "192.0.2.12"`},
+		`Invalid endpoint hosts.*Cause: host cp2: 192.0.2.12 is the endpoint's own address`,
+	},
+	{
+		"PKI bundle",
+		[]string{`pki           = kube_pki_bundle.this.bundle`, `pki = "nonsense"`},
+		`Invalid PKI bundle.*Cause: read pki bundle: it is not the JSON of a bundle`,
+	},
+	{
+		"CA certificate",
+		[]string{`address = "192.0.2.100"`, "address = \"192.0.2.100\"\n  ca_certificate = \"nonsense\""},
+		`Invalid CA certificate.*Cause: inspect certificate: no PEM certificate in it`,
+	},
+	{
+		"unreadable private key",
+		[]string{`file("KEYS/id_ed25519")`, `"nonsense"`},
+		`Setting: ssh.private_key Cause: not a private key in PEM format: give the key's content, not its path`,
+	},
+	{
+		"public key as private key",
+		[]string{`file("KEYS/id_ed25519")`, `file("KEYS/id_ed25519.pub")`},
+		`Setting: ssh.private_key Cause: this is a public key; the private key is the file without .pub`,
+	},
+	{
+		"encrypted key without passphrase",
+		[]string{`file("KEYS/id_ed25519")`, `file("KEYS/id_encrypted")`},
+		`Setting: ssh.private_key Cause: the key is encrypted and no passphrase is set`,
+	},
+	{
+		"wrong passphrase",
+		[]string{`file("KEYS/id_ed25519")`, "file(\"KEYS/id_encrypted\")\n    passphrase = \"wrong\""},
+		`Setting: ssh.passphrase Cause: it does not decrypt the private key`,
+	},
+	{
+		"malformed pinned key",
+		[]string{`known_hosts = ""`, `hosts = { "192.0.2.11" = { host_key = "nonsense" } }`},
+		`Setting: ssh.hosts\["192.0.2.11"\].host_key Cause: not a public key in authorized_keys format`,
+	},
+	{
+		"artifact URL without TLS",
+		[]string{`provider "kube" {`, "provider \"kube\" {\n  artifacts = { etcd = { url = \"http://192.0.2.1/{name}\", checksum_url = \"https://192.0.2.1/sums\" } }"},
+		`Setting: artifacts.etcd.url Cause: "http://192.0.2.1/{name}": only https is allowed`,
+	},
+	{
+		"unreachable machine",
+		nil,
+		`Cause: observe the machine on 192.0.2.11: connect to 192.0.2.11 at 192.0.2.11:22: unreachable over SSH.*Unchanged: nothing was changed.`,
+	},
 }
 
 func TestBadInput(t *testing.T) {

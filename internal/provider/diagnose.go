@@ -23,6 +23,11 @@ func addError(diags *diag.Diagnostics, attribute path.Path, summary string, err 
 	diags.AddAttributeError(attribute, p.Summary, p.Text())
 }
 
+// addInvalid reports a pure check of the configuration.
+func addInvalid(diags *diag.Diagnostics, attribute path.Path, summary string, err error) {
+	addError(diags, attribute, summary, &problem.Problem{Summary: summary, Cause: err.Error(), Unchanged: problem.Nothing})
+}
+
 // asProblem gives every error a problem's shape. A machine that does not let
 // the provider in needs the same remedy whatever was to be done on it; for all
 // else the package that failed knows best.

@@ -2,6 +2,8 @@ package provider
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -75,6 +77,12 @@ func decodeArtifacts(ctx context.Context, object types.Object) (host.Source, dia
 		}
 	}
 	if err := source.Validate(); err != nil {
+		var setting *host.ConfigError
+		if errors.As(err, &setting) { // what host calls urls.etcd.checksum is etcd.checksum_url here
+			field := strings.TrimPrefix(setting.Field, "urls.")
+			field = strings.Replace(field, ".checksum", ".checksum_url", 1)
+			err = &host.ConfigError{Field: field, Err: setting.Err}
+		}
 		addConfigError(&diags, path.Root("artifacts"), "Invalid artifact source", err)
 	}
 	return source, diags

@@ -80,7 +80,7 @@ func (r *endpointResource) ValidateConfig(ctx context.Context, req resource.Vali
 	}
 	hosts := stringMapOf(ctx, balancers.Hosts, &resp.Diagnostics)
 	if err := endpoint.ValidateHosts(model.Address.ValueString(), hosts); err != nil {
-		addError(&resp.Diagnostics, path.Root("haproxy").AtName("hosts"), "Invalid endpoint hosts", err)
+		addInvalid(&resp.Diagnostics, path.Root("haproxy").AtName("hosts"), "Invalid endpoint hosts", err)
 	}
 }
 
@@ -203,7 +203,7 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 	balancers := m.balancers(ctx, diags)
 	drain, err := parseDuration(m.DrainTimeout)
 	if err != nil {
-		addError(diags, path.Root("drain_timeout"), "Invalid duration", err)
+		addInvalid(diags, path.Root("drain_timeout"), "Invalid duration", err)
 	}
 	return endpoint.Spec{
 		Address:         m.Address.ValueString(),

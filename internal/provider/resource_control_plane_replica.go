@@ -77,7 +77,7 @@ func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.Valid
 	model.validateCIDRs(ctx, &resp.Diagnostics)
 	if urls, known := knownStrings(ctx, model.Etcd, &resp.Diagnostics); known {
 		if err := controlplane.ValidateEtcdURLs(urls); err != nil {
-			addError(&resp.Diagnostics, path.Root("etcd"), "Invalid etcd URLs", err)
+			addInvalid(&resp.Diagnostics, path.Root("etcd"), "Invalid etcd URLs", err)
 		}
 	}
 	for attribute, component := range extraArgsComponents {
@@ -86,7 +86,7 @@ func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.Valid
 			continue
 		}
 		if err := controlplane.ValidateExtraArgs(component, stringMapOf(ctx, args, &resp.Diagnostics)); err != nil {
-			addError(&resp.Diagnostics, path.Root("extra_args").AtName(attribute), "Invalid extra arguments", err)
+			addInvalid(&resp.Diagnostics, path.Root("extra_args").AtName(attribute), "Invalid extra arguments", err)
 		}
 	}
 }
@@ -107,6 +107,11 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		if resp.Diagnostics.HasError() {
 			return
+		}
+		if allKnown(plan.Version, state.Version) {
+			if err := controlplane.ValidateStep(state.Version.ValueString(), plan.Version.ValueString()); err != nil {
+				addInvalid(&resp.Diagnostics, path.Root("version"), "Version not possible", err)
+			}
 		}
 		if otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
@@ -261,7 +266,7 @@ func (m replicaModel) validateCIDRs(ctx context.Context, diags *diag.Diagnostics
 		return
 	}
 	if err := controlplane.ValidateCIDRs(services, pods); err != nil {
-		addError(diags, path.Root("service_cidrs"), "Invalid CIDRs", err)
+		addInvalid(diags, path.Root("service_cidrs"), "Invalid CIDRs", err)
 	}
 }
 

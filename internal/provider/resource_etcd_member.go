@@ -81,12 +81,12 @@ func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.Va
 	if allKnown(model.Name, address, model.Peers) && elementsKnown(model.Peers) {
 		peers := stringMapOf(ctx, model.Peers, &resp.Diagnostics)
 		if err := etcd.ValidatePeers(model.Name.ValueString(), address.ValueString(), peers); err != nil {
-			addError(&resp.Diagnostics, path.Root("peers"), "Invalid peers", err)
+			addInvalid(&resp.Diagnostics, path.Root("peers"), "Invalid peers", err)
 		}
 	}
 	if elementsKnown(model.ExtraArgs) {
 		if err := etcd.ValidateExtraArgs(stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
-			addError(&resp.Diagnostics, path.Root("extra_args"), "Invalid extra arguments", err)
+			addInvalid(&resp.Diagnostics, path.Root("extra_args"), "Invalid extra arguments", err)
 		}
 	}
 }
@@ -112,6 +112,11 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		if resp.Diagnostics.HasError() {
 			return
+		}
+		if allKnown(plan.Version, state.Version) {
+			if err := etcd.ValidateUpgrade(state.Version.ValueString(), plan.Version.ValueString()); err != nil {
+				addInvalid(&resp.Diagnostics, path.Root("version"), "Version not possible", err)
+			}
 		}
 		if otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))

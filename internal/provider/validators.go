@@ -26,7 +26,7 @@ func (v stringCheck) ValidateString(_ context.Context, req validator.StringReque
 		return
 	}
 	if err := v.check(req.ConfigValue.ValueString()); err != nil {
-		resp.Diagnostics.AddAttributeError(req.Path, "Invalid "+v.description, "Cause: "+err.Error()+"\nUnchanged: nothing was changed.")
+		addInvalid(&resp.Diagnostics, req.Path, "Invalid "+v.description, err)
 	}
 }
 
