@@ -157,7 +157,7 @@ func (j *joining) hold(ctx context.Context, v *View, limit time.Duration, cause 
 		return j.refuse(v, cause.Error(), "repair or destroy the member that is named (a dead one can always be destroyed), then apply again")
 	}
 	if err := pause(ctx, 5*j.cl.pace.Poll); err != nil {
-		return fmt.Errorf("join etcd member %s: %w while waiting: %s", j.s.label(), err, cause)
+		return fmt.Errorf("join etcd member %s: %w while waiting: %w", j.s.label(), err, cause)
 	}
 	if waiting, _ := j.turn.others(); waiting > 0 && j.added == 0 {
 		return j.turn.yield(ctx)

@@ -30,7 +30,7 @@ func preflight(s Spec, f found) []string {
 		faults = append(faults, fmt.Sprintf("architecture %q is not supported: etcd is released for amd64 and arm64", f.facts.Architecture))
 	}
 	for _, port := range ports {
-		if l, taken := f.facts.Listeners[port]; taken && !(f.running() && f.Marker != nil) {
+		if l, taken := f.facts.Listeners[port]; taken && (!f.running() || f.Marker == nil) {
 			faults = append(faults, fmt.Sprintf("port %d is taken by %s", port, orNone(l.Process)))
 		}
 	}

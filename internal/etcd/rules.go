@@ -163,7 +163,7 @@ func MayRemove(v View, id uint64) error {
 	if !ok {
 		return errNotListed
 	}
-	if err := settled(v); err != nil && !(target.Learner && errors.Is(err, errCorrupt)) {
+	if err := settled(v); err != nil && (!target.Learner || !errors.Is(err, errCorrupt)) {
 		return err
 	}
 	if target.Learner {
