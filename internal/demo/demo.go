@@ -23,6 +23,9 @@ const LabName = "demo"
 // machineNames has two more than the control plane starts with, to scale to.
 var machineNames = []string{"cp1", "cp2", "cp3", "cp4", "cp5"}
 
+// kubeconfigName is the administrator's kubeconfig within the workspace.
+const kubeconfigName = "kubeconfig"
+
 // startWith is the number of machines of the first apply.
 const startWith = 3
 
@@ -51,7 +54,7 @@ func Up(ctx context.Context, out, log io.Writer) error {
 	if err := w.Make(ctx, "control-plane", log); err != nil {
 		return err
 	}
-	if err := write(w); err != nil {
+	if err := write(ctx, w); err != nil {
 		return err
 	}
 	fmt.Fprintf(log, "terraform apply: a control plane on %d bare machines\n", startWith)
@@ -92,29 +95,31 @@ func Down(ctx context.Context) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove workspace: %w", err)
 	}
-	wrapper, err := wrapperPath()
+	terraform, kubectl, err := wrappers()
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(wrapper); err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("remove wrapper: %w", err)
+	for _, wrapper := range []string{terraform, kubectl} {
+		if err := os.Remove(wrapper); err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("remove wrapper: %w", err)
+		}
 	}
 	return nil
 }
 
 // write writes what makes the workspace the demonstration's: how many machines
-// there are, the next size to try, and the command to type.
-func write(w *workspace.Workspace) error {
+// there are, the next size to try, and the commands to type.
+func write(ctx context.Context, w *workspace.Workspace) error {
 	for name, n := range map[string]int{"terraform.tfvars.json": startWith, "five.tfvars.json": len(machineNames)} {
 		if err := w.WriteJSON(name, map[string]any{"machines": w.Machines(n)}); err != nil {
 			return err
 		}
 	}
-	wrapper, err := wrapperPath()
+	terraform, kubectl, err := wrappers()
 	if err != nil {
 		return err
 	}
-	return w.WriteWrapper(wrapper)
+	return w.WriteWrappers(ctx, terraform, kubectl, kubeconfigName)
 }
 
 func directory() (string, error) {
@@ -122,7 +127,8 @@ func directory() (string, error) {
 	return filepath.Join(dir, "workspaces", LabName), err
 }
 
-func wrapperPath() (string, error) {
+// wrappers are the commands to type, in the checkout.
+func wrappers() (terraform, kubectl string, err error) {
 	root, err := build.Checkout()
-	return filepath.Join(root, "bin", "demo"), err
+	return filepath.Join(root, "bin", "demo"), filepath.Join(root, "bin", "demo-kubectl"), err
 }

@@ -20,9 +20,8 @@ type Screen struct {
 
 // Answer is what the API said through the virtual IP.
 type Answer struct {
-	Ready      string // "ok"
-	Version    string // "v1.34.4"
-	Kubeconfig string // the file it was asked with
+	Ready   string // "ok"
+	Version string // "v1.34.4"
 }
 
 // Text draws the screen.
@@ -45,7 +44,7 @@ func (s Screen) Text() string {
 		{"bin/kube-lab poweroff --name demo cp2", "kill a machine, then: bin/demo plan"},
 		{"bin/demo destroy", "back to bare machines; make demo-down removes them"},
 	}))
-	fmt.Fprintf(&b, "\n  kubectl: bin/kube-lab exec --name demo -- kubectl --kubeconfig %s …\n\n", s.Answer.Kubeconfig)
+	b.WriteString("\n  The API is yours too: bin/demo-kubectl get namespaces\n\n")
 	return b.String()
 }
 

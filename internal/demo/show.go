@@ -42,7 +42,7 @@ func ask(ctx context.Context, w *workspace.Workspace) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	file := filepath.Join(w.Dir, "kubeconfig")
+	file := filepath.Join(w.Dir, kubeconfigName)
 	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
 		return Answer{}, fmt.Errorf("write kubeconfig: %w", err)
 	}
@@ -72,5 +72,5 @@ func ask(ctx context.Context, w *workspace.Workspace) (Answer, error) {
 	if err := json.Unmarshal([]byte(text), &version); err != nil {
 		return Answer{}, fmt.Errorf("read the API's version: %w", err)
 	}
-	return Answer{Ready: strings.TrimSpace(ready), Version: version.GitVersion, Kubeconfig: file}, nil
+	return Answer{Ready: strings.TrimSpace(ready), Version: version.GitVersion}, nil
 }

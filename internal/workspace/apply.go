@@ -76,7 +76,7 @@ func follow(out io.Reader, log io.Writer) (timings []Timing, failures []string) 
 			timings = append(timings, t)
 			fmt.Fprintf(log, "  %-8s %-46s %6.1f s\n", done(t.Action), t.Address, t.Took.Seconds())
 		case "diagnostic":
-			failures = append(failures, e.Diagnostic.Summary+"\n"+e.Diagnostic.Detail)
+			failures = append(failures, e.Diagnostic.Severity+": "+e.Diagnostic.Summary+"\n"+e.Diagnostic.Detail)
 		}
 	}
 	return timings, failures

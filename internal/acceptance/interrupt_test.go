@@ -1,0 +1,106 @@
+package acceptance
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// interruption cuts an apply off when the first resource of a type is begun.
+type interruption struct {
+	name string
+	when string // resource type
+	cut  func(t *testing.T, w *workspace.Workspace, terraform *os.Process)
+}
+
+var interruptions = []interruption{
+	{"Ctrl-C while members bootstrap", "kube_etcd_member", ctrlC},
+	{"provider killed while members bootstrap", "kube_etcd_member", killProvider},
+	{"Ctrl-C while replicas start", "kube_control_plane_replica", ctrlC},
+	{"provider killed while replicas start", "kube_control_plane_replica", killProvider},
+}
+
+// TestInterrupted cuts applies off, one after the other on the same machines;
+// the apply after each converges, whatever state the cut has left.
+func TestInterrupted(t *testing.T) {
+	machines(t)
+	names := []string{"cp1", "cp2", "cp3"}
+	w := newWorkspace(t, len(names))
+	for _, i := range interruptions {
+		t.Run(i.name, func(t *testing.T) {
+			interrupt(t, w, i)
+			apply(t, w)
+			expectEmptyPlan(t, w)
+			expectHealthy(t, w, names)
+			apply(t, w, "-destroy")
+		})
+	}
+}
+
+// interrupt runs an apply that does not end well.
+func interrupt(t *testing.T, w *workspace.Workspace, i interruption) {
+	t.Helper()
+	cmd := w.Command(t.Context(), "apply", "-json", "-input=false", "-auto-approve")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	cut := false
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		if line := lines.Text(); !cut && strings.Contains(line, `"type":"apply_start"`) && strings.Contains(line, i.when) {
+			i.cut(t, w, cmd.Process)
+			cut = true
+		}
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Fatalf("the apply was not cut off (cut: %v)", cut)
+	}
+}
+
+func ctrlC(t *testing.T, _ *workspace.Workspace, terraform *os.Process) {
+	t.Helper()
+	if err := terraform.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// killProvider kills this workspace's provider processes, known by their program.
+func killProvider(t *testing.T, w *workspace.Workspace, _ *os.Process) {
+	t.Helper()
+	program, err := filepath.EvalSymlinks(w.ProviderPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	links, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	for _, link := range links {
+		if target, err := os.Readlink(link); err != nil || target != program {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		killed++
+	}
+	if killed == 0 {
+		t.Fatalf("no process runs %s", program)
+	}
+}

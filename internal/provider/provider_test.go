@@ -1,0 +1,45 @@
+package provider
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+)
+
+// TestSchemas asks for every schema as Terraform does, and holds that each
+// attribute is described: the registry's documentation is made of it.
+func TestSchemas(t *testing.T) {
+	server, err := providerserver.NewProtocol6WithError(New("test")())()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range schemas.Diagnostics {
+		t.Errorf("%s: %s", d.Summary, d.Detail)
+	}
+	described(t, "provider", schemas.Provider.Block.Attributes)
+	for name, schema := range schemas.ResourceSchemas {
+		described(t, name, schema.Block.Attributes)
+	}
+	for name, schema := range schemas.EphemeralResourceSchemas {
+		described(t, "ephemeral "+name, schema.Block.Attributes)
+	}
+}
+
+func described(t *testing.T, at string, attributes []*tfprotov6.SchemaAttribute) {
+	t.Helper()
+	for _, a := range attributes {
+		if strings.TrimSpace(a.Description) == "" && a.Name != "timeouts" {
+			t.Errorf("%s.%s has no description", at, a.Name)
+		}
+		if a.NestedType != nil {
+			described(t, at+"."+a.Name, a.NestedType.Attributes)
+		}
+	}
+}

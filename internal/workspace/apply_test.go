@@ -1,0 +1,26 @@
+package workspace
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFollow(t *testing.T) {
+	const output = `{"@level":"info","@message":"Terraform 1.11.4","type":"version"}
+not JSON at all
+{"@timestamp":"2026-01-02T03:04:05.000000Z","type":"apply_start","hook":{"resource":{"addr":"a.b"},"action":"create"}}
+{"@timestamp":"2026-01-02T03:04:06.500000Z","type":"apply_complete","hook":{"resource":{"addr":"a.b"},"action":"create"}}
+{"type":"diagnostic","diagnostic":{"severity":"warning","summary":"careful","detail":"now"}}
+{"type":"diagnostic","diagnostic":{"severity":"error","summary":"broken","detail":"here"}}
+`
+	timings, failures := follow(strings.NewReader(output), io.Discard)
+	if want := []Timing{{Address: "a.b", Action: "create", Took: 1500 * time.Millisecond}}; !slices.Equal(timings, want) {
+		t.Errorf("timings are %v, want %v", timings, want)
+	}
+	if want := []string{"warning: careful\nnow", "error: broken\nhere"}; !slices.Equal(failures, want) {
+		t.Errorf("diagnostics are %q, want %q", failures, want)
+	}
+}
