@@ -177,7 +177,7 @@ func TestCommandHooks(t *testing.T) {
 	}
 	want := []string{
 		"before machine.test run true", "after machine.test run true",
-		"before machine.test observe /etc/hostname", "after machine.test observe /etc/hostname",
+		"before machine.test observe the machine", "after machine.test observe the machine",
 	}
 	if strings.Join(calls, "\n") != strings.Join(want, "\n") {
 		t.Errorf("hooks saw\n%s\nwant\n%s", strings.Join(calls, "\n"), strings.Join(want, "\n"))
