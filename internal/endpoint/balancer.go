@@ -78,7 +78,7 @@ sleep 0.2
 ip neighbour show %[1]s
 `, s.Address)
 	}
-	script += "echo " + section + "\n" + askPath + " " + adminSocket + " 'show stat -1 4 -1'\n"
+	script += "echo " + section + "\n" + askStats + "\n"
 	return host.Query{
 		Files:    []string{askPath, reloadPath, caPath},
 		Contents: []string{endpointPath, backendsPath, keepalivedPath, unitDir + haproxyUnit, unitDir + keepalivedUnit},
@@ -89,8 +89,19 @@ ip neighbour show %[1]s
 	}
 }
 
+// askStats prints HAProxy's statistics of the servers.
+const askStats = askPath + " " + adminSocket + " 'show stat -1 4 -1'"
+
+// rotationOnly asks one balancer no more than which replicas are in rotation.
+func rotationOnly() host.Query {
+	return host.Query{
+		Contents: []string{backendsPath},
+		Script:   "echo " + section + "\necho " + section + "\n" + askStats,
+	}
+}
+
 // observe looks at every host in parallel. An unreachable one is no error.
-func observe(ctx context.Context, s Spec, probe bool) (map[string]balancer, error) {
+func observe(ctx context.Context, s Spec, q host.Query) (map[string]balancer, error) {
 	var (
 		mu     sync.Mutex
 		seen   = make(map[string]balancer, len(s.Hosts))
@@ -99,7 +110,7 @@ func observe(ctx context.Context, s Spec, probe bool) (map[string]balancer, erro
 	)
 	for name, machine := range s.Hosts {
 		all.Go(func() {
-			facts, err := machine.Observe(ctx, question(s, probe))
+			facts, err := machine.Observe(ctx, q)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {

@@ -15,7 +15,7 @@ type DeleteOptions struct {
 
 // Delete refuses while backends remain, then removes everything from every host.
 func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
-	seen, err := observe(ctx, s, false)
+	seen, err := observe(ctx, s, question(s, false))
 	if err != nil {
 		return refused(s, "deleted", err)
 	}

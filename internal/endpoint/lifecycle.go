@@ -21,7 +21,7 @@ func Create(ctx context.Context, s Spec) (Status, error) {
 	if err := s.validate(); err != nil {
 		return Status{}, refused(s, "created", err)
 	}
-	seen, err := observe(ctx, s, true)
+	seen, err := observe(ctx, s, question(s, true))
 	if err != nil {
 		return Status{}, refused(s, "created", err)
 	}
@@ -44,7 +44,7 @@ func Create(ctx context.Context, s Spec) (Status, error) {
 // Read observes every host in one round trip each, in parallel. Some hosts
 // unreachable: reported in Status.Hosts; all of them: host.ErrUnreachable.
 func Read(ctx context.Context, s Spec) (Status, error) {
-	seen, err := observe(ctx, s, false)
+	seen, err := observe(ctx, s, question(s, false))
 	if err != nil {
 		return Status{}, fmt.Errorf("read endpoint %s: %w", s.Address, err)
 	}
@@ -71,7 +71,7 @@ func settle(ctx context.Context, s Spec) (Status, error) {
 	defer cancel()
 	var seen map[string]balancer
 	for {
-		now, err := observe(ctx, s, false)
+		now, err := observe(ctx, s, question(s, false))
 		if err == nil {
 			seen = now
 			if settled(s, seen) {

@@ -201,7 +201,7 @@ func (r *Registrar) look(ctx context.Context) (map[string]balancer, error) {
 	result := r.looks.DoChan(fmt.Sprint(r.registration), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 		defer cancel()
-		return observe(ctx, r.spec(), false)
+		return observe(ctx, r.spec(), rotationOnly())
 	})
 	select {
 	case <-ctx.Done():

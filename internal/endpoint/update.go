@@ -22,7 +22,7 @@ func Update(ctx context.Context, before, s Spec) (Status, error) {
 	if err := s.validate(); err != nil {
 		return Status{}, refused(s, "changed", err)
 	}
-	seen, err := observe(ctx, s, false)
+	seen, err := observe(ctx, s, question(s, false))
 	if err != nil {
 		return Status{}, refused(s, "changed", err)
 	}

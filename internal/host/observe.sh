@@ -35,7 +35,10 @@ digests() {
 }
 
 content() {
-  [ -f "$1" ] && printf 'content\t%s\t%s\n' "$1" "$(base64 -w 0 -- "$1" 2>/dev/null)"
+  [ -f "$1" ] || return
+  printf 'content\t%s\t' "$1"
+  base64 -w 0 -- "$1" 2>/dev/null
+  echo
 }
 
 # binary PATH: its record is "digest size mtime" beside it.
