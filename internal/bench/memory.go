@@ -15,13 +15,13 @@ type sampler struct {
 }
 
 // watch samples until stop is called. The kernel keeps each process's peak
-// itself (VmHWM), so a sample missed is only a process missed that ended
-// within one interval.
+// itself (VmHWM), so only a process that ends within one interval is missed. The
+// interval is long enough not to disturb what is measured.
 func watch(program string) *sampler {
 	s := &sampler{done: make(chan struct{}), result: make(chan float64, 1)}
 	go func() {
 		peak := 0.0
-		tick := time.NewTicker(50 * time.Millisecond)
+		tick := time.NewTicker(250 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			peak = max(peak, peakOf(program))

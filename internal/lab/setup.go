@@ -36,8 +36,17 @@ func Missing() string {
 	return "the lab needs " + strings.Join(lacks, " and ")
 }
 
-// Setup installs the missing packages with apt-get. Its output goes to log.
+// Setup makes this computer ready for labs: missing packages, installed with
+// apt-get, and the tree that machines boot from. Its output goes to log.
 func Setup(ctx context.Context, log io.Writer) error {
+	if err := installPackages(ctx, log); err != nil {
+		return err
+	}
+	_, err := baseTree(ctx, log)
+	return err
+}
+
+func installPackages(ctx context.Context, log io.Writer) error {
 	pkgs := missingPackages()
 	if len(pkgs) == 0 {
 		return nil
