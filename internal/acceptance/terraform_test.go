@@ -20,8 +20,8 @@ func factories() map[string]func() (tfprotov6.ProviderServer, error) {
 }
 
 // runTest runs steps with the CLI of KUBE_TEST_TERRAFORM, or the one that
-// plugin-testing finds.
-func runTest(t *testing.T, test resource.TestCase) {
+// plugin-testing finds. more adds providers beside ours.
+func runTest(t *testing.T, test resource.TestCase, more ...func(map[string]func() (tfprotov6.ProviderServer, error))) {
 	t.Helper()
 	if path := os.Getenv("KUBE_TEST_TERRAFORM"); path != "" {
 		t.Setenv("TF_ACC_TERRAFORM_PATH", path)
@@ -31,6 +31,9 @@ func runTest(t *testing.T, test resource.TestCase) {
 	test.Steps = slices.Clone(test.Steps)
 	for i := range test.Steps { // not of the case: the example's own terraform block counts as one of the step
 		test.Steps[i].ProtoV6ProviderFactories = factories()
+		for _, add := range more {
+			add(test.Steps[i].ProtoV6ProviderFactories)
+		}
 	}
 	resource.Test(t, test)
 }

@@ -24,6 +24,7 @@ const version = "0.0.1"
 // Workspace is one such directory.
 type Workspace struct {
 	Dir       string
+	Log       string // file for a trace of everything, as TF_LOG_PATH; "" for none
 	lab       *lab.Lab
 	terraform string
 }
@@ -165,6 +166,9 @@ func (w *Workspace) Machines(n int) map[string]string {
 func (w *Workspace) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := w.lab.Command(ctx, w.terraform, append([]string{"-chdir=" + w.Dir}, args...)...)
 	cmd.Env = append(environment(), "TF_CLI_CONFIG_FILE="+w.cliConfig(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
+	if w.Log != "" {
+		cmd.Env = append(cmd.Env, "TF_LOG=TRACE", "TF_LOG_PATH="+w.Log)
+	}
 	return cmd
 }
 

@@ -1,0 +1,67 @@
+package acceptance
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-testing/echoprovider"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// ephemeralConfig hands an ephemeral kubeconfig to a provider that echoes it
+// into its state, which is the only way to see one.
+const ephemeralConfig = `
+resource "kube_pki_bundle" "this" {
+  cluster_name = "ephemeral"
+}
+
+ephemeral "kube_kubeconfig" "this" {
+  pki    = kube_pki_bundle.this.bundle
+  server = "https://192.0.2.100:6443"
+  groups = ["system:masters"]
+}
+
+provider "echo" {
+  data = ephemeral.kube_kubeconfig.this
+}
+
+resource "echo" "this" {}
+`
+
+func TestEphemeralKubeconfig(t *testing.T) {
+	machines(t) // for the CLI's sake, as TestBadInput
+	within := func(text string) error {
+		info, err := pki.ParseKubeconfig(text)
+		if err != nil {
+			return err
+		}
+		certificate, err := pki.Inspect(info.ClientCertificate)
+		if err != nil {
+			return err
+		}
+		if left := time.Until(certificate.NotAfter); left <= 0 || left > time.Hour {
+			return fmt.Errorf("the certificate lasts %s, want at most an hour", left)
+		}
+		if info.User != "kubernetes-admin" || info.Server != "https://192.0.2.100:6443" || fmt.Sprint(certificate.Organizations) != "[system:masters]" {
+			return fmt.Errorf("it is for %s of %v at %s", info.User, certificate.Organizations, info.Server)
+		}
+		return nil
+	}
+	runTest(t, resource.TestCase{
+		Steps: []resource.TestStep{{
+			Config: ephemeralConfig,
+			ConfigStateChecks: []statecheck.StateCheck{
+				statecheck.ExpectKnownValue("echo.this", tfjsonpath.New("data").AtMapKey("content"), knownvalue.StringFunc(within)),
+			},
+		}},
+	}, func(factories map[string]func() (tfprotov6.ProviderServer, error)) {
+		factories["echo"] = echoprovider.NewProviderServer()
+	})
+}
