@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -65,36 +66,44 @@ func makeCgroup(path string) ([]string, error) {
 }
 
 // killCgroup kills every process below the cgroup, waits until they are gone, and
-// removes the cgroup.
+// removes the cgroup. A group stays busy for a moment after its last process ended,
+// and one that is about to join may still come: both are met by looking again.
 func killCgroup(ctx context.Context, path string) error {
 	for {
 		pids, err := cgroupProcesses(path)
 		if err != nil {
 			return err
 		}
-		if len(pids) == 0 {
-			break
-		}
 		for _, pid := range pids {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fmt.Errorf("kill process %d: %w", pid, err)
+			}
+		}
+		if len(pids) == 0 {
+			removed, err := removeCgroups(path)
+			if removed || err != nil {
+				return err
 			}
 		}
 		if err := pause(ctx, 10*time.Millisecond); err != nil {
 			return fmt.Errorf("wait for %d processes of %s to end: %w", len(pids), path, err)
 		}
 	}
+}
+
+// removeCgroups removes the cgroup from every hierarchy; false when one is busy.
+func removeCgroups(path string) (bool, error) {
 	dirs, err := hierarchies()
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, dir := range dirs {
-		if err := removeCgroup(ctx, filepath.Join(dir, path)); err != nil {
-			return err
+		if removed, err := removeCgroup(filepath.Join(dir, path)); !removed || err != nil {
+			return false, err
 		}
 		os.Remove(filepath.Join(dir, "kube-lab")) // when no other lab is in it
 	}
-	return nil
+	return true, nil
 }
 
 // cgroupProcesses lists the processes in the cgroup and all below it.
@@ -127,27 +136,24 @@ func cgroupProcesses(path string) ([]int, error) {
 	return pids, nil
 }
 
-// removeCgroup removes a cgroup without processes, deepest first. A group stays
-// busy for a moment after its last process ended.
-func removeCgroup(ctx context.Context, dir string) error {
+// removeCgroup removes a cgroup without processes, deepest first; false when it is
+// busy.
+func removeCgroup(dir string) (bool, error) {
 	var groups []string
 	if err := walkCgroup(dir, func(group string) error { groups = append(groups, group); return nil }); err != nil {
-		return err
+		return false, err
 	}
-	for i := len(groups) - 1; i >= 0; {
-		err := os.Remove(groups[i])
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			i--
-			continue
-		}
-		if !errors.Is(err, syscall.EBUSY) {
-			return fmt.Errorf("remove cgroup: %w", err)
-		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
-			return fmt.Errorf("remove cgroup %s: %w", groups[i], err)
+	for _, group := range slices.Backward(groups) {
+		err := os.Remove(group)
+		switch {
+		case err == nil, errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, syscall.EBUSY):
+			return false, nil
+		default:
+			return false, fmt.Errorf("remove cgroup: %w", err)
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // walkCgroup visits dir and all groups below it, parents first. Groups may vanish

@@ -3,6 +3,7 @@ package lab
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -82,7 +83,7 @@ func (m *Machine) boot(ctx context.Context) error {
 		if err := m.makeDisk(ctx); err != nil {
 			return fmt.Errorf("make disk of %s: %w", m.Name, err)
 		}
-		if err := m.start(); err != nil {
+		if err := m.start(ctx); err != nil {
 			return fmt.Errorf("boot %s: %w", m.Name, err)
 		}
 	}
@@ -124,7 +125,7 @@ func (m *Machine) Heal(ctx context.Context) error {
 
 // start starts the machine's first process, in a session of its own, so that the
 // machine outlives this program.
-func (m *Machine) start() error {
+func (m *Machine) start(ctx context.Context) error {
 	procs, err := makeCgroup(m.cgroup())
 	if err != nil {
 		return err
@@ -149,8 +150,26 @@ func (m *Machine) start() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go func() { _ = cmd.Wait() }() // reaps it, should it end before this program
-	return nil
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }() // also reaps it, should it end before this program
+	return m.awaitPower(ctx, ended)
+}
+
+// awaitPower waits until the machine's first process has joined its cgroup: until
+// then the machine would look switched off.
+func (m *Machine) awaitPower(ctx context.Context, ended <-chan error) error {
+	for {
+		if running, err := m.Running(); running || err != nil {
+			return err
+		}
+		select {
+		case <-ended:
+			return errors.New("its first process ended at once (its console: " + m.path("console.log") + ")")
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
 
 // mac is the same at each boot. With another one the others would keep sending to
