@@ -101,7 +101,7 @@ func removeCgroups(path string) (bool, error) {
 		if removed, err := removeCgroup(filepath.Join(dir, path)); !removed || err != nil {
 			return false, err
 		}
-		os.Remove(filepath.Join(dir, "kube-lab")) // when no other lab is in it
+		_ = os.Remove(filepath.Join(dir, "kube-lab")) // when no other lab is in it
 	}
 	return true, nil
 }
