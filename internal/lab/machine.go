@@ -150,14 +150,17 @@ func (m *Machine) start(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // also reaps it, should it end before this program
+	ended := make(chan struct{})
+	go func() { // also reaps it, should it end before this program
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
 	return m.awaitPower(ctx, ended)
 }
 
 // awaitPower waits until the machine's first process has joined its cgroup: until
 // then the machine would look switched off.
-func (m *Machine) awaitPower(ctx context.Context, ended <-chan error) error {
+func (m *Machine) awaitPower(ctx context.Context, ended <-chan struct{}) error {
 	for {
 		if running, err := m.Running(); running || err != nil {
 			return err
