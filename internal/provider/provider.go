@@ -33,21 +33,11 @@ type providerModel struct {
 
 type kubeProvider struct {
 	version string
-	observe Hooks
-}
-
-// Hooks are called around every remote command: summary says what it does.
-// Tests use them to count commands and to cut operations off between them.
-type Hooks struct {
-	Before, After func(address, summary string)
 }
 
 // New returns the provider's constructor. version is shown to Terraform.
-func New(version string) func() provider.Provider { return NewWithHooks(version, Hooks{}) }
-
-// NewWithHooks is New with hooks around every remote command.
-func NewWithHooks(version string, hooks Hooks) func() provider.Provider {
-	return func() provider.Provider { return &kubeProvider{version: version, observe: hooks} }
+func New(version string) func() provider.Provider {
+	return func() provider.Provider { return &kubeProvider{version: version} }
 }
 
 func (p *kubeProvider) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -97,7 +87,6 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	config.BeforeCommand, config.AfterCommand = p.observe.Before, p.observe.After
 	pool, err := host.NewPool(config)
 	if err != nil {
 		addConfigError(&resp.Diagnostics, path.Root("ssh"), "Invalid SSH settings", err)
