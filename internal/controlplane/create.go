@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -58,7 +59,7 @@ func install(ctx context.Context, s Spec) error {
 
 // apply writes the files and restarts the API server if it must be.
 func apply(ctx context.Context, s Spec, rt runtime, d desired) error {
-	change := host.Change{Dirs: directories(), Files: d.files, Remove: d.remove, Script: rt.enable()}
+	change := host.Change{Dirs: directories(), Files: d.files, Remove: append(slices.Clone(d.remove), pausedPath), Script: rt.enable()}
 	for _, name := range Components() {
 		change.Users = append(change.Users, host.User{Name: name})
 	}

@@ -90,6 +90,7 @@ systemctl daemon-reload
 rm -f ` + strings.Join(ownFiles(s), " ") + `
 if [ ! -e ` + etcdUnit + ` ]; then rm -f ` + etcdCA + `; fi
 if [ ! -e ` + kubeletConf + ` ]; then rm -f ` + caCert + `; fi
+rm -f ` + pausedPath + `
 rm -rf ` + installRoot + `/kubernetes
 for dir in ` + strings.Join([]string{etcdDir, pkiDir, kubernetesDir, installRoot, auditLogDir}, " ") + `; do
   if [ -d "$dir" ]; then rmdir --ignore-fail-on-non-empty "$dir"; fi

@@ -127,19 +127,6 @@ func unitFault(unit host.UnitState) string {
 	return "is " + unit.Active
 }
 
-// recordOf describes the replica once its files have the given digests.
-func recordOf(s Spec, digests map[string]string) record {
-	r := record{ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name, Issued: map[string]string{}}
-	for _, c := range certificates(s) {
-		r.Issued[c.path] = digests[c.path]
-		r.Issued[keyOf(c.path)] = digests[keyOf(c.path)]
-	}
-	for _, k := range kubeconfigs(s) {
-		r.Issued[k.path] = digests[k.path]
-	}
-	return r
-}
-
 // files are the pair's two files; the key is written first, so that a reader
 // who follows changes of the certificate finds its key.
 func (c certificate) files(pair pki.KeyPair) []host.File {

@@ -45,6 +45,8 @@ func recordDrift(s Spec, f found) []string {
 		return []string{fmt.Sprintf("holds a replica of another cluster, %q", f.record.ClusterName)}
 	case f.record.Name != s.Name:
 		return []string{fmt.Sprintf("holds replica %q, wanted %q", f.record.Name, s.Name)}
+	case !f.record.describes(s):
+		return []string{recordPath + " names another endpoint, port or etcd than wanted"}
 	}
 	return nil
 }

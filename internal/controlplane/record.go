@@ -1,10 +1,12 @@
 package controlplane
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -17,12 +19,35 @@ const recordPath = kubernetesDir + "/replica.json"
 // record is written after every file it speaks of. It is the proof that a
 // certificate and a key on the machine belong together: a write cut off
 // between the two leaves a pair that the record does not know, which is then
-// issued anew. It holds digests only.
+// issued anew. It also says what the replica depends on and where it is
+// registered, so that whoever has to stop its etcd can take it out of rotation
+// first (see Pause). It holds no secret.
 type record struct {
 	ClusterID   string            `json:"cluster_id"`
 	ClusterName string            `json:"cluster_name"`
 	Name        string            `json:"name"`
-	Issued      map[string]string `json:"issued"` // path → SHA-256, of certificates, keys and kubeconfigs
+	Port        int               `json:"port"`
+	Etcd        []string          `json:"etcd"`     // client URLs, sorted
+	Endpoint    json.RawMessage   `json:"endpoint"` // Spec.Registration
+	Issued      map[string]string `json:"issued"`   // path → SHA-256, of certificates, keys and kubeconfigs
+}
+
+// describes reports whether r says of s what is not a digest.
+func (r record) describes(s Spec) bool {
+	want := recordOf(s, nil)
+	return r.Port == want.Port && slices.Equal(r.Etcd, want.Etcd) && compact(r.Endpoint) == compact(want.Endpoint)
+}
+
+// compact is JSON without the white space that indenting has put there.
+func compact(text json.RawMessage) string {
+	if len(text) == 0 {
+		return "null" // as it is encoded
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, text) != nil {
+		return string(text)
+	}
+	return b.String()
 }
 
 // readRecord reads a machine's record. None at all is the zero value; one that
@@ -39,7 +64,7 @@ func readRecord(text string) (record, error) {
 }
 
 func (r record) file() host.File {
-	// A record is strings and a map of strings: it always encodes.
+	// Its one raw part is JSON by Spec's promise: it always encodes.
 	text, _ := json.MarshalIndent(r, "", "  ")
 	return host.File{Path: recordPath, Content: append(text, '\n'), Mode: secretMode, Owner: "root", Group: "root"}
 }
@@ -59,4 +84,21 @@ func readDigests(text string) map[string]string {
 func digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
+}
+
+// recordOf describes the replica once its files have the given digests.
+func recordOf(s Spec, digests map[string]string) record {
+	r := record{
+		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
+		Port: s.port(), Etcd: slices.Sorted(slices.Values(s.EtcdURLs)), Endpoint: s.Registration,
+		Issued: map[string]string{},
+	}
+	for _, c := range certificates(s) {
+		r.Issued[c.path] = digests[c.path]
+		r.Issued[keyOf(c.path)] = digests[keyOf(c.path)]
+	}
+	for _, k := range kubeconfigs(s) {
+		r.Issued[k.path] = digests[k.path]
+	}
+	return r
 }

@@ -5,6 +5,7 @@ package controlplane
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"strconv"
@@ -56,6 +57,9 @@ type Spec struct {
 	ExtraArgs     map[string]map[string]string // component → flag without dashes → value
 	Source        host.Source
 	Registrar     Registrar
+	// Registration is what Registrar was made from, as JSON. It is kept on the
+	// machine: see Pause.
+	Registration json.RawMessage
 }
 
 // Address is where the replica's API server listens: the machine's own

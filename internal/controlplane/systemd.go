@@ -157,6 +157,9 @@ fi
 `
 }
 
+// pause stops the components and leaves them to the next boot.
+func (systemd) pause() string { return "systemctl stop " + strings.Join(unitNames(), " ") + "\n" }
+
 // overrides are what `systemctl edit` writes.
 func (systemd) overrides(name string) string { return unitPath(name) + ".d" }
 

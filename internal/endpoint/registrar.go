@@ -142,7 +142,8 @@ func (r *Registrar) lastOne(ctx context.Context, replica server, answers map[str
 	}
 }
 
-// wait returns when the replica has no session on any of the balancers.
+// wait returns when the replica's sessions on the balancers have ended, or no
+// longer do by themselves.
 func (r *Registrar) wait(ctx context.Context, replica server, balancers []string) error {
 	patience := orDefault(r.registration.DrainTimeout, defaultDrainTimeout)
 	answers, err := r.on(ctx, balancers, rotate(waitScript, replica, int(patience.Round(time.Second)/time.Second)))
@@ -151,7 +152,7 @@ func (r *Registrar) wait(ctx context.Context, replica server, balancers []string
 	}
 	for _, balancer := range names(answers) {
 		if left, _ := answer(answers[balancer]); left != "0" {
-			problem.Progress(ctx, "replica %s still has %s sessions on %s after %s", replica.Name, left, balancer, patience)
+			problem.Progress(ctx, "replica %s keeps %s sessions on %s until its API server ends them", replica.Name, left, balancer)
 		}
 	}
 	return nil

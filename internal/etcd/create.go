@@ -20,10 +20,16 @@ func (c *Clusters) Create(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
 	for {
 		o := cl.arrive(ctx, s)
-		if !o.join {
+		if !o.join && o.err != nil {
 			return o.status, o.err
 		}
+		if !o.join {
+			return o.status, s.outageEnded(ctx)
+		}
 		status, err := cl.join(ctx, s)
+		if err == nil {
+			return status, s.outageEnded(ctx)
+		}
 		// The cluster that answered can be gone by the time it is this member's
 		// turn, when all of its members were destroyed before. Then decide anew.
 		if !errors.Is(err, errNoAnswer) || ctx.Err() != nil {

@@ -32,6 +32,9 @@ func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	l := &departure{cl: cl, s: s, o: o, turn: turn, since: time.Now()}
 	for {
 		done, err := l.step(ctx)
+		if err != nil && l.aside && !l.removed {
+			err = errors.Join(err, s.outageEnded(ctx)) // it stays a member
+		}
 		if done || err != nil {
 			return err
 		}
@@ -64,6 +67,7 @@ type departure struct {
 	turn    *turn
 	since   time.Time // when the current wait began
 	removed bool      // from the member list, by this call
+	aside   bool      // the outage was announced
 	told    string    // the reason that was last reported
 }
 
@@ -114,6 +118,10 @@ func (l *departure) wait(ctx context.Context, d leaveDecision) error {
 }
 
 func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bool, error) {
+	if (d.Kind == leaveRemove || d.Kind == leaveLast) && in.Self.reached() && !l.aside {
+		l.aside = true
+		return false, l.s.outageBegins(ctx) // it takes time: look again
+	}
 	switch d.Kind {
 	case leaveRemove:
 		return false, l.remove(ctx, *in.View, d.ID)

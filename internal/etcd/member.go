@@ -36,6 +36,7 @@ type Spec struct {
 	DataDir   string            // "" means /var/lib/etcd
 	OnDestroy OnDestroy
 	Source    host.Source
+	Outage    Outage // nil: nobody has to step aside
 }
 
 // ClientURL is where API servers reach the member.

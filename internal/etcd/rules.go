@@ -133,8 +133,13 @@ func settled(v View) error {
 // MayAdd says why no learner may be added now, or nil. The new member is
 // counted as a voter that is down, so that the cluster keeps quorum even when
 // it never comes up. That is etcd's own gate since 3.6.11
-// (isConnectedToQuorumAfterAddingNewMemberSince); requiring every voter
-// instead would deadlock the repair of a cluster that lost two of five.
+// (isConnectedToQuorumAfterAddingNewMemberSince).
+//
+// Beyond it an odd number of voters does not grow while one of them is
+// unhealthy, as in cluster-api: the next voter would raise what quorum needs
+// and not the failures that are tolerated. An even number does: that is a
+// replacement under way, and refusing it would deadlock the repair of a
+// cluster that lost two of five (cluster-api#10125).
 func MayAdd(v View) error {
 	if err := settled(v); err != nil {
 		return err
@@ -150,6 +155,9 @@ func MayAdd(v View) error {
 	if have, need := healthy(voters), quorum(len(voters)+1); have < need {
 		return fmt.Errorf("%w if the new member failed: of then %d voters %d must be healthy, and %d are (unhealthy: %s)",
 			errQuorum, len(voters)+1, need, have, unhealthyNames(voters))
+	}
+	if names := unhealthyNames(voters); names != "" && len(voters)%2 == 1 {
+		return fmt.Errorf("%w, and one more voter would tolerate no more failures: %s", errUnhealthy, names)
 	}
 	return nil
 }

@@ -30,8 +30,9 @@ func clusterOf(letters string) View {
 func TestMayAdd(t *testing.T) {
 	for letters, want := range map[string]error{
 		"L": nil, "Lh": nil, "Lhh": nil, "Lhhhh": nil,
-		"Lhhhd": nil, "Lhhd": nil, // two of five lost, one already removed: must not deadlock
-		"Lhd": errQuorum, "Ld": errQuorum, "Lhhdd": errQuorum,
+		"Lhhd":  nil, // two of five lost, one already removed: must not deadlock
+		"Lhhhd": errUnhealthy,
+		"Lhd":   errQuorum, "Ld": errQuorum, "Lhhdd": errQuorum,
 		"Lhl": errLearner, "hhh": errNoLeader, "d": errNoLeader,
 	} {
 		if err := MayAdd(clusterOf(letters)); !errors.Is(err, want) {

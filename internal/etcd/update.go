@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"time"
@@ -108,6 +109,7 @@ type converging struct {
 	conv  *conversation
 	f     found
 	since time.Time // when waiting for the rules began; zero: not yet
+	aside bool      // the outage was announced: its end must be too
 }
 
 // converge looks, compares and acts until nothing differs.
@@ -118,12 +120,22 @@ func (cl *cluster) converge(ctx context.Context, turn *turn, s Spec) (Status, er
 	}
 	defer conv.Close()
 	c := &converging{cl: cl, s: s, turn: turn, conv: conv}
+	status, err := c.loop(ctx)
+	if c.aside {
+		err = errors.Join(err, s.outageEnded(ctx))
+	}
+	return status, err
+}
+
+// loop looks, compares and acts.
+func (c *converging) loop(ctx context.Context) (Status, error) {
+	cl, s := c.cl, c.s
 	for {
 		c.f = cl.look(ctx, s, s.Name, s.Host)
 		if !c.f.reached() {
 			return Status{}, unreached("etcd member not changed", s, c.f.Err)
 		}
-		v, err := conv.view(ctx, addresses(s))
+		v, err := c.conv.view(ctx, addresses(s))
 		view := &v
 		if err != nil {
 			view = nil
@@ -185,6 +197,10 @@ func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error)
 	}
 	if ready, err := c.readyToRestart(ctx, v); !ready || err != nil {
 		return false, err
+	}
+	if !c.aside {
+		c.aside = true
+		return false, c.s.outageBegins(ctx) // it takes time: look again
 	}
 	problem.Progress(ctx, "etcd %s: restarting: %s", c.s.Name, r.Restart)
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{Verb: doStart}); err != nil {

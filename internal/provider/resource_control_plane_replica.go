@@ -232,6 +232,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		ExtraArgs:     m.extraArgs(ctx, diags),
 		Source:        r.session.source,
 		Registrar:     r.session.registrars.For(registration),
+		Registration:  registrationText(registration),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 )
 
@@ -220,16 +221,20 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 	if !r.connected(diags) {
 		return etcd.Spec{}
 	}
+	machine, bundle := r.session.machine(addressOf(m.Host).ValueString()), bundleOf(m.PKI, diags)
 	return etcd.Spec{
 		Name:      m.Name.ValueString(),
-		Host:      r.session.machine(addressOf(m.Host).ValueString()),
+		Host:      machine,
 		Peers:     r.session.machines(stringMapOf(ctx, m.Peers, diags)),
-		Bundle:    bundleOf(m.PKI, diags),
+		Bundle:    bundle,
 		Version:   m.Version.ValueString(),
 		ExtraArgs: stringMapOf(ctx, m.ExtraArgs, diags),
 		DataDir:   m.DataDir.ValueString(),
 		OnDestroy: etcd.OnDestroy(m.OnDestroy.ValueString()),
 		Source:    r.session.source,
+		Outage: memberOutage{replicas: r.session.replicas, beside: controlplane.Beside{
+			Host: machine, Bundle: bundle, EtcdURL: etcd.ClientURL(machine.Address()), Registrar: r.session.registrar,
+		}},
 	}
 }
 
