@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // Pool holds one SSH connection per machine, made on first use, shared by
@@ -28,6 +29,16 @@ type machine struct {
 	mu      sync.Mutex
 	current *connection // may be lost
 	dialing *dialing    // nil when none is under way
+	silence silence
+}
+
+// silence is the last dial that ran out of time; zero: none did. A dead machine
+// is asked for by many callers one after the other (endpoint, member, replica,
+// each balancer call): the first pays the time limit, and for half of that the
+// machine is taken not to answer.
+type silence struct {
+	err   error
+	until time.Time
 }
 
 // dialing is one attempt that any number of callers wait for.
@@ -109,6 +120,10 @@ func (p *Pool) connect(ctx context.Context, m *machine) (*connection, error) {
 		defer m.mu.Unlock()
 		return m.current, nil
 	}
+	if time.Now().Before(m.silence.until) {
+		defer m.mu.Unlock()
+		return nil, m.silence.err
+	}
 	attempt := m.dialing
 	if attempt == nil {
 		attempt = &dialing{done: make(chan struct{})}
@@ -131,8 +146,11 @@ func (p *Pool) runDial(m *machine, attempt *dialing) {
 	conn, err := m.dial(ctx)
 
 	m.mu.Lock()
-	if err == nil {
+	switch {
+	case err == nil:
 		m.current = conn
+	case ctx.Err() != nil:
+		m.silence = silence{err: err, until: time.Now().Add(p.settings.connectTimeout / 2)}
 	}
 	m.dialing = nil
 	m.mu.Unlock()

@@ -135,9 +135,10 @@ func TestKeepalive(t *testing.T) {
 		t.Fatalf("dial into a frozen network: %v, want ErrUnreachable", err)
 	}
 	frozen.Store(false)
-	if _, err := h.Run(t.Context(), Command{Script: "true"}); err != nil {
-		t.Fatalf("after the network came back: %v", err)
-	}
+	eventually(t, "the machine is dialled again", func() bool {
+		_, err := h.Run(t.Context(), Command{Script: "true"})
+		return err == nil
+	})
 }
 
 // freezer is a TCP proxy that drops everything while frozen is set.
@@ -228,6 +229,13 @@ func TestSilentServer(t *testing.T) {
 		t.Fatalf("error %v, want ErrUnreachable", err)
 	}
 	mustContain(t, err, "no answer in time")
+	started := time.Now()
+	if _, err := h.Run(t.Context(), Command{Script: "true"}); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("error %v, want ErrUnreachable", err)
+	}
+	if took := time.Since(started); took >= config.ConnectTimeout/2 {
+		t.Errorf("the next caller waited %v for a machine known to be silent", took)
+	}
 }
 
 func TestClosedPool(t *testing.T) {
