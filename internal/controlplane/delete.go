@@ -38,21 +38,23 @@ func (r *Replicas) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 // balancers have forgotten it, so that the next one to leave is judged by
 // those that are left.
 func (r *Replicas) withdraw(ctx context.Context, s Spec, rt runtime) error {
-	turn, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
-	if err != nil {
-		return err
-	}
-	defer turn.end(true)
-	if serves(ctx, s, rt) {
-		problem.Progress(ctx, "%s: draining", s.machine())
-		if err := s.Registrar.Drain(ctx, s.Name); err != nil {
-			return fmt.Errorf("drain replica %s: %w", s.machine(), err)
+	return patiently(ctx, s, func() error {
+		turn, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
+		if err != nil {
+			return err
 		}
-	}
-	if err := s.Registrar.Deregister(ctx, s.Name); err != nil {
-		return fmt.Errorf("deregister replica %s: %w", s.machine(), err)
-	}
-	return nil
+		defer turn.end(true)
+		if serves(ctx, s, rt) {
+			problem.Progress(ctx, "%s: draining", s.machine())
+			if err := drain(ctx, s, true); err != nil {
+				return err
+			}
+		}
+		if err := s.Registrar.Deregister(ctx, s.Name); err != nil {
+			return fmt.Errorf("deregister replica %s: %w", s.machine(), err)
+		}
+		return nil
+	})
 }
 
 // abandon does for a machine that cannot be reached what the others can do.

@@ -104,7 +104,7 @@ func (r *recordingRegistrar) Register(_ context.Context, name, address string) e
 	return nil
 }
 
-func (r *recordingRegistrar) Drain(context.Context, string) error {
+func (r *recordingRegistrar) Drain(context.Context, string, bool) error {
 	r.note("drain")
 	return r.fail
 }

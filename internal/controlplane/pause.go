@@ -38,18 +38,12 @@ func (r *Replicas) Pause(ctx context.Context, b Beside) error {
 	if !serves(ctx, *s, systemd{}) {
 		return nil
 	}
-	turn, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
+	problem.Progress(ctx, "%s: its etcd member is going to stop", s.machine())
+	turn, _, err := r.stepAside(ctx, *s, true)
 	if err != nil {
 		return err
 	}
 	defer turn.end(true)
-	if err := turn.refuse(s.machine()); err != nil {
-		return err
-	}
-	problem.Progress(ctx, "%s: draining: its etcd member is going to stop", s.machine())
-	if err := s.Registrar.Drain(ctx, s.Name); err != nil {
-		return notDrained(*s, err)
-	}
 	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.machine())
 	if _, err := s.Host.Run(ctx, host.Command{Script: "touch " + pausedPath + "\n" + systemd{}.pause()}); err != nil {
 		return fmt.Errorf("pause replica %s: %w", s.machine(), err)

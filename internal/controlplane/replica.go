@@ -31,8 +31,10 @@ type Registrar interface {
 	Register(ctx context.Context, name, address string) error
 	// Drain stops new connections to the replica on every balancer and waits
 	// until its sessions have ended or the drain timeout has passed. It
-	// refuses when no other healthy backend would remain, unless there is no other backend.
-	Drain(ctx context.Context, name string) error
+	// refuses (problem.Untouched) when no other healthy backend would remain,
+	// unless there is no other backend; and, unless the replica leaves for
+	// good, while another backend does not serve.
+	Drain(ctx context.Context, name string, forGood bool) error
 	// Deregister removes the replica from every balancer.
 	Deregister(ctx context.Context, name string) error
 	// Registered says in words what is not as after Register on which balancer

@@ -10,9 +10,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// errNotDrained: the endpoint kept the replica in rotation, so nothing was changed.
-var errNotDrained = errors.New("still in rotation")
-
 // Update brings the replica to s: drained, changed, ready, registered; one
 // replica at a time; components restarted only when they must be.
 func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
@@ -39,26 +36,17 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 	if err := install(ctx, s); err != nil {
 		return Status{}, err
 	}
-	turn, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
+	turn, drained, err := r.stepAside(ctx, s, d.restarts(APIServer))
 	if err != nil {
 		return Status{}, err
 	}
-	if err := turn.refuse(s.machine()); err != nil {
-		turn.end(true)
-		return Status{}, err
-	}
-	status, err := change(ctx, s, rt, d)
-	// A refused drain has left the replica as it was.
-	turn.end(err == nil || errors.Is(err, errNotDrained))
+	status, err := change(ctx, s, rt, d, drained)
+	turn.end(err == nil)
 	return status, err
 }
 
 // change makes d true while the replica has the turn.
-func change(ctx context.Context, s Spec, rt runtime, d desired) (Status, error) {
-	drained, err := leave(ctx, s, rt, d)
-	if err != nil {
-		return Status{}, err
-	}
+func change(ctx context.Context, s Spec, rt runtime, d desired, drained bool) (Status, error) {
 	rotation := "it stays registered as it was."
 	if drained {
 		rotation = "it is left out of rotation: the endpoint sends it nothing until it is ready and applied again."
@@ -67,25 +55,6 @@ func change(ctx context.Context, s Spec, rt runtime, d desired) (Status, error) 
 		return Status{}, unregistered(err, rotation)
 	}
 	return enter(ctx, s, rt)
-}
-
-// leave drains the replica if its API server is to be restarted and serves
-// now. One that does not serve has nothing to drain, and waiting for leave to
-// do so would keep a broken control plane from being repaired.
-func leave(ctx context.Context, s Spec, rt runtime, d desired) (drained bool, err error) {
-	if !d.restarts(APIServer) || !serves(ctx, s, rt) {
-		return false, nil
-	}
-	problem.Progress(ctx, "%s: draining", s.machine())
-	if err := s.Registrar.Drain(ctx, s.Name); err != nil {
-		return false, notDrained(s, err)
-	}
-	return true, nil
-}
-
-// notDrained passes on the registrar's refusal; a *problem.Problem stays one.
-func notDrained(s Spec, err error) error {
-	return fmt.Errorf("drain replica %s: %w: %w", s.machine(), errNotDrained, err)
 }
 
 // serves asks the replica's API server whether it is ready.

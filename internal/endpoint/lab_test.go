@@ -193,6 +193,7 @@ func TestLab(t *testing.T) {
 		{"packages are installed and go again", stepInstallAndPurge},
 		{"create", stepCreate},
 		{"no request fails while replicas come and go and HAProxy reloads", stepRotation},
+		{"at most one replica is out of rotation", stepOneAtATime},
 		{"the last serving replica is not drained", stepLastReplica},
 		{"drift is seen and mended", stepDrift},
 		{"delete is refused while replicas are registered", stepDeleteRefused},

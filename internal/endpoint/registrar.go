@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"text/tabwriter"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -93,21 +94,21 @@ func failedCheck(stats []stat, name string) string {
 }
 
 // Drain stops new connections to the replica on every balancer and waits until
-// its sessions have ended or the drain timeout has passed. It refuses when no
-// other serving backend would remain, unless there is no other backend.
-func (r *Registrar) Drain(ctx context.Context, name string) error {
+// its sessions have ended or the drain timeout has passed. It refuses to take
+// the last one that serves, and, unless the replica leaves for good, to take one
+// while another does not serve.
+func (r *Registrar) Drain(ctx context.Context, name string, forGood bool) error {
 	if err := validateName("replica name", name); err != nil {
 		return r.failed("drained", name, "", err)
 	}
-	replica := server{Name: name}
-	answers, err := r.onEach(ctx, rotate(drainScript, replica, 0))
+	answers, err := r.onEach(ctx, drain(name, forGood))
 	if err != nil {
 		return r.failed("drained", name, "", err)
 	}
 	var refused, draining []string
 	for _, balancer := range names(answers) {
 		switch word, _ := answer(answers[balancer]); word {
-		case answerLast:
+		case answerLast, answerAnother:
 			refused = append(refused, balancer)
 		case answerDrained, answerIdle:
 			draining = append(draining, balancer)
@@ -117,29 +118,47 @@ func (r *Registrar) Drain(ctx context.Context, name string) error {
 		}
 	}
 	if len(refused) > 0 {
-		return r.lastOne(ctx, replica, answers, refused)
+		return r.refuse(ctx, name, answers, refused)
 	}
-	return r.wait(ctx, replica, draining)
+	return r.wait(ctx, server{Name: name}, draining)
 }
 
-// lastOne takes back what other balancers did, and refuses.
-func (r *Registrar) lastOne(ctx context.Context, replica server, answers map[string]string, refused []string) error {
+// refuse takes back what other balancers did.
+func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]string, refused []string) error {
 	var undo []string
 	for _, balancer := range names(answers) {
 		if word, _ := answer(answers[balancer]); word == answerDrained {
 			undo = append(undo, balancer)
 		}
 	}
-	if _, err := r.on(ctx, undo, rotate(undrainScript, replica, 0)); err != nil {
-		return r.failed("drained", replica.Name, "", fmt.Errorf("it is the last one serving, and taking the drain back failed: %w", err))
+	if _, err := r.on(ctx, undo, rotate(undrainScript, server{Name: name}, 0)); err != nil {
+		return r.failed("drained", name, "", fmt.Errorf("a balancer refused, and taking the drain back failed: %w", err))
+	}
+	word, statistics := answer(answers[refused[0]])
+	cause := "another replica is out of rotation, and at most one may be"
+	if word == answerLast {
+		cause = "it is the last replica that serves: every other backend fails its health check or is out of rotation"
 	}
 	return &problem.Problem{
-		Summary:   "replica " + replica.Name + " not taken out of rotation",
+		Summary:   "replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
 		Host:      strings.Join(refused, ", "),
-		Cause:     "it is the last replica that serves: every other backend fails its health check or is out of rotation on this balancer",
-		Unchanged: "the replica is in rotation as before.",
-		Next:      "bring another replica back first (terraform plan shows which one is not healthy), then apply again",
+		Cause:     cause,
+		Unchanged: problem.Nothing,
+		Next:      "bring the other back, or destroy it if it is gone (the balancer sees it as below), then apply again",
+		Detail:    rotationTable(parseStats(statistics)),
 	}
+}
+
+// rotationTable shows the replicas as a balancer sees them.
+func rotationTable(stats []stat) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "REPLICA\tADDRESS\tSTATE\tLAST CHECK")
+	for _, s := range stats {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s %s\n", s.Name, s.Address, s.Status, s.Check, s.Last)
+	}
+	_ = w.Flush() // into memory
+	return b.String()
 }
 
 // wait returns when the replica's sessions on the balancers have ended, or no

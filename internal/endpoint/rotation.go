@@ -30,7 +30,8 @@ const (
 	answerUp      = "up"
 	answerDown    = "down" // registered, but its check does not pass; statistics follow
 	answerUnknown = "unknown"
-	answerLast    = "last" // refused: no other server would serve
+	answerLast    = "last"    // refused: no other server would serve; statistics follow
+	answerAnother = "another" // refused: another server does not serve; statistics follow
 	answerDrained = "drained"
 	answerIdle    = "idle" // drained; it served nothing before either
 	answerGone    = "gone"
@@ -41,6 +42,15 @@ const (
 func rotate(script string, at server, seconds int) host.Command {
 	values := fmt.Sprintf("name='%s' address='%s' seconds=%d header='%s'\n", at.Name, at.Address, seconds, backendsHeader)
 	return host.Command{Script: values + rotationScript + script}
+}
+
+// drain gives the command that takes a server out of rotation.
+func drain(name string, forGood bool) host.Command {
+	value := 0
+	if forGood {
+		value = 1
+	}
+	return rotate(fmt.Sprintf("for_good=%d\n", value)+drainScript, server{Name: name}, 0)
 }
 
 // answer is the first word of what a script printed, and the rest.

@@ -1,0 +1,73 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// How long a replica waits for the others to let it out of rotation: they may
+// be coming back, or leaving for good, in the same run. A machine that is dead
+// takes a connection's time limit (10 s) to be known as such.
+const (
+	asidePatience = 30 * time.Second
+	asideInterval = time.Second
+)
+
+// errNotDrained: the endpoint did not let the replica out of rotation.
+var errNotDrained = errors.New("not drained")
+
+// stepAside takes the turn for a change of the replica and, where restart says
+// that its API server is going to stop, takes it out of rotation. The caller
+// ends the turn.
+//
+// A replica that does not serve has nothing to drain, and waiting for leave to
+// do so would keep a broken control plane from being repaired.
+func (r *Replicas) stepAside(ctx context.Context, s Spec, restart bool) (t turn, drained bool, err error) {
+	err = patiently(ctx, s, func() error {
+		if t, err = r.turns.take(ctx, s.Bundle.ClusterID, s.Name); err != nil {
+			return err
+		}
+		if err = t.refuse(s.machine()); err == nil && restart && serves(ctx, s, systemd{}) {
+			problem.Progress(ctx, "%s: draining", s.machine())
+			err = drain(ctx, s, false)
+			drained = err == nil
+		}
+		if err != nil {
+			t.end(true) // it is as it was
+		}
+		return err
+	})
+	return t, drained, err
+}
+
+// drain passes on the registrar's refusal; a *problem.Problem stays one.
+func drain(ctx context.Context, s Spec, forGood bool) error {
+	if err := s.Registrar.Drain(ctx, s.Name, forGood); err != nil {
+		return fmt.Errorf("drain replica %s: %w: %w", s.machine(), errNotDrained, err)
+	}
+	return nil
+}
+
+// patiently repeats f while the state of the others keeps the replica in
+// rotation and nothing was changed.
+func patiently(ctx context.Context, s Spec, f func() error) error {
+	end := time.Now().Add(asidePatience)
+	for told := false; ; told = true {
+		err := f()
+		if !errors.Is(err, errNotDrained) || !problem.Untouched(err) || time.Now().After(end) {
+			return err
+		}
+		if !told {
+			problem.Progress(ctx, "%s: waiting: %v", s.machine(), err)
+		}
+		select {
+		case <-time.After(asideInterval):
+		case <-ctx.Done():
+			return fmt.Errorf("%w while waiting: %w", ctx.Err(), err)
+		}
+	}
+}
