@@ -248,11 +248,26 @@ func stepDeadReplica(f *fixture) {
 	if took > 15*time.Second {
 		f.Errorf("that is too long (%v)", err)
 	}
+	f.refusesToChange(victim)
 	f.must(machines.lab.Machine(victim).Boot(f.ctx))
 	f.shell(victim, "systemctl start stand-in")
 	f.eventually("all well", 20*time.Second, func(s Status) bool {
 		return len(s.Drift) == 0 && s.Hosts[victim] == "ok" && s.Backends[victim] == "UP"
 	})
+}
+
+// refusesToChange: what all hosts have to agree on stays as long as one of them
+// is dead.
+func (f *fixture) refusesToChange(dead string) {
+	changed := f.spec
+	changed.CACertificate = ""
+	_, err := Update(f.ctx, f.spec, changed)
+	if err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), dead+": ") {
+		f.Errorf("change while %s is dead: %v", dead, err)
+	}
+	if now := f.read(); len(now.Drift) > 0 {
+		f.Errorf("after the refusal: %q", now.Drift)
+	}
 }
 
 func stepFailover(f *fixture) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,9 @@ func Update(ctx context.Context, before, s Spec) (Status, error) {
 	if len(reachable) == 0 {
 		return Status{}, refused(s, "changed", unreachableOf(seen))
 	}
+	if err := wholly(before, s, seen); err != nil {
+		return Status{}, err
+	}
 	if err := preflight(s, reachable); err != nil {
 		return Status{}, err
 	}
@@ -55,6 +59,30 @@ func Update(ctx context.Context, before, s Spec) (Status, error) {
 		return found, err
 	}
 	return found, unchangedHosts(ctx, s, leaving, seen, lost)
+}
+
+// wholly refuses to change what the hosts have to agree on while one of them
+// cannot be reached: it would hold the address by the old rules when it comes
+// back. What differs from before on the others is mended without it.
+func wholly(before, s Spec, seen map[string]balancer) error {
+	unreachable := unreachableOf(seen)
+	if unreachable == nil || s.rendersLike(before) {
+		return nil
+	}
+	return &problem.Problem{
+		Summary:   "endpoint " + s.Address + " not changed",
+		Cause:     unreachable.Error(),
+		Unchanged: problem.Nothing,
+		Next: "make these hosts reachable and apply again; if one is gone for good, take it out of haproxy.hosts " +
+			"and set abandon_unreachable_hosts = true on the provider",
+		Err: unreachable,
+	}
+}
+
+// rendersLike reports whether both give every host the same configuration.
+func (s Spec) rendersLike(other Spec) bool {
+	return s.Address == other.Address && s.port() == other.port() && maps.Equal(s.addresses(), other.addresses()) &&
+		s.Interface == other.Interface && s.routerID() == other.routerID() && s.CACertificate == other.CACertificate
 }
 
 // left is before with only those hosts whose machines are no longer in s.
