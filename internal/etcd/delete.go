@@ -153,6 +153,7 @@ func (l *departure) remove(ctx context.Context, v View, id uint64) error {
 	case err == nil || sameError(err, rpctypes.ErrMemberNotFound):
 		l.removed, l.since = true, time.Now()
 		problem.Progress(ctx, "etcd %s: the cluster has removed member %x", l.s.Name, id)
+		l.silence(ctx, conv, entry)
 		return nil
 	case transient(err) && time.Since(l.since) < l.cl.pace.Serving:
 		return l.wait(ctx, leaveDecision{Reason: err.Error()})

@@ -78,7 +78,11 @@ func decideLeave(in leaveInput) leaveDecision {
 	if !listed {
 		return leaveUnlisted(in)
 	}
-	err := MayRemove(*in.View, entry.ID)
+	view := *in.View
+	if givenUp(in) {
+		view = view.withAlarms(nil)
+	}
+	err := MayRemove(view, entry.ID)
 	switch {
 	case err == nil:
 		return leaveDecision{Kind: leaveRemove, ID: entry.ID}
@@ -92,10 +96,23 @@ func decideLeave(in leaveInput) leaveDecision {
 	case errors.Is(err, errLastMember):
 		return leaveDecision{Kind: leaveLast, ID: entry.ID}
 	}
-	return leaveDecision{
-		Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: err.Error(),
-		Next: "repair or remove the unhealthy members first (a dead one can always be destroyed), then destroy again",
+	next := "repair or remove the unhealthy members first (a dead one can always be destroyed), then destroy again"
+	if errors.Is(err, errCorrupt) {
+		next = corruptNext
 	}
+	return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: err.Error(), Next: next}
+}
+
+// givenUp reports whether every voter is leaving: then nothing is copied from
+// one to another any more, all data is archived, and an alarm stands in
+// nobody's way.
+func givenUp(in leaveInput) bool {
+	for _, m := range in.View.voters() {
+		if !in.Leaving[m.Name] {
+			return false
+		}
+	}
+	return true
 }
 
 // leaveUnlisted is for a member that the cluster does not have, or whose
