@@ -77,7 +77,7 @@ func (c *conversation) vouched(ctx context.Context, p pace, members []Member) er
 	case err != nil:
 		return err
 	case !done:
-		return errors.New("the members' data could not be compared: they were not at one revision for long enough")
+		return fmt.Errorf("%w: the members do not come to one revision at which they could be compared", errDoubt)
 	case difference != "":
 		return fmt.Errorf("%w: %s", errDoubt, difference)
 	}

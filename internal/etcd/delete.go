@@ -116,7 +116,7 @@ func (l *departure) wait(ctx context.Context, d leaveDecision) error {
 func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bool, error) {
 	switch d.Kind {
 	case leaveRemove:
-		return false, l.remove(ctx, *in.View, d.ID)
+		return false, l.remove(ctx, in.toLeave(), d.ID)
 	case leaveLast:
 		return true, l.last(ctx)
 	case leaveClean:

@@ -78,11 +78,7 @@ func decideLeave(in leaveInput) leaveDecision {
 	if !listed {
 		return leaveUnlisted(in)
 	}
-	view := *in.View
-	if givenUp(in) {
-		view = view.withAlarms(nil)
-	}
-	err := MayRemove(view, entry.ID)
+	err := MayRemove(in.toLeave(), entry.ID)
 	switch {
 	case err == nil:
 		return leaveDecision{Kind: leaveRemove, ID: entry.ID}
@@ -103,16 +99,16 @@ func decideLeave(in leaveInput) leaveDecision {
 	return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: err.Error(), Next: next}
 }
 
-// givenUp reports whether every voter is leaving: then nothing is copied from
-// one to another any more, all data is archived, and an alarm stands in
-// nobody's way.
-func givenUp(in leaveInput) bool {
+// toLeave is the view that a removal is decided on. When every voter is
+// leaving, nothing is copied from one to another any more and all data is
+// archived, so alarms stand in nobody's way.
+func (in leaveInput) toLeave() View {
 	for _, m := range in.View.voters() {
 		if !in.Leaving[m.Name] {
-			return false
+			return *in.View
 		}
 	}
-	return true
+	return in.View.withAlarms(nil)
 }
 
 // leaveUnlisted is for a member that the cluster does not have, or whose

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,17 +86,15 @@ func (c *conversation) content(ctx context.Context, address string, revision int
 // members, in words, or "". comparable is false when that cannot be told at
 // this moment: one of them is behind, or another compaction is under way.
 func (c *conversation) compare(ctx context.Context, members []Member) (difference string, comparable bool, err error) {
-	first, err := c.status(ctx, members[0].address())
+	revision, err := c.newest(ctx, members)
 	if err != nil {
 		return "", false, err
 	}
 	contents := make([]content, len(members))
-	errs := make([]error, len(members))
-	var group sync.WaitGroup
-	for i, m := range members {
-		group.Go(func() { contents[i], errs[i] = c.content(ctx, m.address(), first.Header.Revision) })
-	}
-	group.Wait()
+	errs := inOrder(members, func(i int, m Member) (err error) {
+		contents[i], err = c.content(ctx, m.address(), revision)
+		return err
+	})
 	for i, err := range errs {
 		switch {
 		case sameError(err, rpctypes.ErrFutureRev), sameError(err, rpctypes.ErrCompacted):
@@ -107,6 +106,32 @@ func (c *conversation) compare(ctx context.Context, members []Member) (differenc
 		}
 	}
 	return differing(members, contents), true, nil
+}
+
+// newest is the highest revision that any of the members has. At a lower one,
+// what one of them has too much would not be seen.
+func (c *conversation) newest(ctx context.Context, members []Member) (int64, error) {
+	revisions := make([]int64, len(members))
+	errs := inOrder(members, func(i int, m Member) error {
+		s, err := c.status(ctx, m.address())
+		if err != nil {
+			return fmt.Errorf("ask %s for its revision: %w", m.label(), err)
+		}
+		revisions[i] = s.Header.Revision
+		return nil
+	})
+	return slices.Max(revisions), errors.Join(errs...)
+}
+
+// inOrder calls f for every member at once and returns the errors in the order of members.
+func inOrder(members []Member, f func(i int, m Member) error) []error {
+	errs := make([]error, len(members))
+	var group sync.WaitGroup
+	for i, m := range members {
+		group.Go(func() { errs[i] = f(i, m) })
+	}
+	group.Wait()
+	return errs
 }
 
 // differing names the members by what they hold, when that is not the same.
