@@ -137,11 +137,11 @@ func uncorrupted(v View, not uint64) error {
 			return fmt.Errorf("%w for %s", errCorrupt, m.label())
 		}
 	}
-	for _, a := range v.orphaned(alarmCorrupt) {
-		if a.Member == 0 {
-			return fmt.Errorf("%w, and etcd cannot tell for which member", errCorrupt)
-		}
-		return fmt.Errorf("%w for member %x, which has left", errCorrupt, a.Member)
+	if v.unnamed() {
+		return fmt.Errorf("%w, and etcd cannot tell for which member", errCorrupt)
+	}
+	if gone := v.orphaned(alarmCorrupt); len(gone) > 0 {
+		return fmt.Errorf("%w for member %x, which has left", errCorrupt, gone[0].Member)
 	}
 	return nil
 }
