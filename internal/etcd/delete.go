@@ -124,7 +124,7 @@ func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bo
 	}
 	switch d.Kind {
 	case leaveRemove:
-		return false, l.remove(ctx, *in.View, d.ID)
+		return false, l.remove(ctx, in.toLeave(), d.ID)
 	case leaveLast:
 		return true, l.last(ctx)
 	case leaveClean:
@@ -161,6 +161,7 @@ func (l *departure) remove(ctx context.Context, v View, id uint64) error {
 	case err == nil || sameError(err, rpctypes.ErrMemberNotFound):
 		l.removed, l.since = true, time.Now()
 		problem.Progress(ctx, "etcd %s: the cluster has removed member %x", l.s.Name, id)
+		l.silence(ctx, conv, entry)
 		return nil
 	case transient(err) && time.Since(l.since) < l.cl.pace.Serving:
 		return l.wait(ctx, leaveDecision{Reason: err.Error()})

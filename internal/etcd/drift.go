@@ -181,8 +181,5 @@ func memberDrift(s Spec, entry *Member) []string {
 	if entry.Learner {
 		words = append(words, "it is a learner, wanted a voter")
 	}
-	for _, alarm := range entry.Alarms {
-		words = append(words, "alarm "+alarm+" is raised")
-	}
 	return words
 }

@@ -178,6 +178,11 @@ func (j *joining) refuse(v *View, cause, next string) error {
 
 // removeStale removes an entry that stands in the way, by the rules.
 func (j *joining) removeStale(ctx context.Context, v View, next step) error {
+	if entry, _ := v.member(next.ID); entry.has(alarmCorrupt) {
+		if ready, err := j.distrust(ctx, v, entry); !ready {
+			return err
+		}
+	}
 	if err := MayRemove(v, next.ID); err != nil {
 		return j.hold(ctx, &v, j.cl.pace.Patience, err)
 	}
@@ -196,6 +201,12 @@ func (j *joining) removeStale(ctx context.Context, v View, next step) error {
 // add adds the member as a learner and starts it. The files that the start
 // needs are written with the id that was given, before any data can be.
 func (j *joining) add(ctx context.Context, v View) error {
+	if alarms := forgettable(v.withQuota(j.s)); len(alarms) > 0 {
+		if err := j.conv.forget(ctx, j.cl.pace, v, alarms); err != nil {
+			return j.hold(ctx, &v, j.cl.pace.Patience, err)
+		}
+		return nil
+	}
 	if err := MayAdd(v); err != nil {
 		limit := j.cl.pace.Patience
 		if errors.Is(err, errLearner) {

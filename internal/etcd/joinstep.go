@@ -87,6 +87,8 @@ func stepUnlisted(v View, s self) step {
 // stepOwn is the step of a machine whose data belongs to the listed entry.
 func stepOwn(entry Member, s self) step {
 	switch {
+	case entry.has(alarmCorrupt):
+		return step{Kind: stepRemove, ID: entry.ID, Reason: "the alarm CORRUPT says that its data is wrong; it gets that of the others"}
 	case !s.Running:
 		return step{Kind: stepStart, ID: entry.ID}
 	case !entry.Started():

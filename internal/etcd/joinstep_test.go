@@ -18,6 +18,7 @@ func TestNextStep(t *testing.T) {
 	moved := with(func(m *Member) { m.PeerURLs, m.Healthy = []string{"https://10.0.0.9:2380"}, false })
 	elsewhere := with(func(m *Member) { m.PeerURLs = []string{"https://10.0.0.9:2380"} })
 	renamed := with(func(m *Member) { m.Name = "old" })
+	corrupt := with(func(m *Member) { m.Alarms = []string{alarmCorrupt} })
 	three := clusterOf("Lhh")
 
 	edit := func(s self, f func(*self)) self { f(&s); return s }
@@ -46,6 +47,8 @@ func TestNextStep(t *testing.T) {
 		{"voter, not yet established", clusterOf("Lhhh"), running, step{Kind: stepEstablish, ID: 4}},
 		{"voter that does not answer", dead, running, step{Kind: stepWait, ID: 4}},
 		{"established", clusterOf("Lhhh"), edit(running, func(s *self) { s.Pending = false }), step{Kind: stepDone, ID: 4}},
+		{"its data is CORRUPT", corrupt, edit(running, func(s *self) { s.Pending = false }), step{Kind: stepRemove, ID: 4}},
+		{"a learner's data is CORRUPT", with(func(m *Member) { m.Alarms, m.Learner = []string{alarmCorrupt}, true }), running, step{Kind: stepRemove, ID: 4}},
 		{"established and stopped", dead, edit(running, func(s *self) { s.Running, s.Pending = false, false }), step{Kind: stepStart, ID: 4}},
 	} {
 		got := nextStep(c.view, c.self)

@@ -214,6 +214,7 @@ func testOnMachines(t *testing.T) {
 	r.clean()
 
 	r.grow()
+	r.fill()
 	r.all("destroy", r.delete)
 	r.clean()
 }
@@ -221,16 +222,59 @@ func testOnMachines(t *testing.T) {
 // grow makes a cluster of two, lets the third machine join, and rolls a flag out.
 func (r *rig) grow() {
 	r.t.Helper()
+	for name, s := range r.specs {
+		s.ExtraArgs = map[string]string{"quota-backend-bytes": "16777216"}
+		r.specs[name] = s
+	}
 	r.only([]string{"cp1", "cp2"}, "create two", r.create)
 	r.only([]string{"cp3"}, "join", r.create)
 	for name, s := range r.specs {
-		s.ExtraArgs = map[string]string{"max-txn-ops": "256"}
+		s.ExtraArgs = map[string]string{"quota-backend-bytes": "16777216", "max-txn-ops": "256"}
 		r.specs[name] = s
 	}
 	r.all("roll out a flag", func(ctx context.Context, s Spec) error {
 		_, err := r.clusters.Update(ctx, s)
 		return err
 	})
+	r.all("read", r.same)
+}
+
+// fill writes until the quota refuses it, and has what Read shows mended.
+func (r *rig) fill() {
+	r.t.Helper()
+	const put = `put() {
+  ETCDCTL_API=3 /opt/kube/etcd/3.6.16/etcdctl --endpoints=https://10.93.0.12:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt \
+    --cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt --key=/etc/kubernetes/pki/etcd/healthcheck-client.key put "$@"
+}
+`
+	r.sh("cp2", put+`head -c 1000000 /dev/zero | tr '\0' x >/tmp/value
+for i in $(seq 100); do
+  put key$((i % 3)) </tmp/value >/dev/null 2>/tmp/refused || break
+done
+grep 'database space exceeded' /tmp/refused
+rm /tmp/value /tmp/refused`)
+	var alarmed []string
+	for _, name := range everyone {
+		status, err := r.clusters.Read(r.t.Context(), r.specs[name])
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if strings.Contains(strings.Join(status.Drift, "\n"), name+": alarm NOSPACE is raised: the database has 1") {
+			alarmed = append(alarmed, name)
+		}
+		r.t.Logf("  %s", strings.Join(status.Drift, "\n  "))
+	}
+	if len(alarmed) == 0 {
+		r.t.Fatal("no member shows the alarm")
+	}
+	r.only(alarmed, "mend NOSPACE", func(ctx context.Context, s Spec) error {
+		status, err := r.clusters.Update(ctx, s)
+		if err == nil && len(status.Drift) > 0 {
+			err = fmt.Errorf("left as %v", status.Drift)
+		}
+		return err
+	})
+	r.sh("cp2", put+"put key0 accepted")
 	r.all("read", r.same)
 }
 

@@ -78,7 +78,7 @@ func decideLeave(in leaveInput) leaveDecision {
 	if !listed {
 		return leaveUnlisted(in)
 	}
-	err := MayRemove(*in.View, entry.ID)
+	err := MayRemove(in.toLeave(), entry.ID)
 	switch {
 	case err == nil:
 		return leaveDecision{Kind: leaveRemove, ID: entry.ID}
@@ -92,10 +92,23 @@ func decideLeave(in leaveInput) leaveDecision {
 	case errors.Is(err, errLastMember):
 		return leaveDecision{Kind: leaveLast, ID: entry.ID}
 	}
-	return leaveDecision{
-		Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: err.Error(),
-		Next: "repair or remove the unhealthy members first (a dead one can always be destroyed), then destroy again",
+	next := "repair or remove the unhealthy members first (a dead one can always be destroyed), then destroy again"
+	if errors.Is(err, errCorrupt) {
+		next = corruptNext
 	}
+	return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: err.Error(), Next: next}
+}
+
+// toLeave is the view that a removal is decided on. When every voter is
+// leaving, nothing is copied from one to another any more and all data is
+// archived, so alarms stand in nobody's way.
+func (in leaveInput) toLeave() View {
+	for _, m := range in.View.voters() {
+		if !in.Leaving[m.Name] {
+			return *in.View
+		}
+	}
+	return in.View.withAlarms(nil)
 }
 
 // leaveUnlisted is for a member that the cluster does not have, or whose

@@ -20,6 +20,14 @@ func TestDecideLeave(t *testing.T) {
 	renamed := established("cp1")
 	renamed.Marker.Name = "db1"
 	view := func(letters string) *View { v := clusterOf(letters); return &v }
+	corrupt := func(letters string, ids ...uint64) *View {
+		var alarms []Alarm
+		for _, id := range ids {
+			alarms = append(alarms, Alarm{id, alarmCorrupt})
+		}
+		v := alarmed(clusterOf(letters), alarms...)
+		return &v
+	}
 	others := []found{runs(established("cp2")), runs(established("cp3"))}
 	stopped := []found{established("cp2"), established("cp3")}
 	three := func(f found) leaveInput { return leaveInput{Self: f, Others: others} }
@@ -38,6 +46,11 @@ func TestDecideLeave(t *testing.T) {
 		{name: "one of three", in: three(runs(established("cp1"))), view: view("Lhh"), want: leaveRemove},
 		{name: "a dead one of three", in: three(lost("cp1")), view: view("dLh"), want: leaveRemove},
 		{name: "beside a dead one", in: three(runs(established("cp1"))), view: view("Lhd"), want: leaveWait, otherwise: leaveRefuse, reason: "lose quorum"},
+		{name: "it is CORRUPT", in: three(runs(established("cp1"))), view: corrupt("Lhh", 1), want: leaveRemove},
+		{name: "another is CORRUPT", in: three(runs(established("cp1"))), view: corrupt("Lhh", 2), want: leaveWait, otherwise: leaveRefuse, reason: "CORRUPT is raised for cp2"},
+		{name: "all leave, two are CORRUPT", in: three(runs(established("cp1"))), view: corrupt("Lhh", 2, 3), leaving: all, want: leaveRemove},
+		{name: "all leave, an unknown one is CORRUPT", in: three(runs(established("cp1"))), view: corrupt("Lhh", 0), leaving: all, want: leaveRemove},
+		{name: "the last, CORRUPT", in: leaveInput{Self: runs(established("cp1"))}, view: corrupt("L", 1), want: leaveLast},
 		{name: "the last", in: leaveInput{Self: runs(established("cp1"))}, view: view("L"), want: leaveLast},
 		{name: "the last, a dead learner left", in: leaveInput{Self: runs(established("cp1"))}, view: func() *View {
 			v := clusterOf("Ll")

@@ -15,7 +15,7 @@ var (
 	errQuorum     = errors.New("the cluster would lose quorum")
 	errUnhealthy  = errors.New("another member is unhealthy")
 	errLastMember = errors.New("it is the last voting member")
-	errCorrupt    = errors.New("a member has raised the CORRUPT alarm")
+	errCorrupt    = errors.New("the alarm CORRUPT is raised")
 	errNotListed  = errors.New("the cluster does not list the member")
 )
 
@@ -32,6 +32,8 @@ type Member struct {
 	Version    string // of the running server; "" when it does not answer
 	Index      uint64 // raft index
 	DBSize     int64  // bytes
+	DBInUse    int64  // bytes: what would be left after a defragmentation
+	DBQuota    int64  // bytes; negative: none; 0: not known (etcd 3.5 does not say)
 	Alarms     []string
 }
 
@@ -52,6 +54,7 @@ type View struct {
 	ClusterID uint64
 	Members   []Member // sorted by name, then ID
 	Leader    uint64   // 0: none, or the members disagree
+	Orphans   []Alarm  // raised for nobody on the list
 }
 
 // member returns the entry with this id.
@@ -122,10 +125,23 @@ func settled(v View) error {
 	if _, ok := v.member(v.Leader); !ok {
 		return errNoLeader
 	}
-	for _, m := range v.Members {
-		if slices.Contains(m.Alarms, "CORRUPT") {
-			return fmt.Errorf("%w: %s", errCorrupt, m.label())
+	return uncorrupted(v, 0)
+}
+
+// uncorrupted says for which member other than the given one CORRUPT is
+// raised. An alarm whose member has left counts until it is disarmed: etcd
+// refuses every write as long.
+func uncorrupted(v View, not uint64) error {
+	for _, m := range v.raised(alarmCorrupt) {
+		if m.ID != not {
+			return fmt.Errorf("%w for %s", errCorrupt, m.label())
 		}
+	}
+	if v.unnamed() {
+		return fmt.Errorf("%w, and etcd cannot tell for which member", errCorrupt)
+	}
+	if gone := v.orphaned(alarmCorrupt); len(gone) > 0 {
+		return fmt.Errorf("%w for member %x, which has left", errCorrupt, gone[0].Member)
 	}
 	return nil
 }
@@ -165,17 +181,22 @@ func MayAdd(v View) error {
 // MayRemove says why the member may not be removed now, or nil. What remains
 // must hold quorum. A member that works is only let go when every survivor
 // works too, because it may be what carries the cluster (cluster-api refuses
-// the same); one that is dead carries nothing.
+// the same); one that is dead carries nothing. A CORRUPT member may go when it
+// is the only one, and only when every survivor works: what was promised must
+// be on them, because its own copy proves nothing.
 func MayRemove(v View, id uint64) error {
 	target, ok := v.member(id)
 	if !ok {
 		return errNotListed
 	}
-	if err := settled(v); err != nil && (!target.Learner || !errors.Is(err, errCorrupt)) {
-		return err
+	if _, led := v.member(v.Leader); !led {
+		return errNoLeader
 	}
 	if target.Learner {
 		return nil
+	}
+	if err := uncorrupted(v, id); err != nil {
+		return err
 	}
 	rest := except(v.voters(), id)
 	if len(rest) == 0 {
@@ -186,7 +207,7 @@ func MayRemove(v View, id uint64) error {
 		return fmt.Errorf("%w: of the remaining %d voters %d must be healthy, and %d are (unhealthy: %s)",
 			errQuorum, len(rest), need, have, unhealthyNames(rest))
 	}
-	if target.Healthy && have < len(rest) {
+	if (target.Healthy || target.has(alarmCorrupt)) && have < len(rest) {
 		return fmt.Errorf("%w: %s", errUnhealthy, unhealthyNames(rest))
 	}
 	return nil
@@ -235,13 +256,14 @@ func allHealthy(v View) error {
 	return nil
 }
 
-// BestTransferee picks the voter that leadership should go to: healthy, and of
-// those the one furthest in the log; the name decides a tie.
+// BestTransferee picks the voter that leadership should go to: healthy, with
+// data that nobody doubts, and of those the one furthest in the log; the name
+// decides a tie.
 func BestTransferee(v View, from uint64) (Member, bool) {
 	var best Member
 	found := false
 	for _, m := range except(v.voters(), from) {
-		if !m.Healthy {
+		if !m.Healthy || m.has(alarmCorrupt) {
 			continue
 		}
 		if !found || m.Index > best.Index || m.Index == best.Index && m.Name < best.Name {

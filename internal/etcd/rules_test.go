@@ -3,9 +3,7 @@ package etcd
 import (
 	"errors"
 	"fmt"
-	"math/rand"
 	"testing"
-	"time"
 )
 
 // cluster makes a view from one letter per member: "L" the healthy leader,
@@ -66,11 +64,6 @@ func TestMayRemove(t *testing.T) {
 			t.Errorf("MayRemove(%s, %d) = %v, want %v", c.letters, c.id, err, c.want)
 		}
 	}
-	corrupt := clusterOf("Lhh")
-	corrupt.Members[2].Alarms = []string{"CORRUPT"}
-	if err := MayRemove(corrupt, 2); !errors.Is(err, errCorrupt) {
-		t.Errorf("removal beside a corrupt member = %v", err)
-	}
 }
 
 func TestMayRestart(t *testing.T) {
@@ -122,104 +115,4 @@ func TestMayRunVersion(t *testing.T) {
 	if err := MayRunVersion(v, 2, "3.5.35"); err == nil {
 		t.Error("a downgrade by one minor was allowed")
 	}
-}
-
-// TestRulesKeepQuorum takes random walks: machines die and come back as they
-// like, operations happen only when the rules allow them, and no operation may
-// turn a cluster that has quorum into one that has not.
-func TestRulesKeepQuorum(t *testing.T) {
-	seed := time.Now().UnixNano()
-	random := rand.New(rand.NewSource(seed))
-	done := map[string]int{}
-	for range 300 {
-		w := walk{View: clusterOf("Lhh"), next: 4}
-		for range 100 {
-			before := w.String()
-			had := w.hasQuorum()
-			operation := w.step(random)
-			done[operation]++
-			if had && operation != "" && operation != "death" && !w.hasQuorum() {
-				t.Fatalf("seed %d: %s turned %s into %s", seed, operation, before, w.String())
-			}
-		}
-	}
-	for _, operation := range []string{"add", "promote", "remove", "restart", "death", "revival"} {
-		if done[operation] == 0 {
-			t.Errorf("seed %d: no %s in the whole run", seed, operation)
-		}
-	}
-}
-
-type walk struct {
-	View
-	next uint64
-}
-
-func (w *walk) hasQuorum() bool { return healthy(w.voters()) >= quorum(len(w.voters())) }
-
-func (w *walk) String() string {
-	text := ""
-	for _, m := range w.Members {
-		letter := map[bool]string{true: "h", false: "d"}[m.Healthy]
-		if m.Learner {
-			letter = "l" + letter
-		}
-		text += letter
-	}
-	return text
-}
-
-// elect makes any healthy voter the leader, or none without quorum.
-func (w *walk) elect() {
-	w.Leader = 0
-	if m, ok := BestTransferee(w.View, 0); ok && w.hasQuorum() {
-		w.Leader = m.ID
-	}
-}
-
-// step tries one random operation and returns its name, or "" when refused.
-func (w *walk) step(random *rand.Rand) string {
-	defer w.elect()
-	i := random.Intn(len(w.Members))
-	m := &w.Members[i]
-	switch random.Intn(6) {
-	case 0:
-		if len(w.Members) < 7 && MayAdd(w.View) == nil {
-			w.Members = append(w.Members, Member{ID: w.next, Name: fmt.Sprint("m", w.next), Learner: true, Healthy: random.Intn(4) > 0})
-			w.next++
-			return "add"
-		}
-	case 1: // etcd promotes a learner only when it is in sync, that is healthy
-		if m.Learner && m.Healthy && w.hasQuorum() {
-			m.Learner = false
-			return "promote"
-		}
-	case 2:
-		if MayRemove(w.View, m.ID) == nil {
-			w.Members = except(w.Members, m.ID)
-			return "remove"
-		}
-	case 3:
-		if MayRestart(w.View, m.ID) != nil || len(w.voters()) <= 2 {
-			return "" // with two voters an interruption cannot be avoided
-		}
-		was := m.Healthy
-		m.Healthy = false
-		if was && !m.Learner && !w.hasQuorum() {
-			return "restart" // seen by the caller as lost
-		}
-		m.Healthy = true
-		return "restart"
-	case 4:
-		if m.Healthy {
-			m.Healthy = false
-			return "death"
-		}
-	case 5:
-		if !m.Healthy {
-			m.Healthy = true
-			return "revival"
-		}
-	}
-	return ""
 }

@@ -27,7 +27,7 @@ func describe(s Spec, f found, v *View) Status {
 		}
 	}
 	if f.reached() {
-		out.Drift = drift(s, f, entry, time.Now())
+		out.Drift = append(drift(s, f, entry, time.Now()), alarmDrift(s.Name, v, entry)...)
 	}
 	return out
 }

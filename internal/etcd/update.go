@@ -92,13 +92,20 @@ func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	if r, err := repairs(s, f, entryOf(v, s), time.Now()); err != nil || !r.needed() && len(missingArtifacts(s, f)) == 0 {
+	entry := entryOf(v, s)
+	if entry != nil && entry.has(alarmCorrupt) {
+		// What it holds is worth nothing: it leaves and joins anew.
+		turn.leave()
+		return c.Create(ctx, s)
+	}
+	r, err := repairs(s, f, entry, time.Now())
+	if err != nil || !r.needed() && len(missingArtifacts(s, f)) == 0 && !alarming(v, entry) {
 		return describe(s, f, v), err // nothing to wait for
 	}
 	if err := turn.wait(ctx); err != nil {
 		return Status{}, err
 	}
-	return cl.converge(ctx, turn, s)
+	return cl.tend(ctx, turn, s)
 }
 
 // converging is one established member on its way to its spec, in its turn.
@@ -285,6 +292,9 @@ func (c *converging) hold(ctx context.Context, v *View, cause error) error {
 	}
 	if err := pause(ctx, 5*c.cl.pace.Poll); err != nil {
 		return fmt.Errorf("wait to restart etcd member %s: %w (%w)", c.s.label(), err, cause)
+	}
+	if waiting, _ := c.turn.others(); waiting > 0 && errors.Is(cause, errCorrupt) {
+		return c.turn.yield(ctx) // to the one that is replaced
 	}
 	return nil
 }

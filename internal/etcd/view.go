@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -116,7 +115,8 @@ func firstList(addresses []string, answers map[string]answer) (View, error) {
 // assemble puts what the members said of themselves beside their entries. It
 // is pure.
 func assemble(v View, answers map[string]answer) View {
-	var term uint64
+	var term, applied uint64
+	var alarms []Alarm
 	for i := range v.Members {
 		m := &v.Members[i]
 		a, asked := answers[m.address()]
@@ -137,15 +137,20 @@ func assemble(v View, answers map[string]answer) View {
 			m.Trouble = fmt.Sprintf("member %x answers at its address", a.status.Header.MemberId)
 			continue
 		}
-		m.Version, m.Index, m.DBSize = a.status.Version, a.status.RaftIndex, a.status.DbSize
-		m.Alarms = alarmsOf(a.status.Errors, m.ID)
+		m.Version, m.Index = a.status.Version, a.status.RaftIndex
+		m.DBSize, m.DBInUse, m.DBQuota = a.status.DbSize, a.status.DbSizeInUse, a.status.DbSizeQuota
 		m.Healthy, m.Trouble = judge(*m, a)
 		// The highest term is the newest opinion on who leads.
 		if a.status.RaftTerm >= term && a.status.Leader != 0 {
 			term, v.Leader = a.status.RaftTerm, a.status.Leader
 		}
+		// Every member knows the alarms of all: the one that has applied most
+		// knows what was raised and disarmed last.
+		if a.status.RaftAppliedIndex >= applied {
+			applied, alarms = a.status.RaftAppliedIndex, parseAlarms(a.status.Errors)
+		}
 	}
-	return v
+	return v.withAlarms(alarms)
 }
 
 // judge says whether a member that answered is healthy, and if not, why. An
@@ -158,21 +163,6 @@ func judge(m Member, a answer) (bool, string) {
 		return false, "linearizable read: " + a.listErr.Error()
 	}
 	return true, ""
-}
-
-// alarmsOf picks a member's alarms out of a status, which lists those of all
-// members as "memberID:123 alarm:NOSPACE".
-func alarmsOf(errors []string, id uint64) []string {
-	var alarms []string
-	for _, text := range errors {
-		var member uint64
-		var alarm string
-		if n, err := fmt.Sscanf(strings.TrimSpace(text), "memberID:%d alarm:%s", &member, &alarm); err == nil && n == 2 && member == id {
-			alarms = append(alarms, alarm)
-		}
-	}
-	slices.Sort(alarms)
-	return alarms
 }
 
 // address is where the member is reached: its client URL, and while it has not
@@ -205,10 +195,16 @@ func (v View) String() string {
 		}
 		if len(m.Alarms) > 0 {
 			health += ", alarm " + strings.Join(m.Alarms, ", ")
+			if m.has(alarmSpace) && m.DBSize > 0 {
+				health += ": " + m.sizes()
+			}
 		}
 		fmt.Fprintf(w, "%s\t%x\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.ID, strings.Join(m.PeerURLs, ","), role, orDash(m.Version), health)
 	}
 	_ = w.Flush() // into memory
+	for _, a := range v.Orphans {
+		fmt.Fprintln(&b, a)
+	}
 	return b.String()
 }
 

@@ -95,7 +95,7 @@ func etcdMemberSeen() map[string]schema.Attribute {
 		"db_size_bytes":          schema.Int64Attribute{Computed: true, MarkdownDescription: "Size of the member's database, in bytes."},
 		"alarms": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Alarms raised for the member: `NOSPACE`, `CORRUPT`.",
+			MarkdownDescription: "Alarms raised for the member: `NOSPACE`, `CORRUPT`. They stand in `drift` too, with those of members that have left, and the next apply mends them: `NOSPACE` by giving back free space, `CORRUPT` by joining the member anew from the others' data. It refuses, and says why, where there is no room to gain or nobody can tell whose data is right.",
 		},
 		"drift": driftSchema(),
 	}

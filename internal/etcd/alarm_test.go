@@ -1,0 +1,122 @@
+package etcd
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParseAlarms(t *testing.T) {
+	got := parseAlarms([]string{"etcdserver: no leader", "memberID:7 alarm:NOSPACE ", "alarm:CORRUPT ", "memberID:7  alarm:CORRUPT"})
+	want := []Alarm{{0, alarmCorrupt}, {7, alarmCorrupt}, {7, alarmSpace}}
+	if !slices.Equal(got, want) {
+		t.Errorf("alarms are %v, want %v", got, want)
+	}
+}
+
+// alarmed raises alarms in a view: for member 9 and 0 they are orphans.
+func alarmed(v View, alarms ...Alarm) View { return v.withAlarms(alarms) }
+
+func TestAlarmsInWords(t *testing.T) {
+	v := alarmed(clusterOf("Lhh"), Alarm{2, alarmSpace}, Alarm{3, alarmCorrupt}, Alarm{9, alarmCorrupt}, Alarm{0, alarmCorrupt})
+	v.Members[1].DBSize, v.Members[1].DBInUse, v.Members[1].DBQuota = 2254857830, 1<<30, 2<<30
+	words := func(i int) string { return strings.Join(alarmDrift(v.Members[i].Name, &v, &v.Members[i]), "\n") }
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{words(0), []string{"cp1: alarm CORRUPT is raised for member 9, which the cluster no longer lists", "cp1: alarm CORRUPT is raised for no member in particular"}},
+		{words(1), []string{"cp2: alarm NOSPACE is raised: the database has 2.1 GiB of a quota of 2 GiB (1 GiB in use), writes are refused"}},
+		{words(2), []string{"cp3: alarm CORRUPT is raised: its data differs"}},
+		{v.String(), []string{"healthy, alarm NOSPACE: the database has 2.1 GiB", "healthy, alarm CORRUPT", "for member 9", "no member in particular"}},
+	} {
+		for _, want := range c.want {
+			if !strings.Contains(c.text, want) {
+				t.Errorf("%q is not in\n%s", want, c.text)
+			}
+		}
+	}
+	if words := alarmDrift("cp1", nil, nil); len(words) > 0 {
+		t.Errorf("alarms of nobody: %v", words)
+	}
+}
+
+func TestRulesWithCorruptMembers(t *testing.T) {
+	third, both := Alarm{3, alarmCorrupt}, []Alarm{{2, alarmCorrupt}, {3, alarmCorrupt}}
+	for _, c := range []struct {
+		name    string
+		view    View
+		id      uint64
+		remove  error
+		replace error
+	}{
+		{"the only one", alarmed(clusterOf("Lhh"), third), 3, nil, nil},
+		{"the only one, dead", alarmed(clusterOf("Lhd"), third), 3, nil, nil},
+		{"the leader", alarmed(clusterOf("hhL"), third), 3, nil, nil},
+		{"a learner", alarmed(clusterOf("Lhl"), third), 3, nil, nil},
+		{"a learner beside one voter", alarmed(clusterOf("Ll"), Alarm{2, alarmCorrupt}), 2, nil, nil},
+		{"beside it", alarmed(clusterOf("Lhh"), third), 2, errCorrupt, errCorrupt},
+		{"a dead one beside it", alarmed(clusterOf("Ldh"), third), 2, errCorrupt, errCorrupt},
+		{"beside a dead one", alarmed(clusterOf("Ldh"), third), 3, errQuorum, errQuorum},
+		{"of five, beside a dead one", alarmed(clusterOf("Lhhhd"), third), 3, errUnhealthy, errUnhealthy},
+		{"of five, itself dead", alarmed(clusterOf("Lhdhd"), third), 3, errUnhealthy, errUnhealthy},
+		{"two of three", alarmed(clusterOf("Lhh"), both...), 3, errCorrupt, errCorrupt},
+		{"an unknown one", alarmed(clusterOf("Lhh"), Alarm{0, alarmCorrupt}), 3, errCorrupt, errCorrupt},
+		{"this and an unknown one", alarmed(clusterOf("Lhh"), third, Alarm{0, alarmCorrupt}), 3, errCorrupt, errCorrupt},
+		{"one that has left", alarmed(clusterOf("Lhh"), Alarm{9, alarmCorrupt}), 3, errCorrupt, errCorrupt},
+		{"of two: a person may, nobody vouches", alarmed(clusterOf("Lh"), Alarm{2, alarmCorrupt}), 2, nil, errDoubt},
+		{"the last", alarmed(clusterOf("L"), Alarm{1, alarmCorrupt}), 1, errLastMember, errDoubt},
+		{"nobody leads", alarmed(clusterOf("hhh"), third), 3, errNoLeader, errNoLeader},
+		{"out of space is no matter", alarmed(clusterOf("Lhh"), Alarm{2, alarmSpace}), 3, nil, nil},
+	} {
+		if err := MayRemove(c.view, c.id); !errors.Is(err, c.remove) {
+			t.Errorf("%s: MayRemove = %v, want %v", c.name, err, c.remove)
+		}
+		if err := MayReplaceCorrupt(c.view, c.id); !errors.Is(err, c.replace) {
+			t.Errorf("%s: MayReplaceCorrupt = %v, want %v", c.name, err, c.replace)
+		}
+	}
+	v := alarmed(clusterOf("Lhh"), third)
+	v.Members[2].Index = 99
+	if m, _ := BestTransferee(v, 1); m.ID != 2 {
+		t.Errorf("leadership would go to %d, which is CORRUPT", m.ID)
+	}
+	for name, err := range map[string]error{"add": MayAdd(v), "restart": MayRestart(v, 2)} {
+		if !errors.Is(err, errCorrupt) {
+			t.Errorf("%s beside a CORRUPT member: %v", name, err)
+		}
+	}
+}
+
+func TestForgettable(t *testing.T) {
+	gone, unknown, full := Alarm{9, alarmCorrupt}, Alarm{0, alarmCorrupt}, Alarm{9, alarmSpace}
+	cramped := filled(clusterOf("Lhh"), 2, 95, 95)
+	for _, c := range []struct {
+		name string
+		view View
+		want []Alarm
+	}{
+		{"none", filled(clusterOf("Lhh"), 1, 10, 10), nil},
+		{"of one that has left", alarmed(filled(clusterOf("Lhh"), 1, 10, 10), gone, full), []Alarm{gone, full}},
+		{"beside a dead one", alarmed(filled(clusterOf("Lhd"), 1, 10, 10), gone), []Alarm{gone}},
+		{"without quorum", alarmed(filled(clusterOf("Ldd"), 1, 10, 10), gone), nil},
+		{"of an unknown one", alarmed(filled(clusterOf("Lhh"), 1, 10, 10), unknown), nil},
+		{"a listed one is CORRUPT too", alarmed(filled(clusterOf("Lhh"), 1, 10, 10), gone, Alarm{2, alarmCorrupt}), nil},
+		{"a database is full", alarmed(cramped, gone, full), []Alarm{gone}},
+	} {
+		if got := forgettable(c.view); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestDiffering(t *testing.T) {
+	members := clusterOf("Lhh").Members
+	if text := differing(members, []content{{4, 7}, {4, 7}, {4, 7}}); text != "" {
+		t.Errorf("equal data differs: %s", text)
+	}
+	if text := differing(members, []content{{4, 7}, {4, 7}, {4, 8}}); !strings.Contains(text, "cp3 has hash 8") {
+		t.Errorf("differing data: %q", text)
+	}
+}

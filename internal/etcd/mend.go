@@ -1,0 +1,226 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// mending is what one member's Update does about alarms, in its turn.
+type mending struct {
+	cl    *cluster
+	s     Spec
+	turn  *turn
+	conv  *conversation
+	done  effort
+	acted bool      // something was compacted, defragmented or disarmed
+	since time.Time // when waiting for the rules began; zero: not yet
+}
+
+// alarming reports whether an alarm is raised that the Update of the member
+// with this entry has to see to.
+func alarming(v *View, entry *Member) bool {
+	return v != nil && (len(v.Orphans) > 0 || entry != nil && len(entry.Alarms) > 0)
+}
+
+// tend brings an established member to its spec and mends what alarms it can.
+// CORRUPT comes first, because restarts are refused while it is raised; then
+// what differs on the machine, which may be a quota that was too small; then
+// NOSPACE.
+func (cl *cluster) tend(ctx context.Context, turn *turn, s Spec) (Status, error) {
+	conv, err := cl.converse(s)
+	if err != nil {
+		return Status{}, err
+	}
+	defer conv.Close()
+	m := &mending{cl: cl, s: s, turn: turn, conv: conv, done: effort{defragmented: map[uint64]bool{}}}
+	if err := m.orphans(ctx); err != nil {
+		return Status{}, err
+	}
+	status, err := cl.converge(ctx, turn, s)
+	if err != nil {
+		return Status{}, err
+	}
+	if err := m.space(ctx); err != nil || !m.acted {
+		return status, err
+	}
+	return cl.statusNow(ctx, conv, s)
+}
+
+// statusNow looks at everything once more.
+func (cl *cluster) statusNow(ctx context.Context, conv *conversation, s Spec) (Status, error) {
+	f := cl.look(ctx, s, s.Name, s.Host)
+	if !f.reached() {
+		return Status{}, fmt.Errorf("observe %s after its change: %w", s.label(), f.Err)
+	}
+	v, err := conv.view(ctx, addresses(s))
+	if err != nil {
+		return describe(s, f, nil), nil // mended as wanted; health is what Read is for
+	}
+	return describe(s, f, &v), nil
+}
+
+// orphans disarms the alarms of members that have left, as far as their cause
+// has left with them.
+func (m *mending) orphans(ctx context.Context) error {
+	v, err := m.conv.view(ctx, addresses(m.s))
+	if err != nil {
+		return nil // without a quorum there is nothing to disarm; converge says what there is to say
+	}
+	if v.unnamed() {
+		return m.refuse(v, uncorrupted(v, 0), corruptNext)
+	}
+	alarms := forgettable(v.withQuota(m.s))
+	if len(alarms) == 0 {
+		return nil
+	}
+	err = m.conv.forget(ctx, m.cl.pace, v, alarms)
+	if errors.Is(err, errDoubt) {
+		return m.refuse(v, err, corruptNext)
+	}
+	m.acted = true
+	return err
+}
+
+// space takes one step after the other until NOSPACE is no longer raised for
+// this member, or nothing more can be gained.
+func (m *mending) space(ctx context.Context) error {
+	for {
+		v, err := m.conv.view(ctx, addresses(m.s))
+		if err != nil {
+			if !transient(err) {
+				return fmt.Errorf("ask the cluster for its alarms: %w", err)
+			}
+			return nil // changed as wanted; the alarm is seen by the next Read
+		}
+		v = v.withQuota(m.s)
+		entry := entryOf(&v, m.s)
+		if entry == nil {
+			return nil
+		}
+		next := nextRelief(v, entry.ID, m.done)
+		if next.Kind == reliefNone {
+			return nil
+		}
+		if err := m.take(ctx, v, next); err != nil {
+			return err
+		}
+	}
+}
+
+// take does one step. One that has to wait returns nil and is asked for again.
+func (m *mending) take(ctx context.Context, v View, next relief) error {
+	target, _ := v.member(next.ID)
+	switch next.Kind {
+	case reliefCompact:
+		return m.compact(ctx, v, target)
+	case reliefHandOver:
+		if waiting, _ := m.turn.others(); waiting > 0 && target.Name == m.s.Name {
+			return m.turn.yield(ctx) // followers first
+		}
+		return handOver(ctx, m.conv, v, &target)
+	case reliefDefragment:
+		return m.defragment(ctx, v, target)
+	case reliefDisarm:
+		return m.disarm(ctx, v, next.Alarms)
+	case reliefWait:
+		return m.hold(ctx, v, next.Cause)
+	}
+	return m.refuse(v, next.Cause, "raise quota-backend-bytes in extra_args of every member (etcd advises against more than 8 GiB), "+
+		"or delete objects (that is still possible), then apply again")
+}
+
+func (m *mending) compact(ctx context.Context, v View, target Member) error {
+	problem.Progress(ctx, "etcd %s: compacting up to the present revision: %s", target.label(), target.sizes())
+	dropped, err := m.conv.compact(ctx, target.address())
+	switch {
+	case err != nil && transient(err):
+		return m.hold(ctx, v, err)
+	case err != nil:
+		return fmt.Errorf("compact through %s: %w", target.label(), err)
+	case dropped:
+		m.done.compaction, m.acted = compactedNow, true
+	default:
+		m.done.compaction = compactedBefore
+	}
+	m.since = time.Time{}
+	return nil
+}
+
+func (m *mending) defragment(ctx context.Context, v View, target Member) error {
+	problem.Progress(ctx, "etcd %s: defragmenting: %s", target.label(), target.sizes())
+	m.acted = true
+	if err := m.conv.defragment(ctx, target.address()); err != nil {
+		if transient(err) {
+			return m.hold(ctx, v, err)
+		}
+		return fmt.Errorf("defragment %s: %w", target.label(), err)
+	}
+	m.done.defragmented[target.ID], m.since = true, time.Time{}
+	return nil
+}
+
+func (m *mending) disarm(ctx context.Context, v View, alarms []Alarm) error {
+	for _, a := range alarms {
+		err := m.conv.viaVoter(ctx, v, 0, func(address string) error { return m.conv.disarm(ctx, address, a) })
+		switch {
+		case err != nil && transient(err):
+			return m.hold(ctx, v, err)
+		case err != nil:
+			return fmt.Errorf("disarm %s: %w", a.Name, err)
+		}
+		m.acted = true
+		problem.Progress(ctx, "etcd %s: disarmed the alarm %s", m.s.Name, a.Name)
+	}
+	return nil
+}
+
+// hold waits a moment for a condition to clear by itself, letting others that
+// may clear it go first, and refuses when patience is at its end.
+func (m *mending) hold(ctx context.Context, v View, cause error) error {
+	if m.since.IsZero() {
+		m.since = time.Now()
+		problem.Progress(ctx, "etcd %s: its alarm is not mended yet: %s", m.s.Name, cause)
+	}
+	if time.Since(m.since) > m.cl.pace.Patience {
+		return m.refuse(v, cause, "bring the unhealthy members back or destroy the dead ones, mend those that are CORRUPT, then apply again")
+	}
+	if err := pause(ctx, 5*m.cl.pace.Poll); err != nil {
+		return fmt.Errorf("wait to mend the alarms of %s: %w (%w)", m.s.label(), err, cause)
+	}
+	if waiting, _ := m.turn.others(); waiting > 0 {
+		// What the others take is not this member's waiting.
+		begin := time.Now()
+		err := m.turn.yield(ctx)
+		m.since = m.since.Add(time.Since(begin))
+		return err
+	}
+	return nil
+}
+
+func (m *mending) refuse(v View, cause error, next string) error {
+	unchanged := problem.Nothing
+	if m.acted {
+		unchanged = "all keys; the alarm stays raised."
+	}
+	return refusal("alarm of etcd not mended", m.s, &v, cause.Error(), unchanged, next)
+}
+
+// silence disarms the alarms of a member that was just removed, so that they do
+// not stop the writes of those that stay. The next Update of one of these does
+// it when it cannot be done now.
+func (l *departure) silence(ctx context.Context, conv *conversation, gone Member) {
+	if len(gone.Alarms) == 0 {
+		return
+	}
+	v, err := conv.view(ctx, addresses(l.s))
+	if err == nil {
+		err = conv.forget(ctx, l.cl.pace, v.withQuota(l.s), forgettable(v.withQuota(l.s)))
+	}
+	if err != nil {
+		problem.Progress(ctx, "etcd %s: its alarms are left to the next apply: %s", l.s.Name, err)
+	}
+}

@@ -1,0 +1,241 @@
+package etcd
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestRulesKeepQuorum takes random walks: machines die and come back as they
+// like, alarms are raised, operations happen only when the rules allow them,
+// and no operation may turn a cluster that has quorum into one that has not;
+// nor one in which a quorum has good data into one in which it has not.
+func TestRulesKeepQuorum(t *testing.T) {
+	seed := time.Now().UnixNano()
+	random := rand.New(rand.NewSource(seed))
+	done := map[string]int{}
+	for range 300 {
+		w := walk{View: filled(clusterOf("Lhh"), 0, 0, 0), next: 4}
+		for range 100 {
+			before := w.String()
+			had, sound := w.hasQuorum(), w.soundQuorum()
+			operation := w.step(random)
+			done[operation]++
+			if operation == "" || operation == "death" || operation == "corruption" {
+				continue
+			}
+			if had && !w.hasQuorum() || sound && !w.soundQuorum() {
+				t.Fatalf("seed %d: %s turned %s into %s", seed, operation, before, w.String())
+			}
+			if w.wrong != "" {
+				t.Fatalf("seed %d: %s: %s in %s", seed, operation, w.wrong, before)
+			}
+		}
+	}
+	for _, operation := range []string{
+		"add", "promote", "remove", "restart", "death", "revival",
+		"corruption", "replace", "hand over", "shortage", "compact", "defragment", "disarm", "forget",
+	} {
+		if done[operation] == 0 {
+			t.Errorf("seed %d: no %s in the whole run", seed, operation)
+		}
+	}
+}
+
+type walk struct {
+	View
+	next  uint64
+	wrong string // what a decision got wrong, other than quorum
+}
+
+func (w *walk) hasQuorum() bool { return healthy(w.voters()) >= quorum(len(w.voters())) }
+
+// soundQuorum reports whether a quorum works and has data that nobody doubts.
+func (w *walk) soundQuorum() bool {
+	sound := slices.DeleteFunc(w.voters(), func(m Member) bool { return m.has(alarmCorrupt) })
+	return healthy(sound) >= quorum(len(w.voters()))
+}
+
+func (w *walk) String() string {
+	text := ""
+	for _, m := range w.Members {
+		letter := map[bool]string{true: "h", false: "d"}[m.Healthy]
+		if m.Learner {
+			letter = "l" + letter
+		}
+		if m.has(alarmCorrupt) {
+			letter += "!"
+		}
+		text += letter
+	}
+	return text
+}
+
+// elect keeps the leader, or makes any healthy voter the leader, one with bad
+// data as soon as another; without quorum there is none.
+func (w *walk) elect(random *rand.Rand) {
+	voters := slices.DeleteFunc(w.voters(), func(m Member) bool { return !m.Healthy })
+	switch {
+	case !w.hasQuorum():
+		w.Leader = 0
+	case !slices.ContainsFunc(voters, func(m Member) bool { return m.ID == w.Leader }):
+		w.Leader = voters[random.Intn(len(voters))].ID
+	}
+}
+
+// step tries one random operation and returns its name, or "" when refused.
+func (w *walk) step(random *rand.Rand) string {
+	defer w.elect(random)
+	i := random.Intn(len(w.Members))
+	m := &w.Members[i]
+	switch random.Intn(10) {
+	case 0:
+		if len(w.Members) < 7 && MayAdd(w.View) == nil {
+			w.join(random)
+			return "add"
+		}
+	case 1: // etcd promotes a learner only when it is in sync, that is healthy; nextStep asks for none that is CORRUPT
+		if m.Learner && m.Healthy && !m.has(alarmCorrupt) && w.hasQuorum() {
+			m.Learner = false
+			return "promote"
+		}
+	case 2:
+		if MayRemove(w.View, m.ID) == nil {
+			w.leave(*m)
+			return "remove"
+		}
+	case 3:
+		if MayRestart(w.View, m.ID) != nil || len(w.voters()) <= 2 {
+			return "" // with two voters an interruption cannot be avoided
+		}
+		was := m.Healthy
+		m.Healthy = false
+		if was && !m.Learner && !w.hasQuorum() {
+			return "restart" // seen by the caller as lost
+		}
+		m.Healthy = true
+		return "restart"
+	case 4:
+		if m.Healthy {
+			m.Healthy = false
+			return "death"
+		}
+	case 5:
+		if !m.Healthy {
+			m.Healthy = true
+			return "revival"
+		}
+	default:
+		return w.alarming(random, m)
+	}
+	return ""
+}
+
+func (w *walk) join(random *rand.Rand) {
+	w.Members = append(w.Members, Member{
+		ID: w.next, Name: fmt.Sprint("m", w.next), Learner: true, Healthy: random.Intn(4) > 0,
+		DBSize: 10, DBInUse: 10, DBQuota: 100,
+	})
+	w.next++
+}
+
+// leave takes a member off the list; its alarms stay behind.
+func (w *walk) leave(m Member) {
+	w.Members = except(w.Members, m.ID)
+	for _, name := range m.Alarms {
+		w.Orphans = append(w.Orphans, Alarm{m.ID, name})
+	}
+}
+
+// alarming raises an alarm or does something about one.
+func (w *walk) alarming(random *rand.Rand, m *Member) string {
+	switch random.Intn(6) {
+	case 0:
+		if random.Intn(3) == 0 && !m.has(alarmCorrupt) {
+			m.Alarms = append(m.Alarms, alarmCorrupt)
+			return "corruption"
+		}
+	case 1:
+		if !m.has(alarmSpace) {
+			m.Alarms = append(m.Alarms, alarmSpace)
+			m.DBSize, m.DBInUse = 100, int64(10+random.Intn(90))
+			return "shortage"
+		}
+	case 2:
+		return w.replace(random, *m)
+	case 3:
+		alarms := forgettable(w.View)
+		w.Orphans = slices.DeleteFunc(w.Orphans, func(a Alarm) bool { return slices.Contains(alarms, a) })
+		if len(alarms) > 0 {
+			return "forget"
+		}
+	default:
+		return w.relieve(random, m.ID)
+	}
+	return ""
+}
+
+// replace is what becomes of a CORRUPT member: leadership goes, it is removed,
+// and joins anew.
+func (w *walk) replace(random *rand.Rand, m Member) string {
+	if !m.has(alarmCorrupt) || MayReplaceCorrupt(w.View, m.ID) != nil {
+		return ""
+	}
+	if w.Leader == m.ID {
+		return w.handOver(m.ID)
+	}
+	w.leave(m)
+	w.join(random)
+	return "replace"
+}
+
+func (w *walk) handOver(from uint64) string {
+	to, ok := BestTransferee(w.View, from)
+	if !ok {
+		return ""
+	}
+	if to.has(alarmCorrupt) {
+		w.wrong = "leadership goes to a CORRUPT member"
+	}
+	w.Leader = to.ID
+	return "hand over"
+}
+
+// relieve takes the next step about NOSPACE.
+func (w *walk) relieve(random *rand.Rand, id uint64) string {
+	next := nextRelief(w.View, id, effort{compaction: compaction(random.Intn(3))})
+	i := slices.IndexFunc(w.Members, func(m Member) bool { return m.ID == next.ID })
+	switch next.Kind {
+	case reliefCompact:
+		w.Members[i].DBInUse = int64(10 + random.Intn(90))
+	case reliefHandOver:
+		return w.handOver(next.ID)
+	case reliefDefragment:
+		w.Members[i].Healthy = false
+		if !w.hasQuorum() && len(w.voters()) > 2 {
+			w.wrong = "quorum is lost while it lasts"
+		}
+		w.Members[i].Healthy, w.Members[i].DBSize = true, w.Members[i].DBInUse
+	case reliefDisarm:
+		for _, a := range next.Alarms {
+			if m, listed := w.member(a.Member); listed && !m.roomy() {
+				w.wrong = "an alarm is disarmed that has its cause"
+			}
+		}
+		w.disarm(next.Alarms)
+	default:
+		return ""
+	}
+	return next.Kind.String()
+}
+
+func (w *walk) disarm(alarms []Alarm) {
+	gone := func(a Alarm) bool { return slices.Contains(alarms, a) }
+	w.Orphans = slices.DeleteFunc(w.Orphans, gone)
+	for i := range w.Members {
+		m := &w.Members[i]
+		m.Alarms = slices.DeleteFunc(m.Alarms, func(name string) bool { return gone(Alarm{m.ID, name}) })
+	}
+}
