@@ -108,8 +108,11 @@ func (w *Workspace) cliConfig() string { return filepath.Join(w.Dir, "cli.tfrc")
 
 func (w *Workspace) copy(config fs.FS) error {
 	files, err := fs.Glob(config, "*.tf")
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("copy configuration: no *.tf in %v: %w", config, err)
+	if err != nil {
+		return fmt.Errorf("copy configuration: %w", err)
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("copy configuration: there is no *.tf in %v", config)
 	}
 	for _, file := range files {
 		text, err := fs.ReadFile(config, file)
