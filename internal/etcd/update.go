@@ -91,6 +91,11 @@ func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
+	if v != nil && entryOf(v, s) == nil {
+		// It was removed: only a new member can take its place.
+		turn.leave()
+		return c.Create(ctx, s)
+	}
 	if r, err := repairs(s, f, entryOf(v, s), time.Now()); err != nil || !r.needed() && len(missingArtifacts(s, f)) == 0 {
 		return describe(s, f, v), err // nothing to wait for
 	}
