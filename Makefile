@@ -41,6 +41,10 @@ demo-down: $(LAB) ## remove the demo
 bench: setup ## measure apply, plan and memory against their floors
 	$(SUDO) $(LAB) bench
 
+.PHONY: soak
+soak: setup ## cut applies off at every command, and whatever else takes hours (SOAK="--only join" for a part)
+	$(SUDO) $(LAB) soak $(SOAK)
+
 .PHONY: test
 test: lint generate-check vet test-unit test-acceptance ## everything that CI runs
 

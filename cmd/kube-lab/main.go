@@ -34,6 +34,7 @@ func commands() []command {
 		{"demo-show", "show what the demo has become", asRoot(demoShowCommand)},
 		{"demo-down", "remove the demo", asRoot(demoDownCommand)},
 		{"bench", "measure the provider; BENCH_OUT names a file for JSON", asRoot(benchCommand)},
+		{"soak", "cut off and break control planes for hours; SOAK_OUT names a file for JSON", asRoot(soakCommand)},
 		{"exec", "run a command on this computer within the lab's network", asRoot(execCommand)},
 	}
 }

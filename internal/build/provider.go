@@ -25,9 +25,10 @@ func Checkout() (string, error) {
 	}
 }
 
-// Provider builds the provider of this checkout into the file at path, with the
-// flags of "go test", so that both share what is compiled.
-func Provider(ctx context.Context, path string) error {
+// Provider builds a provider of this checkout into the file at path, with the
+// flags of "go test", so that both share what is compiled. program is the
+// folder of its main package; "." is the one that is released.
+func Provider(ctx context.Context, program, path string) error {
 	root, err := Checkout()
 	if err != nil {
 		return err
@@ -36,7 +37,7 @@ func Provider(ctx context.Context, path string) error {
 	defer show.stop()
 	show.step("compiling")
 	command := goCommand{dir: root, log: io.Discard, show: show}
-	if _, err := command.run(ctx, []string{"build", "-v", "-o", path, "."}); err != nil {
+	if _, err := command.run(ctx, []string{"build", "-v", "-o", path, "./" + program}); err != nil {
 		return fmt.Errorf("build provider: %w", err)
 	}
 	return nil

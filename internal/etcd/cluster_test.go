@@ -433,3 +433,52 @@ func TestReadOfAnUnreachableMachine(t *testing.T) {
 		t.Errorf("read of an unreachable machine: %v", err)
 	}
 }
+
+// TestRemovedByHand takes a member off the list and leaves its machine as it is:
+// so does a removal that is cut off in the middle.
+func TestRemovedByHand(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.removeByHand(specs["cp1"], specs["cp3"])
+	f.calm(specs["cp1"]) // it may have led
+	status, err := f.clusters.Read(f.context(), specs["cp3"])
+	if err != nil || len(status.Drift) != 1 || !strings.Contains(status.Drift[0], "cp3: the cluster no longer lists this member") {
+		t.Fatalf("read of a removed member: %v, %v", status.Drift, err)
+	}
+	status, err = f.clusters.Update(f.context(), specs["cp3"])
+	if err != nil || len(status.Drift) > 0 || !status.Healthy || status.Learner {
+		t.Fatalf("update of a removed member: %+v, %v", status, err)
+	}
+	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
+	f.removeByHand(specs["cp1"], specs["cp3"])
+	if err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.machine("cp3").wantClean()
+	if _, err := f.clusters.Read(f.context(), specs["cp3"]); !errors.Is(err, ErrGone) {
+		t.Errorf("read of the deleted member: %v", err)
+	}
+}
+
+// removeByHand is "etcdctl member remove" against the machine of one member.
+func (f *fleet) removeByHand(through, s Spec) {
+	f.t.Helper()
+	v := f.calm(through)
+	entry := entryOf(&v, s)
+	if entry == nil {
+		f.t.Fatalf("%s is not listed in %s", s.Name, v.roster())
+	}
+	conv, err := f.clusters.of(through).converse(through)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer conv.Close()
+	if _, err := until(f.context(), 100*time.Millisecond, 20*time.Second, func() (bool, error) {
+		err := conv.remove(f.context(), through.Host.Address(), entry.ID)
+		return err == nil, nil
+	}); err != nil {
+		f.t.Fatal(err)
+	}
+}

@@ -49,6 +49,9 @@ func (j *joining) distrust(ctx context.Context, v View, m Member) (bool, error) 
 		return false, j.refuse(&v, err.Error(), corruptNext)
 	case err != nil:
 		return false, j.hold(ctx, &v, j.cl.pace.Patience, err)
+	case !j.aside:
+		j.aside = true
+		return false, j.s.outageBegins(ctx) // Create says when it has ended
 	case v.Leader == m.ID:
 		return false, handOver(ctx, j.conv, v, &m)
 	}

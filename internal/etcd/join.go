@@ -27,6 +27,7 @@ type joining struct {
 	me   self
 
 	changed bool      // something was changed on the machine or in the member list
+	aside   bool      // the outage of a member that serves was announced
 	added   uint64    // the learner that this very call added; 0: none
 	refused time.Time // since when the same condition has been waited for
 	cause   string    // that condition

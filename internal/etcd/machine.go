@@ -107,11 +107,11 @@ rmdir %[1]s 2>/dev/null || true
 }
 
 // clearScript removes what Create has put there. Directories go only when
-// nobody else has something in them, and the user when no process is left.
+// nobody else has something in them, and the user when no process is left. The
+// marker goes last: as long as it is there, a cut-off removal is seen as such.
 var clearScript = strings.Join([]string{
 	"rm -f " + unitPath + " " + bootLink.Path,
 	"rm -rf " + unitPath + ".d",
-	"rm -rf " + configDir,
 	"for leaf in server peer healthcheck-client; do rm -f " + pkiDir + "/$leaf.crt " + pkiDir + "/$leaf.key; done",
 	"rm -f " + caPath,
 	"rmdir -p " + pkiDir + " 2>/dev/null || true",
@@ -120,6 +120,7 @@ var clearScript = strings.Join([]string{
 	"systemctl daemon-reload",
 	"if getent passwd " + user + " >/dev/null; then userdel " + user + " 2>/dev/null || true; fi",
 	"if getent group " + user + " >/dev/null; then groupdel " + user + " 2>/dev/null || true; fi",
+	"rm -rf " + configDir,
 	"",
 }, "\n")
 

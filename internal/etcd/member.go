@@ -12,8 +12,8 @@ import (
 )
 
 // ErrGone: there is positive evidence that the member no longer exists: the
-// cluster's own member list says so, or the host answers and neither unit nor
-// data is there.
+// cluster's own member list lacks it, and the host does not answer or holds
+// nothing of it; or no member answers, and the host holds nothing of it.
 var ErrGone = errors.New("etcd member does not exist")
 
 // OnDestroy says what becomes of the data directory of a member that leaves.

@@ -52,13 +52,20 @@ func (cl *cluster) askAbout(ctx context.Context, s Spec) (*View, error) {
 	return &v, nil
 }
 
-// gone is positive evidence only: the member list that a quorum stands behind
-// lacks the member; or nobody knows a list, the machine answers, and nothing
-// of the member is there.
+// gone is positive evidence only: the machine answers, nothing of the member is
+// there, and no list that a quorum stands behind has it. A machine that cannot be
+// asked is no reason to keep what the list lacks. One that still holds something
+// of a removed member is: the removal was cut off, or made by hand, and either a
+// Delete has to clean it or an Update to join it anew.
 func gone(s Spec, f found, v *View) bool {
-	if v != nil {
-		_, listed := v.at(s.PeerURL())
-		return !listed
+	unlisted := v != nil && entryOf(v, s) == nil
+	if !f.reached() {
+		return unlisted
 	}
-	return f.reached() && f.empty()
+	return unlisted && !f.holds(s) || v == nil && f.empty()
+}
+
+// holds reports whether what is on the machine is of this very member.
+func (f found) holds(s Spec) bool {
+	return !f.empty() && f.foreign(s.Bundle.ClusterID, s.dataDir()) == "" && (f.Marker == nil || f.Marker.Name == s.Name)
 }

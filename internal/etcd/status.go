@@ -26,7 +26,10 @@ func describe(s Spec, f found, v *View) Status {
 			out.Leader, out.DBSize, out.Alarms = m.ID == v.Leader, m.DBSize, m.Alarms
 		}
 	}
-	if f.reached() {
+	switch {
+	case v != nil && entry == nil: // nothing else is worth a word then
+		out.Drift = []string{s.Name + ": the cluster no longer lists this member, and its machine still holds what is left of it"}
+	case f.reached():
 		out.Drift = append(drift(s, f, entry, time.Now()), alarmDrift(s.Name, v, entry)...)
 	}
 	return out

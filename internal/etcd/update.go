@@ -93,8 +93,9 @@ func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, err
 	}
 	entry := entryOf(v, s)
-	if entry != nil && entry.has(alarmCorrupt) {
-		// What it holds is worth nothing: it leaves and joins anew.
+	switch {
+	case v != nil && entry == nil, // it was removed: only a new member can take its place
+		entry != nil && entry.has(alarmCorrupt): // what it holds is worth nothing: it leaves and joins anew
 		turn.leave()
 		return c.Create(ctx, s)
 	}

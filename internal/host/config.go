@@ -12,11 +12,11 @@ type Config struct {
 	ConnectTimeout time.Duration       // 0 means 10 s; covers TCP, SSH handshake and authentication
 	Keepalive      time.Duration       // 0 means 10 s between probes; three unanswered close the connection
 
-	// BeforeCommand and AfterCommand are called around every remote command,
-	// with one line that says what it is for. Run, Apply and Observe are one
-	// command each; Install is one to look and one per transfer. They let a test
-	// cut the work off between any two. nil: not called.
-	BeforeCommand, AfterCommand func(address, summary string)
+	// AroundCommand is called before every remote command, with one line that
+	// says what it is for, and what it returns once that command has ended. Run,
+	// Apply and Observe are one command each; Install is one to look and one per
+	// transfer. It lets a test cut the work off between any two. nil: not called.
+	AroundCommand func(address, summary string) (ended func())
 }
 
 // Credentials are a user and the key it presents.

@@ -68,11 +68,8 @@ func (h *Host) execute(ctx context.Context, j job) (outcome, error) {
 	if len(j.script) > maxScript {
 		return outcome{}, fmt.Errorf("%s on %s: the script has %d bytes, more than the %d that fit on a command line", j.summary, h.Address(), len(j.script), maxScript)
 	}
-	if before := h.pool.settings.before; before != nil {
-		before(h.Address(), j.summary)
-	}
-	if after := h.pool.settings.after; after != nil {
-		defer after(h.Address(), j.summary)
+	if around := h.pool.settings.around; around != nil {
+		defer around(h.Address(), j.summary)()
 	}
 	begun := time.Now()
 	defer func() {

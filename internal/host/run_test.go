@@ -161,13 +161,15 @@ func TestCancelWithAllSessionsBusy(t *testing.T) {
 	}
 }
 
-func TestCommandHooks(t *testing.T) {
+func TestAroundCommand(t *testing.T) {
 	client := newClient(t)
 	s := newTestServer(t, client.signer.PublicKey(), nil)
 	var calls []string
 	config := configFor(s, client)
-	config.BeforeCommand = func(address, summary string) { calls = append(calls, "before "+address+" "+summary) }
-	config.AfterCommand = func(address, summary string) { calls = append(calls, "after "+address+" "+summary) }
+	config.AroundCommand = func(address, summary string) func() {
+		calls = append(calls, "before "+address+" "+summary)
+		return func() { calls = append(calls, "after "+address+" "+summary) }
+	}
 	h := openPool(t, config).Host(Target{machineName})
 	if _, err := h.Run(t.Context(), Command{Script: "true\necho second line"}); err != nil {
 		t.Fatal(err)
@@ -180,7 +182,7 @@ func TestCommandHooks(t *testing.T) {
 		"before machine.test observe the machine", "after machine.test observe the machine",
 	}
 	if strings.Join(calls, "\n") != strings.Join(want, "\n") {
-		t.Errorf("hooks saw\n%s\nwant\n%s", strings.Join(calls, "\n"), strings.Join(want, "\n"))
+		t.Errorf("saw\n%s\nwant\n%s", strings.Join(calls, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -32,7 +32,7 @@ type settings struct {
 
 	connectTimeout time.Duration
 	keepalive      time.Duration
-	before, after  func(address, summary string)
+	around         func(address, summary string) (ended func())
 }
 
 // login is who presents which keys at which port.
@@ -61,8 +61,7 @@ func resolve(config Config) (settings, error) {
 		overrides:      config.Overrides,
 		connectTimeout: cmp.Or(config.ConnectTimeout, defaultConnectTimeout),
 		keepalive:      cmp.Or(config.Keepalive, defaultKeepalive),
-		before:         config.BeforeCommand,
-		after:          config.AfterCommand,
+		around:         config.AroundCommand,
 	}
 	if err := checkDurations(config); err != nil {
 		return settings{}, err

@@ -33,11 +33,18 @@ type providerModel struct {
 
 type kubeProvider struct {
 	version string
+	around  func(address, summary string) (ended func()) // of every remote command; nil outside of tests
 }
 
 // New returns the provider's constructor. version is shown to Terraform.
 func New(version string) func() provider.Provider {
 	return func() provider.Provider { return &kubeProvider{version: version} }
+}
+
+// NewAround is New for tests that count remote commands and cut them off:
+// around is their host.Config.AroundCommand.
+func NewAround(version string, around func(address, summary string) (ended func())) func() provider.Provider {
+	return func() provider.Provider { return &kubeProvider{version: version, around: around} }
 }
 
 func (p *kubeProvider) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -87,6 +94,7 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	config.AroundCommand = p.around
 	pool, err := host.NewPool(config)
 	if err != nil {
 		addConfigError(&resp.Diagnostics, path.Root("ssh"), "Invalid SSH settings", err)

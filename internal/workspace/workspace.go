@@ -1,18 +1,21 @@
 // Package workspace is a directory in which Terraform runs against the machines
-// of a lab: the provider of this checkout behind a filesystem mirror, a copy of
-// an example, and its variables. The demo and the benchmarks use it.
+// of a lab: the provider of this checkout behind a filesystem mirror, a
+// configuration, and its variables. The demo, the benchmarks and the soak use it.
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
@@ -24,7 +27,9 @@ const version = "0.0.1"
 // Workspace is one such directory.
 type Workspace struct {
 	Dir       string
-	Log       string // file for a trace of everything, as TF_LOG_PATH; "" for none
+	Log       string   // file for a trace of everything, as TF_LOG_PATH; "" for none
+	Program   string   // folder of the provider's main package; "" for the released one
+	Env       []string // added to the environment of the CLI and of the provider
 	lab       *lab.Lab
 	terraform string
 }
@@ -41,9 +46,18 @@ func Open(ctx context.Context, l *lab.Lab, dir, terraform string) (*Workspace, e
 	return &Workspace{Dir: dir, lab: l, terraform: terraform}, nil
 }
 
-// Make makes or renews the workspace from the example of that name: builds the
-// provider, writes the mirror and the variables, runs init.
+// Make makes or renews the workspace from the example of that name.
 func (w *Workspace) Make(ctx context.Context, example string, log io.Writer) error {
+	root, err := build.Checkout()
+	if err != nil {
+		return err
+	}
+	return w.MakeFrom(ctx, os.DirFS(filepath.Join(root, "examples", example)), log)
+}
+
+// MakeFrom makes or renews the workspace from the *.tf files of config: builds
+// the provider, writes the mirror and the variables, runs init.
+func (w *Workspace) MakeFrom(ctx context.Context, config fs.FS, log io.Writer) error {
 	if err := os.MkdirAll(w.Dir, 0o700); err != nil {
 		return fmt.Errorf("make workspace: %w", err)
 	}
@@ -51,7 +65,7 @@ func (w *Workspace) Make(ctx context.Context, example string, log io.Writer) err
 	if err := w.mirror(ctx); err != nil {
 		return err
 	}
-	if err := w.copyExample(example); err != nil {
+	if err := w.copy(config); err != nil {
 		return err
 	}
 	if err := w.writeVariables(ctx); err != nil {
@@ -75,7 +89,7 @@ func (w *Workspace) binary(registry string) string {
 
 // mirror builds the provider into the mirror, for Terraform and for OpenTofu.
 func (w *Workspace) mirror(ctx context.Context) error {
-	if err := build.Provider(ctx, w.ProviderPath()); err != nil {
+	if err := build.Provider(ctx, cmp.Or(w.Program, "."), w.ProviderPath()); err != nil {
 		return err
 	}
 	twin := w.binary("registry.opentofu.org")
@@ -92,22 +106,21 @@ func (w *Workspace) mirror(ctx context.Context) error {
 
 func (w *Workspace) cliConfig() string { return filepath.Join(w.Dir, "cli.tfrc") }
 
-func (w *Workspace) copyExample(name string) error {
-	root, err := build.Checkout()
+func (w *Workspace) copy(config fs.FS) error {
+	files, err := fs.Glob(config, "*.tf")
 	if err != nil {
-		return err
+		return fmt.Errorf("copy configuration: %w", err)
 	}
-	files, err := filepath.Glob(filepath.Join(root, "examples", name, "*.tf"))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("copy example %s: no *.tf there: %w", name, err)
+	if len(files) == 0 {
+		return fmt.Errorf("copy configuration: there is no *.tf in %v", config)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := fs.ReadFile(config, file)
 		if err != nil {
-			return fmt.Errorf("copy example: %w", err)
+			return fmt.Errorf("copy configuration: %w", err)
 		}
-		if err := os.WriteFile(filepath.Join(w.Dir, filepath.Base(file)), text, 0o600); err != nil {
-			return fmt.Errorf("copy example: %w", err)
+		if err := os.WriteFile(filepath.Join(w.Dir, file), text, 0o600); err != nil {
+			return fmt.Errorf("copy configuration: %w", err)
 		}
 	}
 	return nil
@@ -162,10 +175,17 @@ func (w *Workspace) Machines(n int) map[string]string {
 	return machines
 }
 
+// stopPatience is how long a CLI that was told to stop may take to write its state.
+const stopPatience = 30 * time.Second
+
 // Command is the CLI within the lab's network, with the workspace's settings.
+// When ctx ends it is interrupted, as by Ctrl-C, before it is killed.
 func (w *Workspace) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := w.lab.Command(ctx, w.terraform, append([]string{"-chdir=" + w.Dir}, args...)...)
 	cmd.Env = append(environment(), "TF_CLI_CONFIG_FILE="+w.cliConfig(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
+	cmd.Env = append(cmd.Env, w.Env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = stopPatience
 	if w.Log != "" {
 		cmd.Env = append(cmd.Env, "TF_LOG=TRACE", "TF_LOG_PATH="+w.Log)
 	}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/soak"
+)
+
+func soakCommand(args []string) error {
+	flags := flag.NewFlagSet("soak", 0)
+	only := flags.String("only", "", "run the scenarios whose names match this `regexp`")
+	sample := flags.Int("sample", 5, "`number` of points at which each operation of a whole control plane is cut off")
+	seed := flags.Uint64("seed", rand.Uint64(), "`number` that random choices follow from")
+	list := flags.Bool("list", false, "list the scenarios")
+	if _, _, err := parse(flags, "", args); err != nil {
+		return err
+	}
+	if *list {
+		for _, s := range soak.Scenarios() {
+			fmt.Println(s.Name)
+		}
+		return nil
+	}
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("--only: %w", err)
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	return soak.Run(ctx, soak.Options{Only: pattern, Sample: *sample, Seed: *seed, Out: os.Getenv("SOAK_OUT")}, os.Stdout, os.Stderr)
+}

@@ -1,0 +1,76 @@
+package soak
+
+import (
+	"math/rand/v2"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
+)
+
+// cursor picks the points at which an operation is cut off, one after the other.
+type cursor interface {
+	done() bool      // nothing is left to try
+	next() cut.Point // for the next run; the zero Point leaves it alone
+	ran(cut.Log)     // tells what came of it
+}
+
+// exhaustive goes before and after every command. Runs differ a little in their
+// number of commands, so it goes on until a number is beyond that of every run.
+type exhaustive struct {
+	last    cut.Point
+	longest int // number of commands of the longest run
+	ended   bool
+}
+
+func (e *exhaustive) done() bool { return e.ended }
+
+func (e *exhaustive) next() cut.Point {
+	switch {
+	case e.longest == 0: // the first run only counts
+	case e.last.Side == cut.Before:
+		e.last.Side = cut.After
+	default:
+		e.last = cut.Point{Side: cut.Before, Command: e.last.Command + 1}
+	}
+	return e.last
+}
+
+func (e *exhaustive) ran(log cut.Log) {
+	e.longest = max(e.longest, log.Commands)
+	e.ended = !log.Cut && (e.last.Command > e.longest || e.longest == 0)
+}
+
+// sampled tries points at random, each as likely as another.
+type sampled struct {
+	random  *rand.Rand
+	left    int // points still to be tried
+	longest int
+	misses  int // runs in a row that ended before their point
+}
+
+// maxMisses bounds how often a point that was missed is drawn again.
+const maxMisses = 5
+
+func (s *sampled) done() bool { return s.left == 0 }
+
+func (s *sampled) next() cut.Point {
+	if s.longest == 0 { // the first run only counts
+		return cut.Point{}
+	}
+	side := []cut.Side{cut.Before, cut.After}[s.random.IntN(2)]
+	return cut.Point{Side: side, Command: 1 + s.random.IntN(s.longest)}
+}
+
+func (s *sampled) ran(log cut.Log) {
+	counting := s.longest == 0 && log.Commands > 0
+	s.longest = max(s.longest, log.Commands)
+	switch {
+	case counting:
+	case log.Cut:
+		s.misses = 0
+		s.left--
+	case s.misses == maxMisses:
+		s.left = 0
+	default:
+		s.misses++
+	}
+}

@@ -1,0 +1,60 @@
+# Members of etcd and nothing else: what the interruption sweep cuts off at
+# every command.
+
+terraform {
+  required_providers {
+    kube = {
+      source = "kubequorum/kube"
+    }
+  }
+}
+
+provider "kube" {
+  ssh = {
+    private_key = var.ssh_private_key
+    known_hosts = var.ssh_known_hosts
+  }
+  artifacts = var.artifacts
+}
+
+resource "kube_pki_bundle" "this" {
+  cluster_name = "soak"
+}
+
+resource "kube_etcd_member" "this" {
+  for_each = var.machines
+
+  name       = each.key
+  host       = { address = each.value }
+  peers      = var.machines
+  pki        = kube_pki_bundle.this.bundle
+  version    = "3.6.16"
+  extra_args = var.extra_args
+}
+
+variable "machines" {
+  type = map(string)
+}
+
+variable "extra_args" {
+  type    = map(string)
+  default = {}
+}
+
+variable "ssh_private_key" {
+  type      = string
+  sensitive = true
+}
+
+variable "ssh_known_hosts" {
+  type = string
+}
+
+variable "artifacts" {
+  type = object({ directory = string })
+}
+
+variable "endpoint_address" {
+  description = "Every workspace is given one. Members of etcd have no use for it."
+  type        = string
+}

@@ -1,0 +1,106 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+)
+
+// fleet is some machines, looked at past the provider.
+type fleet []*lab.Machine
+
+// each runs a script on all of them at once and gives what each has printed.
+func (f fleet) each(ctx context.Context, script string) (map[string]string, error) {
+	var mu sync.Mutex
+	printed := map[string]string{}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range f {
+		group.Go(func() error {
+			out, err := m.Run(ctx, script)
+			mu.Lock()
+			defer mu.Unlock()
+			printed[m.Name] = out
+			return err
+		})
+	}
+	return printed, group.Wait()
+}
+
+func (f fleet) fingerprints(ctx context.Context) (map[string][]string, error) {
+	var mu sync.Mutex
+	all := map[string][]string{}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range f {
+		group.Go(func() error {
+			lines, err := m.Fingerprint(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			all[m.Name] = lines
+			return err
+		})
+	}
+	return all, group.Wait()
+}
+
+// leftoversScript lists what a cut may leave where it does not belong: files that
+// were staged and not renamed, and the parameters of a bootstrap that is over.
+const leftoversScript = `
+find /etc /opt /usr/local /var/lib /root /run -xdev -name '.*.kube-*'
+find /etc/etcd/bootstrap.env 2>/dev/null || true
+`
+
+// leftovers are those of machines that are in use.
+func (f fleet) leftovers(ctx context.Context) ([]string, error) {
+	printed, err := f.each(ctx, leftoversScript)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, m := range f {
+		for file := range strings.Lines(printed[m.Name]) {
+			all = append(all, m.Name+" has "+strings.TrimSpace(file))
+		}
+	}
+	return all, nil
+}
+
+// traces are what machines that are not in use have and had not, or the reverse.
+func (f fleet) traces(ctx context.Context, bare map[string][]string) ([]string, error) {
+	now, err := f.fingerprints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, m := range f {
+		for _, difference := range lab.Differences(bare[m.Name], now[m.Name]) {
+			all = append(all, m.Name+" is not bare, "+difference)
+		}
+	}
+	return all, nil
+}
+
+// stateScript is what somebody who looks into a failure wants to see first.
+const stateScript = `
+systemctl list-units --all --no-legend --plain 'etcd*' 'kube-*' | cat
+ls -la /etc/etcd /var/lib/etcd /run/kube/changed 2>/dev/null
+cat /etc/etcd/member.json /etc/etcd/bootstrap.env 2>/dev/null
+journalctl --no-pager --output=cat --lines=15 --unit=etcd
+`
+
+// state is for the log of a failure, so it has no error of its own.
+func (f fleet) state(ctx context.Context) string {
+	printed, err := f.each(ctx, stateScript)
+	var b strings.Builder
+	for _, m := range f {
+		fmt.Fprintf(&b, "---- %s\n%s", m.Name, printed[m.Name])
+	}
+	if err != nil {
+		fmt.Fprintf(&b, "---- not all could be asked: %v\n", err)
+	}
+	return b.String()
+}

@@ -1,0 +1,83 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+)
+
+// controlPlaneScenarios cut the operations of a whole control plane off at random commands.
+func controlPlaneScenarios() []Scenario {
+	return []Scenario{{"interrupt control plane", interruptControlPlane}}
+}
+
+// interruptControlPlane goes round its operations, one random point of each at a time.
+func interruptControlPlane(ctx context.Context, e *Env) ([]Result, error) {
+	root, err := build.Checkout()
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSweep(ctx, e, os.DirFS(filepath.Join(root, "examples", "control-plane")))
+	if err != nil {
+		return nil, err
+	}
+	s.more = s.serving
+	var tracks []*track
+	for _, o := range []operation{
+		{name: "control plane create", machines: 3, variables: verbosity(2)},
+		{name: "control plane change", machines: 3, variables: verbosity(3)},
+		{name: "control plane replace", machines: 3, variables: verbosity(3), once: func(context.Context) ([]string, error) {
+			name := machineNames[e.Random.IntN(len(machineNames))]
+			return []string{fmt.Sprintf("-replace=kube_control_plane_replica.this[%q]", name)}, nil
+		}},
+		{name: "control plane scale down", machines: 2, variables: verbosity(3)},
+		{name: "control plane destroy"},
+	} {
+		tracks = append(tracks, newTrack(o, &sampled{random: e.Random, left: e.Sample}))
+	}
+	return s.run(ctx, tracks...)
+}
+
+// verbosity sets a flag of kube-apiserver, and drains in a time that suits tests.
+func verbosity(level int) func(int) map[string]any {
+	return func(int) map[string]any {
+		return map[string]any{"apiserver_extra_args": map[string]string{"v": strconv.Itoa(level)}, "drain_timeout": "2s"}
+	}
+}
+
+// servingScript prints the replicas that the balancer of a machine was told of
+// and those that it sends requests to. It fails when a component is not healthy.
+const servingScript = `set -e
+for url in https://%s:6443/readyz https://127.0.0.1:10257/healthz https://127.0.0.1:10259/readyz https://%s:6443/readyz; do
+  curl --silent --show-error --insecure --fail --max-time 5 --output /dev/null "$url" || { echo "$url"; exit 1; }
+done
+echo told $(awk '$1 == "server" { print $2 }' /etc/haproxy/kube/20-backends.cfg)
+echo uses $(/opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock 'show stat -1 4 -1' |
+  awk -F, '$1 == "kube-apiserver" && $18 == "UP" { print $2 }')
+`
+
+// serving says what does not serve on a machine in use, or nil: all components
+// are healthy, the virtual IP answers, and the backends are exactly the replicas.
+func (s *sweep) serving(ctx context.Context, used fleet) error {
+	var names []string
+	for _, m := range used {
+		names = append(names, m.Name)
+	}
+	want := fmt.Sprintf("told %[1]s\nuses %[1]s\n", strings.Join(slices.Sorted(slices.Values(names)), " "))
+	for _, m := range used {
+		out, err := m.Run(ctx, fmt.Sprintf(servingScript, m.Address, s.work.VIP()))
+		if err != nil {
+			return fmt.Errorf("%s does not serve: %w", m.Name, err)
+		}
+		if out != want {
+			return fmt.Errorf("the balancer on %s: %q, want %q", m.Name, out, want)
+		}
+	}
+	return nil
+}

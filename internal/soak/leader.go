@@ -1,0 +1,66 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// status is what a member says of itself, as etcdctl prints it.
+type status struct {
+	Endpoint string
+	Status   struct {
+		Header struct {
+			MemberID uint64 `json:"member_id"`
+		} `json:"header"`
+		Leader uint64 `json:"leader"`
+	}
+}
+
+// statuses are those of the machines in use, in their order, and which one leads.
+func (s *sweep) statuses(ctx context.Context) (all []status, leader int, err error) {
+	used := s.machines(s.size)
+	out, err := used[0].Run(ctx, etcdctl+"etcdctl endpoint status --cluster --write-out=json")
+	if err != nil {
+		return nil, 0, fmt.Errorf("ask who leads: %w", err)
+	}
+	var answers []status
+	if err := json.Unmarshal([]byte(out), &answers); err != nil {
+		return nil, 0, fmt.Errorf("ask who leads: %w", err)
+	}
+	for _, m := range used {
+		at := slices.IndexFunc(answers, func(a status) bool { return a.Endpoint == fmt.Sprintf("https://%s:2379", m.Address) })
+		if at < 0 {
+			return nil, 0, fmt.Errorf("ask who leads: %s does not answer", m.Name)
+		}
+		all = append(all, answers[at])
+	}
+	leader = slices.IndexFunc(all, func(a status) bool { return a.Status.Leader == a.Status.Header.MemberID })
+	if leader < 0 {
+		return nil, 0, fmt.Errorf("ask who leads: nobody does")
+	}
+	return all, leader, nil
+}
+
+// leader is the name of the machine whose member leads.
+func (s *sweep) leader(ctx context.Context) (string, error) {
+	_, leader, err := s.statuses(ctx)
+	if err != nil {
+		return "", err
+	}
+	return s.machines(s.size)[leader].Name, nil
+}
+
+// lead makes the member on the n-th machine the leader.
+func (s *sweep) lead(ctx context.Context, n int) error {
+	all, leader, err := s.statuses(ctx)
+	if err != nil || leader == n {
+		return err
+	}
+	script := fmt.Sprintf("%sETCDCTL_ENDPOINTS=%s etcdctl move-leader %x", etcdctl, all[leader].Endpoint, all[n].Status.Header.MemberID)
+	if _, err := s.machines(1)[0].Run(ctx, script); err != nil {
+		return fmt.Errorf("make %s the leader: %w", s.machines(s.size)[n].Name, err)
+	}
+	return nil
+}

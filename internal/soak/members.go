@@ -1,0 +1,99 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+)
+
+// etcdctl asks the member on the machine itself, with what lies there.
+const etcdctl = `
+export ETCDCTL_CACERT=/etc/kubernetes/pki/etcd/ca.crt
+export ETCDCTL_CERT=/etc/kubernetes/pki/etcd/healthcheck-client.crt
+export ETCDCTL_KEY=/etc/kubernetes/pki/etcd/healthcheck-client.key
+export ETCDCTL_ENDPOINTS=https://127.0.0.1:2379
+etcdctl() { /opt/kube/etcd/*/etcdctl "$@" 2>/dev/null; }
+`
+
+// keyPrefix is where the writer puts its keys.
+const keyPrefix = "/soak/"
+
+// put writes one more key, which every member has to have from then on.
+func (s *sweep) put(ctx context.Context) error {
+	if s.size == 0 {
+		return nil
+	}
+	if _, err := s.machines(1)[0].Run(ctx, fmt.Sprintf("%setcdctl put %s%06d written >/dev/null", etcdctl, keyPrefix, s.keys)); err != nil {
+		return err
+	}
+	s.keys++
+	return nil
+}
+
+// membersScript prints the member list, then a line for each key of the writer.
+// It fails when a member is not healthy.
+const membersScript = etcdctl + `
+etcdctl member list --write-out=json
+etcdctl endpoint health --cluster >/dev/null
+etcdctl get --prefix --keys-only ` + keyPrefix + ` | grep . || true
+`
+
+// members says how etcd differs from what it has to be, or nil: every machine in
+// use has a voter that serves, there is no other member, and no key is lost.
+func (s *sweep) members(ctx context.Context) error {
+	used := s.machines(s.size)
+	out, err := used[0].Run(ctx, "set -e\n"+membersScript)
+	if err != nil {
+		return fmt.Errorf("etcd is not healthy: %w", err)
+	}
+	list, keys, _ := strings.Cut(out, "\n")
+	if err := voters(list, used); err != nil {
+		return err
+	}
+	for n := range s.keys {
+		if key := fmt.Sprintf("%s%06d", keyPrefix, n); !slices.Contains(strings.Fields(keys), key) {
+			return fmt.Errorf("key %s of %d is lost", key, s.keys)
+		}
+	}
+	return nil
+}
+
+// voters checks a member list as etcdctl prints it.
+func voters(list string, used []*lab.Machine) error {
+	var document struct {
+		Members []struct {
+			Name       string   `json:"name"`
+			PeerURLs   []string `json:"peerURLs"`
+			ClientURLs []string `json:"clientURLs"`
+			IsLearner  bool     `json:"isLearner"`
+		} `json:"members"`
+	}
+	if err := json.Unmarshal([]byte(list), &document); err != nil {
+		return fmt.Errorf("read member list: %w", err)
+	}
+	var wrong []error
+	var found, want []string
+	for _, m := range document.Members {
+		found = append(found, fmt.Sprintf("%s %v", m.Name, m.PeerURLs))
+		if m.IsLearner {
+			wrong = append(wrong, fmt.Errorf("%s %v is a learner", m.Name, m.PeerURLs))
+		}
+		if len(m.ClientURLs) == 0 {
+			wrong = append(wrong, fmt.Errorf("%s %v has never started", m.Name, m.PeerURLs))
+		}
+	}
+	for _, m := range used {
+		want = append(want, fmt.Sprintf("%s [https://%s:2380]", m.Name, m.Address))
+	}
+	slices.Sort(found)
+	slices.Sort(want)
+	if !slices.Equal(found, want) {
+		wrong = append(wrong, fmt.Errorf("the members are %q, not %q", found, want))
+	}
+	return errors.Join(wrong...)
+}

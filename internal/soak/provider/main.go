@@ -1,0 +1,71 @@
+// Command provider is the provider with a knife in it: for the interruption
+// sweep, never released. It serves what main.go serves, counts the remote
+// commands of an apply, and kills itself at the one it is told.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"syscall"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/provider"
+	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
+)
+
+func main() {
+	knife, err := newKnife()
+	if err != nil {
+		log.Fatal(err)
+	}
+	constructor := provider.NewAround("soak", knife.Around)
+	err = tf6server.Serve("registry.terraform.io/kubequorum/kube", func() tfprotov6.ProviderServer {
+		return server{providerserver.NewProtocol6(constructor())(), knife}
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// newKnife reads the environment. Without a log nothing is cut, as in the runs
+// that have to converge.
+func newKnife() (*cut.Knife, error) {
+	path := os.Getenv(cut.LogVariable)
+	if path == "" {
+		return cut.NewKnife(cut.Point{}, io.Discard, nil), nil
+	}
+	at, err := cut.Parse(os.Getenv(cut.PointVariable))
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log of commands: %w", err)
+	}
+	return cut.NewKnife(at, file, die), nil
+}
+
+// die ends this process as it stands. Nobody gets a say any more.
+func die() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}
+
+// server opens the knife when Terraform first asks for a change. Terraform
+// starts providers for validation and for the plan too, each in a process of
+// its own: what they ask machines is not counted.
+type server struct {
+	tfprotov6.ProviderServer
+	knife *cut.Knife
+}
+
+func (s server) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	s.knife.Open()
+	return s.ProviderServer.ApplyResourceChange(ctx, req)
+}

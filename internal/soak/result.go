@@ -1,0 +1,60 @@
+package soak
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+)
+
+// Result is what came of something that was tried many times.
+type Result struct {
+	Name   string `json:"name"`
+	Tried  int    `json:"tried"`
+	Passed int    `json:"passed"`
+	Detail string `json:"detail"`
+}
+
+// broken is the result of a scenario that could not be carried through.
+func broken(name string, err error) Result {
+	return Result{Name: name, Tried: 1, Detail: "broken off: " + err.Error()}
+}
+
+func failed(results []Result) int {
+	n := 0
+	for _, r := range results {
+		if r.Passed < r.Tried {
+			n++
+		}
+	}
+	return n
+}
+
+// Table sets results in columns. Of a detail with several lines it shows the first.
+func Table(results []Result) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "WHAT\tTRIED\tPASSED\tDETAIL")
+	for _, r := range results {
+		first, _, _ := strings.Cut(r.Detail, "\n")
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", r.Name, r.Tried, r.Passed, first)
+	}
+	_ = w.Flush() // a strings.Builder does not fail
+	return b.String()
+}
+
+// write writes results as JSON to the file at path, if one is named.
+func write(path string, results []Result) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write results: %w", err)
+	}
+	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write results: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,8 @@
+package soak
+
+import "slices"
+
+// Scenarios are all that are known, in the order in which they are run.
+func Scenarios() []Scenario {
+	return slices.Concat(etcdScenarios(), controlPlaneScenarios())
+}

@@ -1,0 +1,79 @@
+package soak
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
+)
+
+func TestChoose(t *testing.T) {
+	all := []Scenario{{Name: "interrupt etcd"}, {Name: "partition"}}
+	if got := choose(all, nil); len(got) != 2 {
+		t.Errorf("without a pattern %d are chosen, want all", len(got))
+	}
+	if got := choose(all, regexp.MustCompile("^part")); len(got) != 1 || got[0].Name != "partition" {
+		t.Errorf("chosen are %v", got)
+	}
+	var names []string
+	for _, s := range Scenarios() {
+		names = append(names, s.Name)
+	}
+	if slices.Sort(names); len(slices.Compact(names)) != len(Scenarios()) {
+		t.Errorf("two scenarios have one name: %q", names)
+	}
+}
+
+func TestTrack(t *testing.T) {
+	track := newTrack(operation{name: "join"}, &exhaustive{})
+	at := cut.Point{Side: cut.Before, Command: 2}
+	whole, part := cut.Log{Commands: 5}, cut.Log{Commands: 2, Cut: true, At: "10.0.0.1: observe"}
+	track.note(cut.Point{}, whole, nil, time.Second)
+	track.note(at, part, nil, time.Second)
+	track.note(at, part, errors.New("a learner is left"), time.Second)
+	track.note(at, whole, errors.New("it hangs"), time.Second)
+	r := track.result()
+	if r.Tried != 3 || r.Passed != 1 {
+		t.Errorf("tried %d, passed %d; want 3 and 1", r.Tried, r.Passed)
+	}
+	for _, want := range []string{"5 commands", "before one 2 times", "cut before command 2 (10.0.0.1: observe): a learner is left", "not cut, 5 commands: it hangs"} {
+		if !strings.Contains(r.Detail, want) {
+			t.Errorf("the detail lacks %q:\n%s", want, r.Detail)
+		}
+	}
+}
+
+func TestResults(t *testing.T) {
+	results := []Result{{"good", 2, 2, "fine"}, {"bad", 3, 1, "first line\nsecond line"}, broken("worse", errors.New("no machines"))}
+	if n := failed(results); n != 2 {
+		t.Errorf("%d have failed, want 2", n)
+	}
+	table := Table(results)
+	if !strings.Contains(table, "bad") || !strings.Contains(table, "first line") || strings.Contains(table, "second line") {
+		t.Errorf("the table is\n%s", table)
+	}
+	path := filepath.Join(t.TempDir(), "out.json")
+	if err := write(path, results); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read []Result
+	if err := json.Unmarshal(text, &read); err != nil || !slices.Equal(read, results) {
+		t.Errorf("written and read again: %v, %v", read, err)
+	}
+	for _, key := range []string{`"name"`, `"tried"`, `"passed"`, `"detail"`} {
+		if !strings.Contains(string(text), key) {
+			t.Errorf("the JSON has no %s:\n%s", key, text)
+		}
+	}
+}

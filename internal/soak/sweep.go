@@ -1,0 +1,238 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// pointTime bounds one run with everything that is looked at after it.
+const pointTime = 10 * time.Minute
+
+// sweep cuts operations off, one run after the other, and sees whether the apply
+// that follows makes everything whole.
+type sweep struct {
+	env    *Env
+	config fs.FS                              // the *.tf files
+	more   func(context.Context, fleet) error // checks beside etcd's; may be nil
+	work   *workspace.Workspace
+	bare   map[string][]string // fingerprints of the machines before anything
+	size   int                 // machines with a member now
+	moved  time.Time           // when members were last changed
+	keys   int                 // that the writer has put into the present cluster
+}
+
+// newSweep makes the workspace for bare machines.
+func newSweep(ctx context.Context, e *Env, config fs.FS) (*sweep, error) {
+	s := &sweep{env: e, config: config}
+	return s, s.begin(ctx)
+}
+
+// begin takes the machines as bare, and starts without a state.
+func (s *sweep) begin(ctx context.Context) error {
+	s.size, s.keys = 0, 0
+	bare, err := s.all().fingerprints(ctx)
+	if err != nil {
+		return err
+	}
+	s.bare = bare
+	if err := os.RemoveAll(s.env.Dir); err != nil {
+		return fmt.Errorf("begin anew: %w", err)
+	}
+	if s.work, err = workspace.Open(ctx, s.env.Lab, s.env.Dir, ""); err != nil {
+		return err
+	}
+	s.work.Program = "internal/soak/provider"
+	return s.work.MakeFrom(ctx, s.config, io.Discard)
+}
+
+// machines are the first n of the lab; all are those that a sweep ever uses.
+func (s *sweep) machines(n int) fleet { return s.env.Lab.Machines()[:n] }
+func (s *sweep) all() fleet           { return s.machines(len(machineNames)) }
+
+// run goes round the tracks until every point of every one was tried. The first
+// one begins where the last one ends, so each is the others' way back. A track
+// that has nothing left to try is run undisturbed.
+func (s *sweep) run(ctx context.Context, tracks ...*track) ([]Result, error) {
+	err := s.round(ctx, tracks)
+	var results []Result
+	for _, t := range tracks {
+		if t.runs > 0 {
+			results = append(results, t.result())
+		}
+	}
+	return results, err
+}
+
+func (s *sweep) round(ctx context.Context, tracks []*track) error {
+	if err := s.reach(ctx, tracks[len(tracks)-1]); err != nil {
+		return err
+	}
+	for left := true; left; {
+		left = false
+		for _, t := range tracks {
+			if err := s.turn(ctx, t); err != nil {
+				return err
+			}
+			left = left || !t.done()
+		}
+	}
+	return nil
+}
+
+// turn is one run of one track.
+func (s *sweep) turn(ctx context.Context, t *track) error {
+	if t.done() {
+		return s.reach(ctx, t)
+	}
+	p := t.next()
+	begun := time.Now()
+	limited, cancel := context.WithTimeoutCause(ctx, pointTime, fmt.Errorf("it was not over after %s", pointTime))
+	log, err := s.interrupt(limited, t, p)
+	cancel()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	took := time.Since(begun)
+	t.note(p, log, err, took)
+	fmt.Fprintf(s.env.Log, "%-28s %s: %s %.1f s\n", t.name, where(p, log), verdict(err), took.Seconds())
+	if err == nil {
+		return nil
+	}
+	fmt.Fprintf(s.env.Log, "%v\n%s\n", err, s.all().state(ctx))
+	if err := rebuild(ctx, s.env.Lab); err != nil {
+		return err
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	return s.reach(ctx, t)
+}
+
+func verdict(err error) string {
+	if err != nil {
+		return "FAILED"
+	}
+	return "ok"
+}
+
+// reach brings everything to where the operation ends, undisturbed.
+func (s *sweep) reach(ctx context.Context, t *track) error {
+	if s.size == 0 && t.machines == 0 {
+		return nil
+	}
+	if err := s.describe(t); err != nil {
+		return err
+	}
+	if err := s.apply(ctx, t.standing()...); err != nil {
+		return fmt.Errorf("reach the end of %s: %w", t.name, err)
+	}
+	s.resize(t.machines)
+	return nil
+}
+
+// describe writes the variables of an operation. A destroy has those of what is there.
+func (s *sweep) describe(t *track) error {
+	if t.machines == 0 {
+		return nil
+	}
+	variables := map[string]any{"machines": s.work.Machines(t.machines)}
+	if t.variables != nil {
+		maps.Copy(variables, t.variables(t.runs))
+	}
+	return s.work.WriteJSON("terraform.tfvars.json", variables)
+}
+
+func (s *sweep) resize(n int) {
+	if s.size = n; n == 0 {
+		s.keys = 0
+	}
+}
+
+func (s *sweep) apply(ctx context.Context, args ...string) error {
+	_, err := s.work.Apply(ctx, io.Discard, args...)
+	s.moved = time.Now()
+	return err
+}
+
+// settling is how long after a change etcd refuses to let a member go as long as
+// it has not been connected to all others for that long (etcdserver.HealthInterval).
+const settling = 5 * time.Second
+
+// settle waits until a member may leave at once. Otherwise the provider would ask
+// again and again, each time by some commands, and those that follow would have
+// another number in each run.
+func (s *sweep) settle(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(time.Until(s.moved.Add(settling))):
+		return nil
+	}
+}
+
+// interrupt runs an operation up to the point, applies again where it was cut
+// off, and checks what there is then.
+func (s *sweep) interrupt(ctx context.Context, t *track, p cut.Point) (cut.Log, error) {
+	if err := s.put(ctx); err != nil {
+		return cut.Log{}, fmt.Errorf("write a key: %w", err)
+	}
+	log, err := s.operate(ctx, t, p)
+	if err != nil {
+		return log, err
+	}
+	if log.Cut {
+		if err := s.apply(ctx, t.standing()...); err != nil {
+			return log, fmt.Errorf("the apply after it: %w", err)
+		}
+	}
+	s.resize(t.machines)
+	return log, s.converged(ctx, t.operation)
+}
+
+// operate runs the operation itself with the knife in the provider.
+func (s *sweep) operate(ctx context.Context, t *track, p cut.Point) (cut.Log, error) {
+	if err := s.describe(t); err != nil {
+		return cut.Log{}, err
+	}
+	if t.settled {
+		if err := s.settle(ctx); err != nil {
+			return cut.Log{}, err
+		}
+	}
+	args := t.standing()
+	if t.once != nil {
+		once, err := t.once(ctx)
+		if err != nil {
+			return cut.Log{}, err
+		}
+		args = append(args, once...)
+	}
+	path := filepath.Join(s.env.Dir, "commands.log")
+	if err := os.RemoveAll(path); err != nil {
+		return cut.Log{}, err
+	}
+	w := *s.work
+	w.Env = p.Environment(path)
+	_, failure := w.Apply(ctx, io.Discard, args...)
+	s.moved = time.Now()
+	log, err := cut.ReadLog(path)
+	switch {
+	case err != nil:
+		return log, err
+	case log.Cut && failure == nil:
+		return log, errors.New("the apply succeeded although its provider was killed")
+	case !log.Cut && failure != nil:
+		return log, fmt.Errorf("it failed although nothing was cut: %w", failure)
+	}
+	return log, nil
+}
