@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -423,10 +422,13 @@ func TestCutOffReplacementResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.clusters = f.coordinator()
-	if _, err := f.clusters.Read(f.context(), specs[m.Name]); !errors.Is(err, ErrGone) {
-		t.Fatalf("read of the removed member: %v", err)
+	status, err := f.clusters.Read(f.context(), specs[m.Name])
+	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), "no longer lists this member") {
+		t.Fatalf("read of the removed member: %q, %v", status.Drift, err)
 	}
-	f.create(specs, m.Name)
+	if status, err = f.clusters.Update(f.context(), specs[m.Name]); err != nil || !status.Healthy || len(status.Drift) > 0 {
+		t.Fatalf("update of the removed member: %+v, %v", status, err)
+	}
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
 	c.wantWrites(specs)
 }
