@@ -38,7 +38,7 @@ demo-down: $(LAB) ## remove the demo
 	$(SUDO) $(LAB) demo-down
 
 .PHONY: bench
-bench: setup ## measure apply, plan and memory against their floors
+bench: setup ## measure apply, plan, day 2 and memory against their floors
 	$(SUDO) $(LAB) bench
 
 .PHONY: soak

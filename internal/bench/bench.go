@@ -21,9 +21,9 @@ import (
 const (
 	labName = "bench"
 	rounds  = 3 // each figure is the median of so many
+	few     = 3 // machines of the control plane that is measured
+	many    = 5 // machines of the one that it is scaled to
 )
-
-var machineNames = []string{"cp1", "cp2", "cp3"}
 
 // Run measures everything, prints the table on out and writes it as JSON to
 // the file named by BENCH_OUT. Progress goes to log.
@@ -31,7 +31,11 @@ func Run(ctx context.Context, out, log io.Writer) (err error) {
 	if _, err := build.Components(ctx, "etcd", "kubernetes"); err != nil {
 		return err
 	}
-	l, err := lab.Up(ctx, lab.Config{Name: labName, Subnet: netip.MustParsePrefix("10.98.0.0/24"), Machines: machineNames}, log)
+	l, err := lab.Up(ctx, lab.Config{
+		Name:     labName,
+		Subnet:   netip.MustParsePrefix("10.98.0.0/24"),
+		Machines: []string{"cp1", "cp2", "cp3", "cp4", "cp5"},
+	}, log)
 	if err != nil {
 		return err
 	}
@@ -54,9 +58,6 @@ func Run(ctx context.Context, out, log io.Writer) (err error) {
 		return err
 	}
 	if err := w.Make(ctx, "control-plane", log); err != nil {
-		return err
-	}
-	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": w.Machines(len(machineNames))}); err != nil {
 		return err
 	}
 	b := &bench{lab: l, work: w, log: log}
@@ -85,26 +86,37 @@ func (b *bench) measure(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 	peak := memory.stop()
+	ours, err := b.dayTwo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := b.byHand(ctx)
+	if err != nil {
+		return nil, err
+	}
 	lowest, err := b.floors(ctx)
 	if err != nil {
 		return nil, err
 	}
-	theirs, err := b.terraformData(ctx)
+	bare, err := b.terraformData(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return []Result{
+	return append([]Result{
 		figure("floor: processes started by a script, until all API servers are ready", median(lowest.serving), "s"),
 		figure("floor: the same, until everything is ready and the virtual IP answers", median(lowest.whole), "s"),
 		ratio("terraform apply, three replicas, against the first floor", median(applies), median(lowest.serving), 1.5, "s"),
-		difference("terraform plan, nothing to do", median(plans), median(theirs), 1, "s"),
+		difference("terraform plan, nothing to do", median(plans), median(bare), 1, "s"),
 		figure("peak memory of the provider", peak, "MiB"),
-	}, nil
+	}, compare(ours, theirs)...), nil
 }
 
 // applies measures the apply of the whole control plane on bare machines with
 // the programs and packages there, destroyed between the rounds.
 func (b *bench) applies(ctx context.Context) ([]float64, error) {
+	if err := b.want(few, map[string]string{}); err != nil {
+		return nil, err
+	}
 	var took []float64
 	for round := range rounds {
 		if round > 0 {
@@ -112,7 +124,7 @@ func (b *bench) applies(ctx context.Context) ([]float64, error) {
 				return nil, err
 			}
 		}
-		if err := b.prepare(ctx); err != nil {
+		if err := b.prepare(ctx, b.first(few)); err != nil {
 			return nil, err
 		}
 		seconds, err := timed(func() error {
@@ -126,6 +138,15 @@ func (b *bench) applies(ctx context.Context) ([]float64, error) {
 		took = append(took, seconds)
 	}
 	return took, nil
+}
+
+// first gives the first n machines.
+func (b *bench) first(n int) []*lab.Machine { return b.lab.Machines()[:n] }
+
+// want writes Terraform's variables: the control plane on the first n machines,
+// its API servers with these further flags.
+func (b *bench) want(n int, flags map[string]string) error {
+	return b.work.WriteJSON("terraform.tfvars.json", map[string]any{"machines": b.work.Machines(n), "apiserver_extra_args": flags})
 }
 
 // plans measures a plan of the control plane with nothing to do.
@@ -180,5 +201,5 @@ func timed(act func() error) (float64, error) {
 
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }

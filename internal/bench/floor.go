@@ -9,10 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/kubequorum/terraform-provider-kube/internal/build"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
 // units are the processes of a control plane on one machine.
@@ -39,11 +35,11 @@ type floor struct {
 func (b *bench) floors(ctx context.Context) (floor, error) {
 	var f floor
 	for round := range rounds {
-		if err := b.onEach(ctx, fmt.Sprintf(emptyScript, b.initialCluster(), round)); err != nil {
+		if err := b.onEach(ctx, b.first(few), fmt.Sprintf(emptyScript, b.initialCluster(), round)); err != nil {
 			return f, err
 		}
 		begun := time.Now()
-		if err := b.onEach(ctx, "systemctl start --no-block "+units); err != nil {
+		if err := b.onEach(ctx, b.first(few), "systemctl start --no-block "+units); err != nil {
 			return f, err
 		}
 		serving, err := b.waitServing(ctx)
@@ -62,7 +58,7 @@ func (b *bench) floors(ctx context.Context) (floor, error) {
 
 func (b *bench) initialCluster() string {
 	var members []string
-	for _, m := range b.lab.Machines() {
+	for _, m := range b.first(few) {
 		members = append(members, fmt.Sprintf("%s=https://%s:2380", m.Name, m.Address))
 	}
 	return strings.Join(members, ",")
@@ -74,7 +70,7 @@ const othersScript = `until curl -ksf https://127.0.0.1:10257/healthz >/dev/null
 // waitServing waits until every API server is ready, and says when that was.
 func (b *bench) waitServing(ctx context.Context) (time.Time, error) {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, m := range b.lab.Machines() {
+	for _, m := range b.first(few) {
 		group.Go(func() error { return b.waitFor(ctx, fmt.Sprintf("https://%s:6443/readyz", m.Address)) })
 	}
 	err := group.Wait()
@@ -83,7 +79,7 @@ func (b *bench) waitServing(ctx context.Context) (time.Time, error) {
 
 // waitWhole waits for the rest: where an apply ends.
 func (b *bench) waitWhole(ctx context.Context) error {
-	if err := b.onEach(ctx, othersScript); err != nil {
+	if err := b.onEach(ctx, b.first(few), othersScript); err != nil {
 		return err
 	}
 	return b.waitFor(ctx, fmt.Sprintf("https://%s:6443/readyz", b.work.VIP()))
@@ -115,86 +111,4 @@ func (b *bench) waitFor(ctx context.Context, url string) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-}
-
-// prepare puts the programs and the packages onto the bare machines, so that
-// only the making of a control plane is measured.
-func (b *bench) prepare(ctx context.Context) error {
-	components, err := build.Components(ctx, "etcd", "kubernetes")
-	if err != nil {
-		return err
-	}
-	artifacts, err := artifacts()
-	if err != nil {
-		return err
-	}
-	pool, err := b.pool()
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	group, ctx := errgroup.WithContext(ctx)
-	for _, m := range b.lab.Machines() {
-		group.Go(func() error {
-			if _, err := m.Run(ctx, packagesScript); err != nil {
-				return err
-			}
-			_, err := pool.Host(host.Target{Address: m.Address.String()}).Install(ctx, host.Source{Directory: components}, artifacts)
-			return err
-		})
-	}
-	return group.Wait()
-}
-
-const packagesScript = `apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y haproxy keepalived socat >/dev/null
-systemctl disable --quiet --now haproxy keepalived`
-
-// pool connects as the provider does.
-func (b *bench) pool() (*host.Pool, error) {
-	key, err := b.lab.PrivateKey()
-	if err != nil {
-		return nil, err
-	}
-	known, err := b.lab.KnownHosts()
-	if err != nil {
-		return nil, err
-	}
-	return host.NewPool(host.Config{
-		Credentials: host.Credentials{PrivateKey: key},
-		KnownHosts:  known,
-	})
-}
-
-// artifacts are all programs that the provider installs.
-func artifacts() ([]host.Artifact, error) {
-	var all []host.Artifact
-	for product, names := range map[string][]string{
-		"etcd":       {"etcd", "etcdctl", "etcdutl"},
-		"kubernetes": {"kube-apiserver", "kube-controller-manager", "kube-scheduler"},
-	} {
-		version, err := build.Version(product)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			all = append(all, host.Artifact{Product: product, Version: version, Name: name})
-		}
-	}
-	return all, nil
-}
-
-// onEach runs a script on all machines at the same time.
-func (b *bench) onEach(ctx context.Context, script string) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for _, m := range b.lab.Machines() {
-		group.Go(func() error { return run(ctx, m, script) })
-	}
-	return group.Wait()
-}
-
-func run(ctx context.Context, m *lab.Machine, script string) error {
-	if _, err := m.Run(ctx, script); err != nil {
-		return fmt.Errorf("on %s: %w", m.Name, err)
-	}
-	return nil
 }

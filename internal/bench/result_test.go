@@ -1,6 +1,10 @@
 package bench
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+)
 
 func TestGoals(t *testing.T) {
 	for _, c := range []struct {
@@ -13,6 +17,7 @@ func TestGoals(t *testing.T) {
 		{"beyond a multiple", ratio("apply", 16, 10, 1.5, "s"), 1.6, false},
 		{"within a difference", difference("plan", 2, 1.5, 1, "s"), 0.5, true},
 		{"beyond a difference", difference("plan", 3, 1.5, 1, "s"), 1.5, false},
+		{"a reference without a goal", against("replace", 30, 10, "s"), 3, true},
 		{"no goal", figure("memory", 50, "MiB"), 0, true},
 	} {
 		if c.result.Ratio != c.ratio || c.result.Met != c.met {
@@ -34,7 +39,25 @@ func TestHighWater(t *testing.T) {
 }
 
 func TestMedian(t *testing.T) {
-	if got := median([]float64{3, 1, 2}); got != 2 {
-		t.Errorf("median is %v, want 2", got)
+	for _, c := range []struct {
+		values []float64
+		want   float64
+	}{
+		{[]float64{4}, 4},
+		{[]float64{2, 1}, 1.5},
+		{[]float64{3, 1, 2}, 2},
+		{[]float64{9, 1, 3, 2}, 2.5},
+	} {
+		if got := median(c.values); got != c.want {
+			t.Errorf("median of %v is %v, want %v", c.values, got, c.want)
+		}
+	}
+}
+
+func TestTableWithoutGoal(t *testing.T) {
+	table := Table([]Result{against("replace", 30, 10, "s")})
+	row := strings.Fields(strings.Split(table, "\n")[1])
+	if want := []string{"replace", "30.00", "s", "10.00", "s", "3.00", "–"}; !slices.Equal(row, want) {
+		t.Errorf("the row is %q, want %q", row, want)
 	}
 }

@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+)
+
+// operator takes the steps of day 2 as a careful person's script would who
+// knows that nothing goes wrong: the floor of day 2.
+//
+// All is prepared: programs, certificates, units and flags are written, the
+// connections to the machines are open, and keepalived everywhere knows all five.
+// Waited for is only what must be: etcd's own rules, a learner in sync, an API
+// server that is ready. The API server's own shutdown delay is in it, as it is
+// for Terraform.
+//
+// Left out is what makes the steps safe to run: looking at the machines and the
+// cluster before, the rules about quorum and the last backend, waiting for the
+// sessions of a drained replica, waiting for the balancers to see a replica
+// healthy, handing over leadership, archives of data, and all that lets an
+// interrupted step be continued. Also left out is what Terraform does beyond:
+// programs and files of what leaves are removed (so those of a replaced member
+// are installed again), the other machines learn of their new peers, everything is
+// read before and after.
+type operator struct {
+	pool    *host.Pool
+	three   []*lab.Machine
+	five    []*lab.Machine
+	joining []*lab.Machine // those of five that are not of three
+}
+
+// byHand measures the steps by hand, from five machines to three.
+func (b *bench) byHand(ctx context.Context) (times, error) {
+	pool, err := b.pool()
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	o := operator{pool: pool, three: b.first(few), five: b.first(many), joining: b.first(many)[few:]}
+	if err := o.do(ctx, action{o.five, "true"}); err != nil { // opens the connections
+		return nil, err
+	}
+	shrink := step{name: shrunk, leaves: few, act: o.shrink}
+	steps := []step{shrink}
+	for range dayTwoRounds {
+		steps = append(steps, o.replacing(b), step{name: changed, leaves: few, act: o.change}, step{name: grown, leaves: many, act: o.grow}, shrink)
+	}
+	return b.walk(ctx, "by hand", steps)
+}
+
+// action is one script on several machines at the same time.
+type action struct {
+	machines []*lab.Machine
+	script   string
+}
+
+// do takes the actions one after the other.
+func (o operator) do(ctx context.Context, actions ...action) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	for _, a := range actions {
+		group, ctx := errgroup.WithContext(ctx)
+		for _, m := range a.machines {
+			group.Go(func() error {
+				_, err := o.pool.Host(host.Target{Address: m.Address.String()}).Run(ctx, host.Command{Script: variables(m) + a.script})
+				if err != nil {
+					return fmt.Errorf("on %s: %w", m.Name, err)
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// variables are what a script knows of the machine that it runs on.
+func variables(m *lab.Machine) string {
+	return fmt.Sprintf("name=%s address=%s\n", m.Name, m.Address)
+}
+
+// grow adds two machines: the members one after the other, as etcd wants it, then
+// both replicas at the same time.
+func (o operator) grow(ctx context.Context) error {
+	actions := []action{{o.joining, startBalancer}}
+	for _, m := range o.joining {
+		actions = append(actions, action{[]*lab.Machine{m}, join(o.three[0])})
+	}
+	return o.do(ctx, append(actions,
+		action{o.joining, startReplica},
+		action{o.five, enter(o.joining...)})...)
+}
+
+// shrink takes the same two machines away.
+func (o operator) shrink(ctx context.Context) error {
+	actions := []action{{o.five, leave(o.joining...)}, {o.joining, stopReplica}}
+	for _, m := range o.joining {
+		actions = append(actions,
+			action{o.three[:1], remove(m)},
+			action{[]*lab.Machine{m}, stopMember})
+	}
+	return o.do(ctx, append(actions, action{o.joining, stopBalancer})...)
+}
+
+// replacing is the step of a new member in the place of one that does not lead,
+// whose replica cannot serve without it.
+func (o operator) replacing(b *bench) step {
+	var old, other *lab.Machine
+	return step{
+		name:   replaced,
+		leaves: few,
+		before: func(ctx context.Context) (err error) {
+			if old, err = b.follower(ctx); err != nil {
+				return err
+			}
+			other = o.three[0]
+			if other.Name == old.Name {
+				other = o.three[1]
+			}
+			return nil
+		},
+		act: func(ctx context.Context) error {
+			here := []*lab.Machine{old}
+			return o.do(ctx,
+				action{o.three, leave(old)},
+				action{here, stopReplica},
+				action{[]*lab.Machine{other}, remove(old)},
+				action{here, stopMember},
+				action{here, join(other)},
+				action{here, startReplica},
+				action{o.three, enter(old)})
+		},
+	}
+}
+
+// change restarts the API servers one after the other, each out of rotation.
+func (o operator) change(ctx context.Context) error {
+	var actions []action
+	for _, m := range o.three {
+		actions = append(actions,
+			action{o.three, setState(m, "drain")},
+			action{[]*lab.Machine{m}, restartAPIServer},
+			action{o.three, setState(m, "ready")})
+	}
+	return o.do(ctx, actions...)
+}

@@ -1,0 +1,156 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+)
+
+// dayTwoRounds is how often each step is measured, by Terraform and by hand.
+// Where one hands over to the other, a scale step comes once more.
+const dayTwoRounds = 2
+
+// The steps of day 2. Each is measured as `terraform apply` and by hand, on the
+// same machines, from the same state to the same state.
+const (
+	grown    = "scale 3 → 5"
+	shrunk   = "scale 5 → 3"
+	replaced = "replace of one member (its replica pauses)"
+	changed  = "change of a flag of all three API servers"
+)
+
+// step is one change of a running control plane.
+type step struct {
+	name   string
+	before func(context.Context) error // not measured; nil for nothing
+	act    func(context.Context) error
+	leaves int // so many machines are in the control plane afterwards
+}
+
+// times are the seconds that each step took, by its name.
+type times map[string][]float64
+
+// walk takes the steps one after the other. One that did not leave what it
+// should is an error: its time would mean nothing.
+func (b *bench) walk(ctx context.Context, who string, steps []step) (times, error) {
+	took := times{}
+	for _, s := range steps {
+		if s.before != nil {
+			if err := s.before(ctx); err != nil {
+				return nil, fmt.Errorf("before %s, %s: %w", s.name, who, err)
+			}
+		}
+		seconds, err := timed(func() error { return s.act(ctx) })
+		if err == nil {
+			err = b.sound(ctx, s.leaves)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s, %s: %w", s.name, who, err)
+		}
+		fmt.Fprintf(b.log, "%s, %s: %.2f s\n", s.name, who, seconds)
+		took[s.name] = append(took[s.name], seconds)
+	}
+	return took, nil
+}
+
+// dayTwo measures the steps as Terraform takes them, from three machines to five.
+func (b *bench) dayTwo(ctx context.Context) (times, error) {
+	var steps []step
+	var flags map[string]string
+	for round := range dayTwoRounds {
+		flags = map[string]string{"max-requests-inflight": strconv.Itoa(500 + round)} // harmless, and new each time
+		steps = append(steps, b.replace(), b.apply(changed, few, flags), b.apply(grown, many, flags), b.apply(shrunk, few, flags))
+	}
+	return b.walk(ctx, "terraform", append(steps, b.apply(grown, many, flags)))
+}
+
+// apply is a step by other variables. New machines have the programs and the
+// packages, as in the measurement of the first apply.
+func (b *bench) apply(name string, machines int, flags map[string]string) step {
+	return step{
+		name:   name,
+		leaves: machines,
+		before: func(ctx context.Context) error {
+			if err := b.want(machines, flags); err != nil {
+				return err
+			}
+			return b.prepare(ctx, b.first(machines)[few:])
+		},
+		act: func(ctx context.Context) error {
+			_, err := b.work.Apply(ctx, b.log)
+			return err
+		},
+	}
+}
+
+// replace is a step by -replace of a member that does not lead.
+func (b *bench) replace() step {
+	var follower *lab.Machine
+	return step{
+		name:   replaced,
+		leaves: few,
+		before: func(ctx context.Context) (err error) {
+			follower, err = b.follower(ctx)
+			return err
+		},
+		act: func(ctx context.Context) error {
+			_, err := b.work.Apply(ctx, b.log, fmt.Sprintf("-replace=kube_etcd_member.this[%q]", follower.Name))
+			return err
+		},
+	}
+}
+
+// follower finds an etcd member of three that does not lead.
+func (b *bench) follower(ctx context.Context) (*lab.Machine, error) {
+	for _, m := range b.first(few) {
+		metrics, err := m.Run(ctx, "curl -sf http://127.0.0.1:2381/metrics | grep '^etcd_server_is_leader '")
+		if err != nil {
+			return nil, fmt.Errorf("ask %s whether it leads: %w", m.Name, err)
+		}
+		if metrics == "etcd_server_is_leader 0\n" {
+			return m, nil
+		}
+	}
+	return nil, fmt.Errorf("every member of %d says that it leads", few)
+}
+
+// soundScript waits until the machine's balancer has so many healthy servers in
+// rotation and no other, and etcd so many voters and no other member.
+const soundScript = memberScript + `
+wanted='%[1]d voters of %[1]d, %[1]d servers of %[1]d'
+look() {
+  members=$(ctl "$address" member list) &&
+    servers=$(` + askHAProxy + ` 'show servers state kube-apiserver' | awk 'NF >= 19 && !/^#/ { print $6 $7 }') &&
+    echo "$(echo "$members" | grep -c ', started, .*, false$') voters of $(echo "$members" | wc -l)," \
+      "$(echo "$servers" | grep -c '^20$') servers of $(echo "$servers" | wc -l)"
+}
+tries=0
+until found=$(look) && [ "$found" = "$wanted" ]; do
+  tries=$((tries + 1))
+  [ "$tries" -lt 150 ] || { echo "found $found, wanted $wanted"; exit 1; }
+  sleep 0.2
+done`
+
+// sound waits until a control plane of n machines is whole.
+func (b *bench) sound(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	for _, m := range b.first(n) {
+		if err := run(ctx, m, variables(m)+fmt.Sprintf(soundScript, n)); err != nil {
+			return err
+		}
+	}
+	return b.waitFor(ctx, fmt.Sprintf("https://%s:6443/readyz", b.work.VIP()))
+}
+
+// compare holds what Terraform took against what the same steps took by hand.
+func compare(ours, theirs times) []Result {
+	var results []Result
+	for _, name := range []string{grown, shrunk, replaced, changed} {
+		results = append(results, against("terraform apply, "+name+", against a script", median(ours[name]), median(theirs[name]), "s"))
+	}
+	return results
+}
