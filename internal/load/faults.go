@@ -31,6 +31,15 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%d × %s, first at %.3f s: %s", f.Count, f.Kind, f.First.Seconds(), f.Text)
 }
 
+// join is many of them in one line.
+func join(all []Fault) string {
+	var lines []string
+	for _, f := range all {
+		lines = append(lines, f.String())
+	}
+	return strings.Join(lines, "; ")
+}
+
 // faults counts errors by kind.
 type faults map[string]*Fault
 

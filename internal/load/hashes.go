@@ -39,10 +39,19 @@ type MemberHash struct {
 // Agree says whether all members answered, and the same. One that could not be
 // asked does not agree.
 func (h Hashes) Agree() bool {
-	differs := func(m MemberHash) bool {
-		return m.Err != nil || m.Hash != h.Members[0].Hash || m.Compacted != h.Members[0].Compacted
+	silent := func(m MemberHash) bool { return m.Err != nil }
+	return len(h.Members) > 0 && !h.Differ() && !slices.ContainsFunc(h.Members, silent)
+}
+
+// Differ says whether two members hold different things.
+func (h Hashes) Differ() bool {
+	different := map[MemberHash]bool{}
+	for _, m := range h.Members {
+		if m.Err == nil {
+			different[MemberHash{Hash: m.Hash, Compacted: m.Compacted}] = true
+		}
 	}
-	return len(h.Members) > 0 && !slices.ContainsFunc(h.Members, differs)
+	return len(different) > 1
 }
 
 // crossed says whether a compaction ran between the answers, so that they
@@ -70,7 +79,14 @@ func (h Hashes) String() string {
 			all = append(all, fmt.Sprintf("%s %08x", m.Name, m.Hash))
 		}
 	}
-	return fmt.Sprintf("at revision %d: %s", h.Revision, strings.Join(all, ", "))
+	verdict := "not all of etcd's members could be asked"
+	switch {
+	case h.Agree():
+		verdict = "etcd's members agree"
+	case h.Differ():
+		verdict = "ETCD'S MEMBERS DIFFER"
+	}
+	return fmt.Sprintf("%s at revision %d: %s", verdict, h.Revision, strings.Join(all, ", "))
 }
 
 // hashes asks every member of the cluster, not only the known endpoints, for its

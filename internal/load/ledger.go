@@ -126,11 +126,11 @@ func (l *ledger) awaitFirst(ctx context.Context) error {
 	})
 }
 
-func (l *ledger) report(name string, connections int, stopped time.Duration) Client {
+func (l *ledger) report(name string, dialled int, stopped time.Duration) Client {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Client{
-		Name: name, Connections: connections,
+		Name: name, Dialled: dialled,
 		All: l.all.requests(stopped), Reads: l.reads.requests(stopped), Writes: l.writes.requests(stopped),
 		Acknowledged: len(l.written), Faults: l.faults.list(),
 	}
@@ -157,4 +157,15 @@ func (m *milestone) await(ctx context.Context, seen func() []Fault) error {
 		}
 		return fmt.Errorf("no success: %w", ctx.Err())
 	}
+}
+
+// without gives those of names that are not there.
+func without(names []string, there map[string]bool) []string {
+	var lost []string
+	for _, name := range names {
+		if !there[name] {
+			lost = append(lost, name)
+		}
+	}
+	return lost
 }

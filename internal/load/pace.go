@@ -7,8 +7,21 @@ import (
 	"time"
 )
 
-// errNotSent is a request for which there was no room: as many as can be due
-// within a request's deadline are under way already.
+const (
+	// maxUnderway is how many requests of one client may be unanswered. It is
+	// less than the 100 streams that kube-apiserver grants a connection, with room
+	// for the watches on it: for one stream more the Transport would make a second
+	// connection, and requests that wait for a stalled server would be rescued
+	// there. (To make it queue them instead is not safe: golang/go#70809.)
+	maxUnderway = 90
+	// askInterval is the pause between attempts that are not measured.
+	askInterval = 100 * time.Millisecond
+	// attemptTimeout bounds one of them. Ten minutes of writes are listed in a
+	// few seconds.
+	attemptTimeout = 20 * time.Second
+)
+
+// errNotSent is a request for which there was no room.
 var errNotSent = errors.New("not sent: too many requests are unanswered")
 
 // pace starts request number 0, 1, ... at rate per second by the clock, whatever
@@ -18,7 +31,7 @@ var errNotSent = errors.New("not sent: too many requests are unanswered")
 // what is under way.
 func pace(ctx context.Context, rate int, send func(n int), skip func(n int)) (late time.Duration) {
 	interval := time.Second / time.Duration(rate)
-	room := make(chan struct{}, rate+int(requestTimeout/interval))
+	room := make(chan struct{}, maxUnderway)
 	var underway sync.WaitGroup
 	defer underway.Wait()
 	begun := time.Now()
@@ -36,6 +49,33 @@ func pace(ctx context.Context, rate int, send func(n int), skip func(n int)) (la
 			})
 		default:
 			skip(n)
+		}
+	}
+}
+
+// pause waits, unless ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// persist repeats act, which is not measured, until it succeeds or ctx ends.
+func persist(ctx context.Context, act func(context.Context) error) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+		err := act(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if stopped := pause(ctx, askInterval); stopped != nil {
+			return errors.Join(err, stopped)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func collect(ctx context.Context, kv pb.KVClient, from, end []byte, into map[str
 		}
 		for _, found := range page.Kvs {
 			into[string(found.Key)] = true
-			from = append(found.Key, 0)
+			from = append(bytes.Clone(found.Key), 0)
 		}
 		if !page.More {
 			return nil

@@ -19,7 +19,7 @@ type Report struct {
 // Client is one of the clients.
 type Client struct {
 	Name         string
-	Connections  int // dialled
+	Dialled      int // connections
 	All          Requests
 	Reads        Requests
 	Writes       Requests
@@ -131,7 +131,7 @@ func (r Report) Broken(longest time.Duration) []string {
 	say := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
 	for _, c := range r.Clients {
 		if c.All.Failed > 0 {
-			say("%s: %d of %d requests failed: %v", c.Name, c.All.Failed, c.All.Tried, c.Faults)
+			say("%s: %d of %d requests failed: %s", c.Name, c.All.Failed, c.All.Tried, join(c.Faults))
 		}
 		if c.All.Gap.Length > longest {
 			say("%s: no success for %s", c.Name, c.All.Gap)
@@ -139,7 +139,7 @@ func (r Report) Broken(longest time.Duration) []string {
 	}
 	for _, w := range r.Watches {
 		if w.Failed > 0 {
-			say("watch %s: %d requests failed: %v", w.Name, w.Failed, w.Faults)
+			say("watch %s: %d requests failed: %s", w.Name, w.Failed, join(w.Faults))
 		}
 		if len(w.Missed)+w.Repeated+w.Disordered > 0 {
 			say("watch %s: of %d events %d missed, %d repeated, %d out of order", w.Name, w.Events, len(w.Missed), w.Repeated, w.Disordered)
@@ -156,7 +156,7 @@ func (r Report) brokenWrites() []string {
 		}
 	}
 	if r.Hashes != nil && !r.Hashes.Agree() {
-		broken = append(broken, fmt.Sprintf("members of etcd do not agree %s", r.Hashes))
+		broken = append(broken, r.Hashes.String())
 	}
 	return broken
 }

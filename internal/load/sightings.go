@@ -86,7 +86,8 @@ func (s *sightings) see(e event) error {
 		s.added(e.Object.Metadata.Name, number)
 	case "BOOKMARK": // it may repeat the revision of the last event
 	default:
-		return fmt.Errorf("unexpected %s event of %s", e.Type, e.Object.Metadata.Name)
+		s.failed++
+		s.faults.add(time.Since(s.began), fmt.Errorf("unexpected %s event of %s", e.Type, e.Object.Metadata.Name))
 	}
 	if number > s.number {
 		s.at, s.number = e.Object.Metadata.ResourceVersion, number

@@ -12,10 +12,10 @@ func (r Report) String() string {
 	fmt.Fprintf(&b, "load %s, %.1f s: %d of %d requests failed, longest gap %s, %d of %d acknowledged writes lost; sent at most %d ms late\n",
 		r.Run, r.Took.Seconds(), r.Failed(), r.Tried(), r.LongestGap(), len(r.Lost()), r.Acknowledged(), r.Late.Milliseconds())
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CLIENT\tREADS FAILED\tWRITES FAILED\tGAP\tGAP OF WRITES\tCONNECTIONS\tACKNOWLEDGED\tLOST")
+	fmt.Fprintln(w, "CLIENT\tREADS FAILED\tWRITES FAILED\tGAP\tGAP OF WRITES\tDIALLED\tACKNOWLEDGED\tLOST")
 	for _, c := range r.writers() {
 		fmt.Fprintf(w, "%s\t%d of %d\t%d of %d\t%s\t%s\t%d\t%d\t%d\n", c.Name, c.Reads.Failed, c.Reads.Tried, c.Writes.Failed, c.Writes.Tried,
-			c.All.Gap, c.Writes.Gap, c.Connections, c.Acknowledged, len(c.Lost))
+			c.All.Gap, c.Writes.Gap, c.Dialled, c.Acknowledged, len(c.Lost))
 	}
 	fmt.Fprintln(w, "WATCH\tEVENTS\tMISSED\tGAP\tREPEATED\tOUT OF ORDER\tRESUMED\tFAILED")
 	for _, v := range r.Watches {
@@ -29,7 +29,7 @@ func (r Report) String() string {
 		writeFaults(&b, "watch "+v.Name, v.Faults)
 	}
 	if r.Hashes != nil {
-		fmt.Fprintf(&b, "members of etcd %s %s\n", map[bool]string{true: "agree", false: "DO NOT AGREE"}[r.Hashes.Agree()], r.Hashes)
+		fmt.Fprintln(&b, r.Hashes)
 	}
 	return b.String()
 }

@@ -76,9 +76,6 @@ func (t target) kept() *link {
 	l.transport.HTTP2 = &http.HTTP2Config{
 		SendPingTimeout: 30 * time.Second,
 		PingTimeout:     15 * time.Second,
-		// Requests that wait for a stalled server must not be rescued by a
-		// second connection.
-		StrictMaxConcurrentRequests: true,
 	}
 	return l
 }
