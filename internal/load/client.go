@@ -1,0 +1,48 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// client reads and writes ConfigMaps in turn.
+type client struct {
+	name   string
+	rate   int
+	api    api
+	via    *link
+	ledger *ledger
+	late   time.Duration // how far behind the clock it was at worst; read when work has ended
+}
+
+// work sends until ctx ends. What is under way then may still be answered.
+func (c *client) work(ctx context.Context) {
+	answers := context.WithoutCancel(ctx)
+	c.late = pace(ctx, c.rate,
+		func(n int) { c.request(answers, n) },
+		func(n int) { c.skip(n) })
+}
+
+func (c *client) request(ctx context.Context, n int) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	known, ok := c.ledger.newest()
+	if isRead(n) && ok {
+		c.ledger.read(c.api.get(ctx, c.via, known))
+		return
+	}
+	name := fmt.Sprintf("%s-%s-%d", c.name, c.api.run, n)
+	c.ledger.wrote(name, c.api.create(ctx, c.via, name))
+}
+
+func (c *client) skip(n int) {
+	if isRead(n) {
+		c.ledger.read(errNotSent)
+	} else {
+		c.ledger.wrote("", errNotSent)
+	}
+}
+
+// isRead: every second request is a read, of what was written last.
+func isRead(n int) bool { return n%2 == 1 }

@@ -1,0 +1,158 @@
+package load
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
+)
+
+// startEtcd runs a real etcd of one member within the test.
+func startEtcd(t *testing.T) (server *embed.Etcd, reach Etcd) {
+	t.Helper()
+	config := embed.NewConfig()
+	config.Name, config.Dir = "cp1", t.TempDir()
+	client, peer := url.URL{Scheme: "https", Host: freeAddress(t)}, url.URL{Scheme: "http", Host: freeAddress(t)}
+	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	config.ClientAutoTLS, config.SelfSignedCertValidity = true, 1
+	config.LogLevel, config.LogOutputs = "fatal", []string{"/dev/null"}
+	config.UnsafeNoFsync = true
+	server, err := embed.StartEtcd(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	<-server.Server.ReadyNotify()
+	return server, Etcd{
+		Endpoints: func() []string { return []string{client.String()} },
+		TLS:       &tls.Config{InsecureSkipVerify: true}, // self-signed a moment ago
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// ask puts a question to the etcd of this test.
+func ask(t *testing.T, reach Etcd, question func(context.Context, *grpc.ClientConn) error) {
+	t.Helper()
+	m := &members{dial: new(net.Dialer).DialContext, tls: reach.TLS, endpoints: reach.Endpoints}
+	defer m.close()
+	if err := m.anyone(t.Context(), question); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDirectWriter(t *testing.T) {
+	_, reach := startEtcd(t)
+	s := newStandIn(t, nil)
+	cfg := s.config()
+	cfg.Etcd = &reach
+	report := s.during(cfg, 100)
+	if broken := report.Broken(generous); len(broken) > 0 {
+		t.Errorf("nothing happened, and the report says:\n%s", strings.Join(broken, "\n"))
+	}
+	if !report.HashesAgree() || report.Hashes.Members[0].Name != "cp1" || report.Hashes.Members[0].Hash == 0 {
+		t.Errorf("hashes: %s", report.Hashes)
+	}
+	if c := report.Etcd; c.Acknowledged == 0 || c.Acknowledged != c.Writes.Tried {
+		t.Errorf("direct writer: %+v", c)
+	}
+	ask(t, reach, func(ctx context.Context, conn *grpc.ClientConn) error {
+		left, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}, CountOnly: true})
+		if err == nil && left.Count != 0 {
+			err = fmt.Errorf("the run left %d keys", left.Count)
+		}
+		return err
+	})
+}
+
+// TestDirectWriterLoses: one endpoint does not answer, and a key that was
+// acknowledged is taken away behind the writer's back.
+func TestDirectWriterLoses(t *testing.T) {
+	_, real := startEtcd(t)
+	nobody := "https://" + freeAddress(t)
+	reach := Etcd{TLS: real.TLS, Endpoints: func() []string { return append(real.Endpoints(), nobody) }}
+	s := newStandIn(t, nil)
+	cfg := s.config()
+	cfg.Etcd = &reach
+	l, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(l.etcd.ledger.acknowledged()) < 5 && pause(t.Context(), time.Millisecond) == nil {
+		continue
+	}
+	taken := l.etcd.ledger.acknowledged()[1]
+	ask(t, real, func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := pb.NewKVClient(conn).DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(taken)})
+		return err
+	})
+	report, err := l.Stop(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s", report)
+	if lost := report.Lost(); len(lost) != 1 || lost[0] != taken {
+		t.Errorf("%s is lost, the report says %v", taken, lost)
+	}
+	if report.Etcd.kinds()["gRPC Unavailable"] == 0 || report.Failed() != 0 {
+		t.Errorf("every second put has nobody to go to, which is told but not held against anybody: %v", report.Etcd.Faults)
+	}
+}
+
+// TestHashOfAbsentMember: a member that etcd lists and nobody can ask does not
+// agree.
+func TestHashOfAbsentMember(t *testing.T) {
+	_, reach := startEtcd(t)
+	ask(t, reach, func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := pb.NewClusterClient(conn).MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{"http://127.0.0.1:1"}, IsLearner: true})
+		return err
+	})
+	m := &members{dial: new(net.Dialer).DialContext, tls: reach.TLS, endpoints: reach.Endpoints}
+	defer m.close()
+	got, err := m.hashes(t.Context())
+	if err != nil || len(got.Members) != 2 || got.Agree() || got.Differ() {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+func TestHashes(t *testing.T) {
+	silent := errors.New("no answer")
+	for name, c := range map[string]struct {
+		members                []MemberHash
+		agree, differ, crossed bool
+	}{
+		"none":        {nil, false, false, false},
+		"the same":    {[]MemberHash{{Hash: 7, Compacted: 3}, {Hash: 7, Compacted: 3}}, true, false, false},
+		"another":     {[]MemberHash{{Hash: 7, Compacted: 3}, {Hash: 8, Compacted: 3}}, false, true, false},
+		"one silent":  {[]MemberHash{{Hash: 7}, {Err: silent}}, false, false, false},
+		"all silent":  {[]MemberHash{{Err: silent}, {Err: silent}}, false, false, false},
+		"compaction":  {[]MemberHash{{Hash: 7, Compacted: 3}, {Hash: 8, Compacted: 5}}, false, true, true},
+		"compacted":   {[]MemberHash{{Hash: 7, Compacted: 3}, {Err: rpctypes.ErrCompacted}}, false, false, true},
+		"zero hashes": {[]MemberHash{{}, {}}, true, false, false},
+	} {
+		h := Hashes{Members: c.members}
+		if h.Agree() != c.agree || h.Differ() != c.differ || h.crossed() != c.crossed {
+			t.Errorf("%s: agree %v, differ %v, crossed %v", name, h.Agree(), h.Differ(), h.crossed())
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/status"
+)
+
+// longestText bounds the text that is kept of an error.
+const longestText = 300
+
+// Fault is one kind of error.
+type Fault struct {
+	Kind  string
+	Count int
+	First time.Duration // since the start
+	Text  string        // of the first
+}
+
+// String is one line.
+func (f Fault) String() string {
+	return fmt.Sprintf("%d × %s, first at %.3f s: %s", f.Count, f.Kind, f.First.Seconds(), f.Text)
+}
+
+// join is many of them in one line.
+func join(all []Fault) string {
+	var lines []string
+	for _, f := range all {
+		lines = append(lines, f.String())
+	}
+	return strings.Join(lines, "; ")
+}
+
+// faults counts errors by kind.
+type faults map[string]*Fault
+
+func (f faults) add(at time.Duration, err error) {
+	kind := kind(err)
+	if f[kind] == nil {
+		text := strings.ReplaceAll(err.Error(), "\n", " ")
+		f[kind] = &Fault{Kind: kind, First: at, Text: text[:min(len(text), longestText)]}
+	}
+	f[kind].Count++
+}
+
+// list gives them in the order in which they first came.
+func (f faults) list() []Fault {
+	var all []Fault
+	for _, fault := range f {
+		all = append(all, *fault)
+	}
+	slices.SortFunc(all, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Kind, b.Kind))
+	})
+	return all
+}
+
+// kind sorts errors by what a client met, without addresses and numbers that
+// would make each of them a kind of its own.
+func kind(err error) string {
+	var answer *statusError
+	if errors.As(err, &answer) {
+		return fmt.Sprintf("HTTP %d", answer.code)
+	}
+	if s, ok := status.FromError(err); ok {
+		return "gRPC " + s.Code().String()
+	}
+	for _, known := range []struct {
+		is   error
+		name string
+	}{
+		{errNotSent, "not sent"},
+		{context.DeadlineExceeded, "no answer in time"},
+		{os.ErrDeadlineExceeded, "no answer in time"},
+		{syscall.ECONNREFUSED, "connection refused"},
+		{syscall.ECONNRESET, "connection reset"},
+		{syscall.EPIPE, "connection reset"},
+		{syscall.EHOSTUNREACH, "no route"},
+		{syscall.ENETUNREACH, "no route"},
+		{syscall.ETIMEDOUT, "connection timed out"},
+		{io.ErrUnexpectedEOF, "connection closed"},
+		{io.EOF, "connection closed"},
+	} {
+		if errors.Is(err, known.is) {
+			return known.name
+		}
+	}
+	return kindOfText(err.Error())
+}
+
+// kindOfText knows the errors that net/http keeps to itself.
+func kindOfText(text string) string {
+	for _, known := range []struct{ part, name string }{
+		{"GOAWAY", "HTTP/2 GOAWAY"},
+		{"stream error", "HTTP/2 stream error"},
+		{"client connection lost", "HTTP/2 ping unanswered"},
+		{"client connection force closed", "connection closed"},
+		{"TLS handshake timeout", "no answer in time"},
+		{"tls: ", "TLS"},
+	} {
+		if strings.Contains(text, known.part) {
+			return known.name
+		}
+	}
+	return "other"
+}

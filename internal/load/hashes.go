@@ -1,0 +1,159 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+)
+
+const (
+	// hashRounds is how often members are asked again because a compaction ran
+	// between their answers. There is one in five minutes.
+	hashRounds = 3
+	// applyTimeout is how long a member may take to apply what others have.
+	applyTimeout = 10 * time.Second
+)
+
+// Hashes is what every member makes of the same revision.
+type Hashes struct {
+	Revision int64
+	Members  []MemberHash // all that etcd itself lists
+}
+
+// MemberHash is the answer of one member.
+type MemberHash struct {
+	Name      string
+	Hash      uint32
+	Compacted int64 // the hash covers what is later than this revision
+	Err       error // instead of an answer
+}
+
+// Agree says whether all members answered, and the same. One that could not be
+// asked does not agree.
+func (h Hashes) Agree() bool {
+	silent := func(m MemberHash) bool { return m.Err != nil }
+	return len(h.Members) > 0 && !h.Differ() && !slices.ContainsFunc(h.Members, silent)
+}
+
+// Differ says whether two members hold different things.
+func (h Hashes) Differ() bool {
+	different := map[MemberHash]bool{}
+	for _, m := range h.Members {
+		if m.Err == nil {
+			different[MemberHash{Hash: m.Hash, Compacted: m.Compacted}] = true
+		}
+	}
+	return len(different) > 1
+}
+
+// crossed says whether a compaction ran between the answers, so that they
+// cannot be compared.
+func (h Hashes) crossed() bool {
+	compacted := map[int64]bool{}
+	for _, m := range h.Members {
+		if errors.Is(m.Err, rpctypes.ErrCompacted) {
+			return true
+		}
+		if m.Err == nil {
+			compacted[m.Compacted] = true
+		}
+	}
+	return len(compacted) > 1
+}
+
+// String is one line.
+func (h Hashes) String() string {
+	var all []string
+	for _, m := range h.Members {
+		if m.Err != nil {
+			all = append(all, fmt.Sprintf("%s gave none (%v)", m.Name, m.Err))
+		} else {
+			all = append(all, fmt.Sprintf("%s %08x", m.Name, m.Hash))
+		}
+	}
+	verdict := "not all of etcd's members could be asked"
+	switch {
+	case h.Agree():
+		verdict = "etcd's members agree"
+	case h.Differ():
+		verdict = "ETCD'S MEMBERS DIFFER"
+	}
+	return fmt.Sprintf("%s at revision %d: %s", verdict, h.Revision, strings.Join(all, ", "))
+}
+
+// hashes asks every member of the cluster, not only the known endpoints, for its
+// hash at one revision.
+func (m *members) hashes(ctx context.Context) (h Hashes, err error) {
+	for range hashRounds {
+		if h, err = m.compare(ctx); err != nil {
+			return h, fmt.Errorf("compare members of etcd: %w", err)
+		}
+		if !h.crossed() {
+			break
+		}
+	}
+	return h, nil
+}
+
+func (m *members) compare(ctx context.Context) (Hashes, error) {
+	var list []*pb.Member
+	var h Hashes
+	err := persist(ctx, func(ctx context.Context) error {
+		return m.anyone(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+			answer, err := pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{Linearizable: true})
+			if err != nil {
+				return err
+			}
+			list = answer.Members
+			now, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte("/"), CountOnly: true})
+			if err != nil {
+				return err
+			}
+			h.Revision = now.Header.Revision
+			return nil
+		})
+	})
+	if err != nil {
+		return h, err
+	}
+	h.Members = make([]MemberHash, len(list))
+	var asked sync.WaitGroup
+	for i, member := range list {
+		asked.Go(func() { h.Members[i] = m.hash(ctx, member, h.Revision) })
+	}
+	asked.Wait()
+	slices.SortFunc(h.Members, func(a, b MemberHash) int { return strings.Compare(a.Name, b.Name) })
+	return h, nil
+}
+
+// hash asks one member, which may first have to apply what leads to revision.
+func (m *members) hash(ctx context.Context, member *pb.Member, revision int64) MemberHash {
+	h := MemberHash{Name: member.Name}
+	if len(member.ClientURLs) == 0 {
+		h.Name = fmt.Sprintf("%x", member.ID)
+		h.Err = errors.New("it has never been started")
+		return h
+	}
+	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
+	defer cancel()
+	for {
+		h.Err = m.ask(ctx, member.ClientURLs[0], func(ctx context.Context, conn *grpc.ClientConn) error {
+			answer, err := pb.NewMaintenanceClient(conn).HashKV(ctx, &pb.HashKVRequest{Revision: revision})
+			if err == nil {
+				h.Hash, h.Compacted = answer.Hash, answer.CompactRevision
+			}
+			return rpctypes.Error(err)
+		})
+		if !errors.Is(h.Err, rpctypes.ErrFutureRev) || pause(ctx, askInterval) != nil {
+			return h
+		}
+	}
+}

@@ -1,0 +1,166 @@
+// Package load keeps clients on a control plane while something is done to it,
+// and reports exactly what they saw: every failed request, the longest gap,
+// writes that were acknowledged and lost, events that watches missed. Tests and
+// cmd/kube-lab use it to prove what the provider promises.
+//
+// The clients retry nothing. What they call failed would have been seen by a
+// program that holds an ordinary connection.
+package load
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// requestTimeout is how long a request may take before it has failed.
+	requestTimeout = 5 * time.Second
+	// startTimeout bounds the wait for every client's first success.
+	startTimeout = 30 * time.Second
+)
+
+// Dial connects to a numeric address in the control plane's network.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Config says what the clients use.
+type Config struct {
+	Dial       Dial   // nil: the program is in the control plane's network
+	Kubeconfig string // the administrator's; its server is the virtual IP
+	Rate       int    // requests per second of each client; 0 means 50
+	Watches    int    // 0 means 4; every second one shares the kept connection
+	Etcd       *Etcd  // nil: no direct writer and no comparison of members
+}
+
+// Etcd says how the members are reached.
+type Etcd struct {
+	Endpoints func() []string // client URLs as of now
+	TLS       *tls.Config     // authority and client certificate; the server's name is set for each member
+}
+
+func (c Config) complete() Config {
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
+	}
+	if c.Rate == 0 {
+		c.Rate = 50
+	}
+	if c.Watches == 0 {
+		c.Watches = 4
+	}
+	return c
+}
+
+// Load is a set of clients at work.
+type Load struct {
+	run     string
+	begun   time.Time
+	api     api
+	admin   *link // the kept client's: what is not measured goes there too
+	clients []*client
+	watches []*watch
+	etcd    *putter // nil without direct writer
+	halt    context.CancelFunc
+	cut     context.CancelFunc
+	sending sync.WaitGroup
+	looking sync.WaitGroup
+}
+
+// Start puts the clients to work. It returns when every one of them has had its
+// first success. They work until Stop is called or ctx ends; a ctx that ends
+// before Stop shows in the report as a gap.
+func Start(ctx context.Context, cfg Config) (*Load, error) {
+	l, err := prepare(cfg.complete())
+	if err != nil {
+		return nil, fmt.Errorf("start load: %w", err)
+	}
+	starting, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	revision, err := l.api.found(starting, l.admin)
+	if err != nil {
+		l.close()
+		return nil, fmt.Errorf("start load: %w", err)
+	}
+	l.work(ctx, revision)
+	if err := l.awaitFirst(starting); err != nil {
+		l.end()
+		l.clean(context.WithoutCancel(ctx))
+		l.close()
+		return nil, fmt.Errorf("start load: %w", err)
+	}
+	return l, nil
+}
+
+func prepare(cfg Config) (*Load, error) {
+	to, err := readTarget(cfg)
+	if err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	l := &Load{run: strconv.FormatInt(begun.UnixNano(), 36), begun: begun}
+	l.api = api{server: to.server, run: l.run}
+	kept, fresh := to.kept(), to.fresh()
+	l.admin = kept
+	l.clients = []*client{
+		{name: "kept", rate: cfg.Rate, api: l.api, via: kept, ledger: newLedger(begun)},
+		{name: "fresh", rate: cfg.Rate, api: l.api, via: fresh, ledger: newLedger(begun)},
+	}
+	for i := range cfg.Watches {
+		w := &watch{name: fmt.Sprintf("kept %d", i/2+1), api: l.api, via: kept, sightings: newSightings(begun)}
+		if i%2 == 1 {
+			w.name, w.via = fmt.Sprintf("own %d", i/2+1), to.kept()
+		}
+		l.watches = append(l.watches, w)
+	}
+	if cfg.Etcd != nil {
+		if cfg.Etcd.TLS == nil || cfg.Etcd.Endpoints == nil {
+			return nil, errors.New("etcd is to be written to directly, but its endpoints or credentials are not given")
+		}
+		l.etcd = &putter{
+			members: &members{dial: cfg.Dial, tls: cfg.Etcd.TLS, endpoints: cfg.Etcd.Endpoints},
+			prefix:  "/kube-load/" + l.run + "/", ledger: newLedger(begun),
+		}
+	}
+	return l, nil
+}
+
+// work starts watches and writers, each in the background.
+func (l *Load) work(ctx context.Context, revision string) {
+	var sending, watching context.Context
+	sending, l.halt = context.WithCancel(ctx)
+	watching, l.cut = context.WithCancel(ctx)
+	for _, w := range l.watches {
+		l.looking.Go(func() { w.work(watching, revision) })
+	}
+	for _, c := range l.clients {
+		l.sending.Go(func() { c.work(sending) })
+	}
+	if l.etcd != nil {
+		l.sending.Go(func() { l.etcd.work(sending) })
+	}
+}
+
+func (l *Load) awaitFirst(ctx context.Context) error {
+	for _, c := range l.clients {
+		if err := c.ledger.awaitFirst(ctx); err != nil {
+			return fmt.Errorf("client %s: %w", c.name, err)
+		}
+	}
+	for _, w := range l.watches {
+		if err := w.sightings.awaitFirst(ctx); err != nil {
+			return fmt.Errorf("watch %s: %w", w.name, err)
+		}
+	}
+	if l.etcd == nil {
+		return nil
+	}
+	if err := l.etcd.ledger.awaitFirst(ctx); err != nil {
+		return fmt.Errorf("direct writer to etcd: %w", err)
+	}
+	return nil
+}

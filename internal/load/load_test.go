@@ -1,0 +1,267 @@
+package load
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// during runs the clients until the stand-in has had so many requests.
+func (s *standIn) during(cfg Config, requests int64) Report {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	l, err := Start(ctx, cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for s.number.Load() < requests && pause(ctx, time.Millisecond) == nil {
+		continue
+	}
+	report, err := l.Stop(ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Logf("%s", report)
+	return report
+}
+
+// kinds counts the errors of a client by kind.
+func (c Client) kinds() map[string]int {
+	kinds := map[string]int{}
+	for _, f := range c.Faults {
+		kinds[f.Kind] = f.Count
+	}
+	return kinds
+}
+
+const generous = 10 * time.Second // a gap that no busy computer makes
+
+func TestUndisturbed(t *testing.T) {
+	s := newStandIn(t, nil)
+	report := s.during(s.config(), 100)
+	if broken := report.Broken(generous); len(broken) > 0 {
+		t.Errorf("nothing happened, and the report says:\n%s", strings.Join(broken, "\n"))
+	}
+	if got := int64(report.Tried()); got != s.number.Load() {
+		t.Errorf("%d requests reported, %d arrived", got, s.number.Load())
+	}
+	kept, fresh := report.Clients[0], report.Clients[1]
+	if kept.Dialled != 1 || fresh.Dialled != fresh.All.Tried {
+		t.Errorf("%d connections for the kept client, %d for %d requests of the fresh one", kept.Dialled, fresh.Dialled, fresh.All.Tried)
+	}
+	for _, c := range report.Clients {
+		if c.Reads.Tried+c.Writes.Tried != c.All.Tried || c.Acknowledged != c.Writes.Tried {
+			t.Errorf("%s: the counts do not add up: %+v", c.Name, c)
+		}
+		if c.Reads.Tried > c.Writes.Tried || c.Reads.Tried < c.Writes.Tried/3 { // before the first answer there is nothing to read
+			t.Errorf("%s: %d reads, %d writes: they should alternate", c.Name, c.Reads.Tried, c.Writes.Tried)
+		}
+	}
+	for _, w := range report.Watches {
+		if w.Events != len(s.written) || w.Opened != 1 {
+			t.Errorf("watch %s saw %d events in %d streams, %d were sent", w.Name, w.Events, w.Opened, len(s.written))
+		}
+	}
+}
+
+// TestRefusals: every tenth request is answered with an error, which must be
+// told neither more nor less often. A library that repeats requests would hide
+// some.
+func TestRefusals(t *testing.T) {
+	for code, name := range map[int]string{500: "HTTP 500", 429: "HTTP 429", 307: "HTTP 307"} {
+		t.Run(name, func(t *testing.T) {
+			var refusals atomic.Int64
+			s := newStandIn(t, func(s *standIn) {
+				s.disturb = func(n int64, w http.ResponseWriter, r *http.Request) bool {
+					if n%10 != 0 {
+						return false
+					}
+					refusals.Add(1)
+					w.Header().Set("Retry-After", "1")
+					w.Header().Set("Location", r.URL.Path)
+					w.WriteHeader(code)
+					return true
+				}
+			})
+			report := s.during(s.config(), 60)
+			told := report.Clients[0].kinds()[name] + report.Clients[1].kinds()[name]
+			if int64(told) != refusals.Load() || report.Failed() != told {
+				t.Errorf("%d refusals, %d told, %d failed", refusals.Load(), told, report.Failed())
+			}
+			if got := int64(report.Tried()); got != s.number.Load() {
+				t.Errorf("%d requests reported, %d arrived", got, s.number.Load())
+			}
+		})
+	}
+}
+
+// TestDrops: every tenth request loses its connection or, over HTTP/2, its
+// stream.
+func TestDrops(t *testing.T) {
+	var drops [3]atomic.Int64 // by HTTP version
+	s := newStandIn(t, func(s *standIn) {
+		s.disturb = func(n int64, _ http.ResponseWriter, r *http.Request) bool {
+			if n%10 == 0 {
+				drops[r.ProtoMajor].Add(1)
+				panic(http.ErrAbortHandler)
+			}
+			return false
+		}
+	})
+	report := s.during(s.config(), 60)
+	kept, fresh := report.Clients[0], report.Clients[1]
+	if got := kept.kinds()["HTTP/2 stream error"]; int64(got) != drops[2].Load() || kept.All.Failed != got {
+		t.Errorf("kept: %d streams dropped, the report says %v", drops[2].Load(), kept.Faults)
+	}
+	if got := fresh.kinds()["connection closed"]; int64(got) != drops[1].Load() || fresh.All.Failed != got {
+		t.Errorf("fresh: %d connections dropped, the report says %v", drops[1].Load(), fresh.Faults)
+	}
+}
+
+// TestCut: all connections are cut once, and the watches with them.
+func TestCut(t *testing.T) {
+	s := newStandIn(t, nil)
+	s.disturb = func(n int64, _ http.ResponseWriter, _ *http.Request) bool {
+		if n == 50 {
+			s.server.CloseClientConnections()
+		}
+		return false
+	}
+	report := s.during(s.config(), 100)
+	if report.Failed() == 0 {
+		t.Error("request 50 had no answer, and the report says nothing")
+	}
+	for _, w := range report.Watches {
+		if w.Resumed == 0 || len(w.Faults) == 0 || len(w.Missed)+w.Repeated+w.Disordered > 0 {
+			t.Errorf("watch %s did not resume where it was: %+v", w.Name, w)
+		}
+	}
+}
+
+// TestGoAway: a server that takes its leave properly fails nothing, and the
+// report shows that there was another connection.
+func TestGoAway(t *testing.T) {
+	var said atomic.Bool
+	s := newStandIn(t, func(s *standIn) {
+		s.disturb = func(n int64, w http.ResponseWriter, r *http.Request) bool {
+			if n >= 20 && r.ProtoMajor == 2 && !said.Swap(true) {
+				w.Header().Set("Connection", "close") // becomes a GOAWAY
+			}
+			return false
+		}
+	})
+	report := s.during(s.config(), 100)
+	if broken := report.Broken(generous); len(broken) > 0 {
+		t.Errorf("nothing was lost, and the report says:\n%s", strings.Join(broken, "\n"))
+	}
+	if dialled := report.Clients[0].Dialled; dialled < 2 {
+		t.Errorf("%d connection of the kept client", dialled)
+	}
+}
+
+// TestStall: the server stops answering for a while. Nothing fails, requests
+// are sent as before, and no second connection comes to the rescue.
+func TestStall(t *testing.T) {
+	const stall = 700 * time.Millisecond
+	var gate atomic.Pointer[time.Timer]
+	free := make(chan struct{})
+	s := newStandIn(t, func(s *standIn) {
+		s.disturb = func(n int64, _ http.ResponseWriter, _ *http.Request) bool {
+			if n == 30 {
+				gate.Store(time.AfterFunc(stall, func() { close(free) }))
+			}
+			if gate.Load() != nil {
+				<-free
+			}
+			return false
+		}
+	})
+	report := s.during(s.config(), 120)
+	if report.Failed() > 0 {
+		t.Errorf("all were answered in time, and the report says: %v", report.Broken(generous))
+	}
+	for _, c := range report.Clients {
+		if gap := c.All.Gap.Length; gap < stall/2 {
+			t.Errorf("%s: longest gap %s", c.Name, gap)
+		}
+		if least := int(report.Took.Seconds()*testRate) - 2; c.All.Tried < least {
+			t.Errorf("%s: %d requests in %s: the stall has slowed the sender", c.Name, c.All.Tried, report.Took)
+		}
+	}
+	if dialled := report.Clients[0].Dialled; dialled != 1 {
+		t.Errorf("%d connections of the kept client", dialled)
+	}
+}
+
+// TestSilence: a request that is never answered has failed after five seconds.
+func TestSilence(t *testing.T) {
+	s := newStandIn(t, func(s *standIn) {
+		s.disturb = func(n int64, _ http.ResponseWriter, r *http.Request) bool {
+			if n != 30 {
+				return false
+			}
+			_, _ = io.Copy(io.Discard, r.Body) // without that the server does not notice who leaves
+			<-r.Context().Done()
+			return true
+		}
+	})
+	report := s.during(s.config(), 60)
+	if got := report.Clients[0].kinds()["no answer in time"] + report.Clients[1].kinds()["no answer in time"]; got != 1 || report.Failed() != 1 {
+		t.Errorf("one request had no answer, the report says: %v", report.Broken(generous))
+	}
+}
+
+// TestLostWrite: the server acknowledges a write and forgets it.
+func TestLostWrite(t *testing.T) {
+	var forgotten atomic.Bool
+	s := newStandIn(t, func(s *standIn) {
+		s.disturb = func(n int64, w http.ResponseWriter, r *http.Request) bool {
+			if n < 20 || r.Method != http.MethodPost || forgotten.Swap(true) {
+				return false
+			}
+			w.WriteHeader(http.StatusCreated)
+			return true
+		}
+	})
+	report := s.during(s.config(), 60)
+	lost := report.Lost()
+	if len(lost) != 1 {
+		t.Fatalf("one write was lost, the report says %v", lost)
+	}
+	for _, w := range report.Watches {
+		if !slices.Equal(w.Missed, lost) {
+			t.Errorf("watch %s missed %v", w.Name, w.Missed)
+		}
+	}
+}
+
+// TestStreamsThatEnd: a watch resumes, and misses nothing.
+func TestStreamsThatEnd(t *testing.T) {
+	s := newStandIn(t, func(s *standIn) { s.streamLength = 10 })
+	report := s.during(s.config(), 100)
+	if broken := report.Broken(generous); len(broken) > 0 {
+		t.Errorf("streams may end, and the report says:\n%s", strings.Join(broken, "\n"))
+	}
+	for _, w := range report.Watches {
+		if w.Resumed < 3 || w.Events != len(s.written) {
+			t.Errorf("watch %s saw %d of %d events and resumed %d times", w.Name, w.Events, len(s.written), w.Resumed)
+		}
+	}
+}
+
+func TestStartWithoutServer(t *testing.T) {
+	s := newStandIn(t, nil)
+	cfg := s.config()
+	s.server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := Start(ctx, cfg); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("start against nothing: %v", err)
+	}
+}

@@ -1,0 +1,81 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+const (
+	// maxUnderway is how many requests of one client may be unanswered. It is
+	// less than the 100 streams that kube-apiserver grants a connection, with room
+	// for the watches on it: for one stream more the Transport would make a second
+	// connection, and requests that wait for a stalled server would be rescued
+	// there. (To make it queue them instead is not safe: golang/go#70809.)
+	maxUnderway = 90
+	// askInterval is the pause between attempts that are not measured.
+	askInterval = 100 * time.Millisecond
+	// attemptTimeout bounds one of them. Ten minutes of writes are listed in a
+	// few seconds.
+	attemptTimeout = 20 * time.Second
+)
+
+// errNotSent is a request for which there was no room.
+var errNotSent = errors.New("not sent: too many requests are unanswered")
+
+// pace starts request number 0, 1, ... at rate per second by the clock, whatever
+// becomes of those before: a slow answer must not slow the sender, or it would
+// hide what it measures. One that is late, because this computer was busy, is
+// sent at once; late is the most that any was. When ctx ends, pace waits for
+// what is under way.
+func pace(ctx context.Context, rate int, send func(n int), skip func(n int)) (late time.Duration) {
+	interval := time.Second / time.Duration(rate)
+	room := make(chan struct{}, maxUnderway)
+	var underway sync.WaitGroup
+	defer underway.Wait()
+	begun := time.Now()
+	for n := 0; ; n++ {
+		due := begun.Add(time.Duration(n) * interval)
+		if pause(ctx, time.Until(due)) != nil {
+			return late
+		}
+		late = max(late, time.Since(due))
+		select {
+		case room <- struct{}{}:
+			underway.Go(func() {
+				defer func() { <-room }()
+				send(n)
+			})
+		default:
+			skip(n)
+		}
+	}
+}
+
+// pause waits, unless ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// persist repeats act, which is not measured, until it succeeds or ctx ends.
+func persist(ctx context.Context, act func(context.Context) error) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+		err := act(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if stopped := pause(ctx, askInterval); stopped != nil {
+			return errors.Join(err, stopped)
+		}
+	}
+}

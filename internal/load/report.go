@@ -1,0 +1,162 @@
+package load
+
+import (
+	"fmt"
+	"time"
+)
+
+// Report is what the clients saw.
+type Report struct {
+	Run     string
+	Took    time.Duration
+	Late    time.Duration // how far this computer was behind with sending at worst: that much of a gap may be its own
+	Clients []Client      // kept and fresh
+	Watches []Watch
+	Etcd    *Client // the direct writer; nil without one
+	Hashes  *Hashes // nil without direct access to etcd
+}
+
+// Client is one of the clients.
+type Client struct {
+	Name         string
+	Dialled      int // connections
+	All          Requests
+	Reads        Requests
+	Writes       Requests
+	Acknowledged int      // writes
+	Lost         []string // of these, the ones that cannot be read back
+	Faults       []Fault
+}
+
+// Requests counts requests of one sort. One has failed when it had no 2xx answer
+// within five seconds.
+type Requests struct {
+	Tried  int
+	Failed int
+	Gap    Gap
+}
+
+// Gap is the longest time between the completions of two successive successes,
+// or between the last one and the end.
+type Gap struct {
+	Length time.Duration
+	At     time.Duration // since the start
+}
+
+// String is "31 ms at 12.345 s".
+func (g Gap) String() string {
+	return fmt.Sprintf("%d ms at %.3f s", g.Length.Milliseconds(), g.At.Seconds())
+}
+
+// Watch is one of the watches.
+type Watch struct {
+	Name       string
+	Events     int
+	Opened     int
+	Resumed    int      // streams that followed on one that had ended, which is normal
+	Failed     int      // attempts to open one, and errors that the server sent in one
+	Missed     []string // acknowledged, and never seen
+	Repeated   int      // seen more than once
+	Disordered int      // seen after a later one
+	Gap        Gap      // between events
+	Faults     []Fault
+}
+
+// Failed counts the requests that failed, of the clients and to open watches.
+// The direct writer's are not among them: a member that restarts may fail them.
+func (r Report) Failed() int {
+	n := 0
+	for _, c := range r.Clients {
+		n += c.All.Failed
+	}
+	for _, w := range r.Watches {
+		n += w.Failed
+	}
+	return n
+}
+
+// Tried counts the requests of the clients.
+func (r Report) Tried() int {
+	n := 0
+	for _, c := range r.Clients {
+		n += c.All.Tried
+	}
+	return n
+}
+
+// LongestGap is the longest one of the clients.
+func (r Report) LongestGap() Gap {
+	var longest Gap
+	for _, c := range r.Clients {
+		if c.All.Gap.Length > longest.Length {
+			longest = c.All.Gap
+		}
+	}
+	return longest
+}
+
+// Acknowledged counts the writes that were, those directly into etcd included.
+func (r Report) Acknowledged() int {
+	n := 0
+	for _, c := range r.writers() {
+		n += c.Acknowledged
+	}
+	return n
+}
+
+// Lost lists the writes that were acknowledged and are not there.
+func (r Report) Lost() []string {
+	var lost []string
+	for _, c := range r.writers() {
+		lost = append(lost, c.Lost...)
+	}
+	return lost
+}
+
+func (r Report) writers() []Client {
+	if r.Etcd == nil {
+		return r.Clients
+	}
+	return append(r.Clients[:len(r.Clients):len(r.Clients)], *r.Etcd)
+}
+
+// HashesAgree says whether every member of etcd was asked and holds the same.
+func (r Report) HashesAgree() bool { return r.Hashes != nil && r.Hashes.Agree() }
+
+// Broken says in words what the clients were promised and did not get: no
+// failed request, no gap longer than longest, no lost write, no missed event,
+// members that agree. Nothing is the proof.
+func (r Report) Broken(longest time.Duration) []string {
+	var broken []string
+	say := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
+	for _, c := range r.Clients {
+		if c.All.Failed > 0 {
+			say("%s: %d of %d requests failed: %s", c.Name, c.All.Failed, c.All.Tried, join(c.Faults))
+		}
+		if c.All.Gap.Length > longest {
+			say("%s: no success for %s", c.Name, c.All.Gap)
+		}
+	}
+	for _, w := range r.Watches {
+		if w.Failed > 0 {
+			say("watch %s: %d requests failed: %s", w.Name, w.Failed, join(w.Faults))
+		}
+		if len(w.Missed)+w.Repeated+w.Disordered > 0 {
+			say("watch %s: of %d events %d missed, %d repeated, %d out of order", w.Name, w.Events, len(w.Missed), w.Repeated, w.Disordered)
+		}
+	}
+	return append(broken, r.brokenWrites()...)
+}
+
+func (r Report) brokenWrites() []string {
+	var broken []string
+	for _, c := range r.writers() {
+		if len(c.Lost) > 0 {
+			broken = append(broken, fmt.Sprintf("%s: %d of %d acknowledged writes lost: %v", c.Name, len(c.Lost), c.Acknowledged, c.Lost))
+		}
+	}
+	if r.Hashes != nil && !r.Hashes.Agree() {
+		broken = append(broken, r.Hashes.String())
+	}
+	return broken
+}

@@ -1,0 +1,73 @@
+package load
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+func added(name, revision string) event {
+	e := event{Type: "ADDED"}
+	e.Object.Metadata.Name, e.Object.Metadata.ResourceVersion = name, revision
+	return e
+}
+
+func bookmark(revision string) event {
+	e := added("", revision)
+	e.Type = "BOOKMARK"
+	return e
+}
+
+func TestSightings(t *testing.T) {
+	written := []string{"a", "b", "c"}
+	for name, c := range map[string]struct {
+		events []event
+		want   Watch // of this only what is compared below
+		at     string
+	}{
+		"in order":     {[]event{added("a", "8"), added("b", "9"), bookmark("9"), added("c", "10"), bookmark("14")}, Watch{Events: 3}, "14"},
+		"missed":       {[]event{added("a", "8"), bookmark("9"), added("c", "10")}, Watch{Events: 2, Missed: []string{"b"}}, "10"},
+		"repeated":     {[]event{added("a", "8"), added("b", "9"), added("b", "9"), added("c", "10")}, Watch{Events: 4, Repeated: 1}, "10"},
+		"out of order": {[]event{added("b", "9"), added("a", "8"), added("c", "10")}, Watch{Events: 3, Disordered: 1}, "10"},
+		"before its revision": {
+			[]event{added("a", "7"), added("b", "9"), added("c", "10")}, Watch{Events: 3, Disordered: 1}, "10",
+		},
+		"after a bookmark that was too far": {
+			[]event{added("a", "8"), bookmark("10"), added("b", "9"), added("c", "11")}, Watch{Events: 3, Disordered: 1}, "11",
+		},
+		"written, but never acknowledged": {[]event{added("a", "8"), added("x", "9"), added("b", "10"), added("c", "11")}, Watch{Events: 4}, "11"},
+	} {
+		s := newSightings(time.Now())
+		s.start("7")
+		for _, e := range c.events {
+			if err := s.see(e); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		got := s.report(name, written, time.Second)
+		if got.Events != c.want.Events || !slices.Equal(got.Missed, c.want.Missed) || got.Repeated != c.want.Repeated ||
+			got.Disordered != c.want.Disordered || s.revision() != c.at {
+			t.Errorf("%s, at revision %s: %+v", name, s.revision(), got)
+		}
+	}
+}
+
+func TestSightingsOfErrors(t *testing.T) {
+	s := newSightings(time.Now())
+	s.start("7")
+	gone := event{Type: "ERROR"}
+	gone.Object.Code, gone.Object.Message = 410, "too old resource version"
+	if err := s.see(gone); !refused(err, 410) {
+		t.Errorf("an expired revision is answered with %v", err)
+	}
+	deleted := added("a", "8")
+	deleted.Type = "DELETED"
+	if err := s.see(deleted); err != nil || s.revision() != "8" {
+		t.Errorf("a stream goes on after an event that nobody expected: %v, at %s", err, s.revision())
+	}
+	s.fail(errors.New("not granted"))
+	if got := s.report("", nil, 0); got.Failed != 2 {
+		t.Errorf("an event that nobody expected and a refusal: %+v", got)
+	}
+}

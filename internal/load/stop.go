@@ -1,0 +1,130 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	// readBackTimeout bounds the search, at the end, for a server that answers.
+	readBackTimeout = time.Minute
+	// cleanTimeout bounds what only tidies up. Some 15 000 ConfigMaps are
+	// deleted within it.
+	cleanTimeout = time.Minute
+	// catchUpTimeout is how long watches may lag behind the last write.
+	catchUpTimeout = 10 * time.Second
+)
+
+// Stop ends the clients and reads every acknowledged key back. With an error
+// the report says what the clients saw, but not whether all writes are there.
+// It is called once.
+func (l *Load) Stop(ctx context.Context) (Report, error) {
+	defer l.close()
+	stopped := time.Since(l.begun)
+	l.halt()
+	l.sending.Wait()
+	l.awaitWatches(ctx)
+	l.end()
+	report := l.report(stopped)
+	err := l.readBack(ctx, &report)
+	l.clean(context.WithoutCancel(ctx))
+	if err != nil {
+		return report, fmt.Errorf("stop load: %w", err)
+	}
+	return report, nil
+}
+
+// end stops writers and watches and waits for them.
+func (l *Load) end() {
+	l.halt()
+	l.cut()
+	l.sending.Wait()
+	l.looking.Wait()
+}
+
+// awaitWatches gives the watches time to see the last writes.
+func (l *Load) awaitWatches(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
+	defer cancel()
+	written := l.acknowledged()
+	for _, w := range l.watches {
+		for len(w.sightings.missed(written)) > 0 && pause(ctx, askInterval) == nil {
+			continue // the condition is the wait
+		}
+	}
+}
+
+// acknowledged lists the ConfigMaps that must be there.
+func (l *Load) acknowledged() []string {
+	var names []string
+	for _, c := range l.clients {
+		names = append(names, c.ledger.acknowledged()...)
+	}
+	return names
+}
+
+// report says what the clients saw until now, whose sending ended at stopped.
+func (l *Load) report(stopped time.Duration) Report {
+	report := Report{Run: l.run, Took: stopped}
+	for _, c := range l.clients {
+		report.Clients = append(report.Clients, c.ledger.report(c.name, int(c.via.dialled.Load()), stopped))
+		report.Late = max(report.Late, c.late)
+	}
+	written := l.acknowledged()
+	for _, w := range l.watches {
+		report.Watches = append(report.Watches, w.sightings.report(w.name, written, stopped))
+	}
+	if l.etcd != nil {
+		direct := l.etcd.ledger.report("etcd", int(l.etcd.members.dialled.Load()), stopped)
+		report.Etcd = &direct
+	}
+	return report
+}
+
+// readBack completes the report with what is there now.
+func (l *Load) readBack(ctx context.Context, report *Report) error {
+	ctx, cancel := context.WithTimeout(ctx, readBackTimeout)
+	defer cancel()
+	there, err := l.api.names(ctx, l.admin)
+	if err != nil {
+		return err
+	}
+	for i, c := range l.clients {
+		report.Clients[i].Lost = without(c.ledger.acknowledged(), there)
+	}
+	if l.etcd == nil {
+		return nil
+	}
+	keys, err := l.etcd.keys(ctx)
+	if err != nil {
+		return err
+	}
+	report.Etcd.Lost = without(l.etcd.ledger.acknowledged(), keys)
+	hashes, err := l.etcd.members.hashes(ctx)
+	report.Hashes = &hashes
+	return err
+}
+
+// clean removes what the run wrote, so that runs do not add up. It is best
+// effort: nothing depends on it.
+func (l *Load) clean(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
+	defer cancel()
+	_ = l.api.clean(ctx, l.admin)
+	if l.etcd != nil {
+		_ = l.etcd.clean(ctx)
+	}
+}
+
+func (l *Load) close() {
+	for _, c := range l.clients {
+		c.via.transport.CloseIdleConnections()
+	}
+	for _, w := range l.watches {
+		w.via.transport.CloseIdleConnections()
+	}
+	if l.etcd != nil {
+		l.etcd.members.close()
+	}
+}

@@ -1,0 +1,41 @@
+package load
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+// String is a table for logs.
+func (r Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "load %s, %.1f s: %d of %d requests failed, longest gap %s, %d of %d acknowledged writes lost; sent at most %d ms late\n",
+		r.Run, r.Took.Seconds(), r.Failed(), r.Tried(), r.LongestGap(), len(r.Lost()), r.Acknowledged(), r.Late.Milliseconds())
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CLIENT\tREADS FAILED\tWRITES FAILED\tGAP\tGAP OF WRITES\tDIALLED\tACKNOWLEDGED\tLOST")
+	for _, c := range r.writers() {
+		fmt.Fprintf(w, "%s\t%d of %d\t%d of %d\t%s\t%s\t%d\t%d\t%d\n", c.Name, c.Reads.Failed, c.Reads.Tried, c.Writes.Failed, c.Writes.Tried,
+			c.All.Gap, c.Writes.Gap, c.Dialled, c.Acknowledged, len(c.Lost))
+	}
+	fmt.Fprintln(w, "WATCH\tEVENTS\tMISSED\tGAP\tREPEATED\tOUT OF ORDER\tRESUMED\tFAILED")
+	for _, v := range r.Watches {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t%d\t%d\n", v.Name, v.Events, len(v.Missed), v.Gap, v.Repeated, v.Disordered, v.Resumed, v.Failed)
+	}
+	_ = w.Flush() // a strings.Builder does not fail
+	for _, c := range r.writers() {
+		writeFaults(&b, c.Name, c.Faults)
+	}
+	for _, v := range r.Watches {
+		writeFaults(&b, "watch "+v.Name, v.Faults)
+	}
+	if r.Hashes != nil {
+		fmt.Fprintln(&b, r.Hashes)
+	}
+	return b.String()
+}
+
+func writeFaults(b *strings.Builder, who string, faults []Fault) {
+	for _, f := range faults {
+		fmt.Fprintf(b, "  %s: %s\n", who, f)
+	}
+}
