@@ -144,6 +144,7 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 	defer cancel()
 	status, err := endpoint.Read(ctx, spec)
 	if errors.Is(err, endpoint.ErrGone) {
+		warnGone(&resp.Diagnostics, err)
 		resp.State.RemoveResource(ctx)
 		return
 	}
