@@ -82,7 +82,7 @@ var editedFiles = repair{
 	damages: []damage{
 		{
 			"cp1", `rm /etc/kubernetes/pki/etcd/server.crt; sed -i 's/advert_int 0.25/advert_int 2/' /etc/keepalived/kube.conf`,
-			[]string{`cp1: /etc/kubernetes/pki/etcd/server.crt is missing`, `cp1: /etc/keepalived/kube.conf: found "advert_int 2", wanted "advert_int 0.25"`}, nil,
+			[]string{`cp1: certificate /etc/kubernetes/pki/etcd/server.crt is missing`, `cp1: /etc/keepalived/kube.conf: found "advert_int 2", wanted "advert_int 0.25"`}, nil,
 		},
 		{
 			"cp2", `rm /etc/kubernetes/pki/apiserver.crt; sed -i 's/timeout client 24h/timeout client 1m/' /etc/haproxy/kube/10-endpoint.cfg`,
@@ -153,6 +153,7 @@ func (r repair) run(t *testing.T, w *workspace.Workspace, names []string) {
 	before := processes(t, names...)
 	says(t, plan(t, w), words...)
 	apply(t, w)
+	awaitRotation(t, names...)
 	expectEmptyPlan(t, w)
 	expectRestarted(t, before, must, r.may...)
 }

@@ -153,6 +153,33 @@ func says(t *testing.T, text string, words ...string) {
 	}
 }
 
+// steadyScript returns when HAProxy has seen every replica up for three seconds.
+const steadyScript = `
+up=0 tries=0
+until [ $up = 6 ]; do
+  tries=$((tries + 1))
+  [ $tries -lt 110 ] || exit 1
+  sleep 0.5
+  up=$((up + 1))
+  /opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock 'show stat -1 4 -1' | awk -F, '$1 == "kube-apiserver" && $18 !~ /^UP/ { exit 1 }' || up=0
+done`
+
+// awaitRotation waits until API servers whose etcd member was away have found
+// it again: they look for it ever more seldom the longer it is away.
+func awaitRotation(t *testing.T, names ...string) {
+	t.Helper()
+	var group errgroup.Group
+	for _, name := range names {
+		group.Go(func() error {
+			_, err := shared.lab.Machine(name).Run(t.Context(), steadyScript)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatalf("not every replica came back into rotation: %v", err)
+	}
+}
+
 // units are those whose processes a change of something else must not touch.
 var units = []string{
 	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-endpoint-haproxy", "kube-endpoint-keepalived",
