@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -13,6 +14,10 @@ import (
 // Delete drains and deregisters the replica, then stops it and cleans the machine.
 func (r *Replicas) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	rt := systemd{}
+	d := r.departures(s.Bundle.ClusterID)
+	d.begin()
+	left := sync.OnceFunc(d.end)
+	defer left()
 	f, err := observe(ctx, s, rt)
 	if errors.Is(err, host.ErrUnreachable) {
 		return abandon(ctx, s, o, err)
@@ -20,9 +25,10 @@ func (r *Replicas) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := r.withdraw(ctx, s, rt); err != nil {
+	if err := r.withdraw(ctx, s, rt, d); err != nil {
 		return err
 	}
+	left()
 	if f.record.ClusterID != "" && f.record.ClusterID != s.Bundle.ClusterID {
 		problem.Progress(ctx, "%s: holds a replica of another cluster now, left alone", s.machine())
 		return nil
@@ -34,10 +40,23 @@ func (r *Replicas) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	return nil
 }
 
-// withdraw takes the replica out of the endpoint. It keeps the turn until the
-// balancers have forgotten it, so that the next one to leave is judged by
-// those that are left.
-func (r *Replicas) withdraw(ctx context.Context, s Spec, rt runtime) error {
+// withdraw takes the replica out of the endpoint. When that is refused (it is
+// the last one that serves, say) while others of this run leave too, it is
+// asked for again once one of them is out: what does not serve and leaves is no
+// reason to keep what serves.
+func (r *Replicas) withdraw(ctx context.Context, s Spec, rt runtime, d *departures) error {
+	for {
+		err := r.withdrawNow(ctx, s, rt)
+		if err == nil || !d.awaitOther(ctx) {
+			return err
+		}
+		problem.Progress(ctx, "%s: another replica has left, trying again", s.machine())
+	}
+}
+
+// withdrawNow keeps the turn until the balancers have forgotten the replica, so
+// that the next one to leave is judged by those that are left.
+func (r *Replicas) withdrawNow(ctx context.Context, s Spec, rt runtime) error {
 	turn, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
 	if err != nil {
 		return err

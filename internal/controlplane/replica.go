@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -122,10 +123,25 @@ type Status struct {
 // Terraform makes.
 type Replicas struct {
 	turns turns
+
+	mu      sync.Mutex
+	leaving map[string]*departures // by cluster id
 }
 
 // NewReplicas returns an empty coordinator.
-func NewReplicas() *Replicas { return &Replicas{} }
+func NewReplicas() *Replicas { return &Replicas{leaving: map[string]*departures{}} }
+
+// departures are those of one control plane.
+func (r *Replicas) departures(cluster string) *departures {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d, ok := r.leaving[cluster]
+	if !ok {
+		d = &departures{left: make(chan struct{})}
+		r.leaving[cluster] = d
+	}
+	return d
+}
 
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {
