@@ -57,6 +57,8 @@ test-acceptance: test-terraform test-tofu ## Terraform, then OpenTofu, on lab ma
 
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
 
+STORIES := TestScale|TestRepair|TestRefuse|TestReplace|TestDelete
+
 .PHONY: test-terraform
 test-terraform: setup ## the same with Terraform only (skipped where it is not installed)
 	@if terraform=$$(command -v terraform); then \
@@ -72,7 +74,7 @@ test-tofu: setup ## the same with OpenTofu only
 	echo "acceptance tests with $$tofu"; \
 	TF_ACC=1 KUBE_TEST_TERRAFORM=$$tofu \
 	TF_ACC_PROVIDER_HOST=registry.opentofu.org TF_ACC_PROVIDER_NAMESPACE=kubequorum \
-	$(ACCEPTANCE) $$(command -v terraform >/dev/null && echo -skip=TestInterrupted) # once is enough: it is about the provider
+	$(ACCEPTANCE) $$(command -v terraform >/dev/null && echo -skip='TestInterrupted|$(STORIES)') # once is enough: these are about the provider
 
 .PHONY: vet
 vet:

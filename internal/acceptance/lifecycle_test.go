@@ -51,13 +51,7 @@ func TestLifecycle(t *testing.T) {
 func newWorkspace(t *testing.T, n int) *workspace.Workspace {
 	t.Helper()
 	ctx := t.Context()
-	w, err := workspace.Open(ctx, shared.lab, t.TempDir(), os.Getenv("KUBE_TEST_TERRAFORM"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Make(ctx, "control-plane", t.Output()); err != nil {
-		t.Fatal(err)
-	}
+	w := makeWorkspace(t)
 	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": w.Machines(n), "drain_timeout": "5s"}); err != nil {
 		t.Fatal(err)
 	}

@@ -96,14 +96,18 @@ func restartReason(c component, rt runtime, f found, after map[string]string) st
 	if fault := unitFault(unit); fault != "" {
 		return fault
 	}
-	if unit.NeedReload {
+	noted := readDigests(f.facts.Files[rt.started(c.name)].Content)
+	definition := rt.definition(c).Path
+	// An edit that systemd has not read is undone without the process ever
+	// having known of it.
+	undone := noted[definition] == after[definition] && f.facts.Files[definition].SHA256 != after[definition]
+	if unit.NeedReload && !undone {
 		return "its definition changed after systemd read it"
 	}
 	if len(f.overrides(rt, c.name)) > 0 {
 		return "its definition is changed by files in " + rt.overrides(c.name)
 	}
-	noted := readDigests(f.facts.Files[rt.started(c.name)].Content)
-	for _, path := range append([]string{rt.definition(c).Path}, c.inputs...) {
+	for _, path := range append([]string{definition}, c.inputs...) {
 		if noted[path] != after[path] {
 			return "it was started with another " + path
 		}

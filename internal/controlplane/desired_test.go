@@ -103,6 +103,10 @@ func TestDecide(t *testing.T) {
 			name: "unit file changed, systemd not reloaded", alter: func(_ *Spec, f *found) { unit(f, APIServer, func(u *host.UnitState) { u.NeedReload = true }) },
 			restart: []string{APIServer},
 		},
+		{name: "unit file edited, systemd not reloaded, process still that of the right one", alter: func(_ *Spec, f *found) {
+			edit(f, unitPath(Scheduler), "x")
+			unit(f, Scheduler, func(u *host.UnitState) { u.NeedReload = true })
+		}},
 		{name: "stopped", alter: func(_ *Spec, f *found) { unit(f, Scheduler, func(u *host.UnitState) { u.Active = "inactive" }) }, restart: []string{Scheduler}},
 		{name: "still starting", alter: func(_ *Spec, f *found) {
 			unit(f, APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "start" })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // Read observes the replica. Gone is ErrGone; an unreachable host
@@ -25,13 +26,23 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 	case err != nil:
 		return Status{}, err
 	case f.gone(s, systemd{}):
-		return Status{}, fmt.Errorf("read replica %s: %w", s.machine(), ErrGone)
+		return Status{}, missing(s)
 	case registrarErr != nil:
 		return Status{}, fmt.Errorf("ask whether replica %s is registered: %w", s.machine(), registrarErr)
 	}
 	status.Registered = len(rotation) == 0
 	status.Drift = append(status.Drift, rotation...)
 	return status, nil
+}
+
+// missing is ErrGone with the evidence, for the words beside the new replica
+// that the next plan shows.
+func missing(s Spec) error {
+	return &problem.Problem{
+		Summary: fmt.Sprintf("Control-plane replica %q is gone", s.Name), Host: s.machine(), Err: ErrGone,
+		Cause: "the machine answers and nothing of it is there",
+		Next:  "apply to create it anew; if it shall stay away, take it out of the configuration",
+	}
 }
 
 // look observes the machine and asks the components, all at once.

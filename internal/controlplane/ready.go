@@ -38,11 +38,16 @@ var errNotReady = errors.New("not ready")
 // the API server is ready, and from backing off. It gives up early on a
 // component that ends again and again.
 func bringUp(ctx context.Context, s Spec, rt runtime, d desired) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
 	if err := apply(ctx, s, rt, d); err != nil {
 		return err
 	}
+	return await(ctx, s, rt, d)
+}
+
+// await is bringUp from where the API server was restarted, if it had to be.
+func await(ctx context.Context, s Spec, rt runtime, d desired) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
 	w := waiting{reasons: map[string]string{}}
 	group, groupCtx := errgroup.WithContext(ctx)
 	watchCtx, stopWatching := context.WithCancel(groupCtx)

@@ -26,7 +26,7 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 	}
 	now := time.Now()
 	if len(drift(s, rt, f, now)) == 0 {
-		return enter(ctx, s, rt)
+		return reenter(ctx, s, rt)
 	}
 	d, err := decide(s, rt, f, now)
 	if err != nil {
@@ -43,6 +43,16 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 	status, err := change(ctx, s, rt, d, drained)
 	turn.end(err == nil)
 	return status, err
+}
+
+// reenter registers a replica on whose machine nothing differs. What kept it
+// out of rotation may be over only now: an API server needs a while to find an
+// etcd member that has come back.
+func reenter(ctx context.Context, s Spec, rt runtime) (Status, error) {
+	if err := await(ctx, s, rt, desired{}); err != nil {
+		return Status{}, unregistered(err, problem.Nothing)
+	}
+	return enter(ctx, s, rt)
 }
 
 // change makes d true while the replica has the turn.

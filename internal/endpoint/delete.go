@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -11,15 +12,15 @@ import (
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {
 	AbandonUnreachable bool
+	// Patience is how long to wait for the next replica to leave before those
+	// that remain are the reason to refuse. Zero refuses at once.
+	Patience time.Duration
 }
 
 // Delete refuses while backends remain, then removes everything from every host.
 func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
-	seen, err := observe(ctx, s, question(s, false))
+	seen, err := vacated(ctx, s, o.Patience)
 	if err != nil {
-		return refused(s, "deleted", err)
-	}
-	if err := inUse(s, seen); err != nil {
 		return err
 	}
 	lost := map[string]error{}
@@ -33,6 +34,36 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	}
 	return abandoned(ctx, s, lost, o.AbandonUnreachable)
 }
+
+// vacated looks until no replica is in rotation. Where the graph of a run holds
+// no order between the endpoint and its replicas, they leave meanwhile.
+func vacated(ctx context.Context, s Spec, patience time.Duration) (map[string]balancer, error) {
+	since, told := time.Now(), ""
+	for {
+		seen, err := observe(ctx, s, question(s, false))
+		if err != nil {
+			return nil, refused(s, "deleted", err)
+		}
+		err = inUse(s, seen)
+		if err == nil {
+			return seen, nil
+		}
+		if remain := err.Error(); remain != told {
+			since, told = time.Now(), remain
+			problem.Progress(ctx, "endpoint %s: replicas are still in rotation", s.Address)
+		}
+		if time.Since(since) >= patience {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(vacatedInterval):
+		}
+	}
+}
+
+const vacatedInterval = 500 * time.Millisecond
 
 // inUse refuses to take the address away under replicas that are in rotation.
 func inUse(s Spec, seen map[string]balancer) error {

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -32,7 +33,7 @@ func stepInstallAndPurge(f *fixture) {
 	if after := f.shell("a", "dpkg-query -W -f '${Package}\n'"); after != before {
 		f.Errorf("packages before:\n%s\nafter:\n%s", before, after)
 	}
-	if _, err := Read(f.ctx, f.spec); err == nil || !strings.Contains(err.Error(), ErrGone.Error()) {
+	if _, err := Read(f.ctx, f.spec); err == nil || !errors.Is(err, ErrGone) {
 		f.Errorf("read after delete: %v", err)
 	}
 	f.spec.InstallPackages, f.spec.Hosts = false, all

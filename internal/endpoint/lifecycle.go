@@ -59,9 +59,19 @@ func Read(ctx context.Context, s Spec) (Status, error) {
 	case reachable == 0:
 		return Status{}, fmt.Errorf("read endpoint %s: %w", s.Address, unreachableOf(seen))
 	case reachable == len(s.Hosts) && !present:
-		return Status{}, fmt.Errorf("read endpoint %s: %w", s.Address, ErrGone)
+		return Status{}, missing(s)
 	}
 	return status(s, seen), nil
+}
+
+// missing is ErrGone with the evidence, for the words beside the new endpoint
+// that the next plan shows.
+func missing(s Spec) error {
+	return &problem.Problem{
+		Summary: "Endpoint " + s.Address + " is gone", Host: strings.Join(names(s.Hosts), ", "), Err: ErrGone,
+		Cause: "every machine answers and nothing of it is on any",
+		Next:  "apply to create it anew; if it shall stay away, take it out of the configuration",
+	}
 }
 
 // settle waits until exactly one host holds the VIP and both programs run on

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // Read observes the member in one round trip and asks the cluster about it.
@@ -23,7 +25,7 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, asked
 	}
 	if gone(s, f, v) {
-		return Status{}, ErrGone
+		return Status{}, missing(s, v)
 	}
 	if !f.reached() {
 		return Status{}, fmt.Errorf("observe %s: %w", s.label(), f.Err)
@@ -68,4 +70,17 @@ func gone(s Spec, f found, v *View) bool {
 // holds reports whether what is on the machine is of this very member.
 func (f found) holds(s Spec) bool {
 	return !f.empty() && f.foreign(s.Bundle.ClusterID, s.dataDir()) == "" && (f.Marker == nil || f.Marker.Name == s.Name)
+}
+
+// missing is ErrGone with the evidence, for the words beside the new member
+// that the next plan shows.
+func missing(s Spec, v *View) error {
+	cause := "the cluster's member list does not have it"
+	if v == nil {
+		cause = "the machine answers and nothing of it is there, and no other member knows of it"
+	}
+	return &problem.Problem{
+		Summary: fmt.Sprintf("etcd member %q is gone", s.Name), Host: s.label(), Cause: cause, Err: ErrGone,
+		Next: "apply to create it anew; if it shall stay away, take it out of the configuration",
+	}
 }

@@ -30,6 +30,13 @@ func (s *session) keepUnread(diags *diag.Diagnostics, what string, err error) {
 	}
 }
 
+// warnGone says why a Read takes a resource out of the state: without it a
+// plan would show a new one and not a word about the old.
+func warnGone(diags *diag.Diagnostics, err error) {
+	p := asProblem("Resource is gone", err)
+	diags.AddWarning(p.Summary, p.Text())
+}
+
 // keepPartial decides what state a failed Create leaves. Where a machine may
 // have been touched there is something to lose, so the plan is kept as state:
 // Terraform marks it tainted, and both destroy and the next apply know of it.

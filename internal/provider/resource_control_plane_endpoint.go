@@ -144,6 +144,7 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 	defer cancel()
 	status, err := endpoint.Read(ctx, spec)
 	if errors.Is(err, endpoint.ErrGone) {
+		warnGone(&resp.Diagnostics, err)
 		resp.State.RemoveResource(ctx)
 		return
 	}
@@ -190,10 +191,15 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)
 	defer cancel()
-	if err := endpoint.Delete(ctx, spec, endpoint.DeleteOptions{AbandonUnreachable: r.session.abandon}); err != nil {
+	options := endpoint.DeleteOptions{AbandonUnreachable: r.session.abandon, Patience: spec.DrainTimeout + betweenReplicas}
+	if err := endpoint.Delete(ctx, spec, options); err != nil {
 		addError(&resp.Diagnostics, path.Root("haproxy").AtName("hosts"), "Endpoint not deleted", err)
 	}
 }
+
+// betweenReplicas is what passes, beside the drain, between two replicas that
+// leave the endpoint one after the other.
+const betweenReplicas = 10 * time.Second
 
 // spec is the endpoint as the model describes it.
 func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *diag.Diagnostics) endpoint.Spec {

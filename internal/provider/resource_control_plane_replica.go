@@ -159,6 +159,7 @@ func (r *replicaResource) Read(ctx context.Context, req resource.ReadRequest, re
 	defer cancel()
 	status, err := r.session.replicas.Read(ctx, spec)
 	if errors.Is(err, controlplane.ErrGone) {
+		warnGone(&resp.Diagnostics, err)
 		resp.State.RemoveResource(ctx)
 		return
 	}

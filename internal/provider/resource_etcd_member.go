@@ -165,6 +165,7 @@ func (r *etcdMemberResource) Read(ctx context.Context, req resource.ReadRequest,
 	defer cancel()
 	status, err := r.session.clusters.Read(ctx, spec)
 	if errors.Is(err, etcd.ErrGone) {
+		warnGone(&resp.Diagnostics, err)
 		resp.State.RemoveResource(ctx)
 		return
 	}

@@ -1,0 +1,181 @@
+package acceptance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// damage is what happens to one machine past the provider.
+type damage struct {
+	machine string
+	script  string
+	words   []string // of the plan
+	restart []string // the units that the repair has to start anew; no other
+}
+
+// repair is damage that one plan shows and one apply mends.
+type repair struct {
+	name    string
+	damages []damage
+	may     []string // "MACHINE UNIT" that may end by itself meanwhile
+}
+
+// ctl is etcdctl on a machine.
+const ctl = `etcdctl() { /opt/kube/etcd/3.6.16/etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt ` +
+	`--cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt --key=/etc/kubernetes/pki/etcd/healthcheck-client.key "$@"; }
+`
+
+// A controller-manager or scheduler ends when it cannot renew its lease, which
+// needs the API server of its machine, and that the etcd member there.
+var stoppedUnits = repair{
+	name: "stopped units",
+	damages: []damage{
+		{"cp1", `systemctl stop etcd`, []string{`"cp1: etcd.service is inactive, wanted active"`}, []string{"etcd"}},
+		{
+			"cp2", `systemctl stop kube-scheduler kube-endpoint-haproxy`,
+			[]string{`cp2 (10.97.0.12): kube-scheduler: kube-scheduler.service is inactive`, `cp2: kube-endpoint-haproxy.service is inactive`},
+			[]string{"kube-scheduler", "kube-endpoint-haproxy"},
+		},
+		{
+			"cp3", `systemctl stop kube-apiserver`,
+			[]string{`cp3 (10.97.0.13): kube-apiserver: kube-apiserver.service is inactive`},
+			[]string{"kube-apiserver"},
+		},
+	},
+	may: []string{"cp1 kube-controller-manager", "cp1 kube-scheduler", "cp3 kube-controller-manager", "cp3 kube-scheduler"},
+}
+
+var editedUnits = repair{
+	name: "edited units",
+	damages: []damage{
+		{
+			"cp1", `sed -i s/--watch-progress-notify-interval=5s/--watch-progress-notify-interval=7s/ /etc/systemd/system/etcd.service; systemctl daemon-reload; systemctl restart etcd`,
+			[]string{`"cp1: flag --watch-progress-notify-interval is "7s", wanted "5s""`},
+			[]string{"etcd"},
+		},
+		{
+			"cp2", `sed -i s/--profiling=false/--profiling=true/ /etc/systemd/system/kube-apiserver.service; systemctl daemon-reload; systemctl restart kube-apiserver`,
+			[]string{`cp2 (10.97.0.12): kube-apiserver: flag --profiling is "true", wanted "false"`},
+			[]string{"kube-apiserver"},
+		},
+		{ // by a drop-in
+			"cp3", `mkdir -p /etc/systemd/system/kube-controller-manager.service.d; printf '[Service]\nNice=5\n' >/etc/systemd/system/kube-controller-manager.service.d/by-hand.conf; systemctl daemon-reload; systemctl restart kube-controller-manager`,
+			[]string{`cp3 (10.97.0.13): kube-controller-manager: its definition is changed by files in /etc/systemd/system/kube-controller-manager.service.d`},
+			[]string{"kube-controller-manager"},
+		},
+		{ // edited, and nothing started since: nothing has to be
+			"cp3", `sed -i s/--profiling=false/--profiling=true/ /etc/systemd/system/kube-scheduler.service`,
+			[]string{`cp3 (10.97.0.13): kube-scheduler: flag --profiling is "true", wanted "false"`},
+			nil,
+		},
+	},
+	may: []string{"cp1 kube-controller-manager", "cp1 kube-scheduler", "cp2 kube-controller-manager", "cp2 kube-scheduler"},
+}
+
+// Certificates are reloaded by who serves with them, and so are HAProxy's and
+// keepalived's files.
+var editedFiles = repair{
+	name: "certificates, kubeconfigs and the endpoint's files",
+	damages: []damage{
+		{
+			"cp1", `rm /etc/kubernetes/pki/etcd/server.crt; sed -i 's/advert_int 0.25/advert_int 2/' /etc/keepalived/kube.conf`,
+			[]string{`cp1: certificate /etc/kubernetes/pki/etcd/server.crt is missing`, `cp1: /etc/keepalived/kube.conf: found "advert_int 2", wanted "advert_int 0.25"`}, nil,
+		},
+		{
+			"cp2", `rm /etc/kubernetes/pki/apiserver.crt; sed -i 's/timeout client 24h/timeout client 1m/' /etc/haproxy/kube/10-endpoint.cfg`,
+			[]string{
+				`cp2 (10.97.0.12): /etc/kubernetes/pki/apiserver.crt is missing`,
+				`cp2: /etc/haproxy/kube/10-endpoint.cfg: found "timeout client 1m", wanted "timeout client 24h"`,
+			}, nil,
+		},
+		{
+			"cp3", `sed -i s/10.97.0.13:6443/10.97.0.99:6443/ /etc/kubernetes/controller-manager.conf
+sed -i '/server cp1 /d; s/server cp2 .*/& weight 7/' /etc/haproxy/kube/20-backends.cfg; systemctl reload kube-endpoint-haproxy`,
+			[]string{
+				`cp3 (10.97.0.13): /etc/kubernetes/controller-manager.conf: server is https://10.97.0.99:6443, wanted https://10.97.0.13:6443`,
+				`cp3: not registered`,
+				`cp3: /etc/haproxy/kube/20-backends.cfg: found "server cp2 10.97.0.12:6443 weight 7", which no registration writes`,
+			},
+			[]string{"kube-controller-manager"},
+		},
+	},
+}
+
+var removedMember = repair{
+	name: "a member removed by hand",
+	damages: []damage{
+		{"cp1", ctl + `etcdctl member remove $(etcdctl member list | awk -F', ' '$3 == "cp3" { print $1 }')`, nil, nil},
+		{"cp3", `true`, []string{`etcd member "cp3" is gone`, `Host: cp3 (10.97.0.13)`, `the cluster's member list does not have it`}, []string{"etcd"}},
+	},
+	may: []string{"cp3 kube-controller-manager", "cp3 kube-scheduler"},
+}
+
+var emptiedData = repair{
+	name: "an emptied data directory",
+	damages: []damage{
+		{"cp2", `systemctl stop etcd; rm -rf /var/lib/etcd/*`, []string{`"cp2: data directory /var/lib/etcd holds no member"`}, []string{"etcd"}},
+	},
+	may: []string{"cp2 kube-controller-manager", "cp2 kube-scheduler"},
+}
+
+// TestRepair breaks what can break on the machines of one control plane: the
+// plan says it in words, one apply mends it, and nothing else is disturbed.
+func TestRepair(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	w := newStory(t, names...)
+	bare := fingerprints(t, names...)
+	apply(t, w)
+	for _, r := range []repair{stoppedUnits, editedUnits, editedFiles, removedMember, emptiedData} {
+		t.Run(r.name, func(t *testing.T) { r.run(t, w, names) })
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	t.Run("a rebuilt machine", func(t *testing.T) { repairRebuilt(t, w) })
+	expectHealthy(t, w, names)
+	useAPI(t, w)
+	apply(t, w, "-destroy")
+	expectBare(t, bare, names...)
+}
+
+func (r repair) run(t *testing.T, w *workspace.Workspace, names []string) {
+	var words, must []string
+	for _, d := range r.damages {
+		onMachine(t, shared.lab.Machine(d.machine), d.script)
+		words = append(words, d.words...)
+		for _, unit := range d.restart {
+			must = append(must, d.machine+" "+unit)
+		}
+	}
+	before := processes(t, names...)
+	says(t, plan(t, w), words...)
+	apply(t, w)
+	awaitRotation(t, names...)
+	expectEmptyPlan(t, w)
+	expectRestarted(t, before, must, r.may...)
+}
+
+// repairRebuilt gives cp1 an empty disk, another machine id and another host key.
+func repairRebuilt(t *testing.T, w *workspace.Workspace) {
+	m := shared.lab.Machine("cp1")
+	if err := m.Rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := processes(t, "cp2", "cp3")
+	_, _, err := w.Plan(t.Context())
+	if err == nil {
+		t.Fatal("a machine with another host key was let pass")
+	}
+	says(t, unfolded(err.Error()), "Host key changed", "the machine was rebuilt", fmt.Sprintf(`ssh = { hosts = { "%s" = { host_key = "%s" } } }`, m.Address, strings.TrimSpace(hostKey(t, m))))
+	trustAnew(t, w)
+	says(t, plan(t, w),
+		`"cp1: machine rebuilt: neither unit nor data of the member is there, but the cluster lists it"`,
+		`Control-plane replica "cp1" is gone`, `the machine answers and nothing of it is there`,
+		`"cp1: the endpoint is not set up there"`)
+	apply(t, w)
+	expectEmptyPlan(t, w)
+	expectRestarted(t, before, nil)
+}

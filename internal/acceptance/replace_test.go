@@ -1,0 +1,110 @@
+package acceptance
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// abandon lets survivors act for machines that are gone.
+const abandon = `
+provider "kube" {
+  abandon_unreachable_hosts = true
+}
+`
+
+func memberAddress(name string) string { return fmt.Sprintf("kube_etcd_member.this[%q]", name) }
+
+func replicaAddress(name string) string {
+	return fmt.Sprintf("kube_control_plane_replica.this[%q]", name)
+}
+
+// TestReplace replaces members and replicas on their machines, the one that
+// leads and the first one among them, and moves two of them to other machines:
+// from one that is alive and from one that is dead.
+func TestReplace(t *testing.T) {
+	all := []string{"cp1", "cp2", "cp3", "cp4"}
+	names := all[:3]
+	w := newStory(t, all...)
+	bare := fingerprints(t, all...)
+	choose(t, w, names...)
+	apply(t, w)
+
+	leader := leaderOf(t, w)
+	replaceOn(t, w, "what leads", []string{"-replace=" + memberAddress(leader), "-replace=" + replicaAddress(leader)}, []string{
+		leader + " etcd", leader + " kube-apiserver", leader + " kube-controller-manager", leader + " kube-scheduler",
+	})
+	replaceOn(t, w, "the first member, and a replica elsewhere", []string{"-replace=" + memberAddress("cp1"), "-replace=" + replicaAddress("cp2")},
+		[]string{"cp1 etcd", "cp2 kube-apiserver", "cp2 kube-controller-manager", "cp2 kube-scheduler"},
+		"cp1 kube-controller-manager", "cp1 kube-scheduler")
+	t.Run("from a machine that is alive", func(t *testing.T) {
+		before := processes(t, "cp2", "cp3")
+		place(t, w, map[string]string{"cp1": address("cp4"), "cp2": address("cp2"), "cp3": address("cp3")})
+		apply(t, w)
+		expectEmptyPlan(t, w)
+		expectRestarted(t, before, nil)
+		expectBare(t, bare, "cp1")
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Run("from a machine that is dead", func(t *testing.T) { moveFromDead(t, w) })
+	expectHealthy(t, w, names)
+	apply(t, w, "-destroy")
+	expectBare(t, bare, "cp1", "cp3", "cp4")
+	if err := shared.lab.Machine("cp2").Rebuild(t.Context()); err != nil { // it was abandoned
+		t.Fatal(err)
+	}
+}
+
+// replaceOn applies and expects nothing else than must to be started anew.
+func replaceOn(t *testing.T, w *workspace.Workspace, name string, args, must []string, may ...string) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		before := processes(t, "cp1", "cp2", "cp3")
+		apply(t, w, args...)
+		awaitRotation(t, "cp1", "cp2", "cp3")
+		expectEmptyPlan(t, w)
+		expectRestarted(t, before, must, may...)
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// moveFromDead moves cp2 to the machine that cp1 has left.
+func moveFromDead(t *testing.T, w *workspace.Workspace) {
+	if err := shared.lab.Machine("cp2").PowerOff(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := processes(t, "cp3", "cp4")
+	place(t, w, map[string]string{"cp1": address("cp4"), "cp2": address("cp1"), "cp3": address("cp3")})
+	says(t, refused(t, w), "cp2 (10.97.0.12)", "if it is gone for good, set abandon_unreachable_hosts = true on the provider")
+	override(t, w, abandon)
+	apply(t, w)
+	expectEmptyPlan(t, w)
+	expectRestarted(t, before, nil)
+}
+
+// leaderOf names the member that leads, as a refresh sees it.
+func leaderOf(t *testing.T, w *workspace.Workspace) string {
+	t.Helper()
+	apply(t, w, "-refresh-only")
+	resources, err := w.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range resources {
+		var member struct {
+			Name   string `json:"name"`
+			Leader bool   `json:"leader"`
+		}
+		if r.Type == "kube_etcd_member" && json.Unmarshal(r.Values, &member) == nil && member.Leader {
+			return member.Name
+		}
+	}
+	t.Fatal("no member leads")
+	return ""
+}

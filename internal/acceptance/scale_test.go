@@ -1,0 +1,86 @@
+package acceptance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// scaling is one edit of the map of machines.
+type scaling struct {
+	names []string
+	args  []string
+}
+
+// scalings grow and shrink, in parallel and one resource at a time. The first
+// machine leaves on the way: none is special.
+var scalings = []scaling{
+	{names: []string{"cp1", "cp2", "cp3"}},
+	{names: []string{"cp1", "cp2", "cp3", "cp4", "cp5"}, args: []string{"-parallelism=1"}},
+	{names: []string{"cp2", "cp3", "cp5"}},
+	{names: []string{"cp3"}, args: []string{"-parallelism=1"}},
+}
+
+// TestScale scales 1→3→5→3→1. What runs on a machine that stays is never
+// restarted, and a machine that leaves is bare.
+func TestScale(t *testing.T) {
+	all := []string{"cp1", "cp2", "cp3", "cp4", "cp5"}
+	w := newStory(t, all...)
+	bare := fingerprints(t, all...)
+	there := []string{"cp1"}
+	choose(t, w, there...)
+	apply(t, w)
+	for _, s := range scalings {
+		t.Run(fmt.Sprintf("from %d to %d", len(there), len(s.names)), func(t *testing.T) {
+			if !scale(t, w, bare, there, s) {
+				t.FailNow()
+			}
+		})
+		if t.Failed() {
+			t.FailNow()
+		}
+		there = s.names
+		if len(there) == 3 {
+			warnsOfEvenSizes(t, w, there)
+		}
+	}
+	apply(t, w, "-destroy")
+	expectBare(t, bare, all...)
+}
+
+func scale(t *testing.T, w *workspace.Workspace, bare map[string][]string, there []string, s scaling) bool {
+	t.Helper()
+	var stay, leave []string
+	for _, name := range there {
+		if slices.Contains(s.names, name) {
+			stay = append(stay, name)
+		} else {
+			leave = append(leave, name)
+		}
+	}
+	before := processes(t, stay...)
+	choose(t, w, s.names...)
+	apply(t, w, s.args...)
+	expectEmptyPlan(t, w)
+	expectHealthy(t, w, s.names)
+	expectRestarted(t, before, nil)
+	expectBare(t, bare, leave...)
+	return !t.Failed()
+}
+
+// warnsOfEvenSizes plans one machine more and one less without applying it.
+func warnsOfEvenSizes(t *testing.T, w *workspace.Workspace, there []string) {
+	t.Helper()
+	more := append(slices.Clone(there), "cp4")
+	for _, names := range [][]string{more, there[:2]} {
+		var entries []string
+		for _, name := range names {
+			entries = append(entries, fmt.Sprintf("%s = %q", name, address(name)))
+		}
+		said := plan(t, w, "-var=machines={"+strings.Join(entries, ", ")+"}")
+		says(t, said, fmt.Sprintf("An even number of etcd members: %d", len(names)))
+	}
+}

@@ -1,0 +1,240 @@
+package acceptance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// A story is one control plane that goes through several changes: making one
+// anew for every check would take most of the time. What a story that fails
+// leaves on the machines may be anything, so the next one gets new machines.
+
+// newStory is the example for the named machines of the lab, which are added
+// where they are missing.
+func newStory(t *testing.T, names ...string) *workspace.Workspace {
+	t.Helper()
+	l := machines(t)
+	if err := l.Add(t.Context(), missing(l, names)...); err != nil {
+		t.Fatal(err)
+	}
+	w := makeWorkspace(t)
+	choose(t, w, names...)
+	t.Cleanup(func() {
+		if t.Failed() {
+			rebuildAll(t, l)
+		}
+	})
+	return w
+}
+
+func missing(l *lab.Lab, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return l.Machine(name) != nil })
+}
+
+// makeWorkspace is the example without its machines.
+func makeWorkspace(t *testing.T) *workspace.Workspace {
+	t.Helper()
+	w, err := workspace.Open(t.Context(), shared.lab, t.TempDir(), os.Getenv("KUBE_TEST_TERRAFORM"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Make(t.Context(), "control-plane", t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// choose edits the map of machines.
+func choose(t *testing.T, w *workspace.Workspace, names ...string) {
+	t.Helper()
+	addresses := map[string]string{}
+	for _, name := range names {
+		addresses[name] = address(name)
+	}
+	place(t, w, addresses)
+}
+
+// place edits the map of machines where names and machines differ.
+func place(t *testing.T, w *workspace.Workspace, addresses map[string]string) {
+	t.Helper()
+	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": addresses, "drain_timeout": "3s"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func address(name string) string { return shared.lab.Machine(name).Address.String() }
+
+// override puts text over the example, as a file of Terraform's for that purpose.
+func override(t *testing.T, w *workspace.Workspace, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(w.Dir, "story_override.tf"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// trustAnew gives the workspace the host keys that the machines have now.
+func trustAnew(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
+	known, err := shared.lab.KnownHosts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteJSON("trusted.auto.tfvars.json", map[string]any{"ssh_known_hosts": known}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rebuildAll(t *testing.T, l *lab.Lab) {
+	ctx := context.WithoutCancel(t.Context())
+	var group errgroup.Group
+	for _, m := range l.Machines() {
+		group.Go(func() error { return m.Rebuild(ctx) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Errorf("rebuild the machines: %v", err)
+	}
+}
+
+// plan is what a plan says, on one line. It must have changes.
+func plan(t *testing.T, w *workspace.Workspace, args ...string) string {
+	t.Helper()
+	text, changes, err := w.Plan(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !changes {
+		t.Errorf("the plan is empty")
+	}
+	return unfolded(text)
+}
+
+// refused is an apply that has to fail, and its diagnostics on one line.
+func refused(t *testing.T, w *workspace.Workspace, args ...string) string {
+	t.Helper()
+	began := time.Now()
+	_, err := w.Apply(t.Context(), t.Output(), args...)
+	if err == nil {
+		t.Fatalf("apply %v was not refused", args)
+	}
+	t.Logf("refused after %.1f s", time.Since(began).Seconds())
+	return unfolded(err.Error())
+}
+
+// unfolded is the CLI's text without its frame, line breaks and escapes.
+func unfolded(text string) string {
+	text = strings.NewReplacer("│", " ", `\"`, `"`, `\n`, " ").Replace(text)
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// says fails for every one of the words that text lacks.
+func says(t *testing.T, text string, words ...string) {
+	t.Helper()
+	missing := false
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			missing = true
+			t.Errorf("not said: %s", word)
+		}
+	}
+	if missing {
+		t.Logf("said was:\n%s", text)
+	}
+}
+
+// steadyScript returns when HAProxy has seen every replica up for three seconds.
+const steadyScript = `
+up=0 tries=0
+until [ $up = 6 ]; do
+  tries=$((tries + 1))
+  [ $tries -lt 110 ] || exit 1
+  sleep 0.5
+  up=$((up + 1))
+  /opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock 'show stat -1 4 -1' | awk -F, '$1 == "kube-apiserver" && $18 !~ /^UP/ { exit 1 }' || up=0
+done`
+
+// awaitRotation waits until API servers whose etcd member was away have found
+// it again: they look for it ever more seldom the longer it is away.
+func awaitRotation(t *testing.T, names ...string) {
+	t.Helper()
+	var group errgroup.Group
+	for _, name := range names {
+		group.Go(func() error {
+			_, err := shared.lab.Machine(name).Run(t.Context(), steadyScript)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatalf("not every replica came back into rotation: %v", err)
+	}
+}
+
+// units are those whose processes a change of something else must not touch.
+var units = []string{
+	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-endpoint-haproxy", "kube-endpoint-keepalived",
+}
+
+// processes is each unit's main process with its start, by "MACHINE UNIT".
+func processes(t *testing.T, names ...string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, name := range names {
+		script := fmt.Sprintf("for unit in %s; do echo $unit $(systemctl show --value -p MainPID -p ActiveEnterTimestampMonotonic $unit); done", strings.Join(units, " "))
+		for line := range strings.Lines(onMachine(t, shared.lab.Machine(name), script)) {
+			unit, process, _ := strings.Cut(strings.TrimSpace(line), " ")
+			all[name+" "+unit] = process
+		}
+	}
+	return all
+}
+
+// expectRestarted compares processes from before with now: exactly those of
+// must have been started since. may also be, as a consequence that is not the
+// provider's doing.
+func expectRestarted(t *testing.T, before map[string]string, must []string, may ...string) {
+	t.Helper()
+	names := map[string]bool{}
+	for key := range before {
+		name, _, _ := strings.Cut(key, " ")
+		names[name] = true
+	}
+	now := processes(t, slices.Sorted(maps.Keys(names))...)
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		restarted := now[key] != before[key]
+		switch {
+		case restarted && !slices.Contains(must, key) && !slices.Contains(may, key):
+			t.Errorf("%s was restarted without need", key)
+		case !restarted && slices.Contains(must, key):
+			t.Errorf("%s was not restarted", key)
+		}
+	}
+}
+
+// fingerprints is taken before anything is on the machines.
+func fingerprints(t *testing.T, names ...string) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for _, name := range names {
+		all[name] = fingerprint(t, shared.lab.Machine(name))
+	}
+	return all
+}
+
+// expectBare: the machines are as they were, but for archived data.
+func expectBare(t *testing.T, before map[string][]string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		sameMachine(t, shared.lab.Machine(name), before[name])
+	}
+}
