@@ -47,7 +47,7 @@ func cutScaling(ctx context.Context, e *Env) ([]Result, error) {
 	}
 	leave := func(name string, leader int) *track {
 		return newTrack(operation{name: name, machines: 2, settled: true, once: func(ctx context.Context) ([]string, error) {
-			return nil, s.lead(ctx, leader)
+			return nil, s.machines(s.size).lead(ctx, leader)
 		}}, &exhaustive{})
 	}
 	join := newTrack(operation{name: "etcd join", machines: 3}, &exhaustive{})
@@ -78,7 +78,7 @@ func cutReplace(ctx context.Context, e *Env) ([]Result, error) {
 		return nil, err
 	}
 	leader := func(ctx context.Context) ([]string, error) {
-		name, err := s.leader(ctx)
+		name, err := s.machines(s.size).leader(ctx)
 		return []string{fmt.Sprintf("-replace=kube_etcd_member.this[%q]", name)}, err
 	}
 	return s.run(ctx, newTrack(operation{name: "etcd replace of the leader", machines: 3, settled: true, once: leader}, &exhaustive{}))

@@ -18,10 +18,10 @@ type status struct {
 	}
 }
 
-// statuses are those of the machines in use, in their order, and which one leads.
-func (s *sweep) statuses(ctx context.Context) (all []status, leader int, err error) {
-	used := s.machines(s.size)
-	out, err := used[0].Run(ctx, etcdctl+"etcdctl endpoint status --cluster --write-out=json")
+// statuses are those of the members on machines that all have one, in their
+// order, and which one leads.
+func (f fleet) statuses(ctx context.Context) (all []status, leader int, err error) {
+	out, err := f[0].Run(ctx, etcdctl+"etcdctl endpoint status --cluster --write-out=json")
 	if err != nil {
 		return nil, 0, fmt.Errorf("ask who leads: %w", err)
 	}
@@ -29,7 +29,7 @@ func (s *sweep) statuses(ctx context.Context) (all []status, leader int, err err
 	if err := json.Unmarshal([]byte(out), &answers); err != nil {
 		return nil, 0, fmt.Errorf("ask who leads: %w", err)
 	}
-	for _, m := range used {
+	for _, m := range f {
 		at := slices.IndexFunc(answers, func(a status) bool { return a.Endpoint == fmt.Sprintf("https://%s:2379", m.Address) })
 		if at < 0 {
 			return nil, 0, fmt.Errorf("ask who leads: %s does not answer", m.Name)
@@ -44,23 +44,23 @@ func (s *sweep) statuses(ctx context.Context) (all []status, leader int, err err
 }
 
 // leader is the name of the machine whose member leads.
-func (s *sweep) leader(ctx context.Context) (string, error) {
-	_, leader, err := s.statuses(ctx)
+func (f fleet) leader(ctx context.Context) (string, error) {
+	_, leader, err := f.statuses(ctx)
 	if err != nil {
 		return "", err
 	}
-	return s.machines(s.size)[leader].Name, nil
+	return f[leader].Name, nil
 }
 
 // lead makes the member on the n-th machine the leader.
-func (s *sweep) lead(ctx context.Context, n int) error {
-	all, leader, err := s.statuses(ctx)
+func (f fleet) lead(ctx context.Context, n int) error {
+	all, leader, err := f.statuses(ctx)
 	if err != nil || leader == n {
 		return err
 	}
 	script := fmt.Sprintf("%sETCDCTL_ENDPOINTS=%s etcdctl move-leader %x", etcdctl, all[leader].Endpoint, all[n].Status.Header.MemberID)
-	if _, err := s.machines(1)[0].Run(ctx, script); err != nil {
-		return fmt.Errorf("make %s the leader: %w", s.machines(s.size)[n].Name, err)
+	if _, err := f[0].Run(ctx, script); err != nil {
+		return fmt.Errorf("make %s the leader: %w", f[n].Name, err)
 	}
 	return nil
 }

@@ -4,5 +4,8 @@ import "slices"
 
 // Scenarios are all that are known, in the order in which they are run.
 func Scenarios() []Scenario {
-	return slices.Concat(etcdScenarios(), controlPlaneScenarios())
+	return slices.Concat(
+		[]Scenario{loadScenario(), deadMachineScenario()}, accidentScenarios(),
+		controlPlaneScenarios(), etcdScenarios(),
+	)
 }

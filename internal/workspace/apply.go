@@ -50,15 +50,16 @@ func (w *Workspace) Apply(ctx context.Context, log io.Writer, args ...string) ([
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("run apply: %w", err)
 	}
-	timings, failures := follow(out, log)
+	timings, failures := follow(out, log, w.Started)
 	if err := cmd.Wait(); err != nil {
 		return timings, fmt.Errorf("run apply: %w\n%s%s", err, strings.Join(failures, "\n"), stderr.String())
 	}
 	return timings, nil
 }
 
-// follow reads events until the output ends.
-func follow(out io.Reader, log io.Writer) (timings []Timing, failures []string) {
+// follow reads events until the output ends, and tells begun of each resource
+// that is begun.
+func follow(out io.Reader, log io.Writer, begun func(address string)) (timings []Timing, failures []string) {
 	started := map[string]time.Time{}
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 16<<20)
@@ -71,6 +72,9 @@ func follow(out io.Reader, log io.Writer) (timings []Timing, failures []string) 
 		switch e.Type {
 		case "apply_start":
 			started[address] = e.Timestamp
+			if begun != nil {
+				begun(address)
+			}
 		case "apply_complete":
 			t := Timing{Address: address, Action: e.Hook.Action, Took: e.Timestamp.Sub(started[address])}
 			timings = append(timings, t)

@@ -16,9 +16,13 @@ not JSON at all
 {"type":"diagnostic","diagnostic":{"severity":"warning","summary":"careful","detail":"now"}}
 {"type":"diagnostic","diagnostic":{"severity":"error","summary":"broken","detail":"here"}}
 `
-	timings, failures := follow(strings.NewReader(output), io.Discard)
+	var begun []string
+	timings, failures := follow(strings.NewReader(output), io.Discard, func(address string) { begun = append(begun, address) })
 	if want := []Timing{{Address: "a.b", Action: "create", Took: 1500 * time.Millisecond}}; !slices.Equal(timings, want) {
 		t.Errorf("timings are %v, want %v", timings, want)
+	}
+	if want := []string{"a.b"}; !slices.Equal(begun, want) {
+		t.Errorf("begun are %q, want %q", begun, want)
 	}
 	if want := []string{"warning: careful\nnow", "error: broken\nhere"}; !slices.Equal(failures, want) {
 		t.Errorf("diagnostics are %q, want %q", failures, want)

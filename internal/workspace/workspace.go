@@ -27,9 +27,10 @@ const version = "0.0.1"
 // Workspace is one such directory.
 type Workspace struct {
 	Dir       string
-	Log       string   // file for a trace of everything, as TF_LOG_PATH; "" for none
-	Program   string   // folder of the provider's main package; "" for the released one
-	Env       []string // added to the environment of the CLI and of the provider
+	Log       string               // file for a trace of everything, as TF_LOG_PATH; "" for none
+	Program   string               // folder of the provider's main package; "" for the released one
+	Env       []string             // added to the environment of the CLI and of the provider
+	Started   func(address string) // told of each resource that an Apply begins; may be nil
 	lab       *lab.Lab
 	terraform string
 }

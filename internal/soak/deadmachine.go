@@ -1,0 +1,101 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+)
+
+// What a dead machine may cost, when it was the most important one.
+const (
+	addressBack = 2 * time.Second
+	writesBack  = 3 * time.Second
+)
+
+func deadMachineScenario() Scenario { return Scenario{"dead machine", deadMachine} }
+
+// deadMachine pulls the plug of the machine that holds the virtual IP and whose
+// member leads etcd, several times. Clients on fresh connections tell when the
+// address answers again, and when it takes writes.
+func deadMachine(ctx context.Context, e *Env) ([]Result, error) {
+	s, err := newSite(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	address := Result{Name: fmt.Sprintf("dead machine: the virtual IP answers within %s", addressBack)}
+	writes := Result{Name: fmt.Sprintf("dead machine: and takes writes within %s", writesBack)}
+	kept := Result{Name: "dead machine: no acknowledged write is lost"}
+	var answered, written []time.Duration
+	for range e.Sample {
+		report, err := s.lose(ctx)
+		if err != nil {
+			return []Result{address, writes, kept}, err
+		}
+		fresh := report.Clients[1]
+		answered, written = append(answered, fresh.Reads.Gap.Length), append(written, fresh.Writes.Gap.Length)
+		address.count(fresh.Reads.Gap.Length <= addressBack)
+		writes.count(fresh.Writes.Gap.Length <= writesBack)
+		kept.count(len(report.Lost()) == 0 && report.HashesAgree())
+		kept.Detail += fmt.Sprintf("%d acknowledged, %d lost. ", report.Acknowledged(), len(report.Lost()))
+	}
+	address.Detail = fmt.Sprintf("longest %s, mean %s", longest(answered), mean(answered))
+	writes.Detail = fmt.Sprintf("longest %s, mean %s", longest(written), mean(written))
+	return []Result{address, writes, kept}, s.settled(ctx)
+}
+
+func (r *Result) count(passed bool) {
+	r.Tried++
+	if passed {
+		r.Passed++
+	}
+}
+
+// lose pulls the plug while clients are on, and plugs it in again.
+func (s *site) lose(ctx context.Context) (load.Report, error) {
+	victim, err := s.holder(ctx)
+	if err != nil {
+		return load.Report{}, err
+	}
+	three := s.three()
+	at := slices.IndexFunc(three, func(m *lab.Machine) bool { return m.Name == victim.Name })
+	if err := three.lead(ctx, at); err != nil {
+		return load.Report{}, err
+	}
+	return s.during(ctx, func() error {
+		fmt.Fprintf(s.env.Log, "pulling the plug of %s\n", victim.Name)
+		if err := victim.PowerOff(ctx); err != nil {
+			return err
+		}
+		pause(ctx, 10*time.Second)
+		if err := victim.Boot(ctx); err != nil {
+			return err
+		}
+		return s.await(ctx, time.Minute, s.healthy)
+	})
+}
+
+// healthy says what is not, or nil.
+func (s *site) healthy(ctx context.Context) error {
+	for _, m := range s.three() {
+		script := etcdctl + "set -e\netcdctl endpoint health\n" + fmt.Sprintf("curl --silent --insecure --fail --max-time 5 https://%s:6443/readyz", m.Address)
+		if _, err := m.Run(ctx, script); err != nil {
+			return fmt.Errorf("%s is not healthy: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+// await repeats check until it has nothing to say.
+func (s *site) await(ctx context.Context, limit time.Duration, check func(context.Context) error) error {
+	for end := time.Now().Add(limit); ; {
+		err := check(ctx)
+		if err == nil || ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+		pause(ctx, 300*time.Millisecond)
+	}
+}

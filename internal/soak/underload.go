@@ -1,0 +1,148 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+)
+
+// longestGap is how long a client may be without a success while a control
+// plane is changed.
+const longestGap = 500 * time.Millisecond
+
+// undisturbed is how long the clients go on alone before and after a change.
+const undisturbed = 3 * time.Second
+
+// change is something done to a control plane that its clients must not notice.
+type change struct {
+	name string
+	do   func(ctx context.Context, s *site) error
+}
+
+// changes is a day in the life of a control plane of three.
+var changes = []change{
+	{"nothing", func(context.Context, *site) error { return nil }}, // what the meter itself sees
+	{"a flag of the API servers", assigning("apiserver_extra_args", map[string]string{"v": "3"})},
+	{"a flag of etcd", assigning("etcd_extra_args", map[string]string{"max-txn-ops": "129"})},
+	{"the endpoint", changeEndpoint},
+	{"a lost certificate", loseCertificate},
+	{"replace of a replica", replacing("kube_control_plane_replica")},
+	{"replace of a member", replacing("kube_etcd_member")},
+	{"scale up to five", func(ctx context.Context, s *site) error { return s.resize(ctx, 5) }},
+	{"scale down to three", func(ctx context.Context, s *site) error { return s.resize(ctx, 3) }},
+}
+
+func loadScenario() Scenario { return Scenario{"under load", underLoad} }
+
+// underLoad makes all changes on one control plane, each with clients of its own.
+func underLoad(ctx context.Context, e *Env) ([]Result, error) {
+	if err := e.Lab.Add(ctx, "cp4", "cp5"); err != nil {
+		return nil, err
+	}
+	s, err := newSite(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	var results []Result
+	for _, c := range changes {
+		report, err := s.during(ctx, func() error { return c.do(ctx, s) })
+		if err == nil {
+			err = s.settled(ctx)
+		}
+		if err != nil {
+			return results, fmt.Errorf("%s: %w", c.name, err)
+		}
+		results = append(results, judged("under load: "+c.name, report)...)
+	}
+	return results, nil
+}
+
+// during runs act with clients on the control plane.
+func (s *site) during(ctx context.Context, act func() error) (load.Report, error) {
+	l, err := s.load(ctx)
+	if err != nil {
+		return load.Report{}, err
+	}
+	pause(ctx, undisturbed)
+	failure := act()
+	pause(ctx, undisturbed)
+	report, err := l.Stop(ctx)
+	fmt.Fprintln(s.env.Log, report)
+	if failure != nil {
+		return report, failure
+	}
+	return report, err
+}
+
+// judged is what clients saw, as results: no failed request, no gap, no lost
+// write, no missed event, members that agree.
+func judged(name string, r load.Report) []Result {
+	const promises = 5
+	broken := r.Broken(longestGap)
+	requests := Result{
+		Name: name, Tried: r.Tried(), Passed: r.Tried() - r.Failed(),
+		Detail: fmt.Sprintf("%.0f s, longest gap %s", r.Took.Seconds(), r.LongestGap()),
+	}
+	kept := Result{
+		Name: name + ": gaps, writes, watches, members", Tried: promises, Passed: promises - min(promises, len(broken)),
+		Detail: fmt.Sprintf("%d writes acknowledged, %d lost", r.Acknowledged(), len(r.Lost())),
+	}
+	if len(broken) > 0 {
+		kept.Detail += "; " + strings.Join(broken, "; ")
+	}
+	return []Result{requests, kept}
+}
+
+func assigning(variable string, value any) func(context.Context, *site) error {
+	return func(ctx context.Context, s *site) error { return s.set(ctx, variable, value) }
+}
+
+// changeEndpoint re-renders HAProxy's configuration and has it reloaded everywhere.
+func changeEndpoint(ctx context.Context, s *site) error {
+	const override = `resource "kube_control_plane_endpoint" "this" { ca_certificate = null }`
+	if err := os.WriteFile(filepath.Join(s.work.Dir, "endpoint_override.tf"), []byte(override+"\n"), 0o600); err != nil {
+		return err
+	}
+	return s.apply(ctx)
+}
+
+// loseCertificate deletes the API server's serving certificate on a machine, and
+// has it mended.
+func loseCertificate(ctx context.Context, s *site) error {
+	if _, err := s.machine("cp2").Run(ctx, "rm /etc/kubernetes/pki/apiserver.crt"); err != nil {
+		return err
+	}
+	return s.apply(ctx)
+}
+
+// replacing replaces a resource on the first machine.
+func replacing(kind string) func(context.Context, *site) error {
+	return func(ctx context.Context, s *site) error {
+		return s.apply(ctx, fmt.Sprintf("-replace=%s.this[%q]", kind, machineNames[0]))
+	}
+}
+
+// pause waits, unless ctx ends first: whatever comes next then notices.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// mean is the average of some durations, for a detail.
+func mean(all []time.Duration) time.Duration {
+	var sum time.Duration
+	for _, d := range all {
+		sum += d
+	}
+	return (sum / time.Duration(max(len(all), 1))).Round(10 * time.Millisecond)
+}
+
+func longest(all []time.Duration) time.Duration { return slices.Max(all).Round(10 * time.Millisecond) }
