@@ -73,16 +73,16 @@ func TestFaultsKeepTheFirst(t *testing.T) {
 // more.
 func TestPaceIsAnOpenLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 9990*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 14990*time.Millisecond)
 		defer cancel()
 		answers, stop := context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()
-		sent, skipped := make(chan int, 1000), 0
+		sent, skipped := make(chan int, 750), 0
 		pace(ctx, 50, func(n int) { sent <- n; <-answers.Done() }, func(int) { skipped++ })
-		if got := len(sent) + skipped; got != 500 {
-			t.Errorf("%d requests in ten seconds", got)
+		if got := len(sent) + skipped; got != 750 {
+			t.Errorf("%d requests in fifteen seconds", got)
 		}
-		if skipped != 500-maxUnderway {
+		if skipped != 250 { // after ten seconds, twice the deadline
 			t.Errorf("%d were not sent", skipped)
 		}
 		if answers.Err() == nil {
