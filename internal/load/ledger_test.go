@@ -39,17 +39,18 @@ func TestRhythm(t *testing.T) {
 
 func TestKind(t *testing.T) {
 	for want, err := range map[string]error{
-		"HTTP 503":             fmt.Errorf("open: %w", &statusError{503, "no leader"}),
-		"gRPC Unavailable":     status.Error(codes.Unavailable, "closing"),
-		"not sent":             errNotSent,
-		"no answer in time":    fmt.Errorf("read: %w", context.DeadlineExceeded),
-		"connection refused":   fmt.Errorf("dial tcp 10.0.0.1:6443: %w", syscall.ECONNREFUSED),
-		"connection reset":     syscall.ECONNRESET,
-		"no route":             syscall.EHOSTUNREACH,
-		"connection timed out": syscall.ETIMEDOUT,
-		"connection closed":    io.ErrUnexpectedEOF,
-		"HTTP/2 GOAWAY":        errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=7"),
-		"other":                errors.New("anything"),
+		"HTTP 503":                       fmt.Errorf("open: %w", &statusError{503, "no leader"}),
+		"gRPC Unavailable":               status.Error(codes.Unavailable, "closing"),
+		"not sent":                       errNotSent,
+		"no answer in time":              fmt.Errorf("read: %w", context.DeadlineExceeded),
+		"connection refused":             fmt.Errorf("dial tcp 10.0.0.1:6443: %w", syscall.ECONNREFUSED),
+		"connection reset":               syscall.ECONNRESET,
+		"no route":                       syscall.EHOSTUNREACH,
+		"connection timed out":           syscall.ETIMEDOUT,
+		"connection closed":              io.ErrUnexpectedEOF,
+		"stream ended: connection reset": &endedError{syscall.ECONNRESET},
+		"HTTP/2 GOAWAY":                  errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=7"),
+		"other":                          errors.New("anything"),
 	} {
 		if got := kind(err); got != want {
 			t.Errorf("%v is of kind %q, want %q", err, got, want)
