@@ -21,12 +21,17 @@ func (c *client) work(ctx context.Context) {
 	answers := context.WithoutCancel(ctx)
 	c.late = pace(ctx, c.rate,
 		func(n int) { c.request(answers, n) },
-		func(n int) { c.skip(n) })
+		func(n int) { c.fail(n, errNotSent) })
 }
 
 func (c *client) request(ctx context.Context, n int) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	if err := c.via.enter(ctx); err != nil {
+		c.fail(n, err)
+		return
+	}
+	defer c.via.leave()
 	known, ok := c.ledger.newest()
 	if isRead(n) && ok {
 		c.ledger.read(c.api.get(ctx, c.via, known))
@@ -36,11 +41,12 @@ func (c *client) request(ctx context.Context, n int) {
 	c.ledger.wrote(name, c.api.create(ctx, c.via, name))
 }
 
-func (c *client) skip(n int) {
+// fail is a request that could not be sent.
+func (c *client) fail(n int, err error) {
 	if isRead(n) {
-		c.ledger.read(errNotSent)
+		c.ledger.read(err)
 	} else {
-		c.ledger.wrote("", errNotSent)
+		c.ledger.wrote("", err)
 	}
 }
 

@@ -64,9 +64,19 @@ func (f faults) list() []Fault {
 	return all
 }
 
+// endedError is a stream that was cut: told, but no failed request.
+type endedError struct{ cause error }
+
+func (e *endedError) Error() string { return "stream ended: " + e.cause.Error() }
+func (e *endedError) Unwrap() error { return e.cause }
+
 // kind sorts errors by what a client met, without addresses and numbers that
 // would make each of them a kind of its own.
 func kind(err error) string {
+	var ended *endedError
+	if errors.As(err, &ended) {
+		return "stream ended: " + kind(ended.cause)
+	}
 	var answer *statusError
 	if errors.As(err, &answer) {
 		return fmt.Sprintf("HTTP %d", answer.code)

@@ -39,17 +39,18 @@ func TestRhythm(t *testing.T) {
 
 func TestKind(t *testing.T) {
 	for want, err := range map[string]error{
-		"HTTP 503":             fmt.Errorf("open: %w", &statusError{503, "no leader"}),
-		"gRPC Unavailable":     status.Error(codes.Unavailable, "closing"),
-		"not sent":             errNotSent,
-		"no answer in time":    fmt.Errorf("read: %w", context.DeadlineExceeded),
-		"connection refused":   fmt.Errorf("dial tcp 10.0.0.1:6443: %w", syscall.ECONNREFUSED),
-		"connection reset":     syscall.ECONNRESET,
-		"no route":             syscall.EHOSTUNREACH,
-		"connection timed out": syscall.ETIMEDOUT,
-		"connection closed":    io.ErrUnexpectedEOF,
-		"HTTP/2 GOAWAY":        errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=7"),
-		"other":                errors.New("anything"),
+		"HTTP 503":                       fmt.Errorf("open: %w", &statusError{503, "no leader"}),
+		"gRPC Unavailable":               status.Error(codes.Unavailable, "closing"),
+		"not sent":                       errNotSent,
+		"no answer in time":              fmt.Errorf("read: %w", context.DeadlineExceeded),
+		"connection refused":             fmt.Errorf("dial tcp 10.0.0.1:6443: %w", syscall.ECONNREFUSED),
+		"connection reset":               syscall.ECONNRESET,
+		"no route":                       syscall.EHOSTUNREACH,
+		"connection timed out":           syscall.ETIMEDOUT,
+		"connection closed":              io.ErrUnexpectedEOF,
+		"stream ended: connection reset": &endedError{syscall.ECONNRESET},
+		"HTTP/2 GOAWAY":                  errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=7"),
+		"other":                          errors.New("anything"),
 	} {
 		if got := kind(err); got != want {
 			t.Errorf("%v is of kind %q, want %q", err, got, want)
@@ -73,16 +74,16 @@ func TestFaultsKeepTheFirst(t *testing.T) {
 // more.
 func TestPaceIsAnOpenLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 9990*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 14990*time.Millisecond)
 		defer cancel()
 		answers, stop := context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()
-		sent, skipped := make(chan int, 1000), 0
+		sent, skipped := make(chan int, 750), 0
 		pace(ctx, 50, func(n int) { sent <- n; <-answers.Done() }, func(int) { skipped++ })
-		if got := len(sent) + skipped; got != 500 {
-			t.Errorf("%d requests in ten seconds", got)
+		if got := len(sent) + skipped; got != 750 {
+			t.Errorf("%d requests in fifteen seconds", got)
 		}
-		if skipped != 500-maxUnderway {
+		if skipped != 250 { // after ten seconds, twice the deadline
 			t.Errorf("%d were not sent", skipped)
 		}
 		if answers.Err() == nil {

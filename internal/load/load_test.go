@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -165,23 +166,25 @@ func TestGoAway(t *testing.T) {
 	}
 }
 
-// TestStall: the server stops answering for a while. Nothing fails, requests
-// are sent as before, and no second connection comes to the rescue.
-func TestStall(t *testing.T) {
-	const stall = 700 * time.Millisecond
-	var gate atomic.Pointer[time.Timer]
+// stalled makes a server stop answering for a while from request 30 on.
+func stalled(stall time.Duration) func(*standIn) {
+	var begun sync.Once
 	free := make(chan struct{})
-	s := newStandIn(t, func(s *standIn) {
+	return func(s *standIn) {
 		s.disturb = func(n int64, _ http.ResponseWriter, _ *http.Request) bool {
-			if n == 30 {
-				gate.Store(time.AfterFunc(stall, func() { close(free) }))
-			}
-			if gate.Load() != nil {
+			if n >= 30 {
+				begun.Do(func() { time.AfterFunc(stall, func() { close(free) }) })
 				<-free
 			}
 			return false
 		}
-	})
+	}
+}
+
+// TestStall: nothing fails, and requests are sent as before.
+func TestStall(t *testing.T) {
+	const stall = 700 * time.Millisecond
+	s := newStandIn(t, stalled(stall))
 	report := s.during(s.config(), 120)
 	if report.Failed() > 0 {
 		t.Errorf("all were answered in time, and the report says: %v", report.Broken(generous))
@@ -194,8 +197,33 @@ func TestStall(t *testing.T) {
 			t.Errorf("%s: %d requests in %s: the stall has slowed the sender", c.Name, c.All.Tried, report.Took)
 		}
 	}
-	if dialled := report.Clients[0].Dialled; dialled != 1 {
-		t.Errorf("%d connections of the kept client", dialled)
+}
+
+// TestKeptConnectionStaysOne: when all streams of a stalled connection are
+// taken, requests wait for one; no second connection comes to the rescue.
+func TestKeptConnectionStaysOne(t *testing.T) {
+	s := newStandIn(t, func(s *standIn) {
+		stalled(700 * time.Millisecond)(s)
+		s.streams = 6
+	})
+	l, err := prepare(s.config().complete())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	kept := l.clients[0]
+	kept.via.streams = make(chan struct{}, 4)
+	ctx, cancel := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	working.Go(func() { kept.work(ctx) })
+	for len(kept.ledger.acknowledged()) < 30 && pause(t.Context(), time.Millisecond) == nil {
+		continue
+	}
+	cancel()
+	working.Wait()
+	got := kept.ledger.report("kept", int(kept.via.dialled.Load()), time.Since(l.begun))
+	if got.All.Failed > 0 || got.Dialled != 1 {
+		t.Errorf("%d connections, %d of %d requests failed: %s", got.Dialled, got.All.Failed, got.All.Tried, join(got.Faults))
 	}
 }
 

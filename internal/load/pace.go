@@ -8,12 +8,6 @@ import (
 )
 
 const (
-	// maxUnderway is how many requests of one client may be unanswered. It is
-	// less than the 100 streams that kube-apiserver grants a connection, with room
-	// for the watches on it: for one stream more the Transport would make a second
-	// connection, and requests that wait for a stalled server would be rescued
-	// there. (To make it queue them instead is not safe: golang/go#70809.)
-	maxUnderway = 90
 	// askInterval is the pause between attempts that are not measured.
 	askInterval = 100 * time.Millisecond
 	// attemptTimeout bounds one of them. Ten minutes of writes are listed in a
@@ -21,7 +15,7 @@ const (
 	attemptTimeout = 20 * time.Second
 )
 
-// errNotSent is a request for which there was no room.
+// errNotSent is a request that never left: too many before it were unanswered.
 var errNotSent = errors.New("not sent: too many requests are unanswered")
 
 // pace starts request number 0, 1, ... at rate per second by the clock, whatever
@@ -31,7 +25,7 @@ var errNotSent = errors.New("not sent: too many requests are unanswered")
 // what is under way.
 func pace(ctx context.Context, rate int, send func(n int), skip func(n int)) (late time.Duration) {
 	interval := time.Second / time.Duration(rate)
-	room := make(chan struct{}, maxUnderway)
+	room := make(chan struct{}, roomFor(interval))
 	var underway sync.WaitGroup
 	defer underway.Wait()
 	begun := time.Now()
@@ -52,6 +46,10 @@ func pace(ctx context.Context, rate int, send func(n int), skip func(n int)) (la
 		}
 	}
 }
+
+// roomFor is twice what falls due while one request waits in vain: it is never
+// used up by a server's silence, only by a computer that has no time for us.
+func roomFor(interval time.Duration) int { return 2 * int(requestTimeout/interval) }
 
 // pause waits, unless ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {

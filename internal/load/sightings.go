@@ -66,7 +66,7 @@ func (s *sightings) ended(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !errors.Is(err, io.EOF) {
-		s.faults.add(time.Since(s.began), fmt.Errorf("stream ended: %w", err))
+		s.faults.add(time.Since(s.began), &endedError{err})
 	}
 }
 

@@ -30,6 +30,7 @@ type standIn struct {
 	disturb func(n int64, w http.ResponseWriter, r *http.Request) (answered bool)
 	// streamLength ends every stream after so many events; 0: never.
 	streamLength int
+	streams      int // granted to a connection; 0: as many as kube-apiserver grants
 	number       atomic.Int64
 
 	mu      sync.Mutex
@@ -45,9 +46,6 @@ type written struct {
 // testRate is half of what is usual, for computers that are busy with other
 // packages' tests.
 const testRate = 25
-
-// maxStreams is what kube-apiserver grants.
-const maxStreams = 100
 
 // firstRevision is where the stand-in's history begins.
 const firstRevision = 100
@@ -66,8 +64,8 @@ func newStandIn(t *testing.T, set func(*standIn)) *standIn {
 	mux.HandleFunc("DELETE "+configMaps, func(http.ResponseWriter, *http.Request) {})
 	s.server = httptest.NewUnstartedServer(mux)
 	s.server.EnableHTTP2 = true
-	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the connections that tests cut
-	s.server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
+	s.server.Config.ErrorLog = log.New(io.Discard, "", 0)                                   // of the connections that tests cut
+	s.server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: cmp.Or(s.streams, 100)} // kube-apiserver's default
 	s.server.StartTLS()
 	t.Cleanup(s.server.Close)
 	return s

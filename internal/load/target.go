@@ -41,11 +41,38 @@ func readTarget(cfg Config) (target, error) {
 	return target{server: server, tls: credentials, dial: cfg.Dial}, nil
 }
 
+// maxStreams is how many requests may wait on a kept connection at once. It is
+// less than the 100 that kube-apiserver grants, with room for watches: for one
+// more the Transport would make a second connection, and requests that wait for
+// a stalled server would be rescued there. (To let the Transport queue them is
+// not safe: golang/go#70809.)
+const maxStreams = 90
+
 // link is one client's way to the API. A Transport of its own means connections
 // of its own.
 type link struct {
 	transport *http.Transport
 	dialled   atomic.Int64
+	streams   chan struct{} // taken while a request is under way; nil: every request has a connection of its own
+}
+
+// enter waits for a stream. The caller leaves when it succeeds.
+func (l *link) enter(ctx context.Context) error {
+	if l.streams == nil {
+		return nil
+	}
+	select {
+	case l.streams <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return errNotSent
+	}
+}
+
+func (l *link) leave() {
+	if l.streams != nil {
+		<-l.streams
+	}
 }
 
 func (t target) link(protocols func(*http.Protocols)) *link {
@@ -73,6 +100,7 @@ func (t target) link(protocols func(*http.Protocols)) *link {
 // is no retry of ours: no client of Go's standard library goes without.
 func (t target) kept() *link {
 	l := t.link(func(p *http.Protocols) { p.SetHTTP2(true) })
+	l.streams = make(chan struct{}, maxStreams)
 	l.transport.HTTP2 = &http.HTTP2Config{
 		SendPingTimeout: 30 * time.Second,
 		PingTimeout:     15 * time.Second,
