@@ -16,6 +16,7 @@ type mending struct {
 	turn  *turn
 	conv  *conversation
 	done  effort
+	aside bool      // the outage of this member was announced: its end must be too
 	acted bool      // something was compacted, defragmented or disarmed
 	since time.Time // when waiting for the rules began; zero: not yet
 }
@@ -44,7 +45,11 @@ func (cl *cluster) tend(ctx context.Context, turn *turn, s Spec) (Status, error)
 	if err != nil {
 		return Status{}, err
 	}
-	if err := m.space(ctx); err != nil || !m.acted {
+	err = m.space(ctx)
+	if m.aside {
+		err = errors.Join(err, s.outageEnded(ctx))
+	}
+	if err != nil || !m.acted {
 		return status, err
 	}
 	return cl.statusNow(ctx, conv, s)
@@ -151,6 +156,11 @@ func (m *mending) compact(ctx context.Context, v View, target Member) error {
 }
 
 func (m *mending) defragment(ctx context.Context, v View, target Member) error {
+	// Another member's own Update would announce it; that one is not in the plan.
+	if target.Name == m.s.Name && !m.aside {
+		m.aside = true
+		return m.s.outageBegins(ctx) // it takes time: look again
+	}
 	problem.Progress(ctx, "etcd %s: defragmenting: %s", target.label(), target.sizes())
 	m.acted = true
 	if err := m.conv.defragment(ctx, target.address()); err != nil {

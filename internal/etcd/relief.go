@@ -102,6 +102,9 @@ func nextRelief(v View, id uint64, done effort) relief {
 		return makeRoom(v, me, done)
 	}
 	if other, ok := unnoticed(v, id, done); ok {
+		if done.compaction == notCompacted && !other.fits(other.DBInUse) {
+			return relief{Kind: reliefCompact, ID: id}
+		}
 		return outage(v, other)
 	}
 	if alarms := forgettableSpace(v, me); len(alarms) > 0 {
@@ -130,7 +133,7 @@ func unnoticed(v View, id uint64, done effort) (Member, bool) {
 	var last Member
 	found := false
 	for _, m := range except(v.cramped(), id) {
-		helps := m.fits(m.DBInUse) || done.compaction == compactedNow
+		helps := m.fits(m.DBInUse) || done.compaction != compactedBefore
 		if m.has(alarmSpace) || done.defragmented[m.ID] || !helps || MayRestart(v, m.ID) != nil {
 			continue
 		}

@@ -53,10 +53,14 @@ func TestNextRelief(t *testing.T) {
 		{name: "others as full: self first", view: crowd, id: 2, want: relief{Kind: reliefDefragment, ID: 2}},
 		{name: "then followers", view: alarmed(filledAll(clusterOf("Lhh"), 2), second), id: 2, want: relief{Kind: reliefDefragment, ID: 3}},
 		{name: "then the leader", view: alarmed(filledAll(clusterOf("Lhh"), 2), second), id: 2, done: effort{defragmented: map[uint64]bool{3: true}}, want: relief{Kind: reliefHandOver, ID: 1}},
-		{name: "another that cannot be helped", view: tight, id: 2, want: relief{Kind: reliefDisarm}},
+		{name: "another with history to drop", view: tight, id: 2, want: relief{Kind: reliefCompact, ID: 2}},
+		{name: "another, after the compaction", view: tight, id: 2, done: effort{compaction: compactedNow}, want: relief{Kind: reliefDefragment, ID: 3}},
+		{name: "another that cannot be helped", view: tight, id: 2, done: effort{compaction: compactedBefore}, want: relief{Kind: reliefDisarm}},
+		{name: "another that was not helped", view: tight, id: 2, done: effort{compactedNow, map[uint64]bool{3: true}}, want: relief{Kind: reliefDisarm}},
 		{name: "orphan", view: alarmed(filled(clusterOf("Lhh"), 2, 10, 10), Alarm{9, alarmSpace}), id: 1, want: relief{Kind: reliefDisarm}},
 		{name: "orphan, self full", view: alarmed(filled(clusterOf("Lhh"), 2, 100, 30), Alarm{0, alarmSpace}), id: 2, want: relief{Kind: reliefDefragment, ID: 2}},
-		{name: "orphan, another full", view: alarmed(filled(clusterOf("Lhh"), 2, 100, 95), Alarm{9, alarmSpace}), id: 1},
+		{name: "orphan, another full", view: alarmed(filled(clusterOf("Lhh"), 2, 100, 95), Alarm{9, alarmSpace}), id: 1, want: relief{Kind: reliefCompact, ID: 1}},
+		{name: "orphan, another stays full", view: alarmed(filled(clusterOf("Lhh"), 2, 100, 95), Alarm{9, alarmSpace}), id: 1, done: effort{compaction: compactedBefore}},
 	} {
 		got := nextRelief(c.view, c.id, c.done)
 		if got.Kind != c.want.Kind || got.ID != c.want.ID {
