@@ -9,6 +9,9 @@ import (
 // shutdownDelay is how long a stopping API server still serves while /readyz
 // already fails. It exceeds the slowest detection by a balancer that checks
 // every second, takes two failures and waits up to a second for each answer.
+// After it, kept connections get a GOAWAY, upon which clients send by themselves
+// elsewhere what was not processed; shutdown-send-retry-after stays off, because
+// it would answer them with 429 instead.
 const shutdownDelay = "5s"
 
 // auditLogDir is the only place an API server may write audit logs to.
@@ -31,9 +34,6 @@ func apiServer(s Spec) component {
 	flags["service-account-issuer"] = "https://kubernetes.default.svc." + s.domain()
 	flags["service-cluster-ip-range"] = strings.Join(s.ServiceCIDRs, ",")
 	flags["shutdown-delay-duration"] = shutdownDelay
-	// New requests that still arrive after the delay get a 429 with
-	// Retry-After instead of a closed port.
-	flags["shutdown-send-retry-after"] = "true"
 	// Sorted: another order of the same members is not a change.
 	flags["etcd-servers"] = strings.Join(slices.Sorted(slices.Values(s.EtcdURLs)), ",")
 	apiServerCertificates(flags)

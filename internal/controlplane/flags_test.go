@@ -50,9 +50,8 @@ func TestFlagsAreKubeadms(t *testing.T) {
 			"tls-cert-file":                      "/etc/kubernetes/pki/apiserver.crt",
 			"tls-private-key-file":               "/etc/kubernetes/pki/apiserver.key",
 			// beyond
-			"bind-address":              "10.0.0.11",
-			"shutdown-delay-duration":   "5s",
-			"shutdown-send-retry-after": "true",
+			"bind-address":            "10.0.0.11",
+			"shutdown-delay-duration": "5s",
 		})},
 		{controllerManager(s, systemd{}), common(map[string]string{
 			"authentication-kubeconfig":       "/etc/kubernetes/controller-manager.conf",
