@@ -82,14 +82,16 @@ var editedFiles = repair{
 	damages: []damage{
 		{
 			"cp1", `rm /etc/kubernetes/pki/etcd/server.crt; sed -i 's/advert_int 0.25/advert_int 2/' /etc/keepalived/kube.conf`,
-			[]string{`cp1: certificate /etc/kubernetes/pki/etcd/server.crt is missing`, `cp1: /etc/keepalived/kube.conf: found "advert_int 2", wanted "advert_int 0.25"`}, nil,
+			[]string{`cp1: certificate /etc/kubernetes/pki/etcd/server.crt is missing`, `cp1: /etc/keepalived/kube.conf: found "advert_int 2", wanted "advert_int 0.25"`},
+			nil,
 		},
 		{
 			"cp2", `rm /etc/kubernetes/pki/apiserver.crt; sed -i 's/timeout client 24h/timeout client 1m/' /etc/haproxy/kube/10-endpoint.cfg`,
 			[]string{
 				`cp2 (10.97.0.12): /etc/kubernetes/pki/apiserver.crt is missing`,
 				`cp2: /etc/haproxy/kube/10-endpoint.cfg: found "timeout client 1m", wanted "timeout client 24h"`,
-			}, nil,
+			},
+			nil,
 		},
 		{
 			"cp3", `sed -i s/10.97.0.13:6443/10.97.0.99:6443/ /etc/kubernetes/controller-manager.conf

@@ -26,11 +26,13 @@ type joining struct {
 	f    found
 	me   self
 
-	changed bool      // something was changed on the machine or in the member list
-	aside   bool      // the outage of a member that serves was announced
-	added   uint64    // the learner that this very call added; 0: none
-	refused time.Time // since when the same condition has been waited for
-	cause   string    // that condition
+	programs  bool      // are known to be there
+	installed bool      // by this very call
+	changed   bool      // something was changed on the machine or in the member list
+	aside     bool      // the outage of a member that serves was announced
+	added     uint64    // the learner that this very call added; 0: none
+	refused   time.Time // since when the same condition has been waited for
+	cause     string    // that condition
 }
 
 // join brings one member into the cluster, one member at a time.
@@ -42,9 +44,6 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	}
 	j := &joining{cl: cl, s: s, turn: turn}
 	if err := j.look(ctx); err != nil {
-		return Status{}, err
-	}
-	if err := cl.install(ctx, s, j.f); err != nil {
 		return Status{}, err
 	}
 	conv, err := cl.converse(s)
@@ -171,7 +170,7 @@ func (j *joining) moved() { j.changed, j.cause = true, "" }
 
 func (j *joining) refuse(v *View, cause, next string) error {
 	unchanged := problem.Nothing
-	if j.changed {
+	if j.changed || j.installed {
 		unchanged = "the other members and their data."
 	}
 	return refusal("etcd member not joined", j.s, v, cause, unchanged, next)
@@ -199,6 +198,20 @@ func (j *joining) removeStale(ctx context.Context, v View, next step) error {
 	return fmt.Errorf("remove stale member %x: %w", next.ID, err)
 }
 
+// install brings the programs, once the rules let the member in: a refusal
+// leaves nothing on the machine.
+func (j *joining) install(ctx context.Context) error {
+	if j.programs {
+		return nil
+	}
+	j.installed = len(missingArtifacts(j.s, j.f)) > 0
+	if err := j.cl.install(ctx, j.s, j.f); err != nil {
+		return err
+	}
+	j.programs = true
+	return nil
+}
+
 // add adds the member as a learner and starts it. The files that the start
 // needs are written with the id that was given, before any data can be.
 func (j *joining) add(ctx context.Context, v View) error {
@@ -214,6 +227,9 @@ func (j *joining) add(ctx context.Context, v View) error {
 			limit = j.cl.pace.Serving // another process may be at it
 		}
 		return j.hold(ctx, &v, limit, err)
+	}
+	if !j.programs {
+		return j.install(ctx) // takes a while: whether it may be added is asked again
 	}
 	var id uint64
 	err := j.conv.viaVoter(ctx, v, 0, func(address string) (err error) {
@@ -240,6 +256,9 @@ func (j *joining) add(ctx context.Context, v View) error {
 
 // start writes the member's files and starts it as the member id.
 func (j *joining) start(ctx context.Context, v View, id uint64) error {
+	if err := j.install(ctx); err != nil {
+		return err
+	}
 	c, err := certificates(j.s, j.f, time.Now())
 	if err != nil {
 		return err
