@@ -14,6 +14,16 @@ import (
 // it would answer them with 429 instead.
 const shutdownDelay = "5s"
 
+// watchGrace is how long a stopping API server takes at most to end its watches.
+// Without it they keep their connections, and so the server, for a minute
+// (--request-timeout).
+const watchGrace = "5s"
+
+// goawayChance is the share of requests after which a client's connection is
+// moved to another API server: the recommended one. After each has been restarted
+// in turn, connections would otherwise stay on the first ones.
+const goawayChance = "0.001"
+
 // auditLogDir is the only place an API server may write audit logs to.
 const auditLogDir = "/var/log/" + APIServer
 
@@ -34,6 +44,8 @@ func apiServer(s Spec) component {
 	flags["service-account-issuer"] = "https://kubernetes.default.svc." + s.domain()
 	flags["service-cluster-ip-range"] = strings.Join(s.ServiceCIDRs, ",")
 	flags["shutdown-delay-duration"] = shutdownDelay
+	flags["shutdown-watch-termination-grace-period"] = watchGrace
+	flags["goaway-chance"] = goawayChance
 	// Sorted: another order of the same members is not a change.
 	flags["etcd-servers"] = strings.Join(slices.Sorted(slices.Values(s.EtcdURLs)), ",")
 	apiServerCertificates(flags)

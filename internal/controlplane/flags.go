@@ -36,7 +36,7 @@ var ownedFlags = map[string]map[string]string{
 		"requestheader-client-ca-file": ownProxy, "requestheader-allowed-names": ownProxy,
 		"requestheader-username-headers": ownProxy, "requestheader-group-headers": ownProxy, "requestheader-extra-headers-prefix": ownProxy,
 		"anonymous-auth":          ownHealth + "; limit anonymous requests with authentication-config and keep /livez, /readyz and /healthz open",
-		"shutdown-delay-duration": ownShutdown, "shutdown-send-retry-after": ownShutdown,
+		"shutdown-delay-duration": ownShutdown, "shutdown-send-retry-after": ownShutdown, "shutdown-watch-termination-grace-period": ownShutdown,
 	},
 	ControllerManager: {
 		"bind-address": ownAddress, "secure-port": ownAddress,

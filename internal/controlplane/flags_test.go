@@ -50,8 +50,10 @@ func TestFlagsAreKubeadms(t *testing.T) {
 			"tls-cert-file":                      "/etc/kubernetes/pki/apiserver.crt",
 			"tls-private-key-file":               "/etc/kubernetes/pki/apiserver.key",
 			// beyond
-			"bind-address":            "10.0.0.11",
-			"shutdown-delay-duration": "5s",
+			"bind-address":                            "10.0.0.11",
+			"goaway-chance":                           "0.001",
+			"shutdown-delay-duration":                 "5s",
+			"shutdown-watch-termination-grace-period": "5s",
 		})},
 		{controllerManager(s, systemd{}), common(map[string]string{
 			"authentication-kubeconfig":       "/etc/kubernetes/controller-manager.conf",

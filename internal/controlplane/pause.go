@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -52,11 +53,16 @@ func (r *Replicas) Pause(ctx context.Context, b Beside) error {
 }
 
 // Resume brings back what Pause has stopped, in this run or an earlier one,
-// and registers it when it is ready. It does nothing for any other replica.
+// and registers it when it is ready. One that lost its member otherwise is
+// helped to find it again.
 func (r *Replicas) Resume(ctx context.Context, b Beside) error {
-	s, paused, err := b.replica(ctx)
-	if s == nil || !paused || err != nil {
+	s, state, err := b.replica(ctx)
+	if s == nil || err != nil {
 		return err
+	}
+	if !state.paused {
+		recollect(ctx, *s, state)
+		return nil
 	}
 	turn, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
 	if err != nil {
@@ -74,28 +80,61 @@ func (r *Replicas) Resume(ctx context.Context, b Beside) error {
 	return nil
 }
 
-// replica is the one on the machine that depends on this member, by its own
-// record; nil when there is none. Of its spec only what pausing needs is known.
-func (b Beside) replica(ctx context.Context) (s *Spec, paused bool, err error) {
-	facts, err := b.Host.Observe(ctx, host.Query{Contents: []string{recordPath}, Files: []string{pausedPath}})
-	if errors.Is(err, host.ErrUnreachable) {
-		return nil, false, nil
+// besideState is how a replica beside a member was found.
+type besideState struct {
+	paused  bool // by Pause
+	running bool // its API server is
+}
+
+// recollectTime is how long an API server may take to find its member again by
+// itself: it looks ever more seldom, up to two minutes apart, the longer the
+// member was away.
+const recollectTime = 5 * time.Second
+
+// recollect sees to it that an API server which runs without its member serves
+// again now that the member does, so that the next plan has nothing to say about
+// it. What else may be wrong with the replica is not the member's failure.
+func recollect(ctx context.Context, s Spec, state besideState) {
+	if !state.running || serves(ctx, s, systemd{}) {
+		return
+	}
+	soon, cancel := context.WithTimeout(ctx, recollectTime)
+	defer cancel()
+	err := await(soon, s, systemd{}, desired{})
+	if err != nil && ctx.Err() == nil {
+		err = bringUp(ctx, s, systemd{}, desired{restart: []string{APIServer}})
+	}
+	if err == nil {
+		err = s.Registrar.Register(ctx, s.Name, s.Address())
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("look for a replica on %s: %w", b.Host.Address(), err)
+		problem.Progress(ctx, "%s: its etcd member serves again, the replica does not yet: %v", s.machine(), err)
 	}
+}
+
+// replica is the one on the machine that depends on this member, by its own
+// record; nil when there is none. Of its spec only what pausing needs is known.
+func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err error) {
+	facts, err := b.Host.Observe(ctx, host.Query{Contents: []string{recordPath}, Files: []string{pausedPath}, Units: []string{unitName(APIServer)}})
+	if errors.Is(err, host.ErrUnreachable) {
+		return nil, state, nil
+	}
+	if err != nil {
+		return nil, state, fmt.Errorf("look for a replica on %s: %w", b.Host.Address(), err)
+	}
+	_, state.paused = facts.Files[pausedPath]
+	state.running = facts.Units[unitName(APIServer)].Active == "active"
 	// One that cannot be read is no replica that could be paused; its own Read says so.
 	r, err := readRecord(facts.Files[recordPath].Content)
 	if err != nil || r.ClusterID != b.Bundle.ClusterID || !slices.Equal(r.Etcd, []string{b.EtcdURL}) {
-		return nil, false, nil
+		return nil, state, nil
 	}
 	registrar, err := b.Registrar(r.Endpoint)
 	if err != nil {
-		return nil, false, fmt.Errorf("read the endpoint in %s on %s: %w", recordPath, b.Host.Address(), err)
+		return nil, state, fmt.Errorf("read the endpoint in %s on %s: %w", recordPath, b.Host.Address(), err)
 	}
-	_, paused = facts.Files[pausedPath]
 	return &Spec{
 		Name: r.Name, Host: b.Host, Bundle: b.Bundle, Port: r.Port, EtcdURLs: r.Etcd,
 		Registration: r.Endpoint, Registrar: registrar,
-	}, paused, nil
+	}, state, nil
 }
