@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -459,6 +461,43 @@ func TestRemovedByHand(t *testing.T) {
 	f.machine("cp3").wantClean()
 	if _, err := f.clusters.Read(f.context(), specs["cp3"]); !errors.Is(err, ErrGone) {
 		t.Errorf("read of the deleted member: %v", err)
+	}
+}
+
+// TestLastMemberLeavesLast destroys a cluster of which one member was removed
+// before: with the last one gone nobody could tell whether it still counts.
+func TestLastMemberLeavesLast(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2")
+	f.create(specs, "cp1", "cp2")
+	f.removeByHand(specs["cp1"], specs["cp2"])
+	f.calm(specs["cp1"])
+	var mu sync.Mutex
+	var gone []string
+	ctx := problem.WithReport(f.context(), problem.Report{Progress: func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.HasSuffix(line, ": gone") {
+			gone = append(gone, line)
+		}
+	}})
+	hold := f.clusters.of(specs["cp1"]).turns.enter() // until both wait, cp1 first
+	var group sync.WaitGroup
+	for i, name := range []string{"cp1", "cp2"} {
+		group.Go(func() {
+			if err := f.clusters.Delete(ctx, specs[name], DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+		for waiting := 0; waiting <= i; waiting, _ = hold.others() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	hold.leave()
+	group.Wait()
+	if want := []string{"etcd cp2: gone", "etcd cp1: gone"}; !slices.Equal(gone, want) {
+		t.Errorf("they left as %q, want %q", gone, want)
 	}
 }
 

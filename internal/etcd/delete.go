@@ -126,6 +126,10 @@ func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bo
 	case leaveRemove:
 		return false, l.remove(ctx, in.toLeave(), d.ID)
 	case leaveLast:
+		if waiting, _ := l.turn.others(); waiting > 0 && time.Since(l.since) < l.cl.pace.Patience {
+			// One that was removed before, and not cleaned, can learn it from this member alone.
+			return false, l.turn.yield(ctx)
+		}
 		return true, l.last(ctx)
 	case leaveClean:
 		return true, l.clean(ctx, d.Keep)
