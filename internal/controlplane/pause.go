@@ -91,19 +91,21 @@ type besideState struct {
 // member was away.
 const recollectTime = 5 * time.Second
 
-// recollect sees to it that an API server which runs without its member serves
-// again now that the member does, so that the next plan has nothing to say about
-// it. What else may be wrong with the replica is not the member's failure.
+// recollect sees to it that a replica which ran without its member serves again
+// now that the member does, so that the next plan has nothing to say about it.
+// What else may be wrong with the replica is not the member's failure.
 func recollect(ctx context.Context, s Spec, state besideState) {
-	if !state.running || serves(ctx, s, systemd{}) {
+	if !state.running {
 		return
 	}
 	soon, cancel := context.WithTimeout(ctx, recollectTime)
 	defer cancel()
-	err := await(soon, s, systemd{}, desired{})
-	if err != nil && ctx.Err() == nil {
-		err = bringUp(ctx, s, systemd{}, desired{restart: []string{APIServer}})
+	w := waiting{reasons: map[string]string{}}
+	var d desired
+	if w.until(soon, s, apiServer(s)) != nil {
+		d.restart = []string{APIServer}
 	}
+	err := bringUp(ctx, s, systemd{}, d)
 	if err == nil {
 		err = s.Registrar.Register(ctx, s.Name, s.Address())
 	}
