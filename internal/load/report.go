@@ -62,13 +62,22 @@ type Watch struct {
 	Faults     []Fault
 }
 
-// Failed counts the requests that failed, of the clients and to open watches.
-// The direct writer's are not among them: a member that restarts may fail them.
+// Failed counts the clients' requests that failed. The direct writer's are not
+// among them: a member that restarts may fail them.
 func (r Report) Failed() int {
 	n := 0
 	for _, c := range r.Clients {
 		n += c.All.Failed
 	}
+	return n
+}
+
+// Refused counts the attempts to open a watch that failed. A server that stops
+// ends its watches before its GOAWAY arrives, and answers who comes back on the
+// same connection in that moment with 503. What a watch was promised are its
+// events, without a gap.
+func (r Report) Refused() int {
+	n := 0
 	for _, w := range r.Watches {
 		n += w.Failed
 	}
@@ -138,8 +147,8 @@ func (r Report) Broken(longest time.Duration) []string {
 		}
 	}
 	for _, w := range r.Watches {
-		if w.Failed > 0 {
-			say("watch %s: %d requests failed: %s", w.Name, w.Failed, join(w.Faults))
+		if w.Gap.Length > longest {
+			say("watch %s: no event for %s, %d times not opened: %s", w.Name, w.Gap, w.Failed, join(w.Faults))
 		}
 		if len(w.Missed)+w.Repeated+w.Disordered > 0 {
 			say("watch %s: of %d events %d missed, %d repeated, %d out of order", w.Name, w.Events, len(w.Missed), w.Repeated, w.Disordered)

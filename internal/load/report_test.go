@@ -29,7 +29,7 @@ func TestBroken(t *testing.T) {
 		"fresh: no success for 501 ms":     func(r *Report) { r.Clients[1].All.Gap.Length = 501 * time.Millisecond },
 		"fresh: 1 of 50 acknowledged":      func(r *Report) { r.Clients[1].Lost = []string{"a"} },
 		"etcd: 2 of 50 acknowledged":       func(r *Report) { r.Etcd.Lost = []string{"a", "b"} },
-		"watch own 1: 3 requests failed":   func(r *Report) { r.Watches[0].Failed = 3 },
+		"watch own 1: no event for 501 ms": func(r *Report) { r.Watches[0].Gap.Length = 501 * time.Millisecond },
 		"watch own 1: of 100 events 1":     func(r *Report) { r.Watches[0].Missed = []string{"a"} },
 		"watch own 1: of 100 events 0":     func(r *Report) { r.Watches[0].Disordered = 1 },
 		"ETCD'S MEMBERS DIFFER":            func(r *Report) { r.Hashes.Members[1].Hash = 2 },

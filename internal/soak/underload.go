@@ -91,7 +91,7 @@ func judged(name string, r load.Report) []Result {
 	}
 	kept := Result{
 		Name: name + ": gaps, writes, watches, members", Tried: promises, Passed: promises - min(promises, len(broken)),
-		Detail: fmt.Sprintf("%d writes acknowledged, %d lost", r.Acknowledged(), len(r.Lost())),
+		Detail: fmt.Sprintf("%d writes acknowledged, %d lost; watches resumed, %d times at the second attempt", r.Acknowledged(), len(r.Lost()), r.Refused()),
 	}
 	if len(broken) > 0 {
 		kept.Detail += "; " + strings.Join(broken, "; ")
