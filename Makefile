@@ -41,9 +41,17 @@ demo-down: $(LAB) ## remove the demo
 bench: setup ## measure apply, plan, day 2 and memory against their floors
 	$(SUDO) $(LAB) bench
 
+ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
+STORIES    := TestScale|TestRepair|TestRefuse
+LONG       := TestReplace|TestDelete
+
 .PHONY: soak
-soak: setup ## cut applies off at every command, and whatever else takes hours (SOAK="--only join" for a part)
+soak: setup ## clients during every change, accidents, applies cut off at every command (SOAK="--only join" for a part)
 	$(SUDO) $(LAB) soak $(SOAK)
+
+.PHONY: test-long
+test-long: setup ## the acceptance tests that take longer: replace, delete
+	TF_ACC=1 KUBE_TEST_TERRAFORM=$$(command -v terraform || $(LAB) build tofu) $(ACCEPTANCE) -run='$(LONG)'
 
 .PHONY: test
 test: lint generate-check vet test-unit test-acceptance ## everything that CI runs
@@ -55,15 +63,11 @@ test-unit: setup ## tests of every package, those on lab machines included
 .PHONY: test-acceptance
 test-acceptance: test-terraform test-tofu ## Terraform, then OpenTofu, on lab machines
 
-ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
-
-STORIES := TestScale|TestRepair|TestRefuse|TestReplace|TestDelete
-
 .PHONY: test-terraform
 test-terraform: setup ## the same with Terraform only (skipped where it is not installed)
 	@if terraform=$$(command -v terraform); then \
 		echo "acceptance tests with $$terraform"; \
-		TF_ACC=1 KUBE_TEST_TERRAFORM=$$terraform $(ACCEPTANCE); \
+		TF_ACC=1 KUBE_TEST_TERRAFORM=$$terraform $(ACCEPTANCE) -skip='$(LONG)'; \
 	else \
 		echo "terraform is not installed: acceptance tests run with OpenTofu only"; \
 	fi
@@ -74,7 +78,7 @@ test-tofu: setup ## the same with OpenTofu only
 	echo "acceptance tests with $$tofu"; \
 	TF_ACC=1 KUBE_TEST_TERRAFORM=$$tofu \
 	TF_ACC_PROVIDER_HOST=registry.opentofu.org TF_ACC_PROVIDER_NAMESPACE=kubequorum \
-	$(ACCEPTANCE) $$(command -v terraform >/dev/null && echo -skip='TestInterrupted|$(STORIES)') # once is enough: these are about the provider
+	$(ACCEPTANCE) -skip=$$(command -v terraform >/dev/null && echo 'TestInterrupted|$(STORIES)|')'$(LONG)' # once is enough: these are about the provider
 
 .PHONY: vet
 vet:

@@ -223,8 +223,8 @@ func (j *joining) add(ctx context.Context, v View) error {
 	}
 	if err := MayAdd(v); err != nil {
 		limit := j.cl.pace.Patience
-		if errors.Is(err, errLearner) {
-			limit = j.cl.pace.Serving // another process may be at it
+		if errors.Is(err, errLearner) && healthy(v.learners()) > 0 {
+			limit = j.cl.pace.Serving // it catches up: another process is at it
 		}
 		return j.hold(ctx, &v, limit, err)
 	}
