@@ -104,6 +104,9 @@ func TestCutOffLearnerIsPromoted(t *testing.T) {
 	if err := j.look(f.context()); err != nil {
 		t.Fatal(err)
 	}
+	if err := j.install(f.context()); err != nil {
+		t.Fatal(err)
+	}
 	if err := j.add(f.context(), f.view(specs["cp1"])); err != nil {
 		t.Fatal(err)
 	}
