@@ -34,8 +34,15 @@ var changes = []change{
 	{"a lost certificate", loseCertificate},
 	{"replace of a replica", replacing("kube_control_plane_replica")},
 	{"replace of a member", replacing("kube_etcd_member")},
-	{"scale up to five", func(ctx context.Context, s *site) error { return s.resize(ctx, 5) }},
-	{"scale down to three", func(ctx context.Context, s *site) error { return s.resize(ctx, 3) }},
+	{"scale up to five", scaling(5)},
+	{"nothing, on five", func(context.Context, *site) error { return nil }},
+	{"scale down to three", scaling(3)},
+	{"scale down to one", scaling(1)},
+	{"scale up to three", scaling(3)},
+}
+
+func scaling(n int) func(context.Context, *site) error {
+	return func(ctx context.Context, s *site) error { return s.resize(ctx, n) }
 }
 
 func loadScenario() Scenario { return Scenario{"under load", underLoad} }
@@ -51,6 +58,10 @@ func underLoad(ctx context.Context, e *Env) ([]Result, error) {
 	}
 	var results []Result
 	for _, c := range changes {
+		before, err := s.holder(ctx)
+		if err != nil {
+			return results, err
+		}
 		report, err := s.during(ctx, func() error { return c.do(ctx, s) })
 		if err == nil {
 			err = s.settled(ctx)
@@ -58,7 +69,15 @@ func underLoad(ctx context.Context, e *Env) ([]Result, error) {
 		if err != nil {
 			return results, fmt.Errorf("%s: %w", c.name, err)
 		}
-		results = append(results, judged("under load: "+c.name, report)...)
+		after, err := s.holder(ctx)
+		if err != nil {
+			return results, err
+		}
+		judgement := judged("under load: "+c.name, report)
+		if after.Name != before.Name { // which ends the connections through it
+			judgement[0].Detail += fmt.Sprintf("; the virtual IP moved from %s to %s", before.Name, after.Name)
+		}
+		results = append(results, judgement...)
 	}
 	return results, nil
 }

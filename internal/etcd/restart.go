@@ -1,0 +1,129 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// readyToRestart reports whether the member may be restarted right now. If
+// not, it has waited a moment or let others go first.
+func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) {
+	if c.since.IsZero() {
+		c.since = time.Now()
+	}
+	if v == nil {
+		// Without a quorum nothing can be lost by starting what is not serving.
+		if c.f.Unit.Active != "active" {
+			return true, nil
+		}
+		return false, c.hold(ctx, nil, errNoAnswer)
+	}
+	entry := entryOf(v, c.s)
+	leads := v.Leader == entry.ID
+	if waiting, quiet := c.turn.others(); leads && len(v.voters()) > 1 {
+		if waiting > 0 {
+			c.since = time.Time{}
+			return false, c.turn.yield(ctx) // followers first
+		}
+		if quiet < c.cl.pace.Gather {
+			return false, pause(ctx, c.cl.pace.Poll)
+		}
+	}
+	if err := MayRestart(*v, entry.ID); err != nil {
+		return false, c.hold(ctx, v, err)
+	}
+	if wait, err := c.settle(ctx, *v, entry.ID); wait || err != nil {
+		return false, err
+	}
+	if err := c.snapshotBeforeMinor(ctx, *v); err != nil {
+		return false, err
+	}
+	if leads && len(v.voters()) > 1 {
+		return false, handOver(ctx, c.conv, *v, entry)
+	}
+	return true, nil
+}
+
+// hold waits a moment, and refuses when patience is at its end.
+func (c *converging) hold(ctx context.Context, v *View, cause error) error {
+	if time.Since(c.since) > c.cl.pace.Patience {
+		return refusal("etcd member not restarted", c.s, v, cause.Error(), problem.Nothing,
+			"bring the unhealthy members back or destroy the dead ones, then apply again")
+	}
+	if err := pause(ctx, 5*c.cl.pace.Poll); err != nil {
+		return fmt.Errorf("wait to restart etcd member %s: %w (%w)", c.s.label(), err, cause)
+	}
+	if waiting, _ := c.turn.others(); waiting > 0 && errors.Is(cause, errCorrupt) {
+		return c.turn.yield(ctx) // to the one that is replaced
+	}
+	return nil
+}
+
+// settle keeps the members healthy for a while between two restarts of this
+// process. When one stays unhealthy beyond patience, quorum (MayRestart) decides alone.
+func (c *converging) settle(ctx context.Context, v View, id uint64) (wait bool, err error) {
+	c.cl.mu.Lock()
+	last := c.cl.restarted
+	c.cl.mu.Unlock()
+	target, _ := v.member(id)
+	if !target.Healthy {
+		return false, nil
+	}
+	if left := c.cl.pace.Settle - time.Since(last); left > 0 {
+		return true, pause(ctx, left)
+	}
+	if allHealthy(v) != nil && time.Since(c.since) < c.cl.pace.Patience {
+		return true, pause(ctx, 5*c.cl.pace.Poll)
+	}
+	return false, nil
+}
+
+// handOver moves leadership off a member. The leader itself must be asked;
+// what came of it is seen at the next look.
+func handOver(ctx context.Context, conv *conversation, v View, from *Member) error {
+	to, ok := BestTransferee(v, from.ID)
+	if !ok {
+		return fmt.Errorf("move leadership off %s: %w", from.label(), errUnhealthy)
+	}
+	problem.Progress(ctx, "etcd: moving leadership from %s to %s", from.label(), to.label())
+	err := conv.moveLeader(ctx, from.address(), to.ID)
+	if err != nil && !transient(err) {
+		return fmt.Errorf("move leadership from %s to %s: %w", from.label(), to.label(), err)
+	}
+	return nil
+}
+
+// snapshotBeforeMinor saves a snapshot on the first member that goes to a new
+// minor version: once all have, there is no way back but that.
+func (c *converging) snapshotBeforeMinor(ctx context.Context, v View) error {
+	to, _, err := parseVersion(c.s.Version)
+	if err != nil {
+		return err
+	}
+	for _, m := range v.Members {
+		if minor, _, err := parseVersion(m.Version); err == nil && minor == to {
+			return nil
+		}
+	}
+	if entry := entryOf(&v, c.s); entry.Version == "" {
+		return nil
+	}
+	problem.Progress(ctx, "etcd %s: saving a snapshot before the upgrade to %s", c.s.Name, c.s.Version)
+	a := action{Verb: doSnapshot, Archive: archiveRoot(c.s.dataDir()) + "/before-" + c.s.Version, Address: c.s.Host.Address(), Ctl: ctlPath(c.s.Version)}
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{}, a); err != nil {
+		return &problem.Problem{
+			Summary: "etcd not upgraded", Host: c.s.label(), Cause: "no snapshot could be saved before it: " + err.Error(), Err: err,
+			Unchanged: problem.Nothing, Next: "mend the member, or free space beside " + c.s.dataDir(),
+		}
+	}
+	return nil
+}
+
+func ctlPath(version string) string {
+	return host.Artifact{Product: product, Version: version, Name: "etcdctl"}.Path()
+}
