@@ -154,7 +154,7 @@ func TestOwnedFlagsAreThoseSet(t *testing.T) {
 	overridable := []string{
 		"allow-privileged", "authorization-mode", "enable-admission-plugins", "enable-bootstrap-token-auth",
 		"kubelet-preferred-address-types", "service-account-issuer", "profiling", "tls-min-version",
-		"use-service-account-credentials", "controllers", "allocate-node-cidrs",
+		"use-service-account-credentials", "controllers", "allocate-node-cidrs", "goaway-chance",
 	}
 	s := testSpec(t)
 	s.PodCIDRs = []string{"10.244.0.0/16"}
