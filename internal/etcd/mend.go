@@ -55,7 +55,7 @@ func (cl *cluster) tend(ctx context.Context, turn *turn, s Spec) (Status, error)
 	return cl.statusNow(ctx, conv, s)
 }
 
-// statusNow looks at everything once more.
+// statusNow is the status after a change.
 func (cl *cluster) statusNow(ctx context.Context, conv *conversation, s Spec) (Status, error) {
 	f := cl.look(ctx, s, s.Name, s.Host)
 	if !f.reached() {
@@ -63,7 +63,7 @@ func (cl *cluster) statusNow(ctx context.Context, conv *conversation, s Spec) (S
 	}
 	v, err := conv.view(ctx, addresses(s))
 	if err != nil {
-		return describe(s, f, nil), nil // mended as wanted; health is what Read is for
+		return describe(s, f, nil), nil // changed as wanted; health is what Read is for
 	}
 	return describe(s, f, &v), nil
 }

@@ -178,15 +178,7 @@ func (c *converging) final(ctx context.Context, err error) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	f := c.cl.look(ctx, c.s, c.s.Name, c.s.Host)
-	if !f.reached() {
-		return Status{}, fmt.Errorf("observe %s after its change: %w", c.s.label(), f.Err)
-	}
-	v, err := c.conv.view(ctx, addresses(c.s))
-	if err != nil {
-		return describe(c.s, f, nil), nil // changed as wanted; health is what Read is for
-	}
-	return describe(c.s, f, &v), nil
+	return c.cl.statusNow(ctx, c.conv, c.s)
 }
 
 // apply makes one repair when the rules allow it now. It returns false when
