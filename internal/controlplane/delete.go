@@ -87,11 +87,9 @@ func cleanScript(s Spec, rt runtime) string {
 	for _, c := range components(s, rt) {
 		definitions = append(definitions, rt.definition(c).Path)
 	}
-	return `rm -f ` + strings.Join(definitions, " ") + `
-systemctl daemon-reload
-rm -f ` + strings.Join(ownFiles(s), " ") + `
-if [ ! -e ` + etcdUnit + ` ]; then rm -f ` + etcdCA + `; fi
-if [ ! -e ` + kubeletConf + ` ]; then rm -f ` + caCert + `; fi
+	return host.Discard(definitions...) + `systemctl daemon-reload
+` + host.Discard(ownFiles(s)...) + `if [ ! -e ` + etcdUnit + ` ]; then ` + host.Discard(etcdCA) + `fi
+if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(caCert) + `fi
 rm -f ` + pausedPath + `
 rm -rf ` + installRoot + `/kubernetes
 for dir in ` + strings.Join([]string{etcdDir, pkiDir, kubernetesDir, installRoot, auditLogDir}, " ") + `; do

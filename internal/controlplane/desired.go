@@ -96,7 +96,7 @@ func restartReason(c component, rt runtime, f found, after map[string]string) st
 	if fault := unitFault(unit); fault != "" {
 		return fault
 	}
-	noted := readDigests(f.facts.Files[rt.started(c.name)].Content)
+	noted := host.ReadStartNote(f.facts.Files[rt.started(c.name)].Content)
 	definition := rt.definition(c).Path
 	// An edit that systemd has not read is undone without the process ever
 	// having known of it.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -67,18 +66,6 @@ func (r record) file() host.File {
 	// Its one raw part is JSON by Spec's promise: it always encodes.
 	text, _ := json.MarshalIndent(r, "", "  ")
 	return host.File{Path: recordPath, Content: append(text, '\n'), Mode: secretMode, Owner: "root", Group: "root"}
-}
-
-// readDigests reads lines of "digest  path", as sha256sum writes them.
-func readDigests(text string) map[string]string {
-	out := map[string]string{}
-	for line := range strings.Lines(text) {
-		digest, path, ok := strings.Cut(strings.TrimSpace(line), "  ")
-		if ok {
-			out[path] = digest
-		}
-	}
-	return out
 }
 
 func digest(content []byte) string {

@@ -105,7 +105,7 @@ func (r systemd) process(c component, line func(...string)) {
 	line("# The note of what this start has read. It tells later whether a restart is due.")
 	line("RuntimeDirectory=", c.name)
 	line("RuntimeDirectoryMode=0755")
-	line("ExecStartPre=+/bin/sh -c 'sha256sum ", strings.Join(append([]string{unitPath(c.name)}, c.inputs...), " "), " >", r.started(c.name), "'")
+	line(host.StartNote(r.started(c.name), append([]string{unitPath(c.name)}, c.inputs...)...))
 	line("ExecStart=", execLine(append([]string{c.program}, arguments(c.flags)...)))
 	if c.name == APIServer {
 		line("LogsDirectory=", path.Base(auditLogDir))

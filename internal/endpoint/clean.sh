@@ -9,10 +9,11 @@ for unit in kube-endpoint-keepalived.service kube-endpoint-haproxy.service; do
     systemctl reset-failed "$unit" 2>/dev/null || true
   fi
   rm -f "/etc/systemd/system/$unit" "/etc/systemd/system/multi-user.target.wants/$unit"
+  rm -f "/etc/systemd/system/.$unit.kube-"* "/etc/systemd/system/multi-user.target.wants/.$unit.kube-"*
 done
 systemctl daemon-reload
 rm -rf /etc/haproxy/kube /opt/kube/endpoint
-rm -f /etc/keepalived/kube.conf /run/kube-endpoint-haproxy.stopped
+rm -f /etc/keepalived/kube.conf /etc/keepalived/.kube.conf.kube-* /run/kube-endpoint-haproxy.stopped
 rmdir --ignore-fail-on-non-empty /opt/kube 2>/dev/null || true
 
 # Only what the endpoint brought goes, and of that only what nothing else has

@@ -428,6 +428,43 @@ func TestCertificatesAreReplacedWithoutARestart(t *testing.T) {
 	}
 }
 
+// TestRestartsByEvidence: an edit that no process has read is undone without a
+// restart; what etcd was started with decides, not what lies on the disk.
+func TestRestartsByEvidence(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	m, s := f.machine("cp1"), specs["cp1"]
+	edit := func(path, from, to string) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		file := m.files[path]
+		file.Content = []byte(strings.Replace(string(file.Content), from, to, 1))
+		m.files[path] = file
+	}
+	for _, c := range []struct {
+		name, path, from, to, word string
+		restarts                   int
+	}{
+		{"the unit on disk", unitPath, "watch-progress-notify-interval=5s", "watch-progress-notify-interval=9s", `is "9s", wanted "5s"`, 0},
+		{"the authority on disk", caPath, "CERTIFICATE", "certificate", "is not the bundle's etcd CA", 0},
+		{"the note: it was started with another unit", startNote, "  " + unitPath, "0  " + unitPath, "was started with another " + unitPath, 1},
+		{"the note: it was started with another authority", startNote, "  " + caPath, "0  " + caPath, "was started with another " + caPath, 1},
+	} {
+		edit(c.path, c.from, c.to)
+		before := m.starts
+		status, err := f.clusters.Read(f.context(), s)
+		if err != nil || len(status.Drift) != 1 || !strings.Contains(status.Drift[0], c.word) {
+			t.Errorf("%s: drift %q, %v, want %q", c.name, status.Drift, err, c.word)
+		}
+		status, err = f.clusters.Update(f.context(), s)
+		if err != nil || len(status.Drift) > 0 || m.starts != before+c.restarts {
+			t.Errorf("%s: %v, left %q, %d restarts, want %d", c.name, err, status.Drift, m.starts-before, c.restarts)
+		}
+	}
+}
+
 func TestReadOfAnUnreachableMachine(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

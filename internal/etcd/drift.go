@@ -22,6 +22,9 @@ func drift(s Spec, f found, entry *Member, now time.Time) []string {
 		fileDrift(s, f),
 		memberDrift(s, entry),
 	)
+	if reason := restartReason(s, f, entry); reason != "" && len(words) == 0 {
+		words = append(words, unitName+" has to be restarted: "+reason)
+	}
 	for _, l := range leaves(s) {
 		words = append(words, certificateFaults(s, l, f, now)...)
 	}

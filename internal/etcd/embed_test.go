@@ -230,6 +230,11 @@ func (m *testMachine) start() error {
 	if err != nil {
 		return err
 	}
+	note := ""
+	for _, path := range []string{unitPath, caPath} {
+		note += host.StartNoteEntry(digest(m.files[path].Content), path)
+	}
+	m.files[startNote] = host.File{Path: startNote, Content: []byte(note), Mode: 0o644}
 	m.server, err = embed.StartEtcd(config)
 	return err
 }

@@ -21,6 +21,8 @@ const (
 	configDir  = "/etc/etcd"
 	envPath    = configDir + "/bootstrap.env"
 	markerPath = configDir + "/member.json"
+	runtimeDir = "etcd" // below /run, where systemd makes and removes it
+	startNote  = "/run/" + runtimeDir + "/started"
 	pkiDir     = "/etc/kubernetes/pki/etcd"
 	caPath     = pkiDir + "/ca.crt"
 	user       = "etcd"
@@ -33,7 +35,7 @@ var ports = []int{2379, 2380, 2381}
 // round trip.
 func query(s Spec) host.Query {
 	q := host.Query{
-		Contents: []string{unitPath, envPath, markerPath, caPath},
+		Contents: []string{unitPath, envPath, markerPath, caPath, startNote},
 		Dirs:     []string{s.dataDir(), artifactDir(s.Version), dropInDir},
 		Units:    []string{unitName},
 		Ports:    ports,

@@ -147,14 +147,11 @@ func (j *joining) hold(ctx context.Context, v *View, limit time.Duration, cause 
 		problem.Progress(ctx, "etcd %s: waiting: %s", j.s.Name, cause)
 	}
 	j.cause = cause.Error()
-	if time.Since(j.refused) > limit {
+	if time.Since(j.refused) > limit || pause(ctx, 5*j.cl.pace.Poll) != nil {
 		if errors.Is(cause, errNoAnswer) && !j.changed {
 			return cause
 		}
 		return j.refuse(v, cause.Error(), "repair or destroy the member that is named (a dead one can always be destroyed), then apply again")
-	}
-	if err := pause(ctx, 5*j.cl.pace.Poll); err != nil {
-		return fmt.Errorf("join etcd member %s: %w while waiting: %w", j.s.label(), err, cause)
 	}
 	if waiting, _ := j.turn.others(); waiting > 0 && j.added == 0 {
 		return j.turn.yield(ctx)

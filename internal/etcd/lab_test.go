@@ -301,6 +301,17 @@ chmod 0644 /etc/kubernetes/pki/etcd/server.key`)
 		r.t.Fatalf("repair: %v, %v", status.Drift, err)
 	}
 	r.t.Logf("repair of a stopped member: %s", time.Since(begin).Round(time.Millisecond))
+
+	// What systemd has not read, or etcd not, is undone without a restart.
+	const process = "systemctl show --property=MainPID,NeedDaemonReload etcd"
+	before := r.sh("cp2", process)
+	for _, reload := range []string{"", "systemctl daemon-reload"} {
+		r.sh("cp2", "sed -i 's/^RestartSec=.*/RestartSec=30/' /etc/systemd/system/etcd.service\n"+reload)
+		status, err = r.clusters.Update(r.t.Context(), s)
+		if after := r.sh("cp2", process); err != nil || len(status.Drift) > 0 || after != before {
+			r.t.Errorf("repair of a unit that etcd has not read: %v, left %v; %s, before %s", err, status.Drift, after, before)
+		}
+	}
 }
 
 // clean checks that nothing but the archive is left.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strings"
 
 	"al.essio.dev/pkg/shellescape"
 
@@ -62,9 +61,9 @@ func (a action) script() string {
 		// of a new cluster is only ready together with the others.
 		return "systemctl stop " + unitName + "\nsystemctl start --no-block " + unitName + "\n"
 	case doRetire:
-		return a.stopScript() + a.dataScript() + "rm -f " + envPath + " " + markerPath + "\n"
+		return a.stopScript() + a.dataScript() + host.Discard(envPath, markerPath)
 	case doClear:
-		return a.stopScript() + a.dataScript() + clearScript
+		return a.stopScript() + a.dataScript() + clearScript()
 	case doSnapshot:
 		dir := shellescape.Quote(a.Archive)
 		return fmt.Sprintf(`umask 077
@@ -109,20 +108,21 @@ rmdir %[1]s 2>/dev/null || true
 // clearScript removes what Create has put there. Directories go only when
 // nobody else has something in them, and the user when no process is left. The
 // marker goes last: as long as it is there, a cut-off removal is seen as such.
-var clearScript = strings.Join([]string{
-	"rm -f " + unitPath + " " + bootLink.Path,
-	"rm -rf " + unitPath + ".d",
-	"for leaf in server peer healthcheck-client; do rm -f " + pkiDir + "/$leaf.crt " + pkiDir + "/$leaf.key; done",
-	"rm -f " + caPath,
-	"rmdir -p " + pkiDir + " 2>/dev/null || true",
-	"rm -rf /opt/kube/" + product,
-	"rmdir /opt/kube 2>/dev/null || true",
-	"systemctl daemon-reload",
-	"if getent passwd " + user + " >/dev/null; then userdel " + user + " 2>/dev/null || true; fi",
-	"if getent group " + user + " >/dev/null; then groupdel " + user + " 2>/dev/null || true; fi",
-	"rm -rf " + configDir,
-	"",
-}, "\n")
+func clearScript() string {
+	files := []string{unitPath, bootLink.Path, caPath}
+	for _, leaf := range []string{"server", "peer", "healthcheck-client"} {
+		files = append(files, pkiDir+"/"+leaf+".crt", pkiDir+"/"+leaf+".key")
+	}
+	return host.Discard(files...) + `rm -rf ` + dropInDir + `
+rmdir -p ` + pkiDir + ` 2>/dev/null || true
+rm -rf /opt/kube/` + product + `
+rmdir /opt/kube 2>/dev/null || true
+systemctl daemon-reload
+if getent passwd ` + user + ` >/dev/null; then userdel ` + user + ` 2>/dev/null || true; fi
+if getent group ` + user + ` >/dev/null; then groupdel ` + user + ` 2>/dev/null || true; fi
+rm -rf ` + configDir + `
+`
+}
 
 // archiveRoot is the directory beside the data directory that archives are put in.
 func archiveRoot(dataDir string) string { return dataDir + "-archive" }

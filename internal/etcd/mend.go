@@ -189,17 +189,14 @@ func (m *mending) disarm(ctx context.Context, v View, alarms []Alarm) error {
 }
 
 // hold waits a moment for a condition to clear by itself, letting others that
-// may clear it go first, and refuses when patience is at its end.
+// may clear it go first, and refuses when patience, or the time, is at its end.
 func (m *mending) hold(ctx context.Context, v View, cause error) error {
 	if m.since.IsZero() {
 		m.since = time.Now()
 		problem.Progress(ctx, "etcd %s: its alarm is not mended yet: %s", m.s.Name, cause)
 	}
-	if time.Since(m.since) > m.cl.pace.Patience {
+	if time.Since(m.since) > m.cl.pace.Patience || pause(ctx, 5*m.cl.pace.Poll) != nil {
 		return m.refuse(v, cause, "bring the unhealthy members back or destroy the dead ones, mend those that are CORRUPT, then apply again")
-	}
-	if err := pause(ctx, 5*m.cl.pace.Poll); err != nil {
-		return fmt.Errorf("wait to mend the alarms of %s: %w (%w)", m.s.label(), err, cause)
 	}
 	if waiting, _ := m.turn.others(); waiting > 0 {
 		// What the others take is not this member's waiting.

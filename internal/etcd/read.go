@@ -55,16 +55,15 @@ func (cl *cluster) askAbout(ctx context.Context, s Spec) (*View, error) {
 }
 
 // gone is positive evidence only: the machine answers, nothing of the member is
-// there, and no list that a quorum stands behind has it. A machine that cannot be
-// asked is no reason to keep what the list lacks. One that still holds something
-// of a removed member is: the removal was cut off, or made by hand, and either a
-// Delete has to clean it or an Update to join it anew.
+// there, and no list that a quorum stands behind has it. A machine that still
+// holds something of a removed member keeps it known: the removal was cut off, or
+// made by hand, and either a Delete has to clean it or an Update to join it anew.
+// So does one that cannot be asked: to give it up is the user's to say.
 func gone(s Spec, f found, v *View) bool {
-	unlisted := v != nil && entryOf(v, s) == nil
 	if !f.reached() {
-		return unlisted
+		return false
 	}
-	return unlisted && !f.holds(s) || v == nil && f.empty()
+	return v != nil && entryOf(v, s) == nil && !f.holds(s) || v == nil && f.empty()
 }
 
 // holds reports whether what is on the machine is of this very member.

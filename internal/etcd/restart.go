@@ -49,14 +49,11 @@ func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) 
 	return true, nil
 }
 
-// hold waits a moment, and refuses when patience is at its end.
+// hold waits a moment, and refuses when patience or the time for it is at its end.
 func (c *converging) hold(ctx context.Context, v *View, cause error) error {
-	if time.Since(c.since) > c.cl.pace.Patience {
+	if time.Since(c.since) > c.cl.pace.Patience || pause(ctx, 5*c.cl.pace.Poll) != nil {
 		return refusal("etcd member not restarted", c.s, v, cause.Error(), problem.Nothing,
 			"bring the unhealthy members back or destroy the dead ones, then apply again")
-	}
-	if err := pause(ctx, 5*c.cl.pace.Poll); err != nil {
-		return fmt.Errorf("wait to restart etcd member %s: %w (%w)", c.s.label(), err, cause)
 	}
 	if waiting, _ := c.turn.others(); waiting > 0 && errors.Is(cause, errCorrupt) {
 		return c.turn.yield(ctx) // to the one that is replaced

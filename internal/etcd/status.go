@@ -52,6 +52,11 @@ func (f found) after(s Spec, c host.Change) found {
 			Size: int64(len(file.Content)), SHA256: digest(file.Content), Content: string(file.Content),
 		}
 	}
+	note := ""
+	for _, file := range fixedFiles(s) {
+		note += host.StartNoteEntry(digest(file.Content), file.Path)
+	}
+	facts.Files[startNote] = host.FileState{Content: note}
 	facts.Dirs = maps.Clone(facts.Dirs)
 	if facts.Dirs == nil {
 		facts.Dirs = map[string][]string{}

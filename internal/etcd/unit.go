@@ -83,6 +83,9 @@ Type=notify
 User=` + user + `
 Group=` + user + `
 EnvironmentFile=-` + envPath + `
+RuntimeDirectory=` + runtimeDir + `
+RuntimeDirectoryMode=0755
+` + host.StartNote(startNote, unitPath, caPath) + `
 ` + execStart(s) + `
 Restart=always
 RestartSec=1

@@ -23,18 +23,14 @@ func (r repair) needed() bool {
 }
 
 // repairs compares a machine with s. entry is the member as the cluster lists
-// it, or nil. etcd reads certificate and key at each handshake, so they alone
-// restart nothing; the CA pool and the flags it reads at start.
+// it, or nil.
 func repairs(s Spec, f found, entry *Member, now time.Time) (repair, error) {
 	var r repair
 	for _, file := range fixedFiles(s) {
 		have, ok := f.facts.Files[file.Path]
-		if !ok || have.SHA256 != digest(file.Content) {
-			r.Restart = file.Path + " changes"
-		} else if have.Mode.Perm() == file.Mode {
-			continue
+		if !ok || have.SHA256 != digest(file.Content) || have.Mode.Perm() != file.Mode {
+			r.Change.Files = append(r.Change.Files, file)
 		}
-		r.Change.Files = append(r.Change.Files, file)
 	}
 	c, err := certificates(s, f, now)
 	if err != nil {
@@ -46,16 +42,8 @@ func repairs(s Spec, f found, entry *Member, now time.Time) (repair, error) {
 	}
 	for _, name := range f.facts.Dirs[dropInDir] {
 		r.Change.Remove = append(r.Change.Remove, path.Join(dropInDir, name))
-		r.Restart = "a drop-in goes"
 	}
-	switch {
-	case f.Unit.NeedReload:
-		r.Restart = "the unit was changed after systemd read it"
-	case f.Unit.Active != "active":
-		r.Restart = "it is " + orNone(f.Unit.Active)
-	case entry != nil && entry.Version != "" && entry.Version != s.Version:
-		r.Restart = fmt.Sprintf("etcd %s runs", entry.Version)
-	}
+	r.Restart = restartReason(s, f, entry)
 	if f.Pending && entry != nil && !entry.Learner && entry.Started() {
 		r.Change.Remove = append(r.Change.Remove, envPath)
 	}
@@ -65,6 +53,32 @@ func repairs(s Spec, f found, entry *Member, now time.Time) (repair, error) {
 		r.Change.Users, r.Change.Dirs, r.Change.Links = base.Users, base.Dirs, base.Links
 	}
 	return r, nil
+}
+
+// restartReason says why etcd must be restarted so that it runs on what s says,
+// or "". It reads certificate and key at each handshake, so they alone restart
+// nothing; the CA pool and the flags it reads at start, and the note of that
+// start tells what they were: an edit that no process has read is undone
+// without a restart.
+func restartReason(s Spec, f found, entry *Member) string {
+	switch {
+	case f.Unit.Active != "active":
+		return "it is " + orNone(f.Unit.Active)
+	case len(f.facts.Dirs[dropInDir]) > 0:
+		return "a drop-in goes"
+	case entry != nil && entry.Version != "" && entry.Version != s.Version:
+		return fmt.Sprintf("etcd %s runs", entry.Version)
+	}
+	noted := host.ReadStartNote(f.facts.Files[startNote].Content)
+	for _, file := range fixedFiles(s) {
+		if noted[file.Path] != digest(file.Content) {
+			return "it was started with another " + file.Path
+		}
+	}
+	if f.Unit.NeedReload && f.facts.Files[unitPath].SHA256 == noted[unitPath] {
+		return "systemd has read another " + unitPath
+	}
+	return ""
 }
 
 // Update brings the member to s: one member at a time, followers before the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
 func accidentScenarios() []Scenario {
@@ -90,12 +91,15 @@ type accident struct {
 	undo func(ctx context.Context, m *lab.Machine) error
 }
 
-// lostConnections ends the SSH sessions of a machine in the middle of applies.
+// hangUp kills the SSH daemon's processes of all connections but its own.
+const hangUp = `for pid in $(pgrep -f '^sshd: .*@'); do [ "$pid" = "$PPID" ] || kill -KILL "$pid"; done`
+
+// lostConnections ends the SSH connections of a machine in the middle of applies.
 func lostConnections(ctx context.Context, e *Env) ([]Result, error) {
 	return accidents(ctx, e, accident{
 		name: "lost connection",
 		do: func(ctx context.Context, m *lab.Machine) error {
-			_, err := m.Run(ctx, "systemd-run --quiet --collect systemctl stop 'session-*.scope'")
+			_, err := m.Run(ctx, hangUp)
 			return err
 		},
 		undo: func(context.Context, *lab.Machine) error { return nil },
@@ -111,70 +115,144 @@ func powerCuts(ctx context.Context, e *Env) ([]Result, error) {
 	})
 }
 
-// accidents happen at random moments to the third machine, while it joins, while
-// it is changed, and while it leaves; the apply after each has to make all whole.
+// stage is what is done on the third machine when the accident happens to it.
+type stage struct {
+	name     string
+	machines int // in use afterwards
+	set      func(n int) error
+	took     time.Duration // undisturbed, from when it came to that machine
+}
+
+// accidents happen at random moments to the third machine, while it leaves, while
+// it joins, and while it is changed; the apply after each has to make all whole.
 func accidents(ctx context.Context, e *Env, a accident) ([]Result, error) {
+	bare, err := fleet(e.Lab.Machines()).fingerprints(ctx)
+	if err != nil {
+		return nil, err
+	}
 	s, err := newSite(ctx, e)
 	if err != nil {
 		return nil, err
 	}
+	stages := []*stage{
+		{name: "leaves", machines: 2, set: func(int) error { return s.assign("machines", s.work.Machines(2)) }},
+		{name: "joins", machines: 3, set: func(int) error { return s.assign("machines", s.work.Machines(3)) }},
+		{name: "is changed", machines: 3, set: func(n int) error {
+			return s.assign("etcd_extra_args", map[string]string{"max-txn-ops": fmt.Sprint(129 + n)})
+		}},
+	}
 	result := Result{Name: a.name + ": the next apply converges"}
-	for n := range e.Sample {
-		for _, step := range []struct {
-			name string
-			set  func() error
-		}{
-			{"leaves", func() error { return s.assign("machines", s.work.Machines(2)) }},
-			{"joins", func() error { return s.assign("machines", s.work.Machines(3)) }},
-			{"is changed", func() error {
-				return s.assign("etcd_extra_args", map[string]string{"max-txn-ops": fmt.Sprint(129 + n)})
-			}},
-		} {
-			if err := step.set(); err != nil {
+	missed, noticed := 0, 0
+	for n := range e.Sample + 1 { // the first round only takes the time
+		for _, st := range stages {
+			if err := st.set(n); err != nil {
 				return []Result{result}, err
 			}
-			after := time.Duration(e.Random.IntN(8000)) * time.Millisecond
-			err := s.amid(ctx, a, after)
-			result.count(err == nil)
-			if err != nil {
-				return []Result{result}, fmt.Errorf("%s %.1f s after the apply began, while the machine %s: %w", a.name, after.Seconds(), step.name, err)
+			if n == 0 {
+				if err := s.timed(ctx, st); err != nil {
+					return []Result{result}, err
+				}
+				continue
 			}
+			after := time.Duration(e.Random.Int64N(int64(st.took)))
+			o, err := s.amid(ctx, a, after)
+			if err == nil {
+				err = s.three().clean(ctx, st.machines, bare)
+			}
+			fmt.Fprintf(e.Log, "%s %.1f s after the machine's turn came, which %s: %s, %v\n", a.name, after.Seconds(), st.name, o, err)
+			switch {
+			case err != nil:
+				result.count(false)
+				return []Result{result}, fmt.Errorf("%s %.1f s after the machine's turn came, which %s: %w", a.name, after.Seconds(), st.name, err)
+			case o == over:
+				missed++
+				continue
+			case o == noticedIt:
+				noticed++
+			}
+			result.count(true)
 		}
 	}
+	result.Detail = fmt.Sprintf("the apply failed %d times and got over it the other times; %d accidents came too late and do not count", noticed, missed)
 	return []Result{result}, nil
 }
 
-// amid lets the accident happen some time after the apply began with the third
-// machine.
-func (s *site) amid(ctx context.Context, a accident, after time.Duration) error {
-	victim := s.env.Lab.Machines()[2]
-	var once sync.Once
-	var happened error
-	done := make(chan struct{})
-	w := *s.work
-	w.Started = func(address string) {
-		if !strings.Contains(address, `"`+victim.Name+`"`) {
-			return
-		}
-		once.Do(func() {
-			go func() {
-				defer close(done)
-				pause(ctx, after)
-				happened = a.do(ctx, victim)
-			}()
-		})
-	}
-	_, failure := w.Apply(ctx, s.env.Log)
-	<-done
-	if happened != nil {
-		return happened
-	}
-	fmt.Fprintf(s.env.Log, "%s after %.1f s: the apply failed: %v\n", a.name, after.Seconds(), failure != nil)
-	if err := a.undo(ctx, victim); err != nil {
+// timed applies undisturbed and takes the time from when it came to the third machine.
+func (s *site) timed(ctx context.Context, st *stage) error {
+	var begun time.Time
+	w := s.watching(func() { begun = time.Now() })
+	if _, err := w.Apply(ctx, s.env.Log); err != nil {
 		return err
+	}
+	if begun.IsZero() {
+		return fmt.Errorf("nothing was done on %s when it should have been the machine that %s", s.victim().Name, st.name)
+	}
+	st.took = time.Since(begun)
+	return nil
+}
+
+// outcome says what became of an apply that met with an accident.
+type outcome string
+
+const (
+	over      outcome = "the apply was over before"
+	noticedIt outcome = "the apply failed"
+	gotOverIt outcome = "the apply got over it"
+)
+
+// amid lets the accident happen some time after the apply's turn of the third
+// machine has come, and applies again.
+func (s *site) amid(ctx context.Context, a accident, after time.Duration) (outcome, error) {
+	turn, applied := make(chan struct{}), make(chan struct{})
+	happened := make(chan error, 1)
+	w := s.watching(func() {
+		close(turn)
+		go func() {
+			select {
+			case <-applied:
+			case <-time.After(after):
+			}
+			happened <- a.do(ctx, s.victim())
+		}()
+	})
+	_, failure := w.Apply(ctx, s.env.Log)
+	close(applied)
+	o := gotOverIt
+	if failure != nil {
+		o = noticedIt
+	}
+	select {
+	case <-turn:
+	default:
+		return o, fmt.Errorf("the apply never came to %s: %v", s.victim().Name, failure)
+	}
+	if len(happened) == 0 {
+		o = over
+	}
+	if err := <-happened; err != nil {
+		return o, err
+	}
+	if err := a.undo(ctx, s.victim()); err != nil {
+		return o, err
 	}
 	if err := s.quietly(ctx); err != nil {
-		return err
+		return o, err
 	}
-	return s.settled(ctx)
+	return o, s.settled(ctx)
+}
+
+// victim is the machine that accidents happen to.
+func (s *site) victim() *lab.Machine { return s.three()[2] }
+
+// watching is the workspace with an Apply that tells once when the first
+// resource on the third machine begins.
+func (s *site) watching(tell func()) *workspace.Workspace {
+	var once sync.Once
+	w := *s.work
+	w.Started = func(address string) {
+		if strings.Contains(address, `"`+s.victim().Name+`"`) {
+			once.Do(tell)
+		}
+	}
+	return &w
 }

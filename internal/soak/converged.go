@@ -33,24 +33,22 @@ func (s *sweep) converged(ctx context.Context, o operation) error {
 			return err
 		}
 	}
-	if err := s.clean(ctx, o.machines); err != nil {
-		return err
-	}
-	// A member's data is archived each time: disks are not that large.
-	_, err = s.all().each(ctx, "rm -rf /var/lib/etcd-archive")
-	return err
+	return s.all().clean(ctx, o.machines, s.bare)
 }
 
-// clean waits until nothing is left over on the first n machines, and nothing at
-// all on the others.
-func (s *sweep) clean(ctx context.Context, n int) error {
-	all := s.all()
+// clean waits until nothing is left over on the first n machines, and on the
+// others nothing but what was there when they were bare and the archives. Those
+// it removes: disks are not that large.
+func (f fleet) clean(ctx context.Context, n int, bare map[string][]string) error {
+	if _, err := f.each(ctx, "rm -rf /var/lib/etcd-archive"); err != nil {
+		return err
+	}
 	for end := time.Now().Add(aftermath); ; {
-		left, err := all[:n].leftovers(ctx)
+		left, err := f[:n].leftovers(ctx)
 		if err != nil {
 			return err
 		}
-		traces, err := all[n:].traces(ctx, s.bare)
+		traces, err := f[n:].traces(ctx, bare)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,18 @@
+package host
+
+import (
+	"path"
+	"strings"
+)
+
+// Discard is a line of a Script that removes files together with what an Apply
+// of them left beside them when the machine lost its power: nothing tidies up
+// then, and part of a private key may be in it. What is not there is no error.
+// Paths hold no white space and no pattern characters.
+func Discard(paths ...string) string {
+	var words []string
+	for _, p := range paths {
+		words = append(words, p, path.Dir(p)+"/."+path.Base(p)+".kube-*")
+	}
+	return "rm -f " + strings.Join(words, " ") + "\n"
+}
