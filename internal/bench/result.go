@@ -1,11 +1,11 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 )
 
 // Result is one measured figure beside what it is held against, both from the
@@ -67,9 +67,5 @@ func write(path string, results []Result) error {
 	if path == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(results, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write results: %w", err)
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
+	return jsonfile.Write(path, results, 0o644)
 }

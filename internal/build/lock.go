@@ -2,11 +2,9 @@ package build
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"syscall"
-	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/filelock"
 )
 
 // lock takes an exclusive lock on a file, which the kernel gives back even when
@@ -16,23 +14,10 @@ func lock(ctx context.Context, name string, show *progress) (unlock func(), err 
 	if err != nil {
 		return nil, err
 	}
-	retry := time.NewTicker(200 * time.Millisecond)
-	defer retry.Stop()
-	for {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { file.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			file.Close()
-			return nil, fmt.Errorf("lock %s: %w", name, err)
-		}
-		show.step("waiting for another process to build it")
-		select {
-		case <-ctx.Done():
-			file.Close()
-			return nil, ctx.Err()
-		case <-retry.C:
-		}
+	waiting := func() { show.step("waiting for another process to build it") }
+	if err := filelock.Lock(ctx, file, waiting); err != nil {
+		file.Close()
+		return nil, err
 	}
+	return func() { file.Close() }, nil
 }

@@ -9,8 +9,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/filelock"
 )
 
 // stateRoot holds one directory per lab. It is not in a temporary directory:
@@ -91,7 +92,7 @@ func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
 		} else if err != nil {
 			return nil, err
 		}
-		if err := flock(ctx, f); err != nil {
+		if err := filelock.Lock(ctx, f, nil); err != nil {
 			f.Close()
 			return nil, err
 		}
@@ -99,19 +100,6 @@ func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
 			return func() { f.Close() }, nil
 		}
 		f.Close()
-	}
-}
-
-// flock polls, because a blocking flock cannot be cancelled.
-func flock(ctx context.Context, f *os.File) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return err
-		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return err
-		}
 	}
 }
 

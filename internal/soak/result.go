@@ -1,11 +1,11 @@
 package soak
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 )
 
 // Result is what came of something that was tried many times.
@@ -49,12 +49,5 @@ func write(path string, results []Result) error {
 	if path == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(results, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write results: %w", err)
-	}
-	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("write results: %w", err)
-	}
-	return nil
+	return jsonfile.Write(path, results, 0o644)
 }

@@ -6,7 +6,6 @@ package workspace
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
@@ -158,11 +158,7 @@ func (w *Workspace) VIP() string {
 
 // WriteJSON writes a file of variables, readable by its owner only.
 func (w *Workspace) WriteJSON(name string, variables map[string]any) error {
-	text, err := json.MarshalIndent(variables, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return os.WriteFile(filepath.Join(w.Dir, name), append(text, '\n'), 0o600)
+	return jsonfile.Write(filepath.Join(w.Dir, name), variables, 0o600)
 }
 
 // Machines is the value of the variable "machines" for the first n machines.
