@@ -32,6 +32,9 @@ type connection struct {
 	dropOnce sync.Once
 	dropErr  error
 	lost     chan struct{} // closed when nothing will be answered any more
+
+	orphansMu    sync.Mutex
+	orphansEnded bool
 }
 
 func newConnection(e endpoint, raw net.Conn, client *ssh.Client, s settings) *connection {

@@ -251,6 +251,46 @@ func TestLabCancel(t *testing.T) {
 	}
 }
 
+// TestLabOrphans loses the connection under a command: it goes on, and ends
+// before the first change through the next connection.
+func TestLabOrphans(t *testing.T) {
+	const (
+		running = "grep -lx sleep /proc/[0-9]*/comm || true"
+		hangUp  = `for pid in $(pgrep -f '^sshd: .*@'); do [ "$pid" = "$PPID" ] || kill -KILL "$pid"; done`
+	)
+	m := machines.lab.Machine("m1")
+	look := func(script string) string {
+		t.Helper()
+		out, err := m.Run(t.Context(), script)
+		must(t, err)
+		return out
+	}
+	for _, user := range []string{"root", "admin"} {
+		config := labConfig(t)
+		config.User = user
+		failed := make(chan error, 1)
+		go func() {
+			_, err := labHost(t, config, "m1").Run(t.Context(), Command{Script: "sleep 4714 & sleep 4715"})
+			failed <- err
+		}()
+		eventually(t, "the command runs", func() bool { return strings.Count(look(running), "\n") == 2 })
+		look(hangUp)
+		if err := <-failed; !errors.Is(err, ErrUnreachable) {
+			t.Errorf("%s: the lost command: %v, want ErrUnreachable", user, err)
+		}
+		if look(running) == "" {
+			t.Fatalf("%s: the command ended with its connection: nothing is tested", user)
+		}
+		h := labHost(t, config, "m1")
+		if _, err := h.Observe(t.Context(), Query{}); err != nil || look(running) == "" {
+			t.Errorf("%s: a look ended the lost command (%v)", user, err)
+		}
+		if out, err := h.Run(t.Context(), Command{Script: running}); err != nil || out != "" {
+			t.Errorf("%s: the lost command still runs: %q, %v", user, out, err)
+		}
+	}
+}
+
 // TestLabBastion reaches m2 through m1 with one connection to each.
 func TestLabBastion(t *testing.T) {
 	config := labConfig(t)

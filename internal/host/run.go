@@ -104,6 +104,9 @@ func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) 
 	if err != nil {
 		return outcome{}, err
 	}
+	if !j.readOnly {
+		conn.endOrphans(ctx)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stdout := &output{overflow: func() { cancel(errOutputTooLong) }}
@@ -149,10 +152,6 @@ func newToken() string {
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return hex.EncodeToString(b[:])
 }
-
-// tokenVariable is in the environment of every remote process of a command, by
-// which they are found again when it is cancelled.
-const tokenVariable = "KUBE_COMMAND"
 
 // rootLine is the command line that runs script as root, whatever the login
 // shell of the user is. Standard input stays free.

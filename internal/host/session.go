@@ -149,22 +149,3 @@ func (c *connection) abort(session *ssh.Session, token string, begun <-chan stru
 	case <-patience.C:
 	}
 }
-
-// killScript kills whatever carries the token in its environment, or still on
-// its command line, as the login shell does before it becomes the command. It
-// looks again until nothing is left, for a process may have forked meanwhile,
-// and a little longer where nothing was found at all: sshd's child may not have
-// become the login shell yet. The pattern comes on standard input, so that the
-// search does not find itself.
-func killScript(token string) string {
-	return `found='' tries=0
-while [ $tries -lt 3 ]; do
-  tries=$((tries + 1))
-  again=''
-  for file in $(echo ` + tokenVariable + `''=` + token + ` | grep -laFsf - /proc/[0-9]*/environ /proc/[0-9]*/cmdline || true); do
-    process=${file#/proc/}
-    kill -KILL "${process%/*}" 2>/dev/null && again=yes found=yes
-  done
-  if [ -n "$again" ]; then tries=0; elif [ -n "$found" ]; then exit 0; else sleep 0.1; fi
-done`
-}
