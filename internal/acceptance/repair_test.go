@@ -67,8 +67,8 @@ var editedUnits = repair{
 			[]string{"kube-controller-manager"},
 		},
 		{ // edited, and nothing started since: nothing has to be
-			"cp3", `sed -i s/--profiling=false/--profiling=true/ /etc/systemd/system/kube-scheduler.service`,
-			[]string{`cp3 (10.97.0.13): kube-scheduler: flag --profiling is "true", wanted "false"`},
+			"cp3", `sed -i s/--profiling=false/--profiling=true/ /etc/systemd/system/kube-scheduler.service; sed -i s/^RestartSec=1/RestartSec=9/ /etc/systemd/system/etcd.service`,
+			[]string{`cp3 (10.97.0.13): kube-scheduler: flag --profiling is "true", wanted "false"`, `cp3: /etc/systemd/system/etcd.service has the line "RestartSec=9"`},
 			nil,
 		},
 	},
@@ -136,6 +136,7 @@ func TestRepair(t *testing.T) {
 			t.FailNow()
 		}
 	}
+	t.Run("replicas left out of rotation", func(t *testing.T) { repairLeftOut(t, w, names) })
 	t.Run("a rebuilt machine", func(t *testing.T) { repairRebuilt(t, w) })
 	expectHealthy(t, w, names)
 	useAPI(t, w)
@@ -157,6 +158,24 @@ func (r repair) run(t *testing.T, w *workspace.Workspace, names []string) {
 	apply(t, w)
 	expectEmptyPlan(t, w)
 	expectRestarted(t, before, must, r.may...)
+}
+
+// repairLeftOut leaves two replicas out of rotation as a change does that is cut
+// off, by a power cut (cp3) or while its etcd member restarts (cp2). The change of
+// the third one, which has to be let out first, brings them back.
+func repairLeftOut(t *testing.T, w *workspace.Workspace, names []string) {
+	const drain = "/opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock 'set server kube-apiserver/%s state drain'"
+	for _, name := range names {
+		onMachine(t, shared.lab.Machine(name), fmt.Sprintf(drain+"\n"+drain, "cp2", "cp3"))
+	}
+	onMachine(t, shared.lab.Machine("cp2"), "touch /run/kube-replica.paused; systemctl stop kube-apiserver kube-controller-manager kube-scheduler")
+	onMachine(t, shared.lab.Machine("cp1"), ": >/run/kube-apiserver/started") // it serves, and has to be restarted
+	before := processes(t, names...)
+	says(t, plan(t, w), `cp1: out of rotation: DRAIN`, `cp1 (10.97.0.11): kube-apiserver: it was started with another`)
+	apply(t, w, `-target=kube_control_plane_replica.this["cp1"]`)
+	expectEmptyPlan(t, w)
+	expectRestarted(t, before, []string{"cp1 kube-apiserver", "cp2 kube-apiserver", "cp2 kube-controller-manager", "cp2 kube-scheduler"},
+		"cp1 kube-controller-manager", "cp1 kube-scheduler")
 }
 
 // repairRebuilt gives cp1 an empty disk, another machine id and another host key.

@@ -27,7 +27,7 @@ var errNotDrained = errors.New("not drained")
 // A replica that does not serve has nothing to drain, and waiting for leave to
 // do so would keep a broken control plane from being repaired.
 func (r *Replicas) stepAside(ctx context.Context, s Spec, restart bool) (t turn, drained bool, err error) {
-	err = patiently(ctx, s, func() error {
+	err = r.patiently(ctx, s, func() error {
 		if t, err = r.turns.take(ctx, s.Bundle.ClusterID, s.Name); err != nil {
 			return err
 		}
@@ -53,8 +53,9 @@ func drain(ctx context.Context, s Spec, forGood bool) error {
 }
 
 // patiently repeats f while the state of the others keeps the replica in
-// rotation and nothing was changed.
-func patiently(ctx context.Context, s Spec, f func() error) error {
+// rotation and nothing was changed, and meanwhile brings back others that stay
+// out for no reason.
+func (r *Replicas) patiently(ctx context.Context, s Spec, f func() error) error {
 	end := time.Now().Add(asidePatience)
 	for told := false; ; told = true {
 		err := f()
@@ -64,6 +65,7 @@ func patiently(ctx context.Context, s Spec, f func() error) error {
 		if !told {
 			problem.Progress(ctx, "%s: waiting: %v", s.machine(), err)
 		}
+		r.rejoin(ctx, s, end)
 		select {
 		case <-time.After(asideInterval):
 		case <-ctx.Done():

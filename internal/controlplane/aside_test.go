@@ -27,7 +27,7 @@ func TestPatienceIsForTheOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			calls := 0
-			err := patiently(t.Context(), testSpec(t), func() error {
+			err := NewReplicas(nil).patiently(t.Context(), calm(t), func() error {
 				calls++
 				return c.answers[calls-1]
 			})
@@ -40,11 +40,19 @@ func TestPatienceIsForTheOthers(t *testing.T) {
 
 func TestPatienceEndsWithTheCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	err := patiently(ctx, testSpec(t), func() error {
+	err := NewReplicas(nil).patiently(ctx, calm(t), func() error {
 		cancel()
 		return fmt.Errorf("%w: %w", errNotDrained, &problem.Problem{Summary: "cp2 is out", Unchanged: problem.Nothing})
 	})
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "cp2 is out") {
 		t.Errorf("error %v, want that the caller ended, and what it waited for", err)
 	}
+}
+
+// calm is a replica whose endpoint has all others in rotation.
+func calm(t *testing.T) Spec {
+	t.Helper()
+	s := testSpec(t)
+	s.Registrar = &recordingRegistrar{}
+	return s
 }

@@ -38,7 +38,7 @@ func (r *Replicas) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 // balancers have forgotten it, so that the next one to leave is judged by
 // those that are left.
 func (r *Replicas) withdraw(ctx context.Context, s Spec, rt runtime) error {
-	return patiently(ctx, s, func() error {
+	return r.patiently(ctx, s, func() error {
 		turn, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
 		if err != nil {
 			return err

@@ -88,6 +88,7 @@ type recordingRegistrar struct {
 	calls   []string
 	members map[string]string
 	fail    error // what Drain and Deregister answer
+	out     map[string]string
 }
 
 func (r *recordingRegistrar) note(call string) {
@@ -124,6 +125,10 @@ func (r *recordingRegistrar) Registered(_ context.Context, name, address string)
 		return []string{"not registered on lb1"}, nil
 	}
 	return nil, nil
+}
+
+func (r *recordingRegistrar) OutOfRotation(context.Context) (map[string]string, error) {
+	return r.out, nil
 }
 
 // take returns the calls so far and forgets them.
@@ -164,7 +169,7 @@ func newStage(t *testing.T) *stage {
 	}
 	address := machines.lab.Machine("cp1").Address.String()
 	registrar := &recordingRegistrar{members: map[string]string{}}
-	st := &stage{T: t, ctx: ctx, registrar: registrar, replicas: NewReplicas(), spec: Spec{
+	st := &stage{T: t, ctx: ctx, registrar: registrar, spec: Spec{
 		Name:         "cp1",
 		Host:         machine(t, host.Config{Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known}, address),
 		Bundle:       bundle,
@@ -177,6 +182,7 @@ func newStage(t *testing.T) *stage {
 		Source:       machines.source,
 		Registrar:    registrar,
 	}}
+	st.replicas = NewReplicas(func(string) *host.Host { return st.spec.Host })
 	st.reached()
 	st.startEtcd(address)
 	return st

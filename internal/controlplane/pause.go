@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -32,7 +33,7 @@ type Beside struct {
 // members to turn to stays, and one that does not serve has nothing to lose. A
 // machine that cannot be reached is no obstacle.
 func (r *Replicas) Pause(ctx context.Context, b Beside) error {
-	s, _, err := b.replica(ctx)
+	s, _, err := b.dependent(ctx)
 	if s == nil || err != nil {
 		return err
 	}
@@ -45,6 +46,7 @@ func (r *Replicas) Pause(ctx context.Context, b Beside) error {
 		return err
 	}
 	defer turn.end(true)
+	r.pauses.begin(*s)
 	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.machine())
 	if _, err := s.Host.Run(ctx, host.Command{Script: "touch " + pausedPath + "\n" + systemd{}.pause()}); err != nil {
 		return fmt.Errorf("pause replica %s: %w", s.machine(), err)
@@ -56,28 +58,60 @@ func (r *Replicas) Pause(ctx context.Context, b Beside) error {
 // and registers it when it is ready. One that lost its member otherwise is
 // helped to find it again.
 func (r *Replicas) Resume(ctx context.Context, b Beside) error {
-	s, state, err := b.replica(ctx)
+	s, state, err := b.dependent(ctx)
 	if s == nil || err != nil {
 		return err
-	}
-	if !state.paused {
-		recollect(ctx, *s, state)
-		return nil
 	}
 	turn, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
 	if err != nil {
 		return err
 	}
-	err = bringUp(ctx, *s, systemd{}, desired{restart: Components()})
-	if err == nil {
-		err = s.Registrar.Register(ctx, s.Name, s.Address())
+	if !state.paused {
+		recollect(ctx, *s, state)
+		turn.end(true) // what may be wrong with it is not of this change
+		return nil
 	}
+	err = rise(ctx, *s, Components())
 	turn.end(err == nil)
 	if err != nil {
 		return unregistered(fmt.Errorf("resume replica %s: %w", s.machine(), err), "the etcd member is done; the replica stays out of rotation until it is applied again.")
 	}
+	r.pauses.end(*s)
 	problem.Progress(ctx, "%s: back in rotation", s.machine())
 	return nil
+}
+
+// rise starts the named components, waits until the replica is ready, and puts it
+// into rotation.
+func rise(ctx context.Context, s Spec, components []string) error {
+	if err := bringUp(ctx, s, systemd{}, desired{restart: components}); err != nil {
+		return err
+	}
+	return s.Registrar.Register(ctx, s.Name, s.Address())
+}
+
+// pauses are the replicas that this process has paused and not yet brought back.
+type pauses struct {
+	mu  sync.Mutex
+	now map[string]bool
+}
+
+func (p *pauses) begin(s Spec) { p.set(s, true) }
+func (p *pauses) end(s Spec)   { p.set(s, false) }
+
+func (p *pauses) set(s Spec, paused bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now == nil {
+		p.now = map[string]bool{}
+	}
+	p.now[s.Bundle.ClusterID+"/"+s.Name] = paused
+}
+
+func (p *pauses) has(cluster, name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now[cluster+"/"+name]
 }
 
 // besideState is how a replica beside a member was found.
@@ -101,21 +135,27 @@ func recollect(ctx context.Context, s Spec, state besideState) {
 	soon, cancel := context.WithTimeout(ctx, recollectTime)
 	defer cancel()
 	w := waiting{reasons: map[string]string{}}
-	var d desired
+	var components []string
 	if w.until(soon, s, apiServer(s)) != nil {
-		d.restart = []string{APIServer}
+		components = []string{APIServer}
 	}
-	err := bringUp(ctx, s, systemd{}, d)
-	if err == nil {
-		err = s.Registrar.Register(ctx, s.Name, s.Address())
-	}
-	if err != nil {
+	if err := rise(ctx, s, components); err != nil {
 		problem.Progress(ctx, "%s: its etcd member serves again, the replica does not yet: %v", s.machine(), err)
 	}
 }
 
-// replica is the one on the machine that depends on this member, by its own
-// record; nil when there is none. Of its spec only what pausing needs is known.
+// dependent is the replica on the machine that lives on this member alone; nil
+// when there is none.
+func (b Beside) dependent(ctx context.Context) (*Spec, besideState, error) {
+	s, state, err := b.replica(ctx)
+	if s == nil || err != nil || !slices.Equal(s.EtcdURLs, []string{b.EtcdURL}) {
+		return nil, state, err
+	}
+	return s, state, nil
+}
+
+// replica is the one on the machine, by its own record; nil when there is none.
+// Of its spec only what pausing and resuming need is known.
 func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err error) {
 	facts, err := b.Host.Observe(ctx, host.Query{Contents: []string{recordPath}, Files: []string{pausedPath}, Units: []string{unitName(APIServer)}})
 	if errors.Is(err, host.ErrUnreachable) {
@@ -128,7 +168,7 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err er
 	state.running = facts.Units[unitName(APIServer)].Active == "active"
 	// One that cannot be read is no replica that could be paused; its own Read says so.
 	r, err := readRecord(facts.Files[recordPath].Content)
-	if err != nil || r.ClusterID != b.Bundle.ClusterID || !slices.Equal(r.Etcd, []string{b.EtcdURL}) {
+	if err != nil || r.ClusterID != b.Bundle.ClusterID {
 		return nil, state, nil
 	}
 	registrar, err := b.Registrar(r.Endpoint)

@@ -163,7 +163,7 @@ func TestDeleteOfAnUnreachableReplica(t *testing.T) {
 			s := unreachable(t)
 			registrar := &recordingRegistrar{members: map[string]string{"cp1": "x"}, fail: c.register}
 			s.Registrar = registrar
-			err := NewReplicas().Delete(t.Context(), s, c.options)
+			err := NewReplicas(nil).Delete(t.Context(), s, c.options)
 			if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -177,7 +177,7 @@ func TestDeleteOfAnUnreachableReplica(t *testing.T) {
 func TestReadOfAnUnreachableReplica(t *testing.T) {
 	s := unreachable(t)
 	s.Registrar = &recordingRegistrar{}
-	if _, err := NewReplicas().Read(t.Context(), s); !errors.Is(err, host.ErrUnreachable) || errors.Is(err, ErrGone) {
+	if _, err := NewReplicas(nil).Read(t.Context(), s); !errors.Is(err, host.ErrUnreachable) || errors.Is(err, ErrGone) {
 		t.Errorf("read: %v", err)
 	}
 }

@@ -40,6 +40,9 @@ type Registrar interface {
 	// Registered says in words what is not as after Register on which balancer
 	// (nil: in rotation everywhere).
 	Registered(ctx context.Context, name, address string) ([]string, error)
+	// OutOfRotation gives the replicas that a balancer sends no new requests,
+	// name → host:port. A balancer that cannot be reached says nothing.
+	OutOfRotation(ctx context.Context) (map[string]string, error)
 }
 
 // Spec is one replica as it is wanted.
@@ -127,11 +130,16 @@ type Status struct {
 // one value per provider. Its methods are safe for the parallel calls that
 // Terraform makes.
 type Replicas struct {
-	turns turns
+	turns   turns
+	pauses  pauses
+	machine func(address string) *host.Host
 }
 
-// NewReplicas returns an empty coordinator.
-func NewReplicas() *Replicas { return &Replicas{} }
+// NewReplicas returns an empty coordinator; machine gives the connection for an
+// address.
+func NewReplicas(machine func(address string) *host.Host) *Replicas {
+	return &Replicas{machine: machine}
+}
 
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {

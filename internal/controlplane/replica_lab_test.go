@@ -23,7 +23,33 @@ func TestReplicaOnAMachine(t *testing.T) {
 	st.finishesACutOffChange()
 	st.reportsAComponentThatFails()
 	st.survivesALossOfPower()
+	st.comesBackFromACutOffPause()
 	st.deletes()
+}
+
+// comesBackFromACutOffPause: another replica that waits for its way out brings
+// back the one that a pause has left stopped, unless this process has paused it.
+func (st *stage) comesBackFromACutOffPause() {
+	another := st.spec
+	another.Name = "cp2"
+	st.registrar.out = map[string]string{"cp1": st.spec.Address()}
+	st.run("touch " + pausedPath + "\n" + systemd{}.pause())
+	rejoin := func() { st.replicas.rejoin(st.ctx, another, time.Now().Add(time.Minute)) }
+
+	st.replicas.pauses.begin(st.spec)
+	rejoin()
+	st.expect("calls while this process keeps it paused", st.registrar.take(), []string(nil))
+	st.replicas.pauses.end(st.spec)
+	rejoin()
+	st.expect("calls", st.registrar.take(), []string{"register"})
+	status, err := st.replicas.Read(st.ctx, st.spec)
+	st.steady(status, err)
+
+	before := st.pids()
+	rejoin()
+	st.expect("calls for one that serves", st.registrar.take(), []string{"register"})
+	st.expect("restarted although it serves", st.restarted(before), []string(nil))
+	st.registrar.out = nil
 }
 
 func (st *stage) creates() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os/exec"
 	"strings"
@@ -113,6 +114,9 @@ func stepOneAtATime(f *fixture) {
 	}
 	if now := f.read(); now.Backends["c"] != "UP" {
 		f.Errorf("after the refusal: %+v", now.Backends)
+	}
+	if out, err := f.registrar.OutOfRotation(f.ctx); err != nil || !maps.Equal(out, map[string]string{"a": f.replicaAddress("a")}) {
+		f.Errorf("out of rotation: %v, %v", out, err)
 	}
 	f.must(f.registrar.Drain(f.ctx, "c", true)) // who leaves for good may
 	f.must(f.registrar.Register(f.ctx, "c", f.replicaAddress("c")))
@@ -253,7 +257,8 @@ func stepDeadReplica(f *fixture) {
 	f.must(machines.lab.Machine(victim).Boot(f.ctx))
 	f.shell(victim, "systemctl start stand-in")
 	f.eventually("all well", 20*time.Second, func(s Status) bool {
-		return len(s.Drift) == 0 && s.Hosts[victim] == "ok" && s.Backends[victim] == "UP"
+		out, err := f.registrar.OutOfRotation(f.ctx) // as each balancer sees it
+		return len(s.Drift) == 0 && s.Hosts[victim] == "ok" && err == nil && len(out) == 0
 	})
 }
 

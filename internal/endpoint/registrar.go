@@ -128,6 +128,24 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 	return unregistered(replica, seen), nil
 }
 
+// OutOfRotation gives the replicas that a balancer sends no new requests, with
+// their addresses. A balancer that cannot be reached says nothing.
+func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error) {
+	seen, err := r.look(ctx)
+	if err != nil {
+		return nil, r.failed("looked for", "", "", err)
+	}
+	out := map[string]string{}
+	for _, name := range names(seen) {
+		for _, replica := range seen[name].stats {
+			if !strings.HasPrefix(replica.Status, "UP") {
+				out[replica.Name] = replica.Address
+			}
+		}
+	}
+	return out, nil
+}
+
 // lookTime bounds a look that several callers share, for none of them owns it.
 const lookTime = time.Minute
 

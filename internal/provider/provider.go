@@ -77,9 +77,9 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	}
 	s := &session{
 		clusters: etcd.NewClusters(),
-		replicas: controlplane.NewReplicas(),
 		abandon:  model.Abandon.ValueBool(),
 	}
+	s.replicas = controlplane.NewReplicas(s.machine)
 	s.registrars = endpoint.NewRegistrars(s.machine)
 	resp.EphemeralResourceData = s
 	resp.ResourceData = s

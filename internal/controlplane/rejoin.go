@@ -1,0 +1,68 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// rejoin brings back into rotation the others that a change has left out of it
+// when it was cut off: those that serve all the same, as after a power cut, and
+// those that are still paused. Without it, what waits for them might be what
+// Terraform does before them. It tries until end at the latest; one that does not
+// come back is the refusal's to tell.
+func (r *Replicas) rejoin(ctx context.Context, s Spec, end time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	// In a turn no other of this process is on its way out or back.
+	turn, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
+	if err != nil {
+		return
+	}
+	defer turn.end(true)
+	others, err := s.Registrar.OutOfRotation(ctx)
+	if err != nil {
+		problem.Detail(ctx, "%s: %v", s.machine(), err)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		if name == s.Name || r.pauses.has(s.Bundle.ClusterID, name) {
+			continue
+		}
+		if err := r.bringBack(ctx, s, name, others[name]); err != nil {
+			problem.Detail(ctx, "%s: not brought back: %v", name, err)
+		}
+	}
+}
+
+// bringBack brings one replica back that is out of rotation although nobody is
+// changing it, where nothing else is wrong with it.
+func (r *Replicas) bringBack(ctx context.Context, s Spec, name, address string) error {
+	at, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("read the address of replica %s: %w", name, err)
+	}
+	b := Beside{Host: r.machine(at), Bundle: s.Bundle, Registrar: func(json.RawMessage) (Registrar, error) { return s.Registrar, nil }}
+	other, state, err := b.replica(ctx)
+	switch {
+	case other == nil || err != nil || other.Name != name:
+		return err
+	case state.paused:
+		err = rise(ctx, *other, Components())
+	case serves(ctx, *other, systemd{}):
+		err = other.Registrar.Register(ctx, name, other.Address())
+	default:
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	problem.Progress(ctx, "%s: back in rotation, which a change that was cut off had taken it out of", other.machine())
+	return nil
+}
