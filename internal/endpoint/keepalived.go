@@ -23,8 +23,10 @@ func (s Spec) routerID() int {
 // All start as BACKUP and never preempt: a machine that comes back does not
 // take the address from one that serves. VRRP version 3, because only there
 // advertisements may be a fraction of a second apart. Adverts go to the other
-// hosts alone; a single host has none to send to, and keepalived insists on
-// multicast then. The kernel would choose an IPv6 virtual address as the source
+// hosts alone. A single host has none to send to; without any peer keepalived
+// would fall back to multicast, and let go of the address for a moment when it
+// goes over to unicast as others join, so the host's own loopback is its peer
+// (as in openshift/machine-config-operator#2576). The kernel would choose an IPv6 virtual address as the source
 // of the machine's own connections; preferred_lft 0 says not to.
 func renderKeepalived(s Spec, name, device string) string {
 	return fmt.Sprintf(`# Managed by terraform-provider-kube.
@@ -73,18 +75,26 @@ func (s Spec) priority(name string) int {
 }
 
 func (s Spec) unicast(name string) string {
-	if len(s.Hosts) == 1 {
-		return ""
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "    check_unicast_src\n    unicast_src_ip %s\n    unicast_peer {\n", s.Hosts[name].Address())
+	own := s.Hosts[name].Address()
+	var peers []string
 	for _, other := range names(s.Hosts) {
 		if other != name {
-			fmt.Fprintf(&b, "        %s\n", s.Hosts[other].Address())
+			peers = append(peers, s.Hosts[other].Address())
 		}
 	}
-	b.WriteString("    }\n")
-	return b.String()
+	if len(peers) == 0 {
+		peers = []string{loopback(own)}
+	}
+	return fmt.Sprintf("    check_unicast_src\n    unicast_src_ip %s\n    unicast_peer {\n        %s\n    }\n",
+		own, strings.Join(peers, "\n        "))
+}
+
+// loopback is the loopback address of the same family.
+func loopback(address string) string {
+	if strings.Contains(address, ":") {
+		return "::1"
+	}
+	return "127.0.0.1"
 }
 
 func (s Spec) virtualAddress(device string) string {

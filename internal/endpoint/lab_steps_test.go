@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -172,36 +173,42 @@ func stepDeleteRefused(f *fixture) {
 	}
 }
 
+// stepHosts takes hosts out and in again: one, and all but the holder of the
+// address, who keeps it all the while.
 func stepHosts(f *fixture) {
 	holder := f.read().Holder
-	var leaver string
-	for _, name := range names(f.spec.Hosts) {
-		if name != holder {
-			leaver = name
-		}
+	others := slices.DeleteFunc(names(f.spec.Hosts), func(name string) bool { return name == holder })
+	elections := func() string {
+		return f.shell(holder, "journalctl --no-pager -o cat -u "+keepalivedUnit+" | grep -c 'Entering .* STATE'")
 	}
-	tr := startTraffic(f.url(), f.ca, 5*time.Second)
-	all := f.spec
-	fewer := all
-	fewer.Hosts = map[string]*host.Host{}
-	for name, machine := range all.Hosts {
-		if name != leaver {
-			fewer.Hosts[name] = machine
+	for _, leavers := range [][]string{others[:1], others} {
+		before := elections()
+		tr := startTraffic(f.url(), f.ca, 5*time.Second)
+		all := f.spec
+		fewer := all
+		fewer.Hosts = maps.Clone(all.Hosts)
+		for _, name := range leavers {
+			delete(fewer.Hosts, name)
 		}
-	}
-	f.timed("take out host "+leaver, func() error { _, err := Update(f.ctx, all, fewer); return err })
-	if left := f.shell(leaver, "ls /etc/haproxy/kube /etc/systemd/system/kube-endpoint-* 2>/dev/null || true"); left != "" {
-		f.Errorf("left on %s: %s", leaver, left)
-	}
-	f.timed("bring in host "+leaver, func() error {
-		found, err := Update(f.ctx, fewer, all)
-		if len(found.Drift) > 0 || found.Holder != holder {
-			f.Errorf("after the update: %+v", found)
+		f.timed(fmt.Sprintf("take out hosts %v", leavers), func() error { _, err := Update(f.ctx, all, fewer); return err })
+		for _, name := range leavers {
+			if left := f.shell(name, "ls /etc/haproxy/kube /etc/systemd/system/kube-endpoint-* 2>/dev/null || true"); left != "" {
+				f.Errorf("left on %s: %s", name, left)
+			}
 		}
-		return err
-	})
-	if _, failed := tr.end(f.T); failed > 0 {
-		f.Errorf("%d requests failed", failed)
+		f.timed(fmt.Sprintf("bring in hosts %v", leavers), func() error {
+			found, err := Update(f.ctx, fewer, all)
+			if len(found.Drift) > 0 || found.Holder != holder {
+				f.Errorf("after the update: %+v", found)
+			}
+			return err
+		})
+		if _, failed := tr.end(f.T); failed > 0 {
+			f.Errorf("%d requests failed", failed)
+		}
+		if after := elections(); after != before {
+			f.Errorf("%s let go of the address for a moment: %s changes of state, %s before", holder, after, before)
+		}
 	}
 	for _, name := range names(f.spec.Hosts) {
 		if differences, err := f.registrar.Registered(f.ctx, name, f.replicaAddress(name)); err != nil || differences != nil {

@@ -48,7 +48,7 @@ func TestRenderKeepalived(t *testing.T) {
 		},
 		{
 			name: "alone", spec: specOf("10.0.0.100", map[string]string{"cp1": "10.0.0.11"}), host: "cp1",
-			lacks: []string{"unicast"},
+			has: []string{"unicast_src_ip 10.0.0.11\n", "unicast_peer {\n        127.0.0.1\n    }\n"},
 		},
 		{
 			name: "IPv6", spec: specOf("fd00::100", map[string]string{"cp1": "fd00::11", "cp2": "fd00::12"}), host: "cp2",
