@@ -66,6 +66,7 @@ type cluster struct {
 	gathering *batch         // nil: the next arrival opens one
 	leaving   map[string]int // members whose Delete is under way
 	restarted time.Time      // when this process last saw a member back after restarting it
+	waited    time.Time      // when a wait for leave to restart a member last ended in vain
 	tls       *tls.Config    // client certificate, issued once
 	authority string         // the etcd CA that tls belongs to
 	issued    time.Time      // of tls

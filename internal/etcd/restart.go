@@ -50,8 +50,15 @@ func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) 
 }
 
 // hold waits a moment, and refuses when patience or the time for it is at its end.
+// What one member has just waited for in vain, the next one does not wait for again.
 func (c *converging) hold(ctx context.Context, v *View, cause error) error {
-	if time.Since(c.since) > c.cl.pace.Patience || pause(ctx, 5*c.cl.pace.Poll) != nil {
+	c.cl.mu.Lock()
+	inVain := time.Since(c.cl.waited) < c.cl.pace.Patience
+	if time.Since(c.since) > c.cl.pace.Patience {
+		inVain, c.cl.waited = true, time.Now()
+	}
+	c.cl.mu.Unlock()
+	if inVain || pause(ctx, 5*c.cl.pace.Poll) != nil {
 		return refusal("etcd member not restarted", c.s, v, cause.Error(), problem.Nothing,
 			"bring the unhealthy members back or destroy the dead ones, then apply again")
 	}

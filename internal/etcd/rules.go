@@ -239,7 +239,7 @@ func MayRestart(v View, id uint64) error {
 		return nil
 	}
 	if have, need := healthy(rest), quorum(len(voters)); have < need {
-		return fmt.Errorf("%w while it restarts: %d of %d voters must be healthy, and %d others are (unhealthy: %s)",
+		return fmt.Errorf("%w while it restarts: %d of %d voters have to stay healthy, and without it only %d would be (unhealthy: %s)",
 			errQuorum, need, len(voters), have, unhealthyNames(rest))
 	}
 	return nil
