@@ -80,7 +80,7 @@ ip neighbour show %[1]s
 	}
 	script += "echo " + section + "\n" + askStats + "\n"
 	return host.Query{
-		Files:    []string{askPath, reloadPath, caPath},
+		Files:    []string{askPath, reloadPath, caPath, installingPath},
 		Contents: []string{endpointPath, backendsPath, keepalivedPath, unitDir + haproxyUnit, unitDir + keepalivedUnit},
 		Units:    []string{haproxyUnit, keepalivedUnit},
 		Ports:    []int{s.port()},

@@ -1,7 +1,5 @@
 # Takes the endpoint off the machine. The address goes first, so that clients
 # find the next holder before this HAProxy ends.
-export DEBIAN_FRONTEND=noninteractive LC_ALL=C
-state=/var/lib/kube-endpoint
 
 for unit in kube-endpoint-keepalived.service kube-endpoint-haproxy.service; do
   if systemctl cat "$unit" >/dev/null 2>&1; then
@@ -17,12 +15,18 @@ rm -f /etc/keepalived/kube.conf /etc/keepalived/.kube.conf.kube-* /run/kube-endp
 rmdir --ignore-fail-on-non-empty /opt/kube 2>/dev/null || true
 
 # Only what the endpoint brought goes, and of that only what nothing else has
-# come to need: dpkg and rpm refuse to break another package.
-if [ -e "$state/installed" ]; then
+# come to need: dpkg and rpm refuse to break another package. Of an installation
+# that was cut off that is what it has come to.
+ours=$(
+  [ ! -e "$state/installed" ] || cat "$state/installed"
+  [ ! -e "$state/planned" ] || listed | comm -13 "$state/before" - | grep -xFf "$state/planned" || true
+)
+if [ -n "$ours" ]; then
   if command -v dpkg >/dev/null; then
-    dpkg --purge $(cat "$state/installed") >"$state/log" 2>&1 || true
+    dpkg --force-remove-reinstreq --purge $ours >"$state/log" 2>&1 || true
+    [ ! -e "$state/planned" ] || dpkg --force-confold --configure -a >"$state/log" 2>&1 || true # triggers of what came
   else
-    rpm -e $(cat "$state/installed") >"$state/log" 2>&1 || true
+    rpm -e $ours >"$state/log" 2>&1 || true
   fi
 fi
 rm -rf "$state"

@@ -79,7 +79,7 @@ func drift(s Spec, name string, b balancer) []string {
 	}
 	var differences []string
 	for _, program := range missingPackages(b.facts) {
-		differences = append(differences, "package "+program+" is not installed")
+		differences = append(differences, "package "+program+" is not, or not wholly, installed")
 	}
 	if b.device == "" {
 		differences = append(differences, "no interface for the address was found")

@@ -1,19 +1,14 @@
 # Installs $packages. What the package manager brings beyond them is remembered
-# in $state/installed; $state/before is what a run that was cut off had found.
-export DEBIAN_FRONTEND=noninteractive LC_ALL=C
-
-listed() {
-  if command -v dpkg-query >/dev/null; then
-    dpkg-query -W -f '${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p' | sort -u
-  else
-    rpm -qa --qf '%{NAME}\n' | sort -u
-  fi
-}
+# in $state/installed; $state/before is what a run that was cut off had found, and
+# $state/planned what it was going to bring.
 
 mkdir -p "$state"
 exec 8>"$state/lock"
 flock 8
-if [ ! -e "$state/before" ]; then
+again=''
+if [ -e "$state/before" ]; then
+  again=yes
+else
   listed >"$state/before.new"
   mv "$state/before.new" "$state/before"
 fi
@@ -28,11 +23,15 @@ trap unmask EXIT
 [ -z "$units" ] || systemctl mask --runtime --quiet $units
 
 if command -v apt-get >/dev/null; then
+  apt() { apt-get -q -y -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold --no-install-recommends "$@"; }
   get() {
-    apt-get -q -y -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold \
-      --no-install-recommends install $packages
+    apt --simulate install $packages | sed -nE 's/^Inst ([^ ]+).*/\1/p' >>"$state/planned"
+    apt install $packages
   }
-  get >"$state/log" 2>&1 || { apt-get -q -o DPkg::Lock::Timeout=120 update && get; } >"$state/log" 2>&1 ||
+  if [ -n "$again" ]; then # apt refuses to work on what was cut off
+    { dpkg --force-confold --configure -a || true; apt --fix-broken install || true; } >"$state/log" 2>&1
+  fi
+  get >"$state/log" 2>&1 || { apt update && get; } >"$state/log" 2>&1 ||
     { tail -n 5 "$state/log" >&2; exit 1; }
 elif command -v dnf >/dev/null; then
   dnf -q -y --setopt=install_weak_deps=False install $packages >&2
@@ -47,7 +46,7 @@ trap - EXIT
 [ -z "$units" ] || systemctl disable --quiet $units 2>/dev/null || true
 {
   [ ! -e "$state/installed" ] || cat "$state/installed"
-  listed | LC_ALL=C comm -13 "$state/before" -
+  listed | comm -13 "$state/before" -
 } | sort -u >"$state/installed.new"
 mv "$state/installed.new" "$state/installed"
-rm -f "$state/before" "$state/log"
+rm -f "$state/before" "$state/planned" "$state/log"

@@ -28,13 +28,23 @@ func stepInstallAndPurge(f *fixture) {
 	f.spec.InstallPackages = true
 	all := f.spec.Hosts
 	f.spec.Hosts = map[string]*host.Host{"a": all["a"]} // a single host is an endpoint too
-	before := f.shell("a", "dpkg-query -W -f '${Package}\n'")
-	f.timed("create with packages to install", func() error { _, err := Create(f.ctx, f.spec); return err })
-	f.timed("delete with packages to purge", func() error { return Delete(f.ctx, f.spec, DeleteOptions{}) })
-	f.assertClean()
-	if after := f.shell("a", "dpkg-query -W -f '${Package}\n'"); after != before {
-		f.Errorf("packages before:\n%s\nafter:\n%s", before, after)
+	packages := func() string { return f.shell("a", "dpkg-query -W -f '${Package}\n'") }
+	before := packages()
+	purge := func(what string) {
+		f.timed(what, func() error { return Delete(f.ctx, f.spec, DeleteOptions{}) })
+		f.assertClean()
+		if after := packages(); after != before {
+			f.Errorf("%s: packages before:\n%s\nafter:\n%s", what, before, after)
+		}
+		if left := f.shell("a", "dpkg --audit"); left != "" {
+			f.Errorf("%s: left half done:\n%s", what, left)
+		}
 	}
+	f.cutInstallation("a")
+	purge("delete with packages half installed")
+	f.cutInstallation("a")
+	f.timed("create with packages half installed", func() error { _, err := Create(f.ctx, f.spec); return err })
+	purge("delete with packages to purge")
 	if _, err := Read(f.ctx, f.spec); err == nil || !errors.Is(err, ErrGone) {
 		f.Errorf("read after delete: %v", err)
 	}
@@ -43,6 +53,24 @@ func stepInstallAndPurge(f *fixture) {
 		_, err := machines.lab.Machine(name).Run(f.ctx, "DEBIAN_FRONTEND=noninteractive apt-get install -y -q haproxy keepalived && systemctl disable --now haproxy keepalived")
 		return err
 	}))
+}
+
+// cutInstallation ends a create while the package manager is at work.
+func (f *fixture) cutInstallation(name string) {
+	f.Helper()
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Create(ctx, f.spec)
+		ended <- err
+	}()
+	f.shell(name, "until dpkg-query -W -f '${db:Status-Status}\n' | grep -qE '^(half-|unpacked)'; do sleep 0.02; done")
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		f.Fatalf("the create that was cut off: %v", err)
+	}
+	f.Logf("left: %s", f.shell(name, "ls /var/lib/dpkg/updates; dpkg --audit; ls "+packagesDir))
 }
 
 func stepCreate(f *fixture) {

@@ -17,6 +17,8 @@ const (
 	// packagesDir remembers what the package manager brought for the endpoint,
 	// so that Delete takes away that and nothing else.
 	packagesDir = "/var/lib/kube-endpoint"
+	// installingPath is there while packages are installed, and after that was cut off.
+	installingPath = packagesDir + "/before"
 
 	// runDir is made and removed by the HAProxy unit.
 	runDir       = "/run/kube-endpoint"

@@ -9,6 +9,8 @@ import (
 )
 
 var (
+	//go:embed packages.sh
+	packagesScript string
 	//go:embed install.sh
 	installScript string
 	//go:embed clean.sh
@@ -18,13 +20,15 @@ var (
 // installers are the package managers known to install.sh, best first.
 func installers() []string { return []string{"apt-get", "dnf", "yum", "zypper"} }
 
-// missingPackages names what the machine lacks; the packages are called the
-// same everywhere. HAProxy's sockets need a client: Debian, Ubuntu and SUSE
+// missingPackages names what the machine lacks, or may have only a part of
+// because an installation was cut off; the packages are called the same
+// everywhere. HAProxy's sockets need a client: Debian, Ubuntu and SUSE
 // machines always have perl, so that socat is only wanted elsewhere.
 func missingPackages(f host.Facts) []string {
 	var missing []string
+	_, cutOff := f.Files[installingPath]
 	for _, program := range []string{"haproxy", "keepalived"} {
-		if f.Commands[program] == "" {
+		if cutOff || f.Commands[program] == "" {
 			missing = append(missing, program)
 		}
 	}
@@ -41,5 +45,13 @@ func hasInstaller(f host.Facts) bool {
 // install gives the command that installs packages without starting their own
 // units and remembers all that came with them.
 func install(packages []string) host.Command {
-	return host.Command{Script: "state=" + packagesDir + "\npackages='" + strings.Join(packages, " ") + "'\n" + installScript}
+	return host.Command{Script: "packages='" + strings.Join(packages, " ") + "'\n" + withState(installScript)}
+}
+
+// clean gives the command that takes the endpoint off the machine, with the
+// packages that came with it.
+func clean() host.Command { return host.Command{Script: withState(cleanScript)} }
+
+func withState(script string) string {
+	return "export DEBIAN_FRONTEND=noninteractive LC_ALL=C\nstate=" + packagesDir + "\n" + packagesScript + script
 }

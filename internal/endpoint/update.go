@@ -142,7 +142,7 @@ func cleanOn(ctx context.Context, s Spec, lost map[string]error) error {
 			return nil
 		}
 		problem.Progress(ctx, "remove the endpoint from %s", name)
-		if _, err := s.Hosts[name].Run(ctx, host.Command{Script: cleanScript}); err != nil {
+		if _, err := s.Hosts[name].Run(ctx, clean()); err != nil {
 			return &problem.Problem{
 				Summary: "endpoint not removed from a host",
 				Host:    s.label(name),
