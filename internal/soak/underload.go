@@ -99,23 +99,33 @@ func (s *site) during(ctx context.Context, act func() error) (load.Report, error
 	return report, err
 }
 
-// judged is what clients saw, as results: no failed request, no gap, no lost
-// write, no missed event, members that agree.
+// judged is what clients saw, as results: requests that were answered, clients
+// and watches without a long gap, and what etcd and the watches have kept.
 func judged(name string, r load.Report) []Result {
-	const promises = 5
-	broken := r.Broken(longestGap)
 	requests := Result{
 		Name: name, Tried: r.Tried(), Passed: r.Tried() - r.Failed(),
-		Detail: fmt.Sprintf("%.0f s, longest gap %s", r.Took.Seconds(), r.LongestGap()),
+		Detail: fmt.Sprintf("%.0f s; watches resumed, %d times at the second attempt", r.Took.Seconds(), r.Refused()),
 	}
-	kept := Result{
-		Name: name + ": gaps, writes, watches, members", Tried: promises, Passed: promises - min(promises, len(broken)),
-		Detail: fmt.Sprintf("%d writes acknowledged, %d lost; watches resumed, %d times at the second attempt", r.Acknowledged(), len(r.Lost()), r.Refused()),
+	gaps := Result{Name: fmt.Sprintf("%s: no gap over %s", name, longestGap), Detail: "longest " + r.LongestGap().String()}
+	kept := Result{Name: name + ": writes and events kept"}
+	for _, c := range r.Clients {
+		gaps.count(c.All.Gap.Length <= longestGap)
 	}
-	if len(broken) > 0 {
-		kept.Detail += "; " + strings.Join(broken, "; ")
+	for _, w := range r.Watches {
+		gaps.count(w.Gap.Length <= longestGap)
+		kept.Tried += w.Events
+		kept.Passed += w.Events - len(w.Missed) - w.Repeated - w.Disordered
 	}
-	return []Result{requests, kept}
+	kept.Tried += r.Acknowledged()
+	kept.Passed += r.Acknowledged() - len(r.Lost())
+	if !r.HashesAgree() {
+		kept.Passed = 0
+	}
+	kept.Detail = fmt.Sprintf("%d writes acknowledged, %d lost; members agree: %v", r.Acknowledged(), len(r.Lost()), r.HashesAgree())
+	if broken := r.Broken(longestGap); len(broken) > 0 {
+		requests.Detail += "; " + strings.Join(broken, "; ")
+	}
+	return []Result{requests, gaps, kept}
 }
 
 func assigning(variable string, value any) func(context.Context, *site) error {
