@@ -46,9 +46,9 @@ func TestCheck(t *testing.T) {
 		"just now":       {apiServer(), good, now.AddDate(0, 0, 365).Add(time.Second), []string{"apiserver certificate expired 0 minutes ago"}},
 		"too early":      {apiServer(), good, now.Add(-65 * time.Minute), []string{"apiserver certificate is not valid yet: it begins in 1 hour"}},
 		"empty":          {apiServer(), " \n", now, []string{"apiserver certificate is empty"}},
-		"garbage":        {apiServer(), "garbage", now, []string{"apiserver certificate cannot be read: no PEM certificate in it"}},
+		"garbage":        {apiServer(), "garbage", now, []string{"apiserver certificate cannot be read: no PEM certificate in it: it is no PEM text"}},
 		"broken":         {apiServer(), encodePEM("CERTIFICATE", []byte("x")), now, []string{"apiserver certificate cannot be read: the PEM certificate cannot be decoded"}},
-		"a key":          {apiServer(), b.CA.PrivateKey, now, []string{"apiserver certificate cannot be read: no PEM certificate in it"}},
+		"a key":          {apiServer(), b.CA.PrivateKey, now, []string{"apiserver certificate cannot be read: no PEM certificate in it: it holds a private key"}},
 		"an authority": {
 			Leaf{Name: "x", Authority: Kubernetes, CommonName: "kubernetes", Usage: Server, Hosts: []string{"kubernetes"}},
 			b.CA.Certificate, now,

@@ -23,8 +23,8 @@
 //
 // # Secrets
 //
-// No error of this package quotes what it failed to read, and [KeyPair] and
-// [Bundle] print without their private keys. One gap is fmt's: it calls no
+// No error of this package quotes what it failed to read, and [KeyPair], [Bundle]
+// and [Access] print without their secrets. One gap is fmt's: it calls no
 // methods on values in unexported struct fields. A struct that keeps a bundle
 // in one must not be printed, or needs a Format method of its own.
 package pki

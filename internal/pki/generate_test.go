@@ -21,7 +21,7 @@ func TestGenerate(t *testing.T) {
 		pair KeyPair
 	}{{"kubernetes", b.CA}, {"etcd-ca", b.EtcdCA}, {"front-proxy-ca", b.FrontProxyCA}} {
 		info := mustInspect(t, a.pair.Certificate)
-		if info.CommonName != a.name || info.Issuer != a.name || !slices.Equal(info.DNSNames, []string{a.name}) || !info.IsCA {
+		if info.CommonName != a.name || info.Issuer != "CN="+a.name || !slices.Equal(info.DNSNames, []string{a.name}) || !info.IsCA {
 			t.Errorf("%s: got %+v", a.name, info)
 		}
 		if !info.NotBefore.Equal(now.Add(-5*time.Minute)) || !info.NotAfter.Equal(now.Add(3650*24*time.Hour)) {

@@ -33,12 +33,15 @@ func Fingerprint(certificate string) (string, error) {
 
 func infoOf(c *x509.Certificate) Info {
 	info := Info{
+		Subject:       c.Subject.String(),
 		CommonName:    c.Subject.CommonName,
 		Organizations: c.Subject.Organization,
-		Issuer:        c.Issuer.CommonName,
+		Issuer:        c.Issuer.String(),
 		DNSNames:      c.DNSNames,
+		Algorithm:     algorithmOf(c),
 		IsCA:          c.BasicConstraintsValid && c.IsCA,
 		Usage:         usageOf(c),
+		Usages:        usagesOf(c),
 		NotBefore:     c.NotBefore,
 		NotAfter:      c.NotAfter,
 		Serial:        c.SerialNumber.Text(16),
@@ -61,6 +64,39 @@ func usageOf(c *x509.Certificate) Usage {
 	return usage
 }
 
+// usageNames are those of Kubernetes (k8s.io/api/certificates/v1, KeyUsage). It
+// has two names for email protection and none for Microsoft's code signing.
+var usageNames = map[x509.ExtKeyUsage]string{
+	x509.ExtKeyUsageAny:                        "any",
+	x509.ExtKeyUsageServerAuth:                 "server auth",
+	x509.ExtKeyUsageClientAuth:                 "client auth",
+	x509.ExtKeyUsageCodeSigning:                "code signing",
+	x509.ExtKeyUsageEmailProtection:            "email protection",
+	x509.ExtKeyUsageIPSECEndSystem:             "ipsec end system",
+	x509.ExtKeyUsageIPSECTunnel:                "ipsec tunnel",
+	x509.ExtKeyUsageIPSECUser:                  "ipsec user",
+	x509.ExtKeyUsageTimeStamping:               "timestamping",
+	x509.ExtKeyUsageOCSPSigning:                "ocsp signing",
+	x509.ExtKeyUsageMicrosoftServerGatedCrypto: "microsoft sgc",
+	x509.ExtKeyUsageNetscapeServerGatedCrypto:  "netscape sgc",
+}
+
+// usagesOf names what has no name by its object identifier.
+func usagesOf(c *x509.Certificate) []string {
+	var names []string
+	for _, usage := range c.ExtKeyUsage {
+		name, ok := usageNames[usage]
+		if !ok {
+			name = usage.OID().String()
+		}
+		names = append(names, name)
+	}
+	for _, usage := range c.UnknownExtKeyUsage {
+		names = append(names, usage.String())
+	}
+	return names
+}
+
 func fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	return hex.EncodeToString(sum[:])
@@ -72,7 +108,7 @@ func firstCertificate(text string) (*x509.Certificate, error) {
 	for rest := []byte(text); ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
-			return nil, errNoCertificate
+			return nil, fmt.Errorf("%w: %s", errNoCertificate, found(text))
 		}
 		if block.Type == "CERTIFICATE" {
 			return parseCertificate(block)

@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cloudflare/cfssl/csr"
 	"github.com/cloudflare/cfssl/helpers"
@@ -29,6 +30,21 @@ func (a Algorithm) keyRequest() (*csr.KeyRequest, error) {
 	}
 	return nil, fmt.Errorf("unknown key algorithm %q: use one of %s, %s, %s, %s, %s",
 		a, ECDSAP256, ECDSAP384, RSA2048, RSA3072, RSA4096)
+}
+
+// algorithmOf writes the algorithm of a certificate's key as Algorithm does,
+// also with a size that a bundle may not use.
+func algorithmOf(c *x509.Certificate) Algorithm {
+	switch key := c.PublicKey.(type) {
+	case *rsa.PublicKey:
+		return Algorithm(fmt.Sprintf("RSA-%d", key.N.BitLen()))
+	case *ecdsa.PublicKey:
+		return Algorithm("ECDSA-" + strings.ReplaceAll(key.Curve.Params().Name, "-", ""))
+	}
+	if c.PublicKeyAlgorithm == x509.UnknownPublicKeyAlgorithm {
+		return "unknown" // Go would print its number
+	}
+	return Algorithm(c.PublicKeyAlgorithm.String())
 }
 
 func newKey(a Algorithm) (crypto.Signer, error) {

@@ -29,8 +29,8 @@ type KubeconfigInfo struct {
 }
 
 // kubeconfig is the file's form (k8s.io/client-go/tools/clientcmd/api/v1), as
-// far as kubeadm writes it. The YAML library sorts fields by name, as it does
-// for kubeadm.
+// far as kubeadm writes it, and Access needs it. The YAML library sorts fields
+// by name, as it does for kubeadm.
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion"`
 	Kind           string         `json:"kind"`
@@ -45,22 +45,28 @@ type namedCluster struct {
 	Cluster struct {
 		Server string `json:"server"`
 		CA     string `json:"certificate-authority-data"`
+		CAFile string `json:"certificate-authority,omitempty"`
 	} `json:"cluster"`
 }
 
 type namedContext struct {
 	Name    string `json:"name"`
 	Context struct {
-		Cluster string `json:"cluster"`
-		User    string `json:"user"`
+		Cluster   string `json:"cluster"`
+		User      string `json:"user"`
+		Namespace string `json:"namespace,omitempty"`
 	} `json:"context"`
 }
 
 type namedUser struct {
 	Name string `json:"name"`
 	User struct {
-		Certificate string `json:"client-certificate-data"`
-		Key         string `json:"client-key-data,omitempty"`
+		Certificate     string `json:"client-certificate-data"`
+		CertificateFile string `json:"client-certificate,omitempty"`
+		Key             string `json:"client-key-data,omitempty"`
+		KeyFile         string `json:"client-key,omitempty"`
+		Token           string `json:"token,omitempty"`
+		TokenFile       string `json:"tokenFile,omitempty"`
 	} `json:"user"`
 }
 
@@ -135,24 +141,12 @@ func ParseKubeconfig(text string) (KubeconfigInfo, error) {
 }
 
 func parseKubeconfig(text string) (KubeconfigInfo, error) {
-	if strings.TrimSpace(text) == "" {
-		return KubeconfigInfo{}, errors.New("it is empty")
-	}
-	var file kubeconfig
-	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
-		return KubeconfigInfo{}, errors.New("it is not the YAML of a kubeconfig")
-	}
-	if file.APIVersion != "v1" || file.Kind != "Config" {
-		return KubeconfigInfo{}, errors.New("it is not of apiVersion v1 and kind Config")
-	}
-	cluster, user, err := file.current()
+	current, err := readCurrent(text)
 	if err != nil {
 		return KubeconfigInfo{}, err
 	}
+	cluster, user := current.cluster, current.user
 	info := KubeconfigInfo{Cluster: cluster.Name, Server: cluster.Cluster.Server, User: user.Name}
-	if info.Server == "" {
-		return KubeconfigInfo{}, errors.New("it names no server")
-	}
 	if info.CA, err = decodeCertificate("certificate-authority-data", cluster.Cluster.CA); err != nil {
 		return KubeconfigInfo{}, err
 	}
@@ -162,18 +156,50 @@ func parseKubeconfig(text string) (KubeconfigInfo, error) {
 	return info, nil
 }
 
+// current is a kubeconfig's current context with what it points to.
+type current struct {
+	context namedContext
+	cluster namedCluster
+	user    namedUser
+}
+
+// readCurrent reads a kubeconfig as far as every reader of one needs it.
+func readCurrent(text string) (current, error) {
+	if strings.TrimSpace(text) == "" {
+		return current{}, errors.New("it is empty")
+	}
+	var file kubeconfig
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		return current{}, errors.New("it is not the YAML of a kubeconfig")
+	}
+	if file.APIVersion != "v1" || file.Kind != "Config" {
+		return current{}, errors.New("it is not of apiVersion v1 and kind Config")
+	}
+	c, err := file.current()
+	if err != nil {
+		return current{}, err
+	}
+	if c.cluster.Cluster.Server == "" {
+		return current{}, errors.New("it names no server")
+	}
+	return c, nil
+}
+
 // current follows the current context to its cluster and user.
-func (f kubeconfig) current() (cluster namedCluster, user namedUser, err error) {
-	context, err := only("current context", f.Contexts, func(c namedContext) bool { return c.Name == f.CurrentContext })
-	if err != nil {
-		return cluster, user, err
+func (f kubeconfig) current() (c current, err error) {
+	if f.CurrentContext == "" {
+		return c, errors.New("it has no current context: kubectl config use-context sets one")
 	}
-	cluster, err = only("cluster of the current context", f.Clusters, func(c namedCluster) bool { return c.Name == context.Context.Cluster })
+	c.context, err = only("current context", f.Contexts, func(n namedContext) bool { return n.Name == f.CurrentContext })
 	if err != nil {
-		return cluster, user, err
+		return c, err
 	}
-	user, err = only("user of the current context", f.Users, func(u namedUser) bool { return u.Name == context.Context.User })
-	return cluster, user, err
+	c.cluster, err = only("cluster of the current context", f.Clusters, func(n namedCluster) bool { return n.Name == c.context.Context.Cluster })
+	if err != nil {
+		return c, err
+	}
+	c.user, err = only("user of the current context", f.Users, func(n namedUser) bool { return n.Name == c.context.Context.User })
+	return c, err
 }
 
 // only finds the one element that matches. client-go refuses a file with
@@ -196,14 +222,24 @@ func decodeCertificate(field, data string) (string, error) {
 	if data == "" {
 		return "", fmt.Errorf("it has no %s", field)
 	}
-	certificate, err := base64.StdEncoding.DecodeString(data)
+	return decodeData(field, data, checkCertificate)
+}
+
+func checkCertificate(text string) error {
+	_, err := firstCertificate(text)
+	return err
+}
+
+// decodeData decodes the base64 of a data field.
+func decodeData(field, data string, check func(text string) error) (string, error) {
+	text, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
 		return "", fmt.Errorf("its %s is not base64", field)
 	}
-	if _, err := firstCertificate(string(certificate)); err != nil {
+	if err := check(string(text)); err != nil {
 		return "", fmt.Errorf("its %s cannot be used: %w", field, err)
 	}
-	return string(certificate), nil
+	return string(text), nil
 }
 
 func encode64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }

@@ -95,6 +95,7 @@ func TestParseKubeconfigRefuses(t *testing.T) {
 		"a key in a field": {"apiVersion: v1\nclusters: |\n  " + strings.ReplaceAll(spec.Client.PrivateKey, "\n", "\n  "), "not the YAML of a kubeconfig"},
 		"truncated":        {text[:len(text)/4], "kind Config"},
 		"other kind":       {"apiVersion: v1\nkind: Secret\n", "kind Config"},
+		"none current":     {strings.Replace(text, "current-context: ", "x: ", 1), "no current context"},
 		"no context":       {strings.Replace(text, "current-context: ", "current-context: x", 1), "0 entries for the current context"},
 		"no cluster":       {strings.Replace(text, "  name: prod\n", "  name: test\n", 1), "0 entries for the cluster"},
 		"no user":          {strings.Replace(text, user, "- name: x\n", 1), "0 entries for the user"},

@@ -71,12 +71,15 @@ type Leaf struct {
 
 // Info is what a certificate says.
 type Info struct {
+	Subject       string // as RFC 2253 writes it: "CN=cp1,O=system:nodes"
 	CommonName    string
 	Organizations []string
-	Issuer        string // common name
+	Issuer        string // as Subject, so that an authority's two are equal
 	DNSNames      []string
 	IPAddresses   []string
+	Algorithm     Algorithm // of its key; Go's name for one without a size
 	Usage         Usage
+	Usages        []string // all extended key usages, in the words of Kubernetes: "server auth"
 	IsCA          bool
 	NotBefore     time.Time
 	NotAfter      time.Time

@@ -36,3 +36,17 @@ func (b *Bundle) GoString() string { return b.String() }
 
 // Format answers every verb with String: the others print fields.
 func (b *Bundle) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, b.String()) }
+
+// String says who reaches what, without the secrets.
+func (a Access) String() string {
+	return fmt.Sprintf("Access(%s at %s as %s)", a.Cluster, a.Server, a.User)
+}
+
+// GoString is String, so that %#v prints no secret either.
+func (a Access) GoString() string { return a.String() }
+
+// Format answers every verb with String: the others print fields.
+func (a Access) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, a.String()) }
+
+// MarshalJSON gives String to structured loggers.
+func (a Access) MarshalJSON() ([]byte, error) { return json.Marshal(a.String()) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
@@ -22,6 +23,7 @@ import (
 var (
 	_ provider.Provider                       = (*kubeProvider)(nil)
 	_ provider.ProviderWithEphemeralResources = (*kubeProvider)(nil)
+	_ provider.ProviderWithFunctions          = (*kubeProvider)(nil)
 )
 
 // providerModel is the provider block.
@@ -115,6 +117,12 @@ func (p *kubeProvider) Resources(context.Context) []func() resource.Resource {
 
 func (p *kubeProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
 	return []func() ephemeral.EphemeralResource{newKubeconfigEphemeral}
+}
+
+// Functions need no machine and no configuration. Terraform knows functions
+// since 1.8; an older one does not ask for them.
+func (p *kubeProvider) Functions(context.Context) []func() function.Function {
+	return []func() function.Function{newCertificateFunction, newKubeconfigFunction}
 }
 
 func (p *kubeProvider) DataSources(context.Context) []func() datasource.DataSource { return nil }

@@ -10,7 +10,7 @@ import (
 )
 
 // TestSchemas asks for every schema as Terraform does, and holds that each
-// attribute is described: the registry's documentation is made of it.
+// attribute, function and parameter is described: the registry's documentation is made of it.
 func TestSchemas(t *testing.T) {
 	server, err := providerserver.NewProtocol6WithError(New("test")())()
 	if err != nil {
@@ -29,6 +29,16 @@ func TestSchemas(t *testing.T) {
 	}
 	for name, schema := range schemas.EphemeralResourceSchemas {
 		described(t, "ephemeral "+name, schema.Block.Attributes)
+	}
+	for name, function := range schemas.Functions {
+		if function.Summary == "" || function.Description == "" {
+			t.Errorf("function %s has no summary or no description", name)
+		}
+		for _, p := range function.Parameters {
+			if p.Description == "" {
+				t.Errorf("parameter %s of function %s has no description", p.Name, name)
+			}
+		}
 	}
 }
 

@@ -1,0 +1,110 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// certificateFunction shows what a certificate says, so that a configuration
+// can check one that it was given, or plan by its expiry.
+type certificateFunction struct{}
+
+var _ function.Function = (*certificateFunction)(nil)
+
+// certificateObject is its result.
+type certificateObject struct {
+	Subject       types.String `tfsdk:"subject"`
+	CommonName    types.String `tfsdk:"common_name"`
+	Organizations types.List   `tfsdk:"organizations"`
+	Issuer        types.String `tfsdk:"issuer"`
+	SerialNumber  types.String `tfsdk:"serial_number"`
+	DNSNames      types.List   `tfsdk:"dns_names"`
+	IPAddresses   types.List   `tfsdk:"ip_addresses"`
+	IsCA          types.Bool   `tfsdk:"is_ca"`
+	KeyAlgorithm  types.String `tfsdk:"key_algorithm"`
+	Usages        types.List   `tfsdk:"usages"`
+	NotBefore     types.String `tfsdk:"not_before"`
+	NotAfter      types.String `tfsdk:"not_after"`
+	SHA256        types.String `tfsdk:"sha256"`
+}
+
+func newCertificateFunction() function.Function { return &certificateFunction{} }
+
+func (f *certificateFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
+	resp.Name = "certificate"
+}
+
+func (f *certificateFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
+	list := types.ListType{ElemType: types.StringType}
+	resp.Definition = function.Definition{
+		Summary: "What a certificate says",
+		MarkdownDescription: "Reads the first certificate of a PEM text. It is not verified: neither who signed it nor whether it has expired. The result has:\n\n" +
+			"- `subject` and `issuer`: distinguished names as RFC 2253 writes them, such as `CN=cp1,O=system:nodes`\n" +
+			"- `common_name` and `organizations` of the subject: to Kubernetes, user name and groups\n" +
+			"- `serial_number`: hexadecimal\n" +
+			"- `dns_names` and `ip_addresses`: what it is valid for as a server\n" +
+			"- `is_ca`: whether it is a certificate authority's\n" +
+			"- `key_algorithm`: `ECDSA-P256`, `RSA-2048` and so on, as in `kube_pki_bundle`; `Ed25519`\n" +
+			"- `usages`: extended key usages in the words of Kubernetes, such as `server auth` and `client auth`; one without a name as its object identifier. Empty: not restricted\n" +
+			"- `not_before` and `not_after`: RFC 3339\n" +
+			"- `sha256`: fingerprint, hexadecimal, as in `fingerprints` of `kube_pki_bundle`",
+		Parameters: []function.Parameter{function.StringParameter{
+			Name:                "pem",
+			MarkdownDescription: "Text with a PEM certificate. What else is in it, further certificates included, is passed over.",
+		}},
+		Return: function.ObjectReturn{AttributeTypes: map[string]attr.Type{
+			"subject":       types.StringType,
+			"common_name":   types.StringType,
+			"organizations": list,
+			"issuer":        types.StringType,
+			"serial_number": types.StringType,
+			"dns_names":     list,
+			"ip_addresses":  list,
+			"is_ca":         types.BoolType,
+			"key_algorithm": types.StringType,
+			"usages":        list,
+			"not_before":    types.StringType,
+			"not_after":     types.StringType,
+			"sha256":        types.StringType,
+		}},
+	}
+}
+
+func (f *certificateFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+	var text string
+	if resp.Error = req.Arguments.Get(ctx, &text); resp.Error != nil {
+		return
+	}
+	info, err := pki.Inspect(text)
+	if err != nil {
+		resp.Error = badArgument(0, err, "give the content of a certificate in PEM format, as ca_certificate of a kube_pki_bundle or file() has it")
+		return
+	}
+	resp.Error = resp.Result.Set(ctx, certificateObject{
+		Subject:       types.StringValue(info.Subject),
+		CommonName:    types.StringValue(info.CommonName),
+		Organizations: stringList(info.Organizations),
+		Issuer:        types.StringValue(info.Issuer),
+		SerialNumber:  types.StringValue(info.Serial),
+		DNSNames:      stringList(info.DNSNames),
+		IPAddresses:   stringList(info.IPAddresses),
+		IsCA:          types.BoolValue(info.IsCA),
+		KeyAlgorithm:  types.StringValue(string(info.Algorithm)),
+		Usages:        stringList(info.Usages),
+		NotBefore:     timeString(info.NotBefore),
+		NotAfter:      timeString(info.NotAfter),
+		SHA256:        types.StringValue(info.SHA256),
+	})
+}
+
+// badArgument is what every function answers a wrong argument with. Terraform
+// puts the parameter's name before the text and a full stop after it.
+func badArgument(position int64, err error, next string) *function.FuncError {
+	return function.NewArgumentFuncError(position, fmt.Sprintf("%v\nNext step: %s", err, next))
+}

@@ -1,0 +1,97 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// kubeconfigFunction takes a kubeconfig apart, because other providers are
+// configured by its parts or by the path of a file, which a kubeconfig made in
+// the same apply does not have.
+type kubeconfigFunction struct{}
+
+var _ function.Function = (*kubeconfigFunction)(nil)
+
+// kubeconfigObject is its result.
+type kubeconfigObject struct {
+	ClusterName          types.String `tfsdk:"cluster_name"`
+	Server               types.String `tfsdk:"server"`
+	CertificateAuthority types.String `tfsdk:"certificate_authority"`
+	User                 types.String `tfsdk:"user"`
+	ClientCertificate    types.String `tfsdk:"client_certificate"`
+	ClientKey            types.String `tfsdk:"client_key"`
+	Token                types.String `tfsdk:"token"`
+	Namespace            types.String `tfsdk:"namespace"`
+}
+
+func newKubeconfigFunction() function.Function { return &kubeconfigFunction{} }
+
+func (f *kubeconfigFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
+	resp.Name = "kubeconfig"
+}
+
+func (f *kubeconfigFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
+	resp.Definition = function.Definition{
+		Summary: "The parts of a kubeconfig, for configuring other providers",
+		MarkdownDescription: "Reads the current context of a kubeconfig. The result has, `null` where the kubeconfig has nothing:\n\n" +
+			"- `cluster_name` and `user`: the names of the kubeconfig's entries\n" +
+			"- `server`: URL of the API\n" +
+			"- `certificate_authority`: certificates that the server is verified by, PEM\n" +
+			"- `client_certificate` and `client_key`: PEM\n" +
+			"- `token`: bearer token\n" +
+			"- `namespace`: of the context\n\n" +
+			"Files that the kubeconfig names are not read: a kubeconfig that needs one is an error, and `kubectl config view --flatten` writes one that does not. " +
+			"What else a kubeconfig may say (a proxy, a TLS server name, `exec`, a password) is not in the result.\n\n" +
+			"The result is sensitive where the text is. Where it is not, as with `file()`, call `provider::kube::kubeconfig(sensitive(file(\"admin.conf\")))`.",
+		Parameters: []function.Parameter{function.StringParameter{
+			Name:                "text",
+			MarkdownDescription: "The kubeconfig, YAML or JSON: its content, not its path.",
+		}},
+		Return: function.ObjectReturn{AttributeTypes: map[string]attr.Type{
+			"cluster_name":          types.StringType,
+			"server":                types.StringType,
+			"certificate_authority": types.StringType,
+			"user":                  types.StringType,
+			"client_certificate":    types.StringType,
+			"client_key":            types.StringType,
+			"token":                 types.StringType,
+			"namespace":             types.StringType,
+		}},
+	}
+}
+
+func (f *kubeconfigFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+	var text string
+	if resp.Error = req.Arguments.Get(ctx, &text); resp.Error != nil {
+		return
+	}
+	access, err := pki.ParseAccess(text)
+	if err != nil {
+		resp.Error = badArgument(0, err, "give the content of a kubeconfig that holds all it needs, as content of a kube_kubeconfig or file() has it")
+		return
+	}
+	resp.Error = resp.Result.Set(ctx, kubeconfigObject{
+		ClusterName:          types.StringValue(access.Cluster),
+		Server:               types.StringValue(access.Server),
+		CertificateAuthority: orNull(access.CA),
+		User:                 types.StringValue(access.User),
+		ClientCertificate:    orNull(access.Client.Certificate),
+		ClientKey:            orNull(access.Client.PrivateKey),
+		Token:                orNull(access.Token),
+		Namespace:            orNull(access.Namespace),
+	})
+}
+
+// orNull is null for what is not there: to other providers an empty string
+// would be a setting.
+func orNull(text string) types.String {
+	if text == "" {
+		return types.StringNull()
+	}
+	return types.StringValue(text)
+}
