@@ -2,6 +2,7 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -224,7 +225,7 @@ func (s *site) amid(ctx context.Context, a accident, after time.Duration) (outco
 	select {
 	case <-turn:
 	default:
-		return o, fmt.Errorf("the apply never came to %s: %v", s.victim().Name, failure)
+		return o, errors.Join(fmt.Errorf("the apply never came to %s", s.victim().Name), failure)
 	}
 	if len(happened) == 0 {
 		o = over
