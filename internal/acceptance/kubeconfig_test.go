@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-testing/compare"
 	"github.com/hashicorp/terraform-plugin-testing/echoprovider"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
@@ -34,6 +36,51 @@ provider "echo" {
 
 resource "echo" "this" {}
 `
+
+// renewedConfig takes when the kubeconfig is due.
+const renewedConfig = `
+resource "kube_pki_bundle" "this" {
+  cluster_name = "renewal"
+}
+
+resource "kube_kubeconfig" "this" {
+  pki           = kube_pki_bundle.this.bundle
+  server        = "https://192.0.2.100:6443"
+  validity      = "24h"
+  early_renewal = %q
+}
+`
+
+// TestKubeconfigRenewal: what is due is renewed in place by an ordinary apply.
+// One that is due a moment after it was issued is so again at the next plan.
+func TestKubeconfigRenewal(t *testing.T) {
+	machines(t) // for the CLI's sake, as TestBadInput
+	differ := statecheck.CompareValue(compare.ValuesDiffer())
+	content := func() []statecheck.StateCheck {
+		return []statecheck.StateCheck{differ.AddStateValue("kube_kubeconfig.this", tfjsonpath.New("content"))}
+	}
+	runTest(t, resource.TestCase{
+		Steps: []resource.TestStep{
+			{
+				Config:      fmt.Sprintf(renewedConfig, "24h"),
+				ExpectError: folded("early renewal 24h0m0s is not less than the validity 24h0m0s"),
+			},
+			{
+				Config:            fmt.Sprintf(renewedConfig, "8h"),
+				ConfigStateChecks: content(),
+			},
+			{
+				Config: fmt.Sprintf(renewedConfig, "23h59m59.999s"),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+					plancheck.ExpectResourceAction("kube_kubeconfig.this", plancheck.ResourceActionUpdate),
+					plancheck.ExpectResourceAction("kube_pki_bundle.this", plancheck.ResourceActionNoop),
+				}},
+				ConfigStateChecks:  content(),
+				ExpectNonEmptyPlan: true,
+			},
+		},
+	})
+}
 
 func TestEphemeralKubeconfig(t *testing.T) {
 	machines(t) // for the CLI's sake, as TestBadInput

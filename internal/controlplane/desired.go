@@ -11,10 +11,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// renewBefore is how long before its end a certificate is renewed, and shown
-// as drift so that a plan asks for it.
-const renewBefore = 30 * 24 * time.Hour
-
 // desired is what a machine shall hold and which components must be restarted
 // for it. It is decided before the first change.
 type desired struct {

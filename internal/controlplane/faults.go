@@ -50,7 +50,7 @@ func certificateFaults(s Spec, c certificate, f found, now time.Time) []string {
 		return []string{keyOf(c.path) + " is missing"}
 	}
 	faults := s.Bundle.Check(c.leaf, certificate.Content, now)
-	faults = append(faults, renewalFault(s.Bundle, c.leaf, certificate.Content, now)...)
+	faults = append(faults, s.Bundle.Renewal(c.leaf, certificate.Content, s.EarlyRenewal, now)...)
 	faults = append(faults, f.issuedFaults(c.path, certificate, true, "root")...)
 	return append(faults, f.issuedFaults(keyOf(c.path), key, false, c.owner)...)
 }
@@ -78,7 +78,7 @@ func kubeconfigFaults(s Spec, k kubeconfig, f found, now time.Time) []string {
 	for _, fault := range s.Bundle.Check(k.leaf, info.ClientCertificate, now) {
 		faults = append(faults, k.path+": "+fault)
 	}
-	for _, fault := range renewalFault(s.Bundle, k.leaf, info.ClientCertificate, now) {
+	for _, fault := range s.Bundle.Renewal(k.leaf, info.ClientCertificate, s.EarlyRenewal, now) {
 		faults = append(faults, k.path+": "+fault)
 	}
 	return append(faults, f.issuedFaults(k.path, state, false, k.owner)...)
@@ -98,32 +98,4 @@ func (f found) issuedFaults(path string, state host.FileState, public bool, owne
 		faults = append(faults, path+" "+fault)
 	}
 	return faults
-}
-
-// renewalFault: the certificate ends soon, and a new one would last longer.
-func renewalFault(b *pki.Bundle, l pki.Leaf, certificate string, now time.Time) []string {
-	leaf, err := pki.Inspect(certificate)
-	if err != nil {
-		return nil // Check has said so
-	}
-	left := leaf.NotAfter.Sub(now)
-	if left <= 0 || left > renewBefore || !authorityEnd(b, l.Authority).After(leaf.NotAfter) {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s certificate expires on %s", l.Name, leaf.NotAfter.UTC().Format(time.DateOnly))}
-}
-
-func authorityEnd(b *pki.Bundle, a pki.Authority) time.Time {
-	pair := b.CA
-	switch a {
-	case pki.Etcd:
-		pair = b.EtcdCA
-	case pki.FrontProxy:
-		pair = b.FrontProxyCA
-	}
-	info, err := pki.Inspect(pair.Certificate)
-	if err != nil {
-		return time.Time{}
-	}
-	return info.NotAfter
 }

@@ -65,6 +65,9 @@ type Spec struct {
 	// Registration is what Registrar was made from, as JSON. It is kept on the
 	// machine: see Pause.
 	Registration json.RawMessage
+	// EarlyRenewal is how long before its end a certificate is renewed, those in
+	// kubeconfigs included; 0 means a third of its life.
+	EarlyRenewal time.Duration
 }
 
 // Address is where the replica's API server listens: the machine's own

@@ -428,6 +428,31 @@ func TestCertificatesAreReplacedWithoutARestart(t *testing.T) {
 	}
 }
 
+// TestRenewal: certificates that are due show up in words and are renewed
+// without a restart.
+func TestRenewal(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	m, early := f.machine("cp1"), specs["cp1"]
+	early.EarlyRenewal = 365*24*time.Hour - time.Millisecond // all are due
+	status, err := f.clusters.Read(f.context(), early)
+	if err != nil || len(status.Drift) != 3 || !strings.Contains(status.Drift[0], "it is due for renewal") {
+		t.Fatalf("drift %q, %v", status.Drift, err)
+	}
+	before := string(m.files["/etc/kubernetes/pki/etcd/server.crt"].Content)
+	if _, err := f.clusters.Update(f.context(), early); err != nil {
+		t.Fatal(err)
+	}
+	if string(m.files["/etc/kubernetes/pki/etcd/server.crt"].Content) == before || m.starts != 1 {
+		t.Errorf("renewed: %v, started %d times", string(m.files["/etc/kubernetes/pki/etcd/server.crt"].Content) != before, m.starts)
+	}
+	if status, err = f.clusters.Read(f.context(), specs["cp1"]); err != nil || len(status.Drift) > 0 {
+		t.Errorf("after the renewal: %q, %v", status.Drift, err)
+	}
+}
+
 // TestRestartsByEvidence: an edit that no process has read is undone without a
 // restart; what etcd was started with decides, not what lies on the disk.
 func TestRestartsByEvidence(t *testing.T) {

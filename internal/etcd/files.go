@@ -94,6 +94,7 @@ func certificateFaults(s Spec, l pki.Leaf, f found, now time.Time) []string {
 		return []string{"key " + keyPath(l) + " is missing"}
 	}
 	faults := s.Bundle.Check(l, certificate.Content, now)
+	faults = append(faults, s.Bundle.Renewal(l, certificate.Content, s.EarlyRenewal, now)...)
 	if f.Marker == nil || f.Marker.Pairs[l.Name] != pairDigest(certificate.SHA256, key.SHA256) {
 		faults = append(faults, fmt.Sprintf("certificate %s and its key are not the pair that was issued", certificatePath(l)))
 	}

@@ -37,6 +37,9 @@ type Spec struct {
 	OnDestroy OnDestroy
 	Source    host.Source
 	Outage    Outage // nil: nobody has to step aside
+	// EarlyRenewal is how long before its end a certificate is renewed; 0 means a
+	// third of its life.
+	EarlyRenewal time.Duration
 }
 
 // ClientURL is where API servers reach the member.

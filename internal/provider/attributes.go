@@ -50,6 +50,15 @@ func bundleAttribute(use string) schema.Attribute {
 	}
 }
 
+// earlyRenewalSchema is when certificates are due for renewal.
+func earlyRenewalSchema(effect string) schema.Attribute {
+	return schema.StringAttribute{
+		Optional:            true,
+		Validators:          []validator.String{durationValidator(), earlyRenewalValidator()},
+		MarkdownDescription: "How long before its end a certificate is renewed, such as `720h`. Default: a third of its life, four months of a year. " + effect,
+	}
+}
+
 // driftSchema is where Read puts what differs on the machine: the plan shows
 // the words, and the next apply mends them.
 func driftSchema() schema.Attribute {

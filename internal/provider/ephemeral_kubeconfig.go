@@ -60,7 +60,7 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 	if model.Groups.IsNull() {
 		model.Groups = defaultGroups
 	}
-	model.issue(ctx, time.Hour, &resp.Diagnostics)
+	model.issue(ctx, time.Now(), time.Hour, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

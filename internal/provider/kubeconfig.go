@@ -35,7 +35,7 @@ var defaultGroups = types.ListValueMust(types.StringType, []attr.Value{types.Str
 
 // issue makes a new client certificate and the kubeconfig around it. standard
 // is the validity where none is set.
-func (m *kubeconfigModel) issue(ctx context.Context, standard time.Duration, diags *diag.Diagnostics) {
+func (m *kubeconfigModel) issue(ctx context.Context, now time.Time, standard time.Duration, diags *diag.Diagnostics) {
 	bundle := bundleOf(m.PKI, diags)
 	validity, _ := parseDuration(m.Validity)
 	if validity == 0 {
@@ -45,7 +45,7 @@ func (m *kubeconfigModel) issue(ctx context.Context, standard time.Duration, dia
 	if diags.HasError() {
 		return
 	}
-	pair, err := bundle.Issue(pki.User(m.User.ValueString(), groups...), time.Now(), validity)
+	pair, err := bundle.Issue(pki.User(m.User.ValueString(), groups...), now, validity)
 	if err != nil {
 		addError(diags, path.Root("user"), "Kubeconfig not issued", err)
 		return

@@ -44,6 +44,7 @@ type replicaModel struct {
 	ExtraSANs     types.Set      `tfsdk:"extra_sans"`
 	ExtraArgs     types.Object   `tfsdk:"extra_args"`
 	Timeouts      timeouts.Value `tfsdk:"timeouts"`
+	EarlyRenewal  types.String   `tfsdk:"early_renewal"`
 
 	Components   types.List   `tfsdk:"components"`
 	Registered   types.Bool   `tfsdk:"registered"`
@@ -217,6 +218,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		return controlplane.Spec{}
 	}
 	registration := decodeRegistration(ctx, m.Endpoint, diags)
+	early, _ := parseDuration(m.EarlyRenewal)
 	return controlplane.Spec{
 		Name:          m.Name.ValueString(),
 		Host:          r.session.machine(addressOf(m.Host).ValueString()),
@@ -234,6 +236,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		Source:        r.session.source,
 		Registrar:     r.session.registrars.For(registration),
 		Registration:  registrationText(registration),
+		EarlyRenewal:  early,
 	}
 }
 
@@ -252,6 +255,7 @@ func (m replicaModel) touches(before replicaModel) bool {
 		[2]attr.Value{m.ClusterDomain, before.ClusterDomain},
 		[2]attr.Value{m.ExtraSANs, before.ExtraSANs},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
+		[2]attr.Value{m.EarlyRenewal, before.EarlyRenewal},
 	)
 }
 

@@ -40,6 +40,7 @@ type etcdMemberModel struct {
 	DataDir   types.String   `tfsdk:"data_dir"`
 	OnDestroy types.String   `tfsdk:"on_destroy"`
 	Timeouts  timeouts.Value `tfsdk:"timeouts"`
+	Early     types.String   `tfsdk:"early_renewal"`
 
 	ClientURL types.String `tfsdk:"client_url"`
 	PeerURL   types.String `tfsdk:"peer_url"`
@@ -223,6 +224,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		return etcd.Spec{}
 	}
 	machine, bundle := r.session.machine(addressOf(m.Host).ValueString()), bundleOf(m.PKI, diags)
+	early, _ := parseDuration(m.Early)
 	return etcd.Spec{
 		Name:      m.Name.ValueString(),
 		Host:      machine,
@@ -233,6 +235,8 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		DataDir:   m.DataDir.ValueString(),
 		OnDestroy: etcd.OnDestroy(m.OnDestroy.ValueString()),
 		Source:    r.session.source,
+
+		EarlyRenewal: early,
 		Outage: memberOutage{replicas: r.session.replicas, beside: controlplane.Beside{
 			Host: machine, Bundle: bundle, EtcdURL: etcd.ClientURL(machine.Address()), Registrar: r.session.registrar,
 		}},
@@ -246,6 +250,7 @@ func (m etcdMemberModel) touches(before etcdMemberModel) bool {
 		[2]attr.Value{m.PKI, before.PKI},
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
+		[2]attr.Value{m.Early, before.Early},
 	)
 }
 

@@ -60,6 +60,8 @@ func replicaArguments() map[string]schema.Attribute {
 			MarkdownDescription: "Client URLs of etcd: the member on the same machine (stacked), or all members (external). Their order means nothing.",
 		},
 		"pki": bundleAttribute("from which the replica's certificates are issued"),
+		"early_renewal": earlyRenewalSchema("A certificate that is due shows up in `drift`; the next apply renews it. The API server loads its own without a restart; " +
+			"kube-controller-manager and kube-scheduler are restarted when theirs, which are in their kubeconfigs, are renewed."),
 		"version": schema.StringAttribute{
 			Required:            true,
 			Validators:          []validator.String{checked("Kubernetes version", controlplane.ValidateVersion)},

@@ -50,6 +50,8 @@ func etcdMemberArguments() map[string]schema.Attribute {
 				"A change never restarts a member.",
 		},
 		"pki": bundleAttribute("from which the member's certificates are issued"),
+		"early_renewal": earlyRenewalSchema("A certificate that is due shows up in `drift`; the next apply renews it, and nothing restarts: " +
+			"etcd reads its certificates at each handshake."),
 		"version": schema.StringAttribute{
 			Required:            true,
 			Validators:          []validator.String{checked("etcd version", etcd.ValidateVersion)},

@@ -44,6 +44,16 @@ func durationValidator() validator.String {
 	})
 }
 
+func earlyRenewalValidator() validator.String {
+	return checked("early renewal", func(text string) error {
+		early, err := time.ParseDuration(text)
+		if err != nil {
+			return nil // durationValidator's to say
+		}
+		return pki.ValidateEarlyRenewal(early)
+	})
+}
+
 func ipValidator() validator.String {
 	return checked("address", func(text string) error {
 		address, err := netip.ParseAddr(text)
