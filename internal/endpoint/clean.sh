@@ -22,9 +22,13 @@ ours=$(
   [ ! -e "$state/planned" ] || listed | comm -13 "$state/before" - | grep -xFf "$state/planned" || true
 )
 if [ -n "$ours" ]; then
+  again=''
+  if [ -e "$state/planned" ] || [ -e "$state/purging" ]; then again=yes; fi
+  : >"$state/purging"
   if command -v dpkg >/dev/null; then
     dpkg --force-remove-reinstreq --purge $ours >"$state/log" 2>&1 || true
-    [ ! -e "$state/planned" ] || dpkg --force-confold --configure -a >"$state/log" 2>&1 || true # triggers of what came
+    # What was cut off leaves triggers of other packages undone.
+    [ -z "$again" ] || dpkg --force-confold --configure -a >"$state/log" 2>&1 || true
   else
     rpm -e $ours >"$state/log" 2>&1 || true
   fi

@@ -40,11 +40,16 @@ func stepInstallAndPurge(f *fixture) {
 			f.Errorf("%s: left half done:\n%s", what, left)
 		}
 	}
-	f.cutInstallation("a")
+	const halfInstalled = "dpkg-query -W -f '${db:Status-Status}\\n' | grep -qE '^(half-|unpacked)'"
+	create := func(ctx context.Context) error { _, err := Create(ctx, f.spec); return err }
+	f.cutOff("a", halfInstalled, create)
 	purge("delete with packages half installed")
-	f.cutInstallation("a")
-	f.timed("create with packages half installed", func() error { _, err := Create(f.ctx, f.spec); return err })
-	purge("delete with packages to purge")
+	f.cutOff("a", halfInstalled, create)
+	f.timed("create with packages half installed", func() error { return create(f.ctx) })
+	f.cutOff("a", "! dpkg-query -W -f '${db:Status-Status}' haproxy 2>/dev/null | grep -qx installed", func(ctx context.Context) error {
+		return Delete(ctx, f.spec, DeleteOptions{})
+	})
+	purge("delete with packages half purged")
 	if _, err := Read(f.ctx, f.spec); err == nil || !errors.Is(err, ErrGone) {
 		f.Errorf("read after delete: %v", err)
 	}
@@ -55,20 +60,17 @@ func stepInstallAndPurge(f *fixture) {
 	}))
 }
 
-// cutInstallation ends a create while the package manager is at work.
-func (f *fixture) cutInstallation(name string) {
+// cutOff ends what is done on a machine as soon as the condition holds there.
+func (f *fixture) cutOff(name, condition string, do func(context.Context) error) {
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() {
-		_, err := Create(ctx, f.spec)
-		ended <- err
-	}()
-	f.shell(name, "until dpkg-query -W -f '${db:Status-Status}\n' | grep -qE '^(half-|unpacked)'; do sleep 0.02; done")
+	go func() { ended <- do(ctx) }()
+	f.shell(name, "until "+condition+"; do sleep 0.02; done")
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		f.Fatalf("the create that was cut off: %v", err)
+		f.Fatalf("it was not cut off: %v", err)
 	}
 	f.Logf("left: %s", f.shell(name, "ls /var/lib/dpkg/updates; dpkg --audit; ls "+packagesDir))
 }

@@ -206,11 +206,13 @@ const (
 func (s *site) amid(ctx context.Context, a accident, after time.Duration) (outcome, error) {
 	turn, applied := make(chan struct{}), make(chan struct{})
 	happened := make(chan error, 1)
+	late := false // read after happened
 	w := s.watching(func() {
 		close(turn)
 		go func() {
 			select {
 			case <-applied:
+				late = true
 			case <-time.After(after):
 			}
 			happened <- a.do(ctx, s.victim())
@@ -218,20 +220,20 @@ func (s *site) amid(ctx context.Context, a accident, after time.Duration) (outco
 	})
 	_, failure := w.Apply(ctx, s.env.Log)
 	close(applied)
-	o := gotOverIt
-	if failure != nil {
-		o = noticedIt
-	}
 	select {
 	case <-turn:
 	default:
-		return o, errors.Join(fmt.Errorf("the apply never came to %s", s.victim().Name), failure)
-	}
-	if len(happened) == 0 {
-		o = over
+		return over, errors.Join(fmt.Errorf("the apply never came to %s", s.victim().Name), failure)
 	}
 	if err := <-happened; err != nil {
-		return o, err
+		return over, err
+	}
+	o := gotOverIt
+	switch {
+	case failure != nil:
+		o = noticedIt
+	case late:
+		o = over
 	}
 	if err := a.undo(ctx, s.victim()); err != nil {
 		return o, err
