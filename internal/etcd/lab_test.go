@@ -259,7 +259,7 @@ rm /tmp/value /tmp/refused`)
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		if strings.Contains(strings.Join(status.Drift, "\n"), name+": alarm NOSPACE is raised: the database has 1") {
+		if strings.Contains(strings.Join(status.Drift, "\n"), name+": alarm NOSPACE is raised: the database has ") {
 			alarmed = append(alarmed, name)
 		}
 		r.t.Logf("  %s", strings.Join(status.Drift, "\n  "))
