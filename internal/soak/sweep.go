@@ -130,7 +130,7 @@ func (s *sweep) reach(ctx context.Context, t *track) error {
 	if s.size == 0 && t.machines == 0 {
 		return nil
 	}
-	if err := s.describe(t); err != nil {
+	if err := s.describe(t, t.runs); err != nil {
 		return err
 	}
 	if err := s.apply(ctx, t.standing()...); err != nil {
@@ -140,14 +140,15 @@ func (s *sweep) reach(ctx context.Context, t *track) error {
 	return nil
 }
 
-// describe writes the variables of an operation. A destroy has those of what is there.
-func (s *sweep) describe(t *track) error {
+// describe writes the variables of an operation as it is after so many runs. A
+// destroy has those of what is there.
+func (s *sweep) describe(t *track, runs int) error {
 	if t.machines == 0 {
 		return nil
 	}
 	variables := map[string]any{"machines": s.work.Machines(t.machines)}
 	if t.variables != nil {
-		maps.Copy(variables, t.variables(t.runs))
+		maps.Copy(variables, t.variables(runs))
 	}
 	return s.work.WriteJSON("terraform.tfvars.json", variables)
 }
@@ -201,7 +202,7 @@ func (s *sweep) interrupt(ctx context.Context, t *track, p cut.Point) (cut.Log, 
 
 // operate runs the operation itself with the knife in the provider.
 func (s *sweep) operate(ctx context.Context, t *track, p cut.Point) (cut.Log, error) {
-	if err := s.describe(t); err != nil {
+	if err := s.describe(t, t.runs+1); err != nil {
 		return cut.Log{}, err
 	}
 	if t.settled {
@@ -231,6 +232,8 @@ func (s *sweep) operate(ctx context.Context, t *track, p cut.Point) (cut.Log, er
 		return log, err
 	case log.Cut && failure == nil:
 		return log, errors.New("the apply succeeded although its provider was killed")
+	case log.Commands == 0:
+		return log, errors.New("it sent no command to any machine: nothing was tried")
 	case !log.Cut && failure != nil:
 		return log, fmt.Errorf("it failed although nothing was cut: %w", failure)
 	}
