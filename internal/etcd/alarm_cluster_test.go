@@ -26,13 +26,13 @@ func TestNoSpaceIsMended(t *testing.T) {
 	}
 	f.mend(specs)
 	f.wantStarts(1)
-	c.wantWrites(specs)
-	for name := range specs {
-		c.wantKeys(name, acknowledged)
-	}
 	// Whoever was as full and had no alarm has room as well.
 	if v := f.view(specs["cp1"]); len(v.cramped()) > 0 {
 		t.Errorf("%s has no room:\n%s", v.cramped()[0].Name, v)
+	}
+	c.wantWrites(specs)
+	for name := range specs {
+		c.wantKeys(name, acknowledged)
 	}
 }
 
@@ -47,8 +47,9 @@ func TestNoSpaceThatStaysIsRefused(t *testing.T) {
 	for err == nil { // the first defragmentations may gain some room
 		keys := len(acknowledged)
 		maps.Copy(acknowledged, c.fill("cp1", func(i int) string { return fmt.Sprint("key", keys+i) }))
-		if len(acknowledged) > 100 {
-			t.Fatal("6 MiB fit into 4 MiB")
+		// etcd compares the size of its last commit, up to 100 ms ago.
+		if len(acknowledged) > 1000 {
+			t.Fatal("60 MiB fit into 4 MiB")
 		}
 		full = specs[f.view(specs["cp1"]).raised(alarmSpace)[0].Name]
 		_, err = f.clusters.Update(f.context(), full)
