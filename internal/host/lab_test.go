@@ -254,10 +254,7 @@ func TestLabCancel(t *testing.T) {
 // TestLabOrphans loses the connection under a command: it goes on, and ends
 // before the first change through the next connection.
 func TestLabOrphans(t *testing.T) {
-	const (
-		running = "grep -lx sleep /proc/[0-9]*/comm || true"
-		hangUp  = `for pid in $(pgrep -f '^sshd: .*@'); do [ "$pid" = "$PPID" ] || kill -KILL "$pid"; done`
-	)
+	const running = "grep -lx sleep /proc/[0-9]*/comm || true"
 	m := machines.lab.Machine("m1")
 	look := func(script string) string {
 		t.Helper()
@@ -274,7 +271,7 @@ func TestLabOrphans(t *testing.T) {
 			failed <- err
 		}()
 		eventually(t, "the command runs", func() bool { return strings.Count(look(running), "\n") == 2 })
-		look(hangUp)
+		must(t, m.HangUp(t.Context()))
 		if err := <-failed; !errors.Is(err, ErrUnreachable) {
 			t.Errorf("%s: the lost command: %v, want ErrUnreachable", user, err)
 		}

@@ -72,6 +72,13 @@ func (m *Machine) Run(ctx context.Context, script string) (string, error) {
 	return out.String(), nil
 }
 
+// HangUp ends all SSH connections to the machine but its own, as a broken network
+// or an end of sshd's process does: what they run goes on.
+func (m *Machine) HangUp(ctx context.Context) error {
+	_, err := m.Run(ctx, `for pid in $(pgrep -f '^sshd: .*@'); do [ "$pid" = "$PPID" ] || kill -KILL "$pid"; done`)
+	return err
+}
+
 func (m *Machine) ssh(ctx context.Context, options, args []string) *exec.Cmd {
 	all := []string{
 		"-F", "none", "-i", m.lab.PrivateKeyPath(),

@@ -92,17 +92,11 @@ type accident struct {
 	undo func(ctx context.Context, m *lab.Machine) error
 }
 
-// hangUp kills the SSH daemon's processes of all connections but its own.
-const hangUp = `for pid in $(pgrep -f '^sshd: .*@'); do [ "$pid" = "$PPID" ] || kill -KILL "$pid"; done`
-
 // lostConnections ends the SSH connections of a machine in the middle of applies.
 func lostConnections(ctx context.Context, e *Env) ([]Result, error) {
 	return accidents(ctx, e, accident{
 		name: "lost connection",
-		do: func(ctx context.Context, m *lab.Machine) error {
-			_, err := m.Run(ctx, hangUp)
-			return err
-		},
+		do:   func(ctx context.Context, m *lab.Machine) error { return m.HangUp(ctx) },
 		undo: func(context.Context, *lab.Machine) error { return nil },
 	})
 }
