@@ -1,0 +1,113 @@
+package pki
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// expirationScript shows kubeadm the directory as /etc/kubernetes, which it looks
+// for kubeconfigs in whatever it is told, in a mount namespace of its own.
+const expirationScript = `mount -t tmpfs none /etc
+mkdir /etc/kubernetes
+mount --bind "$1" /etc/kubernetes
+exec "$2" certs check-expiration --config /etc/kubernetes/kubeadm.yaml --output json`
+
+// TestKubeadmReadsOurs: kubeadm certs check-expiration finds all of ours where
+// it looks, and says of each when it ends.
+func TestKubeadmReadsOurs(t *testing.T) {
+	binary := kubeadmBinary(t)
+	if os.Geteuid() != 0 {
+		t.Skip("a mount namespace needs root")
+	}
+	made := time.Now()
+	b, err := Generate(Options{ClusterName: "prod", Now: made})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	want := map[string]time.Time{} // by kubeadm's names
+	put := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("kubeadm.yaml", fmt.Sprintf(kubeadmConfig, b.Algorithm, "/etc/kubernetes/pki"))
+	for name, pair := range map[string]KeyPair{"ca": b.CA, "etcd/ca": b.EtcdCA, "front-proxy-ca": b.FrontProxyCA} {
+		put("pki/"+name+".crt", pair.Certificate)
+		put("pki/"+name+".key", pair.PrivateKey)
+	}
+	kubeadmNames := map[string]string{"etcd/server": "etcd-server", "etcd/peer": "etcd-peer", "etcd/healthcheck-client": "etcd-healthcheck-client"}
+	for _, l := range catalogue() {
+		pair := issue(t, *b, l, made, 0)
+		put("pki/"+l.Name+".crt", pair.Certificate)
+		put("pki/"+l.Name+".key", pair.PrivateKey)
+		name := l.Name
+		if other, ok := kubeadmNames[name]; ok {
+			name = other
+		}
+		want[name] = parse(t, pair.Certificate).NotAfter
+	}
+	for name, l := range map[string]Leaf{
+		"admin.conf": User("kubernetes-admin", "kubeadm:cluster-admins"), "super-admin.conf": User("kubernetes-super-admin", "system:masters"),
+		"controller-manager.conf": User("system:kube-controller-manager"), "scheduler.conf": User("system:kube-scheduler"),
+	} {
+		pair := issue(t, *b, l, made, 0)
+		text, err := Kubeconfig(KubeconfigSpec{"prod", "https://10.0.0.11:6443", b.CA.Certificate, l.CommonName, pair})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(name, text)
+		want[name] = parse(t, pair.Certificate).NotAfter
+	}
+	if got := expirations(t, dir, binary); !maps.EqualFunc(got, want, time.Time.Equal) {
+		t.Errorf("kubeadm says %v, want %v", got, want)
+	}
+}
+
+// expirations are those that kubeadm finds, by its names.
+func expirations(t *testing.T, dir, binary string) map[string]time.Time {
+	t.Helper()
+	command := exec.Command("unshare", "--mount", "sh", "-euc", expirationScript, "sh", dir, binary)
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("kubeadm certs check-expiration: %v\n%s", err, output)
+	}
+	var document struct {
+		Certificates []struct {
+			Name           string    `json:"name"`
+			ExpirationDate time.Time `json:"expirationDate"`
+			Missing        bool      `json:"missing"`
+		} `json:"certificates"`
+		Authorities []struct {
+			Name    string `json:"name"`
+			Missing bool   `json:"missing"`
+		} `json:"certificateAuthorities"`
+	}
+	if err := json.Unmarshal(output, &document); err != nil {
+		t.Fatalf("kubeadm's answer cannot be read: %v\n%s", err, output)
+	}
+	got := map[string]time.Time{}
+	for _, c := range document.Certificates {
+		if c.Missing {
+			t.Errorf("kubeadm misses %s", c.Name)
+		}
+		got[c.Name] = c.ExpirationDate
+	}
+	for _, a := range document.Authorities {
+		if a.Missing {
+			t.Errorf("kubeadm misses the authority %s", a.Name)
+		}
+	}
+	return got
+}
