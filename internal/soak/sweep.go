@@ -232,10 +232,10 @@ func (s *sweep) operate(ctx context.Context, t *track, p cut.Point) (cut.Log, er
 		return log, err
 	case log.Cut && failure == nil:
 		return log, errors.New("the apply succeeded although its provider was killed")
-	case log.Commands == 0:
-		return log, errors.New("it sent no command to any machine: nothing was tried")
 	case !log.Cut && failure != nil:
 		return log, fmt.Errorf("it failed although nothing was cut: %w", failure)
+	case log.Commands == 0:
+		return log, errors.New("it sent no command to any machine: nothing was tried")
 	}
 	return log, nil
 }
