@@ -65,7 +65,7 @@ func keysOf(t *testing.T, w *workspace.Workspace) []string {
 		if values.Bundle == "" {
 			continue
 		}
-		bundle, err := pki.Parse(values.Bundle)
+		bundle, err := pki.Parse(values.Bundle, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -152,7 +152,7 @@ func (k kubeconfig) spec(s Spec, pair pki.KeyPair) pki.KubeconfigSpec {
 	return pki.KubeconfigSpec{
 		Cluster: s.Bundle.ClusterName,
 		Server:  k.server,
-		CA:      s.Bundle.CA.Certificate,
+		CA:      s.Bundle.Roots(pki.Kubernetes),
 		User:    k.leaf.CommonName,
 		Client:  pair,
 	}

@@ -72,7 +72,7 @@ func kubeconfigFaults(s Spec, k kubeconfig, f found, now time.Time) []string {
 	if info.User != k.leaf.CommonName {
 		faults = append(faults, fmt.Sprintf("%s: user is %q, wanted %q", k.path, info.User, k.leaf.CommonName))
 	}
-	if strings.TrimSpace(info.CA) != strings.TrimSpace(s.Bundle.CA.Certificate) {
+	if strings.TrimSpace(info.CA) != strings.TrimSpace(s.Bundle.Roots(pki.Kubernetes)) {
 		faults = append(faults, k.path+": trusts another authority than this cluster's")
 	}
 	for _, fault := range s.Bundle.Check(k.leaf, info.ClientCertificate, now) {

@@ -100,10 +100,10 @@ func fixedFiles(s Spec) []host.File {
 		return host.File{Path: path, Content: []byte(content), Mode: secretMode, Owner: owner, Group: owner}
 	}
 	return []host.File{
-		public(caCert, s.Bundle.CA.Certificate),
-		public(frontProxyCA, s.Bundle.FrontProxyCA.Certificate),
-		public(etcdCA, s.Bundle.EtcdCA.Certificate),
-		public(saPub, s.Bundle.ServiceAccount.PublicKey),
+		public(caCert, s.Bundle.Roots(pki.Kubernetes)),
+		public(frontProxyCA, s.Bundle.Anchors(pki.FrontProxy)),
+		public(etcdCA, s.Bundle.Anchors(pki.Etcd)),
+		public(saPub, s.Bundle.PublicKeys()),
 		secret(saKey, APIServer, s.Bundle.ServiceAccount.PrivateKey),
 		secret(caKey, ControllerManager, s.Bundle.CA.PrivateKey),
 	}

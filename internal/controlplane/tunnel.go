@@ -25,7 +25,7 @@ func tunnel(h *host.Host, config *tls.Config) *http.Client {
 // verifiedTLS accepts the serving certificate of the API server at address.
 func verifiedTLS(b *pki.Bundle, address string) (*tls.Config, error) {
 	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM([]byte(b.CA.Certificate)) {
+	if !roots.AppendCertsFromPEM([]byte(b.Known(pki.Kubernetes))) {
 		return nil, errors.New("the bundle's authority is not a certificate")
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: address}, nil

@@ -49,7 +49,7 @@ func clientTLS(b *pki.Bundle, now time.Time) (*tls.Config, error) {
 		return nil, fmt.Errorf("load client certificate: %w", err)
 	}
 	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM([]byte(b.EtcdCA.Certificate)) {
+	if !roots.AppendCertsFromPEM([]byte(b.Known(pki.Etcd))) {
 		return nil, errors.New("the bundle's etcd CA certificate cannot be read")
 	}
 	return &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: roots, MinVersion: tls.VersionTLS12}, nil

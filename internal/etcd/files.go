@@ -31,7 +31,7 @@ func keyPath(l pki.Leaf) string         { return path.Join(path.Dir(pkiDir), l.N
 func fixedFiles(s Spec) []host.File {
 	return []host.File{
 		{Path: unitPath, Content: []byte(renderUnit(s)), Mode: 0o644},
-		{Path: caPath, Content: []byte(s.Bundle.EtcdCA.Certificate), Mode: 0o644},
+		{Path: caPath, Content: []byte(s.Bundle.Anchors(pki.Etcd)), Mode: 0o644},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 )
 
@@ -16,28 +17,86 @@ const format = 1
 const clusterIDBytes = 16
 
 // encoded is a bundle as text. The order of its fields is the order in the
-// text, so that equal bundles are equal texts.
+// text, so that equal bundles are equal texts. A bundle that was never rotated
+// has no more than the first eight.
 type encoded struct {
-	Format         int         `json:"format"`
-	ClusterID      string      `json:"cluster_id"`
-	ClusterName    string      `json:"cluster_name"`
-	Algorithm      Algorithm   `json:"algorithm"`
-	CA             encodedPair `json:"ca"`
-	EtcdCA         encodedPair `json:"etcd_ca"`
-	FrontProxyCA   encodedPair `json:"front_proxy_ca"`
-	ServiceAccount encodedPair `json:"service_account"`
+	Format         int                `json:"format"`
+	ClusterID      string             `json:"cluster_id"`
+	ClusterName    string             `json:"cluster_name"`
+	Algorithm      Algorithm          `json:"algorithm"`
+	CA             encodedPair        `json:"ca"`
+	EtcdCA         encodedPair        `json:"etcd_ca"`
+	FrontProxyCA   encodedPair        `json:"front_proxy_ca"`
+	ServiceAccount encodedPair        `json:"service_account"`
+	Encryption     *encodedEncryption `json:"encryption,omitempty"`
+
+	CARotation             *encodedRotation[encodedPair]       `json:"ca_rotation,omitempty"`
+	EtcdCARotation         *encodedRotation[encodedPair]       `json:"etcd_ca_rotation,omitempty"`
+	FrontProxyCARotation   *encodedRotation[encodedPair]       `json:"front_proxy_ca_rotation,omitempty"`
+	ServiceAccountRotation *encodedRotation[encodedPair]       `json:"service_account_rotation,omitempty"`
+	EncryptionRotation     *encodedRotation[encodedEncryption] `json:"encryption_rotation,omitempty"`
 }
 
 // encodedPair is a KeyPair without the methods that hide its key.
 type encodedPair struct {
 	Certificate string `json:"certificate,omitempty"`
 	PublicKey   string `json:"public_key,omitempty"`
-	PrivateKey  string `json:"private_key"`
+	PrivateKey  string `json:"private_key,omitempty"`
 }
 
-// Encode writes the bundle as JSON with PEM inside. It holds private keys.
-func (b *Bundle) Encode() string {
-	text, err := json.Marshal(encoded{
+// encodedEncryption is an Encryption without the methods that hide its key.
+type encodedEncryption struct {
+	Kind      EncryptionKind `json:"provider,omitempty"`
+	Resources []string       `json:"resources,omitempty"`
+	Name      string         `json:"name,omitempty"`
+	Key       string         `json:"key,omitempty"`
+	Endpoint  string         `json:"endpoint,omitempty"`
+	Timeout   string         `json:"timeout,omitempty"`
+}
+
+type encodedRotation[T any] struct {
+	Generation int    `json:"generation"`
+	Other      *T     `json:"other,omitempty"`
+	Cross      string `json:"cross,omitempty"`
+}
+
+// secrets are the places of everything in e that must be sealed.
+func (e *encoded) secrets() []*string {
+	places := []*string{&e.CA.PrivateKey, &e.EtcdCA.PrivateKey, &e.FrontProxyCA.PrivateKey, &e.ServiceAccount.PrivateKey}
+	for _, r := range []*encodedRotation[encodedPair]{e.CARotation, e.EtcdCARotation, e.FrontProxyCARotation, e.ServiceAccountRotation} {
+		if r != nil && r.Other != nil {
+			places = append(places, &r.Other.PrivateKey)
+		}
+	}
+	if e.Encryption != nil {
+		places = append(places, &e.Encryption.Key)
+	}
+	if r := e.EncryptionRotation; r != nil && r.Other != nil {
+		places = append(places, &r.Other.Key)
+	}
+	return places
+}
+
+// Encode writes the bundle as JSON with PEM inside. Private keys are sealed; a
+// nil seal leaves them in the clear.
+func (b *Bundle) Encode(seal *Seal) (string, error) {
+	e := b.encoded()
+	for _, secret := range e.secrets() {
+		sealed, err := seal.Close(*secret)
+		if err != nil {
+			return "", fmt.Errorf("write pki bundle: %w", err)
+		}
+		*secret = sealed
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		panic("pki: encode bundle: " + err.Error()) // strings and numbers always encode
+	}
+	return string(text), nil
+}
+
+func (b *Bundle) encoded() encoded {
+	e := encoded{
 		Format:         format,
 		ClusterID:      b.ClusterID,
 		ClusterName:    b.ClusterName,
@@ -46,18 +105,60 @@ func (b *Bundle) Encode() string {
 		EtcdCA:         encodedPair(b.EtcdCA),
 		FrontProxyCA:   encodedPair(b.FrontProxyCA),
 		ServiceAccount: encodedPair(b.ServiceAccount),
-	})
-	if err != nil {
-		panic("pki: encode bundle: " + err.Error()) // strings and a number always encode
+
+		CARotation:             encodeRotation(b.CARotation, pairAsText),
+		EtcdCARotation:         encodeRotation(b.EtcdCARotation, pairAsText),
+		FrontProxyCARotation:   encodeRotation(b.FrontProxyCARotation, pairAsText),
+		ServiceAccountRotation: encodeRotation(b.ServiceAccountRotation, pairAsText),
+		EncryptionRotation:     encodeRotation(b.EncryptionRotation, encryptionAsText),
 	}
-	return string(text)
+	if b.Encryption.Kind != Plain {
+		text := encryptionAsText(b.Encryption)
+		e.Encryption = &text
+	}
+	return e
 }
 
-// Parse reads what Encode wrote, and checks that every key matches its certificate.
-func Parse(text string) (*Bundle, error) {
+func pairAsText(k KeyPair) encodedPair                  { return encodedPair(k) }
+func encryptionAsText(e Encryption) encodedEncryption   { return encodedEncryption(e) }
+func pairFromText(e encodedPair) KeyPair                { return KeyPair(e) }
+func encryptionFromText(e encodedEncryption) Encryption { return Encryption(e) }
+
+func encodeRotation[T, E any](r Rotation[T], as func(T) E) *encodedRotation[E] {
+	if r.Generation == 0 && r.Other == nil {
+		return nil
+	}
+	out := &encodedRotation[E]{Generation: r.Generation, Cross: r.Cross}
+	if r.Other != nil {
+		other := as(*r.Other)
+		out.Other = &other
+	}
+	return out
+}
+
+func decodeRotation[T, E any](e *encodedRotation[E], from func(E) T) Rotation[T] {
+	if e == nil {
+		return Rotation[T]{}
+	}
+	r := Rotation[T]{Generation: e.Generation, Cross: e.Cross}
+	if e.Other != nil {
+		other := from(*e.Other)
+		r.Other = &other
+	}
+	return r
+}
+
+// Parse reads what Encode wrote, and checks that every key matches its
+// certificate. seal opens what is sealed; a bundle in the clear needs none.
+func Parse(text string, seal *Seal) (*Bundle, error) {
 	e, err := decode(text)
 	if err != nil {
 		return nil, fmt.Errorf("read pki bundle: %w", err)
+	}
+	for _, secret := range e.secrets() {
+		if *secret, err = seal.Open(*secret); err != nil {
+			return nil, fmt.Errorf("read pki bundle: %w", err)
+		}
 	}
 	b := &Bundle{
 		ClusterID:      e.ClusterID,
@@ -67,11 +168,49 @@ func Parse(text string) (*Bundle, error) {
 		EtcdCA:         KeyPair(e.EtcdCA),
 		FrontProxyCA:   KeyPair(e.FrontProxyCA),
 		ServiceAccount: KeyPair(e.ServiceAccount),
+
+		CARotation:             decodeRotation(e.CARotation, pairFromText),
+		EtcdCARotation:         decodeRotation(e.EtcdCARotation, pairFromText),
+		FrontProxyCARotation:   decodeRotation(e.FrontProxyCARotation, pairFromText),
+		ServiceAccountRotation: decodeRotation(e.ServiceAccountRotation, pairFromText),
+		EncryptionRotation:     decodeRotation(e.EncryptionRotation, encryptionFromText),
+	}
+	if e.Encryption != nil {
+		b.Encryption = Encryption(*e.Encryption)
 	}
 	if err := b.Validate(); err != nil {
 		return nil, fmt.Errorf("read pki bundle: %w", err)
 	}
 	return b, nil
+}
+
+// Same reports whether two bundles agree on the cluster and on parts: what is
+// made of those parts need not change.
+func (b *Bundle) Same(other *Bundle, parts ...Part) bool {
+	if b == nil || other == nil {
+		return b == other
+	}
+	mine, theirs := b.only(parts), other.only(parts)
+	return reflect.DeepEqual(mine.encoded(), theirs.encoded())
+}
+
+func (b *Bundle) only(parts []Part) *Bundle {
+	out := &Bundle{ClusterID: b.ClusterID, ClusterName: b.ClusterName}
+	for _, p := range parts {
+		switch p {
+		case KubernetesPart:
+			out.CA, out.CARotation = b.CA, b.CARotation
+		case EtcdPart:
+			out.EtcdCA, out.EtcdCARotation = b.EtcdCA, b.EtcdCARotation
+		case FrontProxyPart:
+			out.FrontProxyCA, out.FrontProxyCARotation = b.FrontProxyCA, b.FrontProxyCARotation
+		case ServiceAccountPart:
+			out.ServiceAccount, out.ServiceAccountRotation = b.ServiceAccount, b.ServiceAccountRotation
+		case EncryptionPart:
+			out.Encryption, out.EncryptionRotation = b.Encryption, b.EncryptionRotation
+		}
+	}
+	return out
 }
 
 // decode reads the version before the rest, whose fields depend on it. The
@@ -116,30 +255,92 @@ func (b *Bundle) Validate() error {
 	return b.validateKeys()
 }
 
+// purpose is one key and what it is for.
+type purpose struct {
+	name string
+	key  crypto.PublicKey
+}
+
 func (b *Bundle) validateKeys() error {
-	type purpose struct {
-		name string
-		key  crypto.PublicKey
-	}
 	var purposes []purpose
-	for _, a := range []Authority{Kubernetes, Etcd, FrontProxy} {
-		certificate, _, err := b.signer(a)
+	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {
+		held, err := b.authority(name)
 		if err != nil {
 			return err
 		}
-		purposes = append(purposes, purpose{"authority " + string(a), certificate.PublicKey})
+		keys, err := held.purposes(name)
+		if err != nil {
+			return fmt.Errorf("authority %s: %w", name, err)
+		}
+		purposes = append(purposes, keys...)
 	}
-	public, err := b.ServiceAccount.serviceAccount()
+	keys, err := b.serviceAccounts()
 	if err != nil {
 		return fmt.Errorf("service account: %w", err)
 	}
-	purposes = append(purposes, purpose{"service account", public})
+	purposes = append(purposes, keys...)
 	for i, p := range purposes {
 		for _, q := range purposes[:i] {
 			if samePublicKey(p.key, q.key) {
 				return fmt.Errorf("%s and %s have the same key: one key must never serve two purposes", q.name, p.name)
 			}
 		}
+	}
+	return b.validateEncryption()
+}
+
+// purposes checks an authority's pairs, and names their keys.
+func (h heldAuthority) purposes(name Authority) ([]purpose, error) {
+	certificate, err := h.pair.trusted()
+	if err != nil {
+		return nil, err
+	}
+	keys := []purpose{{"authority " + string(name), certificate.PublicKey}}
+	if err := h.rotation.validate(); err != nil || h.rotation.Other == nil {
+		return keys, err
+	}
+	other, err := h.rotation.Other.trusted()
+	if err != nil {
+		return nil, fmt.Errorf("the one of its rotation: %w", err)
+	}
+	return append(keys, purpose{"the other authority " + string(name), other.PublicKey}), nil
+}
+
+func (b *Bundle) serviceAccounts() ([]purpose, error) {
+	public, err := b.ServiceAccount.serviceAccount(true)
+	if err != nil {
+		return nil, err
+	}
+	keys := []purpose{{"service account", public}}
+	r := b.ServiceAccountRotation
+	if err := r.validate(); err != nil || r.Other == nil {
+		return keys, err
+	}
+	other, err := r.Other.serviceAccount(r.Stage() != Steady)
+	if err != nil {
+		return nil, fmt.Errorf("the one of its rotation: %w", err)
+	}
+	return append(keys, purpose{"the other service account", other}), nil
+}
+
+func (b *Bundle) validateEncryption() error {
+	if err := b.Encryption.validate(); err != nil {
+		return err
+	}
+	r := b.EncryptionRotation
+	if err := r.validate(); err != nil || r.Other == nil {
+		return err
+	}
+	if r.Other.Kind != Plain && r.Other.Name == b.Encryption.Name && r.Other.Kind == b.Encryption.Kind {
+		return fmt.Errorf("encryption and its rotation have the same name %q", r.Other.Name)
+	}
+	return r.Other.validate()
+}
+
+// validate checks that there are two while a rotation is under way.
+func (r Rotation[T]) validate() error {
+	if r.Generation < 0 || r.Other == nil && r.Stage() != Steady {
+		return fmt.Errorf("generation %d lacks the other one of its rotation", r.Generation)
 	}
 	return nil
 }

@@ -11,25 +11,24 @@ import (
 
 func TestEncodeParse(t *testing.T) {
 	b := bundle(t)
-	text := b.Encode()
+	text := encode(t, &b)
 	if !strings.HasPrefix(text, `{"format":1,"cluster_id":"`) {
 		t.Errorf("text begins %.40q", text)
 	}
-	read, err := Parse(text)
+	read, err := Parse(text, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(*read, b) {
 		t.Error("Parse(Encode) is another bundle")
 	}
-	if read.Encode() != text {
+	if encode(t, read) != text {
 		t.Error("equal bundles have different texts")
 	}
 }
 
 func TestParseAcceptsOtherForms(t *testing.T) {
 	tests := map[string]func(b *Bundle){
-		"a second trusted authority": func(b *Bundle) { b.CA.Certificate += b.EtcdCA.Certificate },
 		"text after the certificate": func(b *Bundle) { b.CA.Certificate += "\n\n" },
 		"PKCS #8 and OpenSSL's parameters": func(b *Bundle) {
 			b.CA.PrivateKey = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n" + b.CA.PrivateKey
@@ -40,7 +39,7 @@ func TestParseAcceptsOtherForms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := bundle(t)
 			change(&b)
-			if _, err := Parse(b.Encode()); err != nil {
+			if _, err := Parse(encode(t, &b), nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -64,7 +63,7 @@ func TestParseRefusesBundles(t *testing.T) {
 		"key as certificate":       {func(b *Bundle) { b.CA.Certificate = b.CA.PrivateKey }, "something else than PEM certificates"},
 		"key after certificate":    {func(b *Bundle) { b.CA.Certificate += b.CA.PrivateKey }, "something else than PEM certificates"},
 		"key called certificate":   {func(b *Bundle) { b.CA.Certificate = relabel(b.CA.PrivateKey, "CERTIFICATE") }, "cannot be decoded"},
-		"no key":                   {func(b *Bundle) { b.CA.PrivateKey = "" }, "authority kubernetes: private key is missing"},
+		"two unrelated CAs":        {func(b *Bundle) { b.CA.Certificate += b.EtcdCA.Certificate }, "is not followed by its issuer"},
 		"garbage key":              {func(b *Bundle) { b.CA.PrivateKey = b.CA.PrivateKey[:60] }, "authority kubernetes: private key is not"},
 		"certificate as key":       {func(b *Bundle) { b.CA.PrivateKey = b.CA.Certificate }, "authority kubernetes: private key is not"},
 		"another authority's key":  {func(b *Bundle) { b.CA.PrivateKey = b.EtcdCA.PrivateKey }, "authority kubernetes: private key does not match"},
@@ -84,7 +83,7 @@ func TestParseRefusesBundles(t *testing.T) {
 			b := bundle(t)
 			keys := []string{b.CA.PrivateKey, b.EtcdCA.PrivateKey, b.FrontProxyCA.PrivateKey, b.ServiceAccount.PrivateKey}
 			test.change(&b)
-			_, err := Parse(b.Encode())
+			_, err := Parse(encode(t, &b), nil)
 			wantError(t, err, test.words, keys...)
 		})
 	}
@@ -92,7 +91,7 @@ func TestParseRefusesBundles(t *testing.T) {
 
 func TestParseRefusesTexts(t *testing.T) {
 	b := bundle(t)
-	text := b.Encode()
+	text := encode(t, &b)
 	tests := map[string]struct{ text, words string }{
 		"empty":           {" \n", "it is empty"},
 		"no JSON":         {"hello", "not the JSON of a bundle"},
@@ -107,7 +106,7 @@ func TestParseRefusesTexts(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := Parse(test.text)
+			_, err := Parse(test.text, nil)
 			wantError(t, err, test.words, b.CA.PrivateKey)
 		})
 	}
@@ -150,17 +149,17 @@ func TestPrintingHidesKeys(t *testing.T) {
 // does not give back.
 func FuzzParse(f *testing.F) {
 	b := bundle(f)
-	text := b.Encode()
+	text := encode(f, &b)
 	f.Add(text)
 	f.Add(text[:len(text)/2])
 	f.Add(`{"format":1}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		b, err := Parse(text)
+		b, err := Parse(text, nil)
 		if err != nil {
 			wantNoSecret(t, err.Error())
 			return
 		}
-		if again, err := Parse(b.Encode()); err != nil || !reflect.DeepEqual(again, b) {
+		if again, err := Parse(encode(t, b), nil); err != nil || !reflect.DeepEqual(again, b) {
 			t.Errorf("does not survive a round trip: %v", err)
 		}
 	})

@@ -26,7 +26,7 @@ func (b *Bundle) faults(l Leaf, text string, now time.Time) []string {
 	if err != nil {
 		return []string{"cannot exist: " + err.Error()}
 	}
-	authority, err := b.trusted(l.Authority)
+	authority, err := b.signing(l.Authority)
 	if err != nil {
 		return []string{"cannot be checked: " + err.Error()}
 	}
@@ -47,20 +47,10 @@ func (b *Bundle) faults(l Leaf, text string, now time.Time) []string {
 	if len(faults) == 0 {
 		faults = verify(c, authority, l.Usage, now)
 	}
+	if pair, ok := b.Signed[l.Name]; ok && len(faults) == 0 && !sameCertificate(pair.Certificate, text) {
+		faults = append(faults, "is not the one that was signed for it")
+	}
 	return faults
-}
-
-// trusted gives the certificate of an authority without reading its key.
-func (b *Bundle) trusted(a Authority) (*x509.Certificate, error) {
-	pair, err := b.pair(a)
-	if err != nil {
-		return nil, err
-	}
-	certificates, err := parseAuthorities(pair.Certificate)
-	if err != nil {
-		return nil, fmt.Errorf("authority %s: %w", a, err)
-	}
-	return certificates[0], nil
 }
 
 func authorityFaults(c, authority *x509.Certificate, now time.Time) []string {
@@ -147,14 +137,8 @@ func usageFaults(c *x509.Certificate, want Usage) []string {
 func verify(c, authority *x509.Certificate, usage Usage, now time.Time) []string {
 	roots := x509.NewCertPool()
 	roots.AddCert(authority)
-	for _, role := range []struct {
-		usage Usage
-		key   x509.ExtKeyUsage
-	}{{Server, x509.ExtKeyUsageServerAuth}, {Client, x509.ExtKeyUsageClientAuth}} {
-		if usage&role.usage == 0 {
-			continue
-		}
-		options := x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{role.key}}
+	for _, use := range usage.extended() {
+		options := x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{use}}
 		if _, err := c.Verify(options); err != nil {
 			return []string{"does not verify: " + err.Error()}
 		}

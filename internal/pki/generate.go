@@ -31,9 +31,12 @@ type Options struct {
 	Algorithm   Algorithm     // "" means ECDSA-P256
 	Validity    time.Duration // of the authorities; 0 means ten years
 	Now         time.Time
+	Given       Next // what the user brings instead
+	// Generations are the numbers to begin with, each of a Steady stage.
+	Generations map[Part]int
 }
 
-// Generate makes a bundle with new keys.
+// Generate makes a bundle with new keys, but for what is given.
 func Generate(o Options) (*Bundle, error) {
 	if err := ValidateClusterName(o.ClusterName); err != nil {
 		return nil, fmt.Errorf("generate pki bundle: %w", err)
@@ -51,7 +54,40 @@ func Generate(o Options) (*Bundle, error) {
 	if err := b.generateKeys(o); err != nil {
 		return nil, fmt.Errorf("generate pki bundle: %w", err)
 	}
+	if err := b.begin(o.Generations); err != nil {
+		return nil, fmt.Errorf("generate pki bundle: %w", err)
+	}
+	if err := b.Validate(); err != nil {
+		return nil, fmt.Errorf("generate pki bundle: %w", err)
+	}
 	return b, nil
+}
+
+// ValidateBeginning says why a bundle cannot begin with a generation number, or nil.
+func ValidateBeginning(p Part, generation int) error {
+	if generation < 0 || StageOf(generation) != Steady {
+		return fmt.Errorf("rotation of %s cannot begin at %d: a new bundle begins between rotations, at 0 or another multiple of %d", p, generation, stages)
+	}
+	return nil
+}
+
+func (b *Bundle) begin(generations map[Part]int) error {
+	for p, generation := range generations {
+		if err := ValidateBeginning(p, generation); err != nil {
+			return err
+		}
+		switch held, err := b.authority(Authority(p)); {
+		case p == ServiceAccountPart:
+			b.ServiceAccountRotation.Generation = generation
+		case p == EncryptionPart:
+			b.EncryptionRotation.Generation = generation
+		case err != nil:
+			return err
+		default:
+			held.rotation.Generation = generation
+		}
+	}
+	return nil
 }
 
 // NewClusterID makes a random 128-bit cluster id in hex. Generate does this by
@@ -62,23 +98,37 @@ func NewClusterID() string {
 	return hex.EncodeToString(id)
 }
 
-func (b *Bundle) generateKeys(o Options) error {
-	for _, authority := range []struct {
-		commonName string
-		pair       *KeyPair
-	}{{"kubernetes", &b.CA}, {"etcd-ca", &b.EtcdCA}, {"front-proxy-ca", &b.FrontProxyCA}} {
-		pair, err := newAuthority(authority.commonName, o)
+func (b *Bundle) generateKeys(o Options) (err error) {
+	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {
+		held, err := b.authority(name)
 		if err != nil {
-			return fmt.Errorf("authority %s: %w", authority.commonName, err)
+			return err
 		}
-		*authority.pair = pair
+		if *held.pair = o.Given.Authorities[name]; held.pair.Certificate != "" {
+			continue
+		}
+		if *held.pair, err = newAuthority(commonNames[name], o); err != nil {
+			return fmt.Errorf("authority %s: %w", name, err)
+		}
 	}
-	pair, err := newServiceAccount(o.Algorithm)
-	if err != nil {
+	if b.ServiceAccount, err = b.nextServiceAccount(o.Given.ServiceAccount, o); err != nil {
 		return fmt.Errorf("service account: %w", err)
 	}
-	b.ServiceAccount = pair
-	return nil
+	b.Encryption, err = o.Given.Encryption.fresh(o.Generations[EncryptionPart])
+	return err
+}
+
+// ServiceAccountPair is the pair of a private key (PEM) that the user brings.
+func ServiceAccountPair(privateKey string) (KeyPair, error) {
+	key, err := parseKey(privateKey)
+	if err != nil {
+		return KeyPair{}, err
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return KeyPair{}, errors.New("the public key of the private key cannot be encoded")
+	}
+	return KeyPair{PublicKey: encodePEM("PUBLIC KEY", public), PrivateKey: privateKey}, nil
 }
 
 func newAuthority(commonName string, o Options) (KeyPair, error) {
@@ -99,12 +149,11 @@ func newServiceAccount(a Algorithm) (KeyPair, error) {
 	if err != nil {
 		return KeyPair{}, err
 	}
-	public, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		return KeyPair{}, fmt.Errorf("encode public key: %w", err)
-	}
 	private, err := encodeKey(key)
-	return KeyPair{PublicKey: encodePEM("PUBLIC KEY", public), PrivateKey: private}, err
+	if err != nil {
+		return KeyPair{}, err
+	}
+	return ServiceAccountPair(private)
 }
 
 // ValidateClusterName says why name cannot be that of a cluster, or nil.

@@ -128,7 +128,7 @@ func TestInspectRefuses(t *testing.T) {
 		"line breaks as backslash":  {strings.ReplaceAll(key, "\n", `\n`), "it holds a PEM block that is cut off or damaged"},
 		"base64 of a certificate":   {encode64(ca.Certificate), "it is base64"},
 		"base64 of a key":           {encode64(key), "it is base64"},
-		"a bundle":                  {b.Encode(), "it is JSON"},
+		"a bundle":                  {encode(t, &b), "it is JSON"},
 		"a key called certificate":  {relabel(key, "CERTIFICATE"), "the PEM certificate cannot be decoded"},
 		"a certificate with a tail": {encodePEM("CERTIFICATE", append(parse(t, ca.Certificate).Raw, 0)), "the PEM certificate cannot be decoded"},
 	} {

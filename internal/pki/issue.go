@@ -1,7 +1,6 @@
 package pki
 
 import (
-	"crypto"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -33,9 +32,16 @@ func (b *Bundle) issue(l Leaf, now time.Time, validity time.Duration) (KeyPair, 
 	if err != nil {
 		return KeyPair{}, err
 	}
-	authority, authorityKey, err := b.signer(l.Authority)
+	if b.External(l.Authority) {
+		return b.signed(l, now)
+	}
+	held, err := b.authority(l.Authority)
 	if err != nil {
 		return KeyPair{}, err
+	}
+	authority, authorityKey, err := held.pair.authority()
+	if err != nil {
+		return KeyPair{}, fmt.Errorf("authority %s: %w", l.Authority, err)
 	}
 	notBefore, notAfter, err := period(authority, now, validity)
 	if err != nil {
@@ -58,8 +64,35 @@ func (b *Bundle) issue(l Leaf, now time.Time, validity time.Duration) (KeyPair, 
 	if wrong := b.Check(l, certificate, now); len(wrong) > 0 {
 		return KeyPair{}, fmt.Errorf("the result would be useless: %s", strings.Join(wrong, "; "))
 	}
+	chain, err := held.chain(now)
+	if err != nil {
+		return KeyPair{}, err
+	}
 	private, err := encodeKey(key)
-	return KeyPair{Certificate: certificate, PrivateKey: private}, err
+	return KeyPair{Certificate: certificate + chain, PrivateKey: private}, err
+}
+
+// signed is the pair that was signed elsewhere for the leaf.
+func (b *Bundle) signed(l Leaf, now time.Time) (KeyPair, error) {
+	pair, ok := b.Signed[l.Name]
+	if !ok {
+		return KeyPair{}, fmt.Errorf("authority %s: %w, and no signed certificate is given for %s", l.Authority, ErrExternal, l.Name)
+	}
+	if wrong := b.Check(l, pair.Certificate, now); len(wrong) > 0 {
+		return KeyPair{}, fmt.Errorf("the certificate that was signed cannot be used: %s", strings.Join(wrong, "; "))
+	}
+	certificate, err := firstCertificate(pair.Certificate)
+	if err != nil {
+		return KeyPair{}, err
+	}
+	key, err := parseKey(pair.PrivateKey)
+	if err != nil {
+		return KeyPair{}, err
+	}
+	if !samePublicKey(key.Public(), certificate.PublicKey) {
+		return KeyPair{}, errors.New("the certificate that was signed is not for the key of its request")
+	}
+	return pair, nil
 }
 
 // validate refuses a leaf that no certificate can satisfy.
@@ -106,31 +139,6 @@ func period(authority *x509.Certificate, now time.Time, validity time.Duration) 
 		notAfter = authority.NotAfter
 	}
 	return notBefore, notAfter, nil
-}
-
-// pair finds the authority that a leaf names.
-func (b *Bundle) pair(a Authority) (KeyPair, error) {
-	switch a {
-	case Kubernetes:
-		return b.CA, nil
-	case Etcd:
-		return b.EtcdCA, nil
-	case FrontProxy:
-		return b.FrontProxyCA, nil
-	}
-	return KeyPair{}, fmt.Errorf("unknown authority %q", a)
-}
-
-func (b *Bundle) signer(a Authority) (*x509.Certificate, crypto.Signer, error) {
-	pair, err := b.pair(a)
-	if err != nil {
-		return nil, nil, err
-	}
-	certificate, key, err := pair.authority()
-	if err != nil {
-		return nil, nil, fmt.Errorf("authority %s: %w", a, err)
-	}
-	return certificate, key, nil
 }
 
 // cfssl names the usages in kubeadm's order, server first.

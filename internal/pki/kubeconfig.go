@@ -111,7 +111,7 @@ func (k KubeconfigSpec) validate() error {
 	if err := ValidateServer(k.Server); err != nil {
 		return err
 	}
-	if _, err := parseAuthorities(k.CA); err != nil {
+	if _, err := parseTrusted(k.CA); err != nil {
 		return fmt.Errorf("authority: %w", err)
 	}
 	certificate, err := firstCertificate(k.Client.Certificate)

@@ -6,31 +6,56 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 )
+
+// ErrExternal is why an authority whose key is held elsewhere issues nothing here.
+var ErrExternal = errors.New("its key is held elsewhere")
 
 // authority reads a pair as a signing authority: its first certificate and the
 // matching key.
 func (k KeyPair) authority() (*x509.Certificate, crypto.Signer, error) {
-	if k.PublicKey != "" {
-		return nil, nil, errors.New("has a separate public key, which belongs to the service account only")
-	}
-	certificates, err := parseAuthorities(k.Certificate)
+	certificate, err := k.trusted()
 	if err != nil {
 		return nil, nil, err
+	}
+	if k.PrivateKey == "" {
+		return nil, nil, ErrExternal
+	}
+	key, err := parseKey(k.PrivateKey)
+	return certificate, key, err
+}
+
+// trusted reads a pair as an authority whose key may be held elsewhere. A key
+// that is there must match.
+func (k KeyPair) trusted() (*x509.Certificate, error) {
+	if k.PublicKey != "" {
+		return nil, errors.New("has a separate public key, which belongs to the service account only")
+	}
+	certificates, err := parseAuthorities(k.Certificate)
+	if err != nil || k.PrivateKey == "" {
+		return firstOf(certificates), err
 	}
 	key, err := parseKey(k.PrivateKey)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if !samePublicKey(key.Public(), certificates[0].PublicKey) {
-		return nil, nil, errors.New("private key does not match the certificate")
+		return nil, errors.New("private key does not match the certificate")
 	}
-	return certificates[0], key, nil
+	return certificates[0], nil
 }
 
-// parseAuthorities reads certificates of authorities and nothing else: this
-// text is written to machines world-readable.
-func parseAuthorities(text string) ([]*x509.Certificate, error) {
+func firstOf(certificates []*x509.Certificate) *x509.Certificate {
+	if len(certificates) == 0 {
+		return nil
+	}
+	return certificates[0]
+}
+
+// parseTrusted reads certificates of authorities and nothing else: this text is
+// written to machines world-readable.
+func parseTrusted(text string) ([]*x509.Certificate, error) {
 	var certificates []*x509.Certificate
 	for rest := []byte(text); len(bytes.TrimSpace(rest)) > 0; {
 		var block *pem.Block
@@ -53,14 +78,29 @@ func parseAuthorities(text string) ([]*x509.Certificate, error) {
 	return certificates, nil
 }
 
-// serviceAccount reads a pair as the keys that sign service-account tokens.
-func (k KeyPair) serviceAccount() (crypto.PublicKey, error) {
+// parseAuthorities reads the certificate of an authority and its issuers after it.
+func parseAuthorities(text string) ([]*x509.Certificate, error) {
+	certificates, err := parseTrusted(text)
+	if err != nil {
+		return nil, err
+	}
+	for i, issuer := range certificates[1:] {
+		if c := certificates[i]; c.CheckSignatureFrom(issuer) != nil {
+			return nil, fmt.Errorf("certificate %q is not followed by its issuer, but by %q", c.Subject.CommonName, issuer.Subject.CommonName)
+		}
+	}
+	return certificates, nil
+}
+
+// serviceAccount reads a pair as the keys that verify and, where signs says
+// so, sign service-account tokens.
+func (k KeyPair) serviceAccount(signs bool) (crypto.PublicKey, error) {
 	if k.Certificate != "" {
 		return nil, errors.New("has a certificate, but is only a key")
 	}
 	public, err := parsePublicKey(k.PublicKey)
-	if err != nil {
-		return nil, err
+	if err != nil || !signs {
+		return public, err
 	}
 	key, err := parseKey(k.PrivateKey)
 	if err != nil {

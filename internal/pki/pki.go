@@ -1,6 +1,9 @@
 package pki
 
-import "time"
+import (
+	"crypto/x509"
+	"time"
+)
 
 // Algorithm is a key algorithm with its size.
 type Algorithm string
@@ -23,11 +26,13 @@ type KeyPair struct {
 	PrivateKey  string
 }
 
-// Bundle is the PKI of one cluster: three authorities and the service-account
-// keys. It is handed from resource to resource as the text that Encode makes.
+// Bundle is the PKI of one cluster: three authorities, the service-account keys
+// and the keys of encryption at rest. It is handed from resource to resource as
+// the text that Encode makes.
 //
-// An authority's Certificate may hold further authorities after its own: they
-// are trusted (during a rotation, say) but sign nothing.
+// A pair is the one in use: it signs. Its Certificate may hold the authority's
+// issuers after its own. A PrivateKey that is missing is held elsewhere: what
+// that authority issues is signed there (see Signed).
 type Bundle struct {
 	ClusterID      string // random, made with the bundle: names the cluster for locks, tokens and markers
 	ClusterName    string
@@ -36,6 +41,18 @@ type Bundle struct {
 	EtcdCA         KeyPair   // etcd-ca
 	FrontProxyCA   KeyPair   // front-proxy-ca
 	ServiceAccount KeyPair
+	Encryption     Encryption
+
+	// The second one of each beside the one in use.
+	CARotation             Rotation[KeyPair]
+	EtcdCARotation         Rotation[KeyPair]
+	FrontProxyCARotation   Rotation[KeyPair]
+	ServiceAccountRotation Rotation[KeyPair]
+	EncryptionRotation     Rotation[Encryption]
+
+	// Signed are pairs whose certificates were signed elsewhere, by the name of
+	// their leaf. They belong to one machine and are not part of the text.
+	Signed map[string]KeyPair
 }
 
 // Authority names one of the bundle's three authorities.
@@ -67,6 +84,18 @@ type Leaf struct {
 	Organizations []string
 	Usage         Usage
 	Hosts         []string // DNS names and IP addresses, in any order, duplicates allowed
+}
+
+// extended are the usages in crypto/x509's terms.
+func (u Usage) extended() []x509.ExtKeyUsage {
+	var usages []x509.ExtKeyUsage
+	if u&Server != 0 {
+		usages = append(usages, x509.ExtKeyUsageServerAuth)
+	}
+	if u&Client != 0 {
+		usages = append(usages, x509.ExtKeyUsageClientAuth)
+	}
+	return usages
 }
 
 // Info is what a certificate says.

@@ -101,3 +101,13 @@ func pkcs8(t testing.TB, key string) string {
 	}
 	return encodePEM("PRIVATE KEY", der)
 }
+
+// encode writes a bundle in the clear.
+func encode(t testing.TB, b *Bundle) string {
+	t.Helper()
+	text, err := b.Encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

@@ -50,3 +50,27 @@ func (a Access) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, a
 
 // MarshalJSON gives String to structured loggers.
 func (a Access) MarshalJSON() ([]byte, error) { return json.Marshal(a.String()) }
+
+// String says how, without the key.
+func (e Encryption) String() string { return fmt.Sprintf("Encryption(%s %s)", e.Kind, e.Name) }
+
+// GoString is String, so that %#v prints no key either.
+func (e Encryption) GoString() string { return e.String() }
+
+// Format answers every verb with String: the others print fields.
+func (e Encryption) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, e.String()) }
+
+// MarshalJSON gives String to structured loggers. Encode writes keys.
+func (e Encryption) MarshalJSON() ([]byte, error) { return json.Marshal(e.String()) }
+
+// String says to whom it seals.
+func (s *Seal) String() string { return fmt.Sprintf("Seal(%v)", s.Recipients()) }
+
+// GoString is String, so that %#v prints no identity either.
+func (s *Seal) GoString() string { return s.String() }
+
+// Format answers every verb with String: the others print fields.
+func (s *Seal) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s.String()) }
+
+// MarshalJSON gives String to structured loggers.
+func (s *Seal) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }

@@ -17,13 +17,14 @@ func (i Info) Due(early time.Duration, now time.Time) bool {
 
 // Renewal says in words that a certificate is due (see Info.Due), or nil. One
 // that ends together with its authority stays: a new one would not last longer.
-// What cannot be read or has expired is for Check to say.
+// What cannot be read or has expired is for Check to say, and what is signed
+// elsewhere is renewed there.
 func (b *Bundle) Renewal(l Leaf, certificate string, early time.Duration, now time.Time) []string {
 	info, err := Inspect(certificate)
-	if err != nil || !now.Before(info.NotAfter) || !info.Due(early, now) {
+	if err != nil || b.External(l.Authority) || !now.Before(info.NotAfter) || !info.Due(early, now) {
 		return nil
 	}
-	if authority, err := b.trusted(l.Authority); err != nil || !authority.NotAfter.After(info.NotAfter) {
+	if authority, err := b.signing(l.Authority); err != nil || !authority.NotAfter.After(info.NotAfter) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s certificate expires on %s: it is due for renewal", l.Name, info.NotAfter.UTC().Format(time.DateOnly))}

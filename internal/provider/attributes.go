@@ -96,7 +96,7 @@ func bundleOf(value types.String, diags *diag.Diagnostics) *pki.Bundle {
 	if value.IsUnknown() || value.IsNull() {
 		return nil
 	}
-	bundle, err := pki.Parse(value.ValueString())
+	bundle, err := pki.Parse(value.ValueString(), nil)
 	if err != nil {
 		diags.AddAttributeError(attributePath("pki"), "Invalid PKI bundle",
 			"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: give the bundle attribute of a kube_pki_bundle.")

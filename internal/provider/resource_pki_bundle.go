@@ -128,12 +128,16 @@ func (m *pkiBundleModel) fill(b *pki.Bundle) error {
 		fingerprints[string(authority)] = types.StringValue(info.SHA256)
 		expiry[string(authority)] = timeString(info.NotAfter)
 	}
+	text, err := b.Encode(nil)
+	if err != nil {
+		return err
+	}
 	m.ID = types.StringValue(b.ClusterID)
-	m.Bundle = types.StringValue(b.Encode())
-	m.CACertificate = types.StringValue(b.CA.Certificate)
-	m.EtcdCACertificate = types.StringValue(b.EtcdCA.Certificate)
-	m.FrontProxyCACertificate = types.StringValue(b.FrontProxyCA.Certificate)
-	m.ServiceAccountPublicKey = types.StringValue(b.ServiceAccount.PublicKey)
+	m.Bundle = types.StringValue(text)
+	m.CACertificate = types.StringValue(b.Roots(pki.Kubernetes))
+	m.EtcdCACertificate = types.StringValue(b.Roots(pki.Etcd))
+	m.FrontProxyCACertificate = types.StringValue(b.Roots(pki.FrontProxy))
+	m.ServiceAccountPublicKey = types.StringValue(b.PublicKeys())
 	m.Fingerprints = types.MapValueMust(types.StringType, fingerprints)
 	m.ExpiresAt = types.MapValueMust(types.StringType, expiry)
 	return nil

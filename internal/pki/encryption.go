@@ -1,0 +1,102 @@
+package pki
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// EncryptionKind is how the API servers encrypt what they store: a provider of
+// Kubernetes' EncryptionConfiguration.
+type EncryptionKind string
+
+// The kinds. The zero value stores in the clear.
+const (
+	Plain     EncryptionKind = ""
+	Secretbox EncryptionKind = "secretbox"
+	AESCBC    EncryptionKind = "aescbc"
+	KMS       EncryptionKind = "kms" // version 2 of the KMS plugin interface
+)
+
+// encryptionKeyBytes fits both kinds that have a key.
+const encryptionKeyBytes = 32
+
+// Encryption is how the API servers encrypt at rest, and the key where they
+// have one. As for KeyPair, nothing prints the key.
+type Encryption struct {
+	Kind      EncryptionKind
+	Resources []string // "secrets"; sorted
+	Name      string   // of the key, or of the plugin
+	Key       string   // base64; not of KMS
+	Endpoint  string   // of KMS: unix:///run/kms.sock
+	Timeout   string   // of KMS: "3s"
+}
+
+// ValidateEncryptionKind says why a kind cannot be used, or nil.
+func ValidateEncryptionKind(kind string) error {
+	switch EncryptionKind(kind) {
+	case Secretbox, AESCBC, KMS:
+		return nil
+	case "aesgcm":
+		return errors.New("aesgcm is not safe here: it needs a new key every 200,000 writes (kubernetes.io, Encrypting Confidential Data at Rest), and nobody counts them; use secretbox")
+	case "identity":
+		return errors.New("identity is no encryption: leave encryption out to store in the clear")
+	}
+	return fmt.Errorf("unknown encryption provider %q: use secretbox, aescbc or kms", kind)
+}
+
+// Covers reports whether objects of a resource are encrypted.
+func (e Encryption) Covers(resource string) bool {
+	return e.Kind != Plain && slices.Contains(e.Resources, resource)
+}
+
+// fresh is e as a rotation to the given number introduces it: with a new key,
+// where it has one, of a name that the one before does not have.
+func (e Encryption) fresh(generation int) (Encryption, error) {
+	if e.Kind == Plain || e.Kind == KMS {
+		return e, nil
+	}
+	key := make([]byte, encryptionKeyBytes)
+	rand.Read(key) // never fails: crypto/rand ends the process instead
+	e.Name, e.Key = fmt.Sprintf("key%d", generation/stages+1), base64.StdEncoding.EncodeToString(key)
+	return e, nil
+}
+
+// describes reports whether other is e, apart from the key, which is the bundle's.
+func (e Encryption) describes(other Encryption) bool {
+	if e.Kind != KMS {
+		other.Name = e.Name
+	}
+	return e.Kind == other.Kind && slices.Equal(e.Resources, other.Resources) &&
+		e.Name == other.Name && e.Endpoint == other.Endpoint && e.Timeout == other.Timeout
+}
+
+// Encryptions are the kinds that the API servers read, the one that they write
+// with first.
+func (b *Bundle) Encryptions() []Encryption {
+	if r := b.EncryptionRotation; r.Stage() != Steady {
+		return []Encryption{b.Encryption, *r.Other}
+	}
+	return []Encryption{b.Encryption}
+}
+
+func (e Encryption) validate() error {
+	if e.Kind == Plain {
+		return nil
+	}
+	if err := ValidateEncryptionKind(string(e.Kind)); err != nil {
+		return err
+	}
+	if len(e.Resources) == 0 || e.Name == "" {
+		return errors.New("encryption without resources or name")
+	}
+	if e.Kind == KMS {
+		return nil
+	}
+	if key, err := base64.StdEncoding.DecodeString(e.Key); err != nil || len(key) != encryptionKeyBytes {
+		return fmt.Errorf("encryption key %s is not %d bytes in base64", e.Name, encryptionKeyBytes)
+	}
+	return nil
+}

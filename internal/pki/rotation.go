@@ -1,0 +1,271 @@
+package pki
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Part names what a bundle can rotate.
+type Part string
+
+// The parts: the three authorities, the service-account keys and the keys of
+// encryption at rest.
+const (
+	KubernetesPart     = Part(Kubernetes)
+	EtcdPart           = Part(Etcd)
+	FrontProxyPart     = Part(FrontProxy)
+	ServiceAccountPart = Part("service-account")
+	EncryptionPart     = Part("encryption")
+)
+
+// Parts are all parts.
+func Parts() []Part {
+	return []Part{KubernetesPart, EtcdPart, FrontProxyPart, ServiceAccountPart, EncryptionPart}
+}
+
+// Stage is where a rotation stands. The three follow each other, and what runs
+// at one works with what runs at the one before or after it: so machines can
+// go from stage to stage one at a time.
+type Stage int
+
+// The stages. Whatever is trusted, published or readable is so before anything
+// is made with it, and as long as anything made with it may be in use.
+const (
+	Steady     Stage = iota // one is in use
+	Introduced              // the next one is trusted too; the present one makes everything
+	Adopted                 // the next one makes everything; the previous one is still trusted
+)
+
+const stages = 3
+
+// StageOf is the stage of a generation number: each number is one stage, so
+// that a whole rotation raises it by three.
+func StageOf(generation int) Stage { return Stage(generation % stages) }
+
+// Rotation is where the rotation of one part stands: the second one beside the
+// one in use.
+type Rotation[T any] struct {
+	Generation int
+	// Other is the next one (Introduced) or the previous one (Adopted). In a
+	// Steady stage it is what is left of the previous one: enough to go back
+	// one stage; nil when there was none.
+	Other *T
+	// Cross is a certificate of the newer authority signed by the older one. It
+	// goes along with what the newer one issues, so that whoever trusts only
+	// the older one accepts it.
+	Cross string
+}
+
+// Stage is the stage of the rotation.
+func (r Rotation[T]) Stage() Stage { return StageOf(r.Generation) }
+
+// Generation is the generation number of a part.
+func (b *Bundle) Generation(p Part) int {
+	switch p {
+	case ServiceAccountPart:
+		return b.ServiceAccountRotation.Generation
+	case EncryptionPart:
+		return b.EncryptionRotation.Generation
+	}
+	if a, err := b.authority(Authority(p)); err == nil {
+		return a.rotation.Generation
+	}
+	return 0
+}
+
+// Generations are the generation numbers of all parts.
+func (b *Bundle) Generations() map[Part]int {
+	numbers := map[Part]int{}
+	for _, p := range Parts() {
+		numbers[p] = b.Generation(p)
+	}
+	return numbers
+}
+
+// ValidateRotation says why a part cannot go from one generation number to
+// another, or nil: one stage at a time. The way back is open within a
+// rotation, and from its last stage.
+func ValidateRotation(p Part, from, to int) error {
+	switch {
+	case to < 0:
+		return fmt.Errorf("rotation of %s: %d is negative", p, to)
+	case to > from+1:
+		return fmt.Errorf("rotation of %s from %d to %d skips a stage: apply %d first", p, from, to, from+1)
+	case to < from-1:
+		return fmt.Errorf("rotation of %s from %d back to %d skips a stage: apply %d first", p, from, to, from-1)
+	}
+	return nil
+}
+
+// Next is what a rotation is given for its first stage: what the user brings,
+// or nothing, for something new.
+type Next struct {
+	Authorities    map[Authority]KeyPair
+	ServiceAccount KeyPair
+	Encryption     Encryption
+}
+
+// Rotate is the bundle with its parts at the given generation numbers, each at
+// most one stage from where it is (see ValidateRotation). b itself stays as it is.
+func (b *Bundle) Rotate(generations map[Part]int, next Next, o Options) (*Bundle, error) {
+	rotated := *b
+	for _, p := range Parts() {
+		to, named := generations[p]
+		if !named || to == b.Generation(p) {
+			continue
+		}
+		if err := ValidateRotation(p, b.Generation(p), to); err != nil {
+			return nil, err
+		}
+		if err := rotated.step(p, to, next, o); err != nil {
+			return nil, fmt.Errorf("rotation of %s to %d: %w", p, to, err)
+		}
+	}
+	if err := rotated.Validate(); err != nil {
+		return nil, err
+	}
+	return &rotated, nil
+}
+
+func (b *Bundle) step(p Part, to int, next Next, o Options) error {
+	switch p {
+	case ServiceAccountPart:
+		return turn(&b.ServiceAccount, &b.ServiceAccountRotation, to,
+			func() (KeyPair, error) { return b.nextServiceAccount(next.ServiceAccount, o) }, KeyPair.public)
+	case EncryptionPart:
+		// What the previous key has encrypted may live on in backups: it is kept.
+		return turn(&b.Encryption, &b.EncryptionRotation, to,
+			func() (Encryption, error) { return next.Encryption.fresh(to) }, func(e Encryption) Encryption { return e })
+	}
+	a, err := b.authority(Authority(p))
+	if err != nil {
+		return err
+	}
+	old := *a.pair
+	err = turn(a.pair, a.rotation, to,
+		func() (KeyPair, error) { return b.nextAuthority(Authority(p), next, to, o) }, KeyPair.public)
+	if err != nil {
+		return err
+	}
+	if StageOf(to) == Introduced && a.rotation.Cross == "" {
+		a.rotation.Cross = crossSign(old, *a.rotation.Other, o.Now)
+	}
+	return nil
+}
+
+// turn moves one part by one stage: forth to the next number, or back.
+func turn[T any](inUse *T, r *Rotation[T], to int, introduce func() (T, error), retire func(T) T) error {
+	forth := to > r.Generation
+	stage := r.Stage()
+	switch {
+	case forth && stage == Steady:
+		other, err := introduce()
+		if err != nil {
+			return err
+		}
+		*r = Rotation[T]{Other: &other}
+	case forth && stage == Introduced, !forth && stage == Adopted:
+		other := *inUse
+		*inUse, r.Other = *r.Other, &other
+	case forth && stage == Adopted:
+		other := retire(*r.Other)
+		r.Other = &other
+	case !forth && stage == Introduced:
+		*r = Rotation[T]{}
+	case r.Other == nil: // back into a rotation that is over
+		return errors.New("nothing is left of the previous one: only the way forward is open")
+	}
+	r.Generation = to
+	return nil
+}
+
+// public is the pair without its key.
+func (k KeyPair) public() KeyPair {
+	k.PrivateKey = ""
+	return k
+}
+
+func (b *Bundle) nextServiceAccount(given KeyPair, o Options) (KeyPair, error) {
+	if given.PrivateKey != "" {
+		return given, nil
+	}
+	return newServiceAccount(o.Algorithm)
+}
+
+// nextAuthority makes the authority that follows, unless it is given. Its name
+// has the number of the authority, so that the two can be told apart.
+func (b *Bundle) nextAuthority(a Authority, next Next, to int, o Options) (KeyPair, error) {
+	if given := next.Authorities[a]; given.Certificate != "" {
+		return given, nil
+	}
+	return newAuthority(fmt.Sprintf("%s-%d", commonNames[a], to/stages+2), o)
+}
+
+// newest is the pair of an authority that a configuration speaks of: the next
+// one while it is being introduced, the one in use otherwise.
+func newest[T any](inUse T, r Rotation[T]) T {
+	if r.Stage() == Introduced {
+		return *r.Other
+	}
+	return inUse
+}
+
+// Conflict says in words how what the user brings differs from the newest of
+// each part, or nil: another authority or key takes a rotation. Parts that are
+// going to be introduced now are not judged.
+func (b *Bundle) Conflict(given Next, generations map[Part]int) error {
+	introduced := func(p Part) bool {
+		return StageOf(generations[p]) == Introduced && generations[p] == b.Generation(p)+1
+	}
+	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {
+		want, ok := given.Authorities[name]
+		a, err := b.authority(name)
+		if err != nil {
+			return err
+		}
+		if have := newest(*a.pair, *a.rotation); ok && !introduced(Part(name)) && !sameCertificate(want.Certificate, have.Certificate) {
+			return differs(Part(name), b.Generation(Part(name)))
+		}
+	}
+	want, have := given.ServiceAccount, newest(b.ServiceAccount, b.ServiceAccountRotation)
+	if want.PrivateKey != "" && !introduced(ServiceAccountPart) && want.PublicKey != have.PublicKey {
+		return differs(ServiceAccountPart, b.ServiceAccountRotation.Generation)
+	}
+	if !introduced(EncryptionPart) && !given.Encryption.describes(newest(b.Encryption, b.EncryptionRotation)) {
+		return differs(EncryptionPart, b.EncryptionRotation.Generation)
+	}
+	return nil
+}
+
+func differs(p Part, generation int) error {
+	if stage := StageOf(generation); stage != Steady {
+		return fmt.Errorf("%s is not the one whose rotation is under way: finish that rotation first", p)
+	}
+	return fmt.Errorf("%s is another one than the cluster has: changing it takes a rotation; raise rotation.%s from %d to %d to introduce it",
+		p, p.attribute(), generation, generation+1)
+}
+
+// attribute is the part in the configuration's spelling.
+func (p Part) attribute() string {
+	switch p {
+	case FrontProxyPart:
+		return "front_proxy"
+	case ServiceAccountPart:
+		return "service_account"
+	}
+	return string(p)
+}
+
+// Expiring says in words which of the authorities in use end within the given
+// time, or nil: what they issue ends with them.
+func (b *Bundle) Expiring(within time.Duration, now time.Time) []string {
+	var words []string
+	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {
+		c, err := b.signing(name)
+		if err == nil && c.NotAfter.Sub(now) < within {
+			words = append(words, fmt.Sprintf("the %s authority %q ends on %s", name, c.Subject.CommonName, c.NotAfter.UTC().Format(time.DateOnly)))
+		}
+	}
+	return words
+}

@@ -1,0 +1,226 @@
+package pki
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// commonNames are kubeadm's of the authorities.
+var commonNames = map[Authority]string{Kubernetes: "kubernetes", Etcd: "etcd-ca", FrontProxy: "front-proxy-ca"}
+
+// heldAuthority is one authority's place in a bundle.
+type heldAuthority struct {
+	pair     *KeyPair
+	rotation *Rotation[KeyPair]
+}
+
+// authority finds the authority that a leaf names.
+func (b *Bundle) authority(a Authority) (heldAuthority, error) {
+	switch a {
+	case Kubernetes:
+		return heldAuthority{&b.CA, &b.CARotation}, nil
+	case Etcd:
+		return heldAuthority{&b.EtcdCA, &b.EtcdCARotation}, nil
+	case FrontProxy:
+		return heldAuthority{&b.FrontProxyCA, &b.FrontProxyCARotation}, nil
+	}
+	return heldAuthority{}, fmt.Errorf("unknown authority %q", a)
+}
+
+// signing gives the certificate of the authority that issues, without reading its key.
+func (b *Bundle) signing(a Authority) (*x509.Certificate, error) {
+	held, err := b.authority(a)
+	if err != nil {
+		return nil, err
+	}
+	certificates, err := parseAuthorities(held.pair.Certificate)
+	if err != nil {
+		return nil, fmt.Errorf("authority %s: %w", a, err)
+	}
+	return certificates[0], nil
+}
+
+// trusted are the certificate texts of the authorities that are trusted, the
+// older one first: the order stays while a rotation goes on, so that its
+// second stage changes no file of trust.
+func (h heldAuthority) trusted() []string {
+	switch h.rotation.Stage() {
+	case Introduced:
+		return []string{h.pair.Certificate, h.rotation.Other.Certificate}
+	case Adopted:
+		return []string{h.rotation.Other.Certificate, h.pair.Certificate}
+	}
+	return []string{h.pair.Certificate}
+}
+
+// Anchors are the certificates (PEM) against which clients and peers are
+// verified: those of the issuing authorities alone. The issuers of an
+// intermediate authority are not among them, because whatever else they issue
+// would be let in as well.
+func (b *Bundle) Anchors(a Authority) string {
+	held, err := b.authority(a)
+	if err != nil {
+		return ""
+	}
+	var text strings.Builder
+	for _, certificate := range held.trusted() {
+		text.WriteString(first(certificate))
+	}
+	return text.String()
+}
+
+// Roots are Anchors with their issuers, for software that verifies servers up
+// to a self-signed certificate only, as OpenSSL does by default.
+func (b *Bundle) Roots(a Authority) string {
+	held, err := b.authority(a)
+	if err != nil {
+		return ""
+	}
+	var text strings.Builder
+	for _, certificate := range held.trusted() {
+		text.WriteString(strings.TrimSpace(certificate) + "\n")
+	}
+	return text.String()
+}
+
+// Known are Anchors and what is left of the previous authority: for questions
+// to machines that may not have taken the last stage yet.
+func (b *Bundle) Known(a Authority) string {
+	held, err := b.authority(a)
+	if err != nil {
+		return ""
+	}
+	if other := held.rotation.Other; other != nil && held.rotation.Stage() == Steady {
+		return first(other.Certificate) + first(held.pair.Certificate)
+	}
+	return b.Anchors(a)
+}
+
+// Signing is the certificate (PEM) of the authority that issues.
+func (b *Bundle) Signing(a Authority) string {
+	held, err := b.authority(a)
+	if err != nil {
+		return ""
+	}
+	return first(held.pair.Certificate)
+}
+
+// External reports whether an authority's key is held elsewhere, so that its
+// certificates are signed there.
+func (b *Bundle) External(a Authority) bool {
+	held, err := b.authority(a)
+	return err == nil && held.pair.PrivateKey == ""
+}
+
+// PublicKeys are the keys (PEM) that verify service-account tokens, the older first.
+func (b *Bundle) PublicKeys() string {
+	r := b.ServiceAccountRotation
+	switch r.Stage() {
+	case Introduced:
+		return b.ServiceAccount.PublicKey + r.Other.PublicKey
+	case Adopted:
+		return r.Other.PublicKey + b.ServiceAccount.PublicKey
+	}
+	return b.ServiceAccount.PublicKey
+}
+
+// first is the first certificate of a PEM text, as PEM.
+func first(text string) string {
+	c, err := firstCertificate(text)
+	if err != nil {
+		return ""
+	}
+	return encodePEM("CERTIFICATE", c.Raw)
+}
+
+func sameCertificate(a, b string) bool { return first(a) != "" && first(a) == first(b) }
+
+// chain is what goes along with a leaf certificate: the authority's issuers
+// where it is an intermediate one, and the way to it from the previous one.
+func (h heldAuthority) chain(now time.Time) (string, error) {
+	certificates, err := parseAuthorities(h.pair.Certificate)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, c := range certificates {
+		if selfSigned := bytes.Equal(c.RawIssuer, c.RawSubject); !selfSigned {
+			text.WriteString(encodePEM("CERTIFICATE", c.Raw))
+		}
+	}
+	if h.rotation.Stage() == Introduced || h.rotation.Cross == "" {
+		return text.String(), nil // the cross certificate is the next one's
+	}
+	if cross, err := firstCertificate(h.rotation.Cross); err == nil && now.Before(cross.NotAfter) {
+		text.WriteString(h.rotation.Cross)
+	}
+	return text.String(), nil
+}
+
+// crossSign makes a certificate of the newer authority that the older one
+// signs, valid as long as both. It is empty where the older one cannot: its key
+// is held elsewhere, its time is over, or it may sign no further authority.
+// Then only what has taken the first stage accepts what the newer one issues.
+func crossSign(older, newer KeyPair, now time.Time) string {
+	parent, key, err := older.authority()
+	if err != nil {
+		return ""
+	}
+	subject, err := firstCertificate(newer.Certificate)
+	if err != nil {
+		return ""
+	}
+	template := *subject
+	template.SerialNumber = nil // a random one
+	template.AuthorityKeyId, template.SignatureAlgorithm = nil, x509.UnknownSignatureAlgorithm
+	if parent.NotAfter.Before(template.NotAfter) {
+		template.NotAfter = parent.NotAfter
+	}
+	if parent.NotBefore.After(template.NotBefore) {
+		template.NotBefore = parent.NotBefore
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &template, parent, subject.PublicKey, key)
+	if err != nil {
+		return ""
+	}
+	cross, err := x509.ParseCertificate(der)
+	if err != nil || !now.Before(cross.NotAfter) || mayNotSignAuthorities(parent) {
+		return ""
+	}
+	return encodePEM("CERTIFICATE", der)
+}
+
+func mayNotSignAuthorities(c *x509.Certificate) bool { return c.MaxPathLen == 0 && c.MaxPathLenZero }
+
+// pool holds the first certificates of texts.
+func pool(texts ...string) *x509.CertPool {
+	p := x509.NewCertPool()
+	for _, text := range texts {
+		p.AppendCertsFromPEM([]byte(text))
+	}
+	return p
+}
+
+// Accepts reports whether a chain that a server or client shows, leaf first,
+// verifies against roots (PEM) for the given use at now. It is for asking,
+// before trust is taken away, who depends on it.
+func Accepts(roots string, chain []*x509.Certificate, usage Usage, now time.Time) bool {
+	if len(chain) == 0 {
+		return false
+	}
+	intermediates := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		intermediates.AddCert(c)
+	}
+	return !slices.ContainsFunc(usage.extended(), func(u x509.ExtKeyUsage) bool {
+		_, err := chain[0].Verify(x509.VerifyOptions{
+			Roots: pool(roots), Intermediates: intermediates, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{u},
+		})
+		return err != nil
+	})
+}
