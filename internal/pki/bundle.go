@@ -58,6 +58,7 @@ type encodedRotation[T any] struct {
 	Generation int    `json:"generation"`
 	Other      *T     `json:"other,omitempty"`
 	Cross      string `json:"cross,omitempty"`
+	Retired    bool   `json:"retired,omitempty"`
 }
 
 // secrets are the places of everything in e that must be sealed.
@@ -128,7 +129,7 @@ func encodeRotation[T, E any](r Rotation[T], as func(T) E) *encodedRotation[E] {
 	if r.Generation == 0 && r.Other == nil {
 		return nil
 	}
-	out := &encodedRotation[E]{Generation: r.Generation, Cross: r.Cross}
+	out := &encodedRotation[E]{Generation: r.Generation, Cross: r.Cross, Retired: r.Retired}
 	if r.Other != nil {
 		other := as(*r.Other)
 		out.Other = &other
@@ -140,7 +141,7 @@ func decodeRotation[T, E any](e *encodedRotation[E], from func(E) T) Rotation[T]
 	if e == nil {
 		return Rotation[T]{}
 	}
-	r := Rotation[T]{Generation: e.Generation, Cross: e.Cross}
+	r := Rotation[T]{Generation: e.Generation, Cross: e.Cross, Retired: e.Retired}
 	if e.Other != nil {
 		other := from(*e.Other)
 		r.Other = &other

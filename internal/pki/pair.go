@@ -46,6 +46,13 @@ func (k KeyPair) trusted() (*x509.Certificate, error) {
 	return certificates[0], nil
 }
 
+// ValidateAuthority says why a pair that the user brings cannot be an
+// authority, or nil. Its key may be held elsewhere.
+func ValidateAuthority(k KeyPair) error {
+	_, err := k.trusted()
+	return err
+}
+
 func firstOf(certificates []*x509.Certificate) *x509.Certificate {
 	if len(certificates) == 0 {
 		return nil

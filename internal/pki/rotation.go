@@ -55,6 +55,8 @@ type Rotation[T any] struct {
 	// goes along with what the newer one issues, so that whoever trusts only
 	// the older one accepts it.
 	Cross string
+	// Retired: the last stage has been taken, and has dropped the private key of Other.
+	Retired bool
 }
 
 // Stage is the stage of the rotation.
@@ -136,7 +138,7 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 	case EncryptionPart:
 		// What the previous key has encrypted may live on in backups: it is kept.
 		return turn(&b.Encryption, &b.EncryptionRotation, to,
-			func() (Encryption, error) { return next.Encryption.fresh(to) }, func(e Encryption) Encryption { return e })
+			func() (Encryption, error) { return next.Encryption.fresh(to) }, func(e Encryption) (Encryption, bool) { return e, false })
 	}
 	a, err := b.authority(Authority(p))
 	if err != nil {
@@ -155,7 +157,7 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 }
 
 // turn moves one part by one stage: forth to the next number, or back.
-func turn[T any](inUse *T, r *Rotation[T], to int, introduce func() (T, error), retire func(T) T) error {
+func turn[T any](inUse *T, r *Rotation[T], to int, introduce func() (T, error), retire func(T) (T, bool)) error {
 	forth := to > r.Generation
 	stage := r.Stage()
 	switch {
@@ -165,12 +167,14 @@ func turn[T any](inUse *T, r *Rotation[T], to int, introduce func() (T, error), 
 			return err
 		}
 		*r = Rotation[T]{Other: &other}
+	case !forth && stage == Adopted && r.Retired:
+		return errors.New("the previous one's key is gone since the last stage: only the way forward is open")
 	case forth && stage == Introduced, !forth && stage == Adopted:
 		other := *inUse
 		*inUse, r.Other = *r.Other, &other
 	case forth && stage == Adopted:
-		other := retire(*r.Other)
-		r.Other = &other
+		other, dropped := retire(*r.Other)
+		r.Other, r.Retired = &other, dropped
 	case !forth && stage == Introduced:
 		*r = Rotation[T]{}
 	case r.Other == nil: // back into a rotation that is over
@@ -180,10 +184,11 @@ func turn[T any](inUse *T, r *Rotation[T], to int, introduce func() (T, error), 
 	return nil
 }
 
-// public is the pair without its key.
-func (k KeyPair) public() KeyPair {
+// public is the pair without its key, and whether it had one.
+func (k KeyPair) public() (KeyPair, bool) {
+	had := k.PrivateKey != ""
 	k.PrivateKey = ""
-	return k
+	return k, had
 }
 
 func (b *Bundle) nextServiceAccount(given KeyPair, o Options) (KeyPair, error) {
@@ -243,11 +248,11 @@ func differs(p Part, generation int) error {
 		return fmt.Errorf("%s is not the one whose rotation is under way: finish that rotation first", p)
 	}
 	return fmt.Errorf("%s is another one than the cluster has: changing it takes a rotation; raise rotation.%s from %d to %d to introduce it",
-		p, p.attribute(), generation, generation+1)
+		p, p.Attribute(), generation, generation+1)
 }
 
-// attribute is the part in the configuration's spelling.
-func (p Part) attribute() string {
+// Attribute is the part as the configuration spells it.
+func (p Part) Attribute() string {
 	switch p {
 	case FrontProxyPart:
 		return "front_proxy"

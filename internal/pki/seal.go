@@ -79,7 +79,7 @@ func (s *Seal) address(recipients []string, own map[string]age.Recipient) error 
 
 // readIdentities does not quote age's errors: they may hold a part of the text.
 func readIdentities(text, passphrase string) ([]*age.X25519Identity, error) {
-	if encrypted(text) {
+	if Sealed(text) {
 		plain, err := unlock(text, passphrase)
 		if err != nil {
 			return nil, err
@@ -119,8 +119,8 @@ func unlock(text, passphrase string) (string, error) {
 
 const binaryHeader = "age-encryption.org/v1"
 
-// encrypted reports whether a text is age's, armored or not.
-func encrypted(text string) bool {
+// Sealed reports whether a text is what Close makes, or another age file.
+func Sealed(text string) bool {
 	text = strings.TrimSpace(text)
 	return strings.HasPrefix(text, armor.Header) || strings.HasPrefix(text, binaryHeader)
 }
@@ -155,7 +155,7 @@ func (s *Seal) Close(text string) (string, error) {
 // Open gives back what Close was given. A text in the clear is given as it is.
 func (s *Seal) Open(text string) (string, error) {
 	switch {
-	case !encrypted(text):
+	case !Sealed(text):
 		return text, nil
 	case s == nil:
 		return "", fmt.Errorf("%w, and no identity is given to open them", ErrSealed)

@@ -12,8 +12,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-
-	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // addressOf is the address within a resource's host attribute, unknown while
@@ -59,6 +57,14 @@ func earlyRenewalSchema(effect string) schema.Attribute {
 	}
 }
 
+// sealedForSchema tells for whom private keys are sealed.
+func sealedForSchema() schema.Attribute {
+	return schema.ListAttribute{
+		Computed: true, ElementType: types.StringType,
+		MarkdownDescription: "Recipients (`age1…`) for whom the private keys are sealed; empty when they are stored in the clear.",
+	}
+}
+
 // driftSchema is where Read puts what differs on the machine: the plan shows
 // the words, and the next apply mends them.
 func driftSchema() schema.Attribute {
@@ -89,27 +95,6 @@ func expirySchema(what string) schema.Attribute {
 		Computed:            true,
 		MarkdownDescription: "When the first of " + what + " expires, RFC 3339.",
 	}
-}
-
-// bundleOf reads the pki attribute. An unknown one gives nil without error.
-func bundleOf(value types.String, diags *diag.Diagnostics) *pki.Bundle {
-	if value.IsUnknown() || value.IsNull() {
-		return nil
-	}
-	bundle, err := pki.Parse(value.ValueString(), nil)
-	if err != nil {
-		diags.AddAttributeError(attributePath("pki"), "Invalid PKI bundle",
-			"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: give the bundle attribute of a kube_pki_bundle.")
-		return nil
-	}
-	return bundle
-}
-
-// otherCluster reports whether the bundle changes to that of another cluster.
-func otherCluster(before, after types.String) bool {
-	var ignored diag.Diagnostics
-	b, a := bundleOf(before, &ignored), bundleOf(after, &ignored)
-	return b != nil && a != nil && b.ClusterID != a.ClusterID
 }
 
 func stringsOf(ctx context.Context, list types.List, diags *diag.Diagnostics) []string {
@@ -180,17 +165,10 @@ func allKnown(values ...attr.Value) bool {
 	return true
 }
 
-// elementsKnown reports whether a map is known with all its elements. Null is known.
-func elementsKnown(m types.Map) bool {
-	if m.IsUnknown() {
-		return false
-	}
-	for _, element := range m.Elements() {
-		if element.IsUnknown() {
-			return false
-		}
-	}
-	return true
+// elementsKnown reports whether a value is known with all that it holds. Null is known.
+func elementsKnown(ctx context.Context, value attr.Value) bool {
+	raw, err := value.ToTerraformValue(ctx)
+	return err == nil && raw.IsFullyKnown()
 }
 
 func setOf(ctx context.Context, set types.Set, diags *diag.Diagnostics) []string {

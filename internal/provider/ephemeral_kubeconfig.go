@@ -14,14 +14,22 @@ import (
 
 // kubeconfigEphemeral is a kubeconfig with a short-lived client certificate
 // that reaches neither state nor plan.
-type kubeconfigEphemeral struct{}
+type kubeconfigEphemeral struct{ configured }
 
-var _ ephemeral.EphemeralResource = (*kubeconfigEphemeral)(nil)
+var (
+	_ ephemeral.EphemeralResource              = (*kubeconfigEphemeral)(nil)
+	_ ephemeral.EphemeralResourceWithConfigure = (*kubeconfigEphemeral)(nil)
+)
 
 func newKubeconfigEphemeral() ephemeral.EphemeralResource { return &kubeconfigEphemeral{} }
 
 func (e *kubeconfigEphemeral) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_kubeconfig"
+}
+
+// Configure takes what the provider's Configure handed on.
+func (e *kubeconfigEphemeral) Configure(_ context.Context, req ephemeral.ConfigureRequest, resp *ephemeral.ConfigureResponse) {
+	e.setSession(req.ProviderData, &resp.Diagnostics)
 }
 
 func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
@@ -60,7 +68,11 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 	if model.Groups.IsNull() {
 		model.Groups = defaultGroups
 	}
-	model.issue(ctx, time.Now(), time.Hour, &resp.Diagnostics)
+	bundle := e.session.mustBundle(model.PKI, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	model.issue(ctx, bundle, time.Now(), time.Hour, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

@@ -35,8 +35,7 @@ var defaultGroups = types.ListValueMust(types.StringType, []attr.Value{types.Str
 
 // issue makes a new client certificate and the kubeconfig around it. standard
 // is the validity where none is set.
-func (m *kubeconfigModel) issue(ctx context.Context, now time.Time, standard time.Duration, diags *diag.Diagnostics) {
-	bundle := bundleOf(m.PKI, diags)
+func (m *kubeconfigModel) issue(ctx context.Context, bundle *pki.Bundle, now time.Time, standard time.Duration, diags *diag.Diagnostics) {
 	validity, _ := parseDuration(m.Validity)
 	if validity == 0 {
 		validity = standard
@@ -58,7 +57,7 @@ func (m *kubeconfigModel) issue(ctx context.Context, now time.Time, standard tim
 	text, err := pki.Kubeconfig(pki.KubeconfigSpec{
 		Cluster: bundle.ClusterName,
 		Server:  m.Server.ValueString(),
-		CA:      bundle.CA.Certificate,
+		CA:      bundle.Roots(pki.Kubernetes),
 		User:    m.User.ValueString(),
 		Client:  pair,
 	})
@@ -67,7 +66,7 @@ func (m *kubeconfigModel) issue(ctx context.Context, now time.Time, standard tim
 		return
 	}
 	m.Content = types.StringValue(text)
-	m.CACertificate = types.StringValue(bundle.CA.Certificate)
+	m.CACertificate = types.StringValue(bundle.Roots(pki.Kubernetes))
 	m.ClientCertificate = types.StringValue(pair.Certificate)
 	m.ClientKey = types.StringValue(pair.PrivateKey)
 	m.ExpiresAt = timeString(info.NotAfter)

@@ -29,6 +29,7 @@ var (
 // providerModel is the provider block.
 type providerModel struct {
 	SSH     types.Object `tfsdk:"ssh"`
+	Seal    types.Object `tfsdk:"seal"`
 	Sources types.Object `tfsdk:"artifacts"`
 	Abandon types.Bool   `tfsdk:"abandon_unreachable_hosts"`
 }
@@ -60,6 +61,7 @@ func (p *kubeProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp 
 			"the fixed API endpoint, control-plane replicas, etcd members and the PKI bundle.",
 		Attributes: map[string]schema.Attribute{
 			"ssh":       sshSchema(),
+			"seal":      sealSchema(),
 			"artifacts": artifactsSchema(),
 			"abandon_unreachable_hosts": schema.BoolAttribute{
 				Optional: true,
@@ -86,6 +88,11 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	resp.EphemeralResourceData = s
 	resp.ResourceData = s
 	resp.DataSourceData = s
+	if elementsKnown(ctx, model.Seal) {
+		seal, diags := decodeSeal(ctx, model.Seal)
+		resp.Diagnostics.Append(diags...)
+		s.seal, s.sealKnown = seal, !diags.HasError()
+	}
 	if !req.Config.Raw.IsFullyKnown() {
 		return // a machine's key made in the same apply, say: connecting has to wait for it
 	}

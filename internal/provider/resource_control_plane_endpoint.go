@@ -66,16 +66,12 @@ func (r *endpointResource) Schema(ctx context.Context, _ resource.SchemaRequest,
 	resp.Schema = endpointSchema(ctx)
 }
 
-func (r *endpointResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.setSession(req.ProviderData, &resp.Diagnostics)
-}
-
 // ValidateConfig checks what holds between attributes.
 func (r *endpointResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var model endpointModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	balancers := model.balancers(ctx, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || !allKnown(model.Address, balancers.Hosts) || !elementsKnown(balancers.Hosts) {
+	if resp.Diagnostics.HasError() || !allKnown(model.Address, balancers.Hosts) || !elementsKnown(ctx, balancers.Hosts) {
 		return
 	}
 	hosts := stringMapOf(ctx, balancers.Hosts, &resp.Diagnostics)
@@ -243,7 +239,7 @@ func (m *endpointModel) planRegistration(ctx context.Context, diags *diag.Diagno
 	}
 	m.URL = types.StringValue("https://" + net.JoinHostPort(m.Address.ValueString(), strconv.FormatInt(m.Port.ValueInt64(), 10)))
 	hosts := m.balancers(ctx, diags).Hosts
-	if !allKnown(hosts, m.DrainTimeout) || !elementsKnown(hosts) {
+	if !allKnown(hosts, m.DrainTimeout) || !elementsKnown(ctx, hosts) {
 		return
 	}
 	object, more := types.ObjectValueFrom(ctx, registrationTypes, registrationModel{

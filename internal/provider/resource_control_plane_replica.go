@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // replicaResource is kube-apiserver, kube-controller-manager and
@@ -64,10 +65,6 @@ func (r *replicaResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 	resp.Schema = replicaSchema(ctx)
 }
 
-func (r *replicaResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.setSession(req.ProviderData, &resp.Diagnostics)
-}
-
 // ValidateConfig checks what holds between attributes.
 func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var model replicaModel
@@ -83,7 +80,7 @@ func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.Valid
 	}
 	for attribute, component := range extraArgsComponents {
 		args, _ := model.ExtraArgs.Attributes()[attribute].(types.Map)
-		if !elementsKnown(args) {
+		if !elementsKnown(ctx, args) {
 			continue
 		}
 		if err := controlplane.ValidateExtraArgs(component, stringMapOf(ctx, args, &resp.Diagnostics)); err != nil {
@@ -102,7 +99,7 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	bundleOf(plan.PKI, &resp.Diagnostics)
+	r.session.bundle(plan.PKI, &resp.Diagnostics)
 	plan.ID = plan.Name
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -114,10 +111,10 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 				addInvalid(&resp.Diagnostics, path.Root("version"), "Version not possible", err)
 			}
 		}
-		if otherCluster(state.PKI, plan.PKI) {
+		if r.session.otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}
-		if plan.touches(state) {
+		if plan.touches(state, r.session) {
 			plan.forgetSeen()
 		} else {
 			plan.keepSeen(state)
@@ -182,7 +179,7 @@ func (r *replicaResource) Update(ctx context.Context, req resource.UpdateRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if model.touches(state) {
+	if model.touches(state, r.session) {
 		ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
 		defer cancel()
 		status, err := r.session.replicas.Update(ctx, spec)
@@ -222,7 +219,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 	return controlplane.Spec{
 		Name:          m.Name.ValueString(),
 		Host:          r.session.machine(addressOf(m.Host).ValueString()),
-		Bundle:        bundleOf(m.PKI, diags),
+		Bundle:        r.session.bundle(m.PKI, diags),
 		Version:       m.Version.ValueString(),
 		EndpointHost:  registration.Address,
 		EndpointPort:  registration.Port,
@@ -243,11 +240,10 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 // touches reports whether going from before to m has to do anything on the
 // machine: whatever configures a component, where the replica registers, and
 // what Read found different.
-func (m replicaModel) touches(before replicaModel) bool {
-	return drifted(before.Drift) || changed(
+func (m replicaModel) touches(before replicaModel, s *session) bool {
+	return drifted(before.Drift) || s.rotated(before.PKI, m.PKI, pki.Parts()...) || changed(
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.Etcd, before.Etcd},
-		[2]attr.Value{m.PKI, before.PKI},
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.Port, before.Port},
 		[2]attr.Value{m.ServiceCIDRs, before.ServiceCIDRs},

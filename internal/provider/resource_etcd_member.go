@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // etcdMemberResource is one etcd member on one machine. The instances of a
@@ -68,10 +69,6 @@ func (r *etcdMemberResource) Schema(ctx context.Context, _ resource.SchemaReques
 	resp.Schema = etcdMemberSchema(ctx)
 }
 
-func (r *etcdMemberResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
-	r.setSession(req.ProviderData, &resp.Diagnostics)
-}
-
 // ValidateConfig checks what holds between attributes.
 func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var model etcdMemberModel
@@ -80,13 +77,13 @@ func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.Va
 		return
 	}
 	address := addressOf(model.Host)
-	if allKnown(model.Name, address, model.Peers) && elementsKnown(model.Peers) {
+	if allKnown(model.Name, address, model.Peers) && elementsKnown(ctx, model.Peers) {
 		peers := stringMapOf(ctx, model.Peers, &resp.Diagnostics)
 		if err := etcd.ValidatePeers(model.Name.ValueString(), address.ValueString(), peers); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("peers"), "Invalid peers", err)
 		}
 	}
-	if elementsKnown(model.ExtraArgs) {
+	if elementsKnown(ctx, model.ExtraArgs) {
 		if err := etcd.ValidateExtraArgs(stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("extra_args"), "Invalid extra arguments", err)
 		}
@@ -109,7 +106,7 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 		plan.PeerURL = types.StringValue(etcd.PeerURL(address.ValueString()))
 	}
 	plan.warnEvenPeers(&resp.Diagnostics)
-	bundleOf(plan.PKI, &resp.Diagnostics)
+	r.session.bundle(plan.PKI, &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		if resp.Diagnostics.HasError() {
@@ -120,10 +117,10 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 				addInvalid(&resp.Diagnostics, path.Root("version"), "Version not possible", err)
 			}
 		}
-		if otherCluster(state.PKI, plan.PKI) {
+		if r.session.otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}
-		if plan.touches(state) {
+		if plan.touches(state, r.session) {
 			plan.forgetSeen()
 		} else {
 			plan.keepSeen(state)
@@ -188,7 +185,7 @@ func (r *etcdMemberResource) Update(ctx context.Context, req resource.UpdateRequ
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if model.touches(state) {
+	if model.touches(state, r.session) {
 		ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 		defer cancel()
 		status, err := r.session.clusters.Update(ctx, spec)
@@ -223,7 +220,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 	if !r.connected(diags) {
 		return etcd.Spec{}
 	}
-	machine, bundle := r.session.machine(addressOf(m.Host).ValueString()), bundleOf(m.PKI, diags)
+	machine, bundle := r.session.machine(addressOf(m.Host).ValueString()), r.session.bundle(m.PKI, diags)
 	early, _ := parseDuration(m.Early)
 	return etcd.Spec{
 		Name:      m.Name.ValueString(),
@@ -244,10 +241,10 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 }
 
 // touches reports whether going from before to m has to do anything on the
-// machine. Peers, timeouts and on_destroy are only read when they are needed.
-func (m etcdMemberModel) touches(before etcdMemberModel) bool {
-	return drifted(before.Drift) || changed(
-		[2]attr.Value{m.PKI, before.PKI},
+// machine. Peers, timeouts and on_destroy are only read when they are needed,
+// and of the bundle a member has the etcd authority only.
+func (m etcdMemberModel) touches(before etcdMemberModel, s *session) bool {
+	return drifted(before.Drift) || s.rotated(before.PKI, m.PKI, pki.EtcdPart) || changed(
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Early, before.Early},

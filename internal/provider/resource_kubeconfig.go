@@ -23,11 +23,13 @@ import (
 // It is issued once, and again when what it is made of changes or its time is
 // coming to an end.
 type kubeconfigResource struct {
+	configured
 	now func() time.Time
 }
 
 var (
 	_ resource.Resource                   = (*kubeconfigResource)(nil)
+	_ resource.ResourceWithConfigure      = (*kubeconfigResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*kubeconfigResource)(nil)
 	_ resource.ResourceWithValidateConfig = (*kubeconfigResource)(nil)
 )
@@ -35,6 +37,8 @@ var (
 type kubeconfigResourceModel struct {
 	ID    types.String `tfsdk:"id"`
 	Early types.String `tfsdk:"early_renewal"`
+	// SealedFor tells in the plan that the seal has changed: what is sealed does not say for whom.
+	SealedFor types.List `tfsdk:"sealed_for"`
 	kubeconfigModel
 }
 
@@ -50,10 +54,11 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 		return schema.StringAttribute{Computed: true, Sensitive: true, PlanModifiers: kept(), MarkdownDescription: description}
 	}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A kubeconfig kept in state, private key included. Where nothing may be stored, use the ephemeral resource of the same name.",
+		MarkdownDescription: "A kubeconfig kept in state, private key included. With the provider's `seal`, `content` and `client_key` are age files " +
+			"(`terraform output -raw kubeconfig | age -d -i key.txt`). Where nothing may be stored, use the ephemeral resource of the same name.",
 		Attributes: map[string]schema.Attribute{
 			"id":  keptString("Fingerprint of the client certificate."),
-			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: kubeconfigPKI + " Another authority in it replaces the kubeconfig."},
+			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: kubeconfigPKI + " Another cluster's replaces the kubeconfig; a rotation of the Kubernetes authority renews it in place."},
 			"server": schema.StringAttribute{
 				Required: true, PlanModifiers: replaced, MarkdownDescription: kubeconfigServer + " A change replaces the kubeconfig.",
 				Validators: []validator.String{checked("server URL", pki.ValidateServer)},
@@ -81,6 +86,7 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			"client_certificate":     keptString(kubeconfigCert),
 			"client_key":             sensitive(kubeconfigKey),
 			"expires_at":             keptString(kubeconfigExpiry),
+			"sealed_for":             sealedForSchema(),
 		},
 	}
 }
@@ -100,52 +106,61 @@ func (r *kubeconfigResource) ValidateConfig(ctx context.Context, req resource.Va
 	}
 }
 
-// ModifyPlan replaces the kubeconfig when the authority behind it is another
-// one, and renews it when it is due; any other change of the bundle leaves it alone.
+// ModifyPlan replaces the kubeconfig when it becomes another cluster's, and
+// renews it in place when it is due, a rotation has changed what it is made of,
+// or the seal has changed. A bundle that is not known yet may do any of it.
 func (r *kubeconfigResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.Plan.Raw.IsNull() || req.State.Raw.IsNull() {
+	if req.Plan.Raw.IsNull() {
 		return
 	}
 	var plan, state kubeconfigResourceModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	if resp.Diagnostics.HasError() {
-		return
+	plan.SealedFor = r.session.sealedFor()
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
+		switch {
+		case resp.Diagnostics.HasError():
+			return
+		case r.session.otherCluster(state.PKI, plan.PKI):
+			resp.RequiresReplace = append(resp.RequiresReplace, attributePath("pki"))
+		case bundle == nil || !plan.SealedFor.Equal(state.SealedFor) || plan.due(ctx, bundle, r.now()):
+			plan.forget()
+		}
 	}
-	var ignored diag.Diagnostics
-	bundle := bundleOf(plan.PKI, &ignored)
-	switch {
-	case bundle == nil:
-	case bundle.CA.Certificate != state.CACertificate.ValueString():
-		resp.RequiresReplace = append(resp.RequiresReplace, attributePath("pki"))
-	case plan.due(ctx, bundle, r.now()):
-		plan.forget()
-		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
-	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
-// due reports whether the certificate that is there has to be renewed.
+// due reports whether what is there has to be made anew.
 func (m kubeconfigResourceModel) due(ctx context.Context, bundle *pki.Bundle, now time.Time) bool {
 	var ignored diag.Diagnostics
 	user := pki.User(m.User.ValueString(), stringsOf(ctx, m.Groups, &ignored)...)
 	early, _ := parseDuration(m.Early)
 	certificate := m.ClientCertificate.ValueString()
-	return len(bundle.Renewal(user, certificate, early, now)) > 0 || len(bundle.Check(user, certificate, now)) > 0
+	return m.CACertificate.ValueString() != bundle.Roots(pki.Kubernetes) ||
+		len(bundle.Renewal(user, certificate, early, now)) > 0 || len(bundle.Check(user, certificate, now)) > 0
 }
 
 // forget plans that what follows from the certificate is known after the apply.
 func (m *kubeconfigResourceModel) forget() {
-	m.ID, m.Content = types.StringUnknown(), types.StringUnknown()
+	m.ID, m.Content, m.CACertificate = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
 	m.ClientCertificate, m.ClientKey, m.ExpiresAt = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
+}
+
+// keep takes over what is there.
+func (m *kubeconfigResourceModel) keep(state kubeconfigResourceModel) {
+	m.ID, m.Content, m.CACertificate = state.ID, state.Content, state.CACertificate
+	m.ClientCertificate, m.ClientKey, m.ExpiresAt = state.ClientCertificate, state.ClientKey, state.ExpiresAt
 }
 
 func (r *kubeconfigResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var model kubeconfigResourceModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
+	bundle := r.session.mustBundle(model.PKI, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	model.renew(ctx, r.now(), &resp.Diagnostics)
+	r.renew(ctx, &model, bundle, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -155,9 +170,9 @@ func (r *kubeconfigResource) Create(ctx context.Context, req resource.CreateRequ
 // kubeconfigLife is the validity where none is set.
 const kubeconfigLife = 365 * 24 * time.Hour
 
-// renew issues the kubeconfig.
-func (m *kubeconfigResourceModel) renew(ctx context.Context, now time.Time, diags *diag.Diagnostics) {
-	m.issue(ctx, now, kubeconfigLife, diags)
+// renew issues the kubeconfig and seals it.
+func (r *kubeconfigResource) renew(ctx context.Context, m *kubeconfigResourceModel, bundle *pki.Bundle, diags *diag.Diagnostics) {
+	m.issue(ctx, bundle, r.now(), kubeconfigLife, diags)
 	if diags.HasError() {
 		return
 	}
@@ -167,18 +182,55 @@ func (m *kubeconfigResourceModel) renew(ctx context.Context, now time.Time, diag
 		return
 	}
 	m.ID = types.StringValue(info.SHA256)
+	m.seal(r.session.seal, diags)
+}
+
+// seal closes what holds the private key.
+func (m *kubeconfigResourceModel) seal(seal *pki.Seal, diags *diag.Diagnostics) {
+	for _, secret := range []*types.String{&m.Content, &m.ClientKey} {
+		sealed, err := seal.Close(secret.ValueString())
+		if err != nil {
+			addError(diags, attributePath("pki"), "Kubeconfig not sealed", err)
+			return
+		}
+		*secret = types.StringValue(sealed)
+	}
+}
+
+// reseal opens what is there and seals it as the provider does now.
+func (r *kubeconfigResource) reseal(m *kubeconfigResourceModel, diags *diag.Diagnostics) {
+	for _, secret := range []*types.String{&m.Content, &m.ClientKey} {
+		text, err := r.session.seal.Open(secret.ValueString())
+		if err != nil {
+			addError(diags, attributePath("pki"), "Kubeconfig not opened", err)
+			return
+		}
+		*secret = types.StringValue(text)
+	}
+	m.seal(r.session.seal, diags)
 }
 
 // Read has nothing to look at: the kubeconfig exists in state only.
 func (r *kubeconfigResource) Read(context.Context, resource.ReadRequest, *resource.ReadResponse) {}
 
-// Update takes over a bundle whose authority is the same, and renews what the
-// plan found due.
+// Update does what the plan found due, and what only the bundle, known by now,
+// asks for.
 func (r *kubeconfigResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var model kubeconfigResourceModel
+	var model, state kubeconfigResourceModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
-	if model.Content.IsUnknown() {
-		model.renew(ctx, r.now(), &resp.Diagnostics)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	bundle := r.session.mustBundle(model.PKI, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	changes := model.Content.IsUnknown()
+	model.keep(state)
+	switch {
+	case !changes: // so the plan said
+	case model.due(ctx, bundle, r.now()):
+		r.renew(ctx, &model, bundle, &resp.Diagnostics)
+	case !model.SealedFor.Equal(state.SealedFor):
+		r.reseal(&model, &resp.Diagnostics)
 	}
 	if resp.Diagnostics.HasError() {
 		return

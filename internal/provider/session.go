@@ -2,15 +2,19 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -24,11 +28,76 @@ type session struct {
 
 	registrars *endpoint.Registrars
 	abandon    bool
+
+	seal      *pki.Seal // nil: keys are stored in the clear
+	sealKnown bool      // false while the provider's seal is not known
 }
 
-// configured is embedded by every resource that talks to machines.
+// configured is embedded by every resource that talks to machines or reads a bundle.
 type configured struct {
 	session *session
+}
+
+// Configure takes what the provider's Configure handed on.
+func (c *configured) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	c.setSession(req.ProviderData, &resp.Diagnostics)
+}
+
+// bundle reads a pki attribute. One that is unknown, or sealed while the
+// provider's seal is unknown, gives nil without error.
+func (s *session) bundle(value types.String, diags *diag.Diagnostics) *pki.Bundle {
+	if value.IsUnknown() || value.IsNull() || s == nil || !s.sealKnown {
+		return nil
+	}
+	bundle, err := pki.Parse(value.ValueString(), s.seal)
+	switch {
+	case errors.Is(err, pki.ErrSealed):
+		diags.AddAttributeError(attributePath("pki"), "Private keys cannot be opened",
+			"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: give the provider's seal the identity that belongs to one of the recipients (sealed_for of the kube_pki_bundle).")
+	case err != nil:
+		diags.AddAttributeError(attributePath("pki"), "Invalid PKI bundle",
+			"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: give the bundle attribute of a kube_pki_bundle.")
+	}
+	return bundle
+}
+
+// mustBundle is bundle where the provider's settings must be known by now.
+func (s *session) mustBundle(value types.String, diags *diag.Diagnostics) *pki.Bundle {
+	bundle := s.bundle(value, diags)
+	if bundle == nil && !diags.HasError() {
+		addUnknownSettings(diags)
+	}
+	return bundle
+}
+
+// opened is bundle where a text that cannot be read says nothing.
+func (s *session) opened(value types.String) *pki.Bundle {
+	var ignored diag.Diagnostics
+	return s.bundle(value, &ignored)
+}
+
+// otherCluster reports whether the bundle changes to that of another cluster.
+func (s *session) otherCluster(before, after types.String) bool {
+	b, a := s.opened(before), s.opened(after)
+	return b != nil && a != nil && b.ClusterID != a.ClusterID
+}
+
+// sealedFor are the recipients of what is sealed from now on.
+func (s *session) sealedFor() types.List {
+	if s == nil || !s.sealKnown {
+		return types.ListUnknown(types.StringType)
+	}
+	return stringList(s.seal.Recipients())
+}
+
+// rotated reports whether any of parts differs between two bundles, or one of
+// them cannot be read yet. Another way of sealing the same keys is no difference.
+func (s *session) rotated(before, after types.String, parts ...pki.Part) bool {
+	if before.Equal(after) {
+		return false
+	}
+	b, a := s.opened(before), s.opened(after)
+	return b == nil || a == nil || !b.Same(a, parts...)
 }
 
 // setSession takes what the provider's Configure handed on; data is nil while
@@ -50,10 +119,14 @@ func (c *configured) connected(diags *diag.Diagnostics) bool {
 	if c.session != nil && c.session.pool != nil {
 		return true
 	}
-	diags.AddError("The provider's settings are not known yet",
-		"The provider \"kube\" is configured with values that are only known after another resource is applied, so no machine can be reached now.\n"+
-			"Next step: apply those resources first (terraform apply -target=…), or give the provider values that are known.")
+	addUnknownSettings(diags)
 	return false
+}
+
+func addUnknownSettings(diags *diag.Diagnostics) {
+	diags.AddError("The provider's settings are not known yet",
+		"The provider \"kube\" is configured with values that are only known after another resource is applied, so no machine can be reached now, and no sealed key opened.\n"+
+			"Next step: apply those resources first (terraform apply -target=…), or give the provider values that are known.")
 }
 
 func (s *session) machine(address string) *host.Host {

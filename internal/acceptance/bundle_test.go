@@ -1,0 +1,287 @@
+package acceptance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"github.com/hashicorp/terraform-plugin-testing/compare"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// bundleConfig is a bundle with arguments, and a kubeconfig of it, under a seal
+// (the provider's arguments).
+func bundleConfig(seal, arguments string) string {
+	return fmt.Sprintf(`
+provider "kube" {
+  %s
+}
+
+resource "kube_pki_bundle" "this" {
+  cluster_name = "bundle"
+  %s
+}
+
+resource "kube_kubeconfig" "this" {
+  pki    = kube_pki_bundle.this.bundle
+  server = "https://192.0.2.100:6443"
+}
+`, seal, arguments)
+}
+
+const (
+	bundleAddress     = "kube_pki_bundle.this"
+	kubeconfigAddress = "kube_kubeconfig.this"
+)
+
+// updated expects a change in place of the two, and nothing else.
+func updated() resource.ConfigPlanChecks {
+	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+		plancheck.ExpectResourceAction(bundleAddress, plancheck.ResourceActionUpdate),
+		plancheck.ExpectResourceAction(kubeconfigAddress, plancheck.ResourceActionUpdate),
+	}}
+}
+
+func stage(part, words string) statecheck.StateCheck {
+	return statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("stages").AtMapKey(part), knownvalue.StringExact(words))
+}
+
+// TestBundleRotation: every stage is an update in place, of what it changes
+// only; a skipped stage, another authority and a beginning in the middle are
+// refused in the plan.
+func TestBundleRotation(t *testing.T) {
+	machines(t) // for the CLI's sake, as TestBadInput
+	rotation := func(numbers string) string { return bundleConfig("", "rotation = { "+numbers+" }") }
+	certificate := statecheck.CompareValue(compare.ValuesDiffer())
+	keys := statecheck.CompareValue(compare.ValuesDiffer())
+	client := statecheck.CompareValue(compare.ValuesSame())
+	runTest(t, resource.TestCase{Steps: []resource.TestStep{
+		{Config: rotation("kubernetes = 1"), ExpectError: folded("rotation of kubernetes cannot begin at 1")},
+		{Config: bundleConfig("", `encryption = { provider = "aesgcm" }`), ExpectError: folded("aesgcm is not safe here")},
+		{
+			Config: rotation("etcd = 3"),
+			ConfigStateChecks: []statecheck.StateCheck{
+				stage("etcd", "steady"), stage("kubernetes", "steady"),
+				certificate.AddStateValue(bundleAddress, tfjsonpath.New("ca_certificate")),
+				keys.AddStateValue(bundleAddress, tfjsonpath.New("service_account_public_key")),
+				client.AddStateValue(kubeconfigAddress, tfjsonpath.New("client_certificate")),
+			},
+		},
+		{Config: rotation("etcd = 5"), ExpectError: folded("rotation of etcd from 3 to 5 skips a stage: apply 4 first")},
+		{Config: rotation("etcd = 1"), ExpectError: folded("rotation of etcd from 3 back to 1 skips a stage: apply 2 first")},
+		{Config: rotation("etcd = 2"), ExpectError: folded("nothing is left of the previous one")},
+		{
+			Config:           rotation("etcd = 4, service_account = 1"),
+			ConfigPlanChecks: updated(),
+			ConfigStateChecks: []statecheck.StateCheck{
+				stage("etcd", "the next authority is trusted"), stage("service_account", "the next key is published"),
+				keys.AddStateValue(bundleAddress, tfjsonpath.New("service_account_public_key")),
+				// Neither is in a kubeconfig.
+				client.AddStateValue(kubeconfigAddress, tfjsonpath.New("client_certificate")),
+			},
+		},
+		{
+			Config: rotation("etcd = 4, service_account = 1, kubernetes = 1"),
+			ConfigStateChecks: []statecheck.StateCheck{
+				certificate.AddStateValue(bundleAddress, tfjsonpath.New("ca_certificate")),
+			},
+		},
+		{
+			Config:           rotation("etcd = 5, service_account = 2, kubernetes = 2"),
+			ConfigPlanChecks: updated(),
+			ConfigStateChecks: []statecheck.StateCheck{
+				stage("kubernetes", "the next authority issues, the previous one is trusted"),
+				stage("service_account", "the next key signs, the previous one is accepted"),
+				issuer("kubernetes-2"),
+			},
+		},
+		{
+			Config: rotation("etcd = 6, service_account = 3, kubernetes = 3"),
+			ConfigStateChecks: []statecheck.StateCheck{
+				stage("kubernetes", "steady"), stage("etcd", "steady"), stage("service_account", "steady"),
+				certificate.AddStateValue(bundleAddress, tfjsonpath.New("ca_certificate")),
+			},
+		},
+		{ // back by one stage, from what is left of the previous one
+			Config:            rotation("etcd = 6, service_account = 3, kubernetes = 2"),
+			ConfigStateChecks: []statecheck.StateCheck{issuer("kubernetes-2")},
+		},
+		{ // its key is gone: it can be trusted, but issues no more
+			Config:      rotation("etcd = 6, service_account = 3, kubernetes = 1"),
+			ExpectError: folded("the previous one's key is gone"),
+		},
+	}})
+}
+
+// issuer expects the kubeconfig's client certificate to be issued by an authority.
+func issuer(commonName string) statecheck.StateCheck {
+	return statecheck.ExpectKnownValue(kubeconfigAddress, tfjsonpath.New("client_certificate"), knownvalue.StringFunc(func(text string) error {
+		info, err := pki.Inspect(text)
+		if err == nil && info.Issuer != "CN="+commonName {
+			err = fmt.Errorf("issued by %s, want CN=%s", info.Issuer, commonName)
+		}
+		return err
+	}))
+}
+
+// TestBundleEncryption: encryption is changed by a rotation only.
+func TestBundleEncryption(t *testing.T) {
+	machines(t) // for the CLI's sake, as TestBadInput
+	config := func(number int, encryption string) string {
+		return bundleConfig("", fmt.Sprintf("rotation = { encryption = %d }\n%s", number, encryption))
+	}
+	const secretbox, aescbc = `encryption = { provider = "secretbox" }`, `encryption = { provider = "aescbc", resources = ["secrets", "configmaps"] }`
+	runTest(t, resource.TestCase{Steps: []resource.TestStep{
+		{Config: config(0, `encryption = { provider = "kms" }`), ExpectError: folded("provider kms needs the kms attribute")},
+		{Config: config(0, "")},
+		{Config: config(0, secretbox), ExpectError: folded("encryption is another one than the cluster has: changing it takes a rotation; raise rotation.encryption from 0 to 1")},
+		{Config: config(1, secretbox), ConfigStateChecks: []statecheck.StateCheck{stage("encryption", "the next one is readable")}},
+		{Config: config(2, aescbc), ExpectError: folded("encryption is not the one whose rotation is under way")},
+		{Config: config(2, secretbox), ConfigStateChecks: []statecheck.StateCheck{stage("encryption", "the next one writes, the previous one is readable")}},
+		{Config: config(3, secretbox), ConfigStateChecks: []statecheck.StateCheck{stage("encryption", "steady")}},
+		{Config: config(4, aescbc)},
+	}})
+}
+
+// TestBundleSeal: under a seal no key is readable, whoever is to read them is
+// changed in place, and without the right identity nothing goes.
+func TestBundleSeal(t *testing.T) {
+	machines(t) // for the CLI's sake, as TestBadInput
+	first, second := newIdentity(t), newIdentity(t)
+	seal := func(recipients string, identities ...*age.X25519Identity) string {
+		var texts []string
+		for _, identity := range identities {
+			texts = append(texts, fmt.Sprintf("%q", identity.String()))
+		}
+		return fmt.Sprintf("seal = { identities = [%s], %s }", strings.Join(texts, ", "), recipients)
+	}
+	certificate := statecheck.CompareValue(compare.ValuesSame())
+	same := func() statecheck.StateCheck {
+		return certificate.AddStateValue(kubeconfigAddress, tfjsonpath.New("client_certificate"))
+	}
+	onlySecond := fmt.Sprintf("recipients = [%q]", second.Recipient())
+	encryption := `encryption = { provider = "secretbox" }`
+	runTest(t, resource.TestCase{Steps: []resource.TestStep{
+		{Config: bundleConfig(seal(onlySecond, first), encryption), ExpectError: folded("none of the identities belongs to one of the recipients")},
+		{Config: bundleConfig(`seal = { identities = ["AGE-SECRET-KEY-nonsense"] }`, encryption), ExpectError: folded("identity 1: it is neither an age identity")},
+		{
+			Config: bundleConfig(seal("", first), encryption), Check: sealedFor(first),
+			ConfigStateChecks: []statecheck.StateCheck{same()},
+		},
+		{Config: bundleConfig(seal("", second), encryption), ExpectError: folded("the private keys are sealed for others: none of the identities at hand opens them")},
+		{Config: bundleConfig("", encryption), ExpectError: folded("the private keys are sealed, and no identity is given to open them")},
+		{
+			Config: bundleConfig(seal("", first, second), encryption), Check: sealedFor(first, second),
+			ConfigPlanChecks: updated(), ConfigStateChecks: []statecheck.StateCheck{same()},
+		},
+		{
+			Config: bundleConfig(seal(onlySecond, first, second), encryption), Check: sealedFor(second),
+			ConfigPlanChecks: updated(), ConfigStateChecks: []statecheck.StateCheck{same()},
+		},
+		{Config: bundleConfig(seal("", second), encryption), Check: sealedFor(second)},
+	}})
+}
+
+func newIdentity(t *testing.T) *age.X25519Identity {
+	t.Helper()
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return identity
+}
+
+// sealedFor expects that each of the identities alone opens what is in the
+// state, and that no key can be read without.
+func sealedFor(identities ...*age.X25519Identity) resource.TestCheckFunc {
+	return func(state *terraform.State) error {
+		text := state.RootModule().Resources[bundleAddress].Primary.Attributes["bundle"]
+		kubeconfig := state.RootModule().Resources[kubeconfigAddress].Primary.Attributes
+		all := text + kubeconfig["content"] + kubeconfig["client_key"]
+		if strings.Contains(all, "PRIVATE KEY") || strings.Contains(all, "client-key-data") {
+			return fmt.Errorf("a private key stands in the state")
+		}
+		for _, identity := range identities {
+			seal, err := pki.NewSeal([]string{identity.String()}, "", nil)
+			if err != nil {
+				return err
+			}
+			if _, err := pki.Parse(text, seal); err != nil {
+				return err
+			}
+			opened, err := seal.Open(kubeconfig["content"])
+			if err != nil {
+				return err
+			}
+			if _, err := pki.ParseKubeconfig(opened); err != nil {
+				return err
+			}
+		}
+		stanzas := strings.Count(text, "BEGIN AGE ENCRYPTED FILE")
+		if stanzas != 5 { // three authorities, service accounts, encryption at rest
+			return fmt.Errorf("the bundle has %d sealed keys, want 5", stanzas)
+		}
+		return nil
+	}
+}
+
+// TestBundleBroughtAlong: authorities and service-account keys of the user's
+// own, write-only or not, and authorities whose key stays elsewhere.
+func TestBundleBroughtAlong(t *testing.T) {
+	machines(t) // for the CLI's sake, as TestBadInput
+	ours, err := pki.Generate(pki.Options{ClusterName: "theirs", Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, err := pki.Generate(pki.Options{ClusterName: "others", Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity := newIdentity(t)
+	sealed := fmt.Sprintf("seal = { identities = [%q] }", identity)
+	given := func(pair pki.KeyPair, key string) string {
+		return fmt.Sprintf("ca = {\ncertificate = %q\n%s = %q\nprivate_key_wo_version = 1\n}\n", pair.Certificate, key, pair.PrivateKey)
+	}
+	elsewhere := fmt.Sprintf("etcd_ca = {\ncertificate = %q\nkey_held_elsewhere = true\n}\n", ours.EtcdCA.Certificate)
+	own := fmt.Sprintf("service_account = {\nprivate_key_wo = %q\n}\n", ours.ServiceAccount.PrivateKey)
+	certificate := func(b *pki.Bundle) statecheck.StateCheck {
+		return statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("ca_certificate"), knownvalue.StringExact(b.CA.Certificate))
+	}
+	mixed := pki.KeyPair{Certificate: ours.CA.Certificate, PrivateKey: others.CA.PrivateKey}
+	runTest(t, resource.TestCase{Steps: []resource.TestStep{
+		{Config: bundleConfig("", given(mixed, "private_key_wo")), ExpectError: folded("private key does not match the certificate")},
+		{Config: bundleConfig("", given(pki.KeyPair{Certificate: ours.CA.Certificate}, "private_key")), ExpectError: folded("there is no private key: give private_key_wo or private_key, or say key_held_elsewhere")},
+		{Config: bundleConfig(sealed, given(ours.CA, "private_key")), ExpectError: folded("private_key would stand in the clear in a state that is sealed")},
+		{
+			Config: bundleConfig(sealed, given(ours.CA, "private_key_wo")+elsewhere+own),
+			ConfigStateChecks: []statecheck.StateCheck{
+				certificate(ours), issuer("kubernetes"),
+				statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("service_account_public_key"), knownvalue.StringExact(ours.ServiceAccount.PublicKey)),
+			},
+		},
+		{
+			Config:      bundleConfig(sealed, given(others.CA, "private_key_wo")+elsewhere+own),
+			ExpectError: folded("kubernetes is another one than the cluster has: changing it takes a rotation; raise rotation.kubernetes from 0 to 1"),
+		},
+		{
+			Config:            bundleConfig(sealed, "rotation = { kubernetes = 1 }\n"+given(others.CA, "private_key_wo")+elsewhere+own),
+			ConfigStateChecks: []statecheck.StateCheck{issuer("kubernetes")},
+		},
+		{
+			Config: bundleConfig(sealed, "rotation = { kubernetes = 2 }\n"+given(others.CA, "private_key_wo")+elsewhere+own),
+		},
+		{
+			Config:            bundleConfig(sealed, "rotation = { kubernetes = 3 }\n"+given(others.CA, "private_key_wo")+elsewhere+own),
+			ConfigStateChecks: []statecheck.StateCheck{certificate(others)},
+		},
+	}})
+}

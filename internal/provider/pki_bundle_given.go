@@ -1,0 +1,170 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+type rotationModel struct {
+	Kubernetes     types.Int64 `tfsdk:"kubernetes"`
+	Etcd           types.Int64 `tfsdk:"etcd"`
+	FrontProxy     types.Int64 `tfsdk:"front_proxy"`
+	ServiceAccount types.Int64 `tfsdk:"service_account"`
+	Encryption     types.Int64 `tfsdk:"encryption"`
+}
+
+type encryptionModel struct {
+	Provider  types.String `tfsdk:"provider"`
+	Resources types.List   `tfsdk:"resources"`
+	KMS       *kmsModel    `tfsdk:"kms"`
+}
+
+type kmsModel struct {
+	Name     types.String `tfsdk:"name"`
+	Endpoint types.String `tfsdk:"endpoint"`
+	Timeout  types.String `tfsdk:"timeout"`
+}
+
+type authorityModel struct {
+	Certificate types.String `tfsdk:"certificate"`
+	Elsewhere   types.Bool   `tfsdk:"key_held_elsewhere"`
+	privateKeyModel
+}
+
+type privateKeyModel struct {
+	PrivateKey   types.String `tfsdk:"private_key"`
+	PrivateKeyWO types.String `tfsdk:"private_key_wo"`
+	Version      types.Int64  `tfsdk:"private_key_wo_version"`
+}
+
+// generations are the numbers of a rotation attribute.
+func (m pkiBundleModel) generations(ctx context.Context, diags *diag.Diagnostics) map[pki.Part]int {
+	var numbers rotationModel
+	diags.Append(m.Rotation.As(ctx, &numbers, basetypes.ObjectAsOptions{})...)
+	return map[pki.Part]int{
+		pki.KubernetesPart:     int(numbers.Kubernetes.ValueInt64()),
+		pki.EtcdPart:           int(numbers.Etcd.ValueInt64()),
+		pki.FrontProxyPart:     int(numbers.FrontProxy.ValueInt64()),
+		pki.ServiceAccountPart: int(numbers.ServiceAccount.ValueInt64()),
+		pki.EncryptionPart:     int(numbers.Encryption.ValueInt64()),
+	}
+}
+
+// given is what the user brings along. m is the plan's, whose defaults are
+// filled in; keys are the configuration's, the only one to hold write-only ones.
+func (m pkiBundleModel) given(ctx context.Context, keys pkiBundleModel, seal *pki.Seal, diags *diag.Diagnostics) pki.Next {
+	next := pki.Next{Authorities: map[pki.Authority]pki.KeyPair{}}
+	for authority, place := range keys.authorities() {
+		if place.value.IsNull() {
+			continue
+		}
+		pair, err := givenAuthority(ctx, place.value, seal, diags)
+		if err != nil {
+			addInvalid(diags, attributePath(place.attribute), "Invalid authority", err)
+			continue
+		}
+		next.Authorities[authority] = pair
+	}
+	if !keys.ServiceAccount.IsNull() {
+		pair, err := givenServiceAccount(ctx, keys.ServiceAccount, seal, diags)
+		if err != nil {
+			addInvalid(diags, attributePath("service_account"), "Invalid service-account key", err)
+		}
+		next.ServiceAccount = pair
+	}
+	next.Encryption = m.encryption(ctx, diags)
+	return next
+}
+
+// place is where an authority stands in the configuration.
+type place struct {
+	attribute string
+	value     types.Object
+}
+
+func (m pkiBundleModel) authorities() map[pki.Authority]place {
+	return map[pki.Authority]place{
+		pki.Kubernetes: {"ca", m.CA},
+		pki.Etcd:       {"etcd_ca", m.EtcdCA},
+		pki.FrontProxy: {"front_proxy_ca", m.FrontProxyCA},
+	}
+}
+
+func givenAuthority(ctx context.Context, value types.Object, seal *pki.Seal, diags *diag.Diagnostics) (pki.KeyPair, error) {
+	var model authorityModel
+	diags.Append(value.As(ctx, &model, basetypes.ObjectAsOptions{})...)
+	key, err := model.key(seal)
+	switch {
+	case err != nil:
+		return pki.KeyPair{}, err
+	case key != "" && model.Elsewhere.ValueBool():
+		return pki.KeyPair{}, errors.New("a key is given although key_held_elsewhere says that there is none")
+	case key == "" && !model.Elsewhere.ValueBool():
+		return pki.KeyPair{}, errors.New("there is no private key: give private_key_wo or private_key, or say key_held_elsewhere = true")
+	}
+	pair := pki.KeyPair{Certificate: model.Certificate.ValueString(), PrivateKey: key}
+	return pair, pki.ValidateAuthority(pair)
+}
+
+func givenServiceAccount(ctx context.Context, value types.Object, seal *pki.Seal, diags *diag.Diagnostics) (pki.KeyPair, error) {
+	var model privateKeyModel
+	diags.Append(value.As(ctx, &model, basetypes.ObjectAsOptions{})...)
+	key, err := model.key(seal)
+	if err != nil {
+		return pki.KeyPair{}, err
+	}
+	return pki.ServiceAccountPair(key)
+}
+
+// key is the private key that is given, in the clear; "" when none is.
+func (m privateKeyModel) key(seal *pki.Seal) (string, error) {
+	stored, written := m.PrivateKey.ValueString(), m.PrivateKeyWO.ValueString()
+	switch {
+	case stored != "" && written != "":
+		return "", errors.New("private_key and private_key_wo are both given: give one of them")
+	case written != "":
+		return written, nil
+	case stored != "" && seal != nil && !pki.Sealed(stored):
+		return "", errors.New("private_key would stand in the clear in a state that is sealed: give private_key_wo, or encrypt it with age to one of the seal's identities")
+	}
+	return seal.Open(stored)
+}
+
+// encryption is the encryption attribute, without the key, which is the bundle's.
+func (m pkiBundleModel) encryption(ctx context.Context, diags *diag.Diagnostics) pki.Encryption {
+	if m.Encryption.IsNull() {
+		return pki.Encryption{}
+	}
+	var model encryptionModel
+	diags.Append(m.Encryption.As(ctx, &model, basetypes.ObjectAsOptions{})...)
+	e := pki.Encryption{
+		Kind:      pki.EncryptionKind(model.Provider.ValueString()),
+		Resources: slices.Sorted(slices.Values(stringsOf(ctx, model.Resources, diags))),
+	}
+	if err := model.validate(); err != nil {
+		addInvalid(diags, attributePath("encryption"), "Invalid encryption", err)
+	}
+	if model.KMS != nil {
+		e.Name, e.Endpoint, e.Timeout = model.KMS.Name.ValueString(), model.KMS.Endpoint.ValueString(), model.KMS.Timeout.ValueString()
+	}
+	return e
+}
+
+func (m encryptionModel) validate() error {
+	kind := m.Provider.ValueString()
+	switch {
+	case kind == string(pki.KMS) && m.KMS == nil:
+		return errors.New("provider kms needs the kms attribute, which says where the plugin is")
+	case kind != string(pki.KMS) && m.KMS != nil:
+		return fmt.Errorf("the kms attribute is for provider kms, not for %s", kind)
+	}
+	return nil
+}

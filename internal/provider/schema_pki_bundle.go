@@ -1,0 +1,196 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+func pkiBundleSchema() schema.Schema {
+	attributes := pkiBundleArguments()
+	for name, attribute := range pkiBundleOutputs() {
+		attributes[name] = attribute
+	}
+	return schema.Schema{
+		MarkdownDescription: "The PKI of one cluster: the Kubernetes, etcd and front-proxy certificate authorities, the service-account keys and the keys of encryption at rest, " +
+			"as kubeadm would make them, or brought along. Each of them rotates in stages without downtime. It exists in state only; destroying it forgets the keys.",
+		Attributes: attributes,
+	}
+}
+
+func pkiBundleArguments() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"cluster_name": schema.StringAttribute{
+			Required: true, PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+			Validators:          []validator.String{checked("cluster name", pki.ValidateClusterName)},
+			MarkdownDescription: "Name of the cluster, as kubeconfigs show it. A change makes a new bundle, and with it a new cluster.",
+		},
+		"key_algorithm": schema.StringAttribute{
+			Optional: true, Computed: true,
+			Default: stringdefault.StaticString(string(pki.ECDSAP256)),
+			Validators: []validator.String{stringvalidator.OneOf(
+				string(pki.ECDSAP256), string(pki.ECDSAP384), string(pki.RSA2048), string(pki.RSA3072), string(pki.RSA4096))},
+			MarkdownDescription: "Algorithm of new keys, leaf certificates' included: `ECDSA-P256` (the default), `ECDSA-P384`, `RSA-2048`, `RSA-3072` or `RSA-4096`. " +
+				"A change counts for what is made from then on: leaf certificates when they are renewed, authorities when they are rotated.",
+		},
+		"ca_validity": schema.StringAttribute{
+			Optional: true, Computed: true,
+			Default:             stringdefault.StaticString("87600h"),
+			Validators:          []validator.String{durationValidator()},
+			MarkdownDescription: "Life of new authorities. Default `87600h`, ten years, as kubeadm has it. A change counts for the next rotation.",
+		},
+		"rotation":        rotationSchema(),
+		"encryption":      encryptionSchema(),
+		"ca":              authoritySchema("Kubernetes", "kubernetes"),
+		"etcd_ca":         authoritySchema("etcd", "etcd"),
+		"front_proxy_ca":  authoritySchema("front-proxy", "front_proxy"),
+		"service_account": serviceAccountSchema(),
+	}
+}
+
+// rotationSchema has one number per part, each of which is one stage.
+func rotationSchema() schema.Attribute {
+	numbers := map[string]attr.Value{}
+	kinds := map[string]attr.Type{}
+	attributes := map[string]schema.Attribute{}
+	for part, words := range map[pki.Part]string{
+		pki.KubernetesPart:     "the Kubernetes authority: trust the next one too, issue from it, drop the previous one",
+		pki.EtcdPart:           "the etcd authority: trust the next one too, issue from it, drop the previous one",
+		pki.FrontProxyPart:     "the front-proxy authority: trust the next one too, issue from it, drop the previous one",
+		pki.ServiceAccountPart: "the service-account keys: publish the next one, sign with it, retire the previous one",
+		pki.EncryptionPart:     "the encryption at rest: read the next one too, write with it and rewrite what is stored, drop the previous one",
+	} {
+		name := part.Attribute()
+		numbers[name], kinds[name] = types.Int64Value(0), types.Int64Type
+		attributes[name] = schema.Int64Attribute{
+			Optional: true, Computed: true, Default: int64default.StaticInt64(0),
+			Validators:          []validator.Int64{int64validator.AtLeast(0)},
+			MarkdownDescription: "Stage of " + words + ".",
+		}
+	}
+	return schema.SingleNestedAttribute{
+		Optional: true, Computed: true,
+		Default:    objectdefault.StaticValue(types.ObjectValueMust(kinds, numbers)),
+		Attributes: attributes,
+		MarkdownDescription: "Generation numbers. Raising one by one is one stage of a rotation, an apply of its own; three make a whole rotation. " +
+			"A plan that skips a stage is refused. Every stage is safe to stop after, and can be taken back by one. Default: all `0`.",
+	}
+}
+
+func encryptionSchema() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "Encryption at rest: how the API servers store Secrets in etcd. Set with a new bundle it holds from the start; " +
+			"on a running cluster setting, changing or removing it is a rotation (`rotation.encryption`).",
+		Attributes: map[string]schema.Attribute{
+			"provider": schema.StringAttribute{
+				Required:            true,
+				Validators:          []validator.String{checked("encryption provider", pki.ValidateEncryptionKind)},
+				MarkdownDescription: "`secretbox` (recommended), `aescbc`, whose keys the bundle makes and holds, or `kms` for a KMS v2 plugin that runs on every replica's machine.",
+			},
+			"resources": schema.ListAttribute{
+				Optional: true, Computed: true, ElementType: types.StringType,
+				Default:             listdefault.StaticValue(stringList([]string{"secrets"})),
+				Validators:          []validator.List{listvalidator.SizeAtLeast(1), listvalidator.UniqueValues(), listvalidator.ValueStringsAre(stringvalidator.OneOf("secrets", "configmaps"))},
+				MarkdownDescription: "What is encrypted: `secrets` (the default) and `configmaps`.",
+			},
+			"kms": schema.SingleNestedAttribute{
+				Optional:            true,
+				MarkdownDescription: "The plugin of provider `kms`.",
+				Attributes: map[string]schema.Attribute{
+					"name": schema.StringAttribute{
+						Required:            true,
+						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+						MarkdownDescription: "Name of the plugin. It stands in front of everything that is stored, so another plugin needs another name.",
+					},
+					"endpoint": schema.StringAttribute{
+						Required:            true,
+						Validators:          []validator.String{checked("endpoint", checkUnixSocket)},
+						MarkdownDescription: "Socket of the plugin, such as `unix:///run/kms.sock`.",
+					},
+					"timeout": schema.StringAttribute{
+						Optional: true, Computed: true, Default: stringdefault.StaticString("3s"),
+						Validators:          []validator.String{durationValidator()},
+						MarkdownDescription: "How long one call may take. Default `3s`.",
+					},
+				},
+			},
+		},
+	}
+}
+
+func authoritySchema(name, rotation string) schema.Attribute {
+	attributes := privateKeySchema("the authority")
+	attributes["certificate"] = schema.StringAttribute{
+		Required: true, Validators: []validator.String{checked("certificate", checkCertificate)},
+		MarkdownDescription: "Certificate of the authority (PEM), followed by its issuers where it is an intermediate one.",
+	}
+	attributes["key_held_elsewhere"] = schema.BoolAttribute{
+		Optional: true,
+		MarkdownDescription: "The key stays with an external signer, such as Vault or an HSM: no key is given here, and `kube_certificate_requests` makes the requests " +
+			"that the signer has to sign.",
+	}
+	return schema.SingleNestedAttribute{
+		Optional:   true,
+		Attributes: attributes,
+		MarkdownDescription: "The " + name + " authority, if it is brought along. On a running cluster another one is introduced by a rotation (`rotation." + rotation + "`). " +
+			"Default: one is made.",
+	}
+}
+
+func serviceAccountSchema() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Optional:   true,
+		Attributes: privateKeySchema("the service accounts"),
+		MarkdownDescription: "The key that signs service-account tokens, if it is brought along. On a running cluster another one is introduced by a rotation (`rotation.service_account`). " +
+			"Default: one is made.",
+	}
+}
+
+// privateKeySchema is a key that is brought along, write-only where Terraform can.
+func privateKeySchema(of string) map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"private_key": schema.StringAttribute{
+			Optional: true, Sensitive: true,
+			MarkdownDescription: "Private key of " + of + " (PEM: PKCS #1, PKCS #8 or SEC 1; RSA or ECDSA). It is stored in the state: with the provider's `seal` it has to be an age file.",
+		},
+		"private_key_wo": schema.StringAttribute{
+			Optional: true, WriteOnly: true, Sensitive: true,
+			MarkdownDescription: "As `private_key`, and never stored as it is given (Terraform 1.11 or later).",
+		},
+		"private_key_wo_version": schema.Int64Attribute{
+			Optional:            true,
+			MarkdownDescription: "Raise it when `private_key_wo` changes: Terraform does not see that by itself.",
+		},
+	}
+}
+
+func pkiBundleOutputs() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"id": keptString("Random identifier of the cluster, made with the bundle."),
+		"bundle": schema.StringAttribute{
+			Computed: true, Sensitive: true, PlanModifiers: kept(),
+			MarkdownDescription: "All of it, private keys included, for the `pki` attribute of members, replicas and kubeconfigs.",
+		},
+		"ca_certificate":             keptString("Certificates of the Kubernetes authorities that are trusted, PEM: one, or two during a rotation, with their issuers."),
+		"etcd_ca_certificate":        keptString("Certificates of the etcd authorities that are trusted, PEM."),
+		"front_proxy_ca_certificate": keptString("Certificates of the front-proxy authorities that are trusted, PEM."),
+		"service_account_public_key": keptString("Public keys that verify service-account tokens, PEM: one, or two during a rotation."),
+		"fingerprints":               keptMap("SHA-256 fingerprints of the authorities that issue (`kubernetes`, `etcd`, `front-proxy`), hexadecimal."),
+		"expires_at":                 keptMap("When the authorities that issue (`kubernetes`, `etcd`, `front-proxy`) expire, RFC 3339."),
+		"stages":                     keptMap("Stage of each part's rotation, in words."),
+		"sealed_for":                 sealedForSchema(),
+	}
+}
