@@ -18,11 +18,17 @@ provider "kube" {
     known_hosts = var.ssh_known_hosts
   }
   artifacts = var.artifacts
+  seal = var.seal_identity_file == null ? null : {
+    identities = [file(var.seal_identity_file)]
+    recipients = var.seal_recipients
+  }
 }
 
 resource "kube_pki_bundle" "this" {
   cluster_name  = var.cluster_name
   key_algorithm = var.key_algorithm
+  rotation      = var.rotation
+  encryption    = var.encryption
 }
 
 resource "kube_control_plane_endpoint" "this" {

@@ -20,6 +20,39 @@ variable "key_algorithm" {
   default     = "ECDSA-P256"
 }
 
+variable "seal_identity_file" {
+  description = "File with the age identity that opens the private keys in state; null stores them in the clear."
+  type        = string
+  default     = null
+}
+
+variable "seal_recipients" {
+  description = "Who can open the private keys in state (age1…); null is the identity's own recipient."
+  type        = list(string)
+  default     = null
+}
+
+variable "rotation" {
+  description = "Stages of rotations: one number higher is one stage."
+  type = object({
+    kubernetes      = optional(number)
+    etcd            = optional(number)
+    front_proxy     = optional(number)
+    service_account = optional(number)
+    encryption      = optional(number)
+  })
+  default = {}
+}
+
+variable "encryption" {
+  description = "How Secrets are encrypted in etcd; null stores them in the clear."
+  type = object({
+    provider  = string
+    resources = optional(list(string))
+  })
+  default = null
+}
+
 variable "ssh_user" {
   description = "User on the machines: root, or one who may sudo without a password."
   type        = string
