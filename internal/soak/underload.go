@@ -32,6 +32,9 @@ var changes = []change{
 	{"a flag of etcd", assigning("etcd_extra_args", map[string]string{"max-txn-ops": "129"})},
 	{"the endpoint", changeEndpoint},
 	{"a lost certificate", loseCertificate},
+	{"rotation of everything: the next is trusted", rotating(1)},
+	{"rotation of everything: the next issues", rotating(2)},
+	{"rotation of everything: the previous is dropped", rotating(3)},
 	{"replace of a replica", replacing("kube_control_plane_replica")},
 	{"replace of a member", replacing("kube_etcd_member")},
 	{"scale up to five", scaling(5)},
@@ -39,6 +42,16 @@ var changes = []change{
 	{"scale down to three", scaling(3)},
 	{"scale down to one", scaling(1)},
 	{"scale up to three", scaling(3)},
+}
+
+// rotating takes one stage of all authorities, keys and encryption at rest,
+// which the rotation turns on.
+func rotating(stage int) func(context.Context, *site) error {
+	numbers := map[string]int{"kubernetes": stage, "etcd": stage, "front_proxy": stage, "service_account": stage, "encryption": stage}
+	return func(ctx context.Context, s *site) error {
+		s.variables["encryption"] = map[string]string{"provider": "secretbox"}
+		return s.set(ctx, "rotation", numbers)
+	}
 }
 
 func scaling(n int) func(context.Context, *site) error {
