@@ -217,27 +217,23 @@ func newest[T any](inUse T, r Rotation[T]) T {
 }
 
 // Conflict says in words how what the user brings differs from the newest of
-// each part, or nil: another authority or key takes a rotation. Parts that are
-// going to be introduced now are not judged.
-func (b *Bundle) Conflict(given Next, generations map[Part]int) error {
-	introduced := func(p Part) bool {
-		return StageOf(generations[p]) == Introduced && generations[p] == b.Generation(p)+1
-	}
+// each part, or nil: another authority or key takes a rotation.
+func (b *Bundle) Conflict(given Next) error {
 	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {
 		want, ok := given.Authorities[name]
-		a, err := b.authority(name)
+		held, err := b.authority(name)
 		if err != nil {
 			return err
 		}
-		if have := newest(*a.pair, *a.rotation); ok && !introduced(Part(name)) && !sameCertificate(want.Certificate, have.Certificate) {
+		if ok && !sameCertificate(want.Certificate, newest(*held.pair, *held.rotation).Certificate) {
 			return differs(Part(name), b.Generation(Part(name)))
 		}
 	}
 	want, have := given.ServiceAccount, newest(b.ServiceAccount, b.ServiceAccountRotation)
-	if want.PrivateKey != "" && !introduced(ServiceAccountPart) && want.PublicKey != have.PublicKey {
+	if want.PrivateKey != "" && want.PublicKey != have.PublicKey {
 		return differs(ServiceAccountPart, b.ServiceAccountRotation.Generation)
 	}
-	if !introduced(EncryptionPart) && !given.Encryption.describes(newest(b.Encryption, b.EncryptionRotation)) {
+	if !given.Encryption.describes(newest(b.Encryption, b.EncryptionRotation)) {
 		return differs(EncryptionPart, b.EncryptionRotation.Generation)
 	}
 	return nil

@@ -154,9 +154,6 @@ func (r *pkiBundleResource) turn(ctx context.Context, plan, keys pkiBundleModel,
 			addInvalid(diags, attributePath("rotation").AtName(part.Attribute()), "Rotation not possible", err)
 		}
 	}
-	if err := before.Conflict(given, generations); err != nil && !diags.HasError() {
-		addInvalid(diags, attributePath("rotation"), "Rotation needed", err)
-	}
 	if diags.HasError() {
 		return nil
 	}
@@ -164,6 +161,10 @@ func (r *pkiBundleResource) turn(ctx context.Context, plan, keys pkiBundleModel,
 	after, err := before.Rotate(generations, given, options)
 	if err != nil {
 		addInvalid(diags, attributePath("rotation"), "Rotation not possible", err)
+		return nil
+	}
+	if err := after.Conflict(given); err != nil {
+		addInvalid(diags, attributePath("rotation"), "Rotation needed", err)
 		return nil
 	}
 	after.Algorithm = options.Algorithm
