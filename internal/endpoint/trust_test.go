@@ -1,8 +1,13 @@
 package endpoint
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"maps"
 	"slices"
@@ -28,7 +33,7 @@ func bundles(t *testing.T) []*pki.Bundle {
 
 func rotated(t *testing.T, b *pki.Bundle, generation int, given pki.Next) *pki.Bundle {
 	t.Helper()
-	next, err := b.Rotate(map[pki.Part]int{pki.KubernetesPart: generation}, given, pki.Options{Algorithm: b.Algorithm, Validity: 24 * time.Hour, Now: time.Now()})
+	next, err := b.Rotate(map[pki.Part]int{pki.KubernetesPart: generation}, given, pki.Options{Algorithm: b.Algorithm, Validity: 48 * time.Hour, Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +43,7 @@ func rotated(t *testing.T, b *pki.Bundle, generation int, given pki.Next) *pki.B
 // servingPair is what every API server has, for whatever address.
 func servingPair(t *testing.T, b *pki.Bundle) pki.KeyPair {
 	t.Helper()
-	pair, err := b.Issue(pki.APIServer(pki.APIServerNames{NodeName: "cp1", ClusterDomain: "cluster.local", Advertise: "10.0.0.11"}), time.Now(), time.Hour)
+	pair, err := b.Issue(pki.APIServer(pki.APIServerNames{NodeName: "cp1", ClusterDomain: "cluster.local", Advertise: "10.0.0.11"}), time.Now(), 24*time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +111,7 @@ func TestDistrusted(t *testing.T) {
 		})
 	}
 	t.Run("an expired certificate loses nothing", func(t *testing.T) {
-		if got := distrusted(map[string]string{"lb": roots(2)}, roots(3), []shown{at(chains[0])}, time.Now().Add(2*time.Hour)); got != nil {
+		if got := distrusted(map[string]string{"lb": roots(2)}, roots(3), []shown{at(chains[0])}, time.Now().Add(25*time.Hour)); got != nil {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -162,5 +167,33 @@ func TestKeepTrustCostsNothing(t *testing.T) {
 	s.CACertificate = ""
 	if err := keepTrust(t.Context(), s, "changed", seen); err != nil {
 		t.Errorf("with no verification: %v", err)
+	}
+}
+
+// subordinate is an authority that another one has signed, with that one after it.
+func subordinate(t *testing.T, above pki.KeyPair, name string) pki.KeyPair {
+	t.Helper()
+	parent, err := tls.X509KeyPair([]byte(above.Certificate), []byte(above.PrivateKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(48 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}, parent.Leaf, &key.PublicKey, parent.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pki.KeyPair{
+		Certificate: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})) + above.Certificate,
+		PrivateKey:  string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})),
 	}
 }
