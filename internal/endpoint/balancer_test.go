@@ -300,3 +300,36 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+func TestKnown(t *testing.T) {
+	running := func(name, address, status string) stat { return stat{Name: name, Address: address, Status: status} }
+	seen := map[string]balancer{
+		"a": {servers: []server{{"cp2", "10.0.0.12:6443"}}, stats: []stat{running("cp2", "10.0.0.98:6443", "UP"), running("cp4", "10.0.0.14:6443", "DRAIN")}},
+		"b": {servers: []server{{"cp1", "10.0.0.11:6443"}, {"cp2", "10.0.0.99:6443"}}},
+		"c": {},
+	}
+	want := map[string]string{"cp1": "10.0.0.11:6443", "cp2": "10.0.0.12:6443", "cp4": "10.0.0.14:6443"}
+	if got := known(seen); !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	if got := known(nil); len(got) > 0 {
+		t.Errorf("of no balancer: %v", got)
+	}
+}
+
+// TestReplicasUnasked: that no balancer could be asked is an error, never "there
+// are none".
+func TestReplicasUnasked(t *testing.T) {
+	pool, err := host.NewPool(host.Config{Credentials: host.Credentials{PrivateKey: servingPair(t, bundles(t)[0]).PrivateKey}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pool.Close(); err != nil { // nothing is reachable any more
+		t.Fatal(err)
+	}
+	dead := func(address string) *host.Host { return pool.Host(host.Target{Address: address}) }
+	found, err := NewRegistrars(dead).For(Registration{Address: "10.0.0.100", Port: 6443, Hosts: map[string]string{"lb": "10.0.0.11"}}).Replicas(t.Context())
+	if !errors.Is(err, host.ErrUnreachable) || !problem.Untouched(err) || !strings.Contains(err.Error(), "no balancer answers: lb: ") || found != nil {
+		t.Errorf("got %v, %v", found, err)
+	}
+}

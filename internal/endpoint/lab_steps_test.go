@@ -146,6 +146,9 @@ func stepOneAtATime(f *fixture) {
 	if now := f.read(); now.Backends["c"] != "UP" {
 		f.Errorf("after the refusal: %+v", now.Backends)
 	}
+	if all, err := f.registrar.Replicas(f.ctx); err != nil || !maps.Equal(all, f.replicas()) {
+		f.Errorf("replicas: %v, %v", all, err)
+	}
 	if out, err := f.registrar.OutOfRotation(f.ctx); err != nil || !maps.Equal(out, map[string]string{"a": f.replicaAddress("a")}) {
 		f.Errorf("out of rotation: %v, %v", out, err)
 	}
@@ -336,6 +339,9 @@ func stepFailover(f *fixture) {
 	if found.Holder == holder || found.Holder == "" || len(found.Drift) > 0 || found.Hosts[holder] == "ok" {
 		f.Errorf("after the power cut: %+v", found)
 	}
+	if all, err := f.registrar.Replicas(f.ctx); err != nil || !maps.Equal(all, f.replicas()) {
+		f.Errorf("replicas, with a dead balancer: %v, %v", all, err)
+	}
 	f.timed("register with a dead balancer", func() error {
 		return f.registrar.Register(f.ctx, found.Holder, f.replicaAddress(found.Holder))
 	})
@@ -353,6 +359,9 @@ func stepDelete(f *fixture) {
 	for _, name := range names(f.spec.Hosts) {
 		f.must(f.registrar.Deregister(f.ctx, name))
 		f.must(f.registrar.Deregister(f.ctx, name))
+	}
+	if all, err := f.registrar.Replicas(f.ctx); err != nil || len(all) > 0 {
+		f.Errorf("replicas after all were deregistered: %v, %v", all, err)
 	}
 	f.timed("delete", func() error { return Delete(f.ctx, f.spec, DeleteOptions{}) })
 	f.assertClean()

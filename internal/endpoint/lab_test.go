@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -68,7 +69,8 @@ type fixture struct {
 	*testing.T
 	ctx       context.Context
 	spec      Spec
-	ca        []byte
+	bundle    *pki.Bundle
+	ca        []byte // by which clients verify
 	registrar *Registrar
 }
 
@@ -156,8 +158,9 @@ func (f *fixture) replicaAddress(machine string) string {
 // installStandIns puts this test binary onto every machine.
 func (f *fixture) installStandIns() {
 	f.Helper()
-	ca, certificate, key := issue(f.T)
-	f.ca = ca
+	f.bundle = bundles(f.T)[0]
+	f.ca = []byte(f.bundle.CA.Certificate)
+	pair := servingPair(f.T, f.bundle)
 	program, err := os.ReadFile(must(os.Executable()))
 	f.must(err)
 	f.must(onHosts(names(f.spec.Hosts), func(name string) error {
@@ -167,8 +170,8 @@ func (f *fixture) installStandIns() {
 			return err
 		}
 		_, err = machine.Apply(f.ctx, host.Change{Files: []host.File{
-			{Path: "/etc/stand-in.crt", Content: certificate, Mode: 0o644},
-			{Path: "/etc/stand-in.key", Content: key, Mode: 0o600},
+			{Path: "/etc/stand-in.crt", Content: []byte(pair.Certificate), Mode: 0o644},
+			{Path: "/etc/stand-in.key", Content: []byte(pair.PrivateKey), Mode: 0o600},
 			{Path: "/etc/systemd/system/stand-in.service", Mode: 0o644, Content: []byte("[Service]\nEnvironment=" + standInAddress + "=" + f.replicaAddress(name) + "\nExecStart=/opt/stand-in\n")},
 		}, Script: "systemctl start stand-in"})
 		return err
@@ -193,6 +196,7 @@ func TestLab(t *testing.T) {
 		{"packages are installed and go again", stepInstallAndPurge},
 		{"create", stepCreate},
 		{"no request fails while replicas come and go and HAProxy reloads", stepRotation},
+		{"authorities are rotated", stepAuthorities},
 		{"at most one replica is out of rotation", stepOneAtATime},
 		{"the last serving replica is not drained", stepLastReplica},
 		{"drift is seen and mended", stepDrift},
@@ -208,7 +212,7 @@ func TestLab(t *testing.T) {
 			sub := *f
 			sub.T = t
 			step.run(&sub)
-			f.spec, f.ca = sub.spec, sub.ca
+			f.spec, f.bundle, f.ca = sub.spec, sub.bundle, sub.ca
 		})
 		if !ok {
 			for _, m := range machines.lab.Machines() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,9 @@ func Create(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, refused(s, "created", err)
 	}
 	if err := preflight(s, seen); err != nil {
+		return Status{}, err
+	}
+	if err := keepTrust(ctx, s, "created", seen); err != nil {
 		return Status{}, err
 	}
 	if err := installOn(ctx, s, seen); err != nil {
@@ -168,21 +172,24 @@ func applyOn(ctx context.Context, s Spec, name string, b balancer, seed []server
 	return failure
 }
 
-// replicas joins the servers of all hosts: what a host without any starts with.
-func replicas(seen map[string]balancer) []server {
-	byName := map[string]server{}
+// listed are the servers of all hosts, each name and address once.
+func listed(seen map[string]balancer) []server {
+	var all []server
 	for _, name := range names(seen) {
 		for _, found := range seen[name].servers {
-			if _, known := byName[found.Name]; !known {
-				byName[found.Name] = found
+			if !slices.Contains(all, found) {
+				all = append(all, found)
 			}
 		}
 	}
-	var all []server
-	for _, name := range names(byName) {
-		all = append(all, byName[name])
-	}
+	slices.SortStableFunc(all, func(a, b server) int { return strings.Compare(a.Name, b.Name) })
 	return all
+}
+
+// replicas are the servers of all hosts, each name once: what a host without
+// any starts with.
+func replicas(seen map[string]balancer) []server {
+	return slices.CompactFunc(listed(seen), func(a, b server) bool { return a.Name == b.Name })
 }
 
 func (s Spec) label(name string) string { return name + " (" + s.Hosts[name].Address() + ")" }

@@ -146,6 +146,50 @@ func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error
 	return out, nil
 }
 
+// Replicas gives every replica that a balancer lists or still sends requests to,
+// whatever its state, with its address. A balancer that does not answer is passed
+// over, as long as another one does.
+func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
+	seen, err := r.look(ctx)
+	reachable := reachableOf(seen)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(reachable) == 0 {
+		return nil, r.unasked(errors.Join(err, unreachableOf(seen)))
+	}
+	if err := errors.Join(err, unreachableOf(seen)); err != nil {
+		problem.Progress(ctx, "passed over: %v", err)
+	}
+	return known(reachable), nil
+}
+
+// known joins what the balancers' files say and what their HAProxy runs with,
+// which differ after a change that was cut off. The files count more.
+func known(seen map[string]balancer) map[string]string {
+	all := map[string]string{}
+	for _, name := range names(seen) {
+		for _, running := range seen[name].stats {
+			all[running.Name] = running.Address
+		}
+	}
+	for _, found := range replicas(seen) {
+		all[found.Name] = found.Address
+	}
+	return all
+}
+
+func (r *Registrar) unasked(err error) error {
+	return &problem.Problem{
+		Summary:   "replicas of endpoint " + r.registration.Address + " not looked up",
+		Host:      strings.Join(names(r.registration.Hosts), ", "),
+		Cause:     "no balancer answers: " + err.Error(),
+		Unchanged: problem.Nothing,
+		Next:      "make one of these hosts reachable and apply again",
+		Err:       err,
+	}
+}
+
 // lookTime bounds a look that several callers share, for none of them owns it.
 const lookTime = time.Minute
 

@@ -38,6 +38,9 @@ func Update(ctx context.Context, before, s Spec) (Status, error) {
 	if err := preflight(s, reachable); err != nil {
 		return Status{}, err
 	}
+	if err := keepTrust(ctx, s, "changed", reachable); err != nil {
+		return Status{}, err
+	}
 	if err := installOn(ctx, s, reachable); err != nil {
 		return Status{}, err
 	}

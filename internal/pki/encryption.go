@@ -59,8 +59,9 @@ func (e Encryption) fresh(generation int) (Encryption, error) {
 		return e, nil
 	}
 	key := make([]byte, encryptionKeyBytes)
-	rand.Read(key) // never fails: crypto/rand ends the process instead
-	e.Name, e.Key = fmt.Sprintf("key%d", generation/stages+1), base64.StdEncoding.EncodeToString(key)
+	rand.Read(key)                             // never fails: crypto/rand ends the process instead
+	number := (generation+stages-1)/stages + 1 // Introduced begins the next one
+	e.Name, e.Key = fmt.Sprintf("key%d", number), base64.StdEncoding.EncodeToString(key)
 	return e, nil
 }
 

@@ -140,24 +140,26 @@ func first(text string) string {
 
 func sameCertificate(a, b string) bool { return first(a) != "" && first(a) == first(b) }
 
-// chain is what goes along with a leaf certificate: the authority's issuers
-// where it is an intermediate one, and the way to it from the previous one.
+// chain is what goes along with a leaf certificate: the way to its authority
+// from the previous one, and the authority's issuers where it is an intermediate
+// one. The cross certificate comes first: OpenSSL takes the first issuer that
+// fits and does not come back for another, and who does not know the previous
+// one has the authority itself.
 func (h heldAuthority) chain(now time.Time) (string, error) {
 	certificates, err := parseAuthorities(h.pair.Certificate)
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
+	if h.rotation.Stage() != Introduced && h.rotation.Cross != "" { // there it is the next one's
+		if cross, err := firstCertificate(h.rotation.Cross); err == nil && now.Before(cross.NotAfter) {
+			text.WriteString(h.rotation.Cross)
+		}
+	}
 	for _, c := range certificates {
 		if selfSigned := bytes.Equal(c.RawIssuer, c.RawSubject); !selfSigned {
 			text.WriteString(encodePEM("CERTIFICATE", c.Raw))
 		}
-	}
-	if h.rotation.Stage() == Introduced || h.rotation.Cross == "" {
-		return text.String(), nil // the cross certificate is the next one's
-	}
-	if cross, err := firstCertificate(h.rotation.Cross); err == nil && now.Before(cross.NotAfter) {
-		text.WriteString(h.rotation.Cross)
 	}
 	return text.String(), nil
 }

@@ -1,0 +1,211 @@
+package endpoint
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// askTime bounds one question for a certificate: as long as HAProxy's own check
+// may take.
+const askTime = 5 * time.Second
+
+// shown is what a replica showed to whoever asked it for its certificate.
+type shown struct {
+	server
+	chain  []*x509.Certificate // leaf first
+	silent error               // why there is no chain
+	serves string              // a balancer that counts it as healthy; "" for none
+}
+
+// keepTrust refuses to take from the balancers an authority that a replica in
+// rotation still needs. What the replicas show now is asked for, and only when
+// something is taken away.
+func keepTrust(ctx context.Context, s Spec, what string, seen map[string]balancer) error {
+	if s.CACertificate == "" {
+		return nil
+	}
+	before, err := trustBefore(ctx, s, seen)
+	if err != nil {
+		return refused(s, what, err)
+	}
+	before = lost(before, s.CACertificate)
+	if len(before) == 0 {
+		return nil
+	}
+	replicas := askAll(ctx, s, reachableOf(seen))
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, replica := range replicas {
+		if replica.silent != nil && replica.serves == "" {
+			problem.Progress(ctx, "replica %s is down: what it trusts and shows is not asked for (%v)", replica.Name, replica.silent)
+		}
+	}
+	reasons := distrusted(before, s.CACertificate, replicas, time.Now())
+	if len(reasons) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Summary:   "endpoint " + s.Address + " not " + what,
+		Attribute: "ca_certificate",
+		Cause: "the balancers would no longer trust the certificates of replicas that they send requests to: " +
+			"the health checks of these would fail, and the endpoint would send them nothing",
+		Unchanged: problem.Nothing,
+		Next: "finish the earlier stage of the rotation: set it back by one and apply, until every replica shows a certificate of the new authority, " +
+			"then raise it again",
+		Detail: "  " + strings.Join(reasons, "\n  "),
+	}
+}
+
+// trustBefore gives, by balancer, by which authorities (PEM) it verifies the
+// replicas, "" where it verifies none. One that has them as wanted is left out.
+func trustBefore(ctx context.Context, s Spec, seen map[string]balancer) (map[string]string, error) {
+	var mu sync.Mutex
+	before := map[string]string{}
+	err := onHosts(names(seen), func(name string) error {
+		b := seen[name]
+		state, found := b.facts.Files[caPath]
+		if b.unreachable != nil || !b.present() || found && state.SHA256 == sum([]byte(s.CACertificate)) {
+			return nil
+		}
+		facts, err := s.Hosts[name].Observe(ctx, host.Query{Contents: []string{caPath}})
+		if err != nil {
+			return fmt.Errorf("read %s on %s: %w", caPath, s.label(name), err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		before[name] = facts.Files[caPath].Content
+		return nil
+	})
+	return before, err
+}
+
+// lost keeps of before what is not wholly in after.
+func lost(before map[string]string, after string) map[string]string {
+	kept := certificates(after)
+	taken := map[string]string{}
+	for name, text := range before {
+		held := certificates(text)
+		for der := range held {
+			if !kept[der] {
+				taken[name] = text
+			}
+		}
+		if len(held) == 0 { // whatever a replica shows was accepted
+			taken[name] = ""
+		}
+	}
+	return taken
+}
+
+// certificates are those of a PEM text, as DER.
+func certificates(text string) map[string]bool {
+	found := map[string]bool{}
+	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
+		found[string(block.Bytes)] = true
+	}
+	return found
+}
+
+// distrusted says in words which replicas a balancer accepts by what it trusted
+// before and would not accept by what it trusts after. One that none of them
+// accepts loses nothing. One that serves without having shown its certificate is
+// not known to be safe.
+func distrusted(before map[string]string, after string, replicas []shown, now time.Time) []string {
+	accepted := func(chain []*x509.Certificate) bool {
+		for _, roots := range before {
+			if roots == "" || pki.Accepts(roots, chain, pki.Server, now) {
+				return true
+			}
+		}
+		return false
+	}
+	var reasons []string
+	for _, replica := range replicas {
+		label := replica.Name + " (" + replica.Address + ")"
+		switch {
+		case replica.silent != nil && replica.serves != "":
+			reasons = append(reasons, fmt.Sprintf("%s: %s counts it as healthy, but it did not show its certificate (%v): apply again when it answers",
+				label, replica.serves, replica.silent))
+		case replica.silent == nil && accepted(replica.chain) && !pki.Accepts(after, replica.chain, pki.Server, now):
+			reasons = append(reasons, fmt.Sprintf("%s: its certificate is signed by %q, which would no longer be trusted", label, replica.chain[0].Issuer.CommonName))
+		}
+	}
+	return reasons
+}
+
+// askAll asks every replica that a balancer lists for its certificate.
+func askAll(ctx context.Context, s Spec, reachable map[string]balancer) []shown {
+	replicas := listed(reachable)
+	answers := make([]shown, len(replicas))
+	var all sync.WaitGroup
+	for i, replica := range replicas {
+		all.Go(func() {
+			answers[i] = shown{server: replica, serves: healthyOn(replica, reachable)}
+			answers[i].chain, answers[i].silent = ask(ctx, s, names(reachable), replica)
+		})
+	}
+	all.Wait()
+	return answers
+}
+
+// healthyOn names a balancer that counts the replica as healthy.
+func healthyOn(replica server, seen map[string]balancer) string {
+	for _, name := range names(seen) {
+		for _, found := range seen[name].stats {
+			if found.Name == replica.Name && found.Address == replica.Address && strings.HasPrefix(found.Status, "UP") {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// ask asks from one balancer after the other, until the replica answers.
+func ask(ctx context.Context, s Spec, from []string, replica server) ([]*x509.Certificate, error) {
+	var failures []error
+	for _, name := range from {
+		chain, err := certificateOf(ctx, s.Hosts[name], replica.Address)
+		if err == nil {
+			return chain, nil
+		}
+		failures = append(failures, err)
+	}
+	return nil, errors.Join(failures...)
+}
+
+// certificateOf gives the chain that is shown at address to a client on the
+// machine. It is looked at, not trusted: nothing is sent.
+func certificateOf(ctx context.Context, from *host.Host, address string) ([]*x509.Certificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not IP:port", address)
+	}
+	conn, err := from.Dial(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	client := tls.Client(conn, &tls.Config{
+		ServerName:         at.Addr().String(),
+		InsecureSkipVerify: true, //nolint:gosec // the chain is what is asked for
+	})
+	if err := client.HandshakeContext(ctx); err != nil {
+		return nil, fmt.Errorf("TLS with %s from %s: %w", address, from.Address(), err)
+	}
+	return client.ConnectionState().PeerCertificates, nil
+}
