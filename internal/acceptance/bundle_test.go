@@ -117,7 +117,7 @@ func TestBundleRotation(t *testing.T) {
 		},
 		{ // its key is gone: it can be trusted, but issues no more
 			Config:      rotation("etcd = 6, service_account = 3, kubernetes = 1"),
-			ExpectError: folded("the previous one's key is gone"),
+			ExpectError: folded("the key of the previous one is gone"),
 		},
 	}})
 }

@@ -59,8 +59,8 @@ func (e Encryption) fresh(generation int) (Encryption, error) {
 		return e, nil
 	}
 	key := make([]byte, encryptionKeyBytes)
-	rand.Read(key)                             // never fails: crypto/rand ends the process instead
-	number := (generation+stages-1)/stages + 1 // Introduced begins the next one
+	rand.Read(key) // never fails: crypto/rand ends the process instead
+	number := (generation+stages-1)/stages + 1
 	e.Name, e.Key = fmt.Sprintf("key%d", number), base64.StdEncoding.EncodeToString(key)
 	return e, nil
 }

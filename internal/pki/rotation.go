@@ -133,9 +133,6 @@ func (b *Bundle) Rotate(generations map[Part]int, next Next, o Options) (*Bundle
 func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 	switch p {
 	case ServiceAccountPart:
-		if gone(b.ServiceAccountRotation, to) {
-			return errGone
-		}
 		return turn(&b.ServiceAccount, &b.ServiceAccountRotation, to,
 			func() (KeyPair, error) { return b.nextServiceAccount(next.ServiceAccount, o) }, KeyPair.public)
 	case EncryptionPart:
@@ -147,10 +144,6 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 	if err != nil {
 		return err
 	}
-	// One whose key was always held elsewhere has made no cross certificate.
-	if a.rotation.Cross != "" && gone(*a.rotation, to) {
-		return errGone
-	}
 	old := *a.pair
 	err = turn(a.pair, a.rotation, to,
 		func() (KeyPair, error) { return b.nextAuthority(Authority(p), next, to, o) }, KeyPair.public)
@@ -161,14 +154,6 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 		a.rotation.Cross = crossSign(old, *a.rotation.Other, o.Now)
 	}
 	return nil
-}
-
-// errGone is why a rotation cannot go back to its first stage after its last.
-var errGone = errors.New("the key of the previous one is gone: only the way forward is open")
-
-// gone reports whether the way to a stage leads back to a pair without its key.
-func gone(r Rotation[KeyPair], to int) bool {
-	return r.Stage() == Adopted && to < r.Generation && r.Other.PrivateKey == ""
 }
 
 // turn moves one part by one stage: forth to the next number, or back.
@@ -183,7 +168,7 @@ func turn[T any](inUse *T, r *Rotation[T], to int, introduce func() (T, error), 
 		}
 		*r = Rotation[T]{Other: &other}
 	case !forth && stage == Adopted && r.Retired:
-		return errors.New("the previous one's key is gone since the last stage: only the way forward is open")
+		return errors.New("the key of the previous one is gone: only the way forward is open")
 	case forth && stage == Introduced, !forth && stage == Adopted:
 		other := *inUse
 		*inUse, r.Other = *r.Other, &other

@@ -521,11 +521,16 @@ func TestConflict(t *testing.T) {
 		"the old one during a rotation":  {all[1], given(first.CA), nil, "finish that rotation first"},
 		"the next one during a rotation": {all[1], given(all[2].CA), nil, ""},
 		"the next one, adopted":          {all[2], given(all[2].CA), nil, ""},
+		"back to the old one":            {all[1], given(first.CA), map[Part]int{KubernetesPart: 0}, ""},
 		"another service account":        {first, signs, nil, "raise rotation.service_account from 0 to 1"},
 		"another encryption":             {first, none, nil, "raise rotation.encryption from 0 to 1"},
 		"another encryption, introduced": {first, none, map[Part]int{EncryptionPart: 1}, ""},
 	} {
-		err := test.b.Conflict(test.given, test.at)
+		after, err := test.b.Rotate(test.at, test.given, Options{Algorithm: ECDSAP256, Validity: time.Hour, Now: now})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		err = after.Conflict(test.given)
 		if test.words == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
