@@ -174,7 +174,7 @@ func turn[T any](inUse *T, r *Rotation[T], to int, introduce func() (T, error), 
 		*inUse, r.Other = *r.Other, &other
 	case forth && stage == Adopted:
 		other, dropped := retire(*r.Other)
-		r.Other, r.Retired = &other, dropped
+		r.Other, r.Retired = &other, r.Retired || dropped
 	case !forth && stage == Introduced:
 		*r = Rotation[T]{}
 	case r.Other == nil: // back into a rotation that is over
