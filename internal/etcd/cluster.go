@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -68,18 +69,20 @@ type cluster struct {
 	restarted time.Time      // when this process last saw a member back after restarting it
 	waited    time.Time      // when a wait for leave to restart a member last ended in vain
 	tls       *tls.Config    // client certificate, issued once
-	authority string         // the etcd CA that tls belongs to
+	madeOf    string         // what tls was made of
 	issued    time.Time      // of tls
 }
 
 // of returns the cluster that a spec belongs to.
-func (c *Clusters) of(s Spec) *cluster {
+func (c *Clusters) of(s Spec) *cluster { return c.named(s.Bundle.ClusterID) }
+
+func (c *Clusters) named(clusterID string) *cluster {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	cl, ok := c.clusters[s.Bundle.ClusterID]
+	cl, ok := c.clusters[clusterID]
 	if !ok {
 		cl = &cluster{pace: c.pace, machine: c.machine, leaving: map[string]int{}}
-		c.clusters[s.Bundle.ClusterID] = cl
+		c.clusters[clusterID] = cl
 	}
 	return cl
 }
@@ -88,30 +91,37 @@ func (c *Clusters) of(s Spec) *cluster {
 // through its own machine's SSH; when that cannot be had, or when it is no
 // machine of ours, through one of the others, which can reach it anyway.
 func (cl *cluster) converse(s Spec) (*conversation, error) {
-	config, err := cl.clientTLS(s)
+	return cl.converseThrough(s.Bundle, append(slices.Collect(maps.Values(s.Peers)), s.Host))
+}
+
+func (cl *cluster) converseThrough(b *pki.Bundle, hosts []*host.Host) (*conversation, error) {
+	config, err := cl.clientTLS(b)
 	if err != nil {
 		return nil, err
 	}
-	routes := map[string]machine{s.Host.Address(): cl.machine(s.Host)}
-	for _, peer := range s.Peers {
-		routes[peer.Address()] = cl.machine(peer)
+	routes := map[string]machine{}
+	for _, h := range hosts {
+		routes[h.Address()] = cl.machine(h)
 	}
 	return &conversation{tls: config, dial: func(ctx context.Context, addr string) (net.Conn, error) {
 		return dialThrough(ctx, routes, addr)
 	}}, nil
 }
 
-func (cl *cluster) clientTLS(s Spec) (*tls.Config, error) {
+func (cl *cluster) clientTLS(b *pki.Bundle) (*tls.Config, error) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if cl.tls != nil && time.Since(cl.issued) < 30*time.Minute && cl.authority == s.Bundle.EtcdCA.Certificate {
+	// A rotation changes what is trusted and who signs one after the other; a
+	// certificate that is signed elsewhere changes by itself.
+	madeOf := b.Known(pki.Etcd) + b.Signing(pki.Etcd) + b.Signed[pki.EtcdHealthcheckClient().Name].Certificate
+	if cl.tls != nil && time.Since(cl.issued) < 30*time.Minute && cl.madeOf == madeOf {
 		return cl.tls, nil
 	}
-	config, err := clientTLS(s.Bundle, time.Now())
+	config, err := clientTLS(b, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	cl.tls, cl.authority, cl.issued = config, s.Bundle.EtcdCA.Certificate, time.Now()
+	cl.tls, cl.madeOf, cl.issued = config, madeOf, time.Now()
 	return config, nil
 }
 

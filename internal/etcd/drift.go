@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"crypto/x509"
 	"fmt"
 	"maps"
 	"path"
@@ -27,6 +28,9 @@ func drift(s Spec, f found, entry *Member, now time.Time) []string {
 	}
 	for _, l := range leaves(s) {
 		words = append(words, certificateFaults(s, l, f, now)...)
+	}
+	if f.Marker != nil && f.Marker.Generation != s.generation() && len(words) == 0 {
+		words = append(words, fmt.Sprintf("%s says that the files are of generation %d of the etcd authority, wanted %d", markerPath, f.Marker.Generation, s.generation()))
 	}
 	for i := range words {
 		words[i] = s.Name + ": " + words[i]
@@ -145,7 +149,7 @@ func fileDrift(s Spec, f found) []string {
 		case !ok && file.Path != unitPath:
 			words = append(words, file.Path+" is missing")
 		case ok && have.SHA256 != digest(file.Content) && file.Path != unitPath:
-			words = append(words, file.Path+" is not the bundle's etcd CA certificate")
+			words = append(words, trustDrift(file.Path, have.Content, string(file.Content)))
 		case ok && have.Mode.Perm() != file.Mode:
 			words = append(words, fmt.Sprintf("%s has mode %04o, wanted %04o", file.Path, have.Mode.Perm(), file.Mode))
 		}
@@ -157,6 +161,26 @@ func fileDrift(s Spec, f found) []string {
 		words = append(words, envPath+" is left over: the member was not seen to be established")
 	}
 	return words
+}
+
+// trustDrift names the authorities in a file of trust and those that belong
+// there: while a rotation goes on there are two of them.
+func trustDrift(path, found, wanted string) string {
+	have := certificatesOf(found)
+	if len(have) == 0 {
+		return path + " is not the bundle's etcd CA certificate"
+	}
+	return fmt.Sprintf("%s trusts %s, wanted %s", path, authorityNames(have), authorityNames(certificatesOf(wanted)))
+}
+
+// authorityNames tells authorities of one name apart by the beginning of their
+// SHA-256 fingerprints.
+func authorityNames(authorities []*x509.Certificate) string {
+	var names []string
+	for _, c := range authorities {
+		names = append(names, fmt.Sprintf("%q (%.8s)", c.Subject.CommonName, digest(c.Raw)))
+	}
+	return strings.Join(names, " and ")
 }
 
 // missingArtifacts lists the programs that are not installed. Install verifies

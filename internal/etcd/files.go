@@ -161,7 +161,7 @@ func expiry(s Spec, f found) time.Time {
 func markerFile(s Spec, id uint64, pairs map[string]string) host.File {
 	text, err := json.MarshalIndent(marker{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
-		MemberID: fmt.Sprintf("%x", id), Pairs: pairs,
+		MemberID: fmt.Sprintf("%x", id), Generation: s.generation(), Pairs: pairs,
 	}, "", "  ")
 	if err != nil {
 		panic("etcd: a marker of strings cannot fail to encode: " + err.Error())
@@ -170,8 +170,8 @@ func markerFile(s Spec, id uint64, pairs map[string]string) host.File {
 }
 
 // birth is the change that puts a member onto a machine, ready to start. The
-// marker is the last file: it vouches for the pairs, and it is there before
-// any data is.
+// marker is the last file: it vouches for the pairs and their generation, and it
+// is there before any data is.
 func birth(s Spec, c issued, id uint64, env string) host.Change {
 	change := layout(s)
 	change.Files = append(fixedFiles(s), c.Files...)

@@ -55,6 +55,9 @@ type marker struct {
 	ClusterName string `json:"cluster_name"`
 	Name        string `json:"name"`
 	MemberID    string `json:"member_id"` // hex
+	// Generation of the etcd authority that the files were made for. One that
+	// was written before there were rotations has none, which is 0.
+	Generation int `json:"generation"`
 	// Pairs ties certificate and key of each leaf: see pairDigest.
 	Pairs map[string]string `json:"pairs"`
 }

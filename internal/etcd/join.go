@@ -30,6 +30,8 @@ type joining struct {
 	added     uint64    // the learner that this very call added; 0: none
 	refused   time.Time // since when the same condition has been waited for
 	cause     string    // that condition
+	near      approach  // to the generation of s
+	asked     bool      // that question is answered, and nobody else had a turn since
 }
 
 // join brings one member into the cluster, one member at a time.
@@ -49,6 +51,7 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	}
 	defer conv.Close()
 	j.conv = conv
+	j.near = approach{cl: cl, s: s, turn: turn, conv: conv, summary: "etcd member not joined", joins: true}
 	if err := j.walk(ctx); err != nil {
 		j.undo(ctx)
 		return Status{}, err
@@ -108,6 +111,12 @@ func (j *joining) walk(ctx context.Context) error {
 // take does one step. A step that has to wait returns nil without effect and
 // is asked for again.
 func (j *joining) take(ctx context.Context, v View, next step) error {
+	if j.changes(next.Kind) && !j.asked {
+		near, err := j.near.reached(ctx, &v)
+		if j.asked = near; !near {
+			return err
+		}
+	}
 	switch next.Kind {
 	case stepArchive:
 		problem.Progress(ctx, "etcd %s: archiving its data: %s", j.s.Name, next.Reason)
@@ -138,6 +147,18 @@ func (j *joining) take(ctx context.Context, v View, next step) error {
 	return j.refuse(&v, next.Reason, "change the member's name or address, or remove the other member first")
 }
 
+// changes reports whether a step is on the way to files of another generation
+// than the machine has. What this very call has added is past that question.
+func (j *joining) changes(kind stepKind) bool {
+	switch kind {
+	case stepArchive, stepRemove, stepAdd:
+		return j.added == 0
+	case stepStart:
+		return j.added == 0 && (j.f.Marker == nil || j.f.Marker.Generation != j.s.generation())
+	}
+	return false
+}
+
 // hold waits a moment for a condition to clear by itself, letting others that
 // may clear it go first. When it has lasted for limit it is the refusal.
 func (j *joining) hold(ctx context.Context, v *View, limit time.Duration, cause error) error {
@@ -154,6 +175,7 @@ func (j *joining) hold(ctx context.Context, v *View, limit time.Duration, cause 
 		return j.refuse(v, cause.Error(), "repair or destroy the member that is named (a dead one can always be destroyed), then apply again")
 	}
 	if waiting, _ := j.turn.others(); waiting > 0 && j.added == 0 {
+		j.asked = false
 		return j.turn.yield(ctx)
 	}
 	return nil

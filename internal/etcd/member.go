@@ -36,7 +36,8 @@ type Spec struct {
 	DataDir   string            // "" means /var/lib/etcd
 	OnDestroy OnDestroy
 	Source    host.Source
-	Outage    Outage // nil: nobody has to step aside
+	Outage    Outage  // nil: nobody has to step aside
+	Clients   Clients // nil: nobody is asked
 	// EarlyRenewal is how long before its end a certificate is renewed; 0 means a
 	// third of its life.
 	EarlyRenewal time.Duration

@@ -26,7 +26,8 @@ func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) 
 	entry := entryOf(v, c.s)
 	leads := v.Leader == entry.ID
 	if waiting, quiet := c.turn.others(); leads && len(v.voters()) > 1 {
-		if waiting > 0 {
+		awaited := c.f.standing(c.s).obstacle(c.s.generation()) != nil
+		if waiting > 0 && !awaited {
 			c.since = time.Time{}
 			return false, c.turn.yield(ctx) // followers first
 		}

@@ -36,7 +36,8 @@ func repairs(s Spec, f found, entry *Member, now time.Time) (repair, error) {
 	if err != nil {
 		return repair{}, err
 	}
-	if len(c.Files) > 0 {
+	// The marker is the last file: it vouches for those before it.
+	if len(c.Files) > 0 || f.Marker.Generation != s.generation() {
 		r.Change.Files = append(r.Change.Files, c.Files...)
 		r.Change.Files = append(r.Change.Files, markerFile(s, f.Marker.id(), c.Pairs))
 	}
@@ -132,6 +133,7 @@ type converging struct {
 	f     found
 	since time.Time // when waiting for the rules began; zero: not yet
 	aside bool      // the outage was announced: its end must be too
+	near  approach  // to the generation of s
 }
 
 // converge looks, compares and acts until nothing differs.
@@ -142,6 +144,7 @@ func (cl *cluster) converge(ctx context.Context, turn *turn, s Spec) (Status, er
 	}
 	defer conv.Close()
 	c := &converging{cl: cl, s: s, turn: turn, conv: conv}
+	c.near = approach{cl: cl, s: s, turn: turn, conv: conv, summary: "etcd member not changed"}
 	status, err := c.loop(ctx)
 	if c.aside {
 		err = errors.Join(err, s.outageEnded(ctx))
@@ -200,6 +203,11 @@ func (c *converging) final(ctx context.Context, err error) (Status, error) {
 func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error) {
 	if v != nil {
 		if err := c.mayRun(*v); err != nil {
+			return false, err
+		}
+	}
+	if c.f.Marker.Generation != c.s.generation() {
+		if near, err := c.near.reached(ctx, v); !near {
 			return false, err
 		}
 	}

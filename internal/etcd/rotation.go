@@ -1,0 +1,178 @@
+package etcd
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// generation is where the files of s stand in the rotation of the etcd
+// authority: each number is one stage (see package pki).
+func (s Spec) generation() int { return s.Bundle.Generation(pki.EtcdPart) }
+
+// standing is where a process that depends on the etcd authority stands in its
+// rotation, by what was found of it.
+type standing struct {
+	Who        string // "cp3 (10.0.0.13)"
+	Generation int    // that the files it runs on were made for
+	Unknown    string // why that cannot be told; "": it can
+	Between    string // why it does not run on these files, or not on them alone; "": it does
+	Remedy     string // of the two
+}
+
+// obstacle is what keeps a member from going to a generation.
+type obstacle struct{ Cause, Next string }
+
+// obstacle is what this one has against a member at another generation, or
+// nil. What is one stage away trusts what that member shows, and the other way
+// round; what is further away may not.
+func (s standing) obstacle(target int) *obstacle {
+	switch {
+	case s.Unknown != "":
+		return &obstacle{fmt.Sprintf("it cannot be told which authority %s trusts: %s", s.Who, s.Unknown), s.Remedy}
+	case s.Generation < target-1:
+		return &obstacle{
+			fmt.Sprintf("%s still stands at generation %d of the etcd authority, and only its neighbours go along with generation %d", s.Who, s.Generation, target),
+			fmt.Sprintf("set rotation.etcd back to %d, apply, then raise it again", target-1),
+		}
+	case s.Generation > target+1:
+		return &obstacle{
+			fmt.Sprintf("%s stands at generation %d of the etcd authority already, and only its neighbours go along with generation %d", s.Who, s.Generation, target),
+			fmt.Sprintf("set rotation.etcd to %d, apply, then lower it again", target+1),
+		}
+	case s.Between != "":
+		return &obstacle{fmt.Sprintf("%s is between two generations of the etcd authority: %s", s.Who, s.Between), s.Remedy}
+	}
+	return nil
+}
+
+// mayTake says what keeps a member from taking the files of a generation, or
+// nil. Everything else that depends on the authority has to be within one stage
+// of it, by evidence: what is not known is refused.
+//
+// One that joins may do so beside a member that cannot be asked, if all that
+// can be asked stand at the very generation. They were let there by this rule,
+// so the one that is silent is within one stage of them; and refusing would
+// deadlock the repair of a cluster that lost two of five.
+func mayTake(target int, joins bool, others []standing) *obstacle {
+	known := slices.DeleteFunc(slices.Clone(others), func(s standing) bool { return s.Unknown != "" })
+	if joins && len(known) > 0 && !slices.ContainsFunc(known, func(s standing) bool { return s.Generation != target }) {
+		others = known
+	}
+	var all *obstacle
+	for _, s := range others {
+		switch o := s.obstacle(target); {
+		case o == nil:
+		case all == nil:
+			all = o
+		default:
+			all.Cause += "; " + o.Cause
+		}
+	}
+	return all
+}
+
+// standings are those of all members but that of s. v is nil where nobody
+// answered: then every machine that holds something of a member counts.
+func standings(s Spec, v *View, machines []found) []standing {
+	var out []standing
+	at := map[string]bool{}
+	for _, m := range machines {
+		at[PeerURL(m.Address)] = true
+		if m.Name != s.Name && m.reckoned(v) {
+			out = append(out, m.standing(s))
+		}
+	}
+	if v == nil {
+		return out
+	}
+	for _, m := range v.Members {
+		known := slices.ContainsFunc(m.PeerURLs, func(u string) bool { return at[u] })
+		// A namesake is the predecessor on another machine: it goes before anything comes.
+		if !known && m.Started() && m.Name != s.Name {
+			out = append(out, standing{
+				Who: m.label(), Unknown: "the cluster lists it at " + strings.Join(m.PeerURLs, ", ") + ", and peers does not have it",
+				Remedy: "add it to peers, or remove it from the cluster, then apply again",
+			})
+		}
+	}
+	return out
+}
+
+// reckoned reports whether the machine has, or may have, a member of the
+// cluster. One that holds nothing is made at the generation that is wanted.
+func (f found) reckoned(v *View) bool {
+	if v != nil {
+		if _, listed := v.at(PeerURL(f.Address)); !listed {
+			return false
+		}
+	}
+	return !f.reached() || f.Data || f.running() || f.Marker != nil
+}
+
+// standing is where the member on a machine stands, as s sees it.
+func (f found) standing(s Spec) standing {
+	out := standing{Who: f.label(), Remedy: "bring the machine back, or destroy the member if it is gone for good, then apply again"}
+	switch {
+	case !f.reached():
+		out.Unknown = f.Err.Error()
+		return out
+	case f.foreign(s.Bundle.ClusterID, s.dataDir()) != "":
+		out.Unknown = f.foreign(s.Bundle.ClusterID, s.dataDir())
+		out.Remedy = "destroy the member, then apply again"
+		return out
+	}
+	if f.Marker != nil {
+		out.Generation = f.Marker.Generation
+	}
+	out.Between = f.between(s, out.Generation)
+	out.Remedy = fmt.Sprintf("set rotation.etcd to %d and apply, which brings that machine wholly there, then to %d again", out.Generation, s.generation())
+	if out.Generation == s.generation() {
+		out.Remedy = "apply without -target: its own update brings that machine wholly there"
+	}
+	return out
+}
+
+// between says in words why the member does not run on the files of the
+// generation that its marker names, or not on them alone: a change of them was
+// cut off. The pool of authorities is read at the start of etcd, the rest at
+// each handshake.
+func (f found) between(s Spec, generation int) string {
+	trust := f.facts.Files[caPath].SHA256
+	if generation == s.generation() { // whatever lies on the disk, this is what it should run with
+		trust = digest([]byte(s.Bundle.Anchors(pki.Etcd)))
+	}
+	noted := host.ReadStartNote(f.facts.Files[startNote].Content)[caPath]
+	if f.running() && noted != trust && noted != f.facts.Files[caPath].SHA256 {
+		return "etcd runs with another " + caPath + " than it would be started with"
+	}
+	for _, l := range []pki.Leaf{pki.EtcdServer(f.Name, f.Address), pki.EtcdPeer(f.Name, f.Address)} {
+		chain := certificatesOf(f.facts.Files[certificatePath(l)].Content)
+		// At the time of its beginning: whether it has expired is not the question.
+		if len(chain) > 0 && !pki.Accepts(s.Bundle.Anchors(pki.Etcd), chain, pki.Server, chain[0].NotBefore) {
+			return fmt.Sprintf("it shows the certificate %s of %q, which generation %d does not trust", certificatePath(l), chain[0].Issuer.CommonName, s.generation())
+		}
+	}
+	return ""
+}
+
+// certificatesOf are those in a PEM text; none where it is damaged.
+func certificatesOf(text string) []*x509.Certificate {
+	var all []*x509.Certificate
+	for rest := []byte(text); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return all
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil
+		}
+		all = append(all, c)
+	}
+}
