@@ -146,21 +146,30 @@ func TestPrintingHidesKeys(t *testing.T) {
 }
 
 // FuzzParse looks for a panic, and for a text that Parse accepts but Encode
-// does not give back.
+// does not give back, sealed or not.
 func FuzzParse(f *testing.F) {
+	own := seal(f, []string{fuzzIdentity})
 	b := bundle(f)
 	text := encode(f, &b)
 	f.Add(text)
 	f.Add(text[:len(text)/2])
 	f.Add(`{"format":1}`)
+	for _, p := range Parts() {
+		for _, rotated := range stagesOf(f, encrypting(f), p, 3) {
+			f.Add(encode(f, rotated))
+			f.Add(sealed(f, rotated, own))
+		}
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		b, err := Parse(text, nil)
+		b, err := Parse(text, own)
 		if err != nil {
 			wantNoSecret(t, err.Error())
 			return
 		}
-		if again, err := Parse(encode(t, b), nil); err != nil || !reflect.DeepEqual(again, b) {
-			t.Errorf("does not survive a round trip: %v", err)
+		for _, s := range []*Seal{nil, own} {
+			if again, err := Parse(sealed(t, b, s), s); err != nil || !reflect.DeepEqual(again, b) {
+				t.Errorf("does not survive a round trip: %v", err)
+			}
 		}
 	})
 }

@@ -57,10 +57,10 @@ func (s *Seal) address(recipients []string, own map[string]age.Recipient) error 
 	if readable {
 		to = own
 	}
-	for _, text := range recipients {
+	for i, text := range recipients {
 		recipient, err := age.ParseX25519Recipient(strings.TrimSpace(text))
 		if err != nil {
-			return fmt.Errorf("recipient %q is not an age X25519 recipient (age1…)", text)
+			return fmt.Errorf("recipient %d is not an age X25519 recipient (age1…)", i+1) // it may be an identity
 		}
 		to[recipient.String()] = recipient
 		_, ours := own[recipient.String()]

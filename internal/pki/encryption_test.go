@@ -1,0 +1,162 @@
+package pki
+
+import (
+	"encoding/base64"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestValidateEncryptionKind(t *testing.T) {
+	for kind, words := range map[string]string{
+		"secretbox": "", "aescbc": "", "kms": "",
+		"aesgcm":   "needs a new key every 200,000 writes",
+		"identity": "leave encryption out to store in the clear",
+		"":         `unknown encryption provider "": use secretbox, aescbc or kms`,
+		"rot13":    `unknown encryption provider "rot13"`,
+	} {
+		switch err := ValidateEncryptionKind(kind); {
+		case words == "" && err != nil:
+			t.Errorf("%s: %v", kind, err)
+		case words != "":
+			wantError(t, err, words)
+		}
+	}
+}
+
+func TestCovers(t *testing.T) {
+	e := Encryption{Kind: KMS, Resources: []string{"configmaps", "secrets"}}
+	if !e.Covers("secrets") || e.Covers("pods") {
+		t.Errorf("covers secrets %t, pods %t", e.Covers("secrets"), e.Covers("pods"))
+	}
+	if (Encryption{Resources: []string{"secrets"}}).Covers("secrets") {
+		t.Error("what is stored in the clear is called encrypted")
+	}
+}
+
+// TestFresh: every key is new and has 32 bytes, and its name tells it from the
+// one before, whatever number the bundle began with.
+func TestFresh(t *testing.T) {
+	keys := map[string]bool{}
+	for generation, name := range map[int]string{0: "key1", 1: "key2", 3: "key2", 4: "key3", 6: "key3", 7: "key4"} {
+		e, err := Encryption{Kind: AESCBC, Resources: []string{"secrets"}, Name: "mine", Key: "mine"}.fresh(generation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := base64.StdEncoding.DecodeString(e.Key)
+		if err != nil || len(raw) != 32 || keys[e.Key] {
+			t.Errorf("at %d the key has %d bytes, used before: %t, %v", generation, len(raw), keys[e.Key], err)
+		}
+		if keys[e.Key] = true; e.Name != name {
+			t.Errorf("at %d its name is %s, want %s", generation, e.Name, name)
+		}
+	}
+	for _, e := range []Encryption{{}, {Kind: KMS, Resources: []string{"secrets"}, Name: "vault", Endpoint: "unix:///run/kms.sock", Timeout: "3s"}} {
+		if got, err := e.fresh(1); err != nil || !reflect.DeepEqual(got, e) {
+			t.Errorf("%s becomes %s: %v", e, got, err)
+		}
+	}
+}
+
+func TestValidateEncryption(t *testing.T) {
+	good := encrypting(t).Encryption
+	for name, test := range map[string]struct {
+		change func(e *Encryption)
+		words  string
+	}{
+		"good":              {func(*Encryption) {}, ""},
+		"in the clear":      {func(e *Encryption) { *e = Encryption{} }, ""},
+		"kms needs no key":  {func(e *Encryption) { e.Kind, e.Key = KMS, "" }, ""},
+		"unknown kind":      {func(e *Encryption) { e.Kind = "aesgcm" }, "aesgcm is not safe here"},
+		"no resources":      {func(e *Encryption) { e.Resources = nil }, "without resources or name"},
+		"no name":           {func(e *Encryption) { e.Name = "" }, "without resources or name"},
+		"no key":            {func(e *Encryption) { e.Key = "" }, "encryption key key1 is not 32 bytes in base64"},
+		"a short key":       {func(e *Encryption) { e.Key = base64.StdEncoding.EncodeToString(make([]byte, 16)) }, "is not 32 bytes"},
+		"a key in the open": {func(e *Encryption) { e.Key = strings.Repeat("secret ", 5) }, "is not 32 bytes in base64"},
+	} {
+		e := good
+		test.change(&e)
+		b := encrypting(t)
+		b.Encryption = e
+		if test.words == "" {
+			if _, err := Parse(encode(t, b), nil); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		_, err := Parse(encode(t, b), nil)
+		wantError(t, err, test.words, good.Key, e.Key)
+		if e.Key != "" && strings.Contains(err.Error(), e.Key[:5]) {
+			t.Errorf("%s: the error quotes the key", name)
+		}
+	}
+}
+
+// TestEncryptionAtEachStage: the one that is written with comes first, and the
+// other is read while either may have written.
+func TestEncryptionAtEachStage(t *testing.T) {
+	for name, kinds := range map[string][2]Encryption{
+		"another key":      {{Kind: Secretbox, Resources: []string{"secrets"}}, {Kind: Secretbox, Resources: []string{"secrets"}}},
+		"another kind":     {{Kind: AESCBC, Resources: []string{"secrets"}}, {Kind: Secretbox, Resources: []string{"secrets"}}},
+		"encryption is on": {{}, {Kind: Secretbox, Resources: []string{"secrets"}}},
+		"it goes off":      {{Kind: Secretbox, Resources: []string{"secrets"}}, {}},
+		"to a plugin":      {{Kind: Secretbox, Resources: []string{"secrets"}}, {Kind: KMS, Resources: []string{"secrets"}, Name: "vault", Endpoint: "unix:///run/kms.sock", Timeout: "3s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options()
+			o.Given.Encryption = kinds[0]
+			b, err := Generate(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := b.Encryption
+			var second Encryption
+			for generation, want := range [][]*Encryption{{&first}, {&first, &second}, {&second, &first}, {&second}} {
+				if generation > 0 {
+					if b, err = b.Rotate(map[Part]int{EncryptionPart: generation}, Next{Encryption: kinds[1]}, o); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if generation == 1 {
+					second = *b.EncryptionRotation.Other
+				}
+				var all []Encryption
+				for _, e := range want {
+					all = append(all, *e)
+				}
+				if got := b.Encryptions(); !reflect.DeepEqual(got, all) {
+					t.Errorf("at %d: %v, want %v", generation, got, all)
+				}
+				if again, err := Parse(encode(t, b), nil); err != nil || !reflect.DeepEqual(again, b) {
+					t.Errorf("at %d the text is another bundle: %v", generation, err)
+				}
+			}
+			if second.Kind != kinds[1].Kind || second.Key != "" && second.Key == first.Key {
+				t.Errorf("the second is %s", second)
+			}
+		})
+	}
+}
+
+func TestDescribes(t *testing.T) {
+	plugin := Encryption{Kind: KMS, Resources: []string{"secrets"}, Name: "vault", Endpoint: "unix:///run/kms.sock", Timeout: "3s"}
+	other := plugin
+	other.Name = "other"
+	held := encrypting(t).Encryption
+	for name, test := range map[string]struct {
+		said, have Encryption
+		want       bool
+	}{
+		"a key and its name are the bundle's": {introduced().Encryption, held, true},
+		"another kind":                        {Encryption{Kind: AESCBC, Resources: held.Resources}, held, false},
+		"more resources":                      {Encryption{Kind: Secretbox, Resources: []string{"configmaps", "secrets"}}, held, false},
+		"off":                                 {Encryption{}, held, false},
+		"off and off":                         {Encryption{}, Encryption{}, true},
+		"the same plugin":                     {plugin, plugin, true},
+		"another plugin":                      {other, plugin, false},
+	} {
+		if got := test.said.describes(test.have); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
