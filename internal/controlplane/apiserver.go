@@ -49,17 +49,23 @@ func apiServer(s Spec) component {
 	// Sorted: another order of the same members is not a change.
 	flags["etcd-servers"] = strings.Join(slices.Sorted(slices.Values(s.EtcdURLs)), ",")
 	apiServerCertificates(flags)
+	// Read at the start only. Reloaded by the server itself: its serving
+	// certificate, both client authorities, and its client certificates for
+	// kubelets, for aggregated servers and (at each handshake) for etcd.
+	inputs := []string{saKey, saPub, etcdClientCA}
+	if s.encrypts() {
+		// Not reloaded by the server, as it could: nobody would know when.
+		flags["encryption-provider-config"] = encryptionConfig
+		inputs = append(inputs, encryptionConfig)
+	}
 	if _, ok := extra["authorization-config"]; ok {
 		delete(flags, "authorization-mode") // the two exclude each other
 	}
 	return component{
-		name:    APIServer,
-		program: program(s.Version, APIServer).Path(),
-		flags:   withExtra(flags, extra),
-		// Reloaded by the server itself: its serving certificate, both client
-		// authorities, and its client certificates for kubelets, for
-		// aggregated servers and (at each handshake) for etcd.
-		inputs:       []string{saKey, saPub, etcdCA},
+		name:         APIServer,
+		program:      program(s.Version, APIServer).Path(),
+		flags:        withExtra(flags, extra),
+		inputs:       inputs,
 		certificates: []string{apiServerCert, kubeletClientCert, frontProxyClientCert, etcdClientCert},
 		notifies:     true, // k8s.io/apiserver/pkg/server, NonBlockingRunWithContext
 		probe:        probe{address: s.Host.Address(), port: s.port(), path: "/readyz", verified: true},
@@ -67,7 +73,7 @@ func apiServer(s Spec) component {
 }
 
 func apiServerCertificates(flags map[string]string) {
-	flags["client-ca-file"] = caCert
+	flags["client-ca-file"] = clientCA
 	flags["tls-cert-file"] = apiServerCert
 	flags["tls-private-key-file"] = keyOf(apiServerCert)
 	flags["kubelet-client-certificate"] = kubeletClientCert
@@ -81,7 +87,7 @@ func apiServerCertificates(flags map[string]string) {
 	flags["requestheader-username-headers"] = "X-Remote-User"
 	flags["service-account-key-file"] = saPub
 	flags["service-account-signing-key-file"] = saKey
-	flags["etcd-cafile"] = etcdCA
+	flags["etcd-cafile"] = etcdClientCA
 	flags["etcd-certfile"] = etcdClientCert
 	flags["etcd-keyfile"] = keyOf(etcdClientCert)
 }

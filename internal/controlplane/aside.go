@@ -20,18 +20,21 @@ const (
 // errNotDrained: the endpoint did not let the replica out of rotation.
 var errNotDrained = errors.New("not drained")
 
-// stepAside takes the turn for a change of the replica and, where restart says
-// that its API server is going to stop, takes it out of rotation. The caller
-// ends the turn.
+// stepAside takes the turn for a change of the replica, asks whether the change
+// may be, and, where restart says that its API server is going to stop, takes it
+// out of rotation. The caller ends the turn.
 //
 // A replica that does not serve has nothing to drain, and waiting for leave to
 // do so would keep a broken control plane from being repaired.
-func (r *Replicas) stepAside(ctx context.Context, s Spec, restart bool) (t turn, drained bool, err error) {
+func (r *Replicas) stepAside(ctx context.Context, s Spec, may func() error, restart bool) (t turn, drained bool, err error) {
 	err = r.patiently(ctx, s, func() error {
 		if t, err = r.turns.take(ctx, s.Bundle.ClusterID, s.Name); err != nil {
 			return err
 		}
-		if err = t.refuse(s.machine()); err == nil && restart && serves(ctx, s, systemd{}) {
+		if err = t.refuse(s.machine()); err == nil {
+			err = may()
+		}
+		if err == nil && restart && serves(ctx, s, systemd{}) {
 			problem.Progress(ctx, "%s: draining", s.machine())
 			err = drain(ctx, s, false)
 			drained = err == nil
@@ -53,13 +56,14 @@ func drain(ctx context.Context, s Spec, forGood bool) error {
 }
 
 // patiently repeats f while the state of the others keeps the replica in
-// rotation and nothing was changed, and meanwhile brings back others that stay
-// out for no reason.
+// rotation, or at its stage of one, and nothing was changed; and meanwhile brings
+// back others that stay out for no reason.
 func (r *Replicas) patiently(ctx context.Context, s Spec, f func() error) error {
 	end := time.Now().Add(asidePatience)
 	for told := false; ; told = true {
 		err := f()
-		if !errors.Is(err, errNotDrained) || !problem.Untouched(err) || time.Now().After(end) {
+		others := errors.Is(err, errNotDrained) || errors.Is(err, errOutOfStep)
+		if !others || !problem.Untouched(err) || time.Now().After(end) {
 			return err
 		}
 		if !told {

@@ -14,12 +14,10 @@ func controllerManager(s Spec, rt runtime) component {
 	flags["kubeconfig"] = controllerManagerConf
 	flags["authentication-kubeconfig"] = controllerManagerConf
 	flags["authorization-kubeconfig"] = controllerManagerConf
-	flags["client-ca-file"] = caCert
+	flags["client-ca-file"] = clientCA
 	flags["requestheader-client-ca-file"] = frontProxyCA
 	flags["root-ca-file"] = caCert
 	flags["service-account-private-key-file"] = rt.borrowed(ControllerManager, saKey)
-	flags["cluster-signing-cert-file"] = caCert
-	flags["cluster-signing-key-file"] = caKey
 	flags["use-service-account-credentials"] = "true"
 	flags["controllers"] = "*,bootstrapsigner,tokencleaner"
 	flags["cluster-name"] = s.Bundle.ClusterName
@@ -28,12 +26,19 @@ func controllerManager(s Spec, rt runtime) component {
 		flags["cluster-cidr"] = strings.Join(s.PodCIDRs, ",")
 		flags["service-cluster-ip-range"] = strings.Join(s.ServiceCIDRs, ",")
 	}
+	inputs := []string{controllerManagerConf, saKey, caCert}
+	if s.signs() {
+		flags["cluster-signing-cert-file"] = signingCA
+		flags["cluster-signing-key-file"] = caKey
+		// It could reload the two; a restart is when both are known to be in use.
+		inputs = append(inputs, signingCA, caKey)
+	}
 	return component{
 		name:         ControllerManager,
 		program:      program(s.Version, ControllerManager).Path(),
 		flags:        withExtra(flags, s.ExtraArgs[ControllerManager]),
 		borrowed:     []string{saKey},
-		inputs:       []string{controllerManagerConf, saKey, caCert, caKey},
+		inputs:       inputs,
 		certificates: []string{controllerManagerConf},
 		probe:        probe{address: "127.0.0.1", port: controllerManagerPort, path: "/healthz"},
 	}

@@ -27,6 +27,9 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (Status, error) {
 	if err := preflight(s, rt, f); err != nil {
 		return Status{}, err
 	}
+	if err := r.enterInStep(ctx, s, f); err != nil {
+		return Status{}, err
+	}
 	d, err := decide(s, rt, f, time.Now())
 	if err != nil {
 		return Status{}, err

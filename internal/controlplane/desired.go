@@ -15,7 +15,7 @@ import (
 // for it. It is decided before the first change.
 type desired struct {
 	files   []host.File // with content: to be made so
-	remove  []string    // files that change how a component runs, and their directories
+	remove  []string    // files that must not be there, and directories of such
 	restart []string    // components that do not run what the files then say
 }
 
@@ -31,6 +31,11 @@ func decide(s Spec, rt runtime, f found, now time.Time) (desired, error) {
 	}
 	files = append(files, fixedFiles(s)...)
 	var remove []string
+	for _, path := range unwantedFiles(s) {
+		if _, there := f.facts.Files[path]; there {
+			remove = append(remove, path)
+		}
+	}
 	for _, c := range components(s, rt) {
 		files = append(files, rt.definition(c))
 		if edits := f.overrides(rt, c.name); len(edits) > 0 {

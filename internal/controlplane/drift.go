@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // drift says in words how a machine differs from s, each with the machine's
@@ -21,6 +23,11 @@ func drift(s Spec, rt runtime, f found, now time.Time) []string {
 	for _, file := range fixedFiles(s) {
 		if fault := fileFault(f.facts.Files, file); fault != "" {
 			words = append(words, file.Path+" "+fault)
+		}
+	}
+	for _, path := range unwantedFiles(s) {
+		if _, there := f.facts.Files[path]; there {
+			words = append(words, path+" is there, although this cluster has no use for it")
 		}
 	}
 	for _, c := range certificates(s) {
@@ -48,7 +55,17 @@ func recordDrift(s Spec, f found) []string {
 	case !f.record.describes(s):
 		return []string{recordPath + " names another endpoint, port or etcd than wanted"}
 	}
-	return nil
+	return generationDrift(f.record.Generations, s.Bundle.Generations())
+}
+
+func generationDrift(have, want map[pki.Part]int) []string {
+	var words []string
+	for _, part := range pki.Parts() {
+		if have[part] != want[part] {
+			words = append(words, fmt.Sprintf("is at generation %d of %s, wanted %d", have[part], part, want[part]))
+		}
+	}
+	return words
 }
 
 func componentDrift(s Spec, rt runtime, c component, f found) []string {

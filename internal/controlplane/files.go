@@ -13,15 +13,23 @@ import (
 // nothing on the machine uses them: front-proxy-ca.key and etcd/ca.key (only
 // the bundle issues certificates), and super-admin.conf (the way in when RBAC
 // is broken: it is issued on demand and never lies on a machine).
+//
+// Where kubeadm has one ca.crt for everything, a rotation needs three: whom to
+// believe as a server, whom as a client, and which one signs. And etcd/ca.crt is
+// the etcd member's: the two take the stages of a rotation one after the other,
+// so that the API server's trust is a file of its own.
 const (
 	kubernetesDir = "/etc/kubernetes"
 	pkiDir        = kubernetesDir + "/pki"
 	etcdDir       = pkiDir + "/etcd"
 
 	caCert       = pkiDir + "/ca.crt"
+	clientCA     = pkiDir + "/client-ca.crt"
+	signingCA    = pkiDir + "/ca-signing.crt"
 	caKey        = pkiDir + "/ca.key"
 	frontProxyCA = pkiDir + "/front-proxy-ca.crt"
-	etcdCA       = etcdDir + "/ca.crt"
+	etcdClientCA = pkiDir + "/apiserver-etcd-ca.crt"
+	etcdCA       = etcdDir + "/ca.crt" // a member's; earlier versions wrote it where there is none
 	saKey        = pkiDir + "/sa.key"
 	saPub        = pkiDir + "/sa.pub"
 
@@ -65,16 +73,8 @@ type kubeconfig struct {
 // certificates are the replica's leaf certificates. All are the API server's,
 // which reloads them from these files.
 func certificates(s Spec) []certificate {
-	serving := pki.APIServer(pki.APIServerNames{
-		NodeName:      s.Name,
-		ClusterDomain: s.domain(),
-		ServiceIPs:    serviceIPs(s.ServiceCIDRs),
-		Advertise:     s.Host.Address(),
-		Endpoint:      s.EndpointHost,
-		Extra:         s.ExtraSANs,
-	})
 	return []certificate{
-		{leaf: serving, path: apiServerCert, owner: APIServer},
+		{leaf: pki.APIServer(s.names()), path: apiServerCert, owner: APIServer},
 		{leaf: pki.APIServerKubeletClient(), path: kubeletClientCert, owner: APIServer},
 		{leaf: pki.FrontProxyClient(), path: frontProxyClientCert, owner: APIServer},
 		{leaf: pki.APIServerEtcdClient(), path: etcdClientCert, owner: APIServer},
@@ -85,7 +85,7 @@ func certificates(s Spec) []certificate {
 // machine's API server, people use the endpoint.
 func kubeconfigs(s Spec) []kubeconfig {
 	return []kubeconfig{
-		{leaf: pki.User("kubernetes-admin", AdminGroup), path: adminConf, owner: "root", server: s.EndpointURL()},
+		{leaf: adminUser(), path: adminConf, owner: "root", server: s.EndpointURL()},
 		{leaf: pki.User("system:kube-controller-manager"), path: controllerManagerConf, owner: ControllerManager, server: s.localURL()},
 		{leaf: pki.User("system:kube-scheduler"), path: schedulerConf, owner: Scheduler, server: s.localURL()},
 	}
@@ -99,21 +99,47 @@ func fixedFiles(s Spec) []host.File {
 	secret := func(path, owner, content string) host.File {
 		return host.File{Path: path, Content: []byte(content), Mode: secretMode, Owner: owner, Group: owner}
 	}
-	return []host.File{
+	files := []host.File{
 		public(caCert, s.Bundle.Roots(pki.Kubernetes)),
+		public(clientCA, s.Bundle.Anchors(pki.Kubernetes)),
 		public(frontProxyCA, s.Bundle.Anchors(pki.FrontProxy)),
-		public(etcdCA, s.Bundle.Anchors(pki.Etcd)),
+		public(etcdClientCA, s.Bundle.Anchors(pki.Etcd)),
 		public(saPub, s.Bundle.PublicKeys()),
 		secret(saKey, APIServer, s.Bundle.ServiceAccount.PrivateKey),
-		secret(caKey, ControllerManager, s.Bundle.CA.PrivateKey),
 	}
+	if s.signs() {
+		files = append(files,
+			secret(caKey, ControllerManager, s.Bundle.CA.PrivateKey),
+			public(signingCA, s.Bundle.Signing(pki.Kubernetes)))
+	}
+	if s.encrypts() {
+		files = append(files, secret(encryptionConfig, APIServer, encryptionText(s.Bundle)))
+	}
+	return files
 }
+
+// unwantedFiles are those that another bundle of this cluster may have put onto
+// the machine: a key there, once it is held elsewhere, is a key too many.
+func unwantedFiles(s Spec) []string {
+	var paths []string
+	if !s.signs() {
+		paths = append(paths, caKey, signingCA)
+	}
+	if !s.encrypts() {
+		paths = append(paths, encryptionConfig)
+	}
+	return paths
+}
+
+// signs reports whether controller-manager can sign what clients request
+// (CertificateSigningRequest). As with kubeadm, it cannot where the authority's
+// key is held elsewhere.
+func (s Spec) signs() bool { return !s.Bundle.External(pki.Kubernetes) }
 
 func directories() []host.Dir {
 	return []host.Dir{
 		{Path: kubernetesDir, Mode: 0o755},
 		{Path: pkiDir, Mode: 0o755},
-		{Path: etcdDir, Mode: 0o755},
 	}
 }
 

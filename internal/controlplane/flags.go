@@ -11,15 +11,17 @@ import (
 
 // Reasons why a flag is the provider's own.
 const (
-	ownAddress  = "the provider sets it from the machine's address and port"
-	ownEtcd     = `it follows from the setting "etcd" and from the PKI bundle`
-	ownPKI      = "it points to a file that the provider writes from the PKI bundle"
-	ownServices = `it follows from the setting "service_cidrs", which also decides a name in the serving certificate`
-	ownPods     = `it follows from the setting "pod_cidrs"`
-	ownLeader   = "without leader election two replicas would act at the same time"
-	ownProxy    = "it belongs to the front-proxy certificate of the PKI bundle"
-	ownHealth   = "the provider and the endpoint's health checks ask for readiness without credentials"
-	ownShutdown = "it is tied to how fast the endpoint's health checks notice a stopping replica"
+	ownAddress    = "the provider sets it from the machine's address and port"
+	ownEtcd       = `it follows from the setting "etcd" and from the PKI bundle`
+	ownPKI        = "it points to a file that the provider writes from the PKI bundle"
+	ownServices   = `it follows from the setting "service_cidrs", which also decides a name in the serving certificate`
+	ownPods       = `it follows from the setting "pod_cidrs"`
+	ownLeader     = "without leader election two replicas would act at the same time"
+	ownProxy      = "it belongs to the front-proxy certificate of the PKI bundle"
+	ownHealth     = "the provider and the endpoint's health checks ask for readiness without credentials"
+	ownEncryption = "it follows from the encryption that the PKI bundle holds, whose keys every replica must take at the same stage of a rotation"
+	ownReload     = "a new key takes effect by a restart, whose moment is known"
+	ownShutdown   = "it is tied to how fast the endpoint's health checks notice a stopping replica"
 )
 
 // ownedFlags are the flags of each component that cannot be overridden, with
@@ -35,6 +37,7 @@ var ownedFlags = map[string]map[string]string{
 		"service-account-key-file": ownPKI, "service-account-signing-key-file": ownPKI,
 		"requestheader-client-ca-file": ownProxy, "requestheader-allowed-names": ownProxy,
 		"requestheader-username-headers": ownProxy, "requestheader-group-headers": ownProxy, "requestheader-extra-headers-prefix": ownProxy,
+		"encryption-provider-config": ownEncryption, "encryption-provider-config-automatic-reload": ownReload,
 		"anonymous-auth":          ownHealth + "; limit anonymous requests with authentication-config and keep /livez, /readyz and /healthz open",
 		"shutdown-delay-duration": ownShutdown, "shutdown-send-retry-after": ownShutdown, "shutdown-watch-termination-grace-period": ownShutdown,
 	},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -89,6 +90,7 @@ type recordingRegistrar struct {
 	members map[string]string
 	fail    error // what Drain and Deregister answer
 	out     map[string]string
+	others  map[string]string
 }
 
 func (r *recordingRegistrar) note(call string) {
@@ -129,6 +131,17 @@ func (r *recordingRegistrar) Registered(_ context.Context, name, address string)
 
 func (r *recordingRegistrar) OutOfRotation(context.Context) (map[string]string, error) {
 	return r.out, nil
+}
+
+func (r *recordingRegistrar) Replicas(context.Context) (map[string]string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := maps.Clone(r.members)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, r.others)
+	return all, nil
 }
 
 // take returns the calls so far and forgets them.
@@ -234,7 +247,7 @@ ExecStart=%s --data-dir=/var/lib/etcd --listen-client-urls=https://%s:2379 --adv
 WantedBy=multi-user.target
 `, etcd.Path(), address, address, etcdDir, etcdDir, etcdCA)
 	_, err = st.spec.Host.Apply(st.ctx, host.Change{
-		Dirs: directories(),
+		Dirs: append(directories(), host.Dir{Path: etcdDir, Mode: 0o755}),
 		Files: []host.File{
 			{Path: etcdCA, Content: []byte(st.spec.Bundle.EtcdCA.Certificate), Mode: publicMode},
 			{Path: etcdDir + "/server.crt", Content: []byte(pair.Certificate), Mode: publicMode},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -58,8 +59,8 @@ func observe(ctx context.Context, s Spec, rt runtime) (found, error) {
 // are judged by their digest, kubeconfigs by all but the key's line.
 func query(s Spec, rt runtime) host.Query {
 	q := host.Query{
-		Contents: []string{recordPath, caCert},
-		Files:    []string{etcdUnit},
+		Contents: []string{recordPath, caCert, etcdClientCA},
+		Files:    append(unwantedFiles(s), etcdUnit),
 		Dirs:     []string{path.Dir(program(s.Version, APIServer).Path()), manifestDir},
 		Units:    unitNames(),
 		Ports:    []int{s.port()},
@@ -67,7 +68,7 @@ func query(s Spec, rt runtime) host.Query {
 		Script:   detailScript(),
 	}
 	for _, file := range fixedFiles(s) {
-		if file.Path != caCert {
+		if !slices.Contains(q.Contents, file.Path) {
 			q.Files = append(q.Files, file.Path)
 		}
 	}
@@ -157,7 +158,7 @@ func (f found) gone(s Spec, rt runtime) bool {
 
 // ownFiles are the files that no one but a replica has on a machine.
 func ownFiles(s Spec) []string {
-	files := []string{recordPath, frontProxyCA, saPub, saKey, caKey}
+	files := []string{recordPath, clientCA, signingCA, caKey, frontProxyCA, etcdClientCA, saPub, saKey, encryptionConfig}
 	for _, c := range certificates(s) {
 		files = append(files, c.path, keyOf(c.path))
 	}

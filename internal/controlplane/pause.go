@@ -41,7 +41,7 @@ func (r *Replicas) Pause(ctx context.Context, b Beside) error {
 		return nil
 	}
 	problem.Progress(ctx, "%s: its etcd member is going to stop", s.machine())
-	turn, _, err := r.stepAside(ctx, *s, true)
+	turn, _, err := r.stepAside(ctx, *s, func() error { return nil }, true)
 	if err != nil {
 		return err
 	}

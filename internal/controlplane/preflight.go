@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"encoding/pem"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -84,10 +86,28 @@ func foreignChecks(s Spec, f found) []string {
 		failed = append(failed, fmt.Sprintf("it holds a replica of another cluster, %q (%s)", f.record.ClusterName, f.record.ClusterID))
 	case f.record.ClusterID != "" && f.record.Name != s.Name:
 		failed = append(failed, fmt.Sprintf("it holds replica %q of this cluster", f.record.Name))
-	case f.record.ClusterID == "" && there && strings.TrimSpace(ca.Content) != strings.TrimSpace(s.Bundle.CA.Certificate):
+	case f.record.ClusterID == "" && there && !sharesCertificate(ca.Content, s.Bundle.Known(pki.Kubernetes)):
 		failed = append(failed, caCert+" is another cluster's authority")
 	}
 	return failed
+}
+
+// sharesCertificate reports whether two PEM texts have a certificate in common.
+func sharesCertificate(a, b string) bool {
+	known := certificatesIn(b)
+	return slices.ContainsFunc(certificatesIn(a), func(der string) bool { return slices.Contains(known, der) })
+}
+
+// certificatesIn are the certificates (DER) of a PEM text.
+func certificatesIn(text string) []string {
+	var out []string
+	for rest := []byte(text); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return out
+		}
+		out = append(out, string(block.Bytes))
+	}
 }
 
 func portChecks(s Spec, rt runtime, f found) []string {

@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"slices"
 	"time"
@@ -12,17 +11,10 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	typedrbac "k8s.io/client-go/kubernetes/typed/rbac/v1"
-	"k8s.io/client-go/rest"
-
-	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-const (
-	// adminTimeout bounds the binding once the API server is ready.
-	adminTimeout = 20 * time.Second
-	// breakGlass is how long the certificate lives that creates the binding.
-	breakGlass = 10 * time.Minute
-)
+// adminTimeout bounds the binding once the API server is ready.
+const adminTimeout = 20 * time.Second
 
 // adminBinding is kubeadm's (cmd/kubeadm/app/phases/kubeconfig/kubeconfig.go,
 // EnsureAdminClusterRoleBinding): without it admin.conf has no rights.
@@ -39,14 +31,21 @@ func adminSubject() rbac.Subject {
 }
 
 // ensureAdmins makes sure of the binding. Every replica does so, because none
-// is the first one; it needs system:masters, the group above RBAC, whose
-// certificate is issued for this call and lives in memory only.
+// is the first one.
 func ensureAdmins(ctx context.Context, s Spec) error {
-	bindings, done, err := bindingsClient(s)
+	if !s.mayAsk() {
+		return nil // a replica that only comes back: the binding was made when it was created
+	}
+	config, done, err := masters(s)
 	if err != nil {
 		return fmt.Errorf("bind %s on %s: %w", AdminGroup, s.machine(), err)
 	}
 	defer done()
+	api, err := typedrbac.NewForConfigAndClient(config.rest, config.web)
+	if err != nil {
+		return fmt.Errorf("bind %s on %s: %w", AdminGroup, s.machine(), err)
+	}
+	bindings := api.ClusterRoleBindings()
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, askInterval, adminTimeout, true, func(ctx context.Context) (bool, error) {
 		last = ensureBinding(ctx, bindings)
@@ -73,27 +72,4 @@ func ensureBinding(ctx context.Context, bindings typedrbac.ClusterRoleBindingInt
 	existing.Subjects = append(existing.Subjects, adminSubject())
 	_, err = bindings.Update(ctx, existing, meta.UpdateOptions{})
 	return err
-}
-
-// bindingsClient speaks to the replica's own API server through SSH.
-func bindingsClient(s Spec) (client typedrbac.ClusterRoleBindingInterface, done func(), err error) {
-	config, err := verifiedTLS(s.Bundle, s.Host.Address())
-	if err != nil {
-		return nil, nil, err
-	}
-	pair, err := s.Bundle.Issue(pki.User("terraform-provider-kube", "system:masters"), time.Now(), breakGlass)
-	if err != nil {
-		return nil, nil, err
-	}
-	certificate, err := tls.X509KeyPair([]byte(pair.Certificate), []byte(pair.PrivateKey))
-	if err != nil {
-		return nil, nil, fmt.Errorf("load client certificate: %w", err)
-	}
-	config.Certificates = []tls.Certificate{certificate}
-	web := tunnel(s.Host, config)
-	api, err := typedrbac.NewForConfigAndClient(&rest.Config{Host: s.localURL()}, web)
-	if err != nil {
-		return nil, nil, err
-	}
-	return api.ClusterRoleBindings(), web.CloseIdleConnections, nil
 }

@@ -197,6 +197,17 @@ func TestSpecValidate(t *testing.T) {
 		{func(s *Spec) { s.EtcdURLs = nil }, "no etcd URL"},
 		{func(s *Spec) { s.ServiceCIDRs = nil }, "no service range"},
 		{func(s *Spec) { s.Bundle = nil }, "no PKI bundle"},
+		{func(s *Spec) { s.Bundle = external(s.Bundle) }, `the kubernetes authority is held elsewhere, and no signed certificate is given for "apiserver"`},
+		{func(s *Spec) { s.Bundle = signedElsewhere(t, *s) }, ""},
+		{func(s *Spec) {
+			s.Bundle = signedElsewhere(t, *s)
+			delete(s.Bundle.Signed, "terraform-provider-kube")
+		}, `no signed certificate is given for "terraform-provider-kube"`},
+		{func(s *Spec) {
+			bundle := *s.Bundle
+			bundle.ServiceAccount.PrivateKey = ""
+			s.Bundle = &bundle
+		}, "lacks the service-account keys"},
 		{func(s *Spec) { s.ExtraArgs = args(APIServer, "secure-port", "1") }, "cannot be set"},
 	} {
 		s := testSpec(t)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // recordPath says whose replica a machine holds and which certificates were
@@ -29,9 +30,12 @@ type record struct {
 	Etcd        []string          `json:"etcd"`     // client URLs, sorted
 	Endpoint    json.RawMessage   `json:"endpoint"` // Spec.Registration
 	Issued      map[string]string `json:"issued"`   // path → SHA-256, of certificates, keys and kubeconfigs
+	// Generations are those of the bundle that the files are of. A record of
+	// an earlier version has none: nothing was rotated then.
+	Generations map[pki.Part]int `json:"generations"`
 }
 
-// describes reports whether r says of s what is not a digest.
+// describes reports whether r says of s what is neither digest nor generation.
 func (r record) describes(s Spec) bool {
 	want := recordOf(s, nil)
 	return r.Port == want.Port && slices.Equal(r.Etcd, want.Etcd) && compact(r.Endpoint) == compact(want.Endpoint)
@@ -78,7 +82,7 @@ func recordOf(s Spec, digests map[string]string) record {
 	r := record{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
 		Port: s.port(), Etcd: slices.Sorted(slices.Values(s.EtcdURLs)), Endpoint: s.Registration,
-		Issued: map[string]string{},
+		Issued: map[string]string{}, Generations: s.Bundle.Generations(),
 	}
 	for _, c := range certificates(s) {
 		r.Issued[c.path] = digests[c.path]

@@ -43,6 +43,15 @@ type Registrar interface {
 	// OutOfRotation gives the replicas that a balancer sends no new requests,
 	// name → host:port. A balancer that cannot be reached says nothing.
 	OutOfRotation(ctx context.Context) (map[string]string, error)
+	// Replicas gives every replica that a balancer lists, name → host:port. A
+	// balancer that cannot be reached says nothing.
+	Replicas(ctx context.Context) (map[string]string, error)
+}
+
+// Store looks at how objects are stored in etcd.
+type Store interface {
+	// Stored calls see for every key below prefix with its stored value.
+	Stored(ctx context.Context, prefix string, see func(key string, value []byte)) error
 }
 
 // Spec is one replica as it is wanted.
@@ -62,6 +71,9 @@ type Spec struct {
 	ExtraArgs     map[string]map[string]string // component → flag without dashes → value
 	Source        host.Source
 	Registrar     Registrar
+	// Store looks into the etcd behind EtcdURLs. Where it is nil, whatever a
+	// rotation of encryption has to rewrite is rewritten unseen.
+	Store Store
 	// Registration is what Registrar was made from, as JSON. It is kept on the
 	// machine: see Pause.
 	Registration json.RawMessage

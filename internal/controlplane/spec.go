@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -53,16 +54,20 @@ func (s Spec) validateEndpoint() error {
 	return nil
 }
 
-// validateBundle wants every key that is written to the machine or issues
-// certificates for it: an imported bundle might lack one.
+// validateBundle wants every key that is written to the machine, and of each
+// authority either the key or what it has signed elsewhere for this replica.
 func (s Spec) validateBundle() error {
-	switch b := s.Bundle; {
+	b := s.Bundle
+	switch {
 	case b == nil:
 		return errors.New("there is no PKI bundle")
-	case b.CA.PrivateKey == "" || b.EtcdCA.PrivateKey == "" || b.FrontProxyCA.PrivateKey == "":
-		return errors.New("the PKI bundle lacks the private key of an authority")
 	case b.ServiceAccount.PrivateKey == "" || b.ServiceAccount.PublicKey == "":
 		return errors.New("the PKI bundle lacks the service-account keys")
+	}
+	for _, leaf := range Leaves(s.names()) {
+		if _, signed := b.Signed[leaf.Name]; b.External(leaf.Authority) && !signed {
+			return fmt.Errorf("the key of the %s authority is held elsewhere, and no signed certificate is given for %q", leaf.Authority, leaf.Name)
+		}
 	}
 	return nil
 }

@@ -14,20 +14,24 @@ func TestUnits(t *testing.T) {
 	s := testSpec(t)
 	s.PodCIDRs = []string{"10.244.0.0/16"}
 	for _, c := range components(s, systemd{}) {
-		golden := filepath.Join("testdata", unitName(c.name))
-		have := systemd{}.definition(c).Content
-		if *update {
-			if err := os.WriteFile(golden, have, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
+		golden(t, unitName(c.name), string(systemd{}.definition(c).Content))
+	}
+}
+
+func golden(t *testing.T, name, have string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(have), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if string(have) != string(want) {
-			t.Errorf("%s is not as in %s; it is\n%s", unitName(c.name), golden, have)
-		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have != string(want) {
+		t.Errorf("it is not as in %s; it is\n%s", path, have)
 	}
 }
 

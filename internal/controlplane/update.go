@@ -24,9 +24,25 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 	if err := changeable(s, f); err != nil {
 		return Status{}, err
 	}
+	if between, further := stepBetween(s, f); further {
+		if status, err := r.Update(ctx, between); err != nil {
+			return status, err
+		}
+		if f, err = observe(ctx, s, rt); err != nil {
+			return Status{}, err
+		}
+	}
+	return r.update(ctx, s, rt, f)
+}
+
+func (r *Replicas) update(ctx context.Context, s Spec, rt runtime, f found) (Status, error) {
 	now := time.Now()
 	if len(drift(s, rt, f, now)) == 0 {
-		return reenter(ctx, s, rt)
+		status, err := reenter(ctx, s, rt)
+		if err != nil {
+			return status, err
+		}
+		return status, r.adopt(ctx, s)
 	}
 	d, err := decide(s, rt, f, now)
 	if err != nil {
@@ -36,13 +52,16 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 	if err := install(ctx, s); err != nil {
 		return Status{}, err
 	}
-	turn, drained, err := r.stepAside(ctx, s, d.restarts(APIServer))
+	turn, drained, err := r.stepAside(ctx, s, func() error { return r.mayStep(ctx, s, f) }, d.restarts(APIServer))
 	if err != nil {
 		return Status{}, err
 	}
 	status, err := change(ctx, s, rt, d, drained)
 	turn.end(err == nil)
-	return status, err
+	if err != nil {
+		return status, err
+	}
+	return status, r.adopt(ctx, s)
 }
 
 // reenter registers a replica on whose machine nothing differs. What kept it

@@ -1,0 +1,101 @@
+package controlplane
+
+import (
+	"reflect"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// encryptionConfig is what the API server reads of encryption at rest.
+const encryptionConfig = kubernetesDir + "/encryption.yaml"
+
+// encryptionConfiguration is the file's form (k8s.io/apiserver/pkg/apis/apiserver/v1).
+type encryptionConfiguration struct {
+	APIVersion string               `json:"apiVersion"`
+	Kind       string               `json:"kind"`
+	Resources  []encryptedResources `json:"resources"`
+}
+
+type encryptedResources struct {
+	Resources []string             `json:"resources"`
+	Providers []encryptionProvider `json:"providers"` // the first one writes
+}
+
+// encryptionProvider has exactly one of its fields.
+type encryptionProvider struct {
+	Secretbox *encryptionKeys `json:"secretbox,omitempty"`
+	AESCBC    *encryptionKeys `json:"aescbc,omitempty"`
+	KMS       *kmsPlugin      `json:"kms,omitempty"`
+	Identity  *struct{}       `json:"identity,omitempty"`
+}
+
+type encryptionKeys struct {
+	Keys []encryptionKey `json:"keys"`
+}
+
+type encryptionKey struct {
+	Name   string `json:"name"`
+	Secret string `json:"secret"`
+}
+
+type kmsPlugin struct {
+	APIVersion string `json:"apiVersion"`
+	Name       string `json:"name"`
+	Endpoint   string `json:"endpoint"`
+	Timeout    string `json:"timeout,omitempty"`
+}
+
+// encrypts reports whether an API server has anything to read about encryption.
+func (s Spec) encrypts() bool { return len(encryptedBy(s.Bundle)) > 0 }
+
+// encryptedBy are the resources that any encryption of b covers, sorted.
+func encryptedBy(b *pki.Bundle) []string {
+	var resources []string
+	for _, e := range b.Encryptions() {
+		if e.Kind != pki.Plain {
+			resources = append(resources, e.Resources...)
+		}
+	}
+	slices.Sort(resources)
+	return slices.Compact(resources)
+}
+
+// encryptionText is the file for b. It holds keys.
+func encryptionText(b *pki.Bundle) string {
+	config := encryptionConfiguration{APIVersion: "apiserver.config.k8s.io/v1", Kind: "EncryptionConfiguration"}
+	for _, resource := range encryptedBy(b) {
+		var providers []encryptionProvider
+		for _, e := range b.Encryptions() {
+			providers = append(providers, providerOf(e, resource))
+		}
+		same := slices.IndexFunc(config.Resources, func(r encryptedResources) bool { return reflect.DeepEqual(r.Providers, providers) })
+		if same >= 0 {
+			config.Resources[same].Resources = append(config.Resources[same].Resources, resource)
+			continue
+		}
+		config.Resources = append(config.Resources, encryptedResources{Resources: []string{resource}, Providers: providers})
+	}
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		panic("controlplane: encode encryption configuration: " + err.Error()) // strings always encode
+	}
+	return string(text)
+}
+
+// providerOf is e for one resource: what it does not cover is stored in the clear.
+func providerOf(e pki.Encryption, resource string) encryptionProvider {
+	if !e.Covers(resource) {
+		return encryptionProvider{Identity: &struct{}{}}
+	}
+	keys := &encryptionKeys{Keys: []encryptionKey{{Name: e.Name, Secret: e.Key}}}
+	switch e.Kind {
+	case pki.KMS:
+		return encryptionProvider{KMS: &kmsPlugin{APIVersion: "v2", Name: e.Name, Endpoint: e.Endpoint, Timeout: e.Timeout}}
+	case pki.AESCBC:
+		return encryptionProvider{AESCBC: keys}
+	}
+	return encryptionProvider{Secretbox: keys}
+}

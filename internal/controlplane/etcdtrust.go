@@ -1,0 +1,78 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// etcdTimeout bounds the look at one member's certificate.
+const etcdTimeout = 5 * time.Second
+
+// etcdStaysTrusted refuses to take an etcd authority from an API server's trust
+// while one of its members is certified by that one alone: the API server would
+// come back without etcd.
+func etcdStaysTrusted(ctx context.Context, s Spec, f found) error {
+	next := s.Bundle.Anchors(pki.Etcd)
+	if !loses(f.facts.Files[etcdClientCA].Content, next) {
+		return nil
+	}
+	var refused []string
+	for _, member := range slices.Sorted(slices.Values(s.EtcdURLs)) {
+		chain, err := servingChain(ctx, s, member)
+		switch {
+		case err != nil:
+			refused = append(refused, fmt.Sprintf("cannot tell whose certificate %s shows: %v", member, err))
+		case !pki.Accepts(next, chain, pki.Server, time.Now()):
+			refused = append(refused, fmt.Sprintf("%s shows a certificate of %q, which would not be trusted any more", member, chain[0].Issuer.CommonName))
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return outOfStep(s, strings.Join(refused, "; "), "make sure that every etcd member runs and has been applied at the stage before, then apply again.")
+}
+
+// loses reports whether a certificate of the PEM text before is not in after.
+func loses(before, after string) bool {
+	kept := certificatesIn(after)
+	return slices.ContainsFunc(certificatesIn(before), func(der string) bool { return !slices.Contains(kept, der) })
+}
+
+// servingChain is what an etcd member shows to its clients, seen from the
+// replica's machine. Nothing is sent to it, so nothing is verified: the chain is
+// what is asked for.
+func servingChain(ctx context.Context, s Spec, member string) ([]*x509.Certificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+	defer cancel()
+	at, err := url.Parse(member)
+	if err != nil {
+		return nil, err
+	}
+	connection, err := s.Host.Dial(ctx, "tcp", at.Host)
+	if err != nil {
+		return nil, err
+	}
+	defer connection.Close()
+	var chain []*x509.Certificate
+	client := tls.Client(connection, &tls.Config{
+		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			chain = state.PeerCertificates
+			return nil
+		},
+	})
+	// The member may end the handshake for want of a client certificate. It
+	// has shown its own by then.
+	if err := client.HandshakeContext(ctx); err != nil && len(chain) == 0 {
+		return nil, innermost(err)
+	}
+	return chain, nil
+}

@@ -1,0 +1,158 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// errOutOfStep: another replica is not within one stage, or cannot be seen to be.
+var errOutOfStep = errors.New("replicas out of step")
+
+// mayStep says why the replica found on a machine may not take the bundle's
+// generations now, or nil. It asks inside the turn: no other replica of this
+// process is then between two stages.
+//
+// Whatever is made at one stage is understood at the stages beside it and not
+// further away. So nobody goes where another one could not follow.
+func (r *Replicas) mayStep(ctx context.Context, s Spec, f found) error {
+	target := s.Bundle.Generations()
+	if sameGenerations(f.record.Generations, target) {
+		return nil
+	}
+	others, err := r.others(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := inStep(s, target, others, f.record.ClusterID == ""); err != nil {
+		return err
+	}
+	if err := etcdStaysTrusted(ctx, s, f); err != nil {
+		return err
+	}
+	return forgetsNothing(ctx, s, f)
+}
+
+// enterInStep is mayStep of a replica that is being made, which waits for
+// others that are on their way.
+func (r *Replicas) enterInStep(ctx context.Context, s Spec, f found) error {
+	if sameGenerations(f.record.Generations, s.Bundle.Generations()) {
+		return nil
+	}
+	return r.patiently(ctx, s, func() error {
+		t, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
+		if err != nil {
+			return err
+		}
+		defer t.end(true)
+		return r.mayStep(ctx, s, f)
+	})
+}
+
+// sameGenerations compares by part: none at all is the first generation.
+func sameGenerations(a, b map[pki.Part]int) bool {
+	return !slices.ContainsFunc(pki.Parts(), func(p pki.Part) bool { return a[p] != b[p] })
+}
+
+// inStep says which of the others is not within one stage of target, or nil.
+//
+// joins: the replica is a new one. To it, one of the others that stands at
+// target answers for those that cannot be seen: it went there when all were
+// within one stage. So a dead machine does not keep a cluster from growing.
+func inStep(s Spec, target map[pki.Part]int, others []standing, joins bool) error {
+	var far, unseen, steps []string
+	answered := joins && slices.ContainsFunc(others, func(st standing) bool {
+		return st.unknown == nil && !st.absent && sameGenerations(st.generations, target)
+	})
+	for _, st := range others {
+		switch {
+		case st.absent, st.unknown != nil && answered && errors.Is(st.unknown, host.ErrUnreachable):
+		case st.unknown != nil:
+			unseen = append(unseen, fmt.Sprintf("cannot tell where replica %s stands: %v", st.machine(), st.unknown))
+		default:
+			words, next := distance(st, target)
+			far, steps = append(far, words...), append(steps, next...)
+		}
+	}
+	if len(far)+len(unseen) == 0 {
+		return nil
+	}
+	next := "bring it back, or apply it first where it answers, or destroy its replica; then apply again."
+	if len(unseen) == 0 {
+		slices.Sort(steps)
+		next = "apply again, the others included; where that does not help, " + strings.Join(slices.Compact(steps), "; ") + "."
+	}
+	return outOfStep(s, strings.Join(append(far, unseen...), "; "), next)
+}
+
+// distance lists the parts of which a replica is more than one stage from
+// target, and for each the way out: the stage between.
+func distance(st standing, target map[pki.Part]int) (words, steps []string) {
+	for _, p := range pki.Parts() {
+		have, want := st.generations[p], target[p]
+		if max(have-want, want-have) <= 1 {
+			continue
+		}
+		setting := "rotation." + strings.ReplaceAll(string(p), "-", "_")
+		step := fmt.Sprintf("set %s back to %d, apply, then raise it again", setting, want-1)
+		if have > want {
+			step = fmt.Sprintf("set %s to %d, apply, then lower it again", setting, want+1)
+		}
+		steps = append(steps, step)
+		words = append(words, fmt.Sprintf("replica %s stands at generation %d of %s, this one would go to %d: they would not understand each other",
+			st.machine(), have, p, want))
+	}
+	return words, steps
+}
+
+// outOfStep is a refusal that the others may end.
+func outOfStep(s Spec, cause, next string) error {
+	return fmt.Errorf("%w: %w", errOutOfStep, stayed(s, cause, next))
+}
+
+func stayed(s Spec, cause, next string) error {
+	return &problem.Problem{
+		Summary:   "control-plane replica not taken to another stage of a rotation",
+		Host:      s.machine(),
+		Cause:     cause,
+		Unchanged: problem.Nothing,
+		Next:      next,
+	}
+}
+
+// allAt reports whether every other replica is seen to stand at s's generation
+// of a part.
+func allAt(s Spec, p pki.Part, others []standing) bool {
+	return !slices.ContainsFunc(others, func(st standing) bool {
+		return !st.absent && (st.unknown != nil || st.generations[p] != s.Bundle.Generation(p))
+	})
+}
+
+// stepBetween is s at the stage of encryption before the wanted one, where the
+// replica does not run at that yet although the wanted one drops a key. While it
+// still writes with that key, nobody can see that nothing is stored with it.
+func stepBetween(s Spec, f found) (Spec, bool) {
+	to := s.Bundle.Generation(pki.EncryptionPart)
+	if f.record.ClusterID == "" || pki.StageOf(to) != pki.Steady {
+		return s, false
+	}
+	noted := host.ReadStartNote(f.facts.Files[systemd{}.started(APIServer)].Content)
+	switch behind := to - f.record.Generations[pki.EncryptionPart]; {
+	case behind == 2:
+	case behind == 1 && noted[encryptionConfig] != f.facts.Files[encryptionConfig].SHA256: // a change was cut off
+	default:
+		return s, false
+	}
+	between, err := s.Bundle.Rotate(map[pki.Part]int{pki.EncryptionPart: to - 1}, pki.Next{}, pki.Options{})
+	if err != nil {
+		return s, false // what is left of the previous one is not known: the look into etcd decides
+	}
+	s.Bundle = between
+	return s, true
+}

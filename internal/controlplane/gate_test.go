@@ -1,0 +1,282 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+func generations(kubernetes, encryption int) map[pki.Part]int {
+	return map[pki.Part]int{pki.KubernetesPart: kubernetes, pki.EncryptionPart: encryption}
+}
+
+func TestInStep(t *testing.T) {
+	stands := func(name string, kubernetes, encryption int) standing {
+		return standing{name: name, address: "10.0.0.12", generations: generations(kubernetes, encryption)}
+	}
+	dead := standing{name: "cp3", address: "10.0.0.13", unknown: fmt.Errorf("connect: %w", host.ErrUnreachable)}
+	unsettled := standing{name: "cp3", address: "10.0.0.13", unknown: errors.New("kube-apiserver was started with another sa.pub")}
+	for _, c := range []struct {
+		name   string
+		target map[pki.Part]int
+		others []standing
+		joins  bool
+		want   []string // parts of the refusal; none: it may
+	}{
+		{name: "alone", target: generations(3, 0)},
+		{name: "the first to go", target: generations(1, 0), others: []standing{stands("cp2", 0, 0), stands("cp3", 0, 0)}},
+		{name: "the last to go", target: generations(1, 0), others: []standing{stands("cp2", 1, 0), stands("cp3", 1, 0)}},
+		{name: "two stages behind the others' next", target: generations(2, 0), others: []standing{stands("cp2", 1, 0)}},
+		{name: "back", target: generations(2, 0), others: []standing{stands("cp2", 3, 0)}},
+		{
+			name: "another one is two stages behind", target: generations(2, 1), others: []standing{stands("cp2", 0, 0), stands("cp3", 1, 0)},
+			want: []string{"replica cp2 (10.0.0.12) stands at generation 0 of kubernetes", "would go to 2", "set rotation.kubernetes back to 1, apply, then raise it again"},
+		},
+		{
+			name: "another one is two stages ahead", target: generations(0, 3), others: []standing{stands("cp2", 0, 5)},
+			want: []string{"stands at generation 5 of encryption", "set rotation.encryption to 4, apply, then lower it again"},
+		},
+		{
+			name: "unreachable", target: generations(1, 0), others: []standing{stands("cp2", 1, 0), dead},
+			want: []string{"cannot tell where replica cp3 (10.0.0.13) stands", "bring it back", "destroy its replica"},
+		},
+		{name: "in the middle of a change", target: generations(1, 0), others: []standing{unsettled}, want: []string{"another sa.pub"}},
+		{name: "a new one, answered for", target: generations(3, 0), others: []standing{stands("cp2", 3, 0), dead}, joins: true},
+		{name: "a new one, not answered for", target: generations(3, 0), others: []standing{stands("cp2", 2, 0), dead}, joins: true, want: []string{"cannot tell"}},
+		{name: "a new one beside one that is being changed", target: generations(3, 0), others: []standing{stands("cp2", 3, 0), unsettled}, joins: true, want: []string{"cannot tell"}},
+		{name: "nothing there", target: generations(3, 0), others: []standing{{name: "cp3", absent: true}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := inStep(testSpec(t), c.target, c.others, c.joins)
+			if (err == nil) != (len(c.want) == 0) {
+				t.Fatalf("%v, want %q", err, c.want)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(text(err), want) {
+					t.Errorf("%q is not in %v", want, err)
+				}
+			}
+			if err != nil && (!errors.Is(err, errOutOfStep) || !problem.Untouched(err)) {
+				t.Errorf("not waited for: %v", err)
+			}
+		})
+	}
+}
+
+// TestBehind: what runs is what is on the disk, or it is said what is not.
+func TestBehind(t *testing.T) {
+	started := systemd{}.started
+	for _, c := range []struct {
+		name  string
+		alter func(*found)
+		want  string
+	}{
+		{"as it was made", func(*found) {}, ""},
+		{"a file replaced since", func(f *found) { edit(f, saPub, "x") }, "kube-apiserver was started with another " + saPub},
+		{"a unit replaced since", func(f *found) { edit(f, unitPath(Scheduler), "x") }, "kube-scheduler was started with another"},
+		{"a file that is reloaded", func(f *found) { edit(f, clientCA, "x") }, ""},
+		{"no note", func(f *found) { f.facts.Files[started(APIServer)] = host.FileState{} }, "kube-apiserver runs without a note"},
+		{"stopped", func(f *found) {
+			f.facts.Files[started(APIServer)] = host.FileState{}
+			unit(f, APIServer, func(u *host.UnitState) { u.Active = "inactive" })
+		}, ""},
+		{"between two starts", func(f *found) {
+			edit(f, saPub, "x")
+			unit(f, APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
+		}, ""},
+		{"ending", func(f *found) {
+			edit(f, saPub, "x")
+			unit(f, APIServer, func(u *host.UnitState) { u.Active = "deactivating" })
+		}, "was started with another"},
+		{"of an earlier version, whose etcd member has gone ahead", func(f *found) {
+			state := f.facts.Files[started(APIServer)]
+			state.Content += host.StartNoteEntry("0123", etcdCA)
+			f.facts.Files[started(APIServer)] = state
+		}, ""},
+	} {
+		f := converged(t, testSpec(t))
+		c.alter(&f)
+		if err := behind(f.facts, Components()); (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestEvidenceIsAskedOfEveryInput(t *testing.T) {
+	s := testSpec(t)
+	s.Bundle = encrypting(s.Bundle, secretbox("key1", "secrets"))
+	asked := strings.Join(readAtStart(), " ")
+	for _, c := range components(s, systemd{}) {
+		for _, path := range append([]string{unitPath(c.name)}, c.inputs...) {
+			if !strings.Contains(asked, path) {
+				t.Errorf("%s of %s is not asked for", path, c.name)
+			}
+		}
+	}
+}
+
+// TestUnreachableOthers: no machine is changed while another one cannot be asked.
+func TestUnreachableOthers(t *testing.T) {
+	s := testSpec(t)
+	f := converged(t, s)
+	s.Registrar = &recordingRegistrar{others: map[string]string{"cp1": "10.0.0.11:6443", "cp2": "127.0.0.1:6443"}}
+	r := NewReplicas(func(string) *host.Host { return unreachable(t).Host })
+	if err := r.mayStep(t.Context(), s, f); err != nil {
+		t.Errorf("without a rotation: %v", err)
+	}
+	s.Bundle = at(t, s.Bundle, pki.KubernetesPart, 1)
+	if err := r.mayStep(t.Context(), s, f); !problem.Untouched(err) || !strings.Contains(text(err), "cannot tell where replica cp2 (127.0.0.1) stands") {
+		t.Errorf("%v", err)
+	}
+	if _, err := r.EtcdGeneration(t.Context(), "127.0.0.1"); !errors.Is(err, host.ErrUnreachable) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestStepBetween(t *testing.T) {
+	base := testSpec(t).Bundle
+	for _, c := range []struct {
+		name         string
+		from, to     int
+		cutOff, goes bool
+	}{
+		{name: "stage by stage", from: 2, to: 3},
+		{name: "a stage was missed", from: 1, to: 3, goes: true},
+		{name: "a stage was written and not taken", from: 2, to: 3, cutOff: true, goes: true},
+		{name: "a stage was missed in which nothing is dropped", from: 0, to: 2},
+		{name: "back", from: 4, to: 3},
+	} {
+		s := testSpec(t)
+		s.Bundle = at(t, base, pki.EncryptionPart, c.from)
+		f := converged(t, s)
+		if c.cutOff {
+			edit(&f, encryptionConfig, "x")
+		}
+		s.Bundle = at(t, s.Bundle, pki.EncryptionPart, c.to)
+		between, goes := stepBetween(s, f)
+		if goes != c.goes || goes && between.Bundle.Generation(pki.EncryptionPart) != c.to-1 {
+			t.Errorf("%s: %v, generation %d", c.name, goes, between.Bundle.Generation(pki.EncryptionPart))
+		}
+		if s.Bundle.Generation(pki.EncryptionPart) != c.to {
+			t.Errorf("%s: the wanted bundle was changed", c.name)
+		}
+	}
+}
+
+func TestLoses(t *testing.T) {
+	old := testSpec(t).Bundle
+	both := at(t, old, pki.EtcdPart, 1)
+	last := at(t, both, pki.EtcdPart, 3)
+	a, ab, b := old.Anchors(pki.Etcd), both.Anchors(pki.Etcd), last.Anchors(pki.Etcd)
+	for _, c := range []struct {
+		before, after string
+		want          bool
+	}{{"", a, false}, {a, a, false}, {a, ab, false}, {ab, ab, false}, {ab, b, true}, {ab, a, true}, {a, b, true}} {
+		if loses(c.before, c.after) != c.want {
+			t.Errorf("want %v for\n%s\n%s", c.want, c.before, c.after)
+		}
+	}
+}
+
+func TestAllAt(t *testing.T) {
+	s := testSpec(t)
+	s.Bundle = at(t, s.Bundle, pki.EncryptionPart, 2)
+	stands := func(g int) standing { return standing{generations: generations(0, g)} }
+	for _, c := range []struct {
+		others []standing
+		want   bool
+	}{
+		{nil, true},
+		{[]standing{stands(2), {absent: true}}, true},
+		{[]standing{stands(2), stands(1)}, false},
+		{[]standing{stands(2), {unknown: errors.New("x")}}, false},
+	} {
+		if have := allAt(s, pki.EncryptionPart, c.others); have != c.want {
+			t.Errorf("%v: %v", c.others, have)
+		}
+	}
+}
+
+// fakeStore holds values by key, in place of etcd.
+type fakeStore map[string]string
+
+func (f fakeStore) Stored(_ context.Context, prefix string, see func(string, []byte)) error {
+	for key, value := range maps.All(f) {
+		if strings.HasPrefix(key, prefix) {
+			see(key, []byte(value))
+		}
+	}
+	return nil
+}
+
+func TestStoredBy(t *testing.T) {
+	cbc, kms := secretbox("key2", "secrets"), pki.Encryption{Kind: pki.KMS, Name: "vault", Resources: []string{"secrets"}}
+	cbc.Kind = pki.AESCBC
+	for _, c := range []struct {
+		encryption      pki.Encryption
+		resource, value string
+		want            bool
+	}{
+		{pki.Encryption{}, "secrets", "k8s\x00...", true},
+		{pki.Encryption{}, "secrets", "", true},
+		{pki.Encryption{}, "secrets", "k8s:enc:secretbox:v1:key1:xx", false},
+		{secretbox("key1", "secrets"), "secrets", "k8s:enc:secretbox:v1:key1:xx", true},
+		{secretbox("key1", "secrets"), "secrets", "k8s:enc:secretbox:v1:key10:xx", false},
+		{secretbox("key1", "secrets"), "secrets", "k8s:enc:aescbc:v1:key1:xx", false},
+		{secretbox("key1", "secrets"), "secrets", "k8s\x00...", false},
+		{secretbox("key1", "secrets"), "configmaps", "k8s\x00...", true},
+		{secretbox("key1", "secrets"), "configmaps", "k8s:enc:secretbox:v1:key1:xx", false},
+		{cbc, "secrets", "k8s:enc:aescbc:v1:key2:xx", true},
+		{kms, "secrets", "k8s:enc:kms:v2:vault:xx", true},
+		{kms, "secrets", "k8s:enc:kms:v1:vault:xx", false},
+	} {
+		if have := storedBy(c.encryption, c.resource, []byte(c.value)); have != c.want {
+			t.Errorf("%q of %s by %s: %v", c.value, c.resource, c.encryption.Kind, have)
+		}
+	}
+}
+
+func TestForgetsNothing(t *testing.T) {
+	const old, present = "k8s\x00plain", "k8s:enc:secretbox:v1:key1:xx"
+	base := testSpec(t).Bundle
+	for _, c := range []struct {
+		name     string
+		from, to int
+		store    Store
+		joins    bool
+		want     string
+	}{
+		{"nothing is left", 2, 3, fakeStore{"/registry/secrets/a/b": present, "/registry/configmaps/a/b": old, "/registry/pods/a/b": "x"}, false, ""},
+		{"nothing is dropped", 1, 2, fakeStore{"/registry/secrets/a/b": old}, false, ""},
+		{"something is left, and the API server cannot rewrite it", 2, 3, fakeStore{"/registry/secrets/a/b": old}, false, "what etcd holds was not made sure of: rewrite secrets"},
+		{"back, and something is encrypted", 1, 0, fakeStore{"/registry/secrets/a/b": present}, false, "rewrite secrets"},
+		{"unseen", 2, 3, nil, false, "rewrite secrets"},
+		{"a new replica", 0, 3, fakeStore{"/registry/secrets/a/b": old}, true, "apply the other replicas first"},
+		{"a new replica, unseen", 0, 3, nil, true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := unreachable(t)
+			s.Bundle = at(t, base, pki.EncryptionPart, c.from)
+			f := found{record: record{ClusterID: s.Bundle.ClusterID, Generations: s.Bundle.Generations()}}
+			if c.joins {
+				f = found{}
+			}
+			s.Bundle = at(t, s.Bundle, pki.EncryptionPart, c.to)
+			s.Store = c.store
+			err := forgetsNothing(t.Context(), s, f)
+			if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) || err != nil && !problem.Untouched(err) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if errors.Is(err, errOutOfStep) != (c.joins && err != nil) {
+				t.Errorf("waited for: %v", err)
+			}
+		})
+	}
+}

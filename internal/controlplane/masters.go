@@ -1,0 +1,57 @@
+package controlplane
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+const (
+	// breakGlass is how long the certificate lives that the provider shows.
+	breakGlass = 10 * time.Minute
+	// apiTimeout bounds one request.
+	apiTimeout = 30 * time.Second
+)
+
+// apiAccess is what a typed client of the replica's own API server needs.
+type apiAccess struct {
+	rest *rest.Config
+	web  *http.Client
+}
+
+// mayAsk reports whether there can be a certificate for masters: a bundle that
+// comes with an etcd member has none that were signed elsewhere for a replica.
+func (s Spec) mayAsk() bool {
+	_, signed := s.Bundle.Signed[mastersUser().Name]
+	return signed || !s.Bundle.External(pki.Kubernetes)
+}
+
+// masters speaks to the replica's own API server through SSH, as system:masters,
+// the group above RBAC. Its certificate is issued for this call and lives in
+// memory only, unless it was signed elsewhere.
+func masters(s Spec) (access apiAccess, done func(), err error) {
+	config, err := verifiedTLS(s.Bundle, s.Host.Address())
+	if err != nil {
+		return apiAccess{}, nil, err
+	}
+	pair, err := s.Bundle.Issue(mastersUser(), time.Now(), breakGlass)
+	if err != nil {
+		return apiAccess{}, nil, err
+	}
+	certificate, err := tls.X509KeyPair([]byte(pair.Certificate), []byte(pair.PrivateKey))
+	if err != nil {
+		return apiAccess{}, nil, fmt.Errorf("load client certificate: %w", err)
+	}
+	config.Certificates = []tls.Certificate{certificate}
+	web := tunnel(s.Host, config)
+	web.Timeout = apiTimeout
+	return apiAccess{
+		rest: &rest.Config{Host: s.localURL(), UserAgent: "terraform-provider-kube", QPS: -1}, // unlimited: the server has its own limits
+		web:  web,
+	}, web.CloseIdleConnections, nil
+}

@@ -1,0 +1,136 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+const (
+	rewritePage = 250
+	// rewriteTries is how often one object is tried that others change meanwhile.
+	rewriteTries = 10
+)
+
+// rewrite updates every object of a resource as it is, through the replica's own
+// API server, and counts them. The server writes one anew whose stored form is
+// not the present one, and does nothing for the others
+// (k8s.io/apiserver/pkg/storage/etcd3, GuaranteedUpdate): so it may be repeated.
+func rewrite(ctx context.Context, s Spec, resource string) (int, error) {
+	access, done, err := masters(s)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	api, err := typedcore.NewForConfigAndClient(access.rest, access.web)
+	if err != nil {
+		return 0, err
+	}
+	switch resource {
+	case "secrets":
+		return secretsOf(api).rewrite(ctx)
+	case "configmaps":
+		return configMapsOf(api).rewrite(ctx)
+	}
+	return 0, fmt.Errorf("unknown resource %q", resource)
+}
+
+// objects are those of one resource in all namespaces.
+type objects[T meta.Object] struct {
+	list   func(context.Context, meta.ListOptions) (items []T, next string, err error)
+	get    func(ctx context.Context, namespace, name string) (T, error)
+	update func(context.Context, T) error
+}
+
+func secretsOf(api typedcore.SecretsGetter) objects[*core.Secret] {
+	return objects[*core.Secret]{
+		list: func(ctx context.Context, o meta.ListOptions) ([]*core.Secret, string, error) {
+			list, err := api.Secrets("").List(ctx, o)
+			if err != nil {
+				return nil, "", err
+			}
+			return pointers(list.Items), list.Continue, nil
+		},
+		get: func(ctx context.Context, namespace, name string) (*core.Secret, error) {
+			return api.Secrets(namespace).Get(ctx, name, meta.GetOptions{})
+		},
+		update: func(ctx context.Context, object *core.Secret) error {
+			_, err := api.Secrets(object.Namespace).Update(ctx, object, meta.UpdateOptions{})
+			return err
+		},
+	}
+}
+
+func configMapsOf(api typedcore.ConfigMapsGetter) objects[*core.ConfigMap] {
+	return objects[*core.ConfigMap]{
+		list: func(ctx context.Context, o meta.ListOptions) ([]*core.ConfigMap, string, error) {
+			list, err := api.ConfigMaps("").List(ctx, o)
+			if err != nil {
+				return nil, "", err
+			}
+			return pointers(list.Items), list.Continue, nil
+		},
+		get: func(ctx context.Context, namespace, name string) (*core.ConfigMap, error) {
+			return api.ConfigMaps(namespace).Get(ctx, name, meta.GetOptions{})
+		},
+		update: func(ctx context.Context, object *core.ConfigMap) error {
+			_, err := api.ConfigMaps(object.Namespace).Update(ctx, object, meta.UpdateOptions{})
+			return err
+		},
+	}
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}
+
+// rewrite goes through the pages. A list that has become too old to go on with
+// begins anew: what was rewritten costs little the second time.
+func (o objects[T]) rewrite(ctx context.Context) (int, error) {
+	n := 0
+	for next := ""; ; {
+		items, following, err := o.list(ctx, meta.ListOptions{Limit: rewritePage, Continue: next})
+		if next != "" && apierrors.IsResourceExpired(err) {
+			n, next = 0, ""
+			continue
+		}
+		if err != nil {
+			return n, err
+		}
+		for _, item := range items {
+			if err := o.touch(ctx, item); err != nil {
+				return n, fmt.Errorf("%s/%s: %w", item.GetNamespace(), item.GetName(), err)
+			}
+			n++
+		}
+		if next = following; next == "" {
+			return n, nil
+		}
+	}
+}
+
+// touch updates one object as it is. One that is gone needs nothing.
+func (o objects[T]) touch(ctx context.Context, item T) error {
+	namespace, name := item.GetNamespace(), item.GetName()
+	for try := 1; ; try++ {
+		err := o.update(ctx, item)
+		if apierrors.IsConflict(err) && try < rewriteTries {
+			item, err = o.get(ctx, namespace, name)
+			if err == nil {
+				continue
+			}
+		}
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	}
+}

@@ -1,0 +1,77 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// TestRewrite: every object is updated as it is now, whatever others do
+// meanwhile. The API server is the lab test's.
+func TestRewrite(t *testing.T) {
+	resource := schema.GroupResource{Resource: "secrets"}
+	conflict, gone := apierrors.NewConflict(resource, "x", nil), apierrors.NewNotFound(resource, "x")
+	expired, broken := apierrors.NewResourceExpired("too old"), errors.New("broken")
+	for _, c := range []struct {
+		name    string
+		pages   int
+		expires bool
+		answers map[string][]error // of update, by object
+		fresh   error              // of get
+		want    []string           // updates
+		err     error
+	}{
+		{name: "none"},
+		{name: "pages", pages: 2, want: []string{"s0", "s1"}},
+		{name: "a list that became too old", pages: 2, expires: true, want: []string{"s0", "s0", "s1"}},
+		{name: "changed meanwhile", pages: 1, answers: map[string][]error{"s0": {conflict, conflict}}, want: []string{"s0", "fresh s0", "fresh s0"}},
+		{name: "deleted meanwhile", pages: 2, answers: map[string][]error{"s0": {gone}}, want: []string{"s0", "s1"}},
+		{name: "changed, then deleted", pages: 1, answers: map[string][]error{"s0": {conflict}}, fresh: gone, want: []string{"s0"}},
+		{name: "changed without end", pages: 1, answers: map[string][]error{"s0": slices.Repeat([]error{conflict}, 99)}, want: append([]string{"s0"}, slices.Repeat([]string{"fresh s0"}, rewriteTries-1)...), err: conflict},
+		{name: "broken", pages: 2, answers: map[string][]error{"s0": {broken}}, want: []string{"s0"}, err: broken},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var updates []string
+			secret := func(name, note string) *core.Secret {
+				return &core.Secret{ObjectMeta: meta.ObjectMeta{Name: name, Namespace: "a"}, StringData: map[string]string{"note": note}}
+			}
+			_, err := objects[*core.Secret]{
+				list: func(_ context.Context, o meta.ListOptions) ([]*core.Secret, string, error) {
+					page := 0
+					if o.Continue != "" {
+						if c.expires {
+							c.expires = false
+							return nil, "", expired
+						}
+						fmt.Sscan(o.Continue, &page)
+					}
+					if page >= c.pages {
+						return nil, "", nil
+					}
+					return []*core.Secret{secret(fmt.Sprintf("s%d", page), "")}, fmt.Sprint(page + 1), nil
+				},
+				get: func(_ context.Context, _, name string) (*core.Secret, error) {
+					return secret(name, "fresh "), c.fresh
+				},
+				update: func(_ context.Context, s *core.Secret) error {
+					updates = append(updates, s.StringData["note"]+s.Name)
+					if answers := c.answers[s.Name]; len(answers) > 0 {
+						c.answers[s.Name] = answers[1:]
+						return answers[0]
+					}
+					return nil
+				},
+			}.rewrite(t.Context())
+			if !errors.Is(err, c.err) || !slices.Equal(updates, c.want) {
+				t.Errorf("%v, updates %q, want %v, %q", err, updates, c.err, c.want)
+			}
+		})
+	}
+}

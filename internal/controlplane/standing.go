@@ -1,0 +1,158 @@
+package controlplane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// standing is where another replica stands in the rotations, by evidence from
+// its machine.
+type standing struct {
+	name, address string
+	generations   map[pki.Part]int // of what is on disk, which is what runs
+	unknown       error            // why that cannot be told; then the rest does not count
+	absent        bool             // the machine answers and holds no replica
+}
+
+func (st standing) machine() string { return st.name + " (" + st.address + ")" }
+
+// others asks the machines of all other replicas of the endpoint.
+func (r *Replicas) others(ctx context.Context, s Spec) ([]standing, error) {
+	listed, err := s.Registrar.Replicas(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask which replicas the endpoint has: %w", err)
+	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(listed)), func(name string) bool { return name == s.Name })
+	out := make([]standing, len(names))
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i, name := range names {
+		group.Go(func() error {
+			out[i] = r.stands(groupCtx, s, name, listed[name])
+			return nil
+		})
+	}
+	return out, group.Wait()
+}
+
+// stands asks the machine of one other replica.
+func (r *Replicas) stands(ctx context.Context, s Spec, name, address string) standing {
+	st := standing{name: name, address: address}
+	at, _, err := net.SplitHostPort(address)
+	if err != nil {
+		st.unknown = fmt.Errorf("read its address: %w", err)
+		return st
+	}
+	st.address = at
+	facts, err := r.machine(at).Observe(ctx, evidenceQuery())
+	if err != nil {
+		st.unknown = err
+		return st
+	}
+	rec, err := readRecord(facts.Files[recordPath].Content)
+	switch {
+	case err != nil:
+		st.unknown = err
+	case rec.ClusterID == "" && !runs(facts.Units[unitName(APIServer)]):
+		st.absent = true
+	case rec.ClusterID != s.Bundle.ClusterID || rec.Name != name:
+		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(describe(rec), "an API server of somebody else"))
+	default:
+		st.generations, st.unknown = rec.Generations, behind(facts, Components())
+	}
+	return st
+}
+
+// describe names the replica that a record is of.
+func describe(r record) string {
+	if r.ClusterID == "" {
+		return ""
+	}
+	return fmt.Sprintf("replica %q of cluster %q", r.Name, r.ClusterName)
+}
+
+// evidenceQuery asks for what tells where a replica stands: its record, and
+// for each component what it has read at its start, and what it would read now.
+func evidenceQuery() host.Query {
+	q := host.Query{Contents: []string{recordPath}, Units: unitNames(), Files: readAtStart()}
+	for _, name := range Components() {
+		q.Contents = append(q.Contents, systemd{}.started(name))
+	}
+	return q
+}
+
+// readAtStart are all files that a component may have read at its start.
+func readAtStart() []string {
+	paths := []string{saKey, saPub, etcdClientCA, encryptionConfig, caCert, caKey, signingCA, controllerManagerConf, schedulerConf}
+	for _, name := range Components() {
+		paths = append(paths, unitPath(name))
+	}
+	return paths
+}
+
+// behind says which of the components runs with something else than is on its
+// disk, or nil. One that does not run has read nothing.
+func behind(facts host.Facts, components []string) error {
+	for _, name := range components {
+		if !runs(facts.Units[unitName(name)]) {
+			continue
+		}
+		noted := host.ReadStartNote(facts.Files[systemd{}.started(name)].Content)
+		if len(noted) == 0 {
+			return fmt.Errorf("%s runs without a note of what it has read", name)
+		}
+		// Earlier versions read the etcd member's own file, which has a
+		// rotation of its own. They had none.
+		delete(noted, etcdCA)
+		for _, path := range slices.Sorted(maps.Keys(noted)) {
+			if noted[path] != facts.Files[path].SHA256 {
+				return fmt.Errorf("%s was started with another %s than its machine has now", name, path)
+			}
+		}
+	}
+	return nil
+}
+
+// runs: a process of the unit may be there. One that systemd is about to start
+// again has none, and will read what is on disk.
+func runs(unit host.UnitState) bool {
+	switch unit.Active {
+	case "active", "reloading", "deactivating":
+		return true
+	case "activating":
+		return unit.Sub != "auto-restart"
+	}
+	return false
+}
+
+var errNoReplica = errors.New("it holds no control-plane replica of this provider")
+
+// EtcdGeneration is the generation of the etcd authority with which the API
+// server on the machine at address runs. It is an error where that cannot be
+// told, and where the machine holds no replica of ours.
+func (r *Replicas) EtcdGeneration(ctx context.Context, address string) (int, error) {
+	facts, err := r.machine(address).Observe(ctx, evidenceQuery())
+	if err != nil {
+		return 0, fmt.Errorf("look for the API server on %s: %w", address, err)
+	}
+	rec, err := readRecord(facts.Files[recordPath].Content)
+	if err == nil && rec.ClusterID == "" {
+		err = errNoReplica
+	}
+	if err == nil {
+		err = behind(facts, []string{APIServer})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("tell which etcd authority the API server on %s trusts: %w", address, err)
+	}
+	return rec.Generations[pki.EtcdPart], nil
+}
