@@ -99,7 +99,7 @@ func distance(st standing, target map[pki.Part]int) (words, steps []string) {
 		if max(have-want, want-have) <= 1 {
 			continue
 		}
-		setting := "rotation." + strings.ReplaceAll(string(p), "-", "_")
+		setting := "rotation." + p.Attribute()
 		step := fmt.Sprintf("set %s back to %d, apply, then raise it again", setting, want-1)
 		if have > want {
 			step = fmt.Sprintf("set %s to %d, apply, then lower it again", setting, want+1)

@@ -215,16 +215,17 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		return controlplane.Spec{}
 	}
 	registration := decodeRegistration(ctx, m.Endpoint, diags)
+	bundle, urls := r.session.bundle(m.PKI, diags), stringsOf(ctx, m.Etcd, diags)
 	early, _ := parseDuration(m.EarlyRenewal)
 	return controlplane.Spec{
 		Name:          m.Name.ValueString(),
 		Host:          r.session.machine(addressOf(m.Host).ValueString()),
-		Bundle:        r.session.bundle(m.PKI, diags),
+		Bundle:        bundle,
 		Version:       m.Version.ValueString(),
 		EndpointHost:  registration.Address,
 		EndpointPort:  registration.Port,
 		Port:          int(m.Port.ValueInt64()),
-		EtcdURLs:      stringsOf(ctx, m.Etcd, diags),
+		EtcdURLs:      urls,
 		ServiceCIDRs:  stringsOf(ctx, m.ServiceCIDRs, diags),
 		PodCIDRs:      stringsOf(ctx, m.PodCIDRs, diags),
 		ClusterDomain: m.ClusterDomain.ValueString(),
@@ -234,6 +235,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		Registrar:     r.session.registrars.For(registration),
 		Registration:  registrationText(registration),
 		EarlyRenewal:  early,
+		Store:         r.session.storeAt(urls, bundle),
 	}
 }
 

@@ -234,6 +234,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		Source:    r.session.source,
 
 		EarlyRenewal: early,
+		Clients:      r.session.replicas,
 		Outage: memberOutage{replicas: r.session.replicas, beside: controlplane.Beside{
 			Host: machine, Bundle: bundle, EtcdURL: etcd.ClientURL(machine.Address()), Registrar: r.session.registrar,
 		}},
