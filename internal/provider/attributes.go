@@ -167,6 +167,9 @@ func allKnown(values ...attr.Value) bool {
 
 // elementsKnown reports whether a value is known with all that it holds. Null is known.
 func elementsKnown(ctx context.Context, value attr.Value) bool {
+	if value.IsNull() { // a nested attribute of an object that is not there knows not even its type
+		return true
+	}
 	raw, err := value.ToTerraformValue(ctx)
 	return err == nil && raw.IsFullyKnown()
 }
