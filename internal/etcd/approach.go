@@ -11,12 +11,14 @@ import (
 // approach is one member's wait, in its turn, until everything else that
 // depends on the etcd authority is near the generation of its spec.
 type approach struct {
-	cl      *cluster
-	s       Spec
-	turn    *turn
-	conv    *conversation
-	summary string // of a refusal
-	joins   bool   // a member that comes anew
+	cl    *cluster
+	s     Spec
+	turn  *turn
+	conv  *conversation
+	joins bool // a member that comes anew
+
+	summary   string // of a refusal
+	unchanged string // of a refusal
 
 	since time.Time // when the wait for cause began
 	cause string    // what is waited for; "": nothing
@@ -37,7 +39,7 @@ func (a *approach) reached(ctx context.Context, v *View) (bool, error) {
 		problem.Progress(ctx, "etcd %s: waiting: %s", a.s.Name, o.Cause)
 	}
 	if time.Since(a.since) > a.cl.pace.Patience || pause(ctx, 5*a.cl.pace.Poll) != nil {
-		return false, refusal(a.summary, a.s, v, o.Cause, problem.Nothing, o.Next)
+		return false, refusal(a.summary, a.s, v, o.Cause, a.unchanged, o.Next)
 	}
 	if waiting, _ := a.turn.others(); waiting > 0 {
 		return false, a.turn.yield(ctx)

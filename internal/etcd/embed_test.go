@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,25 @@ type testMachine struct {
 	starts   int
 	lost     bool // unreachable over SSH
 	broken   bool // the unit fails to start
+	outages  *outages
+}
+
+// outages counts the members that are stopped by a restart at the same time.
+type outages struct{ now, most atomic.Int32 }
+
+func (o *outages) begin() {
+	n := o.now.Add(1)
+	for most := o.most.Load(); n > most && !o.most.CompareAndSwap(most, n); most = o.most.Load() {
+	}
+}
+
+// end counts the member as back when it serves.
+func (o *outages) end(server *embed.Etcd) {
+	select {
+	case <-server.Server.ReadyNotify():
+	case <-server.Server.StopNotify():
+	}
+	o.now.Add(-1)
 }
 
 func (m *testMachine) Address() string { return m.address }
@@ -160,8 +180,16 @@ func (m *testMachine) Change(ctx context.Context, c host.Change, a action) (host
 func (m *testMachine) do(a action) error {
 	switch a.Verb {
 	case doStart:
+		restart := m.running()
+		if restart {
+			m.outages.begin()
+		}
 		m.stop()
-		return m.start()
+		err := m.start()
+		if restart && m.server != nil {
+			go m.outages.end(m.server)
+		}
+		return err
 	case doRetire, doClear:
 		m.stop()
 		m.enabled = false
@@ -279,6 +307,7 @@ type fleet struct {
 	bundle   *pki.Bundle
 	pool     *host.Pool
 	machines map[string]*testMachine // by address
+	outages  outages
 	net      int
 }
 
@@ -334,7 +363,7 @@ func (f *fleet) specs(names ...string) map[string]Spec {
 		address := f.address(name)
 		peers[name] = f.pool.Host(host.Target{Address: address})
 		if f.machines[address] == nil {
-			f.machines[address] = &testMachine{t: f.t, address: address, root: f.t.TempDir(), files: map[string]host.File{}}
+			f.machines[address] = &testMachine{t: f.t, address: address, root: f.t.TempDir(), files: map[string]host.File{}, outages: &f.outages}
 		}
 	}
 	specs := map[string]Spec{}

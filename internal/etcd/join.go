@@ -112,6 +112,7 @@ func (j *joining) walk(ctx context.Context) error {
 // is asked for again.
 func (j *joining) take(ctx context.Context, v View, next step) error {
 	if j.changes(next.Kind) && !j.asked {
+		j.near.unchanged = j.unchanged()
 		near, err := j.near.reached(ctx, &v)
 		if j.asked = near; !near {
 			return err
@@ -185,11 +186,14 @@ func (j *joining) hold(ctx context.Context, v *View, limit time.Duration, cause 
 func (j *joining) moved() { j.changed, j.cause = true, "" }
 
 func (j *joining) refuse(v *View, cause, next string) error {
-	unchanged := problem.Nothing
+	return refusal("etcd member not joined", j.s, v, cause, j.unchanged(), next)
+}
+
+func (j *joining) unchanged() string {
 	if j.changed || j.installed {
-		unchanged = "the other members and their data."
+		return "the other members and their data."
 	}
-	return refusal("etcd member not joined", j.s, v, cause, unchanged, next)
+	return problem.Nothing
 }
 
 // removeStale removes an entry that stands in the way, by the rules.

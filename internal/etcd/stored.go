@@ -87,7 +87,7 @@ func (c *conversation) stored(ctx context.Context, addresses []string, prefix st
 		if next.Revision == 0 {
 			next.Revision = page.Header.Revision
 		}
-		next.Key = append(page.Kvs[len(page.Kvs)-1].Key, 0)
+		next.Key = append(slices.Clone(page.Kvs[len(page.Kvs)-1].Key), 0) // the first one behind it
 	}
 }
 

@@ -144,7 +144,7 @@ func (cl *cluster) converge(ctx context.Context, turn *turn, s Spec) (Status, er
 	}
 	defer conv.Close()
 	c := &converging{cl: cl, s: s, turn: turn, conv: conv}
-	c.near = approach{cl: cl, s: s, turn: turn, conv: conv, summary: "etcd member not changed"}
+	c.near = approach{cl: cl, s: s, turn: turn, conv: conv, summary: "etcd member not changed", unchanged: problem.Nothing}
 	status, err := c.loop(ctx)
 	if c.aside {
 		err = errors.Join(err, s.outageEnded(ctx))

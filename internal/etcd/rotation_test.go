@@ -1,0 +1,290 @@
+package etcd
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// lineage is a bundle at the generations 0, 1, … of its etcd authority.
+func lineage(t *testing.T, first *pki.Bundle, last int) []*pki.Bundle {
+	t.Helper()
+	out := []*pki.Bundle{first}
+	for len(out) <= last {
+		out = append(out, rotated(t, out[len(out)-1], len(out)))
+	}
+	return out
+}
+
+func rotated(t *testing.T, b *pki.Bundle, generation int) *pki.Bundle {
+	t.Helper()
+	next, err := b.Rotate(map[pki.Part]int{pki.EtcdPart: generation}, pki.Next{}, pki.Options{ClusterName: "prod", Algorithm: pki.ECDSAP256, Validity: 24 * time.Hour * 365, Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+func newBundle(t *testing.T) *pki.Bundle {
+	t.Helper()
+	b, err := pki.Generate(pki.Options{ClusterName: "prod", Algorithm: pki.ECDSAP256, Validity: 24 * time.Hour * 365, Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestMayTake(t *testing.T) {
+	at := func(who string, generation int) standing { return standing{Who: who, Generation: generation} }
+	silent := standing{Who: "cp9", Unknown: "no route to host", Remedy: "bring it back"}
+	between := standing{Who: "cp8", Generation: 1, Between: "cut off", Remedy: "apply"}
+	for _, c := range []struct {
+		name   string
+		target int
+		joins  bool
+		others []standing
+		cause  []string // none: it may
+		next   string
+	}{
+		{name: "alone", target: 2},
+		{name: "all one behind", target: 2, others: []standing{at("a", 1), at("b", 1)}},
+		{name: "all there", target: 2, others: []standing{at("a", 2), at("b", 2)}},
+		{name: "going back", target: 1, others: []standing{at("a", 2), at("b", 1)}},
+		{name: "the one that is two behind goes first", target: 2, others: []standing{at("a", 1), at("b", 1)}},
+		{name: "the others wait for it", target: 2, others: []standing{at("a", 1), at("b", 0)}, cause: []string{"b still stands at generation 0"}, next: "back to 1"},
+		{name: "two that are two behind", target: 2, others: []standing{at("a", 0), at("b", 0)}, cause: []string{"a still", "b still"}, next: "back to 1"},
+		{name: "two ahead", target: 1, others: []standing{at("a", 2), at("b", 3)}, cause: []string{"b stands at generation 3"}, next: "to 2, apply, then lower"},
+		{name: "silent", target: 1, others: []standing{at("a", 1), silent}, cause: []string{"cp9", "no route"}, next: "bring it back"},
+		{name: "silent and two behind", target: 2, others: []standing{at("a", 0), silent}, cause: []string{"a still", "cp9"}, next: "back to 1"},
+		{name: "between", target: 2, others: []standing{at("a", 2), between}, cause: []string{"cp8 is between", "cut off"}, next: "apply"},
+		{name: "too far away, and between", target: 3, others: []standing{between}, cause: []string{"cp8 still"}, next: "back to 2"},
+		{name: "joins the same", target: 3, joins: true, others: []standing{at("a", 3)}},
+		{name: "joins neighbours", target: 3, joins: true, others: []standing{at("a", 2), at("b", 3)}},
+		{name: "joins one that is two behind", target: 3, joins: true, others: []standing{at("a", 1), at("b", 2)}, cause: []string{"a still"}, next: "back to 2"},
+		{name: "joins one that is two ahead", target: 3, joins: true, others: []standing{at("a", 5)}, cause: []string{"a stands"}, next: "to 4"},
+		{name: "joins its like beside a silent one", target: 3, joins: true, others: []standing{at("a", 3), silent}},
+		{name: "joins neighbours beside a silent one", target: 3, joins: true, others: []standing{at("a", 3), at("b", 2), silent}, cause: []string{"cp9"}, next: "bring it back"},
+		{name: "joins a silent one", target: 0, joins: true, others: []standing{silent}, cause: []string{"cp9"}, next: "bring it back"},
+	} {
+		o := mayTake(c.target, c.joins, c.others)
+		if o == nil {
+			if len(c.cause) > 0 {
+				t.Errorf("%s: allowed", c.name)
+			}
+			continue
+		}
+		if len(c.cause) == 0 || !strings.Contains(o.Next, c.next) {
+			t.Errorf("%s: refused: %s; next: %s", c.name, o.Cause, o.Next)
+		}
+		for _, word := range c.cause {
+			if !strings.Contains(o.Cause, word) {
+				t.Errorf("%s: %q is not in %q", c.name, word, o.Cause)
+			}
+		}
+	}
+}
+
+// TestNeighboursOnly holds mayTake against what it stands for: when members go
+// in any order and only where it lets them, no two are ever further than one
+// stage apart, and from every such state all of them get to the next.
+func TestNeighboursOnly(t *testing.T) {
+	standings := func(generations []int, not int) []standing {
+		var out []standing
+		for i, g := range generations {
+			if i != not {
+				out = append(out, standing{Who: fmt.Sprint(i), Generation: g})
+			}
+		}
+		return out
+	}
+	seen := map[string]bool{}
+	var visit func(generations []int)
+	visit = func(generations []int) {
+		key := fmt.Sprint(generations)
+		if seen[key] {
+			return
+		}
+		seen[key] = true
+		if slices.Max(generations)-slices.Min(generations) > 1 {
+			t.Errorf("reached %v", generations)
+		}
+		for target := range 6 {
+			for i := range generations {
+				if mayTake(target, false, standings(generations, i)) == nil {
+					next := slices.Clone(generations)
+					next[i] = target
+					visit(next)
+				}
+			}
+		}
+	}
+	visit([]int{0, 0, 0})
+	if len(seen) != 6+5*6 { // all equal; one or two of three ahead by one
+		t.Errorf("%d states", len(seen))
+	}
+}
+
+// memberOn is a machine with an established member made by a bundle.
+func memberOn(t *testing.T, s Spec) found {
+	t.Helper()
+	f := found{Name: s.Name, Address: s.Host.Address()}
+	c, err := certificates(s, f, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := birth(s, c, staticMemberID(s.PeerURL(), s.Bundle.ClusterID), "")
+	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == envPath })
+	return f.after(s, change)
+}
+
+func TestStandings(t *testing.T) {
+	pool, err := host.NewPool(host.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundles := lineage(t, newBundle(t), 2)
+	spec := func(name string, generation int) Spec {
+		return Spec{Name: name, Host: pool.Host(host.Target{Address: "10.0.0." + name[2:]}), Bundle: bundles[generation], Version: "3.6.16"}
+	}
+	s := spec("cp1", 1)
+	view := &View{Members: []Member{
+		{ID: 1, Name: "cp1", PeerURLs: []string{PeerURL("10.0.0.1")}, ClientURLs: []string{ClientURL("10.0.0.1")}},
+		{ID: 2, Name: "cp2", PeerURLs: []string{PeerURL("10.0.0.2")}, ClientURLs: []string{ClientURL("10.0.0.2")}},
+	}}
+	with := func(f found, path, content string) found {
+		f.facts.Files = maps.Clone(f.facts.Files)
+		f.facts.Files[path] = host.FileState{Content: content, SHA256: digest([]byte(content))}
+		return f
+	}
+	other := memberOn(t, spec("cp2", 0))
+	stopped := other
+	stopped.Unit.Active = "inactive"
+	bare := other
+	bare.Marker = nil
+	elsewhere := &View{Members: append(slices.Clone(view.Members), Member{Name: "cp7", PeerURLs: []string{PeerURL("10.0.0.7")}, ClientURLs: []string{ClientURL("10.0.0.7")}})}
+	unlistedView := &View{Members: view.Members[:1]}
+	note := func(b *pki.Bundle) string { return host.StartNoteEntry(digest([]byte(b.Anchors(pki.Etcd))), caPath) }
+	stranger := newBundle(t)
+	strange, err := stranger.Issue(pki.EtcdPeer("cp2", "10.0.0.2"), time.Now(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		view    *View
+		machine found
+		want    string // "" nobody; generation, or a word of Unknown or Between
+	}{
+		{"one behind", view, other, "0"},
+		{"nobody answers", nil, other, "0"},
+		{"not listed", unlistedView, other, ""},
+		{"unreachable", view, lost("cp2"), "no route"},
+		{"unreachable and not listed", unlistedView, lost("cp2"), ""},
+		{"rebuilt", view, blank("cp2"), ""},
+		{"no marker", view, bare, "no " + markerPath},
+		{"started on the files before", view, with(memberOn(t, spec("cp2", 1)), startNote, note(bundles[0])), "runs with another"},
+		{"files of the next stage, not started on them", view, with(other, caPath, bundles[1].Anchors(pki.Etcd)), "runs with another"},
+		{"the same, and stopped", view, with(stopped, caPath, bundles[1].Anchors(pki.Etcd)), "0"},
+		{"at the generation, a file edited that nobody has read", view, with(memberOn(t, spec("cp2", 1)), caPath, "edited"), "1"},
+		{"shows what is not trusted", view, with(other, "/etc/kubernetes/pki/etcd/peer.crt", strange.Certificate), "does not trust"},
+		{"not among peers", elsewhere, blank("cp2"), "peers does not have it"},
+	} {
+		if c.machine.Err != nil { // the same address as the others
+			c.machine.Address = "10.0.0.2"
+		}
+		var words []string
+		for _, at := range standings(s, c.view, []found{memberOn(t, s), c.machine}) {
+			words = append(words, fmt.Sprintf("%s: %d %s%s", at.Who, at.Generation, at.Unknown, at.Between))
+		}
+		got := strings.Join(words, "\n")
+		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestRotationInWords(t *testing.T) {
+	bundles := lineage(t, newBundle(t), 2)
+	pool, err := host.NewPool(host.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(generation int) Spec {
+		return Spec{Name: "cp1", Host: pool.Host(host.Target{Address: "10.0.0.1"}), Bundle: bundles[generation], Version: "3.6.16"}
+	}
+	words := func(f found, generation int) string {
+		return strings.Join(drift(at(generation), f, nil, time.Now()), "\n")
+	}
+	old := memberOn(t, at(0))
+	if got := words(old, 0); got != "" {
+		t.Errorf("the same generation: %q", got)
+	}
+	want := fmt.Sprintf(`cp1: %s trusts "etcd-ca" (%.8s), wanted "etcd-ca" (%.8s) and "etcd-ca-2" (`, caPath, fingerprint(t, bundles[0]), fingerprint(t, bundles[0]))
+	if got := words(old, 1); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
+		t.Errorf("introduced: %q, want %q", got, want)
+	}
+	if got := words(memberOn(t, at(1)), 2); strings.Count(got, `is signed by another authority ("etcd-ca") than this cluster's "etcd-ca-2"`) != 3 {
+		t.Errorf("adopted: %q", got)
+	}
+	// Cut off before its last file.
+	cut := memberOn(t, at(2))
+	cut.Marker.Generation = 1
+	if got := words(cut, 2); got != "cp1: "+markerPath+" says that the files are of generation 1 of the etcd authority, wanted 2" {
+		t.Errorf("the marker alone: %q", got)
+	}
+	r, err := repairs(at(2), cut, nil, time.Now())
+	if err != nil || len(r.Change.Files) != 1 || r.Change.Files[0].Path != markerPath || r.Restart != "" || !strings.Contains(string(r.Change.Files[0].Content), `"generation": 2`) {
+		t.Errorf("repair of the marker alone: %+v, %v", r, err)
+	}
+}
+
+func fingerprint(t *testing.T, b *pki.Bundle) string {
+	t.Helper()
+	sum, err := pki.Fingerprint(b.Signing(pki.Etcd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+func TestClientCertificateFollowsTheRotation(t *testing.T) {
+	cl := &cluster{}
+	seen := map[any]bool{}
+	for i, b := range lineage(t, newBundle(t), 3) {
+		once, err := cl.clientTLS(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := cl.clientTLS(b); err != nil || again != once {
+			t.Errorf("generation %d: issued twice (%v)", i, err)
+		}
+		seen[once] = true
+	}
+	// From 1 to 2 only who signs changes; from 2 to 3 nothing, as the provider goes on knowing both.
+	if len(seen) != 3 {
+		t.Errorf("%d client certificates, want 3", len(seen))
+	}
+	for range 2 { // one that is signed elsewhere, and then another one
+		b := newBundle(t)
+		leaf := pki.EtcdHealthcheckClient()
+		pair, err := b.Issue(leaf, time.Now(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.EtcdCA.PrivateKey, b.Signed = "", map[string]pki.KeyPair{leaf.Name: pair}
+		config, err := cl.clientTLS(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[config] = true
+	}
+	if len(seen) != 5 {
+		t.Error("a certificate that was signed elsewhere is not used")
+	}
+}
