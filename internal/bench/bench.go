@@ -102,13 +102,17 @@ func (b *bench) measure(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]Result{
+	certified, err := certificates(ctx, b.log)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat([]Result{
 		figure("floor: processes started by a script, until all API servers are ready", median(lowest.serving), "s"),
 		figure("floor: the same, until everything is ready and the virtual IP answers", median(lowest.whole), "s"),
 		ratio("terraform apply, three replicas, against the first floor", median(applies), median(lowest.serving), 1.5, "s"),
 		difference("terraform plan, nothing to do", median(plans), median(bare), 1, "s"),
 		figure("peak memory of the provider", peak, "MiB"),
-	}, compare(ours, theirs)...), nil
+	}, compare(ours, theirs), certified), nil
 }
 
 // applies measures the apply of the whole control plane on bare machines with

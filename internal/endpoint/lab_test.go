@@ -170,8 +170,7 @@ func (f *fixture) installStandIns() {
 			return err
 		}
 		_, err = machine.Apply(f.ctx, host.Change{Files: []host.File{
-			{Path: "/etc/stand-in.crt", Content: []byte(pair.Certificate), Mode: 0o644},
-			{Path: "/etc/stand-in.key", Content: []byte(pair.PrivateKey), Mode: 0o600},
+			{Path: standInPair, Content: []byte(pair.Certificate + pair.PrivateKey), Mode: 0o600},
 			{Path: "/etc/systemd/system/stand-in.service", Mode: 0o644, Content: []byte("[Service]\nEnvironment=" + standInAddress + "=" + f.replicaAddress(name) + "\nExecStart=/opt/stand-in\n")},
 		}, Script: "systemctl start stand-in"})
 		return err

@@ -24,58 +24,49 @@ func (f *fixture) replicas() map[string]string {
 // for the real HAProxy to say: each replica comes to it as a new one, and is in
 // rotation only when a check has passed.
 func stepAuthorities(f *fixture) {
-	root, intermediate := companyAuthority(f)
-	bundle := f.bundle
-	stages := []*pki.Bundle{bundle}
+	company, err := pki.Generate(pki.Options{ClusterName: "company", Now: time.Now()})
+	f.must(err)
+	stages := []*pki.Bundle{f.bundle}
 	for generation := 1; generation <= 6; generation++ {
 		given := pki.Next{}
 		if generation == 4 {
-			given.Authorities = map[pki.Authority]pki.KeyPair{pki.Kubernetes: intermediate}
+			given.Authorities = map[pki.Authority]pki.KeyPair{pki.Kubernetes: subordinate(f.T, company.CA, "kubernetes-of-company")}
 		}
-		bundle = rotated(f.T, bundle, generation, given)
-		stages = append(stages, bundle)
+		stages = append(stages, rotated(f.T, stages[generation-1], generation, given))
 	}
-	f.ca = []byte(stages[0].Roots(pki.Kubernetes) + stages[3].Roots(pki.Kubernetes) + root.Certificate) // of clients that know all
+	f.ca = []byte(stages[1].Roots(pki.Kubernetes) + stages[6].Roots(pki.Kubernetes)) // of clients that know all
 	tr := startTraffic(f.url(), f.ca, 5*time.Second)
+	leaf := func(stage int) pki.KeyPair { return servingPair(f.T, stages[stage]) }
 
-	f.serve("b", servingPair(f.T, stages[2])) // the next one's, to balancers that know only the first
+	f.serve("b", leaf(2)) // the next one's, to balancers that know only the first
 	f.refusesTrust(stages[3], `"kubernetes"`, "a", "c")
 	f.trust(stages[1])
-	f.serve("b", servingPair(f.T, stages[2]))
-	f.serve("c", withoutChain(servingPair(f.T, stages[2])))
-	f.serve("a", servingPair(f.T, stages[0]))
+	f.serve("a", leaf(0))
+	f.serve("b", leaf(2))
+	f.serve("c", withoutChain(leaf(2)))
 	f.refusesTrust(stages[3], `"kubernetes"`, "a")
-	f.serve("a", servingPair(f.T, stages[2]))
+	f.serve("a", leaf(2))
 	f.trust(stages[3])
-	f.serve("a", servingPair(f.T, stages[2]))
-	f.serve("b", servingPair(f.T, stages[3]))
+	f.serve("a", leaf(2))
+	f.serve("b", leaf(3))
 	f.trust(stages[2]) // back by one, and forth again
 	f.trust(stages[3])
 
-	f.serve("b", servingPair(f.T, stages[5])) // the intermediate one's, with the way from the second
+	f.serve("b", leaf(5)) // an intermediate one's, to balancers that know only the second
 	f.trust(stages[4])
-	f.serve("b", withoutChain(servingPair(f.T, stages[5])))
+	f.serve("b", withoutChain(leaf(5)))
 	f.refusesTrust(stages[6], `"kubernetes-2"`, "a", "c")
-	f.serve("a", servingPair(f.T, stages[5]))
-	f.serve("c", servingPair(f.T, stages[6]))
+	f.serve("a", leaf(5))
+	f.serve("c", leaf(6))
 	f.trust(stages[6])
-	for _, name := range names(f.spec.Hosts) {
-		f.serve(name, withoutChain(servingPair(f.T, stages[6])))
-	}
+	f.serve("a", leaf(5)) // with the way from the second, whom nobody knows any more
+	f.serve("b", leaf(6))
+	f.serve("c", withoutChain(leaf(6)))
 	if _, failed := tr.end(f.T); failed > 0 {
 		f.Errorf("%d requests failed", failed)
 	}
 	f.bundle = stages[6]
 	f.skipsTheDead(stages[5])
-}
-
-// companyAuthority is a root, and an authority below it that the cluster is given.
-func companyAuthority(f *fixture) (root, intermediate pki.KeyPair) {
-	f.Helper()
-	company, err := pki.Generate(pki.Options{ClusterName: "company", Now: time.Now()})
-	f.must(err)
-	intermediate = subordinate(f.T, company.CA, "kubernetes-of-company")
-	return company.CA, intermediate
 }
 
 // withoutChain is a pair of whom nobody has told its authority.
@@ -89,12 +80,10 @@ func withoutChain(pair pki.KeyPair) pki.KeyPair {
 // find it healthy.
 func (f *fixture) serve(name string, pair pki.KeyPair) {
 	f.Helper()
-	f.must(f.registrar.Drain(f.ctx, name, true))
 	f.must(f.registrar.Deregister(f.ctx, name))
 	_, err := f.spec.Hosts[name].Apply(f.ctx, host.Change{Files: []host.File{
-		{Path: "/etc/stand-in.crt", Content: []byte(pair.Certificate), Mode: 0o644},
-		{Path: "/etc/stand-in.key", Content: []byte(pair.PrivateKey), Mode: 0o600},
-	}, Script: "systemctl restart stand-in"})
+		{Path: standInPair, Content: []byte(pair.Certificate + pair.PrivateKey), Mode: 0o600},
+	}})
 	f.must(err)
 	f.must(f.registrar.Register(f.ctx, name, f.replicaAddress(name)))
 }

@@ -22,6 +22,15 @@ import (
 // SIGTERM on, requests served during a shutdown delay, then a graceful end.
 const standInAddress = "KUBE_STAND_IN_ADDRESS"
 
+const standInPair = "/etc/stand-in.pem"
+
+// present reads the certificate anew each time, as kube-apiserver takes a new one
+// without a restart. It and its key are one file, so that they always match.
+func present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(standInPair, standInPair)
+	return &pair, err
+}
+
 func runStandIn(address string) error {
 	var stopping atomic.Bool
 	mux := http.NewServeMux()
@@ -33,9 +42,9 @@ func runStandIn(address string) error {
 		_, _ = io.WriteString(w, "ok")
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, address) })
-	server := &http.Server{Addr: address, Handler: mux}
+	server := &http.Server{Addr: address, Handler: mux, TLSConfig: &tls.Config{GetCertificate: present}}
 	served := make(chan error, 1)
-	go func() { served <- server.ListenAndServeTLS("/etc/stand-in.crt", "/etc/stand-in.key") }()
+	go func() { served <- server.ListenAndServeTLS("", "") }()
 	terminated, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	select {
 	case err := <-served:

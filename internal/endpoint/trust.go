@@ -50,7 +50,7 @@ func keepTrust(ctx context.Context, s Spec, what string, seen map[string]balance
 	}
 	for _, replica := range replicas {
 		if replica.silent != nil && replica.serves == "" {
-			problem.Progress(ctx, "replica %s is down: what it trusts and shows is not asked for (%v)", replica.Name, replica.silent)
+			problem.Progress(ctx, "replica %s is down and cannot be asked for its certificate: %v", replica.Name, replica.silent)
 		}
 	}
 	reasons := distrusted(before, s.CACertificate, replicas, time.Now())

@@ -1,0 +1,187 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// certified is a machine that gets certificates: an etcd member and a replica.
+type certified struct{ name, address string }
+
+var certifiedMachines = []certified{{"cp1", "10.0.0.11"}, {"cp2", "10.0.0.12"}, {"cp3", "10.0.0.13"}}
+
+const certifiedEndpoint = "10.0.0.100"
+
+// certificates measures the PKI of three machines against `kubeadm init phase
+// certs all`, once for each machine. kubeadm runs as a process, as it does for
+// its users, and makes no kubeconfigs, which ours are measured with.
+func certificates(ctx context.Context, log io.Writer) ([]Result, error) {
+	kubeadm, err := kubeadmProgram(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs := map[pki.Algorithm][]float64{}, map[pki.Algorithm][]float64{}
+	for round := range rounds {
+		for _, algorithm := range []pki.Algorithm{pki.RSA2048, pki.ECDSAP256} {
+			our, err := timed(func() error { return issueAll(algorithm) })
+			if err != nil {
+				return nil, err
+			}
+			their, err := kubeadmAll(ctx, kubeadm, algorithm)
+			if err != nil {
+				return nil, err
+			}
+			fmt.Fprintf(log, "certificates, %s, round %d of %d: %.3f s, kubeadm %.3f s\n", algorithm, round+1, rounds, our, their)
+			ours[algorithm], theirs[algorithm] = append(ours[algorithm], 1000*our), append(theirs[algorithm], 1000*their)
+		}
+	}
+	const name = "PKI of three machines, kubeconfigs included, against kubeadm init phase certs all, "
+	ecdsa, rsa := median(ours[pki.ECDSAP256]), median(ours[pki.RSA2048])
+	return []Result{
+		ratio(name+"each with its default (ECDSA-P256, RSA-2048)", ecdsa, median(theirs[pki.RSA2048]), 0.1, "ms"),
+		ratio(name+"both with ECDSA-P256", ecdsa, median(theirs[pki.ECDSAP256]), 0.1, "ms"),
+		// What is measured here is the making of RSA keys, of which ours has more.
+		against(name+"both with RSA-2048", rsa, median(theirs[pki.RSA2048]), "ms"),
+	}, nil
+}
+
+// issueAll makes a bundle and all that is made of it for the machines.
+func issueAll(algorithm pki.Algorithm) error {
+	now := time.Now()
+	b, err := pki.Generate(pki.Options{ClusterName: "prod", Algorithm: algorithm, Now: now})
+	if err != nil {
+		return err
+	}
+	for _, m := range certifiedMachines {
+		for _, leaf := range m.leaves() {
+			if _, err := b.Issue(leaf, now, 0); err != nil {
+				return err
+			}
+		}
+		if err := m.kubeconfigs(b, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaves are kubeadm's table.
+func (m certified) leaves() []pki.Leaf {
+	return []pki.Leaf{
+		pki.EtcdServer(m.name, m.address),
+		pki.EtcdPeer(m.name, m.address),
+		pki.EtcdHealthcheckClient(),
+		pki.APIServer(pki.APIServerNames{
+			NodeName: m.name, ClusterDomain: "cluster.local", ServiceIPs: []string{"10.96.0.1"}, Advertise: m.address, Endpoint: certifiedEndpoint,
+		}),
+		pki.APIServerKubeletClient(),
+		pki.FrontProxyClient(),
+		pki.APIServerEtcdClient(),
+	}
+}
+
+func (m certified) kubeconfigs(b *pki.Bundle, now time.Time) error {
+	for _, user := range []pki.Leaf{
+		pki.User("kubernetes-admin", "kubeadm:cluster-admins"), pki.User("system:kube-controller-manager"), pki.User("system:kube-scheduler"),
+	} {
+		pair, err := b.Issue(user, now, 0)
+		if err != nil {
+			return err
+		}
+		if _, err := pki.Kubeconfig(pki.KubeconfigSpec{
+			Cluster: b.ClusterName, Server: "https://" + m.address + ":6443", CA: b.Roots(pki.Kubernetes), User: user.CommonName, Client: pair,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const kubeadmConfig = `apiVersion: kubeadm.k8s.io/v1beta4
+kind: InitConfiguration
+localAPIEndpoint: {advertiseAddress: %[1]s, bindPort: 6443}
+nodeRegistration: {name: %[2]s}
+---
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: ClusterConfiguration
+kubernetesVersion: v%[3]s
+clusterName: prod
+encryptionAlgorithm: %[4]s
+certificatesDir: %[5]s
+controlPlaneEndpoint: %[6]s:6443
+`
+
+// kubeadmShared are the files that kubeadm's users copy from the first machine to
+// the others, and that it then makes no more.
+var kubeadmShared = []string{
+	"ca.crt", "ca.key", "etcd/ca.crt", "etcd/ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.key", "sa.pub",
+}
+
+// kubeadmAll gives the seconds in which kubeadm makes its files of the machines.
+// That its configuration is written and its files are copied is not counted.
+func kubeadmAll(ctx context.Context, program string, algorithm pki.Algorithm) (float64, error) {
+	version, err := build.Version("kubernetes")
+	if err != nil {
+		return 0, err
+	}
+	dir, err := os.MkdirTemp("", "bench-kubeadm-")
+	if err != nil {
+		return 0, fmt.Errorf("make a directory for kubeadm: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	var sum float64
+	for i, m := range certifiedMachines {
+		own, config := filepath.Join(dir, m.name), filepath.Join(dir, m.name+".yaml")
+		text := fmt.Sprintf(kubeadmConfig, m.address, m.name, version, algorithm, own, certifiedEndpoint)
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			return 0, fmt.Errorf("configure kubeadm: %w", err)
+		}
+		if i > 0 {
+			if err := share(filepath.Join(dir, certifiedMachines[0].name), own); err != nil {
+				return 0, err
+			}
+		}
+		seconds, err := timed(func() error {
+			output, err := exec.CommandContext(ctx, program, "init", "phase", "certs", "all", "--config", config).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("kubeadm: %w: %s", err, strings.TrimSpace(string(output)))
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		sum += seconds
+	}
+	return sum, nil
+}
+
+func share(from, to string) error {
+	if err := os.MkdirAll(filepath.Join(to, "etcd"), 0o700); err != nil {
+		return fmt.Errorf("share kubeadm's authorities: %w", err)
+	}
+	for _, name := range kubeadmShared {
+		content, err := os.ReadFile(filepath.Join(from, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), content, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("share kubeadm's authorities: %w", err)
+		}
+	}
+	return nil
+}
+
+func kubeadmProgram(ctx context.Context) (string, error) {
+	dir, err := build.Set(ctx, "kubernetes")
+	return filepath.Join(dir, "kubeadm"), err
+}
