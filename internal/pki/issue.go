@@ -54,7 +54,7 @@ func (b *Bundle) issue(l Leaf, now time.Time, validity time.Duration) (KeyPair, 
 	certificate, err := signing{
 		request:   l.request(names),
 		key:       key,
-		profile:   config.SigningProfile{Usage: certificateUsages(l.Usage.cfssl()...)},
+		profile:   config.SigningProfile{Usage: certificateUsages(l.Usage.Names()...)},
 		notBefore: notBefore,
 		notAfter:  notAfter,
 	}.by(authority, authorityKey)
@@ -81,18 +81,7 @@ func (b *Bundle) signed(l Leaf, now time.Time) (KeyPair, error) {
 	if wrong := b.Check(l, pair.Certificate, now); len(wrong) > 0 {
 		return KeyPair{}, fmt.Errorf("the certificate that was signed cannot be used: %s", strings.Join(wrong, "; "))
 	}
-	certificate, err := firstCertificate(pair.Certificate)
-	if err != nil {
-		return KeyPair{}, err
-	}
-	key, err := parseKey(pair.PrivateKey)
-	if err != nil {
-		return KeyPair{}, err
-	}
-	if !samePublicKey(key.Public(), certificate.PublicKey) {
-		return KeyPair{}, errors.New("the certificate that was signed is not for the key of its request")
-	}
-	return pair, nil
+	return SignedPair(pair.Certificate, pair.PrivateKey)
 }
 
 // validate refuses a leaf that no certificate can satisfy.
@@ -141,8 +130,9 @@ func period(authority *x509.Certificate, now time.Time, validity time.Duration) 
 	return notBefore, notAfter, nil
 }
 
-// cfssl names the usages in kubeadm's order, server first.
-func (u Usage) cfssl() []string {
+// Names are the usages in the words of Kubernetes, which are cfssl's too, in
+// kubeadm's order, server first.
+func (u Usage) Names() []string {
 	var names []string
 	if u&Server != 0 {
 		names = append(names, "server auth")

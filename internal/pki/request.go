@@ -1,7 +1,10 @@
 package pki
 
 import (
+	"encoding/pem"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cloudflare/cfssl/csr"
 )
@@ -25,4 +28,46 @@ func (b *Bundle) Request(l Leaf) (request string, key string, err error) {
 	}
 	key, err = encodeKey(private)
 	return string(text), key, err
+}
+
+// Names are the host names and addresses of a leaf as its certificate has them:
+// canonical, sorted and without duplicates.
+func (l Leaf) Names() (dnsNames, addresses []string, err error) {
+	names, err := l.validate()
+	if err != nil {
+		return nil, nil, fmt.Errorf("names of %s certificate: %w", l.Name, err)
+	}
+	return names.dns, names.addresses, nil
+}
+
+// SignedPair joins the key of a request with what was signed for it (PEM: the
+// leaf, then its intermediates). Nothing but certificates gets through: the
+// text is written to machines world-readable.
+func SignedPair(certificates, privateKey string) (KeyPair, error) {
+	leaf, err := firstCertificate(certificates)
+	if err != nil {
+		return KeyPair{}, err
+	}
+	var text strings.Builder
+	for rest := []byte(certificates); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return KeyPair{}, fmt.Errorf("it holds %s beside certificates", pemKind(block.Type))
+		}
+		if _, err := parseCertificate(block); err != nil {
+			return KeyPair{}, err
+		}
+		text.WriteString(encodePEM("CERTIFICATE", block.Bytes))
+	}
+	key, err := parseKey(privateKey)
+	if err != nil {
+		return KeyPair{}, err
+	}
+	if !samePublicKey(key.Public(), leaf.PublicKey) {
+		return KeyPair{}, errors.New("the certificate that was signed is not for the key of its request")
+	}
+	return KeyPair{Certificate: text.String(), PrivateKey: privateKey}, nil
 }

@@ -79,6 +79,9 @@ func TestRequestIsTheLeafs(t *testing.T) {
 			if csr.Subject.CommonName != l.CommonName || !slices.Equal(slices.Sorted(slices.Values(csr.Subject.Organization)), slices.Sorted(slices.Values(l.Organizations))) {
 				t.Errorf("it is for %s", csr.Subject)
 			}
+			if dnsNames, addresses, err := l.Names(); err != nil || !slices.Equal(dnsNames, names.dns) || !slices.Equal(addresses, names.addresses) {
+				t.Errorf("it says that its names are %q and %q: %v", dnsNames, addresses, err)
+			}
 			if !slices.Equal(slices.Sorted(slices.Values(csr.DNSNames)), names.dns) || !slices.Equal(addressTexts(csr.IPAddresses), addressTexts(parse(t, issue(t, b, l, now, 0).Certificate).IPAddresses)) {
 				t.Errorf("names are %q and %q", csr.DNSNames, csr.IPAddresses)
 			}
@@ -192,4 +195,27 @@ func encodeWithout(t testing.TB, b *Bundle) string {
 	without := *b
 	without.Signed = nil
 	return encode(t, &without)
+}
+
+func TestSignedPair(t *testing.T) {
+	b := bundle(t)
+	pair, other := issue(t, b, APIServerEtcdClient(), now, 0), issue(t, b, FrontProxyClient(), now, 0)
+	intermediate := b.EtcdCA.Certificate
+	got, err := SignedPair("issued by the signer\n"+pair.Certificate+"\n\n"+intermediate, pair.PrivateKey)
+	if err != nil || got.Certificate != pair.Certificate+intermediate || got.PrivateKey != pair.PrivateKey {
+		t.Errorf("got %v: %v", got, err)
+	}
+	for name, test := range map[string]struct{ certificates, key, words string }{
+		"another key":      {pair.Certificate, other.PrivateKey, "is not for the key of its request"},
+		"no certificate":   {"", pair.PrivateKey, "it is empty"},
+		"a key beside":     {pair.Certificate + pair.PrivateKey, pair.PrivateKey, "it holds a private key beside certificates"},
+		"a request":        {encodePEM("CERTIFICATE REQUEST", []byte{1}), pair.PrivateKey, "it holds a certificate request"},
+		"a damaged issuer": {pair.Certificate + encodePEM("CERTIFICATE", []byte{1}), pair.PrivateKey, "cannot be decoded"},
+		"no key":           {pair.Certificate, "", "private key is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := SignedPair(test.certificates, test.key)
+			wantError(t, err, test.words, pair.PrivateKey, other.PrivateKey)
+		})
+	}
 }

@@ -119,6 +119,7 @@ func (p *kubeProvider) Resources(context.Context) []func() resource.Resource {
 		newEtcdMemberResource,
 		newReplicaResource,
 		newKubeconfigResource,
+		newCertificateRequestsResource,
 	}
 }
 

@@ -37,6 +37,7 @@ type replicaModel struct {
 	Endpoint      types.Object   `tfsdk:"endpoint"`
 	Etcd          types.List     `tfsdk:"etcd"`
 	PKI           types.String   `tfsdk:"pki"`
+	Signed        types.Object   `tfsdk:"signed"`
 	Version       types.String   `tfsdk:"version"`
 	Port          types.Int64    `tfsdk:"port"`
 	ServiceCIDRs  types.List     `tfsdk:"service_cidrs"`
@@ -99,7 +100,9 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	r.session.bundle(plan.PKI, &resp.Diagnostics)
+	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), time.Now(), &resp.Diagnostics)
+	warnEnding(bundle, plan.EarlyRenewal, time.Now(), &resp.Diagnostics)
 	plan.ID = plan.Name
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -114,7 +117,7 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		if r.session.otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}
-		if plan.touches(state, r.session) {
+		if plan.touches(ctx, state, r.session) {
 			plan.forgetSeen()
 		} else {
 			plan.keepSeen(state)
@@ -129,6 +132,7 @@ func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest
 	timeout, diags := model.Timeouts.Create(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
+	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(ctx), time.Now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -176,10 +180,11 @@ func (r *replicaResource) Update(ctx context.Context, req resource.UpdateRequest
 	timeout, diags := model.Timeouts.Update(ctx, 20*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
+	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(ctx), time.Now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if model.touches(state, r.session) {
+	if model.touches(ctx, state, r.session) {
 		ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
 		defer cancel()
 		status, err := r.session.replicas.Update(ctx, spec)
@@ -215,7 +220,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		return controlplane.Spec{}
 	}
 	registration := decodeRegistration(ctx, m.Endpoint, diags)
-	bundle, urls := r.session.bundle(m.PKI, diags), stringsOf(ctx, m.Etcd, diags)
+	bundle, urls := r.session.bundleWith(ctx, m.PKI, m.Signed, m.leaves(ctx), diags), stringsOf(ctx, m.Etcd, diags)
 	early, _ := parseDuration(m.EarlyRenewal)
 	return controlplane.Spec{
 		Name:          m.Name.ValueString(),
@@ -239,11 +244,29 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 	}
 }
 
+// leaves are the replica's certificates, nil while it is not known which.
+func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
+	var ignored diag.Diagnostics // decoding the same for the machine reports it
+	address := addressOf(m.Host)
+	endpoint, _ := m.Endpoint.Attributes()["address"].(types.String)
+	if !allKnown(m.Name, address, endpoint, m.ClusterDomain) || !elementsKnown(ctx, m.ServiceCIDRs) || !elementsKnown(ctx, m.ExtraSANs) {
+		return nil
+	}
+	return controlplane.Leaves(pki.APIServerNames{
+		NodeName:      m.Name.ValueString(),
+		ClusterDomain: m.ClusterDomain.ValueString(),
+		ServiceIPs:    serviceIPs(stringsOf(ctx, m.ServiceCIDRs, &ignored)),
+		Advertise:     address.ValueString(),
+		Endpoint:      endpoint.ValueString(),
+		Extra:         setOf(ctx, m.ExtraSANs, &ignored),
+	})
+}
+
 // touches reports whether going from before to m has to do anything on the
 // machine: whatever configures a component, where the replica registers, and
 // what Read found different.
-func (m replicaModel) touches(before replicaModel, s *session) bool {
-	return drifted(before.Drift) || s.rotated(before.PKI, m.PKI, pki.Parts()...) || changed(
+func (m replicaModel) touches(ctx context.Context, before replicaModel, s *session) bool {
+	return drifted(before.Drift) || s.rotated(before.PKI, m.PKI, pki.Parts()...) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.Etcd, before.Etcd},
 		[2]attr.Value{m.Version, before.Version},

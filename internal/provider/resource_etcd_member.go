@@ -36,6 +36,7 @@ type etcdMemberModel struct {
 	Host      types.Object   `tfsdk:"host"`
 	Peers     types.Map      `tfsdk:"peers"`
 	PKI       types.String   `tfsdk:"pki"`
+	Signed    types.Object   `tfsdk:"signed"`
 	Version   types.String   `tfsdk:"version"`
 	ExtraArgs types.Map      `tfsdk:"extra_args"`
 	DataDir   types.String   `tfsdk:"data_dir"`
@@ -106,7 +107,9 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 		plan.PeerURL = types.StringValue(etcd.PeerURL(address.ValueString()))
 	}
 	plan.warnEvenPeers(&resp.Diagnostics)
-	r.session.bundle(plan.PKI, &resp.Diagnostics)
+	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(), time.Now(), &resp.Diagnostics)
+	warnEnding(bundle, plan.Early, time.Now(), &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		if resp.Diagnostics.HasError() {
@@ -120,7 +123,7 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 		if r.session.otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}
-		if plan.touches(state, r.session) {
+		if plan.touches(ctx, state, r.session) {
 			plan.forgetSeen()
 		} else {
 			plan.keepSeen(state)
@@ -135,6 +138,7 @@ func (r *etcdMemberResource) Create(ctx context.Context, req resource.CreateRequ
 	timeout, diags := model.Timeouts.Create(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
+	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), time.Now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -182,10 +186,11 @@ func (r *etcdMemberResource) Update(ctx context.Context, req resource.UpdateRequ
 	timeout, diags := model.Timeouts.Update(ctx, 20*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
+	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), time.Now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if model.touches(state, r.session) {
+	if model.touches(ctx, state, r.session) {
 		ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 		defer cancel()
 		status, err := r.session.clusters.Update(ctx, spec)
@@ -220,7 +225,8 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 	if !r.connected(diags) {
 		return etcd.Spec{}
 	}
-	machine, bundle := r.session.machine(addressOf(m.Host).ValueString()), r.session.bundle(m.PKI, diags)
+	machine := r.session.machine(addressOf(m.Host).ValueString())
+	bundle := r.session.bundleWith(ctx, m.PKI, m.Signed, m.leaves(), diags)
 	early, _ := parseDuration(m.Early)
 	return etcd.Spec{
 		Name:      m.Name.ValueString(),
@@ -241,11 +247,20 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 	}
 }
 
+// leaves are the member's certificates, nil while it is not known which.
+func (m etcdMemberModel) leaves() []pki.Leaf {
+	address := addressOf(m.Host)
+	if !allKnown(m.Name, address) {
+		return nil
+	}
+	return memberLeaves(m.Name.ValueString(), address.ValueString())
+}
+
 // touches reports whether going from before to m has to do anything on the
 // machine. Peers, timeouts and on_destroy are only read when they are needed,
 // and of the bundle a member has the etcd authority only.
-func (m etcdMemberModel) touches(before etcdMemberModel, s *session) bool {
-	return drifted(before.Drift) || s.rotated(before.PKI, m.PKI, pki.EtcdPart) || changed(
+func (m etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s *session) bool {
+	return drifted(before.Drift) || s.rotated(before.PKI, m.PKI, pki.EtcdPart) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Early, before.Early},

@@ -35,8 +35,9 @@ var (
 )
 
 type kubeconfigResourceModel struct {
-	ID    types.String `tfsdk:"id"`
-	Early types.String `tfsdk:"early_renewal"`
+	ID     types.String `tfsdk:"id"`
+	Early  types.String `tfsdk:"early_renewal"`
+	Signed types.Object `tfsdk:"signed"`
 	// SealedFor tells in the plan that the seal has changed: what is sealed does not say for whom.
 	SealedFor types.List `tfsdk:"sealed_for"`
 	kubeconfigModel
@@ -81,6 +82,7 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 				MarkdownDescription: "How long before its end the certificate is renewed, such as `720h`; less than `validity`. Default: a third of its life. " +
 					"A plan within that time renews the kubeconfig in place.",
 			},
+			"signed":                 signedSchema(),
 			"content":                sensitive(kubeconfigContent),
 			"cluster_ca_certificate": keptString(kubeconfigCA),
 			"client_certificate":     keptString(kubeconfigCert),
@@ -116,25 +118,39 @@ func (r *kubeconfigResource) ModifyPlan(ctx context.Context, req resource.Modify
 	var plan, state kubeconfigResourceModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	plan.SealedFor = r.session.sealedFor()
+	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), r.now(), &resp.Diagnostics)
+	warnEnding(bundle, plan.Early, r.now(), &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
 		switch {
 		case resp.Diagnostics.HasError():
 			return
 		case r.session.otherCluster(state.PKI, plan.PKI):
 			resp.RequiresReplace = append(resp.RequiresReplace, attributePath("pki"))
-		case bundle == nil || !plan.SealedFor.Equal(state.SealedFor) || plan.due(ctx, bundle, r.now()):
+		case bundle == nil || !elementsKnown(ctx, plan.Signed) || !plan.SealedFor.Equal(state.SealedFor) || plan.due(ctx, bundle, r.now()):
 			plan.forget()
 		}
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
+// leaves is the kubeconfig's certificate, none while it is not known which.
+func (m kubeconfigResourceModel) leaves(ctx context.Context) []pki.Leaf {
+	if !allKnown(m.User) || !elementsKnown(ctx, m.Groups) {
+		return nil
+	}
+	return []pki.Leaf{m.leaf(ctx)}
+}
+
+func (m kubeconfigResourceModel) leaf(ctx context.Context) pki.Leaf {
+	var ignored diag.Diagnostics // issuing decodes the same and reports it
+	return pki.User(m.User.ValueString(), stringsOf(ctx, m.Groups, &ignored)...)
+}
+
 // due reports whether what is there has to be made anew.
 func (m kubeconfigResourceModel) due(ctx context.Context, bundle *pki.Bundle, now time.Time) bool {
-	var ignored diag.Diagnostics
-	user := pki.User(m.User.ValueString(), stringsOf(ctx, m.Groups, &ignored)...)
+	user := m.leaf(ctx)
 	early, _ := parseDuration(m.Early)
 	certificate := m.ClientCertificate.ValueString()
 	return m.CACertificate.ValueString() != bundle.Roots(pki.Kubernetes) ||
@@ -157,6 +173,7 @@ func (r *kubeconfigResource) Create(ctx context.Context, req resource.CreateRequ
 	var model kubeconfigResourceModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
 	bundle := r.session.mustBundle(model.PKI, &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, model.Signed, model.leaves(ctx), r.now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -220,6 +237,7 @@ func (r *kubeconfigResource) Update(ctx context.Context, req resource.UpdateRequ
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	bundle := r.session.mustBundle(model.PKI, &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, model.Signed, model.leaves(ctx), r.now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

@@ -22,6 +22,8 @@ import (
 // defaultServiceCIDR is kubeadm's.
 const defaultServiceCIDR = "10.96.0.0/12"
 
+const defaultDomain = "cluster.local"
+
 func replicaSchema(ctx context.Context) schema.Schema {
 	attributes := replicaArguments()
 	for name, attribute := range replicaNetwork() {
@@ -59,7 +61,8 @@ func replicaArguments() map[string]schema.Attribute {
 			Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
 			MarkdownDescription: "Client URLs of etcd: the member on the same machine (stacked), or all members (external). Their order means nothing.",
 		},
-		"pki": bundleAttribute("from which the replica's certificates are issued"),
+		"pki":    bundleAttribute("from which the replica's certificates are issued"),
+		"signed": signedSchema(),
 		"early_renewal": earlyRenewalSchema("A certificate that is due shows up in `drift`; the next apply renews it. The API server loads its own without a restart; " +
 			"kube-controller-manager and kube-scheduler are restarted when theirs, which are in their kubeconfigs, are renewed."),
 		"version": schema.StringAttribute{
@@ -115,9 +118,9 @@ func replicaNetwork() map[string]schema.Attribute {
 			MarkdownDescription: "Address range of pods, two for dual stack: the controller manager then allocates each node's part. The same on every replica.",
 		},
 		"cluster_domain": schema.StringAttribute{
-			Optional: true, Computed: true, Default: stringdefault.StaticString("cluster.local"),
+			Optional: true, Computed: true, Default: stringdefault.StaticString(defaultDomain),
 			Validators:          []validator.String{checked("cluster domain", controlplane.ValidateDomain)},
-			MarkdownDescription: "DNS domain of the cluster. Default `cluster.local`. The same on every replica.",
+			MarkdownDescription: "DNS domain of the cluster. Default `" + defaultDomain + "`. The same on every replica.",
 		},
 		"extra_sans": schema.SetAttribute{
 			Optional: true, ElementType: types.StringType,

@@ -49,7 +49,8 @@ func etcdMemberArguments() map[string]schema.Attribute {
 			MarkdownDescription: "Addresses of all machines of the cluster, this one included, by member name: where to look for the cluster. " +
 				"A change never restarts a member.",
 		},
-		"pki": bundleAttribute("from which the member's certificates are issued"),
+		"pki":    bundleAttribute("from which the member's certificates are issued"),
+		"signed": signedSchema(),
 		"early_renewal": earlyRenewalSchema("A certificate that is due shows up in `drift`; the next apply renews it, and nothing restarts: " +
 			"etcd reads its certificates at each handshake."),
 		"version": schema.StringAttribute{

@@ -1,0 +1,127 @@
+package acceptance
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// requestsFile stands beside the example: what has to be signed for each machine.
+const requestsFile = `
+resource "kube_certificate_requests" "this" {
+  for_each    = var.machines
+  pki         = kube_pki_bundle.this.bundle
+  etcd_member = { name = each.key, address = each.value }
+  replica     = { name = each.key, address = each.value, endpoint = var.endpoint_address }
+}
+`
+
+// signedOverride takes the keys from the example's bundle, and what was signed
+// into the example's resources.
+func signedOverride(s *signer) string {
+	signed := func(machine string) string {
+		return fmt.Sprintf("signed = {\nkeys = kube_certificate_requests.this[%s].keys\ncertificates = jsondecode(file(%q))\n}", machine, s.file)
+	}
+	return fmt.Sprintf(`
+resource "kube_pki_bundle" "this" {
+%s
+}
+resource "kube_etcd_member" "this" {
+%[2]s
+}
+resource "kube_control_plane_replica" "this" {
+%[2]s
+}
+resource "kube_kubeconfig" "admin" {
+%[3]s
+}
+`, s.authorities(), signed("each.key"), signed(`"cp1"`))
+}
+
+// TestExternalAuthorities: a control plane whose authorities' keys are held
+// elsewhere, all three of them. It asks for what has to be signed, runs on it,
+// takes what is signed anew without restarting etcd or the API server, and no
+// machine ever sees an authority's key.
+func TestExternalAuthorities(t *testing.T) {
+	l := machines(t)
+	m, s := l.Machine("cp1"), newSigner(t)
+	before := fingerprint(t, m)
+	w := newWorkspace(t, 1)
+	if err := os.WriteFile(filepath.Join(w.Dir, "requests.tf"), []byte(requestsFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	override(t, w, signedOverride(s))
+
+	apply(t, w, "-target=kube_certificate_requests.this")
+	says(t, refused(t, w), "Signed certificates are missing", "etcd/server (etcd authority)", "front-proxy-client (front-proxy authority)",
+		`sign requests["apiserver"]`)
+	sign(t, w, s)
+	apply(t, w)
+	expectEmptyPlan(t, w)
+	expectHealthy(t, w, []string{"cp1"})
+	useAPI(t, w)
+	expectInstalled(t, s)
+	if found := onMachine(t, m, "ls /etc/kubernetes/pki/*ca*.key /etc/kubernetes/pki/etcd/ca.key 2>/dev/null || true"); found != "" {
+		t.Errorf("keys of authorities are on the machine: %s", found)
+	}
+
+	running := processes(t, "cp1")
+	sign(t, w, s)
+	apply(t, w)
+	expectEmptyPlan(t, w)
+	expectInstalled(t, s)
+	// These two read their kubeconfigs at their start only.
+	expectRestarted(t, running, []string{"cp1 kube-controller-manager", "cp1 kube-scheduler"})
+	expectHealthy(t, w, []string{"cp1"})
+	useAPI(t, w)
+
+	apply(t, w, "-destroy")
+	sameMachine(t, m, before)
+}
+
+// sign has all requests in the state signed.
+func sign(t *testing.T, w *workspace.Workspace, s *signer) {
+	t.Helper()
+	resources, err := w.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range resources {
+		if r.Type != "kube_certificate_requests" {
+			continue
+		}
+		var values struct {
+			Requests map[string]request `json:"requests"`
+		}
+		if err := json.Unmarshal(r.Values, &values); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.sign(values.Requests, 24*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// expectInstalled: on the machine are the certificates that were signed last.
+func expectInstalled(t *testing.T, s *signer) {
+	t.Helper()
+	text, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var certificates map[string]string
+	if err := json.Unmarshal(text, &certificates); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"etcd/server", "etcd/peer", "etcd/healthcheck-client", "apiserver", "front-proxy-client", "apiserver-etcd-client"} {
+		if found := onMachine(t, shared.lab.Machine("cp1"), "cat /etc/kubernetes/pki/"+name+".crt"); strings.TrimSpace(found) != strings.TrimSpace(certificates[name]) {
+			t.Errorf("%s is not the one that was signed", name)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package provider
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+var sharedBundle = sync.OnceValues(func() (*pki.Bundle, error) {
+	return pki.Generate(pki.Options{ClusterName: "prod", Now: time.Now()})
+})
+
+// bundles are a bundle with all keys, and the same without those of the etcd
+// and front-proxy authorities.
+func bundles(t *testing.T) (here, elsewhere *pki.Bundle) {
+	t.Helper()
+	here, err := sharedBundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := *here
+	copied.EtcdCA.PrivateKey, copied.FrontProxyCA.PrivateKey = "", ""
+	return here, &copied
+}
+
+func replicaNames() pki.APIServerNames {
+	return pki.APIServerNames{
+		NodeName: "cp1", ClusterDomain: "cluster.local", ServiceIPs: serviceIPs([]string{"10.96.0.0/12"}),
+		Advertise: "10.0.0.11", Endpoint: "10.0.0.100",
+	}
+}
+
+// TestRequestsFor: requested is what the bundle cannot sign by itself.
+func TestRequestsFor(t *testing.T) {
+	here, elsewhere := bundles(t)
+	leaves := append(memberLeaves("cp1", "10.0.0.11"), controlplane.Leaves(replicaNames())...)
+	none, err := requestsFor(here, leaves)
+	if err != nil || len(none) != 0 {
+		t.Errorf("with all keys %d are requested: %v", len(none), err)
+	}
+	some, err := requestsFor(elsewhere, leaves)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"apiserver-etcd-client", "etcd/healthcheck-client", "etcd/peer", "etcd/server", "front-proxy-client"}
+	if got := slices.Sorted(maps.Keys(some)); !slices.Equal(got, want) {
+		t.Errorf("requested are %q, want %q", got, want)
+	}
+	server := some["etcd/server"]
+	if server.Usages.String() != `["server auth","client auth"]` || server.IPAddresses.String() != `["10.0.0.11","127.0.0.1","::1"]` {
+		t.Errorf("etcd/server is for %s and %s", server.Usages, server.IPAddresses)
+	}
+	external := *elsewhere
+	external.CA.PrivateKey = ""
+	admin, other := pki.User("kubernetes-admin", "kubeadm:cluster-admins"), pki.User("kubernetes-admin", "system:masters")
+	if _, err := requestsFor(&external, []pki.Leaf{admin, admin}); err != nil {
+		t.Errorf("the same twice: %v", err)
+	}
+	if _, err := requestsFor(&external, []pki.Leaf{admin, other}); err == nil || !strings.Contains(err.Error(), "two different certificates") {
+		t.Errorf("two of one name: %v", err)
+	}
+}
+
+// TestKeeping: a request stays until what it asks for or its signer changes.
+func TestKeeping(t *testing.T) {
+	_, elsewhere := bundles(t)
+	made := func(address string, b *pki.Bundle) requests {
+		wanted, err := requestsFor(b, memberLeaves("cp1", address))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wanted
+	}
+	have := made("10.0.0.11", elsewhere)
+	for name, request := range have {
+		request.Request = types.StringValue("request of " + name)
+		have[name] = request
+	}
+	next, err := pki.Generate(pki.Options{ClusterName: "next", Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotated := *elsewhere
+	rotated.EtcdCA = pki.KeyPair{Certificate: next.EtcdCA.Certificate}
+	inHand := rotated
+	inHand.EtcdCA = next.EtcdCA
+	for name, test := range map[string]struct {
+		wanted  requests
+		kept    []string
+		changes bool
+	}{
+		"nothing":            {made("10.0.0.11", elsewhere), []string{"etcd/healthcheck-client", "etcd/peer", "etcd/server"}, false},
+		"another address":    {made("10.0.0.12", elsewhere), []string{"etcd/healthcheck-client"}, true},
+		"another authority":  {made("10.0.0.11", &rotated), nil, true},
+		"a key in the hands": {made("10.0.0.11", &inHand), nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after, changes := test.wanted.keeping(have)
+			var kept []string
+			for _, name := range slices.Sorted(maps.Keys(after)) {
+				if after[name].Request.ValueString() == "request of "+name {
+					kept = append(kept, name)
+				}
+			}
+			if !slices.Equal(kept, test.kept) || changes != test.changes || len(after) != len(test.wanted) {
+				t.Errorf("kept %q of %d, changes %t", kept, len(after), changes)
+			}
+		})
+	}
+}
+
+// TestKeys: keys come back as they were, and are readable for nobody else.
+func TestKeys(t *testing.T) {
+	seal := newTestSeal(t)
+	keys := map[string]string{"etcd/server": "one secret", "etcd/peer": "another secret"}
+	for _, s := range []*pki.Seal{nil, seal} {
+		text, err := closeKeys(keys, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s != nil && strings.Contains(text, "secret") {
+			t.Error("a sealed key can be read")
+		}
+		if got, err := openKeys(text, s); err != nil || !maps.Equal(got, keys) {
+			t.Errorf("opened %v: %v", got, err)
+		}
+	}
+	sealed, err := closeKeys(keys, seal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{sealed, "", "null", `["secret"]`, `{"etcd/server": 1}`} {
+		if _, err := openKeys(text, nil); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("opened without a seal: %v", err)
+		}
+	}
+}
+
+func newTestSeal(t *testing.T) *pki.Seal {
+	t.Helper()
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seal, err := pki.NewSeal([]string{identity.String()}, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seal
+}

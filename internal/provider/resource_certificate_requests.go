@@ -1,0 +1,243 @@
+package provider
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// certificateRequestsResource is what an external signer has to sign for one
+// machine or user, and the keys that wait for it. It lives in state alone.
+type certificateRequestsResource struct{ configured }
+
+var (
+	_ resource.Resource                   = (*certificateRequestsResource)(nil)
+	_ resource.ResourceWithConfigure      = (*certificateRequestsResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*certificateRequestsResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*certificateRequestsResource)(nil)
+)
+
+type certificateRequestsModel struct {
+	PKI        types.String `tfsdk:"pki"`
+	EtcdMember types.Object `tfsdk:"etcd_member"`
+	Replica    types.Object `tfsdk:"replica"`
+	User       types.Object `tfsdk:"user"`
+
+	Requests  types.Map    `tfsdk:"requests"`
+	Keys      types.String `tfsdk:"keys"`
+	SealedFor types.List   `tfsdk:"sealed_for"`
+}
+
+type requestedMemberModel struct {
+	Name    types.String `tfsdk:"name"`
+	Address types.String `tfsdk:"address"`
+}
+
+type requestedReplicaModel struct {
+	Name          types.String `tfsdk:"name"`
+	Address       types.String `tfsdk:"address"`
+	Endpoint      types.String `tfsdk:"endpoint"`
+	ServiceCIDRs  types.List   `tfsdk:"service_cidrs"`
+	ClusterDomain types.String `tfsdk:"cluster_domain"`
+	ExtraSANs     types.Set    `tfsdk:"extra_sans"`
+}
+
+type requestedUserModel struct {
+	Name   types.String `tfsdk:"name"`
+	Groups types.List   `tfsdk:"groups"`
+}
+
+func newCertificateRequestsResource() resource.Resource { return &certificateRequestsResource{} }
+
+func (r *certificateRequestsResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_certificate_requests"
+}
+
+func (r *certificateRequestsResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = certificateRequestsSchema()
+}
+
+// ValidateConfig checks what holds between attributes.
+func (r *certificateRequestsResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var model certificateRequestsModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if model.EtcdMember.IsNull() && model.Replica.IsNull() && model.User.IsNull() {
+		addInvalid(&resp.Diagnostics, attributePath("pki"), "Nothing is requested",
+			errors.New("it says neither etcd_member nor replica nor user: at least one of them has to be given"))
+	}
+	if model.Replica.IsNull() || !elementsKnown(ctx, model.Replica) {
+		return
+	}
+	replica := decodeReplica(ctx, model.Replica, &resp.Diagnostics)
+	if cidrs := stringsOf(ctx, replica.ServiceCIDRs, &resp.Diagnostics); cidrs != nil {
+		if err := controlplane.ValidateCIDRs(cidrs, nil); err != nil {
+			addInvalid(&resp.Diagnostics, attributePath("replica.service_cidrs"), "Invalid CIDRs", err)
+		}
+	}
+}
+
+// ModifyPlan keeps the requests whose content stays: what the signer made of
+// them stays as well. Those that come anew are planned with all but their text.
+func (r *certificateRequestsResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() {
+		return
+	}
+	var plan, state certificateRequestsModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	plan.SealedFor = r.session.sealedFor()
+	have := requests{}
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		if r.session.otherCluster(state.PKI, plan.PKI) {
+			resp.RequiresReplace = append(resp.RequiresReplace, attributePath("pki"))
+		} else {
+			have = decodeRequests(ctx, state.Requests, &resp.Diagnostics)
+		}
+	}
+	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plan.Requests, plan.Keys = types.MapUnknown(requestType), types.StringUnknown()
+	if bundle != nil && plan.known(ctx) {
+		wanted, changes := plan.wanted(ctx, bundle, &resp.Diagnostics).keeping(have)
+		plan.Requests = wanted.encode(ctx, &resp.Diagnostics)
+		if !changes && plan.SealedFor.Equal(state.SealedFor) {
+			plan.Keys = state.Keys
+		}
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+func (r *certificateRequestsResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var model certificateRequestsModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
+	r.request(ctx, &model, requests{}, map[string]string{}, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// Read has nothing to look at: requests and keys exist in state only.
+func (r *certificateRequestsResource) Read(context.Context, resource.ReadRequest, *resource.ReadResponse) {
+}
+
+// Update makes the requests that are new or say something else, and seals anew.
+func (r *certificateRequestsResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var model, state certificateRequestsModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if model.Keys.IsUnknown() { // otherwise nothing of them changes
+		keys, err := openKeys(state.Keys.ValueString(), r.session.seal)
+		if err != nil {
+			addError(&resp.Diagnostics, attributePath("pki"), "Private keys not opened", err)
+			return
+		}
+		r.request(ctx, &model, decodeRequests(ctx, state.Requests, &resp.Diagnostics), keys, &resp.Diagnostics)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// Delete forgets the keys; what was signed for them stays valid until it ends.
+func (r *certificateRequestsResource) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {
+}
+
+// request makes what is wanted and not there yet.
+func (r *certificateRequestsResource) request(ctx context.Context, m *certificateRequestsModel, have requests, keys map[string]string, diags *diag.Diagnostics) {
+	bundle := r.session.mustBundle(m.PKI, diags)
+	if diags.HasError() {
+		return
+	}
+	wanted, _ := m.wanted(ctx, bundle, diags).keeping(have)
+	if diags.HasError() {
+		return
+	}
+	made := map[string]string{}
+	for name, request := range wanted {
+		made[name] = keys[name]
+		if !request.Request.IsUnknown() && made[name] != "" {
+			continue
+		}
+		text, key, err := bundle.Request(request.leaf)
+		if err != nil {
+			addError(diags, attributePath("pki"), "Certificate not requested", err)
+			return
+		}
+		request.Request, made[name] = types.StringValue(text), key
+		wanted[name] = request
+	}
+	closed, err := closeKeys(made, r.session.seal)
+	if err != nil {
+		addError(diags, attributePath("pki"), "Private keys not sealed", err)
+		return
+	}
+	m.Requests, m.Keys = wanted.encode(ctx, diags), types.StringValue(closed)
+}
+
+// known reports whether it is known what is requested.
+func (m certificateRequestsModel) known(ctx context.Context) bool {
+	return elementsKnown(ctx, m.EtcdMember) && elementsKnown(ctx, m.Replica) && elementsKnown(ctx, m.User)
+}
+
+// wanted are the requests that the bundle asks for.
+func (m certificateRequestsModel) wanted(ctx context.Context, bundle *pki.Bundle, diags *diag.Diagnostics) requests {
+	var leaves []pki.Leaf
+	if !m.EtcdMember.IsNull() {
+		var member requestedMemberModel
+		diags.Append(m.EtcdMember.As(ctx, &member, basetypes.ObjectAsOptions{})...)
+		leaves = append(leaves, memberLeaves(member.Name.ValueString(), member.Address.ValueString())...)
+	}
+	if !m.Replica.IsNull() {
+		leaves = append(leaves, controlplane.Leaves(decodeReplica(ctx, m.Replica, diags).names(ctx, diags))...)
+	}
+	if !m.User.IsNull() {
+		var user requestedUserModel
+		diags.Append(m.User.As(ctx, &user, basetypes.ObjectAsOptions{})...)
+		leaves = append(leaves, pki.User(user.Name.ValueString(), stringsOf(ctx, user.Groups, diags)...))
+	}
+	if diags.HasError() {
+		return nil
+	}
+	wanted, err := requestsFor(bundle, leaves)
+	if err != nil {
+		addInvalid(diags, attributePath("pki"), "Invalid request", err)
+	}
+	return wanted
+}
+
+func decodeReplica(ctx context.Context, value types.Object, diags *diag.Diagnostics) requestedReplicaModel {
+	var model requestedReplicaModel
+	diags.Append(value.As(ctx, &model, basetypes.ObjectAsOptions{})...)
+	return model
+}
+
+func (m requestedReplicaModel) names(ctx context.Context, diags *diag.Diagnostics) pki.APIServerNames {
+	return pki.APIServerNames{
+		NodeName:      m.Name.ValueString(),
+		ClusterDomain: m.ClusterDomain.ValueString(),
+		ServiceIPs:    serviceIPs(stringsOf(ctx, m.ServiceCIDRs, diags)),
+		Advertise:     m.Address.ValueString(),
+		Endpoint:      m.Endpoint.ValueString(),
+		Extra:         setOf(ctx, m.ExtraSANs, diags),
+	}
+}

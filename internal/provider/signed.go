@@ -1,0 +1,243 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// signedModel is the signed attribute: what an external signer made of a
+// kube_certificate_requests.
+type signedModel struct {
+	Keys         types.String `tfsdk:"keys"`
+	Certificates types.Map    `tfsdk:"certificates"`
+}
+
+// signed is a signed attribute in the clear, as far as it is known.
+type signed struct {
+	keys         map[string]string // by leaf; nil while unknown
+	certificates map[string]string // by leaf, "" while unknown; nil while none is known
+	known        bool              // all of it
+}
+
+func signedSchema() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "What an external signer signed, for authorities of the bundle whose key is held elsewhere (`key_held_elsewhere`). " +
+			"A certificate that was signed anew takes the place of the present one, with the same rules as a renewal.",
+		Attributes: map[string]schema.Attribute{
+			"keys": schema.StringAttribute{
+				Required: true, Sensitive: true,
+				MarkdownDescription: "The `keys` of the `kube_certificate_requests` whose requests were signed.",
+			},
+			"certificates": schema.MapAttribute{
+				Required: true, ElementType: types.StringType,
+				MarkdownDescription: "The certificates, PEM, by the names of `requests`: each is the one that was signed, followed by its intermediates. " +
+					"Those of authorities whose key the bundle has, or that are not for this resource, are not used.",
+			},
+		},
+	}
+}
+
+// readSigned reads a signed attribute.
+func (s *session) readSigned(ctx context.Context, value types.Object, diags *diag.Diagnostics) signed {
+	if value.IsNull() {
+		return signed{keys: map[string]string{}, certificates: map[string]string{}, known: true}
+	}
+	if value.IsUnknown() || s == nil || !s.sealKnown {
+		return signed{}
+	}
+	var model signedModel
+	diags.Append(value.As(ctx, &model, basetypes.ObjectAsOptions{})...)
+	out := signed{known: elementsKnown(ctx, value)}
+	if !model.Keys.IsUnknown() {
+		keys, err := openKeys(model.Keys.ValueString(), s.seal)
+		if err != nil {
+			diags.AddAttributeError(attributePath("signed.keys"), "Private keys cannot be read",
+				"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: give the keys attribute of a kube_certificate_requests as it is.")
+		}
+		out.keys = keys
+	}
+	if !model.Certificates.IsUnknown() {
+		out.certificates = map[string]string{}
+		for name, element := range model.Certificates.Elements() {
+			if text, ok := element.(types.String); ok && !text.IsNull() {
+				out.certificates[name] = text.ValueString()
+			}
+		}
+	}
+	return out
+}
+
+// into gives the bundle what was signed for leaves whose authority's key is
+// held elsewhere, and says of each leaf why that cannot be done.
+func (s signed) into(b *pki.Bundle, leaves []pki.Leaf) map[string]error {
+	b.Signed = map[string]pki.KeyPair{}
+	faults := map[string]error{}
+	for _, leaf := range leaves {
+		text, key := s.certificates[leaf.Name], s.keys[leaf.Name]
+		if !b.External(leaf.Authority) || text == "" || key == "" {
+			continue
+		}
+		pair, err := pki.SignedPair(text, key)
+		if err != nil {
+			faults[leaf.Name] = err
+			continue
+		}
+		b.Signed[leaf.Name] = pair
+	}
+	return faults
+}
+
+// missing are the leaves for which nothing was signed although it has to be.
+func (s signed) missing(b *pki.Bundle, leaves []pki.Leaf) []pki.Leaf {
+	return slices.DeleteFunc(slices.Clone(leaves), func(leaf pki.Leaf) bool {
+		_, given := s.certificates[leaf.Name]
+		return given || !b.External(leaf.Authority)
+	})
+}
+
+// bundleWith is the bundle of a pki attribute with what was signed for leaves.
+// Each resource has a bundle of its own, so the pairs get to no other.
+func (s *session) bundleWith(ctx context.Context, value types.String, signed types.Object, leaves []pki.Leaf, diags *diag.Diagnostics) *pki.Bundle {
+	bundle := s.bundle(value, diags)
+	if bundle != nil {
+		s.readSigned(ctx, signed, diags).into(bundle, leaves) // checkSigned says what is wrong
+	}
+	return bundle
+}
+
+// checkSigned refuses a bundle some of whose leaves cannot be had. What is not
+// known yet (no bundle, no leaves, an unknown certificate) is passed over.
+func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value types.Object, leaves []pki.Leaf, now time.Time, diags *diag.Diagnostics) {
+	if bundle == nil {
+		return
+	}
+	texts := s.readSigned(ctx, value, diags)
+	if texts.keys != nil {
+		texts.refuseKeyless(diags)
+	}
+	if texts.certificates != nil {
+		addMissing(texts.missing(bundle, leaves), diags)
+	}
+	faults := texts.into(bundle, leaves)
+	for _, leaf := range leaves {
+		pair, ok := bundle.Signed[leaf.Name]
+		if err := faults[leaf.Name]; err != nil {
+			addUnusable(leaf, err.Error(), diags)
+		}
+		if !ok {
+			continue
+		}
+		if wrong := bundle.Check(leaf, pair.Certificate, now); len(wrong) > 0 {
+			addUnusable(leaf, strings.Join(wrong, "; "), diags)
+		}
+	}
+}
+
+// refuseKeyless reports certificates for which there is no key: a mistyped
+// name, or the keys of other requests.
+func (s signed) refuseKeyless(diags *diag.Diagnostics) {
+	for _, name := range slices.Sorted(maps.Keys(s.certificates)) {
+		if _, ok := s.keys[name]; !ok {
+			diags.AddAttributeError(attributePath("signed.certificates").AtMapKey(name), "Certificate without a key",
+				fmt.Sprintf("Cause: the keys hold none for %q, but for: %s\nUnchanged: nothing was changed.\n"+
+					"Next step: give certificates and keys of the same kube_certificate_requests, each under its name in requests.",
+					name, strings.Join(slices.Sorted(maps.Keys(s.keys)), ", ")))
+		}
+	}
+}
+
+func addMissing(leaves []pki.Leaf, diags *diag.Diagnostics) {
+	if len(leaves) == 0 {
+		return
+	}
+	var names, next []string
+	for _, leaf := range leaves {
+		names = append(names, fmt.Sprintf("%s (%s authority)", leaf.Name, leaf.Authority))
+		next = append(next, fmt.Sprintf("requests[%q]", leaf.Name))
+	}
+	diags.AddAttributeError(attributePath("signed"), "Signed certificates are missing",
+		"Cause: the authority's key is held elsewhere, and no signed certificate is given for: "+strings.Join(names, ", ")+
+			"\nUnchanged: nothing was changed.\nNext step: sign "+strings.Join(next, ", ")+" of a kube_certificate_requests, "+
+			"and give what was signed as signed = { keys = …, certificates = { … } }.")
+}
+
+func addUnusable(leaf pki.Leaf, cause string, diags *diag.Diagnostics) {
+	diags.AddAttributeError(attributePath("signed.certificates").AtMapKey(leaf.Name), "Signed certificate cannot be used",
+		fmt.Sprintf("Cause: %s\nUnchanged: nothing was changed.\nNext step: sign requests[%q] anew, by the %s authority, with the names of the request and no others, for %s.",
+			cause, leaf.Name, leaf.Authority, strings.Join(leaf.Usage.Names(), " and ")))
+}
+
+// warnEnding says which of the certificates that were signed elsewhere are due:
+// nobody but the signer can renew them, so that no drift tells.
+func warnEnding(bundle *pki.Bundle, early types.String, now time.Time, diags *diag.Diagnostics) {
+	if bundle == nil {
+		return
+	}
+	before, _ := parseDuration(early)
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(bundle.Signed)) {
+		info, err := pki.Inspect(bundle.Signed[name].Certificate)
+		if err == nil && now.Before(info.NotAfter) && info.Due(before, now) {
+			words = append(words, fmt.Sprintf("%s ends on %s", name, info.NotAfter.UTC().Format(time.DateOnly)))
+		}
+	}
+	if len(words) > 0 {
+		diags.AddAttributeWarning(attributePath("signed"), "Signed certificates end soon",
+			strings.Join(words, "; ")+".\nNext step: sign their requests anew and apply.")
+	}
+}
+
+// signedAnew reports whether what was signed differs between two values, or
+// may. Another way of sealing the same keys is no difference.
+func (s *session) signedAnew(ctx context.Context, before, after types.Object) bool {
+	if before.Equal(after) {
+		return false
+	}
+	var ignored diag.Diagnostics
+	b, a := s.readSigned(ctx, before, &ignored), s.readSigned(ctx, after, &ignored)
+	return ignored.HasError() || !b.known || !a.known || !maps.Equal(b.certificates, a.certificates) || !maps.Equal(b.keys, a.keys)
+}
+
+// openKeys reads what closeKeys wrote. Errors quote nothing of it.
+func openKeys(text string, seal *pki.Seal) (map[string]string, error) {
+	var keys map[string]string
+	if err := json.Unmarshal([]byte(text), &keys); err != nil || keys == nil {
+		return nil, errors.New("it is not the JSON of private keys by name")
+	}
+	for name, key := range keys {
+		opened, err := seal.Open(key)
+		if err != nil {
+			return nil, fmt.Errorf("key of %s: %w", name, err)
+		}
+		keys[name] = opened
+	}
+	return keys, nil
+}
+
+// closeKeys writes keys by name as JSON, each sealed.
+func closeKeys(keys map[string]string, seal *pki.Seal) (string, error) {
+	closed := map[string]string{}
+	for name, key := range keys {
+		text, err := seal.Close(key)
+		if err != nil {
+			return "", fmt.Errorf("key of %s: %w", name, err)
+		}
+		closed[name] = text
+	}
+	text, err := json.Marshal(closed)
+	return string(text), err
+}

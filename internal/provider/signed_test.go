@@ -1,0 +1,198 @@
+package provider
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+var signedTypes = map[string]attr.Type{"keys": types.StringType, "certificates": types.MapType{ElemType: types.StringType}}
+
+// signedValue is the attribute for pairs. A certificate "?" is unknown.
+func signedValue(t *testing.T, pairs map[string]pki.KeyPair) types.Object {
+	t.Helper()
+	keys, certificates := map[string]string{}, map[string]attr.Value{}
+	for name, pair := range pairs {
+		keys[name], certificates[name] = pair.PrivateKey, types.StringValue(pair.Certificate)
+		if pair.Certificate == "?" {
+			certificates[name] = types.StringUnknown()
+		}
+	}
+	text, err := closeKeys(keys, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return types.ObjectValueMust(signedTypes, map[string]attr.Value{
+		"keys": types.StringValue(text), "certificates": types.MapValueMust(types.StringType, certificates),
+	})
+}
+
+// signElsewhere is what a signer with the keys of a bundle signs for leaves.
+func signElsewhere(t *testing.T, here *pki.Bundle, leaves []pki.Leaf) map[string]pki.KeyPair {
+	t.Helper()
+	pairs := map[string]pki.KeyPair{}
+	for _, leaf := range leaves {
+		pair, err := here.Issue(leaf, time.Now(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pairs[leaf.Name] = pair
+	}
+	return pairs
+}
+
+// text is all diagnostics.
+func text(diags diag.Diagnostics) string {
+	var all strings.Builder
+	for _, d := range diags {
+		all.WriteString(d.Summary() + "\n" + d.Detail() + "\n")
+	}
+	return all.String()
+}
+
+func TestCheckSigned(t *testing.T) {
+	here, _ := bundles(t)
+	leaves := memberLeaves("cp1", "10.0.0.11")
+	right := signElsewhere(t, here, leaves)
+	others := signElsewhere(t, here, memberLeaves("cp2", "10.0.0.12"))
+	with := func(name string, pair pki.KeyPair) types.Object {
+		pairs := maps.Clone(right)
+		pairs[name] = pair
+		return signedValue(t, pairs)
+	}
+	without := maps.Clone(right)
+	delete(without, "etcd/server")
+	delete(without, "etcd/peer")
+	unknownKeys := types.ObjectValueMust(signedTypes, map[string]attr.Value{
+		"keys": types.StringUnknown(), "certificates": types.MapUnknown(types.StringType),
+	})
+	for name, test := range map[string]struct {
+		value  types.Object
+		errors int
+		words  []string
+	}{
+		"right":             {signedValue(t, right), 0, nil},
+		"unknown":           {types.ObjectUnknown(signedTypes), 0, nil},
+		"unknown within":    {unknownKeys, 0, nil},
+		"one unknown":       {with("etcd/server", pki.KeyPair{Certificate: "?", PrivateKey: right["etcd/server"].PrivateKey}), 0, nil},
+		"one more":          {with("kubernetes-admin", right["etcd/peer"]), 0, nil},
+		"none":              {types.ObjectNull(signedTypes), 1, []string{"Signed certificates are missing", `sign requests["etcd/server"], requests["etcd/peer"], requests["etcd/healthcheck-client"]`}},
+		"two are missing":   {signedValue(t, without), 1, []string{"etcd/server (etcd authority), etcd/peer (etcd authority)\n"}},
+		"another member's":  {with("etcd/server", others["etcd/server"]), 1, []string{"Signed certificate cannot be used", `is for "cp2" instead of "cp1"`, `sign requests["etcd/server"] anew, by the etcd authority`, "for server auth and client auth"}},
+		"of another key":    {with("etcd/server", pki.KeyPair{Certificate: right["etcd/server"].Certificate, PrivateKey: right["etcd/peer"].PrivateKey}), 1, []string{"is not for the key of its request"}},
+		"another authority": {with("etcd/server", signElsewhere(t, here, []pki.Leaf{pki.FrontProxyClient()})["front-proxy-client"]), 1, []string{"is signed by another authority"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, bundle := bundles(t)
+			var diags diag.Diagnostics
+			s := &session{sealKnown: true}
+			s.checkSigned(t.Context(), bundle, test.value, leaves, time.Now(), &diags)
+			said := text(diags)
+			if diags.ErrorsCount() != test.errors {
+				t.Errorf("%d errors, want %d:\n%s", diags.ErrorsCount(), test.errors, said)
+			}
+			for _, words := range test.words {
+				if !strings.Contains(said, words) {
+					t.Errorf("not said: %s\nbut:\n%s", words, said)
+				}
+			}
+		})
+	}
+}
+
+// TestCheckSignedNames: a certificate without a key is found although nothing
+// of its leaf is known; keys that cannot be read are refused unread.
+func TestCheckSignedNames(t *testing.T) {
+	_, bundle := bundles(t)
+	value := func(keys string) types.Object {
+		return types.ObjectValueMust(signedTypes, map[string]attr.Value{
+			"keys":         types.StringValue(keys),
+			"certificates": types.MapValueMust(types.StringType, map[string]attr.Value{"etcd-server": types.StringUnknown()}),
+		})
+	}
+	for keys, words := range map[string]string{
+		`{"etcd/server":"secret"}`: `the keys hold none for "etcd-server", but for: etcd/server`,
+		"secret":                   "it is not the JSON of private keys by name",
+		`{"etcd/server":"-----BEGIN AGE ENCRYPTED FILE-----\nsecret"}`: "no identity is given to open them",
+	} {
+		var diags diag.Diagnostics
+		(&session{sealKnown: true}).checkSigned(t.Context(), bundle, value(keys), nil, time.Now(), &diags)
+		if said := text(diags); diags.ErrorsCount() != 1 || !strings.Contains(said, words) || strings.Contains(said, "secret") {
+			t.Errorf("%d errors, want 1 with %q:\n%s", diags.ErrorsCount(), words, said)
+		}
+	}
+}
+
+// TestSignedInto: only what has to be signed elsewhere is taken from there, so
+// that a bundle which has its keys goes on by itself.
+func TestSignedInto(t *testing.T) {
+	here, bundle := bundles(t)
+	leaves := controlplane.Leaves(replicaNames())
+	s := &session{sealKnown: true}
+	var diags diag.Diagnostics
+	faults := s.readSigned(t.Context(), signedValue(t, signElsewhere(t, here, leaves)), &diags).into(bundle, leaves)
+	if len(faults) != 0 || diags.HasError() {
+		t.Errorf("faults %v, %s", faults, text(diags))
+	}
+	if got := slices.Sorted(maps.Keys(bundle.Signed)); !slices.Equal(got, []string{"apiserver-etcd-client", "front-proxy-client"}) {
+		t.Errorf("signed are %q", got)
+	}
+}
+
+// TestSignedAnew: only other keys or certificates are another signing.
+func TestSignedAnew(t *testing.T) {
+	here, _ := bundles(t)
+	leaves := memberLeaves("cp1", "10.0.0.11")
+	first := signElsewhere(t, here, leaves)
+	s := &session{sealKnown: true}
+	before := signedValue(t, first)
+	seal := newTestSeal(t)
+	keys := map[string]string{}
+	for name, pair := range first {
+		keys[name] = pair.PrivateKey
+	}
+	sealed, err := closeKeys(keys, seal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resealed := types.ObjectValueMust(signedTypes, map[string]attr.Value{
+		"keys": types.StringValue(sealed), "certificates": before.Attributes()["certificates"],
+	})
+	if (&session{sealKnown: true, seal: seal}).signedAnew(t.Context(), before, resealed) {
+		t.Error("the same keys, sealed, count as others")
+	}
+	if s.signedAnew(t.Context(), before, before) || s.signedAnew(t.Context(), types.ObjectNull(signedTypes), types.ObjectNull(signedTypes)) {
+		t.Error("the same counts as another")
+	}
+	for name, after := range map[string]types.Object{
+		"renewed": signedValue(t, signElsewhere(t, here, leaves)), "unknown": types.ObjectUnknown(signedTypes),
+		"none": types.ObjectNull(signedTypes), "unreadable": resealed,
+	} {
+		if !s.signedAnew(t.Context(), before, after) {
+			t.Errorf("%s counts as the same", name)
+		}
+	}
+}
+
+// TestWarnEnding: nobody but the user can have a certificate signed anew.
+func TestWarnEnding(t *testing.T) {
+	here, bundle := bundles(t)
+	leaf := pki.EtcdHealthcheckClient()
+	bundle.Signed = signElsewhere(t, here, []pki.Leaf{leaf})
+	for days, warnings := range map[int]int{1: 0, 300: 1, 400: 0} { // of a year; what has ended is refused
+		var diags diag.Diagnostics
+		warnEnding(bundle, types.StringNull(), time.Now().AddDate(0, 0, days), &diags)
+		if diags.WarningsCount() != warnings {
+			t.Errorf("after %d days: %d warnings, want %d", days, diags.WarningsCount(), warnings)
+		}
+	}
+}
