@@ -32,8 +32,8 @@ const (
 func TestRenewalOnMachines(t *testing.T) {
 	w := newStory(t, "cp1")
 	bare := fingerprints(t, "cp1")
-	apply(t, w)
 	override(t, w, fmt.Sprintf(renewal, leafLife-dueAge))
+	apply(t, w)
 	where := map[string]string{"etcd/server": address("cp1") + ":2379", "apiserver": address("cp1") + ":6443"}
 	old := map[string]*x509.Certificate{}
 	for leaf, server := range where {
