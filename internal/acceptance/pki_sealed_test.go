@@ -46,15 +46,6 @@ resource "kube_pki_bundle" "this" {
 }
 `
 
-func newIdentity(t *testing.T) *age.X25519Identity {
-	t.Helper()
-	identity, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return identity
-}
-
 // identify gives the CLI identities by its environment.
 func identify(t *testing.T, w *workspace.Workspace, identities ...*age.X25519Identity) {
 	t.Helper()
