@@ -46,6 +46,15 @@ func TestInterrupted(t *testing.T) {
 // interrupt runs an apply that does not end well.
 func interrupt(t *testing.T, w *workspace.Workspace, i interruption) {
 	t.Helper()
+	begun := func(line string) bool {
+		return strings.Contains(line, `"type":"apply_start"`) && strings.Contains(line, i.when)
+	}
+	cutWhen(t, w, begun, func(terraform *os.Process) { i.cut(t, w, terraform) })
+}
+
+// cutWhen runs an apply and cuts it off at a line of its output.
+func cutWhen(t *testing.T, w *workspace.Workspace, when func(line string) bool, cut func(terraform *os.Process)) {
+	t.Helper()
 	cmd := w.Command(t.Context(), "apply", "-json", "-input=false", "-auto-approve")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -54,17 +63,17 @@ func interrupt(t *testing.T, w *workspace.Workspace, i interruption) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	cut := false
+	done := false
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
-		if line := lines.Text(); !cut && strings.Contains(line, `"type":"apply_start"`) && strings.Contains(line, i.when) {
-			i.cut(t, w, cmd.Process)
-			cut = true
+		if !done && when(lines.Text()) {
+			cut(cmd.Process)
+			done = true
 		}
 	}
 	if err := cmd.Wait(); err == nil {
-		t.Fatalf("the apply was not cut off (cut: %v)", cut)
+		t.Fatalf("the apply was not cut off (cut: %v)", done)
 	}
 }
 

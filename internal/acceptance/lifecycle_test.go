@@ -147,10 +147,11 @@ func startsOfAll(t *testing.T, names []string) string {
 // does: kubectl with the kubeconfig from the outputs.
 func useAPI(t *testing.T, w *workspace.Workspace) {
 	t.Helper()
-	text, err := w.Run(t.Context(), "output", "-raw", "kubeconfig")
-	if err != nil {
-		t.Fatal(err)
-	}
+	useAPIWith(t, w, outputOf(t, w, "kubeconfig"))
+}
+
+func useAPIWith(t *testing.T, w *workspace.Workspace, text string) {
+	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,262 @@
+package acceptance
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// hunt looks over everything that Terraform and the provider leave behind or
+// show meanwhile. It collects while they run, and searches at the end, when all
+// secrets are known.
+type hunt struct {
+	search *search
+	w      *workspace.Workspace
+	done   chan struct{}
+	ended  sync.WaitGroup
+
+	mu       sync.Mutex
+	states   map[string]string // by their text: under which name it was found
+	commands map[string]bool
+	journals map[string]string // by machine
+}
+
+// samplePause is short against the life of a process that does anything.
+const samplePause = 10 * time.Millisecond
+
+// newHunt begins to collect. The CLI writes its temporary files where they are
+// searched too.
+func newHunt(t *testing.T, w *workspace.Workspace) *hunt {
+	t.Helper()
+	h := &hunt{
+		search: newSearch(), w: w, done: make(chan struct{}),
+		states: map[string]string{}, commands: map[string]bool{}, journals: map[string]string{},
+	}
+	temporary := filepath.Join(w.Dir, "tmp")
+	if err := os.MkdirAll(temporary, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.Env = append(w.Env, "TMPDIR="+temporary)
+	h.ended.Go(h.sample)
+	t.Cleanup(h.stop)
+	return h
+}
+
+func (h *hunt) stop() {
+	select {
+	case <-h.done:
+	default:
+		close(h.done)
+	}
+	h.ended.Wait()
+}
+
+// sample keeps every version of the state, and the command lines of all
+// processes: the machines' are among this computer's.
+func (h *hunt) sample() {
+	tick := time.NewTicker(samplePause)
+	defer tick.Stop()
+	looks, written := map[string]int{}, map[string]time.Time{}
+	for {
+		h.mu.Lock()
+		h.sampleCommands(looks)
+		h.sampleStates(written)
+		h.mu.Unlock()
+		select {
+		case <-h.done:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// looksPerProcess is more than one, because a process that was just forked still
+// has its parent's command line.
+const looksPerProcess = 5
+
+func (h *hunt) sampleCommands(looks map[string]int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return
+	}
+	there := map[string]bool{}
+	for _, entry := range entries {
+		pid := entry.Name()
+		if _, err := strconv.Atoi(pid); err != nil {
+			continue
+		}
+		there[pid] = true
+		if looks[pid] == looksPerProcess {
+			continue
+		}
+		looks[pid]++
+		if line, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline")); err == nil { // else it has ended
+			h.commands[string(line)] = true
+		}
+	}
+	maps.DeleteFunc(looks, func(pid string, _ int) bool { return !there[pid] })
+}
+
+func (h *hunt) sampleStates(written map[string]time.Time) {
+	paths, _ := filepath.Glob(filepath.Join(h.w.Dir, "*.tfstate*"))
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil || written[path].Equal(info.ModTime()) {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err == nil {
+			h.states[string(text)] = fmt.Sprintf("version %d of %s", len(h.states)+1, filepath.Base(path))
+			written[path] = info.ModTime()
+		}
+	}
+}
+
+// keysScript prints every file on a machine that holds a private key, but the
+// machine's own, which were there before: its name, and its content in base64.
+const keysScript = `find / /run -xdev \( -path /proc -o -path /sys -o -path /usr -o -path /etc/ssh -o -path /etc/ssl -o -path /opt -o -path /var/lib/dpkg -o -path /var/cache -o -path /var/log \) -prune -o -type f -size -512k -print0 |
+xargs -0 grep -lsE 'PRIVATE KEY-----|client-key-data:|secret: ' | sort -u |
+while read -r file; do echo "$file $(base64 -w0 "$file")"; done`
+
+// collect takes the private keys that lie on machines, and their journals.
+func (h *hunt) collect(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		m, keys := shared.lab.Machine(name), 0
+		for line := range strings.Lines(onMachine(t, m, keysScript)) {
+			path, encoded, _ := strings.Cut(strings.TrimSpace(line), " ")
+			text, err := base64.StdEncoding.DecodeString(encoded)
+			if err != nil {
+				t.Fatalf("%s: %s: %v", name, path, err)
+			}
+			keys += h.addFile(name+" "+path, string(text))
+		}
+		if keys < 10 { // kubeadm's table has as many
+			t.Errorf("on %s %d private keys were found: the search knows too few of them", name, keys)
+		}
+		h.collectJournal(t, name)
+	}
+}
+
+// collectJournal takes a machine's journal with all fields, the command lines of
+// who wrote to it among them.
+func (h *hunt) collectJournal(t *testing.T, name string) {
+	t.Helper()
+	h.journals[name] += onMachine(t, shared.lab.Machine(name), "journalctl --no-pager --output=export")
+}
+
+// addFile looks for the private keys of a file: PEM, a kubeconfig, a
+// configuration of encryption at rest.
+func (h *hunt) addFile(of, text string) int {
+	n := h.search.addPEM(of, text)
+	for line := range strings.Lines(text) {
+		field, value, _ := strings.Cut(strings.TrimLeft(line, " -"), ":")
+		decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(value))
+		if err != nil {
+			continue
+		}
+		switch field {
+		case "client-key-data":
+			n += h.search.addPEM(of, string(decoded))
+		case "secret":
+			h.search.addBytes(of, "a key of encryption", decoded)
+			n++
+		}
+	}
+	return n
+}
+
+// expectNothing ends the hunt. What may hold secrets is named by a part of its
+// name.
+func (h *hunt) expectNothing(t *testing.T, may ...string) {
+	t.Helper()
+	h.stop()
+	n, size := 0, 0
+	for where, data := range h.everything(t) {
+		if slices.ContainsFunc(may, func(part string) bool { return strings.Contains(where, part) }) {
+			continue
+		}
+		n, size = n+1, size+len(data)
+		for _, words := range h.search.in(data) {
+			t.Errorf("%s holds %s", where, words)
+		}
+	}
+	t.Logf("searched %d texts of together %d MB for %d needles: %d versions of the state, %d command lines", n, size>>20, len(h.search.known), len(h.states), len(h.commands))
+}
+
+// everything is what is searched, by what it is called.
+func (h *hunt) everything(t *testing.T) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{
+		"a command line": []byte(strings.Join(slices.Sorted(maps.Keys(h.commands)), "\n")),
+	}
+	for text, name := range h.states {
+		all[name] = []byte(text)
+	}
+	for machine, text := range h.journals {
+		all["the journal of "+machine] = []byte(text)
+	}
+	if err := filepath.WalkDir(h.w.Dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(h.w.Dir, path)
+		switch {
+		case err != nil:
+			return err
+		case name == "mirror" || name == ".terraform": // programs
+			return fs.SkipDir
+		case !entry.Type().IsRegular() || strings.HasSuffix(name, ".tfvars.json"): // what the user has given
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		all[name] = data
+		return unzipped(name, data, all)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// unzipped adds what is in a zip, as a file of a plan is.
+func unzipped(name string, data []byte, all map[string][]byte) error {
+	if !bytes.HasPrefix(data, []byte("PK\x03\x04")) {
+		return nil
+	}
+	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return err
+	}
+	for _, file := range archive.File {
+		reader, err := file.Open()
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(reader)
+		if err != nil {
+			return err
+		}
+		all[name+" → "+file.Name] = text
+		if err := reader.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package acceptance
+
+import (
+	"archive/zip"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// TestHunt plants a key in every place where a hunt looks, and finds it there:
+// in a state that was overwritten, in a plan, a crash log, a machine's journal and
+// the command line of a process on a machine.
+func TestHunt(t *testing.T) {
+	l := machines(t)
+	key := plantedKeys(t)[0]
+	w := &workspace.Workspace{Dir: t.TempDir()}
+	h := newHunt(t, w)
+	if h.search.addPEM("the planted key", key.pem) != 1 {
+		t.Fatal("the planted key is none")
+	}
+	line := strings.Split(key.pem, "\n")[1]
+	state := filepath.Join(w.Dir, "terraform.tfstate")
+	write(t, state, asJSON(t, key.pem))
+	onMachine(t, l.Machine("cp1"), "logger -t planted "+line+"; journalctl --sync; : "+line+"; sleep 0.3 # long enough to be seen")
+	await(t, "the state was not sampled", func() bool { return h.has(line) })
+	write(t, state, "{}")
+	write(t, filepath.Join(w.Dir, "crash.log"), key.pem)
+	writePlan(t, filepath.Join(w.Dir, "saved.tfplan"), asJSON(t, key.pem))
+	h.collectJournal(t, "cp1")
+	h.stop()
+	found := map[string]bool{}
+	for where, data := range h.everything(t) {
+		if len(h.search.in(data)) > 0 {
+			found[where] = true
+		}
+	}
+	want := []string{"a command line", "crash.log", "saved.tfplan → tfplan", "the journal of cp1", "version 1 of terraform.tfstate"}
+	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
+		t.Errorf("the planted key was found in %q, want %q", got, want)
+	}
+}
+
+// has reports whether a text was sampled from a state.
+func (h *hunt) has(text string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for state := range h.states {
+		if strings.Contains(state, text) {
+			return true
+		}
+	}
+	return false
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writePlan stands in for a saved plan: a zip, compressed.
+func writePlan(t *testing.T, path, text string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := zip.NewWriter(file)
+	part, err := archive.Create("tfplan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := part.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

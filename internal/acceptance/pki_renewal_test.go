@@ -1,0 +1,62 @@
+package acceptance
+
+import (
+	"crypto/x509"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// renewal makes certificates due when they are of a certain age.
+const renewal = `
+resource "kube_etcd_member" "this" {
+  early_renewal = %[1]q
+}
+resource "kube_control_plane_replica" "this" {
+  early_renewal = %[1]q
+}
+`
+
+const (
+	// leafLife is kubeadm's for every leaf certificate.
+	leafLife = 365 * 24 * time.Hour
+	// dueAge is when those of the test are due: long enough for the apply that
+	// renews them and the plan after it.
+	dueAge = 75 * time.Second
+)
+
+// TestRenewalOnMachines waits until the certificates of a member and a replica
+// are due, and has them renewed in place by an ordinary apply: etcd and the API
+// server go on with new ones, and only what reads its own at its start alone is
+// started anew.
+func TestRenewalOnMachines(t *testing.T) {
+	w := newStory(t, "cp1")
+	bare := fingerprints(t, "cp1")
+	override(t, w, fmt.Sprintf(renewal, leafLife-dueAge))
+	apply(t, w)
+	where := map[string]string{"etcd/server": address("cp1") + ":2379", "apiserver": address("cp1") + ":6443"}
+	old := map[string]*x509.Certificate{}
+	for leaf, server := range where {
+		old[leaf] = shown(t, server)[0]
+	}
+	due := time.Now().Add(dueAge) // when the youngest of them is
+	awaitFor(t, 2*dueAge, "the time did not come", func() bool { return time.Now().After(due) })
+	said := plan(t, w)
+	ends := old["apiserver"].NotAfter.UTC().Format(time.DateOnly)
+	says(t, said,
+		"etcd/server certificate expires on "+ends+": it is due for renewal", "etcd/peer certificate expires on "+ends,
+		"apiserver certificate expires on "+ends, "apiserver-etcd-client certificate expires on "+ends,
+		"# "+memberAddress("cp1")+" will be updated in-place", "# "+replicaAddress("cp1")+" will be updated in-place")
+	before := processes(t, "cp1")
+	apply(t, w)
+	expectEmptyPlan(t, w)
+	expectRestarted(t, before, []string{"cp1 kube-controller-manager", "cp1 kube-scheduler"})
+	for leaf, server := range where {
+		await(t, server+" goes on with its old certificate", func() bool {
+			return !shown(t, server)[0].Equal(old[leaf])
+		})
+	}
+	expectHealthy(t, w, []string{"cp1"})
+	apply(t, w, "-destroy")
+	expectBare(t, bare, "cp1")
+}

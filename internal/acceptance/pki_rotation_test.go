@@ -1,0 +1,241 @@
+package acceptance
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// rotation is the bundle's argument with the same number for all certificates
+// and the service-account keys.
+const rotation = `
+resource "kube_pki_bundle" "this" {
+  rotation = { kubernetes = %[1]d, etcd = %[1]d, front_proxy = %[1]d, service_account = %[1]d }
+}
+`
+
+func rotateTo(t *testing.T, w *workspace.Workspace, generation int) {
+	t.Helper()
+	override(t, w, fmt.Sprintf(rotation, generation))
+}
+
+// longestSilence is how long a client may be without a success: two cores are
+// shared by three machines that restart one after the other.
+const longestSilence = 3 * time.Second
+
+// rotated is a control plane in rotation, and what was there before it began.
+type rotated struct {
+	w     *workspace.Workspace
+	names []string
+	first struct {
+		kubeconfig string
+		client     credentials
+		account    credentials // the token of a ServiceAccount
+	}
+	etcd stageCredentials
+}
+
+// stageCredentials are kept from each stage, by its generation.
+type stageCredentials map[int]credentials
+
+const (
+	administrator = "kubernetes-admin"
+	firstAccount  = "system:serviceaccount:before:default"
+)
+
+// TestRotateAuthorities rotates all three authorities and the service-account
+// keys together through their three stages, with clients on the virtual IP that
+// hold what they were given before, and what they were given last. None of them
+// notices, until what was before is retired. Then a stage is cut off, and the
+// next one follows at once.
+func TestRotateAuthorities(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	w := newStory(t, names...)
+	bare := fingerprints(t, names...)
+	apply(t, w)
+	r := &rotated{w: w, names: names, etcd: stageCredentials{}}
+	r.remember(t)
+	t.Run("no stage is skipped", r.skip)
+	for _, stage := range []struct {
+		name       string
+		generation int
+	}{{"introduced", 1}, {"adopted", 2}, {"retired", 3}} {
+		t.Run(stage.name, func(t *testing.T) { r.stage(t, stage.generation) })
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	t.Run("cut off and raised", r.cutOff)
+	if t.Failed() {
+		t.FailNow()
+	}
+	expectHealthy(t, w, names)
+	apply(t, w, "-destroy")
+	expectBare(t, bare, names...)
+}
+
+func (r *rotated) remember(t *testing.T) {
+	t.Helper()
+	r.first.kubeconfig = outputOf(t, r.w, "kubeconfig")
+	r.first.client = credentialsOf(t, r.first.kubeconfig)
+	r.first.client.expectControllers(t, "before", r.roots(t))
+	r.first.account = r.first.client.with(r.first.client.tokenOf(t, "before"))
+	r.first.account.expectKnown(t, "before the rotation", firstAccount, servers(r.names...)...)
+	r.etcd[0] = credentials{tls: etcdCredentials(t, "cp1")}
+}
+
+func (r *rotated) roots(t *testing.T) string {
+	t.Helper()
+	return textOf(valuesOf(t, r.w, "kube_pki_bundle.this"), "ca_certificate")
+}
+
+func (r *rotated) skip(t *testing.T) {
+	before := processes(t, r.names...)
+	rotateTo(t, r.w, 2)
+	_, _, err := r.w.Plan(t.Context())
+	if err == nil {
+		t.Fatal("a plan that skips a stage was not refused")
+	}
+	says(t, unfolded(err.Error()), "skips a stage: apply 1 first")
+	expectRestarted(t, before, nil)
+}
+
+// stage goes to the next generation. Clients with the first kubeconfig work on
+// until it is to be refused.
+func (r *rotated) stage(t *testing.T, generation int) {
+	clients := []*load.Load{r.load(t, outputOf(t, r.w, "kubeconfig"), true)}
+	if generation == 2 { // at the first stage the two are the same
+		clients = append(clients, r.load(t, r.first.kubeconfig, false))
+	}
+	rotateTo(t, r.w, generation)
+	apply(t, r.w)
+	expectEmptyPlan(t, r.w)
+	for _, l := range clients {
+		undisturbed(t, l)
+	}
+	r.etcd[generation] = credentials{tls: etcdCredentials(t, "cp1")}
+	r.expectStage(t, generation)
+}
+
+// load puts clients with a kubeconfig on the virtual IP, and a writer on etcd.
+func (r *rotated) load(t *testing.T, kubeconfig string, etcd bool) *load.Load {
+	t.Helper()
+	config := load.Config{Kubeconfig: kubeconfig, Rate: 10, Watches: 2}
+	if etcd {
+		config.Etcd = &load.Etcd{Endpoints: func() []string { return members(r.names...) }, TLS: etcdCredentials(t, "cp1")}
+	}
+	l, err := load.Start(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// undisturbed stops clients, none of whose requests may have failed.
+func undisturbed(t *testing.T, l *load.Load) {
+	t.Helper()
+	report, err := l.Stop(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	fmt.Fprintln(t.Output(), report)
+	for _, broken := range report.Broken(longestSilence + report.Late) {
+		t.Error(broken)
+	}
+}
+
+// expectStage holds every server against what the stage promises.
+func (r *rotated) expectStage(t *testing.T, generation int) {
+	t.Helper()
+	what := fmt.Sprintf("at generation %d", generation)
+	values := valuesOf(t, r.w, "kube_pki_bundle.this")
+	t.Logf("%s: %v", what, values["stages"])
+	present := credentialsOf(t, outputOf(t, r.w, "kubeconfig"))
+	everywhere := append(servers(r.names...), endpointURL)
+	present.expectKnown(t, what, administrator, everywhere...)
+	present.expectControllers(t, fmt.Sprintf("generation-%d", generation), r.roots(t))
+	if pki.StageOf(generation) == pki.Steady {
+		r.first.client.trusting(present).expectRefused(t, what+", the first kubeconfig", everywhere...)
+		r.first.account.trusting(present).expectRefused(t, what+", the first token", everywhere...)
+	} else {
+		r.first.client.expectKnown(t, what, administrator, everywhere...)
+		r.first.account.expectKnown(t, what, firstAccount, everywhere...)
+	}
+	r.expectEtcd(t, generation)
+	r.expectTrust(t, generation)
+}
+
+// expectEtcd: what members showed and accepted before is good until it is retired.
+func (r *rotated) expectEtcd(t *testing.T, generation int) {
+	t.Helper()
+	first, present := r.etcd[0], r.etcd[generation]
+	for _, url := range members(r.names...) {
+		if err := present.askMember(t, url); err != nil {
+			t.Errorf("%s does not accept the client of generation %d: %v", url, generation, err)
+		}
+		if pki.StageOf(generation) != pki.Steady {
+			if err := first.askMember(t, url); err != nil {
+				t.Errorf("%s does not accept the first client at generation %d: %v", url, generation, err)
+			}
+		} else if err := first.trusting(present).askMember(t, url); err == nil || !strings.Contains(err.Error(), "remote error: tls") {
+			t.Errorf("%s was to refuse the first client at generation %d: %v", url, generation, err)
+		}
+	}
+}
+
+// expectTrust counts the authorities that machines trust: two of each while a
+// rotation is under way.
+func (r *rotated) expectTrust(t *testing.T, generation int) {
+	t.Helper()
+	want := 1
+	if pki.StageOf(generation) != pki.Steady {
+		want = 2
+	}
+	for _, name := range r.names {
+		for _, file := range []string{"ca.crt", "etcd/ca.crt", "front-proxy-ca.crt"} {
+			text := onMachine(t, shared.lab.Machine(name), "cat /etc/kubernetes/pki/"+file)
+			if got := len(certificatesIn(text)); got != want {
+				t.Errorf("%s: %s holds %d authorities at generation %d, want %d", name, file, got, generation, want)
+			}
+		}
+		text := onMachine(t, shared.lab.Machine(name), "cat /etc/kubernetes/pki/sa.pub")
+		if got := strings.Count(text, "BEGIN PUBLIC KEY"); got != want {
+			t.Errorf("%s: sa.pub holds %d keys at generation %d, want %d", name, got, generation, want)
+		}
+	}
+}
+
+// cutOff kills the provider when the first replica has taken the next stage, and
+// then asks for the stage after it. That may be refused, with words; the way
+// on is open then.
+func (r *rotated) cutOff(t *testing.T) {
+	l := r.load(t, outputOf(t, r.w, "kubeconfig"), true)
+	rotateTo(t, r.w, 4)
+	done := func(line string) bool {
+		return strings.Contains(line, `"type":"apply_complete"`) && strings.Contains(line, "kube_control_plane_replica")
+	}
+	cutWhen(t, r.w, done, func(terraform *os.Process) { killProvider(t, r.w, terraform) })
+	rotateTo(t, r.w, 5)
+	if _, err := r.w.Apply(t.Context(), t.Output()); err != nil {
+		said := unfolded(err.Error())
+		t.Logf("refused: %s", said)
+		says(t, said, "stage", "Unchanged:")
+		rotateTo(t, r.w, 4)
+		apply(t, r.w)
+		expectEmptyPlan(t, r.w)
+		rotateTo(t, r.w, 5)
+		apply(t, r.w)
+	}
+	expectEmptyPlan(t, r.w)
+	undisturbed(t, l)
+	r.etcd[5] = credentials{tls: etcdCredentials(t, "cp1")}
+	present := credentialsOf(t, outputOf(t, r.w, "kubeconfig"))
+	present.expectKnown(t, "after the cut", administrator, append(servers(r.names...), endpointURL)...)
+	r.expectTrust(t, 5)
+}

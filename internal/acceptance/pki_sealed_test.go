@@ -1,0 +1,325 @@
+package acceptance
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// sealVariables bring identities that no plan stores.
+const sealVariables = `
+variable "identities" {
+  type      = list(string)
+  sensitive = true
+  ephemeral = true
+}
+variable "recipients" {
+  type    = list(string)
+  default = null
+}
+`
+
+// sealed is the example with its private keys sealed. The key that the machines
+// let in does not go into plans either.
+const sealed = `
+provider "kube" {
+  seal = {
+    identities = var.identities
+    recipients = var.recipients
+  }
+}
+variable "ssh_private_key" {
+  ephemeral = true
+}
+resource "kube_pki_bundle" "this" {
+  encryption = { provider = "secretbox" }
+}
+`
+
+// identify gives the CLI identities by its environment.
+func identify(t *testing.T, w *workspace.Workspace, identities ...*age.X25519Identity) {
+	t.Helper()
+	texts := []string{}
+	for _, identity := range identities {
+		texts = append(texts, identity.String())
+	}
+	list, err := json.Marshal(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const variable = "TF_VAR_identities="
+	w.Env = append(slices.DeleteFunc(w.Env, func(entry string) bool { return strings.HasPrefix(entry, variable) }), variable+string(list))
+}
+
+// addressTo names the recipients.
+func addressTo(t *testing.T, w *workspace.Workspace, identities ...*age.X25519Identity) {
+	t.Helper()
+	if err := w.WriteJSON("recipients.auto.tfvars.json", map[string]any{"recipients": namesOf(identities...)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func namesOf(identities ...*age.X25519Identity) []string {
+	var names []string
+	for _, identity := range identities {
+		names = append(names, identity.Recipient().String())
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sealOf opens what is sealed.
+func sealOf(t *testing.T, identities ...*age.X25519Identity) *pki.Seal {
+	t.Helper()
+	var texts []string
+	for _, identity := range identities {
+		texts = append(texts, identity.String())
+	}
+	seal, err := pki.NewSeal(texts, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seal
+}
+
+// TestSealed takes a control plane through its whole life with everything logged
+// that can be logged, and its private keys sealed: no state that was ever written,
+// no plan, log or journal and no command line holds one of them. Then others are
+// to open it, which touches no machine, and those who may not are refused.
+func TestSealed(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	w := newStory(t, names...)
+	bare := fingerprints(t, names...)
+	first, second := newIdentity(t), newIdentity(t)
+	extend(t, w, sealVariables)
+	override(t, w, sealed)
+	identify(t, w, first)
+	h := newHunt(t, w)
+	h.search.addText("the first identity", "itself", first.String())
+	h.search.addText("the second identity", "itself", second.String())
+	h.search.addPEM("the key of the machines", privateKey(t, shared.lab))
+	w.Log = filepath.Join(w.Dir, "trace.log")
+
+	choose(t, w, "cp1")
+	applySaved(t, w, "create.tfplan")
+	h.collectAll(t, first, "cp1")
+	choose(t, w, names...)
+	applySaved(t, w, "scale.tfplan")
+	expectEmptyPlan(t, w)
+	expectHealthy(t, w, names)
+	h.collectAll(t, first, names...)
+	useAPIWith(t, w, openedKubeconfig(t, w, first))
+	applySaved(t, w, "change.tfplan", `-var=apiserver_extra_args={v="3"}`)
+	h.collectAll(t, first, names...)
+	applySaved(t, w, "back.tfplan")
+	t.Run("other recipients", func(t *testing.T) { addressAnew(t, w, names, first, second) })
+	t.Run("strangers", func(t *testing.T) { refuseStrangers(t, w, names, second) })
+	if t.Failed() {
+		t.FailNow()
+	}
+	h.collectAll(t, second, names...)
+	apply(t, w, "-destroy")
+	for _, name := range names {
+		h.collectJournal(t, name)
+	}
+	h.expectNothing(t)
+	expectBare(t, bare, names...)
+}
+
+// applySaved applies by way of a file, which is searched too.
+func applySaved(t *testing.T, w *workspace.Workspace, file string, args ...string) {
+	t.Helper()
+	plan(t, w, append(args, "-out="+file)...)
+	apply(t, w, file)
+}
+
+// collectAll takes what is secret now: on machines, in the bundle and in the
+// kubeconfig.
+func (h *hunt) collectAll(t *testing.T, identity *age.X25519Identity, names ...string) {
+	t.Helper()
+	h.collect(t, names...)
+	if n := h.addBundle(t, bundleOf(t, h.w, identity)); n != 5 {
+		t.Errorf("the bundle holds %d secrets, want three authorities', the service accounts' and one of encryption", n)
+	}
+	if h.addFile("the kubeconfig", openedKubeconfig(t, h.w, identity)) != 1 {
+		t.Error("the kubeconfig holds no private key")
+	}
+}
+
+// addBundle looks for every secret of a bundle.
+func (h *hunt) addBundle(t *testing.T, b *pki.Bundle) int {
+	t.Helper()
+	n := 0
+	for name, r := range map[string]struct {
+		pair  pki.KeyPair
+		other *pki.KeyPair
+	}{
+		"the Kubernetes authority":  {b.CA, b.CARotation.Other},
+		"the etcd authority":        {b.EtcdCA, b.EtcdCARotation.Other},
+		"the front-proxy authority": {b.FrontProxyCA, b.FrontProxyCARotation.Other},
+		"the service accounts":      {b.ServiceAccount, b.ServiceAccountRotation.Other},
+	} {
+		n += h.search.addPEM(name, r.pair.PrivateKey)
+		if r.other != nil {
+			n += h.search.addPEM(name+", the other one", r.other.PrivateKey)
+		}
+	}
+	encryptions := []pki.Encryption{b.Encryption}
+	if other := b.EncryptionRotation.Other; other != nil {
+		encryptions = append(encryptions, *other)
+	}
+	for _, e := range encryptions {
+		if e.Key == "" {
+			continue
+		}
+		key, err := base64.StdEncoding.DecodeString(e.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.search.addBytes("the encryption at rest", "its key", key)
+		n++
+	}
+	return n
+}
+
+// bundleOf opens the bundle of the state.
+func bundleOf(t *testing.T, w *workspace.Workspace, identities ...*age.X25519Identity) *pki.Bundle {
+	t.Helper()
+	bundle, err := pki.Parse(textOf(valuesOf(t, w, "kube_pki_bundle.this"), "bundle"), sealOf(t, identities...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle
+}
+
+// openedKubeconfig opens the kubeconfig of the state, which is an age file.
+func openedKubeconfig(t *testing.T, w *workspace.Workspace, identities ...*age.X25519Identity) string {
+	t.Helper()
+	values := valuesOf(t, w, "kube_kubeconfig.admin")
+	for _, attribute := range []string{"content", "client_key"} {
+		if text := textOf(values, attribute); !strings.HasPrefix(text, "-----BEGIN AGE ENCRYPTED FILE-----") {
+			t.Errorf("the kubeconfig's %s is not sealed", attribute)
+		}
+	}
+	text, err := sealOf(t, identities...).Open(textOf(values, "content"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// addressAnew lets a second identity open the keys, and then no longer the first.
+func addressAnew(t *testing.T, w *workspace.Workspace, names []string, first, second *age.X25519Identity) {
+	untouchedBy(t, names, func() {
+		addressTo(t, w, first, second)
+		resealed(t, w)
+		bundleOf(t, w, first)
+		bundleOf(t, w, second)
+		expectSealedFor(t, w, namesOf(first, second))
+	})
+	untouchedBy(t, names, func() {
+		identify(t, w, first, second)
+		addressTo(t, w, second)
+		resealed(t, w)
+		identify(t, w, second)
+		expectEmptyPlan(t, w)
+		bundleOf(t, w, second)
+		expectSealedFor(t, w, namesOf(second))
+		_, err := pki.Parse(textOf(valuesOf(t, w, "kube_pki_bundle.this"), "bundle"), sealOf(t, first))
+		if !errors.Is(err, pki.ErrSealed) {
+			t.Errorf("the first identity still opens the bundle: %v", err)
+		}
+	})
+}
+
+// resealed applies, in place.
+func resealed(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
+	said := plan(t, w)
+	says(t, said, "# kube_pki_bundle.this will be updated in-place")
+	if strings.Contains(said, "must be replaced") || strings.Contains(said, "will be created") || !strings.Contains(said, "0 to add,") {
+		t.Errorf("new recipients replace something:\n%s", said)
+	}
+	apply(t, w)
+	expectEmptyPlan(t, w)
+}
+
+func expectSealedFor(t *testing.T, w *workspace.Workspace, names []string) {
+	t.Helper()
+	var got []string
+	list, _ := valuesOf(t, w, "kube_pki_bundle.this")["sealed_for"].([]any)
+	for _, name := range list {
+		text, _ := name.(string)
+		got = append(got, text)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, names) {
+		t.Errorf("sealed for %q, want %q", got, names)
+	}
+}
+
+// refuseStrangers tries everything with the wrong identity, and with none.
+func refuseStrangers(t *testing.T, w *workspace.Workspace, names []string, owner *age.X25519Identity) {
+	stranger := newIdentity(t)
+	change := `-var=apiserver_extra_args={v="4"}`
+	untouchedBy(t, names, func() {
+		identify(t, w, stranger)
+		addressTo(t, w, stranger)
+		for _, args := range [][]string{nil, {change}, {"-destroy"}} {
+			says(t, refused(t, w, args...), "the private keys are sealed", "none of the identities at hand opens them")
+		}
+		override(t, w, unsealed)
+		for _, args := range [][]string{nil, {change}, {"-destroy"}} {
+			says(t, refused(t, w, args...), "the private keys are sealed", "no identity")
+		}
+	})
+	override(t, w, sealed)
+	identify(t, w, owner)
+	addressTo(t, w, owner)
+	expectEmptyPlan(t, w)
+}
+
+// unsealed is sealed without the seal.
+const unsealed = `
+resource "kube_pki_bundle" "this" {
+  encryption = { provider = "secretbox" }
+}
+`
+
+// touchedScript lists what a change would alter: files, and the starts that the
+// units note.
+const touchedScript = `find /etc /opt /usr/local /run/etcd /run/kube-apiserver /run/kube-controller-manager /run/kube-scheduler -xdev -type f -printf '%p %i %s %m %T@ %C@\n' 2>/dev/null | sort`
+
+// untouchedBy expects that nothing on the machines was changed or restarted.
+func untouchedBy(t *testing.T, names []string, act func()) {
+	t.Helper()
+	files := func() map[string][]string {
+		all := map[string][]string{}
+		for _, name := range names {
+			all[name] = strings.Split(onMachine(t, shared.lab.Machine(name), touchedScript), "\n")
+		}
+		return all
+	}
+	before, processesBefore := files(), processes(t, names...)
+	act()
+	expectRestarted(t, processesBefore, nil)
+	after := files()
+	for _, name := range names {
+		if len(before[name]) < 20 {
+			t.Errorf("%s: only %d files are compared", name, len(before[name]))
+		}
+		for _, difference := range lab.Differences(before[name], after[name]) {
+			t.Errorf("%s was touched, %s", name, difference)
+		}
+	}
+}

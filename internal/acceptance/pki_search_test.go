@@ -1,0 +1,201 @@
+package acceptance
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"strings"
+)
+
+// needle is one form of a secret, as it would stand in a file.
+type needle struct {
+	of   string // what the secret is called
+	form string
+	text []byte
+}
+
+// search finds secrets in whatever form a program may write them: PEM, DER, the
+// bare numbers of a key, and any of these in hexadecimal or in base64, wherever
+// it begins in the encoded text.
+type search struct {
+	starts [1 << 16][]needle // by their first two bytes
+	known  map[string]bool
+}
+
+// shortest is how long a needle has to be not to turn up by chance.
+const shortest = 16
+
+func newSearch() *search { return &search{known: map[string]bool{}} }
+
+func (s *search) add(of, form string, text []byte) {
+	if len(text) < shortest || s.known[string(text)] {
+		return
+	}
+	s.known[string(text)] = true
+	start := &s.starts[binary.BigEndian.Uint16(text)]
+	*start = append(*start, needle{of, form, bytes.Clone(text)})
+}
+
+// addText looks for a text, and for it in base64.
+func (s *search) addText(of, form, text string) {
+	if len(text) < shortest {
+		return
+	}
+	s.add(of, form, []byte(text))
+	for _, aligned := range aligned([]byte(text), base64.StdEncoding) {
+		s.add(of, form+" in base64", aligned)
+	}
+}
+
+// addBytes looks for bytes, and for them in hexadecimal and in base64.
+func (s *search) addBytes(of, form string, data []byte) {
+	if len(data) < shortest {
+		return
+	}
+	s.add(of, form, data)
+	s.add(of, form+" in hexadecimal", []byte(hex.EncodeToString(data)))
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+		for _, aligned := range aligned(data, encoding) {
+			s.add(of, form+" in base64", aligned)
+		}
+	}
+}
+
+// aligned is what of the base64 of a text with data in it depends on data
+// alone, for each of the three places where data may begin.
+func aligned(data []byte, encoding *base64.Encoding) [3][]byte {
+	var all [3][]byte
+	for shift := range all {
+		padded := append(make([]byte, shift), data...)
+		text := encoding.EncodeToString(padded)
+		from, to := (shift*8+5)/6, len(padded)/3*4
+		all[shift] = []byte(text[from:max(from, to)])
+	}
+	return all
+}
+
+// addPEM looks for all private keys of a PEM text, and says how many there are.
+func (s *search) addPEM(of, text string) int {
+	for line := range strings.Lines(text) { // as they are wrapped there
+		s.addLine(of, strings.TrimSpace(line), publicParts(text))
+	}
+	n := 0
+	for rest := []byte(text); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return n
+		}
+		if !strings.HasSuffix(block.Type, "PRIVATE KEY") {
+			continue
+		}
+		n++
+		s.addBytes(of, "DER", block.Bytes)
+		for _, number := range numbers(block.Bytes) {
+			s.addBytes(of, "the secret number", number)
+		}
+	}
+}
+
+// addLine looks for a line of a PEM body. What is public of a key stands in its
+// certificate too, and is no secret.
+func (s *search) addLine(of, line string, public []byte) {
+	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(line, "="))
+	if err != nil || len(data) < shortest || bytes.Contains(public, data) {
+		return
+	}
+	s.addText(of, "a line of PEM", line)
+}
+
+// publicParts is everything in a PEM text that anyone may know.
+func publicParts(text string) []byte {
+	var public []byte
+	for rest := []byte(text); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return public
+		}
+		if !strings.HasSuffix(block.Type, "PRIVATE KEY") {
+			public = append(public, block.Bytes...)
+		} else if key, ok := parsed(block.Bytes).(crypto.Signer); ok {
+			if der, err := x509.MarshalPKIXPublicKey(key.Public()); err == nil {
+				public = append(public, der...)
+			}
+		}
+	}
+}
+
+// parsed is a private key from any of its DER forms, or nil.
+func parsed(der []byte) any {
+	if key, err := x509.ParseECPrivateKey(der); err == nil {
+		return key
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
+		return key
+	}
+	if key, err := x509.ParsePKCS8PrivateKey(der); err == nil {
+		return key
+	}
+	return nil
+}
+
+// numbers are what makes a private key private, however it is encoded.
+func numbers(der []byte) [][]byte {
+	switch key := parsed(der).(type) {
+	case *ecdsa.PrivateKey:
+		if number, err := key.Bytes(); err == nil {
+			return [][]byte{number}
+		}
+	case *rsa.PrivateKey:
+		all := [][]byte{key.D.Bytes()}
+		for _, prime := range key.Primes {
+			all = append(all, prime.Bytes())
+		}
+		return all
+	case ed25519.PrivateKey:
+		return [][]byte{key.Seed()}
+	}
+	return nil
+}
+
+// in lists what of the secrets stands in data: as it is, or with line breaks
+// between.
+func (s *search) in(data []byte) []string {
+	var found []string
+	said := map[string]bool{}
+	for _, text := range [][]byte{data, squeezed(data)} {
+		for i := 0; i+shortest <= len(text); i++ {
+			for _, n := range s.starts[binary.BigEndian.Uint16(text[i:])] {
+				if words := fmt.Sprintf("%s of %s", n.form, n.of); bytes.HasPrefix(text[i:], n.text) && !said[words] {
+					said[words] = true
+					found = append(found, words)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// squeezed is data without what may break base64 into lines, escaped or not.
+func squeezed(data []byte) []byte {
+	out := make([]byte, 0, len(data))
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+		case c == '\\' && i+1 < len(data) && (data[i+1] == 'n' || data[i+1] == 'r' || data[i+1] == '\\'):
+			if data[i+1] != '\\' { // \\n is \n that was escaped once more
+				i++
+			}
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}
