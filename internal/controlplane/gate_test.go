@@ -255,7 +255,7 @@ func TestForgetsNothing(t *testing.T) {
 	}{
 		{"nothing is left", 2, 3, fakeStore{"/registry/secrets/a/b": present, "/registry/configmaps/a/b": old, "/registry/pods/a/b": "x"}, false, ""},
 		{"nothing is dropped", 1, 2, fakeStore{"/registry/secrets/a/b": old}, false, ""},
-		{"something is left, and the API server cannot rewrite it", 2, 3, fakeStore{"/registry/secrets/a/b": old}, false, "what etcd holds was not made sure of: rewrite secrets"},
+		{"something is left, and the API server cannot rewrite it", 2, 3, fakeStore{"/registry/secrets/a/b": old}, false, "how etcd holds the objects could not be made sure of: rewrite secrets"},
 		{"back, and something is encrypted", 1, 0, fakeStore{"/registry/secrets/a/b": present}, false, "rewrite secrets"},
 		{"unseen", 2, 3, nil, false, "rewrite secrets"},
 		{"a new replica", 0, 3, fakeStore{"/registry/secrets/a/b": old}, true, "apply the other replicas first"},

@@ -232,7 +232,8 @@ func progress(t *testing.T) func(string) {
 func (st *stage) startEtcd(address string) {
 	st.Helper()
 	etcd := host.Artifact{Product: "etcd", Version: etcdVersion, Name: "etcd"}
-	if _, err := st.spec.Host.Install(st.ctx, machines.source, []host.Artifact{etcd}); err != nil {
+	ctl := host.Artifact{Product: "etcd", Version: etcdVersion, Name: "etcdctl"}
+	if _, err := st.spec.Host.Install(st.ctx, machines.source, []host.Artifact{etcd, ctl}); err != nil {
 		st.Fatal(err)
 	}
 	pair, err := st.spec.Bundle.Issue(pki.EtcdServer("cp1", address), time.Now(), 0)

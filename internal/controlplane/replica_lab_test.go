@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -24,6 +22,9 @@ func TestReplicaOnAMachine(t *testing.T) {
 	st.reportsAComponentThatFails()
 	st.survivesALossOfPower()
 	st.comesBackFromACutOffPause()
+	st.encryptsWhatWasPlain()
+	st.rotatesTheAuthority()
+	st.isSeenByOthers()
 	st.deletes()
 }
 
@@ -75,21 +76,7 @@ func (st *stage) creates() {
 
 // adminsMayDoAll: what admin.conf holds has rights, and controller-manager works.
 func (st *stage) adminsMayDoAll() {
-	pair, err := st.spec.Bundle.Issue(pki.User("kubernetes-admin", AdminGroup), time.Now(), time.Hour)
-	if err != nil {
-		st.Fatal(err)
-	}
-	certificate, err := tls.X509KeyPair([]byte(pair.Certificate), []byte(pair.PrivateKey))
-	if err != nil {
-		st.Fatal(err)
-	}
-	config, err := verifiedTLS(st.spec.Bundle, st.spec.Host.Address())
-	if err != nil {
-		st.Fatal(err)
-	}
-	config.Certificates = []tls.Certificate{certificate}
-	web := tunnel(st.spec.Host, config)
-	defer web.CloseIdleConnections()
+	web := st.as(st.spec.Bundle)
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		status, body := fetch(st, web, "/api/v1/namespaces/kube-system/serviceaccounts/token-cleaner")
@@ -105,10 +92,16 @@ func (st *stage) adminsMayDoAll() {
 
 func fetch(st *stage, web *http.Client, path string) (int, string) {
 	st.Helper()
-	request, err := http.NewRequestWithContext(st.ctx, http.MethodGet, st.spec.localURL()+path, nil)
+	return send(st, web, http.MethodGet, path, "")
+}
+
+func send(st *stage, web *http.Client, method, path, text string) (int, string) {
+	st.Helper()
+	request, err := http.NewRequestWithContext(st.ctx, method, st.spec.localURL()+path, strings.NewReader(text))
 	if err != nil {
 		st.Fatal(err)
 	}
+	request.Header.Set("Content-Type", "application/json")
 	response, err := web.Do(request)
 	if err != nil {
 		st.Fatal(err)
@@ -287,6 +280,9 @@ ps -e | grep kube || :
 	}
 	if _, err := st.replicas.Read(st.ctx, st.spec); !errors.Is(err, ErrGone) {
 		st.Errorf("read after delete: %v", err)
+	}
+	if _, err := st.replicas.EtcdGeneration(st.ctx, st.spec.Host.Address()); !errors.Is(err, errNoReplica) {
+		st.Errorf("etcd generation after delete: %v", err)
 	}
 	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); err != nil {
 		st.Errorf("delete again: %v", err)

@@ -50,7 +50,9 @@ func TestRewrite(t *testing.T) {
 							c.expires = false
 							return nil, "", expired
 						}
-						fmt.Sscan(o.Continue, &page)
+						if _, err := fmt.Sscan(o.Continue, &page); err != nil {
+							return nil, "", err
+						}
 					}
 					if page >= c.pages {
 						return nil, "", nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -20,7 +21,7 @@ func at(t *testing.T, b *pki.Bundle, part pki.Part, generation int) *pki.Bundle 
 		}
 		next := pki.Next{Encryption: pki.Encryption{Kind: pki.Secretbox, Resources: []string{"secrets"}}}
 		var err error
-		if b, err = b.Rotate(map[pki.Part]int{part: b.Generation(part) + step}, next, pki.Options{Now: now, Algorithm: b.Algorithm}); err != nil {
+		if b, err = b.Rotate(map[pki.Part]int{part: b.Generation(part) + step}, next, pki.Options{Now: now, Algorithm: b.Algorithm, Validity: 2 * 365 * 24 * time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 	}

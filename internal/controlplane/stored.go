@@ -88,7 +88,7 @@ func forgetsNothing(ctx context.Context, s Spec, f found) error {
 		left, err = rewriteLeftover(ctx, s, left)
 	}
 	if err != nil {
-		return stayed(s, "what etcd holds was not made sure of: "+err.Error(), "correct this, then apply again.")
+		return stayed(s, "how etcd holds the objects could not be made sure of: "+err.Error(), "correct this, then apply again.")
 	}
 	cause := left.String() + " in etcd not stored as they are written now: at this stage they could not be read, or would stay in the clear"
 	switch {
