@@ -143,9 +143,9 @@ func stepBetween(s Spec, f found) (Spec, bool) {
 		return s, false
 	}
 	noted := host.ReadStartNote(f.facts.Files[systemd{}.started(APIServer)].Content)
-	switch behind := to - f.record.Generations[pki.EncryptionPart]; {
-	case behind == 2:
-	case behind == 1 && noted[encryptionConfig] != f.facts.Files[encryptionConfig].SHA256: // a change was cut off
+	switch stages := to - f.record.Generations[pki.EncryptionPart]; {
+	case stages >= 2:
+	case stages == 1 && noted[encryptionConfig] != f.facts.Files[encryptionConfig].SHA256: // a change was cut off
 	default:
 		return s, false
 	}

@@ -149,6 +149,7 @@ func TestStepBetween(t *testing.T) {
 	}{
 		{name: "stage by stage", from: 2, to: 3},
 		{name: "a stage was missed", from: 1, to: 3, goes: true},
+		{name: "put back from a backup", from: 0, to: 3, goes: true},
 		{name: "a stage was written and not taken", from: 2, to: 3, cutOff: true, goes: true},
 		{name: "a stage was missed in which nothing is dropped", from: 0, to: 2},
 		{name: "back", from: 4, to: 3},
