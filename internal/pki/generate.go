@@ -36,6 +36,17 @@ type Options struct {
 	Generations map[Part]int
 }
 
+// standard fills in what is left out.
+func (o Options) standard() Options {
+	if o.Validity == 0 {
+		o.Validity = authorityValidity
+	}
+	if o.Algorithm == "" {
+		o.Algorithm = ECDSAP256
+	}
+	return o
+}
+
 // Generate makes a bundle with new keys, but for what is given.
 func Generate(o Options) (*Bundle, error) {
 	if err := ValidateClusterName(o.ClusterName); err != nil {
@@ -44,12 +55,7 @@ func Generate(o Options) (*Bundle, error) {
 	if o.Validity < 0 {
 		return nil, fmt.Errorf("generate pki bundle: validity %s is negative", o.Validity)
 	}
-	if o.Validity == 0 {
-		o.Validity = authorityValidity
-	}
-	if o.Algorithm == "" {
-		o.Algorithm = ECDSAP256
-	}
+	o = o.standard()
 	b := &Bundle{ClusterID: NewClusterID(), ClusterName: o.ClusterName, Algorithm: o.Algorithm}
 	if err := b.generateKeys(o); err != nil {
 		return nil, fmt.Errorf("generate pki bundle: %w", err)

@@ -112,6 +112,10 @@ type Next struct {
 // most one stage from where it is (see ValidateRotation). b itself stays as it is.
 func (b *Bundle) Rotate(generations map[Part]int, next Next, o Options) (*Bundle, error) {
 	rotated := *b
+	if o.Algorithm == "" {
+		o.Algorithm = b.Algorithm
+	}
+	o = o.standard()
 	for _, p := range Parts() {
 		to, named := generations[p]
 		if !named || to == b.Generation(p) {
