@@ -20,8 +20,8 @@ type approach struct {
 	summary   string // of a refusal
 	unchanged string // of a refusal
 
-	since time.Time // when the wait for cause began
-	cause string    // what is waited for; "": nothing
+	since    time.Time // when the wait for what is in the way began
+	inTheWay *obstacle // nil: nothing is waited for
 }
 
 // reached reports whether the member may take the files of its generation now.
@@ -31,11 +31,11 @@ type approach struct {
 func (a *approach) reached(ctx context.Context, v *View) (bool, error) {
 	o := a.obstacle(ctx, v)
 	if o == nil {
-		a.cause = ""
+		a.inTheWay = nil
 		return true, nil
 	}
-	if o.Cause != a.cause {
-		a.since, a.cause = time.Now(), o.Cause
+	if !o.same(a.inTheWay) {
+		a.since, a.inTheWay = time.Now(), o
 		problem.Progress(ctx, "etcd %s: waiting: %s", a.s.Name, o.Cause)
 	}
 	if time.Since(a.since) > a.cl.pace.Patience || pause(ctx, 5*a.cl.pace.Poll) != nil {

@@ -26,27 +26,41 @@ type standing struct {
 }
 
 // obstacle is what keeps a member from going to a generation.
-type obstacle struct{ Cause, Next string }
+type obstacle struct {
+	Who         []standing
+	Cause, Next string
+}
+
+// same reports whether nothing has moved since another look. The words do not
+// tell: those of a lost connection differ each time.
+func (o *obstacle) same(before *obstacle) bool {
+	return before != nil && slices.EqualFunc(o.Who, before.Who, func(a, b standing) bool {
+		return a.Who == b.Who && a.Generation == b.Generation && (a.Unknown == "") == (b.Unknown == "") && (a.Between == "") == (b.Between == "")
+	})
+}
 
 // obstacle is what this one has against a member at another generation, or
 // nil. What is one stage away trusts what that member shows, and the other way
 // round; what is further away may not.
 func (s standing) obstacle(target int) *obstacle {
+	who := []standing{s}
 	switch {
 	case s.Unknown != "":
-		return &obstacle{fmt.Sprintf("it cannot be told which authority %s trusts: %s", s.Who, s.Unknown), s.Remedy}
+		return &obstacle{who, fmt.Sprintf("it cannot be told which authority %s trusts: %s", s.Who, s.Unknown), s.Remedy}
 	case s.Generation < target-1:
 		return &obstacle{
+			who,
 			fmt.Sprintf("%s still stands at generation %d of the etcd authority, and only its neighbours go along with generation %d", s.Who, s.Generation, target),
 			fmt.Sprintf("set rotation.etcd back to %d, apply, then raise it again", target-1),
 		}
 	case s.Generation > target+1:
 		return &obstacle{
+			who,
 			fmt.Sprintf("%s stands at generation %d of the etcd authority already, and only its neighbours go along with generation %d", s.Who, s.Generation, target),
 			fmt.Sprintf("set rotation.etcd to %d, apply, then lower it again", target+1),
 		}
 	case s.Between != "":
-		return &obstacle{fmt.Sprintf("%s is between two generations of the etcd authority: %s", s.Who, s.Between), s.Remedy}
+		return &obstacle{who, fmt.Sprintf("%s is between two generations of the etcd authority: %s", s.Who, s.Between), s.Remedy}
 	}
 	return nil
 }
@@ -71,7 +85,7 @@ func mayTake(target int, joins bool, others []standing) *obstacle {
 		case all == nil:
 			all = o
 		default:
-			all.Cause += "; " + o.Cause
+			all.Who, all.Cause = append(all.Who, s), all.Cause+"; "+o.Cause
 		}
 	}
 	return all

@@ -90,6 +90,25 @@ func TestMayTake(t *testing.T) {
 	}
 }
 
+// TestNothingMoves: patience is not renewed by an error in other words.
+func TestNothingMoves(t *testing.T) {
+	at := func(s ...standing) *obstacle { return mayTake(5, false, s) }
+	silent, far, later := standing{Who: "a", Unknown: "port 4711"}, standing{Who: "b", Generation: 2}, standing{Who: "b", Generation: 3}
+	for _, c := range []struct {
+		now, before *obstacle
+		want        bool
+	}{
+		{at(silent, far), at(standing{Who: "a", Unknown: "port 4712"}, far), true},
+		{at(silent, later), at(silent, far), false},
+		{at(silent), at(silent, far), false},
+		{at(silent), nil, false},
+	} {
+		if got := c.now.same(c.before); got != c.want {
+			t.Errorf("%v after %v: same = %v", c.now, c.before, got)
+		}
+	}
+}
+
 // TestNeighboursOnly holds mayTake against what it stands for: when members go
 // in any order and only where it lets them, no two are ever further than one
 // stage apart, and from every such state all of them get to the next.

@@ -58,9 +58,9 @@ func repairs(s Spec, f found, entry *Member, now time.Time) (repair, error) {
 
 // restartReason says why etcd must be restarted so that it runs on what s says,
 // or "". It reads certificate and key at each handshake, so they alone restart
-// nothing; the CA pool and the flags it reads at start, and the note of that
-// start tells what they were: an edit that no process has read is undone
-// without a restart.
+// nothing, and connections that there are stay as they are; the CA pool and the
+// flags it reads at start, and the note of that start tells what they were: an
+// edit that no process has read is undone without a restart.
 func restartReason(s Spec, f found, entry *Member) string {
 	switch {
 	case f.Unit.Active != "active":

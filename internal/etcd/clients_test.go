@@ -1,0 +1,73 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+)
+
+// apiServers is what the provider knows of the API servers.
+type apiServers struct {
+	sync.Mutex
+	at    map[string]int
+	asked int
+	then  func(asked int) // after each question
+}
+
+func (a *apiServers) EtcdGeneration(_ context.Context, address string) (int, error) {
+	a.Lock()
+	defer a.Unlock()
+	a.asked++
+	generation, ok := a.at[address]
+	if a.then != nil {
+		a.then(a.asked)
+	}
+	if !ok {
+		return 0, errors.New("nothing is known of it")
+	}
+	return generation, nil
+}
+
+// TestRotationWaitsForAPIServers: those that list themselves in the cluster
+// have to go along with the stage.
+func TestRotationWaitsForAPIServers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	bundles := lineage(t, f.bundle, 3)
+	servers := &apiServers{at: map[string]int{"10.9.0.1": 0, "fd00::2": 0}}
+	to := func(generation int) map[string]Spec {
+		all := at(specs, bundles[generation])
+		for name, s := range all {
+			s.Clients = servers
+			all[name] = s
+		}
+		return all
+	}
+	f.rotate(to(1), "cp1")
+	if servers.asked != 0 {
+		t.Error("an API server was asked that nobody lists")
+	}
+	c := f.client(specs["cp1"])
+	for address := range servers.at {
+		if err := c.put("cp1", masterLeases+address, "lease"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.refused(to(2), []string{"cp1"}, "the API server at 10.9.0.1 still stands at generation 0", "fd00::2", "set rotation.etcd back to 1")
+	servers.at = map[string]int{"10.9.0.1": 1}
+	f.refused(to(2), []string{"cp1"}, "it cannot be told which authority the API server at fd00::2 trusts: nothing is known", "15 s")
+	servers.then = func(asked int) { // the other one follows while it is waited for
+		if asked%2 == 0 {
+			servers.at["fd00::2"] = 1
+		}
+	}
+	f.rotate(to(2), "cp1")
+	asked := servers.asked
+	f.rotate(to(2), "cp1")
+	if servers.asked != asked {
+		t.Error("API servers were asked although nothing changes")
+	}
+}

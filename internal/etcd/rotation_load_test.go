@@ -1,0 +1,113 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// writer is a client of the cluster that knows one generation of the
+// authority, as an API server does. Each write is made through a connection of
+// its own, so that every one is a handshake.
+type writer struct {
+	name      string
+	tls       *tls.Config
+	addresses []string
+	acked     map[string]string
+}
+
+func (f *fleet) writer(name string, b *pki.Bundle, specs map[string]Spec) *writer {
+	f.t.Helper()
+	pair, err := b.Issue(pki.APIServerEtcdClient(), time.Now(), time.Hour)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	certificate, err := tls.X509KeyPair([]byte(pair.Certificate), []byte(pair.PrivateKey))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(b.Anchors(pki.Etcd)))
+	w := &writer{name: name, tls: &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: roots, MinVersion: tls.VersionTLS12}, acked: map[string]string{}}
+	for _, s := range specs {
+		w.addresses = append(w.addresses, s.Host.Address())
+	}
+	slices.Sort(w.addresses)
+	return w
+}
+
+// put writes through the member at one address.
+func (w *writer) put(ctx context.Context, address, key, value string) error {
+	conv := &conversation{tls: w.tls, dial: func(ctx context.Context, addr string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", addr)
+	}}
+	defer conv.Close()
+	return conv.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte(key), Value: []byte(value)})
+		return err
+	})
+}
+
+// run writes one key after the other until the end, each through whichever
+// member takes it: a quorum has to be there within the time of a call.
+func (w *writer) run(ctx context.Context, t *testing.T) {
+	for i := 0; ctx.Err() == nil; i++ {
+		if pause(ctx, 10*time.Millisecond) != nil { // the other tests want the processor too
+			return
+		}
+		key, value := fmt.Sprintf("/load/%s/%06d", w.name, i), fmt.Sprint(time.Now().UnixNano())
+		begin := time.Now()
+		var err error
+		for try := 0; ; try++ {
+			if err = w.put(context.WithoutCancel(ctx), w.addresses[(i+try)%len(w.addresses)], key, value); err == nil {
+				w.acked[key] = value
+				break
+			}
+			if time.Since(begin) > 2*askTimeout {
+				t.Errorf("%s: no member takes a write any more: %v", w.name, err)
+				return
+			}
+		}
+	}
+}
+
+// under runs f while the writers write.
+func (f *fleet) under(writers []*writer, do func()) {
+	f.t.Helper()
+	ctx, stop := context.WithCancel(f.context())
+	defer stop()
+	var group sync.WaitGroup
+	for _, w := range writers {
+		group.Go(func() { w.run(ctx, f.t) })
+	}
+	do()
+	stop()
+	group.Wait()
+}
+
+// accepted checks that every member takes writes of every writer.
+func (f *fleet) accepted(writers []*writer) {
+	f.t.Helper()
+	for _, w := range writers {
+		for _, address := range w.addresses {
+			done, err := until(f.context(), 20*time.Millisecond, 10*time.Second, func() (bool, error) {
+				return w.put(f.context(), address, "/accepted/"+w.name, address) == nil, nil
+			})
+			if !done || err != nil {
+				f.t.Errorf("%s takes no writes of the client %s: %v", address, w.name, w.put(f.context(), address, "/accepted", ""))
+			}
+		}
+	}
+}
