@@ -163,19 +163,23 @@ func TestRotateRefusesTheSameKey(t *testing.T) {
 		words string
 	}{
 		"the authority itself": {
-			KubernetesPart, Next{Authorities: map[Authority]KeyPair{Kubernetes: b.CA}},
+			KubernetesPart,
+			Next{Authorities: map[Authority]KeyPair{Kubernetes: b.CA}},
 			"authority kubernetes and the other authority kubernetes have the same key",
 		},
 		"another authority": {
-			EtcdPart, Next{Authorities: map[Authority]KeyPair{Etcd: b.CA}},
+			EtcdPart,
+			Next{Authorities: map[Authority]KeyPair{Etcd: b.CA}},
 			"authority kubernetes and the other authority etcd have the same key",
 		},
 		"the service account itself": {
-			ServiceAccountPart, Next{ServiceAccount: b.ServiceAccount},
+			ServiceAccountPart,
+			Next{ServiceAccount: b.ServiceAccount},
 			"service account and the other service account have the same key",
 		},
 		"an authority as service account": {
-			ServiceAccountPart, Next{ServiceAccount: KeyPair{PublicKey: publicKey(t, b.CA), PrivateKey: b.CA.PrivateKey}},
+			ServiceAccountPart,
+			Next{ServiceAccount: KeyPair{PublicKey: publicKey(t, b.CA), PrivateKey: b.CA.PrivateKey}},
 			"authority kubernetes and the other service account have the same key",
 		},
 	} {
