@@ -131,8 +131,8 @@ func (f *fixture) skipsTheDead(b *pki.Bundle) {
 	f.Helper()
 	f.shell("a", "systemctl stop stand-in")
 	f.eventually("a down", 10*time.Second, func(Status) bool {
-		out, err := f.registrar.OutOfRotation(f.ctx)
-		return err == nil && out["a"] != ""
+		differences, err := f.registrar.Registered(f.ctx, "a", f.replicaAddress("a"))
+		return err == nil && len(differences) == len(f.spec.Hosts) // to every balancer
 	})
 	f.trust(b)
 	f.trust(f.bundle) // takes away again what a may still show
