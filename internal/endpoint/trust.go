@@ -40,7 +40,7 @@ func keepTrust(ctx context.Context, s Spec, what string, seen map[string]balance
 	if err != nil {
 		return refused(s, what, err)
 	}
-	before = lost(before, s.CACertificate)
+	before = losing(before, s.CACertificate)
 	if len(before) == 0 {
 		return nil
 	}
@@ -92,8 +92,8 @@ func trustBefore(ctx context.Context, s Spec, seen map[string]balancer) (map[str
 	return before, err
 }
 
-// lost keeps of before what is not wholly in after.
-func lost(before map[string]string, after string) map[string]string {
+// losing keeps those balancers that after takes an authority from.
+func losing(before map[string]string, after string) map[string]string {
 	kept := certificates(after)
 	taken := map[string]string{}
 	for name, text := range before {

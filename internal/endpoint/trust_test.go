@@ -117,7 +117,7 @@ func TestDistrusted(t *testing.T) {
 	})
 }
 
-func TestLost(t *testing.T) {
+func TestLosing(t *testing.T) {
 	stages := bundles(t)
 	a, both, b := stages[0].Roots(pki.Kubernetes), stages[1].Roots(pki.Kubernetes), stages[3].Roots(pki.Kubernetes)
 	for name, test := range map[string]struct {
@@ -134,7 +134,7 @@ func TestLost(t *testing.T) {
 		"one of two balancers":       {map[string]string{"x": a, "y": both}, a, map[string]string{"y": both}},
 		"nothing was there to begin": {nil, a, nil},
 	} {
-		if got := lost(test.before, test.after); !maps.Equal(got, test.want) {
+		if got := losing(test.before, test.after); !maps.Equal(got, test.want) {
 			t.Errorf("%s: it loses %d, want %d", name, len(got), len(test.want))
 		}
 	}
