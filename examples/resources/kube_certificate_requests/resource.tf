@@ -43,13 +43,13 @@ resource "vault_pki_secret_backend_role" "cp1" {
 resource "vault_pki_secret_backend_sign" "cp1" {
   for_each = local.names
 
-  backend              = vault_pki_secret_backend_role.cp1[each.key].backend
-  name                 = vault_pki_secret_backend_role.cp1[each.key].name
-  csr                  = kube_certificate_requests.cp1.requests[each.key].request
-  common_name          = kube_certificate_requests.cp1.requests[each.key].common_name
-  exclude_cn_from_sans = true # a certificate with more names than were requested is refused
-  ttl                  = "8760h"
-  auto_renew           = true
+  backend               = vault_pki_secret_backend_role.cp1[each.key].backend
+  name                  = vault_pki_secret_backend_role.cp1[each.key].name
+  csr                   = kube_certificate_requests.cp1.requests[each.key].request
+  common_name           = kube_certificate_requests.cp1.requests[each.key].common_name
+  exclude_cn_from_sans  = true # a certificate with more names than were requested is refused
+  ttl                   = "8760h"
+  auto_renew            = true
   min_seconds_remaining = 10512000 # four months
 }
 
