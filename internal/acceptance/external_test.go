@@ -59,13 +59,12 @@ func TestExternalAuthorities(t *testing.T) {
 	override(t, w, signedOverride(s))
 
 	apply(t, w, "-target=kube_certificate_requests.this")
-	says(t, refused(t, w), "Signed certificates are missing", "etcd/server (etcd authority)", "front-proxy-client (front-proxy authority)",
-		`sign requests["apiserver"]`)
+	says(t, refused(t, w), "Signed certificates are missing", "etcd/server (etcd authority)", "kubernetes-admin (kubernetes authority)",
+		`sign requests["etcd/server"], requests["etcd/peer"], requests["etcd/healthcheck-client"]`)
 	sign(t, w, s)
 	apply(t, w)
 	expectEmptyPlan(t, w)
 	expectHealthy(t, w, []string{"cp1"})
-	useAPI(t, w)
 	expectInstalled(t, s)
 	if found := onMachine(t, m, "ls /etc/kubernetes/pki/*ca*.key /etc/kubernetes/pki/etcd/ca.key 2>/dev/null || true"); found != "" {
 		t.Errorf("keys of authorities are on the machine: %s", found)

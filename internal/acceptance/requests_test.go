@@ -17,6 +17,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 const requestsAddress = "kube_certificate_requests.this"
@@ -133,6 +135,43 @@ func TestRequests(t *testing.T) {
 			Config:      config(sealed, `user = { name = "bob" }`, signedKubeconfig(s)),
 			ExpectError: folded(`the keys hold none for "ann", but for: bob`),
 		},
+	}})
+}
+
+// TestRequestsOfRotation: when another authority is to sign, the requests are
+// made anew, and not before. What the others sign stays.
+func TestRequestsOfRotation(t *testing.T) {
+	machines(t) // for the CLI's sake, as TestBadInput
+	s, next := newSigner(t), newSigner(t)
+	const arguments = `etcd_member = { name = "cp1", address = "192.0.2.11" }
+user = { name = "ann", groups = ["ops"] }`
+	stage := func(number int) string {
+		of := *s.bundle
+		if number > 0 {
+			of.EtcdCA = next.bundle.EtcdCA
+		}
+		authorities := (&signer{bundle: &of}).authorities()
+		return requestsConfig("", fmt.Sprintf("rotation = { etcd = %d }\n%s", number, authorities), arguments, "")
+	}
+	at := func(comparer compare.ValueComparer, name string) func() statecheck.StateCheck {
+		values := statecheck.CompareValue(comparer)
+		return func() statecheck.StateCheck {
+			return values.AddStateValue(requestsAddress, tfjsonpath.New("requests").AtMapKey(name).AtMapKey("request"))
+		}
+	}
+	user, before, after := at(compare.ValuesSame(), "ann"), at(compare.ValuesSame(), "etcd/server"), at(compare.ValuesDiffer(), "etcd/server")
+	signer := func(s *signer) statecheck.StateCheck {
+		info, err := pki.Inspect(s.bundle.EtcdCA.Certificate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return statecheck.ExpectKnownValue(requestsAddress, tfjsonpath.New("requests").AtMapKey("etcd/server").AtMapKey("signer"), knownvalue.StringExact(info.SHA256))
+	}
+	runTest(t, resource.TestCase{Steps: []resource.TestStep{
+		{Config: stage(0), ConfigStateChecks: []statecheck.StateCheck{user(), before(), signer(s)}},
+		{Config: stage(1), ConfigStateChecks: []statecheck.StateCheck{user(), before(), after(), signer(s)}},
+		{Config: stage(2), ConfigStateChecks: []statecheck.StateCheck{user(), after(), signer(next)}},
+		{Config: stage(3), ConfigStateChecks: []statecheck.StateCheck{user(), signer(next)}},
 	}})
 }
 

@@ -37,10 +37,21 @@ const (
 // that can be reached.
 var errNoAnswer = errors.New("no member of the cluster gives an answer that a quorum stands behind")
 
+// asker is who asks. Where the authority's key is held elsewhere, a bundle has
+// what was signed for its machine: a replica's has its API server's client only.
+func asker(b *pki.Bundle) pki.Leaf {
+	own, replicas := pki.EtcdHealthcheckClient(), pki.APIServerEtcdClient()
+	_, asMember := b.Signed[own.Name]
+	if _, asReplica := b.Signed[replicas.Name]; asReplica && !asMember {
+		return replicas
+	}
+	return own
+}
+
 // clientTLS issues the client certificate of one process. It exists only in
-// memory, and only for an hour.
+// memory, and only for an hour, unless it was signed elsewhere.
 func clientTLS(b *pki.Bundle, now time.Time) (*tls.Config, error) {
-	pair, err := b.Issue(pki.EtcdHealthcheckClient(), now, time.Hour)
+	pair, err := b.Issue(asker(b), now, time.Hour)
 	if err != nil {
 		return nil, fmt.Errorf("issue client certificate: %w", err)
 	}

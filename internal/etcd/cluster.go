@@ -113,7 +113,7 @@ func (cl *cluster) clientTLS(b *pki.Bundle) (*tls.Config, error) {
 	defer cl.mu.Unlock()
 	// A rotation changes what is trusted and who signs one after the other; a
 	// certificate that is signed elsewhere changes by itself.
-	madeOf := b.Known(pki.Etcd) + b.Signing(pki.Etcd) + b.Signed[pki.EtcdHealthcheckClient().Name].Certificate
+	madeOf := b.Known(pki.Etcd) + b.Signing(pki.Etcd) + b.Signed[asker(b).Name].Certificate
 	if cl.tls != nil && time.Since(cl.issued) < 30*time.Minute && cl.madeOf == madeOf {
 		return cl.tls, nil
 	}

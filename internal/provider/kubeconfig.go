@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -10,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // kubeconfigModel is what the managed and the ephemeral kubeconfig share.
@@ -45,6 +47,12 @@ func (m *kubeconfigModel) issue(ctx context.Context, bundle *pki.Bundle, now tim
 		return
 	}
 	pair, err := bundle.Issue(pki.User(m.User.ValueString(), groups...), now, validity)
+	if errors.Is(err, pki.ErrExternal) { // only the ephemeral one gets here: it lives too short to be signed elsewhere
+		err = &problem.Problem{
+			Summary: "Kubeconfig not issued", Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
+			Next: "use the resource kube_kubeconfig, whose signed attribute takes what was signed for a kube_certificate_requests.",
+		}
+	}
 	if err != nil {
 		addError(diags, path.Root("user"), "Kubeconfig not issued", err)
 		return

@@ -36,7 +36,7 @@ func signedSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "What an external signer signed, for authorities of the bundle whose key is held elsewhere (`key_held_elsewhere`). " +
-			"A certificate that was signed anew takes the place of the present one, with the same rules as a renewal.",
+			"A certificate that was signed anew takes the place of the present one, with the same rules as a renewal. How long it lasts is the signer's to say; plans warn before its end.",
 		Attributes: map[string]schema.Attribute{
 			"keys": schema.StringAttribute{
 				Required: true, Sensitive: true,
