@@ -119,9 +119,10 @@ func TestSealed(t *testing.T) {
 	expectHealthy(t, w, names)
 	h.collectAll(t, first, names...)
 	useAPIWith(t, w, openedKubeconfig(t, w, first))
-	applySaved(t, w, "change.tfplan", `-var=apiserver_extra_args={v="3"}`)
-	h.collectAll(t, first, names...)
-	applySaved(t, w, "back.tfplan")
+	if err := w.WriteJSON("flags.auto.tfvars.json", map[string]any{"apiserver_extra_args": map[string]string{"v": "3"}}); err != nil {
+		t.Fatal(err)
+	}
+	applySaved(t, w, "change.tfplan")
 	t.Run("other recipients", func(t *testing.T) { addressAnew(t, w, names, first, second) })
 	t.Run("strangers", func(t *testing.T) { refuseStrangers(t, w, names, second) })
 	if t.Failed() {
