@@ -257,6 +257,15 @@ func (s *sealing) lock(t *testing.T) {
 	override(t, s.w, sealedState+rotation)
 }
 
+func newIdentity(t *testing.T) *age.X25519Identity {
+	t.Helper()
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return identity
+}
+
 func lockedIdentity(t *testing.T, identity *age.X25519Identity, passphrase string) string {
 	t.Helper()
 	recipient, err := age.NewScryptRecipient(passphrase)
