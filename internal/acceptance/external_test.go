@@ -24,7 +24,7 @@ resource "kube_certificate_requests" "this" {
 
 // signedOverride takes the keys from the example's bundle, and what was signed
 // into the example's resources.
-func signedOverride(s *signer) string {
+func signedOverride(s *signer, bundle string) string {
 	signed := func(machine string) string {
 		return fmt.Sprintf("signed = {\nkeys = kube_certificate_requests.this[%s].keys\ncertificates = jsondecode(file(%q))\n}", machine, s.file)
 	}
@@ -41,13 +41,13 @@ resource "kube_control_plane_replica" "this" {
 resource "kube_kubeconfig" "admin" {
 %[3]s
 }
-`, s.authorities(), signed("each.key"), signed(`"cp1"`))
+`, bundle, signed("each.key"), signed(`"cp1"`))
 }
 
 // TestExternalAuthorities: a control plane whose authorities' keys are held
 // elsewhere, all three of them. It asks for what has to be signed, runs on it,
-// takes what is signed anew without restarting etcd or the API server, and no
-// machine ever sees an authority's key.
+// takes what is signed anew without restarting etcd or the API server, goes
+// through a rotation, and no machine ever sees an authority's key.
 func TestExternalAuthorities(t *testing.T) {
 	l := machines(t)
 	m, s := l.Machine("cp1"), newSigner(t)
@@ -56,7 +56,7 @@ func TestExternalAuthorities(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(w.Dir, "requests.tf"), []byte(requestsFile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	override(t, w, signedOverride(s))
+	override(t, w, signedOverride(s, s.authorities()))
 
 	apply(t, w, "-target=kube_certificate_requests.this")
 	says(t, refused(t, w), "Signed certificates are missing", "etcd/server (etcd authority)", "kubernetes-admin (kubernetes authority)",
@@ -80,8 +80,31 @@ func TestExternalAuthorities(t *testing.T) {
 	expectHealthy(t, w, []string{"cp1"})
 	useAPI(t, w)
 
+	rotateExternal(t, w, s)
 	apply(t, w, "-destroy")
 	sameMachine(t, m, before)
+}
+
+// rotateExternal takes the etcd authority to another one whose key is held
+// elsewhere too. In each stage the signer comes between requests and machines.
+func rotateExternal(t *testing.T, w *workspace.Workspace, s *signer) {
+	t.Helper()
+	next := *s.bundle
+	next.EtcdCA = newSigner(t).bundle.EtcdCA
+	for number := 1; number <= 3; number++ {
+		bundle := fmt.Sprintf("rotation = { etcd = %d }\n%s", number, (&signer{bundle: &next}).authorities())
+		override(t, w, signedOverride(s, bundle))
+		apply(t, w, "-target=kube_certificate_requests.this")
+		if number == 2 { // the next one issues from here on
+			says(t, refused(t, w), "Signed certificate cannot be used", `sign requests["etcd/server"] anew, by the etcd authority`)
+			s.bundle = &next
+			sign(t, w, s)
+		}
+		apply(t, w)
+		expectEmptyPlan(t, w)
+		expectHealthy(t, w, []string{"cp1"})
+		expectInstalled(t, s)
+	}
 }
 
 // sign has all requests in the state signed.
