@@ -143,9 +143,9 @@ func directories() []host.Dir {
 	}
 }
 
-// serviceIPs are the addresses of the Service "kubernetes": the first one of
+// ServiceIPs are the addresses of the Service "kubernetes": the first one of
 // each service range. A malformed range has none (ValidateCIDRs reports it).
-func serviceIPs(cidrs []string) []string {
+func ServiceIPs(cidrs []string) []string {
 	var out []string
 	for _, cidr := range cidrs {
 		if prefix, err := netip.ParsePrefix(cidr); err == nil {

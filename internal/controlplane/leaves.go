@@ -28,7 +28,7 @@ func (s Spec) names() pki.APIServerNames {
 	return pki.APIServerNames{
 		NodeName:      s.Name,
 		ClusterDomain: s.domain(),
-		ServiceIPs:    serviceIPs(s.ServiceCIDRs),
+		ServiceIPs:    ServiceIPs(s.ServiceCIDRs),
 		Advertise:     s.Host.Address(),
 		Endpoint:      s.EndpointHost,
 		Extra:         s.ExtraSANs,

@@ -14,14 +14,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// leaves are the certificates on a member's machine.
-func leaves(s Spec) []pki.Leaf {
-	return []pki.Leaf{
-		pki.EtcdServer(s.Name, s.Host.Address()),
-		pki.EtcdPeer(s.Name, s.Host.Address()),
-		pki.EtcdHealthcheckClient(),
-	}
+// Leaves are the certificates of a member.
+func Leaves(name, address string) []pki.Leaf {
+	return []pki.Leaf{pki.EtcdServer(name, address), pki.EtcdPeer(name, address), pki.EtcdHealthcheckClient()}
 }
+
+func leaves(s Spec) []pki.Leaf { return Leaves(s.Name, s.Host.Address()) }
 
 func certificatePath(l pki.Leaf) string { return path.Join(path.Dir(pkiDir), l.Name) + ".crt" }
 func keyPath(l pki.Leaf) string         { return path.Join(path.Dir(pkiDir), l.Name) + ".key" }

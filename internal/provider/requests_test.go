@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -34,7 +35,7 @@ func bundles(t *testing.T) (here, elsewhere *pki.Bundle) {
 
 func replicaNames() pki.APIServerNames {
 	return pki.APIServerNames{
-		NodeName: "cp1", ClusterDomain: "cluster.local", ServiceIPs: serviceIPs([]string{"10.96.0.0/12"}),
+		NodeName: "cp1", ClusterDomain: "cluster.local", ServiceIPs: controlplane.ServiceIPs([]string{"10.96.0.0/12"}),
 		Advertise: "10.0.0.11", Endpoint: "10.0.0.100",
 	}
 }
@@ -42,7 +43,7 @@ func replicaNames() pki.APIServerNames {
 // TestRequestsFor: requested is what the bundle cannot sign by itself.
 func TestRequestsFor(t *testing.T) {
 	here, elsewhere := bundles(t)
-	leaves := append(memberLeaves("cp1", "10.0.0.11"), controlplane.Leaves(replicaNames())...)
+	leaves := append(etcd.Leaves("cp1", "10.0.0.11"), controlplane.Leaves(replicaNames())...)
 	none, err := requestsFor(here, leaves)
 	if err != nil || len(none) != 0 {
 		t.Errorf("with all keys %d are requested: %v", len(none), err)
@@ -74,7 +75,7 @@ func TestRequestsFor(t *testing.T) {
 func TestKeeping(t *testing.T) {
 	_, elsewhere := bundles(t)
 	made := func(address string, b *pki.Bundle) requests {
-		wanted, err := requestsFor(b, memberLeaves("cp1", address))
+		wanted, err := requestsFor(b, etcd.Leaves("cp1", address))
 		if err != nil {
 			t.Fatal(err)
 		}

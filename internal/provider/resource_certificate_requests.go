@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -205,7 +206,7 @@ func (m certificateRequestsModel) wanted(ctx context.Context, bundle *pki.Bundle
 	if !m.EtcdMember.IsNull() {
 		var member requestedMemberModel
 		diags.Append(m.EtcdMember.As(ctx, &member, basetypes.ObjectAsOptions{})...)
-		leaves = append(leaves, memberLeaves(member.Name.ValueString(), member.Address.ValueString())...)
+		leaves = append(leaves, etcd.Leaves(member.Name.ValueString(), member.Address.ValueString())...)
 	}
 	if !m.Replica.IsNull() {
 		leaves = append(leaves, controlplane.Leaves(decodeReplica(ctx, m.Replica, diags).names(ctx, diags))...)
@@ -235,7 +236,7 @@ func (m requestedReplicaModel) names(ctx context.Context, diags *diag.Diagnostic
 	return pki.APIServerNames{
 		NodeName:      m.Name.ValueString(),
 		ClusterDomain: m.ClusterDomain.ValueString(),
-		ServiceIPs:    serviceIPs(stringsOf(ctx, m.ServiceCIDRs, diags)),
+		ServiceIPs:    controlplane.ServiceIPs(stringsOf(ctx, m.ServiceCIDRs, diags)),
 		Advertise:     m.Address.ValueString(),
 		Endpoint:      m.Endpoint.ValueString(),
 		Extra:         setOf(ctx, m.ExtraSANs, diags),

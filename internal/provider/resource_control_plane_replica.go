@@ -255,7 +255,7 @@ func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 	return controlplane.Leaves(pki.APIServerNames{
 		NodeName:      m.Name.ValueString(),
 		ClusterDomain: m.ClusterDomain.ValueString(),
-		ServiceIPs:    serviceIPs(stringsOf(ctx, m.ServiceCIDRs, &ignored)),
+		ServiceIPs:    controlplane.ServiceIPs(stringsOf(ctx, m.ServiceCIDRs, &ignored)),
 		Advertise:     address.ValueString(),
 		Endpoint:      endpoint.ValueString(),
 		Extra:         setOf(ctx, m.ExtraSANs, &ignored),

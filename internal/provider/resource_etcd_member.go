@@ -253,7 +253,7 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 	if !allKnown(m.Name, address) {
 		return nil
 	}
-	return memberLeaves(m.Name.ValueString(), address.ValueString())
+	return etcd.Leaves(m.Name.ValueString(), address.ValueString())
 }
 
 // touches reports whether going from before to m has to do anything on the
