@@ -175,10 +175,13 @@ func TestCheckOfSigned(t *testing.T) {
 		t.Errorf("where none is given: %q", wrong)
 	}
 	b.Signed = map[string]KeyPair{"apiserver": {Certificate: after, PrivateKey: key}}
-	if wrong := b.Check(apiServer(), after+held.Certificate, now); wrong != nil {
-		t.Errorf("the one that was signed, with a chain: %q", wrong)
+	if wrong := b.Check(apiServer(), after+"\n", now); wrong != nil {
+		t.Errorf("the one that was signed: %q", wrong)
 	}
 	want := []string{"apiserver certificate is not the one that was signed for it"}
+	if wrong := b.Check(apiServer(), after+held.Certificate, now); !slices.Equal(wrong, want) {
+		t.Errorf("with another chain: %q", wrong)
+	}
 	if wrong := b.Check(apiServer(), before, now); !slices.Equal(wrong, want) {
 		t.Errorf("the one of before: %q", wrong)
 	}
