@@ -42,7 +42,7 @@ bench: setup ## measure apply, plan, day 2 and memory against their floors
 	$(SUDO) $(LAB) bench
 
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
-STORIES    := TestRepair|TestScale
+STORIES    := TestRepair|TestScale|TestSealed$$|TestRotateAuthorities|TestEncryption|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities
 LONG       := TestRefuse|TestReplace|TestDelete
 
 .PHONY: soak
