@@ -1,0 +1,187 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// ModifyPlan takes the rotation in thought: what is refused is refused in the
+// plan, and what a stage does not change stays known.
+func (r *pkiBundleResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() {
+		return
+	}
+	var plan, state pkiBundleModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() || r.session == nil {
+		return
+	}
+	plan.SealedFor = r.session.sealedFor()
+	switch {
+	case !r.session.sealKnown || !elementsKnown(ctx, plan.Rotation) || !elementsKnown(ctx, plan.Encryption):
+		plan.forget()
+	case req.State.Raw.IsNull():
+		r.planNew(ctx, plan, &resp.Diagnostics)
+	default:
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		r.planChange(ctx, &plan, state, req.Config, &resp.Diagnostics)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// planNew refuses a beginning in the middle of a rotation.
+func (r *pkiBundleResource) planNew(ctx context.Context, plan pkiBundleModel, diags *diag.Diagnostics) {
+	for part, generation := range plan.generations(ctx, diags) {
+		if err := pki.ValidateBeginning(part, generation); err != nil {
+			addInvalid(diags, attributePath("rotation").AtName(part.Attribute()), "Rotation not possible", err)
+		}
+	}
+	plan.encryption(ctx, diags)
+	r.warnUnsealed(diags)
+}
+
+// planChange plans an update of the bundle that is there.
+func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel, state pkiBundleModel, config tfsdk.Config, diags *diag.Diagnostics) {
+	before := r.session.bundle(state.Bundle, diags)
+	if diags.HasError() {
+		return
+	}
+	for _, words := range before.Expiring(leafLife, r.now()) {
+		diags.AddWarning("Certificate authority ends soon", words+", and what it issues ends with it.\n"+
+			"Next step: rotate it (rotation), stage by stage.")
+	}
+	keys, known := r.keysOf(ctx, config, diags)
+	if !known || diags.HasError() {
+		plan.forget()
+		return
+	}
+	after := r.turn(ctx, *plan, keys, before, diags)
+	if diags.HasError() {
+		return
+	}
+	resealed := !plan.SealedFor.Equal(state.SealedFor)
+	if plan.changes(before, after); resealed || plan.Bundle.IsUnknown() {
+		plan.Bundle = types.StringUnknown()
+		r.warnUnsealed(diags)
+	}
+	r.warnLast(before, after, diags)
+}
+
+// leafLife is a usual certificate's: an authority with less left shortens it.
+const leafLife = 365 * 24 * time.Hour
+
+// keysOf is the configuration, where write-only keys are, and whether what the
+// user brings along is known.
+func (r *pkiBundleResource) keysOf(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (pkiBundleModel, bool) {
+	var keys pkiBundleModel
+	diags.Append(config.Get(ctx, &keys)...)
+	known := elementsKnown(ctx, keys.ServiceAccount)
+	for _, place := range keys.authorities() {
+		known = known && elementsKnown(ctx, place.value)
+	}
+	return keys, known
+}
+
+// turn is the bundle after the change.
+func (r *pkiBundleResource) turn(ctx context.Context, plan, keys pkiBundleModel, before *pki.Bundle, diags *diag.Diagnostics) *pki.Bundle {
+	generations := plan.generations(ctx, diags)
+	given := plan.given(ctx, keys, r.session.seal, diags)
+	if diags.HasError() {
+		return nil
+	}
+	for part, to := range generations {
+		if err := pki.ValidateRotation(part, before.Generation(part), to); err != nil {
+			addInvalid(diags, attributePath("rotation").AtName(part.Attribute()), "Rotation not possible", err)
+		}
+	}
+	if diags.HasError() {
+		return nil
+	}
+	options := plan.options(r.now())
+	after, err := before.Rotate(generations, given, options)
+	if err != nil {
+		addInvalid(diags, attributePath("rotation"), "Rotation not possible", err)
+		return nil
+	}
+	if err := after.Conflict(given); err != nil {
+		addInvalid(diags, attributePath("rotation"), "Rotation needed", err)
+		return nil
+	}
+	after.Algorithm = options.Algorithm
+	return after
+}
+
+func (m pkiBundleModel) options(now time.Time) pki.Options {
+	validity, _ := parseDuration(m.Validity)
+	return pki.Options{
+		ClusterName: m.ClusterName.ValueString(),
+		Algorithm:   pki.Algorithm(m.KeyAlgorithm.ValueString()),
+		Validity:    validity,
+		Now:         now,
+	}
+}
+
+// changes plans what the change of the bundle leaves known. Keys are made when
+// the change is applied, so what is introduced is known after it only.
+func (m *pkiBundleModel) changes(before, after *pki.Bundle) {
+	if before.Same(after, pki.Parts()...) && before.Algorithm == after.Algorithm {
+		return
+	}
+	if err := m.fill(after); err != nil {
+		m.forget()
+		return
+	}
+	m.Bundle = types.StringUnknown()
+	for part, value := range map[pki.Part]*types.String{
+		pki.KubernetesPart: &m.CACertificate, pki.EtcdPart: &m.EtcdCACertificate,
+		pki.FrontProxyPart: &m.FrontProxyCACertificate, pki.ServiceAccountPart: &m.ServiceAccountPublicKey,
+	} {
+		if g := after.Generation(part); g > before.Generation(part) && pki.StageOf(g) == pki.Introduced {
+			*value = types.StringUnknown()
+		}
+	}
+}
+
+// forget plans that everything but the identity is known after the apply.
+func (m *pkiBundleModel) forget() {
+	m.Bundle, m.CACertificate, m.EtcdCACertificate = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
+	m.FrontProxyCACertificate, m.ServiceAccountPublicKey = types.StringUnknown(), types.StringUnknown()
+	m.Fingerprints, m.ExpiresAt, m.Stages = types.MapUnknown(types.StringType), types.MapUnknown(types.StringType), types.MapUnknown(types.StringType)
+}
+
+func (r *pkiBundleResource) warnUnsealed(diags *diag.Diagnostics) {
+	if r.session.seal == nil {
+		diags.AddWarning("Private keys are stored in the clear",
+			"The provider has no seal: whoever can read the state or a plan file can read the keys of the cluster's authorities.\n"+
+				"Next step: set seal on the provider, or keep the state where only those can read it who may rule the cluster.")
+	}
+}
+
+// warnLast says what is refused once the last stage of a rotation is applied.
+func (r *pkiBundleResource) warnLast(before, after *pki.Bundle, diags *diag.Diagnostics) {
+	var lost []string
+	for part, words := range map[pki.Part]string{
+		pki.KubernetesPart:     "kubeconfigs and kubelets with certificates of the previous Kubernetes authority",
+		pki.ServiceAccountPart: "service-account tokens that the previous key signed",
+	} {
+		if g := after.Generation(part); g > before.Generation(part) && pki.StageOf(g) == pki.Steady {
+			lost = append(lost, words)
+		}
+	}
+	if len(lost) > 0 {
+		diags.AddWarning("Last stage of a rotation", fmt.Sprintf("After this apply these are refused: %s.\n"+
+			"Next step: apply it when they have all been replaced.", strings.Join(lost, "; ")))
+	}
+}
