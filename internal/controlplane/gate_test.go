@@ -245,7 +245,7 @@ func TestStoredBy(t *testing.T) {
 }
 
 func TestForgetsNothing(t *testing.T) {
-	const old, present = "k8s\x00plain", "k8s:enc:secretbox:v1:key1:xx"
+	const old, present = "k8s\x00plain", "k8s:enc:secretbox:v1:key2:xx"
 	base := testSpec(t).Bundle
 	for _, c := range []struct {
 		name     string

@@ -102,7 +102,7 @@ func (st *stage) encryptsWhatWasPlain() {
 			st.Errorf("restarted %q", restarted)
 		}
 		value := string(st.stored(store))
-		if encrypted := strings.HasPrefix(value, "k8s:enc:secretbox:v1:key1:"); encrypted != c.encrypted || strings.Contains(value, keptText) == encrypted {
+		if encrypted := strings.HasPrefix(value, "k8s:enc:secretbox:v1:key2:"); encrypted != c.encrypted || strings.Contains(value, keptText) == encrypted {
 			st.Errorf("at generation %d etcd holds %q", c.generation, value)
 		}
 		if status, text := fetch(st, web, keptPath); status != http.StatusOK || !strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(keptText))) {
