@@ -42,15 +42,15 @@ bench: setup ## measure apply, plan, day 2 and memory against their floors
 	$(SUDO) $(LAB) bench
 
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
-STORIES    := TestRepair|TestScale|TestSealed$$|TestRotateAuthorities|TestEncryption|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities
-LONG       := TestRefuse|TestReplace|TestDelete
+STORIES    := TestRepair|TestScale|TestSealed$$|TestRotateAuthorities|TestEncryption
+LONG       := TestRefuse|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities
 
 .PHONY: soak
 soak: setup ## clients during every change, accidents, applies cut off at every command (SOAK="--only join" for a part)
 	$(SUDO) $(LAB) soak $(SOAK)
 
 .PHONY: test-long
-test-long: setup ## the acceptance tests that take longer: refuse, replace, delete
+test-long: setup ## the acceptance tests that would make test too long: refuse, replace, delete, authorities of other kinds
 	TF_ACC=1 KUBE_TEST_TERRAFORM=$$(command -v terraform || $(LAB) build tofu) $(ACCEPTANCE) -run='$(LONG)'
 
 .PHONY: test
