@@ -1,0 +1,104 @@
+package acceptance
+
+import "testing"
+
+// TestRotationDetours does in the middle of a rotation what happens in the life
+// of a cluster meanwhile: a machine is rebuilt, more join, the rotation goes back
+// one stage and on again, and a machine is dead when the last stage is asked for.
+func TestRotationDetours(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	w := newStory(t, append(names, "cp4", "cp5")...)
+	bare := fingerprints(t, append(names, "cp4", "cp5")...)
+	choose(t, w, names...)
+	apply(t, w)
+	r := &rotated{w: w, names: names, etcd: stageCredentials{}}
+	r.remember(t)
+	for _, step := range []struct {
+		name string
+		run  func(t *testing.T)
+	}{
+		{"a machine is rebuilt while the next is introduced", r.rebuildAtFirst},
+		{"back and forth", r.backAndForth},
+		{"more machines join while the next is adopted", r.grow},
+		{"a machine is dead when the last stage is asked for", r.deadAtLast},
+	} {
+		if !t.Run(step.name, step.run) {
+			t.FailNow()
+		}
+	}
+	apply(t, w, "-destroy")
+	expectBare(t, bare, "cp1", "cp2", "cp4", "cp5") // cp3 was rebuilt
+}
+
+// settle goes to a generation.
+func (r *rotated) settle(t *testing.T, generation int, args ...string) {
+	t.Helper()
+	rotateTo(t, r.w, generation)
+	apply(t, r.w, args...)
+	expectEmptyPlan(t, r.w)
+	r.etcd[generation] = credentials{tls: etcdCredentials(t, "cp1")}
+	r.expectStage(t, generation)
+}
+
+func (r *rotated) rebuildAtFirst(t *testing.T) {
+	r.settle(t, 1)
+	if err := shared.lab.Machine("cp3").Rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	trustAnew(t, r.w)
+	apply(t, r.w)
+	expectEmptyPlan(t, r.w)
+	r.expectTrust(t, 1)
+	expectHealthy(t, r.w, r.names)
+}
+
+func (r *rotated) backAndForth(t *testing.T) {
+	l := r.load(t, r.first.kubeconfig, true)
+	rotateTo(t, r.w, 2)
+	apply(t, r.w, "-target="+memberAddress("cp2"))
+	apply(t, r.w)
+	expectEmptyPlan(t, r.w)
+	rotateTo(t, r.w, 1)
+	apply(t, r.w)
+	expectEmptyPlan(t, r.w)
+	rotateTo(t, r.w, 2)
+	apply(t, r.w)
+	expectEmptyPlan(t, r.w)
+	undisturbed(t, l)
+	r.etcd[2] = credentials{tls: etcdCredentials(t, "cp1")}
+	r.expectTrust(t, 2)
+	expectHealthy(t, r.w, r.names)
+}
+
+func (r *rotated) grow(t *testing.T) {
+	l := r.load(t, r.first.kubeconfig, true)
+	before := processes(t, r.names...)
+	r.names = []string{"cp1", "cp2", "cp3", "cp4", "cp5"}
+	choose(t, r.w, r.names...)
+	apply(t, r.w)
+	expectEmptyPlan(t, r.w)
+	expectRestarted(t, before, nil)
+	undisturbed(t, l)
+	expectHealthy(t, r.w, r.names)
+	r.expectTrust(t, 2)
+	r.first.account.expectKnown(t, "on all", firstAccount, servers(r.names...)...)
+}
+
+// deadAtLast: what a machine trusts that does not answer is not known, so nothing
+// is taken away until it is back.
+func (r *rotated) deadAtLast(t *testing.T) {
+	dead := shared.lab.Machine("cp5")
+	if err := dead.PowerOff(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rotateTo(t, r.w, 3)
+	says(t, untouched(t, r.w, []string{"cp1", "cp2", "cp3", "cp4"}, nil),
+		"it cannot be told which authority cp5 (10.97.0.15) trusts", "Unchanged: nothing was changed",
+		"bring the machine back, or destroy the member if it is gone for good")
+	if err := dead.Boot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	awaitRotation(t, r.names...)
+	r.settle(t, 3)
+	expectHealthy(t, r.w, r.names)
+}
