@@ -43,7 +43,7 @@ bench: setup ## measure apply, plan, day 2 and memory against their floors
 
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
 STORIES    := TestRepair|TestScale|TestSealed$$|TestRotateAuthorities|TestEncryption
-LONG       := TestRefuse|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities
+LONG       := TestRefuse|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours
 
 .PHONY: soak
 soak: setup ## clients during every change, accidents, applies cut off at every command (SOAK="--only join" for a part)
