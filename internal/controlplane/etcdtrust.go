@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"net/url"
@@ -21,7 +20,7 @@ const etcdTimeout = 5 * time.Second
 // come back without etcd.
 func etcdStaysTrusted(ctx context.Context, s Spec, f found) error {
 	next := s.Bundle.Anchors(pki.Etcd)
-	if !loses(f.facts.Files[etcdClientCA].Content, next) {
+	if !pki.Loses(f.facts.Files[etcdClientCA].Content, next) {
 		return nil
 	}
 	var refused []string
@@ -40,15 +39,8 @@ func etcdStaysTrusted(ctx context.Context, s Spec, f found) error {
 	return outOfStep(s, strings.Join(refused, "; "), "make sure that every etcd member runs and has been applied at the stage before, then apply again.")
 }
 
-// loses reports whether a certificate of the PEM text before is not in after.
-func loses(before, after string) bool {
-	kept := certificatesIn(after)
-	return slices.ContainsFunc(certificatesIn(before), func(der string) bool { return !slices.Contains(kept, der) })
-}
-
 // servingChain is what an etcd member shows to its clients, seen from the
-// replica's machine. Nothing is sent to it, so nothing is verified: the chain is
-// what is asked for.
+// replica's machine.
 func servingChain(ctx context.Context, s Spec, member string) ([]*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
@@ -56,22 +48,10 @@ func servingChain(ctx context.Context, s Spec, member string) ([]*x509.Certifica
 	if err != nil {
 		return nil, err
 	}
-	connection, err := s.Host.Dial(ctx, "tcp", at.Host)
-	if err != nil {
-		return nil, err
-	}
-	defer connection.Close()
-	var chain []*x509.Certificate
-	client := tls.Client(connection, &tls.Config{
-		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true,
-		VerifyConnection: func(state tls.ConnectionState) error {
-			chain = state.PeerCertificates
-			return nil
-		},
-	})
-	// The member may end the handshake for want of a client certificate. It
-	// has shown its own by then.
-	if err := client.HandshakeContext(ctx); err != nil && len(chain) == 0 {
+	// Without a client certificate a member may end the handshake. It has shown
+	// its own by then.
+	chain, err := s.Host.ServingChain(ctx, at.Host)
+	if len(chain) == 0 && err != nil {
 		return nil, innermost(err)
 	}
 	return chain, nil

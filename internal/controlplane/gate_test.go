@@ -180,7 +180,7 @@ func TestLoses(t *testing.T) {
 		before, after string
 		want          bool
 	}{{"", a, false}, {a, a, false}, {a, ab, false}, {ab, ab, false}, {ab, b, true}, {ab, a, true}, {a, b, true}} {
-		if loses(c.before, c.after) != c.want {
+		if pki.Loses(c.before, c.after) != c.want {
 			t.Errorf("want %v for\n%s\n%s", c.want, c.before, c.after)
 		}
 	}

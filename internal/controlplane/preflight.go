@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"encoding/pem"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -94,20 +93,8 @@ func foreignChecks(s Spec, f found) []string {
 
 // sharesCertificate reports whether two PEM texts have a certificate in common.
 func sharesCertificate(a, b string) bool {
-	known := certificatesIn(b)
-	return slices.ContainsFunc(certificatesIn(a), func(der string) bool { return slices.Contains(known, der) })
-}
-
-// certificatesIn are the certificates (DER) of a PEM text.
-func certificatesIn(text string) []string {
-	var out []string
-	for rest := []byte(text); ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			return out
-		}
-		out = append(out, string(block.Bytes))
-	}
+	known := pki.CertificatesIn(b)
+	return slices.ContainsFunc(pki.CertificatesIn(a), func(der string) bool { return slices.Contains(known, der) })
 }
 
 func portChecks(s Spec, rt runtime, f found) []string {

@@ -2,9 +2,7 @@ package endpoint
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -94,29 +92,16 @@ func trustBefore(ctx context.Context, s Spec, seen map[string]balancer) (map[str
 
 // losing keeps those balancers that after takes an authority from.
 func losing(before map[string]string, after string) map[string]string {
-	kept := certificates(after)
 	taken := map[string]string{}
 	for name, text := range before {
-		held := certificates(text)
-		for der := range held {
-			if !kept[der] {
-				taken[name] = text
-			}
-		}
-		if len(held) == 0 { // whatever a replica shows was accepted
+		switch {
+		case len(pki.CertificatesIn(text)) == 0: // whatever a replica shows was accepted
 			taken[name] = ""
+		case pki.Loses(text, after):
+			taken[name] = text
 		}
 	}
 	return taken
-}
-
-// certificates are those of a PEM text, as DER.
-func certificates(text string) map[string]bool {
-	found := map[string]bool{}
-	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
-		found[string(block.Bytes)] = true
-	}
-	return found
 }
 
 // distrusted says in words which replicas a balancer accepts by what it trusted
@@ -186,26 +171,16 @@ func ask(ctx context.Context, s Spec, from []string, replica server) ([]*x509.Ce
 	return nil, errors.Join(failures...)
 }
 
-// certificateOf gives the chain that is shown at address to a client on the
-// machine. It is looked at, not trusted: nothing is sent.
+// certificateOf gives the chain that a replica shows to a client on the machine.
 func certificateOf(ctx context.Context, from *host.Host, address string) ([]*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
+	if _, err := netip.ParseAddrPort(address); err != nil {
 		return nil, fmt.Errorf("%q is not IP:port", address)
 	}
-	conn, err := from.Dial(ctx, "tcp", address)
+	chain, err := from.ServingChain(ctx, address)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	client := tls.Client(conn, &tls.Config{
-		ServerName:         at.Addr().String(),
-		InsecureSkipVerify: true, //nolint:gosec // the chain is what is asked for
-	})
-	if err := client.HandshakeContext(ctx); err != nil {
-		return nil, fmt.Errorf("TLS with %s from %s: %w", address, from.Address(), err)
-	}
-	return client.ConnectionState().PeerCertificates, nil
+	return chain, nil
 }

@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +11,29 @@ import (
 
 	"golang.org/x/crypto/ssh"
 )
+
+// ServingChain is the certificate chain, leaf first, that a TLS server shows at
+// addr to a client on the machine. It is looked at, not trusted: nothing is sent.
+// A server may end the handshake for want of a client certificate when it has
+// shown its own; then there are both a chain and an error.
+func (h *Host) ServingChain(ctx context.Context, addr string) (chain []*x509.Certificate, err error) {
+	connection, err := h.Dial(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	defer connection.Close()
+	client := tls.Client(connection, &tls.Config{
+		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, //nolint:gosec // the chain is what is asked for
+		VerifyConnection: func(state tls.ConnectionState) error {
+			chain = state.PeerCertificates
+			return nil
+		},
+	})
+	if err := client.HandshakeContext(ctx); err != nil {
+		return chain, fmt.Errorf("TLS with %s from %s: %w", addr, h.Address(), err)
+	}
+	return chain, nil
+}
 
 // Dial opens a TCP connection from the machine to addr ("127.0.0.1:2379")
 // inside the SSH connection (direct-tcpip). It honours ctx.

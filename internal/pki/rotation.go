@@ -211,6 +211,19 @@ func (b *Bundle) nextAuthority(a Authority, next Next, to int, o Options) (KeyPa
 	return newAuthority(fmt.Sprintf("%s-%d", commonNames[a], to/stages+2), o)
 }
 
+// byAge are the one in use and, while a rotation is under way, the other one:
+// the older first. The order stays as long as the rotation goes on, so that its
+// second stage changes no file of trust.
+func byAge[T any](inUse T, r Rotation[T]) []T {
+	switch r.Stage() {
+	case Introduced:
+		return []T{inUse, *r.Other}
+	case Adopted:
+		return []T{*r.Other, inUse}
+	}
+	return []T{inUse}
+}
+
 // newest is the pair of an authority that a configuration speaks of: the next
 // one while it is being introduced, the one in use otherwise.
 func newest[T any](inUse T, r Rotation[T]) T {

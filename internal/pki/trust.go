@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,18 +46,8 @@ func (b *Bundle) signing(a Authority) (*x509.Certificate, error) {
 	return certificates[0], nil
 }
 
-// trusted are the certificate texts of the authorities that are trusted, the
-// older one first: the order stays while a rotation goes on, so that its
-// second stage changes no file of trust.
-func (h heldAuthority) trusted() []string {
-	switch h.rotation.Stage() {
-	case Introduced:
-		return []string{h.pair.Certificate, h.rotation.Other.Certificate}
-	case Adopted:
-		return []string{h.rotation.Other.Certificate, h.pair.Certificate}
-	}
-	return []string{h.pair.Certificate}
-}
+// trusted are the authorities that are trusted, the older one first.
+func (h heldAuthority) trusted() []KeyPair { return byAge(*h.pair, *h.rotation) }
 
 // Anchors are the certificates (PEM) against which clients and peers are
 // verified: those of the issuing authorities alone. The issuers of an
@@ -68,8 +59,8 @@ func (b *Bundle) Anchors(a Authority) string {
 		return ""
 	}
 	var text strings.Builder
-	for _, certificate := range held.trusted() {
-		text.WriteString(first(certificate))
+	for _, pair := range held.trusted() {
+		text.WriteString(first(pair.Certificate))
 	}
 	return text.String()
 }
@@ -82,8 +73,8 @@ func (b *Bundle) Roots(a Authority) string {
 		return ""
 	}
 	var text strings.Builder
-	for _, certificate := range held.trusted() {
-		text.WriteString(strings.TrimSpace(certificate) + "\n")
+	for _, pair := range held.trusted() {
+		text.WriteString(strings.TrimSpace(pair.Certificate) + "\n")
 	}
 	return text.String()
 }
@@ -119,14 +110,11 @@ func (b *Bundle) External(a Authority) bool {
 
 // PublicKeys are the keys (PEM) that verify service-account tokens, the older first.
 func (b *Bundle) PublicKeys() string {
-	r := b.ServiceAccountRotation
-	switch r.Stage() {
-	case Introduced:
-		return b.ServiceAccount.PublicKey + r.Other.PublicKey
-	case Adopted:
-		return r.Other.PublicKey + b.ServiceAccount.PublicKey
+	var text strings.Builder
+	for _, pair := range byAge(b.ServiceAccount, b.ServiceAccountRotation) {
+		text.WriteString(pair.PublicKey)
 	}
-	return b.ServiceAccount.PublicKey
+	return text.String()
 }
 
 // first is the first certificate of a PEM text, as PEM.
@@ -199,13 +187,22 @@ func crossSign(older, newer KeyPair, now time.Time) string {
 
 func mayNotSignAuthorities(c *x509.Certificate) bool { return c.MaxPathLen == 0 && c.MaxPathLenZero }
 
-// pool holds the first certificates of texts.
-func pool(texts ...string) *x509.CertPool {
-	p := x509.NewCertPool()
-	for _, text := range texts {
-		p.AppendCertsFromPEM([]byte(text))
+// CertificatesIn are the blocks (DER) of a PEM text of certificates.
+func CertificatesIn(text string) []string {
+	var out []string
+	for rest := []byte(text); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return out
+		}
+		out = append(out, string(block.Bytes))
 	}
-	return p
+}
+
+// Loses reports whether a certificate of the PEM text before is not in after.
+func Loses(before, after string) bool {
+	kept := CertificatesIn(after)
+	return slices.ContainsFunc(CertificatesIn(before), func(der string) bool { return !slices.Contains(kept, der) })
 }
 
 // Accepts reports whether a chain that a server or client shows, leaf first,
@@ -215,13 +212,14 @@ func Accepts(roots string, chain []*x509.Certificate, usage Usage, now time.Time
 	if len(chain) == 0 {
 		return false
 	}
-	intermediates := x509.NewCertPool()
+	trusted, intermediates := x509.NewCertPool(), x509.NewCertPool()
+	trusted.AppendCertsFromPEM([]byte(roots))
 	for _, c := range chain[1:] {
 		intermediates.AddCert(c)
 	}
 	return !slices.ContainsFunc(usage.extended(), func(u x509.ExtKeyUsage) bool {
 		_, err := chain[0].Verify(x509.VerifyOptions{
-			Roots: pool(roots), Intermediates: intermediates, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{u},
+			Roots: trusted, Intermediates: intermediates, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{u},
 		})
 		return err != nil
 	})

@@ -252,14 +252,10 @@ func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 	if !allKnown(m.Name, address, endpoint, m.ClusterDomain) || !elementsKnown(ctx, m.ServiceCIDRs) || !elementsKnown(ctx, m.ExtraSANs) {
 		return nil
 	}
-	return controlplane.Leaves(pki.APIServerNames{
-		NodeName:      m.Name.ValueString(),
-		ClusterDomain: m.ClusterDomain.ValueString(),
-		ServiceIPs:    controlplane.ServiceIPs(stringsOf(ctx, m.ServiceCIDRs, &ignored)),
-		Advertise:     address.ValueString(),
-		Endpoint:      endpoint.ValueString(),
-		Extra:         setOf(ctx, m.ExtraSANs, &ignored),
-	})
+	return controlplane.Leaves(requestedReplicaModel{
+		Name: m.Name, Address: address, Endpoint: endpoint,
+		ServiceCIDRs: m.ServiceCIDRs, ClusterDomain: m.ClusterDomain, ExtraSANs: m.ExtraSANs,
+	}.names(ctx, &ignored))
 }
 
 // touches reports whether going from before to m has to do anything on the
