@@ -15,7 +15,7 @@ import (
 )
 
 // Components builds the named sets where they are missing ("etcd",
-// "kubernetes"; no name means all of them) and returns the directory that
+// "kubernetes", "kubernetes-1.33"; no name means one of each product) and returns the directory that
 // holds them in the layout of the provider's local artifact source.
 func Components(ctx context.Context, names ...string) (string, error) {
 	if len(names) == 0 {
@@ -79,7 +79,7 @@ func Set(ctx context.Context, name string) (string, error) {
 		set: s, version: version,
 		module: s.module(root),
 		dir:    s.directory(cacheDir, version),
-		work:   filepath.Join(cacheDir, "build", s.name+"-v"+version),
+		work:   filepath.Join(cacheDir, "build", s.product+"-v"+version),
 	}
 	if err := j.ensure(ctx); err != nil {
 		return "", fmt.Errorf("build %s v%s: %w", s.name, version, err)
@@ -136,7 +136,7 @@ func (j job) ensure(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(j.work), 0o755); err != nil {
 		return err
 	}
-	show := newProgress(os.Stderr, j.set.name+" v"+j.version)
+	show := newProgress(os.Stderr, j.set.product+" v"+j.version)
 	defer show.stop()
 	unlock, err := lock(ctx, j.work+".lock", show)
 	if err != nil {

@@ -17,7 +17,8 @@ const (
 
 // set is what one pinned module builds: the components of a product, or a tool.
 type set struct {
-	name      string // what callers ask for: "etcd"
+	name      string // what callers ask for: "etcd", "etcd-3.5"
+	product   string // of which it is a release: "etcd"; of a tool, its name
 	kind      kind
 	folder    string // in tools/: the module that pins everything
 	versionOf string // the required module whose version is the set's
@@ -32,44 +33,62 @@ type program struct {
 }
 
 // catalogue lists every set. Versions stand only in the go.mod of its folder.
+// Of each product the set that has its name is the one that runs where nothing
+// else is asked for; the others are what upgrades come from or go to.
 func catalogue() []set {
+	return append([]set{
+		etcd("etcd", "etcd-3.6"),
+		etcd("etcd-3.5", "etcd-3.5"),
+		etcd("etcd-3.5-before", "etcd-3.5-before"),
+		etcd("etcd-3.6-before", "etcd-3.6-before"),
+		kubernetes("kubernetes", "kubernetes-1.34", "kubeadm", "kubectl"),
+		kubernetes("kubernetes-1.33", "kubernetes-1.33"),
+		kubernetes("kubernetes-1.34-before", "kubernetes-1.34-before"),
+		kubernetes("kubernetes-1.35", "kubernetes-1.35"),
+	}, tools()...)
+}
+
+// etcd is one release of it.
+func etcd(name, folder string) set {
+	return set{
+		name: name, product: "etcd", kind: component, folder: folder, versionOf: "go.etcd.io/etcd/server/v3",
+		programs: []program{
+			{"etcd", "go.etcd.io/etcd/server/v3"},
+			{"etcdctl", "go.etcd.io/etcd/etcdctl/v3"},
+			{"etcdutl", "go.etcd.io/etcd/etcdutl/v3"},
+		},
+	}
+}
+
+// kubernetes is one release of it: the components of a control plane, and more.
+func kubernetes(name, folder string, more ...string) set {
+	s := set{name: name, product: "kubernetes", kind: component, folder: folder, versionOf: "k8s.io/kubernetes", stamp: kubernetesStamp}
+	for _, command := range append([]string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}, more...) {
+		s.programs = append(s.programs, program{command, "k8s.io/kubernetes/cmd/" + command})
+	}
+	return s
+}
+
+// tools are what runs on this computer.
+func tools() []set {
 	return []set{
 		{
-			name: "etcd", kind: component, folder: "etcd-3.6", versionOf: "go.etcd.io/etcd/server/v3",
-			programs: []program{
-				{"etcd", "go.etcd.io/etcd/server/v3"},
-				{"etcdctl", "go.etcd.io/etcd/etcdctl/v3"},
-				{"etcdutl", "go.etcd.io/etcd/etcdutl/v3"},
-			},
-		},
-		{
-			name: "kubernetes", kind: component, folder: "kubernetes-1.34", versionOf: "k8s.io/kubernetes",
-			programs: []program{
-				{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
-				{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
-				{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
-				{"kubeadm", "k8s.io/kubernetes/cmd/kubeadm"},
-				{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
-			},
-			stamp: kubernetesStamp,
-		},
-		{
-			name: "tofu", kind: tool, folder: "opentofu", versionOf: "github.com/opentofu/opentofu",
+			name: "tofu", product: "tofu", kind: tool, folder: "opentofu", versionOf: "github.com/opentofu/opentofu",
 			programs: []program{{"tofu", "github.com/opentofu/opentofu/cmd/tofu"}},
 			// OpenTofu embeds its version; this drops the "-dev" behind it.
 			stamp: func(string) []string { return []string{"-X", "github.com/opentofu/opentofu/version.dev=no"} },
 		},
 		{
-			name: "golangci-lint", kind: tool, folder: "lint", versionOf: "github.com/golangci/golangci-lint/v2",
+			name: "golangci-lint", product: "golangci-lint", kind: tool, folder: "lint", versionOf: "github.com/golangci/golangci-lint/v2",
 			programs: []program{{"golangci-lint", "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"}},
 			stamp:    func(version string) []string { return []string{"-X", "main.version=" + version} },
 		},
 		{
-			name: "gofumpt", kind: tool, folder: "lint", versionOf: "mvdan.cc/gofumpt",
+			name: "gofumpt", product: "gofumpt", kind: tool, folder: "lint", versionOf: "mvdan.cc/gofumpt",
 			programs: []program{{"gofumpt", "mvdan.cc/gofumpt"}},
 		},
 		{
-			name: "tfplugindocs", kind: tool, folder: "docs", versionOf: "github.com/hashicorp/terraform-plugin-docs",
+			name: "tfplugindocs", product: "tfplugindocs", kind: tool, folder: "docs", versionOf: "github.com/hashicorp/terraform-plugin-docs",
 			programs: []program{{"tfplugindocs", "github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs"}},
 		},
 	}
@@ -108,11 +127,12 @@ func Names() []string {
 	return names
 }
 
-// ComponentNames lists the sets that run on machines.
+// ComponentNames lists the sets that run on machines where nothing else is
+// asked for: one of each product.
 func ComponentNames() []string {
 	var names []string
 	for _, s := range catalogue() {
-		if s.kind == component {
+		if s.kind == component && s.name == s.product {
 			names = append(names, s.name)
 		}
 	}
@@ -122,7 +142,7 @@ func ComponentNames() []string {
 // directory is where the set's programs are in the cache. For components,
 // PRODUCT-vVERSION/NAME is the layout of the provider's local artifact source.
 func (s set) directory(cache, version string) string {
-	return path.Join(cache, string(s.kind), s.name+"-v"+version)
+	return path.Join(cache, string(s.kind), s.product+"-v"+version)
 }
 
 // requirement matches one requirement of a go.mod, in a block or on its own.

@@ -56,8 +56,9 @@ func TestExecutable(t *testing.T) {
 
 func TestDirectory(t *testing.T) {
 	for name, want := range map[string]string{
-		"etcd": "/cache/components/etcd-v1.2.3",
-		"tofu": "/cache/tools/tofu-v1.2.3",
+		"etcd":     "/cache/components/etcd-v1.2.3",
+		"etcd-3.5": "/cache/components/etcd-v1.2.3",
+		"tofu":     "/cache/tools/tofu-v1.2.3",
 	} {
 		s, err := lookup(name)
 		if err != nil {
@@ -80,7 +81,7 @@ func TestKubernetesStamp(t *testing.T) {
 
 func TestLookupNamesTheChoices(t *testing.T) {
 	_, err := lookup("etdc")
-	if err == nil || !strings.Contains(err.Error(), "etcd, kubernetes, tofu") {
+	if err == nil || !strings.Contains(err.Error(), "etcd, etcd-3.5") {
 		t.Errorf("lookup of an unknown name: %v", err)
 	}
 }
