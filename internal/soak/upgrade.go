@@ -5,30 +5,32 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
 // upgrade is one apply that takes a control plane to another release.
 type upgrade struct {
 	name string
-	to   release
+	to   workspace.Release
 }
 
 // journey is a control plane that is made at one release and upgraded from there.
 type journey struct {
 	name  string
-	from  release
+	from  workspace.Release
 	steps []upgrade
 }
 
 // journeys are a whole minor version of both products in one apply, with the
 // next one of Kubernetes after it, and a step by a patch.
 var journeys = []journey{
-	{"upgrade", release{"etcd-3.5", "kubernetes-1.33"}, []upgrade{
-		{"etcd and Kubernetes by a minor version", release{"etcd", "kubernetes"}},
-		{"Kubernetes by the next minor version", release{"etcd", "kubernetes-1.35"}},
+	{"upgrade", workspace.Release{Etcd: "etcd-3.5", Kubernetes: "kubernetes-1.33"}, []upgrade{
+		{"etcd and Kubernetes by a minor version", workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes"}},
+		{"Kubernetes by the next minor version", workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes-1.35"}},
 	}},
-	{"upgrade by a patch", release{"etcd-3.6-before", "kubernetes-1.34-before"}, []upgrade{
-		{"etcd and Kubernetes", release{"etcd", "kubernetes"}},
+	{"upgrade by a patch", workspace.Release{Etcd: "etcd-3.6-before", Kubernetes: "kubernetes-1.34-before"}, []upgrade{
+		{"etcd and Kubernetes", workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes"}},
 	}},
 }
 
@@ -42,9 +44,9 @@ func upgradeScenarios() []Scenario {
 
 // builds are the releases on the way, each once.
 func (j journey) builds() []string {
-	names := []string{j.from.etcd, j.from.kubernetes}
+	names := []string{j.from.Etcd, j.from.Kubernetes}
 	for _, step := range j.steps {
-		names = append(names, step.to.etcd, step.to.kubernetes)
+		names = append(names, step.to.Etcd, step.to.Kubernetes)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -52,7 +54,7 @@ func (j journey) builds() []string {
 
 // underLoad takes the journey, each step with clients of its own.
 func (j journey) underLoad(ctx context.Context, e *Env) ([]Result, error) {
-	variables, err := j.from.variables()
+	variables, err := j.from.Variables()
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +78,8 @@ func (j journey) underLoad(ctx context.Context, e *Env) ([]Result, error) {
 
 // upgraded goes from one release to another and says what was seen of it: by
 // clients, by a balancer, and on the machines.
-func (s *site) upgraded(ctx context.Context, name string, from, to release) ([]Result, error) {
-	etcd, kubernetes, err := to.versions()
+func (s *site) upgraded(ctx context.Context, name string, from, to workspace.Release) ([]Result, error) {
+	etcd, kubernetes, err := to.Versions()
 	if err != nil {
 		return nil, err
 	}
@@ -103,15 +105,15 @@ func (s *site) upgraded(ctx context.Context, name string, from, to release) ([]R
 		return results, err
 	}
 	results = append(results, runResult(name, etcd, kubernetes, found))
-	if from.etcd != to.etcd {
+	if from.Etcd != to.Etcd {
 		results = append(results, leaderLast(name, leader, found))
 	}
 	return results, s.settled(ctx)
 }
 
 // upgrade changes both versions in one apply.
-func (s *site) upgrade(ctx context.Context, to release) error {
-	variables, err := to.variables()
+func (s *site) upgrade(ctx context.Context, to workspace.Release) error {
+	variables, err := to.Variables()
 	if err != nil {
 		return err
 	}

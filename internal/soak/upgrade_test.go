@@ -18,11 +18,11 @@ func TestJourneys(t *testing.T) {
 		}
 		at := j.from
 		for _, step := range j.steps {
-			fromEtcd, fromKubernetes, err := at.versions()
+			fromEtcd, fromKubernetes, err := at.Versions()
 			if err != nil {
 				t.Fatal(err)
 			}
-			etcd, kubernetes, err := step.to.versions()
+			etcd, kubernetes, err := step.to.Versions()
 			if err != nil {
 				t.Fatal(err)
 			}

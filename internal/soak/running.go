@@ -9,29 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
-
-// release is what a control plane runs, by package build's names.
-type release struct{ etcd, kubernetes string }
-
-// versions are the release's own, without a "v".
-func (r release) versions() (etcd, kubernetes string, err error) {
-	if etcd, err = build.Version(r.etcd); err != nil {
-		return "", "", fmt.Errorf("look up a release: %w", err)
-	}
-	if kubernetes, err = build.Version(r.kubernetes); err != nil {
-		return "", "", fmt.Errorf("look up a release: %w", err)
-	}
-	return etcd, kubernetes, nil
-}
-
-// variables give the release to examples/control-plane.
-func (r release) variables() (map[string]any, error) {
-	etcd, kubernetes, err := r.versions()
-	return map[string]any{"etcd_version": etcd, "kubernetes_version": kubernetes}, err
-}
 
 // running is what a machine's own processes say of themselves.
 type running struct {
