@@ -186,8 +186,8 @@ func (l *departure) last(ctx context.Context) error {
 	problem.Progress(ctx, "etcd %s: the last member: saving a snapshot", l.s.Name)
 	archive := archivePath(l.s)
 	m := l.cl.machine(l.s.Host)
-	a := action{Verb: doSnapshot, Archive: archive, Address: l.s.Host.Address(), Ctl: ctlPath(l.s.Version)}
-	if _, err := m.Change(ctx, host.Change{}, a); err != nil {
+	a := action{Verb: doSnapshot, Archive: archive, File: "snapshot.db", Address: l.s.Host.Address(), Tools: artifactDir(l.s.Version)}
+	if _, err := l.cl.snapshot(ctx, m, l.s.label(), a); err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("save the last snapshot of %s: %w", l.s.label(), err)
 		}

@@ -32,6 +32,9 @@ func drift(s Spec, f found, entry *Member, now time.Time) []string {
 	if f.Marker != nil && f.Marker.Generation != s.generation() && len(words) == 0 {
 		words = append(words, fmt.Sprintf("%s says that the files are of generation %d of the etcd authority, wanted %d", markerPath, f.Marker.Generation, s.generation()))
 	}
+	if f.Marker != nil && f.Marker.snapshotsKept() != s.snapshotsKept() {
+		words = append(words, fmt.Sprintf("%s says that %d snapshots of upgrades are kept, wanted %d", markerPath, f.Marker.snapshotsKept(), s.snapshotsKept()))
+	}
 	for i := range words {
 		words[i] = s.Name + ": " + words[i]
 	}

@@ -39,8 +39,9 @@ type testMachine struct {
 	enabled  bool
 	archives int
 	starts   int
-	lost     bool // unreachable over SSH
-	broken   bool // the unit fails to start
+	lost     bool  // unreachable over SSH
+	broken   bool  // the unit fails to start
+	free     int64 // bytes on every disk; 0: not told
 	outages  *outages
 }
 
@@ -100,6 +101,11 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 		}
 	}
 	facts.Dirs["/opt/kube/etcd/3.6.16"] = []string{"etcd", "etcdctl", "etcdutl"}
+	for _, disk := range q.Disks {
+		if m.free > 0 {
+			facts.DiskFree[disk] = m.free
+		}
+	}
 	unit := host.UnitState{Load: "not-found", Active: "inactive"}
 	if _, ok := m.files[unitPath]; ok {
 		unit = host.UnitState{Load: "loaded", Active: "inactive", Enabled: "disabled"}
@@ -174,7 +180,27 @@ func (m *testMachine) Change(ctx context.Context, c host.Change, a action) (host
 		delete(m.files, path)
 	}
 	m.enabled = m.enabled || slices.Contains(c.Links, bootLink)
+	if a.Verb == doSnapshot {
+		return m.snapshot(a)
+	}
 	return host.Applied{}, m.do(a)
+}
+
+// snapshot saves the database and reports what the script does.
+func (m *testMachine) snapshot(a action) (host.Applied, error) {
+	if !m.running() {
+		return host.Applied{}, errors.New("no server to be saved")
+	}
+	saved := m.server.Server.Backend().Snapshot()
+	defer func() { _ = saved.Close() }()
+	_ = os.MkdirAll(m.at(a.Archive), 0o700)
+	file, err := os.Create(filepath.Join(m.at(a.Archive), a.File))
+	if err != nil {
+		return host.Applied{}, err
+	}
+	size, err := saved.WriteTo(file)
+	output := fmt.Sprintf("size %d\n{\"hash\":1,\"revision\":%d,\"totalKey\":1,\"totalSize\":%d}\n", size, m.server.Server.KV().Rev(), size)
+	return host.Applied{Output: output}, errors.Join(err, file.Close())
 }
 
 func (m *testMachine) do(a action) error {
@@ -209,13 +235,6 @@ func (m *testMachine) do(a action) error {
 		if a.Verb == doClear {
 			m.files = map[string]host.File{}
 		}
-	case doSnapshot:
-		reader := m.server.Server.KV() // the server has to be there to be saved
-		if reader == nil {
-			return errors.New("no server")
-		}
-		_ = os.MkdirAll(m.at(a.Archive), 0o700)
-		return os.WriteFile(m.at(a.Archive)+"/snapshot.db", []byte("snapshot"), 0o600)
 	}
 	return nil
 }

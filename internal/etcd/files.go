@@ -159,7 +159,7 @@ func expiry(s Spec, f found) time.Time {
 func markerFile(s Spec, id uint64, pairs map[string]string) host.File {
 	text, err := json.MarshalIndent(marker{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
-		MemberID: fmt.Sprintf("%x", id), Generation: s.generation(), Pairs: pairs,
+		MemberID: fmt.Sprintf("%x", id), Generation: s.generation(), SnapshotsKept: s.snapshotsKept(), Pairs: pairs,
 	}, "", "  ")
 	if err != nil {
 		panic("etcd: a marker of strings cannot fail to encode: " + err.Error())

@@ -36,10 +36,10 @@ var ports = []int{2379, 2380, 2381}
 func query(s Spec) host.Query {
 	q := host.Query{
 		Contents: []string{unitPath, envPath, markerPath, caPath, startNote},
-		Dirs:     []string{s.dataDir(), artifactDir(s.Version), dropInDir},
+		Dirs:     []string{s.dataDir(), artifactDir(s.Version), dropInDir, upgradesDir(s.dataDir())},
 		Units:    []string{unitName},
 		Ports:    ports,
-		Disks:    []string{s.dataDir()},
+		Disks:    []string{s.dataDir(), upgradesDir(s.dataDir())},
 	}
 	for _, leaf := range leaves(s) {
 		q.Contents = append(q.Contents, certificatePath(leaf))
@@ -58,9 +58,14 @@ type marker struct {
 	// Generation of the etcd authority that the files were made for. One that
 	// was written before there were rotations has none, which is 0.
 	Generation int `json:"generation"`
+	// SnapshotsKept is Spec.SnapshotsKept for who has no spec. One that was
+	// written before there was such a thing has none, which is the default.
+	SnapshotsKept int `json:"snapshots_kept"`
 	// Pairs ties certificate and key of each leaf: see pairDigest.
 	Pairs map[string]string `json:"pairs"`
 }
+
+func (m marker) snapshotsKept() int { return orDefault(m.SnapshotsKept) }
 
 func (m marker) id() uint64 {
 	id, err := strconv.ParseUint(m.MemberID, 16, 64)

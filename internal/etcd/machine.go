@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"path"
 
 	"al.essio.dev/pkg/shellescape"
 
@@ -32,7 +33,7 @@ const (
 	doStart         // (re)start on the files as they are, without waiting for readiness
 	doRetire        // stop, and put the data away
 	doClear         // stop, put the data away, and remove everything else of the member
-	doSnapshot      // save a snapshot of the serving member into Archive
+	doSnapshot      // save a verified snapshot of the serving member as File in Archive
 )
 
 // action is a verb with what it works on.
@@ -40,8 +41,12 @@ type action struct {
 	Verb    verb
 	DataDir string
 	Archive string // where data is put; "" to wipe it
-	Address string // of the member, for snapshot
-	Ctl     string // path of etcdctl, for snapshot
+
+	// Of a snapshot.
+	File    string // its name
+	Address string // of the member
+	Tools   string // the directory of etcdctl and etcdutl
+	Keep    int    // that many files of such a name stay, the newest; 0: all
 }
 
 // sshMachine is a machine reached over SSH.
@@ -65,16 +70,47 @@ func (a action) script() string {
 	case doClear:
 		return a.stopScript() + a.dataScript() + clearScript()
 	case doSnapshot:
-		dir := shellescape.Quote(a.Archive)
-		return fmt.Sprintf(`umask 077
-mkdir -p %[1]s
-if [ ! -s %[1]s/snapshot.db ]; then
-  ETCDCTL_API=3 %[2]s --endpoints=%[3]s --cacert=%[4]s --cert=%[5]s/healthcheck-client.crt --key=%[5]s/healthcheck-client.key \
-    --command-timeout=5m snapshot save %[1]s/snapshot.db >/dev/null
-fi
-`, dir, a.Ctl, shellescape.Quote(ClientURL(a.Address)), caPath, pkiDir)
+		return a.snapshotScript()
 	}
 	return ""
+}
+
+// snapshotScript saves a snapshot under another name, verifies it and renames it
+// into place; only then may older ones go. The server appends to the database
+// its SHA-256 (etcd's maintenance API), which shows what was lost or altered on
+// the way; "snapshot status" checks the database's own structure. It prints the
+// size and that status.
+func (a action) snapshotScript() string {
+	return fmt.Sprintf(`umask 077
+mkdir -p %[1]s
+chmod 0700 %[7]s %[1]s
+rm -f %[1]s/*.part
+%[3]s/etcdctl --endpoints=%[4]s --cacert=%[5]s --cert=%[6]s/healthcheck-client.crt --key=%[6]s/healthcheck-client.key \
+  --command-timeout=10m snapshot save %[1]s/%[2]s.part >/dev/null
+cd %[1]s
+size=$(stat -c %%s %[2]s.part)
+digest=$(tail -c 32 %[2]s.part | od -An -v -tx1 | tr -d ' \n')
+if [ "$digest" != "$(head -c $((size - 32)) %[2]s.part | sha256sum | cut -d ' ' -f 1)" ]; then
+  rm -f %[2]s.part
+  echo "the snapshot is damaged: its digest is not that of its content" >&2
+  exit 1
+fi
+status=$(%[3]s/etcdutl snapshot status %[2]s.part --write-out=json) || { rm -f %[2]s.part; exit 1; }
+sync %[2]s.part 2>/dev/null || sync
+mv -fT %[2]s.part %[2]s
+sync . 2>/dev/null || sync
+printf 'size %%s\n%%s\n' "$size" "$status"
+`, shellescape.Quote(a.Archive), a.File, shellescape.Quote(a.Tools), shellescape.Quote(ClientURL(a.Address)), caPath, pkiDir, shellescape.Quote(path.Dir(a.Archive))) + a.pruneScript()
+}
+
+// pruneScript removes all but the newest snapshots. The one that was just saved
+// stays whatever the clock says.
+func (a action) pruneScript() string {
+	if a.Keep == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`ls -1 | grep '^[0-9]\{8\}T[0-9]\{6\}Z-.*\.db$' | grep -vxF %s | sort -r | tail -n +%d | while read -r old; do rm -f -- "$old"; done
+`, a.File, a.Keep)
 }
 
 // stopScript stops the unit and prevents its start at boot. A unit that is not

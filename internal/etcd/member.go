@@ -41,6 +41,9 @@ type Spec struct {
 	// EarlyRenewal is how long before its end a certificate is renewed; 0 means a
 	// third of its life.
 	EarlyRenewal time.Duration
+	// SnapshotsKept is how many snapshots of upgrades stay on the machine; 0 means
+	// DefaultSnapshotsKept.
+	SnapshotsKept int
 }
 
 // ClientURL is where API servers reach the member.
@@ -54,6 +57,15 @@ func (s Spec) dataDir() string {
 		return DefaultDataDir
 	}
 	return s.DataDir
+}
+
+func (s Spec) snapshotsKept() int { return orDefault(s.SnapshotsKept) }
+
+func orDefault(snapshots int) int {
+	if snapshots == 0 {
+		return DefaultSnapshotsKept
+	}
+	return snapshots
 }
 
 func (s Spec) label() string { return machineLabel(s.Name, s.Host.Address()) }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -39,9 +38,6 @@ func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) 
 		return false, c.hold(ctx, v, err)
 	}
 	if wait, err := c.settle(ctx, *v, entry.ID); wait || err != nil {
-		return false, err
-	}
-	if err := c.snapshotBeforeMinor(ctx, *v); err != nil {
 		return false, err
 	}
 	if leads && len(v.voters()) > 1 {
@@ -101,34 +97,4 @@ func handOver(ctx context.Context, conv *conversation, v View, from *Member) err
 		return fmt.Errorf("move leadership from %s to %s: %w", from.label(), to.label(), err)
 	}
 	return nil
-}
-
-// snapshotBeforeMinor saves a snapshot on the first member that goes to a new
-// minor version: once all have, there is no way back but that.
-func (c *converging) snapshotBeforeMinor(ctx context.Context, v View) error {
-	to, _, err := parseVersion(c.s.Version)
-	if err != nil {
-		return err
-	}
-	for _, m := range v.Members {
-		if minor, _, err := parseVersion(m.Version); err == nil && minor == to {
-			return nil
-		}
-	}
-	if entry := entryOf(&v, c.s); entry.Version == "" {
-		return nil
-	}
-	problem.Progress(ctx, "etcd %s: saving a snapshot before the upgrade to %s", c.s.Name, c.s.Version)
-	a := action{Verb: doSnapshot, Archive: archiveRoot(c.s.dataDir()) + "/before-" + c.s.Version, Address: c.s.Host.Address(), Ctl: ctlPath(c.s.Version)}
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{}, a); err != nil {
-		return &problem.Problem{
-			Summary: "etcd not upgraded", Host: c.s.label(), Cause: "no snapshot could be saved before it: " + err.Error(), Err: err,
-			Unchanged: problem.Nothing, Next: "mend the member, or free space beside " + c.s.dataDir(),
-		}
-	}
-	return nil
-}
-
-func ctlPath(version string) string {
-	return host.Artifact{Product: product, Version: version, Name: "etcdctl"}.Path()
 }

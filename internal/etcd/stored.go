@@ -35,11 +35,7 @@ func (c *Clusters) Stored(ctx context.Context, hosts map[string]*host.Host, b *p
 		return err
 	}
 	defer conv.Close()
-	var addresses []string
-	for _, name := range slices.Sorted(maps.Keys(hosts)) {
-		addresses = append(addresses, hosts[name].Address())
-	}
-	err = conv.stored(ctx, conv.answering(ctx, addresses), prefix, see)
+	err = conv.stored(ctx, conv.answering(ctx, hostAddresses(hosts)), prefix, see)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err

@@ -108,8 +108,8 @@ func TestScripts(t *testing.T) {
 		{"clear, wiped", action{Verb: doClear, DataDir: "/var/lib/etcd"}, []string{"find /var/lib/etcd -mindepth 1 -delete"}, []string{"mv -t"}},
 		{
 			"snapshot",
-			action{Verb: doSnapshot, Archive: "/a", Address: "10.0.0.11", Ctl: "/opt/kube/etcd/3.6.16/etcdctl"},
-			[]string{"snapshot save /a/snapshot.db", "--endpoints=https://10.0.0.11:2379"},
+			action{Verb: doSnapshot, Archive: "/a", File: "x.db", Address: "10.0.0.11", Tools: "/opt/kube/etcd/3.6.16", Keep: 3},
+			[]string{"3.6.16/etcdctl --endpoints=https://10.0.0.11:2379", "snapshot save /a/x.db.part", "3.6.16/etcdutl snapshot status x.db.part", "grep -vxF x.db | sort -r | tail -n +3"},
 			[]string{"systemctl"},
 		},
 	} {
@@ -124,6 +124,14 @@ func TestScripts(t *testing.T) {
 				t.Errorf("%s has %q:\n%s", c.name, never, script)
 			}
 		}
+	}
+	// Older snapshots go only after the new one is verified and in place.
+	snapshot := action{Verb: doSnapshot, Archive: "/a", File: "x.db", Tools: "/t", Keep: 1}.script()
+	if verified, placed, pruned := strings.Index(snapshot, "snapshot status"), strings.Index(snapshot, "mv -fT"), strings.Index(snapshot, "sort -r"); verified < 0 || placed < verified || pruned < placed {
+		t.Errorf("the order is wrong:\n%s", snapshot)
+	}
+	if kept := (action{Verb: doSnapshot, Archive: "/a", File: "x.db", Tools: "/t"}).script(); strings.Contains(kept, "sort -r") {
+		t.Error("the last snapshot of a cluster removes others")
 	}
 	// Data goes only after the unit has stopped.
 	script := action{Verb: doClear, DataDir: "/d"}.script()

@@ -68,8 +68,10 @@ func ValidateVersion(version string) error {
 }
 
 // ValidateUpgrade says why a running member may not be brought from one
-// version to another, or nil: at most one minor step forward, none back, and
-// 3.6 only from 3.5.26 on (older 3.5 can lose a promotion: etcd-io/etcd#19557).
+// version to another, or nil: at most one minor step forward, none back, 3.6
+// only from 3.5.26 on (older 3.5 can lose a promotion or keep removed members:
+// etcd-io/etcd#19557, #20793, #20967), and 3.7 only from 3.6.11 on (etcd's guide
+// for 3.7).
 func ValidateUpgrade(from, to string) error {
 	fromMinor, fromPatch, err := parseVersion(from)
 	if err != nil {
@@ -86,6 +88,8 @@ func ValidateUpgrade(from, to string) error {
 		return fmt.Errorf("etcd %s cannot follow %s: upgrade by one minor version at a time, 3.%d first", to, from, fromMinor+1)
 	case fromMinor == 5 && toMinor == 6 && fromPatch < 26:
 		return fmt.Errorf("etcd %s cannot follow %s: upgrade to 3.5.26 or later first, which repairs member records that 3.6 would read wrongly", to, from)
+	case fromMinor == 6 && toMinor == 7 && fromPatch < 11:
+		return fmt.Errorf("etcd %s cannot follow %s: upgrade to 3.6.11 or later first, as older 3.6 may not work beside 3.7", to, from)
 	}
 	return nil
 }
@@ -162,7 +166,7 @@ var flagName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
 // ValidateExtraArgs refuses flags that the provider itself owns, and what
 // could not be written on one line of a unit.
-func ValidateExtraArgs(args map[string]string) error {
+func ValidateExtraArgs(_ string, args map[string]string) error {
 	for _, flag := range slices.Sorted(maps.Keys(args)) {
 		reason, taken := owned[flag]
 		switch {

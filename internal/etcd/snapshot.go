@@ -1,0 +1,217 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// DefaultSnapshotsKept is how many snapshots of upgrades stay on a machine
+// where a spec says nothing.
+const DefaultSnapshotsKept = 3
+
+// snapshotReserve is what has to stay free beside a snapshot: etcd preallocates
+// its next two log segments, of 64 MB each, and ends when it cannot.
+const snapshotReserve = 128 << 20
+
+// Snapshot is a file that etcd saved and that was verified: its own digest and
+// the structure of its database.
+type Snapshot struct {
+	Host     string // "cp1 (10.0.0.11)"
+	Path     string
+	Size     int64 // bytes
+	Revision int64 // of the newest key in it
+	Keys     int
+}
+
+// String says where it is and what it is.
+func (s Snapshot) String() string {
+	return fmt.Sprintf("%s on %s (%s, revision %d)", s.Path, s.Host, bytesText(s.Size), s.Revision)
+}
+
+// upgradesDir is where the snapshots of upgrades are kept: in the archive, so
+// that a destroy leaves them too.
+func upgradesDir(dataDir string) string { return archiveRoot(dataDir) + "/upgrades" }
+
+// snapshotTime begins the name of each: the order of names is that of ages.
+const snapshotTime = "20060102T150405Z"
+
+var snapshotLabel = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,99}$`)
+
+// upgradeLabel is the label of the snapshot before an upgrade of etcd.
+func upgradeLabel(from, to string) string { return "etcd-" + from + "-to-" + to }
+
+// savedBefore are the snapshots on a machine that an upgrade to a version began
+// with, the newest first.
+func savedBefore(f found, dataDir, to string) []string {
+	dir := upgradesDir(dataDir)
+	var all []string
+	for _, name := range f.facts.Dirs[dir] {
+		if strings.HasSuffix(name, "-to-"+to+".db") {
+			all = append(all, path.Join(dir, name))
+		}
+	}
+	slices.Sort(all)
+	slices.Reverse(all)
+	return all
+}
+
+// SaveSnapshot saves a verified snapshot on the machine of one healthy member
+// of ours, for those who change what depends on etcd. The label becomes part
+// of its name.
+func (c *Clusters) SaveSnapshot(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, label string) (Snapshot, error) {
+	cl := c.named(b.ClusterID)
+	conv, err := cl.converseThrough(b, slices.Collect(maps.Values(hosts)))
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer conv.Close()
+	v, err := conv.view(ctx, hostAddresses(hosts))
+	if err != nil {
+		return Snapshot{}, notSaved(err)
+	}
+	var errs []error
+	at := map[string]*host.Host{}
+	for _, h := range hosts {
+		at[h.Address()] = h
+	}
+	for _, m := range v.Members { // sorted, so that the same machine gets them and keeps its newest
+		h, known := at[m.address()]
+		if !known || !m.Healthy || m.Learner {
+			continue
+		}
+		saved, err := cl.save(ctx, saving{machine: cl.machine(h), cluster: b.ClusterID, member: m, label: label})
+		if err == nil || ctx.Err() != nil {
+			return saved, err
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		errs = append(errs, errors.New("no healthy member is on a machine that is known here"))
+	}
+	return Snapshot{}, notSaved(errors.Join(errs...))
+}
+
+// saving is one snapshot that is about to be saved.
+type saving struct {
+	machine machine
+	cluster string // id
+	member  Member // on that machine, healthy
+	label   string
+}
+
+// save saves a snapshot on one machine, by the tools and the certificate of its
+// member, and keeps the newest ones of this kind.
+func (cl *cluster) save(ctx context.Context, s saving) (Snapshot, error) {
+	who := machineLabel(s.member.Name, s.machine.Address())
+	if !snapshotLabel.MatchString(s.label) {
+		return Snapshot{}, fmt.Errorf("label %q of a snapshot has characters other than small letters, digits, dots and dashes", s.label)
+	}
+	program, m, err := s.identify(ctx)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("%s: %w", who, err)
+	}
+	dir := upgradesDir(program.dataDir)
+	facts, err := s.machine.Observe(ctx, host.Query{Disks: []string{dir}})
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("%s: %w", who, err)
+	}
+	if err := roomFor(s.member.DBSize, facts.DiskFree[dir]); err != nil {
+		return Snapshot{}, fmt.Errorf("%s: %s: %w", who, dir, err)
+	}
+	a := action{
+		Verb: doSnapshot, Archive: dir, File: time.Now().UTC().Format(snapshotTime) + "-" + s.label + ".db",
+		Address: s.machine.Address(), Tools: program.tools, Keep: m.snapshotsKept(),
+	}
+	saved, err := cl.snapshot(ctx, s.machine, who, a)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("%s: %w", who, err)
+	}
+	return saved, nil
+}
+
+// snapshot runs the action and reads what it reports.
+func (cl *cluster) snapshot(ctx context.Context, on machine, who string, a action) (Snapshot, error) {
+	applied, err := on.Change(ctx, host.Change{}, a)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	saved, err := readSnapshot(applied.Output)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	saved.Host, saved.Path = who, path.Join(a.Archive, a.File)
+	problem.Progress(ctx, "etcd: saved and verified the snapshot %s", saved)
+	return saved, nil
+}
+
+// installation is where a member's programs and data are.
+type installation struct{ tools, dataDir string }
+
+// identify makes sure that the machine holds the member, and says where.
+func (s saving) identify(ctx context.Context) (installation, marker, error) {
+	facts, err := s.machine.Observe(ctx, host.Query{Contents: []string{unitPath, markerPath}})
+	if err != nil {
+		return installation{}, marker{}, err
+	}
+	var m marker
+	if err := json.Unmarshal([]byte(facts.Files[markerPath].Content), &m); err != nil || m.ClusterID != s.cluster {
+		return installation{}, marker{}, fmt.Errorf("%s does not say that the machine holds a member of this cluster", markerPath)
+	}
+	program, flags, _ := parseExecStart(facts.Files[unitPath].Content)
+	if program == "" || flags["data-dir"] == "" {
+		return installation{}, marker{}, fmt.Errorf("%s does not say where etcd and its data are", unitPath)
+	}
+	return installation{tools: path.Dir(program), dataDir: flags["data-dir"]}, m, nil
+}
+
+// roomFor says why a snapshot of a database does not fit into the free space
+// of a file system, or nil. What is free there is not known where a machine
+// does not tell; then etcdctl finds out.
+func roomFor(size, free int64) error {
+	if need := size + snapshotReserve; free > 0 && free < need {
+		return fmt.Errorf("not enough space: the database has %s, with the %s that etcd itself needs the snapshot takes %s, and %s are free",
+			bytesText(size), bytesText(snapshotReserve), bytesText(need), bytesText(free))
+	}
+	return nil
+}
+
+// readSnapshot reads what snapshotScript prints: the size, and then what
+// "etcdutl snapshot status" says.
+func readSnapshot(output string) (Snapshot, error) {
+	first, rest, _ := strings.Cut(output, "\n")
+	var s Snapshot
+	if _, err := fmt.Sscanf(first, "size %d", &s.Size); err != nil {
+		return Snapshot{}, fmt.Errorf("read the size of the snapshot in %q: %w", first, err)
+	}
+	status := struct {
+		Revision int64 `json:"revision"`
+		Keys     int   `json:"totalKey"`
+	}{Revision: -1}
+	if err := json.Unmarshal([]byte(rest), &status); err != nil {
+		return Snapshot{}, fmt.Errorf("read the status of the snapshot: %w", err)
+	}
+	if status.Revision < 0 {
+		return Snapshot{}, fmt.Errorf("the status of the snapshot names no revision: %s", rest)
+	}
+	s.Revision, s.Keys = status.Revision, status.Keys
+	return s, nil
+}
+
+func notSaved(err error) error {
+	return &problem.Problem{
+		Summary: "no snapshot of etcd saved", Cause: err.Error(), Err: err, Unchanged: problem.Nothing,
+		Next: "bring the members and their machines back, or free space on them, as the cause says; then apply again",
+	}
+}

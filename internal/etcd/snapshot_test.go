@@ -1,0 +1,96 @@
+package etcd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+func TestReadSnapshot(t *testing.T) {
+	got, err := readSnapshot("size 20512\n{\"hash\":1,\"revision\":7,\"totalKey\":12,\"totalSize\":20480}\n")
+	if err != nil || got.Size != 20512 || got.Revision != 7 || got.Keys != 12 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, output := range []string{"", "size x\n{}", "size 1\n", "size 1\nError: damaged", "size 1\n{\"hash\":1}"} {
+		if got, err := readSnapshot(output); err == nil {
+			t.Errorf("%q was read as %+v", output, got)
+		}
+	}
+}
+
+func TestRoomFor(t *testing.T) {
+	wantError(t, "room", roomFor(1<<30, 2<<30), "")
+	wantError(t, "not known", roomFor(1<<30, 0), "")
+	wantError(t, "no room", roomFor(1<<30, 1<<30), "the database has 1 GiB")
+	wantError(t, "no room for etcd itself", roomFor(10<<20, 100<<20), "100 MiB are free")
+}
+
+func TestSavedBefore(t *testing.T) {
+	f := found{facts: host.Facts{Dirs: map[string][]string{"/var/lib/etcd-archive/upgrades": {
+		"20260101T000000Z-etcd-3.5.35-to-3.6.16.db", "20260301T000000Z-etcd-3.6.15-to-3.6.16.db", "20260302T000000Z-etcd-3.6.15-to-3.6.17.db",
+		"20260401T000000Z-before-kubernetes-1.35.4.db", "20260501T000000Z-etcd-3.5.35-to-3.6.16.db.part",
+	}}}}
+	got := strings.Join(savedBefore(f, DefaultDataDir, "3.6.16"), " ")
+	if got != "/var/lib/etcd-archive/upgrades/20260301T000000Z-etcd-3.6.15-to-3.6.16.db /var/lib/etcd-archive/upgrades/20260101T000000Z-etcd-3.5.35-to-3.6.16.db" {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestSaveSnapshot(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	hosts := map[string]*host.Host{}
+	for _, s := range specs {
+		hosts[s.Host.Address()] = s.Host
+	}
+	f.machine("cp1").lost = true // the next one is taken
+	got, err := f.clusters.SaveSnapshot(f.context(), hosts, f.bundle, "before-kubernetes-1.35.4")
+	if err != nil || !strings.HasPrefix(got.Host, "cp2") || !strings.HasSuffix(got.Path, "-before-kubernetes-1.35.4.db") || filepath.Dir(got.Path) != upgradesDir(DefaultDataDir) {
+		t.Fatalf("saved %s, %v", got, err)
+	}
+	if info, err := os.Stat(f.machine("cp2").at(got.Path)); err != nil || info.Size() != got.Size {
+		t.Errorf("%v, %v", info, err)
+	}
+	for _, label := range []string{"", "../x", "a b", "A"} {
+		if _, err := f.clusters.SaveSnapshot(f.context(), hosts, f.bundle, label); err == nil {
+			t.Errorf("label %q was taken", label)
+		}
+	}
+	m := f.machine("cp2")
+	m.free = 1 << 20
+	f.machine("cp3").free = 1 << 20
+	_, err = f.clusters.SaveSnapshot(f.context(), hosts, f.bundle, "full")
+	wantError(t, "full machines", err, "1 MiB are free")
+}
+
+// TestSnapshotsKept: a changed number is in words, and rewrites the marker alone.
+func TestSnapshotsKept(t *testing.T) {
+	s := specAt(t, "10.0.0.1")
+	s.Bundle, s.Name = newBundle(t), "cp1"
+	f := memberOn(t, s)
+	for kept, want := range map[int]string{0: "", DefaultSnapshotsKept: "", 5: "cp1: " + markerPath + " says that 3 snapshots of upgrades are kept, wanted 5"} {
+		s.SnapshotsKept = kept
+		if words := strings.Join(drift(s, f, nil, time.Now()), "\n"); words != want {
+			t.Errorf("%d kept: %q", kept, words)
+		}
+		r, err := repairs(s, f, nil, time.Now())
+		if err != nil || r.Restart != "" || (len(r.Change.Files) == 1) != (want != "") {
+			t.Errorf("%d kept: %+v, %v", kept, r, err)
+		}
+		if want != "" && (r.Change.Files[0].Path != markerPath || !strings.Contains(string(r.Change.Files[0].Content), `"snapshots_kept": 5`)) {
+			t.Errorf("repaired by %+v", r.Change.Files)
+		}
+	}
+	s.SnapshotsKept = 0
+	f.Marker.SnapshotsKept = 0 // written before there was such a thing
+	if words := drift(s, f, nil, time.Now()); len(words) > 0 {
+		t.Errorf("an older marker: %v", words)
+	}
+}
