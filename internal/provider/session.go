@@ -27,6 +27,7 @@ type session struct {
 	replicas *controlplane.Replicas
 
 	registrars *endpoint.Registrars
+	successors successors
 	abandon    bool
 
 	seal      *pki.Seal // nil: keys are stored in the clear
