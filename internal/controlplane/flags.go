@@ -64,7 +64,7 @@ var flagName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 // ValidateExtraArgs says why args cannot be given to a component: an unknown
 // component, a malformed name, a value that does not fit on a command line, or
 // a flag that is the provider's own.
-func ValidateExtraArgs(component string, args map[string]string) error {
+func ValidateExtraArgs(component, _ string, args map[string]string) error {
 	owned, ok := ownedFlags[component]
 	if !ok {
 		return fmt.Errorf("unknown component %q: it must be one of %s", component, strings.Join(Components(), ", "))

@@ -202,7 +202,7 @@ func TestValidateExtraArgs(t *testing.T) {
 		{Scheduler, "secure-port", "1", "machine's address"},
 		{"kubelet", "v", "1", "unknown component"},
 	} {
-		err := ValidateExtraArgs(c.component, map[string]string{c.flag: c.value})
+		err := ValidateExtraArgs(c.component, "", map[string]string{c.flag: c.value})
 		if got := text(err); (c.want == "") != (err == nil) || !strings.Contains(got, c.want) {
 			t.Errorf("%s --%s=%q: %q, want %q", c.component, c.flag, c.value, got, c.want)
 		}

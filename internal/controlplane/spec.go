@@ -30,7 +30,7 @@ func (s Spec) validate() error {
 		checks = append(checks, struct {
 			attribute string
 			err       error
-		}{"extra_args", ValidateExtraArgs(component, s.ExtraArgs[component])})
+		}{"extra_args", ValidateExtraArgs(component, s.Version, s.ExtraArgs[component])})
 	}
 	for _, check := range checks {
 		if check.err != nil {

@@ -166,7 +166,7 @@ var flagName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
 // ValidateExtraArgs refuses flags that the provider itself owns, and what
 // could not be written on one line of a unit.
-func ValidateExtraArgs(args map[string]string) error {
+func ValidateExtraArgs(_ string, args map[string]string) error {
 	for _, flag := range slices.Sorted(maps.Keys(args)) {
 		reason, taken := owned[flag]
 		switch {

@@ -37,9 +37,9 @@ func TestValidate(t *testing.T) {
 		"quota-backend-bytes": "", "listen-metrics-urls": "", "--quota": "without dashes", "name": "provider", "initial-cluster-token": "how the cluster is formed",
 		"discovery-srv": "how the cluster is formed", "strict-reconfig-check": "losing quorum", "wal-dir": "archive",
 	} {
-		wantError(t, "extra "+arg, ValidateExtraArgs(map[string]string{arg: "x"}), want)
+		wantError(t, "extra "+arg, ValidateExtraArgs("", map[string]string{arg: "x"}), want)
 	}
-	wantError(t, "line break", ValidateExtraArgs(map[string]string{"max-txn-ops": "1\n"}), "line break")
+	wantError(t, "line break", ValidateExtraArgs("", map[string]string{"max-txn-ops": "1\n"}), "line break")
 	for _, c := range []struct {
 		peers map[string]string
 		want  string

@@ -84,7 +84,7 @@ func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.Valid
 		if !elementsKnown(ctx, args) {
 			continue
 		}
-		if err := controlplane.ValidateExtraArgs(component, stringMapOf(ctx, args, &resp.Diagnostics)); err != nil {
+		if err := controlplane.ValidateExtraArgs(component, model.Version.ValueString(), stringMapOf(ctx, args, &resp.Diagnostics)); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("extra_args").AtName(attribute), "Invalid extra arguments", err)
 		}
 	}

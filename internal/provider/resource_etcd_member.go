@@ -85,7 +85,7 @@ func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.Va
 		}
 	}
 	if elementsKnown(ctx, model.ExtraArgs) {
-		if err := etcd.ValidateExtraArgs(stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
+		if err := etcd.ValidateExtraArgs(model.Version.ValueString(), stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("extra_args"), "Invalid extra arguments", err)
 		}
 	}
