@@ -112,7 +112,7 @@ func TestBehind(t *testing.T) {
 func TestEvidenceIsAskedOfEveryInput(t *testing.T) {
 	s := testSpec(t)
 	s.Bundle = encrypting(s.Bundle, secretbox("key1", "secrets"))
-	asked := strings.Join(readAtStart(), " ")
+	asked := strings.Join(append(evidenceQuery().Files, evidenceQuery().Contents...), " ")
 	for _, c := range components(s, systemd{}) {
 		for _, path := range append([]string{unitPath(c.name)}, c.inputs...) {
 			if !strings.Contains(asked, path) {
@@ -216,6 +216,9 @@ func (f fakeStore) Stored(_ context.Context, prefix string, see func(string, []b
 	}
 	return nil
 }
+
+func (fakeStore) Versions(context.Context) (map[string]string, error) { return nil, nil }
+func (fakeStore) Save(context.Context, string) (string, error)        { return "", nil }
 
 func TestStoredBy(t *testing.T) {
 	cbc, kms := secretbox("key2", "secrets"), pki.Encryption{Kind: pki.KMS, Name: "vault", Resources: []string{"secrets"}}

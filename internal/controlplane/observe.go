@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -44,6 +45,22 @@ func (f found) version(c string) string {
 		return ""
 	}
 	return path.Base(path.Dir(executable))
+}
+
+// placedVersion is that of the program which the definition of a component
+// names, so that would be started; "" when there is none that can be read.
+func (f found) placedVersion(rt runtime, c string) string {
+	executable, _, err := rt.parse(f.facts.Files[unitPath(c)].Content)
+	if err != nil || path.Base(executable) != c {
+		return ""
+	}
+	return path.Base(path.Dir(executable))
+}
+
+// effectiveVersion is the one that runs; of a component that does not, the one
+// that would be started.
+func (f found) effectiveVersion(rt runtime, c string) string {
+	return cmp.Or(f.version(c), f.placedVersion(rt, c))
 }
 
 // observe looks at everything that any decision about s needs.
@@ -110,7 +127,12 @@ func detailScript() string {
 	return `for file in ` + strings.Join([]string{adminConf, controllerManagerConf, schedulerConf}, " ") + `; do
   if [ -r "$file" ]; then echo "` + section + `$file"; grep -E '` + plainLines + `' "$file" || :; fi
 done
-for name in ` + strings.Join(Components(), " ") + `; do
+` + runningScript()
+}
+
+// runningScript prints the executable of each component.
+func runningScript() string {
+	return `for name in ` + strings.Join(Components(), " ") + `; do
   pid=$(systemctl show --property=MainPID --value "$name.service")
   if [ "${pid:-0}" -gt 0 ]; then echo "` + section + `$name"; readlink "/proc/$pid/exe" || :; fi
 done

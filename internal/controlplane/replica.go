@@ -48,10 +48,17 @@ type Registrar interface {
 	Replicas(ctx context.Context) (map[string]string, error)
 }
 
-// Store looks at how objects are stored in etcd.
+// Store is the etcd behind the replicas, as far as they depend on it.
 type Store interface {
 	// Stored calls see for every key below prefix with its stored value.
 	Stored(ctx context.Context, prefix string, see func(key string, value []byte)) error
+	// Versions are those that the members run, by member; "" is one that does
+	// not tell. Where etcd is not on machines of this provider there is none.
+	Versions(ctx context.Context) (map[string]string, error)
+	// Save keeps a verified snapshot on the machine of one member, whose name
+	// carries label, and says where: HOST:PATH. It is "" where etcd is not on
+	// machines of this provider.
+	Save(ctx context.Context, label string) (string, error)
 }
 
 // Spec is one replica as it is wanted.
@@ -71,8 +78,9 @@ type Spec struct {
 	ExtraArgs     map[string]map[string]string // component → flag without dashes → value
 	Source        host.Source
 	Registrar     Registrar
-	// Store looks into the etcd behind EtcdURLs. Where it is nil, whatever a
-	// rotation of encryption has to rewrite is rewritten unseen.
+	// Store is the etcd behind EtcdURLs. Where it is nil, whatever a rotation of
+	// encryption has to rewrite is rewritten unseen, and nothing is known of etcd's
+	// version.
 	Store Store
 	// Registration is what Registrar was made from, as JSON. It is kept on the
 	// machine: see Pause.

@@ -45,6 +45,19 @@ func (c ctlStore) Stored(ctx context.Context, prefix string, see func(string, []
 	return nil
 }
 
+func (c ctlStore) Versions(context.Context) (map[string]string, error) {
+	return map[string]string{"cp1": etcdVersion}, nil
+}
+
+func (c ctlStore) Save(ctx context.Context, label string) (string, error) {
+	path := "/var/lib/" + label + ".db"
+	if _, err := c.ctl(ctx, "snapshot save "+path, nil); err != nil {
+		return "", err
+	}
+	_, err := c.ctl(ctx, "endpoint status", nil)
+	return c.spec.Host.Address() + ":" + path, err
+}
+
 func (st *stage) rotated(b *pki.Bundle, part pki.Part, generation int, next pki.Next) *pki.Bundle {
 	st.Helper()
 	bundle, err := b.Rotate(map[pki.Part]int{part: generation}, next,

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,12 +16,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// standing is where another replica stands in the rotations, by evidence from
-// its machine.
+// standing is where a replica stands in the rotations and in an upgrade, by
+// evidence from its machine.
 type standing struct {
 	name, address string
+	port          int
+	host          *host.Host       // nil where the address cannot be read
+	version       string           // of its API server: the one that runs, or would; "" if not known
 	generations   map[pki.Part]int // of what is on disk, which is what runs
-	unknown       error            // why that cannot be told; then the rest does not count
+	unknown       error            // why that cannot be told; then the generations do not count
 	absent        bool             // the machine answers and holds no replica
 }
 
@@ -46,30 +50,64 @@ func (r *Replicas) others(ctx context.Context, s Spec) ([]standing, error) {
 
 // stands asks the machine of one other replica.
 func (r *Replicas) stands(ctx context.Context, s Spec, name, address string) standing {
-	st := standing{name: name, address: address}
-	at, _, err := net.SplitHostPort(address)
+	at, port, err := splitAddress(address)
 	if err != nil {
-		st.unknown = fmt.Errorf("read its address: %w", err)
-		return st
+		return standing{name: name, address: address, unknown: fmt.Errorf("read its address: %w", err)}
 	}
-	st.address = at
-	facts, err := r.machine(at).Observe(ctx, evidenceQuery())
+	st := standing{name: name, address: at, port: port, host: r.machine(at)}
+	facts, err := st.host.Observe(ctx, evidenceQuery())
 	if err != nil {
 		st.unknown = err
 		return st
 	}
-	rec, err := readRecord(facts.Files[recordPath].Content)
-	switch {
-	case err != nil:
+	st.judge(s.Bundle.ClusterID, interpret(facts))
+	return st
+}
+
+// standsAlone is where the replica itself stands.
+func standsAlone(ctx context.Context, s Spec) standing {
+	st := standing{name: s.Name, address: s.Host.Address(), port: s.port(), host: s.Host}
+	facts, err := s.Host.Observe(ctx, evidenceQuery())
+	if err != nil {
 		st.unknown = err
-	case rec.ClusterID == "" && !runs(facts.Units[unitName(APIServer)]):
-		st.absent = true
-	case rec.ClusterID != s.Bundle.ClusterID || rec.Name != name:
-		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(describe(rec), "an API server of somebody else"))
-	default:
-		st.generations, st.unknown = rec.Generations, behind(facts, Components())
+		return st
+	}
+	f := interpret(facts)
+	st.judge(s.Bundle.ClusterID, f)
+	if st.version != "" && f.record.Port != 0 {
+		st.port = f.record.Port // where it serves until the change
 	}
 	return st
+}
+
+// spec is the replica as far as it can be asked for something.
+func (st standing) spec(s Spec) Spec {
+	return Spec{Name: st.name, Host: st.host, Port: st.port, Bundle: s.Bundle, Version: st.version, Registrar: s.Registrar}
+}
+
+// judge reads what the replica's machine shows.
+func (st *standing) judge(cluster string, f found) {
+	switch {
+	case f.recordErr != nil:
+		st.unknown = f.recordErr
+	case f.record.ClusterID == "" && !runs(f.facts.Units[unitName(APIServer)]):
+		st.absent = true
+	case f.record.ClusterID != cluster || f.record.Name != st.name:
+		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(describe(f.record), "an API server of somebody else"))
+	default:
+		st.version = f.effectiveVersion(systemd{}, APIServer)
+		st.generations, st.unknown = f.record.Generations, behind(f.facts, Components())
+	}
+}
+
+// splitAddress parts host:port.
+func splitAddress(address string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, err
+	}
+	port, err = strconv.Atoi(text)
+	return host, port, err
 }
 
 // describe names the replica that a record is of.
@@ -81,22 +119,20 @@ func describe(r record) string {
 }
 
 // evidenceQuery asks for what tells where a replica stands: its record, and
-// for each component what it has read at its start, and what it would read now.
+// for each component which program runs, what it has read at its start, and what
+// it would read now.
 func evidenceQuery() host.Query {
-	q := host.Query{Contents: []string{recordPath}, Units: unitNames(), Files: readAtStart()}
+	q := host.Query{Contents: []string{recordPath}, Units: unitNames(), Files: readAtStart(), Script: runningScript()}
 	for _, name := range Components() {
-		q.Contents = append(q.Contents, systemd{}.started(name))
+		q.Contents = append(q.Contents, systemd{}.started(name), unitPath(name))
 	}
 	return q
 }
 
-// readAtStart are all files that a component may have read at its start.
+// readAtStart are all files that a component may have read at its start, its
+// definition aside.
 func readAtStart() []string {
-	paths := []string{saKey, saPub, etcdClientCA, encryptionConfig, caCert, caKey, signingCA, controllerManagerConf, schedulerConf}
-	for _, name := range Components() {
-		paths = append(paths, unitPath(name))
-	}
-	return paths
+	return []string{saKey, saPub, etcdClientCA, encryptionConfig, caCert, caKey, signingCA, controllerManagerConf, schedulerConf}
 }
 
 // behind says which of the components runs with something else than is on its

@@ -1,0 +1,112 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+const (
+	// skewTimeout bounds the whole look: a machine that is dead takes a
+	// connection's time limit (10 s) to be known as such.
+	skewTimeout = 30 * time.Second
+	// apiPatience bounds what one API server is asked for.
+	apiPatience = 10 * time.Second
+	nodesPage   = 500
+)
+
+// Skew looks at which versions run in the replica's control plane: its own and
+// the others', etcd's, the nodes'. Who does not answer tells none.
+func (r *Replicas) Skew(ctx context.Context, s Spec) (Skew, error) {
+	seen, _, err := r.survey(ctx, s)
+	return seen, err
+}
+
+// survey is Skew with where each replica stands, the replica's own first if there
+// is one.
+func (r *Replicas) survey(ctx context.Context, s Spec) (Skew, []standing, error) {
+	ctx, cancel := context.WithTimeout(ctx, skewTimeout)
+	defer cancel()
+	seen := Skew{Replicas: map[string]string{}}
+	var etcdErr error
+	var asking sync.WaitGroup
+	if s.Store != nil {
+		asking.Go(func() {
+			if seen.Etcd, etcdErr = s.Store.Versions(ctx); etcdErr != nil {
+				etcdErr = fmt.Errorf("ask which versions etcd runs: %w", etcdErr)
+			}
+		})
+	}
+	all, err := r.all(ctx, s)
+	for _, st := range all {
+		seen.Replicas[st.name] = st.version
+	}
+	asking.Go(func() { seen.Removed = removedAPIs(ctx, s, all) })
+	seen.Kubelets = kubelets(ctx, s, all)
+	asking.Wait()
+	return seen, all, errors.Join(err, etcdErr)
+}
+
+// all are the replicas that there are.
+func (r *Replicas) all(ctx context.Context, s Spec) ([]standing, error) {
+	own := make(chan standing, 1)
+	go func() { own <- standsAlone(ctx, s) }()
+	others, err := r.others(ctx, s)
+	all := append([]standing{<-own}, others...)
+	return slices.DeleteFunc(all, func(st standing) bool { return st.absent }), err
+}
+
+// kubelets asks the first of the API servers that answers for its nodes. Without
+// any replica there is none.
+func kubelets(ctx context.Context, s Spec, all []standing) map[string]string {
+	if len(all) == 0 {
+		return map[string]string{}
+	}
+	for _, st := range all {
+		if st.version == "" {
+			continue
+		}
+		nodes, err := nodeVersions(ctx, st.spec(s))
+		if err == nil {
+			return nodes
+		}
+		problem.Detail(ctx, "%s: not asked for its nodes: %v", st.machine(), err)
+	}
+	return nil
+}
+
+func nodeVersions(ctx context.Context, s Spec) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	access, done, err := masters(s)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	api, err := typedcore.NewForConfigAndClient(access.rest, access.web)
+	if err != nil {
+		return nil, err
+	}
+	versions := map[string]string{}
+	for next := ""; ; {
+		nodes, err := api.Nodes().List(ctx, meta.ListOptions{Limit: nodesPage, Continue: next})
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range nodes.Items {
+			versions[node.Name] = strings.TrimPrefix(node.Status.NodeInfo.KubeletVersion, "v")
+		}
+		if next = nodes.Continue; next == "" {
+			return versions, nil
+		}
+	}
+}
