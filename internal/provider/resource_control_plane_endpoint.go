@@ -117,6 +117,7 @@ func (r *endpointResource) Create(ctx context.Context, req resource.CreateReques
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)
 	defer cancel()
+	r.session.begin()
 	status, err := endpoint.Create(ctx, spec)
 	model.fill(status)
 	if err != nil {
@@ -165,6 +166,7 @@ func (r *endpointResource) Update(ctx context.Context, req resource.UpdateReques
 	if model.touches(state) {
 		ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)
 		defer cancel()
+		r.session.begin()
 		status, err := endpoint.Update(ctx, before, spec)
 		if err != nil {
 			addError(&resp.Diagnostics, path.Root("haproxy").AtName("hosts"), "Endpoint not changed", err)
@@ -188,6 +190,7 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)
 	defer cancel()
 	options := endpoint.DeleteOptions{AbandonUnreachable: r.session.abandon, Patience: spec.DrainTimeout + betweenReplicas}
+	r.session.begin()
 	if err := endpoint.Delete(ctx, spec, options); err != nil {
 		addError(&resp.Diagnostics, path.Root("haproxy").AtName("hosts"), "Endpoint not deleted", err)
 	}
