@@ -38,8 +38,8 @@ demo-down: $(LAB) ## remove the demo
 	$(SUDO) $(LAB) demo-down
 
 .PHONY: bench
-bench: setup ## measure apply, plan, day 2 and memory against their floors
-	$(SUDO) $(LAB) bench
+bench: setup ## measure apply, plan, day 2, upgrade and memory against their floors (BENCH="--only upgrade" for a part)
+	$(SUDO) $(LAB) bench $(BENCH)
 
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
 STORIES    := TestRepair|TestScale|TestSealed$$|TestRotateAuthorities|TestEncryption

@@ -2,16 +2,24 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
+	"regexp"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/bench"
 )
 
 func benchCommand(args []string) error {
-	if _, _, err := parse(flag.NewFlagSet("bench", 0), "", args); err != nil {
+	flags := flag.NewFlagSet("bench", 0)
+	only := flags.String("only", "", "measure the parts whose names match this `regexp`: upgrade, control plane, certificates")
+	if _, _, err := parse(flags, "", args); err != nil {
 		return err
+	}
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("--only: %w", err)
 	}
 	ctx, cancel := interruptible()
 	defer cancel()
-	return bench.Run(ctx, os.Stdout, os.Stderr)
+	return bench.Run(ctx, pattern, os.Stdout, os.Stderr)
 }

@@ -81,8 +81,16 @@ func expectEmptyPlan(t *testing.T, w *workspace.Workspace, args ...string) {
 	}
 }
 
-// expectHealthy reads from the state what the provider has seen.
+// expectHealthy expects that everything serves, in the versions that run where
+// nothing else is asked for.
 func expectHealthy(t *testing.T, w *workspace.Workspace, names []string) {
+	t.Helper()
+	expectServing(t, w, names, "3.6.16", "1.34.4")
+}
+
+// expectServing reads from the state what the provider has seen: every member
+// and replica of names serves, in these versions.
+func expectServing(t *testing.T, w *workspace.Workspace, names []string, etcd, kubernetes string) {
 	t.Helper()
 	apply(t, w, "-refresh-only")
 	resources, err := w.State(t.Context())
@@ -100,7 +108,7 @@ func expectHealthy(t *testing.T, w *workspace.Workspace, names []string) {
 	leaders := 0
 	for _, name := range names {
 		member := values[fmt.Sprintf("kube_etcd_member.this[%q]", name)]
-		expect(t, name, member, map[string]any{"healthy": true, "learner": false, "unit_state": "active", "running_version": "3.6.16"})
+		expect(t, name, member, map[string]any{"healthy": true, "learner": false, "unit_state": "active", "running_version": etcd})
 		if member["leader"] == true {
 			leaders++
 		}
@@ -112,7 +120,7 @@ func expectHealthy(t *testing.T, w *workspace.Workspace, names []string) {
 		}
 		for _, c := range components {
 			component, _ := c.(map[string]any)
-			expect(t, fmt.Sprint(name, " ", component["name"]), component, map[string]any{"healthy": true, "health": "ok", "version": "1.34.4"})
+			expect(t, fmt.Sprint(name, " ", component["name"]), component, map[string]any{"healthy": true, "health": "ok", "version": kubernetes})
 		}
 	}
 	if leaders != 1 {

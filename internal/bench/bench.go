@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
@@ -25,10 +26,25 @@ const (
 	many    = 5 // machines of the one that it is scaled to
 )
 
-// Run measures everything, prints the table on out and writes it as JSON to
-// the file named by BENCH_OUT. Progress goes to log.
-func Run(ctx context.Context, out, log io.Writer) (err error) {
-	if _, err := build.Components(ctx, "etcd", "kubernetes"); err != nil {
+// part is a measurement that needs none of the others. It finds bare machines;
+// only the last one on machines need not leave them so.
+type part struct {
+	name    string
+	measure func(context.Context, *bench) ([]Result, error)
+}
+
+func parts() []part {
+	return []part{
+		{"upgrade", func(ctx context.Context, b *bench) ([]Result, error) { return b.upgrades(ctx) }},
+		{"control plane", func(ctx context.Context, b *bench) ([]Result, error) { return b.controlPlane(ctx) }},
+		{"certificates", func(ctx context.Context, b *bench) ([]Result, error) { return certificates(ctx, b.log) }},
+	}
+}
+
+// Run measures the parts whose names match only, or all for nil, prints the table
+// on out and writes it as JSON to the file named by BENCH_OUT. Progress goes to log.
+func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) (err error) {
+	if _, err := build.Components(ctx, newer.Etcd, newer.Kubernetes, older.Etcd, older.Kubernetes); err != nil {
 		return err
 	}
 	l, err := lab.Up(ctx, lab.Config{
@@ -61,7 +77,7 @@ func Run(ctx context.Context, out, log io.Writer) (err error) {
 		return err
 	}
 	b := &bench{lab: l, work: w, log: log}
-	results, err := b.measure(ctx)
+	results, err := b.measure(ctx, only)
 	if err != nil {
 		return err
 	}
@@ -75,7 +91,27 @@ type bench struct {
 	log  io.Writer
 }
 
-func (b *bench) measure(ctx context.Context) ([]Result, error) {
+// measure takes the parts one after the other.
+func (b *bench) measure(ctx context.Context, only *regexp.Regexp) ([]Result, error) {
+	var results []Result
+	for _, p := range parts() {
+		if only != nil && !only.MatchString(p.name) {
+			continue
+		}
+		found, err := p.measure(ctx, b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+		results = append(results, found...)
+	}
+	if len(results) == 0 {
+		return nil, fmt.Errorf("no part is named like %q", only)
+	}
+	return results, nil
+}
+
+// controlPlane measures the first apply, plans, memory, and the steps of day 2.
+func (b *bench) controlPlane(ctx context.Context) ([]Result, error) {
 	memory := watch(b.work.ProviderPath())
 	applies, err := b.applies(ctx)
 	if err != nil {
@@ -102,17 +138,13 @@ func (b *bench) measure(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	certified, err := certificates(ctx, b.log)
-	if err != nil {
-		return nil, err
-	}
 	return slices.Concat([]Result{
 		figure("floor: processes started by a script, until all API servers are ready", median(lowest.serving), "s"),
 		figure("floor: the same, until everything is ready and the virtual IP answers", median(lowest.whole), "s"),
 		ratio("terraform apply, three replicas, against the first floor", median(applies), median(lowest.serving), 1.5, "s"),
 		difference("terraform plan, nothing to do", median(plans), median(bare), 1, "s"),
 		figure("peak memory of the provider", peak, "MiB"),
-	}, compare(ours, theirs), certified), nil
+	}, compare(ours, theirs)), nil
 }
 
 // applies measures the apply of the whole control plane on bare machines with
@@ -128,7 +160,7 @@ func (b *bench) applies(ctx context.Context) ([]float64, error) {
 				return nil, err
 			}
 		}
-		if err := b.prepare(ctx, b.first(few)); err != nil {
+		if err := b.prepare(ctx, b.first(few), newer); err != nil {
 			return nil, err
 		}
 		seconds, err := timed(func() error {

@@ -35,17 +35,27 @@ type operator struct {
 	joining []*lab.Machine // those of five that are not of three
 }
 
+// operator has connections that are open.
+func (b *bench) operator(ctx context.Context) (operator, error) {
+	pool, err := b.pool()
+	if err != nil {
+		return operator{}, err
+	}
+	o := operator{pool: pool, three: b.first(few), five: b.first(many), joining: b.first(many)[few:]}
+	if err := o.do(ctx, action{o.five, "true"}); err != nil {
+		pool.Close()
+		return operator{}, err
+	}
+	return o, nil
+}
+
 // byHand measures the steps by hand, from five machines to three.
 func (b *bench) byHand(ctx context.Context) (times, error) {
-	pool, err := b.pool()
+	o, err := b.operator(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer pool.Close()
-	o := operator{pool: pool, three: b.first(few), five: b.first(many), joining: b.first(many)[few:]}
-	if err := o.do(ctx, action{o.five, "true"}); err != nil { // opens the connections
-		return nil, err
-	}
+	defer o.pool.Close()
 	shrink := step{name: shrunk, leaves: few, act: o.shrink}
 	steps := []step{shrink}
 	for range dayTwoRounds {

@@ -27,7 +27,8 @@ type step struct {
 	name   string
 	before func(context.Context) error // not measured; nil for nothing
 	act    func(context.Context) error
-	leaves int // so many machines are in the control plane afterwards
+	leaves int                         // so many machines are in the control plane afterwards
+	after  func(context.Context) error // not measured: what else must be so; nil for nothing
 }
 
 // times are the seconds that each step took, by its name.
@@ -46,6 +47,9 @@ func (b *bench) walk(ctx context.Context, who string, steps []step) (times, erro
 		seconds, err := timed(func() error { return s.act(ctx) })
 		if err == nil {
 			err = b.sound(ctx, s.leaves)
+		}
+		if err == nil && s.after != nil {
+			err = s.after(ctx)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s, %s: %w", s.name, who, err)
@@ -77,7 +81,7 @@ func (b *bench) apply(name string, machines int, flags map[string]string) step {
 			if err := b.want(machines, flags); err != nil {
 				return err
 			}
-			return b.prepare(ctx, b.first(machines)[few:])
+			return b.prepare(ctx, b.first(machines)[few:], newer)
 		},
 		act: func(ctx context.Context) error {
 			_, err := b.work.Apply(ctx, b.log)
@@ -106,15 +110,24 @@ func (b *bench) replace() step {
 // follower finds an etcd member of three that does not lead.
 func (b *bench) follower(ctx context.Context) (*lab.Machine, error) {
 	for _, m := range b.first(few) {
-		metrics, err := m.Run(ctx, "curl -sf http://127.0.0.1:2381/metrics | grep '^etcd_server_is_leader '")
+		leads, err := leads(ctx, m)
 		if err != nil {
-			return nil, fmt.Errorf("ask %s whether it leads: %w", m.Name, err)
+			return nil, err
 		}
-		if metrics == "etcd_server_is_leader 0\n" {
+		if !leads {
 			return m, nil
 		}
 	}
 	return nil, fmt.Errorf("every member of %d says that it leads", few)
+}
+
+// leads asks the member on a machine.
+func leads(ctx context.Context, m *lab.Machine) (bool, error) {
+	metrics, err := m.Run(ctx, "curl -sf http://127.0.0.1:2381/metrics | grep '^etcd_server_is_leader '")
+	if err != nil {
+		return false, fmt.Errorf("ask %s whether it leads: %w", m.Name, err)
+	}
+	return metrics == "etcd_server_is_leader 1\n", nil
 }
 
 // soundScript waits until the machine's balancer has so many healthy servers in

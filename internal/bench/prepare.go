@@ -9,18 +9,23 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// prepare puts the programs and the packages onto bare machines, so that only
-// the making of a control plane is measured.
-func (b *bench) prepare(ctx context.Context, machines []*lab.Machine) error {
-	components, err := build.Components(ctx, "etcd", "kubernetes")
+// prepare puts the packages and the programs of some releases onto bare
+// machines, so that only the making of a control plane is measured.
+func (b *bench) prepare(ctx context.Context, machines []*lab.Machine, releases ...workspace.Release) error {
+	directory, err := build.Components(ctx)
 	if err != nil {
 		return err
 	}
-	artifacts, err := artifacts()
-	if err != nil {
-		return err
+	var all []host.Artifact
+	for _, r := range releases {
+		of, err := artifacts(r)
+		if err != nil {
+			return err
+		}
+		all = append(all, of...)
 	}
 	pool, err := b.pool()
 	if err != nil {
@@ -33,7 +38,7 @@ func (b *bench) prepare(ctx context.Context, machines []*lab.Machine) error {
 			if _, err := m.Run(ctx, packagesScript); err != nil {
 				return err
 			}
-			_, err := pool.Host(host.Target{Address: m.Address.String()}).Install(ctx, host.Source{Directory: components}, artifacts)
+			_, err := pool.Host(host.Target{Address: m.Address.String()}).Install(ctx, host.Source{Directory: directory}, all)
 			return err
 		})
 	}
@@ -59,23 +64,24 @@ func (b *bench) pool() (*host.Pool, error) {
 	})
 }
 
-// artifacts are all programs that the provider installs.
-func artifacts() ([]host.Artifact, error) {
+// artifacts are all programs of a release that the provider installs.
+func artifacts(r workspace.Release) ([]host.Artifact, error) {
+	etcd, kubernetes, err := r.Versions()
+	if err != nil {
+		return nil, err
+	}
 	var all []host.Artifact
-	for product, names := range map[string][]string{
-		"etcd":       {"etcd", "etcdctl", "etcdutl"},
-		"kubernetes": {"kube-apiserver", "kube-controller-manager", "kube-scheduler"},
-	} {
-		version, err := build.Version(product)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			all = append(all, host.Artifact{Product: product, Version: version, Name: name})
-		}
+	for _, name := range []string{"etcd", "etcdctl", "etcdutl"} {
+		all = append(all, host.Artifact{Product: "etcd", Version: etcd, Name: name})
+	}
+	for _, name := range components {
+		all = append(all, host.Artifact{Product: "kubernetes", Version: kubernetes, Name: name})
 	}
 	return all, nil
 }
+
+// components of a replica, in the order in which they are started.
+var components = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
 // onEach runs a script on several machines at the same time.
 func (b *bench) onEach(ctx context.Context, machines []*lab.Machine, script string) error {

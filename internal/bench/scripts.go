@@ -35,7 +35,7 @@ ctl() {
   endpoint=$1
   shift
   pki=/etc/kubernetes/pki/etcd
-  /opt/kube/etcd/*/etcdctl --endpoints="https://$endpoint:2379" --cacert=$pki/ca.crt --cert=$pki/healthcheck-client.crt --key=$pki/healthcheck-client.key "$@"
+  "$(ls -d /opt/kube/etcd/*/etcdctl | tail -n 1)" --endpoints="https://$endpoint:2379" --cacert=$pki/ca.crt --cert=$pki/healthcheck-client.crt --key=$pki/healthcheck-client.key "$@"
 }
 retry() {
   tries=0

@@ -67,6 +67,7 @@ type cluster struct {
 	gathering *batch         // nil: the next arrival opens one
 	leaving   map[string]int // members whose Delete is under way
 	restarted time.Time      // when this process last saw a member back after restarting it
+	upgrades  upgrades       // of this process
 	waited    time.Time      // when a wait for leave to restart a member last ended in vain
 	tls       *tls.Config    // client certificate, issued once
 	madeOf    string         // what tls was made of

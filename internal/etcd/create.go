@@ -161,12 +161,6 @@ func (cl *cluster) serving(ctx context.Context, conv *conversation, s Spec, id u
 // stuck is the problem of a member that was started and does not serve, with
 // the end of its log.
 func (cl *cluster) stuck(ctx context.Context, s Spec, trouble string, err error) error {
-	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), cl.pace.Cleanup)
-	defer cancel()
-	log, logErr := cl.machine(s.Host).UnitLog(fresh, unitName, 20)
-	if logErr != nil {
-		log = "its log could not be read: " + logErr.Error()
-	}
 	cause := fmt.Sprintf("etcd was started and does not serve after %s: %s", cl.pace.Serving, trouble)
 	if err != nil {
 		cause = fmt.Sprintf("the wait for etcd to serve ended: %s; last seen: %s", err, trouble)
@@ -175,6 +169,6 @@ func (cl *cluster) stuck(ctx context.Context, s Spec, trouble string, err error)
 		Summary: "etcd member does not serve", Host: s.label(), Cause: cause, Err: err,
 		Unchanged: "its files and data stay as they are, and the next apply continues from there.",
 		Next:      "see its log (journalctl -u " + unitName + "); port 2380 must be open between the members",
-		Detail:    log,
+		Detail:    cl.lastLog(ctx, s),
 	}
 }

@@ -21,7 +21,7 @@ func drift(s Spec, f found, entry *Member, now time.Time) []string {
 		unitStateDrift(f),
 		unitFileDrift(s, f),
 		fileDrift(s, f),
-		memberDrift(s, entry),
+		memberDrift(s, f, entry),
 	)
 	if reason := restartReason(s, f, entry); reason != "" && len(words) == 0 {
 		words = append(words, unitName+" has to be restarted: "+reason)
@@ -200,13 +200,16 @@ func missingArtifacts(s Spec, f found) []string {
 }
 
 // memberDrift is what the cluster says of the member.
-func memberDrift(s Spec, entry *Member) []string {
+func memberDrift(s Spec, f found, entry *Member) []string {
 	if entry == nil {
 		return nil
 	}
 	var words []string
 	if entry.Version != "" && entry.Version != s.Version {
 		words = append(words, fmt.Sprintf("the running server is etcd %s, wanted %s", entry.Version, s.Version))
+	}
+	if f.unfinished() && entry.Healthy && entry.Version == s.Version {
+		words = append(words, beforePath+" is left over: the change of version was not seen to its end")
 	}
 	if entry.Learner {
 		words = append(words, "it is a learner, wanted a voter")

@@ -33,16 +33,19 @@ type testMachine struct {
 	address string
 	root    string // files and data live below it
 
-	mu       sync.Mutex
-	files    map[string]host.File
-	server   *embed.Etcd
-	enabled  bool
-	archives int
-	starts   int
-	lost     bool  // unreachable over SSH
-	broken   bool  // the unit fails to start
-	free     int64 // bytes on every disk; 0: not told
-	outages  *outages
+	mu        sync.Mutex
+	files     map[string]host.File
+	server    *embed.Etcd
+	enabled   bool
+	archives  int
+	starts    int
+	ends      int      // of a server that does not come up, since its unit was started
+	lost      bool     // unreachable over SSH
+	broken    bool     // the unit fails to start
+	breaks    string   // the unit fails to start with this in it
+	installed []string // versions beside 3.6.16
+	free      int64    // bytes on every disk; 0: not told
+	outages   *outages
 }
 
 // outages counts the members that are stopped by a restart at the same time.
@@ -100,7 +103,9 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 			facts.Dirs[dir] = append(facts.Dirs[dir], e.Name())
 		}
 	}
-	facts.Dirs["/opt/kube/etcd/3.6.16"] = []string{"etcd", "etcdctl", "etcdutl"}
+	for _, version := range append(slices.Clone(m.installed), "3.6.16") {
+		facts.Dirs[artifactDir(version)] = []string{"etcd", "etcdctl", "etcdutl"}
+	}
 	for _, disk := range q.Disks {
 		if m.free > 0 {
 			facts.DiskFree[disk] = m.free
@@ -111,6 +116,10 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 		unit = host.UnitState{Load: "loaded", Active: "inactive", Enabled: "disabled"}
 		if m.enabled {
 			unit.Enabled = "enabled"
+		}
+		if m.ends > 0 && m.server == nil { // systemd starts it again and again
+			m.ends++
+			unit.Active, unit.Sub, unit.Restarts = "activating", "auto-restart", m.ends
 		}
 		if m.running() {
 			unit.Active = "activating"
@@ -139,8 +148,14 @@ func (m *testMachine) running() bool {
 	}
 }
 
-func (m *testMachine) Install(context.Context, host.Source, []host.Artifact) ([]host.Artifact, error) {
-	return nil, errors.New("everything is installed already")
+func (m *testMachine) Install(_ context.Context, _ host.Source, artifacts []host.Artifact) ([]host.Artifact, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.reach(); err != nil {
+		return nil, err
+	}
+	m.installed = append(m.installed, artifacts[0].Version)
+	return artifacts, nil
 }
 
 func (m *testMachine) UnitLog(context.Context, string, int) (string, error) {
@@ -216,8 +231,12 @@ func (m *testMachine) do(a action) error {
 			go m.outages.end(m.server)
 		}
 		return err
+	case doStop:
+		m.stop()
+		m.ends = 0
 	case doRetire, doClear:
 		m.stop()
+		m.ends = 0
 		m.enabled = false
 		if a.Archive != "" {
 			if _, err := os.Stat(m.at(a.DataDir)); err == nil {
@@ -264,13 +283,15 @@ func (m *testMachine) stop() {
 // start does what systemd would do on the unit.
 func (m *testMachine) start() error {
 	m.starts++
+	m.ends = 0
 	unit := string(m.files[unitPath].Content)
 	_, found, _ := parseExecStart(unit)
 	env := parseEnvironment(string(m.files[envPath].Content))
 	if _, err := os.Stat(m.at(found["data-dir"]) + "/member"); err != nil && len(env) == 0 {
 		return nil // the assertions fail, and the unit is not started
 	}
-	if m.broken {
+	if m.broken || m.breaks != "" && strings.Contains(unit, m.breaks) {
+		m.ends++
 		return nil
 	}
 	config, err := m.config(found, env)

@@ -35,7 +35,7 @@ var ports = []int{2379, 2380, 2381}
 // round trip.
 func query(s Spec) host.Query {
 	q := host.Query{
-		Contents: []string{unitPath, envPath, markerPath, caPath, startNote},
+		Contents: []string{unitPath, envPath, markerPath, caPath, startNote, beforePath},
 		Dirs:     []string{s.dataDir(), artifactDir(s.Version), dropInDir, upgradesDir(s.dataDir())},
 		Units:    []string{unitName},
 		Ports:    ports,

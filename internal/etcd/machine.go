@@ -33,6 +33,8 @@ const (
 	doStart         // (re)start on the files as they are, without waiting for readiness
 	doRetire        // stop, and put the data away
 	doClear         // stop, put the data away, and remove everything else of the member
+	doStop          // stop, until the next start
+	doInspect       // fail when the data has what etcd 3.6 does not take
 	doSnapshot      // save a verified snapshot of the serving member as File in Archive
 )
 
@@ -41,11 +43,11 @@ type action struct {
 	Verb    verb
 	DataDir string
 	Archive string // where data is put; "" to wipe it
+	Tools   string // the directory of etcdctl and etcdutl, for snapshot and inspect
 
 	// Of a snapshot.
 	File    string // its name
 	Address string // of the member
-	Tools   string // the directory of etcdctl and etcdutl
 	Keep    int    // that many files of such a name stay, the newest; 0: all
 }
 
@@ -69,6 +71,10 @@ func (a action) script() string {
 		return a.stopScript() + a.dataScript() + host.Discard(envPath, markerPath)
 	case doClear:
 		return a.stopScript() + a.dataScript() + clearScript()
+	case doStop:
+		return "systemctl stop " + unitName + "\n"
+	case doInspect:
+		return a.inspectScript()
 	case doSnapshot:
 		return a.snapshotScript()
 	}

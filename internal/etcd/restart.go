@@ -49,6 +49,9 @@ func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) 
 // hold waits a moment, and refuses when patience or the time for it is at its end.
 // What one member has just waited for in vain, the next one does not wait for again.
 func (c *converging) hold(ctx context.Context, v *View, cause error) error {
+	if c.since.IsZero() {
+		c.since = time.Now()
+	}
 	c.cl.mu.Lock()
 	inVain := time.Since(c.cl.waited) < c.cl.pace.Patience
 	if time.Since(c.since) > c.cl.pace.Patience {
@@ -56,13 +59,38 @@ func (c *converging) hold(ctx context.Context, v *View, cause error) error {
 	}
 	c.cl.mu.Unlock()
 	if inVain || pause(ctx, 5*c.cl.pace.Poll) != nil {
+		if c.step.due() {
+			return c.notUpgraded(v, cause.Error(), c.mendFirst(cause))
+		}
 		return refusal("etcd member not restarted", c.s, v, cause.Error(), problem.Nothing,
 			"bring the unhealthy members back or destroy the dead ones, then apply again")
 	}
-	if waiting, _ := c.turn.others(); waiting > 0 && errors.Is(cause, errCorrupt) {
+	waiting, _ := c.turn.others()
+	switch {
+	case waiting > 0 && errors.Is(cause, errCorrupt):
 		return c.turn.yield(ctx) // to the one that is replaced
+	case waiting > 0 && c.step.due():
+		// To the one that is mended; what it takes is not this member's waiting.
+		begin := time.Now()
+		err := c.turn.yield(ctx)
+		c.since = c.since.Add(time.Since(begin))
+		return err
 	}
 	return nil
+}
+
+// mendFirst is the way out of what an upgrade does not begin with.
+func (c *converging) mendFirst(cause error) string {
+	before := fmt.Sprintf("set version back to %s", c.step.From)
+	switch {
+	case errors.Is(cause, errAlarm):
+		return before + " and apply, which mends the alarm; then change it again"
+	case errors.Is(cause, errListsDiffer):
+		return before + ", and replace the member that lists others (terraform apply -replace=…); then change it again"
+	case errors.Is(cause, errUnreachable):
+		return "bring the machine back and apply again; if it is gone for good, " + before + " and destroy or replace its member first"
+	}
+	return "bring the members that are named back and apply again; a dead one is replaced (terraform apply -replace=…) at the version that the others run: " + before + " for that"
 }
 
 // settle keeps the members healthy for a while between two restarts of this

@@ -272,23 +272,3 @@ func BestTransferee(v View, from uint64) (Member, bool) {
 	}
 	return best, found
 }
-
-// MayRunVersion says why a member may not be brought to a version beside the
-// others, or nil: etcd supports neighbouring minor versions in one cluster,
-// and no way back to an older minor without a downgrade of the whole cluster.
-func MayRunVersion(v View, id uint64, version string) error {
-	for _, m := range v.Members {
-		if m.Version == "" {
-			continue
-		}
-		err := ValidateUpgrade(m.Version, version)
-		// Another member that is ahead by one minor is an upgrade under way.
-		if m.ID != id && err != nil && ValidateUpgrade(version, m.Version) == nil {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("member %s runs %s: %w", m.label(), m.Version, err)
-		}
-	}
-	return nil
-}

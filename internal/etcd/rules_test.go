@@ -103,16 +103,3 @@ func TestBestTransferee(t *testing.T) {
 		t.Error("leadership went to a dead member")
 	}
 }
-
-func TestMayRunVersion(t *testing.T) {
-	v := clusterOf("Lhh")
-	v.Members[0].Version, v.Members[1].Version, v.Members[2].Version = "3.5.35", "3.6.16", "3.5.35"
-	for version, wanted := range map[string]bool{"3.6.16": true, "3.5.35": true, "3.7.0": false} {
-		if err := MayRunVersion(v, 1, version); (err == nil) != wanted {
-			t.Errorf("member 1 to %s: %v", version, err)
-		}
-	}
-	if err := MayRunVersion(v, 2, "3.5.35"); err == nil {
-		t.Error("a downgrade by one minor was allowed")
-	}
-}

@@ -48,6 +48,9 @@ func repairs(s Spec, f found, entry *Member, now time.Time) (repair, error) {
 	if f.Pending && entry != nil && !entry.Learner && entry.Started() {
 		r.Change.Remove = append(r.Change.Remove, envPath)
 	}
+	if f.unfinished() && entry != nil && entry.Healthy && entry.Version == s.Version {
+		r.Change.Remove = append(r.Change.Remove, beforePath)
+	}
 	r.Link = f.Unit.Enabled != "enabled"
 	if r.needed() {
 		base := layout(s)
@@ -69,6 +72,8 @@ func restartReason(s Spec, f found, entry *Member) string {
 		return "a drop-in goes"
 	case entry != nil && entry.Version != "" && entry.Version != s.Version:
 		return fmt.Sprintf("etcd %s runs", entry.Version)
+	case f.unfinished() && (entry == nil || !entry.Healthy):
+		return "its upgrade was cut off"
 	}
 	noted := host.ReadStartNote(f.facts.Files[startNote].Content)
 	for _, file := range fixedFiles(s) {
@@ -134,6 +139,11 @@ type converging struct {
 	since time.Time // when waiting for the rules began; zero: not yet
 	aside bool      // the outage was announced: its end must be too
 	near  approach  // to the generation of s
+
+	step    versionStep
+	size    int64  // of its database, as last seen
+	saved   string // the snapshot from before the upgrade
+	lasting bool   // a rollback took its own time, and so may what follows it
 }
 
 // converge looks, compares and acts until nothing differs.
@@ -147,6 +157,11 @@ func (cl *cluster) converge(ctx context.Context, turn *turn, s Spec) (Status, er
 	c.near = approach{cl: cl, s: s, turn: turn, conv: conv, summary: "etcd member not changed", unchanged: problem.Nothing}
 	status, err := c.loop(ctx)
 	if c.aside {
+		if c.lasting {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 3*cl.pace.Serving)
+			defer cancel()
+		}
 		err = errors.Join(err, s.outageEnded(ctx))
 	}
 	return status, err
@@ -169,6 +184,10 @@ func (c *converging) loop(ctx context.Context) (Status, error) {
 		r, err := repairs(s, c.f, entry, time.Now())
 		if err != nil {
 			return Status{}, err
+		}
+		c.step = c.f.versionStep(s, entry)
+		if entry != nil {
+			c.size = max(c.size, entry.DBSize)
 		}
 		if !r.needed() && len(missingArtifacts(s, c.f)) == 0 {
 			return describe(s, c.f, view), nil
@@ -202,12 +221,17 @@ func (c *converging) final(ctx context.Context, err error) (Status, error) {
 // it had to wait and everything must be looked at again.
 func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error) {
 	if v != nil {
-		if err := c.mayRun(*v); err != nil {
+		if err := c.mayRun(ctx, *v); err != nil {
 			return false, err
 		}
 	}
 	if c.f.Marker.Generation != c.s.generation() {
 		if near, err := c.near.reached(ctx, v); !near {
+			return false, err
+		}
+	}
+	if c.step.due() {
+		if ready, err := c.prepared(ctx, v); !ready {
 			return false, err
 		}
 	}
@@ -225,6 +249,9 @@ func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error)
 		return false, c.s.outageBegins(ctx) // it takes time: look again
 	}
 	problem.Progress(ctx, "etcd %s: restarting: %s", c.s.Name, r.Restart)
+	if c.step.due() {
+		return true, c.change(ctx, v, r)
+	}
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{Verb: doStart}); err != nil {
 		return false, fmt.Errorf("restart etcd on %s: %w", c.s.label(), err)
 	}
@@ -238,12 +265,14 @@ func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error)
 }
 
 // mayRun checks the version against the running ones before anything is done.
-func (c *converging) mayRun(v View) error {
-	entry := entryOf(&v, c.s)
-	if entry == nil {
+func (c *converging) mayRun(ctx context.Context, v View) error {
+	if entryOf(&v, c.s) == nil {
 		return refusal("etcd member not changed", c.s, &v, "the cluster does not list this member", problem.Nothing, "plan again: the member has to be created anew")
 	}
-	if err := MayRunVersion(v, entry.ID, c.s.Version); err != nil {
+	if unit := unitVersion(c.f.facts.Files[unitPath].Content); !c.step.due() && (unit == "" || unit == c.s.Version) {
+		return nil // as it is
+	}
+	if err := MayUpgrade(c.conv.surveyed(ctx, v), c.s.Version); err != nil {
 		return &problem.Problem{
 			Summary: "etcd version not possible", Attribute: "version", Host: c.s.label(), Cause: err.Error(),
 			Unchanged: problem.Nothing, Next: "choose a version that can follow", Detail: v.String(),

@@ -14,9 +14,9 @@ import (
 
 func accidentScenarios() []Scenario {
 	return []Scenario{
-		{"partition", partition},
-		{"lost connection", lostConnections},
-		{"power cut", powerCuts},
+		{Name: "partition", Run: partition},
+		{Name: "lost connection", Run: lostConnections},
+		{Name: "power cut", Run: powerCuts},
 	}
 }
 

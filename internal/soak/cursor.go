@@ -13,13 +13,17 @@ type cursor interface {
 	ran(cut.Log)     // tells what came of it
 }
 
-// exhaustive goes before and after every command. Runs differ a little in their
-// number of commands, so it goes on until a number is beyond that of every run.
+// exhaustive goes before and after every command, or every so many commands.
+// Runs differ a little in their number of commands, so it goes on until a number
+// is beyond that of every run.
 type exhaustive struct {
+	every   int // 0 and 1: all commands
 	last    cut.Point
 	longest int // number of commands of the longest run
 	ended   bool
 }
+
+func (e *Env) exhaustive() *exhaustive { return &exhaustive{every: e.Every} }
 
 func (e *exhaustive) done() bool { return e.ended }
 
@@ -29,7 +33,7 @@ func (e *exhaustive) next() cut.Point {
 	case e.last.Side == cut.Before:
 		e.last.Side = cut.After
 	default:
-		e.last = cut.Point{Side: cut.Before, Command: e.last.Command + 1}
+		e.last = cut.Point{Side: cut.Before, Command: e.last.Command + max(e.every, 1)}
 	}
 	return e.last
 }

@@ -31,6 +31,20 @@ func TestExhaustive(t *testing.T) {
 	}
 }
 
+func TestEveryThird(t *testing.T) {
+	var points []string
+	c := (&Env{Every: 3}).exhaustive()
+	for !c.done() {
+		p := c.next()
+		points = append(points, p.String())
+		c.ran(runOf(5, p))
+	}
+	want := []string{"", "before:3", "after:3", "before:6"}
+	if !slices.Equal(points, want) {
+		t.Errorf("tried %q, want %q", points, want)
+	}
+}
+
 func TestNothingToCut(t *testing.T) {
 	for name, c := range map[string]cursor{"exhaustive": &exhaustive{}, "sampled": &sampled{left: 3}} {
 		runs := 0

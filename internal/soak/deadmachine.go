@@ -16,7 +16,7 @@ const (
 	writesBack  = 3 * time.Second
 )
 
-func deadMachineScenario() Scenario { return Scenario{"dead machine", deadMachine} }
+func deadMachineScenario() Scenario { return Scenario{Name: "dead machine", Run: deadMachine} }
 
 // deadMachine pulls the plug of the machine that holds the virtual IP and whose
 // member leads etcd, several times. Clients on fresh connections tell when the

@@ -14,7 +14,7 @@ import (
 
 // controlPlaneScenarios cut the operations of a whole control plane off at random commands.
 func controlPlaneScenarios() []Scenario {
-	return []Scenario{{"interrupt control plane", interruptControlPlane}}
+	return []Scenario{{Name: "interrupt control plane", Run: interruptControlPlane}}
 }
 
 // interruptControlPlane goes round its operations, one random point of each at a time.

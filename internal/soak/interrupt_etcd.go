@@ -14,10 +14,10 @@ var etcdFiles embed.FS
 // etcdScenarios cut the operations of etcd off at every command.
 func etcdScenarios() []Scenario {
 	return []Scenario{
-		{"interrupt etcd: create, destroy", cutCreate},
-		{"interrupt etcd: join, scale down", cutScaling},
-		{"interrupt etcd: change", cutChange},
-		{"interrupt etcd: replace", cutReplace},
+		{Name: "interrupt etcd: create, destroy", Run: cutCreate},
+		{Name: "interrupt etcd: join, scale down", Run: cutScaling},
+		{Name: "interrupt etcd: change", Run: cutChange},
+		{Name: "interrupt etcd: replace", Run: cutReplace},
 	}
 }
 
@@ -35,8 +35,8 @@ func cutCreate(ctx context.Context, e *Env) ([]Result, error) {
 		return nil, err
 	}
 	return s.run(ctx,
-		newTrack(operation{name: "etcd create", machines: 3}, &exhaustive{}),
-		newTrack(operation{name: "etcd destroy", settled: true}, &exhaustive{}))
+		newTrack(operation{name: "etcd create", machines: 3}, e.exhaustive()),
+		newTrack(operation{name: "etcd destroy", settled: true}, e.exhaustive()))
 }
 
 // cutScaling lets a follower leave, and a leader: their ways out differ.
@@ -48,9 +48,9 @@ func cutScaling(ctx context.Context, e *Env) ([]Result, error) {
 	leave := func(name string, leader int) *track {
 		return newTrack(operation{name: name, machines: 2, settled: true, once: func(ctx context.Context) ([]string, error) {
 			return nil, s.machines(s.size).lead(ctx, leader)
-		}}, &exhaustive{})
+		}}, e.exhaustive())
 	}
-	join := newTrack(operation{name: "etcd join", machines: 3}, &exhaustive{})
+	join := newTrack(operation{name: "etcd join", machines: 3}, e.exhaustive())
 	results, err := s.run(ctx, join, leave("etcd scale down, a follower", 0))
 	if err != nil {
 		return results, err
@@ -69,7 +69,7 @@ func cutChange(ctx context.Context, e *Env) ([]Result, error) {
 	argument := func(n int) map[string]any {
 		return map[string]any{"extra_args": map[string]string{"max-txn-ops": strconv.Itoa(128 + n)}}
 	}
-	return s.run(ctx, newTrack(operation{name: "etcd change", machines: 3, variables: argument}, &exhaustive{}))
+	return s.run(ctx, newTrack(operation{name: "etcd change", machines: 3, variables: argument}, e.exhaustive()))
 }
 
 func cutReplace(ctx context.Context, e *Env) ([]Result, error) {
@@ -81,5 +81,5 @@ func cutReplace(ctx context.Context, e *Env) ([]Result, error) {
 		name, err := s.machines(s.size).leader(ctx)
 		return []string{fmt.Sprintf("-replace=kube_etcd_member.this[%q]", name)}, err
 	}
-	return s.run(ctx, newTrack(operation{name: "etcd replace of the leader", machines: 3, settled: true, once: leader}, &exhaustive{}))
+	return s.run(ctx, newTrack(operation{name: "etcd replace of the leader", machines: 3, settled: true, once: leader}, e.exhaustive()))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +27,10 @@ type site struct {
 }
 
 // newSite makes a control plane of three machines.
-func newSite(ctx context.Context, e *Env) (*site, error) {
+func newSite(ctx context.Context, e *Env) (*site, error) { return newSiteWith(ctx, e, nil) }
+
+// newSiteWith makes one with further variables of the example.
+func newSiteWith(ctx context.Context, e *Env, variables map[string]any) (*site, error) {
 	root, err := build.Checkout()
 	if err != nil {
 		return nil, err
@@ -39,6 +43,7 @@ func newSite(ctx context.Context, e *Env) (*site, error) {
 		return nil, err
 	}
 	s := &site{env: e, work: w, variables: map[string]any{"drain_timeout": "5s"}}
+	maps.Copy(s.variables, variables)
 	return s, s.resize(ctx, len(machineNames))
 }
 

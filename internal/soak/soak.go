@@ -32,7 +32,8 @@ var ErrFailed = errors.New("not everything passed")
 
 // Scenario is something to try. A new one is a new entry in Scenarios.
 type Scenario struct {
-	Name string
+	Name   string
+	Builds []string // what it needs beside one release of each product, by package build's names
 	// Run gives one result for each thing that was tried; an error where it
 	// could not be carried through, beside the results until then.
 	Run func(ctx context.Context, e *Env) ([]Result, error)
@@ -45,12 +46,14 @@ type Env struct {
 	Log    io.Writer
 	Random *rand.Rand
 	Sample int // how often to try what is not tried exhaustively
+	Every  int // of what is tried exhaustively, every so many commands; 1: all
 }
 
 // Options choose what is run.
 type Options struct {
 	Only   *regexp.Regexp // of scenarios' names; nil: all
 	Sample int
+	Every  int
 	Seed   uint64
 	Out    string // file for the results as JSON; "" for none
 }
@@ -62,7 +65,7 @@ func Run(ctx context.Context, o Options, out, log io.Writer) (err error) {
 	if len(chosen) == 0 {
 		return fmt.Errorf("no scenario is named like %q", o.Only)
 	}
-	if _, err := build.Components(ctx, "etcd", "kubernetes"); err != nil {
+	if _, err := build.Components(ctx, needed(chosen)...); err != nil {
 		return err
 	}
 	l, err := lab.Up(ctx, lab.Config{Name: labName, Subnet: netip.MustParsePrefix("10.99.0.0/24"), Machines: machineNames}, log)
@@ -105,6 +108,15 @@ func choose(all []Scenario, only *regexp.Regexp) []Scenario {
 	return chosen
 }
 
+// needed are the releases that the machines of some scenarios run.
+func needed(chosen []Scenario) []string {
+	names := build.ComponentNames()
+	for _, s := range chosen {
+		names = append(names, s.Builds...)
+	}
+	return names
+}
+
 // one runs a scenario on new machines. Its random numbers depend on the seed and
 // its name alone, so that it can be repeated by itself.
 func one(ctx context.Context, s Scenario, l *lab.Lab, o Options, log io.Writer) []Result {
@@ -123,7 +135,7 @@ func one(ctx context.Context, s Scenario, l *lab.Lab, o Options, log io.Writer) 
 		if err := os.RemoveAll(dir); err != nil { // of a soak that was killed
 			return nil, err
 		}
-		e := &Env{Lab: l, Dir: dir, Log: log, Sample: o.Sample, Random: rand.New(rand.NewPCG(o.Seed, seedOf(s.Name)))}
+		e := &Env{Lab: l, Dir: dir, Log: log, Sample: o.Sample, Every: o.Every, Random: rand.New(rand.NewPCG(o.Seed, seedOf(s.Name)))}
 		return s.Run(ctx, e)
 	}()
 	if err != nil {

@@ -58,7 +58,7 @@ func scaling(n int) func(context.Context, *site) error {
 	return func(ctx context.Context, s *site) error { return s.resize(ctx, n) }
 }
 
-func loadScenario() Scenario { return Scenario{"under load", underLoad} }
+func loadScenario() Scenario { return Scenario{Name: "under load", Run: underLoad} }
 
 // underLoad makes all changes on one control plane, each with clients of its own.
 func underLoad(ctx context.Context, e *Env) ([]Result, error) {

@@ -28,12 +28,17 @@ resource "kube_etcd_member" "this" {
   host       = { address = each.value }
   peers      = var.machines
   pki        = kube_pki_bundle.this.bundle
-  version    = "3.6.16"
+  version    = var.etcd_version
   extra_args = var.extra_args
 }
 
 variable "machines" {
   type = map(string)
+}
+
+variable "etcd_version" {
+  type    = string
+  default = "3.6.16"
 }
 
 variable "extra_args" {

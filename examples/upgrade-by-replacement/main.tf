@@ -1,0 +1,89 @@
+# A control plane whose machines are replaced instead of changed: an upgrade
+# brings new machines with the new versions, lets them in, and only then lets
+# the old ones go.
+#
+# Three slots are what stays. Each of them is filled by a machine of some
+# generation; the line to change is the one that says which (var.slots). The
+# balancers are machines of their own, because the connections through one that
+# goes end with it.
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    kube = {
+      source = "kubequorum/kube"
+    }
+  }
+}
+
+provider "kube" {
+  ssh = {
+    user        = var.ssh_user
+    private_key = var.ssh_private_key
+    known_hosts = var.ssh_known_hosts
+  }
+  artifacts = var.artifacts
+}
+
+locals {
+  # Every machine that there is, of any generation: members that come ask those
+  # that are there, and members that go are let go by those that stay. So
+  # what is old is listed until it is gone.
+  machines = merge([
+    for number, generation in var.generations : {
+      for slot, address in generation.machines : "${slot}${number}" => address
+    }
+  ]...)
+
+  # What fills each slot. The generation is part of the name: two members of one
+  # name cannot be there at the same time, and here the new one comes first.
+  now = {
+    for slot, number in var.slots : slot => {
+      name       = "${slot}${number}"
+      address    = var.generations[number].machines[slot]
+      etcd       = var.generations[number].etcd
+      kubernetes = var.generations[number].kubernetes
+    }
+  }
+}
+
+resource "kube_pki_bundle" "this" {
+  cluster_name = var.cluster_name
+}
+
+resource "kube_control_plane_endpoint" "this" {
+  address        = var.endpoint_address
+  ca_certificate = kube_pki_bundle.this.ca_certificate
+  drain_timeout  = var.drain_timeout
+  haproxy        = { hosts = var.balancers }
+}
+
+resource "kube_etcd_member" "this" {
+  for_each = local.now
+
+  name    = each.value.name
+  host    = { address = each.value.address }
+  peers   = local.machines
+  pki     = kube_pki_bundle.this.bundle
+  version = each.value.etcd
+
+  lifecycle { create_before_destroy = true }
+}
+
+resource "kube_control_plane_replica" "this" {
+  for_each = local.now
+
+  name     = each.value.name
+  host     = { address = each.value.address }
+  endpoint = kube_control_plane_endpoint.this.registration
+  etcd     = [kube_etcd_member.this[each.key].client_url]
+  pki      = kube_pki_bundle.this.bundle
+  version  = each.value.kubernetes
+
+  lifecycle { create_before_destroy = true }
+}
+
+resource "kube_kubeconfig" "admin" {
+  pki    = kube_pki_bundle.this.bundle
+  server = kube_control_plane_endpoint.this.url
+}

@@ -1,0 +1,137 @@
+package acceptance
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// generation is what the machines of one generation run, as the example has it.
+type generation struct {
+	Etcd       string            `json:"etcd"`
+	Kubernetes string            `json:"kubernetes"`
+	Machines   map[string]string `json:"machines"`
+}
+
+// slots says which generation fills each of them.
+type slots map[string]string
+
+// lateReplicas gives new replicas no time to become ready.
+const lateReplicas = `
+resource "kube_control_plane_replica" "this" {
+  timeouts = { create = "7s" }
+}
+`
+
+// TestUpgradeByReplacement applies the example: new machines with the next minor
+// versions come in before the old ones go. First one slot by one changed line,
+// then the others at once, together with the generation that they belong to.
+// Clients on the virtual IP notice nothing, and the old machines are bare.
+func TestUpgradeByReplacement(t *testing.T) {
+	old, young, balancers := []string{"cp1", "cp2", "cp3"}, []string{"cp4", "cp5", "cp6"}, []string{"lb1", "lb2"}
+	all := slices.Concat(old, young, balancers)
+	w := newReplacementStory(t, all)
+	bare := fingerprints(t, all...)
+	generations := map[string]generation{"1": generationOf(t, "etcd-3.5", "kubernetes", old)}
+	arrange := func(s slots) {
+		arrangeSlots(t, w, s, generations, balancers)
+	}
+	arrange(slots{"a": "1", "b": "1", "c": "1"})
+	apply(t, w)
+	expectEmptyPlan(t, w)
+
+	t.Run("one slot", func(t *testing.T) {
+		generations["2"] = generationOf(t, "etcd", "kubernetes-1.35", young)
+		arrange(slots{"a": "2", "b": "1", "c": "1"})
+		l := startLoad(t, outputOf(t, w, "kubeconfig"), "cp2", "cp3")
+		before := processes(t, "cp2", "cp3", "lb1", "lb2")
+		says(t, plan(t, w), "Plan: 2 to add, 2 to change, 2 to destroy.")
+		apply(t, w)
+		expectEmptyPlan(t, w)
+		undisturbed(t, l)
+		expectRestarted(t, before, nil)
+		expectBare(t, bare, "cp1")
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Run("the others", func(t *testing.T) {
+		arrange(slots{"a": "2", "b": "2", "c": "2"})
+		l := startLoad(t, outputOf(t, w, "kubeconfig"), "cp4")
+		before := processes(t, "cp4", "lb1", "lb2")
+		apply(t, w)
+		expectEmptyPlan(t, w)
+		undisturbed(t, l)
+		expectRestarted(t, before, nil)
+		expectBare(t, bare, old...)
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Run("all at once, and one is late", func(t *testing.T) {
+		delete(generations, "1")
+		generations["3"] = generationOf(t, "etcd", "kubernetes-1.35", old)
+		arrange(slots{"a": "3", "b": "3", "c": "3"})
+		override(t, w, lateReplicas)
+		l := startLoad(t, outputOf(t, w, "kubeconfig"))
+		t.Log(refused(t, w))
+		override(t, w, "")
+		t.Log(plan(t, w))
+		apply(t, w)
+		undisturbed(t, l)
+		expectEmptyPlan(t, w)
+		expectBare(t, bare, young...)
+		expectServing(t, w, []string{"a", "b", "c"}, "3.6.16", "1.35.4")
+	})
+	apply(t, w, "-destroy")
+	expectBare(t, bare, all...)
+}
+
+// newReplacementStory is the example for machines, which are added where they
+// are missing.
+func newReplacementStory(t *testing.T, names []string) *workspace.Workspace {
+	t.Helper()
+	l := machines(t)
+	if err := l.Add(t.Context(), missing(l, names)...); err != nil {
+		t.Fatal(err)
+	}
+	w, err := workspace.Open(t.Context(), l, t.TempDir(), os.Getenv("KUBE_TEST_TERRAFORM"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Make(t.Context(), "upgrade-by-replacement", t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			rebuildAll(t, l)
+		}
+	})
+	return w
+}
+
+// generationOf has one machine for each slot, and the versions of two sets.
+func generationOf(t *testing.T, etcd, kubernetes string, names []string) generation {
+	t.Helper()
+	g := generation{Etcd: release(t, etcd), Kubernetes: release(t, kubernetes), Machines: map[string]string{}}
+	for i, slot := range []string{"a", "b", "c"} {
+		g.Machines[slot] = address(names[i])
+	}
+	return g
+}
+
+func arrangeSlots(t *testing.T, w *workspace.Workspace, s slots, generations map[string]generation, balancers []string) {
+	t.Helper()
+	addresses := map[string]string{}
+	for _, name := range balancers {
+		addresses[name] = address(name)
+	}
+	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{
+		"slots": maps.Clone(s), "generations": generations, "balancers": addresses, "drain_timeout": "3s",
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,116 @@
+package acceptance
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// hurdle is a reason on one machine alone why a component does not become ready
+// on what an upgrade brings.
+type hurdle struct {
+	unit      string // of the component that falls
+	argument  string // that comes together with the version
+	set, away string // scripts
+	log       string // in the component's log
+}
+
+// occupied: an address on which etcd is to listen is taken.
+var occupied = hurdle{
+	unit:     "etcd",
+	argument: `-var=etcd_extra_args={"listen-metrics-urls"="http://127.0.0.1:2381,http://127.0.0.1:2399"}`,
+	set:      `systemd-run --quiet --unit=occupant systemd-socket-activate --listen=127.0.0.1:2399 /bin/cat`,
+	away:     `systemctl stop occupant`,
+	log:      "address already in use",
+}
+
+// absent: a file that the API server is to read is not there.
+var absent = hurdle{
+	unit:     "kube-apiserver",
+	argument: `-var=apiserver_extra_args={"audit-policy-file"="/etc/audit-policy.yaml"}`,
+	set:      `rm /etc/audit-policy.yaml`,
+	away:     policyScript,
+	log:      "/etc/audit-policy.yaml",
+}
+
+const policyScript = `printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n' > /etc/audit-policy.yaml`
+
+// TestUpgradeRolledBack upgrades etcd, and then Kubernetes, while one machine
+// has something in the way. There the component comes back in the version that
+// ran before, the apply stops and says why, whoever has not been touched stays
+// untouched, and clients notice nothing. Without the obstacle the same apply
+// completes.
+func TestUpgradeRolledBack(t *testing.T) {
+	old := versions{release(t, "etcd-3.5"), release(t, "kubernetes-1.33")}
+	young := versions{release(t, "etcd"), release(t, "kubernetes")}
+	s := newUpgradeStory(t, old)
+	for _, name := range s.names {
+		onMachine(t, shared.lab.Machine(name), policyScript)
+	}
+	fallen := s.names[0]
+	if leaderOf(t, s.w) == fallen { // as the last one, it would have no way back
+		fallen = s.names[1]
+	}
+	t.Run("etcd", func(t *testing.T) {
+		s.fall(t, fallen, occupied, old, versions{young.etcd, old.kubernetes})
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Run("Kubernetes", func(t *testing.T) {
+		s.fall(t, fallen, absent, versions{young.etcd, old.kubernetes}, young)
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	for _, name := range s.names {
+		onMachine(t, shared.lab.Machine(name), `rm /etc/audit-policy.yaml`)
+	}
+	s.over(t)
+}
+
+// fall upgrades from one pair of versions to another with a hurdle on a machine,
+// and again without it.
+func (s *upgradeStory) fall(t *testing.T, name string, h hurdle, from, to versions) {
+	onMachine(t, shared.lab.Machine(name), h.set)
+	l := startLoad(t, outputOf(t, s.w, "kubeconfig"), s.names...)
+	since := moment(t)
+	s.choose(t, to)
+	said := refused(t, s.w, h.argument)
+	t.Log(said)
+	says(t, said, name+" ("+address(name)+")", "rolled back", h.log)
+
+	version, older := to.etcd, from.etcd
+	if h.unit == "kube-apiserver" {
+		version, older = to.kubernetes, from.kubernetes
+	}
+	all := ofUnit(outages(t, since, s.names...), h.unit, "")
+	expectOneAtATime(t, all)
+	if last := all[len(all)-1]; last.machine != name || last.version != older {
+		t.Errorf("the last one to be restarted was to be %s, back in %s: %v", name, older, all)
+	}
+	awaitRotation(t, s.names...)
+	expectVersions(t, s.names, h.unit, func(other string) string {
+		if other != name && slices.ContainsFunc(all, func(o outage) bool { return o.machine == other && o.version == version }) {
+			return version
+		}
+		return older
+	})
+
+	onMachine(t, shared.lab.Machine(name), h.away)
+	apply(t, s.w, h.argument)
+	undisturbed(t, l)
+	expectEmptyPlan(t, s.w, h.argument)
+	apply(t, s.w) // without the argument, for what follows
+	expectEmptyPlan(t, s.w)
+	expectServing(t, s.w, s.names, to.etcd, to.kubernetes)
+}
+
+// expectVersions asks the processes themselves: the programs that they run.
+func expectVersions(t *testing.T, names []string, unit string, want func(name string) string) {
+	t.Helper()
+	for _, name := range names {
+		program := onMachine(t, shared.lab.Machine(name), fmt.Sprintf("readlink /proc/$(systemctl show --value -p MainPID %s)/exe", unit))
+		says(t, name+" runs "+program, "/"+want(name)+"/")
+	}
+}

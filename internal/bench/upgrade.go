@@ -1,0 +1,170 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// The releases that an upgrade goes between: a minor version of both products.
+var (
+	older = workspace.Release{Etcd: "etcd-3.5", Kubernetes: "kubernetes-1.33"}
+	newer = workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes"}
+)
+
+// The upgrade as `terraform apply`, and by two scripts. One upgrades all members
+// and then all replicas, which is the order that the releases' notes ask for.
+// The other goes from machine to machine, as kubeadm does, and restarts what is
+// on each of them once: nothing can be faster without failing requests.
+const (
+	upgraded      = "upgrade of etcd 3.5 → 3.6 and Kubernetes 1.33 → 1.34"
+	upgradedTwice = upgraded + ", members and then replicas"
+	upgradedOnce  = upgraded + ", both with one restart of each machine"
+)
+
+// upgrades measures the upgrade by all three, each time of a control plane that
+// was made new, with the programs of both releases on the machines, which it
+// leaves bare. kubeadm's own upgrade is not among them: it needs a kubelet on
+// each machine.
+func (b *bench) upgrades(ctx context.Context) ([]Result, error) {
+	o, err := b.operator(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer o.pool.Close()
+	if err := b.wantRelease(older); err != nil {
+		return nil, err
+	}
+	ours, err := b.walk(ctx, "terraform", slices.Repeat([]step{b.upgrade()}, dayTwoRounds))
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := b.definitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := b.walk(ctx, "by hand", slices.Repeat([]step{
+		o.upgrading(b, upgradedTwice, definitions, o.membersThenReplicas),
+		o.upgrading(b, upgradedOnce, definitions, o.machineByMachine),
+	}, dayTwoRounds))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.work.Apply(ctx, io.Discard, "-destroy"); err != nil {
+		return nil, err
+	}
+	const what = "terraform apply, " + upgraded + ", against a script"
+	return []Result{
+		against(what+" that upgrades members, then replicas", median(ours[upgraded]), median(theirs[upgradedTwice]), "s"),
+		against(what+" that restarts each machine once", median(ours[upgraded]), median(theirs[upgradedOnce]), "s"),
+	}, nil
+}
+
+// upgrade is the step by Terraform.
+func (b *bench) upgrade() step {
+	return step{
+		name:   upgraded,
+		leaves: few,
+		before: func(ctx context.Context) error {
+			if err := b.anew(ctx); err != nil {
+				return err
+			}
+			return b.wantRelease(newer)
+		},
+		act: func(ctx context.Context) error {
+			_, err := b.work.Apply(ctx, b.log)
+			return err
+		},
+		after: func(ctx context.Context) error { return b.runs(ctx, newer) },
+	}
+}
+
+// anew makes a control plane of three at the older release, on machines that
+// have the programs of both.
+func (b *bench) anew(ctx context.Context) error {
+	if _, err := b.work.Apply(ctx, io.Discard, "-destroy"); err != nil {
+		return err
+	}
+	if err := b.prepare(ctx, b.first(few), older, newer); err != nil {
+		return err
+	}
+	if err := b.wantRelease(older); err != nil {
+		return err
+	}
+	if _, err := b.work.Apply(ctx, io.Discard); err != nil {
+		return err
+	}
+	if err := b.sound(ctx, few); err != nil {
+		return err
+	}
+	return b.runs(ctx, older)
+}
+
+// wantRelease writes Terraform's variables for a control plane of three.
+func (b *bench) wantRelease(r workspace.Release) error {
+	variables, err := r.Variables()
+	if err != nil {
+		return err
+	}
+	variables["machines"] = b.work.Machines(few)
+	return b.work.WriteJSON("terraform.tfvars.json", variables)
+}
+
+// runsScript fails where another version runs.
+const runsScript = `
+curl -sf http://127.0.0.1:2381/version | grep -F '"etcdserver":"%s"'
+curl -ksf "https://$address:6443/version" | grep -F '"gitVersion": "v%s"'
+for unit in kube-controller-manager kube-scheduler; do
+  readlink "/proc/$(systemctl show --property=MainPID --value "$unit")/exe" | grep -F '/%[2]s/'
+done`
+
+// runs says what else runs than the release, or nil.
+func (b *bench) runs(ctx context.Context, r workspace.Release) error {
+	etcd, kubernetes, err := r.Versions()
+	if err != nil {
+		return err
+	}
+	for _, m := range b.first(few) {
+		if err := run(ctx, m, variables(m)+"set -e\n"+fmt.Sprintf(runsScript, etcd, kubernetes)); err != nil {
+			return fmt.Errorf("etcd %s with Kubernetes %s does not run: %w", etcd, kubernetes, err)
+		}
+	}
+	return nil
+}
+
+// definitions are the units of the newer release by machine and name, as an
+// operator has them written before the upgrade begins.
+func (b *bench) definitions(ctx context.Context) (map[string]map[string]string, error) {
+	all := map[string]map[string]string{}
+	for _, m := range b.first(few) {
+		all[m.Name] = map[string]string{}
+		for _, unit := range append([]string{"etcd"}, components...) {
+			text, err := m.Run(ctx, "cat "+unitFile(unit))
+			if err != nil {
+				return nil, fmt.Errorf("read the definition of %s on %s: %w", unit, m.Name, err)
+			}
+			all[m.Name][unit] = text
+		}
+	}
+	return all, nil
+}
+
+func unitFile(unit string) string { return "/etc/systemd/system/" + unit + ".service" }
+
+// leading finds the machine of three whose member leads.
+func (b *bench) leading(ctx context.Context) (*lab.Machine, error) {
+	for _, m := range b.first(few) {
+		leads, err := leads(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if leads {
+			return m, nil
+		}
+	}
+	return nil, fmt.Errorf("no member of %d says that it leads", few)
+}

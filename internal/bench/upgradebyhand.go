@@ -1,0 +1,122 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+)
+
+// upgrading is the upgrade by a script. The units of the newer release lie on
+// the machines, and it is known who leads. The floor of byhand.go holds here too:
+// no look at health or versions before, no snapshot, no waiting for sessions or
+// for the balancers, and no way back.
+func (o operator) upgrading(b *bench, name string, definitions map[string]map[string]string, script func(leader *lab.Machine) []action) step {
+	var leader *lab.Machine
+	return step{
+		name:   name,
+		leaves: few,
+		before: func(ctx context.Context) (err error) {
+			if err := b.anew(ctx); err != nil {
+				return err
+			}
+			for _, m := range o.three {
+				if err := run(ctx, m, lay(definitions[m.Name])); err != nil {
+					return err
+				}
+			}
+			leader, err = b.leading(ctx)
+			return err
+		},
+		act:   func(ctx context.Context) error { return o.do(ctx, script(leader)...) },
+		after: func(ctx context.Context) error { return b.runs(ctx, newer) },
+	}
+}
+
+// membersThenReplicas upgrades etcd everywhere, the leader last, and then
+// Kubernetes. The API server beside a member has no other: it is stopped, out of
+// rotation, while the member restarts.
+func (o operator) membersThenReplicas(leader *lab.Machine) []action {
+	followers := o.followers(leader)
+	var actions []action
+	for _, m := range append(followers, leader) {
+		if m.Name == leader.Name {
+			actions = append(actions, action{[]*lab.Machine{m}, moveLeader(followers[0])})
+		}
+		actions = append(actions, o.outOfRotation(m, stopReplica+"\n"+restartEtcd()+startReplica)...)
+	}
+	for _, m := range o.three {
+		actions = append(actions, o.outOfRotation(m, stopReplica+"\n"+take(components...)+startReplica)...)
+	}
+	return actions
+}
+
+// machineByMachine takes everything on a machine to the newer release before it
+// goes to the next one.
+func (o operator) machineByMachine(leader *lab.Machine) []action {
+	followers := o.followers(leader)
+	var actions []action
+	for _, m := range append(followers, leader) {
+		if m.Name == leader.Name {
+			actions = append(actions, action{[]*lab.Machine{m}, moveLeader(followers[0])})
+		}
+		actions = append(actions, o.outOfRotation(m, stopReplica+"\n"+take(components...)+restartEtcd()+startReplica)...)
+	}
+	return actions
+}
+
+// followers are those of three that do not lead.
+func (o operator) followers(leader *lab.Machine) []*lab.Machine {
+	var all []*lab.Machine
+	for _, m := range o.three {
+		if m.Name != leader.Name {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// outOfRotation runs a script on a machine while no balancer sends it anything.
+func (o operator) outOfRotation(m *lab.Machine, script string) []action {
+	return []action{
+		{o.three, setState(m, "drain")},
+		{[]*lab.Machine{m}, script},
+		{o.three, setState(m, "ready")},
+	}
+}
+
+// newerUnits is where the units of the newer release lie on a machine.
+const newerUnits = "/root/newer"
+
+// lay puts units there, by their names.
+func lay(definitions map[string]string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "set -e\nmkdir -p %s\n", newerUnits)
+	for unit, text := range definitions {
+		fmt.Fprintf(&b, "cat >%s/%s.service <<'END-OF-UNIT'\n%sEND-OF-UNIT\n", newerUnits, unit, text)
+	}
+	return b.String()
+}
+
+// take puts units of the newer release in force.
+func take(units ...string) string {
+	var b strings.Builder
+	for _, unit := range units {
+		fmt.Fprintf(&b, "cp %s/%s.service %s\n", newerUnits, unit, unitFile(unit))
+	}
+	return b.String() + "systemctl daemon-reload\n"
+}
+
+// restartEtcd restarts etcd as the newer release and waits until it serves.
+func restartEtcd() string {
+	return take("etcd") + "systemctl restart etcd\nuntil curl -sf http://127.0.0.1:2381/readyz >/dev/null; do sleep 0.1; done\n"
+}
+
+// moveLeader hands the leadership of the machine's member over to another.
+func moveLeader(to *lab.Machine) string {
+	return memberScript + fmt.Sprintf(`
+id=$(ctl "$address" member list | sed -n 's|^\([0-9a-f]*\), .*, https://%s:2380, .*|\1|p')
+retry ctl "$address" move-leader "$id"
+`, to.Address)
+}

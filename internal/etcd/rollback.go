@@ -1,0 +1,257 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+const (
+	// loopRestarts is how often etcd may end before it counts as one that never
+	// will serve. It has no reason to end: a member without quorum waits.
+	loopRestarts = 3
+	// watchInterval is between two looks at the unit.
+	watchInterval = time.Second
+	// startRate is what a server surely reads of its database in a second, when it
+	// starts: the index of all keys is made anew.
+	startRate = 16 << 20
+)
+
+// errComesNot: etcd was started and does not serve.
+var errComesNot = errors.New("it does not serve")
+
+// change takes the member to its version, and back where it does not come up.
+func (c *converging) change(ctx context.Context, v *View, r repair) error {
+	if c.step.Unit != "" { // first: whatever is cut off, the way back is known
+		r.Change.Files = append([]host.File{{Path: beforePath, Content: []byte(c.step.Unit), Mode: 0o644}}, r.Change.Files...)
+	}
+	machine := c.cl.machine(c.s.Host)
+	if _, err := machine.Change(ctx, r.Change, action{Verb: doStart}); err != nil {
+		return fmt.Errorf("restart etcd on %s: %w", c.s.label(), err)
+	}
+	err := c.comesUp(ctx, c.s.Version)
+	switch {
+	case err == nil:
+		problem.Progress(ctx, "etcd %s: serving on %s", c.s.Name, c.s.Version)
+		c.cl.ended(c.s.Version, c.s.Name, true)
+		if _, err := machine.Change(ctx, host.Change{Remove: []string{beforePath}}, action{}); err != nil {
+			return fmt.Errorf("finish the upgrade of etcd on %s: %w", c.s.label(), err)
+		}
+		return nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("wait for etcd on %s: %w; the next apply goes on from there", c.s.label(), err)
+	}
+	c.cl.ended(c.s.Version, c.s.Name, false)
+	return c.rollBack(ctx, v, err)
+}
+
+// comesUp waits until the member serves as a healthy one of a version. It gives
+// up early on one that ends again and again.
+func (c *converging) comesUp(ctx context.Context, version string) error {
+	var trouble string
+	var first *host.UnitState
+	var looked time.Time
+	limit := c.cl.pace.Serving + c.startTime()
+	done, err := until(ctx, c.cl.pace.Poll, limit, func() (bool, error) {
+		v, err := c.conv.view(ctx, []string{c.s.Host.Address()})
+		if err != nil {
+			trouble = err.Error()
+		} else {
+			entry, ok := v.member(c.f.Marker.id())
+			if ok && entry.Healthy && entry.Version == version {
+				return true, nil
+			}
+			trouble = entry.Trouble
+			if ok && entry.Healthy {
+				trouble = "etcd " + entry.Version + " answers"
+			}
+		}
+		if time.Since(looked) < watchInterval {
+			return false, nil
+		}
+		looked = time.Now()
+		facts, err := c.cl.machine(c.s.Host).Observe(ctx, host.Query{Units: []string{unitName}})
+		if err != nil {
+			return false, nil // that the machine cannot be seen for a moment is no reason to give up
+		}
+		unit := facts.Units[unitName]
+		if first == nil {
+			first = &unit
+		}
+		if reason := forlorn(*first, unit); reason != "" {
+			return false, fmt.Errorf("%w: %s", errComesNot, reason)
+		}
+		return false, nil
+	})
+	switch {
+	case errors.Is(err, errComesNot):
+		return err
+	case err != nil:
+		return fmt.Errorf("%w: the wait for it ended: %w; last seen: %s", errComesNot, err, trouble)
+	case !done:
+		return fmt.Errorf("%w after %s: %s", errComesNot, limit.Round(time.Second), trouble)
+	}
+	return nil
+}
+
+// startTime is what the member may take to read its database.
+func (c *converging) startTime() time.Duration {
+	return time.Duration(c.size/startRate) * time.Second
+}
+
+// forlorn says why a unit will not serve, or "".
+func forlorn(before, now host.UnitState) string {
+	switch restarts := now.Restarts - before.Restarts; {
+	case restarts >= loopRestarts:
+		return fmt.Sprintf("it ended %d times after its start", restarts)
+	case now.Active == "failed" || now.Active == "inactive":
+		return fmt.Sprintf("%s is %s (%s)", unitName, now.Active, orNone(now.Result))
+	}
+	return ""
+}
+
+// wayBack says whether a member that was started on a newer version may be
+// started on the one before, and why. agreed is what the other members say that
+// all have agreed on, asked while this one is stopped.
+//
+// Between releases of one minor version etcd may go back and forth. To an older
+// minor it may as long as the members have not agreed on the newer one, which
+// they do when the last one runs it (etcd's version.Monitor): until then the
+// newer server writes nothing that the older one cannot read. Where nobody can
+// say, as with a single member, etcd itself decides, and trying is safe: an
+// older server compares the agreed version of its data with its own before it
+// serves, and again when it applies the entry that raised it, and ends
+// (mustDetectDowngrade, called by RaftCluster.Recover and SetVersion in 3.5;
+// MustDetectDowngrade in 3.6).
+func wayBack(step versionStep, agreed string, others []Member) (possible bool, why string) {
+	from, _, err := parseVersion(step.From)
+	to, _, toErr := parseVersion(step.To)
+	if step.Unit == "" || err != nil || toErr != nil {
+		return false, "the unit that it ran on before is not known any more"
+	}
+	if from == to {
+		return true, fmt.Sprintf("%s and %s are of one minor version", step.From, step.To)
+	}
+	if minor, known := agreedMinor(agreed); known {
+		if minor <= from {
+			return true, fmt.Sprintf("the members still agree on 3.%d", minor)
+		}
+		return false, fmt.Sprintf("it was the last one to leave 3.%d: all members have run 3.%d and agreed on it, and etcd refuses to start an older one from then on", from, minor)
+	}
+	for _, m := range others {
+		if minor, _, err := parseVersion(m.Version); err == nil && minor <= from {
+			return true, fmt.Sprintf("member %s still runs %s", m.label(), m.Version)
+		}
+	}
+	return true, "no other member can say what they agree on, and etcd itself refuses what is not possible"
+}
+
+// rollBack brings the member back to what it ran before, where that is
+// possible, and says how that went. It takes its own time.
+func (c *converging) rollBack(ctx context.Context, v *View, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*c.cl.pace.Serving+c.startTime()+c.cl.pace.Cleanup)
+	defer cancel()
+	c.lasting = true
+	p := &problem.Problem{
+		Host: c.s.label(), Err: cause,
+		Cause:  fmt.Sprintf("etcd %s was started and %s", c.step.To, cause),
+		Detail: "--- last lines of " + unitName + " with etcd " + c.step.To + "\n" + c.cl.lastLog(ctx, c.s),
+	}
+	problem.Progress(ctx, "etcd %s: %s %s", c.s.Name, c.step.To, cause)
+	machine := c.cl.machine(c.s.Host)
+	if _, err := machine.Change(ctx, host.Change{}, action{Verb: doStop}); err != nil {
+		return c.notRolledBack(p, v, fmt.Sprintf("its unit could not be stopped, to go back to %s: %s", c.step.From, err))
+	}
+	agreed, others := c.others(ctx)
+	possible, why := wayBack(c.step, agreed, others)
+	if !possible {
+		// As it was: it may yet come up, and the next apply finds it as any member that does not serve.
+		_, err := machine.Change(ctx, host.Change{}, action{Verb: doStart})
+		if err != nil {
+			why += "; and its unit could not be started again: " + err.Error()
+		}
+		return c.notRolledBack(p, v, "it cannot go back to "+c.step.From+": "+why)
+	}
+	problem.Progress(ctx, "etcd %s: rolling back to %s: %s", c.s.Name, c.step.From, why)
+	unit := host.Change{Files: []host.File{{Path: unitPath, Content: []byte(c.step.Unit), Mode: 0o644}}}
+	_, err := machine.Change(ctx, unit, action{Verb: doStart})
+	if err == nil {
+		err = c.comesUp(ctx, c.step.From)
+	}
+	if err != nil {
+		p.Detail += "\n--- last lines of " + unitName + " with etcd " + c.step.From + "\n" + c.cl.lastLog(ctx, c.s)
+		return c.notRolledBack(p, v, fmt.Sprintf("the way back to %s failed as well: %s", c.step.From, err))
+	}
+	p.Summary = "etcd not upgraded, and rolled back"
+	p.Unchanged = fmt.Sprintf("%s serves on etcd %s again, as before, with the same data (%s); the other members stay as they are%s.", c.s.Name, c.step.From, why, versionsOf(others))
+	p.Next = "correct the cause that the log below shows, and apply again" + fmt.Sprintf(" (or set version back to %s)", c.step.From) + savedAt(c.saved)
+	if _, err := machine.Change(ctx, host.Change{Remove: []string{beforePath}}, action{}); err != nil {
+		p.Unchanged += " " + beforePath + " is left over: " + err.Error() + "."
+	}
+	problem.Progress(ctx, "etcd %s: serving on %s again", c.s.Name, c.step.From)
+	return p
+}
+
+// notRolledBack completes the problem of a member that serves on neither version.
+func (c *converging) notRolledBack(p *problem.Problem, v *View, why string) error {
+	p.Summary = "etcd not upgraded, and not rolled back"
+	p.Cause += "; " + why
+	p.Unchanged = fmt.Sprintf("%s does not serve, and its data stays as it is; the other members were not touched", c.s.Name)
+	if v != nil {
+		p.Unchanged += versionsOf(except(v.Members, c.f.Marker.id()))
+		if rest := len(v.voters()) - 1; rest < quorum(len(v.voters())) {
+			p.Unchanged += ", but they have no quorum without it"
+		} else {
+			p.Unchanged += ", and they keep quorum as long as no other one fails"
+		}
+	}
+	p.Unchanged += "."
+	p.Next = fmt.Sprintf("correct the cause that the log below shows, and apply again; or replace this member (terraform apply -replace=…), which makes it anew from the data of the others; "+
+		"with nothing else left, restore the snapshot from before with the tools of %s", c.step.From) + savedAt(c.saved)
+	return p
+}
+
+func savedAt(snapshot string) string {
+	if snapshot == "" {
+		return ""
+	}
+	return "; the snapshot from before the upgrade is " + snapshot
+}
+
+// versionsOf names what members run: " (cp2 3.5.35, cp3 3.6.16)".
+func versionsOf(members []Member) string {
+	var words []string
+	for _, m := range members {
+		words = append(words, m.label()+" "+orDash(m.Version))
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(words, ", ") + ")"
+}
+
+// others asks all members but this one what they run, and what they have agreed on.
+func (c *converging) others(ctx context.Context) (agreed string, others []Member) {
+	v, err := c.conv.view(ctx, addresses(c.s))
+	if err != nil {
+		return "", nil
+	}
+	id := c.f.Marker.id()
+	return c.conv.clusterVersion(ctx, v, id), except(v.Members, id)
+}
+
+// lastLog is the end of the unit's log.
+func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cl.pace.Cleanup)
+	defer cancel()
+	log, err := cl.machine(s.Host).UnitLog(ctx, unitName, 20)
+	if err != nil {
+		return "its log could not be read: " + err.Error()
+	}
+	return log
+}

@@ -1,0 +1,162 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"al.essio.dev/pkg/shellescape"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// errListsDiffer: members do not agree on who the members are.
+var errListsDiffer = errors.New("the members' own lists of members differ")
+
+// v2Guide is what etcd's guide says about data in the v2 store (Upgrade etcd
+// from v3.5 to v3.6, "V2 Store"), by the means of this provider.
+const v2Guide = `Data that is left in the v2 store goes with a raft snapshot taken without it: set snapshot-count = "1" in extra_args, apply, take it out again, and apply`
+
+// leavesV2 reports whether a step leaves the last minor version that has a v2
+// store. 3.6 ends at its start when there is something in it.
+func leavesV2(from, to string) bool {
+	fromMinor, _, err := parseVersion(from)
+	toMinor, _, toErr := parseVersion(to)
+	return err == nil && toErr == nil && fromMinor <= 5 && toMinor > 5
+}
+
+// v2Flag names the flag of a unit by which clients can write to the v2 store.
+func v2Flag(unit string) string {
+	_, flags, _ := parseExecStart(unit)
+	if value, ok := flags["enable-v2"]; ok && value != "false" {
+		return "enable-v2"
+	}
+	if flags["experimental-enable-v2v3"] != "" {
+		return "experimental-enable-v2v3"
+	}
+	return ""
+}
+
+// traps looks for what is known to break the step from 3.5 to 3.6, on every
+// member that is still to take it.
+//
+// 3.6 reads the members from the v3 store, and 3.5 kept them in the v2 store: a
+// promotion that was not written to both comes back as a learner
+// (etcd-io/etcd#19557, #20793), and so do members that were removed (#20967).
+// From 3.5.26 on a member repairs its v3 store when it starts, which MayUpgrade
+// asks of all of them; here every member has to list the same.
+func (c *converging) traps(ctx context.Context, v View, inspect []found) error {
+	if len(inspect) == 0 {
+		return nil
+	}
+	if err := c.conv.sameLists(ctx, v); err != nil {
+		return err
+	}
+	findings := make([]string, len(inspect))
+	var group sync.WaitGroup
+	for i, f := range inspect {
+		group.Go(func() { findings[i] = c.inspect(ctx, f) })
+	}
+	group.Wait()
+	var causes []string
+	for _, finding := range findings {
+		if finding != "" {
+			causes = append(causes, finding)
+		}
+	}
+	if len(causes) == 0 {
+		return nil
+	}
+	return c.notUpgraded(&v, strings.Join(causes, "; "), v2Guide+"; then change the version")
+}
+
+// sameLists compares the lists that the members give out of their own memory.
+func (c *conversation) sameLists(ctx context.Context, v View) error {
+	wrong := inOrder(v.Members, func(_ int, m Member) error {
+		if !m.Healthy {
+			return nil // the one that is mended by the upgrade
+		}
+		own, err := c.ownList(ctx, m.address())
+		if err != nil {
+			return fmt.Errorf("%w: %s gives none: %w", errListsDiffer, m.label(), err)
+		}
+		if got, want := roles(own), roles(v); got != want {
+			return fmt.Errorf("%w: %s lists %s, and the cluster %s", errListsDiffer, m.label(), got, want)
+		}
+		return nil
+	})
+	return errors.Join(wrong...)
+}
+
+// roles are the ids of a list with what each of them is.
+func roles(v View) string {
+	var all []string
+	for _, m := range v.Members {
+		role := "voter"
+		if m.Learner {
+			role = "learner"
+		}
+		all = append(all, fmt.Sprintf("%x (%s)", m.ID, role))
+	}
+	return strings.Join(all, ", ")
+}
+
+// ownList asks one member for the list that it has in memory.
+func (c *conversation) ownList(ctx context.Context, address string) (View, error) {
+	var v View
+	err := c.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
+		answer, err := pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{})
+		if err == nil {
+			v = viewOf(answer.Header.ClusterId, answer.Members)
+		}
+		return err
+	})
+	return v, err
+}
+
+// inspect says what is wrong with the data of the member on a machine, or "".
+func (c *converging) inspect(ctx context.Context, f found) string {
+	program, flags, _ := parseExecStart(f.facts.Files[unitPath].Content)
+	a := action{Verb: doInspect, DataDir: flags["data-dir"], Tools: path.Dir(program)}
+	if before := f.facts.Files[beforePath].Content; unitVersion(before) != "" { // the new unit is there already
+		program, _, _ = parseExecStart(before)
+		a.Tools = path.Dir(program)
+	}
+	h := c.s.Host
+	if peer, ok := c.s.Peers[f.Name]; ok {
+		h = peer
+	}
+	_, err := c.cl.machine(h).Change(ctx, host.Change{}, a)
+	switch {
+	case err == nil:
+		return ""
+	case strings.Contains(err.Error(), "detected custom"): // etcdutl's errV2StoreCustomContent, errWALCustomContent
+		return fmt.Sprintf("the data of %s holds keys of the v2 store, with which etcd 3.6 does not start", f.label())
+	}
+	return fmt.Sprintf("it could not be told whether the data of %s holds keys of the v2 store, with which etcd 3.6 does not start: %s", f.label(), err)
+}
+
+// inspectScript runs etcd's own check for content of the v2 store. It wants a
+// directory that nobody uses: it renames what it cannot read, and of a file that
+// etcd is just writing that would be the live one. So it gets one of links to
+// the same files, where renaming changes nothing but the links. It is the tool
+// of the version that runs: 3.6 has none.
+func (a action) inspectScript() string {
+	return fmt.Sprintf(`umask 077
+data=%[1]s
+links=$data/.kube-v2store
+rm -rf "$links"
+trap 'rm -rf "$links"' EXIT
+mkdir -p "$links/member/snap" "$links/member/wal"
+find "$data/member/wal" -maxdepth 1 -name '*.wal' -exec cp -l -t "$links/member/wal" {} + || true
+find "$data/member/snap" -maxdepth 1 -name '*.snap' -exec cp -l -t "$links/member/snap" {} + || true
+[ -n "$(ls "$links/member/wal")" ] || { echo "no log of etcd could be linked in $links" >&2; exit 1; }
+%[2]s/etcdutl check v2store --data-dir="$links" >/dev/null
+`, shellescape.Quote(a.DataDir), shellescape.Quote(a.Tools))
+}

@@ -1,0 +1,340 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+var (
+	errAlarm       = errors.New("an alarm is raised")
+	errUnreachable = errors.New("a member's machine cannot be reached")
+)
+
+// beforePath keeps the unit that a member ran on before its version changed. It
+// is there from the moment at which the new one is written until the member
+// serves on it: what a rollback goes back to, and the evidence, whatever was cut
+// off, that an upgrade has not come to its end.
+const beforePath = configDir + "/" + unitName + ".before"
+
+// unitVersion is the version of the server that a unit starts, or "".
+func unitVersion(unit string) string {
+	program, _, _ := parseExecStart(unit)
+	version := path.Base(path.Dir(program))
+	if _, _, err := parseVersion(version); err != nil {
+		return ""
+	}
+	return version
+}
+
+// versionStep is a member's change of version.
+type versionStep struct {
+	From string // what runs, or ran before an upgrade that was cut off
+	To   string
+	Unit string // the unit of From; "" where nobody knows it any more
+}
+
+// due reports whether the version changes.
+func (s versionStep) due() bool { return s.From != "" && s.From != s.To }
+
+// versionStep reads from the machine and the cluster what the member runs.
+func (f found) versionStep(s Spec, entry *Member) versionStep {
+	unit, before := f.facts.Files[unitPath].Content, f.facts.Files[beforePath].Content
+	out := versionStep{To: s.Version}
+	answers := entry != nil && entry.Version != ""
+	cutOff := unitVersion(before) != "" && (!answers || entry.Version == s.Version && !entry.Healthy)
+	switch {
+	case cutOff:
+		out.From = unitVersion(before)
+	case answers:
+		out.From = entry.Version
+	default:
+		out.From = unitVersion(unit)
+	}
+	switch out.From {
+	case "":
+	case unitVersion(before): // the unit may be the new one already
+		out.Unit = before
+	case unitVersion(unit):
+		out.Unit = unit
+	}
+	return out
+}
+
+// unfinished reports whether an upgrade of the member was cut off.
+func (f found) unfinished() bool {
+	_, there := f.facts.Files[beforePath]
+	return there
+}
+
+// mayBegin says why no member may go to another version now, or nil. It is
+// stricter than MayRestart: a restart of the same brings back what was there,
+// an upgrade may not, so every member has to be able to stand in for every
+// other one. The member itself may be the one that is mended by it.
+func mayBegin(v View, id uint64) error {
+	if err := settled(v); err != nil {
+		return err
+	}
+	if learners := v.learners(); len(learners) > 0 {
+		return fmt.Errorf("%w: %s", errLearner, learners[0].label())
+	}
+	if full := v.raised(alarmSpace); len(full) > 0 {
+		return fmt.Errorf("%w: %s for %s", errAlarm, alarmSpace, full[0].label())
+	}
+	if gone := v.orphaned(alarmSpace); len(gone) > 0 {
+		return fmt.Errorf("%w: %s for member %x, which has left", errAlarm, alarmSpace, gone[0].Member)
+	}
+	var words []string
+	for _, m := range except(v.Members, id) {
+		if !m.Healthy {
+			words = append(words, m.label()+" "+m.Trouble)
+		}
+	}
+	if len(words) > 0 {
+		return fmt.Errorf("%w: %s", errUnhealthy, strings.Join(words, ", "))
+	}
+	return nil
+}
+
+// preparation is what comes before the first member goes to a version.
+type preparation struct {
+	Wait    error   // what may clear by itself
+	Refuse  string  // what does not, and
+	Next    string  // the way out of it
+	Install []found // machines that lack the programs
+	Inspect []found // machines whose data is looked through for what etcd 3.6 does not take
+	Save    *Member // on whose machine the snapshot is saved; nil: there is one
+	Saved   string  // the one that there is
+}
+
+// prepare decides on it from what was seen of all members and machines. A
+// machine of a member that cannot be reached is no one to upgrade beside: its
+// programs could not be brought, nor could it be mended.
+func prepare(s Spec, v View, id uint64, machines []found) preparation {
+	var p preparation
+	var silent []string
+	reached := map[string]bool{}
+	for _, f := range machines {
+		switch _, listed := v.at(PeerURL(f.Address)); {
+		case !listed:
+		case !f.reached():
+			silent = append(silent, fmt.Sprintf("%s: %s", f.label(), f.Err))
+		case f.Marker != nil && f.Marker.ClusterID == s.Bundle.ClusterID:
+			reached[f.Address] = true
+			p.consider(s, v, f)
+		}
+	}
+	if len(silent) > 0 {
+		p.Wait = fmt.Errorf("%w: %s", errUnreachable, strings.Join(silent, "; "))
+		return p
+	}
+	// That members are there already, and a snapshot from before the first of
+	// them, is the evidence that the upgrade is under way.
+	if p.Saved != "" && slices.ContainsFunc(v.Members, func(m Member) bool { return m.Version == s.Version }) {
+		return p
+	}
+	p.Saved, p.Save = "", saver(v, id, reached)
+	if p.Save == nil {
+		p.Refuse, p.Next = "no healthy member is on a machine that is reached, to save a snapshot of", "bring the machines back, then apply again"
+	}
+	return p
+}
+
+// consider adds what one machine needs.
+func (p *preparation) consider(s Spec, v View, f found) {
+	entry, _ := v.at(PeerURL(f.Address))
+	if len(missingArtifacts(s, f)) > 0 {
+		p.Install = append(p.Install, f)
+	}
+	if saved := savedBefore(f, s.dataDir(), s.Version); len(saved) > 0 && p.Saved == "" {
+		p.Saved = saved[0] + " on " + f.label()
+	}
+	if !leavesV2(entry.Version, s.Version) {
+		return
+	}
+	p.Inspect = append(p.Inspect, f)
+	if flag := v2Flag(f.facts.Files[unitPath].Content); flag != "" && p.Refuse == "" {
+		p.Refuse = fmt.Sprintf("etcd on %s runs with --%s, which etcd 3.6 does not have", f.label(), flag)
+		p.Next = fmt.Sprintf("migrate what clients keep in the v2 store, take %s out of extra_args at version %s, and apply; then change the version. %s", flag, entry.Version, v2Guide)
+	}
+}
+
+// saver is the member whose snapshot is saved: the one that is upgraded first,
+// where it can be, else the first by name.
+func saver(v View, id uint64, reached map[string]bool) *Member {
+	fit := slices.DeleteFunc(v.voters(), func(m Member) bool { return !m.Healthy || !reached[m.address()] })
+	if i := slices.IndexFunc(fit, func(m Member) bool { return m.ID == id }); i >= 0 {
+		return &fit[i]
+	}
+	if len(fit) == 0 {
+		return nil
+	}
+	return &fit[0]
+}
+
+// prepared reports whether the member may go to its version now: once per
+// cluster and version everything is made ready for all members, and before each
+// of them all others are healthy. If not, it has waited a moment.
+func (c *converging) prepared(ctx context.Context, v *View) (bool, error) {
+	if failed := c.cl.failedAt(c.s.Version); failed != "" && failed != c.s.Name {
+		return false, c.notUpgraded(v, fmt.Sprintf("member %q did not come up on etcd %s in this run", failed, c.s.Version),
+			"correct the cause that is shown for it, then apply again")
+	}
+	if v == nil {
+		// Without a quorum no snapshot can be saved. What was cut off goes on.
+		if c.f.unfinished() {
+			return true, nil
+		}
+		return false, c.hold(ctx, nil, errNoAnswer)
+	}
+	entry := entryOf(v, c.s)
+	if err := mayBegin(*v, entry.ID); err != nil {
+		return false, c.hold(ctx, v, err)
+	}
+	if saved, ready := c.cl.readyFor(c.s.Version); ready {
+		c.saved = saved
+		return true, nil
+	}
+	p := prepare(c.s, *v, entry.ID, c.cl.lookAround(ctx, c.s))
+	switch {
+	case p.Wait != nil:
+		return false, c.hold(ctx, v, p.Wait)
+	case p.Refuse != "":
+		return false, c.notUpgraded(v, p.Refuse, p.Next)
+	}
+	if err := c.traps(ctx, *v, p.Inspect); err != nil {
+		if errors.Is(err, errListsDiffer) {
+			return false, c.hold(ctx, v, err)
+		}
+		return false, err
+	}
+	return false, c.ready(ctx, *v, p) // it takes time: look again
+}
+
+// ready brings the programs to every machine and saves the snapshot.
+func (c *converging) ready(ctx context.Context, v View, p preparation) error {
+	problem.Progress(ctx, "etcd: preparing the upgrade to %s of %d members", c.s.Version, len(v.Members))
+	if err := c.installAll(ctx, v, p.Install); err != nil {
+		return err
+	}
+	saved := p.Saved
+	if p.Save != nil {
+		h := c.s.Host
+		for _, peer := range c.s.Peers {
+			if peer.Address() == p.Save.address() {
+				h = peer
+			}
+		}
+		got, err := c.cl.save(ctx, saving{
+			machine: c.cl.machine(h), cluster: c.s.Bundle.ClusterID, member: *p.Save, label: upgradeLabel(c.step.From, c.s.Version),
+		})
+		if err != nil {
+			return c.notUpgraded(&v, "no snapshot could be saved before it: "+err.Error(),
+				"mend the member or free space, as the cause says, then apply again")
+		}
+		saved = got.Path + " on " + got.Host
+	} else {
+		problem.Progress(ctx, "etcd: the upgrade to %s is under way; the snapshot from before it is %s", c.s.Version, saved)
+	}
+	c.cl.setReady(c.s.Version, saved)
+	c.since = time.Time{}
+	return nil
+}
+
+// installAll brings the programs to all machines at once, however few members
+// Terraform changes at a time: what cannot be had is known before the first
+// member is touched.
+func (c *converging) installAll(ctx context.Context, v View, machines []found) error {
+	var mu sync.Mutex
+	var troubles []string
+	var group sync.WaitGroup
+	for _, f := range machines {
+		s := c.s
+		s.Name = f.Name
+		if peer, ok := c.s.Peers[f.Name]; ok {
+			s.Host = peer
+		}
+		group.Go(func() {
+			if err := c.cl.install(ctx, s, f); err != nil {
+				var p *problem.Problem
+				cause := err.Error()
+				if errors.As(err, &p) {
+					cause = p.Cause
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				troubles = append(troubles, cause)
+			}
+		})
+	}
+	group.Wait()
+	if len(troubles) == 0 {
+		return nil
+	}
+	slices.Sort(troubles)
+	return c.notUpgraded(&v, "etcd "+c.s.Version+" could not be brought to every machine: "+strings.Join(troubles, "; "),
+		"check the artifact source of the provider and the version, then apply again")
+}
+
+// notUpgraded is the refusal of an upgrade that has touched no member.
+func (c *converging) notUpgraded(v *View, cause, next string) error {
+	return refusal("etcd not upgraded", c.s, v, cause, problem.Nothing, next)
+}
+
+// upgrades is what this process knows of the upgrades of one cluster; the
+// cluster's mutex guards it.
+type upgrades struct {
+	ready  map[string]string // version → the snapshot from before it
+	failed map[string]string // version → the member that did not come up on it
+}
+
+func (cl *cluster) readyFor(version string) (snapshot string, ready bool) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	snapshot, ready = cl.upgrades.ready[version]
+	return snapshot, ready
+}
+
+func (cl *cluster) setReady(version, snapshot string) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.upgrades.ready == nil {
+		cl.upgrades.ready = map[string]string{}
+	}
+	cl.upgrades.ready[version] = snapshot
+}
+
+// failedAt names the member that did not come up on a version in this process:
+// the same change would break the next one too.
+func (cl *cluster) failedAt(version string) string {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.upgrades.failed[version]
+}
+
+// ended notes how the upgrade of one member ended. After a failure everything is
+// made ready anew: time passes until the next attempt.
+func (cl *cluster) ended(version, name string, well bool) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	switch {
+	case !well:
+		if cl.upgrades.failed == nil {
+			cl.upgrades.failed = map[string]string{}
+		}
+		cl.upgrades.failed[version] = name
+		delete(cl.upgrades.ready, version)
+	case cl.upgrades.failed[version] == name:
+		delete(cl.upgrades.failed, version)
+	}
+	if well {
+		cl.restarted = time.Now()
+	}
+}

@@ -1,0 +1,63 @@
+package soak
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+)
+
+// cutUpgradeScenarios cut upgrades by a minor version off. There is no way back
+// from one, so each run begins with machines on which all was made anew.
+func cutUpgradeScenarios() []Scenario {
+	return []Scenario{
+		{Name: "interrupt etcd: upgrade", Builds: []string{"etcd-3.5"}, Run: cutEtcdUpgrade},
+		{Name: "interrupt control plane: upgrade", Builds: []string{"kubernetes-1.33"}, Run: cutKubernetesUpgrade},
+	}
+}
+
+func cutEtcdUpgrade(ctx context.Context, e *Env) ([]Result, error) {
+	s, err := newEtcdSweep(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return s.upgrades(ctx, "etcd upgrade", "etcd_version", [2]string{"etcd-3.5", "etcd"}, nil, e.exhaustive())
+}
+
+func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
+	root, err := build.Checkout()
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSweep(ctx, e, os.DirFS(filepath.Join(root, "examples", "control-plane")))
+	if err != nil {
+		return nil, err
+	}
+	s.more = s.serving
+	return s.upgrades(ctx, "control plane upgrade", "kubernetes_version", [2]string{"kubernetes-1.33", "kubernetes"},
+		map[string]any{"drain_timeout": "2s"}, &sampled{random: e.Random, left: e.Sample})
+}
+
+// upgrades changes a variable from one release's version to another's, from
+// machines on which the older one was made.
+func (s *sweep) upgrades(ctx context.Context, name, variable string, releases [2]string, beside map[string]any, points cursor) ([]Result, error) {
+	var at [2]func(int) map[string]any
+	for i, release := range releases {
+		version, err := build.Version(release)
+		if err != nil {
+			return nil, err
+		}
+		variables := map[string]any{variable: version}
+		maps.Copy(variables, beside)
+		at[i] = func(int) map[string]any { return variables }
+	}
+	return s.run(ctx,
+		newTrack(operation{name: name + ", before it", machines: len(machineNames), variables: at[0]}, undisturbedly()),
+		newTrack(operation{name: name, machines: len(machineNames), variables: at[1]}, points),
+		newTrack(operation{name: name + ", after it"}, undisturbedly()))
+}
+
+// undisturbedly is for what only leads to an operation.
+func undisturbedly() cursor { return &exhaustive{ended: true} }

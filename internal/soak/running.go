@@ -1,0 +1,84 @@
+package soak
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// running is what a machine's own processes say of themselves.
+type running struct {
+	etcd, kubernetes string
+	started          uint64 // the member, in microseconds: machines of a lab have one clock
+}
+
+// runningScript prints the member's start, then one line of JSON of each.
+const runningScript = `set -e
+systemctl show --property=ExecMainStartTimestampMonotonic --value etcd
+curl --silent --fail http://127.0.0.1:2381/version | tr -d '\n'
+echo
+curl --silent --insecure --fail https://%s:6443/version | tr -d '\n'
+`
+
+// running asks every machine, past the provider.
+func (s *site) running(ctx context.Context) (map[string]running, error) {
+	all := map[string]running{}
+	for _, m := range s.three() {
+		out, err := m.Run(ctx, fmt.Sprintf(runningScript, m.Address))
+		if err == nil {
+			all[m.Name], err = parseRunning(out)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ask %s what it runs: %w", m.Name, err)
+		}
+	}
+	return all, nil
+}
+
+// parseRunning reads what runningScript prints.
+func parseRunning(out string) (r running, err error) {
+	lines := strings.Split(out, "\n")
+	if len(lines) < 3 {
+		return r, fmt.Errorf("it says %q", out)
+	}
+	if r.started, err = strconv.ParseUint(lines[0], 10, 64); err != nil {
+		return r, fmt.Errorf("read the start of etcd: %w", err)
+	}
+	var member struct{ Etcdserver string }
+	if err := json.Unmarshal([]byte(lines[1]), &member); err != nil {
+		return r, fmt.Errorf("read the version of etcd: %w", err)
+	}
+	var server struct{ GitVersion string }
+	if err := json.Unmarshal([]byte(lines[2]), &server); err != nil {
+		return r, fmt.Errorf("read the version of Kubernetes: %w", err)
+	}
+	r.etcd, r.kubernetes = member.Etcdserver, strings.TrimPrefix(server.GitVersion, "v")
+	return r, nil
+}
+
+// runResult counts the machines that run these versions.
+func runResult(name, etcd, kubernetes string, found map[string]running) Result {
+	r := Result{Name: name + ": every machine runs it", Detail: fmt.Sprintf("etcd %s, Kubernetes %s", etcd, kubernetes)}
+	for _, machine := range slices.Sorted(maps.Keys(found)) {
+		now := found[machine]
+		right := now.etcd == etcd && now.kubernetes == kubernetes
+		r.count(right)
+		if !right {
+			r.Detail += fmt.Sprintf("; %s runs etcd %s, Kubernetes %s", machine, now.etcd, now.kubernetes)
+		}
+	}
+	return r
+}
+
+// leaderLast says whether the member that led before was restarted after the others.
+func leaderLast(name, leader string, found map[string]running) Result {
+	order := slices.SortedFunc(maps.Keys(found), func(a, b string) int { return cmp.Compare(found[a].started, found[b].started) })
+	r := Result{Name: name + ": etcd's leader last", Detail: fmt.Sprintf("%s led; restarted in the order %s", leader, strings.Join(order, ", "))}
+	r.count(order[len(order)-1] == leader)
+	return r
+}

@@ -1,0 +1,125 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// upgrade is one apply that takes a control plane to another release.
+type upgrade struct {
+	name string
+	to   workspace.Release
+}
+
+// journey is a control plane that is made at one release and upgraded from there.
+type journey struct {
+	name  string
+	from  workspace.Release
+	steps []upgrade
+}
+
+// journeys are a whole minor version of both products in one apply, with the
+// next one of Kubernetes after it, and a step by a patch.
+var journeys = []journey{
+	{"upgrade", workspace.Release{Etcd: "etcd-3.5", Kubernetes: "kubernetes-1.33"}, []upgrade{
+		{"etcd and Kubernetes by a minor version", workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes"}},
+		{"Kubernetes by the next minor version", workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes-1.35"}},
+	}},
+	{"upgrade by a patch", workspace.Release{Etcd: "etcd-3.6-before", Kubernetes: "kubernetes-1.34-before"}, []upgrade{
+		{"etcd and Kubernetes", workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes"}},
+	}},
+}
+
+func upgradeScenarios() []Scenario {
+	var all []Scenario
+	for _, j := range journeys {
+		all = append(all, Scenario{Name: j.name, Builds: j.builds(), Run: j.underLoad})
+	}
+	return all
+}
+
+// builds are the releases on the way, each once.
+func (j journey) builds() []string {
+	names := []string{j.from.Etcd, j.from.Kubernetes}
+	for _, step := range j.steps {
+		names = append(names, step.to.Etcd, step.to.Kubernetes)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// underLoad takes the journey, each step with clients of its own.
+func (j journey) underLoad(ctx context.Context, e *Env) ([]Result, error) {
+	variables, err := j.from.Variables()
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSiteWith(ctx, e, variables)
+	if err != nil {
+		return nil, err
+	}
+	var results []Result
+	at := j.from
+	for _, step := range j.steps {
+		name := j.name + ": " + step.name
+		found, err := s.upgraded(ctx, name, at, step.to)
+		results = append(results, found...)
+		if err != nil {
+			return results, fmt.Errorf("%s: %w", step.name, err)
+		}
+		at = step.to
+	}
+	return results, nil
+}
+
+// upgraded goes from one release to another and says what was seen of it: by
+// clients, by a balancer, and on the machines.
+func (s *site) upgraded(ctx context.Context, name string, from, to workspace.Release) ([]Result, error) {
+	etcd, kubernetes, err := to.Versions()
+	if err != nil {
+		return nil, err
+	}
+	leader, err := s.three().leader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	watched := s.machine(machineNames[0])
+	if err := watchRotation(ctx, watched); err != nil {
+		return nil, err
+	}
+	report, failure := s.during(ctx, func() error { return s.upgrade(ctx, to) })
+	seen, err := rotationSeen(ctx, watched)
+	if failure != nil {
+		return nil, failure
+	}
+	if err != nil {
+		return nil, err
+	}
+	results := append(judged(name, report), rotationResult(name, seen))
+	found, err := s.running(ctx)
+	if err != nil {
+		return results, err
+	}
+	results = append(results, runResult(name, etcd, kubernetes, found))
+	if from.Etcd != to.Etcd {
+		results = append(results, leaderLast(name, leader, found))
+	}
+	return results, s.settled(ctx)
+}
+
+// upgrade changes both versions in one apply.
+func (s *site) upgrade(ctx context.Context, to workspace.Release) error {
+	variables, err := to.Variables()
+	if err != nil {
+		return err
+	}
+	maps.Copy(s.variables, variables)
+	if err := s.work.WriteJSON("terraform.tfvars.json", s.variables); err != nil {
+		return err
+	}
+	return s.apply(ctx)
+}
