@@ -120,3 +120,8 @@ func attributePath(attribute string) path.Path {
 	}
 	return at
 }
+
+// indented puts the further lines of a text below its first one.
+func indented(text string) string {
+	return strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
+}

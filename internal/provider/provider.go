@@ -81,6 +81,7 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	}
 	s := &session{
 		clusters: etcd.NewClusters(),
+		versions: newVersions(),
 		abandon:  model.Abandon.ValueBool(),
 	}
 	s.replicas = controlplane.NewReplicas(s.machine)
@@ -133,4 +134,6 @@ func (p *kubeProvider) Functions(context.Context) []func() function.Function {
 	return []func() function.Function{newCertificateFunction, newKubeconfigFunction}
 }
 
-func (p *kubeProvider) DataSources(context.Context) []func() datasource.DataSource { return nil }
+func (p *kubeProvider) DataSources(context.Context) []func() datasource.DataSource {
+	return []func() datasource.DataSource{newVersionSkewDataSource}
+}

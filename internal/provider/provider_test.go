@@ -27,6 +27,9 @@ func TestSchemas(t *testing.T) {
 	for name, schema := range schemas.ResourceSchemas {
 		described(t, name, schema.Block.Attributes)
 	}
+	for name, schema := range schemas.DataSourceSchemas {
+		described(t, "data "+name, schema.Block.Attributes)
+	}
 	for name, schema := range schemas.EphemeralResourceSchemas {
 		described(t, "ephemeral "+name, schema.Block.Attributes)
 	}

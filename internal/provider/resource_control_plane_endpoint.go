@@ -117,6 +117,7 @@ func (r *endpointResource) Create(ctx context.Context, req resource.CreateReques
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)
 	defer cancel()
+	r.session.begin()
 	status, err := endpoint.Create(ctx, spec)
 	model.fill(status)
 	if err != nil {
@@ -166,6 +167,7 @@ func (r *endpointResource) Update(ctx context.Context, req resource.UpdateReques
 	if model.touches(state) {
 		ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)
 		defer cancel()
+		r.session.begin()
 		status, err := endpoint.Update(ctx, before, spec)
 		if err != nil {
 			addError(&resp.Diagnostics, path.Root("haproxy").AtName("hosts"), "Endpoint not changed", err)
@@ -189,6 +191,7 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)
 	defer cancel()
 	options := endpoint.DeleteOptions{AbandonUnreachable: r.session.abandon, Patience: spec.DrainTimeout + betweenReplicas}
+	r.session.begin()
 	if err := endpoint.Delete(ctx, spec, options); err != nil {
 		addError(&resp.Diagnostics, path.Root("haproxy").AtName("hosts"), "Endpoint not deleted", err)
 	}
@@ -200,7 +203,7 @@ const betweenReplicas = 10 * time.Second
 
 // endpointIdentity is what two descriptions of the same endpoint share.
 func endpointIdentity(s endpoint.Spec) string {
-	return identity("kube_control_plane_endpoint", s.Address, addressesOf(s.Hosts))
+	return identity("kube_control_plane_endpoint", s.Address, joined(s.Hosts))
 }
 
 // spec is the endpoint as the model describes it.

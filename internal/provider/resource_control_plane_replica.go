@@ -1,9 +1,11 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
@@ -109,11 +111,6 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		if resp.Diagnostics.HasError() {
 			return
 		}
-		if allKnown(plan.Version, state.Version) {
-			if err := controlplane.ValidateStep(state.Version.ValueString(), plan.Version.ValueString()); err != nil {
-				addInvalid(&resp.Diagnostics, path.Root("version"), "Version not possible", err)
-			}
-		}
 		if r.session.otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}
@@ -123,6 +120,7 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 			plan.keepSeen(state)
 		}
 	}
+	r.judgeVersion(ctx, plan, state, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
@@ -138,6 +136,7 @@ func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
 	defer cancel()
+	r.session.begin()
 	status, err := r.session.replicas.Create(ctx, spec)
 	model.fill(status)
 	if err != nil {
@@ -188,6 +187,7 @@ func (r *replicaResource) Update(ctx context.Context, req resource.UpdateRequest
 	if model.touches(ctx, state, r.session) {
 		ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
 		defer cancel()
+		r.session.begin()
 		status, err := r.session.replicas.Update(ctx, spec)
 		if err != nil {
 			addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not changed", err)
@@ -210,6 +210,7 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
 	defer cancel()
+	r.session.begin()
 	if err := r.session.replicas.Delete(ctx, spec, controlplane.DeleteOptions{AbandonUnreachable: r.session.abandon}); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not deleted", err)
 	}
@@ -248,6 +249,43 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		EarlyRenewal:  early,
 		Store:         r.session.storeAt(urls, bundle),
 	}
+}
+
+// judgeVersion refuses a version that what runs beside the replica, and what
+// this run makes of etcd before, do not allow. What cannot be seen is no reason
+// to refuse; then the version that the replica had decides. A version that
+// stays costs nothing.
+func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replicaModel, diags *diag.Diagnostics) {
+	if r.session == nil || !allKnown(plan.Name, plan.Version) || plan.Version.Equal(before.Version) {
+		return
+	}
+	target, name := plan.Version.ValueString(), plan.Name.ValueString()
+	bundle := r.session.opened(plan.PKI)
+	seen, err := r.beside(ctx, plan, bundle)
+	if !before.Version.IsNull() {
+		r.session.warnUnseen(diags, "Kubernetes "+target, seen.Untold(), err)
+		seen.Replicas = maps.Clone(seen.Replicas) // it is shared
+		if seen.Replicas == nil {
+			seen.Replicas = map[string]string{}
+		}
+		seen.Replicas[name] = cmp.Or(seen.Replicas[name], before.Version.ValueString())
+	}
+	urls, _ := knownStrings(ctx, plan.Etcd, diags)
+	seen.Etcd = r.session.versions.afterwards(seen.Etcd, urls, clusterOf(bundle))
+	refuseVersion(diags, controlplane.MayRun(target, name, seen))
+	r.session.warnRemoved(diags, seen.Removed, target)
+}
+
+// beside is what runs in the replica's control plane, as far as it can be told.
+func (r *replicaResource) beside(ctx context.Context, m replicaModel, bundle *pki.Bundle) (controlplane.Skew, error) {
+	if err := r.session.askable(bundle); err != nil {
+		return controlplane.Skew{}, err
+	}
+	if !allKnown(addressOf(m.Host)) || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.Etcd) || !elementsKnown(ctx, m.Signed) {
+		return controlplane.Skew{}, errNoPlace
+	}
+	var ignored diag.Diagnostics // decoding the same for the machine reports it
+	return r.session.skew(ctx, r.spec(ctx, m, &ignored))
 }
 
 // leaves are the replica's certificates, nil while it is not known which.

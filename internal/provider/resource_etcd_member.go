@@ -39,6 +39,7 @@ type etcdMemberModel struct {
 	Signed    types.Object   `tfsdk:"signed"`
 	Version   types.String   `tfsdk:"version"`
 	ExtraArgs types.Map      `tfsdk:"extra_args"`
+	Snapshots types.Int64    `tfsdk:"snapshots_kept"`
 	DataDir   types.String   `tfsdk:"data_dir"`
 	OnDestroy types.String   `tfsdk:"on_destroy"`
 	Timeouts  timeouts.Value `tfsdk:"timeouts"`
@@ -115,11 +116,6 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 		if resp.Diagnostics.HasError() {
 			return
 		}
-		if allKnown(plan.Version, state.Version) {
-			if err := etcd.ValidateUpgrade(state.Version.ValueString(), plan.Version.ValueString()); err != nil {
-				addInvalid(&resp.Diagnostics, path.Root("version"), "Version not possible", err)
-			}
-		}
 		if r.session.otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}
@@ -129,6 +125,7 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 			plan.keepSeen(state)
 		}
 	}
+	r.judgeVersion(ctx, plan, state, bundle, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
@@ -144,6 +141,7 @@ func (r *etcdMemberResource) Create(ctx context.Context, req resource.CreateRequ
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 	defer cancel()
+	r.session.begin()
 	status, err := r.session.clusters.Create(ctx, spec)
 	model.fill(status)
 	if err != nil {
@@ -177,6 +175,9 @@ func (r *etcdMemberResource) Read(ctx context.Context, req resource.ReadRequest,
 		return
 	}
 	model.fill(status)
+	if model.Snapshots.IsNull() { // a state from before there was this attribute
+		model.Snapshots = types.Int64Value(etcd.DefaultSnapshotsKept)
+	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
@@ -194,6 +195,7 @@ func (r *etcdMemberResource) Update(ctx context.Context, req resource.UpdateRequ
 	if model.touches(ctx, state, r.session) {
 		ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 		defer cancel()
+		r.session.begin()
 		status, err := r.session.clusters.Update(ctx, spec)
 		if err != nil {
 			addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not changed", err)
@@ -216,6 +218,7 @@ func (r *etcdMemberResource) Delete(ctx context.Context, req resource.DeleteRequ
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 	defer cancel()
+	r.session.begin()
 	if err := r.session.clusters.Delete(ctx, spec, etcd.DeleteOptions{AbandonUnreachable: r.session.abandon}); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not deleted", err)
 	}
@@ -245,8 +248,9 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		OnDestroy: etcd.OnDestroy(m.OnDestroy.ValueString()),
 		Source:    r.session.source,
 
-		EarlyRenewal: early,
-		Clients:      r.session.replicas,
+		SnapshotsKept: int(m.Snapshots.ValueInt64()),
+		EarlyRenewal:  early,
+		Clients:       r.session.replicas,
 		Outage: memberOutage{replicas: r.session.replicas, beside: controlplane.Beside{
 			Host: machine, Bundle: bundle, EtcdURL: etcd.ClientURL(machine.Address()), Registrar: r.session.registrar,
 		}},
@@ -270,7 +274,33 @@ func (m etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s 
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Early, before.Early},
+		[2]attr.Value{m.Snapshots, before.Snapshots},
 	)
+}
+
+// judgeVersion refuses a version that the cluster, as it runs, does not allow.
+// Where that cannot be seen, the version that the member had decides. A version
+// that stays costs nothing.
+func (r *etcdMemberResource) judgeVersion(ctx context.Context, plan, before etcdMemberModel, bundle *pki.Bundle, diags *diag.Diagnostics) {
+	if r.session == nil || !allKnown(plan.Name, plan.ClientURL, plan.Version) {
+		return
+	}
+	target := plan.Version.ValueString()
+	r.session.versions.plan(plan.ClientURL.ValueString(), plannedMember{cluster: clusterOf(bundle), name: plan.Name.ValueString(), version: target})
+	if plan.Version.Equal(before.Version) || !elementsKnown(ctx, plan.Peers) {
+		return
+	}
+	upgrade := !before.Version.IsNull()
+	survey, err := r.session.survey(ctx, bundle, stringMapOf(ctx, plan.Peers, diags))
+	switch {
+	case err == nil:
+		refuseVersion(diags, etcd.MayUpgrade(survey, target))
+	case upgrade:
+		refuseVersion(diags, etcd.ValidateUpgrade(before.Version.ValueString(), target))
+	}
+	if upgrade {
+		r.session.warnUnseen(diags, "etcd "+target, etcd.WaysFrom(survey).Issues, err)
+	}
 }
 
 // warnEvenPeers warns of an even number of members, which tolerates no more

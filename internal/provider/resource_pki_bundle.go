@@ -73,6 +73,7 @@ func (r *pkiBundleResource) Create(ctx context.Context, req resource.CreateReque
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	r.session.begin()
 	bundle, err := pki.Generate(options)
 	if err != nil {
 		addError(&resp.Diagnostics, attributePath("cluster_name"), "PKI bundle not generated", err)

@@ -66,9 +66,10 @@ func replicaArguments() map[string]schema.Attribute {
 		"early_renewal": earlyRenewalSchema("A certificate that is due shows up in `drift`; the next apply renews it. The API server loads its own without a restart; " +
 			"kube-controller-manager and kube-scheduler are restarted when theirs, which are in their kubeconfigs, are renewed."),
 		"version": schema.StringAttribute{
-			Required:            true,
-			Validators:          []validator.String{checked("Kubernetes version", controlplane.ValidateVersion)},
-			MarkdownDescription: "Kubernetes version, such as `1.34.4`. A change takes the replicas out of rotation and restarts them, one at a time.",
+			Required:   true,
+			Validators: []validator.String{checked("Kubernetes version", controlplane.ValidateVersion)},
+			MarkdownDescription: "Kubernetes version, such as `1.34.4`. A change takes the replicas out of rotation and restarts them, one at a time. " +
+				"What etcd, the other replicas or the kubelets do not allow is refused in the plan.",
 		},
 		"extra_args": schema.SingleNestedAttribute{
 			Optional: true,

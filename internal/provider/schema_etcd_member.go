@@ -2,10 +2,13 @@ package provider
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
@@ -56,12 +59,18 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		"version": schema.StringAttribute{
 			Required:            true,
 			Validators:          []validator.String{checked("etcd version", etcd.ValidateVersion)},
-			MarkdownDescription: "etcd version, such as `3.6.16`. A change restarts the members one at a time, the leader last.",
+			MarkdownDescription: "etcd version, such as `3.6.16`. A change restarts the members one at a time, the leader last. What the cluster, as it runs, does not allow is refused in the plan.",
 		},
 		"extra_args": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
 			MarkdownDescription: "Further flags of etcd, without dashes, such as `quota-backend-bytes`. They win over the defaults. " +
 				"A change restarts the members one at a time, the leader last.",
+		},
+		"snapshots_kept": schema.Int64Attribute{
+			Optional: true, Computed: true, Default: int64default.StaticInt64(etcd.DefaultSnapshotsKept),
+			Validators: []validator.Int64{int64validator.Between(1, 1000)},
+			MarkdownDescription: fmt.Sprintf("How many snapshots stay on the machine of those that are saved and verified there before an upgrade, of etcd or of Kubernetes. They are in `data_dir`-archive/upgrades, "+
+				"and the oldest go first. Default `%d`. A change restarts nothing; the next snapshot removes what is too many.", etcd.DefaultSnapshotsKept),
 		},
 		"data_dir": schema.StringAttribute{
 			Optional: true, Computed: true, PlanModifiers: replaced,

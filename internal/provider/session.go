@@ -28,6 +28,7 @@ type session struct {
 
 	registrars *endpoint.Registrars
 	successors successors
+	versions   *versions
 	abandon    bool
 
 	seal      *pki.Seal // nil: keys are stored in the clear
@@ -138,6 +139,15 @@ func (s *session) machines(addresses map[string]string) map[string]*host.Host {
 	machines := make(map[string]*host.Host, len(addresses))
 	for name, address := range addresses {
 		machines[name] = s.machine(address)
+	}
+	return machines
+}
+
+// machinesAt are the machines at addresses, by address.
+func (s *session) machinesAt(addresses []string) map[string]*host.Host {
+	machines := make(map[string]*host.Host, len(addresses))
+	for _, address := range addresses {
+		machines[address] = s.machine(address)
 	}
 	return machines
 }

@@ -1,0 +1,44 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// Ours reports whether a member of the bundle's cluster is on any of the
+// machines. One that lets nobody in, or whose key is not known, is no machine
+// of this provider; one that does not answer may be, so that without better
+// evidence nothing can be told.
+func (c *Clusters) Ours(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (bool, error) {
+	cl := c.named(b.ClusterID)
+	var mu sync.Mutex
+	var found bool
+	var unknown []error
+	var group sync.WaitGroup
+	for _, h := range slices.Collect(maps.Values(hosts)) {
+		group.Go(func() {
+			facts, err := cl.machine(h).Observe(ctx, host.Query{Contents: []string{markerPath}})
+			var m marker
+			held := err == nil && json.Unmarshal([]byte(facts.Files[markerPath].Content), &m) == nil && m.ClusterID == b.ClusterID
+			mu.Lock()
+			defer mu.Unlock()
+			found = found || held
+			if err != nil && !errors.Is(err, host.ErrAuth) && !errors.Is(err, host.ErrHostKey) {
+				unknown = append(unknown, fmt.Errorf("look for etcd on %s: %w", h.Address(), err))
+			}
+		})
+	}
+	group.Wait()
+	if found {
+		return true, nil
+	}
+	return false, errors.Join(unknown...)
+}

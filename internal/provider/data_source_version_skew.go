@@ -1,0 +1,213 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// versionSkewDataSource tells which versions a whole control plane runs, and
+// where it may go from there. It is made for check blocks: what cannot be
+// reached is an answer, never an error.
+type versionSkewDataSource struct{ configured }
+
+var (
+	_ datasource.DataSource              = (*versionSkewDataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*versionSkewDataSource)(nil)
+)
+
+type versionSkewModel struct {
+	PKI              types.String   `tfsdk:"pki"`
+	Signed           types.Object   `tfsdk:"signed"`
+	Etcd             types.List     `tfsdk:"etcd"`
+	Endpoint         types.Object   `tfsdk:"endpoint"`
+	KubernetesTarget types.String   `tfsdk:"kubernetes_target"`
+	EtcdTarget       types.String   `tfsdk:"etcd_target"`
+	Timeouts         timeouts.Value `tfsdk:"timeouts"`
+
+	Kubernetes    types.Object `tfsdk:"kubernetes"`
+	EtcdCluster   types.Object `tfsdk:"etcd_cluster"`
+	Kubelets      types.Object `tfsdk:"kubelets"`
+	TargetAllowed types.Bool   `tfsdk:"target_allowed"`
+	Refusals      types.List   `tfsdk:"refusals"`
+	RemovedAPIs   types.List   `tfsdk:"removed_apis"`
+	Issues        types.List   `tfsdk:"issues"`
+}
+
+func newVersionSkewDataSource() datasource.DataSource { return &versionSkewDataSource{} }
+
+func (d *versionSkewDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_version_skew"
+}
+
+// Configure takes what the provider's Configure handed on.
+func (d *versionSkewDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.setSession(req.ProviderData, &resp.Diagnostics)
+}
+
+func (d *versionSkewDataSource) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = versionSkewSchema(ctx)
+}
+
+func (d *versionSkewDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model versionSkewModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
+	resp.Diagnostics.Append(diags...)
+	bundle := d.session.bundleWith(ctx, model.PKI, model.Signed, askersLeaves(), &resp.Diagnostics)
+	registration := decodeRegistration(ctx, model.Endpoint, &resp.Diagnostics)
+	urls := stringsOf(ctx, model.Etcd, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := operation(ctx, timeout, "kube_version_skew", registration.Address)
+	defer cancel()
+	var seen standing
+	switch {
+	case d.session == nil || d.session.pool == nil:
+		seen.issues = []string{errNoSettings.Error()}
+	case bundle == nil:
+		seen.issues = []string{errNoBundle.Error()}
+	default:
+		seen = d.look(ctx, bundle, urls, registration, model.KubernetesTarget.ValueString())
+	}
+	model.fill(seen)
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// standing is what was seen of a control plane, and in words what was not.
+type standing struct {
+	skew   controlplane.Skew
+	survey etcd.Survey
+	issues []string
+}
+
+// look asks etcd and the replicas at once. Each is half of the answer.
+func (d *versionSkewDataSource) look(ctx context.Context, bundle *pki.Bundle, urls []string, registration endpoint.Registration, target string) standing {
+	var out standing
+	var surveyErr, skewErr error
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		out.survey, surveyErr = d.session.clusters.Survey(ctx, d.session.machinesAt(addressesOf(urls)), bundle)
+	})
+	asking.Go(func() { out.skew, skewErr = d.replicas(ctx, bundle, registration, target) })
+	asking.Wait()
+	out.issues = append(unasked("etcd", surveyErr), unasked("the replicas", skewErr)...)
+	ways := etcd.WaysFrom(out.survey)
+	out.issues = append(out.issues, ways.Issues...)
+	out.issues = append(out.issues, out.skew.Untold()...) // before etcd is added: its issues say more
+	out.skew.Etcd = ways.Versions
+	return out
+}
+
+// unasked says in words who could not be asked.
+func unasked(whom string, err error) []string {
+	if err == nil {
+		return nil
+	}
+	return []string{whom + " could not be asked: " + indented(asProblem("", err).Cause)}
+}
+
+// replicas are the replicas that the balancers list, and the kubelets that they
+// know of. Every replica can be asked for all; the first one begins.
+func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle, registration endpoint.Registration, target string) (controlplane.Skew, error) {
+	registrar := d.session.registrars.For(registration)
+	listed, err := registrar.Replicas(ctx)
+	if err != nil {
+		return controlplane.Skew{}, fmt.Errorf("the balancers do not list them: %s", asProblem("", err).Cause)
+	}
+	for _, name := range slices.Sorted(maps.Keys(listed)) {
+		address, text, err := net.SplitHostPort(listed[name])
+		port, notNumber := strconv.Atoi(text)
+		if err != nil || notNumber != nil {
+			return controlplane.Skew{}, fmt.Errorf("the balancers have replica %s at %q, which is no address", name, listed[name])
+		}
+		return d.session.replicas.Skew(ctx, controlplane.Spec{
+			Name: name, Host: d.session.machine(address), Port: port, Bundle: bundle, Version: target,
+			EndpointHost: registration.Address, EndpointPort: registration.Port, Registrar: registrar,
+		})
+	}
+	return controlplane.Skew{}, fmt.Errorf("the endpoint %s has no replica", registration.Address)
+}
+
+// askersLeaves are the certificates by which this asks, should an authority's
+// key be held elsewhere.
+func askersLeaves() []pki.Leaf {
+	return append(etcd.Leaves("", ""), controlplane.Leaves(pki.APIServerNames{})...)
+}
+
+// fill answers. It needs nothing but what was seen.
+func (m *versionSkewModel) fill(seen standing) {
+	kubernetes, cluster := controlplane.WaysFrom(seen.skew), etcd.WaysFrom(seen.survey)
+	m.Kubernetes = object(map[string]attr.Value{
+		"versions":    stringMap(seen.skew.Replicas),
+		"settled":     types.BoolValue(kubernetes.Settled),
+		"oldest":      orNull(kubernetes.Oldest),
+		"newest":      orNull(kubernetes.Newest),
+		"next_minors": stringList(kubernetes.NextMinors),
+	})
+	m.EtcdCluster = object(map[string]attr.Value{
+		"versions":        stringMap(cluster.Versions),
+		"cluster_version": orNull(seen.survey.ClusterVersion),
+		"settled":         types.BoolValue(cluster.Settled),
+		"healthy":         types.BoolValue(cluster.Healthy),
+		"next_minors":     stringList(cluster.NextMinors),
+	})
+	m.Kubelets = object(map[string]attr.Value{
+		"versions": stringMap(seen.skew.Kubelets),
+		"oldest":   orNull(kubernetes.OldestKubelet),
+		"blocks":   orNull(kubernetes.Blocks),
+	})
+	refusals := refusalsOf(seen, m.EtcdTarget.ValueString(), m.KubernetesTarget.ValueString())
+	m.Refusals, m.Issues, m.RemovedAPIs = stringList(refusals), stringList(seen.issues), stringList(seen.skew.Removed)
+	m.TargetAllowed = types.BoolNull()
+	if !m.EtcdTarget.IsNull() || !m.KubernetesTarget.IsNull() {
+		m.TargetAllowed = types.BoolValue(len(refusals) == 0 && len(seen.issues) == 0)
+	}
+}
+
+// refusalsOf are the rules by which the targets may not be gone to, etcd's
+// first: it goes first, so Kubernetes is judged beside it as it is then.
+func refusalsOf(seen standing, etcdTarget, kubernetesTarget string) []string {
+	var refusals []string
+	if etcdTarget != "" {
+		if err := etcd.MayUpgrade(seen.survey, etcdTarget); err != nil {
+			refusals = append(refusals, "etcd: "+err.Error())
+		} else {
+			seen.skew.Etcd = maps.Clone(seen.skew.Etcd)
+			for name := range seen.skew.Etcd {
+				seen.skew.Etcd[name] = etcdTarget
+			}
+		}
+	}
+	if kubernetesTarget != "" {
+		for _, refusal := range controlplane.Refusals(kubernetesTarget, seen.skew) {
+			refusals = append(refusals, "Kubernetes: "+refusal)
+		}
+	}
+	return refusals
+}
+
+// object is a value whose type is that of its parts.
+func object(parts map[string]attr.Value) types.Object {
+	kinds := map[string]attr.Type{}
+	for name, part := range parts {
+		kinds[name] = part.Type(context.Background())
+	}
+	return types.ObjectValueMust(kinds, parts)
+}

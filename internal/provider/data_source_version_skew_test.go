@@ -1,0 +1,127 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+)
+
+// TestVersionSkewAnswer: what was seen is answered from alone.
+func TestVersionSkewAnswer(t *testing.T) {
+	survey := func(version, agreed string) etcd.Survey {
+		return etcd.Survey{Members: []etcd.Runs{{Name: "cp1", Version: version, Healthy: true}}, ClusterVersion: agreed}
+	}
+	skew := func(kubernetes, kubelet string) controlplane.Skew {
+		return controlplane.Skew{Replicas: map[string]string{"cp1": kubernetes}, Kubelets: map[string]string{"n1": kubelet}}
+	}
+	for name, c := range map[string]struct {
+		seen                     standing
+		kubernetesTarget, target string // Kubernetes', etcd's
+		allowed                  types.Bool
+		refusals                 []string
+	}{
+		"no target": {seen: standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.16", "3.6")}, allowed: types.BoolNull()},
+		"one allowed": {
+			seen:             standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.16", "3.6")},
+			kubernetesTarget: "1.35.4", allowed: types.BoolValue(true),
+		},
+		"refused by two rules": {
+			seen:             standing{skew: skew("1.34.4", "1.31.0"), survey: survey("3.6.16", "3.6")},
+			kubernetesTarget: "1.36.3", allowed: types.BoolValue(false), refusals: []string{"Kubernetes: ", "Kubernetes: "},
+		},
+		"etcd is too old": {
+			seen:             standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
+			kubernetesTarget: "1.35.4", allowed: types.BoolValue(false), refusals: []string{"Kubernetes: "},
+		},
+		"etcd goes first": {
+			seen:             standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
+			kubernetesTarget: "1.35.4", target: "3.5.35", allowed: types.BoolValue(true),
+		},
+		"etcd may not go": { // and Kubernetes is judged beside what stays
+			seen:             standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
+			kubernetesTarget: "1.35.4", target: "3.6.16", allowed: types.BoolValue(false), refusals: []string{"etcd: ", "Kubernetes: "},
+		},
+		"not all was told": {
+			seen:   standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.15", "3.6"), issues: []string{"replica cp2 does not tell its version"}},
+			target: "3.6.16", allowed: types.BoolValue(false),
+		},
+		"nothing was told": {seen: standing{issues: []string{"no balancer answers"}}, kubernetesTarget: "1.35.4", allowed: types.BoolValue(false)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := c.seen
+			seen.skew.Etcd = etcd.WaysFrom(seen.survey).Versions
+			m := versionSkewModel{KubernetesTarget: orNull(c.kubernetesTarget), EtcdTarget: orNull(c.target)}
+			m.fill(seen)
+			var diags diag.Diagnostics
+			refusals := stringsOf(t.Context(), m.Refusals, &diags)
+			same := slices.EqualFunc(refusals, c.refusals, strings.HasPrefix)
+			if !m.TargetAllowed.Equal(c.allowed) || !same || diags.HasError() {
+				t.Errorf("allowed: %s, want %s; refusals %q, want %q", m.TargetAllowed, c.allowed, refusals, c.refusals)
+			}
+			if issues := stringsOf(t.Context(), m.Issues, &diags); !slices.Equal(issues, seen.issues) {
+				t.Errorf("issues %q", issues)
+			}
+			if seen.skew.Etcd["cp1"] != "" && seen.skew.Etcd["cp1"] != seen.survey.Members[0].Version {
+				t.Error("the versions that are told were changed by a target")
+			}
+		})
+	}
+}
+
+// TestVersionSkewUnreachable: while nothing answers the data source does, within
+// its time, and says what it could not be told.
+func TestVersionSkewUnreachable(t *testing.T) {
+	here, _ := bundles(t)
+	encoded, err := here.Encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlanner(t)
+	schema := p.schemas.DataSourceSchemas["kube_version_skew"]
+	// TEST-NET-1: nobody is there, and nobody says so.
+	hosts := map[string]tftypes.Value{"cp1": textValue("192.0.2.11"), "cp2": textValue("192.0.2.12")}
+	config := map[string]tftypes.Value{
+		"pki":  textValue(encoded),
+		"etcd": tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{textValue("https://192.0.2.11:2379")}),
+		"endpoint": objectValue(map[string]tftypes.Value{
+			"address": textValue("192.0.2.100"), "port": tftypes.NewValue(tftypes.Number, 6443), "drain_timeout": textValue("10s"),
+			"hosts": tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, hosts), "verify_ca": tftypes.NewValue(tftypes.Bool, true),
+		}),
+		"kubernetes_target": textValue("1.35.4"),
+		"timeouts":          objectValue(map[string]tftypes.Value{"read": textValue("2s")}),
+	}
+	begun := time.Now()
+	answer, err := p.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: "kube_version_skew", Config: p.value(t, schema, config)})
+	if err != nil || len(answer.Diagnostics) > 0 {
+		t.Fatal(err, answer)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	state, err := answer.State.Unmarshal(schema.ValueType())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]tftypes.Value
+	if err := state.As(&all); err != nil {
+		t.Fatal(err)
+	}
+	var issues []tftypes.Value
+	if err := all["issues"].As(&issues); err != nil || len(issues) < 2 {
+		t.Errorf("issues %v, %v; want those of etcd and of the endpoint", issues, err)
+	}
+	var allowed bool
+	if err := all["target_allowed"].As(&allowed); err != nil || allowed {
+		t.Errorf("allowed: %v, %v", allowed, err)
+	}
+	t.Log(issues)
+}

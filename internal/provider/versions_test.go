@@ -1,0 +1,258 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// planner plans resources as Terraform does, in one run, without any machine.
+type planner struct {
+	server  tfprotov6.ProviderServer
+	schemas *tfprotov6.GetProviderSchemaResponse
+}
+
+func newPlanner(t *testing.T) planner {
+	t.Helper()
+	server, err := providerserver.NewProtocol6WithError(New("test")())()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := planner{server, schemas}
+	configured, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{
+		TerraformVersion: "1.11.4", Config: p.value(t, schemas.Provider, nil),
+	})
+	if err != nil || len(configured.Diagnostics) > 0 {
+		t.Fatal(err, configured)
+	}
+	return p
+}
+
+// value is an object of the schema in which only the given attributes are set.
+func (p planner) value(t *testing.T, schema *tfprotov6.Schema, set map[string]tftypes.Value) *tfprotov6.DynamicValue {
+	t.Helper()
+	object, ok := schema.ValueType().(tftypes.Object)
+	if !ok {
+		t.Fatal("a schema is no object")
+	}
+	all := map[string]tftypes.Value{}
+	for name, kind := range object.AttributeTypes {
+		all[name] = tftypes.NewValue(kind, nil)
+		if value, ok := set[name]; ok {
+			all[name] = value
+		}
+	}
+	value, err := tfprotov6.NewDynamicValue(object, tftypes.NewValue(object, all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &value
+}
+
+// plan gives the diagnostics of a plan from a version, "" where the resource is
+// new, to another.
+func (p planner) plan(t *testing.T, resource string, set map[string]tftypes.Value, from, to string) (refused, warned string) {
+	t.Helper()
+	schema := p.schemas.ResourceSchemas[resource]
+	at := func(version string) *tfprotov6.DynamicValue {
+		with := maps.Clone(set)
+		with["version"] = tftypes.NewValue(tftypes.String, version)
+		return p.value(t, schema, with)
+	}
+	nothing, err := tfprotov6.NewDynamicValue(schema.ValueType(), tftypes.NewValue(schema.ValueType(), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	prior := &nothing
+	if from != "" {
+		prior = at(from)
+	}
+	planned, err := p.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: resource, PriorState: prior, ProposedNewState: at(to), Config: at(to),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range planned.Diagnostics {
+		text := d.Attribute.String() + ": " + d.Summary + "\n" + d.Detail + "\n"
+		if d.Severity == tfprotov6.DiagnosticSeverityError {
+			refused += text
+		} else {
+			warned += text
+		}
+	}
+	return refused, warned
+}
+
+func textValue(value string) tftypes.Value { return tftypes.NewValue(tftypes.String, value) }
+
+func objectValue(set map[string]tftypes.Value) tftypes.Value {
+	kinds := map[string]tftypes.Type{}
+	for name, value := range set {
+		kinds[name] = value.Type()
+	}
+	return tftypes.NewValue(tftypes.Object{AttributeTypes: kinds}, set)
+}
+
+func memberAt(address string) map[string]tftypes.Value {
+	return map[string]tftypes.Value{
+		"name":  textValue("cp1"),
+		"host":  objectValue(map[string]tftypes.Value{"address": textValue(address)}),
+		"peers": tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, map[string]tftypes.Value{"cp1": textValue(address)}),
+		"pki":   tftypes.NewValue(tftypes.String, tftypes.UnknownValue),
+	}
+}
+
+func replicaWith(etcd string) map[string]tftypes.Value {
+	return map[string]tftypes.Value{
+		"name": textValue("cp1"),
+		"host": objectValue(map[string]tftypes.Value{"address": textValue("10.0.0.11")}),
+		"etcd": tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{textValue(etcd)}),
+		"pki":  tftypes.NewValue(tftypes.String, tftypes.UnknownValue),
+	}
+}
+
+// TestPlannedVersions: without any machine a plan refuses by what it knows: the
+// version in the state, and the etcd that the same plan makes.
+func TestPlannedVersions(t *testing.T) {
+	const member, replica = "kube_etcd_member", "kube_control_plane_replica"
+	own := replicaWith("https://10.0.0.11:2379")
+	for name, c := range map[string]struct {
+		etcd         string // planned before, at 10.0.0.11
+		resource     string
+		set          map[string]tftypes.Value
+		from, to     string
+		refused, not string
+		warned       bool
+	}{
+		"a new member":                   {resource: member, set: memberAt("10.0.0.12"), to: "3.6.16"},
+		"a member that stays":            {resource: member, set: memberAt("10.0.0.12"), from: "3.6.16", to: "3.6.16"},
+		"a member's patch":               {resource: member, set: memberAt("10.0.0.12"), from: "3.6.15", to: "3.6.16", warned: true},
+		"a member's skipped minor":       {resource: member, set: memberAt("10.0.0.12"), from: "3.5.35", to: "3.7.0", refused: "one minor version at a time", warned: true},
+		"a member goes back":             {resource: member, set: memberAt("10.0.0.12"), from: "3.6.16", to: "3.5.35", refused: "cannot follow", warned: true},
+		"a new replica":                  {etcd: "3.6.16", resource: replica, set: own, to: "1.34.4"},
+		"a replica's skipped minor":      {etcd: "3.6.16", resource: replica, set: own, from: "1.33.13", to: "1.35.4", refused: "no minor may be skipped", warned: true},
+		"a replica goes back":            {etcd: "3.6.16", resource: replica, set: own, from: "1.34.4", to: "1.33.13", refused: "a minor is never lowered", warned: true},
+		"a new replica beside old etcd":  {etcd: "3.5.20", resource: replica, set: own, to: "1.34.4", refused: "upgrade etcd first"},
+		"an upgrade beside old etcd":     {etcd: "3.5.20", resource: replica, set: own, from: "1.33.13", to: "1.34.4", refused: "upgrade etcd first", not: "skipped", warned: true},
+		"a replica that stays beside it": {etcd: "3.5.20", resource: replica, set: own, from: "1.34.4", to: "1.34.4"},
+		"another cluster's old etcd":     {etcd: "3.5.20", resource: replica, set: replicaWith("https://10.0.9.9:2379"), to: "1.34.4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlanner(t)
+			if c.etcd != "" {
+				if refused, _ := p.plan(t, member, memberAt("10.0.0.11"), "", c.etcd); refused != "" {
+					t.Fatal(refused)
+				}
+			}
+			refused, warned := p.plan(t, c.resource, c.set, c.from, c.to)
+			if !strings.Contains(refused, c.refused) || (refused == "") != (c.refused == "") || c.not != "" && strings.Contains(refused, c.not) {
+				t.Errorf("refused with %q, want %q", refused, c.refused)
+			}
+			if c.refused != "" && (!strings.Contains(refused, `AttributeName("version")`) || !strings.Contains(refused, "Unchanged: nothing was changed.") || !strings.Contains(refused, "Next step: ")) {
+				t.Errorf("a refusal lacks its form: %s", refused)
+			}
+			if strings.Contains(warned, "not held against all that runs") != c.warned {
+				t.Errorf("warned %q, want it: %v", warned, c.warned)
+			}
+			if _, again := p.plan(t, c.resource, c.set, c.from, c.to); strings.Contains(again, "not held against") {
+				t.Error("the warning comes twice in one run")
+			}
+		})
+	}
+}
+
+// TestAfterwards: what is planned counts more than what runs, in the same
+// cluster only.
+func TestAfterwards(t *testing.T) {
+	v := newVersions()
+	v.plan("https://10.0.0.11:2379", plannedMember{cluster: "a", name: "cp1", version: "3.6.16"})
+	v.plan("https://10.0.0.12:2379", plannedMember{cluster: "a", name: "cp2", version: "3.6.16"})
+	v.plan("https://10.0.1.11:2379", plannedMember{cluster: "b", name: "cp1", version: "3.5.35"})
+	v.plan("https://10.0.2.11:2379", plannedMember{name: "cp1", version: "3.5.34"})
+	seen := map[string]string{"cp1": "3.5.35", "cp2": "3.5.35", "cp3": "3.5.35"}
+	for name, c := range map[string]struct {
+		seen    map[string]string
+		urls    []string
+		cluster string
+		want    map[string]string
+	}{
+		"the whole cluster": {seen, []string{"https://10.0.0.11:2379"}, "a", map[string]string{"cp1": "3.6.16", "cp2": "3.6.16", "cp3": "3.5.35"}},
+		"an unknown one":    {nil, []string{"https://10.0.2.11:2379"}, "", map[string]string{"cp1": "3.5.34"}},
+		"one not planned":   {seen, []string{"https://10.0.3.11:2379"}, "c", seen},
+		"nothing is known":  {nil, nil, "", map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := v.afterwards(c.seen, c.urls, c.cluster); !maps.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+	if seen["cp1"] != "3.5.35" {
+		t.Error("what was seen was changed: others share it")
+	}
+}
+
+// TestShared: one look for all who want it, and bounded.
+func TestShared(t *testing.T) {
+	v := newVersions()
+	looks := map[string]*look[int]{}
+	var asked atomic.Int64
+	see := func(ctx context.Context) (int, error) {
+		if ends, bounded := ctx.Deadline(); !bounded || time.Until(ends) > planLook {
+			t.Errorf("the look has time until %s", ends)
+		}
+		return int(asked.Add(1)), nil
+	}
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if found, err := shared(t.Context(), &v.mu, looks, "a", see); found != 1 || err != nil {
+				t.Errorf("found %d, %v by one look", found, err)
+			}
+		})
+	}
+	all.Wait()
+	if found, _ := shared(t.Context(), &v.mu, looks, "b", see); found != 2 {
+		t.Errorf("for another cluster %d looks were made, want 2", found)
+	}
+}
+
+// TestBegun: a run that has begun to change machines is not judged by what it
+// sees in the middle of that, and does not warn of it.
+func TestBegun(t *testing.T) {
+	here, _ := bundles(t)
+	pool, err := host.NewPool(host.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{pool: pool, versions: newVersions()}
+	if err := s.askable(here); err != nil {
+		t.Errorf("before: %v", err)
+	}
+	s.begin()
+	if err := s.askable(here); !errors.Is(err, errBegun) {
+		t.Errorf("afterwards: %v", err)
+	}
+	var diags diag.Diagnostics
+	s.warnUnseen(&diags, "etcd 3.6.16", nil, errBegun)
+	if len(diags) > 0 {
+		t.Error(text(diags))
+	}
+}
