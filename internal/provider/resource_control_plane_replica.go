@@ -144,6 +144,7 @@ func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest
 		keepPartial(ctx, resp, model, err)
 		return
 	}
+	r.session.successors.add(replicaIdentity(spec))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
@@ -204,7 +205,7 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+	if resp.Diagnostics.HasError() || r.session.successors.has(replicaIdentity(spec)) {
 		return
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
@@ -213,6 +214,11 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 	if err := r.session.replicas.Delete(ctx, spec, controlplane.DeleteOptions{AbandonUnreachable: r.session.abandon}); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not deleted", err)
 	}
+}
+
+// replicaIdentity is what two descriptions of the same replica share.
+func replicaIdentity(s controlplane.Spec) string {
+	return identity("kube_control_plane_replica", s.Bundle.ClusterID, s.Name, s.Address())
 }
 
 // spec is the replica as the model describes it.

@@ -28,6 +28,7 @@ type session struct {
 
 	registrars *endpoint.Registrars
 	versions   *versions
+	successors successors
 	abandon    bool
 
 	seal      *pki.Seal // nil: keys are stored in the clear
