@@ -159,10 +159,10 @@ func (c *converging) rollBack(ctx context.Context, v *View, cause error) error {
 	c.lasting = true
 	p := &problem.Problem{
 		Host: c.s.label(), Err: cause,
-		Cause:  fmt.Sprintf("etcd %s was started and %s", c.step.To, cause),
+		Cause:  fmt.Sprintf("etcd %s was started, but %s", c.step.To, cause),
 		Detail: "--- last lines of " + unitName + " with etcd " + c.step.To + "\n" + c.cl.lastLog(ctx, c.s),
 	}
-	problem.Progress(ctx, "etcd %s: %s %s", c.s.Name, c.step.To, cause)
+	problem.Progress(ctx, "etcd %s: etcd %s was started, but %s", c.s.Name, c.step.To, cause)
 	machine := c.cl.machine(c.s.Host)
 	if _, err := machine.Change(ctx, host.Change{}, action{Verb: doStop}); err != nil {
 		return c.notRolledBack(p, v, fmt.Sprintf("its unit could not be stopped, to go back to %s: %s", c.step.From, err))
@@ -245,6 +245,10 @@ func (c *converging) others(ctx context.Context) (agreed string, others []Member
 	return c.conv.clusterVersion(ctx, v, id), except(v.Members, id)
 }
 
+// logWidth is where a line of a log is cut: etcd writes all its arguments, and
+// the stack of each failure, on one.
+const logWidth = 500
+
 // lastLog is the end of the unit's log.
 func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cl.pace.Cleanup)
@@ -253,5 +257,11 @@ func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
 	if err != nil {
 		return "its log could not be read: " + err.Error()
 	}
-	return log
+	lines := strings.Split(log, "\n")
+	for i, line := range lines {
+		if len(line) > logWidth {
+			lines[i] = strings.ToValidUTF8(line[:logWidth], "") + "…"
+		}
+	}
+	return strings.Join(lines, "\n")
 }
