@@ -39,15 +39,20 @@ func (c *converging) change(ctx context.Context, v *View, r repair) error {
 	case err == nil:
 		problem.Progress(ctx, "etcd %s: serving on %s", c.s.Name, c.s.Version)
 		c.cl.ended(c.s.Version, c.s.Name, true)
-		if _, err := machine.Change(ctx, host.Change{Remove: []string{beforePath}}, action{}); err != nil {
-			return fmt.Errorf("finish the upgrade of etcd on %s: %w", c.s.label(), err)
-		}
-		return nil
+		return c.finish(ctx)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("wait for etcd on %s: %w; the next apply goes on from there", c.s.label(), err)
 	}
 	c.cl.ended(c.s.Version, c.s.Name, false)
 	return c.rollBack(ctx, v, err)
+}
+
+// finish removes what the way back would need: the member serves.
+func (c *converging) finish(ctx context.Context) error {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{Remove: []string{beforePath}}, action{}); err != nil {
+		return fmt.Errorf("finish the change of etcd on %s: %w", c.s.label(), err)
+	}
+	return nil
 }
 
 // comesUp waits until the member serves as a healthy one of a version. It gives
@@ -190,7 +195,7 @@ func (c *converging) rollBack(ctx context.Context, v *View, cause error) error {
 	p.Summary = "etcd not upgraded, and rolled back"
 	p.Unchanged = fmt.Sprintf("%s serves on etcd %s again, as before, with the same data (%s); the other members stay as they are%s.", c.s.Name, c.step.From, why, versionsOf(others))
 	p.Next = "correct the cause that the log below shows, and apply again" + fmt.Sprintf(" (or set version back to %s)", c.step.From) + savedAt(c.saved)
-	if _, err := machine.Change(ctx, host.Change{Remove: []string{beforePath}}, action{}); err != nil {
+	if err := c.finish(ctx); err != nil {
 		p.Unchanged += " " + beforePath + " is left over: " + err.Error() + "."
 	}
 	problem.Progress(ctx, "etcd %s: serving on %s again", c.s.Name, c.step.From)
