@@ -71,7 +71,7 @@ func (e edition) validateGate(g gate, emulates bool) error {
 	case what == gone:
 		return e.goneGate(g, h, since)
 	case (what == lockedOn && !g.on || what == lockedOff && g.on) && !emulates:
-		return fmt.Errorf("feature gate %q: it is %s and cannot be changed; drop it from %s", g.name, settled(what, since), gatesFlag)
+		return fmt.Errorf("feature gate %q: it is %s and cannot be changed; drop it from %s", g.name, lockedSince(what, since), gatesFlag)
 	default:
 		return nil
 	}
@@ -84,7 +84,7 @@ func (e edition) goneGate(g gate, h history, since int) error {
 	before, locked := h.at(since - 1)
 	switch {
 	case before == lockedOn || before == lockedOff:
-		return fmt.Errorf("feature gate %q: Kubernetes 1.%d removed it, what it switched is %s; drop it from %s", g.name, since, settled(before, locked), gatesFlag)
+		return fmt.Errorf("feature gate %q: Kubernetes 1.%d removed it, what it switched is %s; drop it from %s", g.name, since, lockedSince(before, locked), gatesFlag)
 	case e.later:
 		return nil
 	default:
@@ -92,8 +92,8 @@ func (e edition) goneGate(g gate, h history, since int) error {
 	}
 }
 
-// settled says what a locked gate stands for: "always on since 1.34".
-func settled(what state, since int) string {
+// lockedSince says what a locked gate stands for: "always on since 1.34".
+func lockedSince(what state, since int) string {
 	text := "always on"
 	if what == lockedOff {
 		text = "always off"

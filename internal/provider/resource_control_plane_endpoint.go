@@ -203,7 +203,7 @@ const betweenReplicas = 10 * time.Second
 
 // endpointIdentity is what two descriptions of the same endpoint share.
 func endpointIdentity(s endpoint.Spec) string {
-	return identity("kube_control_plane_endpoint", s.Address, hostAddresses(s.Hosts))
+	return identity("kube_control_plane_endpoint", s.Address, joined(s.Hosts))
 }
 
 // spec is the endpoint as the model describes it.

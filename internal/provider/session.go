@@ -27,8 +27,8 @@ type session struct {
 	replicas *controlplane.Replicas
 
 	registrars *endpoint.Registrars
-	versions   *versions
 	successors successors
+	versions   *versions
 	abandon    bool
 
 	seal      *pki.Seal // nil: keys are stored in the clear

@@ -39,8 +39,8 @@ func (s *successors) has(identity string) bool {
 	return s.made[identity]
 }
 
-// hostAddresses lists the addresses of machines, sorted.
-func hostAddresses(machines map[string]*host.Host) string {
+// joined lists the addresses of machines, sorted.
+func joined(machines map[string]*host.Host) string {
 	var all []string
 	for _, machine := range slices.Collect(maps.Values(machines)) {
 		all = append(all, machine.Address())
