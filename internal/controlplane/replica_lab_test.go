@@ -209,12 +209,12 @@ func (st *stage) finishesACutOffChange() {
 
 func (st *stage) reportsAComponentThatFails() {
 	good := st.spec.ExtraArgs
-	st.spec.ExtraArgs = args(APIServer, "no-such-flag", "x")
+	st.spec.ExtraArgs = args(APIServer, "event-ttl", "no-such-duration")
 	start := time.Now()
 	_, err := st.replicas.Update(st.ctx, st.spec)
 	st.Logf("failure reported in %s:\n%v", time.Since(start).Round(100*time.Millisecond), err)
 	var p *problem.Problem
-	if !errors.As(err, &p) || !strings.Contains(p.Detail, "no-such-flag") || !strings.Contains(p.Unchanged, "out of rotation") {
+	if !errors.As(err, &p) || !strings.Contains(p.Detail, "no-such-duration") || !strings.Contains(p.Unchanged, "out of rotation") {
 		st.Errorf("the failure does not say what it is: %v", err)
 	}
 	other := st.spec

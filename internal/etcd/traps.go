@@ -19,9 +19,11 @@ import (
 // errListsDiffer: members do not agree on who the members are.
 var errListsDiffer = errors.New("the members' own lists of members differ")
 
-// v2Guide is what etcd's guide says about data in the v2 store (Upgrade etcd
-// from v3.5 to v3.6, "V2 Store"), by the means of this provider.
-const v2Guide = `Data that is left in the v2 store goes with a raft snapshot taken without it: set snapshot-count = "1" in extra_args, apply, take it out again, and apply`
+// v2Guide is the way out that etcd's guide names (Upgrade etcd from v3.5 to v3.6,
+// "V2 Store"), by the means of this provider. Keys go through the v2 API alone,
+// and the log that still has them goes with a raft snapshot taken afterwards.
+const v2Guide = `with enable-v2 = "true" in extra_args, migrate what clients still need and delete all keys through the v2 API (DELETE /v2/keys/KEY?recursive=true); ` +
+	`then take enable-v2 out, set snapshot-count = "1" on every member and apply; take that out too and apply; then change the version`
 
 // leavesV2 reports whether a step leaves the last minor version that has a v2
 // store. 3.6 ends at its start when there is something in it.
@@ -73,7 +75,7 @@ func (c *converging) traps(ctx context.Context, v View, inspect []found) error {
 	if len(causes) == 0 {
 		return nil
 	}
-	return c.notUpgraded(&v, strings.Join(causes, "; "), v2Guide+"; then change the version")
+	return c.notUpgraded(&v, strings.Join(causes, "; "), v2Guide)
 }
 
 // sameLists compares the lists that the members give out of their own memory.

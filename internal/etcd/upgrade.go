@@ -162,7 +162,7 @@ func (p *preparation) consider(s Spec, v View, f found) {
 	p.Inspect = append(p.Inspect, f)
 	if flag := v2Flag(f.facts.Files[unitPath].Content); flag != "" && p.Refuse == "" {
 		p.Refuse = fmt.Sprintf("etcd on %s runs with --%s, which etcd 3.6 does not have", f.label(), flag)
-		p.Next = fmt.Sprintf("migrate what clients keep in the v2 store, take %s out of extra_args at version %s, and apply; then change the version. %s", flag, entry.Version, v2Guide)
+		p.Next = v2Guide
 	}
 }
 

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -131,18 +132,20 @@ func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle
 	if err != nil {
 		return controlplane.Skew{}, fmt.Errorf("the balancers do not list them: %s", asProblem("", err).Cause)
 	}
-	for _, name := range slices.Sorted(maps.Keys(listed)) {
-		address, text, err := net.SplitHostPort(listed[name])
-		port, notNumber := strconv.Atoi(text)
-		if err != nil || notNumber != nil {
-			return controlplane.Skew{}, fmt.Errorf("the balancers have replica %s at %q, which is no address", name, listed[name])
-		}
-		return d.session.replicas.Skew(ctx, controlplane.Spec{
-			Name: name, Host: d.session.machine(address), Port: port, Bundle: bundle, Version: target,
-			EndpointHost: registration.Address, EndpointPort: registration.Port, Registrar: registrar,
-		})
+	names := slices.Sorted(maps.Keys(listed))
+	if len(names) == 0 {
+		return controlplane.Skew{}, fmt.Errorf("the endpoint %s has none", registration.Address)
 	}
-	return controlplane.Skew{}, fmt.Errorf("the endpoint %s has no replica", registration.Address)
+	first := names[0]
+	address, text, err := net.SplitHostPort(listed[first])
+	port, notNumber := strconv.Atoi(text)
+	if err := errors.Join(err, notNumber); err != nil {
+		return controlplane.Skew{}, fmt.Errorf("read where the balancers have replica %s: %w", first, err)
+	}
+	return d.session.replicas.Skew(ctx, controlplane.Spec{
+		Name: first, Host: d.session.machine(address), Port: port, Bundle: bundle, Version: target,
+		EndpointHost: registration.Address, EndpointPort: registration.Port, Registrar: registrar,
+	})
 }
 
 // askersLeaves are the certificates by which this asks, should an authority's
