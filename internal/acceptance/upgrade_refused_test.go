@@ -24,7 +24,11 @@ var impossible = []refusal{
 	},
 	{
 		"a flag of etcd that is gone", []string{"-var=etcd_version=3.6.16", `-var=etcd_extra_args={"experimental-initial-corrupt-check"="true"}`},
-		[]string{"experimental-initial-corrupt-check", "feature-gates"},
+		[]string{"experimental-initial-corrupt-check", "InitialCorruptCheck"},
+	},
+	{
+		"a feature gate of Kubernetes that is gone", []string{"-var=kubernetes_version=1.35.4", `-var=apiserver_extra_args={"feature-gates"="AllowServiceLBStatusOnNonLB=false"}`},
+		[]string{"AllowServiceLBStatusOnNonLB", "1.35"},
 	},
 }
 

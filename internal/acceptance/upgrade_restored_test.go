@@ -26,7 +26,11 @@ mv /var/lib/etcd/member /var/lib/etcd-archive/before-restore/`
   --initial-cluster-token="$token" --bump-revision=1000000000 --mark-compacted
 chown -R etcd:etcd /var/lib/etcd
 id=$(printf '%s' "https://10.0.0.11:2380$token" | sha1sum | cut -c -16 | sed 's/^0*//')
-sed -i "s/\"member_id\": *\"[0-9a-f]*\"/\"member_id\": \"$id\"/" /etc/etcd/member.json`
+sed -i "s/\"member_id\": *\"[0-9a-f]*\"/\"member_id\": \"$id\"/" /etc/etcd/member.json
+sed -i 's|/etcd/3.6.16/|/etcd/3.5.35/|; s|--feature-gates=InitialCorruptCheck=true|--experimental-initial-corrupt-check=true|
+  s|--watch-progress-|--experimental-watch-progress-|' /etc/systemd/system/etcd.service
+systemctl daemon-reload
+systemctl start etcd`
 
 	restoreRest = `terraform state rm kube_etcd_member.prod
 terraform apply`
