@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -53,29 +54,22 @@ func v2Flag(unit string) string {
 // (etcd-io/etcd#19557, #20793), and so do members that were removed (#20967).
 // From 3.5.26 on a member repairs its v3 store when it starts, which MayUpgrade
 // asks of all of them; here every member has to list the same.
-func (c *converging) traps(ctx context.Context, v View, inspect []found) error {
+//
+// The finding is in words; the error is what may clear by itself.
+func (cl *cluster) traps(ctx context.Context, conv *conversation, s Spec, v View, inspect []found) (finding string, err error) {
 	if len(inspect) == 0 {
-		return nil
+		return "", nil
 	}
-	if err := c.conv.sameLists(ctx, v); err != nil {
-		return err
+	if err := conv.sameLists(ctx, v); err != nil {
+		return "", err
 	}
 	findings := make([]string, len(inspect))
 	var group sync.WaitGroup
 	for i, f := range inspect {
-		group.Go(func() { findings[i] = c.inspect(ctx, f) })
+		group.Go(func() { findings[i] = cl.inspect(ctx, s, f) })
 	}
 	group.Wait()
-	var causes []string
-	for _, finding := range findings {
-		if finding != "" {
-			causes = append(causes, finding)
-		}
-	}
-	if len(causes) == 0 {
-		return nil
-	}
-	return c.notUpgraded(&v, strings.Join(causes, "; "), v2Guide)
+	return strings.Join(slices.DeleteFunc(findings, func(text string) bool { return text == "" }), "; "), nil
 }
 
 // sameLists compares the lists that the members give out of their own memory.
@@ -123,18 +117,18 @@ func (c *conversation) ownList(ctx context.Context, address string) (View, error
 }
 
 // inspect says what is wrong with the data of the member on a machine, or "".
-func (c *converging) inspect(ctx context.Context, f found) string {
+func (cl *cluster) inspect(ctx context.Context, s Spec, f found) string {
 	program, flags, _ := parseExecStart(f.facts.Files[unitPath].Content)
 	a := action{Verb: doInspect, DataDir: flags["data-dir"], Tools: path.Dir(program)}
 	if before := f.facts.Files[beforePath].Content; unitVersion(before) != "" { // the new unit is there already
 		program, _, _ = parseExecStart(before)
 		a.Tools = path.Dir(program)
 	}
-	h := c.s.Host
-	if peer, ok := c.s.Peers[f.Name]; ok {
+	h := s.Host
+	if peer, ok := s.Peers[f.Name]; ok {
 		h = peer
 	}
-	_, err := c.cl.machine(h).Change(ctx, host.Change{}, a)
+	_, err := cl.machine(h).Change(ctx, host.Change{}, a)
 	switch {
 	case err == nil:
 		return ""
