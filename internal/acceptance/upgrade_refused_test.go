@@ -84,7 +84,7 @@ func (s *upgradeStory) refuses(t *testing.T, r refusal) {
 		}
 		said := unfolded(err.Error())
 		t.Log(said)
-		says(t, said, append(r.words, "Unchanged: nothing was changed.", "Next step: ")...)
+		says(t, said, append(r.words, "Unchanged: nothing was changed.")...)
 	})
 }
 
