@@ -35,7 +35,8 @@ func TestWhatReleasesKnow(t *testing.T) {
 		{"3.7.3", map[string]string{"experimental-initial-corrupt-check": "false"}, `write feature-gates = "InitialCorruptCheck=false"`},
 		{"3.7.3", map[string]string{"experimental-enable-lease-checkpoint": "true"}, `write feature-gates = "InitialCorruptCheck=true,LeaseCheckpoint=true"`},
 		{
-			"3.7.3", map[string]string{"experimental-enable-lease-checkpoint": "true", "experimental-compact-hash-check-enabled": "true", "feature-gates": "SetMemberLocalAddr=true"},
+			"3.7.3",
+			map[string]string{"experimental-enable-lease-checkpoint": "true", "experimental-compact-hash-check-enabled": "true", "feature-gates": "SetMemberLocalAddr=true"},
 			`write feature-gates = "SetMemberLocalAddr=true,CompactHashCheck=true,LeaseCheckpoint=true"` + "\n" + `extra argument "experimental-enable-lease-checkpoint"`,
 		},
 		{"3.6.16", map[string]string{"experimental-warning-unary-request-duration": "1s"}, ""},
