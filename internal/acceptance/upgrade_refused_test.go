@@ -19,15 +19,18 @@ var impossible = []refusal{
 	{"Kubernetes goes back", []string{"-var=kubernetes_version=1.33.13"}, []string{"from 1.34.4 to 1.33.13", "a minor is never lowered"}},
 	{"a minor of etcd is skipped", []string{"-var=etcd_version=3.7.0"}, []string{"etcd 3.7.0 cannot follow", "3.6 first"}},
 	{
-		"one replica alone is two ahead", []string{"-target=" + replicaAddress("cp1"), "-var=kubernetes_version=1.36.3"},
+		"one replica alone is two ahead",
+		[]string{"-target=" + replicaAddress("cp1"), "-var=kubernetes_version=1.36.3"},
 		[]string{"no minor may be skipped", "more than one minor"},
 	},
 	{
-		"a flag of etcd that is gone", []string{"-var=etcd_version=3.6.16", `-var=etcd_extra_args={"experimental-initial-corrupt-check"="true"}`},
+		"a flag of etcd that is gone",
+		[]string{"-var=etcd_version=3.6.16", `-var=etcd_extra_args={"experimental-initial-corrupt-check"="true"}`},
 		[]string{"experimental-initial-corrupt-check", "InitialCorruptCheck"},
 	},
 	{
-		"a feature gate of Kubernetes that is gone", []string{"-var=kubernetes_version=1.35.4", `-var=apiserver_extra_args={"feature-gates"="AllowServiceLBStatusOnNonLB=false"}`},
+		"a feature gate of Kubernetes that is gone",
+		[]string{"-var=kubernetes_version=1.35.4", `-var=apiserver_extra_args={"feature-gates"="AllowServiceLBStatusOnNonLB=false"}`},
 		[]string{"AllowServiceLBStatusOnNonLB", "1.35"},
 	},
 }
@@ -42,7 +45,8 @@ func TestUpgradeRefused(t *testing.T) {
 	s := &upgradeStory{w: newStory(t, names...), names: names, bare: fingerprints(t, names...)}
 	s.choose(t, from)
 	s.refuses(t, refusal{
-		"etcd is too old for Kubernetes", []string{"-var=etcd_version=3.5.20"},
+		"etcd is too old for Kubernetes",
+		[]string{"-var=etcd_version=3.5.20"},
 		[]string{"etcd 3.5.20 is too old for Kubernetes 1.34.4", "3.5.24 or later", "upgrade etcd first"},
 	})
 	apply(t, s.w)
@@ -57,11 +61,7 @@ func TestUpgradeRefused(t *testing.T) {
 		t.FailNow()
 	}
 	t.Run("one member does not come up", func(t *testing.T) {
-		fallen := "cp1"
-		if leaderOf(t, s.w) == fallen { // as the last one, it would have no way back
-			fallen = "cp2"
-		}
-		s.fall(t, fallen, occupied, from, to)
+		s.fall(t, "cp1", occupied, from, to)
 	})
 	if t.Failed() {
 		t.FailNow()
@@ -80,7 +80,7 @@ func (s *upgradeStory) refuses(t *testing.T, r refusal) {
 		}
 		said := unfolded(err.Error())
 		t.Log(said)
-		says(t, said, append(r.words, "Unchanged: nothing was changed.", "Next step: ")...)
+		says(t, said, append(r.words, "Unchanged: nothing was changed.")...)
 	})
 }
 
