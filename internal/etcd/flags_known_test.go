@@ -35,7 +35,8 @@ func TestWhatReleasesKnow(t *testing.T) {
 		{"3.7.3", map[string]string{"experimental-initial-corrupt-check": "false"}, `write feature-gates = "InitialCorruptCheck=false"`},
 		{"3.7.3", map[string]string{"experimental-enable-lease-checkpoint": "true"}, `write feature-gates = "InitialCorruptCheck=true,LeaseCheckpoint=true"`},
 		{
-			"3.7.3", map[string]string{"experimental-enable-lease-checkpoint": "true", "experimental-compact-hash-check-enabled": "true", "feature-gates": "SetMemberLocalAddr=true"},
+			"3.7.3",
+			map[string]string{"experimental-enable-lease-checkpoint": "true", "experimental-compact-hash-check-enabled": "true", "feature-gates": "SetMemberLocalAddr=true"},
 			`write feature-gates = "SetMemberLocalAddr=true,CompactHashCheck=true,LeaseCheckpoint=true"` + "\n" + `extra argument "experimental-enable-lease-checkpoint"`,
 		},
 		{"3.6.16", map[string]string{"experimental-warning-unary-request-duration": "1s"}, ""},
@@ -97,8 +98,9 @@ func TestOwnedFlagsExist(t *testing.T) {
 
 // TestReleasesSayTheSame holds the tables against the server itself, of each
 // release that they were read from and that was built on this computer: its help
-// shows what the tables know and nothing else, and what the help leaves out is
-// tried. The flags are parsed before --version takes effect.
+// shows what the tables know, and where the two differ the flag is tried (3.7
+// still explains two that it does not take). The flags are parsed before
+// --version takes effect.
 func TestReleasesSayTheSame(t *testing.T) {
 	dir, err := cache.Dir()
 	if err != nil {
@@ -111,7 +113,7 @@ func TestReleasesSayTheSame(t *testing.T) {
 				t.Skipf("etcd %s is not built: what the tables say of it is not compared", version)
 			}
 			shown := shownIn(run(t, program, "--help"))
-			for _, flag := range append(knownFlags(minor), removedBefore(minor)...) {
+			for _, flag := range slices.Concat(knownFlags(minor), removedBefore(minor), shown) {
 				want := slices.Contains(knownFlags(minor), flag)
 				if want && slices.Contains(shown, flag) {
 					continue
@@ -123,11 +125,6 @@ func TestReleasesSayTheSame(t *testing.T) {
 			for gate, since := range gatesSince {
 				if got := strings.Contains(run(t, program, "--feature-gates="+gate+"=true", "--version"), "etcd Version: "); got != (minor >= since) {
 					t.Errorf("etcd %s takes the feature gate %s: %v", version, gate, got)
-				}
-			}
-			for _, flag := range shown {
-				if !slices.Contains(knownFlags(minor), flag) {
-					t.Errorf("etcd %s: --%s is not in the tables", version, flag)
 				}
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -295,7 +296,10 @@ func (r *rig) giveUp() {
 	r.to(newRelease)
 	r.only([]string{first}, "upgrade one", r.update)
 	w := r.writer()
-	time.Sleep(time.Second) // of writes, which the newer server applies
+	done, err := until(r.t.Context(), 10*time.Millisecond, time.Minute, func() (bool, error) { return w.count.Load() > 50, nil })
+	if !done || err != nil {
+		r.t.Fatalf("writes do not get through: %v", err)
+	}
 	r.specs = plain
 	r.process()
 	r.all("give up", r.update)
@@ -341,6 +345,7 @@ type keysWriter struct {
 	cancel       context.CancelFunc
 	done         chan struct{}
 	acknowledged []string
+	count        atomic.Int64 // of them, while it writes
 	failed       int
 }
 
@@ -364,6 +369,7 @@ func (r *rig) writer() *keysWriter {
 			})
 			if err == nil {
 				w.acknowledged = append(w.acknowledged, key)
+				w.count.Add(1)
 			} else if ctx.Err() == nil {
 				w.failed++
 			}

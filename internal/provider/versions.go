@@ -109,6 +109,20 @@ func (v *versions) afterwards(seen map[string]string, urls []string, cluster str
 	return all
 }
 
+// reachedAt are the client URLs by which a cluster's etcd can be asked: the
+// given ones, and those of all members that this run knows.
+func (v *versions) reachedAt(urls []string, cluster string) []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := slices.Clone(urls)
+	for url, m := range v.members {
+		if m.cluster == cluster && !slices.Contains(all, url) {
+			all = append(all, url)
+		}
+	}
+	return all
+}
+
 // once reports whether a warning has not been given before.
 func (v *versions) once(warning string) bool {
 	v.mu.Lock()
@@ -146,11 +160,13 @@ func (s *session) survey(ctx context.Context, bundle *pki.Bundle, peers map[stri
 }
 
 // skew is what runs beside a replica, for a plan. With an error it is what
-// could be told nevertheless.
+// could be told nevertheless. All replicas of a plan share what the first one
+// sees, so etcd is asked by way of every member, not of that replica's alone.
 func (s *session) skew(ctx context.Context, spec controlplane.Spec) (controlplane.Skew, error) {
 	if err := s.askable(spec.Bundle); err != nil {
 		return controlplane.Skew{}, err
 	}
+	spec.Store = s.storeAt(s.versions.reachedAt(spec.EtcdURLs, spec.Bundle.ClusterID), spec.Bundle)
 	key := spec.Bundle.ClusterID + " " + spec.EndpointURL() + " " + spec.Version
 	found, err := shared(ctx, &s.versions.mu, s.versions.skews, key, func(ctx context.Context) (controlplane.Skew, error) {
 		return s.replicas.Skew(ctx, spec)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -203,6 +204,10 @@ func TestAfterwards(t *testing.T) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
+	}
+	urls := v.reachedAt([]string{"https://10.0.0.11:2379"}, "a")
+	if slices.Sort(urls); !slices.Equal(urls, []string{"https://10.0.0.11:2379", "https://10.0.0.12:2379"}) {
+		t.Errorf("cluster a is asked at %q", urls)
 	}
 	if seen["cp1"] != "3.5.35" {
 		t.Error("what was seen was changed: others share it")
