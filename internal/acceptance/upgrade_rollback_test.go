@@ -36,10 +36,10 @@ var absent = hurdle{
 const policyScript = `printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n' > /etc/audit-policy.yaml`
 
 // TestUpgradeRolledBack upgrades Kubernetes while one machine is dead, which is
-// refused, and while one has something in the way. There the replica comes back in the version that ran before, the
-// apply stops and says why, whoever has not been touched stays untouched, and
-// clients notice nothing. Without the obstacle the same apply completes.
-// (TestUpgradeRefused does so with etcd.)
+// refused, and while one has something in the way. There the replica comes back
+// in the version that ran before, the apply stops and says why, whoever has not
+// been touched stays untouched, and clients notice nothing. Without the obstacle
+// the same apply completes. (TestUpgradeRefused does so with etcd.)
 func TestUpgradeRolledBack(t *testing.T) {
 	old := versions{release(t, "etcd"), release(t, "kubernetes-1.33")}
 	s := newUpgradeStory(t, old)
