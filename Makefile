@@ -42,15 +42,16 @@ bench: setup ## measure apply, plan, day 2, upgrade and memory against their flo
 	$(SUDO) $(LAB) bench $(BENCH)
 
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
-STORIES    := TestRepair|TestScale|TestSealed$$|TestRotateAuthorities|TestEncryption
-LONG       := TestRefuse|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours
+STORIES    := TestRepair|TestScale|TestSealed$$|TestRotateAuthorities|TestEncryption|TestUpgradeRefused
+LONG       := TestRefuse|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours|TestUpgrade$$|TestUpgradeRolledBack|TestUpgradeUndone|TestUpgradeByReplacement
 
 .PHONY: soak
 soak: setup ## clients during every change, accidents, applies cut off at every command (SOAK="--only join" for a part)
 	$(SUDO) $(LAB) soak $(SOAK)
 
 .PHONY: test-long
-test-long: setup ## the acceptance tests that would make test too long: refuse, replace, delete, authorities of other kinds
+test-long: setup ## the acceptance tests that would make test too long: refuse, replace, delete, authorities of other kinds, upgrades
+	$(LAB) build etcd-3.5 kubernetes-1.33 kubernetes-1.35
 	TF_ACC=1 KUBE_TEST_TERRAFORM=$$(command -v terraform || $(LAB) build tofu) $(ACCEPTANCE) -run='$(LONG)'
 
 .PHONY: test
@@ -65,6 +66,7 @@ test-acceptance: test-terraform test-tofu ## Terraform, then OpenTofu, on lab ma
 
 .PHONY: test-terraform
 test-terraform: setup ## the same with Terraform only (skipped where it is not installed)
+	$(LAB) build etcd-3.5
 	@if terraform=$$(command -v terraform); then \
 		echo "acceptance tests with $$terraform"; \
 		TF_ACC=1 KUBE_TEST_TERRAFORM=$$terraform $(ACCEPTANCE) -skip='$(LONG)'; \
@@ -74,6 +76,7 @@ test-terraform: setup ## the same with Terraform only (skipped where it is not i
 
 .PHONY: test-tofu
 test-tofu: setup ## the same with OpenTofu only
+	$(LAB) build etcd-3.5
 	@tofu=$$($(LAB) build tofu); \
 	echo "acceptance tests with $$tofu"; \
 	TF_ACC=1 KUBE_TEST_TERRAFORM=$$tofu \

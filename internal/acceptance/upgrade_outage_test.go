@@ -66,7 +66,7 @@ func outagesIn(t *testing.T, machine, unit, journal string) []outage {
 		case strings.HasPrefix(entry.Program, "/opt/kube/"):
 			version = path.Base(path.Dir(entry.Program))
 		case entry.Command != "systemd":
-		case strings.HasPrefix(message, "Stopping "):
+		case strings.HasPrefix(message, "Stopping ") && (len(all) == 0 || all[len(all)-1].ended > 0):
 			all = append(all, outage{machine: machine, unit: unit, began: at})
 		case strings.HasPrefix(message, "Started ") && len(all) > 0 && all[len(all)-1].ended == 0:
 			all[len(all)-1].ended, all[len(all)-1].version = at, version

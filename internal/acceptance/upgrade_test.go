@@ -130,7 +130,7 @@ func (s *upgradeStory) expectSaved(t *testing.T, from, to versions, before []str
 		steps = append(steps, "-etcd-"+from.etcd+"-to-"+to.etcd+".db")
 	}
 	if from.kubernetes != to.kubernetes {
-		steps = append(steps, "-kubernetes-"+from.kubernetes+"-to-"+to.kubernetes+".db")
+		steps = append(steps, "-kubernetes-"+to.kubernetes+".db")
 	}
 	saved := slices.DeleteFunc(s.snapshots(t), func(path string) bool { return slices.Contains(before, path) })
 	if len(saved) != len(steps) {

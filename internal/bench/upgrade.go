@@ -116,7 +116,7 @@ func (b *bench) wantRelease(r workspace.Release) error {
 
 // runsScript fails where another version runs.
 const runsScript = `
-curl -sf http://127.0.0.1:2381/version | grep -F '"etcdserver":"%s"'
+curl -sf http://127.0.0.1:2381/metrics | grep -F 'etcd_server_version{server_version="%s"} 1'
 curl -ksf "https://$address:6443/version" | grep -F '"gitVersion": "v%s"'
 for unit in kube-controller-manager kube-scheduler; do
   readlink "/proc/$(systemctl show --property=MainPID --value "$unit")/exe" | grep -F '/%[2]s/'

@@ -26,13 +26,13 @@ var errNotDrained = errors.New("not drained")
 //
 // A replica that does not serve has nothing to drain, and waiting for leave to
 // do so would keep a broken control plane from being repaired.
-func (r *Replicas) stepAside(ctx context.Context, s Spec, may func() error, restart bool) (t turn, drained bool, err error) {
+func (r *Replicas) stepAside(ctx context.Context, s Spec, may func(turn) error, restart bool) (t turn, drained bool, err error) {
 	err = r.patiently(ctx, s, func() error {
 		if t, err = r.turns.take(ctx, s.Bundle.ClusterID, s.Name); err != nil {
 			return err
 		}
 		if err = t.refuse(s.machine()); err == nil {
-			err = may()
+			err = may(t)
 		}
 		if err == nil && restart && serves(ctx, s, systemd{}) {
 			problem.Progress(ctx, "%s: draining", s.machine())
@@ -56,17 +56,19 @@ func drain(ctx context.Context, s Spec, forGood bool) error {
 }
 
 // patiently repeats f while the state of the others keeps the replica in
-// rotation, or at its stage of one, and nothing was changed; and meanwhile brings
-// back others that stay out for no reason.
+// rotation, at its stage of one, or at its version, and nothing was changed; and
+// meanwhile brings back others that stay out for no reason. The wait for the turn,
+// which lasts as long as the changes of others do, costs no patience.
 func (r *Replicas) patiently(ctx context.Context, s Spec, f func() error) error {
-	end := time.Now().Add(asidePatience)
-	for told := false; ; told = true {
+	var end time.Time
+	for {
 		err := f()
-		others := errors.Is(err, errNotDrained) || errors.Is(err, errOutOfStep)
-		if !others || !problem.Untouched(err) || time.Now().After(end) {
+		others := errors.Is(err, errNotDrained) || errors.Is(err, errOutOfStep) || errors.Is(err, errNotAllReady)
+		if !others || !problem.Untouched(err) || !end.IsZero() && time.Now().After(end) {
 			return err
 		}
-		if !told {
+		if end.IsZero() {
+			end = time.Now().Add(asidePatience)
 			problem.Progress(ctx, "%s: waiting: %v", s.machine(), err)
 		}
 		r.rejoin(ctx, s, end)

@@ -17,10 +17,11 @@ type turns struct {
 	queues map[string]*queue // by cluster id
 }
 
-// queue is one control plane's. The semaphore guards failed.
+// queue is one control plane's. The semaphore guards the rest.
 type queue struct {
 	semaphore chan struct{} // full while someone has the turn
 	failed    string        // the replica whose change failed; "" if none
+	prepared  string        // the version that all machines are prepared for
 }
 
 // turn is held by one replica.
@@ -54,8 +55,8 @@ func (t *turns) queue(cluster string) *queue {
 	return q
 }
 
-// refuse says why a change must not begin after another replica's has failed:
-// the same change would break this one too.
+// refuse says why a change must not begin after another replica's has failed,
+// also where that one is back as it was: the same change would break this one too.
 func (t turn) refuse(machine string) error {
 	failed := t.queue.failed
 	if failed == "" || failed == t.replica {
@@ -64,13 +65,13 @@ func (t turn) refuse(machine string) error {
 	return &problem.Problem{
 		Summary:   "control-plane replica not changed",
 		Host:      machine,
-		Cause:     fmt.Sprintf("replica %q did not come back from its change: at most one replica is out of rotation at a time", failed),
+		Cause:     fmt.Sprintf("the change of replica %q failed: the same might happen here, and at most one replica is out of rotation at a time", failed),
 		Unchanged: problem.Nothing,
 		Next:      fmt.Sprintf("correct the cause at replica %q and apply again.", failed),
 	}
 }
 
-// end gives the turn back; came says whether the replica came back from it.
+// end gives the turn back; came says whether its change was done.
 func (t turn) end(came bool) {
 	switch {
 	case !came:

@@ -20,11 +20,15 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (Status, error) {
 	if err := s.validate(); err != nil {
 		return Status{}, err
 	}
+	joining := r.mayJoin(ctx, s)
 	f, err := observe(ctx, s, rt)
 	if err != nil {
 		return Status{}, err
 	}
 	if err := preflight(s, rt, f); err != nil {
+		return Status{}, err
+	}
+	if err := joining(); err != nil {
 		return Status{}, err
 	}
 	if err := r.enterInStep(ctx, s, f); err != nil {
@@ -43,7 +47,7 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (Status, error) {
 	return enter(ctx, s, rt)
 }
 
-// install puts the three programs onto the machine. It disturbs nothing: other
+// install puts the three programs onto a machine. It disturbs nothing: other
 // versions stay where they are.
 func install(ctx context.Context, s Spec) error {
 	var artifacts []host.Artifact
@@ -63,6 +67,12 @@ func install(ctx context.Context, s Spec) error {
 // apply writes the files and restarts the API server if it must be.
 func apply(ctx context.Context, s Spec, rt runtime, d desired) error {
 	change := host.Change{Dirs: directories(), Files: d.files, Remove: append(slices.Clone(d.remove), pausedPath), Script: rt.enable()}
+	if d.before != nil { // first: from then on there is something to go back to
+		change.Files = append([]host.File{d.before.file()}, d.files...)
+	}
+	if len(d.halt) > 0 {
+		change.Script += rt.pause(d.halt)
+	}
 	for _, name := range Components() {
 		change.Users = append(change.Users, host.User{Name: name})
 	}

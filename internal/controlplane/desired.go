@@ -17,10 +17,38 @@ type desired struct {
 	files   []host.File // with content: to be made so
 	remove  []string    // files that must not be there, and directories of such
 	restart []string    // components that do not run what the files then say
+	// later are definitions, by component, that wait until the API server is
+	// ready: should one of the others end meanwhile, it must not come back as a
+	// newer one than the API server that still runs.
+	later map[string]host.File
+	// halt are components that end before the API server is restarted, because
+	// they would be newer than it.
+	halt   []string
+	before *before // what ran until now, where one can go back to it
 }
 
 // restarts says whether component c is among those to be restarted.
 func (d desired) restarts(c string) bool { return slices.Contains(d.restart, c) }
+
+// stagger takes the definitions of components that are restarted after the API
+// server, and are there already, out of what is written at once.
+func (d *desired) stagger(f found) {
+	if !d.restarts(APIServer) {
+		return
+	}
+	d.later = map[string]host.File{}
+	for _, name := range d.restart {
+		if _, there := f.facts.Files[unitPath(name)]; !there || name == APIServer {
+			continue
+		}
+		d.files = slices.DeleteFunc(d.files, func(file host.File) bool {
+			if file.Path == unitPath(name) {
+				d.later[name] = file
+			}
+			return file.Path == unitPath(name)
+		})
+	}
+}
 
 // decide compares what was found with s. Certificates that are right are kept,
 // so that a repeated call restarts nothing; the others are issued here.

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -61,10 +62,12 @@ var ownedFlags = map[string]map[string]string{
 
 var flagName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
-// ValidateExtraArgs says why args cannot be given to a component: an unknown
-// component, a malformed name, a value that does not fit on a command line, or
-// a flag that is the provider's own.
-func ValidateExtraArgs(component, _ string, args map[string]string) error {
+// ValidateExtraArgs says why args cannot be given to a component of a version:
+// an unknown component, a malformed name, a value that does not fit on a command
+// line, a flag that is the provider's own, and what that release does not accept
+// because it has removed it, locked it, or not got it yet (releases_table.go).
+// Where version is not known (""), or none, the last are left out.
+func ValidateExtraArgs(component, version string, args map[string]string) error {
 	owned, ok := ownedFlags[component]
 	if !ok {
 		return fmt.Errorf("unknown component %q: it must be one of %s", component, strings.Join(Components(), ", "))
@@ -74,7 +77,14 @@ func ValidateExtraArgs(component, _ string, args map[string]string) error {
 			return fmt.Errorf("%s: %w", component, err)
 		}
 	}
-	return nil
+	if ValidateVersion(version) != nil {
+		return nil // said where the version is set
+	}
+	e, err := editionOf(component, version)
+	if err != nil {
+		return err
+	}
+	return errors.Join(e.validateKnown(args)...)
 }
 
 func validateFlag(owned map[string]string, name, value string) error {
@@ -92,6 +102,11 @@ func validateFlag(owned map[string]string, name, value string) error {
 	}
 	if name == "audit-log-path" && value != "-" && path.Dir(path.Clean(value)) != auditLogDir {
 		return fmt.Errorf("flag %q: the API server may write below %s only", name, auditLogDir)
+	}
+	if name == gatesFlag {
+		if _, err := parseGates(value); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func runTests(m *testing.M) int {
 	if machines.missing = whyNoLab(); machines.missing != "" {
 		return m.Run()
 	}
-	l, err := lab.Up(ctx, lab.Config{Name: "cplab", Subnet: netip.MustParsePrefix("10.94.0.0/24"), Machines: []string{"cp1"}}, os.Stderr)
+	l, err := lab.Up(ctx, lab.Config{Name: "cplab", Subnet: netip.MustParsePrefix("10.94.0.0/24"), Machines: []string{"cp1", "cp2"}}, os.Stderr)
 	if err == nil {
 		err = lab.Enter(l)
 	}
@@ -91,6 +91,7 @@ type recordingRegistrar struct {
 	fail    error // what Drain and Deregister answer
 	out     map[string]string
 	others  map[string]string
+	drains  func(name string) // what else happens then
 }
 
 func (r *recordingRegistrar) note(call string) {
@@ -107,8 +108,11 @@ func (r *recordingRegistrar) Register(_ context.Context, name, address string) e
 	return nil
 }
 
-func (r *recordingRegistrar) Drain(context.Context, string, bool) error {
+func (r *recordingRegistrar) Drain(_ context.Context, name string, _ bool) error {
 	r.note("drain")
+	if r.drains != nil {
+		r.drains(name)
+	}
 	return r.fail
 }
 
@@ -231,6 +235,7 @@ func progress(t *testing.T) func(string) {
 // startEtcd makes a single etcd: the package under test imports none.
 func (st *stage) startEtcd(address string) {
 	st.Helper()
+	st.run("systemctl stop etcd.service 2>/dev/null || :; rm -rf /var/lib/etcd") // an earlier test's
 	etcd := host.Artifact{Product: "etcd", Version: etcdVersion, Name: "etcd"}
 	ctl := host.Artifact{Product: "etcd", Version: etcdVersion, Name: "etcdctl"}
 	if _, err := st.spec.Host.Install(st.ctx, machines.source, []host.Artifact{etcd, ctl}); err != nil {
@@ -307,7 +312,7 @@ func (st *stage) steady(status Status, err error) {
 		st.Errorf("status is %+v", status)
 	}
 	for _, c := range status.Components {
-		if !c.Healthy || c.Version != labVersion || time.Until(c.CertificateExpiry) < 300*24*time.Hour {
+		if !c.Healthy || c.Version != st.spec.Version || time.Until(c.CertificateExpiry) < 300*24*time.Hour {
 			st.Errorf("component is %+v", c)
 		}
 	}

@@ -16,6 +16,7 @@ type found struct {
 	facts       host.Facts
 	record      record
 	recordErr   error             // the record is there and cannot be read
+	before      *before           // what a change that is not done has left to go back to
 	kubeconfigs map[string]string // path → text without the private key
 	running     map[string]string // component → path of the program that runs
 }
@@ -76,7 +77,7 @@ func observe(ctx context.Context, s Spec, rt runtime) (found, error) {
 // are judged by their digest, kubeconfigs by all but the key's line.
 func query(s Spec, rt runtime) host.Query {
 	q := host.Query{
-		Contents: []string{recordPath, caCert, etcdClientCA},
+		Contents: []string{recordPath, beforePath, caCert, etcdClientCA},
 		Files:    append(unwantedFiles(s), etcdUnit),
 		Dirs:     []string{path.Dir(program(s.Version, APIServer).Path()), manifestDir},
 		Units:    unitNames(),
@@ -143,6 +144,7 @@ done
 func interpret(facts host.Facts) found {
 	f := found{facts: facts, kubeconfigs: map[string]string{}, running: map[string]string{}}
 	f.record, f.recordErr = readRecord(facts.Files[recordPath].Content)
+	f.before = readBefore(facts.Files[beforePath].Content)
 	for part := range strings.SplitSeq("\n"+facts.Output, "\n"+section) {
 		name, text, _ := strings.Cut(part, "\n")
 		switch {
@@ -180,7 +182,7 @@ func (f found) gone(s Spec, rt runtime) bool {
 
 // ownFiles are the files that no one but a replica has on a machine.
 func ownFiles(s Spec) []string {
-	files := []string{recordPath, clientCA, signingCA, caKey, frontProxyCA, etcdClientCA, saPub, saKey, encryptionConfig}
+	files := []string{recordPath, beforePath, clientCA, signingCA, caKey, frontProxyCA, etcdClientCA, saPub, saKey, encryptionConfig}
 	for _, c := range certificates(s) {
 		files = append(files, c.path, keyOf(c.path))
 	}

@@ -41,14 +41,14 @@ func (r *Replicas) Pause(ctx context.Context, b Beside) error {
 		return nil
 	}
 	problem.Progress(ctx, "%s: its etcd member is going to stop", s.machine())
-	turn, _, err := r.stepAside(ctx, *s, func() error { return nil }, true)
+	turn, _, err := r.stepAside(ctx, *s, func(turn) error { return nil }, true)
 	if err != nil {
 		return err
 	}
 	defer turn.end(true)
 	r.pauses.begin(*s)
 	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.machine())
-	if _, err := s.Host.Run(ctx, host.Command{Script: "touch " + pausedPath + "\n" + systemd{}.pause()}); err != nil {
+	if _, err := s.Host.Run(ctx, host.Command{Script: "touch " + pausedPath + "\n" + systemd{}.pause(Components())}); err != nil {
 		return fmt.Errorf("pause replica %s: %w", s.machine(), err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -83,11 +84,19 @@ func TestPreflightAdoptsAnEarlierTry(t *testing.T) {
 func TestChangeable(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
-	if err := changeable(s, f); err != nil {
+	if err := changeable(s, systemd{}, f); err != nil {
 		t.Error(err)
 	}
-	s.Version = "1.36.0"
-	if err := changeable(s, f); !problem.Untouched(err) || !strings.Contains(text(err), "go to 1.35 first") {
-		t.Errorf("a skipped minor: %v", err)
+	s.Version = "1.35.4"
+	if err := changeable(s, systemd{}, f); err != nil {
+		t.Errorf("a version alone: %v", err)
+	}
+	s.Bundle = at(t, s.Bundle, pki.KubernetesPart, 1)
+	if err := changeable(s, systemd{}, f); !problem.Untouched(err) || !strings.Contains(text(err), "would change together") || !strings.Contains(text(err), "set version back to 1.34.4") {
+		t.Errorf("a version and a stage: %v", err)
+	}
+	s.Version = "1.34.4"
+	if err := changeable(s, systemd{}, f); err != nil {
+		t.Errorf("a stage alone: %v", err)
 	}
 }

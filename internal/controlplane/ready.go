@@ -106,7 +106,11 @@ func (w *waiting) then(ctx context.Context, s Spec, rt runtime, c component, d d
 	}
 	if d.restarts(c.name) {
 		problem.Progress(ctx, "%s: starting %s", s.machine(), c.name)
-		if _, err := s.Host.Run(ctx, host.Command{Script: rt.start([]string{c.name})}); err != nil {
+		start := host.Change{Script: rt.start([]string{c.name})}
+		if definition, later := d.later[c.name]; later {
+			start.Files = []host.File{definition}
+		}
+		if _, err := s.Host.Apply(ctx, start); err != nil {
 			return fmt.Errorf("start %s on %s: %w", c.name, s.machine(), err)
 		}
 	}

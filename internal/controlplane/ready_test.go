@@ -120,7 +120,7 @@ func TestTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := second.refuse("cp2"); !strings.Contains(text(err), `"cp1" did not come back`) {
+	if err := second.refuse("cp2"); !strings.Contains(text(err), `the change of replica "cp1" failed`) {
 		t.Errorf("changed after a failed one: %v", err)
 	}
 	second.end(true)

@@ -19,6 +19,7 @@ func TestReplicaOnAMachine(t *testing.T) {
 	st.restartsOnlyWhatChanged()
 	st.seesAndUndoesHandEdits()
 	st.finishesACutOffChange()
+	st.takesBackAChangeThatFails()
 	st.reportsAComponentThatFails()
 	st.survivesALossOfPower()
 	st.comesBackFromACutOffPause()
@@ -34,7 +35,7 @@ func (st *stage) comesBackFromACutOffPause() {
 	another := st.spec
 	another.Name = "cp2"
 	st.registrar.out = map[string]string{"cp1": st.spec.Address()}
-	st.run("touch " + pausedPath + "\n" + systemd{}.pause())
+	st.run("touch " + pausedPath + "\n" + systemd{}.pause(Components()))
 	rejoin := func() { st.replicas.rejoin(st.ctx, another, time.Now().Add(time.Minute)) }
 
 	st.replicas.pauses.begin(st.spec)
@@ -207,31 +208,59 @@ func (st *stage) finishesACutOffChange() {
 	st.registrar.take()
 }
 
-func (st *stage) reportsAComponentThatFails() {
+// takesBackAChangeThatFails: what ran before runs again, and others are not
+// changed after it.
+func (st *stage) takesBackAChangeThatFails() {
 	good := st.spec.ExtraArgs
-	st.spec.ExtraArgs = args(APIServer, "no-such-flag", "x")
+	st.spec.ExtraArgs = args(APIServer, "event-ttl", "no-such-duration")
 	start := time.Now()
 	_, err := st.replicas.Update(st.ctx, st.spec)
-	st.Logf("failure reported in %s:\n%v", time.Since(start).Round(100*time.Millisecond), err)
+	st.Logf("taken back in %s:\n%v", time.Since(start).Round(100*time.Millisecond), err)
 	var p *problem.Problem
-	if !errors.As(err, &p) || !strings.Contains(p.Detail, "no-such-flag") || !strings.Contains(p.Unchanged, "out of rotation") {
+	if !errors.As(err, &p) || p.Summary != "control-plane replica not changed: rolled back to 1.34.4" ||
+		!strings.Contains(p.Detail, "no-such-duration") || !strings.Contains(p.Unchanged, "in rotation again") {
 		st.Errorf("the failure does not say what it is: %v", err)
 	}
+	st.expect("calls", st.registrar.take(), []string{"drain", "register"})
+	bad := st.spec.ExtraArgs
+	st.spec.ExtraArgs = good
+	status, err := st.replicas.Read(st.ctx, st.spec)
+	st.steady(status, err)
+	st.spec.ExtraArgs = bad
+	st.refusesOthers()
+	st.spec.ExtraArgs = good
+}
+
+// reportsAComponentThatFails: a replica that was not ready before has nothing to
+// go back to.
+func (st *stage) reportsAComponentThatFails() {
+	good := st.spec.ExtraArgs
+	st.run("systemctl stop kube-scheduler")
+	st.spec.ExtraArgs = args(APIServer, "event-ttl", "no-such-duration")
+	_, err := st.replicas.Update(st.ctx, st.spec)
+	var p *problem.Problem
+	if !errors.As(err, &p) || !strings.Contains(p.Detail, "no-such-duration") || !strings.Contains(p.Unchanged, "left out of rotation") {
+		st.Errorf("the failure does not say what it is: %v", err)
+	}
+	st.expect("calls", st.registrar.take(), []string{"drain"})
+	st.spec.ExtraArgs = good
+	status, err := st.replicas.Update(st.ctx, st.spec)
+	st.steady(status, err)
+	st.expect("calls", st.registrar.take(), []string{"register"})
+}
+
+// refusesOthers: the change of this one has failed.
+func (st *stage) refusesOthers() {
 	other := st.spec
 	other.Name = "cp2"
 	turn, err := st.replicas.turns.take(st.ctx, st.spec.Bundle.ClusterID, other.Name)
 	if err != nil {
 		st.Fatal(err)
 	}
-	if err := turn.refuse(other.machine()); err == nil || !strings.Contains(err.Error(), `"cp1" did not come back`) {
+	if err := turn.refuse(other.machine()); err == nil || !strings.Contains(err.Error(), `the change of replica "cp1" failed`) {
 		st.Errorf("another replica may be changed: %v", err)
 	}
 	turn.end(true)
-	st.expect("calls", st.registrar.take(), []string{"drain"})
-	st.spec.ExtraArgs = good
-	status, err := st.replicas.Update(st.ctx, st.spec)
-	st.steady(status, err)
-	st.expect("calls", st.registrar.take(), []string{"register"})
 }
 
 func (st *stage) survivesALossOfPower() {

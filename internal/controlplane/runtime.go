@@ -21,9 +21,9 @@ type runtime interface {
 	// stop is a script that ends the components and waits for that. It may be
 	// repeated, and run where none ever was.
 	stop() string
-	// pause is a script that ends the components and waits for that; they run
-	// again after start, or after a boot.
-	pause() string
+	// pause is a script that ends the named components and waits for that; they
+	// run again after start, or after a boot.
+	pause(names []string) string
 	// overrides is the directory of files by which a person may change how
 	// component name runs, past its definition.
 	overrides(name string) string

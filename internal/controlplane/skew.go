@@ -55,7 +55,7 @@ func MayRun(version, name string, s Skew) error {
 			continue
 		}
 		if err := ValidateEtcd(version, s.Etcd[member]); err != nil {
-			refusals = append(refusals, fmt.Errorf("%w: etcd member %s runs %s: %w", ErrSkew, member, s.Etcd[member], err))
+			refusals = append(refusals, fmt.Errorf("%w: etcd member %s: %w", ErrSkew, member, err))
 		}
 	}
 	return errors.Join(append(refusals, aboveKubelets(version, want, s.Kubelets)...)...)

@@ -77,7 +77,7 @@ func TestMayRun(t *testing.T) {
 		{name: "etcd", version: "1.34.4", replica: "cp1", skew: etcd(map[string]string{"e1": "3.5.35", "e2": "", "e3": "3.6.16"})},
 		{
 			name: "one etcd member too old", version: "1.34.4", replica: "cp1", skew: etcd(map[string]string{"e1": "3.5.35", "e2": "3.4.30"}),
-			want: []string{"etcd member e2 runs 3.4.30"},
+			want: []string{"etcd member e2: etcd 3.4.30 is too old"},
 		},
 		{
 			name: "all reasons at once", version: "1.35.4", replica: "cp1",

@@ -23,6 +23,7 @@ type standing struct {
 	port          int
 	host          *host.Host       // nil where the address cannot be read
 	version       string           // of its API server: the one that runs, or would; "" if not known
+	begun         bool             // a change of it is not done; only of the replica itself
 	generations   map[pki.Part]int // of what is on disk, which is what runs
 	unknown       error            // why that cannot be told; then the generations do not count
 	absent        bool             // the machine answers and holds no replica
@@ -74,8 +75,15 @@ func standsAlone(ctx context.Context, s Spec) standing {
 	}
 	f := interpret(facts)
 	st.judge(s.Bundle.ClusterID, f)
-	if st.version != "" && f.record.Port != 0 {
+	if st.version == "" {
+		return st
+	}
+	if f.record.Port != 0 {
 		st.port = f.record.Port // where it serves until the change
+	}
+	// One whose upgrade is not done stands where it came from: it may go on, and back.
+	if st.begun = f.before != nil; st.begun {
+		st.version = cmp.Or(f.before.Version, st.version)
 	}
 	return st
 }
@@ -122,7 +130,7 @@ func describe(r record) string {
 // for each component which program runs, what it has read at its start, and what
 // it would read now.
 func evidenceQuery() host.Query {
-	q := host.Query{Contents: []string{recordPath}, Units: unitNames(), Files: readAtStart(), Script: runningScript()}
+	q := host.Query{Contents: []string{recordPath, beforePath}, Units: unitNames(), Files: readAtStart(), Script: runningScript()}
 	for _, name := range Components() {
 		q.Contents = append(q.Contents, systemd{}.started(name), unitPath(name))
 	}

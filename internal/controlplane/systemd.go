@@ -157,8 +157,14 @@ fi
 `
 }
 
-// pause stops the components and leaves them to the next boot.
-func (systemd) pause() string { return "systemctl stop " + strings.Join(unitNames(), " ") + "\n" }
+// pause stops components and leaves them to the next boot.
+func (systemd) pause(names []string) string {
+	script := "systemctl stop"
+	for _, name := range names {
+		script += " " + unitName(name)
+	}
+	return script + "\n"
+}
 
 // overrides are what `systemctl edit` writes.
 func (systemd) overrides(name string) string { return unitPath(name) + ".d" }

@@ -21,7 +21,7 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	if err := changeable(s, f); err != nil {
+	if err := changeable(s, rt, f); err != nil {
 		return Status{}, err
 	}
 	if between, further := stepBetween(s, f); further {
@@ -38,7 +38,7 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 func (r *Replicas) update(ctx context.Context, s Spec, rt runtime, f found) (Status, error) {
 	now := time.Now()
 	if len(drift(s, rt, f, now)) == 0 {
-		status, err := reenter(ctx, s, rt)
+		status, err := reenter(ctx, s, rt, f)
 		if err != nil {
 			return status, err
 		}
@@ -48,16 +48,25 @@ func (r *Replicas) update(ctx context.Context, s Spec, rt runtime, f found) (Sta
 	if err != nil {
 		return Status{}, err
 	}
-	// Before leaving rotation, so that an upload lengthens nothing.
-	if err := install(ctx, s); err != nil {
+	d.stagger(f)
+	if d.before = wayBack(ctx, s, rt, f); d.before == nil {
+		d.remove = append(d.remove, beforePath)
+	}
+	may := func(turn) error { return r.mayStep(ctx, s, f) }
+	if changesVersion(s, rt, f) {
+		may = func(t turn) error { return r.mayUpgrade(ctx, s, t) }
+	} else if err := install(ctx, s); err != nil { // before leaving rotation, so that an upload lengthens nothing
 		return Status{}, err
 	}
-	turn, drained, err := r.stepAside(ctx, s, func() error { return r.mayStep(ctx, s, f) }, d.restarts(APIServer))
+	turn, drained, err := r.stepAside(ctx, s, may, d.restarts(APIServer))
 	if err != nil {
 		return Status{}, err
 	}
 	status, err := change(ctx, s, rt, d, drained)
 	turn.end(err == nil)
+	if err != nil && d.before == nil && changesVersion(s, rt, f) {
+		err = stranded(err)
+	}
 	if err != nil {
 		return status, err
 	}
@@ -67,21 +76,31 @@ func (r *Replicas) update(ctx context.Context, s Spec, rt runtime, f found) (Sta
 // reenter registers a replica on whose machine nothing differs. What kept it
 // out of rotation may be over only now: an API server needs a while to find an
 // etcd member that has come back.
-func reenter(ctx context.Context, s Spec, rt runtime) (Status, error) {
+func reenter(ctx context.Context, s Spec, rt runtime, f found) (Status, error) {
 	if err := await(ctx, s, rt, desired{}); err != nil {
 		return Status{}, unregistered(err, problem.Nothing)
+	}
+	if f.before != nil {
+		if err := settle(ctx, s); err != nil {
+			return Status{}, err
+		}
 	}
 	return enter(ctx, s, rt)
 }
 
-// change makes d true while the replica has the turn.
+// change makes d true while the replica has the turn, or takes it back where it
+// does not come up. Who cancels wants neither: the next apply goes on.
 func change(ctx context.Context, s Spec, rt runtime, d desired, drained bool) (Status, error) {
-	rotation := "it stays registered as it was."
-	if drained {
-		rotation = "it is left out of rotation: the endpoint sends it nothing until it is ready and applied again."
-	}
 	if err := bringUp(ctx, s, rt, d); err != nil {
-		return Status{}, unregistered(err, rotation)
+		if d.before != nil && !errors.Is(ctx.Err(), context.Canceled) {
+			return Status{}, takeBack(ctx, s, *d.before, err, drained)
+		}
+		return Status{}, unregistered(err, leftAs(drained))
+	}
+	if d.before != nil {
+		if err := settle(ctx, s); err != nil {
+			return Status{}, err
+		}
 	}
 	return enter(ctx, s, rt)
 }
@@ -96,22 +115,34 @@ func serves(ctx context.Context, s Spec, rt runtime) bool {
 	return false
 }
 
+// stranded adds to a failure why there was nothing to roll back to.
+func stranded(err error) error {
+	const why = "nothing to roll back to: the replica was not ready before either"
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		p.Cause += "; " + why
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, why)
+}
+
 // changeable refuses before the first change: a machine that is another
-// replica's, and a version that cannot be reached in one step.
-func changeable(s Spec, f found) error {
+// replica's, and a new version together with a stage of a rotation. A version can
+// be taken back where it does not come up, a stage on which others may count
+// cannot, and definitions of before do not fit the files of after.
+func changeable(s Spec, rt runtime, f found) error {
 	refusal := &problem.Problem{Summary: "control-plane replica cannot be changed", Host: s.machine(), Unchanged: problem.Nothing}
 	if failed := foreignChecks(s, f); len(failed) > 0 {
 		refusal.Cause = strings.Join(failed, "; ")
 		refusal.Next = "check the replica's host address."
 		return refusal
 	}
-	running := f.version(APIServer)
-	if running == "" {
-		return nil
-	}
-	if err := ValidateStep(running, s.Version); err != nil {
-		refusal.Attribute, refusal.Cause, refusal.Err = "version", err.Error(), err
-		refusal.Next = "choose a version within one minor of the running one."
+	if f.record.ClusterID != "" && changesVersion(s, rt, f) && !sameGenerations(f.record.Generations, s.Bundle.Generations()) {
+		has := f.effectiveVersion(rt, APIServer)
+		refusal.Attribute = "version"
+		refusal.Cause = fmt.Sprintf("its version and a stage of a rotation would change together (%s)",
+			strings.Join(generationDrift(f.record.Generations, s.Bundle.Generations()), ", "))
+		refusal.Next = fmt.Sprintf("set version back to %s and apply, then raise it again: one after the other.", has)
 		return refusal
 	}
 	return nil

@@ -187,6 +187,9 @@ func (l *departure) last(ctx context.Context) error {
 	archive := archivePath(l.s)
 	m := l.cl.machine(l.s.Host)
 	a := action{Verb: doSnapshot, Archive: archive, File: "snapshot.db", Address: l.s.Host.Address(), Tools: artifactDir(l.s.Version)}
+	if at, _, err := (saving{machine: m, cluster: l.s.Bundle.ClusterID}).identify(ctx); err == nil {
+		a.Tools = at.tools // those of the version that runs
+	}
 	if _, err := l.cl.snapshot(ctx, m, l.s.label(), a); err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("save the last snapshot of %s: %w", l.s.label(), err)

@@ -31,6 +31,7 @@ type joining struct {
 	refused   time.Time // since when the same condition has been waited for
 	cause     string    // that condition
 	near      approach  // to the generation of s
+	versions  bool      // its version may be beside the others
 	asked     bool      // that question is answered, and nobody else had a turn since
 }
 
@@ -248,6 +249,9 @@ func (j *joining) add(ctx context.Context, v View) error {
 		}
 		return j.hold(ctx, &v, limit, err)
 	}
+	if ready, err := j.mayRun(ctx, v); !ready {
+		return err
+	}
 	if !j.programs {
 		return j.install(ctx) // takes a while: whether it may be added is asked again
 	}
@@ -272,6 +276,27 @@ func (j *joining) add(ctx context.Context, v View) error {
 	v.Members = append(v.Members, Member{ID: id, PeerURLs: []string{j.me.PeerURL}})
 	j.me.Pending = true
 	return j.start(ctx, v, id)
+}
+
+// mayRun reports whether a member of this version may come beside the others,
+// once. If not yet, it has waited a moment. What a newer member gets from them
+// is what an upgrade of theirs would start with.
+func (j *joining) mayRun(ctx context.Context, v View) (bool, error) {
+	if j.versions {
+		return true, nil
+	}
+	if err := MayUpgrade(j.conv.surveyed(ctx, v), j.s.Version); err != nil {
+		return false, j.refuse(&v, err.Error(), "choose a version that can run beside the others")
+	}
+	inspect := prepare(j.s, v, 0, j.cl.lookAround(ctx, j.s)).Inspect
+	switch finding, err := j.cl.traps(ctx, j.conv, j.s, v, inspect); {
+	case err != nil:
+		return false, j.hold(ctx, &v, j.cl.pace.Patience, err)
+	case finding != "":
+		return false, j.refuse(&v, finding, v2Guide)
+	}
+	j.versions = true
+	return true, nil
 }
 
 // start writes the member's files and starts it as the member id.

@@ -37,8 +37,15 @@ func components() string {
 // etcd. It starts itself anew within the lab's network, where no packet leaves
 // the computer.
 func TestOnMachines(t *testing.T) {
+	onMachines(t, "etcdlab", "10.93.0.0/24", []string{"3.6.16"}, testOnMachines)
+}
+
+// onMachines runs a test within the network of a lab of its own, on releases of
+// etcd that have been built.
+func onMachines(t *testing.T, name, subnet string, versions []string, test func(*testing.T)) {
+	t.Helper()
 	if os.Getenv(withinLab) != "" {
-		testOnMachines(t)
+		test(t)
 		return
 	}
 	if testing.Short() {
@@ -47,10 +54,12 @@ func TestOnMachines(t *testing.T) {
 	if missing := lab.Missing(); missing != "" {
 		t.Skip(missing)
 	}
-	if _, err := os.Stat(filepath.Join(components(), "etcd-v3.6.16", "etcd")); err != nil {
-		t.Skipf("etcd is not built: %v (kube-lab build etcd)", err)
+	for _, version := range versions {
+		if _, err := os.Stat(filepath.Join(components(), "etcd-v"+version, "etcd")); err != nil {
+			t.Skipf("etcd %s is not built: %v (kube-lab build)", version, err)
+		}
 	}
-	l, err := lab.Up(t.Context(), lab.Config{Name: "etcdlab", Subnet: netip.MustParsePrefix("10.93.0.0/24"), Machines: []string{"cp1", "cp2", "cp3"}}, os.Stderr)
+	l, err := lab.Up(t.Context(), lab.Config{Name: name, Subnet: netip.MustParsePrefix(subnet), Machines: everyone}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +72,7 @@ func TestOnMachines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inside := l.Command(t.Context(), self, "-test.run=^TestOnMachines$", "-test.v")
+	inside := l.Command(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v")
 	inside.Env = append(os.Environ(), withinLab+"="+l.Name)
 	out, err := inside.CombinedOutput()
 	t.Logf("%s", out)
@@ -100,6 +109,7 @@ type rig struct {
 	clusters *Clusters
 	trips    *atomic.Int64
 	specs    map[string]Spec
+	cutOff   string // the machine that is cut off from the network
 }
 
 var everyone = []string{"cp1", "cp2", "cp3"}
@@ -131,7 +141,7 @@ func newRig(t *testing.T) *rig {
 	r.clusters.machine = func(h *host.Host) machine { return counted{sshMachine{h}, r.trips} }
 	peers := map[string]*host.Host{}
 	for i, name := range everyone {
-		peers[name] = pool.Host(host.Target{Address: fmt.Sprintf("10.93.0.%d", 11+i)})
+		peers[name] = pool.Host(host.Target{Address: address(l, i)})
 	}
 	for _, name := range everyone {
 		r.specs[name] = Spec{
@@ -140,6 +150,15 @@ func newRig(t *testing.T) *rig {
 		}
 	}
 	return r
+}
+
+// address is that of the i-th machine of a lab.
+func address(l *lab.Lab, i int) string {
+	a := l.Subnet.Addr()
+	for range 11 + i {
+		a = a.Next()
+	}
+	return a.String()
 }
 
 func (r *rig) all(what string, f func(context.Context, Spec) error) {

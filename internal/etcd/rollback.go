@@ -39,15 +39,20 @@ func (c *converging) change(ctx context.Context, v *View, r repair) error {
 	case err == nil:
 		problem.Progress(ctx, "etcd %s: serving on %s", c.s.Name, c.s.Version)
 		c.cl.ended(c.s.Version, c.s.Name, true)
-		if _, err := machine.Change(ctx, host.Change{Remove: []string{beforePath}}, action{}); err != nil {
-			return fmt.Errorf("finish the upgrade of etcd on %s: %w", c.s.label(), err)
-		}
-		return nil
+		return c.finish(ctx)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("wait for etcd on %s: %w; the next apply goes on from there", c.s.label(), err)
 	}
 	c.cl.ended(c.s.Version, c.s.Name, false)
 	return c.rollBack(ctx, v, err)
+}
+
+// finish removes what the way back would need: the member serves.
+func (c *converging) finish(ctx context.Context) error {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{Remove: []string{beforePath}}, action{}); err != nil {
+		return fmt.Errorf("finish the change of etcd on %s: %w", c.s.label(), err)
+	}
+	return nil
 }
 
 // comesUp waits until the member serves as a healthy one of a version. It gives
@@ -159,10 +164,10 @@ func (c *converging) rollBack(ctx context.Context, v *View, cause error) error {
 	c.lasting = true
 	p := &problem.Problem{
 		Host: c.s.label(), Err: cause,
-		Cause:  fmt.Sprintf("etcd %s was started and %s", c.step.To, cause),
+		Cause:  fmt.Sprintf("etcd %s was started, but %s", c.step.To, cause),
 		Detail: "--- last lines of " + unitName + " with etcd " + c.step.To + "\n" + c.cl.lastLog(ctx, c.s),
 	}
-	problem.Progress(ctx, "etcd %s: %s %s", c.s.Name, c.step.To, cause)
+	problem.Progress(ctx, "etcd %s: etcd %s was started, but %s", c.s.Name, c.step.To, cause)
 	machine := c.cl.machine(c.s.Host)
 	if _, err := machine.Change(ctx, host.Change{}, action{Verb: doStop}); err != nil {
 		return c.notRolledBack(p, v, fmt.Sprintf("its unit could not be stopped, to go back to %s: %s", c.step.From, err))
@@ -190,7 +195,7 @@ func (c *converging) rollBack(ctx context.Context, v *View, cause error) error {
 	p.Summary = "etcd not upgraded, and rolled back"
 	p.Unchanged = fmt.Sprintf("%s serves on etcd %s again, as before, with the same data (%s); the other members stay as they are%s.", c.s.Name, c.step.From, why, versionsOf(others))
 	p.Next = "correct the cause that the log below shows, and apply again" + fmt.Sprintf(" (or set version back to %s)", c.step.From) + savedAt(c.saved)
-	if _, err := machine.Change(ctx, host.Change{Remove: []string{beforePath}}, action{}); err != nil {
+	if err := c.finish(ctx); err != nil {
 		p.Unchanged += " " + beforePath + " is left over: " + err.Error() + "."
 	}
 	problem.Progress(ctx, "etcd %s: serving on %s again", c.s.Name, c.step.From)
@@ -245,6 +250,10 @@ func (c *converging) others(ctx context.Context) (agreed string, others []Member
 	return c.conv.clusterVersion(ctx, v, id), except(v.Members, id)
 }
 
+// logWidth is where a line of a log is cut: etcd writes all its arguments, and
+// the stack of each failure, on one.
+const logWidth = 500
+
 // lastLog is the end of the unit's log.
 func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cl.pace.Cleanup)
@@ -253,5 +262,11 @@ func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
 	if err != nil {
 		return "its log could not be read: " + err.Error()
 	}
-	return log
+	lines := strings.Split(log, "\n")
+	for i, line := range lines {
+		if len(line) > logWidth {
+			lines[i] = strings.ToValidUTF8(line[:logWidth], "") + "…"
+		}
+	}
+	return strings.Join(lines, "\n")
 }

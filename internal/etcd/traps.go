@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,9 +20,11 @@ import (
 // errListsDiffer: members do not agree on who the members are.
 var errListsDiffer = errors.New("the members' own lists of members differ")
 
-// v2Guide is what etcd's guide says about data in the v2 store (Upgrade etcd
-// from v3.5 to v3.6, "V2 Store"), by the means of this provider.
-const v2Guide = `Data that is left in the v2 store goes with a raft snapshot taken without it: set snapshot-count = "1" in extra_args, apply, take it out again, and apply`
+// v2Guide is the way out that etcd's guide names (Upgrade etcd from v3.5 to v3.6,
+// "V2 Store"), by the means of this provider. Keys go through the v2 API alone,
+// and the log that still has them goes with a raft snapshot taken afterwards.
+const v2Guide = `with enable-v2 = "true" in extra_args, migrate what clients still need and delete all keys through the v2 API (DELETE /v2/keys/KEY?recursive=true); ` +
+	`then take enable-v2 out, set snapshot-count = "1" on every member and apply; take that out too and apply; then change the version`
 
 // leavesV2 reports whether a step leaves the last minor version that has a v2
 // store. 3.6 ends at its start when there is something in it.
@@ -51,29 +54,22 @@ func v2Flag(unit string) string {
 // (etcd-io/etcd#19557, #20793), and so do members that were removed (#20967).
 // From 3.5.26 on a member repairs its v3 store when it starts, which MayUpgrade
 // asks of all of them; here every member has to list the same.
-func (c *converging) traps(ctx context.Context, v View, inspect []found) error {
+//
+// The finding is in words; the error is what may clear by itself.
+func (cl *cluster) traps(ctx context.Context, conv *conversation, s Spec, v View, inspect []found) (finding string, err error) {
 	if len(inspect) == 0 {
-		return nil
+		return "", nil
 	}
-	if err := c.conv.sameLists(ctx, v); err != nil {
-		return err
+	if err := conv.sameLists(ctx, v); err != nil {
+		return "", err
 	}
 	findings := make([]string, len(inspect))
 	var group sync.WaitGroup
 	for i, f := range inspect {
-		group.Go(func() { findings[i] = c.inspect(ctx, f) })
+		group.Go(func() { findings[i] = cl.inspect(ctx, s, f) })
 	}
 	group.Wait()
-	var causes []string
-	for _, finding := range findings {
-		if finding != "" {
-			causes = append(causes, finding)
-		}
-	}
-	if len(causes) == 0 {
-		return nil
-	}
-	return c.notUpgraded(&v, strings.Join(causes, "; "), v2Guide+"; then change the version")
+	return strings.Join(slices.DeleteFunc(findings, func(text string) bool { return text == "" }), "; "), nil
 }
 
 // sameLists compares the lists that the members give out of their own memory.
@@ -121,18 +117,18 @@ func (c *conversation) ownList(ctx context.Context, address string) (View, error
 }
 
 // inspect says what is wrong with the data of the member on a machine, or "".
-func (c *converging) inspect(ctx context.Context, f found) string {
+func (cl *cluster) inspect(ctx context.Context, s Spec, f found) string {
 	program, flags, _ := parseExecStart(f.facts.Files[unitPath].Content)
 	a := action{Verb: doInspect, DataDir: flags["data-dir"], Tools: path.Dir(program)}
 	if before := f.facts.Files[beforePath].Content; unitVersion(before) != "" { // the new unit is there already
 		program, _, _ = parseExecStart(before)
 		a.Tools = path.Dir(program)
 	}
-	h := c.s.Host
-	if peer, ok := c.s.Peers[f.Name]; ok {
+	h := s.Host
+	if peer, ok := s.Peers[f.Name]; ok {
 		h = peer
 	}
-	_, err := c.cl.machine(h).Change(ctx, host.Change{}, a)
+	_, err := cl.machine(h).Change(ctx, host.Change{}, a)
 	switch {
 	case err == nil:
 		return ""

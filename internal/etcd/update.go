@@ -261,6 +261,9 @@ func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error)
 	c.cl.mu.Lock()
 	c.cl.restarted = time.Now()
 	c.cl.mu.Unlock()
+	if c.f.unfinished() {
+		return true, c.finish(ctx) // it was given up
+	}
 	return true, nil
 }
 

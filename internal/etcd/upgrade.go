@@ -162,7 +162,7 @@ func (p *preparation) consider(s Spec, v View, f found) {
 	p.Inspect = append(p.Inspect, f)
 	if flag := v2Flag(f.facts.Files[unitPath].Content); flag != "" && p.Refuse == "" {
 		p.Refuse = fmt.Sprintf("etcd on %s runs with --%s, which etcd 3.6 does not have", f.label(), flag)
-		p.Next = fmt.Sprintf("migrate what clients keep in the v2 store, take %s out of extra_args at version %s, and apply; then change the version. %s", flag, entry.Version, v2Guide)
+		p.Next = v2Guide
 	}
 }
 
@@ -209,11 +209,11 @@ func (c *converging) prepared(ctx context.Context, v *View) (bool, error) {
 	case p.Refuse != "":
 		return false, c.notUpgraded(v, p.Refuse, p.Next)
 	}
-	if err := c.traps(ctx, *v, p.Inspect); err != nil {
-		if errors.Is(err, errListsDiffer) {
-			return false, c.hold(ctx, v, err)
-		}
-		return false, err
+	switch finding, err := c.cl.traps(ctx, c.conv, c.s, *v, p.Inspect); {
+	case err != nil:
+		return false, c.hold(ctx, v, err)
+	case finding != "":
+		return false, c.notUpgraded(v, finding, v2Guide)
 	}
 	return false, c.ready(ctx, *v, p) // it takes time: look again
 }
@@ -266,7 +266,7 @@ func (c *converging) installAll(ctx context.Context, v View, machines []found) e
 				var p *problem.Problem
 				cause := err.Error()
 				if errors.As(err, &p) {
-					cause = p.Cause
+					cause = p.Host + ": " + p.Cause
 				}
 				mu.Lock()
 				defer mu.Unlock()

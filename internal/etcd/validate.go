@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -164,9 +165,10 @@ var owned = map[string]string{
 
 var flagName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// ValidateExtraArgs refuses flags that the provider itself owns, and what
-// could not be written on one line of a unit.
-func ValidateExtraArgs(_ string, args map[string]string) error {
+// ValidateExtraArgs refuses flags that the provider itself owns, what could not
+// be written on one line of a unit, and what the server of that version would
+// not start with. Where version is not known (""), or none, the last is left out.
+func ValidateExtraArgs(version string, args map[string]string) error {
 	for _, flag := range slices.Sorted(maps.Keys(args)) {
 		reason, taken := owned[flag]
 		switch {
@@ -180,5 +182,8 @@ func ValidateExtraArgs(_ string, args map[string]string) error {
 			return fmt.Errorf("extra argument %q holds a line break", flag)
 		}
 	}
-	return nil
+	if ValidateVersion(version) != nil {
+		return nil // said where the version is set
+	}
+	return errors.Join(validateKnown(version, args)...)
 }

@@ -125,6 +125,7 @@ func (r *endpointResource) Create(ctx context.Context, req resource.CreateReques
 		keepPartial(ctx, resp, model, err)
 		return
 	}
+	r.session.successors.add(endpointIdentity(spec))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
@@ -184,7 +185,7 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+	if resp.Diagnostics.HasError() || r.session.successors.has(endpointIdentity(spec)) {
 		return
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)
@@ -199,6 +200,11 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 // betweenReplicas is what passes, beside the drain, between two replicas that
 // leave the endpoint one after the other.
 const betweenReplicas = 10 * time.Second
+
+// endpointIdentity is what two descriptions of the same endpoint share.
+func endpointIdentity(s endpoint.Spec) string {
+	return identity("kube_control_plane_endpoint", s.Address, joined(s.Hosts))
+}
 
 // spec is the endpoint as the model describes it.
 func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *diag.Diagnostics) endpoint.Spec {

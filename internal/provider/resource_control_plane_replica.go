@@ -144,6 +144,7 @@ func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest
 		keepPartial(ctx, resp, model, err)
 		return
 	}
+	r.session.successors.add(replicaIdentity(spec))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
@@ -204,7 +205,7 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+	if resp.Diagnostics.HasError() || r.session.successors.has(replicaIdentity(spec)) {
 		return
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
@@ -213,6 +214,11 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 	if err := r.session.replicas.Delete(ctx, spec, controlplane.DeleteOptions{AbandonUnreachable: r.session.abandon}); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not deleted", err)
 	}
+}
+
+// replicaIdentity is what two descriptions of the same replica share.
+func replicaIdentity(s controlplane.Spec) string {
+	return identity("kube_control_plane_replica", s.Bundle.ClusterID, s.Name, s.Address())
 }
 
 // spec is the replica as the model describes it.
@@ -266,8 +272,17 @@ func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replica
 	}
 	urls, _ := knownStrings(ctx, plan.Etcd, diags)
 	seen.Etcd = r.session.versions.afterwards(seen.Etcd, urls, clusterOf(bundle))
-	refuseVersion(diags, controlplane.MayRun(target, name, seen))
+	refuseVersion(diags, errors.Join(controlplane.MayRun(target, name, seen), notWithRotation(r.session.opened(before.PKI), bundle)))
 	r.session.warnRemoved(diags, seen.Removed, target)
+}
+
+// notWithRotation refuses a stage of a rotation in the same apply: a version can be
+// taken back where it does not come up, a stage on which others may count cannot.
+func notWithRotation(before, after *pki.Bundle) error {
+	if before == nil || after == nil || maps.Equal(before.Generations(), after.Generations()) {
+		return nil
+	}
+	return errors.New("version and rotation of the PKI bundle change together: a version can be taken back where it does not come up, a stage of a rotation cannot; apply one of them first, then the other")
 }
 
 // beside is what runs in the replica's control plane, as far as it can be told.

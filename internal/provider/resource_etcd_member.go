@@ -149,6 +149,7 @@ func (r *etcdMemberResource) Create(ctx context.Context, req resource.CreateRequ
 		keepPartial(ctx, resp, model, err)
 		return
 	}
+	r.session.successors.add(memberIdentity(spec))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
@@ -212,7 +213,7 @@ func (r *etcdMemberResource) Delete(ctx context.Context, req resource.DeleteRequ
 	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+	if resp.Diagnostics.HasError() || r.session.successors.has(memberIdentity(spec)) {
 		return
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
@@ -221,6 +222,11 @@ func (r *etcdMemberResource) Delete(ctx context.Context, req resource.DeleteRequ
 	if err := r.session.clusters.Delete(ctx, spec, etcd.DeleteOptions{AbandonUnreachable: r.session.abandon}); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not deleted", err)
 	}
+}
+
+// memberIdentity is what two descriptions of the same member share.
+func memberIdentity(s etcd.Spec) string {
+	return identity("kube_etcd_member", s.Bundle.ClusterID, s.Name, s.Host.Address(), s.DataDir)
 }
 
 // spec is the member as the model describes it.
@@ -289,7 +295,7 @@ func (r *etcdMemberResource) judgeVersion(ctx context.Context, plan, before etcd
 	switch {
 	case err == nil:
 		refuseVersion(diags, etcd.MayUpgrade(survey, target))
-	case upgrade:
+	case upgrade && !errors.Is(err, errBegun): // what the plan has allowed stays allowed
 		refuseVersion(diags, etcd.ValidateUpgrade(before.Version.ValueString(), target))
 	}
 	if upgrade {

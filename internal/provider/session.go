@@ -27,6 +27,7 @@ type session struct {
 	replicas *controlplane.Replicas
 
 	registrars *endpoint.Registrars
+	successors successors
 	versions   *versions
 	abandon    bool
 

@@ -17,11 +17,11 @@ type running struct {
 	started          uint64 // the member, in microseconds: machines of a lab have one clock
 }
 
-// runningScript prints the member's start, then one line of JSON of each.
+// runningScript prints the member's start, its own metric of its version, and the
+// API server's answer on one line.
 const runningScript = `set -e
 systemctl show --property=ExecMainStartTimestampMonotonic --value etcd
-curl --silent --fail http://127.0.0.1:2381/version | tr -d '\n'
-echo
+curl --silent --fail http://127.0.0.1:2381/metrics | grep '^etcd_server_version{'
 curl --silent --insecure --fail https://%s:6443/version | tr -d '\n'
 `
 
@@ -49,15 +49,14 @@ func parseRunning(out string) (r running, err error) {
 	if r.started, err = strconv.ParseUint(lines[0], 10, 64); err != nil {
 		return r, fmt.Errorf("read the start of etcd: %w", err)
 	}
-	var member struct{ Etcdserver string }
-	if err := json.Unmarshal([]byte(lines[1]), &member); err != nil {
+	if _, err := fmt.Sscanf(lines[1], "etcd_server_version{server_version=%q} 1", &r.etcd); err != nil {
 		return r, fmt.Errorf("read the version of etcd: %w", err)
 	}
 	var server struct{ GitVersion string }
 	if err := json.Unmarshal([]byte(lines[2]), &server); err != nil {
 		return r, fmt.Errorf("read the version of Kubernetes: %w", err)
 	}
-	r.etcd, r.kubernetes = member.Etcdserver, strings.TrimPrefix(server.GitVersion, "v")
+	r.kubernetes = strings.TrimPrefix(server.GitVersion, "v")
 	return r, nil
 }
 

@@ -58,13 +58,13 @@ func TestNeeded(t *testing.T) {
 
 func TestRunning(t *testing.T) {
 	const printed = "1234567\n" +
-		`{"etcdserver":"3.6.16","etcdcluster":"3.6.0","storage":"3.6.0"}` + "\n" +
+		`etcd_server_version{server_version="3.6.16"} 1` + "\n" +
 		`{  "major": "1",  "gitVersion": "v1.34.4",  "platform": "linux/amd64"}`
 	got, err := parseRunning(printed)
 	if want := (running{"3.6.16", "1.34.4", 1234567}); err != nil || got != want {
 		t.Errorf("read %+v, %v; want %+v", got, err, want)
 	}
-	for _, broken := range []string{"", "soon\n{}\n{}", "1\nnothing\n{}", "1\n{}\nForbidden"} {
+	for _, broken := range []string{"", "soon\nx\n{}", "1\nnothing\n{}", "1\netcd_server_version{server_version=\"3.6.16\"} 1\nForbidden"} {
 		if got, err := parseRunning(broken); err == nil {
 			t.Errorf("%q is read as %+v", broken, got)
 		}

@@ -1,0 +1,111 @@
+package acceptance
+
+import (
+	"context"
+	"testing"
+)
+
+// refusal is a plan that must not come to be, and what it says instead: the rule
+// and the way out.
+type refusal struct {
+	name  string
+	args  []string
+	words []string
+}
+
+// impossible are plans where etcd 3.5.35 and Kubernetes 1.34.4 run.
+var impossible = []refusal{
+	{"a minor of Kubernetes is skipped", []string{"-var=kubernetes_version=1.36.3"}, []string{"from 1.34.4 to 1.36.3", "no minor may be skipped", "1.35"}},
+	{"Kubernetes goes back", []string{"-var=kubernetes_version=1.33.13"}, []string{"from 1.34.4 to 1.33.13", "a minor is never lowered"}},
+	{"a minor of etcd is skipped", []string{"-var=etcd_version=3.7.0"}, []string{"etcd 3.7.0 cannot follow", "3.6 first"}},
+	{
+		"one replica alone is two ahead",
+		[]string{"-target=" + replicaAddress("cp1"), "-var=kubernetes_version=1.36.3"},
+		[]string{"no minor may be skipped", "more than one minor"},
+	},
+	{
+		"a flag of etcd that is gone",
+		[]string{"-var=etcd_version=3.6.16", `-var=etcd_extra_args={"experimental-initial-corrupt-check"="true"}`},
+		[]string{"experimental-initial-corrupt-check", "InitialCorruptCheck"},
+	},
+	{
+		"a feature gate of Kubernetes that is gone",
+		[]string{"-var=kubernetes_version=1.35.4", `-var=apiserver_extra_args={"feature-gates"="AllowServiceLBStatusOnNonLB=false"}`},
+		[]string{"AllowServiceLBStatusOnNonLB", "1.35"},
+	},
+}
+
+// TestUpgradeRefused asks for upgrades that cannot be. The plan says why and what
+// to do instead, and no machine notices. What is possible is refused before
+// anything is touched while a machine is dead, and is rolled back where it does
+// not come up.
+func TestUpgradeRefused(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	from, to := versions{release(t, "etcd-3.5"), release(t, "kubernetes")}, versions{release(t, "etcd"), release(t, "kubernetes")}
+	s := &upgradeStory{w: newStory(t, names...), names: names, bare: fingerprints(t, names...)}
+	s.choose(t, from)
+	s.refuses(t, refusal{
+		"etcd is too old for Kubernetes",
+		[]string{"-var=etcd_version=3.5.20"},
+		[]string{"etcd 3.5.20 is too old for Kubernetes 1.34.4", "3.5.24 or later", "upgrade etcd first"},
+	})
+	apply(t, s.w)
+	before := processes(t, names...)
+	for _, r := range impossible {
+		s.refuses(t, r)
+	}
+	expectRestarted(t, before, nil)
+	expectEmptyPlan(t, s.w)
+	t.Run("a machine is dead", s.dead)
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Run("one member does not come up", func(t *testing.T) {
+		s.fall(t, "cp1", occupied, from, to)
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	s.refuses(t, refusal{"etcd goes back", []string{"-var=etcd_version=" + from.etcd}, []string{from.etcd, "agreed", "restore a snapshot"}})
+	s.over(t)
+}
+
+// refuses expects that the plan fails.
+func (s *upgradeStory) refuses(t *testing.T, r refusal) {
+	t.Helper()
+	t.Run(r.name, func(t *testing.T) {
+		_, _, err := s.w.Plan(t.Context(), r.args...)
+		if err == nil {
+			t.Fatal("the plan was not refused")
+		}
+		said := unfolded(err.Error())
+		t.Log(said)
+		says(t, said, append(r.words, "Unchanged: nothing was changed.")...)
+	})
+}
+
+// dead: all have to be healthy before the first is touched.
+func (s *upgradeStory) dead(t *testing.T) {
+	dead := shared.lab.Machine("cp3")
+	if err := dead.PowerOff(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dead.Boot(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, args := range [][]string{
+		{"-target=kube_etcd_member.this", "-var=etcd_version=3.6.16"},
+		{"-target=kube_control_plane_replica.this", "-var=kubernetes_version=1.35.4"},
+	} {
+		said := untouched(t, s.w, []string{"cp1", "cp2"}, nil, args...)
+		t.Log(said)
+		says(t, said, "cp3", "Unchanged: nothing was changed.", "Next step: ")
+	}
+	if err := dead.Boot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	awaitRotation(t, s.names...)
+	expectEmptyPlan(t, s.w)
+}

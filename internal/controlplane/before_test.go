@@ -1,0 +1,183 @@
+package controlplane
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+func beforeOf(s Spec) before {
+	b := before{Version: s.Version, Port: s.port(), Etcd: s.EtcdURLs, Generations: s.Bundle.Generations(), Definitions: map[string]string{}}
+	for _, c := range components(s, systemd{}) {
+		b.Definitions[c.name] = systemd{}.unit(c)
+	}
+	return b
+}
+
+func TestReadBefore(t *testing.T) {
+	b := beforeOf(testSpec(t))
+	read := readBefore(string(b.file().Content))
+	if read == nil || read.Version != b.Version || read.Port != b.Port || !slices.Equal(read.Etcd, b.Etcd) || !maps.Equal(read.Definitions, b.Definitions) {
+		t.Errorf("%+v, want %+v", read, b)
+	}
+	delete(b.Definitions, Scheduler)
+	for _, text := range []string{"", "{", "{}", string(b.file().Content)} {
+		if read := readBefore(text); read != nil {
+			t.Errorf("%q gives %+v", text, read)
+		}
+	}
+}
+
+// TestWayBack: of a machine that cannot be asked for its health, only what an
+// earlier change has left is one, and only at the same stage of every rotation.
+func TestWayBack(t *testing.T) {
+	s := unreachable(t)
+	f := converged(t, s)
+	if way := wayBack(t.Context(), s, systemd{}, f); way != nil {
+		t.Errorf("back to what was not ready: %+v", way)
+	}
+	left := beforeOf(s)
+	f.before = &left
+	if way := wayBack(t.Context(), s, systemd{}, f); way != f.before {
+		t.Errorf("a change that was cut off: %+v", way)
+	}
+	s.Bundle = at(t, s.Bundle, pki.EncryptionPart, 1)
+	if way := wayBack(t.Context(), s, systemd{}, f); way != nil {
+		t.Errorf("a stage is taken back: %+v", way)
+	}
+	f.record.Generations = s.Bundle.Generations()
+	if way := wayBack(t.Context(), s, systemd{}, f); way != nil {
+		t.Errorf("back to definitions that do not know the encryption: %+v", way)
+	}
+}
+
+// TestRestored: going back makes exactly the machine that there was.
+func TestRestored(t *testing.T) {
+	s := testSpec(t)
+	was := converged(t, s)
+	next := s
+	next.Version, next.EtcdURLs = "1.35.4", []string{"https://10.0.0.12:2379"}
+	next.ExtraArgs = args(Scheduler, "v", "4")
+	f := converged(t, next)
+	rt := restored{before: beforeOf(s)}
+	old := next
+	old.Version, old.Port, old.EtcdURLs = s.Version, s.port(), s.EtcdURLs
+	d, err := decide(old, rt, f, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(d.restart, Components()) {
+		t.Errorf("restarted %q", d.restart)
+	}
+	after := f.digests()
+	for _, file := range d.files {
+		after[file.Path] = digest(file.Content)
+	}
+	for _, name := range Components() {
+		if after[unitPath(name)] != was.facts.Files[unitPath(name)].SHA256 {
+			t.Errorf("%s is not as it was", unitPath(name))
+		}
+	}
+	for _, file := range d.files {
+		rec, err := readRecord(string(file.Content))
+		if file.Path == recordPath && (err != nil || !rec.describes(s) || rec.Issued[apiServerCert] != after[apiServerCert]) {
+			t.Errorf("the record is %+v, %v", rec, err)
+		}
+	}
+}
+
+func TestStagger(t *testing.T) {
+	s := testSpec(t)
+	f := converged(t, s)
+	next := s
+	next.Version = "1.35.4"
+	names := func(d desired) (now, later []string) {
+		for _, file := range d.files {
+			if strings.HasPrefix(file.Path, unitDir) {
+				now = append(now, strings.TrimSuffix(strings.TrimPrefix(file.Path, unitDir+"/"), ".service"))
+			}
+		}
+		return now, slices.Sorted(maps.Keys(d.later))
+	}
+	for _, c := range []struct {
+		name       string
+		spec       Spec
+		found      found
+		now, later []string
+	}{
+		{"an upgrade", next, f, []string{APIServer}, []string{ControllerManager, Scheduler}},
+		{"a new one", s, bare(), Components(), nil},
+		{"another flag of one", func() Spec { n := s; n.ExtraArgs = args(Scheduler, "v", "4"); return n }(), f, Components(), nil},
+	} {
+		d, err := decide(c.spec, systemd{}, c.found, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.stagger(c.found)
+		if at, later := names(d); !slices.Equal(at, c.now) || !slices.Equal(later, c.later) {
+			t.Errorf("%s: %q at once and %q later, want %q and %q", c.name, at, later, c.now, c.later)
+		}
+	}
+}
+
+func TestChangesVersion(t *testing.T) {
+	s := testSpec(t)
+	for _, c := range []struct {
+		name  string
+		alter func(*found)
+		want  bool
+	}{
+		{"as it is", func(*found) {}, false},
+		{"an older one runs", func(f *found) { f.running[APIServer] = program("1.33.13", APIServer).Path() }, true},
+		{"one was left behind", func(f *found) { f.running[Scheduler] = program("1.33.13", Scheduler).Path() }, true},
+		{"an older one would start", func(f *found) {
+			f.running = nil
+			edit(f, unitPath(APIServer), "[Service]\nExecStart="+program("1.33.13", APIServer).Path()+" --v=1\n")
+		}, true},
+		{"the wanted one does not come up", func(f *found) { f.running = nil }, false},
+	} {
+		f := converged(t, s)
+		c.alter(&f)
+		if have := changesVersion(s, systemd{}, f); have != c.want {
+			t.Errorf("%s: %v", c.name, have)
+		}
+	}
+	if changesVersion(s, systemd{}, bare()) {
+		t.Error("a bare machine changes its version")
+	}
+}
+
+func TestRolledBack(t *testing.T) {
+	s := testSpec(t)
+	s.Version = "1.35.4"
+	failure := &problem.Problem{Summary: "x", Cause: "kube-scheduler ended 3 times", Detail: "new log\n", Err: errNotReady}
+	b := before{Version: "1.34.4"}
+	for _, c := range []struct {
+		name string
+		undo error
+		want []string
+	}{
+		{"done", nil, []string{"not upgraded to 1.35.4: rolled back to 1.34.4", "Cause: kube-scheduler ended 3 times\n", "serves 1.34.4 in rotation again", "new log"}},
+		{
+			"failed too", &problem.Problem{Cause: "kube-apiserver does not answer", Detail: "old log"},
+			[]string{"and not rolled back", "ended 3 times; going back to 1.34.4 failed too: kube-apiserver does not answer", "left out of rotation", "new log", "old log"},
+		},
+		{"unreachable", host.ErrUnreachable, []string{"failed too: " + host.ErrUnreachable.Error()}},
+	} {
+		err := rolledBack(s, b, failure, c.undo, true)
+		for _, want := range c.want {
+			if !strings.Contains(text(err), want) {
+				t.Errorf("%s: %q is not in %v", c.name, want, err)
+			}
+		}
+		if !errors.Is(err, errNotReady) || problem.Untouched(err) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package controlplane
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/cache"
+)
+
+// TestReleasesSayTheSame holds the table against the components themselves, of
+// each release that it was read from and that was built on this computer.
+func TestReleasesSayTheSame(t *testing.T) {
+	dir, err := cache.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for minor, version := range readFrom {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			programs := filepath.Join(dir, "components", "kubernetes-v"+version)
+			for _, component := range Components() {
+				program := filepath.Join(programs, component)
+				if _, err := os.Stat(program); err != nil {
+					t.Skipf("Kubernetes %s is not built: what the table says of it is not compared", version)
+				}
+				sameFlags(t, program, component, minor)
+				sameGates(t, program, component, minor)
+			}
+		})
+	}
+}
+
+var (
+	helpFlag = regexp.MustCompile(`(?m)^ +(?:-[a-z], )?--([a-zA-Z0-9_-]+)`)
+	helpGate = regexp.MustCompile(`(?m)^ *kube:([A-Za-z0-9]+)=true\|false`)
+)
+
+// listed are the first groups of what form finds.
+func listed(form *regexp.Regexp, help string) []string {
+	var names []string
+	for _, match := range form.FindAllStringSubmatch(help, -1) {
+		names = append(names, strings.ReplaceAll(match[1], "_", "-"))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// sameFlags: a component takes what the table calls known and nothing else. The
+// help shows most of that, but for deprecated flags.
+func sameFlags(t *testing.T, program, component string, minor int) {
+	t.Helper()
+	shown := listed(helpFlag, run(t, program, "--help"))
+	for _, n := range flagHistory {
+		if !strings.Contains(n.components, letters[component]) || slices.Contains(shown, n.name) {
+			continue
+		}
+		said := run(t, program, "--"+n.name+"=?", "--version")
+		what, _ := n.history.at(minor)
+		if taken := !strings.Contains(said, "unknown flag: --"+n.name); taken != (what == known) {
+			t.Errorf("%s 1.%d takes --%s: %v", component, minor, n.name, taken)
+		}
+	}
+	for _, name := range shown {
+		if what, _ := find(flagHistory, component, name).at(minor); what != known && name != "help" {
+			t.Errorf("%s 1.%d: the help shows --%s", component, minor, name)
+		}
+	}
+}
+
+// sameGates: the help shows only free ones; every free one can be set; every
+// locked one refuses the other value; the others are not recognized.
+func sameGates(t *testing.T, program, component string, minor int) {
+	t.Helper()
+	var other []string // each gate's value that a locked one refuses
+	for _, n := range gateHistory {
+		switch what, _ := n.history.at(minor); {
+		case what == lockedOn || what == free:
+			other = append(other, n.name+"=false")
+		case what == lockedOff:
+			other = append(other, n.name+"=true")
+		case component == Scheduler: // the one that starts fastest; all three have the same
+			said := run(t, program, "--feature-gates="+n.name+"=true", "--version")
+			if !strings.Contains(said, "unrecognized feature gate: "+n.name) {
+				t.Errorf("%s 1.%d: the feature gate %s is known: %s", component, minor, n.name, said)
+			}
+		}
+	}
+	said := run(t, program, "--feature-gates="+strings.Join(other, ","), "--version")
+	if strings.Contains(said, "unrecognized feature gate") {
+		t.Errorf("%s 1.%d: %s", component, minor, said)
+	}
+	for _, n := range gateHistory {
+		what, _ := n.history.at(minor)
+		refused := strings.Contains(said, fmt.Sprintf("cannot set feature gate %s to", n.name))
+		if locked := what == lockedOn || what == lockedOff; refused != locked {
+			t.Errorf("%s 1.%d: the feature gate %s is locked: %v", component, minor, n.name, refused)
+		}
+	}
+	for _, name := range listed(helpGate, run(t, program, "--help")) {
+		if what, _ := find(gateHistory, component, name).at(minor); what != free {
+			t.Errorf("%s 1.%d: the help shows the feature gate %s", component, minor, name)
+		}
+	}
+}
+
+// run returns what a program says, whatever it thinks of its arguments.
+func run(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	said, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	if len(said) == 0 {
+		t.Fatalf("%s %v says nothing: %v", program, args, err)
+	}
+	return string(said)
+}

@@ -1,0 +1,129 @@
+package controlplane
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestWhatReleasesKnow(t *testing.T) {
+	gates := func(value string) map[string]string { return map[string]string{gatesFlag: value} }
+	flag := func(name string) map[string]string { return map[string]string{name: "1"} }
+	for _, c := range []struct {
+		component, version string
+		args               map[string]string
+		want               string // part of the error; "" for none
+	}{
+		// Flags.
+		{APIServer, "1.34.4", flag("event-ttl"), ""},
+		{APIServer, "1.34.4", flag("apiserver-count"), ""}, // deprecated, but there
+		{APIServer, "1.32.13", flag("cloud-provider"), ""},
+		{APIServer, "1.33.13", flag("cloud-provider"), `flag "cloud-provider": Kubernetes 1.33 removed it from kube-apiserver; drop it: cloud providers are external`},
+		{APIServer, "1.36.99", flag("cloud-config"), "Kubernetes 1.33 removed it"},
+		{ControllerManager, "1.36.3", flag("cloud-provider"), ""},
+		{APIServer, "1.33.13", flag("coordinated-leadership-retry-period"), `kube-apiserver 1.33.13 does not know it, 1.34 added it; leave it out until version is 1.34`},
+		{APIServer, "1.34.4", flag("coordinated-leadership-retry-period"), ""},
+		{Scheduler, "1.35.4", flag("tls-curve-preferences"), "1.36 added it"},
+		{Scheduler, "1.34.4", flag("event-ttl"), "it is one of kube-apiserver"},
+		{APIServer, "1.34.4", flag("event-tll"), `did you mean "event-ttl"?`},
+		{APIServer, "1.34.99", flag("event-tll"), `did you mean "event-ttl"?`},
+		{APIServer, "1.34.4", flag("no-such-flag"), "nor does any other release of 1.32 to 1.36; drop it"},
+		{APIServer, "1.34.99", flag("no-such-flag"), ""}, // a release that was not read
+		{APIServer, "1.34.0-rc.1", flag("no-such-flag"), "does not know it"},
+		{APIServer, "", flag("no-such-flag"), ""},
+		{APIServer, "1.31.4", flag("no-such-flag"), ""}, // refused where the version is set
+		{APIServer, "1.35.4", map[string]string{"cloud-config": "x", "event-tll": "1h"}, "removed it from kube-apiserver; drop it: cloud providers are external since 1.31, and read their own configuration\nflag \"event-tll\""},
+		{Scheduler, "1.34.4", map[string]string{hiddenMetricsFlag: "1.33"}, ""},
+		{Scheduler, "1.35.4", map[string]string{hiddenMetricsFlag: "1.33"}, `write "1.34", or drop it`},
+		// Feature gates.
+		{APIServer, "1.34.4", gates("WatchList=false,kube:NodeLogQuery=true"), ""},
+		{APIServer, "1.34.4", gates("AllAlpha=true,AllBeta=false"), ""},
+		{APIServer, "1.34.4", gates(""), ""},
+		{APIServer, "1.34.4", gates("other:NoSuchGate=true"), ""},
+		{Scheduler, "1.34.4", gates("APIServerTracing=true"), ""}, // locked, but to this
+		{Scheduler, "1.33.13", gates("APIServerTracing=false"), ""},
+		{Scheduler, "1.34.4", gates("APIServerTracing=false"), `feature gate "APIServerTracing": it is always on since 1.34 and cannot be changed; drop it from feature-gates`},
+		{Scheduler, "1.34.4", map[string]string{gatesFlag: "APIServerTracing=false", "emulated-version": "1.33"}, ""},
+		{APIServer, "1.36.3", gates("GitRepoVolumeDriver=true"), "always off since 1.36"},
+		{APIServer, "1.32.13", gates("AppArmor=true"), ""},
+		{APIServer, "1.33.13", gates("AppArmor=true"), `feature gate "AppArmor": Kubernetes 1.33 removed it, what it switched is always on since 1.32 or before; drop it from feature-gates`},
+		{APIServer, "1.36.99", gates("StructuredAuthorizationConfiguration=true"), "Kubernetes 1.36 removed it, what it switched is always on"},
+		{APIServer, "1.35.4", gates("AllowServiceLBStatusOnNonLB=false"), "always off since 1.32"},
+		{APIServer, "1.36.3", gates("InTreePluginPortworxUnregister=true"), "cannot be switched any more"},
+		{APIServer, "1.36.99", gates("InTreePluginPortworxUnregister=true"), ""}, // may have come back
+		{ControllerManager, "1.33.13", gates("EnvFiles=true"), "1.34 added it; leave it out until version is 1.34"},
+		{ControllerManager, "1.33.99", gates("EnvFiles=true"), ""},
+		{ControllerManager, "1.34.4", gates("WatchLits=true"), `did you mean "WatchList"?`},
+		{ControllerManager, "1.34.4", gates("NoSuchGate=true"), "does not know it"},
+		{ControllerManager, "1.34.99", gates("NoSuchGate=true"), ""},
+		{ControllerManager, "", gates("NoSuchGate=true"), ""},
+		{ControllerManager, "", gates("NoSuchGate"), `malformed feature gate "NoSuchGate": write NAME=true`},
+		{ControllerManager, "1.34.4", gates("WatchList=on"), "malformed feature gate"},
+		{APIServer, "1.33.13", gates("AppArmor=true,APIListChunking=true"), "\nfeature gate \"APIListChunking\""},
+	} {
+		err := ValidateExtraArgs(c.component, c.version, c.args)
+		if got := text(err); (c.want == "") != (err == nil) || !strings.Contains(got, c.want) {
+			t.Errorf("%s %s, %v: %q, want %q", c.component, c.version, c.args, got, c.want)
+		}
+	}
+}
+
+func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
+	s := testSpec(t)
+	s.PodCIDRs = []string{"10.244.0.0/16"}
+	for minor := oldestMinor; minor <= newestMinor; minor++ {
+		s.Version = fmt.Sprintf("1.%d.0", minor)
+		for _, c := range components(s, systemd{}) {
+			e, err := editionOf(c.name, s.Version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, wrong := range e.validateKnown(c.flags) {
+				t.Error(wrong)
+			}
+		}
+	}
+}
+
+// TestOwnedFlagsExist catches a misspelling in the table of owned flags.
+func TestOwnedFlagsExist(t *testing.T) {
+	for component, owned := range ownedFlags {
+		for name := range owned {
+			if find(flagHistory, component, name) == nil {
+				t.Errorf("%s has no flag %q", component, name)
+			}
+		}
+	}
+}
+
+func TestEveryRemovedFlagHasItsRemedy(t *testing.T) {
+	want := map[string]bool{}
+	for component, letter := range letters {
+		for _, n := range flagHistory {
+			if what, _ := n.history.at(newestMinor); what == gone && strings.Contains(n.components, letter) {
+				want[component+" "+n.name] = true
+			}
+		}
+	}
+	for _, r := range removedFlags {
+		if key := r.component + " " + r.name; !want[key] {
+			t.Errorf("%s: it was not removed", key)
+		} else {
+			delete(want, key)
+		}
+	}
+	for key := range want {
+		t.Errorf("%s: what to write instead is not said", key)
+	}
+}
+
+func TestEveryMinorWasRead(t *testing.T) {
+	for minor := oldestMinor; minor <= newestMinor; minor++ {
+		if got, err := minorOf(readFrom[minor]); err != nil || got != minor {
+			t.Errorf("1.%d was read from %q", minor, readFrom[minor])
+		}
+	}
+	if len(readFrom) != newestMinor-oldestMinor+1 {
+		t.Errorf("read were %v", readFrom)
+	}
+}

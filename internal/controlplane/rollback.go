@@ -1,0 +1,105 @@
+package controlplane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// rollbackTimeout bounds going back, which has a context of its own: it is wanted
+// most when the caller's time is up.
+const rollbackTimeout = readyTimeout + 2*time.Minute
+
+// takeBack undoes a change that did not come up: the definitions are as they
+// were, what ran before runs again, and the replica is back in rotation. It
+// returns the failure, with what became of the replica.
+//
+// An API server may go back by a minor: nothing finished that has not been legal
+// beside the other replicas, which are at the older one or have been within one
+// minor of it.
+func takeBack(ctx context.Context, s Spec, b before, failure error, drained bool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	problem.Progress(ctx, "%s: not ready, going back to what ran before: %s", s.machine(), b.Version)
+	err := goBack(ctx, s, b)
+	if err == nil {
+		problem.Progress(ctx, "%s: serves %s again", s.machine(), b.Version)
+	}
+	return rolledBack(s, b, failure, err, drained)
+}
+
+func goBack(ctx context.Context, s Spec, b before) error {
+	s.Version, s.Port, s.EtcdURLs = b.Version, b.Port, b.Etcd
+	rt := restored{before: b}
+	f, err := observe(ctx, s, rt)
+	if err != nil {
+		return err
+	}
+	d, err := decide(s, rt, f, time.Now())
+	if err != nil {
+		return err
+	}
+	if d.restarts(APIServer) {
+		for _, name := range d.restart {
+			if name != APIServer {
+				d.halt = append(d.halt, name) // the newer one must not meet the older API server
+			}
+		}
+	}
+	if err := bringUp(ctx, s, rt, d); err != nil {
+		return err
+	}
+	if err := s.Registrar.Register(ctx, s.Name, s.Address()); err != nil {
+		return fmt.Errorf("it is ready, but could not be put into rotation: %w", err)
+	}
+	return settle(ctx, s)
+}
+
+// settle forgets what ran before: the change is done, or undone.
+func settle(ctx context.Context, s Spec) error {
+	if _, err := s.Host.Run(ctx, host.Command{Script: host.Discard(beforePath)}); err != nil {
+		return fmt.Errorf("finish the change of replica %s: %w", s.machine(), err)
+	}
+	return nil
+}
+
+// rolledBack is the failure of a change that was taken back, or could not be.
+func rolledBack(s Spec, b before, failure, undo error, drained bool) error {
+	p := &problem.Problem{Host: s.machine(), Cause: failure.Error(), Next: "correct the cause and apply again.", Err: errors.Join(failure, undo)}
+	var said *problem.Problem
+	if errors.As(failure, &said) {
+		p.Cause, p.Next, p.Detail = said.Cause, cmp.Or(said.Next, p.Next), said.Detail
+	}
+	what := "changed"
+	if b.Version != s.Version {
+		what = "upgraded to " + s.Version
+	}
+	if undo == nil {
+		p.Summary = fmt.Sprintf("control-plane replica not %s: rolled back to %s", what, b.Version)
+		p.Unchanged = fmt.Sprintf("the replica serves %s in rotation again, as before; no other one is changed after it in this run.", b.Version)
+		return p
+	}
+	p.Summary = fmt.Sprintf("control-plane replica not %s, and not rolled back", what)
+	cause := undo.Error()
+	var why *problem.Problem
+	if errors.As(undo, &why) {
+		cause = why.Cause
+		p.Detail += "--- after going back to " + b.Version + "\n" + why.Detail
+	}
+	p.Cause += fmt.Sprintf("; going back to %s failed too: %s", b.Version, cause)
+	p.Unchanged = leftAs(drained)
+	return p
+}
+
+// leftAs says where a failure leaves a replica whose change was not taken back.
+func leftAs(drained bool) string {
+	if drained {
+		return "it is left out of rotation: the endpoint sends it nothing until it is ready and applied again."
+	}
+	return "it stays registered as it was."
+}

@@ -1,0 +1,200 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// errNotAllReady: an upgrade waits for what is not well, or does not tell.
+var errNotAllReady = errors.New("not all of the control plane is ready")
+
+// changesVersion: a component runs, or would be started at, another version than
+// the wanted one.
+func changesVersion(s Spec, rt runtime, f found) bool {
+	return slices.ContainsFunc(Components(), func(name string) bool {
+		version := f.effectiveVersion(rt, name)
+		return version != "" && version != s.Version
+	})
+}
+
+// mayUpgrade says why the replica may not go to its wanted version now, or nil
+// once everything is prepared for it. It asks inside the turn: no other replica of
+// this process is then on its way.
+func (r *Replicas) mayUpgrade(ctx context.Context, s Spec, t turn) error {
+	seen, all, err := r.survey(ctx, s)
+	if err != nil {
+		return notUpgraded(s, err.Error(), "correct this, then apply again.", errors.Join(errNotAllReady, err))
+	}
+	if err := MayRun(s.Version, s.Name, seen); err != nil {
+		return notUpgraded(s, err.Error(), "follow what the rule says, then apply again.", err)
+	}
+	if words := append(untold(s, seen), unready(ctx, s, all)...); len(words) > 0 {
+		return notUpgraded(s, strings.Join(words, "; "), "bring it back, apply its resource first, or destroy it if it is gone; then apply again.", errNotAllReady)
+	}
+	return prepare(ctx, s, t, seen, all)
+}
+
+func notUpgraded(s Spec, cause, next string, err error) error {
+	return &problem.Problem{
+		Summary: "control-plane replica not brought to " + s.Version, Attribute: "version", Host: s.machine(),
+		Cause: cause, Unchanged: problem.Nothing, Next: next, Err: err,
+	}
+}
+
+// untold lists whose version an upgrade has to know and does not.
+func untold(s Spec, seen Skew) []string {
+	var words []string
+	for name, version := range seen.Etcd {
+		if version == "" {
+			words = append(words, "etcd member "+name+" does not answer")
+		}
+	}
+	slices.Sort(words)
+	// Kubelets are judged by the minor alone: another patch needs none of them.
+	if seen.Kubelets == nil && !sameMinor(seen.Replicas[s.Name], s.Version) {
+		words = append(words, "no API server answers which nodes there are, whose kubelets must suit the new version")
+	}
+	return words
+}
+
+func sameMinor(a, b string) bool {
+	x, errA := minorOf(a)
+	y, errB := minorOf(b)
+	return errA == nil && errB == nil && x == y
+}
+
+// unready says of each other replica what keeps it from carrying the clients
+// while this one is away.
+func unready(ctx context.Context, s Spec, all []standing) []string {
+	reasons := make([][]string, len(all))
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i, st := range all {
+		if st.name == s.Name {
+			continue
+		}
+		group.Go(func() error {
+			reasons[i] = st.ailments(groupCtx, s)
+			return nil
+		})
+	}
+	_ = group.Wait() // it has no failure: what cannot be seen is a reason
+	return slices.Concat(reasons...)
+}
+
+func (st standing) ailments(ctx context.Context, s Spec) []string {
+	if st.version == "" {
+		return []string{fmt.Sprintf("replica %s does not tell its version: %v", st.machine(), st.unknown)}
+	}
+	words := ailing(ctx, st.spec(s), systemd{})
+	rotation, err := s.Registrar.Registered(ctx, st.name, net.JoinHostPort(st.address, strconv.Itoa(st.port)))
+	if err != nil {
+		rotation = []string{"its registration cannot be seen: " + err.Error()}
+	}
+	words = append(words, rotation...)
+	for i, word := range words {
+		words[i] = "replica " + st.machine() + ": " + word
+	}
+	return words
+}
+
+// prepare does what an upgrade wants done before the first machine is touched:
+// the programs are on every machine, so that nothing about them can go wrong in the
+// middle, and the first replica that goes to a version leaves a snapshot of etcd
+// behind. What is done in this run is not done again.
+func prepare(ctx context.Context, s Spec, t turn, seen Skew, all []standing) error {
+	if t.queue.prepared == s.Version {
+		return install(ctx, s)
+	}
+	if err := installEverywhere(ctx, s, all); err != nil {
+		return notUpgraded(s, err.Error(), "correct this, then apply again.", err)
+	}
+	first := !slices.ContainsFunc(all, func(st standing) bool { return st.begun || st.name != s.Name && st.version == s.Version })
+	if first {
+		for _, api := range seen.Removed {
+			problem.Progress(ctx, "%s: warning: clients have asked for %s", s.machine(), api)
+		}
+		if err := saveEtcd(ctx, s); err != nil {
+			return notUpgraded(s, "etcd could not be saved first: "+err.Error(), "correct this, then apply again.", err)
+		}
+	}
+	t.queue.prepared = s.Version
+	return nil
+}
+
+// installEverywhere puts the programs onto the machines of all replicas.
+func installEverywhere(ctx context.Context, s Spec, all []standing) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return install(groupCtx, s) })
+	for _, st := range all {
+		if st.name == s.Name {
+			continue
+		}
+		other := st.spec(s)
+		other.Version, other.Source = s.Version, s.Source
+		group.Go(func() error { return install(groupCtx, other) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	problem.Progress(ctx, "%s: Kubernetes %s is on every replica's machine", s.machine(), s.Version)
+	return nil
+}
+
+func saveEtcd(ctx context.Context, s Spec) error {
+	place := ""
+	if s.Store != nil {
+		var err error
+		if place, err = s.Store.Save(ctx, "kubernetes-"+s.Version); err != nil {
+			return err
+		}
+	}
+	if place == "" {
+		problem.Progress(ctx, "%s: etcd is not on machines of this provider: no snapshot is taken before the upgrade", s.machine())
+		return nil
+	}
+	problem.Progress(ctx, "%s: etcd before the upgrade is kept at %s", s.machine(), place)
+	return nil
+}
+
+// mayJoin begins to look whether a new replica may run beside what there is; the
+// answer comes from the function it returns. A machine that is dead does not keep
+// a cluster from growing: one at the wanted minor that answers is enough, for it
+// went there when all were within one.
+func (r *Replicas) mayJoin(ctx context.Context, s Spec) func() error {
+	answer := make(chan error, 1)
+	go func() { answer <- r.joins(ctx, s) }()
+	return func() error { return <-answer }
+}
+
+func (r *Replicas) joins(ctx context.Context, s Spec) error {
+	seen, all, err := r.survey(ctx, s)
+	if err != nil {
+		return notUpgraded(s, err.Error(), "correct this, then apply again.", err)
+	}
+	if err := MayRun(s.Version, s.Name, seen); err != nil {
+		return notUpgraded(s, err.Error(), "follow what the rule says, then apply again.", err)
+	}
+	var unseen []string
+	for _, st := range all {
+		switch {
+		case st.name == s.Name:
+		case sameMinor(st.version, s.Version):
+			return nil
+		case st.version == "":
+			unseen = append(unseen, fmt.Sprintf("replica %s does not tell its version: %v", st.machine(), st.unknown))
+		}
+	}
+	if len(unseen) > 0 {
+		return notUpgraded(s, strings.Join(unseen, "; ")+"; and no other one runs the same minor", "bring it back, or destroy its replica, or choose the version of the others; then apply again.", errNotAllReady)
+	}
+	return nil
+}

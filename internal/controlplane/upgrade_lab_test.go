@@ -1,0 +1,295 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// pair is two machines with a replica each, and an etcd on the first.
+type pair struct {
+	one, two *stage
+	store    *countingStore
+}
+
+// countingStore is ctlStore that counts its snapshots.
+type countingStore struct {
+	ctlStore
+	saved []string
+}
+
+func (c *countingStore) Save(ctx context.Context, label string) (string, error) {
+	place, err := c.ctlStore.Save(ctx, label)
+	c.saved = append(c.saved, place)
+	return place, err
+}
+
+func newPair(t *testing.T, version string, source host.Source, extra map[string]map[string]string) *pair {
+	one := newStage(t)
+	two := *one
+	p := &pair{one: one, two: &two, store: &countingStore{ctlStore: ctlStore{one}}}
+	key, err := machines.lab.PrivateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := machines.lab.KnownHosts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := machines.lab.Machine("cp2").Address.String()
+	two.spec.Name = "cp2"
+	two.spec.Host = machine(t, host.Config{Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known}, address)
+	two.reached()
+	replicas := NewReplicas(func(at string) *host.Host {
+		if at == address {
+			return two.spec.Host
+		}
+		return one.spec.Host
+	})
+	for _, st := range []*stage{one, &two} {
+		st.replicas, st.spec.Version, st.spec.Source, st.spec.Store, st.spec.ExtraArgs = replicas, version, source, p.store, extra
+	}
+	p.both(func(st *stage) (Status, error) { return replicas.Create(st.ctx, st.spec) })
+	t.Cleanup(func() {
+		for _, st := range []*stage{&two, one} {
+			if err := replicas.Delete(context.WithoutCancel(st.ctx), st.spec, DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return p
+}
+
+// both does the same on both at once, as Terraform would.
+func (p *pair) both(f func(*stage) (Status, error)) {
+	p.one.Helper()
+	var group errgroup.Group
+	for _, st := range []*stage{p.one, p.two} {
+		group.Go(func() error {
+			status, err := f(st)
+			if err == nil {
+				st.steady(status, nil)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		p.one.Fatal(err)
+	}
+	p.one.registrar.take()
+}
+
+// relabelled is a source with another version of Kubernetes that is the one under
+// test once more: where its number is all that matters.
+func relabelled(t *testing.T, version string) host.Source {
+	t.Helper()
+	dir := t.TempDir()
+	for name, of := range map[string]string{"kubernetes-v" + labVersion: "kubernetes-v" + labVersion, "kubernetes-v" + version: "kubernetes-v" + labVersion} {
+		if err := os.Symlink(filepath.Join(machines.source.Directory, of), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return host.Source{Directory: dir}
+}
+
+// TestUpgrade goes through an upgrade of two replicas with all that may get in
+// its way.
+func TestUpgrade(t *testing.T) {
+	if machines.lab == nil {
+		t.Skip("no lab: " + machines.missing)
+	}
+	const next = "1.34.99"
+	p := newPair(t, labVersion, relabelled(t, next), nil)
+	p.refusesBesideAnOldKubelet(next)
+	p.refusesBesideOneThatIsNotReady(next)
+	p.finishesACutOffUpgrade(next)
+	p.rollsBack(next)
+}
+
+// TestUpgradeThroughMinors is the same with real releases.
+func TestUpgradeThroughMinors(t *testing.T) {
+	if machines.lab == nil {
+		t.Skip("no lab: " + machines.missing)
+	}
+	if os.Getenv("KUBE_TEST_LONG") != "1" {
+		t.Skip("KUBE_TEST_LONG=1 runs it: it needs three releases of Kubernetes")
+	}
+	p := newPair(t, "1.33.13", machines.source, args(APIServer, "runtime-config", "admissionregistration.k8s.io/v1beta1=true"))
+	p.refusesToSkip("1.35.4")
+	p.seesWhatIsRemoved("1.34.4")
+	for _, version := range []string{"1.34.4", "1.35.4"} {
+		start := time.Now()
+		p.both(func(st *stage) (Status, error) {
+			st.spec.Version = version
+			return st.replicas.Update(st.ctx, st.spec)
+		})
+		t.Logf("both at %s in %s", version, time.Since(start).Round(100*time.Millisecond))
+	}
+	p.one.expect("snapshots", len(p.store.saved), 2)
+}
+
+// TestRollbackOfAMinor: an API server goes back by a minor beside one that has
+// gone ahead.
+func TestRollbackOfAMinor(t *testing.T) {
+	if machines.lab == nil {
+		t.Skip("no lab: " + machines.missing)
+	}
+	if os.Getenv("KUBE_TEST_LONG") != "1" {
+		t.Skip("KUBE_TEST_LONG=1 runs it: it needs two releases of Kubernetes")
+	}
+	p := newPair(t, labVersion, machines.source, nil)
+	p.finishesACutOffUpgrade("1.35.4")
+	p.rollsBack("1.35.4")
+}
+
+// refused tries an upgrade once, without patience, and wants it refused untouched.
+func (p *pair) refused(version string, want ...string) {
+	p.one.Helper()
+	s := p.one.spec
+	s.Version = version
+	t, err := p.one.replicas.turns.take(p.one.ctx, s.Bundle.ClusterID, s.Name)
+	if err != nil {
+		p.one.Fatal(err)
+	}
+	defer t.end(true)
+	err = p.one.replicas.mayUpgrade(p.one.ctx, s, t)
+	p.one.Log(err)
+	for _, part := range want {
+		if !problem.Untouched(err) || !strings.Contains(err.Error(), part) {
+			p.one.Errorf("%v, want %q", err, part)
+		}
+	}
+	p.one.expect("calls", p.one.registrar.take(), []string(nil))
+	p.one.expect("snapshots", p.store.saved, []string(nil))
+	if left := p.two.run("ls /opt/kube/kubernetes"); strings.Contains(left, version) {
+		p.one.Errorf("programs of a refused version: %s", left)
+	}
+}
+
+func (p *pair) refusesToSkip(version string) {
+	p.refused(version, "from 1.33.13 to 1.35.4: no minor may be skipped; go to 1.34 first", "replica cp2 is at 1.33.13")
+}
+
+// seesWhatIsRemoved: a client of the second replica asks for an API that the next
+// minor does not serve.
+func (p *pair) seesWhatIsRemoved(version string) {
+	const api = "/apis/admissionregistration.k8s.io/v1beta1/validatingadmissionpolicies"
+	if status, text := fetch(p.two, p.two.as(p.two.spec.Bundle), api); status != http.StatusOK {
+		p.one.Fatalf("%d %s", status, text)
+	}
+	s := p.one.spec
+	s.Version = version
+	seen, err := p.one.replicas.Skew(p.one.ctx, s)
+	if err != nil {
+		p.one.Fatal(err)
+	}
+	p.one.expect("what runs", seen, Skew{
+		Replicas: map[string]string{"cp1": "1.33.13", "cp2": "1.33.13"},
+		Etcd:     map[string]string{"cp1": etcdVersion},
+		Kubelets: map[string]string{},
+		Removed:  []string{"validatingadmissionpolicies of admissionregistration.k8s.io/v1beta1 (not served from 1.34 on)"},
+	})
+}
+
+// refusesBesideAnOldKubelet: the Node is what a kubelet would have registered.
+func (p *pair) refusesBesideAnOldKubelet(version string) {
+	web := p.one.as(p.one.spec.Bundle)
+	node := `{"metadata":{"name":"old"},"status":{"nodeInfo":{"kubeletVersion":"v1.30.9","kubeProxyVersion":"","machineID":"","systemUUID":"","bootID":"",` +
+		`"kernelVersion":"","osImage":"","containerRuntimeVersion":"","operatingSystem":"","architecture":""}}}`
+	if status, text := send(p.one, web, http.MethodPost, "/api/v1/nodes", node); status != http.StatusCreated {
+		p.one.Fatalf("%d %s", status, text)
+	}
+	p.refused(version, "upgrade the kubelets of nodes old (1.30.9) to 1.31 first")
+	if status, text := send(p.one, web, http.MethodDelete, "/api/v1/nodes/old", ""); status != http.StatusOK {
+		p.one.Fatalf("%d %s", status, text)
+	}
+}
+
+func (p *pair) refusesBesideOneThatIsNotReady(version string) {
+	p.two.run("systemctl stop kube-scheduler")
+	p.refused(version, "replica cp2 ("+p.two.spec.Host.Address()+"): kube-scheduler does not answer")
+	status, err := p.two.replicas.Update(p.two.ctx, p.two.spec)
+	p.two.steady(status, err)
+	p.one.registrar.take()
+}
+
+// finishesACutOffUpgrade of the first replica: before it is touched, the programs
+// are on the other's machine and etcd is saved, once.
+func (p *pair) finishesACutOffUpgrade(version string) {
+	st := p.one
+	st.run("rm -f /etc/kubernetes/scheduler-config.yaml")
+	st.writeSchedulerConfig()
+	st.registrar.drains = func(string) {
+		p.two.run("test -x " + program(version, Scheduler).Path())
+		st.expect("snapshots", len(p.store.saved), 1)
+	}
+	st.spec.Version, st.spec.ExtraArgs = version, args(Scheduler, "config", schedulerConfigPath)
+	ctx, cut := context.WithCancel(problem.WithReport(st.ctx, problem.Report{}))
+	defer cut()
+	ctx = problem.WithReport(ctx, problem.Report{Progress: func(line string) {
+		st.Log(line)
+		if strings.HasSuffix(line, "starting kube-controller-manager") {
+			cut()
+		}
+	}})
+	if _, err := st.replicas.Update(ctx, st.spec); !errors.Is(err, context.Canceled) {
+		st.Fatalf("not cut off: %v", err)
+	}
+	st.run("test -s " + beforePath)
+	st.registrar.drains = nil
+	status, err := st.replicas.Update(st.ctx, st.spec)
+	st.steady(status, err)
+	st.run("test ! -e " + beforePath)
+	st.expect("snapshots", len(p.store.saved), 1)
+	st.registrar.take()
+}
+
+const schedulerConfigPath = "/etc/kubernetes/scheduler-config.yaml"
+
+func (st *stage) writeSchedulerConfig() {
+	st.Helper()
+	text := "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nclientConnection:\n  kubeconfig: " + schedulerConf + "\n"
+	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Files: []host.File{{Path: schedulerConfigPath, Content: []byte(text), Mode: publicMode}}}); err != nil {
+		st.Fatal(err)
+	}
+}
+
+// rollsBack the second replica, whose machine lacks a file that the new flags
+// name, and finishes when it is there.
+func (p *pair) rollsBack(version string) {
+	st := p.two
+	old := st.spec
+	st.spec.Version, st.spec.ExtraArgs = version, p.one.spec.ExtraArgs
+	start := time.Now()
+	_, err := st.replicas.Update(st.ctx, st.spec)
+	st.Logf("rolled back in %s:\n%v", time.Since(start).Round(100*time.Millisecond), err)
+	var said *problem.Problem
+	if !errors.As(err, &said) || said.Summary != "control-plane replica not upgraded to "+version+": rolled back to "+labVersion ||
+		!strings.Contains(said.Cause, Scheduler) || !strings.Contains(said.Detail, schedulerConfigPath) {
+		st.Errorf("the failure does not say what it is: %v", err)
+	}
+	st.expect("calls", st.registrar.take(), []string{"drain", "register"})
+	wanted := st.spec
+	st.spec = old
+	status, err := st.replicas.Read(st.ctx, old)
+	st.steady(status, err)
+	st.run("test ! -e " + beforePath)
+	st.spec = wanted
+	st.writeSchedulerConfig()
+	status, err = st.replicas.Update(st.ctx, st.spec)
+	st.steady(status, err)
+	st.registrar.take()
+	st.expect("snapshots", len(p.store.saved), 1)
+	status, err = p.one.replicas.Read(p.one.ctx, p.one.spec)
+	p.one.steady(status, err)
+}

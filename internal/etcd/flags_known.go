@@ -1,0 +1,164 @@
+package etcd
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+const (
+	gatesFlag    = "feature-gates"
+	progressFlag = "watch-progress-notify-interval"
+	corruptGate  = "InitialCorruptCheck"
+)
+
+// knownFlags are those that a minor takes.
+func knownFlags(minor int) []string {
+	names := slices.Clone(everyMinor)
+	if minor >= 6 {
+		names = append(names, since6...)
+	}
+	for _, r := range removals {
+		if minor >= r.first && minor < r.until {
+			names = append(names, r.flag)
+		}
+	}
+	return names
+}
+
+// validateKnown refuses what the server of a version would not start with. All
+// of it is named at once: coming from 3.5, several flags may have to change.
+func validateKnown(version string, args map[string]string) []error {
+	minor, patch, err := parseVersion(version)
+	if err != nil {
+		return []error{err}
+	}
+	_, read, err := parseVersion(readFrom[minor])
+	if err != nil {
+		return []error{err}
+	}
+	known := knownFlags(minor)
+	var refused []error
+	for _, flag := range slices.Sorted(maps.Keys(args)) {
+		err := validateRenamed(minor, flag, args)
+		if err == nil && !slices.Contains(known, flag) {
+			err = unknownFlag(minor, flag, known, patch > read)
+		}
+		if err == nil && flag == "v2-deprecation" && minor >= 6 && args[flag] == "not-yet" {
+			err = fmt.Errorf(`extra argument "v2-deprecation": etcd 3.%d does not take the value "not-yet" any more: %s`, minor, noV2)
+		}
+		if err != nil {
+			refused = append(refused, err)
+		}
+	}
+	return append(refused, validateGates(minor, patch > read, args[gatesFlag])...)
+}
+
+// unknownFlag refuses what a minor does not take and never took. later: a patch
+// release after the one that the table was read from, which may have got a flag
+// since; then only what looks like a misspelling is refused. A vendor's own
+// build has the version of the release it was made from, and is taken for it.
+func unknownFlag(minor int, flag string, known []string, later bool) error {
+	if slices.Contains(since6, flag) {
+		for _, r := range removals {
+			if r.instead == flag && r.first <= minor {
+				return fmt.Errorf("extra argument %q: etcd 3.%d has it as %q", flag, minor, r.flag)
+			}
+		}
+		return fmt.Errorf("extra argument %q: etcd 3.%d does not know it, 3.6 added it; leave it out until version is 3.6", flag, minor)
+	}
+	if meant := problem.Nearest(flag, known); meant != "" {
+		return fmt.Errorf("extra argument %q: etcd 3.%d does not know it; did you mean %q?", flag, minor, meant)
+	}
+	if slices.ContainsFunc(removals, func(r removed) bool { return r.flag == flag }) || !later {
+		return fmt.Errorf("extra argument %q: etcd 3.%d does not know it; drop it", flag, minor)
+	}
+	return nil
+}
+
+// validateRenamed refuses a flag that a minor has removed, and one that it has
+// under two names where the other is set too: etcd 3.6 does not start then
+// ("cannot set … and … at the same time").
+func validateRenamed(minor int, flag string, args map[string]string) error {
+	i := slices.IndexFunc(removals, func(r removed) bool { return r.flag == flag })
+	if i < 0 {
+		return nil
+	}
+	r := removals[i]
+	switch {
+	case minor >= r.until && r.note != "":
+		return fmt.Errorf("extra argument %q: etcd 3.%d removed it: %s", flag, r.until, r.note)
+	case minor >= r.until:
+		return fmt.Errorf("extra argument %q: etcd 3.%d removed it, 3.6 renamed it; write %s", flag, r.until, r.replacement(args))
+	case minor == 6 && r.setTwice(args):
+		return fmt.Errorf("extra argument %q: etcd 3.6 does not start with this and its new name both set, and the new one is set; write %s", flag, r.replacement(args))
+	default:
+		return nil
+	}
+}
+
+// setTwice: what replaces the flag is set as well, by the user or by the
+// provider. The server looks for the gate's name anywhere in the value
+// (SetFeatureGatesFromExperimentalFlags), so it takes a longer name for it too.
+func (r removed) setTwice(args map[string]string) bool {
+	if r.gate != "" {
+		return strings.Contains(strings.Join(gatesOf(args), ","), r.gate)
+	}
+	_, set := args[r.instead]
+	return set || r.instead == progressFlag
+}
+
+// replacement is what to write instead, with the value that is set now.
+func (r removed) replacement(args map[string]string) string {
+	if r.gate == "" {
+		return fmt.Sprintf("%s = %q", r.instead, args[r.flag])
+	}
+	gates := gatesOf(args)
+	for _, other := range removals {
+		value, set := args[other.flag]
+		if other.gate == "" || !set {
+			continue
+		}
+		gates = slices.DeleteFunc(gates, func(g string) bool { return strings.HasPrefix(g, other.gate+"=") })
+		gates = append(gates, other.gate+"="+value)
+	}
+	return fmt.Sprintf("%s = %q", gatesFlag, strings.Join(gates, ","))
+}
+
+// gatesOf are the entries of feature-gates that the server gets from 3.6 on: the
+// user's, or else the provider's.
+func gatesOf(args map[string]string) []string {
+	value, set := args[gatesFlag]
+	if !set {
+		value = corruptGate + "=true"
+	}
+	return strings.FieldsFunc(strings.ReplaceAll(value, " ", ""), func(r rune) bool { return r == ',' })
+}
+
+// validateGates refuses feature gates that a minor does not know.
+func validateGates(minor int, later bool, value string) []error {
+	if minor < 6 {
+		return nil // the flag itself is refused
+	}
+	var refused []error
+	for _, entry := range gatesOf(map[string]string{gatesFlag: value}) {
+		name, text, _ := strings.Cut(entry, "=")
+		since, known := gatesSince[name]
+		meant := problem.Nearest(name, slices.Collect(maps.Keys(gatesSince)))
+		switch _, err := strconv.ParseBool(text); {
+		case err != nil:
+			refused = append(refused, fmt.Errorf("malformed feature gate %q: write NAME=true or NAME=false", entry))
+		case known && since > minor:
+			refused = append(refused, fmt.Errorf("feature gate %q: etcd 3.%d does not know it, 3.%d added it; leave it out until version is 3.%d", name, minor, since, since))
+		case !known && meant != "":
+			refused = append(refused, fmt.Errorf("feature gate %q: etcd 3.%d does not know it; did you mean %q?", name, minor, meant))
+		case !known && !later:
+			refused = append(refused, fmt.Errorf("feature gate %q: etcd 3.%d does not know it; drop it", name, minor))
+		}
+	}
+	return refused
+}

@@ -1,0 +1,166 @@
+package etcd
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/cache"
+)
+
+func TestWhatReleasesKnow(t *testing.T) {
+	for _, c := range []struct {
+		version string
+		args    map[string]string
+		want    string // part of the error; "" for none
+	}{
+		{"3.5.35", map[string]string{"experimental-initial-corrupt-check": "true", "enable-v2": "false", "proxy": "off"}, ""},
+		{"3.6.16", map[string]string{"experimental-corrupt-check-time": "1h"}, ""}, // deprecated, but there
+		{"3.6.16", map[string]string{"experimental-enable-lease-checkpoint": "true"}, ""},
+		{"3.6.16", map[string]string{"corrupt-check-time": "1h", "feature-gates": "InitialCorruptCheck=true,LeaseCheckpoint=true"}, ""},
+		{"3.7.3", map[string]string{"corrupt-check-time": "1h", "max-snapshots": "3", "feature-gates": "AllAlpha=true, PriorityRequest=true"}, ""},
+		// Removed.
+		{"3.6.16", map[string]string{"enable-v2": "true"}, `extra argument "enable-v2": etcd 3.6 removed it: the v2 API is gone`},
+		{"3.7.3", map[string]string{"enable-v2": "true"}, "etcd 3.6 removed it"},
+		{"3.6.16", map[string]string{"proxy-read-timeout": "0"}, "etcd grpc-proxy"},
+		{"3.6.16", map[string]string{"v2-deprecation": "not-yet"}, `does not take the value "not-yet" any more`},
+		{"3.5.35", map[string]string{"v2-deprecation": "not-yet"}, ""},
+		{"3.6.16", map[string]string{"v2-deprecation": "write-only"}, ""},
+		// Renamed.
+		{"3.7.3", map[string]string{"experimental-corrupt-check-time": "1h"}, `extra argument "experimental-corrupt-check-time": etcd 3.7 removed it, 3.6 renamed it; write corrupt-check-time = "1h"`},
+		{"3.7.3", map[string]string{"experimental-initial-corrupt-check": "false"}, `write feature-gates = "InitialCorruptCheck=false"`},
+		{"3.7.3", map[string]string{"experimental-enable-lease-checkpoint": "true"}, `write feature-gates = "InitialCorruptCheck=true,LeaseCheckpoint=true"`},
+		{
+			"3.7.3",
+			map[string]string{"experimental-enable-lease-checkpoint": "true", "experimental-compact-hash-check-enabled": "true", "feature-gates": "SetMemberLocalAddr=true"},
+			`write feature-gates = "SetMemberLocalAddr=true,CompactHashCheck=true,LeaseCheckpoint=true"` + "\n" + `extra argument "experimental-enable-lease-checkpoint"`,
+		},
+		{"3.6.16", map[string]string{"experimental-warning-unary-request-duration": "1s"}, ""},
+		// Both names at once.
+		{"3.6.16", map[string]string{"experimental-corrupt-check-time": "1h", "corrupt-check-time": "1h"}, `both set, and the new one is set; write corrupt-check-time = "1h"`},
+		{"3.6.16", map[string]string{"experimental-watch-progress-notify-interval": "9s"}, `write watch-progress-notify-interval = "9s"`},
+		{"3.6.16", map[string]string{"experimental-initial-corrupt-check": "true"}, "does not start with this and its new name both set"},
+		{"3.6.16", map[string]string{"experimental-initial-corrupt-check": "true", "feature-gates": "LeaseCheckpoint=true"}, ""},
+		{"3.6.16", map[string]string{"experimental-enable-lease-checkpoint": "true", "feature-gates": "LeaseCheckpoint=true"}, "both set"},
+		{"3.6.16", map[string]string{"experimental-enable-lease-checkpoint": "true", "feature-gates": "LeaseCheckpointPersist=true"}, "both set"}, // as the server has it
+		// Not there yet, or nowhere.
+		{"3.5.35", map[string]string{"max-learners": "2"}, "etcd 3.5 does not know it, 3.6 added it; leave it out until version is 3.6"},
+		{"3.5.99", map[string]string{"feature-gates": "LeaseCheckpoint=true"}, "3.6 added it"},
+		{"3.5.35", map[string]string{"memory-mlock": "true"}, `etcd 3.5 has it as "experimental-memory-mlock"`},
+		{"3.5.35", map[string]string{"experimental-warning-unary-request-duration": "1s"}, "does not know it"},
+		{"3.6.16", map[string]string{"quota-backend-byte": "1"}, `did you mean "quota-backend-bytes"?`},
+		{"3.6.99", map[string]string{"quota-backend-byte": "1"}, `did you mean "quota-backend-bytes"?`},
+		{"3.6.16", map[string]string{"no-such-flag": "1"}, "does not know it; drop it"},
+		{"3.6.99", map[string]string{"no-such-flag": "1"}, ""}, // a release that was not read
+		{"", map[string]string{"no-such-flag": "1"}, ""},
+		{"3.9.0", map[string]string{"no-such-flag": "1"}, ""}, // refused where the version is set
+		// Feature gates.
+		{"3.6.16", map[string]string{"feature-gates": "PriorityRequest=true"}, "3.7 added it; leave it out until version is 3.7"},
+		{"3.7.3", map[string]string{"feature-gates": "LeaseCheckpiont=true"}, `did you mean "LeaseCheckpoint"?`},
+		{"3.7.3", map[string]string{"feature-gates": "NoSuchGate=true"}, `feature gate "NoSuchGate": etcd 3.7 does not know it; drop it`},
+		{"3.7.99", map[string]string{"feature-gates": "NoSuchGate=true"}, ""},
+		{"3.7.3", map[string]string{"feature-gates": "LeaseCheckpoint"}, "write NAME=true or NAME=false"},
+		{"3.7.3", map[string]string{"feature-gates": ""}, ""},
+	} {
+		wantError(t, c.version+" "+strings.Join(slices.Sorted(maps.Keys(c.args)), " "), ValidateExtraArgs(c.version, c.args), c.want)
+	}
+}
+
+func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
+	for _, version := range readFrom {
+		s := specAt(t, "10.0.0.11")
+		s.Version = version
+		flags := serverFlags(s)
+		for _, wrong := range validateKnown(version, flags) {
+			t.Errorf("%s: %v", version, wrong)
+		}
+		minor, _, err := parseVersion(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if minor >= 6 && (flags[gatesFlag] != strings.Join(gatesOf(nil), ",") || flags[progressFlag] == "") {
+			t.Errorf("%s: the provider's own flags are not those that an old name is held against: %v", version, flags)
+		}
+	}
+}
+
+func TestOwnedFlagsExist(t *testing.T) {
+	for flag := range owned {
+		if !slices.Contains(everyMinor, flag) {
+			t.Errorf("etcd has no flag %q", flag)
+		}
+	}
+}
+
+// TestReleasesSayTheSame holds the tables against the server itself, of each
+// release that they were read from and that was built on this computer: its help
+// shows what the tables know, and where the two differ the flag is tried (3.7
+// still explains two that it does not take). The flags are parsed before
+// --version takes effect.
+func TestReleasesSayTheSame(t *testing.T) {
+	dir, err := cache.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for minor, version := range readFrom {
+		t.Run(version, func(t *testing.T) {
+			program := filepath.Join(dir, "components", "etcd-v"+version, "etcd")
+			if _, err := os.Stat(program); err != nil {
+				t.Skipf("etcd %s is not built: what the tables say of it is not compared", version)
+			}
+			shown := shownIn(run(t, program, "--help"))
+			for _, flag := range slices.Concat(knownFlags(minor), removedBefore(minor), shown) {
+				want := slices.Contains(knownFlags(minor), flag)
+				if want && slices.Contains(shown, flag) {
+					continue
+				}
+				if got := !strings.Contains(run(t, program, "--"+flag+"=?", "--version"), "flag provided but not defined: -"+flag); got != want {
+					t.Errorf("etcd %s takes --%s: %v", version, flag, got)
+				}
+			}
+			for gate, since := range gatesSince {
+				if got := strings.Contains(run(t, program, "--feature-gates="+gate+"=true", "--version"), "etcd Version: "); got != (minor >= since) {
+					t.Errorf("etcd %s takes the feature gate %s: %v", version, gate, got)
+				}
+			}
+		})
+	}
+}
+
+// removedBefore are the flags that a minor does not take any more.
+func removedBefore(minor int) []string {
+	var flags []string
+	for _, r := range removals {
+		if r.until <= minor {
+			flags = append(flags, r.flag)
+		}
+	}
+	return flags
+}
+
+// shownIn are the flags that a help text explains.
+func shownIn(help string) []string {
+	var flags []string
+	for line := range strings.Lines(help) {
+		if flag, ok := strings.CutPrefix(line, "  --"); ok {
+			flag, _, _ = strings.Cut(strings.TrimSpace(flag), " ")
+			flag, _, _ = strings.Cut(flag, "=")
+			flags = append(flags, flag)
+		}
+	}
+	return flags
+}
+
+// run returns what the server says, whatever it thinks of its arguments.
+func run(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	said, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	if len(said) == 0 {
+		t.Fatalf("%s %v says nothing: %v", program, args, err)
+	}
+	return string(said)
+}

@@ -1,0 +1,249 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// unitOf is a unit that starts a release.
+func unitOf(version string, flags ...string) string {
+	return "[Service]\nExecStart=" + strings.Join(append([]string{artifacts(version)[0].Path()}, flags...), " \\\n  ") + "\n"
+}
+
+func TestVersionStep(t *testing.T) {
+	s := Spec{Version: "3.6.16"}
+	older, newer := unitOf("3.5.35"), unitOf("3.6.16")
+	entry := func(version string, healthy bool) *Member { return &Member{Version: version, Healthy: healthy} }
+	for _, c := range []struct {
+		name         string
+		unit, before string
+		entry        *Member
+		want         versionStep
+	}{
+		{"nothing is known", "", "", nil, versionStep{To: "3.6.16"}},
+		{"as it is", newer, "", entry("3.6.16", true), versionStep{"3.6.16", "3.6.16", newer}},
+		{"to be upgraded", older, "", entry("3.5.35", true), versionStep{"3.5.35", "3.6.16", older}},
+		{"to be upgraded, it is down", older, "", nil, versionStep{"3.5.35", "3.6.16", older}},
+		{"down", newer, "", entry("", false), versionStep{"3.6.16", "3.6.16", newer}},
+		{"cut off before the restart", newer, older, entry("3.5.35", true), versionStep{"3.5.35", "3.6.16", older}},
+		{"cut off between stop and start", newer, older, nil, versionStep{"3.5.35", "3.6.16", older}},
+		{"cut off while it comes up", newer, older, entry("3.6.16", false), versionStep{"3.5.35", "3.6.16", older}},
+		{"cut off when it served", newer, older, entry("3.6.16", true), versionStep{"3.6.16", "3.6.16", newer}},
+		{"cut off in a rollback", older, older, nil, versionStep{"3.5.35", "3.6.16", older}},
+		{"cut off after a rollback", older, older, entry("3.5.35", true), versionStep{"3.5.35", "3.6.16", older}},
+		{"the way back is unknown", newer, "", entry("3.5.35", true), versionStep{"3.5.35", "3.6.16", ""}},
+		{"the leftover is another one", unitOf("3.6.15"), older, entry("3.6.15", true), versionStep{"3.6.15", "3.6.16", unitOf("3.6.15")}},
+		{"a unit of somebody else", "ExecStart=/usr/bin/etcd\n", "", nil, versionStep{To: "3.6.16"}},
+	} {
+		f := found{facts: host.Facts{Files: map[string]host.FileState{}}}
+		for path, content := range map[string]string{unitPath: c.unit, beforePath: c.before} {
+			if content != "" {
+				f.facts.Files[path] = host.FileState{Content: content}
+			}
+		}
+		if got := f.versionStep(s, c.entry); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestMayBegin(t *testing.T) {
+	raise := func(v View, i int, alarm string) View {
+		v.Members[i].Alarms = []string{alarm}
+		return v
+	}
+	orphan := clusterOf("Lhh")
+	orphan.Orphans = []Alarm{{Member: 9, Name: alarmSpace}}
+	for _, c := range []struct {
+		name string
+		view View
+		want error
+	}{
+		{"all healthy", clusterOf("Lhh"), nil},
+		{"alone", clusterOf("L"), nil},
+		{"the one that is mended", clusterOf("dLh"), nil},
+		{"another one", clusterOf("Lhd"), errUnhealthy},
+		{"another one of five", clusterOf("Lhhhd"), errUnhealthy},
+		{"nobody leads", clusterOf("hhh"), errNoLeader},
+		{"a learner", clusterOf("Lhhl"), errLearner},
+		{"CORRUPT", raise(clusterOf("Lhh"), 1, alarmCorrupt), errCorrupt},
+		{"NOSPACE", raise(clusterOf("Lhh"), 1, alarmSpace), errAlarm},
+		{"its own NOSPACE", raise(clusterOf("Lhh"), 0, alarmSpace), errAlarm},
+		{"NOSPACE of one that has left", orphan, errAlarm},
+	} {
+		if err := mayBegin(c.view, 1); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
+// atPeers gives the members of a view addresses, and the machines they are on.
+func atPeers(t *testing.T, version string, v View) (Spec, View, []found) {
+	t.Helper()
+	s := Spec{Bundle: newBundle(t), Version: "3.6.16"}
+	var machines []found
+	for i := range v.Members {
+		m, address := &v.Members[i], fmt.Sprintf("10.0.0.%d", i+1)
+		m.Name, m.PeerURLs, m.ClientURLs = fmt.Sprint("cp", i+1), []string{PeerURL(address)}, []string{ClientURL(address)}
+		m.Version = ""
+		if m.Healthy {
+			m.Version = version
+		}
+		machines = append(machines, found{
+			Name: m.Name, Address: address, Marker: &marker{ClusterID: s.Bundle.ClusterID},
+			facts: host.Facts{Files: map[string]host.FileState{unitPath: {Content: unitOf(version, "--data-dir=/var/lib/etcd")}}, Dirs: map[string][]string{}},
+		})
+	}
+	return s, v, machines
+}
+
+func TestPrepare(t *testing.T) {
+	const kept = "20260101T000000Z-etcd-3.5.35-to-3.6.16.db"
+	for _, c := range []struct {
+		name string
+		from string
+		view string
+		edit func(*View, []found) []found
+		want string // what is to be done, in words
+	}{
+		{"the first one", "3.5.35", "Lhh", nil, "install cp1 cp2 cp3, inspect cp1 cp2 cp3, save cp1"},
+		{"a patch", "3.6.15", "Lhh", nil, "install cp1 cp2 cp3, save cp1"},
+		{"programs are there", "3.6.15", "Lhh", func(_ *View, all []found) []found {
+			all[1].facts.Dirs[artifactDir("3.6.16")] = []string{"etcd", "etcdctl", "etcdutl"}
+			return all
+		}, "install cp1 cp3, save cp1"},
+		{"half of the programs", "3.6.15", "L", func(_ *View, all []found) []found {
+			all[0].facts.Dirs[artifactDir("3.6.16")] = []string{"etcd"}
+			return all
+		}, "install cp1, save cp1"},
+		{"it is down itself", "3.6.15", "dLh", nil, "install cp1 cp2 cp3, save cp2"},
+		{"under way", "3.5.35", "Lhh", func(v *View, all []found) []found {
+			v.Members[2].Version = "3.6.16"
+			all[2].facts.Dirs[upgradesDir(DefaultDataDir)] = []string{kept}
+			return all
+		}, "install cp1 cp2 cp3, inspect cp1 cp2, saved on cp3 (10.0.0.3)"},
+		{"an attempt that left none behind", "3.5.35", "Lhh", func(_ *View, all []found) []found {
+			all[2].facts.Dirs[upgradesDir(DefaultDataDir)] = []string{kept}
+			return all
+		}, "install cp1 cp2 cp3, inspect cp1 cp2 cp3, save cp1"},
+		{"a newer member that came anew", "3.5.35", "Lhh", func(v *View, all []found) []found {
+			v.Members[2].Version = "3.6.16"
+			return all
+		}, "install cp1 cp2 cp3, inspect cp1 cp2, save cp1"},
+		{"unreachable", "3.6.15", "Lhh", func(_ *View, all []found) []found {
+			all[1] = found{Name: "cp2", Address: "10.0.0.2", Err: errors.New("no route to host")}
+			return all
+		}, "wait: a member's machine cannot be reached: cp2 (10.0.0.2): no route to host"},
+		{"unreachable, and no member", "3.6.15", "Lhh", func(_ *View, all []found) []found {
+			return append(all, found{Name: "cp4", Address: "10.0.0.4", Err: errors.New("no route to host")})
+		}, "install cp1 cp2 cp3, save cp1"},
+		{"a machine that is yet empty", "3.6.15", "Lhh", func(_ *View, all []found) []found {
+			return append(all, found{Name: "cp4", Address: "10.0.0.4"})
+		}, "install cp1 cp2 cp3, save cp1"},
+		{"the v2 API", "3.5.35", "Lhh", func(_ *View, all []found) []found {
+			all[1].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=true")}
+			return all
+		}, "refuse: etcd on cp2 (10.0.0.2) runs with --enable-v2, which etcd 3.6 does not have"},
+		{"the v2 API, switched off", "3.5.35", "L", func(_ *View, all []found) []found {
+			all[0].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=false")}
+			return all
+		}, "install cp1, inspect cp1, save cp1"},
+		{"the emulated v2 API", "3.5.35", "L", func(_ *View, all []found) []found {
+			all[0].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--experimental-enable-v2v3=/v2")}
+			return all
+		}, "refuse: etcd on cp1 (10.0.0.1) runs with --experimental-enable-v2v3, which etcd 3.6 does not have"},
+		{"no machine of ours", "3.6.15", "Lh", func(_ *View, all []found) []found { return nil }, "refuse: no healthy member is on a machine that is reached, to save a snapshot of"},
+	} {
+		s, v, machines := atPeers(t, c.from, clusterOf(c.view))
+		if c.edit != nil {
+			machines = c.edit(&v, machines)
+		}
+		if got := prepare(s, v, v.Members[0].ID, machines).words(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func (p preparation) words() string {
+	switch {
+	case p.Wait != nil:
+		return "wait: " + p.Wait.Error()
+	case p.Refuse != "":
+		return "refuse: " + p.Refuse
+	}
+	var all []string
+	list := func(what string, machines []found) {
+		if len(machines) > 0 {
+			all = append(all, what+" "+strings.Join(names(machines), " "))
+		}
+	}
+	list("install", p.Install)
+	list("inspect", p.Inspect)
+	if p.Save != nil {
+		all = append(all, "save "+p.Save.Name)
+	}
+	if p.Saved != "" {
+		_, on, _ := strings.Cut(p.Saved, " on ")
+		all = append(all, "saved on "+on)
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestWayBack(t *testing.T) {
+	minor, patch := versionStep{"3.5.35", "3.6.16", "unit"}, versionStep{"3.6.15", "3.6.16", "unit"}
+	old, young, silent := Member{Name: "a", Version: "3.5.35"}, Member{Name: "b", Version: "3.6.16"}, Member{Name: "c"}
+	for _, c := range []struct {
+		name   string
+		step   versionStep
+		agreed string
+		others []Member
+		want   bool
+		why    string
+	}{
+		{"patch", patch, "3.6", []Member{young, young}, true, "one minor version"},
+		{"patch, nobody tells", patch, "", nil, true, "one minor version"},
+		{"minor, the first", minor, "3.5", []Member{old, old}, true, "still agree on 3.5"},
+		{"minor, the last", minor, "3.5", []Member{young, young}, true, "still agree on 3.5"},
+		{"minor, the last, and it was seen by the others", minor, "3.6", []Member{young, young}, false, "agreed on it"},
+		{"minor, nobody tells but one runs the old one", minor, "", []Member{young, old}, true, "member a still runs 3.5.35"},
+		{"minor, nobody tells", minor, "", []Member{young, silent}, true, "etcd itself refuses"},
+		{"minor, alone", minor, "", nil, true, "etcd itself refuses"},
+		{"the unit is lost", versionStep{"3.5.35", "3.6.16", ""}, "3.5", []Member{old}, false, "not known any more"},
+		{"where from is not known", versionStep{"", "3.6.16", "unit"}, "3.5", []Member{old}, false, "not known any more"},
+	} {
+		got, why := wayBack(c.step, c.agreed, c.others)
+		if got != c.want || !strings.Contains(why, c.why) {
+			t.Errorf("%s: %v, %s", c.name, got, why)
+		}
+	}
+}
+
+func TestForlorn(t *testing.T) {
+	before := host.UnitState{Active: "activating", Restarts: 2}
+	for _, c := range []struct {
+		now  host.UnitState
+		want string
+	}{
+		{host.UnitState{Active: "activating", Restarts: 2}, ""},
+		{host.UnitState{Active: "active", Restarts: 4}, ""},
+		{host.UnitState{Active: "activating", Restarts: 5}, "it ended 3 times after its start"},
+		{host.UnitState{Active: "failed", Result: "protocol"}, "etcd.service is failed (protocol)"},
+		{host.UnitState{Active: "inactive", Result: "assert"}, "etcd.service is inactive (assert)"},
+	} {
+		if got := forlorn(before, c.now); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.now, got, c.want)
+		}
+	}
+}
+
+func TestRolesDiffer(t *testing.T) {
+	v := clusterOf("Lhl")
+	other := clusterOf("Lhh")
+	if roles(v) == roles(other) || roles(v) != roles(clusterOf("Lhl")) {
+		t.Errorf("%s, %s", roles(v), roles(other))
+	}
+}
