@@ -35,18 +35,28 @@ var absent = hurdle{
 
 const policyScript = `printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n' > /etc/audit-policy.yaml`
 
-// TestUpgradeRolledBack upgrades Kubernetes while one machine has something in
-// the way. There the replica comes back in the version that ran before, the
-// apply stops and says why, whoever has not been touched stays untouched, and
-// clients notice nothing. Without the obstacle the same apply completes.
-// (TestUpgradeRefused does so with etcd.)
+// TestUpgradeRolledBack upgrades Kubernetes while one machine is dead, which is
+// refused, and while one has something in the way. There the replica comes back
+// in the version that ran before, the apply stops and says why, whoever has not
+// been touched stays untouched, and clients notice nothing. Without the obstacle
+// the same apply completes. (TestUpgradeRefused does so with etcd.)
 func TestUpgradeRolledBack(t *testing.T) {
 	old := versions{release(t, "etcd"), release(t, "kubernetes-1.33")}
 	s := newUpgradeStory(t, old)
 	for _, name := range s.names {
 		onMachine(t, shared.lab.Machine(name), policyScript)
 	}
-	s.fall(t, "cp2", absent, old, versions{old.etcd, release(t, "kubernetes")})
+	young := versions{old.etcd, release(t, "kubernetes")}
+	t.Run("a machine is dead", func(t *testing.T) {
+		s.dead(t, "-target=kube_control_plane_replica.this", "-var=kubernetes_version="+young.kubernetes)
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Run("one replica does not come up", func(t *testing.T) { s.fall(t, "cp2", absent, old, young) })
+	if t.Failed() {
+		t.FailNow()
+	}
 	for _, name := range s.names {
 		onMachine(t, shared.lab.Machine(name), `rm /etc/audit-policy.yaml`)
 	}
