@@ -44,14 +44,16 @@ bench: setup ## measure apply, plan, day 2, upgrade and memory against their flo
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
 STORIES    := TestRepair|TestScale|TestSealed$$|TestRotateAuthorities|TestEncryption|TestUpgradeRefused
 LONG       := TestRefuse|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours|TestUpgrade$$|TestUpgradeRolledBack|TestUpgradeUndone|TestUpgradeByReplacement
+LONG_LABS  := TestUpgradeTrapsOnMachines|TestUpgradeThroughMinors|TestRollbackOfAMinor|TestReleasesSayTheSame
 
 .PHONY: soak
 soak: setup ## clients during every change, accidents, applies cut off at every command (SOAK="--only join" for a part)
 	$(SUDO) $(LAB) soak $(SOAK)
 
 .PHONY: test-long
-test-long: setup ## the acceptance tests that would make test too long: refuse, replace, delete, authorities of other kinds, upgrades
+test-long: setup ## what would make test too long: refuse, replace, delete, authorities of other kinds, upgrades by minor versions
 	$(LAB) build etcd-3.5 kubernetes-1.33 kubernetes-1.35
+	KUBE_TEST_LONG=1 $(GOTEST) -timeout 60m ./internal/etcd ./internal/controlplane -run='$(LONG_LABS)'
 	TF_ACC=1 KUBE_TEST_TERRAFORM=$$(command -v terraform || $(LAB) build tofu) $(ACCEPTANCE) -run='$(LONG)'
 
 .PHONY: test

@@ -272,8 +272,17 @@ func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replica
 	}
 	urls, _ := knownStrings(ctx, plan.Etcd, diags)
 	seen.Etcd = r.session.versions.afterwards(seen.Etcd, urls, clusterOf(bundle))
-	refuseVersion(diags, controlplane.MayRun(target, name, seen))
+	refuseVersion(diags, errors.Join(controlplane.MayRun(target, name, seen), notWithRotation(r.session.opened(before.PKI), bundle)))
 	r.session.warnRemoved(diags, seen.Removed, target)
+}
+
+// notWithRotation refuses a stage of a rotation in the same apply: a version can be
+// taken back where it does not come up, a stage on which others may count cannot.
+func notWithRotation(before, after *pki.Bundle) error {
+	if before == nil || after == nil || maps.Equal(before.Generations(), after.Generations()) {
+		return nil
+	}
+	return errors.New("version and rotation of the PKI bundle change together: a version can be taken back where it does not come up, a stage of a rotation cannot; apply one of them first, then the other")
 }
 
 // beside is what runs in the replica's control plane, as far as it can be told.

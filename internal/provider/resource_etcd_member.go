@@ -295,7 +295,7 @@ func (r *etcdMemberResource) judgeVersion(ctx context.Context, plan, before etcd
 	switch {
 	case err == nil:
 		refuseVersion(diags, etcd.MayUpgrade(survey, target))
-	case upgrade:
+	case upgrade && !errors.Is(err, errBegun): // what the plan has allowed stays allowed
 		refuseVersion(diags, etcd.ValidateUpgrade(before.Version.ValueString(), target))
 	}
 	if upgrade {
