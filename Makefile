@@ -42,8 +42,8 @@ bench: setup ## measure apply, plan, day 2, upgrade and memory against their flo
 	$(SUDO) $(LAB) bench $(BENCH)
 
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
-STORIES    := TestRepair|TestScale|TestSealed$$|TestRotateAuthorities|TestEncryption|TestUpgradeRefused
-LONG       := TestRefuse|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours|TestUpgrade$$|TestUpgradeRolledBack|TestUpgradeUndone|TestUpgradeByReplacement
+STORIES    := TestRepair|TestScale|TestSealed$$|TestRotateAuthorities|TestUpgradeRefused
+LONG       := TestRefuse|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours|TestUpgrade$$|TestUpgradeRolledBack|TestUpgradeUndone|TestUpgradeByReplacement|TestEncryption
 LONG_LABS  := TestUpgradeTrapsOnMachines|TestUpgradeThroughMinors|TestRollbackOfAMinor|TestReleasesSayTheSame
 
 .PHONY: soak

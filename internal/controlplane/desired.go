@@ -106,11 +106,14 @@ func issue(s Spec, f found, now time.Time) ([]host.File, error) {
 }
 
 // restarts lists the components that do not run, or run something else than
-// what the files (after: their digests once written) say.
+// what the files (after: their digests once written) say. Where the API server
+// does not run, the others end again and again for want of it: they start anew
+// with it, so that none is taken for ready that is about to end.
 func restarts(s Spec, rt runtime, f found, after map[string]string) []string {
 	var out []string
+	alone := unitFault(f.facts.Units[unitName(APIServer)]) != ""
 	for _, c := range components(s, rt) {
-		if restartReason(c, rt, f, after) != "" {
+		if alone || restartReason(c, rt, f, after) != "" {
 			out = append(out, c.name)
 		}
 	}

@@ -113,7 +113,7 @@ func TestDecide(t *testing.T) {
 		}},
 		{name: "failing again and again", alter: func(_ *Spec, f *found) {
 			unit(f, APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
-		}, restart: []string{APIServer}},
+		}, restart: Components()},
 		{name: "a drop-in", alter: func(_ *Spec, f *found) { f.facts.Dirs[systemd{}.overrides(APIServer)] = []string{"override.conf"} }, restart: []string{APIServer}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -48,7 +48,12 @@ func bringUp(ctx context.Context, s Spec, rt runtime, d desired) error {
 func await(ctx context.Context, s Spec, rt runtime, d desired) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	w := waiting{reasons: map[string]string{}}
+	w := waiting{reasons: map[string]string{}, later: map[string]bool{}}
+	for _, name := range d.restart {
+		if name != APIServer {
+			w.later[name] = true
+		}
+	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	watchCtx, stopWatching := context.WithCancel(groupCtx)
 	serving := make(chan struct{})
@@ -76,6 +81,25 @@ func await(ctx context.Context, s Spec, rt runtime, d desired) error {
 type waiting struct {
 	mu      sync.Mutex
 	reasons map[string]string // component → why it is not ready
+	later   map[string]bool   // components that are still to be started: how they are now says nothing
+}
+
+// begun notes that a component was started.
+func (w *waiting) begun(component string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.later, component)
+}
+
+// unbegun are the units of the components that are still to be started.
+func (w *waiting) unbegun() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var units []string
+	for name := range w.later {
+		units = append(units, unitName(name))
+	}
+	return units
 }
 
 func (w *waiting) note(component, reason string) {
@@ -113,6 +137,7 @@ func (w *waiting) then(ctx context.Context, s Spec, rt runtime, c component, d d
 		if _, err := s.Host.Apply(ctx, start); err != nil {
 			return fmt.Errorf("start %s on %s: %w", c.name, s.machine(), err)
 		}
+		w.begun(c.name)
 	}
 	return w.until(ctx, s, c)
 }
@@ -147,7 +172,7 @@ func (w *waiting) until(ctx context.Context, s Spec, c component) error {
 // watch ends with an error when a component fails for good. That the machine
 // cannot be seen for a moment is no reason to give up.
 func (w *waiting) watch(ctx context.Context, s Spec) error {
-	var before map[string]host.UnitState
+	before := map[string]host.UnitState{}
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	for {
@@ -156,12 +181,18 @@ func (w *waiting) watch(ctx context.Context, s Spec) error {
 		case <-ctx.Done():
 			return nil
 		}
+		unbegun := w.unbegun() // asked first: one of them may be started meanwhile
 		facts, err := s.Host.Observe(ctx, host.Query{Units: unitNames()})
 		if err != nil {
 			continue
 		}
-		if before == nil {
-			before = facts.Units
+		for _, unit := range unbegun {
+			delete(facts.Units, unit)
+		}
+		for unit, state := range facts.Units {
+			if _, seen := before[unit]; !seen {
+				before[unit] = state
+			}
 		}
 		if name, reason := hopeless(before, facts.Units); name != "" {
 			w.note(name, reason)

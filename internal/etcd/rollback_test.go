@@ -66,7 +66,7 @@ func TestRollBack(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		case p.Summary == "etcd not upgraded, and rolled back":
 			failed = name
-			if !strings.Contains(p.Unchanged, name+" serves on etcd 3.6.16 again") || !strings.Contains(p.Next, "-etcd-3.6.16-to-3.6.15.db on "+name) || !strings.Contains(p.Detail, "the unit's log") {
+			if !strings.Contains(p.Unchanged, name+" serves on etcd 3.6.16 again") || !strings.Contains(p.Next, "-etcd-3.6.16-to-3.6.15.db on cp") || !strings.Contains(p.Detail, "the unit's log") {
 				t.Errorf("%s: %v", name, err)
 			}
 			if o := outages[name]; o.begins.Load() != 1 || o.ends.Load() != 1 || f.machine(name).starts != 3 {
