@@ -42,8 +42,8 @@ bench: setup ## measure apply, plan, day 2, upgrade and memory against their flo
 	$(SUDO) $(LAB) bench $(BENCH)
 
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
-STORIES    := TestRepair|TestScale|TestSealed$$|TestRotateAuthorities|TestUpgradeRefused
-LONG       := TestRefuse|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours|TestUpgrade$$|TestUpgradeRolledBack|TestUpgradeUndone|TestUpgradeByReplacement|TestEncryption
+STORIES    := TestRepair|TestScale|TestSealed$$|TestRotateAuthorities
+LONG       := TestRefuse|TestUpgradeRefused|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours|TestUpgrade$$|TestUpgradeRolledBack|TestUpgradeUndone|TestUpgradeByReplacement|TestEncryption
 LONG_LABS  := TestUpgradeTrapsOnMachines|TestUpgradeThroughMinors|TestRollbackOfAMinor|TestReleasesSayTheSame
 
 .PHONY: soak
@@ -61,6 +61,7 @@ test: lint generate-check vet test-unit test-acceptance ## everything that CI ru
 
 .PHONY: test-unit
 test-unit: setup ## tests of every package, those on lab machines included
+	$(LAB) build etcd-3.5 etcd-3.5-before
 	$(GOTEST) -timeout 30m $$(go list ./... | grep -v /internal/acceptance$$)
 
 .PHONY: test-acceptance
@@ -68,7 +69,6 @@ test-acceptance: test-terraform test-tofu ## Terraform, then OpenTofu, on lab ma
 
 .PHONY: test-terraform
 test-terraform: setup ## the same with Terraform only (skipped where it is not installed)
-	$(LAB) build etcd-3.5
 	@if terraform=$$(command -v terraform); then \
 		echo "acceptance tests with $$terraform"; \
 		TF_ACC=1 KUBE_TEST_TERRAFORM=$$terraform $(ACCEPTANCE) -skip='$(LONG)'; \
@@ -78,7 +78,6 @@ test-terraform: setup ## the same with Terraform only (skipped where it is not i
 
 .PHONY: test-tofu
 test-tofu: setup ## the same with OpenTofu only
-	$(LAB) build etcd-3.5
 	@tofu=$$($(LAB) build tofu); \
 	echo "acceptance tests with $$tofu"; \
 	TF_ACC=1 KUBE_TEST_TERRAFORM=$$tofu \
