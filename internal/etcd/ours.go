@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -23,7 +21,7 @@ func (c *Clusters) Ours(ctx context.Context, hosts map[string]*host.Host, b *pki
 	var found bool
 	var unknown []error
 	var group sync.WaitGroup
-	for _, h := range slices.Collect(maps.Values(hosts)) {
+	for _, h := range hosts {
 		group.Go(func() {
 			facts, err := cl.machine(h).Observe(ctx, host.Query{Contents: []string{markerPath}})
 			var m marker

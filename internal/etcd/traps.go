@@ -124,11 +124,7 @@ func (cl *cluster) inspect(ctx context.Context, s Spec, f found) string {
 		program, _, _ = parseExecStart(before)
 		a.Tools = path.Dir(program)
 	}
-	h := s.Host
-	if peer, ok := s.Peers[f.Name]; ok {
-		h = peer
-	}
-	_, err := cl.machine(h).Change(ctx, host.Change{}, a)
+	_, err := cl.machine(s.hostOf(f.Name)).Change(ctx, host.Change{}, a)
 	switch {
 	case err == nil:
 		return ""

@@ -257,10 +257,7 @@ func (c *converging) installAll(ctx context.Context, v View, machines []found) e
 	var group sync.WaitGroup
 	for _, f := range machines {
 		s := c.s
-		s.Name = f.Name
-		if peer, ok := c.s.Peers[f.Name]; ok {
-			s.Host = peer
-		}
+		s.Name, s.Host = f.Name, c.s.hostOf(f.Name)
 		group.Go(func() {
 			if err := c.cl.install(ctx, s, f); err != nil {
 				var p *problem.Problem

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -42,7 +41,7 @@ func (s *successors) has(identity string) bool {
 // joined lists the addresses of machines, sorted.
 func joined(machines map[string]*host.Host) string {
 	var all []string
-	for _, machine := range slices.Collect(maps.Values(machines)) {
+	for _, machine := range machines {
 		all = append(all, machine.Address())
 	}
 	slices.Sort(all)

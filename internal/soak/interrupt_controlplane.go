@@ -17,8 +17,9 @@ func controlPlaneScenarios() []Scenario {
 	return []Scenario{{Name: "interrupt control plane", Run: interruptControlPlane}}
 }
 
-// interruptControlPlane goes round its operations, one random point of each at a time.
-func interruptControlPlane(ctx context.Context, e *Env) ([]Result, error) {
+// newControlPlaneSweep is for operations of the example, after each of which the
+// whole control plane has to serve.
+func newControlPlaneSweep(ctx context.Context, e *Env) (*sweep, error) {
 	root, err := build.Checkout()
 	if err != nil {
 		return nil, err
@@ -28,6 +29,15 @@ func interruptControlPlane(ctx context.Context, e *Env) ([]Result, error) {
 		return nil, err
 	}
 	s.more = s.serving
+	return s, nil
+}
+
+// interruptControlPlane goes round its operations, one random point of each at a time.
+func interruptControlPlane(ctx context.Context, e *Env) ([]Result, error) {
+	s, err := newControlPlaneSweep(ctx, e)
+	if err != nil {
+		return nil, err
+	}
 	var tracks []*track
 	for _, o := range []operation{
 		{name: "control plane create", machines: 3, variables: verbosity(2)},

@@ -3,8 +3,6 @@ package soak
 import (
 	"context"
 	"maps"
-	"os"
-	"path/filepath"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
@@ -27,15 +25,10 @@ func cutEtcdUpgrade(ctx context.Context, e *Env) ([]Result, error) {
 }
 
 func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
-	root, err := build.Checkout()
+	s, err := newControlPlaneSweep(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	s, err := newSweep(ctx, e, os.DirFS(filepath.Join(root, "examples", "control-plane")))
-	if err != nil {
-		return nil, err
-	}
-	s.more = s.serving
 	return s.upgrades(ctx, "control plane upgrade", "kubernetes_version", [2]string{"kubernetes-1.33", "kubernetes"},
 		map[string]any{"drain_timeout": "2s"}, &sampled{random: e.Random, left: e.Sample})
 }
