@@ -28,23 +28,20 @@ var topologies = []topology{
 // applied, has nothing left to do in the next plan, and is destroyed again.
 func TestModule(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3", "cp4", "cp5"}
-	w := newModuleStory(t, all)
+	tree := checkout(t)
+	t.Run("rules", func(t *testing.T) { passes(t, storyIn(t, all, tree, "modules/control-plane")) })
 	bare := fingerprints(t, all...)
-	t.Run("rules", func(t *testing.T) { passes(t, w, "rules") })
 	for _, shape := range topologies {
 		t.Run(shape.example, func(t *testing.T) {
 			variables := map[string]any{}
 			for variable, names := range shape.machines {
-				addresses := map[string]string{}
-				for _, name := range names {
-					addresses[name] = address(name)
-				}
-				variables[variable] = addresses
+				variables[variable] = addresses(names)
 			}
-			if err := w.WriteJSON("topology.json", variables); err != nil {
+			w := storyIn(t, all, tree, "examples/"+shape.example)
+			if err := w.WriteJSON("terraform.tfvars.json", variables); err != nil {
 				t.Fatal(err)
 			}
-			passes(t, w, shape.example, "-var-file=topology.json")
+			passes(t, w)
 			expectBare(t, bare, all...)
 		})
 		if t.Failed() {
@@ -53,8 +50,8 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// newModuleStory is the module in a copy of the folders that refer to each other.
-func newModuleStory(t *testing.T, names []string) *workspace.Workspace {
+// checkout is a copy of the folders whose configurations refer to each other.
+func checkout(t *testing.T) string {
 	t.Helper()
 	root, err := build.Checkout()
 	if err != nil {
@@ -66,16 +63,20 @@ func newModuleStory(t *testing.T, names []string) *workspace.Workspace {
 			t.Fatal(err)
 		}
 	}
-	module := filepath.Join(tree, "modules", "control-plane")
-	return storyFrom(t, names, module, func(w *workspace.Workspace) error {
-		return w.MakeFrom(t.Context(), os.DirFS(module), t.Output())
-	})
+	return tree
 }
 
-// passes runs one file of the module's tests.
-func passes(t *testing.T, w *workspace.Workspace, name string, args ...string) {
+// storyIn is the configuration in a folder of a checkout.
+func storyIn(t *testing.T, names []string, tree, folder string) *workspace.Workspace {
 	t.Helper()
-	out, err := w.Run(t.Context(), append([]string{"test", "-no-color", "-filter=tests/" + name + ".tftest.hcl"}, args...)...)
+	dir := filepath.Join(tree, folder)
+	return storyFrom(t, names, dir, func(w *workspace.Workspace) error { return w.MakeFrom(t.Context(), os.DirFS(dir), t.Output()) })
+}
+
+// passes runs the tests of a configuration.
+func passes(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
+	out, err := w.Run(t.Context(), "test", "-no-color")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,11 +78,16 @@ func makeWorkspace(t *testing.T) *workspace.Workspace {
 // choose edits the map of machines.
 func choose(t *testing.T, w *workspace.Workspace, names ...string) {
 	t.Helper()
-	addresses := map[string]string{}
+	place(t, w, addresses(names))
+}
+
+// addresses are the machines of these names as configurations have them.
+func addresses(names []string) map[string]string {
+	all := map[string]string{}
 	for _, name := range names {
-		addresses[name] = address(name)
+		all[name] = address(name)
 	}
-	place(t, w, addresses)
+	return all
 }
 
 // place edits the map of machines where names and machines differ.

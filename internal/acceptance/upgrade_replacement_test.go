@@ -100,12 +100,8 @@ func generationOf(t *testing.T, etcd, kubernetes string, names []string) generat
 
 func arrangeSlots(t *testing.T, w *workspace.Workspace, s slots, generations map[string]generation, balancers []string) {
 	t.Helper()
-	addresses := map[string]string{}
-	for _, name := range balancers {
-		addresses[name] = address(name)
-	}
 	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{
-		"slots": maps.Clone(s), "generations": generations, "balancers": addresses, "drain_timeout": "3s",
+		"slots": maps.Clone(s), "generations": generations, "balancers": addresses(balancers), "drain_timeout": "3s",
 	}); err != nil {
 		t.Fatal(err)
 	}

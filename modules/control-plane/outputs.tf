@@ -32,21 +32,13 @@ output "etcd_client_urls" {
   value       = [for member in kube_etcd_member.this : member.client_url]
 }
 
-output "members" {
-  description = "What was last seen of each etcd member."
-  value = { for name, member in kube_etcd_member.this : name => {
-    version = member.running_version, healthy = member.healthy, leader = member.leader, alarms = member.alarms, drift = member.drift
-  } }
-}
-
-output "replicas" {
-  description = "What was last seen of each replica."
-  value = { for name, replica in kube_control_plane_replica.this : name => {
-    components = replica.components, registered = replica.registered, drift = replica.drift
-  } }
-}
-
-output "balancers" {
-  description = "What was last seen of the balancers: their health, and which of them holds the virtual IP."
-  value       = { holder = kube_control_plane_endpoint.this.holder, health = kube_control_plane_endpoint.this.host_health, backends = kube_control_plane_endpoint.this.backends, drift = kube_control_plane_endpoint.this.drift }
+# What changes by itself, such as who leads, is no output: plans would never be
+# empty. The data source kube_control_plane tells it.
+output "drift" {
+  description = "What differs on the machines from what is configured, in words. Empty after an apply."
+  value = flatten([
+    kube_control_plane_endpoint.this.drift,
+    values(kube_etcd_member.this)[*].drift,
+    values(kube_control_plane_replica.this)[*].drift,
+  ])
 }

@@ -15,7 +15,7 @@ run "stacked" {
   command = plan
 
   assert {
-    condition     = keys(kube_control_plane_replica.this) == ["cp1", "cp2", "cp3"] && keys(kube_etcd_member.this) == ["cp1", "cp2", "cp3"]
+    condition     = join(" ", keys(kube_control_plane_replica.this)) == "cp1 cp2 cp3" && join(" ", keys(kube_etcd_member.this)) == "cp1 cp2 cp3"
     error_message = "Without roles every machine has a member and a replica."
   }
   assert {
@@ -23,7 +23,7 @@ run "stacked" {
     error_message = "A replica beside a member uses that one."
   }
   assert {
-    condition     = keys(kube_control_plane_endpoint.this.haproxy.hosts) == ["cp1", "cp2", "cp3"]
+    condition     = join(" ", keys(kube_control_plane_endpoint.this.haproxy.hosts)) == "cp1 cp2 cp3"
     error_message = "Without roles every machine balances."
   }
 }
@@ -52,7 +52,7 @@ run "external_etcd_and_own_balancers" {
     }
   }
   assert {
-    condition     = keys(kube_control_plane_replica.this) == ["cp1", "cp2"] && keys(kube_etcd_member.this) == ["etcd1", "etcd2", "etcd3"] && keys(kube_control_plane_endpoint.this.haproxy.hosts) == ["lb1"]
+    condition     = join(" ", keys(kube_control_plane_replica.this)) == "cp1 cp2" && join(" ", keys(kube_etcd_member.this)) == "etcd1 etcd2 etcd3" && join(" ", keys(kube_control_plane_endpoint.this.haproxy.hosts)) == "lb1"
     error_message = "Each role is on the machines that have it."
   }
   assert {
