@@ -27,6 +27,10 @@ type Runs struct {
 	Learner bool
 	Trouble string // why it is not healthy
 	Alarms  []string
+	ID      string // hex
+	DBSize  int64  // bytes; 0 when it does not answer, as the next two
+	DBInUse int64  // bytes: what would be left after a defragmentation
+	DBQuota int64  // bytes; negative: none; 0: not known (etcd 3.5 does not say)
 }
 
 // label names the member in messages.
@@ -74,6 +78,7 @@ func (c *conversation) surveyed(ctx context.Context, v View) Survey {
 		out.Members = append(out.Members, Runs{
 			Name: m.Name, Address: m.address(), Version: m.Version, Healthy: m.Healthy,
 			Leader: m.ID == v.Leader, Learner: m.Learner, Trouble: m.Trouble, Alarms: m.Alarms,
+			ID: fmt.Sprintf("%x", m.ID), DBSize: m.DBSize, DBInUse: m.DBInUse, DBQuota: m.DBQuota,
 		})
 	}
 	return out
@@ -102,7 +107,7 @@ func (c *conversation) clusterVersion(ctx context.Context, v View, not uint64) s
 
 // agreed asks one member for the version that the members have agreed on.
 func (c *conversation) agreed(ctx context.Context, address string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.patienceOr(askTimeout))
 	defer cancel()
 	config := c.tls.Clone()
 	config.ServerName = address
