@@ -62,7 +62,9 @@ func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle) Health {
 }
 
 // holds reports whether a replica of the cluster is on the machine.
-func (f found) holds(clusterID string) bool { return f.recordErr == nil && f.record.ClusterID == clusterID }
+func (f found) holds(clusterID string) bool {
+	return f.recordErr == nil && f.record.ClusterID == clusterID
+}
 
 // healthOf puts together what was seen. A unit that does not run says more than
 // the question that nobody answered.
