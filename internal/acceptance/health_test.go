@@ -83,10 +83,9 @@ type health struct {
 
 // TestHealth asks kube_control_plane how a control plane of three is: whole,
 // with a stopped component, with a dead machine, with certificates near their
-// end. It says
-// which, within its time; nothing else is kept from being planned and applied.
-// Its issues are read by refreshes: while a replica has a change to come, it is
-// only read after that.
+// end. It says which, within its time; nothing else is kept from being planned
+// and applied. Its issues are read by refreshes: while a replica has a change to
+// come, it is only read after that.
 func TestHealth(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
