@@ -15,6 +15,7 @@ import (
 type Health struct {
 	Address           string
 	Err               error       // why it could not be looked at; nothing below is known then
+	Port              int         // where its API server listens
 	Name              string      // of the replica of this cluster; "" where it holds none
 	Foreign           string      // whose replica it holds instead, in words
 	Version           string      // of the API server that runs, or would
@@ -34,18 +35,22 @@ func (r *Replicas) Health(ctx context.Context, addresses []string, b *pki.Bundle
 	out := make([]Health, len(addresses))
 	var looking sync.WaitGroup
 	for i, address := range addresses {
-		looking.Go(func() { out[i] = healthAt(ctx, r.machine(address), b) })
+		looking.Go(func() { out[i], _ = healthAt(ctx, r.machine(address), b, "") })
 	}
 	looking.Wait()
 	return out
 }
 
-// healthAt looks first: where the API server listens stands in the record.
-func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle) Health {
+// healthAt looks first: where the API server listens stands in the record. Its
+// look is joined by what script asks for beside that, in lines that it can tell
+// from its own.
+func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script string) (h Health, output string) {
 	s := Spec{Host: machine, Bundle: b}
-	facts, err := machine.Observe(ctx, healthQuery(s))
+	q := healthQuery(s)
+	q.Script = script + q.Script
+	facts, err := machine.Observe(ctx, q)
 	if err != nil {
-		return Health{Address: machine.Address(), Err: err}
+		return Health{Address: machine.Address(), Err: err}, ""
 	}
 	f := interpret(facts)
 	s.Name, s.Port = f.record.Name, f.record.Port
@@ -58,7 +63,7 @@ func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle) Health {
 		}
 		asking.Wait()
 	}
-	return healthOf(s, f, health)
+	return healthOf(s, f, health), facts.Output
 }
 
 // holds reports whether a replica of the cluster is on the machine.
@@ -79,7 +84,7 @@ func healthOf(s Spec, f found, health []string) Health {
 		}
 		return out
 	}
-	out.Name, out.Version = f.record.Name, f.effectiveVersion(systemd{}, APIServer)
+	out.Name, out.Port, out.Version = f.record.Name, s.port(), f.effectiveVersion(systemd{}, APIServer)
 	for i, c := range components(s, systemd{}) {
 		told := Component{
 			Name: c.name, Healthy: health[i] == healthy, Health: health[i],

@@ -32,16 +32,21 @@ type Machine struct {
 	Unit              string // systemd's ActiveState; "" where there is no unit
 	Quota             int64  // bytes, by its flags; negative: none
 	CertificateExpiry time.Time
+
+	output string // of the query's script
 }
 
 // Health asks the cluster and looks at its machines, all at once. It has no
 // failure: within ctx's time it tells what there is to tell.
 func (c *Clusters) Health(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) Health {
-	cl := c.named(b.ClusterID)
+	return c.named(b.ClusterID).health(ctx, hosts, b, healthQuery())
+}
+
+func (cl *cluster) health(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, q host.Query) Health {
 	var out Health
 	var asking sync.WaitGroup
 	asking.Go(func() { out.Survey, out.Orphans, out.Silence = cl.survivors(ctx, hosts, b) })
-	out.Machines = cl.lookAt(ctx, hosts, b.ClusterID)
+	out.Machines = cl.lookAt(ctx, hosts, b.ClusterID, q)
 	asking.Wait()
 	return out
 }
@@ -70,7 +75,7 @@ func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b
 }
 
 // lookAt observes every machine at once.
-func (cl *cluster) lookAt(ctx context.Context, hosts map[string]*host.Host, clusterID string) []Machine {
+func (cl *cluster) lookAt(ctx context.Context, hosts map[string]*host.Host, clusterID string, q host.Query) []Machine {
 	addresses := hostAddresses(hosts)
 	slices.Sort(addresses)
 	machines := make([]Machine, len(addresses))
@@ -81,7 +86,7 @@ func (cl *cluster) lookAt(ctx context.Context, hosts map[string]*host.Host, clus
 	var looking sync.WaitGroup
 	for i, address := range addresses {
 		looking.Go(func() {
-			facts, err := cl.machine(byAddress[address]).Observe(ctx, healthQuery())
+			facts, err := cl.machine(byAddress[address]).Observe(ctx, q)
 			machines[i] = machineOf(address, clusterID, facts, err)
 		})
 	}
@@ -100,7 +105,7 @@ func healthQuery() host.Query {
 
 // machineOf reads the answer to healthQuery.
 func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
-	m := Machine{Address: address, Err: err}
+	m := Machine{Address: address, Err: err, output: facts.Output}
 	if err != nil {
 		return m
 	}
