@@ -32,30 +32,39 @@ type seenReplica struct {
 }
 
 // lookAtControlPlane asks everything at once, and comes back in time with what
-// was told. A replica's machine need not be one that the arguments name; it is
-// known only when the balancers have answered, who get two thirds of the time.
+// was told.
 func (s *session) lookAtControlPlane(ctx context.Context, bundle *pki.Bundle, urls []string, registration endpoint.Registration) controlPlane {
 	out := controlPlane{authorities: authoritiesOf(bundle)}
-	named := slices.Sorted(maps.Values(registration.Hosts))
-	named = append(named, addressesOf(urls)...)
+	var asking sync.WaitGroup
+	asking.Go(func() { out.etcd = s.clusters.Health(ctx, s.machinesAt(addressesOf(urls)), bundle) })
+	found, balancers := everywhere(ctx, s, urls, registration, func(addresses []string) []controlplane.Health {
+		return s.replicas.Health(ctx, addresses, bundle)
+	})
+	asking.Wait()
+	out.endpoint, out.replicas = balancers, seenReplicas(found, balancers.Replicas)
+	return out
+}
+
+// everywhere looks for replicas at once on all machines that the arguments name.
+// A replica's machine need not be one of them; it is known only when the balancers
+// have answered, who get two thirds of the time.
+func everywhere[T any](ctx context.Context, s *session, urls []string, registration endpoint.Registration, ask func(addresses []string) []T) ([]T, endpoint.Health) {
+	named := slices.AppendSeq(addressesOf(urls), maps.Values(registration.Hosts))
 	slices.Sort(named)
 	named = slices.Compact(named)
 	var asking sync.WaitGroup
-	var there, elsewhere []controlplane.Health
-	asking.Go(func() { out.etcd = s.clusters.Health(ctx, s.machinesAt(addressesOf(urls)), bundle) })
-	asking.Go(func() { there = s.replicas.Health(ctx, named, bundle) })
-	asking.Go(func() {
-		first, cancel := context.WithCancel(ctx)
-		if end, bounded := ctx.Deadline(); bounded {
-			first, cancel = context.WithTimeout(ctx, time.Until(end)*2/3)
-		}
-		defer cancel()
-		out.endpoint = s.registrars.For(registration).Health(first)
-		elsewhere = s.replicas.Health(ctx, further(out.endpoint.Replicas, named), bundle)
-	})
+	var there []T
+	asking.Go(func() { there = ask(named) })
+	first, cancel := context.WithCancel(ctx)
+	if end, bounded := ctx.Deadline(); bounded {
+		cancel()
+		first, cancel = context.WithTimeout(ctx, time.Until(end)*2/3)
+	}
+	defer cancel()
+	balancers := s.registrars.For(registration).Health(first)
+	elsewhere := ask(further(balancers.Replicas, named))
 	asking.Wait()
-	out.replicas = seenReplicas(append(there, elsewhere...), out.endpoint.Replicas)
-	return out
+	return append(there, elsewhere...), balancers
 }
 
 // further are the machines of listed replicas that are not among those named.

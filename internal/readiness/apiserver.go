@@ -68,6 +68,8 @@ func judgeServers(e Evidence) verdict {
 
 func judgeEncryption(e Evidence) verdict {
 	switch {
+	case e.Encryption.Unread != "":
+		return unknown("%s", e.Encryption.Unread)
 	case e.Encryption.Provider == "" || e.Encryption.Provider == "identity":
 		return fail("the bundle has no encryption: what is stored is stored in the clear")
 	case len(e.Encryption.Resources) > 0 && !slices.Contains(e.Encryption.Resources, "secrets"):

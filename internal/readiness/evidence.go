@@ -80,6 +80,7 @@ type Replica struct {
 
 // Encryption is how the cluster stores what is secret.
 type Encryption struct {
+	Unread    string
 	Provider  string // "" or "identity": in the clear
 	Resources []string
 }

@@ -311,7 +311,7 @@ func TestReady(t *testing.T) {
 		ids[f.ID] = true
 	}
 	blind := Judge(Evidence{
-		Now: now, Etcd: Etcd{Unread: "silence"}, ReplicasUnread: "silence", NodesUnread: "silence", Encryption: Encryption{Provider: "secretbox"},
+		Now: now, Etcd: Etcd{Unread: "silence"}, ReplicasUnread: "silence", NodesUnread: "silence", Encryption: Encryption{Unread: "silence"},
 	})
 	for _, f := range blind {
 		if f.Status != Unknown {
