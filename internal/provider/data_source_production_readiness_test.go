@@ -58,7 +58,10 @@ func TestEvidence(t *testing.T) {
 		want   func(e readiness.Evidence) bool
 	}{
 		"a dead machine": {
-			func(r *reviewed) { dies(&r.controlPlane, 1, "cp2"); r.members[1].Address, r.replicas[1].Address = "", "" },
+			func(r *reviewed) {
+				dies(&r.controlPlane, 1, "cp2")
+				r.members[1].Address, r.replicas[1].Address = "", ""
+			},
 			func(e readiness.Evidence) bool {
 				return strings.Contains(e.Members[1].Unread, "unreachable over SSH") && strings.Contains(e.Replicas[1].Unread, "unreachable over SSH") &&
 					e.Members[0].Unread == "" && e.Etcd.Healthy == 2 && len(e.Endpoint.Unread) == 1 && len(e.Endpoint.InRotation) == 2
@@ -80,7 +83,9 @@ func TestEvidence(t *testing.T) {
 		},
 		"a replica that is not there": {
 			func(r *reviewed) { changeReplica(&r.controlPlane, "cp2", func(s *seenReplica) { s.Name = "" }) },
-			func(e readiness.Evidence) bool { return e.Replicas[1].Unread != "" && e.Replicas[1].APIServer.Flags == nil },
+			func(e readiness.Evidence) bool {
+				return e.Replicas[1].Unread != "" && e.Replicas[1].APIServer.Flags == nil
+			},
 		},
 		"no nodes": {
 			func(r *reviewed) { r.nodes, r.nodesErr = nil, errors.New("forbidden") },

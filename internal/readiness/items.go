@@ -16,7 +16,7 @@ var items = []item{
 	{"snapshots", "Scheduled etcd snapshots, kept off the machine", judgeSnapshots, "no attribute does this: have a systemd timer on the members' machines run `etcdctl snapshot save` and copy the file to storage elsewhere"},
 	{"etcd-disk", "etcd's data on a disk of its own, fsync fast", judgeDisk, "mount a disk of its own (SSD) at data_dir of the kube_etcd_member"},
 	{"request-limits", "Requests are limited: priority and fairness is on", judgeRequests, "take enable-priority-and-fairness, max-requests-inflight and max-mutating-requests-inflight out of extra_args.apiserver of the kube_control_plane_replica"},
-	{"etcd-quota", "etcd quota of 8 GiB, less than 80 % used", judgeQuota, `extra_args = { "quota-backend-bytes" = "8589934592" } on the kube_etcd_member; what fills it has to be deleted by its owner`},
+	{"etcd-quota", "etcd quota of 8 GiB, less than 80 % used", judgeQuota, `quota-backend-bytes = "8589934592" in extra_args of the kube_etcd_member, or its default; what fills the database has to be deleted by its owner`},
 	{"authorization", "Authorization by Node and RBAC", judgeAuthorization, "take authorization-mode and authorization-config out of extra_args.apiserver of the kube_control_plane_replica: the default is Node,RBAC"},
 	{"admission", "Admission by NodeRestriction, PodSecurity and ResourceQuota", judgeAdmission, `extra_args.apiserver = { "enable-admission-plugins" = "NodeRestriction" } on the kube_control_plane_replica, and no disable-admission-plugins`},
 	{"anonymous", "Anonymous requests off but for the health paths", judgeAnonymous, "authentication of the kube_control_plane_replica: leave it on, with no anonymous_paths"},

@@ -125,7 +125,8 @@ func eachMember(change func(m *Member)) func(*Evidence) {
 }
 
 func unreadReplica(e *Evidence) { e.Replicas[1] = Replica{Name: "cp2", Unread: "it cannot be reached"} }
-func unreadMember(e *Evidence)  { e.Members[1] = Member{Name: "cp2", Unread: "it cannot be reached"} }
+
+func unreadMember(e *Evidence) { e.Members[1] = Member{Name: "cp2", Unread: "it cannot be reached"} }
 
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
