@@ -23,7 +23,7 @@ type Reading struct {
 	Address  string
 	Process  host.Process
 	OwnDisk  bool   // the data directory is not on the file system of /
-	Disk     string // where that is mounted
+	Disk     string // where that is mounted; "" where there is no such directory
 	Timers   []Timer
 	FsyncErr error         // why the next two are not known
 	Fsync    time.Duration // an upper bound of the 99th percentile of the log's fsyncs since the start

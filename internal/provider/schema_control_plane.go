@@ -20,7 +20,7 @@ func controlPlaneSchema(ctx context.Context) schema.Schema {
 		Validators: []validator.List{listvalidator.ValueStringsAre(stringvalidator.OneOf(issueKinds...))},
 		MarkdownDescription: "Kinds of issues that are an error: `unreachable` (a machine or a part that cannot be asked), `unhealthy` (one that was asked, and is not as it should be), " +
 			"`expiring` (a certificate that ends within `certificate_days`). Default: none is, so that nothing that is down keeps an apply from mending it. " +
-			"Within a `check` block an error is a warning.",
+			"With one of them, plans fail while such an issue lasts, plans to destroy included; within a `check` block an error is a warning.",
 	}
 	attributes["certificate_days"] = schema.Int64Attribute{
 		Optional: true, Validators: []validator.Int64{int64validator.Between(0, 36500)},

@@ -37,6 +37,9 @@ func judgeDisk(e Evidence) verdict {
 		if m.OwnDisk {
 			place = "its data is on a file system of its own, " + m.Disk
 		}
+		if m.Disk == "" {
+			return unknown("where its data lies could not be read")
+		}
 		switch latency := fmt.Sprintf("99 %% of its fsyncs take up to %s", m.Fsync); {
 		case m.FsyncUnread != "":
 			return unknown("%s; the latency of fsync is not known: %s", place, m.FsyncUnread)

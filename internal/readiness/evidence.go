@@ -33,7 +33,7 @@ type Member struct {
 	DBSize        int64  // bytes; 0: not known
 	Quota         int64  // bytes; 0: not known; negative: none
 	OwnDisk       bool   // its data is not on the file system of /
-	Disk          string // where the data is mounted
+	Disk          string // where the data is mounted; "": not known
 	// FsyncUnread says why the latency of its log is not known.
 	FsyncUnread string
 	Fsync       time.Duration // its 99th percentile since the member started

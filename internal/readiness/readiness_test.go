@@ -187,6 +187,7 @@ func TestJudge(t *testing.T) {
 		{"etcd-disk", "slow", func(e *Evidence) { e.Members[2].Fsync = 16 * time.Millisecond }, Warn, "cp3: "},
 		{"etcd-disk", "not measured", eachMember(func(m *Member) { m.Fsyncs = 0 }), Unknown, "no fsync"},
 		{"etcd-disk", "no metrics", eachMember(func(m *Member) { m.FsyncUnread = "connection refused" }), Unknown, "connection refused"},
+		{"etcd-disk", "no data", eachMember(func(m *Member) { m.OwnDisk, m.Disk = false, "" }), Unknown, "could not be read"},
 		{"etcd-disk", "unread", unreadMember, Unknown, "cp2"},
 
 		{"request-limits", "off", func(e *Evidence) {
