@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -85,6 +86,19 @@ func kubelets(ctx context.Context, s Spec, all []standing) map[string]string {
 }
 
 func nodeVersions(ctx context.Context, s Spec) (map[string]string, error) {
+	nodes, err := nodesBy(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	versions := map[string]string{}
+	for _, node := range nodes {
+		versions[node.Name] = strings.TrimPrefix(node.Status.NodeInfo.KubeletVersion, "v")
+	}
+	return versions, nil
+}
+
+// nodesBy asks the replica's API server for all nodes.
+func nodesBy(ctx context.Context, s Spec) ([]core.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
 	access, done, err := masters(s)
@@ -96,17 +110,15 @@ func nodeVersions(ctx context.Context, s Spec) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	versions := map[string]string{}
+	var all []core.Node
 	for next := ""; ; {
 		nodes, err := api.Nodes().List(ctx, meta.ListOptions{Limit: nodesPage, Continue: next})
 		if err != nil {
 			return nil, err
 		}
-		for _, node := range nodes.Items {
-			versions[node.Name] = strings.TrimPrefix(node.Status.NodeInfo.KubeletVersion, "v")
-		}
+		all = append(all, nodes.Items...)
 		if next = nodes.Continue; next == "" {
-			return versions, nil
+			return all, nil
 		}
 	}
 }

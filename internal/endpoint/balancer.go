@@ -102,32 +102,42 @@ func rotationOnly() host.Query {
 
 // observe looks at every host in parallel. An unreachable one is no error.
 func observe(ctx context.Context, s Spec, q host.Query) (map[string]balancer, error) {
+	seen := look(ctx, s, q)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var failed []error
+	for _, name := range names(seen) {
+		if err := seen[name].unreachable; err != nil && !errors.Is(err, host.ErrUnreachable) {
+			failed = append(failed, fmt.Errorf("observe endpoint host %s: %w", name, err))
+			delete(seen, name)
+		}
+	}
+	return seen, errors.Join(failed...)
+}
+
+// look looks at every host in parallel. Whatever keeps one from being seen is
+// put into its place.
+func look(ctx context.Context, s Spec, q host.Query) map[string]balancer {
 	var (
-		mu     sync.Mutex
-		seen   = make(map[string]balancer, len(s.Hosts))
-		failed []error
-		all    sync.WaitGroup
+		mu   sync.Mutex
+		seen = make(map[string]balancer, len(s.Hosts))
+		all  sync.WaitGroup
 	)
 	for name, machine := range s.Hosts {
 		all.Go(func() {
 			facts, err := machine.Observe(ctx, q)
+			b := balancer{unreachable: err}
+			if err == nil {
+				b = newBalancer(facts, s.Interface, machine.Address())
+			}
 			mu.Lock()
 			defer mu.Unlock()
-			switch {
-			case errors.Is(err, host.ErrUnreachable):
-				seen[name] = balancer{unreachable: err}
-			case err != nil:
-				failed = append(failed, fmt.Errorf("observe endpoint host %s: %w", name, err))
-			default:
-				seen[name] = newBalancer(facts, s.Interface, machine.Address())
-			}
+			seen[name] = b
 		})
 	}
 	all.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return seen, errors.Join(failed...)
+	return seen
 }
 
 // newBalancer reads what question's script printed.

@@ -213,24 +213,32 @@ func (r *Registrar) look(ctx context.Context) (map[string]balancer, error) {
 func unregistered(replica server, seen map[string]balancer) []string {
 	var differences []string
 	for _, name := range names(seen) {
-		b := seen[name]
-		listed := slices.IndexFunc(b.servers, func(s server) bool { return s.Name == replica.Name })
-		running := slices.IndexFunc(b.stats, func(s stat) bool { return s.Name == replica.Name })
-		switch {
-		case b.unreachable != nil:
-		case listed < 0:
-			differences = append(differences, name+": not registered")
-		case b.servers[listed].Address != replica.Address:
-			differences = append(differences, fmt.Sprintf("%s: registered as %s, wanted %s", name, b.servers[listed].Address, replica.Address))
-		case !b.answers:
-			differences = append(differences, name+": HAProxy does not answer")
-		case running < 0 || b.stats[running].Address != replica.Address:
-			differences = append(differences, name+": HAProxy runs with an older list of replicas")
-		case !strings.HasPrefix(b.stats[running].Status, "UP"):
-			differences = append(differences, fmt.Sprintf("%s: out of rotation: %s %s", name, b.stats[running].Status, b.stats[running].Check))
+		if why := seen[name].outOfRotation(replica); why != "" {
+			differences = append(differences, name+": "+why)
 		}
 	}
 	return differences
+}
+
+// outOfRotation says why a balancer that answers sends a replica no requests,
+// or "".
+func (b balancer) outOfRotation(replica server) string {
+	listed := slices.IndexFunc(b.servers, func(s server) bool { return s.Name == replica.Name })
+	running := slices.IndexFunc(b.stats, func(s stat) bool { return s.Name == replica.Name })
+	switch {
+	case b.unreachable != nil:
+	case listed < 0:
+		return "not registered"
+	case b.servers[listed].Address != replica.Address:
+		return fmt.Sprintf("registered as %s, wanted %s", b.servers[listed].Address, replica.Address)
+	case !b.answers:
+		return "HAProxy does not answer"
+	case running < 0 || b.stats[running].Address != replica.Address:
+		return "HAProxy runs with an older list of replicas"
+	case !strings.HasPrefix(b.stats[running].Status, "UP"):
+		return fmt.Sprintf("out of rotation: %s %s", b.stats[running].Status, b.stats[running].Check)
+	}
+	return ""
 }
 
 // spec is as much of the endpoint as a registration tells.

@@ -73,8 +73,20 @@ type conversation struct {
 	tls  *tls.Config
 	dial func(ctx context.Context, addr string) (net.Conn, error)
 
+	// patience bounds a question to one member where that has to be less than
+	// askTimeout; 0: it has not.
+	patience time.Duration
+
 	mu    sync.Mutex
 	conns map[string]*grpc.ClientConn // by address
+}
+
+// patienceOr is the time for one question that usually has so much.
+func (c *conversation) patienceOr(usual time.Duration) time.Duration {
+	if c.patience > 0 {
+		return min(c.patience, usual)
+	}
+	return usual
 }
 
 func (c *conversation) Close() {
@@ -119,7 +131,7 @@ func (c *conversation) call(ctx context.Context, address string, timeout time.Du
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.patienceOr(timeout))
 	defer cancel()
 	return rpctypes.Error(f(ctx, conn))
 }

@@ -143,11 +143,12 @@ func certificates(s Spec, f found, now time.Time) (issued, error) {
 	return out, nil
 }
 
-// expiry is the earliest end of the certificates found on a machine.
-func expiry(s Spec, f found) time.Time {
+// expiry is the earliest end of a member's certificates among the files that
+// were found on a machine. Where they lie depends on no name.
+func expiry(files map[string]host.FileState) time.Time {
 	var earliest time.Time
-	for _, l := range leaves(s) {
-		info, err := pki.Inspect(f.facts.Files[certificatePath(l)].Content)
+	for _, l := range Leaves("", "") {
+		info, err := pki.Inspect(files[certificatePath(l)].Content)
 		if err == nil && (earliest.IsZero() || info.NotAfter.Before(earliest)) {
 			earliest = info.NotAfter
 		}

@@ -15,7 +15,7 @@ func describe(s Spec, f found, v *View) Status {
 		Unit:              f.Unit.Active,
 		MachineID:         f.facts.MachineID,
 		ConfigDigest:      configDigest(f.facts.Files),
-		CertificateExpiry: expiry(s, f),
+		CertificateExpiry: expiry(f.facts.Files),
 	}
 	var entry *Member
 	if v != nil {

@@ -27,6 +27,10 @@ type Runs struct {
 	Learner bool
 	Trouble string // why it is not healthy
 	Alarms  []string
+	ID      string // hex
+	DBSize  int64  // bytes; 0 when it does not answer, as the next two
+	DBInUse int64  // bytes: what would be left after a defragmentation
+	DBQuota int64  // bytes; negative: none; 0: not known (etcd 3.5 does not say)
 }
 
 // label names the member in messages.
@@ -74,6 +78,7 @@ func (c *conversation) surveyed(ctx context.Context, v View) Survey {
 		out.Members = append(out.Members, Runs{
 			Name: m.Name, Address: m.address(), Version: m.Version, Healthy: m.Healthy,
 			Leader: m.ID == v.Leader, Learner: m.Learner, Trouble: m.Trouble, Alarms: m.Alarms,
+			ID: fmt.Sprintf("%x", m.ID), DBSize: m.DBSize, DBInUse: m.DBInUse, DBQuota: m.DBQuota,
 		})
 	}
 	return out
@@ -102,7 +107,27 @@ func (c *conversation) clusterVersion(ctx context.Context, v View, not uint64) s
 
 // agreed asks one member for the version that the members have agreed on.
 func (c *conversation) agreed(ctx context.Context, address string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	text, err := c.get(ctx, address, "/version", 1<<12)
+	if err != nil {
+		return "", fmt.Errorf("ask %s for its version: %w", address, err)
+	}
+	var versions struct {
+		Cluster string `json:"etcdcluster"` // "3.6.0", or "not_decided"
+	}
+	if err := json.Unmarshal(text, &versions); err != nil {
+		return "", fmt.Errorf("read the version of %s: %w", address, err)
+	}
+	minor, _, err := parseVersion(versions.Cluster)
+	if err != nil {
+		return "", fmt.Errorf("read the version of %s: %w", address, err)
+	}
+	return fmt.Sprintf("3.%d", minor), nil
+}
+
+// get asks one member for a page of at most so many bytes that it serves beside
+// its API.
+func (c *conversation) get(ctx context.Context, address, page string, most int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.patienceOr(askTimeout))
 	defer cancel()
 	config := c.tls.Clone()
 	config.ServerName = address
@@ -111,26 +136,19 @@ func (c *conversation) agreed(ctx context.Context, address string) (string, erro
 		DisableKeepAlives: true,
 		DialContext:       func(ctx context.Context, _, addr string) (net.Conn, error) { return c.dial(ctx, addr) },
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, ClientURL(address)+"/version", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, ClientURL(address)+page, http.NoBody)
 	if err != nil {
-		return "", fmt.Errorf("ask %s for its version: %w", address, err)
+		return nil, err
 	}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return "", fmt.Errorf("ask %s for its version: %w", address, err)
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	var versions struct {
-		Cluster string `json:"etcdcluster"` // "3.6.0", or "not_decided"
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers %s", response.Status)
 	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<12)).Decode(&versions); err != nil {
-		return "", fmt.Errorf("read the version of %s: %w", address, err)
-	}
-	minor, _, err := parseVersion(versions.Cluster)
-	if err != nil {
-		return "", fmt.Errorf("read the version of %s: %w", address, err)
-	}
-	return fmt.Sprintf("3.%d", minor), nil
+	return io.ReadAll(io.LimitReader(response.Body, most))
 }
 
 // agreedMinor reads the minor version of "3.6".

@@ -29,7 +29,7 @@ func WaysFrom(s Survey) Ways {
 			name = fmt.Sprintf("(never started, %d)", i+1)
 		}
 		w.Versions[name] = m.Version
-		if words := m.amiss(); len(words) > 0 {
+		if words := m.Amiss(); len(words) > 0 {
 			w.Healthy = false
 			for _, word := range words {
 				w.Issues = append(w.Issues, fmt.Sprintf("etcd member %s: %s", name, word))
@@ -59,8 +59,8 @@ func (s Survey) settled() bool {
 		!slices.ContainsFunc(s.Members, func(m Runs) bool { return m.Version != first })
 }
 
-// amiss is what keeps the member from being a healthy voter, in words.
-func (m Runs) amiss() []string {
+// Amiss is what keeps the member from being a healthy voter, in words.
+func (m Runs) Amiss() []string {
 	var words []string
 	switch {
 	case m.Trouble != "":

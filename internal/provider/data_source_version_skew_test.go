@@ -8,7 +8,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
@@ -80,40 +79,9 @@ func TestVersionSkewAnswer(t *testing.T) {
 // TestVersionSkewUnreachable: while nothing answers the data source does, within
 // its time, and says what it could not be told.
 func TestVersionSkewUnreachable(t *testing.T) {
-	here, _ := bundles(t)
-	encoded, err := here.Encode(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newPlanner(t)
-	schema := p.schemas.DataSourceSchemas["kube_version_skew"]
-	// TEST-NET-1: nobody is there, and nobody says so.
-	hosts := map[string]tftypes.Value{"cp1": textValue("192.0.2.11"), "cp2": textValue("192.0.2.12")}
-	config := map[string]tftypes.Value{
-		"pki":  textValue(encoded),
-		"etcd": tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{textValue("https://192.0.2.11:2379")}),
-		"endpoint": objectValue(map[string]tftypes.Value{
-			"address": textValue("192.0.2.100"), "port": tftypes.NewValue(tftypes.Number, 6443), "drain_timeout": textValue("10s"),
-			"hosts": tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, hosts), "verify_ca": tftypes.NewValue(tftypes.Bool, true),
-		}),
-		"kubernetes_target": textValue("1.35.4"),
-		"timeouts":          objectValue(map[string]tftypes.Value{"read": textValue("2s")}),
-	}
-	begun := time.Now()
-	answer, err := p.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: "kube_version_skew", Config: p.value(t, schema, config)})
-	if err != nil || len(answer.Diagnostics) > 0 {
-		t.Fatal(err, answer)
-	}
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("it took %s", took)
-	}
-	state, err := answer.State.Unmarshal(schema.ValueType())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all map[string]tftypes.Value
-	if err := state.As(&all); err != nil {
-		t.Fatal(err)
+	all, said, took := readNowhere(t, "kube_version_skew", map[string]tftypes.Value{"kubernetes_target": textValue("1.35.4")})
+	if said != "" || took > 10*time.Second {
+		t.Fatalf("%s after %s", said, took)
 	}
 	var issues []tftypes.Value
 	if err := all["issues"].As(&issues); err != nil || len(issues) < 2 {

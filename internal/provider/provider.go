@@ -135,5 +135,5 @@ func (p *kubeProvider) Functions(context.Context) []func() function.Function {
 }
 
 func (p *kubeProvider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{newVersionSkewDataSource}
+	return []func() datasource.DataSource{newVersionSkewDataSource, newControlPlaneDataSource, newProductionReadinessDataSource}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
-	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -38,38 +37,10 @@ func versionSkewArguments() map[string]schema.Attribute {
 	}
 	kubernetes := target("Kubernetes", "1.35.4", controlplane.ValidateVersion)
 	kubernetes.MarkdownDescription += " Together with `etcd_target` it is judged beside that one: etcd goes first."
-	return map[string]schema.Attribute{
-		"pki": schema.StringAttribute{
-			Required: true, Sensitive: true,
-			MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`: the certificates by which etcd and the API servers are asked are issued from it, for a few minutes.",
-		},
-		"signed": schema.SingleNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "What an external signer signed, as `signed` of a `kube_control_plane_replica` has it, for authorities of the bundle whose key is held elsewhere. Without it those cannot be asked.",
-			Attributes: map[string]schema.Attribute{
-				"keys":         schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: "The `keys` of the `kube_certificate_requests` whose requests were signed."},
-				"certificates": schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "The certificates, PEM, by the names of `requests`."},
-			},
-		},
-		"etcd": schema.ListAttribute{
-			Required: true, ElementType: types.StringType,
-			Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
-			MarkdownDescription: "Client URLs of etcd: those of all members, so that it does not matter which one is down.",
-		},
-		"endpoint": schema.SingleNestedAttribute{
-			Required:            true,
-			MarkdownDescription: "The `registration` of the cluster's `kube_control_plane_endpoint`: its balancers list the replicas.",
-			Attributes: map[string]schema.Attribute{
-				"address":       schema.StringAttribute{Required: true, MarkdownDescription: "The virtual IP."},
-				"port":          schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port on the virtual IP."},
-				"hosts":         schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
-				"drain_timeout": schema.StringAttribute{Required: true, Validators: []validator.String{durationValidator()}, MarkdownDescription: "Not used here."},
-				"verify_ca":     schema.BoolAttribute{Required: true, MarkdownDescription: "Not used here."},
-			},
-		},
-		"kubernetes_target": kubernetes,
-		"etcd_target":       target("etcd", "3.6.16", etcd.ValidateVersion),
-	}
+	attributes := askedSchema()
+	attributes["kubernetes_target"] = kubernetes
+	attributes["etcd_target"] = target("etcd", "3.6.16", etcd.ValidateVersion)
+	return attributes
 }
 
 func versionSkewSeen() map[string]schema.Attribute {

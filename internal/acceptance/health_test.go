@@ -1,0 +1,285 @@
+package acceptance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// healthConfig is beside the example: the health of all of it in a check block,
+// which says when it is not well.
+const healthConfig = `
+variable "fail_on" {
+  type    = list(string)
+  default = []
+}
+
+data "kube_control_plane" "this" {
+  pki              = kube_pki_bundle.this.bundle
+  etcd             = [for member in kube_etcd_member.this : member.client_url]
+  endpoint         = kube_control_plane_endpoint.this.registration
+  fail_on          = var.fail_on
+  certificate_days = var.certificate_days
+  depends_on       = [kube_control_plane_replica.this]
+  timeouts         = { read = "%[1]s" }
+}
+
+data "kube_production_readiness" "this" {
+  pki        = kube_pki_bundle.this.bundle
+  etcd       = [for member in kube_etcd_member.this : member.client_url]
+  endpoint   = kube_control_plane_endpoint.this.registration
+  depends_on = [kube_control_plane_replica.this]
+  timeouts   = { read = "%[1]s" }
+}
+
+variable "certificate_days" {
+  type    = number
+  default = 30
+}
+
+check "control_plane" {
+  assert {
+    condition     = data.kube_control_plane.this.healthy
+    error_message = join("\n", concat([data.kube_control_plane.this.summary], data.kube_control_plane.this.issues))
+  }
+}
+`
+
+// healthTimeout is the time that the data source has in these tests.
+const healthTimeout = 20 * time.Second
+
+// health is what the data source answers, as far as it is looked at here.
+type health struct {
+	Healthy   bool     `json:"healthy"`
+	Issues    []string `json:"issues"`
+	Summary   string   `json:"summary"`
+	VirtualIP struct {
+		Holder string `json:"holder"`
+	} `json:"virtual_ip"`
+	Balancers map[string]struct {
+		Reachable bool `json:"reachable"`
+		Backends  map[string]struct {
+			Status string `json:"status"`
+		} `json:"backends"`
+	} `json:"balancers"`
+	Replicas map[string]struct {
+		Healthy         bool           `json:"healthy"`
+		Registered      bool           `json:"registered"`
+		Version         string         `json:"version"`
+		Components      map[string]any `json:"components"`
+		CertificateDays *int           `json:"certificate_days"`
+	} `json:"replicas"`
+	Etcd struct {
+		Leader    string `json:"leader"`
+		Voters    int    `json:"voters"`
+		Tolerates *int   `json:"tolerates"`
+		Members   map[string]struct {
+			Healthy   bool     `json:"healthy"`
+			Alarms    []string `json:"alarms"`
+			Quota     int64    `json:"quota_bytes"`
+			QuotaUsed float64  `json:"quota_used"`
+		} `json:"members"`
+	} `json:"etcd_cluster"`
+}
+
+// TestHealth asks kube_control_plane how a control plane of three is: whole,
+// with a stopped component, with a dead machine, with certificates near their
+// end. It says which, within its time; nothing else is kept from being planned
+// and applied. Its issues are read by refreshes: while a replica has a change to
+// come, it is only read after that.
+func TestHealth(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	w := newStory(t, names...)
+	bare := fingerprints(t, names...)
+	beside(t, w, fmt.Sprintf(healthConfig, healthTimeout))
+	apply(t, w)
+	awaitRotation(t, names...)
+	t.Run("all well", func(t *testing.T) { healthWhole(t, w, names) })
+	t.Run("a review", func(t *testing.T) { healthReview(t, w) })
+	t.Run("a stopped scheduler", func(t *testing.T) { healthStopped(t, w) })
+	t.Run("a dead machine", func(t *testing.T) { healthDead(t, w) })
+	t.Run("a certificate that ends soon", func(t *testing.T) { healthExpiring(t, w) })
+	apply(t, w, "-destroy")
+	expectBare(t, bare, names...)
+}
+
+// beside puts a file of configuration beside the example.
+func beside(t *testing.T, w *workspace.Workspace, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(w.Dir, "beside.tf"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// healthNow refreshes, and gives what the data source says. The refresh has
+// warnings and no error, and the plan is what it is without the data source.
+func healthNow(t *testing.T, w *workspace.Workspace, args ...string) health {
+	t.Helper()
+	began := time.Now()
+	text, err := w.Run(t.Context(), append([]string{"apply", "-refresh-only", "-auto-approve", "-input=false", "-no-color"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("refreshed in %.1f s", time.Since(began).Seconds())
+	var h health
+	answerOf(t, w, "kube_control_plane", &h)
+	t.Log(h.Summary, "\n  "+strings.Join(h.Issues, "\n  "))
+	if !h.Healthy {
+		says(t, unfolded(text), "Check block assertion failed", unfolded(h.Issues[0]))
+	}
+	return h
+}
+
+// answerOf reads what the state has of a data source.
+func answerOf(t *testing.T, w *workspace.Workspace, kind string, answer any) {
+	t.Helper()
+	resources, err := w.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range resources {
+		if r.Type == kind {
+			if err := json.Unmarshal(r.Values, answer); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("the state has no %s", kind)
+}
+
+// expectIssues: each of the words stands in one of the issues, and each issue has one.
+func expectIssues(t *testing.T, h health, words ...string) {
+	t.Helper()
+	all := strings.Join(h.Issues, "\n")
+	for _, word := range words {
+		if !strings.Contains(all, word) {
+			t.Errorf("no issue says %q:\n%s", word, all)
+		}
+	}
+	if h.Healthy != (len(words) == 0) || h.Healthy != (len(h.Issues) == 0) {
+		t.Errorf("healthy: %v with issues %q", h.Healthy, h.Issues)
+	}
+}
+
+func healthWhole(t *testing.T, w *workspace.Workspace, names []string) {
+	before := processes(t, names...)
+	h := healthNow(t, w)
+	expectIssues(t, h)
+	if h.Etcd.Leader == "" || h.Etcd.Voters != 3 || h.Etcd.Tolerates == nil || *h.Etcd.Tolerates != 1 || h.VirtualIP.Holder == "" {
+		t.Errorf("etcd %+v, virtual IP %+v", h.Etcd, h.VirtualIP)
+	}
+	for _, name := range names {
+		r, m, b := h.Replicas[name], h.Etcd.Members[name], h.Balancers[name]
+		if !r.Healthy || !r.Registered || r.Version != "1.34.4" || len(r.Components) != 3 || r.CertificateDays == nil || *r.CertificateDays != 364 {
+			t.Errorf("replica %s: %+v", name, r)
+		}
+		if !m.Healthy || m.Quota <= 0 || m.QuotaUsed <= 0 {
+			t.Errorf("member %s: %+v", name, m)
+		}
+		if !b.Reachable || len(b.Backends) != 3 || !strings.HasPrefix(b.Backends[name].Status, "UP") {
+			t.Errorf("balancer %s: %+v", name, b)
+		}
+	}
+	expectRestarted(t, before, nil)
+	expectEmptyPlan(t, w)
+}
+
+func healthStopped(t *testing.T, w *workspace.Workspace) {
+	onMachine(t, shared.lab.Machine("cp2"), "systemctl stop kube-scheduler")
+	expectIssues(t, healthNow(t, w), "replica cp2 ("+address("cp2")+"): kube-scheduler: kube-scheduler.service is inactive")
+	_, _, err := w.Plan(t.Context(), "-refresh-only", `-var=fail_on=["unhealthy"]`)
+	if err == nil {
+		t.Fatal("fail_on lets it pass")
+	}
+	says(t, unfolded(err.Error()), "Control plane is not healthy", "kube-scheduler.service is inactive", "Unchanged: nothing was changed.", "out of fail_on")
+	apply(t, w) // the repair, which is not kept from it
+	expectEmptyPlan(t, w)
+	expectIssues(t, healthNow(t, w))
+}
+
+func healthDead(t *testing.T, w *workspace.Workspace) {
+	dead := shared.lab.Machine("cp3")
+	if err := dead.PowerOff(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dead.Boot(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	h := healthNow(t, w)
+	expectIssues(t, h, "machine "+address("cp3")+" with balancer cp3, etcd member cp3 and replica cp3: ",
+		"etcd member cp3 ("+address("cp3")+") does not answer")
+	if h.Balancers["cp3"].Reachable || h.Etcd.Tolerates == nil || *h.Etcd.Tolerates != 0 || !h.Replicas["cp1"].Healthy || !h.Etcd.Members["cp2"].Healthy {
+		t.Errorf("what answers is not told: %+v", h)
+	}
+	began := time.Now()
+	_, _, err := w.Plan(t.Context(), `-var=fail_on=["unreachable"]`)
+	if err == nil {
+		t.Fatal("fail_on lets it pass")
+	}
+	t.Logf("failed after %.1f s", time.Since(began).Seconds())
+	says(t, unfolded(err.Error()), "Parts of the control plane cannot be asked", "machine "+address("cp3"))
+	says(t, plan(t, w, `-var=apiserver_extra_args={v="3"}`), "3 to change") // and without it nothing is refused
+	if err := dead.Boot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	awaitRotation(t, "cp1", "cp2", "cp3")
+	expectIssues(t, healthNow(t, w))
+}
+
+func healthExpiring(t *testing.T, w *workspace.Workspace) {
+	h := healthNow(t, w, "-var=certificate_days=365")
+	expectIssues(t, h, "etcd member cp1 ("+address("cp1")+"): a certificate ends on ", "replica cp2 ("+address("cp2")+"): kube-apiserver: a certificate ends on ", "in 364 days")
+}
+
+// readinessReview is what kube_production_readiness answers.
+type readinessReview struct {
+	Items []struct {
+		ID       string `json:"id"`
+		Status   string `json:"status"`
+		Evidence string `json:"evidence"`
+		Remedy   string `json:"remedy"`
+	} `json:"items"`
+	Score   int    `json:"score"`
+	Total   int    `json:"total"`
+	Ready   bool   `json:"ready"`
+	Summary string `json:"summary"`
+}
+
+// healthReview: on machines that all answer nothing is unknown, and what the
+// example and the lab decide is judged so.
+func healthReview(t *testing.T, w *workspace.Workspace) {
+	var r readinessReview
+	answerOf(t, w, "kube_production_readiness", &r)
+	t.Log(r.Summary)
+	want := map[string]string{
+		"etcd-voters": "pass", "api-servers": "pass", "encryption": "fail", "certificates": "pass", "snapshots": "fail", "request-limits": "pass",
+		"authorization": "pass", "admission": "pass", "insecure-port": "pass", "profiling": "pass", "etcd-tls": "pass", "taints": "pass",
+		"compaction": "pass", "oidc": "fail", "metrics": "pass",
+	}
+	passed := 0
+	for _, item := range r.Items {
+		t.Logf("%-8s %s: %s", item.Status, item.ID, item.Evidence)
+		if status, fixed := want[item.ID]; item.Status == "unknown" || fixed && item.Status != status {
+			t.Errorf("%s is %s, want %s: %s", item.ID, item.Status, status, item.Evidence)
+		}
+		if item.Status == "pass" {
+			passed++
+		}
+		if (item.Remedy == "") != (item.Status == "pass") {
+			t.Errorf("%s: remedy %q", item.ID, item.Remedy)
+		}
+	}
+	if r.Total != 20 || len(r.Items) != 20 || r.Score != passed || r.Ready {
+		t.Errorf("%d of %d, ready: %v, with %d items of which %d pass", r.Score, r.Total, r.Ready, len(r.Items), passed)
+	}
+}

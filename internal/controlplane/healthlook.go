@@ -1,0 +1,113 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// Health is what was found on one machine that may hold a replica.
+type Health struct {
+	Address           string
+	Err               error       // why it could not be looked at; nothing below is known then
+	Port              int         // where its API server listens
+	Name              string      // of the replica of this cluster; "" where it holds none
+	Foreign           string      // whose replica it holds instead, in words
+	Version           string      // of the API server that runs, or would
+	Components        []Component // as Status.Components
+	CertificateExpiry time.Time   // the earliest of all
+}
+
+// Healthy reports whether all three components are ready.
+func (h Health) Healthy() bool {
+	return len(h.Components) > 0 && !slices.ContainsFunc(h.Components, func(c Component) bool { return !c.Healthy })
+}
+
+// Health looks at machines, and asks the components of the replicas that they
+// hold, all at once. It has no failure: within ctx's time it tells what there is
+// to tell, in the order of addresses.
+func (r *Replicas) Health(ctx context.Context, addresses []string, b *pki.Bundle) []Health {
+	out := make([]Health, len(addresses))
+	var looking sync.WaitGroup
+	for i, address := range addresses {
+		looking.Go(func() { out[i], _ = healthAt(ctx, r.machine(address), b, "") })
+	}
+	looking.Wait()
+	return out
+}
+
+// healthAt looks first: where the API server listens stands in the record. Its
+// look is joined by what script asks for beside that, in lines that it can tell
+// from its own.
+func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script string) (h Health, output string) {
+	s := Spec{Host: machine, Bundle: b}
+	q := healthQuery(s)
+	q.Script = script + q.Script
+	facts, err := machine.Observe(ctx, q)
+	if err != nil {
+		return Health{Address: machine.Address(), Err: err}, ""
+	}
+	f := interpret(facts)
+	s.Name, s.Port = f.record.Name, f.record.Port
+	parts := components(s, systemd{})
+	health := make([]string, len(parts))
+	if f.holds(b.ClusterID) {
+		var asking sync.WaitGroup
+		for i, c := range parts {
+			asking.Go(func() { health[i] = askOnce(ctx, s, c) })
+		}
+		asking.Wait()
+	}
+	return healthOf(s, f, health), facts.Output
+}
+
+// holds reports whether a replica of the cluster is on the machine.
+func (f found) holds(clusterID string) bool {
+	return f.recordErr == nil && f.record.ClusterID == clusterID
+}
+
+// healthOf puts together what was seen. A unit that does not run says more than
+// the question that nobody answered.
+func healthOf(s Spec, f found, health []string) Health {
+	out := Health{Address: s.Host.Address()}
+	if !f.holds(s.Bundle.ClusterID) {
+		switch {
+		case f.recordErr != nil:
+			out.Foreign = f.recordErr.Error()
+		default:
+			out.Foreign = describe(f.record)
+		}
+		return out
+	}
+	out.Name, out.Port, out.Version = f.record.Name, s.port(), f.effectiveVersion(systemd{}, APIServer)
+	for i, c := range components(s, systemd{}) {
+		told := Component{
+			Name: c.name, Healthy: health[i] == healthy, Health: health[i],
+			Version: f.version(c.name), CertificateExpiry: earliest(f, c.certificates),
+		}
+		if fault := unitFault(f.facts.Units[unitName(c.name)]); fault != "" {
+			told.Healthy, told.Health = false, fmt.Sprintf("%s %s", unitName(c.name), fault)
+		}
+		out.Components = append(out.Components, told)
+		out.CertificateExpiry = sooner(out.CertificateExpiry, told.CertificateExpiry)
+	}
+	out.CertificateExpiry = sooner(out.CertificateExpiry, earliest(f, []string{adminConf}))
+	return out
+}
+
+// healthQuery asks for what needs no knowledge of how the replica is wanted.
+func healthQuery(s Spec) host.Query {
+	q := host.Query{Contents: []string{recordPath}, Units: unitNames(), Script: detailScript()}
+	for _, c := range certificates(s) {
+		q.Contents = append(q.Contents, c.path)
+	}
+	for _, name := range Components() {
+		q.Contents = append(q.Contents, unitPath(name))
+	}
+	return q
+}

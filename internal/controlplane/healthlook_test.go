@@ -1,0 +1,103 @@
+package controlplane
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// TestHealthOf: a replica is read without knowing how it is wanted.
+func TestHealthOf(t *testing.T) {
+	wanted := testSpec(t)
+	for name, c := range map[string]struct {
+		change  func(f *host.Facts)
+		asked   []string
+		name    string
+		foreign string
+		health  []string
+	}{
+		"all well": {asked: []string{healthy, healthy, healthy}, name: "cp1", health: []string{healthy, healthy, healthy}},
+		"one is not ready": {
+			asked: []string{"not ready: etcd", healthy, healthy}, name: "cp1", health: []string{"not ready: etcd", healthy, healthy},
+		},
+		"a stopped scheduler": {
+			change: func(f *host.Facts) {
+				f.Units[unitName(Scheduler)] = host.UnitState{Load: "loaded", Active: "inactive", Sub: "dead"}
+			},
+			asked: []string{healthy, healthy, "does not answer: connection refused"}, name: "cp1",
+			health: []string{healthy, healthy, "kube-scheduler.service is inactive"},
+		},
+		"one that fails again and again answers no more": {
+			change: func(f *host.Facts) {
+				f.Units[unitName(Scheduler)] = host.UnitState{Load: "loaded", Active: "activating", Sub: "auto-restart", Result: "exit-code"}
+			},
+			asked: []string{healthy, healthy, healthy}, name: "cp1", health: []string{healthy, healthy, "kube-scheduler.service fails (exit-code)"},
+		},
+		"another cluster's": {
+			change: func(f *host.Facts) {
+				f.Files[recordPath] = host.FileState{Content: `{"cluster_id": "ff", "cluster_name": "other", "name": "cp9"}`}
+			},
+			asked: []string{"", "", ""}, foreign: `replica "cp9" of cluster "other"`,
+		},
+		"a record that cannot be read": {
+			change: func(f *host.Facts) { f.Files[recordPath] = host.FileState{Content: `{`} },
+			asked:  []string{"", "", ""}, foreign: "read " + recordPath,
+		},
+		"a bare machine": {
+			change: func(f *host.Facts) { *f = bare().facts },
+			asked:  []string{"", "", ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := converged(t, wanted).facts
+			if c.change != nil {
+				c.change(&facts)
+			}
+			got := healthOf(Spec{Host: wanted.Host, Bundle: wanted.Bundle}, interpret(facts), c.asked)
+			if got.Name != c.name || !strings.HasPrefix(got.Foreign, c.foreign) || (got.Foreign == "") != (c.foreign == "") {
+				t.Fatalf("%+v, want %q or %q", got, c.name, c.foreign)
+			}
+			var health []string
+			whole := len(c.health) > 0
+			for i, part := range got.Components {
+				health = append(health, part.Health)
+				if part.Healthy != (c.health[i] == healthy) || part.Version != wanted.Version || part.CertificateExpiry.IsZero() {
+					t.Errorf("%+v", part)
+				}
+				whole = whole && part.Healthy
+			}
+			if !slices.Equal(health, c.health) || got.Healthy() != whole {
+				t.Errorf("health %q, want %q; healthy: %v", health, c.health, got.Healthy())
+			}
+			if c.name != "" && (got.Version != wanted.Version || got.CertificateExpiry.Sub(now) < 300*24*time.Hour) {
+				t.Errorf("version %q, certificates until %s", got.Version, got.CertificateExpiry)
+			}
+		})
+	}
+}
+
+// TestHealthQueryIsEnough: nothing is read that was not asked for.
+func TestHealthQueryIsEnough(t *testing.T) {
+	wanted := testSpec(t)
+	q := healthQuery(Spec{Host: wanted.Host, Bundle: wanted.Bundle})
+	facts := converged(t, wanted).facts
+	for path := range facts.Files {
+		if !slices.Contains(q.Contents, path) {
+			delete(facts.Files, path)
+		}
+	}
+	got := healthOf(Spec{Host: wanted.Host, Bundle: wanted.Bundle}, interpret(facts), []string{healthy, healthy, healthy})
+	want := healthOf(Spec{Host: wanted.Host, Bundle: wanted.Bundle}, converged(t, wanted), []string{healthy, healthy, healthy})
+	if a, b := fmt.Sprint(got), fmt.Sprint(want); a != b {
+		t.Errorf("of what is asked for: %s\nof all: %s", a, b)
+	}
+	for _, path := range q.Contents {
+		if strings.HasSuffix(path, ".key") || strings.HasSuffix(path, ".conf") {
+			t.Errorf("%s holds a private key", path)
+		}
+	}
+}

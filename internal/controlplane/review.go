@@ -1,0 +1,107 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"al.essio.dev/pkg/shellescape"
+	core "k8s.io/api/core/v1"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// Reading is a machine's health with what a review wants to know beyond it.
+type Reading struct {
+	Health
+	Processes map[string]host.Process // by component
+	Files     map[string]string       // what the named flags of the API server point to, by flag
+}
+
+// Node is one node of the cluster.
+type Node struct {
+	Name      string
+	Addresses []string
+	Taints    []string // "KEY:EFFECT"
+}
+
+// Review is Health with, for each machine, the processes of its components, and
+// the files that flags of its API server name. These must hold no secret.
+func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki.Bundle) []Reading {
+	out := make([]Reading, len(addresses))
+	script := host.ProcessScript(unitNames()...) + filesScript(flags)
+	var looking sync.WaitGroup
+	for i, address := range addresses {
+		looking.Go(func() {
+			h, output := healthAt(ctx, r.machine(address), b, script)
+			out[i] = readingOf(h, output)
+		})
+	}
+	looking.Wait()
+	return out
+}
+
+// filesScript prints the files that the API server's process was given.
+func filesScript(flags []string) string {
+	return `pid=$(systemctl show --property=MainPID --value ` + unitName(APIServer) + `)
+if [ "${pid:-0}" -gt 0 ]; then for flag in ` + shellescape.QuoteCommand(flags) + `; do
+  file=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n "s/^--$flag=//p")
+  [ -f "$file" ] && printf 'file\t%s\t%s\n' "$flag" "$(base64 -w 0 "$file")"
+done; fi
+`
+}
+
+// readingOf reads what Review's script printed.
+func readingOf(h Health, output string) Reading {
+	r := Reading{Health: h, Processes: map[string]host.Process{}, Files: map[string]string{}}
+	for unit, process := range host.ReadProcesses(output) {
+		r.Processes[strings.TrimSuffix(unit, ".service")] = process
+	}
+	for line := range strings.Lines(output) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(fields) != 3 || fields[0] != "file" {
+			continue
+		}
+		if text, err := base64.StdEncoding.DecodeString(fields[2]); err == nil {
+			r.Files[fields[1]] = string(text)
+		}
+	}
+	return r
+}
+
+var errNoServer = errors.New("no API server of a replica that can be looked at is ready")
+
+// Nodes asks the first of the replicas that answers for the nodes of the cluster.
+func (r *Replicas) Nodes(ctx context.Context, seen []Reading, b *pki.Bundle) ([]Node, error) {
+	err := errNoServer
+	for _, replica := range seen {
+		if len(replica.Components) == 0 || !replica.Components[0].Healthy {
+			continue
+		}
+		var nodes []core.Node
+		if nodes, err = nodesBy(ctx, Spec{Name: replica.Name, Host: r.machine(replica.Address), Port: replica.Port, Bundle: b}); err == nil {
+			return nodesOf(nodes), nil
+		}
+		err = fmt.Errorf("ask replica %s (%s) for the nodes: %w", replica.Name, replica.Address, err)
+	}
+	return nil, err
+}
+
+func nodesOf(all []core.Node) []Node {
+	var out []Node
+	for _, node := range all {
+		n := Node{Name: node.Name}
+		for _, address := range node.Status.Addresses {
+			n.Addresses = append(n.Addresses, address.Address)
+		}
+		for _, taint := range node.Spec.Taints {
+			n.Taints = append(n.Taints, taint.Key+":"+string(taint.Effect))
+		}
+		out = append(out, n)
+	}
+	return out
+}

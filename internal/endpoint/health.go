@@ -1,0 +1,141 @@
+package endpoint
+
+import (
+	"context"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// Health is what the balancers of a registration show at one moment. One that
+// cannot be looked at says why in its place.
+type Health struct {
+	Address   string              // the virtual IP
+	Balancers map[string]Balancer // by name
+	Replicas  map[string]string   // all that any balancer lists or sends requests to, name → host:port
+}
+
+// Balancer is one machine of an endpoint.
+type Balancer struct {
+	Address    string
+	Err        error  // why it could not be looked at; nothing below is known then
+	Present    bool   // something of the endpoint is on it
+	HAProxy    string // systemd's ActiveState; "" where there is no such unit
+	Keepalived string
+	Answers    bool // HAProxy does, to an administrator
+	Holds      bool // the virtual IP
+	Backends   map[string]Backend
+	Out        map[string]string // replica → why it is not in rotation here
+}
+
+// Backend is a replica as HAProxy sees it.
+type Backend struct {
+	Address  string
+	Status   string // in HAProxy's words: "UP", "DOWN", "DRAIN", "MAINT", "UP 1/3", …
+	Check    string // "L7OK", "L4CON", …
+	Last     string // the last check's outcome in words
+	Sessions int
+}
+
+// Health looks at every balancer at once. It has no failure: within ctx's time
+// it tells what there is to tell.
+func (r *Registrar) Health(ctx context.Context) Health {
+	s := r.spec()
+	return healthOf(s, look(ctx, s, healthQuery()))
+}
+
+// healthQuery asks for what needs no knowledge of how the endpoint is wanted.
+func healthQuery() host.Query {
+	q := rotationOnly()
+	q.Files = []string{endpointPath, unitDir + haproxyUnit, unitDir + keepalivedUnit}
+	q.Units = []string{haproxyUnit, keepalivedUnit}
+	q.Script = "ip -o address show\n" + q.Script
+	return q
+}
+
+// healthOf puts together what was seen.
+func healthOf(s Spec, seen map[string]balancer) Health {
+	out := Health{Address: s.Address, Balancers: map[string]Balancer{}, Replicas: known(reachableOf(seen))}
+	for name, b := range seen {
+		told := Balancer{Address: s.Hosts[name].Address(), Err: b.unreachable}
+		if b.unreachable == nil {
+			told.Present, told.Answers, told.Holds = b.present(), b.answers, b.holds(s.Address)
+			told.HAProxy, told.Keepalived = b.unitState(haproxyUnit), b.unitState(keepalivedUnit)
+			told.Backends, told.Out = map[string]Backend{}, map[string]string{}
+			for _, seen := range b.stats {
+				told.Backends[seen.Name] = Backend{Address: seen.Address, Status: seen.Status, Check: seen.Check, Last: seen.Last, Sessions: seen.Sessions}
+			}
+			for replica, address := range out.Replicas {
+				if why := b.outOfRotation(server{Name: replica, Address: address}); why != "" {
+					told.Out[replica] = why
+				}
+			}
+		}
+		out.Balancers[name] = told
+	}
+	return out
+}
+
+// unitState is systemd's ActiveState, "" where there is no such unit.
+func (b balancer) unitState(unit string) string {
+	if state := b.facts.Units[unit]; state.Load != "not-found" {
+		return state.Active
+	}
+	return ""
+}
+
+// Holders are the balancers that have the virtual IP, in order.
+func (h Health) Holders() []string {
+	var holding []string
+	for _, name := range names(h.Balancers) {
+		if h.Balancers[name].Holds {
+			holding = append(holding, name)
+		}
+	}
+	return holding
+}
+
+// Unseen are the balancers that could not be looked at, in order.
+func (h Health) Unseen() []string {
+	var unseen []string
+	for _, name := range names(h.Balancers) {
+		if h.Balancers[name].Err != nil {
+			unseen = append(unseen, name)
+		}
+	}
+	return unseen
+}
+
+// Trouble says what is wrong with a balancer that was looked at, or "".
+func (b Balancer) Trouble() string {
+	if !b.Present {
+		return "the endpoint is not set up there"
+	}
+	var words []string
+	for _, unit := range []struct{ name, state string }{{haproxyUnit, b.HAProxy}, {keepalivedUnit, b.Keepalived}} {
+		if unit.state != "active" && unit.state != "reloading" {
+			words = append(words, unit.name+" is "+orDefault(unit.state, "not there"))
+		}
+	}
+	if len(words) == 0 && !b.Answers {
+		words = append(words, "HAProxy does not answer")
+	}
+	return strings.Join(words, "; ")
+}
+
+// Registered reports whether a replica is in rotation on every balancer that
+// could be looked at, and on one at least.
+func (h Health) Registered(replica string) bool {
+	asked := false
+	for _, b := range h.Balancers {
+		if b.Err != nil {
+			continue
+		}
+		if _, out := b.Out[replica]; out {
+			return false
+		}
+		asked = true
+	}
+	_, listed := h.Replicas[replica]
+	return asked && listed
+}

@@ -1,0 +1,177 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// Health is all that can be told of a cluster at one moment. What does not
+// answer says why in its place, and keeps nothing else from being told.
+type Health struct {
+	Survey
+	Silence  error     // why no member gave an answer that a quorum stands behind; nil: one did
+	Orphans  []string  // alarms that belong to no member of the list, in words
+	Machines []Machine // those that were asked for, sorted by address
+}
+
+// Machine is what was found on one machine that is to hold a member.
+type Machine struct {
+	Address           string
+	Err               error  // why it could not be looked at; nothing below is known then
+	Member            string // the member of this cluster that it holds; "" where it holds none
+	Foreign           string // another cluster whose member it holds
+	Unit              string // systemd's ActiveState; "" where there is no unit
+	Quota             int64  // bytes, by its flags; negative: none
+	CertificateExpiry time.Time
+
+	output string // of the query's script
+}
+
+// Health asks the cluster and looks at its machines, all at once. It has no
+// failure: within ctx's time it tells what there is to tell.
+func (c *Clusters) Health(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) Health {
+	return c.named(b.ClusterID).health(ctx, hosts, b, healthQuery())
+}
+
+func (cl *cluster) health(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, q host.Query) Health {
+	var out Health
+	var asking sync.WaitGroup
+	asking.Go(func() { out.Survey, out.Orphans, out.Silence = cl.survivors(ctx, hosts, b) })
+	out.Machines = cl.lookAt(ctx, hosts, b.ClusterID, q)
+	asking.Wait()
+	return out
+}
+
+// survivors asks whoever answers. One question takes no more than a fifth of
+// ctx's time, of which four may follow each other: the member list, that of
+// members found on it, their status, the agreed version.
+func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (Survey, []string, error) {
+	conv, err := cl.converseThrough(b, slices.Collect(maps.Values(hosts)))
+	if err != nil {
+		return Survey{}, nil, err
+	}
+	defer conv.Close()
+	if end, bounded := ctx.Deadline(); bounded {
+		conv.patience = min(askTimeout, time.Until(end)/5)
+	}
+	v, err := conv.view(ctx, hostAddresses(hosts))
+	if err != nil {
+		return Survey{}, nil, err
+	}
+	var orphans []string
+	for _, a := range v.Orphans {
+		orphans = append(orphans, a.String())
+	}
+	return conv.surveyed(ctx, v), orphans, nil
+}
+
+// lookAt observes every machine at once.
+func (cl *cluster) lookAt(ctx context.Context, hosts map[string]*host.Host, clusterID string, q host.Query) []Machine {
+	addresses := hostAddresses(hosts)
+	slices.Sort(addresses)
+	machines := make([]Machine, len(addresses))
+	byAddress := map[string]*host.Host{}
+	for _, h := range hosts {
+		byAddress[h.Address()] = h
+	}
+	var looking sync.WaitGroup
+	for i, address := range addresses {
+		looking.Go(func() {
+			facts, err := cl.machine(byAddress[address]).Observe(ctx, q)
+			machines[i] = machineOf(address, clusterID, facts, err)
+		})
+	}
+	looking.Wait()
+	return machines
+}
+
+// healthQuery asks for what needs no knowledge of how the member is wanted.
+func healthQuery() host.Query {
+	q := host.Query{Contents: []string{markerPath, unitPath}, Units: []string{unitName}}
+	for _, leaf := range Leaves("", "") {
+		q.Contents = append(q.Contents, certificatePath(leaf))
+	}
+	return q
+}
+
+// machineOf reads the answer to healthQuery.
+func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
+	m := Machine{Address: address, Err: err, output: facts.Output}
+	if err != nil {
+		return m
+	}
+	if unit := facts.Units[unitName]; unit.Load != "not-found" {
+		m.Unit = unit.Active
+	}
+	var held marker
+	if json.Unmarshal([]byte(facts.Files[markerPath].Content), &held) == nil {
+		switch held.ClusterID {
+		case clusterID:
+			m.Member = held.Name
+		default:
+			m.Foreign = held.ClusterName
+		}
+	}
+	_, flags, _ := parseExecStart(facts.Files[unitPath].Content)
+	m.Quota = quotaByFlag(flags["quota-backend-bytes"])
+	m.CertificateExpiry = expiry(facts.Files)
+	return m
+}
+
+// quotaByFlag is what etcd makes of --quota-backend-bytes.
+func quotaByFlag(value string) int64 {
+	bytes, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+	if err != nil || bytes == 0 {
+		return defaultQuota
+	}
+	return bytes
+}
+
+// QuotaOf is the quota of a member in bytes: what it tells itself, and where it
+// does not (etcd 3.5), what its machine's flags say. 0 is not known, and
+// negative none.
+func (h Health) QuotaOf(m Runs) int64 {
+	if m.DBQuota != 0 {
+		return m.DBQuota
+	}
+	for _, machine := range h.Machines {
+		if machine.Address == m.Address && machine.Err == nil {
+			return machine.Quota
+		}
+	}
+	return 0
+}
+
+// Voting counts the voters, those of them that are healthy, and how many votes
+// are needed.
+func (s Survey) Voting() (voters, healthy, needed int) {
+	for _, m := range s.Members {
+		if m.Learner {
+			continue
+		}
+		voters++
+		if m.Healthy {
+			healthy++
+		}
+	}
+	return voters, healthy, quorum(voters)
+}
+
+// Leader is the name of the member that leads, "" where none does or is known.
+func (s Survey) Leader() string {
+	for _, m := range s.Members {
+		if m.Leader {
+			return m.Name
+		}
+	}
+	return ""
+}

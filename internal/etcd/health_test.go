@@ -1,0 +1,146 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// TestMachineOf: what a machine shows is read without knowing how its member is wanted.
+func TestMachineOf(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	bundle, err := pki.Generate(pki.Options{ClusterName: "prod", Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair := func(leaf pki.Leaf, validity time.Duration) host.FileState {
+		issued, err := bundle.Issue(leaf, now, validity)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return host.FileState{Content: issued.Certificate}
+	}
+	files := func(cluster string) map[string]host.FileState {
+		return map[string]host.FileState{
+			markerPath:                                   {Content: fmt.Sprintf(`{"cluster_id": %q, "cluster_name": "other", "name": "cp1"}`, cluster)},
+			unitPath:                                     {Content: "[Service]\nExecStart=/opt/kube/etcd/3.5.35/etcd \\\n  --name=cp1 \\\n  --quota-backend-bytes=16777216\n"},
+			certificatePath(pki.EtcdServer("", "")):      pair(pki.EtcdServer("cp1", "10.0.0.11"), 48*time.Hour),
+			certificatePath(pki.EtcdPeer("", "")):        pair(pki.EtcdPeer("cp1", "10.0.0.11"), 24*time.Hour),
+			certificatePath(pki.EtcdHealthcheckClient()): pair(pki.EtcdHealthcheckClient(), 72*time.Hour),
+		}
+	}
+	active := map[string]host.UnitState{unitName: {Load: "loaded", Active: "active"}}
+	for name, c := range map[string]struct {
+		facts host.Facts
+		err   error
+		want  Machine
+	}{
+		"a member": {
+			facts: host.Facts{Files: files(bundle.ClusterID), Units: active},
+			want:  Machine{Member: "cp1", Unit: "active", Quota: 16 << 20, CertificateExpiry: now.Add(24 * time.Hour)},
+		},
+		"another cluster's": {
+			facts: host.Facts{Files: files("ff"), Units: active},
+			want:  Machine{Foreign: "other", Unit: "active", Quota: 16 << 20, CertificateExpiry: now.Add(24 * time.Hour)},
+		},
+		"a bare machine": {
+			facts: host.Facts{Units: map[string]host.UnitState{unitName: {Load: "not-found", Active: "inactive"}}},
+			want:  Machine{Quota: defaultQuota},
+		},
+		"a dead one": {err: host.ErrUnreachable, want: Machine{Err: host.ErrUnreachable}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.want.Address = "10.0.0.11"
+			got := machineOf("10.0.0.11", bundle.ClusterID, c.facts, c.err)
+			if !errors.Is(got.Err, c.want.Err) || got.CertificateExpiry.Truncate(time.Minute) != c.want.CertificateExpiry.Truncate(time.Minute) {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+			got.CertificateExpiry, c.want.CertificateExpiry = time.Time{}, time.Time{}
+			if got != c.want {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestQuotaOf(t *testing.T) {
+	h := Health{Machines: []Machine{
+		{Address: "10.0.0.11", Quota: quotaByFlag("8589934592")},
+		{Address: "10.0.0.12", Quota: quotaByFlag("")},
+		{Address: "10.0.0.13", Err: host.ErrUnreachable},
+		{Address: "10.0.0.14", Quota: quotaByFlag("-1")},
+		{Address: "10.0.0.15", Quota: quotaByFlag("0")},
+	}}
+	for _, c := range []struct {
+		member Runs
+		want   int64
+	}{
+		{Runs{Address: "10.0.0.11", DBQuota: 2 << 30}, 2 << 30}, // what runs counts more than what is on its disk
+		{Runs{Address: "10.0.0.11"}, 8 << 30},
+		{Runs{Address: "10.0.0.12"}, 2 << 30},
+		{Runs{Address: "10.0.0.13"}, 0},
+		{Runs{Address: "10.0.0.14"}, -1},
+		{Runs{Address: "10.0.0.15"}, 2 << 30},
+		{Runs{Address: "10.0.0.99"}, 0},
+	} {
+		if got := h.QuotaOf(c.member); got != c.want {
+			t.Errorf("quota of %+v is %d, want %d", c.member, got, c.want)
+		}
+	}
+}
+
+func TestVoting(t *testing.T) {
+	s := Survey{Members: []Runs{
+		{Name: "cp1", Healthy: true}, {Name: "cp2", Healthy: true, Leader: true}, {Name: "cp3"}, {Name: "cp4", Healthy: true, Learner: true},
+	}}
+	if voters, healthy, needed := s.Voting(); voters != 3 || healthy != 2 || needed != 2 {
+		t.Errorf("%d voters, %d healthy, %d needed", voters, healthy, needed)
+	}
+	if leader := s.Leader(); leader != "cp2" {
+		t.Errorf("leader %q", leader)
+	}
+}
+
+// TestHealth: a dead member is told of, and without a quorum the machines are
+// what is left to tell.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	hosts := map[string]*host.Host{}
+	for _, s := range specs {
+		hosts[s.Host.Address()] = s.Host
+	}
+	f.kill("cp2", true)
+	f.clusters = f.coordinator()
+	var got Health
+	done, err := until(f.context(), f.clusters.pace.Poll, f.clusters.pace.Serving, func() (bool, error) {
+		got = f.clusters.Health(f.context(), hosts, f.bundle)
+		_, healthy, _ := got.Voting()
+		return got.Silence == nil && got.Leader() != "" && got.ClusterVersion != "" && healthy == 2, nil
+	})
+	if !done || err != nil || len(got.Members) != 3 || len(got.Machines) != 3 {
+		t.Fatalf("health = %+v, %v", got, err)
+	}
+	for _, m := range got.Members {
+		if alive := m.Name != "cp2"; (m.DBSize > 0) != alive || (m.DBQuota > 0) != alive || m.ID == "" || (got.QuotaOf(m) == 0) == alive {
+			t.Errorf("member %+v, quota %d", m, got.QuotaOf(m))
+		}
+	}
+	for _, m := range got.Machines {
+		if alive := m.Address != f.address("cp2"); (m.Err == nil) != alive || (m.Member != "") != alive || m.CertificateExpiry.IsZero() == alive {
+			t.Errorf("machine %+v", m)
+		}
+	}
+	f.kill("cp1", true)
+	got = f.clusters.Health(f.context(), hosts, f.bundle)
+	if !errors.Is(got.Silence, errNoAnswer) || len(got.Machines) != 3 || got.Leader() != "" {
+		t.Errorf("without a quorum: %+v", got)
+	}
+}

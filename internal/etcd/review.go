@@ -1,0 +1,174 @@
+package etcd
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// Reading is what a review wants to know of the member on one machine beyond
+// its health.
+type Reading struct {
+	Address  string
+	Process  host.Process
+	OwnDisk  bool   // the data directory is not on the file system of /
+	Disk     string // where that is mounted; "" where there is no such directory
+	Timers   []Timer
+	FsyncErr error         // why the next two are not known
+	Fsync    time.Duration // an upper bound of the 99th percentile of the log's fsyncs since the start
+	Fsyncs   uint64        // how many there were
+}
+
+// Timer is a systemd timer whose name or command speaks of etcd.
+type Timer struct {
+	Name    string
+	Command string // of the service that it starts
+	Failed  bool
+	Ran     time.Time // zero: never
+}
+
+// Review is Health with a reading of every machine that could be looked at. It
+// has no failure either.
+func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (Health, []Reading) {
+	cl := c.named(b.ClusterID)
+	latencies := make(chan map[string]latency, 1)
+	go func() { latencies <- cl.latencies(ctx, hosts, b) }()
+	q := healthQuery()
+	q.Script = reviewScript
+	health := cl.health(ctx, hosts, b, q)
+	measured := <-latencies
+	var readings []Reading
+	for _, m := range health.Machines {
+		if m.Err == nil {
+			readings = append(readings, readingOf(m.Address, m.output, measured[m.Address]))
+		}
+	}
+	return health, readings
+}
+
+// reviewScript asks for the process, the disk of its data, and timers.
+var reviewScript = host.ProcessScript(unitName) + `
+pid=$(systemctl show --property=MainPID --value ` + unitName + `)
+dir=
+[ "${pid:-0}" -gt 0 ] && dir=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n 's/^--data-dir=//p')
+dir=${dir:-` + DefaultDataDir + `}
+[ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" "$(df --output=target "$dir" | tail -n 1)"
+systemctl list-timers --all --no-legend --plain | grep -o '[^ ]*\.timer' | sort -u | while read -r timer; do
+  service=$(systemctl show --property=Unit --value "$timer")
+  command=$(systemctl show --property=ExecStart --value "$service")
+  case "$timer $service $command" in *etcd*)
+    printf 'timer\t%s\t%s\t%s\t%s\n' "$timer" "$(systemctl show --property=Result --value "$service")" \
+      "$(TZ=UTC systemctl show --property=LastTriggerUSec --value "$timer")" "$(printf %s "$command" | base64 -w 0)" ;;
+  esac
+done
+`
+
+// readingOf reads what reviewScript printed.
+func readingOf(address, output string, measured latency) Reading {
+	r := Reading{Address: address, Process: host.ReadProcesses(output)[unitName], FsyncErr: measured.err, Fsync: measured.bound, Fsyncs: measured.count}
+	for line := range strings.Lines(output) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		switch {
+		case len(fields) == 4 && fields[0] == "disk":
+			r.OwnDisk, r.Disk = fields[1] != fields[2], fields[3]
+		case len(fields) == 5 && fields[0] == "timer":
+			command, err := base64.StdEncoding.DecodeString(fields[4])
+			if err != nil {
+				continue // cut off
+			}
+			ran, err := time.Parse("Mon 2006-01-02 15:04:05 MST", fields[3])
+			if err != nil {
+				ran = time.Time{} // "n/a", or nothing
+			}
+			r.Timers = append(r.Timers, Timer{Name: fields[1], Command: string(command), Failed: fields[2] != "success", Ran: ran})
+		}
+	}
+	return r
+}
+
+// latency is how long a member's log takes to reach the disk.
+type latency struct {
+	bound time.Duration
+	count uint64
+	err   error
+}
+
+// latencies asks the member on each machine at once.
+func (cl *cluster) latencies(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) map[string]latency {
+	addresses := hostAddresses(hosts)
+	all := make(map[string]latency, len(addresses))
+	conv, err := cl.converseThrough(b, slices.Collect(maps.Values(hosts)))
+	if err != nil {
+		for _, address := range addresses {
+			all[address] = latency{err: err}
+		}
+		return all
+	}
+	defer conv.Close()
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for _, address := range addresses {
+		asking.Go(func() {
+			text, err := conv.get(ctx, address, "/metrics", 8<<20)
+			found := latency{err: err}
+			if err == nil {
+				found = fsyncIn(string(text))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all[address] = found
+		})
+	}
+	asking.Wait()
+	return all
+}
+
+// fsyncHistogram is etcd's measure of how long its log takes to reach the disk.
+const fsyncHistogram = "etcd_disk_wal_fsync_duration_seconds"
+
+var errNoFsync = errors.New("its metrics have no " + fsyncHistogram)
+
+// fsyncIn reads the histogram from a page of metrics: the bound of the first
+// bucket that holds 99 of 100.
+func fsyncIn(metrics string) latency {
+	type bucket struct {
+		bound float64
+		count uint64
+	}
+	var buckets []bucket
+	for line := range strings.Lines(metrics) {
+		rest, ok := strings.CutPrefix(line, fsyncHistogram+`_bucket{le="`)
+		bound, count, cut := strings.Cut(strings.TrimSpace(rest), `"} `)
+		if !ok || !cut {
+			continue
+		}
+		le, boundErr := strconv.ParseFloat(bound, 64) // "+Inf" is one
+		n, countErr := strconv.ParseFloat(count, 64)
+		if err := errors.Join(boundErr, countErr); err != nil {
+			return latency{err: fmt.Errorf("read %s: %w", fsyncHistogram, err)}
+		}
+		buckets = append(buckets, bucket{le, uint64(n)})
+	}
+	if len(buckets) == 0 {
+		return latency{err: errNoFsync}
+	}
+	all := buckets[len(buckets)-1].count
+	for _, b := range buckets {
+		if float64(b.count) >= 0.99*float64(all) && !math.IsInf(b.bound, 1) {
+			return latency{bound: time.Duration(b.bound * float64(time.Second)), count: all}
+		}
+	}
+	// Slower than the last bound (8.192 s).
+	return latency{bound: time.Minute, count: all}
+}

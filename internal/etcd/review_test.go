@@ -1,0 +1,57 @@
+package etcd
+
+import (
+	"encoding/base64"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+func TestReadingOf(t *testing.T) {
+	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	output := "process\tetcd.service\t1073741824\tinfinity\t" + encoded("/opt/etcd\x00--name=cp1\x00") + "\n" +
+		"disk\t64769\t64768\t/var/lib/etcd\n" +
+		"timer\tetcd-snapshot.timer\tsuccess\tSun 2026-11-22 03:00:01 UTC\t" + encoded("{ path=/usr/bin/snapshot }") + "\n" +
+		"timer\tetcd-defrag.timer\texit-code\tn/a\t" + encoded("x") + "\n"
+	got := readingOf("10.0.0.11", output, latency{bound: time.Millisecond, count: 7})
+	want := Reading{
+		Address: "10.0.0.11", OwnDisk: true, Disk: "/var/lib/etcd", Fsync: time.Millisecond, Fsyncs: 7,
+		Process: host.Process{Running: true, MemoryMax: "1073741824", Flags: map[string]string{"name": "cp1"}},
+		Timers: []Timer{
+			{Name: "etcd-snapshot.timer", Command: "{ path=/usr/bin/snapshot }", Ran: time.Date(2026, 11, 22, 3, 0, 1, 0, time.UTC)},
+			{Name: "etcd-defrag.timer", Command: "x", Failed: true},
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	bare := readingOf("10.0.0.12", "disk\t5\t5\t/\n", latency{err: errNoFsync})
+	if bare.OwnDisk || bare.Process.Running || !errors.Is(bare.FsyncErr, errNoFsync) {
+		t.Errorf("of a bare machine: %+v", bare)
+	}
+}
+
+func TestFsyncIn(t *testing.T) {
+	const head = "# HELP x\nother_bucket{le=\"1\"} 5\n"
+	bucket := func(le, n string) string { return fsyncHistogram + `_bucket{le="` + le + `"} ` + n + "\n" }
+	for name, c := range map[string]struct {
+		metrics string
+		want    latency
+		fails   bool
+	}{
+		"fast":      {head + bucket("0.001", "5") + bucket("0.002", "990") + bucket("0.004", "1000") + bucket("+Inf", "1000"), latency{bound: 2 * time.Millisecond, count: 1000}, false},
+		"nearly":    {bucket("0.001", "5") + bucket("0.002", "989") + bucket("0.004", "1000") + bucket("+Inf", "1000"), latency{bound: 4 * time.Millisecond, count: 1000}, false},
+		"very slow": {bucket("8.192", "5") + bucket("+Inf", "1e+03"), latency{bound: time.Minute, count: 1000}, false},
+		"none yet":  {bucket("0.001", "0") + bucket("+Inf", "0"), latency{bound: time.Millisecond}, false},
+		"missing":   {head, latency{}, true},
+		"damaged":   {bucket("x", "5"), latency{}, true},
+	} {
+		got := fsyncIn(c.metrics)
+		if (got.err != nil) != c.fails || got.bound != c.want.bound || got.count != c.want.count {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package host
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+)
+
+// Process is the main process of a unit that runs.
+type Process struct {
+	Running bool
+	Flags   map[string]string // of its command line, "--name=value" or "--name", without dashes
+	// What systemd limits the unit to, in its words; "" where it does not.
+	MemoryMax string
+	CPUQuota  string // processor time a second: "2s" are two processors
+}
+
+// ProcessScript is for a Query's Script: it prints what ReadProcesses reads.
+func ProcessScript(units ...string) string {
+	return `for unit in ` + shellescape.QuoteCommand(units) + `; do
+  pid=$(systemctl show --property=MainPID --value "$unit")
+  printf 'process\t%s\t%s\t%s\t%s\n' "$unit" "$(systemctl show --property=MemoryMax --value "$unit")" \
+    "$(systemctl show --property=CPUQuotaPerSecUSec --value "$unit")" "$([ "${pid:-0}" -gt 0 ] && base64 -w 0 "/proc/$pid/cmdline")"
+done
+`
+}
+
+// ReadProcesses reads the lines of ProcessScript among others, by unit.
+func ReadProcesses(output string) map[string]Process {
+	processes := map[string]Process{}
+	for line := range strings.Lines(output) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(fields) != 5 || fields[0] != "process" {
+			continue
+		}
+		p := Process{Flags: map[string]string{}, MemoryMax: limit(fields[2]), CPUQuota: limit(fields[3])}
+		words, err := base64.StdEncoding.DecodeString(fields[4])
+		if p.Running = err == nil && len(words) > 0; p.Running {
+			for _, word := range strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")[1:] {
+				name, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+				p.Flags[name] = value
+			}
+		}
+		processes[fields[1]] = p
+	}
+	return processes
+}
+
+// limit is a limit in systemd's words, "" for none.
+func limit(text string) string {
+	if text == "infinity" {
+		return ""
+	}
+	return text
+}

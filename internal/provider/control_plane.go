@@ -1,0 +1,133 @@
+package provider
+
+import (
+	"context"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// controlPlane is what was seen of a whole control plane. Plain values: what
+// is wrong with it is decided from them alone.
+type controlPlane struct {
+	unasked     string // why nobody could be asked; "" when somebody was
+	etcd        etcd.Health
+	endpoint    endpoint.Health
+	replicas    map[string]seenReplica
+	authorities map[string]time.Time // the end of each; zero where it cannot be read
+}
+
+// seenReplica is one replica: as the balancers list it, as its machine shows
+// it, or both.
+type seenReplica struct {
+	controlplane.Health
+	Listed string // host:port at the balancers; "" where none of them has it
+}
+
+// lookAtControlPlane asks everything at once, and comes back in time with what
+// was told.
+func (s *session) lookAtControlPlane(ctx context.Context, bundle *pki.Bundle, urls []string, registration endpoint.Registration) controlPlane {
+	out := controlPlane{authorities: authoritiesOf(bundle)}
+	var asking sync.WaitGroup
+	asking.Go(func() { out.etcd = s.clusters.Health(ctx, s.machinesAt(addressesOf(urls)), bundle) })
+	found, balancers := everywhere(ctx, s, urls, registration, func(addresses []string) []controlplane.Health {
+		return s.replicas.Health(ctx, addresses, bundle)
+	})
+	asking.Wait()
+	out.endpoint, out.replicas = balancers, seenReplicas(found, balancers.Replicas)
+	return out
+}
+
+// everywhere looks for replicas at once on all machines that the arguments name.
+// A replica's machine need not be one of them; it is known only when the balancers
+// have answered, who get two thirds of the time.
+func everywhere[T any](ctx context.Context, s *session, urls []string, registration endpoint.Registration, ask func(addresses []string) []T) ([]T, endpoint.Health) {
+	named := slices.AppendSeq(addressesOf(urls), maps.Values(registration.Hosts))
+	slices.Sort(named)
+	named = slices.Compact(named)
+	var asking sync.WaitGroup
+	var there []T
+	asking.Go(func() { there = ask(named) })
+	first, cancel := context.WithCancel(ctx)
+	if end, bounded := ctx.Deadline(); bounded {
+		cancel()
+		first, cancel = context.WithTimeout(ctx, time.Until(end)*2/3)
+	}
+	defer cancel()
+	balancers := s.registrars.For(registration).Health(first)
+	elsewhere := ask(further(balancers.Replicas, named))
+	asking.Wait()
+	return append(there, elsewhere...), balancers
+}
+
+// further are the machines of listed replicas that are not among those named.
+func further(listed map[string]string, named []string) []string {
+	var more []string
+	for _, at := range listed {
+		address := machineOf(at)
+		if !slices.Contains(named, address) && !slices.Contains(more, address) {
+			more = append(more, address)
+		}
+	}
+	slices.Sort(more)
+	return more
+}
+
+// machineOf is the machine of a replica at host:port.
+func machineOf(at string) string {
+	address, _, err := net.SplitHostPort(at)
+	if err != nil {
+		return at
+	}
+	return address
+}
+
+// seenReplicas joins what the balancers list with what the machines hold.
+func seenReplicas(found []controlplane.Health, listed map[string]string) map[string]seenReplica {
+	out := map[string]seenReplica{}
+	for _, f := range found {
+		if f.Name != "" {
+			out[f.Name] = seenReplica{Health: f}
+		}
+	}
+	for name, at := range listed {
+		replica := seenReplica{Health: controlplane.Health{Address: machineOf(at)}, Listed: at}
+		for _, f := range found {
+			if f.Address == replica.Address {
+				replica.Health = f
+			}
+		}
+		out[name] = replica
+	}
+	return out
+}
+
+// authoritiesOf are the bundle's authorities, each until its end.
+func authoritiesOf(bundle *pki.Bundle) map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, authority := range []pki.Authority{pki.Kubernetes, pki.Etcd, pki.FrontProxy} {
+		info, err := pki.Inspect(bundle.Signing(authority))
+		if err != nil {
+			info = pki.Info{}
+		}
+		out[string(authority)] = info.NotAfter
+	}
+	return out
+}
+
+// daysUntil are the whole days that are left until a moment, negative after it.
+func daysUntil(end, now time.Time) int64 {
+	left := end.Sub(now)
+	days := int64(left / (24 * time.Hour))
+	if left < 0 && left%(24*time.Hour) != 0 {
+		days--
+	}
+	return days
+}

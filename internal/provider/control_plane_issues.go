@@ -1,0 +1,322 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// The kinds of issues, as fail_on names them.
+const (
+	issueUnreachable = "unreachable" // it could not be asked
+	issueUnhealthy   = "unhealthy"   // it was asked, and something is wrong
+	issueExpiring    = "expiring"    // a certificate has ended, or ends soon
+)
+
+var issueKinds = []string{issueUnreachable, issueUnhealthy, issueExpiring}
+
+// fullAt is the share of its quota from which a database's size is an issue:
+// at all of it, etcd refuses writes.
+const fullAt = 0.8
+
+// issue is one thing that is not as it should be, as a sentence.
+type issue struct {
+	kind string
+	text string
+}
+
+// issuesOf says all that is wrong with what was seen: machines first, then etcd,
+// the endpoint, the replicas, certificates. A certificate that ends within days
+// counts. It is pure.
+func issuesOf(seen controlPlane, days int64, now time.Time) []issue {
+	if seen.unasked != "" {
+		return []issue{{issueUnreachable, "the control plane was not asked: " + seen.unasked}}
+	}
+	return slices.Concat(
+		machineIssues(seen),
+		etcdIssues(seen.etcd),
+		endpointIssues(seen.endpoint),
+		replicaIssues(seen),
+		certificateIssues(seen, days, now),
+	)
+}
+
+// machineIssues names each machine that could not be looked at once, with what
+// is on it.
+func machineIssues(seen controlPlane) []issue {
+	why, parts := map[string]error{}, map[string][]string{}
+	add := func(address, part string, err error) {
+		if err != nil {
+			why[address] = err // any of them: they differ in words only
+			parts[address] = append(parts[address], part)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(seen.endpoint.Balancers)) {
+		b := seen.endpoint.Balancers[name]
+		add(b.Address, "balancer "+name, b.Err)
+	}
+	for _, m := range seen.etcd.Machines {
+		add(m.Address, strings.TrimSpace("etcd member "+memberAddressed(seen.etcd, m.Address)), m.Err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(seen.replicas)) {
+		r := seen.replicas[name]
+		add(r.Address, "replica "+name, r.Err)
+	}
+	var issues []issue
+	for _, address := range slices.Sorted(maps.Keys(why)) {
+		issues = append(issues, issue{issueUnreachable, fmt.Sprintf("machine %s with %s: %s", address, enumerated(parts[address]), unreachedBecause(why[address], address))})
+	}
+	return issues
+}
+
+// memberAddressed is the name of the member at an address, "" where the cluster
+// does not tell.
+func memberAddressed(h etcd.Health, address string) string {
+	for _, m := range h.Members {
+		if m.Address == address {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// unreachedBecause is why a machine could not be looked at, less what the
+// sentence says already.
+func unreachedBecause(err error, address string) string {
+	var key *host.HostKeyError
+	switch {
+	case errors.As(err, &key):
+		return key.Error()
+	case errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, host.ErrUnreachable):
+		return "no answer within the time limit of this data source"
+	}
+	return indented(strings.TrimPrefix(err.Error(), "observe the machine on "+address+": "))
+}
+
+// enumerated is "a, b and c".
+func enumerated(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+// labelled is how a part is named together with its machine.
+func labelled(kind, name, address string) string {
+	switch {
+	case name == "":
+		return kind + " on " + address
+	case address == "" || name == address:
+		return kind + " " + name
+	}
+	return fmt.Sprintf("%s %s (%s)", kind, name, address)
+}
+
+func unhealthy(format string, args ...any) issue {
+	return issue{issueUnhealthy, fmt.Sprintf(format, args...)}
+}
+
+func etcdIssues(h etcd.Health) []issue {
+	var issues []issue
+	switch {
+	case h.Silence != nil && !slices.ContainsFunc(h.Machines, func(m etcd.Machine) bool { return m.Err == nil }):
+		issues = append(issues, issue{issueUnreachable, "etcd: none of its machines can be looked at, so nothing is known of it"})
+	case h.Silence != nil:
+		issues = append(issues, unhealthy("etcd: %s", indented(h.Silence.Error())))
+	case h.Leader() == "":
+		issues = append(issues, unhealthy("etcd: the members know of no leader"))
+	}
+	for _, words := range h.Orphans {
+		issues = append(issues, unhealthy("etcd: %s", words))
+	}
+	for _, m := range h.Members {
+		issues = append(issues, memberIssues(h, m)...)
+	}
+	for _, m := range h.Machines {
+		if m.Err == nil && !slices.ContainsFunc(h.Members, func(r etcd.Runs) bool { return r.Address == m.Address }) {
+			issues = append(issues, unlistedIssues(h, m)...)
+		}
+	}
+	return issues
+}
+
+// memberIssues are about a member that the cluster lists.
+func memberIssues(h etcd.Health, m etcd.Runs) []issue {
+	var issues []issue
+	label := labelled("etcd member", m.Name, m.Address)
+	for _, words := range m.Amiss() {
+		issues = append(issues, unhealthy("%s %s", label, words))
+	}
+	for _, machine := range h.Machines {
+		if machine.Address == m.Address && machine.Err == nil && machine.Unit != "active" {
+			issues = append(issues, unhealthy("%s: etcd.service is %s", label, orNotThere(machine.Unit)))
+		}
+	}
+	if share, known := quotaUsed(h, m); known && share >= fullAt {
+		issues = append(issues, unhealthy("%s: its database fills %.0f %% of its quota of %s; at all of it etcd refuses writes", label, share*100, sizeText(h.QuotaOf(m))))
+	}
+	return issues
+}
+
+// unlistedIssues are about a machine that was looked at and that is no member's
+// by the cluster's word, or of which nobody can tell.
+func unlistedIssues(h etcd.Health, m etcd.Machine) []issue {
+	label := labelled("etcd member", m.Member, m.Address)
+	switch {
+	case m.Foreign != "":
+		return []issue{unhealthy("machine %s: it holds an etcd member of another cluster, %q", m.Address, m.Foreign)}
+	case m.Member == "":
+		return []issue{unhealthy("machine %s: no etcd member of this cluster is there", m.Address)}
+	case h.Silence == nil:
+		return []issue{unhealthy("%s: the cluster does not list it, and its machine still holds what is left of it", label)}
+	case m.Unit != "active":
+		return []issue{unhealthy("%s: etcd.service is %s", label, orNotThere(m.Unit))}
+	}
+	return nil
+}
+
+func orNotThere(state string) string {
+	if state == "" {
+		return "not there"
+	}
+	return state
+}
+
+// quotaUsed is how much of its quota a member's database fills.
+func quotaUsed(h etcd.Health, m etcd.Runs) (share float64, known bool) {
+	quota := h.QuotaOf(m)
+	if quota <= 0 || m.DBSize == 0 {
+		return 0, false
+	}
+	return float64(m.DBSize) / float64(quota), true
+}
+
+// sizeText is a size in MiB, or GiB where it has that many.
+func sizeText(bytes int64) string {
+	if bytes >= 1<<30 {
+		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+}
+
+func endpointIssues(h endpoint.Health) []issue {
+	var issues []issue
+	holders, unseen := h.Holders(), h.Unseen()
+	switch {
+	case len(holders) > 1:
+		issues = append(issues, unhealthy("virtual IP %s: it is held by %s at the same time", h.Address, enumerated(holders)))
+	case len(holders) == 0 && len(unseen) > 0:
+		issues = append(issues, issue{issueUnreachable, fmt.Sprintf("virtual IP %s: no balancer that can be looked at holds it; %s may", h.Address, enumerated(unseen))})
+	case len(holders) == 0:
+		issues = append(issues, unhealthy("virtual IP %s: no balancer holds it", h.Address))
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.Balancers)) {
+		b := h.Balancers[name]
+		if b.Err != nil {
+			continue
+		}
+		if trouble := b.Trouble(); trouble != "" {
+			issues = append(issues, unhealthy("%s: %s", labelled("balancer", name, b.Address), trouble))
+		}
+	}
+	if len(h.Replicas) == 0 && len(unseen) < len(h.Balancers) {
+		issues = append(issues, unhealthy("endpoint %s: no replica is registered", h.Address))
+	}
+	return issues
+}
+
+func replicaIssues(seen controlPlane) []issue {
+	var issues []issue
+	for _, name := range slices.Sorted(maps.Keys(seen.replicas)) {
+		r := seen.replicas[name]
+		label := labelled("replica", name, r.Address)
+		switch {
+		case r.Err != nil:
+		case r.Foreign != "":
+			issues = append(issues, unhealthy("%s: its machine holds %s", label, r.Foreign))
+		case r.Name == "":
+			issues = append(issues, unhealthy("%s: the balancers list it, and its machine holds no replica", label))
+		case r.Name != name:
+			issues = append(issues, unhealthy("%s: the balancers list it, and its machine holds replica %q", label, r.Name))
+		default:
+			for _, c := range r.Components {
+				if !c.Healthy {
+					issues = append(issues, unhealthy("%s: %s: %s", label, c.Name, c.Health))
+				}
+			}
+		}
+		issues = append(issues, rotationIssues(seen.endpoint, name, label)...)
+	}
+	return issues
+}
+
+// rotationIssues say where a replica is not in rotation, balancers with the same
+// reason together. A balancer that is itself in trouble has an issue of its own.
+func rotationIssues(h endpoint.Health, replica, label string) []issue {
+	where := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(h.Balancers)) {
+		b := h.Balancers[name]
+		if b.Err != nil || b.Trouble() != "" {
+			continue
+		}
+		why, out := b.Out[replica]
+		if _, listed := h.Replicas[replica]; !listed {
+			why, out = "not registered", true
+		}
+		if out {
+			where[why] = append(where[why], name)
+		}
+	}
+	var issues []issue
+	for _, why := range slices.Sorted(maps.Keys(where)) {
+		issues = append(issues, unhealthy("%s: %s, by the word of %s", label, why, balancersNamed(where[why])))
+	}
+	return issues
+}
+
+func balancersNamed(names []string) string {
+	if len(names) == 1 {
+		return "balancer " + names[0]
+	}
+	return "balancers " + enumerated(names)
+}
+
+// certificateIssues names what has ended, and what ends within days.
+func certificateIssues(seen controlPlane, days int64, now time.Time) []issue {
+	var issues []issue
+	add := func(label string, end time.Time) {
+		left := daysUntil(end, now)
+		switch date := end.UTC().Format(time.DateOnly); {
+		case end.IsZero():
+		case !now.Before(end):
+			issues = append(issues, issue{issueExpiring, fmt.Sprintf("%s: a certificate ended on %s", label, date)})
+		case left < days:
+			issues = append(issues, issue{issueExpiring, fmt.Sprintf("%s: a certificate ends on %s, in %d days", label, date, left)})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(seen.authorities)) {
+		add("authority "+name, seen.authorities[name])
+	}
+	for _, m := range seen.etcd.Machines {
+		add(labelled("etcd member", m.Member, m.Address), m.CertificateExpiry)
+	}
+	for _, name := range slices.Sorted(maps.Keys(seen.replicas)) {
+		r := seen.replicas[name]
+		label, told := labelled("replica", name, r.Address), len(issues)
+		for _, c := range r.Components {
+			add(label+": "+c.Name, c.CertificateExpiry)
+		}
+		if len(issues) == told { // what no component uses: the administrators' kubeconfig
+			add(label+": admin.conf", r.CertificateExpiry)
+		}
+	}
+	return issues
+}

@@ -1,0 +1,258 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+var (
+	lookedAt = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	farEnd   = lookedAt.AddDate(1, 0, 0)
+	nearEnd  = lookedAt.Add(9*24*time.Hour + time.Hour)
+)
+
+// wholeControlPlane is three machines on which all is well; it may be altered.
+func wholeControlPlane() controlPlane {
+	seen := controlPlane{
+		endpoint:    endpoint.Health{Address: "10.0.0.100", Balancers: map[string]endpoint.Balancer{}, Replicas: map[string]string{}},
+		replicas:    map[string]seenReplica{},
+		authorities: map[string]time.Time{"kubernetes": lookedAt.AddDate(10, 0, 0)},
+	}
+	seen.etcd.ClusterVersion = "3.6"
+	for i, name := range []string{"cp1", "cp2", "cp3"} {
+		address := fmt.Sprintf("10.0.0.%d", 11+i)
+		seen.etcd.Members = append(seen.etcd.Members, etcd.Runs{
+			Name: name, Address: address, ID: "a" + name, Version: "3.6.16", Healthy: true, Leader: i == 1, DBSize: 20 << 20, DBInUse: 10 << 20, DBQuota: 2 << 30,
+		})
+		seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: address, Member: name, Unit: "active", Quota: 2 << 30, CertificateExpiry: farEnd})
+		seen.endpoint.Replicas[name] = address + ":6443"
+		replica := seenReplica{Health: controlplane.Health{Address: address, Name: name, Version: "1.34.4", CertificateExpiry: farEnd}, Listed: address + ":6443"}
+		for _, component := range controlplane.Components() {
+			replica.Components = append(replica.Components, controlplane.Component{Name: component, Healthy: true, Health: "ok", Version: "1.34.4", CertificateExpiry: farEnd})
+		}
+		seen.replicas[name] = replica
+	}
+	for i, name := range []string{"cp1", "cp2", "cp3"} {
+		b := endpoint.Balancer{
+			Address: fmt.Sprintf("10.0.0.%d", 11+i), Present: true, HAProxy: "active", Keepalived: "active", Answers: true, Holds: name == "cp1",
+			Backends: map[string]endpoint.Backend{}, Out: map[string]string{},
+		}
+		for replica, at := range seen.endpoint.Replicas {
+			b.Backends[replica] = endpoint.Backend{Address: at, Status: "UP", Check: "L7OK", Sessions: 3}
+		}
+		seen.endpoint.Balancers[name] = b
+	}
+	return seen
+}
+
+// changeBalancer alters one of the balancers.
+func changeBalancer(seen *controlPlane, name string, change func(*endpoint.Balancer)) {
+	b := seen.endpoint.Balancers[name]
+	change(&b)
+	seen.endpoint.Balancers[name] = b
+}
+
+func changeReplica(seen *controlPlane, name string, change func(*seenReplica)) {
+	r := seen.replicas[name]
+	change(&r)
+	seen.replicas[name] = r
+}
+
+// dies is what is seen of a machine whose power is off.
+func dies(seen *controlPlane, i int, name string) {
+	lost := fmt.Errorf("observe the machine on 10.0.0.%d: connect to it: %w: no answer in time", 11+i, host.ErrUnreachable)
+	address := seen.etcd.Machines[i].Address
+	seen.etcd.Machines[i] = etcd.Machine{Address: address, Err: lost}
+	seen.etcd.Members[i] = etcd.Runs{Name: name, Address: address, Trouble: "does not answer"}
+	changeReplica(seen, name, func(r *seenReplica) { r.Health = controlplane.Health{Address: address, Err: lost} })
+	changeBalancer(seen, name, func(b *endpoint.Balancer) { *b = endpoint.Balancer{Address: address, Err: lost} })
+	for _, other := range []string{"cp1", "cp2", "cp3"} {
+		if other != name {
+			changeBalancer(seen, other, func(b *endpoint.Balancer) { b.Out[name] = "out of rotation: DOWN L4TOUT" })
+		}
+	}
+}
+
+func TestIssuesOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(seen *controlPlane)
+		want   []string // "KIND: SENTENCE"
+	}{
+		"all well":  {},
+		"not asked": {func(seen *controlPlane) { seen.unasked = "no settings" }, []string{"unreachable: the control plane was not asked: no settings"}},
+		"a dead machine": {func(seen *controlPlane) { dies(seen, 1, "cp2") }, []string{
+			"unreachable: machine 10.0.0.12 with balancer cp2, etcd member cp2 and replica cp2: connect to it: unreachable over SSH: no answer in time",
+			"unhealthy: etcd: the members know of no leader",
+			"unhealthy: etcd member cp2 (10.0.0.12) does not answer",
+			"unhealthy: replica cp2 (10.0.0.12): out of rotation: DOWN L4TOUT, by the word of balancers cp1 and cp3",
+		}},
+		"the dead machine has the address": {func(seen *controlPlane) { dies(seen, 0, "cp1") }, []string{
+			"unreachable: machine 10.0.0.11 with balancer cp1, etcd member cp1 and replica cp1: connect to it: unreachable over SSH: no answer in time",
+			"unhealthy: etcd member cp1 (10.0.0.11) does not answer",
+			"unreachable: virtual IP 10.0.0.100: no balancer that can be looked at holds it; cp1 may",
+			"unhealthy: replica cp1 (10.0.0.11): out of rotation: DOWN L4TOUT, by the word of balancers cp2 and cp3",
+		}},
+		"a machine that is too slow": {func(seen *controlPlane) {
+			seen.etcd.Machines[2] = etcd.Machine{Address: "10.0.0.13", Err: fmt.Errorf("observe the machine on 10.0.0.13: %w", context.DeadlineExceeded)}
+		}, []string{"unreachable: machine 10.0.0.13 with etcd member cp3: no answer within the time limit of this data source"}},
+		"an untrusted machine": {func(seen *controlPlane) {
+			seen.etcd.Machines[2] = etcd.Machine{Address: "10.0.0.13", Err: fmt.Errorf("observe: %w", &host.HostKeyError{Address: "10.0.0.13", Seen: "ssh-ed25519 AAAA"})}
+		}, []string{`unreachable: machine 10.0.0.13 with etcd member cp3: host key of 10.0.0.13 is not known: it presented "ssh-ed25519 AAAA"`}},
+		"no quorum": {func(seen *controlPlane) {
+			seen.etcd.Survey, seen.etcd.Silence = etcd.Survey{}, errors.New("no member answers")
+			seen.etcd.Machines[0].Unit, seen.etcd.Machines[1].Unit = "failed", ""
+		}, []string{
+			"unhealthy: etcd: no member answers",
+			"unhealthy: etcd member cp1 (10.0.0.11): etcd.service is failed",
+			"unhealthy: etcd member cp2 (10.0.0.12): etcd.service is not there",
+		}},
+		"nothing of etcd is reached": {func(seen *controlPlane) {
+			seen.etcd = etcd.Health{Silence: errors.New("no member answers"), Machines: []etcd.Machine{{Address: "10.0.0.21", Err: host.ErrUnreachable}}}
+		}, []string{
+			"unreachable: machine 10.0.0.21 with etcd member: unreachable over SSH",
+			"unreachable: etcd: none of its machines can be looked at, so nothing is known of it",
+		}},
+		"a member that is not there yet": {func(seen *controlPlane) {
+			seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: "10.0.0.14"})
+		}, []string{"unhealthy: machine 10.0.0.14: no etcd member of this cluster is there"}},
+		"another cluster's member": {func(seen *controlPlane) {
+			seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: "10.0.0.14", Foreign: "other", Unit: "active"})
+		}, []string{`unhealthy: machine 10.0.0.14: it holds an etcd member of another cluster, "other"`}},
+		"a member that was removed by hand": {func(seen *controlPlane) { seen.etcd.Members = seen.etcd.Members[:2] }, []string{
+			"unhealthy: etcd member cp3 (10.0.0.13): the cluster does not list it, and its machine still holds what is left of it",
+		}},
+		"a learner, and alarms": {func(seen *controlPlane) {
+			seen.etcd.Members[2].Learner = true
+			seen.etcd.Members[0].Alarms = []string{"NOSPACE"}
+			seen.etcd.Orphans = []string{"alarm CORRUPT is raised for no member in particular"}
+		}, []string{
+			"unhealthy: etcd: alarm CORRUPT is raised for no member in particular",
+			"unhealthy: etcd member cp1 (10.0.0.11) has the alarm NOSPACE",
+			"unhealthy: etcd member cp3 (10.0.0.13) is a learner: it has not been promoted",
+		}},
+		"a database that is nearly full": {func(seen *controlPlane) { seen.etcd.Members[0].DBSize = 1740 << 20 }, []string{
+			"unhealthy: etcd member cp1 (10.0.0.11): its database fills 85 % of its quota of 2.0 GiB; at all of it etcd refuses writes",
+		}},
+		"no quota, no issue": {func(seen *controlPlane) { seen.etcd.Members[0].DBSize, seen.etcd.Members[0].DBQuota = 1740<<20, -1 }, nil},
+		"two holders": {func(seen *controlPlane) { changeBalancer(seen, "cp3", func(b *endpoint.Balancer) { b.Holds = true }) }, []string{
+			"unhealthy: virtual IP 10.0.0.100: it is held by cp1 and cp3 at the same time",
+		}},
+		"no holder": {func(seen *controlPlane) { changeBalancer(seen, "cp1", func(b *endpoint.Balancer) { b.Holds = false }) }, []string{
+			"unhealthy: virtual IP 10.0.0.100: no balancer holds it",
+		}},
+		"a stopped HAProxy": {func(seen *controlPlane) {
+			changeBalancer(seen, "cp2", func(b *endpoint.Balancer) {
+				b.HAProxy, b.Answers = "inactive", false
+				b.Out = map[string]string{"cp1": "HAProxy does not answer", "cp2": "HAProxy does not answer"}
+			})
+		}, []string{"unhealthy: balancer cp2 (10.0.0.12): kube-endpoint-haproxy.service is inactive"}},
+		"a stopped scheduler": {func(seen *controlPlane) {
+			changeReplica(seen, "cp2", func(r *seenReplica) {
+				r.Components[2].Healthy, r.Components[2].Health = false, "kube-scheduler.service is inactive"
+			})
+		}, []string{"unhealthy: replica cp2 (10.0.0.12): kube-scheduler: kube-scheduler.service is inactive"}},
+		"a replica that is drained on one balancer": {func(seen *controlPlane) {
+			changeBalancer(seen, "cp3", func(b *endpoint.Balancer) { b.Out["cp1"] = "out of rotation: DRAIN L7OK" })
+		}, []string{"unhealthy: replica cp1 (10.0.0.11): out of rotation: DRAIN L7OK, by the word of balancer cp3"}},
+		"a replica that no balancer lists": {func(seen *controlPlane) {
+			delete(seen.endpoint.Replicas, "cp2")
+			changeReplica(seen, "cp2", func(r *seenReplica) { r.Listed = "" })
+		}, []string{"unhealthy: replica cp2 (10.0.0.12): not registered, by the word of balancers cp1, cp2 and cp3"}},
+		"a listed replica that is gone": {func(seen *controlPlane) {
+			changeReplica(seen, "cp2", func(r *seenReplica) { r.Health = controlplane.Health{Address: "10.0.0.12"} })
+		}, []string{"unhealthy: replica cp2 (10.0.0.12): the balancers list it, and its machine holds no replica"}},
+		"a listed replica is another's": {func(seen *controlPlane) {
+			changeReplica(seen, "cp2", func(r *seenReplica) {
+				r.Health = controlplane.Health{Address: "10.0.0.12", Foreign: `replica "x" of cluster "other"`}
+			})
+		}, []string{`unhealthy: replica cp2 (10.0.0.12): its machine holds replica "x" of cluster "other"`}},
+		"no replica": {func(seen *controlPlane) { seen.replicas, seen.endpoint.Replicas = nil, nil }, []string{
+			"unhealthy: endpoint 10.0.0.100: no replica is registered",
+		}},
+		"certificates near their end": {func(seen *controlPlane) {
+			seen.authorities["kubernetes"] = nearEnd
+			seen.etcd.Machines[0].CertificateExpiry = lookedAt.Add(-time.Hour)
+			changeReplica(seen, "cp1", func(r *seenReplica) { r.Components[1].CertificateExpiry, r.CertificateExpiry = nearEnd, nearEnd })
+			changeReplica(seen, "cp3", func(r *seenReplica) { r.CertificateExpiry = nearEnd })
+		}, []string{
+			"expiring: authority kubernetes: a certificate ends on 2026-12-01, in 9 days",
+			"expiring: etcd member cp1 (10.0.0.11): a certificate ended on 2026-11-22",
+			"expiring: replica cp1 (10.0.0.11): kube-controller-manager: a certificate ends on 2026-12-01, in 9 days",
+			"expiring: replica cp3 (10.0.0.13): admin.conf: a certificate ends on 2026-12-01, in 9 days",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := wholeControlPlane()
+			if c.change != nil {
+				c.change(&seen)
+			}
+			var got []string
+			for _, found := range issuesOf(seen, 30, lookedAt) {
+				got = append(got, found.kind+": "+found.text)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("issues\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(c.want, "\n  "))
+			}
+		})
+	}
+}
+
+// TestCertificateDays: the limit is the argument's.
+func TestCertificateDays(t *testing.T) {
+	seen := wholeControlPlane()
+	seen.etcd.Machines[0].CertificateExpiry = nearEnd
+	for days, want := range map[int64]int{0: 0, 9: 0, 10: 1, 365: 1, 366: 12} { // 3 members, and 3 components of 3 replicas
+		if got := issuesOf(seen, days, lookedAt); len(got) != want {
+			t.Errorf("within %d days: %v", days, got)
+		}
+	}
+}
+
+func TestDaysUntil(t *testing.T) {
+	for left, want := range map[time.Duration]int64{
+		0: 0, time.Hour: 0, 24 * time.Hour: 1, 47 * time.Hour: 1, -time.Hour: -1, -24 * time.Hour: -1, -25 * time.Hour: -2,
+	} {
+		if got := daysUntil(lookedAt.Add(left), lookedAt); got != want {
+			t.Errorf("%s are %d days, want %d", left, got, want)
+		}
+	}
+}
+
+func TestSeenReplicas(t *testing.T) {
+	found := []controlplane.Health{
+		{Address: "10.0.0.11", Name: "cp1"},
+		{Address: "10.0.0.12", Name: "cp2"},              // no balancer lists it
+		{Address: "10.0.0.13", Err: host.ErrUnreachable}, // a replica by the balancers' word
+		{Address: "10.0.0.14", Err: host.ErrUnreachable}, // of which nobody knows
+		{Address: "10.0.0.15"},                           // bare
+	}
+	listed := map[string]string{"cp1": "10.0.0.11:6443", "cp3": "10.0.0.13:6443", "cp5": "10.0.0.15:6443", "old": "[fd00::9]:6443"}
+	got := seenReplicas(found, listed)
+	for name, want := range map[string]seenReplica{
+		"cp1": {Health: found[0], Listed: "10.0.0.11:6443"},
+		"cp2": {Health: found[1]},
+		"cp3": {Health: found[2], Listed: "10.0.0.13:6443"},
+		"cp5": {Health: found[4], Listed: "10.0.0.15:6443"},
+		"old": {Health: controlplane.Health{Address: "fd00::9"}, Listed: "[fd00::9]:6443"},
+	} {
+		if r, ok := got[name]; !ok || fmt.Sprint(r) != fmt.Sprint(want) {
+			t.Errorf("%s: %+v, want %+v", name, r, want)
+		}
+	}
+	if len(got) != 5 {
+		t.Errorf("%d replicas: %v", len(got), got)
+	}
+	if more := further(listed, []string{"10.0.0.11", "10.0.0.13"}); !slices.Equal(more, []string{"10.0.0.15", "fd00::9"}) {
+		t.Errorf("further machines %q", more)
+	}
+}

@@ -1,0 +1,311 @@
+package provider
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+)
+
+// controlPlaneModel is kube_control_plane.
+type controlPlaneModel struct {
+	PKI             types.String   `tfsdk:"pki"`
+	Signed          types.Object   `tfsdk:"signed"`
+	Etcd            types.List     `tfsdk:"etcd"`
+	Endpoint        types.Object   `tfsdk:"endpoint"`
+	FailOn          types.List     `tfsdk:"fail_on"`
+	CertificateDays types.Int64    `tfsdk:"certificate_days"`
+	Timeouts        timeouts.Value `tfsdk:"timeouts"`
+
+	Healthy     types.Bool                  `tfsdk:"healthy"`
+	Issues      types.List                  `tfsdk:"issues"`
+	Summary     types.String                `tfsdk:"summary"`
+	VirtualIP   *virtualIPModel             `tfsdk:"virtual_ip"`
+	Balancers   map[string]balancerModel    `tfsdk:"balancers"`
+	Replicas    map[string]seenReplicaModel `tfsdk:"replicas"`
+	EtcdCluster *etcdClusterModel           `tfsdk:"etcd_cluster"`
+	Authorities map[string]endModel         `tfsdk:"authorities"`
+}
+
+type virtualIPModel struct {
+	Address types.String `tfsdk:"address"`
+	Holder  types.String `tfsdk:"holder"`
+	Holders types.List   `tfsdk:"holders"`
+}
+
+type balancerModel struct {
+	Address        types.String            `tfsdk:"address"`
+	Reachable      types.Bool              `tfsdk:"reachable"`
+	HAProxy        types.String            `tfsdk:"haproxy"`
+	Keepalived     types.String            `tfsdk:"keepalived"`
+	HoldsVirtualIP types.Bool              `tfsdk:"holds_virtual_ip"`
+	Backends       map[string]backendModel `tfsdk:"backends"`
+}
+
+type backendModel struct {
+	Address  types.String `tfsdk:"address"`
+	Status   types.String `tfsdk:"status"`
+	Check    types.String `tfsdk:"check"`
+	Sessions types.Int64  `tfsdk:"sessions"`
+}
+
+type seenReplicaModel struct {
+	Address              types.String                  `tfsdk:"address"`
+	Reachable            types.Bool                    `tfsdk:"reachable"`
+	Version              types.String                  `tfsdk:"version"`
+	Healthy              types.Bool                    `tfsdk:"healthy"`
+	Registered           types.Bool                    `tfsdk:"registered"`
+	Components           map[string]seenComponentModel `tfsdk:"components"`
+	CertificateExpiresAt types.String                  `tfsdk:"certificate_expires_at"`
+	CertificateDays      types.Int64                   `tfsdk:"certificate_days"`
+}
+
+type seenComponentModel struct {
+	Healthy              types.Bool   `tfsdk:"healthy"`
+	Health               types.String `tfsdk:"health"`
+	Version              types.String `tfsdk:"version"`
+	CertificateExpiresAt types.String `tfsdk:"certificate_expires_at"`
+}
+
+type etcdClusterModel struct {
+	Members        map[string]seenMemberModel `tfsdk:"members"`
+	Leader         types.String               `tfsdk:"leader"`
+	ClusterVersion types.String               `tfsdk:"cluster_version"`
+	Voters         types.Int64                `tfsdk:"voters"`
+	Quorum         types.Int64                `tfsdk:"quorum"`
+	Tolerates      types.Int64                `tfsdk:"tolerates"`
+}
+
+type seenMemberModel struct {
+	ID                   types.String  `tfsdk:"id"`
+	Address              types.String  `tfsdk:"address"`
+	Reachable            types.Bool    `tfsdk:"reachable"`
+	Version              types.String  `tfsdk:"version"`
+	Healthy              types.Bool    `tfsdk:"healthy"`
+	Leader               types.Bool    `tfsdk:"leader"`
+	Learner              types.Bool    `tfsdk:"learner"`
+	Trouble              types.String  `tfsdk:"trouble"`
+	Alarms               types.List    `tfsdk:"alarms"`
+	DBSize               types.Int64   `tfsdk:"db_size_bytes"`
+	DBInUse              types.Int64   `tfsdk:"db_in_use_bytes"`
+	Quota                types.Int64   `tfsdk:"quota_bytes"`
+	QuotaUsed            types.Float64 `tfsdk:"quota_used"`
+	CertificateExpiresAt types.String  `tfsdk:"certificate_expires_at"`
+	CertificateDays      types.Int64   `tfsdk:"certificate_days"`
+}
+
+type endModel struct {
+	ExpiresAt types.String `tfsdk:"expires_at"`
+	Days      types.Int64  `tfsdk:"days"`
+}
+
+// fill answers. It needs nothing but what was seen.
+func (m *controlPlaneModel) fill(seen controlPlane, issues []issue, now time.Time) {
+	words := make([]string, len(issues))
+	for i, found := range issues {
+		words[i] = found.text
+	}
+	m.Healthy, m.Issues = types.BoolValue(len(issues) == 0), stringList(words)
+	m.Summary = types.StringValue(summaryOf(seen, len(issues), now))
+	m.VirtualIP = virtualIPOf(seen.endpoint)
+	m.Balancers = map[string]balancerModel{}
+	for name, b := range seen.endpoint.Balancers {
+		m.Balancers[name] = balancerOf(b)
+	}
+	m.Replicas = map[string]seenReplicaModel{}
+	for name, r := range seen.replicas {
+		m.Replicas[name] = replicaOf(seen.endpoint, name, r, now)
+	}
+	m.EtcdCluster = etcdOf(seen.etcd, now)
+	m.Authorities = map[string]endModel{}
+	for name, end := range seen.authorities {
+		m.Authorities[name] = endModel{ExpiresAt: timeString(end), Days: daysLeft(end, now)}
+	}
+}
+
+func virtualIPOf(h endpoint.Health) *virtualIPModel {
+	holders := h.Holders()
+	out := &virtualIPModel{Address: orNull(h.Address), Holder: types.StringNull(), Holders: stringList(holders)}
+	if len(holders) == 1 {
+		out.Holder = types.StringValue(holders[0])
+	}
+	return out
+}
+
+func balancerOf(b endpoint.Balancer) balancerModel {
+	out := balancerModel{
+		Address: types.StringValue(b.Address), Reachable: types.BoolValue(b.Err == nil), HoldsVirtualIP: types.BoolValue(b.Holds),
+		HAProxy: orNull(b.HAProxy), Keepalived: orNull(b.Keepalived), Backends: map[string]backendModel{},
+	}
+	for name, seen := range b.Backends {
+		out.Backends[name] = backendModel{
+			Address: orNull(seen.Address), Status: orNull(seen.Status), Check: orNull(seen.Check), Sessions: types.Int64Value(int64(seen.Sessions)),
+		}
+	}
+	return out
+}
+
+func replicaOf(h endpoint.Health, name string, r seenReplica, now time.Time) seenReplicaModel {
+	ours := r.Err == nil && r.Name == name
+	if !ours { // of another replica's machine nothing counts
+		r.Health = controlplane.Health{Address: r.Address, Err: r.Err}
+	}
+	out := seenReplicaModel{
+		Address: types.StringValue(r.Address), Reachable: types.BoolValue(r.Err == nil), Version: orNull(r.Version),
+		Healthy: types.BoolValue(r.Healthy()), Registered: types.BoolValue(h.Registered(name)), Components: map[string]seenComponentModel{},
+		CertificateExpiresAt: timeString(r.CertificateExpiry), CertificateDays: daysLeft(r.CertificateExpiry, now),
+	}
+	for _, c := range r.Components {
+		out.Components[c.Name] = seenComponentModel{
+			Healthy: types.BoolValue(c.Healthy), Health: types.StringValue(c.Health), Version: orNull(c.Version),
+			CertificateExpiresAt: timeString(c.CertificateExpiry),
+		}
+	}
+	return out
+}
+
+// etcdOf is the cluster by its own word, and where nobody gives one, the members
+// that its machines hold.
+func etcdOf(h etcd.Health, now time.Time) *etcdClusterModel {
+	out := &etcdClusterModel{
+		Members: map[string]seenMemberModel{}, Leader: orNull(h.Leader()), ClusterVersion: orNull(h.ClusterVersion),
+		Voters: types.Int64Null(), Quorum: types.Int64Null(), Tolerates: types.Int64Null(),
+	}
+	byAddress := map[string]etcd.Machine{}
+	for _, machine := range h.Machines {
+		byAddress[machine.Address] = machine
+	}
+	if h.Silence != nil {
+		for _, machine := range h.Machines {
+			if machine.Member != "" {
+				lone := etcd.Runs{Name: machine.Member, Address: machine.Address, Trouble: "no quorum answers"}
+				out.Members[machine.Member] = memberOf(h, lone, machine, now)
+			}
+		}
+		return out
+	}
+	voters, healthy, needed := h.Voting()
+	out.Voters, out.Quorum, out.Tolerates = types.Int64Value(int64(voters)), types.Int64Value(int64(needed)), types.Int64Value(int64(max(0, healthy-needed)))
+	for _, m := range h.Members {
+		name := m.Name
+		if name == "" {
+			name = "(never started, " + m.ID + ")"
+		}
+		out.Members[name] = memberOf(h, m, byAddress[m.Address], now)
+	}
+	return out
+}
+
+// memberOf is one member. The zero machine is one that the arguments do not name.
+func memberOf(h etcd.Health, m etcd.Runs, machine etcd.Machine, now time.Time) seenMemberModel {
+	out := seenMemberModel{
+		ID: orNull(m.ID), Address: orNull(m.Address), Reachable: types.BoolNull(), Version: orNull(m.Version),
+		Healthy: types.BoolValue(m.Healthy), Leader: types.BoolValue(m.Leader), Learner: types.BoolValue(m.Learner),
+		Trouble: orNull(m.Trouble), Alarms: stringList(m.Alarms),
+		DBSize: positive(m.DBSize), DBInUse: positive(m.DBInUse), Quota: positive(h.QuotaOf(m)), QuotaUsed: types.Float64Null(),
+		CertificateExpiresAt: timeString(machine.CertificateExpiry), CertificateDays: daysLeft(machine.CertificateExpiry, now),
+	}
+	if machine.Address != "" {
+		out.Reachable = types.BoolValue(machine.Err == nil)
+	}
+	if share, known := quotaUsed(h, m); known {
+		out.QuotaUsed = types.Float64Value(share)
+	}
+	return out
+}
+
+// positive is a size, null where there is none.
+func positive(bytes int64) types.Int64 {
+	if bytes <= 0 {
+		return types.Int64Null()
+	}
+	return types.Int64Value(bytes)
+}
+
+// daysLeft is daysUntil, null where the end is not known.
+func daysLeft(end, now time.Time) types.Int64 {
+	if end.IsZero() {
+		return types.Int64Null()
+	}
+	return types.Int64Value(daysUntil(end, now))
+}
+
+// summaryOf is the whole in one line.
+func summaryOf(seen controlPlane, issues int, now time.Time) string {
+	if seen.unasked != "" {
+		return "not asked: " + seen.unasked
+	}
+	var words []string
+	if seen.etcd.Silence != nil {
+		words = append(words, "etcd gives no answer")
+	} else {
+		voters, healthy, _ := seen.etcd.Voting()
+		words = append(words, fmt.Sprintf("%d of %d etcd members healthy%s", healthy, voters, inBrackets("leader ", seen.etcd.Leader())))
+	}
+	ready, versions := 0, map[string]bool{}
+	for name, r := range seen.replicas {
+		if r.Name == name && r.Healthy() && seen.endpoint.Registered(name) {
+			ready++
+		}
+		if r.Version != "" {
+			versions[r.Version] = true
+		}
+	}
+	words = append(words,
+		fmt.Sprintf("%d of %d replicas in rotation and ready%s", ready, len(seen.replicas), inBrackets("", strings.Join(slices.Sorted(maps.Keys(versions)), ", "))),
+		seen.endpoint.Address+" on "+orNobody(seen.endpoint.Holders()))
+	if end := firstEnd(seen); !end.IsZero() {
+		words = append(words, fmt.Sprintf("first certificate ends in %d days", daysUntil(end, now)))
+	}
+	return counted(issues) + ": " + strings.Join(words, "; ")
+}
+
+// counted is how many issues there are.
+func counted(issues int) string {
+	switch issues {
+	case 0:
+		return "healthy"
+	case 1:
+		return "1 issue"
+	}
+	return fmt.Sprintf("%d issues", issues)
+}
+
+func inBrackets(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + before + text + ")"
+}
+
+func orNobody(holders []string) string {
+	if len(holders) == 0 {
+		return "no balancer that is seen"
+	}
+	return enumerated(holders)
+}
+
+// firstEnd is the end of the first certificate to end, the authorities' included.
+func firstEnd(seen controlPlane) time.Time {
+	var ends []time.Time
+	for _, m := range seen.etcd.Machines {
+		ends = append(ends, m.CertificateExpiry)
+	}
+	for _, r := range seen.replicas {
+		ends = append(ends, r.CertificateExpiry)
+	}
+	ends = slices.AppendSeq(ends, maps.Values(seen.authorities))
+	ends = slices.DeleteFunc(ends, time.Time.IsZero)
+	if len(ends) == 0 {
+		return time.Time{}
+	}
+	return slices.MinFunc(ends, time.Time.Compare)
+}

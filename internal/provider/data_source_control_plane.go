@@ -1,0 +1,111 @@
+package provider
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+)
+
+// controlPlaneDataSource tells how a whole control plane is. It is made for
+// check blocks: whatever is down is an answer, and an error only where fail_on
+// asks for one, so that it never stands in the way of what would mend it.
+type controlPlaneDataSource struct {
+	configured
+	now func() time.Time
+}
+
+var (
+	_ datasource.DataSource              = (*controlPlaneDataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*controlPlaneDataSource)(nil)
+)
+
+const (
+	controlPlaneTimeout    = 30 * time.Second
+	defaultCertificateDays = 30
+	// cutPatience is how long a machine may take to end a command that has run
+	// out of time: it is taken off the time limit, so that the limit holds.
+	cutPatience = 3 * time.Second
+)
+
+func newControlPlaneDataSource() datasource.DataSource {
+	return &controlPlaneDataSource{now: time.Now}
+}
+
+func (d *controlPlaneDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_control_plane"
+}
+
+// Configure takes what the provider's Configure handed on.
+func (d *controlPlaneDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.setSession(req.ProviderData, &resp.Diagnostics)
+}
+
+func (d *controlPlaneDataSource) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = controlPlaneSchema(ctx)
+}
+
+func (d *controlPlaneDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model controlPlaneModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	timeout, diags := model.Timeouts.Read(ctx, controlPlaneTimeout)
+	resp.Diagnostics.Append(diags...)
+	bundle := d.session.bundleWith(ctx, model.PKI, model.Signed, askersLeaves(), &resp.Diagnostics)
+	registration := decodeRegistration(ctx, model.Endpoint, &resp.Diagnostics)
+	urls, failOn := stringsOf(ctx, model.Etcd, &resp.Diagnostics), stringsOf(ctx, model.FailOn, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := operation(ctx, lookTime(timeout), "kube_control_plane", registration.Address)
+	defer cancel()
+	seen := controlPlane{endpoint: endpoint.Health{Address: registration.Address}}
+	switch {
+	case d.session == nil || d.session.pool == nil:
+		seen.unasked = errNoSettings.Error()
+	case bundle == nil:
+		seen.unasked = errNoBundle.Error()
+	default:
+		seen = d.session.lookAtControlPlane(ctx, bundle, urls, registration)
+	}
+	days, now := int64(defaultCertificateDays), d.now()
+	if !model.CertificateDays.IsNull() {
+		days = model.CertificateDays.ValueInt64()
+	}
+	issues := issuesOf(seen, days, now)
+	model.fill(seen, issues, now)
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	failOnIssues(&resp.Diagnostics, failOn, issues)
+}
+
+// lookTime is the time limit less what it takes to cut a command off.
+func lookTime(timeout time.Duration) time.Duration {
+	return timeout - min(cutPatience, timeout/5)
+}
+
+// failOnIssues makes an error of the kinds of issues for which that is asked.
+func failOnIssues(diags *diag.Diagnostics, kinds []string, issues []issue) {
+	for _, kind := range issueKinds {
+		var words []string
+		for _, found := range issues {
+			if found.kind == kind {
+				words = append(words, found.text)
+			}
+		}
+		if len(words) > 0 && slices.Contains(kinds, kind) {
+			diags.AddAttributeError(attributePath("fail_on"), failure[kind],
+				"Cause: "+indented(strings.Join(words, "\n"))+
+					"\nUnchanged: nothing was changed.\nNext step: mend it and try again. To go on without, take \""+kind+"\" out of fail_on.")
+		}
+	}
+}
+
+var failure = map[string]string{
+	issueUnreachable: "Parts of the control plane cannot be asked",
+	issueUnhealthy:   "Control plane is not healthy",
+	issueExpiring:    "Certificates of the control plane end soon",
+}

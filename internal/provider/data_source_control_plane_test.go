@@ -1,0 +1,270 @@
+package provider
+
+import (
+	"maps"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+)
+
+// answered is the state that a model makes, by attribute.
+func answered(t *testing.T, seen controlPlane) map[string]tftypes.Value {
+	t.Helper()
+	d := &controlPlaneDataSource{}
+	var schema datasource.SchemaResponse
+	d.Schema(t.Context(), datasource.SchemaRequest{}, &schema)
+	state := tfsdk.State{Schema: schema.Schema, Raw: tftypes.NewValue(schema.Schema.Type().TerraformType(t.Context()), nil)}
+	config := tfsdk.Config{Schema: schema.Schema, Raw: state.Raw}
+	config.Raw = nullObject(t, schema.Schema.Type().TerraformType(t.Context()))
+	var model controlPlaneModel
+	diags := config.Get(t.Context(), &model)
+	model.fill(seen, issuesOf(seen, 30, lookedAt), lookedAt)
+	diags.Append(state.Set(t.Context(), model)...)
+	if diags.HasError() {
+		t.Fatal(text(diags))
+	}
+	return attributesIn(t, state.Raw)
+}
+
+// nullObject is an object of which no attribute is set.
+func nullObject(t *testing.T, kind tftypes.Type) tftypes.Value {
+	t.Helper()
+	object, ok := kind.(tftypes.Object)
+	if !ok {
+		t.Fatal("a schema is no object")
+	}
+	all := map[string]tftypes.Value{}
+	for name, of := range object.AttributeTypes {
+		all[name] = tftypes.NewValue(of, nil)
+	}
+	return tftypes.NewValue(object, all)
+}
+
+func attributesIn(t *testing.T, value tftypes.Value) map[string]tftypes.Value {
+	t.Helper()
+	var all map[string]tftypes.Value
+	if err := value.As(&all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// in follows a path of names into a value.
+func in(t *testing.T, value tftypes.Value, path ...string) tftypes.Value {
+	t.Helper()
+	for _, name := range path {
+		value = attributesIn(t, value)[name]
+	}
+	return value
+}
+
+// plainly is a value as Go prints it; "null" for none.
+func plainly(t *testing.T, value tftypes.Value) string {
+	t.Helper()
+	if value.IsNull() {
+		return "null"
+	}
+	var text string
+	var number big.Float
+	var flag bool
+	switch {
+	case value.As(&text) == nil:
+		return text
+	case value.As(&number) == nil:
+		return number.String()
+	case value.As(&flag) == nil && flag:
+		return "true"
+	case value.As(&flag) == nil:
+		return "false"
+	}
+	t.Fatalf("%s is no plain value", value)
+	return ""
+}
+
+// TestControlPlaneAnswer: what was seen is answered from alone, and fits the schema.
+func TestControlPlaneAnswer(t *testing.T) {
+	whole := wholeControlPlane()
+	dead := wholeControlPlane()
+	dies(&dead, 0, "cp1")
+	silent := wholeControlPlane()
+	silent.etcd = etcd.Health{Silence: etcdSilence, Machines: silent.etcd.Machines}
+	for name, c := range map[string]struct {
+		seen controlPlane
+		want map[string]string // path → value
+	}{
+		"all well": {whole, map[string]string{
+			"healthy":                                         "true",
+			"summary":                                         "healthy: 3 of 3 etcd members healthy (leader cp2); 3 of 3 replicas in rotation and ready (1.34.4); 10.0.0.100 on cp1; first certificate ends in 365 days",
+			"virtual_ip holder":                               "cp1",
+			"balancers cp2 haproxy":                           "active",
+			"balancers cp2 holds_virtual_ip":                  "false",
+			"balancers cp2 backends cp3 status":               "UP",
+			"balancers cp2 backends cp3 sessions":             "3",
+			"replicas cp3 version":                            "1.34.4",
+			"replicas cp3 healthy":                            "true",
+			"replicas cp3 registered":                         "true",
+			"replicas cp3 certificate_days":                   "365",
+			"replicas cp3 components kube-scheduler health":   "ok",
+			"etcd_cluster leader":                             "cp2",
+			"etcd_cluster voters":                             "3",
+			"etcd_cluster quorum":                             "2",
+			"etcd_cluster tolerates":                          "1",
+			"etcd_cluster members cp1 quota_used":             "0.009765625",
+			"etcd_cluster members cp1 trouble":                "null",
+			"etcd_cluster members cp1 certificate_expires_at": "2027-11-22T12:00:00Z",
+			"authorities kubernetes days":                     "3653",
+		}},
+		"a dead machine": {dead, map[string]string{
+			"healthy":                                "false",
+			"summary":                                "4 issues: 2 of 3 etcd members healthy (leader cp2); 2 of 3 replicas in rotation and ready (1.34.4); 10.0.0.100 on no balancer that is seen; first certificate ends in 365 days",
+			"virtual_ip holder":                      "null",
+			"balancers cp1 reachable":                "false",
+			"balancers cp1 haproxy":                  "null",
+			"replicas cp1 reachable":                 "false",
+			"replicas cp1 healthy":                   "false",
+			"replicas cp1 version":                   "null",
+			"replicas cp1 certificate_days":          "null",
+			"replicas cp2 healthy":                   "true",
+			"etcd_cluster tolerates":                 "0",
+			"etcd_cluster members cp1 healthy":       "false",
+			"etcd_cluster members cp1 trouble":       "does not answer",
+			"etcd_cluster members cp1 db_size_bytes": "null",
+			"etcd_cluster members cp1 reachable":     "false",
+		}},
+		"no quorum": {silent, map[string]string{
+			"healthy": "false", "etcd_cluster leader": "null", "etcd_cluster voters": "null", "etcd_cluster tolerates": "null",
+			"etcd_cluster members cp3 trouble": "no quorum answers", "etcd_cluster members cp3 certificate_days": "365", "etcd_cluster members cp3 version": "null",
+		}},
+		"not asked": {controlPlane{unasked: "no settings"}, map[string]string{
+			"healthy": "false", "summary": "not asked: no settings", "virtual_ip address": "null",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := answered(t, c.seen)
+			for path, want := range c.want {
+				names := strings.Fields(path)
+				if got := plainly(t, in(t, state[names[0]], names[1:]...)); got != want {
+					t.Errorf("%s is %q, want %q", path, got, want)
+				}
+			}
+		})
+	}
+}
+
+var etcdSilence = errSilent("no member answers")
+
+type errSilent string
+
+func (e errSilent) Error() string { return string(e) }
+
+// TestFailOn: what fails is for the user to say.
+func TestFailOn(t *testing.T) {
+	issues := []issue{{issueUnreachable, "machine cp1"}, {issueUnhealthy, "member cp2"}, {issueUnhealthy, "replica cp2"}, {issueExpiring, "authority etcd"}}
+	for name, c := range map[string]struct {
+		on   []string
+		want []string
+		not  []string
+	}{
+		"nothing":     {nil, nil, []string{"Error"}},
+		"unreachable": {[]string{"unreachable"}, []string{"cannot be asked", "machine cp1", "Unchanged: nothing was changed.", "Next step: "}, []string{"member cp2", "authority"}},
+		"unhealthy":   {[]string{"unhealthy"}, []string{"not healthy", "member cp2", "replica cp2"}, []string{"machine cp1"}},
+		"all":         {issueKinds, []string{"machine cp1", "replica cp2", "end soon", "authority etcd"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var diags diag.Diagnostics
+			failOnIssues(&diags, c.on, issues)
+			said := text(diags)
+			if diags.HasError() != (len(c.want) > 0) {
+				t.Errorf("errors: %s", said)
+			}
+			for _, word := range c.want {
+				if !strings.Contains(said, word) {
+					t.Errorf("%q lacks %q", said, word)
+				}
+			}
+			for _, word := range c.not {
+				if strings.Contains(said, word) {
+					t.Errorf("%q says %q", said, word)
+				}
+			}
+		})
+	}
+}
+
+// readNowhere reads a data source that asks a whole control plane where no
+// machine is: TEST-NET-1, where nobody says so. It has two seconds.
+func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state map[string]tftypes.Value, said string, took time.Duration) {
+	t.Helper()
+	here, _ := bundles(t)
+	encoded, err := here.Encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlanner(t)
+	schema := p.schemas.DataSourceSchemas[name]
+	hosts := map[string]tftypes.Value{"cp1": textValue("192.0.2.11"), "cp2": textValue("192.0.2.12")}
+	config := map[string]tftypes.Value{
+		"pki":  textValue(encoded),
+		"etcd": tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{textValue("https://192.0.2.11:2379")}),
+		"endpoint": objectValue(map[string]tftypes.Value{
+			"address": textValue("192.0.2.100"), "port": tftypes.NewValue(tftypes.Number, 6443), "drain_timeout": textValue("10s"),
+			"hosts": tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, hosts), "verify_ca": tftypes.NewValue(tftypes.Bool, true),
+		}),
+		"timeouts": objectValue(map[string]tftypes.Value{"read": textValue("2s")}),
+	}
+	maps.Copy(config, set)
+	begun := time.Now()
+	answer, err := p.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: name, Config: p.value(t, schema, config)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	took = time.Since(begun)
+	for _, d := range answer.Diagnostics {
+		said += d.Severity.String() + ": " + d.Summary + "\n" + d.Detail + "\n"
+	}
+	raw, err := answer.State.Unmarshal(schema.ValueType())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw.IsNull() {
+		return nil, said, took
+	}
+	return attributesIn(t, raw), said, took
+}
+
+// TestControlPlaneUnreachable: while nothing answers the data source does,
+// within its time, and says what it could not be told.
+func TestControlPlaneUnreachable(t *testing.T) {
+	state, said, took := readNowhere(t, "kube_control_plane", nil)
+	if said != "" || took > 3*time.Second {
+		t.Fatalf("%s after %s", said, took)
+	}
+	var issues []tftypes.Value
+	if err := state["issues"].As(&issues); err != nil || len(issues) < 3 {
+		t.Errorf("issues %v, %v; want those of two machines and of etcd", issues, err)
+	}
+	if plainly(t, state["healthy"]) != "false" || plainly(t, in(t, state["balancers"], "cp2", "reachable")) != "false" {
+		t.Errorf("answered %v", state)
+	}
+	t.Log(plainly(t, state["summary"]), issues)
+}
+
+// TestControlPlaneFails: the same is an error where that is asked for.
+func TestControlPlaneFails(t *testing.T) {
+	kinds := tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{textValue("unreachable")})
+	_, said, _ := readNowhere(t, "kube_control_plane", map[string]tftypes.Value{"fail_on": kinds})
+	for _, word := range []string{"ERROR", "cannot be asked", "192.0.2.11", "192.0.2.12", "take \"unreachable\" out of fail_on"} {
+		if !strings.Contains(said, word) {
+			t.Errorf("%q lacks %q", said, word)
+		}
+	}
+}

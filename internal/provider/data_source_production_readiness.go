@@ -1,0 +1,135 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/readiness"
+)
+
+// productionReadinessDataSource is a production review of a running control
+// plane. What cannot be read is unknown, never an error.
+type productionReadinessDataSource struct {
+	configured
+	now func() time.Time
+}
+
+var (
+	_ datasource.DataSource              = (*productionReadinessDataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*productionReadinessDataSource)(nil)
+)
+
+type productionReadinessModel struct {
+	PKI      types.String   `tfsdk:"pki"`
+	Signed   types.Object   `tfsdk:"signed"`
+	Etcd     types.List     `tfsdk:"etcd"`
+	Endpoint types.Object   `tfsdk:"endpoint"`
+	Timeouts timeouts.Value `tfsdk:"timeouts"`
+
+	Items   []readinessItemModel `tfsdk:"items"`
+	Score   types.Int64          `tfsdk:"score"`
+	Total   types.Int64          `tfsdk:"total"`
+	Ready   types.Bool           `tfsdk:"ready"`
+	Summary types.String         `tfsdk:"summary"`
+}
+
+type readinessItemModel struct {
+	ID       types.String `tfsdk:"id"`
+	Title    types.String `tfsdk:"title"`
+	Status   types.String `tfsdk:"status"`
+	Evidence types.String `tfsdk:"evidence"`
+	Remedy   types.String `tfsdk:"remedy"`
+}
+
+func newProductionReadinessDataSource() datasource.DataSource {
+	return &productionReadinessDataSource{now: time.Now}
+}
+
+func (d *productionReadinessDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_production_readiness"
+}
+
+// Configure takes what the provider's Configure handed on.
+func (d *productionReadinessDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.setSession(req.ProviderData, &resp.Diagnostics)
+}
+
+func (d *productionReadinessDataSource) Schema(ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = productionReadinessSchema(ctx)
+}
+
+func productionReadinessSchema(ctx context.Context) schema.Schema {
+	attributes := askedSchema()
+	attributes["timeouts"] = timeouts.AttributesWithOpts(ctx, timeouts.Opts{
+		ReadDescription: "Default `30s`. What has not answered by then is `unknown`.",
+	})
+	attributes["items"] = schema.ListNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: "The review, one item after the other, always in the same order.",
+		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"id":       seenText("Name of the item that does not change, such as `etcd-voters`."),
+			"title":    seenText("What is asked for."),
+			"status":   seenText("`pass`; `warn` (it is there, and not as it should be); `fail`; `unknown` (it could not be read, and `evidence` says why)."),
+			"evidence": seenText("What was found, naming the machines that differ."),
+			"remedy":   seenText("What to do, by the provider's own attribute where there is one; null where it passes."),
+		}},
+	}
+	attributes["score"] = seenNumber("How many items pass.")
+	attributes["total"] = seenNumber("How many items there are.")
+	attributes["ready"] = seenFlag("Whether no item fails and none is unknown.")
+	attributes["summary"] = seenText("All of it in one line of text.")
+	return schema.Schema{
+		MarkdownDescription: "Is this control plane ready for production? Twenty items of a review, judged by what runs: the flags and limits of the processes as they are on the machines, their files, " +
+			"etcd's own measurements, the nodes by the API. It changes nothing, and what cannot be read is `unknown`, never an error.",
+		Attributes: attributes,
+	}
+}
+
+func (d *productionReadinessDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model productionReadinessModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	timeout, diags := model.Timeouts.Read(ctx, controlPlaneTimeout)
+	resp.Diagnostics.Append(diags...)
+	bundle := d.session.bundleWith(ctx, model.PKI, model.Signed, askersLeaves(), &resp.Diagnostics)
+	registration := decodeRegistration(ctx, model.Endpoint, &resp.Diagnostics)
+	urls := stringsOf(ctx, model.Etcd, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := operation(ctx, lookTime(timeout), "kube_production_readiness", registration.Address)
+	defer cancel()
+	var evidence readiness.Evidence
+	switch {
+	case d.session == nil || d.session.pool == nil:
+		evidence = unreadEvidence(errNoSettings.Error(), d.now())
+	case bundle == nil:
+		evidence = unreadEvidence(errNoBundle.Error(), d.now())
+	default:
+		evidence = d.session.reviewControlPlane(ctx, bundle, urls, registration).evidence(d.now())
+	}
+	model.fill(readiness.Judge(evidence))
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+func (m *productionReadinessModel) fill(findings []readiness.Finding) {
+	count := map[readiness.Status]int{}
+	m.Items = []readinessItemModel{}
+	for _, f := range findings {
+		count[f.Status]++
+		m.Items = append(m.Items, readinessItemModel{
+			ID: types.StringValue(f.ID), Title: types.StringValue(f.Title), Status: types.StringValue(string(f.Status)),
+			Evidence: types.StringValue(f.Evidence), Remedy: orNull(f.Remedy),
+		})
+	}
+	score := readiness.Score(findings)
+	m.Score, m.Total = types.Int64Value(int64(score)), types.Int64Value(int64(len(findings)))
+	m.Ready = types.BoolValue(readiness.Ready(findings))
+	m.Summary = types.StringValue(fmt.Sprintf("%d of %d items pass; %d warn, %d fail, %d unknown",
+		score, len(findings), count[readiness.Warn], count[readiness.Fail], count[readiness.Unknown]))
+}

@@ -1,0 +1,136 @@
+package provider
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/readiness"
+)
+
+// wholeReview is wholeControlPlane, read for a review.
+func wholeReview(t *testing.T) reviewed {
+	t.Helper()
+	here, _ := bundles(t)
+	r := reviewed{controlPlane: wholeControlPlane(), bundle: here}
+	for _, m := range r.etcd.Machines {
+		r.members = append(r.members, etcd.Reading{
+			Address: m.Address, Process: host.Process{Running: true, Flags: map[string]string{"name": m.Member}}, OwnDisk: true, Disk: "/data", Fsync: time.Millisecond, Fsyncs: 9,
+			Timers: []etcd.Timer{{Name: "etcd.timer", Command: "x", Ran: lookedAt}},
+		})
+	}
+	for _, name := range []string{"cp1", "cp2", "cp3"} {
+		seen := r.controlPlane.replicas[name]
+		r.replicas = append(r.replicas, controlplane.Reading{
+			Health: seen.Health, Files: map[string]string{"audit-policy-file": "rules: []"},
+			Processes: map[string]host.Process{
+				controlplane.APIServer: {Running: true, Flags: map[string]string{"v": "2"}}, controlplane.Scheduler: {MemoryMax: "1"},
+			},
+		})
+	}
+	r.nodes = []controlplane.Node{{Name: "cp1", Addresses: []string{"10.0.0.11"}, Taints: []string{"a:NoSchedule"}}}
+	return r
+}
+
+func TestEvidence(t *testing.T) {
+	e := wholeReview(t).evidence(lookedAt)
+	member, replica := e.Members[0], e.Replicas[2]
+	switch {
+	case e.Etcd != readiness.Etcd{Voters: 3, Healthy: 3}, len(e.Members) != 3, len(e.Replicas) != 3, e.ReplicasUnread+e.NodesUnread != "":
+		t.Errorf("%+v", e)
+	case member.Name != "cp1" || !member.Process.Running || !member.OwnDisk || member.Disk != "/data" || member.Quota != 2<<30 || member.DBSize != 20<<20 || member.Fsyncs != 9 || len(member.Schedules) != 1 || member.FsyncUnread != "":
+		t.Errorf("member %+v", member)
+	case replica.Name != "cp3" || replica.APIServer.Flags["v"] != "2" || replica.Scheduler.MemoryMax != "1" || replica.Files["audit-policy-file"] == "":
+		t.Errorf("replica %+v", replica)
+	case len(e.Endpoint.InRotation) != 3 || e.Endpoint.Balancers != 3 || len(e.Endpoint.Holders) != 1 || len(e.Endpoint.Unread) != 0:
+		t.Errorf("endpoint %+v", e.Endpoint)
+	case len(e.Certificates) != 7 || len(e.Nodes) != 1 || len(e.SignedOutside) != 0 || e.Encryption.Provider != "":
+		t.Errorf("%+v", e)
+	}
+	for name, c := range map[string]struct {
+		change func(r *reviewed)
+		want   func(e readiness.Evidence) bool
+	}{
+		"a dead machine": {
+			func(r *reviewed) {
+				dies(&r.controlPlane, 1, "cp2")
+				r.members[1].Address, r.replicas[1].Address = "", ""
+			},
+			func(e readiness.Evidence) bool {
+				return strings.Contains(e.Members[1].Unread, "unreachable over SSH") && strings.Contains(e.Replicas[1].Unread, "unreachable over SSH") &&
+					e.Members[0].Unread == "" && e.Etcd.Healthy == 2 && len(e.Endpoint.Unread) == 1 && len(e.Endpoint.InRotation) == 2
+			},
+		},
+		"no quorum": {
+			func(r *reviewed) { r.etcd.Survey, r.etcd.Silence = etcd.Survey{}, etcdSilence },
+			func(e readiness.Evidence) bool {
+				return strings.Contains(e.Etcd.Unread, "no member answers") && len(e.Members) == 3 && e.Members[2].Name == "cp3" && e.Members[2].Process.Running
+			},
+		},
+		"no metrics": {
+			func(r *reviewed) { r.members[0].FsyncErr = errors.New("connection refused") },
+			func(e readiness.Evidence) bool { return e.Members[0].FsyncUnread == "connection refused" },
+		},
+		"a member that the arguments do not name": {
+			func(r *reviewed) { r.etcd.Machines = r.etcd.Machines[:2] },
+			func(e readiness.Evidence) bool { return strings.Contains(e.Members[2].Unread, "argument etcd") },
+		},
+		"a replica that is not there": {
+			func(r *reviewed) { changeReplica(&r.controlPlane, "cp2", func(s *seenReplica) { s.Name = "" }) },
+			func(e readiness.Evidence) bool {
+				return e.Replicas[1].Unread != "" && e.Replicas[1].APIServer.Flags == nil
+			},
+		},
+		"no nodes": {
+			func(r *reviewed) { r.nodes, r.nodesErr = nil, errors.New("forbidden") },
+			func(e readiness.Evidence) bool { return strings.Contains(e.NodesUnread, "forbidden") },
+		},
+		"no replica": {
+			func(r *reviewed) { r.controlPlane.replicas, r.endpoint.Replicas = nil, nil },
+			func(e readiness.Evidence) bool { return e.ReplicasUnread != "" },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := wholeReview(t)
+			c.change(&r)
+			if e := r.evidence(lookedAt); !c.want(e) {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// TestProductionReadinessUnreachable: what nobody tells is unknown, and no error.
+func TestProductionReadinessUnreachable(t *testing.T) {
+	state, said, took := readNowhere(t, "kube_production_readiness", nil)
+	if said != "" || took > 3*time.Second {
+		t.Fatalf("%s after %s", said, took)
+	}
+	var items []tftypes.Value
+	if err := state["items"].As(&items); err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range items {
+		id, status, evidence := plainly(t, in(t, item, "id")), plainly(t, in(t, item, "status")), plainly(t, in(t, item, "evidence"))
+		want := "unknown"
+		switch id {
+		case "encryption": // which the bundle tells
+			want = "fail"
+		case "certificates": // the authorities' are in the bundle
+			want = "fail unknown"
+		}
+		if !strings.Contains(want, status) || evidence == "" {
+			t.Errorf("%s is %s: %s", id, status, evidence)
+		}
+	}
+	if plainly(t, state["score"]) != "0" || plainly(t, state["total"]) != "20" || plainly(t, state["ready"]) != "false" {
+		t.Errorf("answered %v", state)
+	}
+	t.Log(plainly(t, state["summary"]))
+}

@@ -1,0 +1,195 @@
+package provider
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/readiness"
+)
+
+// reviewed is what was read of a control plane for a review.
+type reviewed struct {
+	controlPlane
+	members  []etcd.Reading
+	replicas []controlplane.Reading
+	nodes    []controlplane.Node
+	nodesErr error
+	bundle   *pki.Bundle
+}
+
+// reviewControlPlane reads everything at once, and the nodes by way of a replica
+// that was found to be ready.
+func (s *session) reviewControlPlane(ctx context.Context, bundle *pki.Bundle, urls []string, registration endpoint.Registration) reviewed {
+	out := reviewed{controlPlane: controlPlane{authorities: authoritiesOf(bundle)}, bundle: bundle}
+	var asking sync.WaitGroup
+	asking.Go(func() { out.etcd, out.members = s.clusters.Review(ctx, s.machinesAt(addressesOf(urls)), bundle) })
+	out.replicas, out.endpoint = everywhere(ctx, s, urls, registration, func(addresses []string) []controlplane.Reading {
+		return s.replicas.Review(ctx, addresses, readiness.FilesOf(), bundle)
+	})
+	out.nodes, out.nodesErr = s.replicas.Nodes(ctx, out.replicas, bundle)
+	asking.Wait()
+	var found []controlplane.Health
+	for _, r := range out.replicas {
+		found = append(found, r.Health)
+	}
+	out.controlPlane.replicas = seenReplicas(found, out.endpoint.Replicas)
+	return out
+}
+
+// unreadEvidence is that of a control plane which could not be asked at all.
+func unreadEvidence(why string, now time.Time) readiness.Evidence {
+	return readiness.Evidence{
+		Now: now, Etcd: readiness.Etcd{Unread: why}, ReplicasUnread: why, NodesUnread: why, Encryption: readiness.Encryption{Unread: why},
+	}
+}
+
+// evidence puts what was read into the review's terms. It is pure.
+func (r reviewed) evidence(now time.Time) readiness.Evidence {
+	e := readiness.Evidence{
+		Now: now, Endpoint: r.endpointEvidence(), Members: r.memberEvidence(), Replicas: r.replicaEvidence(), Certificates: r.certificateEvidence(),
+		Encryption: readiness.Encryption{Provider: string(r.bundle.Encryption.Kind), Resources: r.bundle.Encryption.Resources},
+	}
+	if r.etcd.Silence != nil {
+		e.Etcd.Unread = "etcd gives no answer: " + indented(r.etcd.Silence.Error())
+	} else {
+		e.Etcd.Voters, e.Etcd.Healthy, _ = r.etcd.Voting()
+	}
+	if len(e.Replicas) == 0 {
+		e.ReplicasUnread = "no replica was found, by the balancers' word or on the machines"
+	}
+	for _, authority := range []pki.Authority{pki.Kubernetes, pki.Etcd, pki.FrontProxy} {
+		if r.bundle.External(authority) {
+			e.SignedOutside = append(e.SignedOutside, string(authority))
+		}
+	}
+	if r.nodesErr != nil {
+		e.NodesUnread = "the nodes are not known: " + indented(r.nodesErr.Error())
+	}
+	for _, node := range r.nodes {
+		e.Nodes = append(e.Nodes, readiness.Node(node))
+	}
+	return e
+}
+
+func (r reviewed) endpointEvidence() readiness.Endpoint {
+	out := readiness.Endpoint{
+		Address: r.endpoint.Address, Balancers: len(r.endpoint.Balancers), Holders: r.endpoint.Holders(), Unread: r.endpoint.Unseen(),
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.endpoint.Replicas)) {
+		if r.endpoint.Registered(name) {
+			out.InRotation = append(out.InRotation, name)
+		}
+	}
+	return out
+}
+
+// memberEvidence is of the members by the cluster's word; where it gives none,
+// of those that the machines hold.
+func (r reviewed) memberEvidence() []readiness.Member {
+	var out []readiness.Member
+	listed := r.etcd.Members
+	if r.etcd.Silence != nil {
+		for _, machine := range r.etcd.Machines {
+			listed = append(listed, etcd.Runs{Name: machine.Member, Address: machine.Address})
+		}
+	}
+	for _, m := range listed {
+		told := readiness.Member{Name: nameOr(m.Name, m.Address), Address: m.Address, DBSize: m.DBSize, Quota: r.etcd.QuotaOf(m)}
+		told.Unread = r.unreadMember(m.Address)
+		for _, reading := range r.members {
+			if reading.Address == m.Address {
+				addReading(&told, reading)
+			}
+		}
+		out = append(out, told)
+	}
+	return out
+}
+
+// addReading joins what was read on the member's machine.
+func addReading(m *readiness.Member, reading etcd.Reading) {
+	m.Process, m.OwnDisk, m.Disk = processOf(reading.Process), reading.OwnDisk, reading.Disk
+	m.Fsync, m.Fsyncs = reading.Fsync, reading.Fsyncs
+	if reading.FsyncErr != nil {
+		m.FsyncUnread = indented(reading.FsyncErr.Error())
+	}
+	for _, timer := range reading.Timers {
+		m.Schedules = append(m.Schedules, readiness.Schedule(timer))
+	}
+}
+
+// unreadMember is why the machine of a member could not be looked at, "" where it was.
+func (r reviewed) unreadMember(address string) string {
+	for _, machine := range r.etcd.Machines {
+		switch {
+		case machine.Address != address:
+		case machine.Err != nil:
+			return "its machine could not be looked at: " + unreachedBecause(machine.Err, address)
+		default:
+			return ""
+		}
+	}
+	return "its machine is not among those of the argument etcd"
+}
+
+func (r reviewed) replicaEvidence() []readiness.Replica {
+	var out []readiness.Replica
+	for _, name := range slices.Sorted(maps.Keys(r.controlPlane.replicas)) {
+		seen := r.controlPlane.replicas[name]
+		told := readiness.Replica{Name: name, Address: seen.Address}
+		switch {
+		case seen.Err != nil:
+			told.Unread = "its machine could not be looked at: " + unreachedBecause(seen.Err, seen.Address)
+		case seen.Name != name:
+			told.Unread = "its machine holds no such replica"
+		}
+		for _, reading := range r.replicas {
+			if reading.Address == seen.Address && told.Unread == "" {
+				told.APIServer = processOf(reading.Processes[controlplane.APIServer])
+				told.ControllerManager = processOf(reading.Processes[controlplane.ControllerManager])
+				told.Scheduler = processOf(reading.Processes[controlplane.Scheduler])
+				told.Files = reading.Files
+			}
+		}
+		out = append(out, told)
+	}
+	return out
+}
+
+func (r reviewed) certificateEvidence() []readiness.Certificate {
+	var out []readiness.Certificate
+	add := func(of string, end time.Time) {
+		if !end.IsZero() {
+			out = append(out, readiness.Certificate{Of: of, End: end})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.authorities)) {
+		add("authority "+name, r.authorities[name])
+	}
+	for _, m := range r.etcd.Machines {
+		add(labelled("etcd member", m.Member, m.Address), m.CertificateExpiry)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.controlPlane.replicas)) {
+		seen := r.controlPlane.replicas[name]
+		add(labelled("replica", name, seen.Address), seen.CertificateExpiry)
+	}
+	return out
+}
+
+func processOf(p host.Process) readiness.Process { return readiness.Process(p) }
+
+func nameOr(name, otherwise string) string {
+	if strings.TrimSpace(name) == "" {
+		return otherwise
+	}
+	return name
+}

@@ -1,0 +1,222 @@
+package readiness
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// isOn reads a flag that is true or false.
+func isOn(flags map[string]string, name string, standard bool) bool {
+	value, set := flags[name]
+	if !set {
+		return standard
+	}
+	on, err := strconv.ParseBool(value)
+	return value == "" || err == nil && on // "--flag" alone turns it on
+}
+
+// isZero reports whether a number or a duration is none.
+func isZero(value string) bool {
+	if d, err := time.ParseDuration(value); err == nil {
+		return d == 0
+	}
+	n, err := strconv.ParseFloat(value, 64)
+	return err == nil && n == 0
+}
+
+func containsAny(text string, words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
+}
+
+// listOf is a flag that holds names with commas between them.
+func listOf(value string) []string {
+	return slices.DeleteFunc(strings.Split(value, ","), func(name string) bool { return name == "" })
+}
+
+// overServers judges the API server that runs of every replica.
+func overServers(e Evidence, judge func(flags map[string]string, files map[string]string) verdict) verdict {
+	return overReplicas(e, func(r Replica) verdict {
+		if !r.APIServer.Running {
+			return unknown("the API server does not run")
+		}
+		return judge(r.APIServer.Flags, r.Files)
+	})
+}
+
+func judgeServers(e Evidence) verdict {
+	n := len(e.Endpoint.InRotation)
+	words := fmt.Sprintf("%d API servers in rotation at %s, on %d balancers", n, e.Endpoint.Address, e.Endpoint.Balancers)
+	switch {
+	case len(e.Endpoint.Unread) == e.Endpoint.Balancers:
+		return unknown("no balancer could be looked at")
+	case n < 2:
+		return fail("%s", words)
+	case len(e.Endpoint.Unread) > 0:
+		return warn("%s, of which %s could not be looked at", words, strings.Join(e.Endpoint.Unread, ", "))
+	case len(e.Endpoint.Holders) != 1:
+		return warn("%s, and %d of these hold the address", words, len(e.Endpoint.Holders))
+	case n < 3, e.Endpoint.Balancers < 2:
+		return warn("%s", words)
+	}
+	return pass("%s, held by %s", words, e.Endpoint.Holders[0])
+}
+
+func judgeEncryption(e Evidence) verdict {
+	switch {
+	case e.Encryption.Unread != "":
+		return unknown("%s", e.Encryption.Unread)
+	case e.Encryption.Provider == "" || e.Encryption.Provider == "identity":
+		return fail("the bundle has no encryption: what is stored is stored in the clear")
+	case len(e.Encryption.Resources) > 0 && !slices.Contains(e.Encryption.Resources, "secrets"):
+		return fail("%s is encrypted by %s, and secrets are not", strings.Join(e.Encryption.Resources, ", "), e.Encryption.Provider)
+	}
+	return overServers(e, func(flags, _ map[string]string) verdict {
+		if flags["encryption-provider-config"] == "" {
+			return fail("the API server runs without --encryption-provider-config")
+		}
+		return pass("by %s", e.Encryption.Provider)
+	})
+}
+
+func judgeRequests(e Evidence) verdict {
+	return overServers(e, func(flags, _ map[string]string) verdict {
+		limited := !isZero(flags["max-requests-inflight"]) && !isZero(flags["max-mutating-requests-inflight"])
+		switch {
+		case isOn(flags, "enable-priority-and-fairness", true) && limited:
+			return pass("priority and fairness is on")
+		case limited:
+			return warn("priority and fairness is off, and the number of requests is limited")
+		}
+		return fail("the number of requests is not limited")
+	})
+}
+
+func judgeAuthorization(e Evidence) verdict {
+	return overServers(e, func(flags, files map[string]string) verdict {
+		modes := listOf(flags["authorization-mode"])
+		if flags["authorization-config"] != "" {
+			var config struct {
+				Authorizers []struct {
+					Type string `json:"type"`
+				} `json:"authorizers"`
+			}
+			text, read := files["authorization-config"]
+			if err := yaml.Unmarshal([]byte(text), &config); err != nil || !read {
+				return unknown("%s cannot be read", flags["authorization-config"])
+			}
+			modes = nil
+			for _, a := range config.Authorizers {
+				modes = append(modes, a.Type)
+			}
+		}
+		words := "by " + strings.Join(modes, ",")
+		switch {
+		case len(modes) == 0:
+			return fail("no mode is set, which allows everything")
+		case slices.Contains(modes, "AlwaysAllow"), !slices.Contains(modes, "Node"), !slices.Contains(modes, "RBAC"):
+			return fail("%s", words)
+		case len(modes) > 2:
+			return warn("%s", words)
+		}
+		return pass("%s", words)
+	})
+}
+
+// judgeAdmission: PodSecurity and ResourceQuota are on by default,
+// NodeRestriction is not (pkg/kubeapiserver/options/plugins.go).
+func judgeAdmission(e Evidence) verdict {
+	return overServers(e, func(flags, _ map[string]string) verdict {
+		on := append([]string{"PodSecurity", "ResourceQuota"}, listOf(flags["enable-admission-plugins"])...)
+		off := listOf(flags["disable-admission-plugins"])
+		var lacks []string
+		for _, plugin := range []string{"NodeRestriction", "PodSecurity", "ResourceQuota"} {
+			// A name in both lists is on (apiserver's AdmissionOptions.enabledPluginNames).
+			asked := slices.Contains(listOf(flags["enable-admission-plugins"]), plugin)
+			if !slices.Contains(on, plugin) || slices.Contains(off, plugin) && !asked {
+				lacks = append(lacks, plugin)
+			}
+		}
+		switch {
+		case len(lacks) > 0:
+			return fail("off: %s", strings.Join(lacks, ", "))
+		case slices.Contains(on, "AlwaysAdmit"):
+			return warn("all three are on, and AlwaysAdmit is too")
+		}
+		return pass("all three are on")
+	})
+}
+
+// authentication is a file of AuthenticationConfiguration, as far as it counts.
+type authentication struct {
+	JWT       []any `json:"jwt"`
+	Anonymous *struct {
+		Enabled    bool `json:"enabled"`
+		Conditions []struct {
+			Path string `json:"path"`
+		} `json:"conditions"`
+	} `json:"anonymous"`
+}
+
+// authenticationOf reads the file that the flag names; read is false where it
+// could not be.
+func authenticationOf(flags, files map[string]string) (config authentication, named, read bool) {
+	if flags["authentication-config"] == "" {
+		return authentication{}, false, true
+	}
+	text, there := files["authentication-config"]
+	err := yaml.Unmarshal([]byte(text), &config)
+	return config, true, there && err == nil
+}
+
+// healthPaths are what a balancer asks for without credentials.
+var healthPaths = []string{"/livez", "/readyz", "/healthz"}
+
+func judgeAnonymous(e Evidence) verdict {
+	return overServers(e, func(flags, files map[string]string) verdict {
+		config, _, read := authenticationOf(flags, files)
+		switch {
+		case !read:
+			return unknown("%s cannot be read", flags["authentication-config"])
+		case config.Anonymous == nil && !isOn(flags, "anonymous-auth", true):
+			return pass("they are off")
+		case config.Anonymous == nil:
+			return fail("they are let in to every path, as far as RBAC lets system:anonymous")
+		case !config.Anonymous.Enabled:
+			return pass("they are off")
+		case len(config.Anonymous.Conditions) == 0:
+			return fail("they are let in to every path, as far as RBAC lets system:anonymous")
+		}
+		var more []string
+		for _, condition := range config.Anonymous.Conditions {
+			if !slices.Contains(healthPaths, condition.Path) {
+				more = append(more, condition.Path)
+			}
+		}
+		if len(more) > 0 {
+			return warn("beside the health paths they are let in to %s", strings.Join(more, ", "))
+		}
+		return pass("they are let in to the health paths alone")
+	})
+}
+
+func judgeOIDC(e Evidence) verdict {
+	return overServers(e, func(flags, files map[string]string) verdict {
+		config, _, read := authenticationOf(flags, files)
+		switch {
+		case !read:
+			return unknown("%s cannot be read", flags["authentication-config"])
+		case len(config.JWT) > 0:
+			return pass("%d issuers in %s", len(config.JWT), flags["authentication-config"])
+		case flags["oidc-issuer-url"] != "":
+			return pass("by %s", flags["oidc-issuer-url"])
+		case flags["authentication-token-webhook-config-file"] != "":
+			return pass("by a webhook")
+		}
+		return fail("people have certificates and service-account tokens only, which cannot be revoked one by one")
+	})
+}

@@ -1,0 +1,116 @@
+package readiness
+
+import (
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// policy is a file of audit.k8s.io/v1, as far as it counts.
+type policy struct {
+	Rules []rule `json:"rules"`
+}
+
+type rule struct {
+	Level           string      `json:"level"`
+	Users           []string    `json:"users"`
+	UserGroups      []string    `json:"userGroups"`
+	Verbs           []string    `json:"verbs"`
+	Namespaces      []string    `json:"namespaces"`
+	NonResourceURLs []string    `json:"nonResourceURLs"`
+	Resources       []resources `json:"resources"`
+}
+
+type resources struct {
+	Group         string   `json:"group"`
+	Resources     []string `json:"resources"`
+	ResourceNames []string `json:"resourceNames"`
+}
+
+// request is what any person may ask for.
+type request struct {
+	what, verb, group, resource string
+}
+
+// covered are the requests that the log must have.
+var covered = []request{
+	{"reads of Secrets", "get", "", "secrets"},
+	{"changes of Secrets", "update", "", "secrets"},
+	{"changes of RBAC", "create", "rbac.authorization.k8s.io", "clusterrolebindings"},
+	{"changes of RBAC", "update", "rbac.authorization.k8s.io", "roles"},
+	{"exec", "create", "", "pods/exec"},
+}
+
+// level is at which level a request of any user is logged: by the first rule
+// that matches, and not at all where none does (apiserver's
+// audit/policy/checker.go). A rule for some users or namespaces is not for any.
+func (p policy) level(r request) string {
+	for _, rule := range p.Rules {
+		if rule.matches(r) {
+			return rule.Level
+		}
+	}
+	return "None"
+}
+
+func (r rule) matches(q request) bool {
+	anyone := len(r.Users) == 0 && (len(r.UserGroups) == 0 || slices.Contains(r.UserGroups, "system:authenticated"))
+	if !anyone || len(r.Namespaces) > 0 || len(r.Verbs) > 0 && !slices.Contains(r.Verbs, q.verb) && !slices.Contains(r.Verbs, "*") {
+		return false
+	}
+	if len(r.Resources) == 0 {
+		return len(r.NonResourceURLs) == 0
+	}
+	return slices.ContainsFunc(r.Resources, func(of resources) bool { return of.matches(q) })
+}
+
+func (of resources) matches(q request) bool {
+	if of.Group != q.group && of.Group != "*" || len(of.ResourceNames) > 0 {
+		return false
+	}
+	if len(of.Resources) == 0 {
+		return true
+	}
+	resource, sub, _ := strings.Cut(q.resource, "/")
+	return slices.ContainsFunc(of.Resources, func(name string) bool {
+		return name == q.resource || name == "*" || sub != "" && (name == "*/"+sub || name == resource+"/*")
+	})
+}
+
+func judgeAudit(e Evidence) verdict {
+	return overServers(e, func(flags, files map[string]string) verdict {
+		switch {
+		case flags["audit-log-path"] == "" && flags["audit-webhook-config-file"] == "":
+			return fail("there is no audit log")
+		case flags["audit-policy-file"] == "":
+			return fail("there is no audit policy, so that nothing is logged")
+		}
+		var p policy
+		text, read := files["audit-policy-file"]
+		if err := yaml.Unmarshal([]byte(text), &p); err != nil || !read {
+			return unknown("%s cannot be read", flags["audit-policy-file"])
+		}
+		return p.judge()
+	})
+}
+
+// judge: each of the requests has to be logged, and no Secret's content.
+func (p policy) judge() verdict {
+	var lacks, bodies []string
+	for _, r := range covered {
+		switch level := p.level(r); {
+		case level == "None" || level == "":
+			lacks = append(lacks, r.what)
+		case r.resource == "secrets" && level != "Metadata":
+			bodies = append(bodies, r.what)
+		}
+	}
+	switch {
+	case len(lacks) > 0:
+		return fail("the policy does not cover %s", strings.Join(slices.Compact(lacks), ", "))
+	case len(bodies) > 0:
+		return warn("the log holds the content of Secrets: %s are logged with bodies", strings.Join(bodies, ", "))
+	}
+	return pass("the policy covers Secrets, RBAC and exec")
+}

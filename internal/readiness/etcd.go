@@ -1,0 +1,170 @@
+package readiness
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	wantedVoters = 3
+	wantedQuota  = 8 << 30 // etcd's own recommendation for the most
+	fullAt       = 0.8
+	// fastFsync is etcd's own bound for a disk that is fast enough: "p99 of
+	// wal_fsync_duration_seconds should be less than 10ms" (etcd.io, FAQ).
+	fastFsync = 10 * time.Millisecond
+)
+
+func judgeVoters(e Evidence) verdict {
+	v := e.Etcd
+	switch words := fmt.Sprintf("%d voters, %d of them healthy", v.Voters, v.Healthy); {
+	case v.Unread != "":
+		return unknown("%s", v.Unread)
+	case v.Voters < wantedVoters:
+		return fail("%s: none may fail", words)
+	case v.Healthy < v.Voters:
+		return warn("%s", words)
+	case v.Voters%2 == 0:
+		return warn("%s: an even number tolerates no more failures than one fewer", words)
+	default:
+		return pass("%s", words)
+	}
+}
+
+func judgeDisk(e Evidence) verdict {
+	return overMembers(e, func(m Member) verdict {
+		place := "its data is on the file system of /"
+		if m.OwnDisk {
+			place = "its data is on a file system of its own, " + m.Disk
+		}
+		if m.Disk == "" {
+			return unknown("where its data lies could not be read")
+		}
+		switch latency := fmt.Sprintf("99 %% of its fsyncs take up to %s", m.Fsync); {
+		case m.FsyncUnread != "":
+			return unknown("%s; the latency of fsync is not known: %s", place, m.FsyncUnread)
+		case m.Fsyncs == 0:
+			return unknown("%s; no fsync was measured yet", place)
+		case m.OwnDisk && m.Fsync <= fastFsync:
+			return pass("%s; %s", place, latency)
+		case m.OwnDisk || m.Fsync <= fastFsync:
+			return warn("%s; %s", place, latency)
+		default:
+			return fail("%s; %s", place, latency)
+		}
+	})
+}
+
+func judgeQuota(e Evidence) verdict {
+	return overMembers(e, func(m Member) verdict {
+		switch {
+		case m.Quota < 0:
+			return warn("there is no quota")
+		case m.Quota == 0 || m.DBSize == 0:
+			return unknown("it does not tell its quota or its size")
+		}
+		share := float64(m.DBSize) / float64(m.Quota)
+		words := fmt.Sprintf("%.0f %% of %.1f GiB used", share*100, float64(m.Quota)/(1<<30))
+		switch {
+		case share >= fullAt:
+			return fail("%s", words)
+		case m.Quota < wantedQuota:
+			return warn("%s", words)
+		}
+		return pass("%s", words)
+	})
+}
+
+func judgeEtcdTLS(e Evidence) verdict {
+	return overMembers(e, func(m Member) verdict {
+		if !m.Process.Running {
+			return unknown("etcd does not run")
+		}
+		flags := m.Process.Flags
+		var lacks []string
+		for _, flag := range []string{"cert-file", "key-file", "trusted-ca-file", "peer-cert-file", "peer-key-file", "peer-trusted-ca-file"} {
+			if flags[flag] == "" {
+				lacks = append(lacks, "--"+flag)
+			}
+		}
+		for _, flag := range []string{"client-cert-auth", "peer-client-cert-auth"} {
+			if !isOn(flags, flag, false) {
+				lacks = append(lacks, "--"+flag)
+			}
+		}
+		switch {
+		case len(lacks) > 0:
+			return fail("not set: %s", strings.Join(lacks, ", "))
+		case flags["cert-file"] == flags["peer-cert-file"] || flags["key-file"] == flags["peer-key-file"]:
+			return warn("peers and clients are shown the same certificate, %s", flags["cert-file"])
+		}
+		return pass("certificates are asked for, and %s and %s are shown", flags["cert-file"], flags["peer-cert-file"])
+	})
+}
+
+// judgeCompaction: API servers compact every five minutes unless they are told
+// not to (--etcd-compaction-interval); etcd can do it by itself.
+func judgeCompaction(e Evidence) verdict {
+	byServers := overReplicas(e, func(r Replica) verdict {
+		every, set := r.APIServer.Flags["etcd-compaction-interval"]
+		switch {
+		case !r.APIServer.Running:
+			return unknown("the API server does not run")
+		case !set:
+			return pass("the API servers compact every 5 minutes")
+		case isZero(every):
+			return fail("the API server does not compact")
+		}
+		return pass("the API server compacts every %s", every)
+	})
+	if byServers.status == Pass {
+		return byServers
+	}
+	byItself := overMembers(e, func(m Member) verdict {
+		if retention := m.Process.Flags["auto-compaction-retention"]; m.Process.Running && !isZero(retention) && retention != "" {
+			return pass("etcd compacts by itself, and keeps %s", retention)
+		}
+		return fail("etcd does not compact by itself")
+	})
+	if byItself.status == Pass {
+		return byItself
+	}
+	return byServers
+}
+
+// offMachine are words of commands that bring a file elsewhere.
+var offMachine = []string{"s3://", "gs://", "az storage", "gsutil", "rclone", "restic", "rsync", "scp ", "sftp", "aws s3", "mc cp", "borg"}
+
+func judgeSnapshots(e Evidence) verdict {
+	var words []string
+	status := Fail
+	for _, m := range e.Members {
+		for _, s := range m.Schedules {
+			as := Warn
+			word := fmt.Sprintf("%s on %s, and it cannot be seen that it keeps them elsewhere", s.Name, m.Name)
+			switch {
+			case s.Failed:
+				word = fmt.Sprintf("%s on %s, whose last run failed", s.Name, m.Name)
+			case s.Ran.IsZero():
+				word = fmt.Sprintf("%s on %s, which has not run yet", s.Name, m.Name)
+			case containsAny(s.Command, offMachine):
+				as, word = Pass, fmt.Sprintf("%s on %s, last run at %s", s.Name, m.Name, s.Ran.UTC().Format(time.RFC3339))
+			}
+			words = append(words, word)
+			if as == Pass || status == Fail {
+				status = as
+			}
+		}
+	}
+	unread := false
+	for _, m := range e.Members {
+		unread = unread || m.Unread != ""
+	}
+	switch {
+	case len(words) > 0:
+		return verdict{status, "timers: " + strings.Join(words, "; ")}
+	case len(e.Members) == 0 || unread:
+		return unknown("not all of the members' machines could be looked at for a timer")
+	}
+	return fail("no systemd timer on a member's machine speaks of etcd")
+}

@@ -1,0 +1,236 @@
+package readiness
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// soon is how long certificates have to last.
+const soon = 30 * 24 * time.Hour
+
+func judgeCertificates(e Evidence) verdict {
+	if len(e.Certificates) == 0 {
+		return unknown("no certificate could be read")
+	}
+	var ending []string
+	first := e.Certificates[0]
+	for _, c := range e.Certificates {
+		if c.End.Before(first.End) {
+			first = c
+		}
+		if c.End.Sub(e.Now) < soon {
+			ending = append(ending, c.Of+" on "+c.End.UTC().Format(time.DateOnly))
+		}
+	}
+	unread := unreadOf(e)
+	switch {
+	case len(ending) > 0:
+		return fail("these end within 30 days, or have ended: %s", strings.Join(ending, ", "))
+	case len(unread) > 0:
+		return unknown("not all machines could be looked at: %s", strings.Join(unread, ", "))
+	case len(e.SignedOutside) > 0:
+		return warn("what the authorities %s sign is renewed by their signer alone; the first to end is that of %s, on %s",
+			strings.Join(e.SignedOutside, ", "), first.Of, first.End.UTC().Format(time.DateOnly))
+	}
+	return pass("every apply renews what is due; the first to end is that of %s, on %s", first.Of, first.End.UTC().Format(time.DateOnly))
+}
+
+// unreadOf are the machines that could not be looked at, each once.
+func unreadOf(e Evidence) []string {
+	var unread []string
+	for _, m := range e.Members {
+		if m.Unread != "" {
+			unread = append(unread, m.Name)
+		}
+	}
+	for _, r := range e.Replicas {
+		if r.Unread != "" && !slices.Contains(unread, r.Name) {
+			unread = append(unread, r.Name)
+		}
+	}
+	return unread
+}
+
+// judgeInsecure: kube-apiserver's was removed in 1.24, the others' with it; what
+// is left is etcd's, by the scheme of its URLs.
+func judgeInsecure(e Evidence) verdict {
+	replicas := overReplicas(e, func(r Replica) verdict {
+		for _, p := range r.processes() {
+			for _, flag := range []string{"insecure-port", "port"} {
+				if value, set := p.Flags[flag]; set && !isZero(value) {
+					return fail("%s has --%s=%s", p.name, flag, value)
+				}
+			}
+		}
+		return pass("none")
+	})
+	members := overMembers(e, func(m Member) verdict {
+		for _, flag := range []string{"listen-client-urls", "listen-peer-urls", "listen-client-http-urls"} {
+			for _, text := range listOf(m.Process.Flags[flag]) {
+				if strings.HasPrefix(text, "http://") {
+					return fail("etcd listens at %s", text)
+				}
+			}
+		}
+		return pass("none")
+	})
+	return both(replicas, members)
+}
+
+// both is the worse of two verdicts, with what each says.
+func both(a, b verdict) verdict {
+	out := verdict{worse(a.status, b.status), a.evidence}
+	if b.evidence != a.evidence {
+		out.evidence += "; etcd: " + b.evidence
+	}
+	return out
+}
+
+func judgeProfiling(e Evidence) verdict {
+	replicas := overReplicas(e, func(r Replica) verdict {
+		var on, silent []string
+		for _, p := range r.processes() {
+			switch {
+			case !p.Running:
+				silent = append(silent, p.name)
+			case isOn(p.Flags, "profiling", true):
+				on = append(on, p.name)
+			}
+		}
+		switch {
+		case len(on) > 0:
+			return fail("it is on for %s", strings.Join(on, ", "))
+		case len(silent) > 0:
+			return unknown("%s does not run", strings.Join(silent, ", "))
+		}
+		return pass("off")
+	})
+	members := overMembers(e, func(m Member) verdict {
+		switch {
+		case !m.Process.Running:
+			return unknown("etcd does not run")
+		case isOn(m.Process.Flags, "enable-pprof", false):
+			return fail("it is on")
+		}
+		return pass("off")
+	})
+	return both(replicas, members)
+}
+
+func judgeResources(e Evidence) verdict {
+	limited := func(processes []named) (verdict, int) {
+		var without []string
+		for _, p := range processes {
+			if p.MemoryMax == "" && p.CPUQuota == "" {
+				without = append(without, p.name)
+			}
+		}
+		if len(without) == 0 {
+			return pass("all are limited"), 0
+		}
+		return warn("without a limit: %s", strings.Join(without, ", ")), len(without)
+	}
+	bare, all := 0, 0
+	replicas := overReplicas(e, func(r Replica) verdict {
+		v, without := limited(r.processes())
+		bare, all = bare+without, all+3
+		return v
+	})
+	members := overMembers(e, func(m Member) verdict {
+		v, without := limited([]named{{"etcd", m.Process}})
+		bare, all = bare+without, all+1
+		return v
+	})
+	out := both(replicas, members)
+	if out.status == Warn && bare == all {
+		return fail("nothing is limited")
+	}
+	return out
+}
+
+func judgeTaints(e Evidence) verdict {
+	if e.NodesUnread != "" {
+		return unknown("%s", e.NodesUnread)
+	}
+	var tainted, open []string
+	for _, node := range e.Nodes {
+		if !ofControlPlane(e, node) {
+			continue
+		}
+		if slices.ContainsFunc(node.Taints, repels) {
+			tainted = append(tainted, node.Name)
+		} else {
+			open = append(open, node.Name)
+		}
+	}
+	switch {
+	case len(open) > 0:
+		return fail("any pod may run on %s", strings.Join(open, ", "))
+	case len(tainted) > 0:
+		return pass("%s", strings.Join(tainted, ", "))
+	}
+	return pass("none of these machines is a node")
+}
+
+func ofControlPlane(e Evidence, node Node) bool {
+	on := func(address string) bool { return slices.Contains(node.Addresses, address) }
+	return slices.ContainsFunc(e.Replicas, func(r Replica) bool { return on(r.Address) }) ||
+		slices.ContainsFunc(e.Members, func(m Member) bool { return on(m.Address) })
+}
+
+// repels: pods that do not tolerate it stay away for good. What the node
+// controller puts onto a node that is not ready goes again.
+func repels(taint string) bool {
+	key, effect, _ := strings.Cut(taint, ":")
+	return (effect == "NoSchedule" || effect == "NoExecute") && !strings.HasPrefix(key, "node.kubernetes.io/") && !strings.HasPrefix(key, "node.cloudprovider.kubernetes.io/")
+}
+
+// judgeMetrics: an API server serves them beside the API. The others by kubeadm's
+// defaults on the loopback only, where an agent on the machine finds them.
+func judgeMetrics(e Evidence) verdict {
+	replicas := overReplicas(e, func(r Replica) verdict {
+		near := false
+		for _, p := range r.processes() {
+			switch {
+			case !p.Running:
+				return unknown("%s does not run", p.name)
+			case isOff(p.Flags):
+				return fail("%s has no port", p.name)
+			}
+			near = near || isLoopback(p.Flags["bind-address"])
+		}
+		if near {
+			return pass("controller-manager and scheduler serve them to agents on the machine")
+		}
+		return pass("all serve them")
+	})
+	members := overMembers(e, func(m Member) verdict {
+		if m.FsyncUnread != "" {
+			return unknown("it does not serve them: %s", m.FsyncUnread)
+		}
+		for _, text := range listOf(m.Process.Flags["listen-metrics-urls"]) {
+			if u, err := url.Parse(text); err == nil && !isLoopback(u.Hostname()) {
+				return pass("served at %s", text)
+			}
+		}
+		return pass("served to clients with a certificate, and to agents on the machine")
+	})
+	return both(replicas, members)
+}
+
+func isOff(flags map[string]string) bool {
+	port, set := flags["secure-port"]
+	return set && isZero(port)
+}
+
+func isLoopback(address string) bool {
+	ip := net.ParseIP(address)
+	return address == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// String is for messages of tests and logs.
+func (f Finding) String() string { return fmt.Sprintf("%s: %s (%s)", f.ID, f.Status, f.Evidence) }
