@@ -1,6 +1,8 @@
 package controlplane
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +70,16 @@ func TestBuiltInPolicy(t *testing.T) {
 		if i < 0 || p.Rules[i].Level != c.want {
 			t.Errorf("%s %s %s%s%s is logged by rule %d, want %s", c.user, c.verb, c.api, c.resource, c.path, i, c.want)
 		}
+	}
+}
+
+func TestGuideShowsTheBuiltInPolicy(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", "hardening.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(guide), "```yaml\n"+builtInPolicy+"```\n") {
+		t.Error("the guide shows another policy than the built-in one")
 	}
 }
 

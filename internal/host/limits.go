@@ -99,5 +99,5 @@ func bytesOf(text string) int64 {
 	if err != nil {
 		return 0
 	}
-	return n << (10 * (strings.Index(" KMGT", unit)))
+	return n << (10 * strings.Index(" KMGT", unit))
 }
