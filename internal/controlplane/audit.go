@@ -3,6 +3,7 @@ package controlplane
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // auditPolicy is what the API server reads of what it shall log.
@@ -102,6 +103,21 @@ func (s Spec) auditFlags() map[string]string {
 		"audit-log-maxbackup": strconv.Itoa(orElse(a.MaxBackups, DefaultAuditBackups)),
 		"audit-log-maxsize":   strconv.Itoa(orElse(a.MaxSizeMB, DefaultAuditSize)),
 	}
+}
+
+// auditSpace is what the files of the log may take of the disk, in bytes: often the
+// one that etcd is on. It is not asked for where flags decide about the log.
+func (s Spec) auditSpace() int64 {
+	for name := range s.ExtraArgs[APIServer] {
+		if strings.HasPrefix(name, "audit-log-") {
+			return 0
+		}
+	}
+	if s.Audit.Off {
+		return 0
+	}
+	files, size := orElse(s.Audit.MaxBackups, DefaultAuditBackups)+1, orElse(s.Audit.MaxSizeMB, DefaultAuditSize)
+	return int64(files) * int64(size) << 20
 }
 
 func orElse(n, absent int) int {

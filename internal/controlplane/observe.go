@@ -82,7 +82,7 @@ func query(s Spec, rt runtime) host.Query {
 		Dirs:     []string{path.Dir(program(s.Version, APIServer).Path()), manifestDir},
 		Units:    unitNames(),
 		Ports:    []int{s.port()},
-		Disks:    []string{installRoot, kubernetesDir},
+		Disks:    []string{installRoot, kubernetesDir, auditLogDir},
 		Script:   detailScript(),
 	}
 	for _, file := range fixedFiles(s) {

@@ -282,6 +282,26 @@ func TestSettingsAreTakenBack(t *testing.T) {
 	}
 }
 
+func TestAuditSpace(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		audit Audit
+		flag  string
+		want  int64 // MiB
+	}{
+		{"by default", Audit{}, "v", 1100},
+		{"less", Audit{MaxBackups: 3, MaxSizeMB: 50}, "v", 200},
+		{"none", Audit{Off: true}, "v", 0},
+		{"flags decide", Audit{}, "audit-log-maxsize", 0},
+	} {
+		s := testSpec(t)
+		s.Audit, s.ExtraArgs = c.audit, args(APIServer, c.flag, "1")
+		if have := s.auditSpace() >> 20; have != c.want {
+			t.Errorf("%s: %d MiB, want %d", c.name, have, c.want)
+		}
+	}
+}
+
 func TestLimitsInUnits(t *testing.T) {
 	s := testSpec(t)
 	s.Limits = map[string]host.Limits{APIServer: {MemoryMax: "4G"}}
