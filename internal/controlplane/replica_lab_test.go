@@ -169,7 +169,7 @@ systemctl stop kube-controller-manager
 	}
 	drift := strings.Join(status.Drift, "\n")
 	for _, want := range []string{
-		`cp1 (10.94.0.11): kube-apiserver: flag --event-ttl is "3h", wanted "2h"`,
+		st.spec.machine() + `: kube-apiserver: flag --event-ttl is "3h", wanted "2h"`,
 		keyOf(apiServerCert) + " has mode 0644, wanted 0600",
 		schedulerConf + " was changed after it was issued",
 		"kube-controller-manager.service is inactive",
