@@ -75,7 +75,7 @@ func authenticationSchema() schema.Attribute {
 			"anonymous_paths": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Paths, each for itself alone, that are open without credentials beside the health paths, as far as RBAC lets `system:anonymous`. Default: none. " +
-					"`kubeadm join` with a token needs `/api/v1/namespaces/kube-public/configmaps/cluster-info`. A change restarts the API servers, one replica at a time.",
+					"`kubeadm join` with a token, or with a discovery file without credentials, needs `/api/v1/namespaces/kube-public/configmaps/cluster-info`. A change restarts the API servers, one replica at a time.",
 			},
 		},
 	}
