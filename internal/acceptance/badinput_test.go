@@ -131,6 +131,36 @@ var badInputs = []badInput{
 		`Invalid extra arguments.*Cause: kube-apiserver: flag "etcd-servers" cannot be set: it follows from the setting "etcd"`,
 	},
 	{
+		"audit policy without rules",
+		[]string{`extra_args    = {`, "audit = { policy = \"apiVersion: audit.k8s.io/v1\\nkind: Policy\\n\" }\n  extra_args    = {"},
+		`Invalid audit settings.*Cause: audit policy has no rules: the API server does not start with it`,
+	},
+	{
+		"audit setting and flag",
+		[]string{`extra_args    = { apiserver = { v = "2" }`, "audit = { max_age_days = 9 }\n  extra_args    = { apiserver = { audit-log-maxage = \"3\" }"},
+		`Invalid audit settings.*Cause: audit.max_age_days and the flag "audit-log-maxage" of extra_args.apiserver say the same thing twice; drop the flag`,
+	},
+	{
+		"logins by settings and by flags",
+		[]string{`extra_args    = { apiserver = { v = "2" }`, "authentication = { anonymous_paths = [\"/version\"] }\n  extra_args    = { apiserver = { oidc-client-id = \"x\" }"},
+		`Invalid authentication settings.*Cause: authentication is set, and by a flag "oidc-…" of extra_args.apiserver too`,
+	},
+	{
+		"issuer without TLS",
+		[]string{`extra_args    = {`, "authentication = { jwt = yamlencode([{ issuer = { url = \"http://x\", audiences = [\"k\"] }, claimMappings = { username = { claim = \"sub\", prefix = \"\" } } }]) }\n  extra_args    = {"},
+		`Invalid authentication settings.*Cause: authentication.jwt\[0\]: issuer.url is "http://x": it must be an https URL`,
+	},
+	{
+		"limits that contradict each other",
+		[]string{`extra_args    = {`, "resources = { scheduler = { memory_high = \"2G\", memory_max = \"1G\" } }\n  extra_args    = {"},
+		`Invalid limits.*Cause: the unit is killed at 1G of memory, before it is slowed at 2G`,
+	},
+	{
+		"amount of memory",
+		[]string{`extra_args = { quota-backend-bytes`, "resources = { memory_max = \"4GB\" }\n  extra_args = { quota-backend-bytes"},
+		`Invalid amount of memory.*Cause: malformed amount of memory "4GB"`,
+	},
+	{
 		"etcd URL without TLS",
 		[]string{`["https://192.0.2.11:2379"]`, `["http://192.0.2.11:2379"]`},
 		`Invalid etcd URLs.*Cause: etcd URL "http://192.0.2.11:2379" is not https`,

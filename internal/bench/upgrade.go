@@ -116,8 +116,9 @@ func (b *bench) wantRelease(r workspace.Release) error {
 
 // runsScript fails where another version runs.
 const runsScript = `
+pki=/etc/kubernetes/pki
 curl -sf http://127.0.0.1:2381/metrics | grep -F 'etcd_server_version{server_version="%s"} 1'
-curl -ksf "https://$address:6443/version" | grep -F '"gitVersion": "v%s"'
+curl -ksf --cert $pki/apiserver-kubelet-client.crt --key $pki/apiserver-kubelet-client.key "https://$address:6443/version" | grep -F '"gitVersion": "v%s"'
 for unit in kube-controller-manager kube-scheduler; do
   readlink "/proc/$(systemctl show --property=MainPID --value "$unit")/exe" | grep -F '/%[2]s/'
 done`

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func apiServer(s Spec) component {
 	flags["secure-port"] = strconv.Itoa(s.port())
 	flags["allow-privileged"] = "true"
 	flags["authorization-mode"] = "Node,RBAC"
-	flags["enable-admission-plugins"] = "NodeRestriction"
+	flags[admissionFlag] = admission(extra)
 	flags["enable-bootstrap-token-auth"] = "true"
 	flags["kubelet-preferred-address-types"] = "InternalIP,ExternalIP,Hostname"
 	flags["service-account-issuer"] = "https://kubernetes.default.svc." + s.domain()
@@ -49,6 +50,10 @@ func apiServer(s Spec) component {
 	// Sorted: another order of the same members is not a change.
 	flags["etcd-servers"] = strings.Join(slices.Sorted(slices.Values(s.EtcdURLs)), ",")
 	apiServerCertificates(flags)
+	maps.Copy(flags, s.auditFlags())
+	if s.writesAuthentication() {
+		flags["authentication-config"] = authenticationConfig
+	}
 	// Read at the start only. Reloaded by the server itself: its serving
 	// certificate, both client authorities, and its client certificates for
 	// kubelets, for aggregated servers and (at each handshake) for etcd.
@@ -58,18 +63,45 @@ func apiServer(s Spec) component {
 		flags["encryption-provider-config"] = encryptionConfig
 		inputs = append(inputs, encryptionConfig)
 	}
+	inputs = append(inputs, settingInputs(s)...)
 	if _, ok := extra["authorization-config"]; ok {
 		delete(flags, "authorization-mode") // the two exclude each other
 	}
+	extra = maps.Clone(extra)
+	delete(extra, admissionFlag) // it is part of the default
 	return component{
 		name:         APIServer,
 		program:      program(s.Version, APIServer).Path(),
 		flags:        withExtra(flags, extra),
 		inputs:       inputs,
+		limits:       s.Limits[APIServer],
 		certificates: []string{apiServerCert, kubeletClientCert, frontProxyClientCert, etcdClientCert},
 		notifies:     true, // k8s.io/apiserver/pkg/server, NonBlockingRunWithContext
 		probe:        probe{address: s.Host.Address(), port: s.port(), path: "/readyz", verified: true},
 	}
+}
+
+const admissionFlag = "enable-admission-plugins"
+
+// admission are the plugins beside those that a release has on by itself, among
+// them PodSecurity and ResourceQuota: the provider's and the user's. A user who
+// adds one does not take NodeRestriction away by that;
+// "disable-admission-plugins" does, which excludes naming it here.
+//
+// DenyServiceExternalIPs is the benchmark's 1.2.3 and upstream's advice: whoever may
+// create a Service could take over the traffic to any address (CVE-2020-8554).
+// What Services have already stays.
+func admission(extra map[string]string) string {
+	names := func(flag string) []string {
+		return strings.FieldsFunc(extra[flag], func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	plugins := names(admissionFlag)
+	for _, own := range []string{"DenyServiceExternalIPs", "NodeRestriction"} {
+		if !slices.Contains(plugins, own) && !slices.Contains(names("disable-admission-plugins"), own) {
+			plugins = slices.Insert(plugins, 0, own)
+		}
+	}
+	return strings.Join(plugins, ",")
 }
 
 func apiServerCertificates(flags map[string]string) {

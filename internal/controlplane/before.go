@@ -16,7 +16,7 @@ import (
 const beforePath = kubernetesDir + "/replica.before.json"
 
 // before is what a replica ran: its definitions, and what of the record follows
-// from them. Files that the bundle decides are not in it: it is only gone back to
+// from them and from its settings. Files that the bundle decides are not in it: it is only gone back to
 // while the bundle's generations are the same. Nor are certificates and
 // kubeconfigs, which are issued for whatever is to run.
 type before struct {
@@ -25,6 +25,7 @@ type before struct {
 	Etcd        []string          `json:"etcd"`
 	Generations map[pki.Part]int  `json:"generations"`
 	Definitions map[string]string `json:"definitions"` // component → unit file
+	Settings    map[string]string `json:"settings"`    // path → content: see settingFiles
 }
 
 func (b before) file() host.File {
@@ -57,7 +58,12 @@ func wayBack(ctx context.Context, s Spec, rt runtime, f found) *before {
 	if f.record.Port != 0 && behind(f.facts, Components()) == nil && well(ctx, f.asFound(s), rt) {
 		now := before{
 			Version: f.effectiveVersion(rt, APIServer), Port: f.record.Port, Etcd: f.record.Etcd,
-			Generations: target, Definitions: map[string]string{},
+			Generations: target, Definitions: map[string]string{}, Settings: map[string]string{},
+		}
+		for _, path := range settingPaths() {
+			if file, there := f.facts.Files[path]; there {
+				now.Settings[path] = file.Content
+			}
 		}
 		for _, name := range Components() {
 			now.Definitions[name] = f.facts.Files[unitPath(name)].Content

@@ -81,7 +81,8 @@ func abandon(ctx context.Context, s Spec, o DeleteOptions, unreachable error) er
 }
 
 // cleanScript removes what a replica has put onto a machine, and nothing that
-// etcd or a kubelet there need. It may be repeated.
+// etcd or a kubelet there need. The audit log stays, as root's: it is evidence, and
+// who gets the user's number next shall not read it. It may be repeated.
 func cleanScript(s Spec, rt runtime) string {
 	var definitions []string
 	for _, c := range components(s, rt) {
@@ -92,6 +93,7 @@ func cleanScript(s Spec, rt runtime) string {
 if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(caCert) + `fi
 rm -f ` + pausedPath + `
 rm -rf ` + installRoot + `/kubernetes
+if [ -d ` + auditLogDir + ` ]; then chown -hR root:root ` + auditLogDir + `; fi
 for dir in ` + strings.Join([]string{etcdDir, pkiDir, kubernetesDir, installRoot, auditLogDir}, " ") + `; do
   if [ -d "$dir" ]; then rmdir --ignore-fail-on-non-empty "$dir"; fi
 done

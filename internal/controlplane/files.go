@@ -91,7 +91,8 @@ func kubeconfigs(s Spec) []kubeconfig {
 	}
 }
 
-// fixedFiles are the files whose content the bundle alone decides.
+// fixedFiles are the files whose content the bundle decides, or the replica's
+// settings do.
 func fixedFiles(s Spec) []host.File {
 	public := func(path, content string) host.File {
 		return host.File{Path: path, Content: []byte(content), Mode: publicMode, Owner: "root", Group: "root"}
@@ -115,11 +116,12 @@ func fixedFiles(s Spec) []host.File {
 	if s.encrypts() {
 		files = append(files, secret(encryptionConfig, APIServer, encryptionText(s.Bundle)))
 	}
-	return files
+	return append(files, settingFiles(s)...)
 }
 
-// unwantedFiles are those that another bundle of this cluster may have put onto
-// the machine: a key there, once it is held elsewhere, is a key too many.
+// unwantedFiles are those that another bundle of this cluster, or other settings,
+// may have put onto the machine: a key there, once it is held elsewhere, is a key
+// too many.
 func unwantedFiles(s Spec) []string {
 	var paths []string
 	if !s.signs() {
@@ -128,7 +130,7 @@ func unwantedFiles(s Spec) []string {
 	if !s.encrypts() {
 		paths = append(paths, encryptionConfig)
 	}
-	return paths
+	return append(paths, unwantedSettings(s)...)
 }
 
 // signs reports whether controller-manager can sign what clients request

@@ -39,7 +39,7 @@ var ownedFlags = map[string]map[string]string{
 		"requestheader-client-ca-file": ownProxy, "requestheader-allowed-names": ownProxy,
 		"requestheader-username-headers": ownProxy, "requestheader-group-headers": ownProxy, "requestheader-extra-headers-prefix": ownProxy,
 		"encryption-provider-config": ownEncryption, "encryption-provider-config-automatic-reload": ownReload,
-		"anonymous-auth":          ownHealth + "; limit anonymous requests with authentication-config and keep /livez, /readyz and /healthz open",
+		"anonymous-auth":          ownHealth + "; no other path is open without credentials, but for those of the setting \"authentication.anonymous_paths\"",
 		"shutdown-delay-duration": ownShutdown, "shutdown-send-retry-after": ownShutdown, "shutdown-watch-termination-grace-period": ownShutdown,
 	},
 	ControllerManager: {
@@ -100,7 +100,7 @@ func validateFlag(owned map[string]string, name, value string) error {
 	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("flag %q: its value holds a control character", name)
 	}
-	if name == "audit-log-path" && value != "-" && path.Dir(path.Clean(value)) != auditLogDir {
+	if name == "audit-log-path" && value != "" && value != "-" && path.Dir(path.Clean(value)) != auditLogDir {
 		return fmt.Errorf("flag %q: the API server may write below %s only", name, auditLogDir)
 	}
 	if name == gatesFlag {

@@ -9,7 +9,7 @@ import (
 
 // common are the flags beyond kubeadm's that every component gets.
 func common(flags map[string]string) map[string]string {
-	merged := map[string]string{"profiling": "false", "tls-min-version": "VersionTLS12"}
+	merged := map[string]string{"profiling": "false", "tls-min-version": "VersionTLS12", "tls-cipher-suites": cipherSuites}
 	maps.Copy(merged, flags)
 	return merged
 }
@@ -26,7 +26,7 @@ func TestFlagsAreKubeadms(t *testing.T) {
 			"allow-privileged":                   "true",
 			"authorization-mode":                 "Node,RBAC",
 			"client-ca-file":                     "/etc/kubernetes/pki/client-ca.crt",
-			"enable-admission-plugins":           "NodeRestriction",
+			"enable-admission-plugins":           "NodeRestriction,DenyServiceExternalIPs",
 			"enable-bootstrap-token-auth":        "true",
 			"etcd-cafile":                        "/etc/kubernetes/pki/apiserver-etcd-ca.crt",
 			"etcd-certfile":                      "/etc/kubernetes/pki/apiserver-etcd-client.crt",
@@ -54,6 +54,13 @@ func TestFlagsAreKubeadms(t *testing.T) {
 			"goaway-chance":                           "0.001",
 			"shutdown-delay-duration":                 "5s",
 			"shutdown-watch-termination-grace-period": "5s",
+			// the CIS benchmark's
+			"audit-policy-file":     "/etc/kubernetes/audit-policy.yaml",
+			"audit-log-path":        "/var/log/kube-apiserver/audit.log",
+			"audit-log-maxage":      "30",
+			"audit-log-maxbackup":   "10",
+			"audit-log-maxsize":     "100",
+			"authentication-config": "/etc/kubernetes/authentication.yaml",
 		})},
 		{controllerManager(s, systemd{}), common(map[string]string{
 			"authentication-kubeconfig":       "/etc/kubernetes/controller-manager.conf",
@@ -71,6 +78,7 @@ func TestFlagsAreKubeadms(t *testing.T) {
 			"use-service-account-credentials": "true",
 			// the same key as kubeadm's sa.key, handed over by systemd
 			"service-account-private-key-file": "/run/credentials/kube-controller-manager.service/sa.key",
+			"terminated-pod-gc-threshold":      "12500",
 		})},
 		{scheduler(s), common(map[string]string{
 			"authentication-kubeconfig": "/etc/kubernetes/scheduler.conf",
@@ -109,11 +117,66 @@ func TestFlagsFollowSettings(t *testing.T) {
 		}, ControllerManager, []string{"--allocate-node-cidrs=true", "--cluster-cidr=10.244.0.0/16,fd00:2::/56", "--service-cluster-ip-range=10.96.0.0/12,fd00:1::/112"}},
 		{"no pod ranges", func(*Spec) {}, ControllerManager, []string{"!--allocate-node-cidrs", "!--cluster-cidr", "!--service-cluster-ip-range"}},
 		{
-			"an extra flag overrides", func(s *Spec) {
-				s.ExtraArgs = args(APIServer, "enable-admission-plugins", "NodeRestriction,PodNodeSelector")
+			"a plugin is added", func(s *Spec) {
+				s.ExtraArgs = args(APIServer, "enable-admission-plugins", "PodNodeSelector, AlwaysPullImages")
 			},
 			APIServer,
-			[]string{"--enable-admission-plugins=NodeRestriction,PodNodeSelector"},
+			[]string{"--enable-admission-plugins=NodeRestriction,DenyServiceExternalIPs,PodNodeSelector,AlwaysPullImages"},
+		},
+		{
+			"a plugin is there already", func(s *Spec) {
+				s.ExtraArgs = args(APIServer, "enable-admission-plugins", "PodNodeSelector,NodeRestriction")
+			},
+			APIServer,
+			[]string{"--enable-admission-plugins=DenyServiceExternalIPs,PodNodeSelector,NodeRestriction"},
+		},
+		{
+			"a plugin is taken away", func(s *Spec) {
+				s.ExtraArgs = args(APIServer, "disable-admission-plugins", "DenyServiceExternalIPs")
+			},
+			APIServer,
+			[]string{"--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=DenyServiceExternalIPs"},
+		},
+		{"an extra flag overrides", func(s *Spec) { s.ExtraArgs = args(APIServer, "goaway-chance", "0") }, APIServer, []string{"--goaway-chance=0"}},
+		{
+			"nothing is audited", func(s *Spec) { s.Audit.Off = true },
+			APIServer,
+			[]string{"!--audit-policy-file", "!--audit-log-path", "!--audit-log-maxage", "!--audit-log-maxbackup", "!--audit-log-maxsize"},
+		},
+		{
+			"auditing by hand", func(s *Spec) {
+				s.Audit.Off = true
+				s.ExtraArgs = args(APIServer, "audit-webhook-config-file", "/etc/hook")
+			},
+			APIServer,
+			[]string{"--audit-webhook-config-file=/etc/hook", "!--audit-log-path"},
+		},
+		{
+			"another policy file", func(s *Spec) { s.ExtraArgs = args(APIServer, "audit-policy-file", "/etc/audit-policy.yaml") },
+			APIServer,
+			[]string{"--audit-policy-file=/etc/audit-policy.yaml", "--audit-log-maxage=30"},
+		},
+		{
+			"less of the audit log", func(s *Spec) { s.Audit = Audit{MaxAgeDays: 7, MaxBackups: 2, MaxSizeMB: 50} },
+			APIServer,
+			[]string{"--audit-log-maxage=7", "--audit-log-maxbackup=2", "--audit-log-maxsize=50"},
+		},
+		{
+			"logins by flags", func(s *Spec) { s.ExtraArgs = args(APIServer, "oidc-issuer-url", "https://login.example") },
+			APIServer,
+			[]string{"!--authentication-config"},
+		},
+		{
+			"logins by a file of one's own", func(s *Spec) { s.ExtraArgs = args(APIServer, "authentication-config", "/etc/login.yaml") },
+			APIServer,
+			[]string{"--authentication-config=/etc/login.yaml"},
+		},
+		{
+			"without the gate", func(s *Spec) {
+				s.Version, s.ExtraArgs = "1.33.13", args(APIServer, gatesFlag, "AnonymousAuthConfigurableEndpoints=false")
+			},
+			APIServer,
+			[]string{"!--authentication-config"},
 		},
 		{"nothing encrypted", func(*Spec) {}, APIServer, []string{"!--encryption-provider-config"}},
 		{
@@ -166,6 +229,8 @@ func TestOwnedFlagsAreThoseSet(t *testing.T) {
 		"allow-privileged", "authorization-mode", "enable-admission-plugins", "enable-bootstrap-token-auth",
 		"kubelet-preferred-address-types", "service-account-issuer", "profiling", "tls-min-version",
 		"use-service-account-credentials", "controllers", "allocate-node-cidrs", "goaway-chance",
+		"tls-cipher-suites", "terminated-pod-gc-threshold", "authentication-config",
+		"audit-policy-file", "audit-log-path", "audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize",
 	}
 	s := testSpec(t)
 	s.PodCIDRs = []string{"10.244.0.0/16"}
@@ -186,6 +251,7 @@ func TestValidateExtraArgs(t *testing.T) {
 	}{
 		{APIServer, "event-ttl", "2h", ""},
 		{APIServer, "audit-log-path", "-", ""},
+		{APIServer, "audit-log-path", "", ""},
 		{APIServer, "audit-log-path", "/var/log/kube-apiserver/audit.log", ""},
 		{APIServer, "audit-log-path", "/var/log/kube-apiserver/../audit.log", "may write below"},
 		{APIServer, "audit-log-path", "/etc/passwd", "may write below"},
@@ -194,7 +260,7 @@ func TestValidateExtraArgs(t *testing.T) {
 		{APIServer, "", "2h", "malformed flag"},
 		{APIServer, "event-ttl", "2h\n--x", "control character"},
 		{APIServer, "etcd-servers", "https://x:2379", `setting "etcd"`},
-		{APIServer, "anonymous-auth", "false", "authentication-config"},
+		{APIServer, "anonymous-auth", "false", "authentication.anonymous_paths"},
 		{APIServer, "encryption-provider-config", "/etc/x.yaml", "encryption that the PKI bundle holds"},
 		{APIServer, "encryption-provider-config-automatic-reload", "true", "takes effect by a restart"},
 		{APIServer, "shutdown-delay-duration", "0s", "health checks"},

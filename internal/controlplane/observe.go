@@ -77,12 +77,12 @@ func observe(ctx context.Context, s Spec, rt runtime) (found, error) {
 // are judged by their digest, kubeconfigs by all but the key's line.
 func query(s Spec, rt runtime) host.Query {
 	q := host.Query{
-		Contents: []string{recordPath, beforePath, caCert, etcdClientCA},
+		Contents: append(settingPaths(), recordPath, beforePath, caCert, etcdClientCA),
 		Files:    append(unwantedFiles(s), etcdUnit),
 		Dirs:     []string{path.Dir(program(s.Version, APIServer).Path()), manifestDir},
 		Units:    unitNames(),
 		Ports:    []int{s.port()},
-		Disks:    []string{installRoot, kubernetesDir},
+		Disks:    []string{installRoot, kubernetesDir, auditLogDir},
 		Script:   detailScript(),
 	}
 	for _, file := range fixedFiles(s) {
@@ -182,7 +182,7 @@ func (f found) gone(s Spec, rt runtime) bool {
 
 // ownFiles are the files that no one but a replica has on a machine.
 func ownFiles(s Spec) []string {
-	files := []string{recordPath, beforePath, clientCA, signingCA, caKey, frontProxyCA, etcdClientCA, saPub, saKey, encryptionConfig}
+	files := append(settingPaths(), recordPath, beforePath, clientCA, signingCA, caKey, frontProxyCA, etcdClientCA, saPub, saKey, encryptionConfig)
 	for _, c := range certificates(s) {
 		files = append(files, c.path, keyOf(c.path))
 	}

@@ -28,7 +28,7 @@ var architectures = []string{"amd64", "arm64", "ppc64le", "s390x"}
 // preflight lists every reason why a replica cannot be made on the machine.
 // What an earlier, interrupted call for the same replica has left is no reason.
 func preflight(s Spec, rt runtime, f found) error {
-	failed := slices.Concat(machineChecks(f), foreignChecks(s, f), portChecks(s, rt, f))
+	failed := slices.Concat(machineChecks(s, f), foreignChecks(s, f), portChecks(s, rt, f))
 	if len(failed) == 0 {
 		return nil
 	}
@@ -41,7 +41,7 @@ func preflight(s Spec, rt runtime, f found) error {
 	}
 }
 
-func machineChecks(f found) []string {
+func machineChecks(s Spec, f found) []string {
 	var failed []string
 	if !slices.Contains(architectures, f.facts.Architecture) {
 		failed = append(failed, fmt.Sprintf("there is no Kubernetes for the architecture %q", f.facts.Architecture))
@@ -53,9 +53,13 @@ func machineChecks(f found) []string {
 	case err == nil && version < minimumSystemd:
 		failed = append(failed, fmt.Sprintf("systemd is version %d, at least %d is needed", version, minimumSystemd))
 	}
-	for _, place := range []string{installRoot, kubernetesDir} {
-		if free, ok := f.facts.DiskFree[place]; ok && free < minimumDisk {
-			failed = append(failed, fmt.Sprintf("%d MiB are free for %s, at least %d are needed", free>>20, place, minimumDisk>>20))
+	for _, place := range []string{installRoot, kubernetesDir, auditLogDir} {
+		needed := int64(minimumDisk)
+		if place == auditLogDir {
+			needed = s.auditSpace()
+		}
+		if free, ok := f.facts.DiskFree[place]; ok && free < needed {
+			failed = append(failed, fmt.Sprintf("%d MiB are free for %s, at least %d are needed", free>>20, place, needed>>20))
 		}
 	}
 	if offset := f.facts.ClockOffset.Abs() - f.facts.ClockError; offset > clockLimit {

@@ -31,6 +31,7 @@ func TestPreflight(t *testing.T) {
 			f.facts.Units[unitName(APIServer)] = host.UnitState{Active: "active", MainPID: 9}
 		}, ""},
 		{"disk", func(f *found) { f.facts.DiskFree[installRoot] = 300 << 20 }, "300 MiB are free for /opt/kube, at least 1024 are needed"},
+		{"disk of the audit log", func(f *found) { f.facts.DiskFree[auditLogDir] = 1 << 30 }, "1024 MiB are free for /var/log/kube-apiserver, at least 1100 are needed"},
 		{"clock behind", func(f *found) { f.facts.ClockOffset = -10 * time.Minute }, "the clock is 10m0s behind this computer's"},
 		{"clock ahead", func(f *found) { f.facts.ClockOffset = 3 * time.Minute }, "the clock is 3m0s ahead of this computer's"},
 		{"clock not known well enough to judge", func(f *found) { f.facts.ClockOffset, f.facts.ClockError = 3*time.Minute, 2*time.Minute }, ""},

@@ -76,8 +76,13 @@ type Spec struct {
 	ClusterDomain string   // "" means cluster.local
 	ExtraSANs     []string
 	ExtraArgs     map[string]map[string]string // component → flag without dashes → value
-	Source        host.Source
-	Registrar     Registrar
+	Audit         Audit
+	// Authentication and Audit are the same on every replica, or what a request
+	// may do and what is noted of it would depend on where it arrives.
+	Authentication Authentication
+	Limits         map[string]host.Limits // component → of its unit
+	Source         host.Source
+	Registrar      Registrar
 	// Store is the etcd behind EtcdURLs. Where it is nil, whatever a rotation of
 	// encryption has to rewrite is rewritten unseen, and nothing is known of etcd's
 	// version.
@@ -88,6 +93,8 @@ type Spec struct {
 	// EarlyRenewal is how long before its end a certificate is renewed, those in
 	// kubeconfigs included; 0 means a third of its life.
 	EarlyRenewal time.Duration
+	// former is what the replica goes back to, while it does; nil otherwise.
+	former *before
 }
 
 // Address is where the replica's API server listens: the machine's own

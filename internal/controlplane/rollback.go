@@ -34,7 +34,7 @@ func takeBack(ctx context.Context, s Spec, b before, failure error, drained bool
 }
 
 func goBack(ctx context.Context, s Spec, b before) error {
-	s.Version, s.Port, s.EtcdURLs = b.Version, b.Port, b.Etcd
+	s.Version, s.Port, s.EtcdURLs, s.former = b.Version, b.Port, b.Etcd, &b
 	rt := restored{before: b}
 	f, err := observe(ctx, s, rt)
 	if err != nil {

@@ -16,6 +16,7 @@ func scheduler(s Spec) component {
 		program:      program(s.Version, Scheduler).Path(),
 		flags:        withExtra(flags, s.ExtraArgs[Scheduler]),
 		inputs:       []string{schedulerConf},
+		limits:       s.Limits[Scheduler],
 		certificates: []string{schedulerConf},
 		probe:        probe{address: "127.0.0.1", port: schedulerPort, path: "/readyz"},
 	}

@@ -12,10 +12,11 @@ import (
 // validate refuses a replica that cannot exist, before any machine is asked.
 // Terraform's schema says the same at plan time, where it knows the values.
 func (s Spec) validate() error {
-	checks := []struct {
+	type check struct {
 		attribute string
 		err       error
-	}{
+	}
+	checks := []check{
 		{"name", ValidateName(s.Name)},
 		{"host.address", ValidateAddress(s.Host.Address())},
 		{"port", ValidatePort(s.port())},
@@ -25,12 +26,14 @@ func (s Spec) validate() error {
 		{"service_cidrs", ValidateCIDRs(s.ServiceCIDRs, s.PodCIDRs)},
 		{"cluster_domain", ValidateDomain(s.domain())},
 		{"pki", s.validateBundle()},
+		{"audit", ValidateAudit(s.Audit, s.ExtraArgs[APIServer])},
+		{"authentication", ValidateAuthentication(s.Authentication, s.Version, s.ExtraArgs[APIServer])},
+	}
+	for _, component := range slices.Sorted(maps.Keys(s.Limits)) {
+		checks = append(checks, check{"resources", s.Limits[component].Validate()})
 	}
 	for _, component := range slices.Sorted(maps.Keys(s.ExtraArgs)) {
-		checks = append(checks, struct {
-			attribute string
-			err       error
-		}{"extra_args", ValidateExtraArgs(component, s.Version, s.ExtraArgs[component])})
+		checks = append(checks, check{"extra_args", ValidateExtraArgs(component, s.Version, s.ExtraArgs[component])})
 	}
 	for _, check := range checks {
 		if check.err != nil {

@@ -140,7 +140,7 @@ func evidenceQuery() host.Query {
 // readAtStart are all files that a component may have read at its start, its
 // definition aside.
 func readAtStart() []string {
-	return []string{saKey, saPub, etcdClientCA, encryptionConfig, caCert, caKey, signingCA, controllerManagerConf, schedulerConf}
+	return append(settingPaths(), saKey, saPub, etcdClientCA, encryptionConfig, caCert, caKey, signingCA, controllerManagerConf, schedulerConf)
 }
 
 // behind says which of the components runs with something else than is on its

@@ -74,6 +74,7 @@ func (r systemd) unit(c component) string {
 	r.process(c, line)
 	line("Restart=always")
 	line("RestartSec=2")
+	b.WriteString(c.limits.Lines())
 	b.WriteString(sandbox)
 	line()
 	line("[Install]")

@@ -354,7 +354,7 @@ func TestUpdateTakesTheLeaderLast(t *testing.T) {
 		changed[name] = s
 	}
 	status, err := f.clusters.Read(f.context(), changed[leader])
-	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), "flag --quota-backend-bytes is not there, wanted \"4294967296\"") {
+	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), "flag --quota-backend-bytes is \"8589934592\", wanted \"4294967296\"") {
 		t.Errorf("drift of a flag: %v, %v", status.Drift, err)
 	}
 	order := make(chan string, 3)

@@ -12,8 +12,10 @@ import (
 
 const (
 	gatesFlag    = "feature-gates"
+	quotaFlag    = "quota-backend-bytes"
 	progressFlag = "watch-progress-notify-interval"
 	corruptGate  = "InitialCorruptCheck"
+	corruptFlag  = "experimental-initial-corrupt-check" // its name before 3.6, and until 3.7
 )
 
 // knownFlags are those that a minor takes.
@@ -130,13 +132,15 @@ func (r removed) replacement(args map[string]string) string {
 }
 
 // gatesOf are the entries of feature-gates that the server gets from 3.6 on: the
-// user's, or else the provider's.
+// provider's, unless the user names the same one by either of its names, and the
+// user's.
 func gatesOf(args map[string]string) []string {
-	value, set := args[gatesFlag]
-	if !set {
-		value = corruptGate + "=true"
+	gates := strings.FieldsFunc(strings.ReplaceAll(args[gatesFlag], " ", ""), func(r rune) bool { return r == ',' })
+	_, named := args[corruptFlag]
+	if named || slices.ContainsFunc(gates, func(g string) bool { return strings.HasPrefix(g, corruptGate+"=") }) {
+		return gates
 	}
-	return strings.FieldsFunc(strings.ReplaceAll(value, " ", ""), func(r rune) bool { return r == ',' })
+	return append([]string{corruptGate + "=true"}, gates...)
 }
 
 // validateGates refuses feature gates that a minor does not know.

@@ -37,13 +37,14 @@ func TestWhatReleasesKnow(t *testing.T) {
 		{
 			"3.7.3",
 			map[string]string{"experimental-enable-lease-checkpoint": "true", "experimental-compact-hash-check-enabled": "true", "feature-gates": "SetMemberLocalAddr=true"},
-			`write feature-gates = "SetMemberLocalAddr=true,CompactHashCheck=true,LeaseCheckpoint=true"` + "\n" + `extra argument "experimental-enable-lease-checkpoint"`,
+			`write feature-gates = "InitialCorruptCheck=true,SetMemberLocalAddr=true,CompactHashCheck=true,LeaseCheckpoint=true"` + "\n" + `extra argument "experimental-enable-lease-checkpoint"`,
 		},
 		{"3.6.16", map[string]string{"experimental-warning-unary-request-duration": "1s"}, ""},
 		// Both names at once.
 		{"3.6.16", map[string]string{"experimental-corrupt-check-time": "1h", "corrupt-check-time": "1h"}, `both set, and the new one is set; write corrupt-check-time = "1h"`},
 		{"3.6.16", map[string]string{"experimental-watch-progress-notify-interval": "9s"}, `write watch-progress-notify-interval = "9s"`},
-		{"3.6.16", map[string]string{"experimental-initial-corrupt-check": "true"}, "does not start with this and its new name both set"},
+		{"3.6.16", map[string]string{"experimental-initial-corrupt-check": "true", "feature-gates": "InitialCorruptCheck=true"}, "does not start with this and its new name both set"},
+		{"3.6.16", map[string]string{"experimental-initial-corrupt-check": "false"}, ""}, // then the provider leaves the new one out
 		{"3.6.16", map[string]string{"experimental-initial-corrupt-check": "true", "feature-gates": "LeaseCheckpoint=true"}, ""},
 		{"3.6.16", map[string]string{"experimental-enable-lease-checkpoint": "true", "feature-gates": "LeaseCheckpoint=true"}, "both set"},
 		{"3.6.16", map[string]string{"experimental-enable-lease-checkpoint": "true", "feature-gates": "LeaseCheckpointPersist=true"}, "both set"}, // as the server has it

@@ -33,6 +33,7 @@ type Spec struct {
 	Bundle    *pki.Bundle
 	Version   string            // "3.6.16"
 	ExtraArgs map[string]string // flag without dashes → value; override the defaults
+	Limits    host.Limits       // of the unit; a change restarts the member
 	DataDir   string            // "" means /var/lib/etcd
 	OnDestroy OnDestroy
 	Source    host.Source

@@ -10,7 +10,7 @@ import (
 // errFull: what the database holds does not fit its quota.
 var errFull = errors.New("the database does not fit its quota")
 
-// defaultQuota is etcd's own (storage.DefaultQuotaBytes).
+// defaultQuota is etcd's own (storage.DefaultQuotaBytes), which it takes for zero.
 const defaultQuota = 2 << 30
 
 // fits reports whether a database of n bytes would leave a tenth of the quota
@@ -28,9 +28,12 @@ func (v View) cramped() []Member {
 
 // withQuota fills in the quota that s wants where members do not tell theirs.
 func (v View) withQuota(s Spec) View {
-	quota := int64(defaultQuota)
-	if n, err := strconv.ParseInt(s.ExtraArgs["quota-backend-bytes"], 10, 64); err == nil && n != 0 {
-		quota = n
+	quota := int64(wantedQuota)
+	if text, set := s.ExtraArgs[quotaFlag]; set {
+		quota = defaultQuota
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n != 0 {
+			quota = n
+		}
 	}
 	v.Members = slices.Clone(v.Members)
 	for i := range v.Members {

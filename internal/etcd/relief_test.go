@@ -95,4 +95,7 @@ func TestWithQuota(t *testing.T) {
 			t.Errorf("quota %q: %d and %d", args, got.Members[0].DBQuota, got.Members[1].DBQuota)
 		}
 	}
+	if got := v.withQuota(Spec{}).Members[0].DBQuota; got != wantedQuota {
+		t.Errorf("the quota of a member that does not tell its own is taken for %d", got)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -23,6 +24,18 @@ func artifacts(version string) []host.Artifact {
 }
 
 func artifactDir(version string) string { return path.Dir(artifacts(version)[0].Path()) }
+
+const (
+	// wantedQuota is the largest database that etcd recommends (8 GiB); its own
+	// default, 2 GiB, is what clusters that grow run into first. Nothing is
+	// allocated for it.
+	wantedQuota = 8 << 30
+	// compactionRetention is of the history that etcd itself keeps. The API servers
+	// compact every five minutes, which leaves this nothing to do; it bounds the
+	// history where they are told not to, and of what other clients write.
+	// Compacting again what is compacted is no error (etcd's Periodic).
+	compactionRetention = "1h"
+)
 
 // serverFlags are the server's arguments: kubeadm's (v1.34), with the user's over
 // them. How the cluster is formed is not among them: that is in bootstrap.env
@@ -46,18 +59,36 @@ func serverFlags(s Spec) map[string]string {
 		"peer-key-file":               keyPath(peer),
 		"peer-trusted-ca-file":        caPath,
 		"peer-client-cert-auth":       "true",
+		quotaFlag:                     strconv.Itoa(wantedQuota),
 	}
 	// 3.5 has these two as experimental flags; 10000 is the default from 3.6 on.
-	if minor, _, err := parseVersion(s.Version); err == nil && minor == 5 {
-		all["experimental-initial-corrupt-check"] = "true"
+	minor, _, err := parseVersion(s.Version)
+	if err != nil { // refused before a machine is touched
+		minor = newestMinor
+	}
+	if minor == 5 {
+		all[corruptFlag] = "true"
 		all["experimental-watch-progress-notify-interval"] = "5s"
 		all["snapshot-count"] = "10000"
 	} else {
-		all["feature-gates"] = "InitialCorruptCheck=true"
-		all["watch-progress-notify-interval"] = "5s"
+		all[progressFlag] = "5s"
+	}
+	if !compacts(s.ExtraArgs) {
+		all["auto-compaction-mode"], all["auto-compaction-retention"] = "periodic", compactionRetention
 	}
 	maps.Copy(all, s.ExtraArgs)
+	if gates := gatesOf(s.ExtraArgs); minor >= 6 && len(gates) > 0 {
+		all[gatesFlag] = strings.Join(gates, ",")
+	}
 	return all
+}
+
+// compacts: the user decides how etcd compacts. The two flags mean something
+// together only, so that one of them alone is not mixed with the other's default.
+func compacts(args map[string]string) bool {
+	_, mode := args["auto-compaction-mode"]
+	_, retention := args["auto-compaction-retention"]
+	return mode || retention
 }
 
 // renderUnit is the systemd unit.
@@ -91,7 +122,7 @@ Restart=always
 RestartSec=1
 TimeoutStartSec=infinity
 LimitNOFILE=65536
-OOMScoreAdjust=-997
+` + s.Limits.Lines() + `OOMScoreAdjust=-997
 IOSchedulingClass=best-effort
 IOSchedulingPriority=0
 UMask=0077

@@ -65,6 +65,35 @@ func TestFlagsOfVersions(t *testing.T) {
 	}
 }
 
+func TestFlagsAndWhatTheUserSets(t *testing.T) {
+	for _, c := range []struct {
+		name, version string
+		extra, want   map[string]string // want "" is a flag that is not set
+	}{
+		{"nothing", "3.6.16", nil, map[string]string{
+			"feature-gates": "InitialCorruptCheck=true", "quota-backend-bytes": "8589934592",
+			"auto-compaction-mode": "periodic", "auto-compaction-retention": "1h",
+		}},
+		{"another gate", "3.6.16", map[string]string{"feature-gates": "LeaseCheckpoint=true"}, map[string]string{"feature-gates": "InitialCorruptCheck=true,LeaseCheckpoint=true"}},
+		{"the same gate", "3.7.3", map[string]string{"feature-gates": "LeaseCheckpoint=true, InitialCorruptCheck=false"}, map[string]string{"feature-gates": "LeaseCheckpoint=true,InitialCorruptCheck=false"}},
+		{"the gate by its old name", "3.6.16", map[string]string{"experimental-initial-corrupt-check": "false"}, map[string]string{"feature-gates": "", "experimental-initial-corrupt-check": "false"}},
+		{"the old name beside another gate", "3.6.16", map[string]string{"experimental-initial-corrupt-check": "false", "feature-gates": "LeaseCheckpoint=true"}, map[string]string{"feature-gates": "LeaseCheckpoint=true"}},
+		{"a version that knows no gates", "3.5.35", map[string]string{"experimental-initial-corrupt-check": "false"}, map[string]string{"feature-gates": "", "experimental-initial-corrupt-check": "false"}},
+		{"a quota", "3.5.35", map[string]string{"quota-backend-bytes": "1"}, map[string]string{"quota-backend-bytes": "1"}},
+		{"a retention alone", "3.6.16", map[string]string{"auto-compaction-retention": "5"}, map[string]string{"auto-compaction-mode": "", "auto-compaction-retention": "5"}},
+		{"a mode alone", "3.6.16", map[string]string{"auto-compaction-mode": "revision"}, map[string]string{"auto-compaction-mode": "revision", "auto-compaction-retention": ""}},
+	} {
+		s := specAt(t, "10.0.0.11")
+		s.Version, s.ExtraArgs = c.version, c.extra
+		have := serverFlags(s)
+		for flag, want := range c.want {
+			if value, there := have[flag]; value != want || there != (want != "") {
+				t.Errorf("%s: --%s=%q (%v), want %q", c.name, flag, value, there, want)
+			}
+		}
+	}
+}
+
 func TestEnvironment(t *testing.T) {
 	text := environment("id", "new", map[string]string{"cp2": "https://b:2380", "cp1": "https://a:2380"})
 	if want := "ETCD_INITIAL_CLUSTER=cp1=https://a:2380,cp2=https://b:2380\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=id\n"; text != want {

@@ -50,6 +50,10 @@ type replicaModel struct {
 	Timeouts      timeouts.Value `tfsdk:"timeouts"`
 	EarlyRenewal  types.String   `tfsdk:"early_renewal"`
 
+	Audit          types.Object `tfsdk:"audit"`
+	Authentication types.Object `tfsdk:"authentication"`
+	Resources      types.Object `tfsdk:"resources"`
+
 	Components   types.List   `tfsdk:"components"`
 	Registered   types.Bool   `tfsdk:"registered"`
 	MachineID    types.String `tfsdk:"machine_id"`
@@ -76,6 +80,7 @@ func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.Valid
 		return
 	}
 	model.validateCIDRs(ctx, &resp.Diagnostics)
+	model.validateHardening(ctx, &resp.Diagnostics)
 	if urls, known := knownStrings(ctx, model.Etcd, &resp.Diagnostics); known {
 		if err := controlplane.ValidateEtcdURLs(urls); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("etcd"), "Invalid etcd URLs", err)
@@ -243,11 +248,15 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		ClusterDomain: m.ClusterDomain.ValueString(),
 		ExtraSANs:     setOf(ctx, m.ExtraSANs, diags),
 		ExtraArgs:     m.extraArgs(ctx, diags),
+		Audit:         m.audit(),
+		Limits:        m.limits(),
 		Source:        r.session.source,
 		Registrar:     r.session.registrars.For(registration),
 		Registration:  registrationText(registration),
 		EarlyRenewal:  early,
-		Store:         r.session.storeAt(urls, bundle),
+
+		Authentication: m.authentication(ctx, diags),
+		Store:          r.session.storeAt(urls, bundle),
 	}
 }
 
@@ -325,6 +334,9 @@ func (m replicaModel) touches(ctx context.Context, before replicaModel, s *sessi
 		[2]attr.Value{m.ClusterDomain, before.ClusterDomain},
 		[2]attr.Value{m.ExtraSANs, before.ExtraSANs},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
+		[2]attr.Value{m.Audit, before.Audit},
+		[2]attr.Value{m.Authentication, before.Authentication},
+		[2]attr.Value{m.Resources, before.Resources},
 		[2]attr.Value{m.EarlyRenewal, before.EarlyRenewal},
 	)
 }

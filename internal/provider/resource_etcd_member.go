@@ -39,6 +39,7 @@ type etcdMemberModel struct {
 	Signed    types.Object   `tfsdk:"signed"`
 	Version   types.String   `tfsdk:"version"`
 	ExtraArgs types.Map      `tfsdk:"extra_args"`
+	Resources types.Object   `tfsdk:"resources"`
 	Snapshots types.Int64    `tfsdk:"snapshots_kept"`
 	DataDir   types.String   `tfsdk:"data_dir"`
 	OnDestroy types.String   `tfsdk:"on_destroy"`
@@ -85,6 +86,7 @@ func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.Va
 			addInvalid(&resp.Diagnostics, path.Root("peers"), "Invalid peers", err)
 		}
 	}
+	validateLimits(ctx, model.Resources, path.Root("resources"), &resp.Diagnostics)
 	if elementsKnown(ctx, model.ExtraArgs) {
 		if err := etcd.ValidateExtraArgs(model.Version.ValueString(), stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("extra_args"), "Invalid extra arguments", err)
@@ -244,6 +246,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		Bundle:    bundle,
 		Version:   m.Version.ValueString(),
 		ExtraArgs: stringMapOf(ctx, m.ExtraArgs, diags),
+		Limits:    limitsOf(m.Resources),
 		DataDir:   m.DataDir.ValueString(),
 		OnDestroy: etcd.OnDestroy(m.OnDestroy.ValueString()),
 		Source:    r.session.source,
@@ -273,6 +276,7 @@ func (m etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s 
 	return drifted(before.Drift) || s.rotated(before.PKI, m.PKI, pki.EtcdPart) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
+		[2]attr.Value{m.Resources, before.Resources},
 		[2]attr.Value{m.Early, before.Early},
 		[2]attr.Value{m.Snapshots, before.Snapshots},
 	)

@@ -29,6 +29,9 @@ func replicaSchema(ctx context.Context) schema.Schema {
 	for name, attribute := range replicaNetwork() {
 		attributes[name] = attribute
 	}
+	for name, attribute := range replicaHardening() {
+		attributes[name] = attribute
+	}
 	for name, attribute := range replicaSeen() {
 		attributes[name] = attribute
 	}
@@ -73,7 +76,7 @@ func replicaArguments() map[string]schema.Attribute {
 		},
 		"extra_args": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Further flags of the components, without dashes. They win over the defaults. A change restarts the component; " +
+			MarkdownDescription: "Further flags of the components, without dashes. They win over the defaults; plugins in `enable-admission-plugins` are added to the provider's. A change restarts the component; " +
 				"for the API server the replica leaves rotation meanwhile, one replica at a time.",
 			Attributes: map[string]schema.Attribute{
 				"apiserver":          extraArgsSchema("kube-apiserver"),

@@ -63,9 +63,10 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		},
 		"extra_args": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Further flags of etcd, without dashes, such as `quota-backend-bytes`. They win over the defaults. " +
-				"A change restarts the members one at a time, the leader last.",
+			MarkdownDescription: "Further flags of etcd, without dashes, such as `quota-backend-bytes`. They win over the defaults (gates in `feature-gates` are added to the provider's). " +
+				"By default the quota is 8 GiB. A change restarts the members one at a time, the leader last.",
 		},
+		"resources": limitsSchema("etcd"),
 		"snapshots_kept": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(etcd.DefaultSnapshotsKept),
 			Validators: []validator.Int64{int64validator.Between(1, 1000)},

@@ -22,7 +22,8 @@ type running struct {
 const runningScript = `set -e
 systemctl show --property=ExecMainStartTimestampMonotonic --value etcd
 curl --silent --fail http://127.0.0.1:2381/metrics | grep '^etcd_server_version{'
-curl --silent --insecure --fail https://%s:6443/version | tr -d '\n'
+curl --silent --insecure --fail --cert /etc/kubernetes/pki/apiserver-kubelet-client.crt --key /etc/kubernetes/pki/apiserver-kubelet-client.key \
+  https://%s:6443/version | tr -d '\n'
 `
 
 // running asks every machine, past the provider.

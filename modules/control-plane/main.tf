@@ -43,6 +43,7 @@ resource "kube_etcd_member" "this" {
   data_dir       = var.etcd.data_dir
   on_destroy     = var.etcd.on_destroy
   snapshots_kept = var.etcd.snapshots_kept
+  resources      = var.etcd.resources
   early_renewal  = var.pki.early_renewal
 }
 
@@ -61,6 +62,9 @@ resource "kube_control_plane_replica" "this" {
   cluster_domain = var.network.cluster_domain
   extra_sans     = var.kubernetes.extra_sans
   extra_args     = var.kubernetes.extra_args
+  audit          = var.kubernetes.audit
+  authentication = var.kubernetes.authentication
+  resources      = var.kubernetes.resources
   early_renewal  = var.pki.early_renewal
 }
 

@@ -63,13 +63,14 @@ variable "endpoint" {
 }
 
 variable "etcd" {
-  description = "etcd: a changed version restarts one member at a time, the leader last; so do changed flags."
+  description = "etcd: a changed version restarts one member at a time, the leader last; so do changed flags and limits."
   type = object({
     version        = optional(string, "3.6.16")
     extra_args     = optional(map(string), {})
     data_dir       = optional(string, "/var/lib/etcd")
     on_destroy     = optional(string, "archive")
     snapshots_kept = optional(number, 3)
+    resources      = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
   })
   default  = {}
   nullable = false
@@ -77,7 +78,7 @@ variable "etcd" {
 
 variable "kubernetes" {
   description = <<-EOT
-    Kubernetes: a changed version takes one replica at a time out of rotation; so do changed flags.
+    Kubernetes: a changed version takes one replica at a time out of rotation; so does everything else here but extra_sans. What audit, authentication and resources are by default, the guide on hardening tells.
     members is which etcd members a replica uses: "own", the one on its machine where there is one and all of them where there is none; or "all" of them.
   EOT
   type = object({
@@ -90,6 +91,22 @@ variable "kubernetes" {
       scheduler          = optional(map(string))
     }), {})
     extra_sans = optional(set(string), [])
+    audit = optional(object({
+      enabled      = optional(bool)
+      policy       = optional(string)
+      max_age_days = optional(number)
+      max_backups  = optional(number)
+      max_size_mb  = optional(number)
+    }))
+    authentication = optional(object({
+      jwt             = optional(string)
+      anonymous_paths = optional(set(string))
+    }))
+    resources = optional(object({
+      apiserver          = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
+      controller_manager = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
+      scheduler          = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
+    }))
   })
   default  = {}
   nullable = false

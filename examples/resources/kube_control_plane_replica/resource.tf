@@ -7,4 +7,13 @@ resource "kube_control_plane_replica" "prod" {
   etcd     = [kube_etcd_member.prod[each.key].client_url]
   pki      = kube_pki_bundle.prod.bundle
   version  = "1.34.4"
+
+  # Optional: people log in by OpenID Connect, and the audit log is kept longer.
+  authentication = {
+    jwt = yamlencode([{
+      issuer        = { url = "https://login.example.com/realms/prod", audiences = ["kubernetes"] }
+      claimMappings = { username = { claim = "email", prefix = "login:" } }
+    }])
+  }
+  audit = { max_age_days = 90 }
 }

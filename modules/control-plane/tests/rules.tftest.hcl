@@ -11,6 +11,29 @@ variables {
   }
 }
 
+run "hardened" {
+  command = plan
+
+  variables {
+    etcd = { resources = { memory_max = "8G" } }
+    kubernetes = {
+      audit          = { max_age_days = 90 }
+      authentication = { anonymous_paths = ["/version"] }
+      resources      = { apiserver = { memory_max = "4G" } }
+    }
+  }
+
+  assert {
+    condition = alltrue([for replica in kube_control_plane_replica.this :
+    replica.audit.max_age_days == 90 && replica.authentication.anonymous_paths == toset(["/version"]) && replica.resources.apiserver.memory_max == "4G"])
+    error_message = "Audit, authentication and limits are those of every replica."
+  }
+  assert {
+    condition     = alltrue([for member in kube_etcd_member.this : member.resources.memory_max == "8G"])
+    error_message = "Limits are those of every member."
+  }
+}
+
 run "stacked" {
   command = plan
 

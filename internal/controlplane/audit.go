@@ -1,0 +1,166 @@
+package controlplane
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// auditPolicy is what the API server reads of what it shall log.
+const auditPolicy = kubernetesDir + "/audit-policy.yaml"
+
+// What is kept of the audit log: the CIS benchmark's values (1.2.17 to 1.2.19).
+const (
+	DefaultAuditAge     = 30  // days
+	DefaultAuditBackups = 10  // files beside the one that is written
+	DefaultAuditSize    = 100 // MB
+)
+
+// Audit says what an API server logs of the requests it gets. The zero value logs
+// by the built-in policy.
+type Audit struct {
+	Off        bool
+	Policy     string // YAML of audit.k8s.io/v1; "" is the built-in one
+	MaxAgeDays int    // 0 is the default of each
+	MaxBackups int
+	MaxSizeMB  int
+}
+
+// builtInPolicy follows the benchmark's 3.2.2: who did what to which object is
+// noted of every request that could matter, bodies only where they hold no secret
+// and are what an inquiry asks for. Rules are tried in order, the first that
+// matches decides.
+const builtInPolicy = `# Written by terraform-provider-kube: its built-in audit policy.
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitManagedFields: true
+omitStages: [RequestReceived]
+rules:
+  # Every node watches the ConfigMaps of its pods: by far the most there would be.
+  - level: None
+    userGroups: ["system:nodes"]
+    verbs: [get, list, watch]
+    resources:
+      - group: ""
+        resources: [configmaps]
+  # Never a body: secrets, tokens, and what people put into ConfigMaps.
+  - level: Metadata
+    resources:
+      - group: ""
+        resources: [secrets, configmaps, serviceaccounts/token]
+      - group: authentication.k8s.io
+        resources: [tokenreviews]
+  # Who may do what: the change as it was asked for, and what came of it.
+  - level: RequestResponse
+    verbs: [create, update, patch, delete, deletecollection]
+    resources:
+      - group: rbac.authorization.k8s.io
+  # Into and through containers, services and nodes. The address of the request
+  # holds the command; a body may hold a secret.
+  - level: Metadata
+    resources:
+      - group: ""
+        resources: [pods/exec, pods/attach, pods/portforward, pods/proxy, pods/ephemeralcontainers, services/proxy, nodes/proxy]
+  # Noise: health, discovery, events, heartbeats, and what the control plane and
+  # nodes look at all the time.
+  - level: None
+    verbs: [get, head]
+    nonResourceURLs: ["/healthz*", "/livez*", "/readyz*", "/version", "/openapi*", "/api", "/api/*", "/apis", "/apis/*"]
+  - level: None
+    resources:
+      - group: ""
+        resources: [events]
+      - group: events.k8s.io
+      - group: coordination.k8s.io
+        resources: [leases]
+  - level: None
+    users: ["system:apiserver", "system:kube-controller-manager", "system:kube-scheduler", "system:kube-proxy"]
+    verbs: [get, list, watch]
+  - level: None
+    userGroups: ["system:nodes", "system:serviceaccounts:kube-system"]
+    verbs: [get, list, watch]
+  - level: None
+    userGroups: ["system:nodes"]
+    verbs: [update, patch]
+    resources:
+      - group: ""
+        resources: [nodes/status, pods/status]
+  # Everything else: who, what, when, from where, and with which result.
+  - level: Metadata
+`
+
+// auditFlags are those of the log, and the policy's. What a user sets in
+// extra_args wins, as with any flag; with another policy file none is written.
+func (s Spec) auditFlags() map[string]string {
+	if s.Audit.Off {
+		return nil
+	}
+	a := s.Audit
+	return map[string]string{
+		"audit-policy-file":   auditPolicy,
+		"audit-log-path":      auditLogDir + "/audit.log",
+		"audit-log-maxage":    strconv.Itoa(orElse(a.MaxAgeDays, DefaultAuditAge)),
+		"audit-log-maxbackup": strconv.Itoa(orElse(a.MaxBackups, DefaultAuditBackups)),
+		"audit-log-maxsize":   strconv.Itoa(orElse(a.MaxSizeMB, DefaultAuditSize)),
+	}
+}
+
+// auditSpace is what the files of the log may take of the disk, in bytes: often the
+// one that etcd is on. It is not asked for where flags decide about the log.
+func (s Spec) auditSpace() int64 {
+	for name := range s.ExtraArgs[APIServer] {
+		if strings.HasPrefix(name, "audit-log-") {
+			return 0
+		}
+	}
+	if s.Audit.Off {
+		return 0
+	}
+	files, size := orElse(s.Audit.MaxBackups, DefaultAuditBackups)+1, orElse(s.Audit.MaxSizeMB, DefaultAuditSize)
+	return int64(files) * int64(size) << 20
+}
+
+func orElse(n, absent int) int {
+	if n == 0 {
+		return absent
+	}
+	return n
+}
+
+// writesPolicy reports whether the API server reads a policy of the provider's.
+func (s Spec) writesPolicy() bool {
+	_, other := s.ExtraArgs[APIServer]["audit-policy-file"]
+	return !s.Audit.Off && !other
+}
+
+func (s Spec) policyText() string {
+	if s.Audit.Policy == "" {
+		return builtInPolicy
+	}
+	return s.Audit.Policy
+}
+
+// ValidateAudit says why a cannot be, beside the API server's extra arguments:
+// a setting and its flag do not say two things about the same.
+func ValidateAudit(a Audit, extra map[string]string) error {
+	for _, twice := range []struct {
+		set           bool
+		setting, flag string
+	}{
+		{a.Policy != "", "policy", "audit-policy-file"},
+		{a.MaxAgeDays != 0, "max_age_days", "audit-log-maxage"},
+		{a.MaxBackups != 0, "max_backups", "audit-log-maxbackup"},
+		{a.MaxSizeMB != 0, "max_size_mb", "audit-log-maxsize"},
+	} {
+		switch _, given := extra[twice.flag]; {
+		case twice.set && a.Off:
+			return fmt.Errorf("audit.%s has no effect with audit.enabled = false; drop one of them", twice.setting)
+		case twice.set && given:
+			return fmt.Errorf("audit.%s and the flag %q of extra_args.apiserver say the same thing twice; drop the flag", twice.setting, twice.flag)
+		}
+	}
+	if a.Policy == "" {
+		return nil
+	}
+	return validatePolicy(a.Policy)
+}

@@ -1,0 +1,196 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+const clusterInfo = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+
+// TestHardening asks a replica what it lets nobody do, and its audit log what it
+// notes, before and after an upgrade by a minor.
+func TestHardening(t *testing.T) {
+	if machines.lab == nil {
+		t.Skip("no lab: " + machines.missing)
+	}
+	const older = "1.33.13"
+	if _, err := os.Stat(filepath.Join(machines.source.Directory, "kubernetes-v"+older, APIServer)); err != nil {
+		t.Skip("a component is not built: " + err.Error())
+	}
+	st := newStage(t)
+	st.spec.Version, st.spec.Store = older, ctlStore{st}
+	st.steady(st.replicas.Create(st.ctx, st.spec))
+	t.Cleanup(func() {
+		if err := st.replicas.Delete(context.WithoutCancel(st.ctx), st.spec, DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	st.opensHealthAlone()
+	st.audits("first")
+	st.deniesExternalIPs()
+	st.changesSettings()
+	st.takesSettingsBack()
+
+	st.spec.Version = labVersion
+	files := st.run("sha256sum " + strings.Join(settingPaths(), " "))
+	status, err := st.replicas.Update(st.ctx, st.spec)
+	st.steady(status, err)
+	st.expect("files after the upgrade", st.run("sha256sum "+strings.Join(settingPaths(), " ")), files)
+	st.opensHealthAlone()
+	st.spec.Audit = Audit{}
+	status, err = st.replicas.Update(st.ctx, st.spec)
+	st.steady(status, err)
+	st.audits("second")
+}
+
+// opensHealthAlone: without credentials only what health checks need is answered.
+func (st *stage) opensHealthAlone() {
+	st.Helper()
+	config, err := verifiedTLS(st.spec.Bundle, st.spec.Host.Address())
+	if err != nil {
+		st.Fatal(err)
+	}
+	nobody := tunnel(st.spec.Host, config)
+	defer nobody.CloseIdleConnections()
+	want := map[string]int{
+		"/readyz": 200, "/livez": 200, "/healthz": 200, "/readyz?verbose": 200,
+		"/api": 401, "/version": 401, "/metrics": 401, "/readyz/etcd": 401, clusterInfo: 401, "/openid/v1/jwks": 401,
+	}
+	for _, path := range st.spec.Authentication.AnonymousPaths {
+		want[path] = 403 // RBAC decides: nobody has bound system:anonymous
+	}
+	for path, code := range want {
+		if status, body := fetch(st, nobody, path); status != code {
+			st.Errorf("%s without credentials: %d %s, want %d", path, status, body, code)
+		}
+	}
+}
+
+// event is an entry of the audit log.
+type event struct {
+	Level, Stage, Verb string
+	User               struct{ Username string }
+	ObjectRef          struct{ Resource, Name, Subresource string }
+	RequestObject      json.RawMessage
+	ResponseObject     json.RawMessage
+}
+
+// audits: a Secret is noted without what it holds, a right with what it gives.
+func (st *stage) audits(name string) {
+	st.Helper()
+	written := strings.TrimSpace(st.run("wc -l <" + auditLogDir + "/audit.log")) // by what came before, perhaps by another policy
+	web := st.as(st.spec.Bundle)
+	value := base64.StdEncoding.EncodeToString([]byte("swordfish-" + name))
+	secret := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `"},"data":{"key":"` + value + `"}}`
+	binding := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"` + name + `"},` +
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"auditor"}]}`
+	for path, text := range map[string]string{
+		"/api/v1/namespaces/default/secrets":                     secret,
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings": binding,
+	} {
+		if status, body := send(st, web, http.MethodPost, path, text); status != http.StatusCreated {
+			st.Fatalf("%d %s", status, body)
+		}
+	}
+	if status, body := fetch(st, web, "/api/v1/namespaces/default/secrets/"+name); status != http.StatusOK || !strings.Contains(body, value) {
+		st.Fatalf("%d %s", status, body)
+	}
+	seen := map[string]event{}
+	log := st.run("tail -n +$((" + written + " + 1)) " + auditLogDir + "/audit.log")
+	for line := range strings.Lines(log) {
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			st.Fatalf("the audit log has the line %q: %v", line, err)
+		}
+		if e.ObjectRef.Name == name {
+			seen[e.Verb+" "+e.ObjectRef.Resource] = e
+		}
+	}
+	for _, verb := range []string{"get", "create"} {
+		e := seen[verb+" secrets"]
+		if e.Level != "Metadata" || e.User.Username != adminUser().CommonName || e.RequestObject != nil || e.ResponseObject != nil {
+			st.Errorf("%s of a Secret is noted as %+v", verb, e)
+		}
+	}
+	if e := seen["create clusterrolebindings"]; e.Level != "RequestResponse" || !strings.Contains(string(e.RequestObject), "auditor") {
+		st.Errorf("a new right is noted as %+v", e)
+	}
+	if strings.Contains(log, value) || strings.Contains(log, "swordfish") {
+		st.Error("the audit log holds a Secret")
+	}
+	for _, noise := range []string{`"resource":"leases"`, `"requestURI":"/readyz`, `"resource":"events"`} {
+		if strings.Contains(log, noise) {
+			st.Errorf("the audit log has %s", noise)
+		}
+	}
+	st.expect("mode and owner of the audit log", st.run("stat -c '%a %U' "+auditLogDir+" "+auditLogDir+"/audit.log"), "700 kube-apiserver\n600 kube-apiserver\n")
+}
+
+func (st *stage) deniesExternalIPs() {
+	st.Helper()
+	const service = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"taker"},"spec":{"ports":[{"port":80}],"externalIPs":["192.0.2.1"]}}`
+	if status, body := send(st, st.as(st.spec.Bundle), http.MethodPost, "/api/v1/namespaces/default/services", service); status != http.StatusForbidden {
+		st.Errorf("a Service takes an address: %d %s", status, body)
+	}
+}
+
+// changesSettings: each of them restarts the API server alone, but for a limit
+// of another component.
+func (st *stage) changesSettings() {
+	st.Helper()
+	for _, c := range []struct {
+		name      string
+		alter     func(*Spec)
+		restarted []string
+	}{
+		{"policy", func(s *Spec) { s.Audit = Audit{Policy: onePolicy, MaxBackups: 3} }, []string{APIServer}},
+		{"issuer and path", func(s *Spec) {
+			s.Authentication = Authentication{JWT: oneIssuer, AnonymousPaths: []string{clusterInfo}}
+		}, []string{APIServer}},
+		{"limit", func(s *Spec) {
+			s.Limits = map[string]host.Limits{Scheduler: {MemoryHigh: "1G", MemoryMax: "2G", CPUQuota: "200%"}}
+		}, []string{Scheduler}},
+	} {
+		before := st.pids()
+		c.alter(&st.spec)
+		start := time.Now()
+		status, err := st.replicas.Update(st.ctx, st.spec)
+		st.Logf("%s changed in %s", c.name, time.Since(start).Round(100*time.Millisecond))
+		st.steady(status, err)
+		st.expect("restarted for "+c.name, st.restarted(before), c.restarted)
+	}
+	st.opensHealthAlone()
+	st.expect("limits", st.run("systemctl show --property=MemoryHigh,MemoryMax,CPUQuotaPerSecUSec kube-scheduler | sort"),
+		"CPUQuotaPerSecUSec=2s\nMemoryHigh=1073741824\nMemoryMax=2147483648\n")
+	st.run(`tr '\0' '\n' </proc/$(systemctl show --property=MainPID --value kube-scheduler)/environ | grep -x GOMEMLIMIT=966367641`)
+}
+
+// takesSettingsBack: what the API server cannot compile is seen by it alone; the
+// files are then as they were, also the one that was right.
+func (st *stage) takesSettingsBack() {
+	st.Helper()
+	good := st.spec
+	files := st.run("sha256sum " + strings.Join(settingPaths(), " "))
+	st.spec.Audit.Policy = strings.ReplaceAll(onePolicy, "Metadata", "Request")
+	st.spec.Authentication.JWT = strings.TrimRight(oneIssuer, "\n") + "\n  userValidationRules: [{expression: 'user.nonsense('}]\n"
+	_, err := st.replicas.Update(st.ctx, st.spec)
+	var p *problem.Problem
+	if !errors.As(err, &p) || !strings.Contains(p.Summary, "rolled back to "+good.Version) || !strings.Contains(p.Detail, "nonsense") {
+		st.Errorf("the failure does not say what it is: %v", err)
+	}
+	st.expect("files after the way back", st.run("sha256sum "+strings.Join(settingPaths(), " ")), files)
+	st.spec = good
+	status, err := st.replicas.Read(st.ctx, st.spec)
+	st.steady(status, err)
+}

@@ -1,0 +1,60 @@
+package controlplane
+
+import (
+	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// settingPaths are all files that a replica's own settings may make. They hold no
+// secret.
+func settingPaths() []string { return []string{auditPolicy, authenticationConfig} }
+
+// settingFiles are the files whose content the replica's settings decide, and not
+// the bundle. All are the API server's, which reads them when it starts: it could
+// reload its authentication by itself, but would then keep to the old one where
+// the new one cannot be used, and nobody would know until its next start. A change
+// that is taken back takes back these too.
+func settingFiles(s Spec) []host.File {
+	if s.former != nil {
+		return s.former.settings()
+	}
+	var files []host.File
+	if s.writesPolicy() {
+		files = append(files, settingFile(auditPolicy, s.policyText()))
+	}
+	if s.writesAuthentication() {
+		files = append(files, settingFile(authenticationConfig, s.authenticationText()))
+	}
+	return files
+}
+
+func settingFile(path, content string) host.File {
+	return host.File{Path: path, Content: []byte(content), Mode: publicMode, Owner: "root", Group: "root"}
+}
+
+// settings are the files that there were.
+func (b before) settings() []host.File {
+	var files []host.File
+	for _, path := range settingPaths() {
+		if content, there := b.Settings[path]; there {
+			files = append(files, settingFile(path, content))
+		}
+	}
+	return files
+}
+
+// settingInputs are what the API server reads of them at its start.
+func settingInputs(s Spec) []string {
+	var paths []string
+	for _, file := range settingFiles(s) {
+		paths = append(paths, file.Path)
+	}
+	return paths
+}
+
+// unwantedSettings are those that other settings of this replica may have left.
+func unwantedSettings(s Spec) []string {
+	wanted := settingInputs(s)
+	return slices.DeleteFunc(settingPaths(), func(path string) bool { return slices.Contains(wanted, path) })
+}
