@@ -30,6 +30,8 @@ var (
 	_ resource.ResourceWithConfigure      = (*replicaResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*replicaResource)(nil)
 	_ resource.ResourceWithValidateConfig = (*replicaResource)(nil)
+	_ resource.ResourceWithImportState    = (*replicaResource)(nil)
+	_ resource.ResourceWithIdentity       = (*replicaResource)(nil)
 )
 
 type replicaModel struct {
@@ -111,6 +113,7 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		if resp.Diagnostics.HasError() {
 			return
 		}
+		r.session.refuseStranger(ctx, state.PKI, bundle, req.Private, &resp.Diagnostics)
 		if r.session.otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}
@@ -146,6 +149,7 @@ func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest
 	}
 	r.session.successors.add(replicaIdentity(spec))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
 }
 
 func (r *replicaResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -153,6 +157,10 @@ func (r *replicaResource) Read(ctx context.Context, req resource.ReadRequest, re
 	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
+	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
+	if !r.session.recall(ctx, &model.PKI, req.Private, fmt.Sprintf("Control-plane replica %q", model.Name.ValueString()), &resp.Diagnostics) {
+		return
+	}
 	spec := r.spec(ctx, model, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -197,6 +205,7 @@ func (r *replicaResource) Update(ctx context.Context, req resource.UpdateRequest
 		warnDrift(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), status.Drift)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
 }
 
 func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
@@ -205,7 +214,7 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || r.session.successors.has(replicaIdentity(spec)) {
+	if resp.Diagnostics.HasError() || withoutBundle(spec.Bundle, "Control-plane replica", &resp.Diagnostics) || r.session.successors.has(replicaIdentity(spec)) {
 		return
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)

@@ -28,6 +28,8 @@ var (
 	_ resource.ResourceWithConfigure      = (*etcdMemberResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*etcdMemberResource)(nil)
 	_ resource.ResourceWithValidateConfig = (*etcdMemberResource)(nil)
+	_ resource.ResourceWithImportState    = (*etcdMemberResource)(nil)
+	_ resource.ResourceWithIdentity       = (*etcdMemberResource)(nil)
 )
 
 type etcdMemberModel struct {
@@ -116,6 +118,7 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 		if resp.Diagnostics.HasError() {
 			return
 		}
+		r.session.refuseStranger(ctx, state.PKI, bundle, req.Private, &resp.Diagnostics)
 		if r.session.otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}
@@ -151,6 +154,7 @@ func (r *etcdMemberResource) Create(ctx context.Context, req resource.CreateRequ
 	}
 	r.session.successors.add(memberIdentity(spec))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
 }
 
 func (r *etcdMemberResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -158,6 +162,10 @@ func (r *etcdMemberResource) Read(ctx context.Context, req resource.ReadRequest,
 	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
+	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
+	if !r.session.recall(ctx, &model.PKI, req.Private, fmt.Sprintf("etcd member %q", model.Name.ValueString()), &resp.Diagnostics) {
+		return
+	}
 	spec := r.spec(ctx, model, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -205,6 +213,7 @@ func (r *etcdMemberResource) Update(ctx context.Context, req resource.UpdateRequ
 		warnDrift(&resp.Diagnostics, fmt.Sprintf("etcd member %q", spec.Name), status.Drift)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
 }
 
 func (r *etcdMemberResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
@@ -213,7 +222,7 @@ func (r *etcdMemberResource) Delete(ctx context.Context, req resource.DeleteRequ
 	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || r.session.successors.has(memberIdentity(spec)) {
+	if resp.Diagnostics.HasError() || withoutBundle(spec.Bundle, "etcd member", &resp.Diagnostics) || r.session.successors.has(memberIdentity(spec)) {
 		return
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
