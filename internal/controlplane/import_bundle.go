@@ -138,3 +138,20 @@ func encryptionIn(text string) (pki.Encryption, error) {
 	e.Name, e.Key = keys.Keys[0].Name, keys.Keys[0].Secret
 	return e, nil
 }
+
+// ImportKubeconfig reads the administrators' kubeconfig from a machine of a
+// replica, or of kubeadm's. It holds a private key.
+func (r *Replicas) ImportKubeconfig(ctx context.Context, h *host.Host) (string, error) {
+	facts, err := h.Observe(ctx, host.Query{Script: printScript([]string{adminConf})})
+	if err != nil {
+		return "", fmt.Errorf("look for a kubeconfig on %s: %w", h.Address(), err)
+	}
+	text, ok := printed(facts.Output)[adminConf]
+	if !ok {
+		return "", &problem.Problem{
+			Summary: "Kubeconfig not imported", Host: h.Address(), Cause: adminConf + " is not there", Unchanged: problem.Nothing,
+			Next: "give the address of a machine with a replica, or a kubeconfig of this computer (file:PATH); without an import a new one is issued.",
+		}
+	}
+	return text, nil
+}

@@ -82,7 +82,7 @@ func (b *Bundle) Validity() time.Duration {
 	if err != nil {
 		return authorityValidity
 	}
-	life := c.NotAfter.Sub(c.NotBefore) - backdate
+	life := infoOf(c).Life()
 	if life <= 0 || life%time.Hour != 0 {
 		return authorityValidity
 	}

@@ -97,17 +97,30 @@ func clusterImported(ctx context.Context, private privateState, diags *diag.Diag
 // because the configuration refers to it, so that the state of the import says
 // what the configuration does.
 type knownBundles struct {
-	mu    sync.Mutex
-	texts map[string]string
+	mu          sync.Mutex
+	texts       map[string]string
+	authorities map[string]string // Kubernetes', by cluster id
 }
 
-func (b *knownBundles) keep(clusterID, text string) {
+func (b *knownBundles) keep(clusterID, text, authority string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.texts == nil {
-		b.texts = map[string]string{}
+		b.texts, b.authorities = map[string]string{}, map[string]string{}
 	}
-	b.texts[clusterID] = text
+	b.texts[clusterID], b.authorities[clusterID] = text, authority
+}
+
+// ofAuthority is the bundle with that Kubernetes authority: a kubeconfig names no cluster id.
+func (b *knownBundles) ofAuthority(certificates string) types.String {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, authority := range b.authorities {
+		if authority == certificates {
+			return types.StringValue(b.texts[id])
+		}
+	}
+	return types.StringNull()
 }
 
 func (b *knownBundles) of(clusterID string) types.String {
@@ -187,8 +200,10 @@ func durationText(d time.Duration) types.String {
 // cannot know how the configuration writes it.
 type sameDuration struct{}
 
-func (sameDuration) Description(context.Context) string         { return "the same duration is no change" }
-func (sameDuration) MarkdownDescription(context.Context) string { return "the same duration is no change" }
+func (sameDuration) Description(context.Context) string { return "the same duration is no change" }
+func (sameDuration) MarkdownDescription(context.Context) string {
+	return "the same duration is no change"
+}
 
 func (sameDuration) PlanModifyString(_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {
 	if !allKnown(req.StateValue, req.PlanValue, req.ConfigValue) {

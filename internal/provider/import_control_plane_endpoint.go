@@ -20,7 +20,7 @@ import (
 func (r *endpointResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
 	resp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{
 		"address": identityschema.StringAttribute{RequiredForImport: true, Description: "The virtual IP."},
-		"host": identityschema.StringAttribute{OptionalForImport: true, Description: "Where to look for it in an import: the address of one of its machines."},
+		"host":    identityschema.StringAttribute{OptionalForImport: true, Description: "Where to look for it in an import: the address of one of its machines."},
 	}}
 }
 
@@ -68,7 +68,11 @@ func (r *endpointResource) lookedForOn(ctx context.Context, req resource.ImportS
 	var address, on types.String
 	diags.Append(req.Identity.GetAttribute(ctx, path.Root("address"), &address)...)
 	diags.Append(req.Identity.GetAttribute(ctx, path.Root("host"), &on)...)
-	req.ID = on.ValueString()
+	if req.ID = on.ValueString(); req.ID == "" && !diags.HasError() {
+		diags.AddError("Import not possible", "Cause: the identity does not say on which machine to look.\nUnchanged: nothing was changed.\n"+
+			"Next step: give host, the address of one of the endpoint's machines.")
+		return nil, ""
+	}
 	return r.machineFor(ctx, req, diags), address.ValueString()
 }
 

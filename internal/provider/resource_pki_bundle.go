@@ -97,7 +97,7 @@ func (r *pkiBundleResource) Read(ctx context.Context, req resource.ReadRequest, 
 	var model pkiBundleModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
 	if r.session != nil && allKnown(model.ID, model.Bundle) {
-		r.session.bundles.keep(model.ID.ValueString(), model.Bundle.ValueString())
+		r.session.bundles.keep(model.ID.ValueString(), model.Bundle.ValueString(), model.CACertificate.ValueString())
 	}
 }
 
