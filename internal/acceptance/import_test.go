@@ -86,6 +86,7 @@ func TestImport(t *testing.T) {
 	w := newWorkspace(t, len(names))
 	apply(t, w)
 	expectEmptyPlan(t, w)
+	expectHealthy(t, w, names) // the state says what is seen now, too
 	i := &importing{w: w, names: names, backup: filepath.Join(t.TempDir(), "bundle"), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), before: lookAt(t, names...)}
 	write(t, i.backup, textOf(valuesOf(t, w, "kube_pki_bundle.this"), "bundle"))
 	write(t, i.kubeconfig, outputOf(t, w, "kubeconfig"))

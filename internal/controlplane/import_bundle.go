@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -154,4 +155,23 @@ func (r *Replicas) ImportKubeconfig(ctx context.Context, h *host.Host) (string, 
 		}
 	}
 	return text, nil
+}
+
+// Installed are the pairs for leaves that are on a machine, by the name of the
+// leaf: kubeadm's names are their places.
+func (r *Replicas) Installed(ctx context.Context, h *host.Host, leaves []pki.Leaf) (map[string]pki.KeyPair, error) {
+	var paths []string
+	for _, leaf := range leaves {
+		certificate := path.Join(pkiDir, leaf.Name) + ".crt"
+		paths = append(paths, certificate, keyOf(certificate))
+	}
+	facts, err := h.Observe(ctx, host.Query{Script: printScript(paths)})
+	if err != nil {
+		return nil, fmt.Errorf("look for certificates on %s: %w", h.Address(), err)
+	}
+	files, pairs := printed(facts.Output), map[string]pki.KeyPair{}
+	for i, leaf := range leaves {
+		pairs[leaf.Name] = pki.KeyPair{Certificate: files[paths[2*i]], PrivateKey: files[paths[2*i+1]]}
+	}
+	return pairs, nil
 }

@@ -70,7 +70,7 @@ func (d *versionSkewDataSource) Read(ctx context.Context, req datasource.ReadReq
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
-	bundle := d.session.bundleWith(ctx, model.PKI, model.Signed, askersLeaves(), &resp.Diagnostics)
+	bundle := d.session.bundleWith(ctx, model.PKI, model.Signed, askersLeaves(), types.StringNull(), &resp.Diagnostics)
 	registration := decodeRegistration(ctx, model.Endpoint, &resp.Diagnostics)
 	urls := stringsOf(ctx, model.Etcd, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {

@@ -105,7 +105,7 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), time.Now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), addressOf(plan.Host), time.Now(), &resp.Diagnostics)
 	warnEnding(bundle, plan.EarlyRenewal, time.Now(), &resp.Diagnostics)
 	plan.ID = plan.Name
 	if !req.State.Raw.IsNull() {
@@ -133,7 +133,7 @@ func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest
 	timeout, diags := model.Timeouts.Create(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(ctx), time.Now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(ctx), addressOf(model.Host), time.Now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -188,7 +188,7 @@ func (r *replicaResource) Update(ctx context.Context, req resource.UpdateRequest
 	timeout, diags := model.Timeouts.Update(ctx, 20*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(ctx), time.Now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(ctx), addressOf(model.Host), time.Now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -236,7 +236,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		return controlplane.Spec{}
 	}
 	registration := decodeRegistration(ctx, m.Endpoint, diags)
-	bundle, urls := r.session.bundleWith(ctx, m.PKI, m.Signed, m.leaves(ctx), diags), stringsOf(ctx, m.Etcd, diags)
+	bundle, urls := r.session.bundleWith(ctx, m.PKI, m.Signed, m.leaves(ctx), addressOf(m.Host), diags), stringsOf(ctx, m.Etcd, diags)
 	early, _ := parseDuration(m.EarlyRenewal)
 	return controlplane.Spec{
 		Name:          m.Name.ValueString(),

@@ -111,7 +111,7 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 	}
 	plan.warnEvenPeers(&resp.Diagnostics)
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(), time.Now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(), addressOf(plan.Host), time.Now(), &resp.Diagnostics)
 	warnEnding(bundle, plan.Early, time.Now(), &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -138,7 +138,7 @@ func (r *etcdMemberResource) Create(ctx context.Context, req resource.CreateRequ
 	timeout, diags := model.Timeouts.Create(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), time.Now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), addressOf(model.Host), time.Now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -196,7 +196,7 @@ func (r *etcdMemberResource) Update(ctx context.Context, req resource.UpdateRequ
 	timeout, diags := model.Timeouts.Update(ctx, 20*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), time.Now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), addressOf(model.Host), time.Now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -244,7 +244,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		return etcd.Spec{}
 	}
 	machine := r.session.machine(addressOf(m.Host).ValueString())
-	bundle := r.session.bundleWith(ctx, m.PKI, m.Signed, m.leaves(), diags)
+	bundle := r.session.bundleWith(ctx, m.PKI, m.Signed, m.leaves(), addressOf(m.Host), diags)
 	early, _ := parseDuration(m.Early)
 	return etcd.Spec{
 		Name:      m.Name.ValueString(),

@@ -121,7 +121,7 @@ func (r *kubeconfigResource) ModifyPlan(ctx context.Context, req resource.Modify
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	plan.SealedFor = r.session.sealedFor()
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), r.now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), types.StringNull(), r.now(), &resp.Diagnostics)
 	warnEnding(bundle, plan.Early, r.now(), &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -175,7 +175,7 @@ func (r *kubeconfigResource) Create(ctx context.Context, req resource.CreateRequ
 	var model kubeconfigResourceModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
 	bundle := r.session.mustBundle(model.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, model.Signed, model.leaves(ctx), r.now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, model.Signed, model.leaves(ctx), types.StringNull(), r.now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -246,7 +246,7 @@ func (r *kubeconfigResource) Update(ctx context.Context, req resource.UpdateRequ
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	bundle := r.session.mustBundle(model.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, model.Signed, model.leaves(ctx), r.now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, model.Signed, model.leaves(ctx), types.StringNull(), r.now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
