@@ -272,3 +272,38 @@ sed -i 's|--goaway-chance=0.001|--goaway-chance=0.002|' /etc/systemd/system/kube
 	expectEmptyPlan(t, i.w)
 	expectHealthy(t, i.w, i.names)
 }
+
+// TestImportWithoutBackup: state and backup of a bundle are lost, and all that
+// there is are machines. They give back everything but the keys of two
+// authorities, the plan is empty all the same, and a rotation makes it whole.
+func TestImportWithoutBackup(t *testing.T) {
+	machines(t)
+	names := []string{"cp1", "cp2"}
+	bare := fingerprints(t, names...)
+	w := newWorkspace(t, len(names))
+	apply(t, w)
+	i := &importing{w: w, names: names, before: lookAt(t, names...)}
+	i.forget(t)
+	ids := imports("", address("cp1"), names...)
+	ids["kube_pki_bundle.this"] = address("cp2")
+	i.blocks(t, importBlocks(ids))
+	says(t, plan(t, w), "Plan: 7 to import, 0 to add, 0 to change, 0 to destroy.",
+		"No machine holds the private keys of these authorities: etcd, front-proxy")
+	apply(t, w)
+	i.blocks(t, "")
+	expectEmptyPlan(t, w)
+	i.before.expect(t)
+	expectHealthy(t, w, names)
+	for stage := 1; stage <= 3; stage++ {
+		rotation := fmt.Sprintf("-var=rotation={etcd=%[1]d,front_proxy=%[1]d}", stage)
+		apply(t, w, rotation)
+		expectEmptyPlan(t, w, rotation)
+	}
+	useAPI(t, w)
+	rotated := "-var=rotation={etcd=3,front_proxy=3}"
+	onMachine(t, shared.lab.Machine("cp1"), "rm /etc/kubernetes/pki/etcd/server.crt /etc/kubernetes/pki/front-proxy-client.crt")
+	apply(t, w, rotated) // both are issued anew
+	expectEmptyPlan(t, w, rotated)
+	apply(t, w, "-destroy", rotated)
+	expectBare(t, bare, names...)
+}
