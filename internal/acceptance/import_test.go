@@ -96,6 +96,7 @@ func TestImport(t *testing.T) {
 	}{
 		{"by blocks", i.byBlocks},
 		{"by the command", i.byCommand},
+		{"by identity", i.byIdentity},
 		{"with generated configuration", i.generated},
 		{"nothing there", i.refusals},
 		{"changed by hand", i.changed},
@@ -160,7 +161,7 @@ func (i *importing) byBlocks(t *testing.T) {
 	before := valuesBy(t, i.w)
 	i.forget(t)
 	i.blocks(t, importBlocks(imports(i.backup, "file:"+i.kubeconfig, i.names...)))
-	says(t, plan(t, i.w), "Plan: 9 to import, 0 to add, 0 to change, 0 to destroy.")
+	says(t, plan(t, i.w), "9 to import, 0 to add, 0 to change, 0 to destroy.")
 	apply(t, i.w)
 	i.blocks(t, "")
 	expectEmptyPlan(t, i.w)
@@ -184,6 +185,38 @@ func (i *importing) byCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	expectEmptyPlan(t, i.w)
+	i.before.expect(t)
+}
+
+// byIdentity imports what has one, where the CLI knows such a thing (1.12).
+func (i *importing) byIdentity(t *testing.T) {
+	text, err := i.w.Run(t.Context(), "version", "-json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var version struct {
+		Terraform string `json:"terraform_version"`
+	}
+	var major, minor int
+	if err := json.Unmarshal([]byte(text), &version); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(version.Terraform, "%d.%d", &major, &minor); err != nil || major == 1 && minor < 12 {
+		t.Skipf("version %s knows no identities (%v)", version.Terraform, err)
+	}
+	i.forget(t)
+	blocks := importBlocks(map[string]string{"kube_pki_bundle.this": "file:" + i.backup, "kube_kubeconfig.admin": "file:" + i.kubeconfig})
+	identified := func(to, identity string) { blocks += fmt.Sprintf("import {\n  to = %s\n  identity = { %s }\n}\n", to, identity) }
+	identified("kube_control_plane_endpoint.this", fmt.Sprintf("address = %q, host = %q", vip, address("cp3")))
+	for _, name := range i.names {
+		identified(fmt.Sprintf("kube_etcd_member.this[%q]", name), fmt.Sprintf("address = %q", address(name)))
+		identified(fmt.Sprintf("kube_control_plane_replica.this[%q]", name), fmt.Sprintf("address = %q", address(name)))
+	}
+	i.blocks(t, blocks)
+	says(t, plan(t, i.w), "9 to import, 0 to add, 0 to change, 0 to destroy.")
+	apply(t, i.w)
+	i.blocks(t, "")
 	expectEmptyPlan(t, i.w)
 	i.before.expect(t)
 }
@@ -229,7 +262,7 @@ func (i *importing) generated(t *testing.T) {
 	edited := regexp.MustCompile(`(?m)^(\s*pki\s*=) null # sensitive$`).ReplaceAllString(string(text), "$1 kube_pki_bundle.this.bundle")
 	write(t, path, edited)
 	t.Logf("generated:\n%s", text)
-	says(t, plan(t, i.w), "Plan: 5 to import, 0 to add, 0 to change, 0 to destroy.")
+	says(t, plan(t, i.w), "5 to import, 0 to add, 0 to change, 0 to destroy.")
 	apply(t, i.w)
 	i.blocks(t, "")
 	expectEmptyPlan(t, i.w)
@@ -264,7 +297,7 @@ sed -i 's|--goaway-chance=0.001|--goaway-chance=0.002|' /etc/systemd/system/kube
 	i.blocks(t, importBlocks(imports(i.backup, "file:"+i.kubeconfig, i.names...)))
 	text := plan(t, i.w)
 	before.expect(t)
-	says(t, text, "Plan: 9 to import, 0 to add, 2 to change, 0 to destroy.",
+	says(t, text, "9 to import, 0 to add, 2 to change, 0 to destroy.",
 		`kube_etcd_member.this["cp2"] will be updated in-place`, `kube_control_plane_replica.this["cp2"] will be updated in-place`,
 		`"watch-progress-notify-interval" = "7s"`, `"goaway-chance" = "0.002"`)
 	apply(t, i.w)
@@ -287,7 +320,7 @@ func TestImportWithoutBackup(t *testing.T) {
 	ids := imports("", address("cp1"), names...)
 	ids["kube_pki_bundle.this"] = address("cp2")
 	i.blocks(t, importBlocks(ids))
-	says(t, plan(t, w), "Plan: 7 to import, 0 to add, 0 to change, 0 to destroy.",
+	says(t, plan(t, w), "7 to import, 0 to add, 0 to change, 0 to destroy.",
 		"No machine holds the private keys of these authorities: etcd, front-proxy")
 	apply(t, w)
 	i.blocks(t, "")
