@@ -4,7 +4,7 @@
 # before.
 #
 # With "terraform plan -generate-config-out=generated.tf" one thing is to be
-# written by hand, as Terraform writes nothing that is sensitive:
+# written by hand, as Terraform writes nothing that is sensitive, and says so:
 #   pki = kube_pki_bundle.prod.bundle
 #
 # timeouts are on no machine: what the configuration says of them shows in the

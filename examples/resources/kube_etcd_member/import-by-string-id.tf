@@ -3,7 +3,7 @@
 # configuration refers: import that too, or before.
 #
 # With "terraform plan -generate-config-out=generated.tf" one thing is to be
-# written by hand, as Terraform writes nothing that is sensitive:
+# written by hand, as Terraform writes nothing that is sensitive, and says so:
 #   pki = kube_pki_bundle.prod.bundle
 #
 # on_destroy and timeouts are on no machine: what the configuration says of them
