@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -33,6 +34,21 @@ type record struct {
 	// Generations are those of the bundle that the files are of. A record of
 	// an earlier version has none: nothing was rotated then.
 	Generations map[pki.Part]int `json:"generations"`
+	// Configured is for an import. A record of an earlier version has none, which
+	// is no drift.
+	Configured *configured `json:"configured,omitempty"`
+}
+
+// configured is what the configuration says, in its own words, where the machine
+// tells only what came of it: flags have the defaults among them, a certificate
+// the names that every one has, and nothing says when one is to be renewed. Null
+// is what is left out.
+type configured struct {
+	ExtraArgs    map[string]map[string]string `json:"extra_args"`
+	ExtraSANs    []string                     `json:"extra_sans"`
+	PodCIDRs     []string                     `json:"pod_cidrs"`
+	Etcd         []string                     `json:"etcd"`
+	EarlyRenewal time.Duration                `json:"early_renewal"`
 }
 
 // describes reports whether r says of s what is neither digest nor generation.
@@ -83,6 +99,7 @@ func recordOf(s Spec, digests map[string]string) record {
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
 		Port: s.port(), Etcd: slices.Sorted(slices.Values(s.EtcdURLs)), Endpoint: s.Registration,
 		Issued: map[string]string{}, Generations: s.Bundle.Generations(),
+		Configured: &configured{ExtraArgs: s.ExtraArgs, ExtraSANs: s.ExtraSANs, PodCIDRs: s.PodCIDRs, Etcd: s.EtcdURLs, EarlyRenewal: s.EarlyRenewal},
 	}
 	for _, c := range certificates(s) {
 		r.Issued[c.path] = digests[c.path]

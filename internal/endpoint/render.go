@@ -47,7 +47,7 @@ func files(s Spec, name string, b balancer) []host.File {
 func change(s Spec, name string, b balancer, seed []server) host.Change {
 	c := host.Change{
 		Dirs:  []host.Dir{{Path: configDir, Mode: 0o755}, {Path: keepalivedDir, Mode: 0o755}, {Path: programDir, Mode: 0o755}},
-		Files: files(s, name, b),
+		Files: append(files(s, name, b), recordFile(s)),
 		Links: []host.Link{
 			{Path: unitDir + "multi-user.target.wants/" + haproxyUnit, Target: unitDir + haproxyUnit},
 			{Path: unitDir + "multi-user.target.wants/" + keepalivedUnit, Target: unitDir + keepalivedUnit},

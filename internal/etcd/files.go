@@ -158,9 +158,11 @@ func expiry(files map[string]host.FileState) time.Time {
 
 // markerFile is member.json.
 func markerFile(s Spec, id uint64, pairs map[string]string) host.File {
+	given := s.configured()
 	text, err := json.MarshalIndent(marker{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
 		MemberID: fmt.Sprintf("%x", id), Generation: s.generation(), SnapshotsKept: s.snapshotsKept(), Pairs: pairs,
+		Configured: &given,
 	}, "", "  ")
 	if err != nil {
 		panic("etcd: a marker of strings cannot fail to encode: " + err.Error())

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -63,6 +64,28 @@ type marker struct {
 	SnapshotsKept int `json:"snapshots_kept"`
 	// Pairs ties certificate and key of each leaf: see pairDigest.
 	Pairs map[string]string `json:"pairs"`
+	// Configured is for an import. One that was written before there was such a
+	// thing has none, which is as good as one that says nothing.
+	Configured *configured `json:"configured,omitempty"`
+}
+
+// configured is what the configuration says and nothing else on the machine
+// tells: the flags have the defaults among them, and no certificate says when it
+// is to be renewed.
+type configured struct {
+	ExtraArgs    map[string]string `json:"extra_args"` // null where none are given, as in the configuration
+	EarlyRenewal time.Duration     `json:"early_renewal"`
+}
+
+func (s Spec) configured() configured {
+	return configured{ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal}
+}
+
+func (m marker) configured() configured {
+	if m.Configured == nil {
+		return configured{}
+	}
+	return *m.Configured
 }
 
 func (m marker) snapshotsKept() int { return orDefault(m.SnapshotsKept) }

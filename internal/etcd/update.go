@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"reflect"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -37,7 +38,8 @@ func repairs(s Spec, f found, entry *Member, now time.Time) (repair, error) {
 		return repair{}, err
 	}
 	// The marker is the last file: it vouches for those before it.
-	if len(c.Files) > 0 || f.Marker.Generation != s.generation() || f.Marker.snapshotsKept() != s.snapshotsKept() {
+	if len(c.Files) > 0 || f.Marker.Generation != s.generation() || f.Marker.snapshotsKept() != s.snapshotsKept() ||
+		!reflect.DeepEqual(f.Marker.configured(), s.configured()) {
 		r.Change.Files = append(r.Change.Files, c.Files...)
 		r.Change.Files = append(r.Change.Files, markerFile(s, f.Marker.id(), c.Pairs))
 	}

@@ -15,6 +15,9 @@ func (i Info) Due(early time.Duration, now time.Time) bool {
 	return i.NotAfter.Sub(now) <= early
 }
 
+// Life is how long a certificate was issued for, as Issue counts it.
+func (i Info) Life() time.Duration { return i.NotAfter.Sub(i.NotBefore) - backdate }
+
 // Renewal says in words that a certificate is due (see Info.Due), or nil. One
 // that ends together with its authority stays: a new one would not last longer.
 // What cannot be read or has expired is for Check to say, and what is signed

@@ -52,6 +52,7 @@ func bundleAttribute(use string) schema.Attribute {
 func earlyRenewalSchema(effect string) schema.Attribute {
 	return schema.StringAttribute{
 		Optional:            true,
+		PlanModifiers:       []planmodifier.String{sameDuration{}},
 		Validators:          []validator.String{durationValidator(), earlyRenewalValidator()},
 		MarkdownDescription: "How long before its end a certificate is renewed, such as `720h`. Default: a third of its life, four months of a year. " + effect,
 	}

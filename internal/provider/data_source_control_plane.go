@@ -55,7 +55,7 @@ func (d *controlPlaneDataSource) Read(ctx context.Context, req datasource.ReadRe
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, controlPlaneTimeout)
 	resp.Diagnostics.Append(diags...)
-	bundle := d.session.bundleWith(ctx, model.PKI, model.Signed, askersLeaves(), &resp.Diagnostics)
+	bundle := d.session.askersBundle(ctx, model.PKI, model.Signed, &resp.Diagnostics)
 	registration := decodeRegistration(ctx, model.Endpoint, &resp.Diagnostics)
 	urls, failOn := stringsOf(ctx, model.Etcd, &resp.Diagnostics), stringsOf(ctx, model.FailOn, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {

@@ -96,7 +96,7 @@ func (d *productionReadinessDataSource) Read(ctx context.Context, req datasource
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, controlPlaneTimeout)
 	resp.Diagnostics.Append(diags...)
-	bundle := d.session.bundleWith(ctx, model.PKI, model.Signed, askersLeaves(), &resp.Diagnostics)
+	bundle := d.session.askersBundle(ctx, model.PKI, model.Signed, &resp.Diagnostics)
 	registration := decodeRegistration(ctx, model.Endpoint, &resp.Diagnostics)
 	urls := stringsOf(ctx, model.Etcd, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
@@ -70,7 +71,7 @@ func (d *versionSkewDataSource) Read(ctx context.Context, req datasource.ReadReq
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
-	bundle := d.session.bundleWith(ctx, model.PKI, model.Signed, askersLeaves(), &resp.Diagnostics)
+	bundle := d.session.askersBundle(ctx, model.PKI, model.Signed, &resp.Diagnostics)
 	registration := decodeRegistration(ctx, model.Endpoint, &resp.Diagnostics)
 	urls := stringsOf(ctx, model.Etcd, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
@@ -148,10 +149,11 @@ func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle
 	})
 }
 
-// askersLeaves are the certificates by which this asks, should an authority's
-// key be held elsewhere.
-func askersLeaves() []pki.Leaf {
-	return append(etcd.Leaves("", ""), controlplane.Leaves(pki.APIServerNames{})...)
+// askersBundle is the bundle with the certificates by which a data source asks,
+// should an authority's key be held elsewhere.
+func (s *session) askersBundle(ctx context.Context, bundle types.String, signed types.Object, diags *diag.Diagnostics) *pki.Bundle {
+	leaves := append(etcd.Leaves("", ""), controlplane.Leaves(pki.APIServerNames{})...)
+	return s.bundleWith(ctx, bundle, signed, leaves, types.StringNull(), diags)
 }
 
 // fill answers. It needs nothing but what was seen.

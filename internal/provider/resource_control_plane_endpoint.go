@@ -28,6 +28,8 @@ var (
 	_ resource.ResourceWithConfigure      = (*endpointResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*endpointResource)(nil)
 	_ resource.ResourceWithValidateConfig = (*endpointResource)(nil)
+	_ resource.ResourceWithImportState    = (*endpointResource)(nil)
+	_ resource.ResourceWithIdentity       = (*endpointResource)(nil)
 )
 
 type endpointModel struct {
@@ -127,6 +129,7 @@ func (r *endpointResource) Create(ctx context.Context, req resource.CreateReques
 	}
 	r.session.successors.add(endpointIdentity(spec))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	identify(ctx, resp.Identity, model.Address, &resp.Diagnostics)
 }
 
 func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -134,6 +137,7 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
+	identify(ctx, resp.Identity, model.Address, &resp.Diagnostics)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -151,6 +155,9 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 		return
 	}
 	model.fill(status)
+	if model.URL.IsNull() { // it was imported
+		model.planRegistration(ctx, &resp.Diagnostics)
+	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
@@ -177,6 +184,7 @@ func (r *endpointResource) Update(ctx context.Context, req resource.UpdateReques
 		warnDrift(&resp.Diagnostics, "Endpoint "+spec.Address, status.Drift)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	identify(ctx, resp.Identity, model.Address, &resp.Diagnostics)
 }
 
 func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {

@@ -30,6 +30,8 @@ var (
 	_ resource.ResourceWithConfigure      = (*replicaResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*replicaResource)(nil)
 	_ resource.ResourceWithValidateConfig = (*replicaResource)(nil)
+	_ resource.ResourceWithImportState    = (*replicaResource)(nil)
+	_ resource.ResourceWithIdentity       = (*replicaResource)(nil)
 )
 
 type replicaModel struct {
@@ -108,7 +110,7 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), time.Now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), addressOf(plan.Host), time.Now(), &resp.Diagnostics)
 	warnEnding(bundle, plan.EarlyRenewal, time.Now(), &resp.Diagnostics)
 	plan.ID = plan.Name
 	if !req.State.Raw.IsNull() {
@@ -116,6 +118,7 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		if resp.Diagnostics.HasError() {
 			return
 		}
+		r.session.refuseStranger(ctx, state.PKI, bundle, req.Private, &resp.Diagnostics)
 		if r.session.otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}
@@ -135,7 +138,7 @@ func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest
 	timeout, diags := model.Timeouts.Create(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(ctx), time.Now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(ctx), addressOf(model.Host), time.Now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -151,6 +154,7 @@ func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest
 	}
 	r.session.successors.add(replicaIdentity(spec))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
 }
 
 func (r *replicaResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -158,6 +162,10 @@ func (r *replicaResource) Read(ctx context.Context, req resource.ReadRequest, re
 	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
+	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
+	if !r.session.recall(ctx, &model.PKI, req.Private, fmt.Sprintf("Control-plane replica %q", model.Name.ValueString()), &resp.Diagnostics) {
+		return
+	}
 	spec := r.spec(ctx, model, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -185,7 +193,7 @@ func (r *replicaResource) Update(ctx context.Context, req resource.UpdateRequest
 	timeout, diags := model.Timeouts.Update(ctx, 20*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(ctx), time.Now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(ctx), addressOf(model.Host), time.Now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -202,6 +210,7 @@ func (r *replicaResource) Update(ctx context.Context, req resource.UpdateRequest
 		warnDrift(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), status.Drift)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
 }
 
 func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
@@ -210,7 +219,7 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || r.session.successors.has(replicaIdentity(spec)) {
+	if resp.Diagnostics.HasError() || withoutBundle(spec.Bundle, "Control-plane replica", &resp.Diagnostics) || r.session.successors.has(replicaIdentity(spec)) {
 		return
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
@@ -232,7 +241,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		return controlplane.Spec{}
 	}
 	registration := decodeRegistration(ctx, m.Endpoint, diags)
-	bundle, urls := r.session.bundleWith(ctx, m.PKI, m.Signed, m.leaves(ctx), diags), stringsOf(ctx, m.Etcd, diags)
+	bundle, urls := r.session.bundleWith(ctx, m.PKI, m.Signed, m.leaves(ctx), addressOf(m.Host), diags), stringsOf(ctx, m.Etcd, diags)
 	early, _ := parseDuration(m.EarlyRenewal)
 	return controlplane.Spec{
 		Name:          m.Name.ValueString(),

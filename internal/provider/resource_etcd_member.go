@@ -28,6 +28,8 @@ var (
 	_ resource.ResourceWithConfigure      = (*etcdMemberResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*etcdMemberResource)(nil)
 	_ resource.ResourceWithValidateConfig = (*etcdMemberResource)(nil)
+	_ resource.ResourceWithImportState    = (*etcdMemberResource)(nil)
+	_ resource.ResourceWithIdentity       = (*etcdMemberResource)(nil)
 )
 
 type etcdMemberModel struct {
@@ -111,13 +113,14 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 	}
 	plan.warnEvenPeers(&resp.Diagnostics)
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(), time.Now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(), addressOf(plan.Host), time.Now(), &resp.Diagnostics)
 	warnEnding(bundle, plan.Early, time.Now(), &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		if resp.Diagnostics.HasError() {
 			return
 		}
+		r.session.refuseStranger(ctx, state.PKI, bundle, req.Private, &resp.Diagnostics)
 		if r.session.otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}
@@ -137,7 +140,7 @@ func (r *etcdMemberResource) Create(ctx context.Context, req resource.CreateRequ
 	timeout, diags := model.Timeouts.Create(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), time.Now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), addressOf(model.Host), time.Now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -153,6 +156,7 @@ func (r *etcdMemberResource) Create(ctx context.Context, req resource.CreateRequ
 	}
 	r.session.successors.add(memberIdentity(spec))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
 }
 
 func (r *etcdMemberResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -160,6 +164,10 @@ func (r *etcdMemberResource) Read(ctx context.Context, req resource.ReadRequest,
 	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
+	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
+	if !r.session.recall(ctx, &model.PKI, req.Private, fmt.Sprintf("etcd member %q", model.Name.ValueString()), &resp.Diagnostics) {
+		return
+	}
 	spec := r.spec(ctx, model, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -190,7 +198,7 @@ func (r *etcdMemberResource) Update(ctx context.Context, req resource.UpdateRequ
 	timeout, diags := model.Timeouts.Update(ctx, 20*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), time.Now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), addressOf(model.Host), time.Now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -207,6 +215,7 @@ func (r *etcdMemberResource) Update(ctx context.Context, req resource.UpdateRequ
 		warnDrift(&resp.Diagnostics, fmt.Sprintf("etcd member %q", spec.Name), status.Drift)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
 }
 
 func (r *etcdMemberResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
@@ -215,7 +224,7 @@ func (r *etcdMemberResource) Delete(ctx context.Context, req resource.DeleteRequ
 	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || r.session.successors.has(memberIdentity(spec)) {
+	if resp.Diagnostics.HasError() || withoutBundle(spec.Bundle, "etcd member", &resp.Diagnostics) || r.session.successors.has(memberIdentity(spec)) {
 		return
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
@@ -237,7 +246,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		return etcd.Spec{}
 	}
 	machine := r.session.machine(addressOf(m.Host).ValueString())
-	bundle := r.session.bundleWith(ctx, m.PKI, m.Signed, m.leaves(), diags)
+	bundle := r.session.bundleWith(ctx, m.PKI, m.Signed, m.leaves(), addressOf(m.Host), diags)
 	early, _ := parseDuration(m.Early)
 	return etcd.Spec{
 		Name:      m.Name.ValueString(),

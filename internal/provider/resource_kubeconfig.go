@@ -32,6 +32,7 @@ var (
 	_ resource.ResourceWithConfigure      = (*kubeconfigResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*kubeconfigResource)(nil)
 	_ resource.ResourceWithValidateConfig = (*kubeconfigResource)(nil)
+	_ resource.ResourceWithImportState    = (*kubeconfigResource)(nil)
 )
 
 type kubeconfigResourceModel struct {
@@ -74,11 +75,12 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 				Default:       listdefault.StaticValue(defaultGroups), MarkdownDescription: kubeconfigGroups + " A change replaces the kubeconfig.",
 			},
 			"validity": schema.StringAttribute{
-				Optional: true, Computed: true, PlanModifiers: replaced, Validators: []validator.String{durationValidator()},
-				Default: stringdefault.StaticString("8760h"), MarkdownDescription: kubeconfigValidity + " Default `8760h`, one year. A change replaces the kubeconfig.",
+				Optional: true, Computed: true, Validators: []validator.String{durationValidator()},
+				PlanModifiers: []planmodifier.String{sameDuration{}, stringplanmodifier.RequiresReplace()},
+				Default:       stringdefault.StaticString("8760h"), MarkdownDescription: kubeconfigValidity + " Default `8760h`, one year. A change replaces the kubeconfig.",
 			},
 			"early_renewal": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{durationValidator()},
+				Optional: true, Validators: []validator.String{durationValidator()}, PlanModifiers: []planmodifier.String{sameDuration{}},
 				MarkdownDescription: "How long before its end the certificate is renewed, such as `720h`; less than `validity`. Default: a third of its life. " +
 					"A plan within that time renews the kubeconfig in place.",
 			},
@@ -119,7 +121,7 @@ func (r *kubeconfigResource) ModifyPlan(ctx context.Context, req resource.Modify
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	plan.SealedFor = r.session.sealedFor()
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), r.now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), types.StringNull(), r.now(), &resp.Diagnostics)
 	warnEnding(bundle, plan.Early, r.now(), &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -173,7 +175,7 @@ func (r *kubeconfigResource) Create(ctx context.Context, req resource.CreateRequ
 	var model kubeconfigResourceModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
 	bundle := r.session.mustBundle(model.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, model.Signed, model.leaves(ctx), r.now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, model.Signed, model.leaves(ctx), types.StringNull(), r.now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -227,8 +229,15 @@ func (r *kubeconfigResource) reseal(m *kubeconfigResourceModel, diags *diag.Diag
 	m.seal(r.session.seal, diags)
 }
 
-// Read has nothing to look at: the kubeconfig exists in state only.
-func (r *kubeconfigResource) Read(context.Context, resource.ReadRequest, *resource.ReadResponse) {}
+// Read has nothing to look at: the kubeconfig exists in state only. One that was
+// imported is given its bundle.
+func (r *kubeconfigResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var model kubeconfigResourceModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
+	if !resp.Diagnostics.HasError() && r.recall(&model) {
+		resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	}
+}
 
 // Update does what the plan found due, and what only the bundle, known by now,
 // asks for.
@@ -237,7 +246,7 @@ func (r *kubeconfigResource) Update(ctx context.Context, req resource.UpdateRequ
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	bundle := r.session.mustBundle(model.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, model.Signed, model.leaves(ctx), r.now(), &resp.Diagnostics)
+	r.session.checkSigned(ctx, bundle, model.Signed, model.leaves(ctx), types.StringNull(), r.now(), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

@@ -22,9 +22,10 @@ type pkiBundleResource struct {
 }
 
 var (
-	_ resource.Resource               = (*pkiBundleResource)(nil)
-	_ resource.ResourceWithConfigure  = (*pkiBundleResource)(nil)
-	_ resource.ResourceWithModifyPlan = (*pkiBundleResource)(nil)
+	_ resource.Resource                = (*pkiBundleResource)(nil)
+	_ resource.ResourceWithConfigure   = (*pkiBundleResource)(nil)
+	_ resource.ResourceWithModifyPlan  = (*pkiBundleResource)(nil)
+	_ resource.ResourceWithImportState = (*pkiBundleResource)(nil)
 )
 
 type pkiBundleModel struct {
@@ -90,8 +91,15 @@ func (r *pkiBundleResource) ready(diags *diag.Diagnostics) bool {
 	return !diags.HasError()
 }
 
-// Read has nothing to look at: the bundle exists in state only.
-func (r *pkiBundleResource) Read(context.Context, resource.ReadRequest, *resource.ReadResponse) {}
+// Read has nothing to look at: the bundle exists in state only. It is kept for
+// what was imported without one.
+func (r *pkiBundleResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var model pkiBundleModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
+	if r.session != nil && allKnown(model.ID, model.Bundle) {
+		r.session.bundles.keep(model.ID.ValueString(), model.Bundle.ValueString(), model.CACertificate.ValueString())
+	}
+}
 
 // Update takes stages of rotations, and seals anew.
 func (r *pkiBundleResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {

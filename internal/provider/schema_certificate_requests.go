@@ -18,7 +18,7 @@ func certificateRequestsSchema() schema.Schema {
 		MarkdownDescription: "What an external signer, such as Vault or an HSM, has to sign: the certificate requests of an etcd member, a replica or a user, " +
 			"for those authorities of the bundle whose key is held elsewhere (`key_held_elsewhere`). The private keys are made here and stay with the provider; " +
 			"what was signed goes to the `signed` attribute of the member, the replica or the kubeconfig. " +
-			"It exists in state only. A request stays the same until what it asks for changes, or another authority has to sign it.",
+			"It exists in state only, and cannot be imported: its keys are in no other place, and new requests cost one more signature. A request stays the same until what it asks for changes, or another authority has to sign it.",
 		Attributes: map[string]schema.Attribute{
 			"pki":         bundleAttribute("which says whose key is held elsewhere"),
 			"etcd_member": requestedMemberSchema(),

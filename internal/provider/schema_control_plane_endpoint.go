@@ -59,6 +59,7 @@ func endpointArguments() map[string]schema.Attribute {
 		},
 		"drain_timeout": schema.StringAttribute{
 			Optional: true, Computed: true, Default: stringdefault.StaticString("10s"),
+			PlanModifiers:       []planmodifier.String{sameDuration{}},
 			Validators:          []validator.String{durationValidator()},
 			MarkdownDescription: "How long a replica that leaves may keep the sessions it has; what is left then is handed over by the API server as it stops. Default `10s`. A change touches nothing.",
 		},

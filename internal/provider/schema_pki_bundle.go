@@ -48,6 +48,7 @@ func pkiBundleArguments() map[string]schema.Attribute {
 		"ca_validity": schema.StringAttribute{
 			Optional: true, Computed: true,
 			Default:             stringdefault.StaticString("87600h"),
+			PlanModifiers:       []planmodifier.String{sameDuration{}},
 			Validators:          []validator.String{durationValidator()},
 			MarkdownDescription: "Life of new authorities. Default `87600h`, ten years, as kubeadm has it. A change counts for the next rotation.",
 		},

@@ -29,6 +29,7 @@ type session struct {
 	registrars *endpoint.Registrars
 	successors successors
 	versions   *versions
+	bundles    knownBundles
 	abandon    bool
 
 	seal      *pki.Seal // nil: keys are stored in the clear

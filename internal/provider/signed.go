@@ -36,7 +36,8 @@ func signedSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "What an external signer signed, for authorities of the bundle whose key is held elsewhere (`key_held_elsewhere`). " +
-			"A certificate that was signed anew takes the place of the present one, with the same rules as a renewal. How long it lasts is the signer's to say; plans warn before its end.",
+			"A certificate that was signed anew takes the place of the present one, with the same rules as a renewal. How long it lasts is the signer's to say; plans warn before its end. " +
+			"Without it, what is installed on the machine stays in use, as after an import of the bundle from a machine.",
 		Attributes: map[string]schema.Attribute{
 			"keys": schema.StringAttribute{
 				Required: true, Sensitive: true,
@@ -110,22 +111,54 @@ func (s signed) missing(b *pki.Bundle, leaves []pki.Leaf) []pki.Leaf {
 }
 
 // bundleWith is the bundle of a pki attribute with what was signed for leaves.
-// Each resource has a bundle of its own, so the pairs get to no other.
-func (s *session) bundleWith(ctx context.Context, value types.String, signed types.Object, leaves []pki.Leaf, diags *diag.Diagnostics) *pki.Bundle {
+// Each resource has a bundle of its own, so the pairs get to no other. at is the
+// resource's machine, if it has one.
+func (s *session) bundleWith(ctx context.Context, value types.String, signed types.Object, leaves []pki.Leaf, at types.String, diags *diag.Diagnostics) *pki.Bundle {
 	bundle := s.bundle(value, diags)
 	if bundle != nil {
-		s.readSigned(ctx, signed, diags).into(bundle, leaves) // checkSigned says what is wrong
+		s.signedFor(ctx, bundle, signed, leaves, at, diags).into(bundle, leaves) // checkSigned says what is wrong
 	}
 	return bundle
 }
 
+// signedFor is what was signed for leaves: what is given, or, where nothing is,
+// what the machine has. A bundle that was imported from a machine has not the
+// keys of all authorities; what they have issued stays in use until a rotation.
+func (s *session) signedFor(ctx context.Context, bundle *pki.Bundle, value types.Object, leaves []pki.Leaf, at types.String, diags *diag.Diagnostics) signed {
+	if value.IsNull() {
+		return s.installed(ctx, bundle, leaves, at, time.Now())
+	}
+	return s.readSigned(ctx, value, diags)
+}
+
+// installed are the pairs on a machine that are as leaves ask for, as far as the
+// bundle cannot issue them. Of a machine that does not answer there are none.
+func (s *session) installed(ctx context.Context, bundle *pki.Bundle, leaves []pki.Leaf, at types.String, now time.Time) signed {
+	out := signed{keys: map[string]string{}, certificates: map[string]string{}, known: true}
+	needed := slices.DeleteFunc(slices.Clone(leaves), func(leaf pki.Leaf) bool { return !bundle.External(leaf.Authority) })
+	if len(needed) == 0 || s == nil || s.pool == nil || !allKnown(at) {
+		return out
+	}
+	pairs, err := s.replicas.Installed(ctx, s.machine(at.ValueString()), needed)
+	if err != nil {
+		return out
+	}
+	for _, leaf := range needed {
+		pair := pairs[leaf.Name]
+		if _, err := pki.SignedPair(pair.Certificate, pair.PrivateKey); err == nil && len(bundle.Check(leaf, pair.Certificate, now)) == 0 {
+			out.certificates[leaf.Name], out.keys[leaf.Name] = pair.Certificate, pair.PrivateKey
+		}
+	}
+	return out
+}
+
 // checkSigned refuses a bundle some of whose leaves cannot be had. What is not
 // known yet (no bundle, no leaves, an unknown certificate) is passed over.
-func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value types.Object, leaves []pki.Leaf, now time.Time, diags *diag.Diagnostics) {
+func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value types.Object, leaves []pki.Leaf, at types.String, now time.Time, diags *diag.Diagnostics) {
 	if bundle == nil {
 		return
 	}
-	texts := s.readSigned(ctx, value, diags)
+	texts := s.signedFor(ctx, bundle, value, leaves, at, diags)
 	if texts.keys != nil {
 		texts.refuseKeyless(diags)
 	}

@@ -96,7 +96,7 @@ func TestCheckSigned(t *testing.T) {
 			_, bundle := bundles(t)
 			var diags diag.Diagnostics
 			s := &session{sealKnown: true}
-			s.checkSigned(t.Context(), bundle, test.value, leaves, time.Now(), &diags)
+			s.checkSigned(t.Context(), bundle, test.value, leaves, types.StringNull(), time.Now(), &diags)
 			said := text(diags)
 			if diags.ErrorsCount() != test.errors {
 				t.Errorf("%d errors, want %d:\n%s", diags.ErrorsCount(), test.errors, said)
@@ -126,7 +126,7 @@ func TestCheckSignedNames(t *testing.T) {
 		`{"etcd/server":"-----BEGIN AGE ENCRYPTED FILE-----\nsecret"}`: "no identity is given to open them",
 	} {
 		var diags diag.Diagnostics
-		(&session{sealKnown: true}).checkSigned(t.Context(), bundle, value(keys), nil, time.Now(), &diags)
+		(&session{sealKnown: true}).checkSigned(t.Context(), bundle, value(keys), nil, types.StringNull(), time.Now(), &diags)
 		if said := text(diags); diags.ErrorsCount() != 1 || !strings.Contains(said, words) || strings.Contains(said, "secret") {
 			t.Errorf("%d errors, want 1 with %q:\n%s", diags.ErrorsCount(), words, said)
 		}

@@ -1,0 +1,7 @@
+import {
+  to = kube_control_plane_endpoint.prod
+  identity = {
+    address = "10.0.0.100"
+    host    = "10.0.0.11" # where to look for it
+  }
+}

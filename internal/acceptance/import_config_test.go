@@ -1,0 +1,123 @@
+package acceptance
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// withoutExample leaves the provider's settings of the configuration, and gives
+// what brings the rest back.
+func (i *importing) withoutExample(t *testing.T) (restore func()) {
+	t.Helper()
+	example := map[string]string{}
+	for _, name := range []string{"main.tf", "outputs.tf"} {
+		text, err := os.ReadFile(filepath.Join(i.w.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		example[name] = string(text)
+	}
+	settings, _, _ := strings.Cut(example["main.tf"], `resource "kube_pki_bundle"`)
+	write(t, filepath.Join(i.w.Dir, "main.tf"), settings)
+	write(t, filepath.Join(i.w.Dir, "outputs.tf"), "")
+	return func() {
+		for name, text := range example {
+			write(t, filepath.Join(i.w.Dir, name), text)
+		}
+		i.blocks(t, "")
+		write(t, filepath.Join(i.w.Dir, "generated.tf"), "")
+	}
+}
+
+// generated imports into a configuration that Terraform writes, of which nothing
+// is edited but what it does not write: sensitive values.
+func (i *importing) generated(t *testing.T) {
+	i.forget(t)
+	defer i.withoutExample(t)()
+	i.blocks(t, importBlocks(map[string]string{
+		"kube_pki_bundle.this":             "file:" + i.backup,
+		"kube_control_plane_endpoint.this": address("cp1"),
+		"kube_etcd_member.cp1":             address("cp1"),
+		"kube_control_plane_replica.cp1":   address("cp1"),
+		"kube_kubeconfig.admin":            address("cp1"),
+	}))
+	path := filepath.Join(i.w.Dir, "generated.tf")
+	_, _, err := i.w.Plan(t.Context(), "-generate-config-out="+path)
+	if err != nil {
+		t.Logf("as it is written: %v", err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := regexp.MustCompile(`(?m)^(\s*pki\s*=) null # sensitive$`).ReplaceAllString(string(text), "$1 kube_pki_bundle.this.bundle")
+	write(t, path, edited)
+	t.Logf("generated:\n%s", text)
+	says(t, plan(t, i.w), "5 to import, 0 to add, 0 to change, 0 to destroy.")
+	apply(t, i.w)
+	i.blocks(t, "")
+	expectEmptyPlan(t, i.w)
+	i.before.expect(t)
+}
+
+// ofElsewhere is a configuration that has its bundle from another one.
+const ofElsewhere = `
+resource "kube_etcd_member" "cp1" {
+  name       = "cp1"
+  host       = { address = var.machines.cp1 }
+  peers      = var.machines
+  pki        = file(%[1]q)
+  version    = var.etcd_version
+  extra_args = {}
+}
+resource "kube_control_plane_replica" "cp1" {
+  name       = "cp1"
+  host       = { address = var.machines.cp1 }
+  endpoint   = { address = var.endpoint_address, port = 6443, hosts = var.machines, drain_timeout = var.drain_timeout, verify_ca = true }
+  etcd       = ["https://${var.machines.cp1}:2379"]
+  pki        = file(%[1]q)
+  version    = var.kubernetes_version
+  pod_cidrs  = var.pod_cidrs
+  extra_args = { apiserver = {} }
+}
+import {
+  to = kube_etcd_member.cp1
+  id = var.machines.cp1
+}
+import {
+  to = kube_control_plane_replica.cp1
+  id = var.machines.cp1
+}
+`
+
+// elsewhere imports where no kube_pki_bundle is read: what is given for pki is a
+// difference from what was imported, and touches nothing. Another
+// cluster's is refused.
+func (i *importing) elsewhere(t *testing.T) {
+	i.forget(t)
+	defer i.withoutExample(t)()
+	other, err := pki.Generate(pki.Options{ClusterName: "other", Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := other.Encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := filepath.Join(t.TempDir(), "other")
+	write(t, stranger, text)
+	write(t, filepath.Join(i.w.Dir, "generated.tf"), fmt.Sprintf(ofElsewhere, stranger))
+	says(t, refused(t, i.w), "Bundle of another cluster")
+	write(t, filepath.Join(i.w.Dir, "generated.tf"), fmt.Sprintf(ofElsewhere, i.backup))
+	says(t, plan(t, i.w), "2 to import, 0 to add, 2 to change, 0 to destroy.", "its PKI bundle is not known yet")
+	apply(t, i.w)
+	expectEmptyPlan(t, i.w)
+	i.before.expect(t)
+}

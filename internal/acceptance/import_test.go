@@ -1,0 +1,325 @@
+package acceptance
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// imports are what the example has, by address in the configuration, with the
+// ids by which its machines and a backup give it back.
+func imports(backup, kubeconfig string, names ...string) map[string]string {
+	ids := map[string]string{
+		"kube_pki_bundle.this":             "file:" + backup,
+		"kube_control_plane_endpoint.this": address(names[0]),
+		"kube_kubeconfig.admin":            kubeconfig,
+	}
+	for _, name := range names {
+		ids[fmt.Sprintf("kube_etcd_member.this[%q]", name)] = address(name)
+		ids[fmt.Sprintf("kube_control_plane_replica.this[%q]", name)] = address(name)
+	}
+	return ids
+}
+
+// importBlocks are the blocks for ids.
+func importBlocks(ids map[string]string) string {
+	var text strings.Builder
+	for to, id := range ids {
+		fmt.Fprintf(&text, "import {\n  to = %s\n  id = %q\n}\n", to, id)
+	}
+	return text.String()
+}
+
+// asItWas is a control plane's machines before an import: what runs, and every
+// file with its content and the times of its changes.
+type asItWas struct {
+	names []string
+	seen  map[string]string
+}
+
+func lookAt(t *testing.T, names ...string) asItWas {
+	t.Helper()
+	u := asItWas{names: names, seen: map[string]string{}}
+	for _, name := range names {
+		u.seen[name] = u.look(t, name)
+	}
+	return u
+}
+
+func (asItWas) look(t *testing.T, name string) string {
+	t.Helper()
+	m := shared.lab.Machine(name)
+	return starts(t, m) + onMachine(t, m, `systemctl show -p Id -p MainPID -p ActiveEnterTimestampMonotonic kube-endpoint-haproxy kube-endpoint-keepalived
+find /etc /opt/kube -xdev -type f -printf '%p %m %T@ %C@ ' -exec sha256sum {} \; | sort`)
+}
+
+func (u asItWas) expect(t *testing.T) {
+	t.Helper()
+	for _, name := range u.names {
+		before, after := strings.Split(u.seen[name], "\n"), strings.Split(u.look(t, name), "\n")
+		for _, line := range after {
+			if !slices.Contains(before, line) {
+				t.Errorf("%s was touched: %s", name, line)
+			}
+		}
+		if len(after) != len(before) {
+			t.Errorf("%s has %d files and processes, before it had %d", name, len(after), len(before))
+		}
+	}
+}
+
+// TestImport forgets a control plane and imports all of it, from its machines and
+// a backup of its bundle, in every way that Terraform has. Nothing is touched, and
+// the plan afterwards is empty but for true differences.
+func TestImport(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	machines(t)
+	bare := fingerprints(t, names...)
+	w := newWorkspace(t, len(names))
+	apply(t, w)
+	expectEmptyPlan(t, w)
+	expectHealthy(t, w, names) // the state says what is seen now, too
+	i := &importing{w: w, names: names, backup: filepath.Join(t.TempDir(), "bundle"), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), before: lookAt(t, names...)}
+	write(t, i.backup, textOf(valuesOf(t, w, "kube_pki_bundle.this"), "bundle"))
+	write(t, i.kubeconfig, outputOf(t, w, "kubeconfig"))
+	for _, step := range []struct {
+		name string
+		run  func(t *testing.T)
+	}{
+		{"by blocks", i.byBlocks},
+		{"by the command", i.byCommand},
+		{"by identity", i.byIdentity},
+		{"with generated configuration", i.generated},
+		{"with a bundle of elsewhere", i.elsewhere},
+		{"nothing there", i.refusals},
+		{"changed by hand", i.changed},
+		{"set up by an earlier version", i.earlier},
+	} {
+		if !t.Run(step.name, step.run) {
+			t.FailNow()
+		}
+	}
+	apply(t, w, "-destroy")
+	expectBare(t, bare, names...)
+}
+
+// importing is a control plane that is forgotten and imported again and again.
+type importing struct {
+	w          *workspace.Workspace
+	names      []string
+	backup     string // of the bundle
+	kubeconfig string
+	before     asItWas
+}
+
+// forget takes the state away.
+func (i *importing) forget(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"terraform.tfstate", "terraform.tfstate.backup"} {
+		if err := os.Remove(filepath.Join(i.w.Dir, name)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (i *importing) blocks(t *testing.T, text string) {
+	t.Helper()
+	write(t, filepath.Join(i.w.Dir, "imports.tf"), text)
+}
+
+// valuesBy is the state by address, less what changes by itself.
+func valuesBy(t *testing.T, w *workspace.Workspace) map[string]string {
+	t.Helper()
+	resources, err := w.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, r := range resources {
+		var values map[string]any
+		if err := json.Unmarshal(r.Values, &values); err != nil {
+			t.Fatal(err)
+		}
+		delete(values, "db_size_bytes")
+		delete(values, "leader")
+		text, err := json.MarshalIndent(values, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[r.Address] = string(text)
+	}
+	return all
+}
+
+func (i *importing) byBlocks(t *testing.T) {
+	before := valuesBy(t, i.w)
+	i.forget(t)
+	i.blocks(t, importBlocks(imports(i.backup, "file:"+i.kubeconfig, i.names...)))
+	says(t, plan(t, i.w), "9 to import, 0 to add, 0 to change, 0 to destroy.")
+	apply(t, i.w)
+	i.blocks(t, "")
+	expectEmptyPlan(t, i.w)
+	i.before.expect(t)
+	for at, values := range valuesBy(t, i.w) {
+		if values != before[at] {
+			t.Errorf("%s was imported as\n%s\nbut was\n%s", at, values, before[at])
+		}
+	}
+	expectHealthy(t, i.w, i.names)
+}
+
+// byCommand imports one after the other: members are given their bundle when it comes.
+func (i *importing) byCommand(t *testing.T) {
+	i.forget(t)
+	ids := imports(i.backup, address("cp2"), i.names...)
+	order := slices.Sorted(maps.Keys(ids))
+	slices.SortStableFunc(order, func(a, b string) int { return strings.Compare(ids[a][:1], ids[b][:1]) }) // the bundle comes last
+	for _, to := range order {
+		if _, err := i.w.Run(t.Context(), "import", "-input=false", "-no-color", to, ids[to]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expectEmptyPlan(t, i.w)
+	i.before.expect(t)
+}
+
+// byIdentity imports what has one, where the CLI knows such a thing (1.12).
+func (i *importing) byIdentity(t *testing.T) {
+	text, err := i.w.Run(t.Context(), "version", "-json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var version struct {
+		Terraform string `json:"terraform_version"`
+	}
+	var major, minor int
+	if err := json.Unmarshal([]byte(text), &version); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(version.Terraform, "%d.%d", &major, &minor); err != nil || major == 1 && minor < 12 {
+		t.Skipf("version %s knows no identities (%v)", version.Terraform, err)
+	}
+	i.forget(t)
+	blocks := importBlocks(map[string]string{"kube_pki_bundle.this": "file:" + i.backup, "kube_kubeconfig.admin": "file:" + i.kubeconfig})
+	identified := func(to, identity string) {
+		blocks += fmt.Sprintf("import {\n  to = %s\n  identity = { %s }\n}\n", to, identity)
+	}
+	identified("kube_control_plane_endpoint.this", fmt.Sprintf("address = %q, host = %q", vip, address("cp3")))
+	for _, name := range i.names {
+		identified(fmt.Sprintf("kube_etcd_member.this[%q]", name), fmt.Sprintf("address = %q", address(name)))
+		identified(fmt.Sprintf("kube_control_plane_replica.this[%q]", name), fmt.Sprintf("address = %q", address(name)))
+	}
+	i.blocks(t, blocks)
+	says(t, plan(t, i.w), "9 to import, 0 to add, 0 to change, 0 to destroy.")
+	apply(t, i.w)
+	i.blocks(t, "")
+	expectEmptyPlan(t, i.w)
+	i.before.expect(t)
+}
+
+// refusals: what is not there, or nobody's of this provider, is not imported.
+func (i *importing) refusals(t *testing.T) {
+	i.forget(t)
+	for _, c := range []struct{ to, id, words string }{
+		{"kube_etcd_member.this[\"cp1\"]", "cp1", "is not the IP address of a machine"},
+		{"kube_pki_bundle.this", "file:/does/not/exist", "read the backup of a bundle"},
+		{"kube_pki_bundle.this", "file:" + i.kubeconfig, "it is not the JSON of a bundle"},
+		{"kube_kubeconfig.admin", "file:" + i.backup, "read kubeconfig"},
+	} {
+		_, err := i.w.Run(t.Context(), "import", "-input=false", "-no-color", c.to, c.id)
+		if err == nil {
+			t.Errorf("%s was imported from %s", c.to, c.id)
+			continue
+		}
+		says(t, unfolded(err.Error()), c.words)
+	}
+	i.before.expect(t)
+}
+
+// changed: what was changed by hand is imported as it is, and shows in the plan.
+func (i *importing) changed(t *testing.T) {
+	i.forget(t)
+	onMachine(t, shared.lab.Machine("cp2"), `sed -i 's/--snapshot-count=[0-9]*/&/; s|--watch-progress-notify-interval=5s|--watch-progress-notify-interval=7s|' /etc/systemd/system/etcd.service
+sed -i 's|--goaway-chance=0.001|--goaway-chance=0.002|' /etc/systemd/system/kube-apiserver.service`)
+	before := lookAt(t, i.names...)
+	i.blocks(t, importBlocks(imports(i.backup, "file:"+i.kubeconfig, i.names...)))
+	text := plan(t, i.w)
+	before.expect(t)
+	says(t, text, "9 to import, 0 to add, 2 to change, 0 to destroy.",
+		`kube_etcd_member.this["cp2"] will be updated in-place`, `kube_control_plane_replica.this["cp2"] will be updated in-place`,
+		`"watch-progress-notify-interval" = "7s"`, `"goaway-chance" = "0.002"`)
+	apply(t, i.w)
+	i.blocks(t, "")
+	expectEmptyPlan(t, i.w)
+	expectHealthy(t, i.w, i.names)
+}
+
+// TestImportWithoutBackup: state and backup of a bundle are lost, and all that
+// there is are machines. They give back everything but the keys of two
+// authorities, the plan is empty all the same, and a rotation makes it whole.
+func TestImportWithoutBackup(t *testing.T) {
+	machines(t)
+	names := []string{"cp1", "cp2"}
+	bare := fingerprints(t, names...)
+	w := newWorkspace(t, len(names))
+	apply(t, w)
+	i := &importing{w: w, names: names, before: lookAt(t, names...)}
+	i.forget(t)
+	ids := imports("", address("cp1"), names...)
+	ids["kube_pki_bundle.this"] = address("cp2")
+	i.blocks(t, importBlocks(ids))
+	says(t, plan(t, w), "7 to import, 0 to add, 0 to change, 0 to destroy.",
+		"No machine holds the private keys of these authorities: etcd, front-proxy")
+	apply(t, w)
+	i.blocks(t, "")
+	expectEmptyPlan(t, w)
+	i.before.expect(t)
+	expectHealthy(t, w, names)
+	for stage := 1; stage <= 3; stage++ {
+		rotation := fmt.Sprintf("-var=rotation={etcd=%[1]d,front_proxy=%[1]d}", stage)
+		apply(t, w, rotation)
+		expectEmptyPlan(t, w, rotation)
+	}
+	useAPI(t, w)
+	rotated := "-var=rotation={etcd=3,front_proxy=3}"
+	onMachine(t, shared.lab.Machine("cp1"), "rm /etc/kubernetes/pki/etcd/server.crt /etc/kubernetes/pki/front-proxy-client.crt")
+	apply(t, w, rotated) // both are issued anew
+	expectEmptyPlan(t, w, rotated)
+	apply(t, w, "-destroy", rotated)
+	expectBare(t, bare, names...)
+}
+
+// asEarlier takes from a machine what earlier versions did not record.
+const asEarlier = `sed -i -zE 's/,\n  "configured": \{.*\n  \}\n\}/\n}/' /etc/etcd/member.json /etc/kubernetes/replica.json
+! grep configured /etc/etcd/member.json /etc/kubernetes/replica.json
+rm /etc/haproxy/kube/endpoint.json`
+
+// earlier: what an earlier version did not record is no drift, and is imported as
+// left out: here the difference is between no extra_args and empty ones, whose
+// change is a note on the machine and no more.
+func (i *importing) earlier(t *testing.T) {
+	for _, name := range i.names {
+		onMachine(t, shared.lab.Machine(name), asEarlier)
+	}
+	const leftOut = "-var=etcd_extra_args=null"
+	before := startsOfAll(t, i.names)
+	expectEmptyPlan(t, i.w)
+	for _, words := range []string{"9 to import, 0 to add, 3 to change, 0 to destroy.", "9 to import, 0 to add, 0 to change, 0 to destroy."} {
+		i.forget(t)
+		i.blocks(t, importBlocks(imports(i.backup, "file:"+i.kubeconfig, i.names...)))
+		says(t, plan(t, i.w, leftOut), words)
+		apply(t, i.w, leftOut)
+		i.blocks(t, "")
+		expectEmptyPlan(t, i.w, leftOut)
+	}
+	if now := startsOfAll(t, i.names); now != before {
+		t.Errorf("processes were restarted:\nbefore:\n%s\nafter:\n%s", before, now)
+	}
+}

@@ -1,0 +1,221 @@
+package controlplane
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Imported is a replica as its machine alone describes it: what a Spec says of
+// it, but for the bundle.
+type Imported struct {
+	ClusterID     string
+	ClusterName   string
+	Name          string
+	Version       string
+	Registration  json.RawMessage // as Spec.Registration
+	Port          int
+	EtcdURLs      []string
+	ServiceCIDRs  []string
+	PodCIDRs      []string
+	ClusterDomain string
+	ExtraSANs     []string
+	ExtraArgs     map[string]map[string]string // empty: none are given; a component without: null
+	EarlyRenewal  time.Duration
+}
+
+// Import reads from a machine what its replica is. It changes nothing.
+// endpointOf gives the address that a registration names.
+func (r *Replicas) Import(ctx context.Context, h *host.Host, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
+	query := host.Query{Contents: []string{recordPath, apiServerCert}, Dirs: []string{manifestDir}}
+	for _, name := range Components() {
+		query.Contents = append(query.Contents, unitPath(name))
+	}
+	facts, err := h.Observe(ctx, query)
+	if err != nil {
+		return Imported{}, fmt.Errorf("look for a replica on %s: %w", h.Address(), err)
+	}
+	return imported(h, facts, endpointOf)
+}
+
+// Registration is what the replica on a machine was registered with, empty where
+// there is no replica.
+func (r *Replicas) Registration(ctx context.Context, h *host.Host) (json.RawMessage, error) {
+	facts, err := h.Observe(ctx, host.Query{Contents: []string{recordPath}})
+	if err != nil {
+		return nil, fmt.Errorf("look for a replica on %s: %w", h.Address(), err)
+	}
+	found, err := readRecord(facts.Files[recordPath].Content)
+	return found.Endpoint, err
+}
+
+// imported reads the facts that Import asked for.
+func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
+	known, err := readRecord(facts.Files[recordPath].Content)
+	switch {
+	case err != nil:
+		return Imported{}, notImported(h, err.Error(), "apply from the configuration, which writes it anew")
+	case known.ClusterID == "":
+		return Imported{}, strange(h, facts)
+	}
+	flags := map[string]map[string]string{}
+	programs := map[string]string{}
+	for _, name := range Components() {
+		if programs[name], flags[name], err = parseExecStart(facts.Files[unitPath(name)].Content); err != nil {
+			return Imported{}, notImported(h, unitPath(name)+": "+err.Error(), "apply from the configuration, which writes it anew")
+		}
+	}
+	version := path.Base(path.Dir(programs[APIServer]))
+	if err := ValidateVersion(version); err != nil || programs[APIServer] != program(version, APIServer).Path() {
+		return Imported{}, notImported(h, fmt.Sprintf("%s starts %s, which the provider has not installed", unitPath(APIServer), programs[APIServer]), "undo the change of that unit")
+	}
+	if at := flags[APIServer]["advertise-address"]; at != h.Address() {
+		return Imported{}, notImported(h, fmt.Sprintf("its API server is reached at %q", at), "import it by that address, which is the machine's in the cluster")
+	}
+	endpoint, err := endpointOf(known.Endpoint)
+	if err != nil {
+		return Imported{}, notImported(h, recordPath+" does not say where the replica is registered: "+err.Error(), "apply from the configuration, which writes it anew")
+	}
+	return told(h, known, version, endpoint, flags, facts.Files[apiServerCert].Content), nil
+}
+
+// told puts together what the parts of a replica say.
+func told(h *host.Host, r record, version, endpoint string, flags map[string]map[string]string, certificate string) Imported {
+	given := cmp.Or(r.Configured, &configured{})
+	out := Imported{
+		ClusterID: r.ClusterID, ClusterName: r.ClusterName, Name: r.Name, Version: version,
+		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: given.EarlyRenewal,
+		EtcdURLs:     asGiven(given.Etcd, elementsOf(flags[APIServer]["etcd-servers"])),
+		ServiceCIDRs: elementsOf(flags[APIServer]["service-cluster-ip-range"]),
+		PodCIDRs:     asGiven(given.PodCIDRs, elementsOf(flags[ControllerManager]["cluster-cidr"])),
+	}
+	if port, err := strconv.Atoi(flags[APIServer]["secure-port"]); err == nil {
+		out.Port = port
+	}
+	s := Spec{
+		Name: out.Name, Host: h, Version: version, Port: out.Port, EndpointHost: endpoint, EtcdURLs: out.EtcdURLs,
+		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs, Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName},
+	}
+	out.ClusterDomain, out.ExtraSANs = certified(s, certificate, given.ExtraSANs)
+	s.ClusterDomain = out.ClusterDomain
+	out.ExtraArgs = map[string]map[string]string{}
+	for _, name := range Components() {
+		recorded, shaped := given.ExtraArgs[name]
+		s.ExtraArgs = map[string]map[string]string{name: recorded}
+		if extra := extraArgs(s, name, flags[name], recorded); extra != nil || shaped {
+			out.ExtraArgs[name] = extra
+		}
+	}
+	return out
+}
+
+// extraArgs are the arguments that give a component of s the flags it has: those
+// that are recorded where they do, and otherwise what differs from the defaults.
+// What belongs to the provider is none of them, so that a change of it by hand is
+// drift.
+func extraArgs(s Spec, name string, flags, recorded map[string]string) map[string]string {
+	own := func(flags map[string]string) map[string]string {
+		rest := maps.Clone(flags)
+		maps.DeleteFunc(rest, func(flag, _ string) bool { _, owned := ownedFlags[name][flag]; return owned })
+		return rest
+	}
+	have := own(flags)
+	if maps.Equal(own(flagsOf(s, name)), have) {
+		return recorded
+	}
+	s.ExtraArgs = nil
+	standard := flagsOf(s, name)
+	maps.DeleteFunc(have, func(flag, value string) bool { usual, ok := standard[flag]; return ok && usual == value })
+	if len(have) == 0 {
+		return nil
+	}
+	return have
+}
+
+// flagsOf are those of one component of s.
+func flagsOf(s Spec, name string) map[string]string {
+	all := components(s, systemd{})
+	return all[slices.IndexFunc(all, func(c component) bool { return c.name == name })].flags
+}
+
+// certified reads the cluster's domain and the further names from the serving
+// certificate. recorded are the further names as they were given; a certificate
+// with other names than those is believed instead.
+func certified(s Spec, certificate string, recorded []string) (domain string, extra []string) {
+	info, err := pki.Inspect(certificate)
+	if err != nil {
+		return DefaultClusterDomain, recorded
+	}
+	const service = "kubernetes.default.svc."
+	for _, name := range info.DNSNames {
+		if rest, ok := strings.CutPrefix(name, service); ok && (domain == "" || len(rest) < len(domain)) {
+			domain = rest
+		}
+	}
+	s.ClusterDomain = domain
+	usual := pki.APIServer(s.names()).Hosts
+	for _, name := range slices.Concat(info.DNSNames, info.IPAddresses) {
+		if !slices.Contains(usual, name) {
+			extra = append(extra, name)
+		}
+	}
+	for _, name := range recorded {
+		if !slices.Contains(usual, name) && !slices.Contains(extra, name) {
+			return domain, extra
+		}
+	}
+	s.ExtraSANs = recorded
+	if all := pki.APIServer(s.names()).Hosts; slices.ContainsFunc(extra, func(name string) bool { return !slices.Contains(all, name) }) {
+		return domain, extra
+	}
+	return domain, recorded
+}
+
+// asGiven is what is recorded where it has the same elements as what was found.
+func asGiven(recorded, found []string) []string {
+	if slices.Equal(slices.Sorted(slices.Values(recorded)), slices.Sorted(slices.Values(found))) {
+		return recorded
+	}
+	return found
+}
+
+// elementsOf splits the value of a flag.
+func elementsOf(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return strings.Split(value, ",")
+}
+
+// strange says what is on a machine that has no record.
+func strange(h *host.Host, facts host.Facts) error {
+	for _, name := range Components() {
+		if _, ok := facts.Files[unitPath(name)]; ok {
+			return notImported(h, unitPath(name)+" is there, and no "+recordPath+" says of which cluster: it was not made by this provider",
+				"make a replica from the configuration on a machine of its own, and take this one away")
+		}
+	}
+	if slices.Contains(facts.Dirs[manifestDir], APIServer+".yaml") {
+		return notImported(h, "the API server there is a static pod, which kubeadm runs", "make replicas from the configuration on machines of their own; the PKI can be imported (kube_pki_bundle)")
+	}
+	return notImported(h, "nothing of a replica is on the machine", "give the address of a machine with one")
+}
+
+func notImported(h *host.Host, cause, next string) error {
+	return &problem.Problem{
+		Summary: "Control-plane replica not imported", Host: h.Address(), Cause: cause, Unchanged: problem.Nothing, Next: next + ".",
+		Err: errors.New(cause),
+	}
+}

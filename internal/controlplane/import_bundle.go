@@ -1,0 +1,177 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// What kubeadm has beside the files of a replica.
+const (
+	frontProxyKey             = pkiDir + "/front-proxy-ca.key"
+	etcdCAKey                 = etcdDir + "/ca.key"
+	apiServerManifest         = manifestDir + "/" + APIServer + ".yaml"
+	controllerManagerManifest = manifestDir + "/" + ControllerManager + ".yaml"
+)
+
+// ImportBundle reads from a machine what it holds of its cluster's bundle. It
+// changes nothing. A replica's machine holds neither the key of the etcd
+// authority nor that of the front-proxy authority; one of kubeadm's holds all.
+func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle, error) {
+	secret := []string{
+		caCert, caKey, frontProxyCA, frontProxyKey, etcdClientCA, etcdCA, etcdCAKey, saKey, encryptionConfig, apiServerCert,
+		apiServerManifest, controllerManagerManifest,
+	}
+	facts, err := h.Observe(ctx, host.Query{Contents: []string{recordPath}, Script: printScript(secret)})
+	if err != nil {
+		return nil, fmt.Errorf("look for a PKI on %s: %w", h.Address(), err)
+	}
+	b, err := bundleIn(facts.Files[recordPath].Content, printed(facts.Output))
+	if err != nil {
+		return nil, &problem.Problem{
+			Summary: "PKI bundle not imported", Host: h.Address(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
+			Next: "give the address of a machine with a replica, or a backup of the bundle (file:PATH).",
+		}
+	}
+	return b, nil
+}
+
+// printScript prints files behind their names. What it prints is kept nowhere
+// but in the bundle.
+func printScript(paths []string) string {
+	return "for file in " + strings.Join(paths, " ") + "; do\n" +
+		`  if [ -r "$file" ]; then echo "` + section + `$file"; cat "$file"; echo; fi` + "\ndone\n"
+}
+
+func printed(output string) map[string]string {
+	files := map[string]string{}
+	for part := range strings.SplitSeq("\n"+output, "\n"+section) {
+		if name, text, ok := strings.Cut(part, "\n"); ok && strings.HasPrefix(name, "/") {
+			files[name] = strings.TrimRight(text, "\n") + "\n"
+		}
+	}
+	return files
+}
+
+// bundleIn makes a bundle of the files of a machine.
+func bundleIn(recordText string, files map[string]string) (*pki.Bundle, error) {
+	known, err := readRecord(recordText)
+	if err != nil {
+		return nil, err
+	}
+	found := pki.Found{
+		ClusterID: known.ClusterID, ClusterName: known.ClusterName, Generations: known.Generations,
+		ServiceAccountKey: files[saKey], Leaf: files[apiServerCert],
+		Authorities: map[pki.Authority]pki.KeyPair{
+			pki.Kubernetes: {Certificate: files[caCert], PrivateKey: files[caKey]},
+			pki.FrontProxy: {Certificate: files[frontProxyCA], PrivateKey: files[frontProxyKey]},
+			pki.Etcd:       {Certificate: files[etcdClientCA], PrivateKey: files[etcdCAKey]},
+		},
+	}
+	if known.ClusterID == "" {
+		err = asKubeadm(&found, files)
+	} else if found.Encryption, err = encryptionIn(files[encryptionConfig]); err != nil {
+		err = fmt.Errorf("read %s: %w", encryptionConfig, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pki.Salvage(found)
+}
+
+var (
+	clusterNameFlag = regexp.MustCompile(`--cluster-name=(\S+)`)
+	encryptionFlag  = regexp.MustCompile(`--encryption-provider-config=`)
+)
+
+// asKubeadm completes what a machine of kubeadm's tells otherwise.
+func asKubeadm(found *pki.Found, files map[string]string) error {
+	switch {
+	case files[caCert] == "" || files[saKey] == "":
+		return errors.New("neither a replica of this provider nor a control plane of kubeadm's is on the machine")
+	case encryptionFlag.MatchString(files[apiServerManifest]):
+		return errors.New("the API server encrypts at rest by a configuration of its own, whose keys the bundle would have to take over: that is not supported")
+	case files[etcdCA] == "":
+		return fmt.Errorf("%s is not there: the etcd of this control plane is elsewhere", etcdCA)
+	}
+	found.Authorities[pki.Etcd] = pki.KeyPair{Certificate: files[etcdCA], PrivateKey: files[etcdCAKey]}
+	found.ClusterName = "kubernetes" // kubeadm's, where nothing else is said
+	if name := clusterNameFlag.FindStringSubmatch(files[controllerManagerManifest]); name != nil {
+		found.ClusterName = name[1]
+	}
+	return nil
+}
+
+// encryptionIn reads what encryptionText wrote of a bundle between rotations.
+func encryptionIn(text string) (pki.Encryption, error) {
+	if text == "" {
+		return pki.Encryption{}, nil
+	}
+	var config encryptionConfiguration
+	if err := yaml.Unmarshal([]byte(text), &config); err != nil || len(config.Resources) != 1 || len(config.Resources[0].Providers) != 1 {
+		return pki.Encryption{}, errors.New("it is not as the provider writes it") // it may hold a key: it is not quoted
+	}
+	e := pki.Encryption{Resources: slices.Sorted(slices.Values(config.Resources[0].Resources))}
+	written := config.Resources[0].Providers[0]
+	keys := written.Secretbox
+	switch {
+	case written.KMS != nil:
+		e.Kind, e.Name, e.Endpoint, e.Timeout = pki.KMS, written.KMS.Name, written.KMS.Endpoint, written.KMS.Timeout
+		return e, nil
+	case written.Secretbox != nil:
+		e.Kind = pki.Secretbox
+	case written.AESCBC != nil:
+		e.Kind, keys = pki.AESCBC, written.AESCBC
+	}
+	if keys == nil || len(keys.Keys) != 1 {
+		return pki.Encryption{}, errors.New("it has not one key, as the provider writes it")
+	}
+	e.Name, e.Key = keys.Keys[0].Name, keys.Keys[0].Secret
+	return e, nil
+}
+
+// ImportKubeconfig reads the administrators' kubeconfig from a machine of a
+// replica, or of kubeadm's. It holds a private key.
+func (r *Replicas) ImportKubeconfig(ctx context.Context, h *host.Host) (string, error) {
+	facts, err := h.Observe(ctx, host.Query{Script: printScript([]string{adminConf})})
+	if err != nil {
+		return "", fmt.Errorf("look for a kubeconfig on %s: %w", h.Address(), err)
+	}
+	text, ok := printed(facts.Output)[adminConf]
+	if !ok {
+		return "", &problem.Problem{
+			Summary: "Kubeconfig not imported", Host: h.Address(), Cause: adminConf + " is not there", Unchanged: problem.Nothing,
+			Next: "give the address of a machine with a replica, or a kubeconfig of this computer (file:PATH); without an import a new one is issued.",
+		}
+	}
+	return text, nil
+}
+
+// Installed are the pairs for leaves that are on a machine, by the name of the
+// leaf: kubeadm's names are their places.
+func (r *Replicas) Installed(ctx context.Context, h *host.Host, leaves []pki.Leaf) (map[string]pki.KeyPair, error) {
+	var paths []string
+	for _, leaf := range leaves {
+		certificate := path.Join(pkiDir, leaf.Name) + ".crt"
+		paths = append(paths, certificate, keyOf(certificate))
+	}
+	facts, err := h.Observe(ctx, host.Query{Script: printScript(paths)})
+	if err != nil {
+		return nil, fmt.Errorf("look for certificates on %s: %w", h.Address(), err)
+	}
+	files, pairs := printed(facts.Output), map[string]pki.KeyPair{}
+	for i, leaf := range leaves {
+		pairs[leaf.Name] = pki.KeyPair{Certificate: files[paths[2*i]], PrivateKey: files[paths[2*i+1]]}
+	}
+	return pairs, nil
+}

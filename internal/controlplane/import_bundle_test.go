@@ -1,0 +1,121 @@
+package controlplane
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// bundleFiles are the files of a replica that a bundle decides, as ImportBundle reads them.
+func bundleFiles(t *testing.T, s Spec) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	var output strings.Builder
+	for _, file := range fixedFiles(s) {
+		output.WriteString(section + file.Path + "\n" + string(file.Content) + "\n")
+	}
+	pair, err := s.Bundle.Issue(pki.APIServer(s.names()), now, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	output.WriteString(section + apiServerCert + "\n" + pair.Certificate)
+	for path, text := range printed(output.String()) {
+		files[path] = text
+	}
+	return files
+}
+
+// TestBundleIn: what a replica's machine holds is its bundle, but for the keys of
+// two authorities.
+func TestBundleIn(t *testing.T) {
+	for name, options := range map[string]pki.Options{
+		"usual":     {},
+		"RSA":       {Algorithm: pki.RSA2048},
+		"rotated":   {Generations: map[pki.Part]int{pki.KubernetesPart: 3, pki.EncryptionPart: 6}},
+		"secretbox": {Given: pki.Next{Encryption: pki.Encryption{Kind: pki.Secretbox, Resources: []string{"configmaps", "secrets"}}}},
+		"aescbc":    {Given: pki.Next{Encryption: pki.Encryption{Kind: pki.AESCBC, Resources: []string{"secrets"}}}},
+		"kms": {Given: pki.Next{Encryption: pki.Encryption{
+			Kind: pki.KMS, Resources: []string{"secrets"}, Name: "vault", Endpoint: "unix:///run/kms.sock", Timeout: "3s",
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testSpec(t)
+			options.ClusterName, options.Now = "prod", now
+			var err error
+			if s.Bundle, err = pki.Generate(options); err != nil {
+				t.Fatal(err)
+			}
+			got, err := bundleIn(string(recordOf(s, nil).file().Content), bundleFiles(t, s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := *s.Bundle
+			want.EtcdCA.PrivateKey, want.FrontProxyCA.PrivateKey = "", ""
+			if !got.Same(&want, pki.Parts()...) || got.Algorithm != want.Algorithm || got.ClusterName != "prod" {
+				t.Errorf("read back as %v, which is not the bundle %v", got, &want)
+			}
+			if got.Validity() != want.Validity() {
+				t.Errorf("validity is %s, want %s", got.Validity(), want.Validity())
+			}
+		})
+	}
+}
+
+// TestBundleInOfKubeadm: kubeadm's machines have every key, and name no cluster id.
+func TestBundleInOfKubeadm(t *testing.T) {
+	s := testSpec(t)
+	b := s.Bundle
+	files := map[string]string{
+		caCert: b.CA.Certificate, caKey: b.CA.PrivateKey, etcdCA: b.EtcdCA.Certificate, etcdCAKey: b.EtcdCA.PrivateKey,
+		frontProxyCA: b.FrontProxyCA.Certificate, frontProxyKey: b.FrontProxyCA.PrivateKey, saKey: b.ServiceAccount.PrivateKey,
+		controllerManagerManifest: "    - --cluster-name=legacy\n",
+	}
+	first, err := bundleIn("", files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := bundleIn("", files)
+	if err != nil || again.ClusterID != first.ClusterID {
+		t.Errorf("another machine gives cluster %s, want %s (%v)", again.ClusterID, first.ClusterID, err)
+	}
+	same := *b
+	same.ClusterID, same.ClusterName = first.ClusterID, "legacy"
+	if !first.Same(&same, pki.Parts()...) || len(first.Externals()) != 0 {
+		t.Errorf("read back as %v, without the keys of %v", first, first.Externals())
+	}
+}
+
+func TestBundleInRefuses(t *testing.T) {
+	s := testSpec(t)
+	half, err := s.Bundle.Rotate(map[pki.Part]int{pki.EtcdPart: 1}, pki.Next{}, pki.Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	under := s
+	under.Bundle = half
+	for name, c := range map[string]struct {
+		record string
+		change func(files map[string]string)
+		words  string
+	}{
+		"in a rotation":      {string(recordOf(under, nil).file().Content), func(map[string]string) {}, "rotation of etcd is under way"},
+		"nothing there":      {"", func(files map[string]string) { clear(files) }, "neither a replica of this provider nor"},
+		"external etcd":      {"", func(map[string]string) {}, "elsewhere"},
+		"encrypted":          {"", func(files map[string]string) { files[apiServerManifest] = "- --encryption-provider-config=/etc/x" }, "not supported"},
+		"strange encryption": {string(recordOf(s, nil).file().Content), func(files map[string]string) { files[encryptionConfig] = "kind: Secret\n" }, "not as the provider writes it"},
+		"another CA's key":   {string(recordOf(s, nil).file().Content), func(files map[string]string) { files[caKey] = files[saKey] }, "does not match"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := bundleFiles(t, s)
+			c.change(files)
+			_, err := bundleIn(c.record, files)
+			if err == nil || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("error is %v, want one that says %q", err, c.words)
+			}
+			if err != nil && strings.Contains(err.Error(), "PRIVATE KEY") {
+				t.Error("the error quotes a key")
+			}
+		})
+	}
+}

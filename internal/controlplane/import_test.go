@@ -1,0 +1,140 @@
+package controlplane
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// machineOf is what a machine shows of a replica of s.
+func machineOf(t *testing.T, s Spec) host.Facts {
+	t.Helper()
+	pair, err := s.Bundle.Issue(pki.APIServer(s.names()), now, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]host.FileState{
+		recordPath:    {Content: string(recordOf(s, nil).file().Content)},
+		apiServerCert: {Content: pair.Certificate},
+	}
+	for _, c := range components(s, systemd{}) {
+		files[unitPath(c.name)] = host.FileState{Content: string(systemd{}.definition(c).Content)}
+	}
+	return host.Facts{Files: files, Dirs: map[string][]string{}}
+}
+
+func endpointIn(text json.RawMessage) (string, error) {
+	var registration struct{ Address string }
+	err := json.Unmarshal(text, &registration)
+	return registration.Address, err
+}
+
+// TestImportReadsBack: what a machine shows of a spec gives that spec.
+func TestImportReadsBack(t *testing.T) {
+	for name, change := range map[string]func(*Spec){
+		"nothing given": func(*Spec) {},
+		"shapes of nothing": func(s *Spec) {
+			s.ExtraArgs = map[string]map[string]string{APIServer: {}, ControllerManager: nil, Scheduler: nil}
+			s.PodCIDRs, s.ExtraSANs = []string{}, []string{}
+		},
+		"flags": func(s *Spec) {
+			s.ExtraArgs = map[string]map[string]string{
+				APIServer: {"v": "2", "goaway-chance": "0.01"}, ControllerManager: {"controllers": "*"}, Scheduler: {"profiling": "false"},
+			}
+		},
+		"authorization by a file": func(s *Spec) {
+			s.ExtraArgs = map[string]map[string]string{APIServer: {"authorization-config": "/etc/kubernetes/authorization.yaml"}}
+		},
+		"pods": func(s *Spec) { s.PodCIDRs = []string{"10.244.0.0/16", "fd00:244::/56"} },
+		"external etcd, in an order": func(s *Spec) {
+			s.EtcdURLs = []string{"https://10.0.0.13:2379", "https://10.0.0.11:2379", "https://10.0.0.12:2379"}
+		},
+		"names":              func(s *Spec) { s.ExtraSANs = []string{"api.example.com", "192.0.2.1", "10.0.0.100"} },
+		"domain, port, time": func(s *Spec) { s.ClusterDomain, s.Port, s.EarlyRenewal = "k8s.example.com", 7443, time.Hour },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testSpec(t)
+			s.Registration = json.RawMessage(`{"address":"10.0.0.100"}`)
+			change(&s)
+			got, err := imported(s.Host, machineOf(t, s), endpointIn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if compact(got.Registration) != compact(s.Registration) {
+				t.Errorf("registration is %s", got.Registration)
+			}
+			got.Registration = nil
+			want := Imported{
+				ClusterID: s.Bundle.ClusterID, ClusterName: "prod", Name: "cp1", Version: s.Version, Port: s.port(), EtcdURLs: s.EtcdURLs,
+				ServiceCIDRs: s.ServiceCIDRs, PodCIDRs: s.PodCIDRs, ClusterDomain: s.domain(), ExtraSANs: s.ExtraSANs,
+				ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal,
+			}
+			if want.ExtraArgs == nil {
+				want.ExtraArgs = map[string]map[string]string{}
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("read back as\n%#v\nwant\n%#v", got, want)
+			}
+		})
+	}
+}
+
+// TestImportWithoutRecord: a record of an earlier version says nothing of what
+// was configured; then what is there says it.
+func TestImportWithoutRecord(t *testing.T) {
+	s := testSpec(t)
+	s.Registration = json.RawMessage(`{"address":"10.0.0.100"}`)
+	s.ExtraArgs = map[string]map[string]string{APIServer: {"v": "2", "profiling": "false"}, Scheduler: {"v": "3"}}
+	s.ExtraSANs, s.PodCIDRs = []string{"api.example.com"}, []string{"10.244.0.0/16"}
+	facts := machineOf(t, s)
+	r := recordOf(s, nil)
+	r.Configured = nil
+	facts.Files[recordPath] = host.FileState{Content: string(r.file().Content)}
+	unit := facts.Files[unitPath(APIServer)].Content
+	facts.Files[unitPath(APIServer)] = host.FileState{Content: strings.Replace(unit, "--etcd-cafile=", "--etcd-cafile=/tmp", 1)}
+	got, err := imported(s.Host, facts, endpointIn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]map[string]string{APIServer: {"v": "2"}, Scheduler: {"v": "3"}}; !reflect.DeepEqual(got.ExtraArgs, want) {
+		t.Errorf("extra arguments are %v, want %v: a default is none, and neither is a flag of the provider's", got.ExtraArgs, want)
+	}
+	if !slices.Equal(got.ExtraSANs, s.ExtraSANs) || !slices.Equal(got.PodCIDRs, s.PodCIDRs) || !slices.Equal(got.EtcdURLs, s.EtcdURLs) {
+		t.Errorf("read back as %#v", got)
+	}
+}
+
+func TestImportRefuses(t *testing.T) {
+	s := testSpec(t)
+	s.Registration = json.RawMessage(`{"address":"10.0.0.100"}`)
+	for name, c := range map[string]struct {
+		change func(facts host.Facts)
+		words  string
+	}{
+		"nothing there":  {func(f host.Facts) { clear(f.Files) }, "nothing of a replica"},
+		"kubeadm's":      {func(f host.Facts) { clear(f.Files); f.Dirs[manifestDir] = []string{APIServer + ".yaml"} }, "static pod"},
+		"without record": {func(f host.Facts) { delete(f.Files, recordPath) }, "it was not made by this provider"},
+		"unreadable":     {func(f host.Facts) { f.Files[recordPath] = host.FileState{Content: "{"} }, "read " + recordPath},
+		"half a replica": {func(f host.Facts) { delete(f.Files, unitPath(Scheduler)) }, "no ExecStart= line"},
+		"another program": {func(f host.Facts) {
+			f.Files[unitPath(APIServer)] = host.FileState{Content: "ExecStart=/usr/bin/kube-apiserver --v=2"}
+		}, "has not installed"},
+		"another address": {func(f host.Facts) {
+			f.Files[unitPath(APIServer)] = host.FileState{Content: strings.ReplaceAll(f.Files[unitPath(APIServer)].Content, "advertise-address=10.0.0.11", "advertise-address=10.0.0.12")}
+		}, `reached at "10.0.0.12"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := machineOf(t, s)
+			c.change(facts)
+			if _, err := imported(s.Host, facts, endpointIn); err == nil || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("error is %v, want one that says %q", err, c.words)
+			}
+		})
+	}
+}

@@ -1,0 +1,180 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Imported is an endpoint as its machines alone describe it: what a Spec says.
+type Imported struct {
+	Address         string
+	Port            int
+	Hosts           map[string]string // name → address
+	Interface       string
+	VirtualRouterID int
+	InstallPackages bool
+	CACertificate   string
+	DrainTimeout    time.Duration
+	// Replicas are the addresses of the machines in rotation. What they are
+	// registered with is newer than DrainTimeout, whose change touches no balancer.
+	Replicas []string
+}
+
+// Import reads from one machine of an endpoint what the endpoint is. It changes
+// nothing. machine gives the connection for an address: the names of the others
+// stand on themselves where this machine has no record of them.
+func Import(ctx context.Context, h *host.Host, machine func(address string) *host.Host) (Imported, error) {
+	facts, err := h.Observe(ctx, importQuery())
+	if err != nil {
+		return Imported{}, fmt.Errorf("look for an endpoint on %s: %w", h.Address(), err)
+	}
+	own, err := rendered(h, facts)
+	if err != nil {
+		return Imported{}, err
+	}
+	out := own.imported()
+	if len(out.Hosts) == 0 {
+		out.Hosts, err = own.ask(ctx, machine)
+	}
+	return out, err
+}
+
+func importQuery() host.Query {
+	return host.Query{
+		Contents: []string{endpointPath, backendsPath, keepalivedPath, caPath, recordPath},
+		Script:   "ip -o address show",
+	}
+}
+
+// standing is one machine's part of an endpoint, read back from its files.
+type standing struct {
+	machine  *host.Host
+	name     string
+	address  string // of the machine
+	peers    []string
+	vip      netip.AddrPort
+	device   string
+	usual    string // the device that holds the machine's address
+	routerID int
+	ca       string
+	replicas []string
+	record   *record
+}
+
+var (
+	bindLine   = regexp.MustCompile(`(?m)^\s*bind (\S+)`)
+	nameLine   = regexp.MustCompile(`(?m)^\s*router_id (\S+)`)
+	deviceLine = regexp.MustCompile(`(?m)^\s*interface (\S+)`)
+	idLine     = regexp.MustCompile(`(?m)^\s*virtual_router_id (\d+)`)
+	sourceLine = regexp.MustCompile(`(?m)^\s*unicast_src_ip (\S+)`)
+	peersBlock = regexp.MustCompile(`(?s)unicast_peer \{(.*?)\}`)
+)
+
+// rendered reads the files that change renders.
+func rendered(h *host.Host, facts host.Facts) (standing, error) {
+	balancer, there := facts.Files[endpointPath]
+	vrrp := facts.Files[keepalivedPath].Content
+	if !there || vrrp == "" {
+		return standing{}, notImported(h, "no endpoint of this provider is on the machine", "give the address of one of the endpoint's machines (haproxy.hosts)")
+	}
+	first := func(line *regexp.Regexp, text string) string {
+		return append(line.FindStringSubmatch(text), "", "")[1]
+	}
+	out := standing{
+		machine: h, name: first(nameLine, vrrp), address: first(sourceLine, vrrp), device: first(deviceLine, vrrp),
+		ca: facts.Files[caPath].Content, record: readRecord(facts.Files[recordPath].Content),
+	}
+	var err, numbers error
+	out.vip, err = netip.ParseAddrPort(first(bindLine, balancer.Content))
+	out.routerID, numbers = strconv.Atoi(first(idLine, vrrp))
+	if err != nil || numbers != nil || out.name == "" || out.address == "" || out.device == "" {
+		return standing{}, notImported(h, endpointPath+" or "+keepalivedPath+" was changed by hand, so that they do not say what the endpoint is",
+			"undo the change, or apply from the configuration, which writes them anew")
+	}
+	if out.address != h.Address() {
+		return standing{}, notImported(h, "the machine is known to the others as "+out.address, "import by that address")
+	}
+	for _, peer := range strings.Fields(first(peersBlock, vrrp)) {
+		if peer != loopback(out.address) {
+			out.peers = append(out.peers, peer)
+		}
+	}
+	_, out.usual = parseAddresses(facts.Output, "", out.address)
+	servers, _ := parseBackends(facts.Files[backendsPath].Content)
+	for _, s := range servers {
+		if at, err := netip.ParseAddrPort(s.Address); err == nil {
+			out.replicas = append(out.replicas, at.Addr().String())
+		}
+	}
+	return out, nil
+}
+
+func notImported(h *host.Host, cause, next string) error {
+	return &problem.Problem{
+		Summary: "Endpoint not imported", Host: h.Address(), Cause: cause, Unchanged: problem.Nothing, Next: next + ".",
+		Err: errors.New(cause),
+	}
+}
+
+// imported is the endpoint that a machine's part belongs to. What is recorded is
+// taken where it gives what is there; Hosts is empty where it does not.
+func (p standing) imported() Imported {
+	recorded := p.record
+	if recorded == nil {
+		recorded = &record{InstallPackages: true}
+	}
+	out := Imported{
+		Address: p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas,
+		Interface: recorded.Interface, VirtualRouterID: recorded.VirtualRouterID, InstallPackages: recorded.InstallPackages,
+		DrainTimeout: orDefault(recorded.DrainTimeout, defaultDrainTimeout),
+	}
+	if device := orDefault(out.Interface, p.usual); device != p.device {
+		out.Interface = p.device
+	}
+	if (Spec{Address: out.Address, VirtualRouterID: out.VirtualRouterID}).routerID() != p.routerID {
+		out.VirtualRouterID = p.routerID
+	}
+	if slices.Equal(slices.Sorted(maps.Values(recorded.Hosts)), p.all()) && recorded.Hosts[p.name] == p.address {
+		out.Hosts = recorded.Hosts
+	}
+	return out
+}
+
+// all are the addresses of the endpoint's machines, sorted.
+func (p standing) all() []string {
+	return slices.Sorted(slices.Values(append(slices.Clone(p.peers), p.address)))
+}
+
+// ask has every machine of the endpoint say its name.
+func (p standing) ask(ctx context.Context, machine func(address string) *host.Host) (map[string]string, error) {
+	var mu sync.Mutex
+	hosts := map[string]string{p.name: p.address}
+	err := onHosts(p.peers, func(address string) error {
+		peer := machine(address)
+		facts, err := peer.Observe(ctx, importQuery())
+		if err != nil {
+			return fmt.Errorf("ask %s for its name in the endpoint: %w", address, err)
+		}
+		other, err := rendered(peer, facts)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		hosts[other.name] = other.address
+		return nil
+	})
+	return hosts, err
+}

@@ -1,0 +1,143 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Imported is a member as its machine alone describes it: what a Spec says of it,
+// but for the bundle.
+type Imported struct {
+	ClusterID     string
+	ClusterName   string
+	Name          string
+	Peers         map[string]string // name → address
+	Version       string
+	ExtraArgs     map[string]string
+	DataDir       string
+	SnapshotsKept int
+	EarlyRenewal  time.Duration
+	// Alone: the cluster did not list its members, so that Peers has this one only.
+	Alone bool
+}
+
+// Import reads from a machine what its member is. It changes nothing. The
+// cluster is asked for its members on the machine, with the certificate that is
+// there, because whoever imports may have no bundle yet.
+func (c *Clusters) Import(ctx context.Context, h *host.Host) (Imported, error) {
+	facts, err := c.machine(h).Observe(ctx, host.Query{
+		Contents: []string{unitPath, markerPath},
+		Dirs:     []string{DefaultDataDir},
+		Units:    []string{unitName},
+		Script:   listScript(h.Address()),
+	})
+	if err != nil {
+		return Imported{}, fmt.Errorf("look for an etcd member on %s: %w", h.Address(), err)
+	}
+	return imported(h, facts)
+}
+
+// listScript asks for the member list as JSON. Where the member does not answer,
+// there is none.
+func listScript(address string) string {
+	return fmt.Sprintf(`tools=$(sed -n 's|^ExecStart=\(/[^ ]*\)/etcd .*|\1|p' %[1]s 2>/dev/null)
+[ -x "$tools/etcdctl" ] && "$tools/etcdctl" --endpoints=%[2]s --cacert=%[3]s --cert=%[4]s/healthcheck-client.crt --key=%[4]s/healthcheck-client.key \
+  --command-timeout=5s --write-out=json member list 2>/dev/null
+`, unitPath, ClientURL(address), caPath, pkiDir)
+}
+
+// imported reads the facts that Import asked for.
+func imported(h *host.Host, facts host.Facts) (Imported, error) {
+	f := interpret("", h.Address(), DefaultDataDir, facts, nil)
+	unit, ok := facts.Files[unitPath]
+	switch {
+	case f.empty():
+		return Imported{}, notImported(h, "neither a unit nor data of etcd is on the machine", "give the address of a machine with a member")
+	case f.Marker == nil:
+		return Imported{}, notImported(h, "etcd is on the machine, and no readable "+markerPath+" says of which cluster: it was not made by this provider",
+			"let a member join from the configuration, on a machine of its own, and take this one away")
+	case !ok:
+		return Imported{}, notImported(h, unitPath+" is missing, which says how the member runs", "create it anew by an apply from the configuration")
+	}
+	program, flags, _ := parseExecStart(unit.Content)
+	version := path.Base(path.Dir(program))
+	if err := ValidateVersion(version); err != nil || program != artifacts(version)[0].Path() {
+		return Imported{}, notImported(h, fmt.Sprintf("%s runs %s, which the provider has not installed", unitPath, orNone(program)), "undo the change of that unit")
+	}
+	if at := flags["advertise-client-urls"]; at != ClientURL(h.Address()) {
+		return Imported{}, notImported(h, fmt.Sprintf("its member is reached at %s", orNone(at)), "import it by that address, which is the machine's in the cluster")
+	}
+	out := Imported{
+		ClusterID: f.Marker.ClusterID, ClusterName: f.Marker.ClusterName, Name: f.Marker.Name,
+		Version: version, DataDir: flags["data-dir"], SnapshotsKept: f.Marker.snapshotsKept(), EarlyRenewal: f.Marker.configured().EarlyRenewal,
+	}
+	s := Spec{Name: out.Name, Host: h, Version: version, DataDir: out.DataDir}
+	out.ExtraArgs = extraArgs(s, flags, f.Marker.configured().ExtraArgs)
+	out.Peers, out.Alone = peersOf(facts.Output)
+	out.Peers[out.Name] = h.Address()
+	return out, nil
+}
+
+func notImported(h *host.Host, cause, next string) error {
+	return &problem.Problem{
+		Summary: "etcd member not imported", Host: h.Address(), Cause: cause, Unchanged: problem.Nothing, Next: next + ".",
+	}
+}
+
+// extraArgs are the arguments that give a member of s the flags it has: those
+// that are recorded where they do, and otherwise what differs from the defaults.
+// What belongs to the provider is none of them, so that a change of it by hand
+// is drift.
+func extraArgs(s Spec, flags, recorded map[string]string) map[string]string {
+	s.ExtraArgs = recorded
+	if maps.Equal(serverFlags(s), flags) {
+		return recorded
+	}
+	s.ExtraArgs = nil
+	defaults := serverFlags(s)
+	var extra map[string]string
+	for flag, value := range flags {
+		_, taken := owned[flag]
+		if standard, ok := defaults[flag]; taken || ok && standard == value {
+			continue
+		}
+		if extra == nil {
+			extra = map[string]string{}
+		}
+		extra[flag] = value
+	}
+	return extra
+}
+
+// peersOf reads the member list that etcdctl prints. A member that never started
+// has no name; who it is stands on no machine.
+func peersOf(list string) (peers map[string]string, alone bool) {
+	var answer struct {
+		Members []struct {
+			Name     string   `json:"name"`
+			PeerURLs []string `json:"peerURLs"`
+		} `json:"members"`
+	}
+	peers = map[string]string{}
+	if json.Unmarshal([]byte(list), &answer) != nil {
+		return peers, true
+	}
+	for _, m := range answer.Members {
+		at := slices.IndexFunc(m.PeerURLs, func(text string) bool { u, err := url.Parse(text); return err == nil && u.Hostname() != "" })
+		if m.Name == "" || at < 0 {
+			continue
+		}
+		u, _ := url.Parse(m.PeerURLs[at])
+		peers[m.Name] = u.Hostname()
+	}
+	return peers, false
+}

@@ -1,0 +1,127 @@
+package etcd
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// machineOf is what a machine shows of a member of s.
+func machineOf(s Spec, list string) host.Facts {
+	return host.Facts{
+		Files: map[string]host.FileState{
+			unitPath:   {Content: renderUnit(s)},
+			markerPath: {Content: string(markerFile(s, 1, nil).Content)},
+		},
+		Dirs:   map[string][]string{},
+		Output: list,
+	}
+}
+
+const twoMembers = `{"header":{"member_id":123},"members":[
+{"ID":9372538179322589801,"name":"cp1","peerURLs":["https://10.0.0.11:2380"],"clientURLs":["https://10.0.0.11:2379"]},
+{"ID":1,"peerURLs":["https://10.0.0.13:2380"],"isLearner":true},
+{"ID":2,"name":"cp2","peerURLs":["https://[fd00::12]:2380"]}]}
+`
+
+// TestImportReadsBack: what a machine shows of a spec gives that spec.
+func TestImportReadsBack(t *testing.T) {
+	for name, change := range map[string]func(*Spec){
+		"nothing given": func(*Spec) {},
+		"no flag given": func(s *Spec) { s.ExtraArgs = map[string]string{} },
+		"flags": func(s *Spec) {
+			s.ExtraArgs = map[string]string{"quota-backend-bytes": "1", "log-format": `odd "100%" $HOME \`}
+		},
+		"another default":           func(s *Spec) { s.ExtraArgs = map[string]string{"watch-progress-notify-interval": "9s"} },
+		"a flag at its default":     func(s *Spec) { s.ExtraArgs = map[string]string{"listen-metrics-urls": "http://127.0.0.1:2381"} },
+		"of 3.5":                    func(s *Spec) { s.Version, s.ExtraArgs = "3.5.35", map[string]string{"snapshot-count": "5"} },
+		"data elsewhere, snapshots": func(s *Spec) { s.DataDir, s.SnapshotsKept = "/data/etcd", 9 },
+		"early renewal":             func(s *Spec) { s.EarlyRenewal = 90 * time.Minute },
+		"IPv6":                      func(*Spec) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := "10.0.0.11"
+			if name == "IPv6" {
+				address = "fd00::11"
+			}
+			s := specAt(t, address)
+			change(&s)
+			got, err := imported(s.Host, machineOf(s, twoMembers))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := Imported{
+				ClusterID: testCluster, ClusterName: "prod", Name: "cp1", Version: s.Version, ExtraArgs: s.ExtraArgs, DataDir: s.dataDir(),
+				SnapshotsKept: s.snapshotsKept(), EarlyRenewal: s.EarlyRenewal, Peers: map[string]string{"cp1": address, "cp2": "fd00::12"},
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("read back as\n%#v\nwant\n%#v", got, want)
+			}
+			again := s
+			again.ExtraArgs, again.DataDir, again.SnapshotsKept = got.ExtraArgs, got.DataDir, got.SnapshotsKept
+			if renderUnit(again) != renderUnit(s) {
+				t.Error("what was read renders another unit")
+			}
+		})
+	}
+}
+
+// TestImportWithoutRecord: a marker of an earlier version says nothing of flags,
+// and a unit that was changed by hand is believed in what is the user's to say.
+func TestImportWithoutRecord(t *testing.T) {
+	s := specAt(t, "10.0.0.11")
+	s.ExtraArgs = map[string]string{"quota-backend-bytes": "1", "listen-metrics-urls": "http://127.0.0.1:2381"}
+	facts := machineOf(s, "")
+	var old map[string]any
+	if err := json.Unmarshal([]byte(facts.Files[markerPath].Content), &old); err != nil {
+		t.Fatal(err)
+	}
+	delete(old, "configured")
+	text, err := json.Marshal(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts.Files[markerPath] = host.FileState{Content: string(text)}
+	facts.Files[unitPath] = host.FileState{Content: strings.Replace(renderUnit(s), "--client-cert-auth=true", "--client-cert-auth=false", 1)}
+	got, err := imported(s.Host, facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]string{"quota-backend-bytes": "1"}; !reflect.DeepEqual(got.ExtraArgs, want) {
+		t.Errorf("extra arguments are %v, want %v: a default is none, and neither is a flag of the provider's", got.ExtraArgs, want)
+	}
+	if want := map[string]string{"cp1": "10.0.0.11"}; !got.Alone || !reflect.DeepEqual(got.Peers, want) {
+		t.Errorf("without a list the peers are %v (alone %v), want %v", got.Peers, got.Alone, want)
+	}
+}
+
+func TestImportRefuses(t *testing.T) {
+	s := specAt(t, "10.0.0.11")
+	other := specAt(t, "10.0.0.12")
+	for name, c := range map[string]struct {
+		change func(files map[string]host.FileState)
+		words  string
+	}{
+		"nothing there":     {func(files map[string]host.FileState) { delete(files, unitPath); delete(files, markerPath) }, "neither a unit nor data"},
+		"somebody else's":   {func(files map[string]host.FileState) { delete(files, markerPath) }, "it was not made by this provider"},
+		"unreadable marker": {func(files map[string]host.FileState) { files[markerPath] = host.FileState{Content: "{"} }, "no readable"},
+		"no unit":           {func(files map[string]host.FileState) { delete(files, unitPath) }, unitPath + " is missing"},
+		"another program": {func(files map[string]host.FileState) {
+			files[unitPath] = host.FileState{Content: "ExecStart=/usr/bin/etcd --name=cp1"}
+		}, "has not installed"},
+		"another address": {func(files map[string]host.FileState) { files[unitPath] = host.FileState{Content: renderUnit(other)} }, "reached at https://10.0.0.12:2379"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := machineOf(s, "")
+			c.change(facts.Files)
+			_, err := imported(s.Host, facts)
+			if err == nil || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("error is %v, want one that says %q", err, c.words)
+			}
+		})
+	}
+}

@@ -1,0 +1,49 @@
+package pki
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSalvage: authorities of another life, kinds of keys that no bundle has, and
+// keys that are nowhere.
+func TestSalvage(t *testing.T) {
+	b, err := Generate(Options{ClusterName: "prod", Validity: 1234 * time.Hour, Algorithm: ECDSAP384, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := Found{
+		ClusterName:       "prod",
+		Authorities:       map[Authority]KeyPair{Kubernetes: b.CA, Etcd: {Certificate: b.EtcdCA.Certificate}, FrontProxy: b.FrontProxyCA},
+		ServiceAccountKey: b.ServiceAccount.PrivateKey,
+		Generations:       map[Part]int{EtcdPart: 6},
+		Leaf:              b.CA.Certificate,
+	}
+	got, err := Salvage(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Validity() != 1234*time.Hour || got.Algorithm != ECDSAP384 || got.Generation(EtcdPart) != 6 || len(got.Externals()) != 1 || !got.External(Etcd) {
+		t.Errorf("salvaged %v: validity %s, algorithm %s, generation %d, external %v", got, got.Validity(), got.Algorithm, got.Generation(EtcdPart), got.Externals())
+	}
+	for name, c := range map[string]struct {
+		change func(*Found)
+		words  string
+	}{
+		"in a rotation": {func(f *Found) { f.Generations = map[Part]int{KubernetesPart: 2} }, "is under way"},
+		"no authority":  {func(f *Found) { f.Authorities = nil }, "authority kubernetes"},
+		"no account":    {func(f *Found) { f.ServiceAccountKey = "" }, "service account"},
+		"one key for two": {func(f *Found) {
+			f.Authorities = map[Authority]KeyPair{Kubernetes: b.CA, Etcd: b.CA, FrontProxy: b.FrontProxyCA}
+		}, "same key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := found
+			c.change(&broken)
+			if _, err := Salvage(broken); err == nil || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("error is %v, want one that says %q", err, c.words)
+			}
+		})
+	}
+}

@@ -1,0 +1,217 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// An import reads from a machine what a configuration would say of it, and
+// touches nothing. What no machine has is the bundle: see knownBundles.
+
+// importTime bounds what an import reads.
+const importTime = time.Minute
+
+// addressIdentity identifies what there is one of on a machine.
+func addressIdentity(what string) identityschema.Schema {
+	return identityschema.Schema{Attributes: map[string]identityschema.Attribute{
+		"address": identityschema.StringAttribute{RequiredForImport: true, Description: what},
+	}}
+}
+
+// identify sets the identity, where Terraform has it (1.12 or later).
+func identify(ctx context.Context, to *tfsdk.ResourceIdentity, address types.String, diags *diag.Diagnostics) {
+	if to != nil && allKnown(address) {
+		diags.Append(to.SetAttribute(ctx, path.Root("address"), address)...)
+	}
+}
+
+// importedFrom is the address that an import names, by id or by identity.
+func importedFrom(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) string {
+	address := types.StringValue(req.ID)
+	if req.ID == "" && req.Identity != nil {
+		diags.Append(req.Identity.GetAttribute(ctx, path.Root("address"), &address)...)
+	}
+	if _, err := netip.ParseAddr(address.ValueString()); err != nil && !diags.HasError() {
+		diags.AddError("Import not possible", "Cause: "+address.String()+" is not the IP address of a machine.\nUnchanged: nothing was changed.\n"+
+			"Next step: give the address under which the machine is known in its cluster, such as 10.0.0.11; how it is reached stands in the provider's ssh settings.")
+	}
+	return address.ValueString()
+}
+
+// importer puts what was read into the state.
+type importer struct {
+	ctx  context.Context
+	resp *resource.ImportStateResponse
+}
+
+// set sets one attribute.
+func (i importer) set(attribute string, value any) {
+	i.resp.Diagnostics.Append(i.resp.State.SetAttribute(i.ctx, attributePath(attribute), value)...)
+}
+
+// importedCluster is where the private state keeps the cluster of a resource
+// that was imported without its bundle.
+const importedCluster = "imported_cluster_id"
+
+// keepCluster notes whose bundle the resource needs.
+func (i importer) keepCluster(id string) {
+	text, err := json.Marshal(id)
+	if err == nil {
+		i.resp.Diagnostics.Append(i.resp.Private.SetKey(i.ctx, importedCluster, text)...)
+	}
+}
+
+// privateState is a resource's, as the requests have it.
+type privateState interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+}
+
+// clusterImported is the cluster that keepCluster noted, or "".
+func clusterImported(ctx context.Context, private privateState, diags *diag.Diagnostics) string {
+	text, more := private.GetKey(ctx, importedCluster)
+	diags.Append(more...)
+	var id string
+	if len(text) > 0 && json.Unmarshal(text, &id) != nil {
+		return ""
+	}
+	return id
+}
+
+// knownBundles are those that this run has read, by cluster id. An imported resource
+// takes its cluster's from here: Terraform reads the kube_pki_bundle first,
+// because the configuration refers to it, so that the state of the import says
+// what the configuration does.
+type knownBundles struct {
+	mu          sync.Mutex
+	texts       map[string]string
+	authorities map[string]string // Kubernetes', by cluster id
+}
+
+func (b *knownBundles) keep(clusterID, text, authority string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.texts == nil {
+		b.texts, b.authorities = map[string]string{}, map[string]string{}
+	}
+	b.texts[clusterID], b.authorities[clusterID] = text, authority
+}
+
+// ofAuthority is the bundle with that Kubernetes authority: a kubeconfig names no cluster id.
+func (b *knownBundles) ofAuthority(certificates string) types.String {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, authority := range b.authorities {
+		if authority == certificates {
+			return types.StringValue(b.texts[id])
+		}
+	}
+	return types.StringNull()
+}
+
+func (b *knownBundles) of(clusterID string) types.String {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if text, ok := b.texts[clusterID]; ok {
+		return types.StringValue(text)
+	}
+	return types.StringNull()
+}
+
+// recall gives a resource that was imported without a bundle that of its
+// cluster, and reports whether it has one now.
+func (s *session) recall(ctx context.Context, value *types.String, private privateState, what string, diags *diag.Diagnostics) bool {
+	if !value.IsNull() || s == nil {
+		return true
+	}
+	*value = s.bundles.of(clusterImported(ctx, private, diags))
+	if value.IsNull() && !diags.HasError() {
+		diags.AddWarning(what+" not looked at", "It was imported, and its PKI bundle is not known yet, without which nobody can ask for its health or tell what differs.\n"+
+			"Unchanged: the state is as it was imported.\nNext step: give pki in the configuration and plan. Where it is the bundle of a kube_pki_bundle of the same configuration, import that one too.")
+	}
+	return !value.IsNull()
+}
+
+// refuseStranger refuses the bundle of another cluster for what was imported
+// without one: it would not be noticed as such by comparison.
+func (s *session) refuseStranger(ctx context.Context, before types.String, planned *pki.Bundle, private privateState, diags *diag.Diagnostics) {
+	if !before.IsNull() || planned == nil {
+		return
+	}
+	if id := clusterImported(ctx, private, diags); id != "" && id != planned.ClusterID {
+		diags.AddAttributeError(path.Root("pki"), "Bundle of another cluster",
+			"Cause: what was imported belongs to the cluster "+id+", and the bundle to "+planned.ClusterID+".\nUnchanged: nothing was changed.\n"+
+				"Next step: import that cluster's kube_pki_bundle and refer to it, or take this resource out of the state (terraform state rm).")
+	}
+}
+
+// withoutBundle refuses to destroy what was imported and never given its bundle.
+func withoutBundle(bundle *pki.Bundle, what string, diags *diag.Diagnostics) bool {
+	if bundle == nil && !diags.HasError() {
+		diags.AddAttributeError(path.Root("pki"), what+" not deleted",
+			"Cause: it was imported and has no PKI bundle, without which nobody can ask the others to let it go.\nUnchanged: nothing was changed.\n"+
+				"Next step: give pki in the configuration and apply, then destroy; or forget it (terraform state rm).")
+	}
+	return bundle == nil
+}
+
+// machineFor is the machine that an import reads, or nil with a diagnostic.
+func (c *configured) machineFor(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) *host.Host {
+	address := importedFrom(ctx, req, diags)
+	if diags.HasError() || !c.connected(diags) {
+		return nil
+	}
+	return c.session.machine(address)
+}
+
+func addressValue(machine *host.Host) types.String { return types.StringValue(machine.Address()) }
+
+// durationText writes a duration as people do, "1h" rather than "1h0m0s"; null
+// for none.
+func durationText(d time.Duration) types.String {
+	if d == 0 {
+		return types.StringNull()
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return types.StringValue(text)
+}
+
+// sameDuration keeps a duration that is only written otherwise: an import
+// cannot know how the configuration writes it.
+type sameDuration struct{}
+
+func (sameDuration) Description(context.Context) string { return "the same duration is no change" }
+func (sameDuration) MarkdownDescription(context.Context) string {
+	return "the same duration is no change"
+}
+
+func (sameDuration) PlanModifyString(_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {
+	if !allKnown(req.StateValue, req.PlanValue, req.ConfigValue) {
+		return
+	}
+	before, err := parseDuration(req.StateValue)
+	after, otherErr := parseDuration(req.PlanValue)
+	if err == nil && otherErr == nil && before == after {
+		resp.PlanValue = req.StateValue
+	}
+}

@@ -1,0 +1,106 @@
+package provider
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// IdentitySchema: an endpoint is known by its address, and looked for on one of
+// its machines.
+func (r *endpointResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
+	resp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{
+		"address": identityschema.StringAttribute{RequiredForImport: true, Description: "The virtual IP."},
+		"host":    identityschema.StringAttribute{OptionalForImport: true, Description: "Where to look for it in an import: the address of one of its machines."},
+	}}
+}
+
+// ImportState reads from one of the endpoint's machines what the endpoint is.
+func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	machine, wanted := r.lookedForOn(ctx, req, &resp.Diagnostics)
+	if machine == nil {
+		return
+	}
+	ctx, cancel := operation(ctx, importTime, "kube_control_plane_endpoint", machine.Address())
+	defer cancel()
+	found, err := endpoint.Import(ctx, machine, r.session.machine)
+	if err == nil && wanted != "" && found.Address != wanted {
+		err = &problem.Problem{
+			Summary: "Endpoint not imported", Host: machine.Address(), Cause: "the machine has the endpoint " + found.Address + ", not " + wanted,
+			Unchanged: problem.Nothing, Next: "give the address of one of the machines of " + wanted + ".",
+		}
+	}
+	if err != nil {
+		addError(&resp.Diagnostics, path.Empty(), "Endpoint not imported", err)
+		return
+	}
+	i := importer{ctx, resp}
+	i.set("id", found.Address)
+	i.set("address", found.Address)
+	i.set("port", int64(found.Port))
+	i.set("haproxy.hosts", found.Hosts)
+	i.set("haproxy.interface", stringOrNull(found.Interface))
+	i.set("haproxy.virtual_router_id", intOrNull(found.VirtualRouterID))
+	i.set("haproxy.install_packages", found.InstallPackages)
+	i.set("ca_certificate", stringOrNull(found.CACertificate))
+	i.set("drain_timeout", durationText(r.drainOf(ctx, found)))
+	identify(ctx, resp.Identity, types.StringValue(found.Address), &resp.Diagnostics)
+	if resp.Identity != nil {
+		resp.Diagnostics.Append(resp.Identity.SetAttribute(ctx, path.Root("host"), types.StringNull())...)
+	}
+}
+
+// lookedForOn is the machine on which an import looks, and the address that it
+// wants there, if it says so.
+func (r *endpointResource) lookedForOn(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) (*host.Host, string) {
+	if req.ID != "" || req.Identity == nil {
+		return r.machineFor(ctx, req, diags), ""
+	}
+	var address, on types.String
+	diags.Append(req.Identity.GetAttribute(ctx, path.Root("address"), &address)...)
+	diags.Append(req.Identity.GetAttribute(ctx, path.Root("host"), &on)...)
+	if req.ID = on.ValueString(); req.ID == "" && !diags.HasError() {
+		diags.AddError("Import not possible", "Cause: the identity does not say on which machine to look.\nUnchanged: nothing was changed.\n"+
+			"Next step: give host, the address of one of the endpoint's machines.")
+		return nil, ""
+	}
+	return r.machineFor(ctx, req, diags), address.ValueString()
+}
+
+// drainOf is the drain timeout with which the replicas in rotation are
+// registered. Its change reaches them, and no balancer.
+func (r *endpointResource) drainOf(ctx context.Context, found endpoint.Imported) time.Duration {
+	for _, address := range found.Replicas {
+		text, err := r.session.replicas.Registration(ctx, r.session.machine(address))
+		if err != nil {
+			continue // the next one, and in the end the record, tell as well
+		}
+		if registration, err := registrationIn(text); err == nil && registration.Address == found.Address {
+			return registration.DrainTimeout
+		}
+	}
+	return found.DrainTimeout
+}
+
+func stringOrNull(text string) types.String {
+	if text == "" {
+		return types.StringNull()
+	}
+	return types.StringValue(text)
+}
+
+func intOrNull(number int) types.Int64 {
+	if number == 0 {
+		return types.Int64Null()
+	}
+	return types.Int64Value(int64(number))
+}

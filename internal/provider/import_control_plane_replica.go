@@ -1,0 +1,103 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+)
+
+func (r *replicaResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
+	resp.IdentitySchema = addressIdentity("IP address of the machine, where its API server listens.")
+}
+
+// ImportState reads from the machine what its replica is.
+func (r *replicaResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	machine := r.machineFor(ctx, req, &resp.Diagnostics)
+	if machine == nil {
+		return
+	}
+	ctx, cancel := operation(ctx, importTime, "kube_control_plane_replica", machine.Address())
+	defer cancel()
+	found, err := r.session.replicas.Import(ctx, machine, func(text json.RawMessage) (string, error) {
+		registration, err := registrationIn(text)
+		return registration.Address, err
+	})
+	if err != nil {
+		addError(&resp.Diagnostics, path.Empty(), "Control-plane replica not imported", err)
+		return
+	}
+	i := importer{ctx, resp}
+	i.set("id", found.Name)
+	i.set("name", found.Name)
+	i.set("host.address", machine.Address())
+	i.registration(found.Registration)
+	i.set("etcd", found.EtcdURLs)
+	i.set("version", found.Version)
+	i.set("port", int64(found.Port))
+	i.set("service_cidrs", found.ServiceCIDRs)
+	i.set("pod_cidrs", found.PodCIDRs)
+	i.set("cluster_domain", found.ClusterDomain)
+	i.set("extra_sans", found.ExtraSANs)
+	i.set("early_renewal", durationText(found.EarlyRenewal))
+	i.extraArgs(found)
+	i.keepCluster(found.ClusterID)
+	identify(ctx, resp.Identity, addressValue(machine), &resp.Diagnostics)
+}
+
+// extraArgs sets what is given for each component; where nothing is given for
+// any, there is no such attribute.
+func (i importer) extraArgs(found controlplane.Imported) {
+	if len(found.ExtraArgs) == 0 {
+		return
+	}
+	kinds, values := map[string]attr.Type{}, map[string]attr.Value{}
+	for attribute, component := range extraArgsComponents {
+		kinds[attribute], values[attribute] = types.MapType{ElemType: types.StringType}, types.MapNull(types.StringType)
+		if args := found.ExtraArgs[component]; args != nil {
+			values[attribute] = stringMap(args)
+		}
+	}
+	i.set("extra_args", types.ObjectValueMust(kinds, values))
+}
+
+// registration sets where a replica is registered.
+func (i importer) registration(text json.RawMessage) {
+	registration, err := registrationIn(text)
+	if err != nil {
+		return // Import has refused it
+	}
+	object, diags := registrationObject(i.ctx, registration)
+	i.resp.Diagnostics.Append(diags...)
+	i.set("endpoint", object)
+}
+
+// registrationIn reads what registrationText wrote.
+func registrationIn(text json.RawMessage) (endpoint.Registration, error) {
+	var registration endpoint.Registration
+	if len(text) == 0 {
+		return registration, errors.New("there is none")
+	}
+	if err := json.Unmarshal(text, &registration); err != nil || registration.Address == "" {
+		return registration, errors.New("it is not that of an endpoint")
+	}
+	return registration, nil
+}
+
+func registrationObject(ctx context.Context, r endpoint.Registration) (types.Object, diag.Diagnostics) {
+	return types.ObjectValueFrom(ctx, registrationTypes, registrationModel{
+		Address:      types.StringValue(r.Address),
+		Port:         types.Int64Value(int64(r.Port)),
+		Hosts:        stringMap(r.Hosts),
+		DrainTimeout: durationText(r.DrainTimeout),
+		VerifyCA:     types.BoolValue(r.VerifyCA),
+	})
+}

@@ -1,0 +1,49 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+)
+
+func (r *etcdMemberResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
+	resp.IdentitySchema = addressIdentity("IP address of the machine, under which the member's peers reach it.")
+}
+
+// ImportState reads from the machine what its member is.
+func (r *etcdMemberResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	machine := r.machineFor(ctx, req, &resp.Diagnostics)
+	if machine == nil {
+		return
+	}
+	ctx, cancel := operation(ctx, importTime, "kube_etcd_member", machine.Address())
+	defer cancel()
+	found, err := r.session.clusters.Import(ctx, machine)
+	if err != nil {
+		addError(&resp.Diagnostics, path.Empty(), "etcd member not imported", err)
+		return
+	}
+	if found.Alone {
+		resp.Diagnostics.AddWarning(fmt.Sprintf("Peers of etcd member %q not read", found.Name),
+			"Its cluster does not list its members, so peers has this one only. A change of peers touches no machine.\n"+
+				"Next step: see in the plan whether the configuration has them all.")
+	}
+	i := importer{ctx, resp}
+	i.set("name", found.Name)
+	i.set("host.address", machine.Address())
+	i.set("peers", found.Peers)
+	i.set("version", found.Version)
+	i.set("extra_args", found.ExtraArgs)
+	i.set("data_dir", found.DataDir)
+	i.set("snapshots_kept", int64(found.SnapshotsKept))
+	i.set("early_renewal", durationText(found.EarlyRenewal))
+	i.set("on_destroy", string(etcd.Archive))
+	i.set("client_url", etcd.ClientURL(machine.Address()))
+	i.set("peer_url", etcd.PeerURL(machine.Address()))
+	i.keepCluster(found.ClusterID)
+	identify(ctx, resp.Identity, addressValue(machine), &resp.Diagnostics)
+}

@@ -1,0 +1,96 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// ImportState takes over a kubeconfig that is there: a file of this computer, or
+// the administrators' of a replica's machine.
+func (r *kubeconfigResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	text := r.imported(ctx, req, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	access, err := pki.ParseAccess(text)
+	if err == nil && (access.Client.Certificate == "" || access.Client.PrivateKey == "" || access.CA == "") {
+		err = errors.New("it has not the CA, the client certificate and the key within, which is what this resource issues")
+	}
+	if err != nil {
+		addError(&resp.Diagnostics, path.Empty(), "Kubeconfig not imported", err)
+		return
+	}
+	i := importer{ctx, resp}
+	i.set("server", access.Server)
+	var model kubeconfigResourceModel
+	resp.Diagnostics.Append(resp.State.Get(ctx, &model)...)
+	model.take(ctx, text, access, &resp.Diagnostics)
+	model.seal(r.session.seal, &resp.Diagnostics)
+	model.SealedFor = r.session.sealedFor()
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// imported is the text that the id names.
+func (r *kubeconfigResource) imported(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) string {
+	if r.session == nil || !r.session.sealKnown {
+		addUnknownSettings(diags)
+		return ""
+	}
+	if file, ok := strings.CutPrefix(req.ID, backupPrefix); ok {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			addError(diags, path.Empty(), "Kubeconfig not imported", fmt.Errorf("read the kubeconfig: %w", err))
+		}
+		return string(text)
+	}
+	machine := r.machineFor(ctx, req, diags)
+	if machine == nil {
+		return ""
+	}
+	ctx, cancel := operation(ctx, importTime, "kube_kubeconfig", machine.Address())
+	defer cancel()
+	text, err := r.session.replicas.ImportKubeconfig(ctx, machine)
+	if err != nil {
+		addError(diags, path.Empty(), "Kubeconfig not imported", err)
+	}
+	return text
+}
+
+// take fills in what a kubeconfig says.
+func (m *kubeconfigResourceModel) take(ctx context.Context, text string, access pki.Access, diags *diag.Diagnostics) {
+	info, err := pki.Inspect(access.Client.Certificate)
+	if err != nil {
+		addError(diags, path.Empty(), "Kubeconfig not imported", err)
+		return
+	}
+	groups, more := types.ListValueFrom(ctx, types.StringType, info.Organizations)
+	diags.Append(more...)
+	m.User, m.Groups = types.StringValue(info.CommonName), groups
+	m.Validity = durationText(info.Life())
+	if info.Life()%time.Hour != 0 { // it was cut short, or issued by somebody else
+		m.Validity = durationText(kubeconfigLife)
+	}
+	m.ID, m.Content = types.StringValue(info.SHA256), types.StringValue(text)
+	m.CACertificate, m.ClientCertificate = types.StringValue(access.CA), types.StringValue(access.Client.Certificate)
+	m.ClientKey, m.ExpiresAt = types.StringValue(access.Client.PrivateKey), timeString(info.NotAfter)
+}
+
+// recall gives an imported kubeconfig the bundle of its authority.
+func (r *kubeconfigResource) recall(m *kubeconfigResourceModel) bool {
+	if r.session == nil || !m.PKI.IsNull() {
+		return false
+	}
+	m.PKI = r.session.bundles.ofAuthority(m.CACertificate.ValueString())
+	return !m.PKI.IsNull()
+}

@@ -1,0 +1,115 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// backupPrefix marks the id of an import from a backup.
+const backupPrefix = "file:"
+
+// ImportState takes a bundle from a backup, or puts together what a machine
+// holds of it.
+func (r *pkiBundleResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	if !r.ready(&resp.Diagnostics) {
+		return
+	}
+	bundle := r.imported(ctx, req, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	i := importer{ctx, resp}
+	i.set("cluster_name", bundle.ClusterName)
+	i.set("key_algorithm", string(bundle.Algorithm))
+	i.set("ca_validity", durationText(bundle.Validity()))
+	i.set("rotation", rotationOf(bundle))
+	i.encryption(bundle.NewestEncryption())
+	var model pkiBundleModel
+	resp.Diagnostics.Append(resp.State.Get(ctx, &model)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	r.store(ctx, &model, bundle, &resp.State, &resp.Diagnostics)
+	warnKeyless(bundle, &resp.Diagnostics)
+	r.warnUnsealed(&resp.Diagnostics)
+}
+
+// imported is the bundle that the id names.
+func (r *pkiBundleResource) imported(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) *pki.Bundle {
+	file, backup := strings.CutPrefix(req.ID, backupPrefix)
+	if backup {
+		bundle, err := r.fromBackup(file)
+		if err != nil {
+			addError(diags, path.Empty(), "PKI bundle not imported", err)
+		}
+		return bundle
+	}
+	machine := r.machineFor(ctx, req, diags)
+	if machine == nil {
+		return nil
+	}
+	ctx, cancel := operation(ctx, importTime, "kube_pki_bundle", machine.Address())
+	defer cancel()
+	bundle, err := r.session.replicas.ImportBundle(ctx, machine)
+	if err != nil {
+		addError(diags, path.Empty(), "PKI bundle not imported", err)
+	}
+	return bundle
+}
+
+func (r *pkiBundleResource) fromBackup(file string) (*pki.Bundle, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the backup of a bundle: %w", err)
+	}
+	bundle, err := pki.Parse(strings.TrimSpace(string(text)), r.session.seal)
+	if err != nil {
+		return nil, &problem.Problem{
+			Summary: "PKI bundle not imported", Cause: file + ": " + err.Error(), Unchanged: problem.Nothing, Err: err,
+			Next: "give the text of a bundle attribute, and the provider's seal the identity that opens it.",
+		}
+	}
+	return bundle, nil
+}
+
+func rotationOf(b *pki.Bundle) rotationModel {
+	number := func(p pki.Part) types.Int64 { return types.Int64Value(int64(b.Generation(p))) }
+	return rotationModel{
+		Kubernetes: number(pki.KubernetesPart), Etcd: number(pki.EtcdPart), FrontProxy: number(pki.FrontProxyPart),
+		ServiceAccount: number(pki.ServiceAccountPart), Encryption: number(pki.EncryptionPart),
+	}
+}
+
+func (i importer) encryption(e pki.Encryption) {
+	if e.Kind == pki.Plain {
+		return
+	}
+	model := encryptionModel{Provider: types.StringValue(string(e.Kind)), Resources: stringList(e.Resources)}
+	if e.Kind == pki.KMS {
+		model.KMS = &kmsModel{Name: types.StringValue(e.Name), Endpoint: types.StringValue(e.Endpoint), Timeout: types.StringValue(e.Timeout)}
+	}
+	i.set("encryption", model)
+}
+
+// warnKeyless says what it means that an authority's key was not to be had.
+func warnKeyless(b *pki.Bundle, diags *diag.Diagnostics) {
+	var words []string
+	for _, name := range b.Externals() {
+		words = append(words, string(name))
+	}
+	if len(words) > 0 {
+		diags.AddWarning("Keys of authorities not imported",
+			"No machine holds the private keys of these authorities: "+strings.Join(words, ", ")+". What they have issued stays in use, and can neither be renewed nor issued for a further machine.\n"+
+				"Next step: import the bundle from a backup instead (file:PATH), if there is one. Otherwise rotate these authorities (rotation, three stages): what comes next has its key in the bundle.")
+	}
+}

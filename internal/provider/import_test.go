@@ -1,0 +1,113 @@
+package provider
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+func TestDurationText(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		10 * time.Second: "10s", time.Minute: "1m", 90 * time.Second: "1m30s", time.Hour: "1h", 87600 * time.Hour: "87600h",
+		time.Hour + time.Second: "1h0m1s", 90 * time.Minute: "1h30m", 1500 * time.Millisecond: "1.5s",
+	} {
+		got := durationText(d).ValueString()
+		if back, err := time.ParseDuration(got); got != want || back != d || err != nil {
+			t.Errorf("%v is written %q, want %q (read back as %v, %v)", d, got, want, back, err)
+		}
+	}
+	if !durationText(0).IsNull() {
+		t.Error("no duration is not null")
+	}
+}
+
+func TestSameDuration(t *testing.T) {
+	null := types.StringNull()
+	for _, c := range []struct{ state, config, plan, want types.String }{
+		{types.StringValue("1m30s"), types.StringValue("90s"), types.StringValue("90s"), types.StringValue("1m30s")},
+		{types.StringValue("1m30s"), types.StringValue("91s"), types.StringValue("91s"), types.StringValue("91s")},
+		{null, types.StringValue("90s"), types.StringValue("90s"), types.StringValue("90s")},
+		{types.StringValue("10s"), null, types.StringValue("10s"), types.StringValue("10s")}, // the default's to say
+		{types.StringValue("90s"), types.StringUnknown(), types.StringUnknown(), types.StringUnknown()},
+	} {
+		resp := planmodifier.StringResponse{PlanValue: c.plan}
+		sameDuration{}.PlanModifyString(t.Context(), planmodifier.StringRequest{StateValue: c.state, ConfigValue: c.config, PlanValue: c.plan}, &resp)
+		if !resp.PlanValue.Equal(c.want) {
+			t.Errorf("from %s to %s is planned %s, want %s", c.state, c.config, resp.PlanValue, c.want)
+		}
+	}
+}
+
+// noted is a private state in which an import noted a cluster.
+type noted string
+
+func (n noted) GetKey(context.Context, string) ([]byte, diag.Diagnostics) {
+	if n == "" {
+		return nil, nil
+	}
+	return []byte(`"` + n + `"`), nil
+}
+
+// TestRecall: what was imported takes the bundle of its cluster, and of no other;
+// what has one keeps it.
+func TestRecall(t *testing.T) {
+	s := &session{}
+	s.bundles.keep("a", "bundle of a", "CA of a")
+	s.bundles.keep("b", "bundle of b", "CA of b")
+	for _, c := range []struct {
+		name    string
+		private noted
+		before  types.String
+		want    types.String
+		warns   int
+	}{
+		{"imported", "b", types.StringNull(), types.StringValue("bundle of b"), 0},
+		{"of a cluster whose bundle is not here", "c", types.StringNull(), types.StringNull(), 1},
+		{"not imported", "", types.StringValue("its own"), types.StringValue("its own"), 0},
+		{"imported, and given one since", "b", types.StringValue("its own"), types.StringValue("its own"), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var diags diag.Diagnostics
+			got := c.before
+			known := s.recall(t.Context(), &got, c.private, "it", &diags)
+			if !got.Equal(c.want) || known == c.want.IsNull() || diags.WarningsCount() != c.warns || diags.HasError() {
+				t.Errorf("pki is %s (%v), want %s; %v", got, known, c.want, diags)
+			}
+		})
+	}
+	if got := s.bundles.ofAuthority("CA of b"); got.ValueString() != "bundle of b" {
+		t.Errorf("the bundle of an authority is %s", got)
+	}
+	if got := s.bundles.ofAuthority("CA of c"); !got.IsNull() {
+		t.Errorf("the bundle of an unknown authority is %s", got)
+	}
+}
+
+// TestRefuseStranger: another cluster's bundle is no bundle for what was imported.
+func TestRefuseStranger(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		private noted
+		before  types.String
+		refused bool
+	}{
+		{"its own", "a", types.StringNull(), false},
+		{"another's", "b", types.StringNull(), true},
+		{"not imported", "", types.StringNull(), false},
+		{"given one since: a replacement", "b", types.StringValue("a bundle"), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var diags diag.Diagnostics
+			(&session{}).refuseStranger(t.Context(), c.before, &pki.Bundle{ClusterID: "a"}, c.private, &diags)
+			if diags.HasError() != c.refused {
+				t.Errorf("refused: %v", diags)
+			}
+		})
+	}
+}
