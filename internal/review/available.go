@@ -14,7 +14,11 @@ func (p Plane) available() []string {
 func quorum(voters int) int { return voters/2 + 1 }
 
 // tally counts a kind of resources before and during an apply.
-type tally struct{ there, well, restart, mend, come, leave, replaced int }
+type tally struct {
+	there, well                          int
+	restart, mend, come, leave, replaced int
+	hurt                                 int // of those that are well: how many an update may stop
+}
 
 func (t *tally) count(r Resource, well bool) {
 	if r.Action != Create {
@@ -35,6 +39,9 @@ func (t *tally) count(r Resource, well bool) {
 	case r.Action == Update && r.Effect() == Mend:
 		t.mend++
 	}
+	if well && r.Action == Update && r.Effect() >= Mend {
+		t.hurt++
+	}
 }
 
 func (t tally) after() int { return t.there + t.come - t.leave }
@@ -44,7 +51,7 @@ func (t tally) after() int { return t.there + t.come - t.leave }
 func (p Plane) etcdAvailable() []string {
 	var t tally
 	for _, m := range p.Members {
-		t.count(m.Resource, m.Healthy != nil && *m.Healthy && !m.Learner)
+		t.count(m.Resource, m.Healthy != nil && *m.Healthy && !m.Learner && !p.unreachable(m.Resource))
 	}
 	need := quorum(t.there)
 	switch {
@@ -63,7 +70,7 @@ func (p Plane) etcdAvailable() []string {
 		says = append(says, t.etcdRestarts(need))
 	}
 	if t.replaced > 0 {
-		says = append(says, fmt.Sprintf("etcd: %s replaced, one at a time: what remains keeps quorum before each one leaves, or it is refused.", number(t.replaced, "member is", "members are")))
+		says = append(says, fmt.Sprintf("etcd: %s: what remains keeps quorum, or it is refused.", number(t.replaced, "member is replaced", "members are replaced, one at a time")))
 	}
 	if t.after() != t.there {
 		says = append(says, fmt.Sprintf("etcd: from %d to %d members, one at a time; quorum goes from %d to %d.", t.there, t.after(), need, quorum(t.after())))
@@ -75,26 +82,28 @@ func (p Plane) etcdAvailable() []string {
 }
 
 func (t tally) etcdRestarts(need int) string {
-	restarts := "restart"
+	restart := "restart"
 	if t.restart == 0 {
-		restarts = "may restart"
+		restart = "may restart"
 	}
 	switch {
+	case t.hurt == 0:
+		return fmt.Sprintf("etcd: only what is not healthy is touched; the %d of %d that are stay, and quorum is %d.", t.well, t.there, need)
 	case t.there == 1:
-		return fmt.Sprintf("etcd: **its only member %ss**: no reads and no writes meanwhile.", strings.Replace(restarts, "may restart", "may restart, if it ha", 1))
+		return fmt.Sprintf("etcd: the only member %s: **no reads and no writes meanwhile**.", map[bool]string{true: "restarts", false: "may restart"}[t.restart > 0])
 	case t.there == 2:
-		return fmt.Sprintf("etcd: members %s one at a time. Of two **each is needed for quorum**: a short interruption each time.", restarts)
+		return fmt.Sprintf("etcd: members %s one at a time. Of two **each is needed for quorum**: a short interruption each time.", restart)
 	case t.well-1 < need:
-		return fmt.Sprintf("etcd: members %s one at a time. %d of %d are healthy, and %d have to be: a healthy one is **not restarted** before the others are back.", restarts, t.well, t.there, need)
+		return fmt.Sprintf("etcd: members %s one at a time. %d of %d are healthy, and %d have to be: a healthy one is **not restarted** before the others are back.", restart, t.well, t.there, need)
 	}
-	return fmt.Sprintf("etcd: members %s one at a time: %d of %d stay, and quorum is %d.", restarts, t.well-1, t.there, need)
+	return fmt.Sprintf("etcd: members %s one at a time: %d of %d stay, and quorum is %d.", restart, t.well-1, t.there, need)
 }
 
 // apiAvailable: at most one replica of an endpoint is out of rotation at a time.
 func (p Plane) apiAvailable() []string {
 	var t tally
 	for _, r := range p.Replicas {
-		t.count(r.Resource, r.Registered != nil && *r.Registered && p.serves(r))
+		t.count(r.Resource, r.Registered != nil && *r.Registered && p.serves(r) && !p.unreachable(r.Resource))
 	}
 	switch {
 	case t.there == 0 && t.come == 0:
@@ -110,7 +119,11 @@ func (p Plane) apiAvailable() []string {
 	case t.there == 1 && busy > 0:
 		says = append(says, "API: **its only server stops** for what needs a restart: no answer meanwhile.")
 	case busy > 0:
-		says = append(says, fmt.Sprintf("API: one server at a time leaves rotation, drained first: %d of %d go on serving.", max(t.well-1, 0), t.there))
+		leaves := "leaves"
+		if t.restart+t.replaced+paused == 0 {
+			leaves = "may leave"
+		}
+		says = append(says, fmt.Sprintf("API: one server at a time %s rotation, drained first: %d of %d go on serving.", leaves, max(t.well-1, 0), t.there))
 	}
 	if paused > 0 {
 		says = append(says, "API: a server whose only etcd member is restarted or replaced steps aside meanwhile.")
@@ -158,7 +171,11 @@ func (p Plane) endpointAvailable() []string {
 		case Replace, CreateFirst:
 			says = append(says, fmt.Sprintf("Endpoint %s: **replaced**: clients of the old address lose it.", code(e.Name)))
 		case Update:
-			says = append(says, fmt.Sprintf("Endpoint %s: answers all the time; connections stay, but for those through a machine that leaves its balancers.", code(e.Name)))
+			if e.Effect() >= Mend {
+				says = append(says, fmt.Sprintf("Endpoint %s: goes on answering; connections stay where a reload is enough to mend what drifted.", code(e.Name)))
+			} else {
+				says = append(says, fmt.Sprintf("Endpoint %s: goes on answering; connections stay, but for those through a machine that leaves its balancers.", code(e.Name)))
+			}
 		}
 	}
 	return says

@@ -65,9 +65,14 @@ func (p Plane) diagram(prefix string) string {
 	return b.String()
 }
 
-// escaped is text within the quotes of a Mermaid label.
+// escaped is text within the quotes of a Mermaid label, and not at any length.
 func escaped(text string) string {
-	return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;", "\n", " ", "`", "'", "#", "#35;").Replace(text)
+	const most = 60
+	text = strings.Join(strings.Fields(text), " ")
+	if characters := []rune(text); len(characters) > most {
+		text = string(characters[:most]) + "…"
+	}
+	return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;", "`", "'", "#", "#35;").Replace(text)
 }
 
 func on(holder string) string {

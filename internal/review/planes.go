@@ -68,10 +68,10 @@ func (p planes) add(r *tfjson.ResourceChange, action Action) error {
 		value, marks = r.Change.After, r.Change.AfterSensitive
 	}
 	own, err := decode[struct {
-		Name    string   `json:"name"`
-		Cluster string   `json:"cluster_name"`
-		User    string   `json:"user"`
-		Address string   `json:"address"`
+		Name    string `json:"name"`
+		Cluster string `json:"cluster_name"`
+		User    string `json:"user"`
+		Address string `json:"address"`
 		Host    struct {
 			Address string `json:"address"`
 		} `json:"host"`
@@ -166,10 +166,10 @@ func (p *Plane) addReplica(resource Resource, value, marks any) error {
 
 func (p *Plane) addEndpoint(resource Resource, value, marks any) error {
 	found, err := decode[struct {
-		Port     int               `json:"port"`
-		Holder   string            `json:"holder"`
-		Health   map[string]string `json:"host_health"`
-		HAProxy  struct {
+		Port    int               `json:"port"`
+		Holder  string            `json:"holder"`
+		Health  map[string]string `json:"host_health"`
+		HAProxy struct {
 			Hosts map[string]string `json:"hosts"`
 		} `json:"haproxy"`
 		Backends map[string]string `json:"backends"`

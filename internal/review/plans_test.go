@@ -110,7 +110,7 @@ func keep(t *testing.T, w *workspace.Workspace, name string, args ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join("testdata", name+".plan.json"), withoutSecrets(t, text), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join("testdata", name+".plan.json"), withoutSecrets(t, text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

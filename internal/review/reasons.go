@@ -14,6 +14,7 @@ type argument struct {
 	words  string
 	effect Effect
 	told   bool
+	quiet  []string // beginnings of keys whose change does nothing to what runs
 }
 
 // arguments lists those that a change may be told of, by type and name: the
@@ -22,7 +23,7 @@ type argument struct {
 func arguments(kind string) map[string]argument {
 	common := map[string]argument{
 		"timeouts":      {words: "timeouts"},
-		"early_renewal": {words: "when certificates are renewed", told: true},
+		"early_renewal": {words: "when certificates are renewed"},
 		"signed":        {words: "signed certificates", effect: Mend},
 		"pki":           {words: "the PKI bundle", effect: Mend},
 	}
@@ -31,10 +32,10 @@ func arguments(kind string) map[string]argument {
 			"version":        {words: "version", effect: Restart, told: true},
 			"extra_args":     {words: "flags", effect: Restart},
 			"peers":          {words: "peers"},
-			"data_dir":       {words: "directory of its data", effect: Restart, told: true},
+			"data_dir":       {words: "directory of its data", effect: Restart},
 			"host":           {words: "machine", effect: Restart, told: true},
 			"on_destroy":     {words: "what becomes of its data", told: true},
-			"snapshots_kept": {words: "how many snapshots stay", told: true},
+			"snapshots_kept": {words: "how many snapshots stay"},
 		},
 		"kube_control_plane_replica": {
 			"version":        {words: "version", effect: Restart, told: true},
@@ -42,23 +43,23 @@ func arguments(kind string) map[string]argument {
 			"etcd":           {words: "its etcd", effect: Restart},
 			"host":           {words: "machine", effect: Restart, told: true},
 			"port":           {words: "port", effect: Restart, told: true},
-			"pod_cidrs":      {words: "address ranges of pods", effect: Restart, told: true},
-			"service_cidrs":  {words: "address ranges of services", effect: Restart, told: true},
-			"cluster_domain": {words: "cluster domain", effect: Restart, told: true},
+			"pod_cidrs":      {words: "address ranges of pods", effect: Restart},
+			"service_cidrs":  {words: "address ranges of services", effect: Restart},
+			"cluster_domain": {words: "cluster domain", effect: Restart},
 			"extra_sans":     {words: "names of the API server's certificate"},
-			"endpoint":       {words: "the endpoint's registration", effect: Mend},
+			"endpoint":       {words: "the endpoint's registration", effect: Mend, quiet: []string{"hosts.", "drain_timeout"}},
 		},
 		"kube_control_plane_endpoint": {
 			"haproxy":        {words: "balancers", effect: Reload},
 			"port":           {words: "port", effect: Reload, told: true},
 			"ca_certificate": {words: "authority that health checks verify", effect: Reload},
-			"drain_timeout":  {words: "drain timeout", told: true},
+			"drain_timeout":  {words: "drain timeout"},
 		},
 		"kube_pki_bundle": {
 			"rotation":      {words: "rotation", effect: Mend, told: true},
 			"encryption":    {words: "encryption at rest", effect: Mend},
-			"key_algorithm": {words: "algorithm of new keys", told: true},
-			"ca_validity":   {words: "life of new authorities", told: true},
+			"key_algorithm": {words: "algorithm of new keys"},
+			"ca_validity":   {words: "life of new authorities"},
 			"sealed_for":    {words: "for whom private keys are sealed"},
 		},
 	}[kind])
@@ -78,7 +79,7 @@ var found = []string{
 // change is a resource's before and after: raw, to see what differs, and what
 // may be shown of it.
 type change struct {
-	before, after, unknown         map[string]any
+	before, after, unknown      map[string]any
 	beforeVisible, afterVisible map[string]any
 }
 
@@ -104,7 +105,7 @@ func (c change) reasons(kind string, drifted bool) []Reason {
 			others = true
 			continue
 		}
-		reasons = append(reasons, Reason{c.told(name, a), a.effect})
+		reasons = append(reasons, c.reason(name, a))
 	}
 	if others {
 		reasons = append(reasons, Reason{"other arguments", Restart})
@@ -132,16 +133,22 @@ func holds(marks any) bool {
 	return false
 }
 
-// told puts the change of one argument into words.
-func (c change) told(name string, a argument) string {
+// reason puts the change of one argument into words.
+func (c change) reason(name string, a argument) Reason {
 	before, after := c.beforeVisible[name], c.afterVisible[name]
 	if keys := keysChanged("", before, after, a.told); len(keys) > 0 {
-		return a.words + " " + strings.Join(keys, ", ")
+		loud := func(key string) bool {
+			return !slices.ContainsFunc(a.quiet, func(quiet string) bool { return strings.HasPrefix(strings.TrimLeft(key, "+−"), quiet) })
+		}
+		if len(a.quiet) > 0 && !slices.ContainsFunc(keys, loud) {
+			a.effect = None
+		}
+		return Reason{a.words + " " + strings.Join(keys, ", "), a.effect}
 	}
 	if a.told && before != nil && after != nil {
-		return a.words + " " + fromTo(before, after)
+		return Reason{a.words + " " + fromTo(before, after), a.effect}
 	}
-	return a.words
+	return Reason{a.words, a.effect}
 }
 
 func fromTo(before, after any) string { return plain(before) + " → " + plain(after) }

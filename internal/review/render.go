@@ -90,7 +90,7 @@ func (p Plane) render(b *strings.Builder, several bool) {
 		fmt.Fprintf(b, "\n---\n\n%s\n", code(name))
 	}
 	if findings := p.findings(); len(findings) > 0 {
-		b.WriteString("\n#### What drifted\n\n")
+		b.WriteString("\n#### What drifted or is not well\n\n")
 		renderFindings(b, findings)
 	}
 	if steps := p.steps(); len(steps) > 0 {

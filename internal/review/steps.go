@@ -36,12 +36,13 @@ func (p Plane) steps() []step {
 	add("The endpoint: "+p.endpointTitle(), changed(p.endpoints(), func(r Resource) bool { return r.Action != Delete }))
 	add(p.membersTitle(), p.updates(members))
 	add(p.joinTitle(), coming(members))
-	add("Replicas change one at a time; each leaves rotation for what needs a restart, and the next one waits until it is back.", p.updates(replicas))
+	add(p.replicasTitle(), p.updates(replicas))
 	add("Replicas are added, each in rotation as soon as it is ready.", coming(replicas))
 	last := func(r Resource) bool { return r.Action == CreateFirst }
 	add("What was replaced leaves: replicas, then members.", append(leaving(replicas, last), leaving(members, last)...))
 	add("The endpoint goes, last of all.", leaving(p.endpoints(), first))
-	add("Kubeconfigs are issued.", changed(p.Rest, func(r Resource) bool { return !secrets(r) }))
+	add("Kubeconfigs are issued, without waiting for the rest.", changed(p.Rest, func(r Resource) bool { return !secrets(r) }))
+	add("Nothing but the state changes.", stateOnly(p.resources()))
 	return steps
 }
 
@@ -72,7 +73,7 @@ func (p Plane) endpoints() []Resource {
 // leader is the name of etcd's leader as it was last seen; "" when none was.
 func (p Plane) leader() string {
 	for _, m := range p.Members {
-		if m.Leader {
+		if m.Leader && !p.unreachable(m.Resource) {
 			return m.Name
 		}
 	}
@@ -116,10 +117,31 @@ func why(r Resource) string {
 }
 
 func (p Plane) membersTitle() string {
+	if loudest(p.members()) == None {
+		return "Members: only what is known of them changes."
+	}
 	if leader := p.leader(); leader != "" {
 		return fmt.Sprintf("Members change one at a time, the leader (%s) last; the next one waits until all are healthy again.", leader)
 	}
 	return "Members change one at a time; the next one waits until all are healthy again."
+}
+
+func (p Plane) replicasTitle() string {
+	if loudest(p.replicas()) == None {
+		return "Replicas: only what is known of them changes."
+	}
+	return "Replicas change one at a time; each leaves rotation for what needs a restart, and the next one waits until it is back."
+}
+
+// loudest is the greatest effect of those that change in place.
+func loudest(resources []Resource) Effect {
+	effect := None
+	for _, r := range resources {
+		if r.Action == Update {
+			effect = max(effect, r.Effect())
+		}
+	}
+	return effect
 }
 
 func (p Plane) joinTitle() string {
@@ -134,6 +156,9 @@ func (p Plane) joinTitle() string {
 func (p Plane) endpointTitle() string {
 	if slices.ContainsFunc(p.endpoints(), func(r Resource) bool { return r.Action == Create || r.Action == Replace }) {
 		return "HAProxy and the virtual IP are installed."
+	}
+	if loudest(p.endpoints()) == Mend {
+		return "what differs on its machines is mended."
 	}
 	return "HAProxy reads its configuration anew, and no connection is dropped."
 }
@@ -171,11 +196,22 @@ func changed(resources []Resource, which func(Resource) bool) []item {
 	var items []item
 	for _, r := range resources {
 		switch {
-		case !r.changes() || !which(r):
+		case !r.changes() || !which(r) || r.Action == Import || r.Action == Forget:
 		case r.Action == Update:
 			items = append(items, item{r.Name, why(r)})
 		default:
 			items = append(items, item{r.Name, string(r.Action)})
+		}
+	}
+	return items
+}
+
+// stateOnly are those that Terraform takes over or forgets, and does nothing to.
+func stateOnly(resources []Resource) []item {
+	var items []item
+	for _, r := range resources {
+		if r.Action == Import || r.Action == Forget {
+			items = append(items, item{r.Address, string(r.Action)})
 		}
 	}
 	return items
