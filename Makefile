@@ -96,7 +96,7 @@ vet:
 .PHONY: lint
 lint: $(LAB) ## golangci-lint, the import rules among its checks; actionlint
 	$$($(LAB) build golangci-lint) run
-	$$($(LAB) build actionlint) -shellcheck= -pyflakes= # what else is installed does not count
+	$$($(LAB) build actionlint) -shellcheck= -pyflakes= .github/workflows/*.yml examples/*/github-actions.yml # whatever else is installed
 
 .PHONY: generate
 generate: $(LAB) build ## format sources, write docs/
