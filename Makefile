@@ -42,8 +42,8 @@ bench: setup ## measure apply, plan, day 2, upgrade and memory against their flo
 	$(SUDO) $(LAB) bench $(BENCH)
 
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
-STORIES    := TestRepair|TestScale|TestSealed$$|TestRotateAuthorities
-LONG       := TestRefuse|TestUpgradeRefused|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours|TestUpgrade$$|TestUpgradeRolledBack|TestUpgradeUndone|TestUpgradeByReplacement|TestEncryption
+STORIES    := TestScale|TestSealed$$|TestModule
+LONG       := TestRefuse|TestUpgradeRefused|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours|TestUpgrade$$|TestUpgradeRolledBack|TestUpgradeUndone|TestUpgradeByReplacement|TestEncryption|TestRepair|TestRotateAuthorities|TestFleet
 LONG_LABS  := TestUpgradeTrapsOnMachines|TestUpgradeThroughMinors|TestRollbackOfAMinor|TestReleasesSayTheSame
 
 .PHONY: soak
@@ -51,8 +51,8 @@ soak: setup ## clients during every change, accidents, applies cut off at every 
 	$(SUDO) $(LAB) soak $(SOAK)
 
 .PHONY: test-long
-test-long: setup ## what would make test too long: refuse, replace, delete, authorities of other kinds, upgrades by minor versions
-	$(LAB) build etcd-3.5 kubernetes-1.33 kubernetes-1.35
+test-long: setup ## what would make test too long: refuse, repair, replace, delete, rotations, upgrades by minor versions, a fleet
+	$(LAB) build etcd-3.5 kubernetes-1.33 kubernetes-1.35 terragrunt
 	KUBE_TEST_LONG=1 $(GOTEST) -timeout 60m ./internal/etcd ./internal/controlplane -run='$(LONG_LABS)'
 	TF_ACC=1 KUBE_TEST_TERRAFORM=$$(command -v terraform || $(LAB) build tofu) $(ACCEPTANCE) -run='$(LONG)'
 

@@ -91,11 +91,7 @@ const (
 func (e *encrypted) scale(t *testing.T, names ...string) {
 	t.Helper()
 	e.replicas = names
-	addresses := map[string]string{}
-	for _, name := range names {
-		addresses[name] = address(name)
-	}
-	if err := e.w.WriteJSON("replicas.auto.tfvars.json", map[string]any{"replicas": addresses}); err != nil {
+	if err := e.w.WriteJSON("replicas.auto.tfvars.json", map[string]any{"replicas": addresses(names)}); err != nil {
 		t.Fatal(err)
 	}
 }

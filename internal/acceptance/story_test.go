@@ -25,12 +25,31 @@ import (
 // where they are missing.
 func newStory(t *testing.T, names ...string) *workspace.Workspace {
 	t.Helper()
+	w := storyOf(t, names, "control-plane")
+	choose(t, w, names...)
+	return w
+}
+
+// storyOf is one of the examples.
+func storyOf(t *testing.T, names []string, example string) *workspace.Workspace {
+	t.Helper()
+	return storyFrom(t, names, t.TempDir(), func(w *workspace.Workspace) error { return w.Make(t.Context(), example, t.Output()) })
+}
+
+// storyFrom is what fill makes of the workspace in dir.
+func storyFrom(t *testing.T, names []string, dir string, fill func(*workspace.Workspace) error) *workspace.Workspace {
+	t.Helper()
 	l := machines(t)
 	if err := l.Add(t.Context(), missing(l, names)...); err != nil {
 		t.Fatal(err)
 	}
-	w := makeWorkspace(t)
-	choose(t, w, names...)
+	w, err := workspace.Open(t.Context(), l, dir, os.Getenv("KUBE_TEST_TERRAFORM"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fill(w); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			rebuildAll(t, l)
@@ -59,11 +78,16 @@ func makeWorkspace(t *testing.T) *workspace.Workspace {
 // choose edits the map of machines.
 func choose(t *testing.T, w *workspace.Workspace, names ...string) {
 	t.Helper()
-	addresses := map[string]string{}
+	place(t, w, addresses(names))
+}
+
+// addresses are the machines of these names as configurations have them.
+func addresses(names []string) map[string]string {
+	all := map[string]string{}
 	for _, name := range names {
-		addresses[name] = address(name)
+		all[name] = address(name)
 	}
-	place(t, w, addresses)
+	return all
 }
 
 // place edits the map of machines where names and machines differ.

@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"testing"
 
@@ -33,7 +32,7 @@ resource "kube_control_plane_replica" "this" {
 func TestUpgradeByReplacement(t *testing.T) {
 	old, young, balancers := []string{"cp1", "cp2", "cp3"}, []string{"cp4", "cp5", "cp6"}, []string{"lb1", "lb2"}
 	all := slices.Concat(old, young, balancers)
-	w := newReplacementStory(t, all)
+	w := storyOf(t, all, "upgrade-by-replacement")
 	bare := fingerprints(t, all...)
 	generations := map[string]generation{"1": generationOf(t, "etcd-3.5", "kubernetes-1.33", old)}
 	arrange := func(s slots) {
@@ -89,29 +88,6 @@ func TestUpgradeByReplacement(t *testing.T) {
 	expectBare(t, bare, all...)
 }
 
-// newReplacementStory is the example for machines, which are added where they
-// are missing.
-func newReplacementStory(t *testing.T, names []string) *workspace.Workspace {
-	t.Helper()
-	l := machines(t)
-	if err := l.Add(t.Context(), missing(l, names)...); err != nil {
-		t.Fatal(err)
-	}
-	w, err := workspace.Open(t.Context(), l, t.TempDir(), os.Getenv("KUBE_TEST_TERRAFORM"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Make(t.Context(), "upgrade-by-replacement", t.Output()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			rebuildAll(t, l)
-		}
-	})
-	return w
-}
-
 // generationOf has one machine for each slot, and the versions of two sets.
 func generationOf(t *testing.T, etcd, kubernetes string, names []string) generation {
 	t.Helper()
@@ -124,12 +100,8 @@ func generationOf(t *testing.T, etcd, kubernetes string, names []string) generat
 
 func arrangeSlots(t *testing.T, w *workspace.Workspace, s slots, generations map[string]generation, balancers []string) {
 	t.Helper()
-	addresses := map[string]string{}
-	for _, name := range balancers {
-		addresses[name] = address(name)
-	}
 	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{
-		"slots": maps.Clone(s), "generations": generations, "balancers": addresses, "drain_timeout": "3s",
+		"slots": maps.Clone(s), "generations": generations, "balancers": addresses(balancers), "drain_timeout": "3s",
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -79,6 +79,13 @@ func tools() []set {
 			stamp: func(string) []string { return []string{"-X", "github.com/opentofu/opentofu/version.dev=no"} },
 		},
 		{
+			name: "terragrunt", product: "terragrunt", kind: tool, folder: "terragrunt", versionOf: "github.com/gruntwork-io/terragrunt",
+			programs: []program{{"terragrunt", "github.com/gruntwork-io/terragrunt"}},
+			stamp: func(version string) []string {
+				return []string{"-X", "github.com/gruntwork-io/terragrunt/internal/version.Version=v" + version}
+			},
+		},
+		{
 			name: "golangci-lint", product: "golangci-lint", kind: tool, folder: "lint", versionOf: "github.com/golangci/golangci-lint/v2",
 			programs: []program{{"golangci-lint", "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"}},
 			stamp:    func(version string) []string { return []string{"-X", "main.version=" + version} },

@@ -102,10 +102,11 @@ func (w *Workspace) mirror(ctx context.Context) error {
 		return fmt.Errorf("make mirror: %w", err)
 	}
 	cli := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\ndisable_checkpoint = true\n", filepath.Join(w.Dir, "mirror"))
-	return os.WriteFile(w.cliConfig(), []byte(cli), 0o600)
+	return os.WriteFile(w.CLIConfig(), []byte(cli), 0o600)
 }
 
-func (w *Workspace) cliConfig() string { return filepath.Join(w.Dir, "cli.tfrc") }
+// CLIConfig is the CLI configuration that leads to the mirror.
+func (w *Workspace) CLIConfig() string { return filepath.Join(w.Dir, "cli.tfrc") }
 
 func (w *Workspace) copy(config fs.FS) error {
 	files, err := fs.Glob(config, "*.tf")
@@ -179,7 +180,7 @@ const stopPatience = 30 * time.Second
 // When ctx ends it is interrupted, as by Ctrl-C, before it is killed.
 func (w *Workspace) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := w.lab.Command(ctx, w.terraform, append([]string{"-chdir=" + w.Dir}, args...)...)
-	cmd.Env = append(environment(), "TF_CLI_CONFIG_FILE="+w.cliConfig(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
+	cmd.Env = append(environment(), "TF_CLI_CONFIG_FILE="+w.CLIConfig(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
 	cmd.Env = append(cmd.Env, w.Env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = stopPatience
@@ -218,7 +219,7 @@ func (w *Workspace) WriteWrappers(ctx context.Context, terraform, kubectl, kubec
 	if err != nil {
 		return err
 	}
-	cli := fmt.Sprintf("TF_CLI_CONFIG_FILE=%s CHECKPOINT_DISABLE=1 %s -chdir=%s", w.cliConfig(), w.terraform, w.Dir)
+	cli := fmt.Sprintf("TF_CLI_CONFIG_FILE=%s CHECKPOINT_DISABLE=1 %s -chdir=%s", w.CLIConfig(), w.terraform, w.Dir)
 	api := fmt.Sprintf("KUBECONFIG=%s %s", filepath.Join(w.Dir, kubeconfig), filepath.Join(kubernetes, "kubectl"))
 	for path, command := range map[string]string{terraform: cli, kubectl: api} {
 		script := "#!/bin/sh\n# Runs within the lab's network.\n" + `[ "$(id -u)" = 0 ] || exec sudo "$0" "$@"` + "\n" +

@@ -1,0 +1,54 @@
+# What every cluster has in common. A cluster is a folder ENVIRONMENT/NAME; what
+# is its own stands in the environment's inventory.yaml.
+
+locals {
+  fleet       = dirname(find_in_parent_folders("root.hcl"))
+  environment = basename(dirname(get_terragrunt_dir()))
+  name        = basename(get_terragrunt_dir())
+
+  programs  = get_env("FLEET_PROGRAMS", "") # a folder with the programs; "" fetches upstream's releases
+  release   = read_terragrunt_config("${local.fleet}/releases.hcl").locals.releases[read_terragrunt_config("${local.fleet}/${local.environment}/environment.hcl").locals.release]
+  inventory = yamldecode(file("${local.fleet}/${local.environment}/inventory.yaml"))[local.name]
+}
+
+terraform {
+  source = "${local.fleet}/../../modules/control-plane"
+}
+
+inputs = {
+  cluster_name = "${local.environment}-${local.name}"
+  endpoint     = local.inventory.endpoint
+  machines     = local.inventory.machines
+  etcd         = { version = local.release.etcd }
+  kubernetes   = { version = local.release.kubernetes }
+}
+
+# One state for each cluster, so that one that is broken, or locked, is nobody
+# else's trouble. Here it is a file; a team keeps it where it is locked and encrypted.
+remote_state {
+  backend = "local"
+  config = {
+    path = "${get_terragrunt_dir()}/terraform.tfstate"
+  }
+  generate = {
+    path      = "backend.tf"
+    if_exists = "overwrite_terragrunt"
+  }
+}
+
+# The machines let in whoever holds this key. The host keys of the whole fleet
+# stand in one file, which is reviewed like everything else.
+generate "provider" {
+  path      = "provider.tf"
+  if_exists = "overwrite_terragrunt"
+  contents  = <<-EOT
+    provider "kube" {
+      ssh = {
+        user        = "root"
+        private_key = file("${get_env("FLEET_SSH_KEY", pathexpand("~/.ssh/id_ed25519"))}")
+        known_hosts = file("${get_env("FLEET_KNOWN_HOSTS", "${local.fleet}/known_hosts")}")
+      }
+      artifacts = ${local.programs == "" ? "null" : jsonencode({ directory = local.programs })}
+    }
+  EOT
+}

@@ -1,0 +1,4 @@
+# Staging gets a release first.
+locals {
+  release = "2026-11"
+}

@@ -1,0 +1,28 @@
+# The smallest control plane: one machine with all of it, behind an address that
+# stays when more machines come. It tolerates no failure; add two machines, and it does.
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    kube = {
+      source = "kubequorum/kube"
+    }
+  }
+}
+
+provider "kube" {
+  ssh = {
+    user        = var.ssh_user
+    private_key = var.ssh_private_key
+    known_hosts = var.ssh_known_hosts
+  }
+  artifacts = var.artifacts
+}
+
+module "control_plane" {
+  source = "../../modules/control-plane"
+
+  cluster_name = "small"
+  endpoint     = { address = var.endpoint_address }
+  machines     = { for name, address in var.machines : name => { address = address } }
+}

@@ -1,0 +1,31 @@
+# The virtual IP and HAProxy on machines of their own: a control-plane machine may
+# go without ending any connection, and clients need to reach only the balancers.
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    kube = {
+      source = "kubequorum/kube"
+    }
+  }
+}
+
+provider "kube" {
+  ssh = {
+    user        = var.ssh_user
+    private_key = var.ssh_private_key
+    known_hosts = var.ssh_known_hosts
+  }
+  artifacts = var.artifacts
+}
+
+module "control_plane" {
+  source = "../../modules/control-plane"
+
+  cluster_name = "prod"
+  endpoint     = { address = var.endpoint_address }
+  machines = merge(
+    { for name, address in var.machines : name => { address = address, roles = ["etcd", "replica"] } },
+    { for name, address in var.balancers : name => { address = address, roles = ["balancer"] } },
+  )
+}

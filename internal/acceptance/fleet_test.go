@@ -1,0 +1,178 @@
+package acceptance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// fleet is the example with clusters of one machine each: the lab has four.
+type fleet struct {
+	dir        string // of the example
+	terragrunt string
+	w          *workspace.Workspace // for its mirror of the provider
+}
+
+// clusters are the example's folders, and the machine that each has here.
+var clusters = map[string]string{
+	"staging/berlin": "cp1", "staging/paris": "cp2", "production/berlin": "cp3", "production/paris": "cp4",
+}
+
+// TestFleet takes the example through what a fleet does: everything at once, a
+// release that is promoted by one line, and a machine that is dead while
+// everything changes, which is the trouble of its own cluster only.
+func TestFleet(t *testing.T) {
+	all := []string{"cp1", "cp2", "cp3", "cp4"}
+	f := newFleet(t, all)
+	bare := fingerprints(t, all...)
+	f.run(t, "apply")
+	f.planned(t)
+	f.runs(t, "1.34.4", "cp1", "cp2")
+	f.runs(t, "1.33.13", "cp3", "cp4")
+
+	t.Run("a promotion is one line", func(t *testing.T) {
+		before := processes(t, "cp1", "cp2")
+		f.replace(t, "production/environment.hcl", `"2026-10"`, `"2026-11"`)
+		f.planned(t, "production/berlin", "production/paris")
+		f.run(t, "apply")
+		f.planned(t)
+		f.runs(t, "1.34.4", all...)
+		expectRestarted(t, before, nil)
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Run("one broken machine breaks only its cluster", func(t *testing.T) {
+		if err := shared.lab.Machine("cp3").PowerOff(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.replace(t, "root.hcl", "etcd         = {", `etcd         = { extra_args = { "max-txn-ops" = "129" },`)
+		out, err := f.command(t, "apply")
+		if err == nil {
+			t.Fatal("an apply with a dead machine has succeeded")
+		}
+		t.Log(out)
+		says(t, unfolded(out), "production/berlin", "unreachable over SSH")
+		for _, name := range []string{"cp1", "cp2", "cp4"} {
+			says(t, onMachine(t, shared.lab.Machine(name), "systemctl is-active etcd && cat /proc/$(pidof etcd)/cmdline | tr '\\0' ' '"), "max-txn-ops=129")
+		}
+		if err := shared.lab.Machine("cp3").Boot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.run(t, "apply")
+		f.planned(t)
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	f.run(t, "destroy")
+	expectBare(t, bare, all...)
+}
+
+func newFleet(t *testing.T, names []string) fleet {
+	t.Helper()
+	terragrunt, err := build.Set(t.Context(), "terragrunt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := checkout(t)
+	f := fleet{dir: filepath.Join(tree, "examples", "fleet"), terragrunt: terragrunt, w: storyOf(t, names, "control-plane")}
+	inventory := map[string]string{}
+	for i, cluster := range []string{"staging/berlin", "staging/paris", "production/berlin", "production/paris"} {
+		environment, name, _ := strings.Cut(cluster, "/")
+		inventory[environment] += fmt.Sprintf("%s:\n  endpoint: { address: %s%d }\n  machines:\n    %s: { address: %s }\n",
+			name, strings.TrimSuffix(vip, "100"), 100+i, clusters[cluster], address(clusters[cluster]))
+	}
+	for environment, text := range inventory {
+		if err := os.WriteFile(filepath.Join(f.dir, environment, "inventory.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// command runs terragrunt for every cluster at once.
+func (f fleet) command(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := f.w.InLab(context.WithoutCancel(t.Context()), f.terragrunt, append([]string{
+		"run", "--all", "--non-interactive", "--no-color", "--working-dir", f.dir, "--",
+	}, args...)...)
+	terraform := os.Getenv("KUBE_TEST_TERRAFORM")
+	if terraform == "" {
+		var err error
+		if terraform, err = build.Terraform(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd.Env = append(os.Environ(),
+		"TG_TF_PATH="+terraform, "TF_CLI_CONFIG_FILE="+f.w.CLIConfig(), "CHECKPOINT_DISABLE=1",
+		"FLEET_SSH_KEY="+shared.lab.PrivateKeyPath(), "FLEET_KNOWN_HOSTS="+shared.lab.KnownHostsPath(), "FLEET_PROGRAMS="+shared.components,
+	)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (f fleet) run(t *testing.T, args ...string) {
+	t.Helper()
+	out, err := f.command(t, args...)
+	if err != nil {
+		t.Fatalf("terragrunt run --all %v: %v\n%s", args, err, out)
+	}
+	t.Log(out)
+}
+
+// changesOf finds the clusters of whose plan Terragrunt prints changes.
+var changesOf = regexp.MustCompile(`\[(\S+)\] \S+: (?:Plan: |Changes to Outputs)`)
+
+// planned: a plan of all has changes for these clusters and for no other one.
+func (f fleet) planned(t *testing.T, want ...string) {
+	t.Helper()
+	out, err := f.command(t, "plan", "-detailed-exitcode")
+	var exit *exec.ExitError
+	if changes := errors.As(err, &exit) && exit.ExitCode() == 2; err != nil && !changes || changes != (len(want) > 0) {
+		t.Fatalf("plan of all: %v, and changes are expected of %q\n%s", err, want, out)
+	}
+	found := map[string]bool{}
+	for _, match := range changesOf.FindAllStringSubmatch(out, -1) {
+		found[match[1]] = true
+	}
+	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
+		t.Errorf("there are changes for %q, want %q\n%s", got, want, out)
+	}
+}
+
+// replace edits a file of the fleet.
+func (f fleet) replace(t *testing.T, name, old, young string) {
+	t.Helper()
+	path := filepath.Join(f.dir, name)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := strings.Replace(string(text), old, young, 1)
+	if edited == string(text) {
+		t.Fatalf("%s does not have %s", name, old)
+	}
+	if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runs: the API servers on these machines are of a version.
+func (f fleet) runs(t *testing.T, version string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		says(t, onMachine(t, shared.lab.Machine(name), "readlink /proc/$(pidof kube-apiserver)/exe"), "/"+version+"/")
+	}
+}

@@ -1,0 +1,67 @@
+# A control plane on the machines of var.machines. The provider, with the way to
+# the machines, is the caller's.
+
+locals {
+  with = { for role in ["etcd", "replica", "balancer"] : role => {
+    for name, machine in var.machines : name => machine.address if contains(machine.roles, role)
+  } }
+}
+
+resource "kube_pki_bundle" "this" {
+  cluster_name  = var.cluster_name
+  key_algorithm = var.pki.key_algorithm
+  ca_validity   = var.pki.ca_validity
+  encryption    = var.pki.encryption
+  rotation      = var.pki.rotation
+}
+
+resource "kube_control_plane_endpoint" "this" {
+  address        = var.endpoint.address
+  port           = var.endpoint.port
+  ca_certificate = kube_pki_bundle.this.ca_certificate
+  drain_timeout  = var.endpoint.drain_timeout
+  haproxy = {
+    hosts             = local.with["balancer"]
+    interface         = var.endpoint.interface
+    virtual_router_id = var.endpoint.virtual_router_id
+    install_packages  = var.endpoint.install_packages
+  }
+}
+
+resource "kube_etcd_member" "this" {
+  for_each = local.with["etcd"]
+
+  name           = each.key
+  host           = { address = each.value }
+  peers          = local.with["etcd"]
+  pki            = kube_pki_bundle.this.bundle
+  version        = var.etcd.version
+  extra_args     = var.etcd.extra_args
+  data_dir       = var.etcd.data_dir
+  on_destroy     = var.etcd.on_destroy
+  snapshots_kept = var.etcd.snapshots_kept
+  early_renewal  = var.pki.early_renewal
+}
+
+resource "kube_control_plane_replica" "this" {
+  for_each = local.with["replica"]
+
+  name           = each.key
+  host           = { address = each.value }
+  endpoint       = kube_control_plane_endpoint.this.registration
+  etcd           = contains(keys(local.with["etcd"]), each.key) ? [kube_etcd_member.this[each.key].client_url] : values(kube_etcd_member.this)[*].client_url
+  pki            = kube_pki_bundle.this.bundle
+  version        = var.kubernetes.version
+  port           = var.kubernetes.port
+  service_cidrs  = var.network.service_cidrs
+  pod_cidrs      = var.network.pod_cidrs
+  cluster_domain = var.network.cluster_domain
+  extra_sans     = var.kubernetes.extra_sans
+  extra_args     = var.kubernetes.extra_args
+  early_renewal  = var.pki.early_renewal
+}
+
+resource "kube_kubeconfig" "admin" {
+  pki    = kube_pki_bundle.this.bundle
+  server = kube_control_plane_endpoint.this.url
+}

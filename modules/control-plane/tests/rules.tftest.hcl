@@ -1,0 +1,122 @@
+# What the module refuses, and what it makes of machines and roles: plans only,
+# which reach no machine.
+
+variables {
+  cluster_name = "prod"
+  endpoint     = { address = "10.0.0.100" }
+  machines = {
+    cp1 = { address = "10.0.0.11" }
+    cp2 = { address = "10.0.0.12" }
+    cp3 = { address = "10.0.0.13" }
+  }
+}
+
+run "stacked" {
+  command = plan
+
+  assert {
+    condition     = join(" ", keys(kube_control_plane_replica.this)) == "cp1 cp2 cp3" && join(" ", keys(kube_etcd_member.this)) == "cp1 cp2 cp3"
+    error_message = "Without roles every machine has a member and a replica."
+  }
+  assert {
+    condition     = alltrue([for name, replica in kube_control_plane_replica.this : replica.etcd == tolist(["https://${var.machines[name].address}:2379"])])
+    error_message = "A replica beside a member uses that one."
+  }
+  assert {
+    condition     = join(" ", keys(kube_control_plane_endpoint.this.haproxy.hosts)) == "cp1 cp2 cp3"
+    error_message = "Without roles every machine balances."
+  }
+}
+
+run "one_machine" {
+  command = plan
+  variables {
+    machines = { cp1 = { address = "10.0.0.11" } }
+  }
+  assert {
+    condition     = length(kube_control_plane_replica.this) == 1 && length(kube_etcd_member.this) == 1
+    error_message = "One machine is a whole control plane."
+  }
+}
+
+run "external_etcd_and_own_balancers" {
+  command = plan
+  variables {
+    machines = {
+      etcd1 = { address = "10.0.0.21", roles = ["etcd"] }
+      etcd2 = { address = "10.0.0.22", roles = ["etcd"] }
+      etcd3 = { address = "10.0.0.23", roles = ["etcd"] }
+      cp1   = { address = "10.0.0.11", roles = ["replica"] }
+      cp2   = { address = "10.0.0.12", roles = ["replica"] }
+      lb1   = { address = "10.0.0.31", roles = ["balancer"] }
+    }
+  }
+  assert {
+    condition     = join(" ", keys(kube_control_plane_replica.this)) == "cp1 cp2" && join(" ", keys(kube_etcd_member.this)) == "etcd1 etcd2 etcd3" && join(" ", keys(kube_control_plane_endpoint.this.haproxy.hosts)) == "lb1"
+    error_message = "Each role is on the machines that have it."
+  }
+  assert {
+    condition     = alltrue([for replica in kube_control_plane_replica.this : length(replica.etcd) == 3])
+    error_message = "A replica without a member beside it uses all members."
+  }
+  assert {
+    condition     = kube_etcd_member.this["etcd1"].peers == tomap({ etcd1 = "10.0.0.21", etcd2 = "10.0.0.22", etcd3 = "10.0.0.23" })
+    error_message = "The members' peers are the members."
+  }
+}
+
+run "refuses_an_unknown_role" {
+  command = plan
+  variables {
+    machines = { cp1 = { address = "10.0.0.11", roles = ["etcd", "replica", "balancer", "worker"] } }
+  }
+  expect_failures = [var.machines]
+}
+
+run "refuses_a_machine_without_a_role" {
+  command = plan
+  variables {
+    machines = { cp1 = { address = "10.0.0.11" }, cp2 = { address = "10.0.0.12", roles = [] } }
+  }
+  expect_failures = [var.machines]
+}
+
+run "refuses_two_machines_of_one_address" {
+  command = plan
+  variables {
+    machines = { cp1 = { address = "10.0.0.11" }, cp2 = { address = "10.0.0.11" } }
+  }
+  expect_failures = [var.machines]
+}
+
+run "refuses_to_do_without_etcd" {
+  command = plan
+  variables {
+    machines = { cp1 = { address = "10.0.0.11", roles = ["replica", "balancer"] } }
+  }
+  expect_failures = [var.machines]
+}
+
+run "refuses_six_replicas" {
+  command = plan
+  variables {
+    machines = { for i in range(6) : "cp${i}" => { address = "10.0.0.1${i}" } }
+  }
+  expect_failures = [var.machines]
+}
+
+run "refuses_a_machine_on_the_endpoint_s_address" {
+  command = plan
+  variables {
+    endpoint = { address = "10.0.0.11" }
+  }
+  expect_failures = [var.endpoint]
+}
+
+run "refuses_a_range_that_is_none" {
+  command = plan
+  variables {
+    network = { pod_cidrs = ["10.244.0.0"] }
+  }
+  expect_failures = [var.network]
+}
