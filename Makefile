@@ -57,12 +57,17 @@ test-long: setup ## what would make test too long: refuse, repair, replace, dele
 	TF_ACC=1 KUBE_TEST_TERRAFORM=$$(command -v terraform || $(LAB) build tofu) $(ACCEPTANCE) -run='$(LONG)'
 
 .PHONY: test
-test: lint generate-check vet test-unit test-acceptance ## everything that CI runs
+test: lint generate-check vet test-unit test-release test-acceptance ## everything that CI runs
 
 .PHONY: test-unit
 test-unit: setup ## tests of every package, those on lab machines included
 	$(LAB) build etcd-3.5 etcd-3.5-before
 	$(GOTEST) -timeout 30m $$(go list ./... | grep -v /internal/acceptance$$)
+
+.PHONY: test-release
+test-release: $(LAB) ## a release for this platform is made, signed, and installed by Terraform and OpenTofu, without network
+	@$(LAB) build goreleaser cyclonedx-gomod tofu >/dev/null
+	KUBE_TEST_RELEASE=1 go test -count=1 -v -timeout 20m ./internal/release
 
 .PHONY: test-acceptance
 test-acceptance: test-terraform test-tofu ## Terraform, then OpenTofu, on lab machines
@@ -89,8 +94,9 @@ vet:
 	go vet ./...
 
 .PHONY: lint
-lint: $(LAB) ## golangci-lint, the import rules among its checks
+lint: $(LAB) ## golangci-lint, the import rules among its checks; actionlint
 	$$($(LAB) build golangci-lint) run
+	$$($(LAB) build actionlint) -shellcheck= -pyflakes= .github/workflows/*.yml examples/*/github-actions.yml # whatever else is installed
 
 .PHONY: generate
 generate: $(LAB) build ## format sources, write docs/
@@ -101,9 +107,17 @@ generate: $(LAB) build ## format sources, write docs/
 generate-check: $(LAB) build # gofumpt is checked by lint
 	tools/docs/generate check
 
+.PHONY: release-snapshot
+release-snapshot: $(LAB) ## in dist/: what a release would have, signed when GPG_FINGERPRINT names a key (no network needed)
+	tools/goreleaser/release snapshot
+
+.PHONY: release
+release: $(LAB) ## publish the release of the tag that is checked out (CI does; see CONTRIBUTING.md)
+	tools/goreleaser/release publish
+
 .PHONY: clean
-clean: ## remove bin/ (the cache of built programs stays)
-	rm -rf bin
+clean: ## remove bin/ and dist/ (the cache of built programs stays)
+	rm -rf bin dist
 
 .PHONY: $(LAB)
 $(LAB):

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"log"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
@@ -16,7 +17,12 @@ var version = "dev"
 
 func main() {
 	debug := flag.Bool("debug", false, "run under a debugger: print how to reattach, then wait")
+	tell := flag.Bool("version", false, "print the provider's version and end")
 	flag.Parse()
+	if *tell {
+		fmt.Println(version)
+		return
+	}
 
 	err := providerserver.Serve(context.Background(), provider.New(version), providerserver.ServeOpts{
 		Address: "registry.terraform.io/kubequorum/kube",

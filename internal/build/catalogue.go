@@ -98,6 +98,19 @@ func tools() []set {
 			name: "tfplugindocs", product: "tfplugindocs", kind: tool, folder: "docs", versionOf: "github.com/hashicorp/terraform-plugin-docs",
 			programs: []program{{"tfplugindocs", "github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs"}},
 		},
+		{
+			name: "goreleaser", product: "goreleaser", kind: tool, folder: "goreleaser", versionOf: "github.com/goreleaser/goreleaser/v2",
+			programs: []program{{"goreleaser", "github.com/goreleaser/goreleaser/v2"}},
+			stamp:    func(version string) []string { return []string{"-X", "main.version=" + version} },
+		},
+		{
+			name: "cyclonedx-gomod", product: "cyclonedx-gomod", kind: tool, folder: "cyclonedx-gomod", versionOf: "github.com/CycloneDX/cyclonedx-gomod",
+			programs: []program{{"cyclonedx-gomod", "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod"}},
+		},
+		{
+			name: "actionlint", product: "actionlint", kind: tool, folder: "actionlint", versionOf: "github.com/rhysd/actionlint",
+			programs: []program{{"actionlint", "github.com/rhysd/actionlint/cmd/actionlint"}},
+		},
 	}
 }
 

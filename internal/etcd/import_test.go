@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// machineOf is what a machine shows of a member of s.
-func machineOf(s Spec, list string) host.Facts {
+// factsOf is what a machine shows of a member of s.
+func factsOf(s Spec, list string) host.Facts {
 	return host.Facts{
 		Files: map[string]host.FileState{
 			unitPath:   {Content: renderUnit(s)},
@@ -50,7 +50,7 @@ func TestImportReadsBack(t *testing.T) {
 			}
 			s := specAt(t, address)
 			change(&s)
-			got, err := imported(s.Host, machineOf(s, twoMembers))
+			got, err := imported(s.Host, factsOf(s, twoMembers))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestImportReadsBack(t *testing.T) {
 func TestImportWithoutRecord(t *testing.T) {
 	s := specAt(t, "10.0.0.11")
 	s.ExtraArgs = map[string]string{"quota-backend-bytes": "1", "listen-metrics-urls": "http://127.0.0.1:2381"}
-	facts := machineOf(s, "")
+	facts := factsOf(s, "")
 	var old map[string]any
 	if err := json.Unmarshal([]byte(facts.Files[markerPath].Content), &old); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestImportRefuses(t *testing.T) {
 		"another address": {func(files map[string]host.FileState) { files[unitPath] = host.FileState{Content: renderUnit(other)} }, "reached at https://10.0.0.12:2379"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts := machineOf(s, "")
+			facts := factsOf(s, "")
 			c.change(facts.Files)
 			_, err := imported(s.Host, facts)
 			if err == nil || !strings.Contains(err.Error(), c.words) {

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// tools lists the commands that the lab runs and the Debian package of each.
+// tools lists the commands that the lab runs and the Debian package of each;
+// gpg is there for the test of a release's signature.
 var tools = []struct{ command, pkg string }{
 	{"debootstrap", "debootstrap"},
 	{"systemd-nspawn", "systemd-container"},
@@ -19,6 +20,7 @@ var tools = []struct{ command, pkg string }{
 	{"ssh-keygen", "openssh-client"},
 	{"nsenter", "util-linux"},
 	{"unshare", "util-linux"},
+	{"gpg", "gnupg"},
 }
 
 // Missing says in one line what this computer lacks to run a lab, or nothing.

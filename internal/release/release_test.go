@@ -1,0 +1,239 @@
+package release
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+)
+
+// TestRelease makes a release twice, looks at what is in it, and installs it by
+// Terraform and by OpenTofu from a filesystem mirror.
+func TestRelease(t *testing.T) {
+	if os.Getenv("KUBE_TEST_RELEASE") == "" {
+		t.Skip("set KUBE_TEST_RELEASE=1 (make test-release does) to make a release and install it")
+	}
+	home, key := "", ""
+	if _, err := exec.LookPath("gpg"); err == nil {
+		home, key = gpgKey(t)
+	}
+	made := newSnapshot(t, home, key)
+
+	t.Run("sums", func(t *testing.T) { sums(t, made) })
+	t.Run("signature", func(t *testing.T) {
+		if key == "" {
+			t.Skip("gpg is not installed (kube-lab setup installs it): the release is not signed")
+		}
+		signature(t, made, key)
+	})
+	t.Run("archive", func(t *testing.T) { archive(t, made) })
+	t.Run("manifest", func(t *testing.T) { manifest(t, made) })
+	t.Run("bill of materials", func(t *testing.T) { materials(t, made) })
+	t.Run("made again", func(t *testing.T) {
+		again := newSnapshot(t, "", "")
+		if first, second := read(t, made.path("SHA256SUMS")), read(t, again.path("SHA256SUMS")); first != second {
+			t.Errorf("the same commit gives another release:\n%s\n%s", first, second)
+		}
+		if _, err := os.Stat(again.path("SHA256SUMS.sig")); !os.IsNotExist(err) {
+			t.Errorf("a snapshot without a key has a signature: %v", err)
+		}
+	})
+	t.Run("terraform", func(t *testing.T) {
+		terraform, err := exec.LookPath("terraform")
+		if err != nil {
+			t.Skip("terraform is not installed: the release is installed by OpenTofu only")
+		}
+		install(t, made, terraform, "registry.terraform.io")
+	})
+	t.Run("tofu", func(t *testing.T) {
+		tofu, err := build.Tofu(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		install(t, made, tofu, "registry.opentofu.org")
+	})
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// sums: SHA256SUMS has the digest of everything that is published, the manifest
+// included, and of nothing else.
+func sums(t *testing.T, made snapshot) {
+	var names []string
+	for line := range strings.Lines(read(t, made.path("SHA256SUMS"))) {
+		digest, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		names = append(names, name)
+		file := filepath.Join(made.dir, name)
+		if name == made.name("manifest.json") { // published under this name, from the checkout
+			file = manifestFile(t)
+		}
+		if sum := sha256.Sum256([]byte(read(t, file))); hex.EncodeToString(sum[:]) != digest {
+			t.Errorf("SHA256SUMS has another digest of %s", name)
+		}
+	}
+	slices.Sort(names)
+	want := []string{made.name(platform + ".cdx.json"), made.name(platform + ".zip"), made.name("manifest.json")}
+	if !slices.Equal(names, want) {
+		t.Errorf("SHA256SUMS lists %q, want %q", names, want)
+	}
+}
+
+// signature: SHA256SUMS.sig is a detached binary signature of it, by the key.
+func signature(t *testing.T, made snapshot, key string) {
+	verify := func(signed string) (string, error) {
+		out, err := exec.CommandContext(t.Context(), "gpg", "--batch", "--status-fd=1", "--verify", made.path("SHA256SUMS.sig"), signed).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := verify(made.path("SHA256SUMS")); err != nil || !strings.Contains(out, "VALIDSIG "+key) {
+		t.Errorf("the signature is not the key's: %v\n%s", err, out)
+	}
+	changed := filepath.Join(t.TempDir(), "SHA256SUMS")
+	if err := os.WriteFile(changed, []byte(read(t, made.path("SHA256SUMS"))+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := verify(changed); err == nil {
+		t.Errorf("the signature is that of a changed file too:\n%s", out)
+	}
+}
+
+// archive: the zip has the provider, executable, under the name that Terraform
+// looks for, with its licence; and the provider says the release's version.
+func archive(t *testing.T, made snapshot) {
+	zipped, err := zip.OpenReader(made.path(platform + ".zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zipped.Close()
+	program := "terraform-provider-kube_v" + made.version
+	var names []string
+	for _, file := range zipped.File {
+		names = append(names, file.Name)
+		if file.Name != program {
+			continue
+		}
+		if file.Mode().Perm() != 0o755 {
+			t.Errorf("the provider's mode is %v", file.Mode())
+		}
+		if said := run(t, extract(t, file), "-version"); said != made.version+"\n" {
+			t.Errorf("the provider says version %q, want %q", said, made.version)
+		}
+	}
+	slices.Sort(names)
+	if want := []string{"CHANGELOG.md", "LICENSE", program}; !slices.Equal(names, want) {
+		t.Errorf("the zip has %q, want %q", names, want)
+	}
+}
+
+func extract(t *testing.T, file *zip.File) string {
+	t.Helper()
+	content, err := file.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	path := filepath.Join(t.TempDir(), file.Name)
+	target, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(target, content); err != nil {
+		t.Fatal(err)
+	}
+	if err := target.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).Output()
+	if err != nil {
+		t.Fatalf("run %s: %v", name, err)
+	}
+	return string(out)
+}
+
+// manifest: what registries are told of the protocol is what the provider speaks.
+func manifest(t *testing.T, made snapshot) {
+	var said struct {
+		Version  int `json:"version"`
+		Metadata struct {
+			Protocols []string `json:"protocol_versions"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal([]byte(read(t, manifestFile(t))), &said); err != nil {
+		t.Fatal(err)
+	}
+	// main serves protocol 6 alone (providerserver.ServeOpts, ProtocolVersion).
+	if said.Version != 1 || !slices.Equal(said.Metadata.Protocols, []string{"6.0"}) {
+		t.Errorf("the manifest says %+v", said)
+	}
+	if !strings.Contains(read(t, made.path("SHA256SUMS")), made.name("manifest.json")) {
+		t.Error("the manifest is not published with the release")
+	}
+}
+
+func manifestFile(t *testing.T) string {
+	t.Helper()
+	root, err := build.Checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(root, "terraform-registry-manifest.json")
+}
+
+// materials: the bill names the release, and the modules that are in the
+// provider by what "go version -m" says of it.
+func materials(t *testing.T, made snapshot) {
+	var bill struct {
+		Format   string `json:"bomFormat"`
+		Metadata struct {
+			Component struct{ Name, Version string } `json:"component"`
+		} `json:"metadata"`
+		Components []struct{ Name, Version string } `json:"components"`
+	}
+	if err := json.NewDecoder(bytes.NewBufferString(read(t, made.path(platform+".cdx.json")))).Decode(&bill); err != nil {
+		t.Fatal(err)
+	}
+	if bill.Format != "CycloneDX" || bill.Metadata.Component.Name != "github.com/kubequorum/terraform-provider-kube" || bill.Metadata.Component.Version != "v"+made.version {
+		t.Errorf("the bill is of %+v in format %q", bill.Metadata.Component, bill.Format)
+	}
+	listed := map[string]string{}
+	for _, component := range bill.Components {
+		listed[component.Name] = component.Version
+	}
+	programs, err := filepath.Glob(filepath.Join(made.dir, "*", "terraform-provider-kube_v"+made.version))
+	if err != nil || len(programs) != 1 {
+		t.Fatalf("programs of the snapshot: %q, %v", programs, err)
+	}
+	modules := 0
+	for line := range strings.Lines(run(t, "go", "version", "-m", programs[0])) {
+		if words := strings.Fields(line); len(words) > 2 && words[0] == "dep" {
+			modules++
+			if listed[words[1]] != words[2] {
+				t.Errorf("the bill has %s in version %q, the provider %s", words[1], listed[words[1]], words[2])
+			}
+		}
+	}
+	if modules == 0 || listed["std"] == "" {
+		t.Errorf("the provider has %d modules, and the standard library's version is %q", modules, listed["std"])
+	}
+}

@@ -1,0 +1,236 @@
+package review
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// The pipelines of examples/drift-review are run here by their own scripts, with
+// the real terraform and the real kube-review. Stand-ins are there for what
+// speaks to a forge (gh, curl): they write down what they are asked and give the
+// answer that a test has for them; and for "go run", which would fetch a release.
+const standIn = `#!/bin/sh
+case "$0" in
+*/go) shift 2; exec "$KUBE_REVIEW_PROGRAM" "$@" ;;
+esac
+echo "$(basename "$0") $*" >>"$ASKED"
+case "$*" in
+*--paginate*|*"issue list"*|*per_page*|*state=opened*) printf '%s' "$ANSWER" ;;
+esac
+`
+
+// sandbox is a folder with a configuration in it that has that plan.
+type sandbox struct {
+	dir   string
+	env   []string
+	asked string // file of what the stand-ins were asked
+}
+
+// configurations by the exit status that "plan -detailed-exitcode" has for them.
+var configurations = map[string]string{
+	"0": `locals { x = "" }`,
+	"1": `resource "terraform_data" "x" { input = file("not there") }`,
+	"2": `resource "terraform_data" "x" { input = "` + marker + `" }`,
+}
+
+// newProgram builds kube-review, where the pipelines can be run.
+func newProgram(t *testing.T) string {
+	t.Helper()
+	for _, program := range []string{"terraform", "bash", "jq", "ssh-agent", "ssh-keygen"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed: the pipelines are not run", program)
+		}
+	}
+	program := filepath.Join(t.TempDir(), "kube-review")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/kube-review").CombinedOutput(); err != nil {
+		t.Fatalf("build kube-review: %v\n%s", err, out)
+	}
+	return program
+}
+
+func newSandbox(t *testing.T, program, status, answer string) sandbox {
+	t.Helper()
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := sandbox{dir: dir, asked: filepath.Join(dir, "asked")}
+	files := map[string]string{"main.tf": configurations[status], "cli.tfrc": "", "bin/go": standIn, "bin/gh": standIn, "bin/curl": standIn}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(program, filepath.Join(bin, "kube-review")); err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "TF_") && !strings.HasPrefix(variable, "PATH=") {
+			s.env = append(s.env, variable)
+		}
+	}
+	s.env = append(s.env, "PATH="+bin+":"+os.Getenv("PATH"), "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "cli.tfrc"), "CHECKPOINT_DISABLE=1",
+		"ASKED="+s.asked, "ANSWER="+answer, "KUBE_REVIEW_PROGRAM="+program, "KUBE_REVIEW=x", "ROOT=.")
+	return s
+}
+
+// run runs a script of a pipeline and returns whether it succeeded.
+func (s sandbox) run(t *testing.T, script string, env ...string) (string, bool) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-eo", "pipefail", "-c", script)
+	cmd.Dir = s.dir
+	cmd.Env = append(s.env, env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err == nil
+}
+
+func (s sandbox) read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// expectation is what a run of a pipeline has to do.
+type expectation struct {
+	name, status, answer string
+	request              bool   // on a pull request
+	asks                 string // something like this of the forge; "" for nothing that changes it
+}
+
+func example(t *testing.T, name string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "drift-review", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (e expectation) check(t *testing.T, s sandbox, succeeded bool) {
+	t.Helper()
+	comment, asked := s.read(t, "comment.md"), s.read(t, "asked")
+	if !strings.HasPrefix(comment, "<!-- kube-review -->\n### Control plane: ") || strings.Contains(comment, marker) || !strings.Contains(comment, "[Log](") {
+		t.Errorf("the comment is:\n%s", comment)
+	}
+	says := map[string]string{"0": "Nothing to do", "1": "**Planning failed", "2": "- create: `terraform_data.x`"}[e.status]
+	if !strings.Contains(comment, says) {
+		t.Errorf("the comment lacks %q:\n%s", says, comment)
+	}
+	if succeeded != (e.status != "1") {
+		t.Errorf("the pipeline's success is %v with a plan of status %s", succeeded, e.status)
+	}
+	if e.asks == "" {
+		for _, word := range []string{"PATCH", "POST", "PUT", "create", "edit", "close"} {
+			if strings.Contains(asked, word) {
+				t.Errorf("the forge was asked for something:\n%s", asked)
+			}
+		}
+	} else if !strings.Contains(asked, e.asks) {
+		t.Errorf("the forge was asked\n%s\nwant %q", asked, e.asks)
+	}
+}
+
+func TestGitHubPipeline(t *testing.T) {
+	var workflow struct {
+		Jobs map[string]struct {
+			Steps []struct{ Name, Run, If string } `json:"steps"`
+		} `json:"jobs"`
+	}
+	example(t, "github-actions.yml", &workflow)
+	scripts := map[string]string{}
+	for _, step := range workflow.Jobs["plan"].Steps {
+		scripts[step.Name] = step.Run
+	}
+	program := newProgram(t)
+	for _, e := range []expectation{
+		{"a first comment", "2", "", true, "--method POST repos/o/r/issues/7/comments --field body=@comment.md"},
+		{"the same comment", "2", "41\n", true, "--method PATCH repos/o/r/issues/comments/41 --field body=@comment.md"},
+		{"a request with an error", "1", "", true, "--method POST repos/o/r/issues/7/comments"},
+		{"a first drift", "2", "", false, "issue create --title Control plane: drift --label kube-drift --body-file comment.md"},
+		{"drift that lasts", "2", "9", false, "issue edit 9 --body-file comment.md"},
+		{"drift that is gone", "0", "9", false, "issue close 9"},
+		{"no drift", "0", "", false, ""},
+		{"a plan with an error", "1", "", false, "issue create"},
+	} {
+		t.Run(e.name, func(t *testing.T) {
+			s := newSandbox(t, program, e.status, e.answer)
+			env := []string{
+				"RUNNER_TEMP=" + s.dir, "GITHUB_OUTPUT=" + filepath.Join(s.dir, "output"), "GITHUB_STEP_SUMMARY=" + filepath.Join(s.dir, "summary"),
+				"GITHUB_SERVER_URL=https://x", "GITHUB_REPOSITORY=o/r", "GITHUB_RUN_ID=1", "TITLE=Control plane: x", "NUMBER=7", "STATUS=" + e.status,
+			}
+			steps := []string{"plan", "comment", "keep the issue of scheduled plans"}
+			if e.request {
+				steps[2] = "post to the pull request"
+			}
+			for _, name := range steps {
+				if out, ok := s.run(t, scripts[name], env...); !ok || scripts[name] == "" {
+					t.Fatalf("step %q failed:\n%s", name, out)
+				}
+			}
+			if got := s.read(t, "output"); got != "status="+e.status+"\n" {
+				t.Errorf("the plan's status is %q, want %s", got, e.status)
+			}
+			if _, err := os.Stat(filepath.Join(s.dir, "plan.bin")); err == nil {
+				t.Error("the plan is left behind")
+			}
+			_, ok := s.run(t, scripts["result"], env...)
+			e.check(t, s, ok)
+		})
+	}
+}
+
+func TestGitLabPipeline(t *testing.T) {
+	var pipeline struct {
+		Review struct {
+			Script []string `json:"script"`
+		} `json:"drift-review"`
+	}
+	example(t, "gitlab-ci.yml", &pipeline)
+	if len(pipeline.Review.Script) != 1 {
+		t.Fatalf("the job has %d scripts", len(pipeline.Review.Script))
+	}
+	note := `[{"id":40,"body":"by hand"},{"id":41,"body":"<!-- kube-review -->\nx"}]`
+	program := newProgram(t)
+	for _, e := range []expectation{
+		{"a first comment", "2", `[{"id":40,"body":"by hand"}]`, true, "--request POST --data-urlencode body@comment.md https://x/api/projects/5/merge_requests/7/notes"},
+		{"the same comment", "2", note, true, "--request PUT --data-urlencode body@comment.md https://x/api/projects/5/merge_requests/7/notes/41"},
+		{"a first drift", "2", `[]`, false, "--request POST --data title=Control plane: drift --data labels=kube-drift --data-urlencode description@comment.md https://x/api/projects/5/issues"},
+		{"drift that lasts", "2", `[{"iid":9}]`, false, "--request PUT --data-urlencode description@comment.md https://x/api/projects/5/issues/9"},
+		{"drift that is gone", "0", `[{"iid":9}]`, false, "--request PUT --data state_event=close https://x/api/projects/5/issues/9"},
+		{"no drift", "0", `[]`, false, ""},
+		{"a plan with an error", "1", `[]`, false, "--request POST --data title=Control plane: drift"},
+	} {
+		t.Run(e.name, func(t *testing.T) {
+			s := newSandbox(t, program, e.status, e.answer)
+			key := filepath.Join(s.dir, "key")
+			if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
+				t.Fatalf("make a key: %v\n%s", err, out)
+			}
+			source := "schedule"
+			if e.request {
+				source = "merge_request_event"
+			}
+			script := strings.ReplaceAll(pipeline.Review.Script[0], "/tmp/plan.bin", filepath.Join(s.dir, "plan.bin"))
+			out, ok := s.run(t, script, "SSH_PRIVATE_KEY="+key, "CI_PIPELINE_SOURCE="+source, "CI_JOB_URL=https://x/1", "CI_API_V4_URL=https://x/api",
+				"CI_PROJECT_ID=5", "CI_MERGE_REQUEST_IID=7", "GITLAB_TOKEN=t")
+			if _, err := os.Stat(filepath.Join(s.dir, "plan.bin")); err == nil {
+				t.Error("the plan is left behind")
+			}
+			e.check(t, s, ok)
+			if t.Failed() {
+				t.Log(out)
+			}
+		})
+	}
+}

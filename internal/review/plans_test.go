@@ -1,0 +1,200 @@
+package review
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/cache"
+	"github.com/kubequorum/terraform-provider-kube/internal/lab"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// TestMakePlans writes the plans of testdata anew, from a control plane of three
+// lab machines. It is how they were made, and is run by hand when the provider's
+// surface has changed:
+//
+//	KUBE_REVIEW_PLANS=write go test -run TestMakePlans -timeout 20m ./internal/review
+func TestMakePlans(t *testing.T) {
+	if os.Getenv("KUBE_REVIEW_PLANS") != "write" {
+		t.Skip("set KUBE_REVIEW_PLANS=write to make the plans of testdata anew, on lab machines")
+	}
+	if missing := lab.Missing(); missing != "" {
+		t.Fatal(missing)
+	}
+	ctx := t.Context()
+	l, err := lab.Up(ctx, lab.Config{Name: "review", Subnet: netip.MustParsePrefix("10.89.0.0/24"), Machines: []string{"cp1", "cp2", "cp3", "cp4", "cp5"}}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Destroy(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	w, err := workspace.Open(ctx, l, t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Make(ctx, "control-plane", t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	size(t, w, 3)
+	keep(t, w, "create")
+	applyAll(t, w)
+	keep(t, w, "nothing")
+	hurt(t, l)
+	keep(t, w, "drift")
+	applyAll(t, w)
+	keep(t, w, "upgrade", "-var=apiserver_extra_args={v=\"3\"}", "-var=etcd_extra_args={max-txn-ops=\"129\"}")
+	keep(t, w, "replace", `-replace=kube_etcd_member.this["cp2"]`, `-replace=kube_control_plane_replica.this["cp2"]`)
+	size(t, w, 5)
+	keep(t, w, "grow")
+	applyAll(t, w)
+	size(t, w, 3)
+	keep(t, w, "shrink")
+	if err := l.Machine("cp2").PowerOff(ctx); err != nil {
+		t.Fatal(err)
+	}
+	size(t, w, 5)
+	keep(t, w, "dead")
+}
+
+// hurt is what somebody does to three machines by hand.
+func hurt(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	for machine, script := range map[string]string{
+		"cp1": `sed -i s/--profiling=false/--profiling=true/ /etc/systemd/system/kube-apiserver.service; systemctl daemon-reload; systemctl restart kube-apiserver`,
+		"cp2": `systemctl stop kube-scheduler`,
+		"cp3": `rm /etc/kubernetes/pki/etcd/server.crt; sed -i 's/advert_int 0.25/advert_int 2/' /etc/keepalived/kube.conf`,
+	} {
+		if _, err := l.Machine(machine).Run(t.Context(), script); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(15 * time.Second) // what comes back by itself comes back
+}
+
+func size(t *testing.T, w *workspace.Workspace, machines int) {
+	t.Helper()
+	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": w.Machines(machines), "drain_timeout": "5s"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func applyAll(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
+	if _, err := w.Apply(t.Context(), t.Output()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keep plans, and keeps the plan as JSON with another text in place of every secret.
+func keep(t *testing.T, w *workspace.Workspace, name string, args ...string) {
+	t.Helper()
+	args = append([]string{"-out=" + name + ".plan"}, args...)
+	if text, _, err := w.Plan(t.Context(), args...); err != nil {
+		t.Fatal(err)
+	} else {
+		fmt.Fprintf(t.Output(), "%s:\n%s\n", name, text)
+	}
+	text, err := w.Run(t.Context(), "show", "-json", name+".plan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join("testdata", name+".plan.json"), withoutSecrets(t, text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withoutSecrets replaces every text that the plan marks sensitive anywhere, or
+// that holds a private key, wherever it stands.
+func withoutSecrets(t *testing.T, plan string) []byte {
+	t.Helper()
+	var document map[string]any
+	if err := json.Unmarshal([]byte(plan), &document); err != nil {
+		t.Fatal(err)
+	}
+	secrets := map[string]bool{}
+	walk(document, func(object map[string]any) {
+		for value, marks := range map[string]string{"before": "before_sensitive", "after": "after_sensitive", "values": "sensitive_values"} {
+			collect(object[value], object[marks], secrets)
+		}
+		for _, value := range object {
+			if text, ok := value.(string); ok && strings.Contains(text, "PRIVATE KEY") {
+				secrets[text] = true
+			}
+		}
+	})
+	texts := make([]string, 0, len(secrets))
+	for secret := range secrets {
+		texts = append(texts, secret)
+	}
+	slices.SortFunc(texts, func(a, b string) int { return len(b) - len(a) }) // one may hold another
+	compact := &bytes.Buffer{}
+	if err := json.Compact(compact, []byte(plan)); err != nil {
+		t.Fatal(err)
+	}
+	text := compact.String()
+	for i, secret := range texts {
+		quoted, err := json.Marshal(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = strings.ReplaceAll(text, string(bytes.Trim(quoted, `"`)), fmt.Sprintf("TOP-SECRET-%d", i))
+	}
+	if strings.Contains(text, "PRIVATE KEY") {
+		t.Fatal("a private key is still in the plan")
+	}
+	directory, err := cache.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = strings.ReplaceAll(text, directory, "/var/cache/kube")
+	return append([]byte(text), '\n')
+}
+
+// walk shows every object of a document to f.
+func walk(node any, f func(map[string]any)) {
+	switch node := node.(type) {
+	case map[string]any:
+		f(node)
+		for _, child := range node {
+			walk(child, f)
+		}
+	case []any:
+		for _, child := range node {
+			walk(child, f)
+		}
+	}
+}
+
+// collect gathers the texts of value that marks says are sensitive.
+func collect(value, marks any, secrets map[string]bool) {
+	switch marks := marks.(type) {
+	case bool:
+		if text, ok := value.(string); ok && marks && text != "" {
+			secrets[text] = true
+		}
+	case map[string]any:
+		if object, ok := value.(map[string]any); ok {
+			for name, mark := range marks {
+				collect(object[name], mark, secrets)
+			}
+		}
+	case []any:
+		if list, ok := value.([]any); ok && len(list) == len(marks) {
+			for i, mark := range marks {
+				collect(list[i], mark, secrets)
+			}
+		}
+	}
+}

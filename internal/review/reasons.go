@@ -1,0 +1,197 @@
+package review
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// argument is what a change of an argument is called, and what it does. Of a
+// map the keys that change are named; values are shown where told says so.
+type argument struct {
+	words  string
+	effect Effect
+	told   bool
+	quiet  []string // beginnings of keys whose change does nothing to what runs
+}
+
+// arguments lists those that a change may be told of, by type and name: the
+// schemas' descriptions say what a change does. What is not here is told as a
+// change of "other arguments", without its name or value, and counts as a restart.
+func arguments(kind string) map[string]argument {
+	common := map[string]argument{
+		"timeouts":      {words: "timeouts"},
+		"early_renewal": {words: "when certificates are renewed"},
+		"signed":        {words: "signed certificates", effect: Mend},
+		"pki":           {words: "the PKI bundle", effect: Mend},
+	}
+	maps.Copy(common, map[string]map[string]argument{
+		"kube_etcd_member": {
+			"version":        {words: "version", effect: Restart, told: true},
+			"extra_args":     {words: "flags", effect: Restart},
+			"peers":          {words: "peers"},
+			"data_dir":       {words: "directory of its data", effect: Restart},
+			"host":           {words: "machine", effect: Restart, told: true},
+			"on_destroy":     {words: "what becomes of its data", told: true},
+			"snapshots_kept": {words: "how many snapshots stay"},
+		},
+		"kube_control_plane_replica": {
+			"version":        {words: "version", effect: Restart, told: true},
+			"extra_args":     {words: "flags", effect: Restart},
+			"etcd":           {words: "its etcd", effect: Restart},
+			"host":           {words: "machine", effect: Restart, told: true},
+			"port":           {words: "port", effect: Restart, told: true},
+			"pod_cidrs":      {words: "address ranges of pods", effect: Restart},
+			"service_cidrs":  {words: "address ranges of services", effect: Restart},
+			"cluster_domain": {words: "cluster domain", effect: Restart},
+			"extra_sans":     {words: "names of the API server's certificate"},
+			"endpoint":       {words: "the endpoint's registration", effect: Mend, quiet: []string{"hosts.", "drain_timeout"}},
+		},
+		"kube_control_plane_endpoint": {
+			"haproxy":        {words: "balancers", effect: Reload},
+			"port":           {words: "port", effect: Reload, told: true},
+			"ca_certificate": {words: "authority that health checks verify", effect: Reload},
+			"drain_timeout":  {words: "drain timeout"},
+		},
+		"kube_pki_bundle": {
+			"rotation":      {words: "rotation", effect: Mend, told: true},
+			"encryption":    {words: "encryption at rest", effect: Mend},
+			"key_algorithm": {words: "algorithm of new keys"},
+			"ca_validity":   {words: "life of new authorities"},
+			"sealed_for":    {words: "for whom private keys are sealed"},
+		},
+	}[kind])
+	return common
+}
+
+// found are attributes that the provider finds or makes: their change is no
+// reason for anything, but a consequence.
+var found = []string{
+	"alarms", "backends", "bundle", "ca_certificate", "certificate_expires_at", "client_certificate", "client_key", "client_url",
+	"cluster_ca_certificate", "components", "config_digest", "content", "db_size_bytes", "drift", "etcd_ca_certificate", "expires_at",
+	"fingerprints", "front_proxy_ca_certificate", "healthy", "holder", "host_health", "id", "keys", "leader", "learner", "machine_id",
+	"peer_url", "registered", "registration", "requests", "running_version", "sealed_for", "service_account_public_key", "stages",
+	"unit_state", "url",
+}
+
+// change is a resource's before and after: raw, to see what differs, and what
+// may be shown of it.
+type change struct {
+	before, after, unknown      map[string]any
+	beforeVisible, afterVisible map[string]any
+}
+
+// reasons lists what a resource is changed for.
+func (c change) reasons(kind string, drifted bool) []Reason {
+	var reasons []Reason
+	if drifted {
+		reasons = append(reasons, Reason{"what drifted is mended", Mend})
+	}
+	known := arguments(kind)
+	names := slices.Sorted(maps.Keys(c.after))
+	for name := range c.unknown {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	others := false
+	for _, name := range slices.Compact(names) {
+		a, ok := known[name]
+		if !c.differs(name) || !ok && slices.Contains(found, name) {
+			continue
+		}
+		if !ok {
+			others = true
+			continue
+		}
+		reasons = append(reasons, c.reason(name, a))
+	}
+	if others {
+		reasons = append(reasons, Reason{"other arguments", Restart})
+	}
+	return reasons
+}
+
+func (c change) differs(name string) bool {
+	if mark, ok := c.unknown[name]; ok && holds(mark) {
+		return true
+	}
+	return !reflect.DeepEqual(c.before[name], c.after[name])
+}
+
+// holds says whether there is a true anywhere in marks.
+func holds(marks any) bool {
+	switch marks := marks.(type) {
+	case bool:
+		return marks
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(marks)), holds)
+	case []any:
+		return slices.ContainsFunc(marks, holds)
+	}
+	return false
+}
+
+// reason puts the change of one argument into words.
+func (c change) reason(name string, a argument) Reason {
+	before, after := c.beforeVisible[name], c.afterVisible[name]
+	if keys := keysChanged("", before, after, a.told); len(keys) > 0 {
+		loud := func(key string) bool {
+			return !slices.ContainsFunc(a.quiet, func(quiet string) bool { return strings.HasPrefix(strings.TrimLeft(key, "+−"), quiet) })
+		}
+		if len(a.quiet) > 0 && !slices.ContainsFunc(keys, loud) {
+			a.effect = None
+		}
+		return Reason{a.words + " " + strings.Join(keys, ", "), a.effect}
+	}
+	if a.told && before != nil && after != nil {
+		return Reason{a.words + " " + fromTo(before, after), a.effect}
+	}
+	return Reason{a.words, a.effect}
+}
+
+func fromTo(before, after any) string { return plain(before) + " → " + plain(after) }
+
+// plain is a value as JSON, but for the quotes of a text.
+func plain(value any) string {
+	if text, ok := value.(string); ok {
+		return text
+	}
+	text, _ := json.Marshal(value) // it came from JSON
+	return string(text)
+}
+
+// keysChanged names the keys of maps that came, went or have another value,
+// with the way to them, and the values themselves only when they may be told.
+func keysChanged(way string, before, after any, told bool) []string {
+	old, new := attributes(before), attributes(after)
+	var keys []string
+	for _, name := range slices.Sorted(maps.Keys(merged(old, new))) {
+		was, wasThere := old[name]
+		is, isThere := new[name]
+		switch {
+		case reflect.DeepEqual(was, is):
+		case attributes(was) != nil && attributes(is) != nil:
+			keys = append(keys, keysChanged(way+name+".", was, is, told)...)
+		case told && wasThere && isThere:
+			keys = append(keys, way+name+" "+fromTo(was, is))
+		case !wasThere:
+			keys = append(keys, "+"+way+name)
+		case !isThere:
+			keys = append(keys, "−"+way+name)
+		default:
+			keys = append(keys, way+name)
+		}
+	}
+	return keys
+}
+
+func merged(a, b map[string]any) map[string]any {
+	both := maps.Clone(a)
+	if both == nil {
+		both = map[string]any{}
+	}
+	maps.Copy(both, b)
+	return both
+}

@@ -1,0 +1,198 @@
+package review
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// most is how many findings of one machine are shown, and how many resources of
+// others: a comment has to be read in a minute, and forges cut off long ones.
+const most = 12
+
+// Render puts the plan into Markdown for a comment under that title.
+func Render(plan Plan, title string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s\n\n", strings.Join(strings.Fields(title), " "))
+	b.WriteString(plan.verdict() + "\n")
+	if plan.Errored {
+		b.WriteString("\n> [!CAUTION]\n> **Planning failed**: what follows is what had been planned until then. The log says why.\n")
+	}
+	if plan.Partial {
+		b.WriteString("\n> [!WARNING]\n> The plan is **partial** (`-target`, or changes that are put off): another one has to follow.\n")
+	}
+	for _, plane := range plan.Planes {
+		plane.render(&b, len(plan.Planes) > 1)
+	}
+	plan.renderChecks(&b)
+	plan.renderElsewhere(&b)
+	plan.renderDiagram(&b)
+	return b.String()
+}
+
+// verdict is all of it in one line.
+func (p Plan) verdict() string {
+	counts := map[Action]int{}
+	for _, r := range p.resources() {
+		counts[r.Action]++
+	}
+	for _, e := range p.Elsewhere {
+		counts[e.Action]++
+	}
+	replaced := counts[Replace] + counts[CreateFirst]
+	var says []string
+	count := func(n int, words string) {
+		if n > 0 {
+			says = append(says, fmt.Sprintf("%d %s", n, words))
+		}
+	}
+	count(counts[Create], "to create")
+	count(counts[Update], "to change")
+	count(replaced, "to replace")
+	count(counts[Delete], "to destroy")
+	count(counts[Import], "to import")
+	count(counts[Forget], "to forget")
+	if len(says) == 0 {
+		says = []string{"Nothing to do"}
+	}
+	return fmt.Sprintf("**%s** · %s%s", p.driftInOneLine(), strings.Join(says, ", "), p.scoreInOneLine())
+}
+
+func (p Plan) driftInOneLine() string {
+	var machines, parts []string
+	for _, plane := range p.Planes {
+		for _, f := range plane.findings() {
+			machines, parts = append(machines, plane.Module+"/"+f.machine), append(parts, f.text)
+		}
+	}
+	slices.Sort(machines)
+	n := len(slices.Compact(machines))
+	if n == 0 {
+		return "No drift"
+	}
+	return fmt.Sprintf("%s on %s", number(len(parts), "finding", "findings"), number(n, "machine", "machines"))
+}
+
+func (p Plan) scoreInOneLine() string {
+	if p.Score == nil {
+		return ""
+	}
+	return fmt.Sprintf(" · production readiness **%g of %g**", p.Score.Score, p.Score.Total)
+}
+
+// render writes what is said of one control plane.
+func (p Plane) render(b *strings.Builder, several bool) {
+	if several {
+		name := p.Module
+		if name == "" {
+			name = "root module"
+		}
+		fmt.Fprintf(b, "\n---\n\n%s\n", code(name))
+	}
+	if findings := p.findings(); len(findings) > 0 {
+		b.WriteString("\n#### What drifted or is not well\n\n")
+		renderFindings(b, findings)
+	}
+	if steps := p.steps(); len(steps) > 0 {
+		b.WriteString("\n#### What an apply does, in this order\n\n")
+		for i, s := range steps {
+			fmt.Fprintf(b, "%d. %s\n", i+1, s.title)
+			renderItems(b, s.items)
+		}
+		b.WriteString("\n#### What stays available\n\n")
+		for _, line := range p.available() {
+			b.WriteString("- " + line + "\n")
+		}
+	}
+}
+
+func renderFindings(b *strings.Builder, findings []finding) {
+	for start := 0; start < len(findings); {
+		machine := findings[start].machine
+		end := start
+		for end < len(findings) && findings[end].machine == machine {
+			end++
+		}
+		fmt.Fprintf(b, "- **%s**\n", plainName(machine))
+		for i, f := range findings[start:end] {
+			if i == most {
+				fmt.Fprintf(b, "  - … and %d more\n", end-start-most)
+				break
+			}
+			text := f.ours
+			if f.text != "" {
+				text += code(f.text)
+			}
+			fmt.Fprintf(b, "  - %s: %s\n", f.part, text)
+		}
+		start = end
+	}
+}
+
+// renderItems puts items with the same words into one line, in their order.
+func renderItems(b *strings.Builder, items []item) {
+	for start := 0; start < len(items); {
+		var names []string
+		end := start
+		for ; end < len(items) && items[end].what == items[start].what; end++ {
+			names = append(names, "**"+plainName(items[end].name)+"**")
+		}
+		fmt.Fprintf(b, "   - %s: %s\n", strings.Join(names, ", "), markdown(items[start].what))
+		start = end
+	}
+}
+
+func (p Plan) renderChecks(b *strings.Builder) {
+	for _, check := range p.Checks {
+		if check.Healthy == nil {
+			continue
+		}
+		if *check.Healthy {
+			fmt.Fprintf(b, "\n%s: healthy.\n", code(check.Address))
+			continue
+		}
+		fmt.Fprintf(b, "\n%s: **%s**\n\n", code(check.Address), number(len(check.Issues), "issue", "issues"))
+		for i, issue := range check.Issues {
+			if i == most {
+				fmt.Fprintf(b, "- … and %d more\n", len(check.Issues)-most)
+				break
+			}
+			fmt.Fprintf(b, "- %s\n", code(issue))
+		}
+	}
+}
+
+func (p Plan) renderElsewhere(b *strings.Builder) {
+	if len(p.Elsewhere) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\nBesides, %s of other providers (not shown but for their names):\n\n", number(len(p.Elsewhere), "resource", "resources"))
+	for i, e := range p.Elsewhere {
+		if i == most {
+			fmt.Fprintf(b, "- … and %d more\n", len(p.Elsewhere)-most)
+			break
+		}
+		fmt.Fprintf(b, "- %s: %s\n", e.Action, code(e.Address))
+	}
+}
+
+func (p Plan) renderDiagram(b *strings.Builder) {
+	var nodes string
+	for i, plane := range p.Planes {
+		nodes += plane.diagram(fmt.Sprintf("p%d", i))
+	}
+	if nodes == "" {
+		return
+	}
+	fmt.Fprintf(b, "\n```mermaid\nflowchart TB\n%s%s```\n\n", nodes, classes)
+	b.WriteString("Green: well. Blue: changes. Yellow: drifted. Red: not well. Grey: cannot be reached, or was never seen.\n")
+}
+
+// plainName is a name in running text: of what it may hold, nothing means
+// something in Markdown.
+func plainName(name string) string { return markdown(strings.Join(strings.Fields(name), " ")) }
+
+// markdown escapes what has a meaning in Markdown, for text that comes from a plan.
+func markdown(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "@", "&#64;", "|", `\|`, "~", `\~`, "#", `\#`, "\n", " ").Replace(text)
+}

@@ -1,0 +1,177 @@
+package review
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// plans are those of real control planes, by TestMakePlans.
+var plans = []string{"create", "nothing", "drift", "upgrade", "replace", "grow", "shrink", "dead"}
+
+// document is a plan of testdata, to be changed by a test.
+func document(t *testing.T, name string) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name+".plan.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d map[string]any
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// comment is what is said of a plan.
+func comment(t *testing.T, d map[string]any) string {
+	t.Helper()
+	text, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Render(plan, "Plan")
+}
+
+// changeOf is the change of one resource of a plan.
+func changeOf(t *testing.T, d map[string]any, address string) map[string]any {
+	t.Helper()
+	for _, r := range d["resource_changes"].([]any) {
+		if r := r.(map[string]any); r["address"] == address {
+			return r["change"].(map[string]any)
+		}
+	}
+	t.Fatalf("the plan has no %s", address)
+	return nil
+}
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// TestComments compares comments with those of testdata.
+func TestComments(t *testing.T) {
+	for _, name := range plans {
+		t.Run(name, func(t *testing.T) {
+			got := comment(t, document(t, name))
+			file := filepath.Join("testdata", name+".md")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("the comment is not that of %s:\n%s", file, got)
+			}
+			if len(got) > 65536 {
+				t.Errorf("the comment is %d characters long: GitHub takes 65536", len(got))
+			}
+		})
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	for name, text := range map[string]string{
+		"nothing":             ``,
+		"not JSON":            `Terraform will perform the following actions`,
+		"no plan":             `{"values": {}}`,
+		"a state":             `{"format_version": "9.0"}`,
+		"another drift":       `{"format_version": "1.2", "resource_changes": [{"address": "kube_etcd_member.a", "mode": "managed", "type": "kube_etcd_member", "provider_name": "r/kubequorum/kube", "change": {"actions": ["no-op"], "before": {"drift": "LEAK"}}}]}`,
+		"another data source": `{"format_version": "1.2", "prior_state": {"format_version": "1.0", "values": {"root_module": {"resources": [{"address": "data.kube_control_plane.a", "mode": "data", "type": "kube_control_plane", "provider_name": "r/kubequorum/kube", "values": {"issues": "LEAK"}}]}}}}`,
+	} {
+		if _, err := Parse([]byte(text)); err == nil || strings.Contains(err.Error(), "LEAK") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// data puts the answer of a data source where Terraform has it, in a module.
+func data(d map[string]any, kind string, values map[string]any) {
+	root := d["prior_state"].(map[string]any)["values"].(map[string]any)["root_module"].(map[string]any)
+	children, _ := root["child_modules"].([]any)
+	root["child_modules"] = append(children, map[string]any{"address": "module.m", "resources": []any{map[string]any{
+		"address": "module.m.data." + kind + ".this", "mode": "data", "type": kind, "name": "this",
+		"provider_name": "registry.terraform.io/kubequorum/kube", "values": values,
+	}}})
+}
+
+func TestDataSources(t *testing.T) {
+	d := document(t, "nothing")
+	data(d, "kube_production_readiness", map[string]any{"score": 17, "total": 20})
+	data(d, "kube_control_plane", map[string]any{"healthy": false, "issues": []any{"cp2: etcd does not answer @everyone", "the virtual IP is held by nobody"}})
+	got := comment(t, d)
+	for _, want := range []string{
+		"production readiness **17 of 20**", "`module.m.data.kube_control_plane.this`: **2 issues**",
+		"- `cp2: etcd does not answer @everyone`\n", "- `the virtual IP is held by nobody`\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the comment lacks %q:\n%s", want, got)
+		}
+	}
+	d = document(t, "nothing")
+	data(d, "kube_control_plane", map[string]any{"healthy": true, "issues": []any{}})
+	if got := comment(t, d); !strings.Contains(got, "this`: healthy.\n") {
+		t.Errorf("the comment does not say that the control plane is healthy:\n%s", got)
+	}
+}
+
+func TestWhatElseAPlanHas(t *testing.T) {
+	d := document(t, "nothing")
+	d["complete"] = false
+	changes := d["resource_changes"].([]any)
+	d["resource_changes"] = append(changes, map[string]any{
+		"address": `random_password.a["x"]`, "mode": "managed", "type": "random_password", "name": "a",
+		"provider_name": "registry.terraform.io/hashicorp/random", "change": map[string]any{"actions": []any{"create"}, "before": nil, "after": map[string]any{"result": "LEAK"}},
+	})
+	member := changeOf(t, d, `kube_etcd_member.this["cp2"]`)
+	member["actions"], member["before"] = []any{"create"}, nil
+	d["resource_drift"] = []any{map[string]any{
+		"address": `kube_etcd_member.this["cp2"]`, "mode": "managed", "type": "kube_etcd_member", "name": "this",
+		"provider_name": "registry.terraform.io/kubequorum/kube", "change": map[string]any{"actions": []any{"delete"}, "before": map[string]any{"name": "cp2"}, "after": nil},
+	}}
+	got := comment(t, d)
+	for _, want := range []string{
+		"The plan is **partial**", "- create: `random_password.a[\"x\"]`", "**1 finding on 1 machine** · 2 to create",
+		"- **cp2**\n  - etcd: is gone: it was there at the last apply\n", "Members join one at a time",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the comment lacks %q:\n%s", want, got)
+		}
+	}
+	d["errored"] = true
+	if got := comment(t, d); !strings.Contains(got, "**Planning failed**") || strings.Contains(got, "LEAK") {
+		t.Errorf("the comment does not say that planning failed, or more than it may:\n%s", got)
+	}
+}
+
+// TestHostileText: a machine that somebody has broken into writes what it likes.
+func TestHostileText(t *testing.T) {
+	d := document(t, "drift")
+	before := changeOf(t, d, `kube_control_plane_replica.this["cp1"]`)["before"].(map[string]any)
+	before["drift"] = []any{"cp1: x\n\n```\n<img src=https://example.com/a.png> @org/team [click](https://example.com) `a` ``b``" + strings.Repeat("y", 5000)}
+	before["components"] = []any{map[string]any{"name": "kube-apiserver", "version": "1\"]\n```\nclick x href \"https://example.com\"<b>", "health": "ok", "healthy": true}}
+	got := comment(t, d)
+	for line := range strings.Lines(got) {
+		if strings.Contains(line, "<img") && !strings.HasPrefix(line, "  - replica: ```` x ``` <img") {
+			t.Errorf("what a machine says is not code: %s", line)
+		}
+		if strings.Contains(line, "click x href") && (!strings.HasPrefix(line, `  p0r0["`) || !strings.HasSuffix(line, "\"]:::drifted\n") || strings.Contains(line, "<b>") || strings.Count(line, `"`) != 2) {
+			t.Errorf("what a machine says leaves its label: %s", line)
+		}
+		if len(line) > 1000 {
+			t.Errorf("what a machine says is shown at any length: %d characters", len(line))
+		}
+	}
+	if strings.Count(got, "\n```mermaid\n") != 1 || strings.Count(got, "\n```\n") != 1 {
+		t.Errorf("what a machine says ends the picture:\n%s", got)
+	}
+}

@@ -1,0 +1,164 @@
+package review
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// marker is what no comment may have.
+const marker = "LEAK"
+
+// shown are the attributes of the provider's resources whose values a comment may have.
+var shown = []string{
+	"name", "cluster_name", "user", "address", "drift", "host", "version", "running_version", "client_url", "leader", "learner", "healthy",
+	"registered", "etcd", "endpoint", "components", "port", "holder", "haproxy", "host_health", "backends", "score", "total", "issues",
+	"rotation", "on_destroy",
+}
+
+// plant puts a marker in the place of every text under a node.
+func plant(node any, planted *int) any {
+	switch node := node.(type) {
+	case map[string]any:
+		for name, child := range node {
+			node[name] = plant(child, planted)
+		}
+	case []any:
+		for i, child := range node {
+			node[i] = plant(child, planted)
+		}
+	case string:
+		*planted++
+		return fmt.Sprintf("%s-%d", marker, *planted)
+	}
+	return node
+}
+
+// objects gives every object of a plan that holds a resource's values, with the
+// name of what marks its sensitive ones: of changes, of drift, of states.
+func objects(d map[string]any, f func(holder map[string]any, values, marks string)) {
+	for _, list := range []string{"resource_changes", "resource_drift"} {
+		resources, _ := d[list].([]any)
+		for _, r := range resources {
+			change := r.(map[string]any)["change"].(map[string]any)
+			f(change, "before", "before_sensitive")
+			f(change, "after", "after_sensitive")
+		}
+	}
+	for _, state := range []any{d["prior_state"], d["planned_values"]} {
+		walk(state, func(object map[string]any) {
+			if _, ok := object["provider_name"]; ok {
+				f(object, "values", "sensitive_values")
+			}
+		})
+	}
+}
+
+func expectNoMarker(t *testing.T, d map[string]any) {
+	t.Helper()
+	if got := comment(t, d); strings.Contains(got, marker) {
+		t.Errorf("the comment has a marker:\n%s", got)
+	}
+}
+
+// TestNothingUnasked: of what a comment does not need by name, nothing reaches it,
+// whether it is marked or not: other attributes, new ones, variables, outputs,
+// configuration, checks.
+func TestNothingUnasked(t *testing.T) {
+	for _, name := range plans {
+		t.Run(name, func(t *testing.T) {
+			d, planted := document(t, name), 0
+			for _, part := range []string{"variables", "output_changes", "configuration", "relevant_attributes"} {
+				d[part] = plant(d[part], &planted)
+			}
+			d["checks"] = []any{map[string]any{"instances": []any{map[string]any{"problems": []any{map[string]any{"message": marker}}}}}}
+			d["surprise"] = map[string]any{"value": marker}
+			objects(d, func(holder map[string]any, values, _ string) {
+				object := attributes(holder[values])
+				for attribute, value := range object {
+					if !slices.Contains(shown, attribute) {
+						object[attribute] = plant(value, &planted)
+					}
+				}
+				if object != nil {
+					object["surprise"] = map[string]any{"deep": []any{marker, marker}}
+				}
+			})
+			if planted < 50 {
+				t.Fatalf("only %d markers were planted", planted)
+			}
+			expectNoMarker(t, d)
+		})
+	}
+}
+
+// TestNothingSensitive: what the plan marks is not shown, be it what a comment
+// always has: first everything at once, then each attribute and each element alone.
+func TestNothingSensitive(t *testing.T) {
+	for _, name := range plans {
+		t.Run(name, func(t *testing.T) {
+			d, planted := document(t, name), 0
+			objects(d, func(holder map[string]any, values, marks string) {
+				holder[values], holder[marks] = plant(holder[values], &planted), true
+			})
+			if planted < 100 {
+				t.Fatalf("only %d markers were planted", planted)
+			}
+			expectNoMarker(t, d)
+		})
+	}
+	for _, attribute := range shown {
+		t.Run(attribute, func(t *testing.T) {
+			d, planted := document(t, "drift"), 0
+			data(d, "kube_control_plane", map[string]any{"healthy": false, "issues": []any{"cp2"}})
+			data(d, "kube_production_readiness", map[string]any{"score": 17, "total": 20})
+			objects(d, func(holder map[string]any, values, marks string) {
+				object := attributes(holder[values])
+				if object[attribute] == nil {
+					return
+				}
+				object[attribute] = plant(object[attribute], &planted)
+				given, _ := holder[marks].(map[string]any)
+				if given == nil {
+					given = map[string]any{}
+				}
+				given[attribute], holder[marks] = true, given
+			})
+			expectNoMarker(t, d)
+		})
+	}
+}
+
+// TestOneElementSensitive: of a list the other elements are shown.
+func TestOneElementSensitive(t *testing.T) {
+	d := document(t, "drift")
+	change := changeOf(t, d, `kube_etcd_member.this["cp3"]`)
+	change["before"].(map[string]any)["drift"] = []any{"cp3: " + marker, "cp3: this may be seen"}
+	change["before_sensitive"].(map[string]any)["drift"] = []any{true, false}
+	expectNoMarker(t, d)
+	if got := comment(t, d); !strings.Contains(got, "`this may be seen`") {
+		t.Errorf("the comment lacks what may be seen:\n%s", got)
+	}
+}
+
+// TestChangedValues: a changed value is told for what may be told only, and the
+// values of flags never are.
+func TestChangedValues(t *testing.T) {
+	d := document(t, "upgrade")
+	change := changeOf(t, d, `kube_etcd_member.this["cp1"]`)
+	before, after := change["before"].(map[string]any), change["after"].(map[string]any)
+	before["version"], after["version"] = "3.5.26", "3.6.16"
+	after["extra_args"] = map[string]any{"max-txn-ops": marker, "password": marker}
+	after["pki"] = marker
+	after["surprise"] = marker
+	expectNoMarker(t, d)
+	want := "**cp1**: flags +max-txn-ops, +password; the PKI bundle; version 3.5.26 → 3.6.16; other arguments (restarts)"
+	if got := comment(t, d); !strings.Contains(got, want) {
+		t.Errorf("the comment lacks %q:\n%s", want, got)
+	}
+	change["after_sensitive"].(map[string]any)["version"] = true
+	change["after_sensitive"].(map[string]any)["extra_args"] = true
+	after["version"] = marker
+	expectNoMarker(t, d)
+}

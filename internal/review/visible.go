@@ -1,0 +1,79 @@
+package review
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// errShape is what is said of values that have another form than the provider's
+// schema. It quotes none of them.
+var errShape = errors.New("its values are not as this version of the provider has them")
+
+// visible is value without what marks call sensitive. Marks have the shape of
+// the value, with true in place of what is sensitive (Terraform's JSON output
+// format, "before_sensitive"); marks of another shape hide all of it.
+func visible(value, marks any) any {
+	switch marks := marks.(type) {
+	case nil:
+		return value
+	case bool:
+		if marks {
+			return nil
+		}
+		return value
+	case map[string]any:
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil
+		}
+		kept := map[string]any{}
+		for name, child := range object {
+			if seen := visible(child, marks[name]); seen != nil {
+				kept[name] = seen
+			}
+		}
+		return kept
+	case []any:
+		list, ok := value.([]any)
+		if !ok {
+			return nil
+		}
+		var kept []any
+		for i, child := range list {
+			var mark any
+			if i < len(marks) {
+				mark = marks[i]
+			}
+			if seen := visible(child, mark); seen != nil {
+				kept = append(kept, seen)
+			}
+		}
+		return kept
+	}
+	return nil
+}
+
+// decode reads what may be shown of an object: what is visible of it, and of
+// that only what the fields of T name. Nothing else of a plan is ever shown.
+func decode[T any](address string, value, marks any) (T, error) {
+	var decoded T
+	seen := visible(value, marks)
+	if seen == nil {
+		return decoded, nil
+	}
+	text, err := json.Marshal(seen)
+	if err != nil {
+		return decoded, fmt.Errorf("read %s: %w", address, errShape)
+	}
+	if err := json.Unmarshal(text, &decoded); err != nil {
+		return decoded, fmt.Errorf("read %s: %w", address, errShape) // the error's own text may quote a value
+	}
+	return decoded, nil
+}
+
+// attributes is an object's own, by name; of something else there are none.
+func attributes(value any) map[string]any {
+	object, _ := value.(map[string]any)
+	return object
+}
