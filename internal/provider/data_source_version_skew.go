@@ -70,22 +70,15 @@ func (d *versionSkewDataSource) Read(ctx context.Context, req datasource.ReadReq
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
-	bundle := d.session.bundleWith(ctx, model.PKI, model.Signed, askersLeaves(), &resp.Diagnostics)
-	registration := decodeRegistration(ctx, model.Endpoint, &resp.Diagnostics)
-	urls := stringsOf(ctx, model.Etcd, &resp.Diagnostics)
+	at := d.session.asked(ctx, model.PKI, model.Signed, model.Etcd, model.Endpoint, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := operation(ctx, timeout, "kube_version_skew", registration.Address)
+	ctx, cancel := operation(ctx, timeout, "kube_version_skew", at.registration.Address)
 	defer cancel()
-	var seen standing
-	switch {
-	case d.session == nil || d.session.pool == nil:
-		seen.issues = []string{errNoSettings.Error()}
-	case bundle == nil:
-		seen.issues = []string{errNoBundle.Error()}
-	default:
-		seen = d.look(ctx, bundle, urls, registration, model.KubernetesTarget.ValueString())
+	seen := standing{issues: []string{at.nobody}}
+	if at.nobody == "" {
+		seen = d.look(ctx, at.bundle, at.urls, at.registration, model.KubernetesTarget.ValueString())
 	}
 	model.fill(seen)
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
