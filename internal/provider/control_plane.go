@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
@@ -31,14 +34,37 @@ type seenReplica struct {
 	Listed string // host:port at the balancers; "" where none of them has it
 }
 
+// asked is whom a data source about a whole control plane asks.
+type asked struct {
+	bundle       *pki.Bundle
+	urls         []string // of etcd
+	registration endpoint.Registration
+	nobody       string // why nobody can be asked; "" where somebody can
+}
+
+// asked decodes what askedSchema describes.
+func (s *session) asked(ctx context.Context, bundle types.String, signed types.Object, urls types.List, registration types.Object, diags *diag.Diagnostics) asked {
+	a := asked{
+		bundle: s.bundleWith(ctx, bundle, signed, askersLeaves(), diags),
+		urls:   stringsOf(ctx, urls, diags), registration: decodeRegistration(ctx, registration, diags),
+	}
+	switch {
+	case s == nil || s.pool == nil:
+		a.nobody = errNoSettings.Error()
+	case a.bundle == nil:
+		a.nobody = errNoBundle.Error()
+	}
+	return a
+}
+
 // lookAtControlPlane asks everything at once, and comes back in time with what
 // was told.
-func (s *session) lookAtControlPlane(ctx context.Context, bundle *pki.Bundle, urls []string, registration endpoint.Registration) controlPlane {
-	out := controlPlane{authorities: authoritiesOf(bundle)}
+func (s *session) lookAtControlPlane(ctx context.Context, at asked) controlPlane {
+	out := controlPlane{authorities: authoritiesOf(at.bundle)}
 	var asking sync.WaitGroup
-	asking.Go(func() { out.etcd = s.clusters.Health(ctx, s.machinesAt(addressesOf(urls)), bundle) })
-	found, balancers := everywhere(ctx, s, urls, registration, func(addresses []string) []controlplane.Health {
-		return s.replicas.Health(ctx, addresses, bundle)
+	asking.Go(func() { out.etcd = s.clusters.Health(ctx, s.machinesAt(addressesOf(at.urls)), at.bundle) })
+	found, balancers := everywhere(ctx, s, at, func(addresses []string) []controlplane.Health {
+		return s.replicas.Health(ctx, addresses, at.bundle)
 	})
 	asking.Wait()
 	out.endpoint, out.replicas = balancers, seenReplicas(found, balancers.Replicas)
@@ -48,8 +74,8 @@ func (s *session) lookAtControlPlane(ctx context.Context, bundle *pki.Bundle, ur
 // everywhere looks for replicas at once on all machines that the arguments name.
 // A replica's machine need not be one of them; it is known only when the balancers
 // have answered, who get two thirds of the time.
-func everywhere[T any](ctx context.Context, s *session, urls []string, registration endpoint.Registration, ask func(addresses []string) []T) ([]T, endpoint.Health) {
-	named := slices.AppendSeq(addressesOf(urls), maps.Values(registration.Hosts))
+func everywhere[T any](ctx context.Context, s *session, at asked, ask func(addresses []string) []T) ([]T, endpoint.Health) {
+	named := slices.AppendSeq(addressesOf(at.urls), maps.Values(at.registration.Hosts))
 	slices.Sort(named)
 	named = slices.Compact(named)
 	var asking sync.WaitGroup
@@ -61,7 +87,7 @@ func everywhere[T any](ctx context.Context, s *session, urls []string, registrat
 		first, cancel = context.WithTimeout(ctx, time.Until(end)*2/3)
 	}
 	defer cancel()
-	balancers := s.registrars.For(registration).Health(first)
+	balancers := s.registrars.For(at.registration).Health(first)
 	elsewhere := ask(further(balancers.Replicas, named))
 	asking.Wait()
 	return append(there, elsewhere...), balancers

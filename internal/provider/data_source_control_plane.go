@@ -55,22 +55,16 @@ func (d *controlPlaneDataSource) Read(ctx context.Context, req datasource.ReadRe
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, controlPlaneTimeout)
 	resp.Diagnostics.Append(diags...)
-	bundle := d.session.askersBundle(ctx, model.PKI, model.Signed, &resp.Diagnostics)
-	registration := decodeRegistration(ctx, model.Endpoint, &resp.Diagnostics)
-	urls, failOn := stringsOf(ctx, model.Etcd, &resp.Diagnostics), stringsOf(ctx, model.FailOn, &resp.Diagnostics)
+	at := d.session.asked(ctx, model.PKI, model.Signed, model.Etcd, model.Endpoint, &resp.Diagnostics)
+	failOn := stringsOf(ctx, model.FailOn, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := operation(ctx, lookTime(timeout), "kube_control_plane", registration.Address)
+	ctx, cancel := operation(ctx, lookTime(timeout), "kube_control_plane", at.registration.Address)
 	defer cancel()
-	seen := controlPlane{endpoint: endpoint.Health{Address: registration.Address}}
-	switch {
-	case d.session == nil || d.session.pool == nil:
-		seen.unasked = errNoSettings.Error()
-	case bundle == nil:
-		seen.unasked = errNoBundle.Error()
-	default:
-		seen = d.session.lookAtControlPlane(ctx, bundle, urls, registration)
+	seen := controlPlane{endpoint: endpoint.Health{Address: at.registration.Address}, unasked: at.nobody}
+	if at.nobody == "" {
+		seen = d.session.lookAtControlPlane(ctx, at)
 	}
 	days, now := int64(defaultCertificateDays), d.now()
 	if !model.CertificateDays.IsNull() {

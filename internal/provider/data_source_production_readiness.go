@@ -96,22 +96,15 @@ func (d *productionReadinessDataSource) Read(ctx context.Context, req datasource
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, controlPlaneTimeout)
 	resp.Diagnostics.Append(diags...)
-	bundle := d.session.askersBundle(ctx, model.PKI, model.Signed, &resp.Diagnostics)
-	registration := decodeRegistration(ctx, model.Endpoint, &resp.Diagnostics)
-	urls := stringsOf(ctx, model.Etcd, &resp.Diagnostics)
+	at := d.session.asked(ctx, model.PKI, model.Signed, model.Etcd, model.Endpoint, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := operation(ctx, lookTime(timeout), "kube_production_readiness", registration.Address)
+	ctx, cancel := operation(ctx, lookTime(timeout), "kube_production_readiness", at.registration.Address)
 	defer cancel()
-	var evidence readiness.Evidence
-	switch {
-	case d.session == nil || d.session.pool == nil:
-		evidence = unreadEvidence(errNoSettings.Error(), d.now())
-	case bundle == nil:
-		evidence = unreadEvidence(errNoBundle.Error(), d.now())
-	default:
-		evidence = d.session.reviewControlPlane(ctx, bundle, urls, registration).evidence(d.now())
+	evidence := unreadEvidence(at.nobody, d.now())
+	if at.nobody == "" {
+		evidence = d.session.reviewControlPlane(ctx, at).evidence(d.now())
 	}
 	model.fill(readiness.Judge(evidence))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)

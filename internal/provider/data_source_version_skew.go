@@ -14,7 +14,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
@@ -71,22 +70,15 @@ func (d *versionSkewDataSource) Read(ctx context.Context, req datasource.ReadReq
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
-	bundle := d.session.askersBundle(ctx, model.PKI, model.Signed, &resp.Diagnostics)
-	registration := decodeRegistration(ctx, model.Endpoint, &resp.Diagnostics)
-	urls := stringsOf(ctx, model.Etcd, &resp.Diagnostics)
+	at := d.session.asked(ctx, model.PKI, model.Signed, model.Etcd, model.Endpoint, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := operation(ctx, timeout, "kube_version_skew", registration.Address)
+	ctx, cancel := operation(ctx, timeout, "kube_version_skew", at.registration.Address)
 	defer cancel()
-	var seen standing
-	switch {
-	case d.session == nil || d.session.pool == nil:
-		seen.issues = []string{errNoSettings.Error()}
-	case bundle == nil:
-		seen.issues = []string{errNoBundle.Error()}
-	default:
-		seen = d.look(ctx, bundle, urls, registration, model.KubernetesTarget.ValueString())
+	seen := standing{issues: []string{at.nobody}}
+	if at.nobody == "" {
+		seen = d.look(ctx, at.bundle, at.urls, at.registration, model.KubernetesTarget.ValueString())
 	}
 	model.fill(seen)
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
@@ -149,11 +141,10 @@ func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle
 	})
 }
 
-// askersBundle is the bundle with the certificates by which a data source asks,
-// should an authority's key be held elsewhere.
-func (s *session) askersBundle(ctx context.Context, bundle types.String, signed types.Object, diags *diag.Diagnostics) *pki.Bundle {
-	leaves := append(etcd.Leaves("", ""), controlplane.Leaves(pki.APIServerNames{})...)
-	return s.bundleWith(ctx, bundle, signed, leaves, types.StringNull(), diags)
+// askersLeaves are the certificates by which this asks, should an authority's
+// key be held elsewhere.
+func askersLeaves() []pki.Leaf {
+	return append(etcd.Leaves("", ""), controlplane.Leaves(pki.APIServerNames{})...)
 }
 
 // fill answers. It needs nothing but what was seen.

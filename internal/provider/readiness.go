@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
-	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -28,14 +27,14 @@ type reviewed struct {
 
 // reviewControlPlane reads everything at once, and the nodes by way of a replica
 // that was found to be ready.
-func (s *session) reviewControlPlane(ctx context.Context, bundle *pki.Bundle, urls []string, registration endpoint.Registration) reviewed {
-	out := reviewed{controlPlane: controlPlane{authorities: authoritiesOf(bundle)}, bundle: bundle}
+func (s *session) reviewControlPlane(ctx context.Context, at asked) reviewed {
+	out := reviewed{controlPlane: controlPlane{authorities: authoritiesOf(at.bundle)}, bundle: at.bundle}
 	var asking sync.WaitGroup
-	asking.Go(func() { out.etcd, out.members = s.clusters.Review(ctx, s.machinesAt(addressesOf(urls)), bundle) })
-	out.replicas, out.endpoint = everywhere(ctx, s, urls, registration, func(addresses []string) []controlplane.Reading {
-		return s.replicas.Review(ctx, addresses, readiness.FilesOf(), bundle)
+	asking.Go(func() { out.etcd, out.members = s.clusters.Review(ctx, s.machinesAt(addressesOf(at.urls)), at.bundle) })
+	out.replicas, out.endpoint = everywhere(ctx, s, at, func(addresses []string) []controlplane.Reading {
+		return s.replicas.Review(ctx, addresses, readiness.FilesOf(), at.bundle)
 	})
-	out.nodes, out.nodesErr = s.replicas.Nodes(ctx, out.replicas, bundle)
+	out.nodes, out.nodesErr = s.replicas.Nodes(ctx, out.replicas, at.bundle)
 	asking.Wait()
 	var found []controlplane.Health
 	for _, r := range out.replicas {
