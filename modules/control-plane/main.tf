@@ -5,6 +5,9 @@ locals {
   with = { for role in ["etcd", "replica", "balancer"] : role => {
     for name, machine in var.machines : name => machine.address if contains(machine.roles, role)
   } }
+
+  # Whether a replica uses the member on its machine, and no other one.
+  own = { for name, address in local.with["replica"] : name => var.kubernetes.members == "own" && contains(keys(local.with["etcd"]), name) }
 }
 
 resource "kube_pki_bundle" "this" {
@@ -50,7 +53,7 @@ resource "kube_control_plane_replica" "this" {
   name           = each.key
   host           = { address = each.value }
   endpoint       = kube_control_plane_endpoint.this.registration
-  etcd           = contains(keys(local.with["etcd"]), each.key) ? [kube_etcd_member.this[each.key].client_url] : values(kube_etcd_member.this)[*].client_url
+  etcd           = local.own[each.key] ? [kube_etcd_member.this[each.key].client_url] : values(kube_etcd_member.this)[*].client_url
   pki            = kube_pki_bundle.this.bundle
   version        = var.kubernetes.version
   port           = var.kubernetes.port

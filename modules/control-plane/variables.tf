@@ -8,7 +8,7 @@ variable "machines" {
   description = <<-EOT
     The machines by name. Each has an address, under which the others reach it, and roles:
     "etcd" (a member), "replica" (API server, controller manager, scheduler) and "balancer" (HAProxy and the virtual IP).
-    Without roles a machine has all three. A replica on a machine with a member uses that one; any other uses all members.
+    Without roles a machine has all three.
     To scale, add or remove machines here.
   EOT
   type = map(object({
@@ -77,10 +77,14 @@ variable "etcd" {
 }
 
 variable "kubernetes" {
-  description = "Kubernetes: a changed version takes one replica at a time out of rotation; so does everything else here but extra_sans. What audit, authentication and resources are by default, the guide on hardening tells."
+  description = <<-EOT
+    Kubernetes: a changed version takes one replica at a time out of rotation; so does everything else here but extra_sans. What audit, authentication and resources are by default, the guide on hardening tells.
+    members is which etcd members a replica uses: "own", the one on its machine where there is one and all of them where there is none; or "all" of them.
+  EOT
   type = object({
     version = optional(string, "1.34.4")
     port    = optional(number, 6443)
+    members = optional(string, "own")
     extra_args = optional(object({
       apiserver          = optional(map(string))
       controller_manager = optional(map(string))
@@ -106,6 +110,11 @@ variable "kubernetes" {
   })
   default  = {}
   nullable = false
+
+  validation {
+    condition     = contains(["own", "all"], var.kubernetes.members)
+    error_message = "The members that a replica uses are \"own\" or \"all\"."
+  }
 }
 
 variable "network" {

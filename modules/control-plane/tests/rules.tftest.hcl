@@ -88,6 +88,25 @@ run "external_etcd_and_own_balancers" {
   }
 }
 
+run "every_member_for_every_replica" {
+  command = plan
+  variables {
+    kubernetes = { members = "all" }
+  }
+  assert {
+    condition     = alltrue([for replica in kube_control_plane_replica.this : length(replica.etcd) == 3])
+    error_message = "With \"all\" a replica uses the others' members too."
+  }
+}
+
+run "refuses_members_that_are_neither" {
+  command = plan
+  variables {
+    kubernetes = { members = "some" }
+  }
+  expect_failures = [var.kubernetes]
+}
+
 run "refuses_an_unknown_role" {
   command = plan
   variables {

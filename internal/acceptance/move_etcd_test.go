@@ -1,0 +1,105 @@
+package acceptance
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// movable opens the example to any roles.
+const (
+	movable = `
+module "control_plane" {
+  machines   = var.roles
+  kubernetes = { members = var.members }
+}
+`
+	movableVariables = `
+variable "roles" { type = map(object({ address = string, roles = set(string) })) }
+variable "members" { type = string }
+`
+)
+
+// arrangement is who has etcd while it moves.
+type arrangement struct {
+	name   string
+	etcdOn []string
+	use    string // which members a replica uses: "own" or "all"
+	leaves bool   // members leave that replicas use beside others
+}
+
+// TestMoveEtcd moves etcd to machines of its own and back, in the steps that the
+// guide on topologies names. What an API server has under way with a member that
+// stops is answered with an error, where it uses several: it does not ask another
+// one. Nothing that was acknowledged is lost, and beside that nothing fails.
+func TestMoveEtcd(t *testing.T) {
+	all := []string{"cp1", "cp2", "cp3", "cp4", "cp5", "cp6"}
+	front, back := all[:3], all[3:]
+	w := storyIn(t, all, checkout(t), "examples/stacked")
+	bare := fingerprints(t, all...)
+	if err := os.WriteFile(filepath.Join(w.Dir, "roles.tf"), []byte(movableVariables), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	override(t, w, movable)
+	arrange(t, w, front, arrangement{etcdOn: front, use: "own"})
+	apply(t, w)
+	for _, next := range []arrangement{
+		{name: "both", etcdOn: all, use: "all"},
+		{name: "external", etcdOn: back, use: "own", leaves: true},
+		{name: "both again", etcdOn: all, use: "all"},
+		{name: "stacked again", etcdOn: front, use: "own", leaves: true},
+	} {
+		t.Run(next.name, func(t *testing.T) {
+			l := startLoad(t, outputOf(t, w, "kubeconfig"))
+			arrange(t, w, front, next)
+			apply(t, w)
+			if next.leaves {
+				undisturbed(t, l, underWay)
+			} else {
+				undisturbed(t, l)
+			}
+			expectEmptyPlan(t, w)
+		})
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	apply(t, w, "-destroy")
+	expectBare(t, bare, all...)
+}
+
+// arrange edits who has etcd. The replicas stay where they are.
+func arrange(t *testing.T, w *workspace.Workspace, replicas []string, a arrangement) {
+	t.Helper()
+	roles := map[string][]string{}
+	for _, name := range a.etcdOn {
+		roles[name] = append(roles[name], "etcd")
+	}
+	for _, name := range replicas {
+		roles[name] = append(roles[name], "replica", "balancer")
+	}
+	machines := map[string]any{}
+	for name, has := range roles {
+		machines[name] = map[string]any{"address": address(name), "roles": has}
+	}
+	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": addresses(replicas), "roles": machines, "members": a.use}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// underWay counts what was under way with an etcd member that stopped: at most
+// two requests of a client for each of three.
+func underWay(c load.Client) int {
+	const most = 3 * 2
+	n := 0
+	for _, fault := range c.Faults {
+		if fault.Kind == "HTTP 500" && strings.Contains(fault.Text, "Unavailable") {
+			n += fault.Count
+		}
+	}
+	return min(n, most)
+}
