@@ -45,7 +45,7 @@ type asked struct {
 // asked decodes what askedSchema describes.
 func (s *session) asked(ctx context.Context, bundle types.String, signed types.Object, urls types.List, registration types.Object, diags *diag.Diagnostics) asked {
 	a := asked{
-		bundle: s.bundleWith(ctx, bundle, signed, askersLeaves(), diags),
+		bundle: s.bundleWith(ctx, bundle, signed, askersLeaves(), types.StringNull(), diags),
 		urls:   stringsOf(ctx, urls, diags), registration: decodeRegistration(ctx, registration, diags),
 	}
 	switch {
