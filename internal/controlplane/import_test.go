@@ -55,7 +55,7 @@ func TestImportReadsBack(t *testing.T) {
 		"external etcd, in an order": func(s *Spec) {
 			s.EtcdURLs = []string{"https://10.0.0.13:2379", "https://10.0.0.11:2379", "https://10.0.0.12:2379"}
 		},
-		"names":              func(s *Spec) { s.ExtraSANs = []string{"api.example.com", "192.0.2.1", "10.0.0.100"} },
+		"names":              func(s *Spec) { s.ExtraSANs = []string{"10.0.0.100", "192.0.2.1", "api.example.com"} },
 		"domain, port, time": func(s *Spec) { s.ClusterDomain, s.Port, s.EarlyRenewal = "k8s.example.com", 7443, time.Hour },
 	} {
 		t.Run(name, func(t *testing.T) {

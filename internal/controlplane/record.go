@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -50,6 +51,16 @@ type configured struct {
 	Etcd         []string                     `json:"etcd"`
 	EarlyRenewal time.Duration                `json:"early_renewal"`
 }
+
+func (s Spec) configured() *configured {
+	names := slices.Clone(s.ExtraSANs)
+	slices.Sort(names)
+	return &configured{ExtraArgs: s.ExtraArgs, ExtraSANs: names, PodCIDRs: s.PodCIDRs, Etcd: s.EtcdURLs, EarlyRenewal: s.EarlyRenewal}
+}
+
+// saysConfigured reports whether r has what an import of s needs. That it has
+// not is no drift, but an update makes up for it.
+func (r record) saysConfigured(s Spec) bool { return reflect.DeepEqual(r.Configured, s.configured()) }
 
 // describes reports whether r says of s what is neither digest nor generation.
 func (r record) describes(s Spec) bool {
@@ -99,7 +110,7 @@ func recordOf(s Spec, digests map[string]string) record {
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
 		Port: s.port(), Etcd: slices.Sorted(slices.Values(s.EtcdURLs)), Endpoint: s.Registration,
 		Issued: map[string]string{}, Generations: s.Bundle.Generations(),
-		Configured: &configured{ExtraArgs: s.ExtraArgs, ExtraSANs: s.ExtraSANs, PodCIDRs: s.PodCIDRs, Etcd: s.EtcdURLs, EarlyRenewal: s.EarlyRenewal},
+		Configured: s.configured(),
 	}
 	for _, c := range certificates(s) {
 		r.Issued[c.path] = digests[c.path]

@@ -37,7 +37,7 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 
 func (r *Replicas) update(ctx context.Context, s Spec, rt runtime, f found) (Status, error) {
 	now := time.Now()
-	if len(drift(s, rt, f, now)) == 0 {
+	if len(drift(s, rt, f, now)) == 0 && f.record.saysConfigured(s) {
 		status, err := reenter(ctx, s, rt, f)
 		if err != nil {
 			return status, err
