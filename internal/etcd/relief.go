@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 )
 
 // errFull: what the database holds does not fit its quota.
@@ -30,10 +29,7 @@ func (v View) cramped() []Member {
 func (v View) withQuota(s Spec) View {
 	quota := int64(wantedQuota)
 	if text, set := s.ExtraArgs[quotaFlag]; set {
-		quota = defaultQuota
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n != 0 {
-			quota = n
-		}
+		quota = quotaByFlag(text)
 	}
 	v.Members = slices.Clone(v.Members)
 	for i := range v.Members {
