@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -26,88 +27,86 @@ const (
 	many    = 5 // machines of the one that it is scaled to
 )
 
-// part is a measurement that needs none of the others. It finds bare machines;
-// only the last one on machines need not leave them so.
+// part is a measurement that needs none of the others. One on machines finds bare
+// ones; only the last of these need not leave them so.
 type part struct {
-	name    string
-	measure func(context.Context, *bench) ([]Result, error)
+	name     string
+	machines bool // it needs the lab
+	measure  func(context.Context, *bench) ([]Result, error)
 }
 
 func parts() []part {
 	return []part{
-		{"upgrade", func(ctx context.Context, b *bench) ([]Result, error) { return b.upgrades(ctx) }},
-		{"control plane", func(ctx context.Context, b *bench) ([]Result, error) { return b.controlPlane(ctx) }},
-		{"certificates", func(ctx context.Context, b *bench) ([]Result, error) { return certificates(ctx, b.log) }},
+		{"fleet", false, func(ctx context.Context, b *bench) ([]Result, error) { return b.fleet(ctx) }},
+		{"certificates", false, func(ctx context.Context, b *bench) ([]Result, error) { return certificates(ctx, b.log) }},
+		{"upgrade", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.upgrades(ctx) }},
+		{"control plane", true, func(ctx context.Context, b *bench) ([]Result, error) { return b.controlPlane(ctx) }},
 	}
 }
 
 // Run measures the parts whose names match only, or all for nil, prints the table
 // on out and writes it as JSON to the file named by BENCH_OUT. Progress goes to log.
 func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) (err error) {
-	if _, err := build.Components(ctx, newer.Etcd, newer.Kubernetes, older.Etcd, older.Kubernetes); err != nil {
-		return err
+	chosen := slices.DeleteFunc(parts(), func(p part) bool { return only != nil && !only.MatchString(p.name) })
+	if len(chosen) == 0 {
+		return fmt.Errorf("no part is named like %q", only)
 	}
-	l, err := lab.Up(ctx, lab.Config{
-		Name:     labName,
-		Subnet:   netip.MustParsePrefix("10.98.0.0/24"),
-		Machines: []string{"cp1", "cp2", "cp3", "cp4", "cp5"},
-	}, log)
-	if err != nil {
-		return err
-	}
-	if err := lab.Enter(l); err != nil { // everything needed from outside is there
-		return err
-	}
-	defer func() {
-		if down := l.Destroy(context.WithoutCancel(ctx)); err == nil {
-			err = down
-		}
-	}()
 	base, err := cache.Dir()
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(base, "workspaces", labName)
-	defer os.RemoveAll(dir)
-	w, err := workspace.Open(ctx, l, dir, "")
-	if err != nil {
-		return err
+	b := &bench{dir: filepath.Join(base, "workspaces", labName), log: log}
+	defer os.RemoveAll(b.dir)
+	if slices.ContainsFunc(chosen, func(p part) bool { return p.machines }) {
+		down, err := b.up(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, down(context.WithoutCancel(ctx))) }()
 	}
-	if err := w.Make(ctx, "control-plane", log); err != nil {
-		return err
-	}
-	b := &bench{lab: l, work: w, log: log}
-	results, err := b.measure(ctx, only)
-	if err != nil {
-		return err
+	var results []Result
+	for _, p := range chosen {
+		found, err := p.measure(ctx, b)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		results = append(results, found...)
 	}
 	fmt.Fprint(out, Table(results))
 	return write(os.Getenv("BENCH_OUT"), results)
 }
 
 type bench struct {
-	lab  *lab.Lab
-	work *workspace.Workspace
+	dir  string
+	lab  *lab.Lab             // nil where no part needs machines
+	work *workspace.Workspace // the same
 	log  io.Writer
 }
 
-// measure takes the parts one after the other.
-func (b *bench) measure(ctx context.Context, only *regexp.Regexp) ([]Result, error) {
-	var results []Result
-	for _, p := range parts() {
-		if only != nil && !only.MatchString(p.name) {
-			continue
-		}
-		found, err := p.measure(ctx, b)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
-		}
-		results = append(results, found...)
+// up makes the lab and the workspace of the control plane that is measured.
+func (b *bench) up(ctx context.Context) (down func(context.Context) error, err error) {
+	if _, err := build.Components(ctx, newer.Etcd, newer.Kubernetes, older.Etcd, older.Kubernetes); err != nil {
+		return nil, err
 	}
-	if len(results) == 0 {
-		return nil, fmt.Errorf("no part is named like %q", only)
+	b.lab, err = lab.Up(ctx, lab.Config{
+		Name:     labName,
+		Subnet:   netip.MustParsePrefix("10.98.0.0/24"),
+		Machines: []string{"cp1", "cp2", "cp3", "cp4", "cp5"},
+	}, b.log)
+	if err != nil {
+		return nil, err
 	}
-	return results, nil
+	if err := lab.Enter(b.lab); err != nil { // everything needed from outside is there
+		return nil, err
+	}
+	b.work, err = workspace.Open(ctx, b.lab, filepath.Join(b.dir, "control-plane"), "")
+	if err == nil {
+		err = b.work.Make(ctx, "control-plane", b.log)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.lab.Destroy(context.WithoutCancel(ctx)))
+	}
+	return b.lab.Destroy, nil
 }
 
 // controlPlane measures the first apply, plans, memory, and the steps of day 2.
@@ -208,25 +207,7 @@ func (b *bench) planned(ctx context.Context, w *workspace.Workspace) ([]float64,
 // terraformData measures a plan of as many terraform_data resources: what
 // Terraform needs for itself.
 func (b *bench) terraformData(ctx context.Context) ([]float64, error) {
-	dir := filepath.Join(b.work.Dir, "terraform-data")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make comparison: %w", err)
-	}
-	const text = "resource \"terraform_data\" \"this\" {\n  count = 9\n  input = count.index\n}\n"
-	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(text), 0o600); err != nil {
-		return nil, fmt.Errorf("make comparison: %w", err)
-	}
-	w, err := workspace.Open(ctx, b.lab, dir, "")
-	if err != nil {
-		return nil, err
-	}
-	if _, err := w.Run(ctx, "init", "-input=false"); err != nil {
-		return nil, err
-	}
-	if _, err := w.Apply(ctx, io.Discard); err != nil {
-		return nil, err
-	}
-	return b.planned(ctx, w)
+	return b.trivial(ctx, 1)
 }
 
 func timed(act func() error) (float64, error) {

@@ -36,7 +36,8 @@ type Workspace struct {
 }
 
 // Open gives the workspace in dir without making anything. terraform is the
-// CLI's path; "" means build.Terraform's choice.
+// CLI's path; "" means build.Terraform's choice. A nil lab is for machines that
+// are simulated: the CLI then runs in this process's network.
 func Open(ctx context.Context, l *lab.Lab, dir, terraform string) (*Workspace, error) {
 	if terraform == "" {
 		var err error
@@ -62,14 +63,20 @@ func (w *Workspace) MakeFrom(ctx context.Context, config fs.FS, log io.Writer) e
 	if err := os.MkdirAll(w.Dir, 0o700); err != nil {
 		return fmt.Errorf("make workspace: %w", err)
 	}
-	fmt.Fprintln(log, "building the provider")
-	if err := w.mirror(ctx); err != nil {
-		return err
-	}
 	if err := w.copy(config); err != nil {
 		return err
 	}
 	if err := w.writeVariables(ctx); err != nil {
+		return err
+	}
+	return w.Init(ctx, log)
+}
+
+// Init makes a workspace of a directory that has its configuration: builds the
+// provider, writes the mirror, runs init.
+func (w *Workspace) Init(ctx context.Context, log io.Writer) error {
+	fmt.Fprintln(log, "building the provider")
+	if err := w.mirror(ctx); err != nil {
 		return err
 	}
 	// The mirror holds a new build under the same version: the old lock's digest is void.
@@ -179,7 +186,7 @@ const stopPatience = 30 * time.Second
 // Command is the CLI within the lab's network, with the workspace's settings.
 // When ctx ends it is interrupted, as by Ctrl-C, before it is killed.
 func (w *Workspace) Command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := w.lab.Command(ctx, w.terraform, append([]string{"-chdir=" + w.Dir}, args...)...)
+	cmd := w.InLab(ctx, w.terraform, append([]string{"-chdir=" + w.Dir}, args...)...)
 	cmd.Env = append(environment(), "TF_CLI_CONFIG_FILE="+w.CLIConfig(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
 	cmd.Env = append(cmd.Env, w.Env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -236,5 +243,8 @@ func (w *Workspace) WriteWrappers(ctx context.Context, terraform, kubectl, kubec
 
 // InLab is any command within the lab's network.
 func (w *Workspace) InLab(ctx context.Context, name string, args ...string) *exec.Cmd {
+	if w.lab == nil {
+		return exec.CommandContext(ctx, name, args...)
+	}
 	return w.lab.Command(ctx, name, args...)
 }

@@ -1,0 +1,195 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/simulated"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// Size of the fleet. The module makes nine resources of three machines: the
+// bundle, the endpoint, three members, three replicas, a kubeconfig.
+const (
+	planes    = 2
+	perPlane  = 9
+	onMachine = 7 // of these are on machines, the bundle and the kubeconfig are not
+)
+
+// fleetConfig is every control plane of a fleet in one configuration.
+const fleetConfig = `terraform {
+  required_providers {
+    kube = { source = "kubequorum/kube" }
+  }
+}
+
+variable "planes" {
+  type = map(object({ endpoint = string, machines = map(string) }))
+}
+
+variable "private_key" { sensitive = true }
+variable "hosts" {}
+variable "programs" {}
+
+provider "kube" {
+  ssh       = { private_key = var.private_key, hosts = var.hosts }
+  artifacts = { directory = var.programs }
+}
+
+module "plane" {
+  source   = %q
+  for_each = var.planes
+
+  cluster_name = each.key
+  endpoint     = { address = each.value.endpoint }
+  machines     = { for name, address in each.value.machines : name => { address = address } }
+}
+`
+
+// trivialConfig is as many resources, in as many modules, of Terraform's own.
+const (
+	trivialConfig = "module \"plane\" {\n  source = \"./plane\"\n  count  = %d\n}\n"
+	trivialModule = "resource \"terraform_data\" \"this\" {\n  count = %d\n  input = count.index\n}\n"
+)
+
+// fleet measures a refresh of a hundred control planes. Their machines are
+// simulated in this process, for which it needs processor time of its own.
+func (b *bench) fleet(ctx context.Context) (results []Result, err error) {
+	machines, err := simulated.Start(ctx, planes)
+	if err != nil {
+		return nil, err
+	}
+	defer machines.Close()
+	w, err := b.fleetWorkspace(ctx, machines)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(b.log, "creating %d simulated control planes\n", planes)
+	if _, err := w.Apply(ctx, io.Discard); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(b.log, "created: %+v\n", machines.Count())
+	memory := watch(w.ProviderPath())
+	before := spent()
+	plans, err := b.planned(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	used := spent().less(before)
+	peak := memory.stop()
+	served := machines.Count()
+	fmt.Fprintf(b.log, "in %d plans (%.2f s): %+v\n", rounds, plans, served)
+	trivial, err := b.trivial(ctx, planes)
+	if err != nil {
+		return nil, err
+	}
+	each := func(count, of int) float64 { return float64(count) / float64(rounds*of) }
+	return []Result{
+		ratio(fmt.Sprintf("terraform plan, %d simulated control planes of three (%d resources), against as many of terraform_data", planes, planes*perPlane), median(plans), median(trivial), 2, "s"),
+		figure("processor time in it of Terraform and the provider", used.children.Seconds()/rounds, "s"),
+		figure("processor time in it of the simulated machines", used.own.Seconds()/rounds, "s"),
+		ratio("SSH connections per machine and plan", each(served.Connections, 3*planes), 1, 1, ""),
+		ratio("commands per resource on a machine and plan", each(served.Commands, onMachine*planes), 1, 1, ""),
+		figure("TCP connections inside SSH per resource on a machine and plan", each(served.Tunnels, onMachine*planes), ""),
+		figure("peak memory of the provider, the fleet", peak, "MiB"),
+	}, nil
+}
+
+// fleetWorkspace is the configuration of the fleet, ready to be applied.
+func (b *bench) fleetWorkspace(ctx context.Context, machines *simulated.Fleet) (*workspace.Workspace, error) {
+	root, err := build.Checkout()
+	if err != nil {
+		return nil, err
+	}
+	programs := filepath.Join(b.dir, "programs")
+	if err := standIns(programs); err != nil {
+		return nil, err
+	}
+	key, err := machines.PrivateKey()
+	if err != nil {
+		return nil, err
+	}
+	w, err := b.configured(ctx, "fleet", map[string]string{
+		"main.tf": fmt.Sprintf(fleetConfig, filepath.Join(root, "modules", "control-plane")),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return w, w.WriteJSON("terraform.tfvars.json", map[string]any{
+		"planes": machines.Clusters(), "hosts": machines.Hosts(), "private_key": key, "programs": programs,
+	})
+}
+
+// standIns are files in the place of the programs: simulated machines run none.
+func standIns(directory string) error {
+	all, err := artifacts(newer)
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		file := filepath.Join(directory, a.Product+"-v"+a.Version, a.Name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return fmt.Errorf("make stand-ins: %w", err)
+		}
+		if err := os.WriteFile(file, []byte("stands for "+a.String()+"\n"), 0o755); err != nil { //nolint:gosec // a program
+			return fmt.Errorf("make stand-ins: %w", err)
+		}
+	}
+	return nil
+}
+
+// trivial measures plans of as many resources as so many control planes have, that
+// need nothing: what Terraform takes for itself.
+func (b *bench) trivial(ctx context.Context, planes int) ([]float64, error) {
+	w, err := b.configured(ctx, "trivial", map[string]string{
+		"main.tf": fmt.Sprintf(trivialConfig, planes), "plane/main.tf": fmt.Sprintf(trivialModule, perPlane),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Apply(ctx, io.Discard); err != nil {
+		return nil, err
+	}
+	return b.planned(ctx, w)
+}
+
+// configured is a workspace below the bench's own with these files.
+func (b *bench) configured(ctx context.Context, name string, files map[string]string) (*workspace.Workspace, error) {
+	dir := filepath.Join(b.dir, name)
+	for file, text := range files {
+		at := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			return nil, fmt.Errorf("make %s: %w", name, err)
+		}
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			return nil, fmt.Errorf("make %s: %w", name, err)
+		}
+	}
+	w, err := workspace.Open(ctx, b.lab, dir, "")
+	if err != nil {
+		return nil, err
+	}
+	return w, w.Init(ctx, b.log)
+}
+
+// processorTime is what this process and its children that have ended have used.
+type processorTime struct{ own, children time.Duration }
+
+func spent() processorTime {
+	of := func(who int) time.Duration {
+		var usage syscall.Rusage
+		_ = syscall.Getrusage(who, &usage) // fails for an unknown "who" only
+		return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	}
+	return processorTime{of(syscall.RUSAGE_SELF), of(syscall.RUSAGE_CHILDREN)}
+}
+
+func (p processorTime) less(other processorTime) processorTime {
+	return processorTime{p.own - other.own, p.children - other.children}
+}

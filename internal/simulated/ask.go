@@ -1,0 +1,78 @@
+package simulated
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// ask answers the script of a query.
+func (m *machine) ask(script string) (string, error) {
+	switch {
+	case strings.Contains(script, "show stat -1 4 -1"):
+		return m.balancer(script), nil
+	case strings.Contains(script, "readlink \"/proc/$pid/exe\""):
+		return m.replica(script)
+	}
+	return "", fmt.Errorf("not simulated: script %.120q", script)
+}
+
+const (
+	separator  = "--\n"
+	haproxy    = "kube-endpoint-haproxy.service"
+	keepalived = "kube-endpoint-keepalived.service"
+)
+
+// balancer answers an endpoint's question: addresses, neighbours, statistics.
+func (m *machine) balancer(script string) string {
+	var out strings.Builder
+	if strings.HasPrefix(script, "ip -o address show\n") {
+		fmt.Fprintf(&out, "1: lo    inet 127.0.0.1/8 scope host lo\n2: eth0    inet %s/24 brd + scope global eth0\n", m.address)
+		if m.cluster.machines[0] == m && m.units[keepalived] != nil && m.units[keepalived].active {
+			fmt.Fprintf(&out, "2: eth0    inet %s/32 scope global eth0\n", m.cluster.vip)
+		}
+	}
+	out.WriteString(separator + separator)
+	if m.units[haproxy] != nil && m.units[haproxy].active {
+		out.WriteString("# pxname,svname,scur,status,check_status,check_desc,last_chk,addr,\n")
+		for _, s := range m.backends() {
+			fmt.Fprintf(&out, "kube-apiserver,%s,0,UP,L7OK,Layer7 check passed,,%s,\n", s[0], s[1])
+		}
+	}
+	return out.String()
+}
+
+var (
+	kubeconfigs = regexp.MustCompile(`for file in ([^;]*); do`)
+	plain       = regexp.MustCompile(`grep -E '([^']*)'`)
+	running     = regexp.MustCompile(`for name in ([^;]*); do`)
+)
+
+// replica answers for kubeconfigs without their keys, and for what runs.
+func (m *machine) replica(script string) (string, error) {
+	var out strings.Builder
+	if files := kubeconfigs.FindStringSubmatch(script); files != nil {
+		lines, err := regexp.Compile(plain.FindStringSubmatch(script)[1])
+		if err != nil {
+			return "", fmt.Errorf("not simulated: %w", err)
+		}
+		for _, p := range strings.Fields(files[1]) {
+			f, there := m.files[p]
+			if !there {
+				continue
+			}
+			out.WriteString("=== " + p + "\n")
+			for line := range strings.Lines(f.content) {
+				if lines.MatchString(strings.TrimSuffix(line, "\n")) {
+					out.WriteString(line)
+				}
+			}
+		}
+	}
+	for _, name := range strings.Fields(running.FindStringSubmatch(script)[1]) {
+		if u := m.units[name+".service"]; u != nil && u.active {
+			fmt.Fprintf(&out, "=== %s\n%s\n", name, m.program(name+".service"))
+		}
+	}
+	return out.String(), nil
+}

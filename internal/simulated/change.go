@@ -1,0 +1,206 @@
+package simulated
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var digestBytes = regexp.MustCompile(`same=\$\(head -c (\d+) `)
+
+// change does the calls behind apply.sh's functions, and what the script after
+// them does to units.
+func (m *machine) change(script string, stdin io.Reader, stdout io.Writer) error {
+	input, err := io.ReadAll(stdin)
+	if err != nil {
+		return fmt.Errorf("read standard input: %w", err)
+	}
+	_, tail, _ := strings.Cut(script, "\ntoken=")
+	if size := digestBytes.FindStringSubmatch(tail); size != nil {
+		n, err := strconv.Atoi(size[1])
+		if err != nil || n > len(input) {
+			return fmt.Errorf("not simulated: digests of %s bytes", size[1])
+		}
+		input = input[n:]
+	}
+	calls, err := commands(tail)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := applying{machine: m, input: input}
+	for _, call := range calls {
+		if err := c.do(call); err != nil {
+			return err
+		}
+	}
+	for _, p := range c.changed {
+		fmt.Fprintln(stdout, p)
+	}
+	fmt.Fprintln(stdout, "--")
+	return nil
+}
+
+// applying is one change under way.
+type applying struct {
+	machine *machine
+	input   []byte // content that is still to come
+	changed []string
+}
+
+func (c *applying) do(call []string) error {
+	m := c.machine
+	switch call[0] {
+	case "dir": // PATH ID MODE OWNER RAWMODE
+		owner, group, _ := strings.Cut(call[4], ":")
+		if was, there := m.dirs[call[1]]; !there || was.mode != call[3] || was.owner != owner {
+			c.changed = append(c.changed, call[1])
+		}
+		m.dirs[call[1]] = file{mode: call[3], owner: owner, group: group}
+	case "stage": // PATH ID SIZE MODE OWNER RAWMODE UMASK
+		return c.stage(call)
+	case "link": // PATH ID TARGET
+		name := call[3][strings.LastIndex(call[3], "/")+1:]
+		if u := m.unit(name); u != nil {
+			u.enabled = true
+		}
+	case "gone": // PATH ID
+		if _, there := m.files[call[1]]; there {
+			delete(m.files, call[1])
+			c.changed = append(c.changed, call[1])
+		}
+	case `CHANGED=$changed`: // sh -euc SCRIPT kube </dev/null
+		return m.act(call[3])
+	}
+	return nil
+}
+
+func (c *applying) stage(call []string) error {
+	size, err := strconv.Atoi(call[3])
+	if err != nil || size > len(c.input) {
+		return fmt.Errorf("standard input ended early: %s", call[1])
+	}
+	owner, group, _ := strings.Cut(call[5], ":")
+	next := file{content: string(c.input[:size]), mode: call[4], owner: owner, group: group}
+	c.input = c.input[size:]
+	if was, there := c.machine.files[call[1]]; !there || was.content != next.content || was.mode != next.mode || was.owner != next.owner {
+		c.changed = append(c.changed, call[1])
+	}
+	c.machine.write(call[1], next)
+	return nil
+}
+
+var (
+	assigned = regexp.MustCompile(`^unit=(\S+)$`)
+	enabling = regexp.MustCompile(`^systemctl enable --quiet (.*)$`)
+	starting = regexp.MustCompile(`^systemctl (?:re)?start (?:--no-block )?(\S+)$`)
+	harmless = regexp.MustCompile(`^(systemctl stop |old=|while )`)
+)
+
+// act does what the script after a change does to units.
+func (m *machine) act(script string) error {
+	if strings.Contains(script, "settle "+haproxy) {
+		return m.balance(script)
+	}
+	unit := ""
+	for line := range strings.Lines(script) {
+		line = strings.TrimSpace(line)
+		switch {
+		case assigned.MatchString(line):
+			unit = assigned.FindStringSubmatch(line)[1]
+		case enabling.MatchString(line):
+			for _, name := range strings.Fields(enabling.FindStringSubmatch(line)[1]) {
+				if u := m.unit(name); u != nil {
+					u.enabled = true
+				}
+			}
+		case starting.MatchString(line):
+			name := starting.FindStringSubmatch(line)[1]
+			if name == "$unit" {
+				name = unit
+			}
+			if err := m.start(name); err != nil {
+				return err
+			}
+		case line != "" && !harmless.MatchString(line):
+			return fmt.Errorf("not simulated: %q after a change", line)
+		}
+	}
+	return nil
+}
+
+const (
+	backendsPath = "/etc/haproxy/kube/20-backends.cfg"
+	serverPrefix = "    server "
+)
+
+var seed = regexp.MustCompile(`(?s)seed='([^']*)'`)
+
+// balance is the endpoint's script after a change.
+func (m *machine) balance(script string) error {
+	if _, there := m.files[backendsPath]; !there {
+		m.write(backendsPath, file{content: seed.FindStringSubmatch(script)[1], mode: "644", owner: "root", group: "root"})
+	}
+	for _, name := range []string{haproxy, keepalived} {
+		if u := m.unit(name); u != nil && u.active {
+			continue
+		}
+		if err := m.start(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var entry = regexp.MustCompile(`^name='([^']*)' address='([^']*)'`)
+
+// register puts a server into the balancer's list.
+func (m *machine) register(script string, _ io.Reader, stdout io.Writer) error {
+	found := entry.FindStringSubmatch(script)
+	if found == nil {
+		return fmt.Errorf("not simulated: %.80q", script)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list, there := m.files[backendsPath]
+	if !there {
+		_, _ = io.WriteString(stdout, "absent\n")
+		return nil
+	}
+	line := serverPrefix + found[1] + " " + found[2] + "\n"
+	if !strings.Contains(list.content, line) {
+		list.content += line
+		m.write(backendsPath, list)
+	}
+	_, _ = io.WriteString(stdout, "up\n")
+	return nil
+}
+
+// backends are name and address of the servers in the list.
+func (m *machine) backends() [][2]string {
+	var all [][2]string
+	for line := range strings.Lines(m.files[backendsPath].content) {
+		if rest, is := strings.CutPrefix(line, serverPrefix); is {
+			name, at, _ := strings.Cut(strings.TrimSpace(rest), " ")
+			all = append(all, [2]string{name, at})
+		}
+	}
+	return all
+}
+
+// receive takes one program: what it holds does not matter here.
+func (m *machine) receive(script string, stdin io.Reader, _ io.Writer) error {
+	_, tail, _ := strings.Cut(script, "\nreceive ")
+	words := strings.Fields(tail)
+	content, err := io.ReadAll(stdin)
+	if err != nil || len(words) < 3 {
+		return fmt.Errorf("not simulated: receive %q: %w", words, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.write(words[0], file{content: string(content), mode: "755", owner: "root", group: "root"})
+	return nil
+}

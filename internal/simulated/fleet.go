@@ -1,0 +1,177 @@
+// Package simulated is a fleet of machines in this process, for measurements at a
+// scale for which no computer has enough real ones. It is a simulation: nothing
+// that it says of a control plane's behaviour is evidence. What is measured with
+// it is the provider: its connections, its commands, its time and its memory.
+//
+// Each machine is an SSH server of its own, with files and systemd units in
+// memory. It understands the commands that package host sends, the scripts of a
+// create and of a refresh among them, and nothing else: an unknown one fails, and
+// says so. In tunnels, etcd and the three components answer with the certificates
+// that the provider has put onto the machine.
+package simulated
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Size of each control plane of a fleet.
+const perCluster = 3
+
+// Fleet is control planes of three machines each.
+type Fleet struct {
+	clusters []*cluster
+	machines map[string]*machine // by cluster address
+	key      ssh.Signer          // every machine's host key
+	private  ed25519.PrivateKey  // of it
+	own      tls.Certificate     // what controller-manager and scheduler made for themselves
+
+	connections, commands, tunnels atomic.Int64
+	kindsMu                        sync.Mutex
+	kinds                          map[string]int
+	stop                           context.CancelFunc
+	serving                        sync.WaitGroup
+}
+
+// cluster is the machines of one control plane.
+type cluster struct {
+	name     string
+	vip      string
+	machines []*machine
+}
+
+// Counts are what the machines of a fleet have served since the last count.
+type Counts struct {
+	Connections int
+	Commands    int
+	Tunnels     int            // TCP connections inside SSH
+	Kinds       map[string]int // commands by what they were
+}
+
+// Start starts the machines of so many control planes.
+func Start(ctx context.Context, clusters int) (*Fleet, error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("simulate machines: %w", err)
+	}
+	key, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		return nil, fmt.Errorf("simulate machines: %w", err)
+	}
+	own, err := selfSigned()
+	if err != nil {
+		return nil, fmt.Errorf("simulate machines: %w", err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	f := &Fleet{machines: map[string]*machine{}, key: key, private: private, own: own, kinds: map[string]int{}, stop: stop}
+	for i := range clusters {
+		c := &cluster{name: fmt.Sprintf("cluster-%03d", i), vip: fmt.Sprintf("10.%d.%d.100", 100+i/250, i%250)}
+		for j := range perCluster {
+			m := newMachine(f, c, fmt.Sprintf("cp%d", j+1), fmt.Sprintf("10.%d.%d.%d", 100+i/250, i%250, 11+j))
+			c.machines = append(c.machines, m)
+			f.machines[m.address] = m
+			if err := f.listen(ctx, m); err != nil {
+				return nil, errors.Join(err, f.Close())
+			}
+		}
+		f.clusters = append(f.clusters, c)
+	}
+	return f, nil
+}
+
+// Close stops the machines.
+func (f *Fleet) Close() error {
+	f.stop()
+	var errs []error
+	for _, m := range f.machines {
+		if m.listener != nil {
+			errs = append(errs, m.listener.Close())
+		}
+		m.servers.close()
+	}
+	f.serving.Wait()
+	return errors.Join(errs...)
+}
+
+// listen serves SSH of one machine at a port of the loopback interface.
+func (f *Fleet) listen(ctx context.Context, m *machine) (err error) {
+	var config net.ListenConfig
+	if m.listener, err = config.Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
+		return fmt.Errorf("simulate machine %s: %w", m.address, err)
+	}
+	f.serving.Go(func() {
+		for {
+			raw, err := m.listener.Accept()
+			if err != nil {
+				return
+			}
+			f.serving.Go(func() { m.serve(ctx, raw) })
+		}
+	})
+	return nil
+}
+
+// Count gives what was served since the last call.
+func (f *Fleet) Count() Counts {
+	f.kindsMu.Lock()
+	defer f.kindsMu.Unlock()
+	c := Counts{
+		Connections: int(f.connections.Swap(0)), Commands: int(f.commands.Swap(0)), Tunnels: int(f.tunnels.Swap(0)),
+		Kinds: f.kinds,
+	}
+	f.kinds = map[string]int{}
+	return c
+}
+
+func (f *Fleet) note(kind string) {
+	f.commands.Add(1)
+	f.kindsMu.Lock()
+	defer f.kindsMu.Unlock()
+	f.kinds[kind]++
+}
+
+// Clusters is the fleet as Terraform's variable: endpoint address and machines of
+// each control plane, by name.
+func (f *Fleet) Clusters() map[string]any {
+	all := map[string]any{}
+	for _, c := range f.clusters {
+		machines := map[string]string{}
+		for _, m := range c.machines {
+			machines[m.name] = m.address
+		}
+		all[c.name] = map[string]any{"endpoint": c.vip, "machines": machines}
+	}
+	return all
+}
+
+// Hosts is the way to the machines, as the provider's ssh.hosts.
+func (f *Fleet) Hosts() map[string]any {
+	key := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(f.key.PublicKey())))
+	all := map[string]any{}
+	for address, m := range f.machines {
+		at := m.listener.Addr().(*net.TCPAddr)
+		all[address] = map[string]any{"address": at.IP.String(), "port": at.Port, "host_key": key}
+	}
+	return all
+}
+
+// PrivateKey is one with which to log in, in OpenSSH's format. Whoever comes is let
+// in, so that it is the machines' own.
+func (f *Fleet) PrivateKey() (string, error) {
+	block, err := ssh.MarshalPrivateKey(f.private, "")
+	if err != nil {
+		return "", fmt.Errorf("simulate machines: %w", err)
+	}
+	return string(pem.EncodeToMemory(block)), nil
+}

@@ -1,0 +1,189 @@
+package simulated
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// machine is one simulated machine.
+type machine struct {
+	fleet    *Fleet
+	cluster  *cluster
+	name     string
+	address  string
+	id       string
+	listener net.Listener
+	servers  servers
+
+	mu    sync.Mutex
+	files map[string]file
+	dirs  map[string]file
+	units map[string]*unit
+	pids  int
+}
+
+// file is a file, or a directory without content.
+type file struct {
+	content      string
+	mode         string // octal
+	owner, group string
+	digest       string
+}
+
+func (f file) rawMode(kind uint64) string {
+	var mode uint64
+	_, _ = fmt.Sscanf(f.mode, "%o", &mode)
+	return fmt.Sprintf("%x", kind|mode)
+}
+
+// unit is what systemd says of one that has a file.
+type unit struct {
+	active  bool
+	enabled bool
+	pid     int
+	since   string
+}
+
+func newMachine(f *Fleet, c *cluster, name, address string) *machine {
+	sum := sha256.Sum256([]byte(address))
+	return &machine{
+		fleet: f, cluster: c, name: name, address: address, id: hex.EncodeToString(sum[:16]),
+		files: map[string]file{}, dirs: map[string]file{}, units: map[string]*unit{}, pids: 100,
+	}
+}
+
+func (m *machine) write(p string, f file) {
+	sum := sha256.Sum256([]byte(f.content))
+	f.digest = hex.EncodeToString(sum[:])
+	m.files[p] = f
+}
+
+func (m *machine) content(p string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.files[p].content
+}
+
+// entries are the names right below a directory.
+func (m *machine) entries(dir string) []string {
+	names := map[string]bool{}
+	for _, all := range []map[string]file{m.files, m.dirs} {
+		for p := range all {
+			if rest, below := strings.CutPrefix(p, dir+"/"); below {
+				name, _, _ := strings.Cut(rest, "/")
+				names[name] = true
+			}
+		}
+	}
+	var sorted []string
+	for name := range names {
+		sorted = append(sorted, name)
+	}
+	slices.Sort(sorted)
+	return sorted
+}
+
+const unitDir = "/etc/systemd/system/"
+
+// unit gives the unit of a name; nil where there is no file of it.
+func (m *machine) unit(name string) *unit {
+	if _, there := m.files[unitDir+name]; !there {
+		return nil
+	}
+	if m.units[name] == nil {
+		m.units[name] = &unit{}
+	}
+	return m.units[name]
+}
+
+var (
+	noteLine  = regexp.MustCompile(`sha256sum (.*) >([^' ]+)'`)
+	dataFlag  = regexp.MustCompile(`--data-dir=([^\s"]+)`)
+	startLine = regexp.MustCompile(`(?m)^ExecStart=(\S+)`)
+)
+
+// start does what a start of the unit leaves on the machine: a process, the note
+// of what it has read, and etcd's data.
+func (m *machine) start(name string) error {
+	u := m.unit(name)
+	if u == nil {
+		return fmt.Errorf("Unit %s not found", name) //nolint:staticcheck // systemd's words
+	}
+	m.pids++
+	u.active, u.pid, u.since = true, m.pids, "Mon 2026-01-05 10:00:00 UTC"
+	text := m.files[unitDir+name].content
+	if note := noteLine.FindStringSubmatch(text); note != nil {
+		var lines strings.Builder
+		for _, input := range strings.Fields(note[1]) {
+			fmt.Fprintf(&lines, "%s  %s\n", m.files[input].digest, input)
+		}
+		m.write(note[2], file{content: lines.String(), mode: "644", owner: "root", group: "root"})
+	}
+	if dir := dataFlag.FindStringSubmatch(text); dir != nil {
+		m.dirs[dir[1]+"/member"] = file{mode: "700", owner: "etcd", group: "etcd"}
+	}
+	return nil
+}
+
+// program is the path of what a unit runs.
+func (m *machine) program(name string) string {
+	if found := startLine.FindStringSubmatch(m.files[unitDir+name].content); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// version is that of the running program of a unit, which its path names.
+func (m *machine) version(name string) string { return path.Base(path.Dir(m.program(name))) }
+
+// active: the unit runs.
+func (m *machine) active(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.units[name] != nil && m.units[name].active
+}
+
+// execute runs one command line.
+func (m *machine) execute(line string, stdin io.Reader, stdout io.Writer) error {
+	calls, err := commands(line)
+	if err != nil || len(calls) != 1 {
+		return fmt.Errorf("not a command of package host: %.80q", line)
+	}
+	words := calls[0]
+	at := slices.Index(words, "-euc")
+	if at < 0 || at+1 >= len(words) {
+		return fmt.Errorf("not a command of package host: %.80q", line)
+	}
+	script := words[at+1]
+	for _, known := range kinds() {
+		if strings.Contains(script, known.mark) {
+			m.fleet.note(known.name)
+			return known.run(m, script, stdin, stdout)
+		}
+	}
+	return fmt.Errorf("not simulated: %.200q", script)
+}
+
+// kind is a sort of command, told by what only its script contains.
+type kind struct {
+	name, mark string
+	run        func(m *machine, script string, stdin io.Reader, stdout io.Writer) error
+}
+
+func kinds() []kind {
+	return []kind{
+		{"observe", "\nbasics\n", (*machine).observe},
+		{"change", "\nreload_units", (*machine).change},
+		{"install", "\nreceive ", (*machine).receive},
+		{"register", "enable health kube-apiserver/", (*machine).register},
+		{"end what was left", "PPid:", func(*machine, string, io.Reader, io.Writer) error { return nil }},
+	}
+}

@@ -1,0 +1,116 @@
+package simulated
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// observe answers the calls behind observe.sh's functions.
+func (m *machine) observe(script string, _ io.Reader, stdout io.Writer) error {
+	_, tail, _ := strings.Cut(script, "\nbasics\n")
+	calls, err := commands(tail)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	fmt.Fprintf(stdout, "clock\t%d.%09d\n", now.Unix(), now.Nanosecond())
+	fmt.Fprintf(stdout, "machine-id\t%s\nboot-id\t%s\nhostname\t%s\nmachine\tx86_64\nos\tID=debian\nsystemd\t252\n", m.id, m.id, m.name)
+	for _, call := range calls {
+		if err := m.answer(stdout, call[0], call[1:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *machine) answer(out io.Writer, function string, words []string) error {
+	switch function {
+	case "files":
+		for _, p := range words {
+			m.state(out, p)
+		}
+	case "digests":
+		for _, p := range words {
+			if f, there := m.files[p]; there {
+				fmt.Fprintf(out, "digest\t%s  %s\n", f.digest, p)
+			}
+		}
+	case "content":
+		if f, there := m.files[words[0]]; there {
+			fmt.Fprintf(out, "content\t%s\t%s\n", words[0], base64.StdEncoding.EncodeToString([]byte(f.content)))
+		}
+	case "binary":
+		if f, there := m.files[words[0]]; there {
+			fmt.Fprintf(out, "recorded\t%s\t%s\ndigest\t%s  %s\n", f.digest, words[0], f.digest, words[0])
+		}
+	case "dir":
+		m.list(out, words[0])
+	case "units":
+		for i, name := range words {
+			m.show(out, name, i > 0)
+		}
+	case "listeners": // preflight checks only: nobody else is there
+	case "disk":
+		fmt.Fprintf(out, "disk\t%d\t4096\t%s\n", 100<<20, words[0])
+	case "program":
+		if strings.Contains(" haproxy keepalived perl apt-get ", " "+words[0]+" ") {
+			fmt.Fprintf(out, "command\t%s\t/usr/sbin/%s\n", words[0], words[0])
+		}
+	case "script":
+		text, err := m.ask(words[0])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "output\t%s\n", base64.StdEncoding.EncodeToString([]byte(text)))
+	case "printf":
+		fmt.Fprint(out, "end\t\n")
+	default:
+		return fmt.Errorf("not simulated: function %s of observe.sh", function)
+	}
+	return nil
+}
+
+// state is a line of stat.
+func (m *machine) state(out io.Writer, p string) {
+	if f, there := m.files[p]; there {
+		fmt.Fprintf(out, "file\t%s\t%s\t%s\t%d\t%s\n", f.rawMode(0o100000), f.owner, f.group, len(f.content), p)
+	} else if d, there := m.dirs[p]; there {
+		fmt.Fprintf(out, "file\t%s\t%s\t%s\t4096\t%s\n", d.rawMode(0o040000), d.owner, d.group, p)
+	}
+}
+
+func (m *machine) list(out io.Writer, dir string) {
+	names := m.entries(dir)
+	if _, there := m.dirs[dir]; !there && len(names) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "dir\t%s\n", dir)
+	for _, name := range names {
+		fmt.Fprintf(out, "entry\t%s\n", name)
+	}
+}
+
+// show is a block of "systemctl show".
+func (m *machine) show(out io.Writer, name string, further bool) {
+	if further {
+		fmt.Fprint(out, "unit\t\n")
+	}
+	load, active, sub, enabled, pid, since := "not-found", "inactive", "dead", "", 0, ""
+	if u := m.unit(name); u != nil {
+		load, enabled = "loaded", map[bool]string{true: "enabled", false: "disabled"}[u.enabled]
+		if u.active {
+			active, sub, pid, since = "active", "running", u.pid, u.since
+		}
+	}
+	for _, line := range []string{
+		"Id=" + name, "LoadState=" + load, "ActiveState=" + active, "SubState=" + sub, "UnitFileState=" + enabled, "Result=success",
+		fmt.Sprintf("MainPID=%d", pid), "NRestarts=0", "ActiveEnterTimestamp=" + since, "NeedDaemonReload=no",
+	} {
+		fmt.Fprintf(out, "unit\t%s\n", line)
+	}
+}

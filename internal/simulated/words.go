@@ -1,0 +1,53 @@
+package simulated
+
+import (
+	"errors"
+	"strings"
+)
+
+var errQuote = errors.New("a quote is not closed")
+
+// commands splits a script of calls as package host renders them into words: no
+// expansions, quotes as shellescape writes them, one call a line.
+func commands(script string) ([][]string, error) {
+	var all [][]string
+	var line []string
+	var word strings.Builder
+	inWord := false
+	end := func() {
+		if inWord {
+			line = append(line, word.String())
+		}
+		word.Reset()
+		inWord = false
+	}
+	for rest := script; rest != ""; {
+		c := rest[0]
+		rest = rest[1:]
+		switch c {
+		case '\'', '"':
+			quoted, after, closed := strings.Cut(rest, string(c))
+			if !closed {
+				return nil, errQuote
+			}
+			word.WriteString(quoted)
+			inWord, rest = true, after
+		case ' ', '\t':
+			end()
+		case '\n':
+			end()
+			if len(line) > 0 {
+				all = append(all, line)
+			}
+			line = nil
+		default:
+			word.WriteByte(c)
+			inWord = true
+		}
+	}
+	end()
+	if len(line) > 0 {
+		all = append(all, line)
+	}
+	return all, nil
+}
