@@ -17,7 +17,7 @@ import (
 // Size of the fleet. The module makes nine resources of three machines: the
 // bundle, the endpoint, three members, three replicas, a kubeconfig.
 const (
-	planes    = 2
+	planes    = 20
 	perPlane  = 9
 	onMachine = 7 // of these are on machines, the bundle and the kubeconfig are not
 )
@@ -71,7 +71,7 @@ func (b *bench) fleet(ctx context.Context) (results []Result, err error) {
 		return nil, err
 	}
 	fmt.Fprintf(b.log, "creating %d simulated control planes\n", planes)
-	if _, err := w.Apply(ctx, io.Discard); err != nil {
+	if _, err := w.Apply(ctx, io.Discard, "-parallelism=60"); err != nil { // most of it is waiting
 		return nil, err
 	}
 	fmt.Fprintf(b.log, "created: %+v\n", machines.Count())

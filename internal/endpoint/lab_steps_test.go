@@ -50,7 +50,7 @@ func stepInstallAndPurge(f *fixture) {
 		return Delete(ctx, f.spec, DeleteOptions{})
 	})
 	purge("delete with packages half purged")
-	if _, err := Read(f.ctx, f.spec); err == nil || !errors.Is(err, ErrGone) {
+	if _, err := NewRegistrars(f.machine).Read(f.ctx, f.spec); err == nil || !errors.Is(err, ErrGone) {
 		f.Errorf("read after delete: %v", err)
 	}
 	f.spec.InstallPackages, f.spec.Hosts = false, all
@@ -91,7 +91,7 @@ func stepCreate(f *fixture) {
 		})
 	})
 	for _, name := range names(f.spec.Hosts) {
-		differences, err := f.registrar.Registered(f.ctx, name, f.replicaAddress(name))
+		differences, err := f.registered(name)
 		if err != nil || differences != nil {
 			f.Errorf("%s: %q, %v", name, differences, err)
 		}
@@ -101,7 +101,7 @@ func stepCreate(f *fixture) {
 		f.Errorf("found %+v", found)
 	}
 	f.timed("create once more", func() error { _, err := Create(f.ctx, f.spec); return err })
-	f.timed("read", func() error { _, err := Read(f.ctx, f.spec); return err })
+	f.timed("read", func() error { _, err := NewRegistrars(f.machine).Read(f.ctx, f.spec); return err })
 }
 
 func (f *fixture) url() string { return "https://" + labVIP + ":6443/" }
@@ -244,7 +244,7 @@ func stepHosts(f *fixture) {
 		}
 	}
 	for _, name := range names(f.spec.Hosts) {
-		if differences, err := f.registrar.Registered(f.ctx, name, f.replicaAddress(name)); err != nil || differences != nil {
+		if differences, err := f.registered(name); err != nil || differences != nil {
 			f.Errorf("%s: %q, %v", name, differences, err)
 		}
 	}

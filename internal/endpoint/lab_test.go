@@ -71,6 +71,7 @@ type fixture struct {
 	spec      Spec
 	bundle    *pki.Bundle
 	ca        []byte // by which clients verify
+	machine   func(address string) *host.Host
 	registrar *Registrar
 }
 
@@ -97,8 +98,14 @@ func newFixture(t *testing.T) *fixture {
 	for _, m := range machines.lab.Machines() {
 		f.spec.Hosts[m.Name] = pool.Host(host.Target{Address: m.Address.String()})
 	}
-	f.registrar = NewRegistrars(func(address string) *host.Host { return pool.Host(host.Target{Address: address}) }).For(f.spec.Registration())
+	f.machine = func(address string) *host.Host { return pool.Host(host.Target{Address: address}) }
+	f.registrar = NewRegistrars(f.machine).For(f.spec.Registration())
 	return f
+}
+
+// registered looks as a refresh that has not seen the balancers yet.
+func (f *fixture) registered(name string) ([]string, error) {
+	return NewRegistrars(f.machine).For(f.spec.Registration()).Registered(f.ctx, name, f.replicaAddress(name))
 }
 
 func (f *fixture) must(err error) {
@@ -129,7 +136,7 @@ func (f *fixture) timed(what string, do func() error) {
 
 func (f *fixture) read() Status {
 	f.Helper()
-	found, err := Read(f.ctx, f.spec)
+	found, err := NewRegistrars(f.machine).Read(f.ctx, f.spec)
 	f.must(err)
 	return found
 }

@@ -131,7 +131,7 @@ func (f *fixture) skipsTheDead(b *pki.Bundle) {
 	f.Helper()
 	f.shell("a", "systemctl stop stand-in")
 	f.eventually("a down", 10*time.Second, func(Status) bool {
-		differences, err := f.registrar.Registered(f.ctx, "a", f.replicaAddress("a"))
+		differences, err := f.registered("a")
 		return err == nil && len(differences) == len(f.spec.Hosts) // to every balancer
 	})
 	f.trust(b)

@@ -45,12 +45,12 @@ func Create(ctx context.Context, s Spec) (Status, error) {
 	return settle(ctx, s)
 }
 
-// Read observes every host in one round trip each, in parallel. Some hosts
+// read observes every host in one round trip each, in parallel. Some hosts
 // unreachable: reported in Status.Hosts; all of them: host.ErrUnreachable.
-func Read(ctx context.Context, s Spec) (Status, error) {
+func read(ctx context.Context, s Spec) (Status, map[string]balancer, error) {
 	seen, err := observe(ctx, s, question(s, false))
 	if err != nil {
-		return Status{}, fmt.Errorf("read endpoint %s: %w", s.Address, err)
+		return Status{}, nil, fmt.Errorf("read endpoint %s: %w", s.Address, err)
 	}
 	reachable, present := 0, false
 	for _, b := range seen {
@@ -61,11 +61,11 @@ func Read(ctx context.Context, s Spec) (Status, error) {
 	}
 	switch {
 	case reachable == 0:
-		return Status{}, fmt.Errorf("read endpoint %s: %w", s.Address, unreachableOf(seen))
+		return Status{}, nil, fmt.Errorf("read endpoint %s: %w", s.Address, unreachableOf(seen))
 	case reachable == len(s.Hosts) && !present:
-		return Status{}, missing(s)
+		return Status{}, nil, missing(s)
 	}
-	return status(s, seen), nil
+	return status(s, seen), seen, nil
 }
 
 // missing is ErrGone with the evidence, for the words beside the new endpoint

@@ -30,13 +30,15 @@ type Registrar struct {
 	registration Registration
 	machine      func(address string) *host.Host
 	looks        *singleflight.Group
+	sightings    *sightings
 }
 
 // Registrars makes registrars that share what they see: a refresh asks for all
 // replicas at the same moment, and the balancers are then looked at once.
 type Registrars struct {
-	machine func(address string) *host.Host
-	looks   singleflight.Group
+	machine   func(address string) *host.Host
+	looks     singleflight.Group
+	sightings sightings
 }
 
 // NewRegistrars returns a maker of registrars; machine gives the connection
@@ -47,7 +49,7 @@ func NewRegistrars(machine func(address string) *host.Host) *Registrars {
 
 // For returns the registrar of one registration.
 func (r *Registrars) For(registration Registration) *Registrar {
-	return &Registrar{registration: registration, machine: r.machine, looks: &r.looks}
+	return &Registrar{registration: registration, machine: r.machine, looks: &r.looks, sightings: &r.sightings}
 }
 
 // Register puts the replica into rotation on every balancer and returns when
@@ -113,14 +115,18 @@ func (r *Registrar) Deregister(ctx context.Context, name string) error {
 
 // Registered says in words what is not as after Register on which balancer
 // (nil: in rotation everywhere). A balancer that cannot be reached says nothing.
+// What a refresh has seen of the balancers in the last 15 seconds is not asked for again.
 func (r *Registrar) Registered(ctx context.Context, name, address string) ([]string, error) {
 	replica, err := parseServer(name, address)
 	if err != nil {
 		return nil, r.failed("looked up", name, "", err)
 	}
-	seen, err := r.look(ctx)
-	if err != nil {
-		return nil, r.failed("looked up", name, "", err)
+	seen := r.sightings.recent(r.registration, time.Now())
+	if seen == nil {
+		if seen, err = r.look(ctx); err != nil {
+			return nil, r.failed("looked up", name, "", err)
+		}
+		r.sightings.keep(r.registration, seen, time.Now())
 	}
 	if len(reachableOf(seen)) == 0 {
 		return nil, r.failed("looked up", name, "", unreachableOf(seen))
@@ -256,6 +262,7 @@ func (r *Registrar) onEach(ctx context.Context, c host.Command) (map[string]stri
 }
 
 func (r *Registrar) on(ctx context.Context, balancers []string, c host.Command) (map[string]string, error) {
+	defer r.sightings.forget(r.registration)
 	var (
 		mu          sync.Mutex
 		answers     = map[string]string{}

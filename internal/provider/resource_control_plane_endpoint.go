@@ -144,7 +144,7 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)
 	defer cancel()
-	status, err := endpoint.Read(ctx, spec)
+	status, err := r.session.registrars.Read(ctx, spec)
 	if errors.Is(err, endpoint.ErrGone) {
 		warnGone(&resp.Diagnostics, err)
 		resp.State.RemoveResource(ctx)

@@ -3,6 +3,9 @@ package simulated
 import (
 	"context"
 	"encoding/json"
+	"hash/fnv"
+	"io"
+	"slices"
 	"strconv"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -27,7 +30,7 @@ func registerEtcd(server *grpc.Server, m *machine) {
 
 const clusterID = 1
 
-// id and name are of the record that the provider has put there.
+// member is id and name in the record that the provider has put there.
 func (m *machine) member() (id uint64, name string) {
 	var record struct {
 		Name     string `json:"name"`
@@ -38,31 +41,73 @@ func (m *machine) member() (id uint64, name string) {
 	return id, record.Name
 }
 
-// MemberList lists the machines on which etcd runs.
+// MemberList lists the machines on which etcd runs, and learners that are to start.
 func (e *member) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberListResponse, error) {
 	own, _ := e.machine.member()
-	answer := &pb.MemberListResponse{Header: &pb.ResponseHeader{ClusterId: clusterID, MemberId: own}}
-	for _, m := range e.machine.cluster.machines {
-		if !m.active("etcd.service") {
-			continue
-		}
-		id, name := m.member()
-		answer.Members = append(answer.Members, &pb.Member{
-			ID: id, Name: name, PeerURLs: []string{"https://" + m.address + ":2380"}, ClientURLs: []string{"https://" + m.address + ":2379"},
-		})
-	}
-	return answer, nil
+	members, _ := e.machine.cluster.members()
+	return &pb.MemberListResponse{Header: &pb.ResponseHeader{ClusterId: clusterID, MemberId: own}, Members: members}, nil
 }
 
-// Status is that of a follower, or of the first machine's leader.
+// members are those of the cluster, and who leads.
+func (c *cluster) members() (all []*pb.Member, leader uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.machines {
+		peer := "https://" + m.address + ":2380"
+		added, joins := c.added[peer]
+		switch id, name := m.member(); {
+		case m.active(unitAt[etcdPort]):
+			all = append(all, &pb.Member{ID: id, Name: name, PeerURLs: []string{peer}, ClientURLs: []string{"https://" + m.address + ":2379"}, IsLearner: joins && added.IsLearner})
+			if leader == 0 && (!joins || !added.IsLearner) {
+				leader = id
+			}
+		case joins:
+			all = append(all, added)
+		}
+	}
+	return all, leader
+}
+
+// MemberAdd adds a learner, which is to start.
+func (e *member) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
+	c := e.machine.cluster
+	c.mu.Lock()
+	sum := fnv.New64a()
+	_, _ = io.WriteString(sum, r.PeerURLs[0])
+	added := &pb.Member{ID: sum.Sum64(), PeerURLs: r.PeerURLs, IsLearner: r.IsLearner}
+	if c.added == nil {
+		c.added = map[string]*pb.Member{}
+	}
+	c.added[r.PeerURLs[0]] = added
+	c.mu.Unlock()
+	members, _ := c.members()
+	return &pb.MemberAddResponse{Header: &pb.ResponseHeader{ClusterId: clusterID}, Member: added, Members: members}, nil
+}
+
+// MemberPromote makes a learner a voter: there is nothing to catch up with.
+func (e *member) MemberPromote(_ context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+	c := e.machine.cluster
+	c.mu.Lock()
+	for peer, added := range c.added {
+		if added.ID == r.ID {
+			c.added[peer] = &pb.Member{ID: added.ID, PeerURLs: added.PeerURLs}
+		}
+	}
+	c.mu.Unlock()
+	members, _ := c.members()
+	return &pb.MemberPromoteResponse{Header: &pb.ResponseHeader{ClusterId: clusterID}, Members: members}, nil
+}
+
+// Status is that of a healthy member.
 func (e *member) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
 	own, _ := e.machine.member()
-	leader, _ := e.machine.cluster.machines[0].member()
+	members, leader := e.machine.cluster.members()
+	learner := slices.ContainsFunc(members, func(m *pb.Member) bool { return m.ID == own && m.IsLearner })
 	e.machine.mu.Lock()
 	defer e.machine.mu.Unlock()
 	return &pb.StatusResponse{
-		Header: &pb.ResponseHeader{ClusterId: clusterID, MemberId: own, RaftTerm: 2}, Version: e.machine.version("etcd.service"),
-		DbSize: 20 << 20, DbSizeInUse: 10 << 20, DbSizeQuota: 8 << 30, Leader: leader, RaftIndex: 1000, RaftAppliedIndex: 1000, RaftTerm: 2,
+		Header: &pb.ResponseHeader{ClusterId: clusterID, MemberId: own, RaftTerm: 2}, Version: e.machine.version(unitAt[etcdPort]),
+		DbSize: 20 << 20, DbSizeInUse: 10 << 20, DbSizeQuota: 8 << 30, Leader: leader, RaftIndex: 1000, RaftAppliedIndex: 1000, RaftTerm: 2, IsLearner: learner,
 	}, nil
 }
 

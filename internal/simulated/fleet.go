@@ -23,6 +23,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -49,6 +50,9 @@ type cluster struct {
 	name     string
 	vip      string
 	machines []*machine
+
+	mu    sync.Mutex
+	added map[string]*pb.Member // by peer URL: who joined after the bootstrap
 }
 
 // Counts are what the machines of a fleet have served since the last count.
