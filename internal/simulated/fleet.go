@@ -161,13 +161,18 @@ func (f *Fleet) Clusters() map[string]any {
 
 // Hosts is the way to the machines, as the provider's ssh.hosts.
 func (f *Fleet) Hosts() map[string]any {
-	key := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(f.key.PublicKey())))
+	key := f.hostKey()
 	all := map[string]any{}
 	for address, m := range f.machines {
 		at := m.listener.Addr().(*net.TCPAddr)
 		all[address] = map[string]any{"address": at.IP.String(), "port": at.Port, "host_key": key}
 	}
 	return all
+}
+
+// hostKey is every machine's, as authorized_keys and ssh.hosts have it.
+func (f *Fleet) hostKey() string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(f.key.PublicKey())))
 }
 
 // PrivateKey is one with which to log in, in OpenSSH's format. Whoever comes is let

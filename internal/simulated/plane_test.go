@@ -1,0 +1,176 @@
+package simulated
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// plane is a control plane on simulated machines, as the provider's packages
+// see it.
+type plane struct {
+	registrars *endpoint.Registrars
+	clusters   *etcd.Clusters
+	replicas   *controlplane.Replicas
+	endpoint   endpoint.Spec
+	members    []etcd.Spec
+	servers    []controlplane.Spec
+}
+
+// TestPlane makes a control plane by the provider's own packages, and reads it:
+// nothing differs, and each read is one command on each machine that it is about,
+// over one connection for all of them.
+func TestPlane(t *testing.T) {
+	fleet, p := planeOn(t, 2)
+	fleet.Count()
+	for range 2 {
+		p.read(t)
+	}
+	c := fleet.Count()
+	if c.Connections != 0 {
+		t.Errorf("%d connections were made to machines that had one", c.Connections)
+	}
+	// Of endpoint, member and replica on each of three machines, read twice.
+	if want := 2 * 3 * perCluster; c.Commands != want || c.Kinds["observe"] != want {
+		t.Errorf("%d commands, wanted %d: %v", c.Commands, want, c.Kinds)
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	_, p := planeOn(b, 1)
+	for b.Loop() {
+		p.read(b)
+	}
+}
+
+// planeOn starts a fleet of so many, and makes the first of its control planes.
+func planeOn(t testing.TB, size int) (*Fleet, plane) {
+	t.Helper()
+	fleet, err := Start(t.Context(), size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fleet.Close() })
+	pool := poolTo(t, fleet)
+	bundle, err := pki.Generate(pki.Options{ClusterName: "prod", Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := func(address string) *host.Host { return pool.Host(host.Target{Address: address}) }
+	p := plane{registrars: endpoint.NewRegistrars(machine), clusters: etcd.NewClusters(), replicas: controlplane.NewReplicas(machine)}
+	first := fleet.clusters[0]
+	hosts := map[string]*host.Host{}
+	for _, m := range first.machines {
+		hosts[m.name] = machine(m.address)
+	}
+	p.endpoint = endpoint.Spec{Address: first.vip, Hosts: hosts, CACertificate: bundle.CA.Certificate}
+	source := host.Source{Directory: programs(t)}
+	for _, m := range first.machines {
+		p.members = append(p.members, etcd.Spec{Name: m.name, Host: hosts[m.name], Peers: hosts, Bundle: bundle, Version: "3.6.16", Source: source})
+		p.servers = append(p.servers, controlplane.Spec{
+			Name: m.name, Host: hosts[m.name], Bundle: bundle, Version: "1.34.4", EndpointHost: first.vip, EtcdURLs: []string{etcd.ClientURL(m.address)},
+			ServiceCIDRs: []string{"10.96.0.0/12"}, Source: source, Registrar: p.registrars.For(p.endpoint.Registration()),
+		})
+	}
+	p.create(t)
+	return fleet, p
+}
+
+func poolTo(t testing.TB, fleet *Fleet) *host.Pool {
+	t.Helper()
+	key, err := fleet.PrivateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	overrides := map[string]host.Override{}
+	for address, m := range fleet.machines {
+		at := m.listener.Addr().(*net.TCPAddr)
+		overrides[address] = host.Override{Address: at.IP.String(), Port: at.Port, HostKey: fleet.hostKey()}
+	}
+	pool, err := host.NewPool(host.Config{Credentials: host.Credentials{PrivateKey: key}, Overrides: overrides})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	return pool
+}
+
+// programs are files in the place of programs.
+func programs(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{
+		"etcd-v3.6.16/etcd", "etcd-v3.6.16/etcdctl", "etcd-v3.6.16/etcdutl",
+		"kubernetes-v1.34.4/kube-apiserver", "kubernetes-v1.34.4/kube-controller-manager", "kubernetes-v1.34.4/kube-scheduler",
+	} {
+		at := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte("stands for "+name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func (p plane) create(t testing.TB) {
+	t.Helper()
+	if _, err := endpoint.Create(t.Context(), p.endpoint); err != nil {
+		t.Fatal(err)
+	}
+	each(t, p.members, func(ctx context.Context, s etcd.Spec) error {
+		_, err := p.clusters.Create(ctx, s)
+		return err
+	})
+	each(t, p.servers, func(ctx context.Context, s controlplane.Spec) error {
+		_, err := p.replicas.Create(ctx, s)
+		return err
+	})
+}
+
+// read is a refresh, in Terraform's order.
+func (p plane) read(t testing.TB) {
+	t.Helper()
+	status, err := p.registrars.Read(t.Context(), p.endpoint)
+	if err != nil || len(status.Drift) > 0 {
+		t.Fatalf("endpoint: %v, %v", status.Drift, err)
+	}
+	each(t, p.members, func(ctx context.Context, s etcd.Spec) error {
+		status, err := p.clusters.Read(ctx, s)
+		if err == nil && (len(status.Drift) > 0 || !status.Healthy) {
+			t.Errorf("member %s: %+v", s.Name, status)
+		}
+		return err
+	})
+	each(t, p.servers, func(ctx context.Context, s controlplane.Spec) error {
+		status, err := p.replicas.Read(ctx, s)
+		if err == nil && (len(status.Drift) > 0 || !status.Registered) {
+			t.Errorf("replica %s: %+v", s.Name, status)
+		}
+		return err
+	})
+}
+
+// each calls f for all at once.
+func each[S any](t testing.TB, specs []S, f func(context.Context, S) error) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
+	for _, s := range specs {
+		group.Go(func() error { return f(ctx, s) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
