@@ -71,7 +71,7 @@ func (b *bench) fleet(ctx context.Context) (results []Result, err error) {
 		return nil, err
 	}
 	fmt.Fprintf(b.log, "creating %d simulated control planes\n", planes)
-	if _, err := w.Apply(ctx, io.Discard, "-parallelism=60"); err != nil { // most of it is waiting
+	if _, err := w.Apply(ctx, io.Discard, "-parallelism=20"); err != nil { // most of it is waiting
 		return nil, err
 	}
 	fmt.Fprintf(b.log, "created: %+v\n", machines.Count())

@@ -26,11 +26,12 @@ type session struct {
 	clusters *etcd.Clusters
 	replicas *controlplane.Replicas
 
-	registrars *endpoint.Registrars
-	successors successors
-	versions   *versions
-	bundles    knownBundles
-	abandon    bool
+	registrars    *endpoint.Registrars
+	successors    successors
+	versions      *versions
+	bundles       knownBundles
+	openedBundles openedBundles
+	abandon       bool
 
 	seal      *pki.Seal // nil: keys are stored in the clear
 	sealKnown bool      // false while the provider's seal is not known
@@ -52,7 +53,7 @@ func (s *session) bundle(value types.String, diags *diag.Diagnostics) *pki.Bundl
 	if value.IsUnknown() || value.IsNull() || s == nil || !s.sealKnown {
 		return nil
 	}
-	bundle, err := pki.Parse(value.ValueString(), s.seal)
+	bundle, err := s.openedBundles.open(value.ValueString(), s.seal)
 	switch {
 	case errors.Is(err, pki.ErrSealed):
 		diags.AddAttributeError(attributePath("pki"), "Private keys cannot be opened",

@@ -1,0 +1,39 @@
+package provider
+
+import (
+	"crypto/sha256"
+	"sync"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// openedBundles are those that were read, by the digest of their text. Each resource
+// of a control plane has its bundle as an attribute and reads it several times in
+// a plan; opening sealed keys is then most of the work of a large fleet's.
+type openedBundles struct {
+	mu      sync.Mutex
+	digests map[[sha256.Size]byte]*pki.Bundle
+}
+
+// open is pki.Parse, once for each text. The bundle is the caller's own, so that what
+// was signed for one resource gets to no other; what it points to is never changed.
+func (o *openedBundles) open(text string, seal *pki.Seal) (*pki.Bundle, error) {
+	digest := sha256.Sum256([]byte(text))
+	o.mu.Lock()
+	known := o.digests[digest]
+	o.mu.Unlock()
+	if known == nil {
+		var err error
+		if known, err = pki.Parse(text, seal); err != nil {
+			return nil, err
+		}
+		o.mu.Lock()
+		if o.digests == nil {
+			o.digests = map[[sha256.Size]byte]*pki.Bundle{}
+		}
+		o.digests[digest] = known
+		o.mu.Unlock()
+	}
+	own := *known
+	return &own, nil
+}
