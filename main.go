@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"os"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 
@@ -24,6 +25,9 @@ func main() {
 		return
 	}
 
+	if !*debug {
+		leaveUnsaid()
+	}
 	err := providerserver.Serve(context.Background(), provider.New(version), providerserver.ServeOpts{
 		Address: "registry.terraform.io/kubequorum/kube",
 		Debug:   *debug,
@@ -31,4 +35,16 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+}
+
+// leaveUnsaid turns off what the SDK logs of its own steps where no log was asked
+// for. By default it writes all of it for Terraform to throw away, which is an
+// eighth of a large plan's work. What the provider itself logs is not concerned.
+func leaveUnsaid() {
+	for _, variable := range []string{"TF_LOG", "TF_LOG_PROVIDER", "TF_LOG_SDK"} {
+		if os.Getenv(variable) != "" {
+			return
+		}
+	}
+	_ = os.Setenv("TF_LOG_SDK", "ERROR") // fails for names that are none
 }
