@@ -29,3 +29,19 @@ module "control_plane" {
     { for name, address in var.replicas : name => { address = address, roles = ["replica", "balancer"] } },
   )
 }
+
+# Every plan and apply warns while something is not as it should be, and says
+# what. It keeps nothing from being changed, mended or destroyed.
+check "control_plane" {
+  data "kube_control_plane" "this" {
+    pki        = module.control_plane.pki
+    etcd       = module.control_plane.etcd_client_urls
+    endpoint   = module.control_plane.endpoint
+    depends_on = [module.control_plane] # after what this apply changes, not before
+  }
+
+  assert {
+    condition     = data.kube_control_plane.this.healthy
+    error_message = join("\n", concat([data.kube_control_plane.this.summary], data.kube_control_plane.this.issues))
+  }
+}
