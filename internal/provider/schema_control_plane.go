@@ -35,7 +35,8 @@ func controlPlaneSchema(ctx context.Context) schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "How is this control plane? Looks at the machines of etcd, of the endpoint's balancers and of the replicas that these list, and asks every component, all at once: " +
 			"one command for each part on each machine, none of which changes anything. What is down stands in `issues`, in words, and is no error unless `fail_on` says so: " +
-			"put it into a `check` block, and plans warn while scaling, repairs and destroys go on.",
+			"let a `check` block assert `healthy`, and plans warn while scaling, repairs and destroys go on. Put the data source beside that block: " +
+			"one within is planned to be read again in every apply, so that no plan is empty.",
 		Attributes: attributes,
 	}
 }
