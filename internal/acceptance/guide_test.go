@@ -14,8 +14,9 @@ import (
 )
 
 // TestGettingStarted does what the guide says, word for word, with its
-// configuration and its commands. Only the addresses are the lab's, the module is
-// the checkout's, and programs come from a folder: no machine has a way out.
+// configuration and its commands, and then those of the guides on trouble and on drift review.
+// Only the addresses are the lab's, module and kube-review are the checkout's, and
+// programs come from a folder: no machine has a way out.
 func TestGettingStarted(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	machines(t)
@@ -39,6 +40,15 @@ func TestGettingStarted(t *testing.T) {
 		t.Errorf("the guide's last command does not say that the API is ready:\n%s", said)
 	}
 	expectEmptyPlan(t, w)
+	user.types(t, guideBlocks(t, "troubleshooting", "sh")[0])
+	if log, err := os.ReadFile(filepath.Join(w.Dir, "apply.log")); err != nil || !strings.Contains(string(log), "[INFO]") {
+		t.Errorf("the log of an apply says nothing: %v\n%s", err, log)
+	}
+	if err := build.Provider(t.Context(), "cmd/kube-review", filepath.Join(user.home, "bin", "kube-review")); err != nil {
+		t.Fatal(err)
+	}
+	review := strings.NewReplacer("go run github.com/kubequorum/terraform-provider-kube/cmd/kube-review@main", "kube-review")
+	says(t, user.types(t, review.Replace(guideBlocks(t, "drift-review", "sh")[0])), "### Plan", "Nothing to do")
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
 }

@@ -101,7 +101,7 @@ func documents(t *testing.T) map[string]string {
 	}
 	for _, folder := range []string{"templates", "modules", "examples", "tools"} {
 		err := fs.WalkDir(os.DirFS(dir), folder, func(path string, entry fs.DirEntry, err error) error {
-			if err == nil && !entry.IsDir() && strings.HasSuffix(path, ".md") {
+			if err == nil && !entry.IsDir() && (strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".md.tmpl")) {
 				read(path)
 			}
 			return err
