@@ -48,7 +48,7 @@ func TestGettingStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	review := strings.NewReplacer("go run github.com/kubequorum/terraform-provider-kube/cmd/kube-review@main", "kube-review")
-	says(t, user.types(t, review.Replace(guideBlocks(t, "drift-review", "sh")[0])), "### Plan", "Nothing to do")
+	says(t, user.types(t, review.Replace(guideBlocks(t, "drift-review", "sh")[0])), "### Control plane: plan", "Nothing to do")
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
 }
