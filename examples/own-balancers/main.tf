@@ -29,3 +29,21 @@ module "control_plane" {
     { for name, address in var.balancers : name => { address = address, roles = ["balancer"] } },
   )
 }
+
+# It stands beside the check block: Terraform plans one within to be read again in
+# the apply, so that no plan would be empty.
+data "kube_control_plane" "this" {
+  pki        = module.control_plane.pki
+  etcd       = module.control_plane.etcd_client_urls
+  endpoint   = module.control_plane.endpoint
+  depends_on = [module.control_plane] # after what this apply changes, not before
+}
+
+# Every plan and apply warns while something is not as it should be, and says
+# what. It keeps nothing from being changed, mended or destroyed.
+check "control_plane" {
+  assert {
+    condition     = data.kube_control_plane.this.healthy
+    error_message = join("\n", concat([data.kube_control_plane.this.summary], data.kube_control_plane.this.issues))
+  }
+}

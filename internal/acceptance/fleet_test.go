@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,7 @@ func TestFleet(t *testing.T) {
 	bare := fingerprints(t, all...)
 	f.run(t, "apply")
 	f.planned(t)
+	f.locked(t)
 	f.runs(t, "1.34.4", "cp1", "cp2")
 	f.runs(t, "1.33.13", "cp3", "cp4")
 
@@ -166,6 +168,35 @@ func (f fleet) replace(t *testing.T, name, old, young string) {
 	}
 	if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// locked: each cluster has a lock file with the provider's digest, which a fresh
+// checkout installs by, and to which the digests of platforms are added.
+func (f fleet) locked(t *testing.T) {
+	t.Helper()
+	entry := regexp.MustCompile(`provider "\S+/kubequorum/kube" \{\n  version = "\S+"\n  hashes = \[\n    "h1:\S+=",\n  \]\n\}`)
+	read := func() map[string]string {
+		files := map[string]string{}
+		for cluster := range clusters {
+			text, err := os.ReadFile(filepath.Join(f.dir, cluster, ".terraform.lock.hcl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if files[cluster] = string(text); !entry.MatchString(files[cluster]) {
+				t.Errorf("the lock file of %s does not have the provider with one digest:\n%s", cluster, text)
+			}
+			if err := os.RemoveAll(filepath.Join(f.dir, cluster, ".terragrunt-cache")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return files
+	}
+	before := read()
+	f.run(t, "init", "-lockfile=readonly")
+	f.run(t, "providers", "lock", "-fs-mirror="+filepath.Join(f.w.Dir, "mirror"), "-platform="+runtime.GOOS+"_"+runtime.GOARCH)
+	if after := read(); !maps.Equal(after, before) {
+		t.Errorf("the lock files have changed:\n%q\nbefore:\n%q", after, before)
 	}
 }
 

@@ -185,6 +185,16 @@ func (e *encrypted) expectStored(t *testing.T, prefix string) {
 			t.Errorf("%s is stored with its text in the clear", key)
 		}
 	}
+	e.expectShown(t, slices.Sorted(maps.Keys(stored))[0], prefix)
+}
+
+// expectShown: the guide's own command shows how a Secret is stored.
+func (e *encrypted) expectShown(t *testing.T, key, prefix string) {
+	t.Helper()
+	script := strings.ReplaceAll(guideBlocks(t, "rotation", "sh")[0], "/registry/secrets/default/my-secret", key)
+	if shown := onMachine(t, shared.lab.Machine("cp1"), script); !strings.HasPrefix(shown, prefix[:min(len(prefix), 40)]) {
+		t.Errorf("the guide's command shows %q of %s, want %q…", shown, key, prefix)
+	}
 }
 
 // storedSecrets reads etcd, past the API servers.

@@ -44,17 +44,19 @@ func hostSchema(what string) schema.Attribute {
 func bundleAttribute(use string) schema.Attribute {
 	return schema.StringAttribute{
 		Required: true, Sensitive: true,
-		MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`, " + use + ". A bundle of another cluster replaces the resource.",
+		MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`, " + use + ". " +
+			"A change by a stage of a rotation, or by another seal, updates the resource in place; the bundle of another cluster replaces it.",
 	}
 }
 
 // earlyRenewalSchema is when certificates are due for renewal.
 func earlyRenewalSchema(effect string) schema.Attribute {
 	return schema.StringAttribute{
-		Optional:            true,
-		PlanModifiers:       []planmodifier.String{sameDuration{}},
-		Validators:          []validator.String{durationValidator(), earlyRenewalValidator()},
-		MarkdownDescription: "How long before its end a certificate is renewed, such as `720h`. Default: a third of its life, four months of a year. " + effect,
+		Optional:      true,
+		PlanModifiers: []planmodifier.String{sameDuration{}},
+		Validators:    []validator.String{durationValidator(), earlyRenewalValidator()},
+		MarkdownDescription: "How long before its end a certificate is renewed, such as `720h`. Default: a third of its life, four months of a year. " + effect +
+			" A change restarts nothing; what is due by it is renewed in the same apply.",
 	}
 }
 

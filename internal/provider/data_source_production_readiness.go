@@ -66,9 +66,9 @@ func (d *productionReadinessDataSource) Schema(ctx context.Context, _ datasource
 
 func productionReadinessSchema(ctx context.Context) schema.Schema {
 	attributes := askedSchema()
-	attributes["timeouts"] = timeouts.AttributesWithOpts(ctx, timeouts.Opts{
+	attributes["timeouts"] = lookLimit(timeouts.AttributesWithOpts(ctx, timeouts.Opts{
 		ReadDescription: "Default `30s`. What has not answered by then is `unknown`.",
-	})
+	}))
 	attributes["items"] = schema.ListNestedAttribute{
 		Computed:            true,
 		MarkdownDescription: "The review, one item after the other, always in the same order.",

@@ -22,7 +22,8 @@ func sealSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Encrypts every private key in state and plan with [age](https://age-encryption.org). " +
-			"Without it they are sensitive attributes, readable by whoever can read the state.",
+			"Default: none, and they are sensitive attributes, readable by whoever can read the state. " +
+			"A change seals everything anew in place, and touches no machine.",
 		Attributes: map[string]schema.Attribute{
 			"identities": schema.ListAttribute{
 				Required: true, Sensitive: true, ElementType: types.StringType,
@@ -31,7 +32,7 @@ func sealSchema() schema.Attribute {
 			},
 			"passphrase": schema.StringAttribute{
 				Optional: true, Sensitive: true,
-				MarkdownDescription: "Passphrase of the encrypted ones among `identities`.",
+				MarkdownDescription: "Passphrase of the encrypted ones among `identities`. Default: none.",
 			},
 			"recipients": schema.ListAttribute{
 				Optional: true, ElementType: types.StringType,

@@ -46,7 +46,7 @@ type hostModel struct {
 }
 
 func sshSchema() schema.Attribute {
-	attributes := credentialAttributes()
+	attributes := credentialAttributes(func(own string) string { return own })
 	attributes["agent"] = schema.BoolAttribute{
 		Optional:            true,
 		MarkdownDescription: "Use the ssh-agent at `SSH_AUTH_SOCK`. Default: `true` when neither `private_key` is set nor the variable empty.",
@@ -61,7 +61,7 @@ func sshSchema() schema.Attribute {
 		Validators:          []validator.String{durationValidator()},
 		MarkdownDescription: "How long connecting to one machine may take, such as `10s` (the default).",
 	}
-	bastion := credentialAttributes()
+	bastion := credentialAttributes(func(string) string { return "Default: as in `ssh`." })
 	bastion["address"] = schema.StringAttribute{Required: true, MarkdownDescription: "IP or name of the jump host."}
 	bastion["host_key"] = schema.StringAttribute{
 		Optional:            true,
@@ -70,57 +70,59 @@ func sshSchema() schema.Attribute {
 	attributes["bastion"] = schema.SingleNestedAttribute{
 		Optional:            true,
 		Attributes:          bastion,
-		MarkdownDescription: "A jump host through which every machine is reached. Credentials that are not set here are taken over from `ssh`.",
+		MarkdownDescription: "A jump host through which every machine is reached. Default: none. What is not set here is taken over from `ssh`; a `certificate` only together with the `private_key` that it belongs to.",
 	}
 	attributes["hosts"] = schema.MapNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "What differs for single machines, by the address that resources use for them (`host.address`). " +
+		MarkdownDescription: "What differs for single machines, by the address that resources use for them (`host.address`). Default: nothing. " +
 			"Every resource that meets the machine, as its own or as a peer, uses it.",
 		NestedObject: schema.NestedAttributeObject{Attributes: overrideAttributes()},
 	}
 	return schema.SingleNestedAttribute{
 		Optional:            true,
 		Attributes:          attributes,
-		MarkdownDescription: "How machines are reached. SSH is the provider's only connection: etcd and the Kubernetes API are spoken inside it.",
+		MarkdownDescription: "How machines are reached. SSH is the provider's only connection: etcd and the Kubernetes API are spoken inside it. Default: as each setting says; a change is used from the next plan on, and touches no machine.",
 	}
 }
 
-func credentialAttributes() map[string]schema.Attribute {
+// credentialAttributes are how a server is logged in to. standard turns the words on
+// a default of ssh's own into those of the block.
+func credentialAttributes(standard func(own string) string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"user": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "User to log in as. Default `root`; any other needs `sudo` without a password.",
+			MarkdownDescription: "User to log in as; one who is not `root` needs `sudo` without a password on the machines. " + standard("Default `root`."),
 		},
 		"port": schema.Int64Attribute{
 			Optional:            true,
 			Validators:          []validator.Int64{int64validator.Between(1, 65535)},
-			MarkdownDescription: "TCP port of sshd. Default `22`.",
+			MarkdownDescription: "TCP port of sshd. " + standard("Default `22`."),
 		},
 		"private_key": schema.StringAttribute{
 			Optional: true, Sensitive: true,
-			MarkdownDescription: "Private key in PEM or OpenSSH format.",
+			MarkdownDescription: "Private key in PEM or OpenSSH format. " + standard("Default: none; the ssh-agent is used."),
 		},
 		"passphrase": schema.StringAttribute{
 			Optional: true, Sensitive: true,
-			MarkdownDescription: "Passphrase of `private_key`.",
+			MarkdownDescription: "Passphrase of `private_key`. " + standard("Default: none."),
 		},
 		"certificate": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "SSH user certificate for `private_key`, the content of its `-cert.pub` file.",
+			MarkdownDescription: "SSH user certificate for `private_key`, the content of its `-cert.pub` file. " + standard("Default: none."),
 		},
 	}
 }
 
 func overrideAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"address": schema.StringAttribute{Optional: true, MarkdownDescription: "Where SSH is dialled, when not at the machine's cluster address."},
+		"address": schema.StringAttribute{Optional: true, MarkdownDescription: "IP or name at which SSH is dialled. Default: the address that resources use."},
 		"port": schema.Int64Attribute{
 			Optional:            true,
 			Validators:          []validator.Int64{int64validator.Between(1, 65535)},
-			MarkdownDescription: "TCP port of sshd on this machine.",
+			MarkdownDescription: "TCP port of sshd on this machine. Default: that of `ssh`.",
 		},
-		"user":     schema.StringAttribute{Optional: true, MarkdownDescription: "User to log in as on this machine."},
-		"host_key": schema.StringAttribute{Optional: true, MarkdownDescription: "The machine's pinned key, as in `ssh-ed25519 AAAA…`. It replaces what `known_hosts` says."},
+		"user":     schema.StringAttribute{Optional: true, MarkdownDescription: "User to log in as on this machine. Default: that of `ssh`."},
+		"host_key": schema.StringAttribute{Optional: true, MarkdownDescription: "The machine's pinned key, as in `ssh-ed25519 AAAA…`. It replaces what `known_hosts` says. Default: none is pinned."},
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 )
 
 // TestSchemas asks for every schema as Terraform does, and holds that each
-// attribute, function and parameter is described: the registry's documentation is made of it.
+// attribute, function and parameter is described, and that what may be left out
+// says what counts then: the registry's documentation is made of it.
 func TestSchemas(t *testing.T) {
 	server, err := providerserver.NewProtocol6WithError(New("test")())()
 	if err != nil {
@@ -48,8 +49,11 @@ func TestSchemas(t *testing.T) {
 func described(t *testing.T, at string, attributes []*tfprotov6.SchemaAttribute) {
 	t.Helper()
 	for _, a := range attributes {
-		if strings.TrimSpace(a.Description) == "" && a.Name != "timeouts" {
+		switch text := strings.ToLower(a.Description); {
+		case strings.TrimSpace(text) == "":
 			t.Errorf("%s.%s has no description", at, a.Name)
+		case a.Optional && !strings.Contains(text, "default"):
+			t.Errorf("%s.%s does not say its default: %s", at, a.Name, a.Description)
 		}
 		if a.NestedType != nil {
 			described(t, at+"."+a.Name, a.NestedType.Attributes)

@@ -60,7 +60,7 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			"(`terraform output -raw kubeconfig | age -d -i key.txt`). Where nothing may be stored, use the ephemeral resource of the same name.",
 		Attributes: map[string]schema.Attribute{
 			"id":  keptString("Fingerprint of the client certificate."),
-			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: kubeconfigPKI + " Another cluster's replaces the kubeconfig; a rotation of the Kubernetes authority renews it in place."},
+			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: kubeconfigPKI + " A change by a rotation of the Kubernetes authority, or by another seal, renews the kubeconfig in place; the bundle of another cluster replaces it."},
 			"server": schema.StringAttribute{
 				Required: true, PlanModifiers: replaced, MarkdownDescription: kubeconfigServer + " A change replaces the kubeconfig.",
 				Validators: []validator.String{checked("server URL", pki.ValidateServer)},
@@ -82,7 +82,7 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			"early_renewal": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{durationValidator()}, PlanModifiers: []planmodifier.String{sameDuration{}},
 				MarkdownDescription: "How long before its end the certificate is renewed, such as `720h`; less than `validity`. Default: a third of its life. " +
-					"A plan within that time renews the kubeconfig in place.",
+					"A plan within that time renews the kubeconfig in place. A change does so where it is due by it, and else nothing.",
 			},
 			"signed":                 signedSchema(),
 			"content":                sensitive(kubeconfigContent),

@@ -34,10 +34,13 @@ func certificateRequestsSchema() schema.Schema {
 	}
 }
 
+// requestedAnew is what a change of what is requested does.
+const requestedAnew = " A change makes those requests anew that say something else by it, for the signer to sign; it touches no machine."
+
 func requestedMemberSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,
-		MarkdownDescription: "The `kube_etcd_member` whose certificates are requested.",
+		MarkdownDescription: "The `kube_etcd_member` whose certificates are requested. Default: none." + requestedAnew,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Required: true, Validators: []validator.String{checked("member name", etcd.ValidateName)},
@@ -59,7 +62,7 @@ func requestedAddressSchema() schema.Attribute {
 func requestedReplicaSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,
-		MarkdownDescription: "The `kube_control_plane_replica` whose certificates are requested, those in its kubeconfigs included.",
+		MarkdownDescription: "The `kube_control_plane_replica` whose certificates are requested, those in its kubeconfigs included. Default: none." + requestedAnew,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Required: true, Validators: []validator.String{checked("replica name", controlplane.ValidateName)},
@@ -82,7 +85,7 @@ func requestedReplicaSchema() schema.Attribute {
 			},
 			"extra_sans": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Its `extra_sans`.",
+				MarkdownDescription: "Its `extra_sans`. Default: none.",
 			},
 		},
 	}
@@ -91,7 +94,7 @@ func requestedReplicaSchema() schema.Attribute {
 func requestedUserSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,
-		MarkdownDescription: "The user of a `kube_kubeconfig` whose certificate is requested.",
+		MarkdownDescription: "The user of a `kube_kubeconfig` whose certificate is requested. Default: none." + requestedAnew,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString(defaultUser),

@@ -29,13 +29,14 @@ func controlPlaneSchema(ctx context.Context) schema.Schema {
 	for name, attribute := range controlPlaneSeenSchema() {
 		attributes[name] = attribute
 	}
-	attributes["timeouts"] = timeouts.AttributesWithOpts(ctx, timeouts.Opts{
+	attributes["timeouts"] = lookLimit(timeouts.AttributesWithOpts(ctx, timeouts.Opts{
 		ReadDescription: "Default `30s`. What has not answered by then is an issue. A dead machine takes `ssh.connect_timeout` of the provider to be known as such.",
-	})
+	}))
 	return schema.Schema{
 		MarkdownDescription: "How is this control plane? Looks at the machines of etcd, of the endpoint's balancers and of the replicas that these list, and asks every component, all at once: " +
 			"one command for each part on each machine, none of which changes anything. What is down stands in `issues`, in words, and is no error unless `fail_on` says so: " +
-			"put it into a `check` block, and plans warn while scaling, repairs and destroys go on.",
+			"let a `check` block assert `healthy`, and plans warn while scaling, repairs and destroys go on. Put the data source beside that block: " +
+			"one within is planned to be read again in every apply, so that no plan is empty.",
 		Attributes: attributes,
 	}
 }
@@ -49,7 +50,7 @@ func askedSchema() map[string]schema.Attribute {
 		},
 		"signed": schema.SingleNestedAttribute{
 			Optional:            true,
-			MarkdownDescription: "What an external signer signed, as `signed` of a `kube_control_plane_replica` has it, for authorities of the bundle whose key is held elsewhere. Without it those cannot be asked.",
+			MarkdownDescription: "What an external signer signed, as `signed` of a `kube_control_plane_replica` has it, for authorities of the bundle whose key is held elsewhere. Default: none, and those cannot be asked.",
 			Attributes: map[string]schema.Attribute{
 				"keys":         schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: "The `keys` of the `kube_certificate_requests` whose requests were signed."},
 				"certificates": schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "The certificates, PEM, by the names of `requests`."},

@@ -23,13 +23,13 @@ func endpointSchema(ctx context.Context) schema.Schema {
 	for name, attribute := range endpointSeen() {
 		attributes[name] = attribute
 	}
-	attributes["timeouts"] = timeouts.Attributes(ctx, timeouts.Opts{
+	attributes["timeouts"] = timeLimits(timeouts.Attributes(ctx, timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,
 		CreateDescription: "Default `10m`: installing packages included.",
 		ReadDescription:   "Default `1m`.",
 		UpdateDescription: "Default `10m`.",
 		DeleteDescription: "Default `10m`.",
-	})
+	}))
 	return schema.Schema{
 		MarkdownDescription: "The fixed address of a control plane's API: a virtual IP held by keepalived in front of HAProxy, on machines of their own or on the replicas'. " +
 			"Replicas enter and leave its rotation by themselves, through `registration`. It is created before them and refuses to go while one of them is in rotation.",
@@ -55,13 +55,13 @@ func endpointArguments() map[string]schema.Attribute {
 			Optional:   true,
 			Validators: []validator.String{checked("CA certificate", checkCertificate)},
 			MarkdownDescription: "Certificate of the Kubernetes CA, PEM: health checks then verify the replicas against it. " +
-				"Without it they use TLS without verification; traffic itself is passed through and verified by its client either way. A change reloads HAProxy.",
+				"Default: none, and they use TLS without verification; traffic itself is passed through and verified by its client either way. A change reloads HAProxy.",
 		},
 		"drain_timeout": schema.StringAttribute{
 			Optional: true, Computed: true, Default: stringdefault.StaticString("10s"),
 			PlanModifiers:       []planmodifier.String{sameDuration{}},
 			Validators:          []validator.String{durationValidator()},
-			MarkdownDescription: "How long a replica that leaves may keep the sessions it has; what is left then is handed over by the API server as it stops. Default `10s`. A change touches nothing.",
+			MarkdownDescription: "How long a replica that leaves may keep the sessions it has; what is left then is handed over by the API server as it stops. Default `10s`. A change restarts and reloads nothing: replicas only note it.",
 		},
 	}
 }
@@ -69,26 +69,26 @@ func endpointArguments() map[string]schema.Attribute {
 func haproxySchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Required:            true,
-		MarkdownDescription: "Balancing by HAProxy, and the virtual IP by keepalived (unicast VRRP).",
+		MarkdownDescription: "Balancing by HAProxy, and the virtual IP by keepalived (unicast VRRP). A change reloads what it concerns of the two on one machine after the other, the virtual IP's holder last; a reload ends no connection.",
 		Attributes: map[string]schema.Attribute{
 			"hosts": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
 				Validators:          []validator.Map{mapvalidator.SizeAtLeast(1)},
-				MarkdownDescription: "Addresses of the machines with HAProxy and keepalived, by name. They may be the replicas' own.",
+				MarkdownDescription: "Addresses of the machines with HAProxy and keepalived, by name. They may be the replicas' own. A change sets up the machines that are new and cleans those that leave; connections through the one that leaves with the virtual IP end.",
 			},
 			"interface": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Network interface of the virtual IP. Default: the one that holds the machine's address.",
+				MarkdownDescription: "Network interface of the virtual IP. Default: the one that holds the machine's address. A change reloads keepalived.",
 			},
 			"virtual_router_id": schema.Int64Attribute{
 				Optional:            true,
 				Validators:          []validator.Int64{int64validator.Between(1, 255)},
-				MarkdownDescription: "VRRP router id, 1–255, unique in the network. Default: derived from `address`.",
+				MarkdownDescription: "VRRP router id, 1–255, unique in the network. Default: derived from `address`. A change reloads keepalived.",
 			},
 			"install_packages": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(true),
 				MarkdownDescription: "Install HAProxy and keepalived with the machine's package manager where they are missing. Default `true`; " +
-					"with `false` a machine without them is refused before anything is touched.",
+					"with `false` a machine without them is refused before anything is touched. A change reloads nothing.",
 			},
 		},
 	}

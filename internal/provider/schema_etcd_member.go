@@ -23,13 +23,13 @@ func etcdMemberSchema(ctx context.Context) schema.Schema {
 	for name, attribute := range etcdMemberSeen() {
 		attributes[name] = attribute
 	}
-	attributes["timeouts"] = timeouts.Attributes(ctx, timeouts.Opts{
+	attributes["timeouts"] = timeLimits(timeouts.Attributes(ctx, timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,
 		CreateDescription: "Default `10m`: installing, joining as a learner, catching up, promotion.",
 		ReadDescription:   "Default `1m`.",
 		UpdateDescription: "Default `20m`: members change one at a time, so the last one waits for all others.",
 		DeleteDescription: "Default `10m`.",
-	})
+	}))
 	return schema.Schema{
 		MarkdownDescription: "One etcd member on one machine. Members of a `for_each` make one cluster: those that are created together bootstrap it, " +
 			"later ones join as learners and are promoted when they have caught up; a destroyed one hands over leadership, is removed through another member, " +

@@ -39,7 +39,7 @@ func auditSchema() schema.Attribute {
 	}
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "What the API server logs of the requests it gets, in `/var/log/kube-apiserver/audit.log` on each replica's machine. On by default. The same on every replica. " +
+		MarkdownDescription: "What the API server logs of the requests it gets, in `/var/log/kube-apiserver/audit.log` on each replica's machine. On by default. The same on every replica. A change restarts the API servers, one replica at a time. " +
 			"Where a flag `audit-…` of `extra_args` says the same thing as a setting here, the plan refuses it; other such flags work beside it (a webhook, say).",
 		Attributes: map[string]schema.Attribute{
 			"enabled": schema.BoolAttribute{
@@ -91,7 +91,7 @@ func limitsSchema(unit string) schema.Attribute {
 	}
 	return schema.SingleNestedAttribute{
 		Optional:            true,
-		MarkdownDescription: "Limits of " + unit + ". With one of memory, Go's collector keeps to nine tenths of the lower one (`GOMEMLIMIT`).",
+		MarkdownDescription: "Limits of " + unit + ". Default: none. With one of memory, Go's collector keeps to nine tenths of the lower one (`GOMEMLIMIT`). A change restarts it, on one machine at a time.",
 		Attributes: map[string]schema.Attribute{
 			"memory_high": memory("Above this it is slowed and its memory reclaimed."),
 			"memory_max":  memory("Above this it is killed, and started again."),

@@ -35,7 +35,7 @@ func pkiBundleArguments() map[string]schema.Attribute {
 		"cluster_name": schema.StringAttribute{
 			Required: true, PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			Validators:          []validator.String{checked("cluster name", pki.ValidateClusterName)},
-			MarkdownDescription: "Name of the cluster, as kubeconfigs show it. A change makes a new bundle, and with it a new cluster.",
+			MarkdownDescription: "Name of the cluster, as kubeconfigs show it. A change replaces the bundle by a new one, and with it the cluster.",
 		},
 		"key_algorithm": schema.StringAttribute{
 			Optional: true, Computed: true,
@@ -78,7 +78,7 @@ func rotationSchema() schema.Attribute {
 		attributes[name] = schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(0),
 			Validators:          []validator.Int64{int64validator.AtLeast(0)},
-			MarkdownDescription: "Stage of " + words + ".",
+			MarkdownDescription: "Stage of " + words + ". Default `0`.",
 		}
 	}
 	return schema.SingleNestedAttribute{
@@ -86,15 +86,16 @@ func rotationSchema() schema.Attribute {
 		Default:    objectdefault.StaticValue(types.ObjectValueMust(kinds, numbers)),
 		Attributes: attributes,
 		MarkdownDescription: "Generation numbers. Raising one by one is one stage of a rotation, an apply of its own; three make a whole rotation. " +
-			"A plan that skips a stage is refused. Every stage is safe to stop after, and can be taken back by one. Default: all `0`.",
+			"A plan that skips a stage is refused. Every stage is safe to stop after, and can be taken back by one. Default: all `0`. " +
+			"A change is one stage on every machine; what each stage restarts stands in the guide [Rotating everything](../guides/rotation.md).",
 	}
 }
 
 func encryptionSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Encryption at rest: how the API servers store Secrets in etcd. Set with a new bundle it holds from the start; " +
-			"on a running cluster setting, changing or removing it is a rotation (`rotation.encryption`).",
+		MarkdownDescription: "Encryption at rest: how the API servers store Secrets in etcd. Default: none, they are stored in the clear. Set with a new bundle it holds from the start. " +
+			"A change on a running cluster, to or from none included, is a rotation: it is refused unless `rotation.encryption` is raised with it, and each stage restarts the API servers, one replica at a time.",
 		Attributes: map[string]schema.Attribute{
 			"provider": schema.StringAttribute{
 				Required:            true,
@@ -105,11 +106,11 @@ func encryptionSchema() schema.Attribute {
 				Optional: true, Computed: true, ElementType: types.StringType,
 				Default:             listdefault.StaticValue(stringList([]string{"secrets"})),
 				Validators:          []validator.List{listvalidator.SizeAtLeast(1), listvalidator.UniqueValues(), listvalidator.ValueStringsAre(stringvalidator.OneOf("secrets", "configmaps"))},
-				MarkdownDescription: "What is encrypted: `secrets` (the default) and `configmaps`.",
+				MarkdownDescription: "What is encrypted: `secrets`, `configmaps`, or both. Default `[\"secrets\"]`.",
 			},
 			"kms": schema.SingleNestedAttribute{
 				Optional:            true,
-				MarkdownDescription: "The plugin of provider `kms`.",
+				MarkdownDescription: "The plugin of provider `kms`. Default: none; that provider needs it.",
 				Attributes: map[string]schema.Attribute{
 					"name": schema.StringAttribute{
 						Required:            true,
@@ -140,14 +141,14 @@ func authoritySchema(name, rotation string) schema.Attribute {
 	}
 	attributes["key_held_elsewhere"] = schema.BoolAttribute{
 		Optional: true,
-		MarkdownDescription: "The key stays with an external signer, such as Vault or an HSM: no key is given here, and `kube_certificate_requests` makes the requests " +
-			"that the signer has to sign.",
+		MarkdownDescription: "Whether the key stays with an external signer, such as Vault or an HSM: no key is given here, and `kube_certificate_requests` makes the requests " +
+			"that the signer has to sign. Default `false`.",
 	}
 	return schema.SingleNestedAttribute{
 		Optional:   true,
 		Attributes: attributes,
-		MarkdownDescription: "The " + name + " authority, if it is brought along. On a running cluster another one is introduced by a rotation (`rotation." + rotation + "`). " +
-			"Default: one is made.",
+		MarkdownDescription: "The " + name + " authority, if it is brought along. Default: one is made. " +
+			"A change to another certificate is a rotation: on a running cluster it is refused unless `rotation." + rotation + "` is raised with it.",
 	}
 }
 
@@ -155,8 +156,8 @@ func serviceAccountSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional:   true,
 		Attributes: privateKeySchema("the service accounts"),
-		MarkdownDescription: "The key that signs service-account tokens, if it is brought along. On a running cluster another one is introduced by a rotation (`rotation.service_account`). " +
-			"Default: one is made.",
+		MarkdownDescription: "The key that signs service-account tokens, if it is brought along. Default: one is made. " +
+			"A change to another key is a rotation: on a running cluster it is refused unless `rotation.service_account` is raised with it.",
 	}
 }
 
@@ -165,15 +166,15 @@ func privateKeySchema(of string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"private_key": schema.StringAttribute{
 			Optional: true, Sensitive: true,
-			MarkdownDescription: "Private key of " + of + " (PEM: PKCS #1, PKCS #8 or SEC 1; RSA or ECDSA). It is stored in the state: with the provider's `seal` it has to be an age file.",
+			MarkdownDescription: "Private key of " + of + " (PEM: PKCS #1, PKCS #8 or SEC 1; RSA or ECDSA). Default: none. It is stored in the state: with the provider's `seal` it has to be an age file.",
 		},
 		"private_key_wo": schema.StringAttribute{
 			Optional: true, WriteOnly: true, Sensitive: true,
-			MarkdownDescription: "As `private_key`, and never stored as it is given (Terraform 1.11 or later).",
+			MarkdownDescription: "As `private_key`, and never stored as it is given (Terraform 1.11 or later). Default: none.",
 		},
 		"private_key_wo_version": schema.Int64Attribute{
 			Optional:            true,
-			MarkdownDescription: "Raise it when `private_key_wo` changes: Terraform does not see that by itself.",
+			MarkdownDescription: "Any number. Raise it when `private_key_wo` changes: Terraform does not see that by itself. Default: none.",
 		},
 	}
 }

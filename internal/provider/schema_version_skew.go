@@ -17,9 +17,9 @@ func versionSkewSchema(ctx context.Context) schema.Schema {
 	for name, attribute := range versionSkewSeen() {
 		attributes[name] = attribute
 	}
-	attributes["timeouts"] = timeouts.AttributesWithOpts(ctx, timeouts.Opts{
+	attributes["timeouts"] = lookLimit(timeouts.AttributesWithOpts(ctx, timeouts.Opts{
 		ReadDescription: "Default `1m`. What has not answered by then stands in `issues`.",
-	})
+	}))
 	return schema.Schema{
 		MarkdownDescription: "Where may this control plane go from here? Asks all of it which versions run: etcd's members, the replicas that the balancers of the endpoint list, " +
 			"and the kubelets that an API server knows of. What does not answer stands in `issues`, and is no error, so that it serves in `check` blocks. " +
@@ -32,7 +32,7 @@ func versionSkewArguments() map[string]schema.Attribute {
 	target := func(of, example string, check func(string) error) schema.StringAttribute {
 		return schema.StringAttribute{
 			Optional: true, Validators: []validator.String{checked(of+" version", check)},
-			MarkdownDescription: "Version of " + of + " to judge, such as `" + example + "`, by all rules: the answer is in `target_allowed` and `refusals`.",
+			MarkdownDescription: "Version of " + of + " to judge, such as `" + example + "`, by all rules: the answer is in `target_allowed` and `refusals`. Default: none is judged.",
 		}
 	}
 	kubernetes := target("Kubernetes", "1.35.4", controlplane.ValidateVersion)

@@ -36,8 +36,8 @@ func signedSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "What an external signer signed, for authorities of the bundle whose key is held elsewhere (`key_held_elsewhere`). " +
-			"A certificate that was signed anew takes the place of the present one, with the same rules as a renewal. How long it lasts is the signer's to say; plans warn before its end. " +
-			"Without it, what is installed on the machine stays in use, as after an import of the bundle from a machine.",
+			"A change puts the new certificates in the place of the present ones, by the rules of a renewal. How long they last is the signer's to say; plans warn before their end. " +
+			"Default: none, and what is installed on the machine stays in use, as after an import of the bundle from a machine.",
 		Attributes: map[string]schema.Attribute{
 			"keys": schema.StringAttribute{
 				Required: true, Sensitive: true,

@@ -1,0 +1,126 @@
+package acceptance
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// TestGettingStarted does what the guide says, word for word, with its
+// configuration and its commands, and then those of the guides on trouble and on drift review.
+// Only the addresses are the lab's, module and kube-review are the checkout's, and
+// programs come from a folder: no machine has a way out.
+func TestGettingStarted(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	machines(t)
+	root, err := build.Checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := strings.NewReplacer("10.0.0.100", vip, "10.0.0.11", address("cp1"), "10.0.0.12", address("cp2"), "10.0.0.13", address("cp3"),
+		"github.com/kubequorum/terraform-provider-kube//modules", filepath.Join(root, "modules"))
+	configuration := here.Replace(strings.Join(guideBlocks(t, "getting-started", "hcl"), "\n"))
+	w := storyFrom(t, names, t.TempDir(), func(w *workspace.Workspace) error {
+		return w.MakeFrom(t.Context(), fstest.MapFS{"main.tf": {Data: []byte(configuration)}}, t.Output())
+	})
+	bare := fingerprints(t, names...)
+	override(t, w, fmt.Sprintf("provider \"kube\" {\n  artifacts = { directory = %q }\n}\n", shared.components))
+	user, said := newUser(t, w), ""
+	for _, script := range guideBlocks(t, "getting-started", "sh") {
+		said = user.types(t, here.Replace(script))
+	}
+	if !strings.HasSuffix(said, "ok") { // the last command asks /readyz
+		t.Errorf("the guide's last command does not say that the API is ready:\n%s", said)
+	}
+	expectEmptyPlan(t, w)
+	user.types(t, guideBlocks(t, "troubleshooting", "sh")[0])
+	if log, err := os.ReadFile(filepath.Join(w.Dir, "apply.log")); err != nil || !strings.Contains(string(log), "[INFO]") {
+		t.Errorf("the log of an apply says nothing: %v\n%s", err, log)
+	}
+	if err := build.Provider(t.Context(), "cmd/kube-review", filepath.Join(user.home, "bin", "kube-review")); err != nil {
+		t.Fatal(err)
+	}
+	review := strings.NewReplacer("go run github.com/kubequorum/terraform-provider-kube/cmd/kube-review@main", "kube-review")
+	says(t, user.types(t, review.Replace(guideBlocks(t, "drift-review", "sh")[0])), "### Control plane: plan", "Nothing to do")
+	apply(t, w, "-destroy")
+	expectBare(t, bare, names...)
+}
+
+// guideBlocks are the fenced blocks of that language in a guide.
+func guideBlocks(t *testing.T, guide, language string) []string {
+	t.Helper()
+	root, err := build.Checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "templates", "guides", guide+".md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, match := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+		out = append(out, match[1])
+	}
+	if len(out) == 0 {
+		t.Fatalf("the guide %s has no block of %s", guide, language)
+	}
+	return out
+}
+
+// user is somebody at a shell in a folder, with the lab's key as their own.
+type user struct {
+	w    *workspace.Workspace
+	home string
+}
+
+// newUser gives the user of a workspace the CLI, kubectl and the key.
+func newUser(t *testing.T, w *workspace.Workspace) user {
+	t.Helper()
+	u := user{w: w, home: t.TempDir()}
+	kubernetes, err := build.Set(t.Context(), "kubernetes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	terraform := os.Getenv("KUBE_TEST_TERRAFORM")
+	if terraform == "" {
+		if terraform, err = build.Terraform(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{
+		".ssh/id_ed25519": shared.lab.PrivateKeyPath(), "bin/terraform": terraform, "bin/kubectl": filepath.Join(kubernetes, "kubectl"),
+	} {
+		path := filepath.Join(u.home, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Env = append(w.Env, "HOME="+u.home)
+	return u
+}
+
+// types runs a script in the user's folder and returns what it says. Applies are
+// approved: nobody is there to say yes.
+func (u user) types(t *testing.T, script string) string {
+	t.Helper()
+	command := u.w.InLab(t.Context(), "bash", "-euo", "pipefail", "-c", script)
+	command.Dir = u.w.Dir
+	command.Env = append(os.Environ(), "HOME="+u.home, "PATH="+filepath.Join(u.home, "bin")+":"+os.Getenv("PATH"),
+		"TF_CLI_CONFIG_FILE="+u.w.CLIConfig(), "TF_CLI_ARGS_apply=-auto-approve -no-color", "CHECKPOINT_DISABLE=1")
+	out, err := command.CombinedOutput()
+	t.Logf("%s%s", script, out)
+	if err != nil {
+		t.Fatalf("the guide's commands fail: %v", err)
+	}
+	return string(out)
+}

@@ -1,0 +1,178 @@
+package docs
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+)
+
+var (
+	within   = regexp.MustCompile(`^in (provider|resource) (\w+)$`)
+	fromFile = regexp.MustCompile(`^in (\S+/\S+\.(?:hcl|tf))$`)
+)
+
+// TestConfigurations validates each configuration of the documents, those that
+// examples give to docs/ included, by the CLI and the provider's own schema. A
+// part of a resource is completed by testdata/base.tf; one that is marked as an
+// illustration is left out; one that is marked with a file stands in it.
+func TestConfigurations(t *testing.T) {
+	base, err := os.ReadFile(filepath.Join("testdata", "base.tf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, _ := sections(string(base))
+	cli := newCLI(t)
+	shown := slices.DeleteFunc(configurations(t), func(b block) bool { return illustrative.MatchString(b.mark) })
+	if len(shown) == 0 {
+		t.Error("there are no configurations at all: the documents are not where this test looks")
+	}
+	cli.formatted(t, shown)
+	for _, b := range shown {
+		if file := fromFile.FindStringSubmatch(b.mark); file != nil {
+			standsIn(t, b, file[1])
+			continue
+		}
+		t.Run(b.String(), func(t *testing.T) { cli.valid(t, completed(whole, sectionsOf(t, b))) })
+	}
+}
+
+// configurations are the blocks of HCL in documents, and the files of examples
+// that docs/ shows: all that need neither a signer (TestExternalAuthorities has
+// one) nor a kubeconfig with its key (TestFunctions). What is left out in a text is
+// a comment here.
+func configurations(t *testing.T) []block {
+	t.Helper()
+	out := slices.DeleteFunc(allBlocks(t), func(b block) bool { return b.language != "hcl" })
+	dir := os.DirFS(root(t))
+	for _, pattern := range []string{"provider/*.tf", "resources/*/resource.tf", "data-sources/*/*.tf", "ephemeral-resources/*/*.tf", "functions/certificate/*.tf"} {
+		files, err := fs.Glob(dir, "examples/"+pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("examples/%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			text, err := fs.ReadFile(dir, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(text), "vault_") {
+				out = append(out, block{file: file, line: 1, text: string(text)})
+			}
+		}
+	}
+	for i := range out {
+		out[i].text = regexp.MustCompile(`(?m)^( *)…$`).ReplaceAllString(out[i].text, "$1# …")
+	}
+	return out
+}
+
+// sectionsOf are a block's; a fragment is of what its mark names.
+func sectionsOf(t *testing.T, b block) []section {
+	t.Helper()
+	inner := within.FindStringSubmatch(b.mark)
+	if inner == nil {
+		out, loose := sections(b.text)
+		loose = slices.DeleteFunc(loose, func(line string) bool { return strings.HasPrefix(line, "#") })
+		if len(loose) > 0 {
+			t.Fatalf("these stand in no section, and no mark says of what they are a part: %q", loose)
+		}
+		return out
+	}
+	head := fmt.Sprintf("%s %q", inner[1], inner[2])
+	if inner[1] == "resource" {
+		head += ` "prod"`
+	}
+	var body []string
+	for line := range strings.Lines(b.text) {
+		body = append(body, "  "+strings.TrimRight(line, "\n"))
+	}
+	return []section{{head, body}}
+}
+
+// standsIn: a file of the examples has these lines, however far they are indented.
+func standsIn(t *testing.T, b block, file string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), file))
+	if err != nil {
+		t.Error(err)
+	}
+	flat := func(text string) string { return regexp.MustCompile(`(?m)^\s+`).ReplaceAllString(text, "") }
+	if !strings.Contains(flat(string(text)), flat(b.text)) {
+		t.Errorf("%s is not in %s:\n%s", b, file, b.text)
+	}
+}
+
+// cli is Terraform or OpenTofu with the provider of this checkout.
+type cli struct{ program, config, home string }
+
+func newCLI(t *testing.T) cli {
+	t.Helper()
+	program, err := build.Terraform(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cli{program: program, home: t.TempDir()}
+	if err := build.Provider(t.Context(), ".", filepath.Join(c.home, "terraform-provider-kube")); err != nil {
+		t.Fatal(err)
+	}
+	c.config = filepath.Join(c.home, "cli.tfrc")
+	text := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"kubequorum/kube\" = %q\n  }\n}\n", c.home)
+	if err := os.WriteFile(c.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// formatted: each text is as "fmt" leaves it.
+func (c cli) formatted(t *testing.T, blocks []block) {
+	t.Helper()
+	command := c.command(t, "fmt", "-check", "-diff", "-no-color")
+	command.Dir = t.TempDir()
+	for _, b := range blocks {
+		name := strings.ReplaceAll(b.String(), "/", "_") + ".tf"
+		if err := os.WriteFile(filepath.Join(command.Dir, name), []byte(b.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Errorf("not all is as fmt leaves it: %v\n%s", err, out)
+	}
+}
+
+// valid: the CLI has nothing against the configuration. Its module is the checkout's.
+func (c cli) valid(t *testing.T, text string) {
+	t.Helper()
+	dir := t.TempDir()
+	text = surroundings(t, text, dir, c.home)
+	text = strings.ReplaceAll(text, "github.com/kubequorum/terraform-provider-kube//modules", filepath.Join(root(t), "modules"))
+	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	steps := [][]string{{"validate", "-no-color"}}
+	if strings.Contains(text, "module \"") {
+		steps = [][]string{{"get", "-no-color"}, {"validate", "-no-color"}}
+	}
+	for _, args := range steps {
+		command := c.command(t, args...)
+		command.Dir = dir
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s\n%s", args[0], err, out, text)
+		}
+	}
+}
+
+// command is the CLI with none of the user's settings.
+func (c cli) command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), c.program, args...)
+	command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "TF_") })
+	command.Env = append(command.Env, "HOME="+c.home, "TF_CLI_CONFIG_FILE="+c.config, "CHECKPOINT_DISABLE=1")
+	return command
+}

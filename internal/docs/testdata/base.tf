@@ -1,0 +1,42 @@
+# What the documents' configurations are put on top of: whole resources, under
+# the names that documents use, so that a part of one can be given alone.
+
+terraform {
+  required_providers {
+    kube = { source = "kubequorum/kube" }
+  }
+}
+
+provider "kube" {}
+
+locals {
+  hosts = { cp1 = "10.0.0.11", cp2 = "10.0.0.12", cp3 = "10.0.0.13" }
+}
+
+resource "kube_pki_bundle" "prod" {
+  cluster_name = "prod"
+}
+
+resource "kube_control_plane_endpoint" "prod" {
+  address = "10.0.0.100"
+  haproxy = { hosts = local.hosts }
+}
+
+resource "kube_etcd_member" "prod" {
+  for_each = local.hosts
+  name     = each.key
+  host     = { address = each.value }
+  peers    = local.hosts
+  pki      = kube_pki_bundle.prod.bundle
+  version  = "3.6.16"
+}
+
+resource "kube_control_plane_replica" "prod" {
+  for_each = local.hosts
+  name     = each.key
+  host     = { address = each.value }
+  endpoint = kube_control_plane_endpoint.prod.registration
+  etcd     = [kube_etcd_member.prod[each.key].client_url]
+  pki      = kube_pki_bundle.prod.bundle
+  version  = "1.34.4"
+}
