@@ -175,3 +175,17 @@ func TestHostileText(t *testing.T) {
 		t.Errorf("what a machine says ends the picture:\n%s", got)
 	}
 }
+
+// TestReasonsOfReplacements: what is replaced says why, where a changed argument is
+// the reason.
+func TestReasonsOfReplacements(t *testing.T) {
+	d := document(t, "replace")
+	change := changeOf(t, d, `kube_etcd_member.this["cp2"]`)
+	change["after"].(map[string]any)["host"] = map[string]any{"address": "10.0.0.14"}
+	got := comment(t, d)
+	for _, want := range []string{"   - **cp2**: replaced\n", "   - **cp2**: replaced: machine address 10.89.0.12 → 10.0.0.14\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the comment lacks %q:\n%s", want, got)
+		}
+	}
+}
