@@ -62,8 +62,8 @@ func (m *auditModel) audit() controlplane.Audit {
 		return controlplane.Audit{}
 	}
 	return controlplane.Audit{
-		Off: m.Enabled != nil && !*m.Enabled, Policy: valueOr(m.Policy),
-		MaxAgeDays: valueOr(m.MaxAgeDays), MaxBackups: valueOr(m.MaxBackups), MaxSizeMB: valueOr(m.MaxSizeMB),
+		Off: m.Enabled != nil && !*m.Enabled, Policy: orZero(m.Policy),
+		MaxAgeDays: orZero(m.MaxAgeDays), MaxBackups: orZero(m.MaxBackups), MaxSizeMB: orZero(m.MaxSizeMB),
 	}
 }
 
@@ -71,7 +71,7 @@ func (m *authenticationModel) authentication() controlplane.Authentication {
 	if m == nil {
 		return controlplane.Authentication{}
 	}
-	return controlplane.Authentication{JWT: valueOr(m.JWT), AnonymousPaths: m.AnonymousPaths}
+	return controlplane.Authentication{JWT: orZero(m.JWT), AnonymousPaths: m.AnonymousPaths}
 }
 
 // limits gives the limits of every component, nil where nothing is said of any.
@@ -88,11 +88,11 @@ func (m *limitsModel) limits() host.Limits {
 	if m == nil {
 		return host.Limits{}
 	}
-	return host.Limits{MemoryHigh: valueOr(m.MemoryHigh), MemoryMax: valueOr(m.MemoryMax), CPUQuota: valueOr(m.CPUQuota)}
+	return host.Limits{MemoryHigh: orZero(m.MemoryHigh), MemoryMax: orZero(m.MemoryMax), CPUQuota: orZero(m.CPUQuota)}
 }
 
-// valueOr is what p points to, or the zero value.
-func valueOr[T any](p *T) T {
+// orZero is what p points to, or the zero value.
+func orZero[T any](p *T) T {
 	if p == nil {
 		var zero T
 		return zero

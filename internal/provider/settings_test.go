@@ -161,3 +161,33 @@ func TestMemberLimitsReadBack(t *testing.T) {
 		}
 	}
 }
+
+// TestWrittenUnknown: while a plan is made anything may be unknown, at any depth.
+// That is as good as not written.
+func TestWrittenUnknown(t *testing.T) {
+	resources := replicaHardening()["resources"]
+	unknown := func(a schema.Attribute) types.Object {
+		return types.ObjectUnknown(a.GetType().(types.ObjectType).AttrTypes)
+	}
+	paths := types.SetValueMust(types.StringType, []attr.Value{types.StringUnknown()})
+	for name, m := range map[string]replicaModel{
+		"objects": {Audit: unknown(auditSchema()), Authentication: unknown(authenticationSchema()), Resources: unknown(resources)},
+		"attributes": {
+			Audit:          nested(t, auditSchema(), map[string]attr.Value{"enabled": types.BoolUnknown(), "policy": types.StringUnknown(), "max_age_days": types.Int64Unknown()}),
+			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"jwt": types.StringUnknown(), "anonymous_paths": types.SetUnknown(types.StringType)}),
+			Resources:      nested(t, resources, map[string]attr.Value{"apiserver": unknown(limitsSchema("x"))}),
+		},
+		"elements": {
+			Audit:          nested(t, auditSchema(), nil),
+			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"anonymous_paths": paths}),
+			Resources:      nested(t, resources, map[string]attr.Value{"apiserver": nested(t, limitsSchema("x"), map[string]attr.Value{"cpu_quota": types.StringUnknown()})}),
+		},
+	} {
+		if audit, limits := m.audit(t.Context()), m.limits(t.Context()); audit != (controlplane.Audit{}) || limits[controlplane.APIServer] != (host.Limits{}) {
+			t.Errorf("%s: %+v, %+v", name, audit, limits)
+		}
+		if jwt := m.authentication(t.Context()).JWT; jwt != "" {
+			t.Errorf("%s: %s", name, jwt)
+		}
+	}
+}
