@@ -12,12 +12,51 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
+// settingsFile adds settings to the example's members and replicas.
+const settingsFile = "settings_override.tf"
+
+// The settings have defaults that are written out, objects that are empty, and YAML
+// in a layout of its own among them: what no machine tells.
+const (
+	memberSettings = `
+  resources = { memory_high = "2G", cpu_quota = "200%%" }
+`
+	replicaSettings = `
+  audit = {
+    policy       = <<-EOT
+      # All there is.
+      apiVersion: audit.k8s.io/v1
+      kind: Policy
+      rules: [{ level: Metadata }]
+    EOT
+    max_age_days = 7
+    max_size_mb  = 100
+  }
+  authentication = {
+    jwt = <<-EOT
+      # Who works here.
+      - issuer: { url: "https://id.example.com", audiences: [kubernetes] }
+        claimMappings:
+          username: { claim: email, prefix: "" }
+    EOT
+    anonymous_paths = ["/version", "/api/v1/namespaces/kube-public/configmaps/cluster-info"]
+  }
+  resources = {
+    apiserver          = { memory_high = "3G", memory_max = "4096M", cpu_quota = "200%%" }
+    controller_manager = { memory_max = "1G" }
+    scheduler          = {}
+  }
+`
+)
+
+var withSettings = fmt.Sprintf("resource \"kube_etcd_member\" \"this\" {" + memberSettings + "}\nresource \"kube_control_plane_replica\" \"this\" {" + replicaSettings + "}\n")
+
 // withoutExample leaves the provider's settings of the configuration, and gives
 // what brings the rest back.
 func (i *importing) withoutExample(t *testing.T) (restore func()) {
 	t.Helper()
 	example := map[string]string{}
-	for _, name := range []string{"main.tf", "outputs.tf"} {
+	for _, name := range []string{"main.tf", "outputs.tf", settingsFile} {
 		text, err := os.ReadFile(filepath.Join(i.w.Dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -27,6 +66,7 @@ func (i *importing) withoutExample(t *testing.T) (restore func()) {
 	settings, _, _ := strings.Cut(example["main.tf"], `resource "kube_pki_bundle"`)
 	write(t, filepath.Join(i.w.Dir, "main.tf"), settings)
 	write(t, filepath.Join(i.w.Dir, "outputs.tf"), "")
+	write(t, filepath.Join(i.w.Dir, settingsFile), "")
 	return func() {
 		for name, text := range example {
 			write(t, filepath.Join(i.w.Dir, name), text)
@@ -76,7 +116,7 @@ resource "kube_etcd_member" "cp1" {
   pki        = file(%[1]q)
   version    = var.etcd_version
   extra_args = {}
-}
+` + memberSettings + `}
 resource "kube_control_plane_replica" "cp1" {
   name       = "cp1"
   host       = { address = var.machines.cp1 }
@@ -86,7 +126,7 @@ resource "kube_control_plane_replica" "cp1" {
   version    = var.kubernetes_version
   pod_cidrs  = var.pod_cidrs
   extra_args = { apiserver = {} }
-}
+` + replicaSettings + `}
 import {
   to = kube_etcd_member.cp1
   id = var.machines.cp1

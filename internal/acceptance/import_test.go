@@ -83,6 +83,7 @@ func TestImport(t *testing.T) {
 	machines(t)
 	bare := fingerprints(t, names...)
 	w := newWorkspace(t, len(names))
+	write(t, filepath.Join(w.Dir, settingsFile), withSettings)
 	apply(t, w)
 	expectEmptyPlan(t, w)
 	expectHealthy(t, w, names) // the state says what is seen now, too
@@ -247,14 +248,15 @@ func (i *importing) refusals(t *testing.T) {
 func (i *importing) changed(t *testing.T) {
 	i.forget(t)
 	onMachine(t, shared.lab.Machine("cp2"), `sed -i 's/--snapshot-count=[0-9]*/&/; s|--watch-progress-notify-interval=5s|--watch-progress-notify-interval=7s|' /etc/systemd/system/etcd.service
-sed -i 's|--goaway-chance=0.001|--goaway-chance=0.002|' /etc/systemd/system/kube-apiserver.service`)
+sed -i 's|--goaway-chance=0.001|--goaway-chance=0.002|; s|--audit-log-maxage=7|--audit-log-maxage=8|' /etc/systemd/system/kube-apiserver.service
+sed -i 's|^MemoryMax=1G$|MemoryMax=2G|' /etc/systemd/system/kube-controller-manager.service`)
 	before := lookAt(t, i.names...)
 	i.blocks(t, importBlocks(imports(i.backup, "file:"+i.kubeconfig, i.names...)))
 	text := plan(t, i.w)
 	before.expect(t)
 	says(t, text, "9 to import, 0 to add, 2 to change, 0 to destroy.",
 		`kube_etcd_member.this["cp2"] will be updated in-place`, `kube_control_plane_replica.this["cp2"] will be updated in-place`,
-		`"watch-progress-notify-interval" = "7s"`, `"goaway-chance" = "0.002"`)
+		`"watch-progress-notify-interval" = "7s"`, `"goaway-chance" = "0.002"`, "8 -> 7", `"2G" -> "1G"`)
 	apply(t, i.w)
 	i.blocks(t, "")
 	expectEmptyPlan(t, i.w)

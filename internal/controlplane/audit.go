@@ -16,6 +16,9 @@ const (
 	DefaultAuditSize    = 100 // MB
 )
 
+// MaxAuditNumber is the most that each of them can be.
+const MaxAuditNumber = 36500
+
 // Audit says what an API server logs of the requests it gets. The zero value logs
 // by the built-in policy.
 type Audit struct {

@@ -34,12 +34,20 @@ type Imported struct {
 	ExtraSANs     []string
 	ExtraArgs     map[string]map[string]string // empty: none are given; a component without: null
 	EarlyRenewal  time.Duration
+	Audit         Audit // a default is 0 or ""
+	// Authentication is what the API server's file says, its JWT in an order of
+	// its own.
+	Authentication Authentication
+	Limits         map[string]host.Limits // of every component
+	// Settings are as Spec.Settings. It is the caller's to see what of them is still
+	// so: see LogsBy and LetsIn.
+	Settings json.RawMessage
 }
 
 // Import reads from a machine what its replica is. It changes nothing.
 // endpointOf gives the address that a registration names.
 func (r *Replicas) Import(ctx context.Context, h *host.Host, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
-	query := host.Query{Contents: []string{recordPath, apiServerCert}, Dirs: []string{manifestDir}}
+	query := host.Query{Contents: append(settingPaths(), recordPath, apiServerCert), Dirs: []string{manifestDir}}
 	for _, name := range Components() {
 		query.Contents = append(query.Contents, unitPath(name))
 	}
@@ -88,15 +96,15 @@ func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (
 	if err != nil {
 		return Imported{}, notImported(h, recordPath+" does not say where the replica is registered: "+err.Error(), "apply from the configuration, which writes it anew")
 	}
-	return told(h, known, version, endpoint, flags, facts.Files[apiServerCert].Content), nil
+	return told(h, known, version, endpoint, flags, facts.Files), nil
 }
 
 // told puts together what the parts of a replica say.
-func told(h *host.Host, r record, version, endpoint string, flags map[string]map[string]string, certificate string) Imported {
+func told(h *host.Host, r record, version, endpoint string, flags map[string]map[string]string, files map[string]host.FileState) Imported {
 	given := cmp.Or(r.Configured, &configured{})
 	out := Imported{
 		ClusterID: r.ClusterID, ClusterName: r.ClusterName, Name: r.Name, Version: version,
-		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: given.EarlyRenewal,
+		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: given.EarlyRenewal, Settings: given.Settings,
 		EtcdURLs:     asGiven(given.Etcd, elementsOf(flags[APIServer]["etcd-servers"])),
 		ServiceCIDRs: elementsOf(flags[APIServer]["service-cluster-ip-range"]),
 		PodCIDRs:     asGiven(given.PodCIDRs, elementsOf(flags[ControllerManager]["cluster-cidr"])),
@@ -108,8 +116,10 @@ func told(h *host.Host, r record, version, endpoint string, flags map[string]map
 		Name: out.Name, Host: h, Version: version, Port: out.Port, EndpointHost: endpoint, EtcdURLs: out.EtcdURLs,
 		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs, Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName},
 	}
-	out.ClusterDomain, out.ExtraSANs = certified(s, certificate, given.ExtraSANs)
+	out.ClusterDomain, out.ExtraSANs = certified(s, files[apiServerCert].Content, given.ExtraSANs)
 	s.ClusterDomain = out.ClusterDomain
+	out.settings(flags[APIServer], given.ExtraArgs[APIServer], files)
+	s.Audit = out.Audit
 	out.ExtraArgs = map[string]map[string]string{}
 	for _, name := range Components() {
 		recorded, shaped := given.ExtraArgs[name]

@@ -23,6 +23,9 @@ func machineOf(t *testing.T, s Spec) host.Facts {
 		recordPath:    {Content: string(recordOf(s, nil).file().Content)},
 		apiServerCert: {Content: pair.Certificate},
 	}
+	for _, file := range settingFiles(s) {
+		files[file.Path] = host.FileState{Content: string(file.Content)}
+	}
 	for _, c := range components(s, systemd{}) {
 		files[unitPath(c.name)] = host.FileState{Content: string(systemd{}.definition(c).Content)}
 	}
@@ -55,7 +58,29 @@ func TestImportReadsBack(t *testing.T) {
 		"external etcd, in an order": func(s *Spec) {
 			s.EtcdURLs = []string{"https://10.0.0.13:2379", "https://10.0.0.11:2379", "https://10.0.0.12:2379"}
 		},
-		"names":              func(s *Spec) { s.ExtraSANs = []string{"10.0.0.100", "192.0.2.1", "api.example.com"} },
+		"names": func(s *Spec) { s.ExtraSANs = []string{"10.0.0.100", "192.0.2.1", "api.example.com"} },
+		"limits": func(s *Spec) {
+			s.Limits = map[string]host.Limits{APIServer: {MemoryHigh: "3G", MemoryMax: "4096M"}, Scheduler: {CPUQuota: "50%"}}
+			s.Settings = json.RawMessage(`{"resources":{"scheduler":{"cpu_quota":"50%"}}}`)
+		},
+		"audit": func(s *Spec) {
+			s.Audit = Audit{Policy: onePolicy, MaxAgeDays: 7, MaxSizeMB: 50}
+			s.ExtraArgs = map[string]map[string]string{APIServer: {"audit-log-maxbackup": "3", "v": "2"}}
+		},
+		"no audit": func(s *Spec) { s.Audit.Off = true },
+		"no audit but by hand": func(s *Spec) {
+			s.Audit.Off = true
+			s.ExtraArgs = map[string]map[string]string{APIServer: {"audit-log-path": "-", "audit-policy-file": "/etc/policy.yaml"}}
+		},
+		"another policy file": func(s *Spec) {
+			s.ExtraArgs = map[string]map[string]string{APIServer: {"audit-policy-file": "/etc/policy.yaml"}}
+		},
+		"who may log in": func(s *Spec) {
+			s.Authentication = Authentication{JWT: "- claimMappings:\n    username:\n      claim: sub\n      prefix: \"\"\n  issuer:\n    audiences:\n    - kubernetes\n    url: https://id.example.com\n", AnonymousPaths: []string{"/version"}}
+		},
+		"authentication by hand": func(s *Spec) {
+			s.ExtraArgs = map[string]map[string]string{APIServer: {"oidc-issuer-url": "https://id.example.com", "oidc-client-id": "kubernetes"}}
+		},
 		"domain, port, time": func(s *Spec) { s.ClusterDomain, s.Port, s.EarlyRenewal = "k8s.example.com", 7443, time.Hour },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,10 +95,15 @@ func TestImportReadsBack(t *testing.T) {
 				t.Errorf("registration is %s", got.Registration)
 			}
 			got.Registration = nil
+			if compact(got.Settings) != compact(s.Settings) {
+				t.Errorf("settings are recorded as %s", got.Settings)
+			}
+			got.Settings = nil
 			want := Imported{
 				ClusterID: s.Bundle.ClusterID, ClusterName: "prod", Name: "cp1", Version: s.Version, Port: s.port(), EtcdURLs: s.EtcdURLs,
 				ServiceCIDRs: s.ServiceCIDRs, PodCIDRs: s.PodCIDRs, ClusterDomain: s.domain(), ExtraSANs: s.ExtraSANs,
-				ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal,
+				ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Audit: s.Audit, Authentication: s.Authentication,
+				Limits: map[string]host.Limits{APIServer: s.Limits[APIServer], ControllerManager: s.Limits[ControllerManager], Scheduler: s.Limits[Scheduler]},
 			}
 			if want.ExtraArgs == nil {
 				want.ExtraArgs = map[string]map[string]string{}
@@ -92,6 +122,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	s.Registration = json.RawMessage(`{"address":"10.0.0.100"}`)
 	s.ExtraArgs = map[string]map[string]string{APIServer: {"v": "2", "profiling": "false"}, Scheduler: {"v": "3"}}
 	s.ExtraSANs, s.PodCIDRs = []string{"api.example.com"}, []string{"10.244.0.0/16"}
+	s.Audit, s.Limits = Audit{Policy: onePolicy, MaxAgeDays: 7, MaxBackups: DefaultAuditBackups}, map[string]host.Limits{Scheduler: {MemoryMax: "1G"}}
 	facts := machineOf(t, s)
 	r := recordOf(s, nil)
 	r.Configured = nil
@@ -107,6 +138,12 @@ func TestImportWithoutRecord(t *testing.T) {
 	}
 	if !slices.Equal(got.ExtraSANs, s.ExtraSANs) || !slices.Equal(got.PodCIDRs, s.PodCIDRs) || !slices.Equal(got.EtcdURLs, s.EtcdURLs) {
 		t.Errorf("read back as %#v", got)
+	}
+	if want := (Audit{Policy: onePolicy, MaxAgeDays: 7}); got.Audit != want || !got.LogsBy(s.Audit) {
+		t.Errorf("audit is %+v, want %+v", got.Audit, want)
+	}
+	if got.Settings != nil || got.Limits[Scheduler] != s.Limits[Scheduler] || got.Limits[APIServer] != (host.Limits{}) {
+		t.Errorf("limits are %+v, recorded as %s", got.Limits, got.Settings)
 	}
 }
 

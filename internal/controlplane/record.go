@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -42,25 +41,37 @@ type record struct {
 
 // configured is what the configuration says, in its own words, where the machine
 // tells only what came of it: flags have the defaults among them, a certificate
-// the names that every one has, and nothing says when one is to be renewed. Null
-// is what is left out.
+// the names that every one has, a file what its YAML says, and nothing says when a
+// certificate is to be renewed. Null is what is left out.
 type configured struct {
 	ExtraArgs    map[string]map[string]string `json:"extra_args"`
 	ExtraSANs    []string                     `json:"extra_sans"`
 	PodCIDRs     []string                     `json:"pod_cidrs"`
 	Etcd         []string                     `json:"etcd"`
 	EarlyRenewal time.Duration                `json:"early_renewal"`
+	Settings     json.RawMessage              `json:"settings,omitempty"` // Spec.Settings
 }
 
 func (s Spec) configured() *configured {
 	names := slices.Clone(s.ExtraSANs)
 	slices.Sort(names)
-	return &configured{ExtraArgs: s.ExtraArgs, ExtraSANs: names, PodCIDRs: s.PodCIDRs, Etcd: s.EtcdURLs, EarlyRenewal: s.EarlyRenewal}
+	return &configured{
+		ExtraArgs: s.ExtraArgs, ExtraSANs: names, PodCIDRs: s.PodCIDRs, Etcd: s.EtcdURLs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings,
+	}
 }
 
 // saysConfigured reports whether r has what an import of s needs. That it has
 // not is no drift, but an update makes up for it.
-func (r record) saysConfigured(s Spec) bool { return reflect.DeepEqual(r.Configured, s.configured()) }
+func (r record) saysConfigured(s Spec) bool {
+	return r.Configured != nil && r.Configured.text() == s.configured().text()
+}
+
+// text is how c is compared: without the white space that indenting has put into
+// its raw part.
+func (c configured) text() string {
+	text, _ := json.Marshal(c) // its one raw part is JSON by Spec's promise: it always encodes
+	return string(text)
+}
 
 // describes reports whether r says of s what is neither digest nor generation.
 func (r record) describes(s Spec) bool {

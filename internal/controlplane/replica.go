@@ -81,8 +81,11 @@ type Spec struct {
 	// may do and what is noted of it would depend on where it arrives.
 	Authentication Authentication
 	Limits         map[string]host.Limits // component → of its unit
-	Source         host.Source
-	Registrar      Registrar
+	// Settings are Audit, Authentication and Limits as the configuration writes
+	// them, as JSON. They are kept on the machine, for an import.
+	Settings  json.RawMessage
+	Source    host.Source
+	Registrar Registrar
 	// Store is the etcd behind EtcdURLs. Where it is nil, whatever a rotation of
 	// encryption has to rewrite is rewritten unseen, and nothing is known of etcd's
 	// version.

@@ -70,16 +70,27 @@ type marker struct {
 }
 
 // configured is what the configuration says and nothing else on the machine
-// tells: the flags have the defaults among them, and no certificate says when it
-// is to be renewed.
+// tells: the flags have the defaults among them, no certificate says when it is to
+// be renewed, and a unit without limits not whether null or an empty object gave none.
 type configured struct {
 	ExtraArgs    map[string]string `json:"extra_args"` // null where none are given, as in the configuration
 	EarlyRenewal time.Duration     `json:"early_renewal"`
+	Settings     json.RawMessage   `json:"settings,omitempty"` // Spec.Settings
 }
 
 func (s Spec) configured() configured {
-	return configured{ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal}
+	return configured{ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings}
 }
+
+// text is how c is compared: without the white space that indenting has put into
+// its raw part.
+func (c configured) text() string {
+	text, _ := json.Marshal(c) // its one raw part is JSON by Spec's promise: it always encodes
+	return string(text)
+}
+
+// saysConfigured reports whether m has what an import of s needs.
+func (m marker) saysConfigured(s Spec) bool { return m.configured().text() == s.configured().text() }
 
 func (m marker) configured() configured {
 	if m.Configured == nil {

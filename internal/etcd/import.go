@@ -26,6 +26,8 @@ type Imported struct {
 	DataDir       string
 	SnapshotsKept int
 	EarlyRenewal  time.Duration
+	Limits        host.Limits
+	Settings      json.RawMessage // as Spec.Settings; it is the caller's to see whether it gives Limits
 	// Alone: the cluster did not list its members, so that Peers has this one only.
 	Alone bool
 }
@@ -76,12 +78,14 @@ func imported(h *host.Host, facts host.Facts) (Imported, error) {
 	if at := flags["advertise-client-urls"]; at != ClientURL(h.Address()) {
 		return Imported{}, notImported(h, fmt.Sprintf("its member is reached at %s", orNone(at)), "import it by that address, which is the machine's in the cluster")
 	}
+	given := f.Marker.configured()
 	out := Imported{
 		ClusterID: f.Marker.ClusterID, ClusterName: f.Marker.ClusterName, Name: f.Marker.Name,
-		Version: version, DataDir: flags["data-dir"], SnapshotsKept: f.Marker.snapshotsKept(), EarlyRenewal: f.Marker.configured().EarlyRenewal,
+		Version: version, DataDir: flags["data-dir"], SnapshotsKept: f.Marker.snapshotsKept(), EarlyRenewal: given.EarlyRenewal,
+		Limits: host.LimitsIn(unit.Content), Settings: given.Settings,
 	}
 	s := Spec{Name: out.Name, Host: h, Version: version, DataDir: out.DataDir}
-	out.ExtraArgs = extraArgs(s, flags, f.Marker.configured().ExtraArgs)
+	out.ExtraArgs = extraArgs(s, flags, given.ExtraArgs)
 	out.Peers, out.Alone = peersOf(facts.Output)
 	out.Peers[out.Name] = h.Address()
 	return out, nil

@@ -41,7 +41,11 @@ func TestImportReadsBack(t *testing.T) {
 		"of 3.5":                    func(s *Spec) { s.Version, s.ExtraArgs = "3.5.35", map[string]string{"snapshot-count": "5"} },
 		"data elsewhere, snapshots": func(s *Spec) { s.DataDir, s.SnapshotsKept = "/data/etcd", 9 },
 		"early renewal":             func(s *Spec) { s.EarlyRenewal = 90 * time.Minute },
-		"IPv6":                      func(*Spec) {},
+		"limits": func(s *Spec) {
+			s.Limits, s.Settings = host.Limits{MemoryMax: "2G", CPUQuota: "150%"}, json.RawMessage(`{"resources":{"memory_max":"2G","cpu_quota":"150%"}}`)
+		},
+		"empty limits": func(s *Spec) { s.Settings = json.RawMessage(`{"resources":{}}`) },
+		"IPv6":         func(*Spec) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := "10.0.0.11"
@@ -54,15 +58,19 @@ func TestImportReadsBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if text := (configured{Settings: got.Settings}).text(); text != (configured{Settings: s.Settings}).text() {
+				t.Errorf("settings are recorded as %s", got.Settings)
+			}
+			got.Settings = nil
 			want := Imported{
 				ClusterID: testCluster, ClusterName: "prod", Name: "cp1", Version: s.Version, ExtraArgs: s.ExtraArgs, DataDir: s.dataDir(),
-				SnapshotsKept: s.snapshotsKept(), EarlyRenewal: s.EarlyRenewal, Peers: map[string]string{"cp1": address, "cp2": "fd00::12"},
+				SnapshotsKept: s.snapshotsKept(), EarlyRenewal: s.EarlyRenewal, Limits: s.Limits, Peers: map[string]string{"cp1": address, "cp2": "fd00::12"},
 			}
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("read back as\n%#v\nwant\n%#v", got, want)
 			}
 			again := s
-			again.ExtraArgs, again.DataDir, again.SnapshotsKept = got.ExtraArgs, got.DataDir, got.SnapshotsKept
+			again.ExtraArgs, again.DataDir, again.SnapshotsKept, again.Limits = got.ExtraArgs, got.DataDir, got.SnapshotsKept, got.Limits
 			if renderUnit(again) != renderUnit(s) {
 				t.Error("what was read renders another unit")
 			}

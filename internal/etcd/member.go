@@ -4,6 +4,7 @@
 package etcd
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -42,6 +43,9 @@ type Spec struct {
 	// EarlyRenewal is how long before its end a certificate is renewed; 0 means a
 	// third of its life.
 	EarlyRenewal time.Duration
+	// Settings are Limits as the configuration writes them, as JSON. They are kept
+	// on the machine, for an import.
+	Settings json.RawMessage
 	// SnapshotsKept is how many snapshots of upgrades stay on the machine; 0 means
 	// DefaultSnapshotsKept.
 	SnapshotsKept int

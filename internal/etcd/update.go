@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"reflect"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -39,7 +38,7 @@ func repairs(s Spec, f found, entry *Member, now time.Time) (repair, error) {
 	}
 	// The marker is the last file: it vouches for those before it.
 	if len(c.Files) > 0 || f.Marker.Generation != s.generation() || f.Marker.snapshotsKept() != s.snapshotsKept() ||
-		!reflect.DeepEqual(f.Marker.configured(), s.configured()) {
+		!f.Marker.saysConfigured(s) {
 		r.Change.Files = append(r.Change.Files, c.Files...)
 		r.Change.Files = append(r.Change.Files, markerFile(s, f.Marker.id(), c.Pairs))
 	}

@@ -255,6 +255,7 @@ func TestLabCancel(t *testing.T) {
 // before the first change through the next connection.
 func TestLabOrphans(t *testing.T) {
 	const running = "grep -lx sleep /proc/[0-9]*/comm || true"
+	config := labConfig(t)
 	m := machines.lab.Machine("m1")
 	look := func(script string) string {
 		t.Helper()
@@ -263,7 +264,6 @@ func TestLabOrphans(t *testing.T) {
 		return out
 	}
 	for _, user := range []string{"root", "admin"} {
-		config := labConfig(t)
 		config.User = user
 		failed := make(chan error, 1)
 		go func() {

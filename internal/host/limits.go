@@ -80,6 +80,24 @@ func (l Limits) Lines() string {
 	return b.String()
 }
 
+// LimitsIn reads back what Lines has written into a unit. What a person has put
+// there and Validate would refuse is none.
+func LimitsIn(unit string) Limits {
+	var l Limits
+	for line := range strings.Lines(unit) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch {
+		case name == "MemoryHigh" && ValidateMemory(value) == nil:
+			l.MemoryHigh = value
+		case name == "MemoryMax" && ValidateMemory(value) == nil:
+			l.MemoryMax = value
+		case name == "CPUQuota" && ValidateCPU(value) == nil:
+			l.CPUQuota = value
+		}
+	}
+	return l
+}
+
 func (l Limits) lowerMemory() int64 {
 	high, most := bytesOf(l.MemoryHigh), bytesOf(l.MemoryMax)
 	if high == 0 || most > 0 && most < high {

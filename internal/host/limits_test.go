@@ -31,5 +31,15 @@ func TestLimits(t *testing.T) {
 		if lines := c.limits.Lines(); err == nil && lines != c.want {
 			t.Errorf("%+v gives %q, want %q", c.limits, lines, c.want)
 		}
+		if back := LimitsIn("[Service]\nType=exec\n" + c.want + "Restart=always\n"); err == nil && back != c.limits {
+			t.Errorf("%q is read back as %+v, want %+v", c.want, back, c.limits)
+		}
+	}
+}
+
+func TestLimitsByHand(t *testing.T) {
+	unit := "[Service]\nMemoryHigh=infinity\n#MemoryMax=1G\n  CPUQuota=150%\nCPUQuotaPeriodSec=1s\n"
+	if got, want := LimitsIn(unit), (Limits{CPUQuota: "150%"}); got != want {
+		t.Errorf("read as %+v, want %+v", got, want)
 	}
 }

@@ -22,12 +22,12 @@ func (m replicaModel) validateHardening(ctx context.Context, diags *diag.Diagnos
 	}
 	extra := m.extraArgs(ctx, diags)[controlplane.APIServer]
 	if elementsKnown(ctx, m.Audit) {
-		if err := controlplane.ValidateAudit(m.audit(), extra); err != nil {
+		if err := controlplane.ValidateAudit(m.audit(ctx), extra); err != nil {
 			addInvalid(diags, path.Root("audit"), "Invalid audit settings", err)
 		}
 	}
 	if elementsKnown(ctx, m.Authentication) {
-		if err := controlplane.ValidateAuthentication(m.authentication(ctx, diags), m.Version.ValueString(), extra); err != nil {
+		if err := controlplane.ValidateAuthentication(m.authentication(ctx), m.Version.ValueString(), extra); err != nil {
 			addInvalid(diags, path.Root("authentication"), "Invalid authentication settings", err)
 		}
 	}
@@ -38,51 +38,24 @@ func validateLimits(ctx context.Context, value any, at path.Path, diags *diag.Di
 	if !ok || !elementsKnown(ctx, object) {
 		return
 	}
-	if err := limitsOf(object).Validate(); err != nil {
+	if err := limitsOf(ctx, object).Validate(); err != nil {
 		addInvalid(diags, at, "Invalid limits", err)
 	}
 }
 
-func (m replicaModel) audit() controlplane.Audit {
-	attributes := m.Audit.Attributes()
-	enabled, set := attributes["enabled"].(types.Bool)
-	policy, _ := attributes["policy"].(types.String)
-	number := func(name string) int {
-		n, _ := attributes[name].(types.Int64)
-		return int(n.ValueInt64())
-	}
-	return controlplane.Audit{
-		Off:        set && !enabled.IsNull() && !enabled.ValueBool(),
-		Policy:     policy.ValueString(),
-		MaxAgeDays: number("max_age_days"), MaxBackups: number("max_backups"), MaxSizeMB: number("max_size_mb"),
-	}
+func (m replicaModel) audit(ctx context.Context) controlplane.Audit {
+	return written[auditModel](ctx, m.Audit).audit()
 }
 
-func (m replicaModel) authentication(ctx context.Context, diags *diag.Diagnostics) controlplane.Authentication {
-	attributes := m.Authentication.Attributes()
-	jwt, _ := attributes["jwt"].(types.String)
-	out := controlplane.Authentication{JWT: jwt.ValueString()}
-	if paths, ok := attributes["anonymous_paths"].(types.Set); ok {
-		out.AnonymousPaths = setOf(ctx, paths, diags)
-	}
-	return out
+func (m replicaModel) authentication(ctx context.Context) controlplane.Authentication {
+	return written[authenticationModel](ctx, m.Authentication).authentication()
 }
 
-func (m replicaModel) limits() map[string]host.Limits {
-	out := map[string]host.Limits{}
-	for attribute, component := range extraArgsComponents {
-		if object, ok := m.Resources.Attributes()[attribute].(types.Object); ok {
-			out[component] = limitsOf(object)
-		}
-	}
-	return out
+func (m replicaModel) limits(ctx context.Context) map[string]host.Limits {
+	return written[resourcesModel](ctx, m.Resources).limits()
 }
 
 // limitsOf reads the limits of one unit; null is none.
-func limitsOf(object types.Object) host.Limits {
-	text := func(name string) string {
-		value, _ := object.Attributes()[name].(types.String)
-		return value.ValueString()
-	}
-	return host.Limits{MemoryHigh: text("memory_high"), MemoryMax: text("memory_max"), CPUQuota: text("cpu_quota")}
+func limitsOf(ctx context.Context, object types.Object) host.Limits {
+	return written[limitsModel](ctx, object).limits()
 }

@@ -49,6 +49,10 @@ func (r *replicaResource) ImportState(ctx context.Context, req resource.ImportSt
 	i.set("extra_sans", found.ExtraSANs)
 	i.set("early_renewal", durationText(found.EarlyRenewal))
 	i.extraArgs(found)
+	given := settingsOfReplica(found)
+	i.set("audit", given.Audit)
+	i.set("authentication", given.Authentication)
+	i.set("resources", given.Resources)
 	i.keepCluster(found.ClusterID)
 	identify(ctx, resp.Identity, addressValue(machine), &resp.Diagnostics)
 }

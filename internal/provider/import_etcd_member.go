@@ -41,6 +41,7 @@ func (r *etcdMemberResource) ImportState(ctx context.Context, req resource.Impor
 	i.set("data_dir", found.DataDir)
 	i.set("snapshots_kept", int64(found.SnapshotsKept))
 	i.set("early_renewal", durationText(found.EarlyRenewal))
+	i.set("resources", limitsOfMember(found))
 	i.set("on_destroy", string(etcd.Archive))
 	i.set("client_url", etcd.ClientURL(machine.Address()))
 	i.set("peer_url", etcd.PeerURL(machine.Address()))

@@ -257,14 +257,15 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		ClusterDomain: m.ClusterDomain.ValueString(),
 		ExtraSANs:     setOf(ctx, m.ExtraSANs, diags),
 		ExtraArgs:     m.extraArgs(ctx, diags),
-		Audit:         m.audit(),
-		Limits:        m.limits(),
+		Audit:         m.audit(ctx),
+		Limits:        m.limits(ctx),
+		Settings:      m.settings(ctx),
 		Source:        r.session.source,
 		Registrar:     r.session.registrars.For(registration),
 		Registration:  registrationText(registration),
 		EarlyRenewal:  early,
 
-		Authentication: m.authentication(ctx, diags),
+		Authentication: m.authentication(ctx),
 		Store:          r.session.storeAt(urls, bundle),
 	}
 }

@@ -33,7 +33,7 @@ func replicaHardening() map[string]schema.Attribute {
 func auditSchema() schema.Attribute {
 	number := func(description string, value int) schema.Attribute {
 		return schema.Int64Attribute{
-			Optional: true, Validators: []validator.Int64{int64validator.Between(1, 36500)},
+			Optional: true, Validators: []validator.Int64{int64validator.Between(1, controlplane.MaxAuditNumber)},
 			MarkdownDescription: fmt.Sprintf("%s Default `%d`. A change restarts the API servers, one replica at a time.", description, value),
 		}
 	}

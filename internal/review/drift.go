@@ -66,10 +66,21 @@ func (p Plane) faults() []finding {
 			all = append(all, finding{machine: r.Name, part: "replica", ours: "is out of rotation"})
 		}
 		for _, text := range r.Ill {
-			all = append(all, finding{machine: r.Name, part: "replica", text: text})
+			if !r.stopped(text) {
+				all = append(all, finding{machine: r.Name, part: "replica", text: text})
+			}
 		}
 	}
 	return all
+}
+
+// stopped says whether the unit of a component that is ill does not run: drift says
+// so, and that nothing answers follows from it.
+func (r Replica) stopped(ill string) bool {
+	component, _, _ := strings.Cut(ill, ": ")
+	return slices.ContainsFunc(r.Drift, func(text string) bool {
+		return strings.Contains(text, ": "+component+": "+component+".service ") && !strings.HasSuffix(text, ", wanted enabled")
+	})
 }
 
 // unreachable is what package host says first of a machine that does not answer

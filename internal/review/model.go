@@ -29,8 +29,9 @@ const (
 // Plan is what is to be approved.
 type Plan struct {
 	Planes    []Plane
-	Score     *Score
+	Scores    []Score
 	Checks    []Check
+	Waiting   []string    // addresses of data sources that are asked in the apply only
 	Elsewhere []Elsewhere // changes of what is not this provider's
 	Partial   bool        // it leaves something out: -target, or deferred changes
 	Errored   bool        // planning failed half-way
@@ -125,8 +126,19 @@ type Endpoint struct {
 	Backends map[string]string // HAProxy's word by replica
 }
 
-// Score is that of a kube_production_readiness.
-type Score struct{ Score, Total float64 }
+// Score is what a kube_production_readiness says.
+type Score struct {
+	Address      string
+	Score, Total float64
+	Open         []Item // that did not pass, the worst first
+}
+
+// Item is one of a kube_production_readiness.
+type Item struct {
+	Status   string `json:"status"`
+	Title    string `json:"title"`
+	Evidence string `json:"evidence"`
+}
 
 // Check is what a kube_control_plane says.
 type Check struct {

@@ -3,7 +3,6 @@ package review
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	tfjson "github.com/hashicorp/terraform-json"
@@ -78,56 +77,4 @@ func actionOf(c *tfjson.Change) Action {
 		return Import
 	}
 	return Keep
-}
-
-// addData takes the answers of data sources in. Terraform keeps those that were
-// read for the plan in the prior state, and those of check blocks there too.
-func (p *Plan) addData(read tfjson.Plan) error {
-	var modules []*tfjson.StateModule
-	if read.PriorState != nil && read.PriorState.Values != nil {
-		modules = append(modules, read.PriorState.Values.RootModule)
-	}
-	for i := 0; i < len(modules); i++ {
-		if modules[i] == nil {
-			continue
-		}
-		modules = append(modules, modules[i].ChildModules...)
-		for _, r := range modules[i].Resources {
-			if r.Mode != tfjson.DataResourceMode {
-				continue
-			}
-			if err := p.addAnswer(r); err != nil {
-				return err
-			}
-		}
-	}
-	slices.SortFunc(p.Checks, func(a, b Check) int { return strings.Compare(a.Address, b.Address) })
-	return nil
-}
-
-func (p *Plan) addAnswer(r *tfjson.StateResource) error {
-	if r.Type != "kube_production_readiness" && r.Type != "kube_control_plane" || !strings.HasSuffix(r.ProviderName, "/kubequorum/kube") {
-		return nil
-	}
-	var marks any
-	if len(r.SensitiveValues) > 0 {
-		if err := json.Unmarshal(r.SensitiveValues, &marks); err != nil {
-			return fmt.Errorf("read %s: %w", r.Address, errShape)
-		}
-	}
-	answer, err := decode[struct {
-		Score   *float64 `json:"score"`
-		Total   *float64 `json:"total"`
-		Healthy *bool    `json:"healthy"`
-		Issues  []string `json:"issues"`
-	}](r.Address, any(r.AttributeValues), marks)
-	if err != nil {
-		return err
-	}
-	if r.Type == "kube_control_plane" {
-		p.Checks = append(p.Checks, Check{r.Address, answer.Healthy, answer.Issues})
-	} else if answer.Score != nil && answer.Total != nil {
-		p.Score = &Score{*answer.Score, *answer.Total}
-	}
-	return nil
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// TestMakePlans writes the plans of testdata anew, from a control plane of three
+// TestMakePlans writes the plans of testdata anew, from control planes of three
 // lab machines. It is how they were made, and is run by hand when the provider's
 // surface has changed:
 //
-//	KUBE_REVIEW_PLANS=write go test -run TestMakePlans -timeout 20m ./internal/review
+//	KUBE_REVIEW_PLANS=write go test -run TestMakePlans -timeout 30m ./internal/review
 func TestMakePlans(t *testing.T) {
 	if os.Getenv("KUBE_REVIEW_PLANS") != "write" {
 		t.Skip("set KUBE_REVIEW_PLANS=write to make the plans of testdata anew, on lab machines")
@@ -30,8 +30,15 @@ func TestMakePlans(t *testing.T) {
 	if missing := lab.Missing(); missing != "" {
 		t.Fatal(missing)
 	}
+	t.Run("resources", makeOfResources)
+	t.Run("module", makeOfModule)
+}
+
+// newLab makes machines, and throws them away in the end.
+func newLab(t *testing.T, machines ...string) *lab.Lab {
+	t.Helper()
 	ctx := t.Context()
-	l, err := lab.Up(ctx, lab.Config{Name: "review", Subnet: netip.MustParsePrefix("10.89.0.0/24"), Machines: []string{"cp1", "cp2", "cp3", "cp4", "cp5"}}, t.Output())
+	l, err := lab.Up(ctx, lab.Config{Name: "review", Subnet: netip.MustParsePrefix("10.89.0.0/24"), Machines: machines}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +47,12 @@ func TestMakePlans(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return l
+}
+
+func makeOfResources(t *testing.T) {
+	ctx := t.Context()
+	l := newLab(t, "cp1", "cp2", "cp3", "cp4", "cp5")
 	w, err := workspace.Open(ctx, l, t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)

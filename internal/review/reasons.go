@@ -9,7 +9,8 @@ import (
 )
 
 // argument is what a change of an argument is called, and what it does. Of a
-// map the keys that change are named; values are shown where told says so.
+// map the keys that change are named; values are shown where told says so and they
+// are short.
 type argument struct {
 	words  string
 	effect Effect
@@ -36,6 +37,8 @@ func arguments(kind string) map[string]argument {
 			"host":           {words: "machine", effect: Restart, told: true},
 			"on_destroy":     {words: "what becomes of its data", told: true},
 			"snapshots_kept": {words: "how many snapshots stay"},
+			"resources":      {words: "limits", effect: Restart, told: true},
+			"name":           {words: "name", effect: Restart, told: true},
 		},
 		"kube_control_plane_replica": {
 			"version":        {words: "version", effect: Restart, told: true},
@@ -47,20 +50,41 @@ func arguments(kind string) map[string]argument {
 			"service_cidrs":  {words: "address ranges of services", effect: Restart},
 			"cluster_domain": {words: "cluster domain", effect: Restart},
 			"extra_sans":     {words: "names of the API server's certificate"},
+			"audit":          {words: "audit log", effect: Restart, told: true},
+			"authentication": {words: "authentication", effect: Restart},
+			"resources":      {words: "limits", effect: Restart, told: true},
+			"name":           {words: "name", effect: Restart, told: true},
 			"endpoint":       {words: "the endpoint's registration", effect: Mend, quiet: []string{"hosts.", "drain_timeout"}},
 		},
 		"kube_control_plane_endpoint": {
+			"address":        {words: "virtual IP", effect: Restart, told: true},
 			"haproxy":        {words: "balancers", effect: Reload},
 			"port":           {words: "port", effect: Reload, told: true},
 			"ca_certificate": {words: "authority that health checks verify", effect: Reload},
 			"drain_timeout":  {words: "drain timeout"},
 		},
 		"kube_pki_bundle": {
-			"rotation":      {words: "rotation", effect: Mend, told: true},
-			"encryption":    {words: "encryption at rest", effect: Mend},
-			"key_algorithm": {words: "algorithm of new keys"},
-			"ca_validity":   {words: "life of new authorities"},
-			"sealed_for":    {words: "for whom private keys are sealed"},
+			"cluster_name":    {words: "cluster name", effect: Mend, told: true},
+			"rotation":        {words: "rotation", effect: Mend, told: true},
+			"encryption":      {words: "encryption at rest", effect: Mend},
+			"key_algorithm":   {words: "algorithm of new keys"},
+			"ca_validity":     {words: "life of new authorities"},
+			"sealed_for":      {words: "for whom private keys are sealed"},
+			"ca":              {words: "Kubernetes authority", effect: Mend},
+			"etcd_ca":         {words: "etcd authority", effect: Mend},
+			"front_proxy_ca":  {words: "front-proxy authority", effect: Mend},
+			"service_account": {words: "service-account key", effect: Mend},
+		},
+		"kube_kubeconfig": {
+			"server":   {words: "server", told: true},
+			"user":     {words: "user", told: true},
+			"groups":   {words: "groups", told: true},
+			"validity": {words: "validity", told: true},
+		},
+		"kube_certificate_requests": {
+			"etcd_member": {words: "member"},
+			"replica":     {words: "replica"},
+			"user":        {words: "user"},
 		},
 	}[kind])
 	return common
@@ -145,7 +169,7 @@ func (c change) reason(name string, a argument) Reason {
 		}
 		return Reason{a.words + " " + strings.Join(keys, ", "), a.effect}
 	}
-	if a.told && before != nil && after != nil {
+	if a.told && before != nil && after != nil && short(before) && short(after) {
 		return Reason{a.words + " " + fromTo(before, after), a.effect}
 	}
 	return Reason{a.words, a.effect}
@@ -162,6 +186,13 @@ func plain(value any) string {
 	return string(text)
 }
 
+// short says whether a value may stand in a sentence: a policy may not.
+func short(value any) bool {
+	const most = 60
+	text := plain(value)
+	return len(text) <= most && !strings.Contains(text, "\n")
+}
+
 // keysChanged names the keys of maps that came, went or have another value,
 // with the way to them, and the values themselves only when they may be told.
 func keysChanged(way string, before, after any, told bool) []string {
@@ -170,12 +201,15 @@ func keysChanged(way string, before, after any, told bool) []string {
 	for _, name := range slices.Sorted(maps.Keys(merged(old, new))) {
 		was, wasThere := old[name]
 		is, isThere := new[name]
+		tell := told && (!wasThere || short(was)) && (!isThere || short(is))
 		switch {
 		case reflect.DeepEqual(was, is):
-		case attributes(was) != nil && attributes(is) != nil:
+		case nested(was, wasThere) && nested(is, isThere) && len(attributes(was))+len(attributes(is)) > 0:
 			keys = append(keys, keysChanged(way+name+".", was, is, told)...)
-		case told && wasThere && isThere:
+		case tell && wasThere && isThere:
 			keys = append(keys, way+name+" "+fromTo(was, is))
+		case !wasThere && tell:
+			keys = append(keys, "+"+way+name+" "+plain(is))
 		case !wasThere:
 			keys = append(keys, "+"+way+name)
 		case !isThere:
@@ -186,6 +220,9 @@ func keysChanged(way string, before, after any, told bool) []string {
 	}
 	return keys
 }
+
+// nested says whether a value is a map, or not there beside one.
+func nested(value any, there bool) bool { return !there || attributes(value) != nil }
 
 func merged(a, b map[string]any) map[string]any {
 	both := maps.Clone(a)

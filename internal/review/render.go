@@ -25,6 +25,8 @@ func Render(plan Plan, title string) string {
 		plane.render(&b, len(plan.Planes) > 1)
 	}
 	plan.renderChecks(&b)
+	plan.renderScores(&b)
+	plan.renderWaiting(&b)
 	plan.renderElsewhere(&b)
 	plan.renderDiagram(&b)
 	return b.String()
@@ -55,7 +57,7 @@ func (p Plan) verdict() string {
 	if len(says) == 0 {
 		says = []string{"Nothing to do"}
 	}
-	return fmt.Sprintf("**%s** · %s%s", p.driftInOneLine(), strings.Join(says, ", "), p.scoreInOneLine())
+	return fmt.Sprintf("**%s** · %s%s%s", p.driftInOneLine(), strings.Join(says, ", "), p.issuesInOneLine(), p.scoreInOneLine())
 }
 
 func (p Plan) driftInOneLine() string {
@@ -73,11 +75,27 @@ func (p Plan) driftInOneLine() string {
 	return fmt.Sprintf("%s on %s", number(len(parts), "finding", "findings"), number(n, "machine", "machines"))
 }
 
-func (p Plan) scoreInOneLine() string {
-	if p.Score == nil {
+// issuesInOneLine counts what the health of a control plane says beside the findings.
+func (p Plan) issuesInOneLine() string {
+	n := 0
+	for _, check := range p.Checks {
+		n += len(p.untold(check))
+	}
+	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" · production readiness **%g of %g**", p.Score.Score, p.Score.Total)
+	return fmt.Sprintf(" · health: **%s**", number(n, "issue", "issues"))
+}
+
+func (p Plan) scoreInOneLine() string {
+	var scores []string
+	for _, s := range p.Scores {
+		scores = append(scores, fmt.Sprintf("**%g of %g**", s.Score, s.Total))
+	}
+	if len(scores) == 0 {
+		return ""
+	}
+	return " · production readiness " + strings.Join(scores, ", ")
 }
 
 // render writes what is said of one control plane.
@@ -151,14 +169,48 @@ func (p Plan) renderChecks(b *strings.Builder) {
 			fmt.Fprintf(b, "\n%s: healthy.\n", code(check.Address))
 			continue
 		}
-		fmt.Fprintf(b, "\n%s: **%s**\n\n", code(check.Address), number(len(check.Issues), "issue", "issues"))
-		for i, issue := range check.Issues {
-			if i == most {
-				fmt.Fprintf(b, "- … and %d more\n", len(check.Issues)-most)
-				break
-			}
-			fmt.Fprintf(b, "- %s\n", code(issue))
+		fmt.Fprintf(b, "\n%s: **%s**", code(check.Address), number(len(check.Issues), "issue", "issues"))
+		left := p.untold(check)
+		switch {
+		case len(left) == 0 && len(check.Issues) > 0:
+			b.WriteString(", told above.\n")
+			continue
+		case len(left) < len(check.Issues):
+			fmt.Fprintf(b, ", %d of them told above; besides", len(check.Issues)-len(left))
 		}
+		b.WriteString("\n\n")
+		list(b, left, code)
+	}
+}
+
+// renderScores names what does not pass. It is folded: most of it stays for long.
+func (p Plan) renderScores(b *strings.Builder) {
+	for _, score := range p.Scores {
+		if len(score.Open) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "\n<details><summary>Production readiness: %s to look at</summary>\n\n%s\n\n", number(len(score.Open), "item", "items"), code(score.Address))
+		list(b, score.Open, func(i Item) string { return i.Status + ": " + plainName(i.Title) + ": " + code(i.Evidence) })
+		b.WriteString("\n</details>\n")
+	}
+}
+
+func (p Plan) renderWaiting(b *strings.Builder) {
+	if len(p.Waiting) == 0 {
+		return
+	}
+	b.WriteString("\nAsked after the apply only, because they depend on what it changes:\n\n")
+	list(b, p.Waiting, code)
+}
+
+// list writes a list, and not at any length.
+func list[T any](b *strings.Builder, items []T, text func(T) string) {
+	for i, item := range items {
+		if i == most {
+			fmt.Fprintf(b, "- … and %d more\n", len(items)-most)
+			break
+		}
+		fmt.Fprintf(b, "- %s\n", text(item))
 	}
 }
 
@@ -167,13 +219,7 @@ func (p Plan) renderElsewhere(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "\nBesides, %s of other providers (not shown but for their names):\n\n", number(len(p.Elsewhere), "resource", "resources"))
-	for i, e := range p.Elsewhere {
-		if i == most {
-			fmt.Fprintf(b, "- … and %d more\n", len(p.Elsewhere)-most)
-			break
-		}
-		fmt.Fprintf(b, "- %s: %s\n", e.Action, code(e.Address))
-	}
+	list(b, p.Elsewhere, func(e Elsewhere) string { return string(e.Action) + ": " + code(e.Address) })
 }
 
 func (p Plan) renderDiagram(b *strings.Builder) {

@@ -10,7 +10,7 @@ import (
 )
 
 // plans are those of real control planes, by TestMakePlans.
-var plans = []string{"create", "nothing", "drift", "upgrade", "replace", "grow", "shrink", "dead"}
+var plans = []string{"create", "nothing", "drift", "upgrade", "replace", "grow", "shrink", "dead", "asked", "deferred"}
 
 // document is a plan of testdata, to be changed by a test.
 func document(t *testing.T, name string) map[string]any {
@@ -110,7 +110,7 @@ func TestDataSources(t *testing.T) {
 	data(d, "kube_control_plane", map[string]any{"healthy": false, "issues": []any{"cp2: etcd does not answer @everyone", "the virtual IP is held by nobody"}})
 	got := comment(t, d)
 	for _, want := range []string{
-		"production readiness **17 of 20**", "`module.m.data.kube_control_plane.this`: **2 issues**",
+		" · health: **2 issues** · production readiness **17 of 20**", "`module.m.data.kube_control_plane.this`: **2 issues**",
 		"- `cp2: etcd does not answer @everyone`\n", "- `the virtual IP is held by nobody`\n",
 	} {
 		if !strings.Contains(got, want) {
@@ -121,6 +121,33 @@ func TestDataSources(t *testing.T) {
 	data(d, "kube_control_plane", map[string]any{"healthy": true, "issues": []any{}})
 	if got := comment(t, d); !strings.Contains(got, "this`: healthy.\n") {
 		t.Errorf("the comment does not say that the control plane is healthy:\n%s", got)
+	}
+}
+
+// TestToldOnce: what is a finding already is no issue once more, and a score says
+// what it is for.
+func TestToldOnce(t *testing.T) {
+	d := document(t, "asked")
+	objects(d, func(holder map[string]any, values, _ string) {
+		object := attributes(holder[values])
+		if issues, ok := object["issues"].([]any); ok {
+			object["issues"] = append(issues, "replica cp1 (10.89.0.11): kube-scheduler: kube-scheduler.service is inactive")
+		}
+	})
+	data(d, "kube_production_readiness", map[string]any{"score": 19, "total": 20, "items": []any{
+		map[string]any{"status": "pass", "title": "passes"},
+		map[string]any{"status": "warn", "title": "warns <b>", "evidence": "`x`"},
+		map[string]any{"status": "fail", "title": "fails", "evidence": "y"},
+	}})
+	got := comment(t, d)
+	for _, want := range []string{
+		"**1 finding on 1 machine** · 1 to change · health: **1 issue** · production readiness **13 of 20**, **19 of 20**\n",
+		"`data.kube_control_plane.this`: **2 issues**, 1 of them told above; besides\n\n- `replica cp1 (",
+		"2 items to look at</summary>\n\n`module.m.data.kube_production_readiness.this`\n\n- fail: fails: `y`\n- warn: warns &lt;b&gt;: `` `x` ``\n\n</details>\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the comment lacks %q:\n%s", want, got)
+		}
 	}
 }
 
@@ -173,5 +200,19 @@ func TestHostileText(t *testing.T) {
 	}
 	if strings.Count(got, "\n```mermaid\n") != 1 || strings.Count(got, "\n```\n") != 1 {
 		t.Errorf("what a machine says ends the picture:\n%s", got)
+	}
+}
+
+// TestReasonsOfReplacements: what is replaced says why, where a changed argument is
+// the reason.
+func TestReasonsOfReplacements(t *testing.T) {
+	d := document(t, "replace")
+	change := changeOf(t, d, `kube_etcd_member.this["cp2"]`)
+	change["after"].(map[string]any)["host"] = map[string]any{"address": "10.0.0.14"}
+	got := comment(t, d)
+	for _, want := range []string{"   - **cp2**: replaced\n", "   - **cp2**: replaced: machine address 10.89.0.12 → 10.0.0.14\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the comment lacks %q:\n%s", want, got)
+		}
 	}
 }

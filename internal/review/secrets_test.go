@@ -14,7 +14,7 @@ const marker = "LEAK"
 var shown = []string{
 	"name", "cluster_name", "user", "address", "drift", "host", "version", "running_version", "client_url", "leader", "learner", "healthy",
 	"registered", "etcd", "endpoint", "components", "port", "holder", "haproxy", "host_health", "backends", "score", "total", "issues",
-	"rotation", "on_destroy",
+	"rotation", "on_destroy", "items", "resources", "audit", "server", "groups", "validity",
 }
 
 // plant puts a marker in the place of every text under a node.

@@ -102,18 +102,32 @@ func (p Plane) updates(resources []Resource) []item {
 
 // why says what an update is for, and what it does to what runs.
 func why(r Resource) string {
-	var texts []string
-	for _, reason := range r.Reasons {
-		texts = append(texts, reason.Text)
-	}
-	if len(texts) == 0 {
-		texts = []string{"what is kept of it in the state"}
+	text := reasonsIn(r)
+	if text == "" {
+		text = "what is kept of it in the state"
 	}
 	does := map[Effect]string{
 		None: "nothing restarts", Reload: "a reload, nothing restarts",
 		Mend: "restarts only what has to", Restart: "restarts",
 	}[r.Effect()]
-	return strings.Join(texts, "; ") + " (" + does + ")"
+	return text + " (" + does + ")"
+}
+
+func reasonsIn(r Resource) string {
+	var texts []string
+	for _, reason := range r.Reasons {
+		texts = append(texts, reason.Text)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// replaced says what a replacement is for; where -replace asks for it there is no
+// other reason.
+func replaced(r Resource, word string) string {
+	if text := reasonsIn(r); text != "" {
+		return word + ": " + text
+	}
+	return word
 }
 
 func (p Plane) membersTitle() string {
@@ -171,7 +185,7 @@ func leaving(resources []Resource, which func(Resource) bool) []item {
 		case r.Action == Delete:
 			items = append(items, item{r.Name, "for good"})
 		default:
-			items = append(items, item{r.Name, "replaced"})
+			items = append(items, item{r.Name, replaced(r, "replaced")})
 		}
 	}
 	return items
@@ -200,7 +214,7 @@ func changed(resources []Resource, which func(Resource) bool) []item {
 		case r.Action == Update:
 			items = append(items, item{r.Name, why(r)})
 		default:
-			items = append(items, item{r.Name, string(r.Action)})
+			items = append(items, item{r.Name, replaced(r, string(r.Action))})
 		}
 	}
 	return items

@@ -1,0 +1,85 @@
+package provider
+
+import (
+	"encoding/json"
+	"maps"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// recorded reads what text kept. One that cannot be read says nothing.
+func recorded[R any](text json.RawMessage) settings[R] {
+	var s settings[R]
+	if json.Unmarshal(text, &s) != nil {
+		return settings[R]{}
+	}
+	return s
+}
+
+// settingsOfReplica are a replica's as it was configured, where that gives what the
+// machine has, and else what it has.
+func settingsOfReplica(found controlplane.Imported) settings[resourcesModel] {
+	s := recorded[resourcesModel](found.Settings)
+	if !found.LogsBy(s.Audit.audit()) {
+		s.Audit = auditFound(found.Audit)
+	}
+	if !found.LetsIn(s.Authentication.authentication()) {
+		s.Authentication = authenticationFound(found.Authentication)
+	}
+	given := (&resourcesModel{}).limits()
+	maps.Copy(given, s.Resources.limits())
+	if !maps.Equal(given, found.Limits) {
+		s.Resources = &resourcesModel{
+			limitsFound(found.Limits[controlplane.APIServer]), limitsFound(found.Limits[controlplane.ControllerManager]), limitsFound(found.Limits[controlplane.Scheduler]),
+		}
+		if *s.Resources == (resourcesModel{}) {
+			s.Resources = nil
+		}
+	}
+	return s
+}
+
+// limitsOfMember are a member's, likewise.
+func limitsOfMember(found etcd.Imported) *limitsModel {
+	s := recorded[limitsModel](found.Settings)
+	if s.Resources.limits() != found.Limits {
+		return limitsFound(found.Limits)
+	}
+	return s.Resources
+}
+
+func auditFound(a controlplane.Audit) *auditModel {
+	if a == (controlplane.Audit{}) {
+		return nil
+	}
+	m := auditModel{Policy: unlessZero(a.Policy), MaxAgeDays: unlessZero(a.MaxAgeDays), MaxBackups: unlessZero(a.MaxBackups), MaxSizeMB: unlessZero(a.MaxSizeMB)}
+	if a.Off {
+		m.Enabled = new(bool)
+	}
+	return &m
+}
+
+func authenticationFound(a controlplane.Authentication) *authenticationModel {
+	if a.JWT == "" && a.AnonymousPaths == nil {
+		return nil
+	}
+	return &authenticationModel{JWT: unlessZero(a.JWT), AnonymousPaths: a.AnonymousPaths}
+}
+
+func limitsFound(l host.Limits) *limitsModel {
+	if l == (host.Limits{}) {
+		return nil
+	}
+	return &limitsModel{MemoryHigh: unlessZero(l.MemoryHigh), MemoryMax: unlessZero(l.MemoryMax), CPUQuota: unlessZero(l.CPUQuota)}
+}
+
+// unlessZero points to value, or is nil where that is none.
+func unlessZero[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
+}

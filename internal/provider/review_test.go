@@ -1,0 +1,64 @@
+package provider
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/review"
+)
+
+// reasonsOf are what a comment on a plan says of the change of one attribute.
+func reasonsOf(t *testing.T, kind, attribute string) []review.Reason {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{
+		"format_version": "1.2",
+		"resource_changes": []any{map[string]any{
+			"address": kind + ".x", "mode": "managed", "type": kind, "name": "x", "provider_name": "registry.terraform.io/kubequorum/kube",
+			"change": map[string]any{"actions": []string{"update"}, "before": map[string]any{attribute: nil}, "after": map[string]any{attribute: nil}, "after_unknown": map[string]any{attribute: true}},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := review.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane := plan.Planes[0]
+	switch {
+	case len(plane.Members) > 0:
+		return plane.Members[0].Reasons
+	case len(plane.Replicas) > 0:
+		return plane.Replicas[0].Reasons
+	case len(plane.Endpoints) > 0:
+		return plane.Endpoints[0].Reasons
+	}
+	return plane.Rest[0].Reasons
+}
+
+// TestReviewKnowsArguments: the comment on a plan has words for the change of every
+// argument, and takes nothing that the provider finds for one. For whom keys are
+// sealed is found, but follows from the provider's own arguments.
+func TestReviewKnowsArguments(t *testing.T) {
+	for _, newResource := range New("test")().Resources(t.Context()) {
+		var meta resource.MetadataResponse
+		var schema resource.SchemaResponse
+		r := newResource()
+		r.Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: "kube"}, &meta)
+		r.Schema(t.Context(), resource.SchemaRequest{}, &schema)
+		for name, attribute := range schema.Schema.Attributes {
+			reasons := reasonsOf(t, meta.TypeName, name)
+			argument := attribute.IsRequired() || attribute.IsOptional()
+			unnamed := slices.ContainsFunc(reasons, func(r review.Reason) bool { return r.Text == "other arguments" })
+			switch {
+			case argument && (len(reasons) == 0 || unnamed):
+				t.Errorf("a change of %s.%s has no words: %v", meta.TypeName, name, reasons)
+			case !argument && len(reasons) > 0 && name != "sealed_for":
+				t.Errorf("%s.%s is found, and told as a reason: %v", meta.TypeName, name, reasons)
+			}
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// settings are what a replica logs, whom it lets in and what it may take of its
+// machine (of a member: resources alone), as a configuration writes them: null is
+// nil. As JSON they are in the records on the machines, so that an import tells what
+// the machine does not: null from empty or a default, and how YAML was written.
+type settings[R any] struct {
+	Audit          *auditModel          `json:"audit,omitempty"`
+	Authentication *authenticationModel `json:"authentication,omitempty"`
+	Resources      *R                   `json:"resources,omitempty"`
+}
+
+type auditModel struct {
+	Enabled    *bool   `tfsdk:"enabled" json:"enabled,omitempty"`
+	Policy     *string `tfsdk:"policy" json:"policy,omitempty"`
+	MaxAgeDays *int    `tfsdk:"max_age_days" json:"max_age_days,omitempty"`
+	MaxBackups *int    `tfsdk:"max_backups" json:"max_backups,omitempty"`
+	MaxSizeMB  *int    `tfsdk:"max_size_mb" json:"max_size_mb,omitempty"`
+}
+
+type authenticationModel struct {
+	JWT            *string  `tfsdk:"jwt" json:"jwt,omitempty"`
+	AnonymousPaths []string `tfsdk:"anonymous_paths" json:"anonymous_paths,omitzero"` // null is nil, sorted
+}
+
+type resourcesModel struct {
+	APIServer         *limitsModel `tfsdk:"apiserver" json:"apiserver,omitempty"`
+	ControllerManager *limitsModel `tfsdk:"controller_manager" json:"controller_manager,omitempty"`
+	Scheduler         *limitsModel `tfsdk:"scheduler" json:"scheduler,omitempty"`
+}
+
+type limitsModel struct {
+	MemoryHigh *string `tfsdk:"memory_high" json:"memory_high,omitempty"`
+	MemoryMax  *string `tfsdk:"memory_max" json:"memory_max,omitempty"`
+	CPUQuota   *string `tfsdk:"cpu_quota" json:"cpu_quota,omitempty"`
+}
+
+// written reads an object into its model; null is nil, and so is what is not known.
+func written[M any](ctx context.Context, object types.Object) *M {
+	var out *M
+	diags := object.As(ctx, &out, basetypes.ObjectAsOptions{UnhandledUnknownAsEmpty: true})
+	if diags.HasError() {
+		panic("provider: a model that is not its schema's: " + diags[0].Detail()) // tests decode every one
+	}
+	return out
+}
+
+func (m *auditModel) audit() controlplane.Audit {
+	if m == nil {
+		return controlplane.Audit{}
+	}
+	return controlplane.Audit{
+		Off: m.Enabled != nil && !*m.Enabled, Policy: orZero(m.Policy),
+		MaxAgeDays: orZero(m.MaxAgeDays), MaxBackups: orZero(m.MaxBackups), MaxSizeMB: orZero(m.MaxSizeMB),
+	}
+}
+
+func (m *authenticationModel) authentication() controlplane.Authentication {
+	if m == nil {
+		return controlplane.Authentication{}
+	}
+	return controlplane.Authentication{JWT: orZero(m.JWT), AnonymousPaths: m.AnonymousPaths}
+}
+
+// limits gives the limits of every component, nil where nothing is said of any.
+func (m *resourcesModel) limits() map[string]host.Limits {
+	if m == nil {
+		return nil
+	}
+	return map[string]host.Limits{
+		controlplane.APIServer: m.APIServer.limits(), controlplane.ControllerManager: m.ControllerManager.limits(), controlplane.Scheduler: m.Scheduler.limits(),
+	}
+}
+
+func (m *limitsModel) limits() host.Limits {
+	if m == nil {
+		return host.Limits{}
+	}
+	return host.Limits{MemoryHigh: orZero(m.MemoryHigh), MemoryMax: orZero(m.MemoryMax), CPUQuota: orZero(m.CPUQuota)}
+}
+
+// orZero is what p points to, or the zero value.
+func orZero[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+// text is how the records keep s: nil where it says nothing.
+func (s settings[R]) text() json.RawMessage {
+	if s.Audit == nil && s.Authentication == nil && s.Resources == nil {
+		return nil
+	}
+	if s.Authentication != nil {
+		slices.Sort(s.Authentication.AnonymousPaths)
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic("provider: settings of texts and numbers cannot fail to encode: " + err.Error())
+	}
+	return text
+}
+
+func (m replicaModel) settings(ctx context.Context) json.RawMessage {
+	return settings[resourcesModel]{
+		written[auditModel](ctx, m.Audit), written[authenticationModel](ctx, m.Authentication), written[resourcesModel](ctx, m.Resources),
+	}.text()
+}
+
+func (m etcdMemberModel) settings(ctx context.Context) json.RawMessage {
+	return settings[limitsModel]{Resources: written[limitsModel](ctx, m.Resources)}.text()
+}

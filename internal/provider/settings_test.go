@@ -1,0 +1,193 @@
+package provider
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// importedState is the state of an import that set values.
+func importedState(t *testing.T, of schema.Schema, values map[string]any) tfsdk.State {
+	t.Helper()
+	resp := &resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: tftypes.NewValue(of.Type().TerraformType(t.Context()), nil)}}
+	for name, value := range values {
+		importer{t.Context(), resp}.set(name, value)
+	}
+	if resp.Diagnostics.HasError() {
+		t.Fatal(resp.Diagnostics)
+	}
+	return resp.State
+}
+
+func objectIn(t *testing.T, state tfsdk.State, name string) types.Object {
+	t.Helper()
+	var object types.Object
+	if diags := state.GetAttribute(t.Context(), path.Root(name), &object); diags.HasError() {
+		t.Fatal(diags)
+	}
+	return object
+}
+
+// givenSettings are ways to write the settings of a replica, with every attribute
+// in one of them.
+func givenSettings(t *testing.T) map[string]replicaModel {
+	t.Helper()
+	null := func(a schema.Attribute) types.Object {
+		return types.ObjectNull(a.GetType().(types.ObjectType).AttrTypes)
+	}
+	resources := replicaHardening()["resources"]
+	limits := func(values map[string]attr.Value) attr.Value { return nested(t, limitsSchema("x"), values) }
+	paths := func(of ...attr.Value) types.Set { return types.SetValueMust(types.StringType, of) }
+	text := func(s string) types.String { return types.StringValue(s) }
+	return map[string]replicaModel{
+		"nothing": {Audit: null(auditSchema()), Authentication: null(authenticationSchema()), Resources: null(resources)},
+		"empty":   {Audit: nested(t, auditSchema(), nil), Authentication: nested(t, authenticationSchema(), nil), Resources: nested(t, resources, nil)},
+		"empty within": {
+			Audit:          nested(t, auditSchema(), map[string]attr.Value{"policy": text("")}),
+			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"anonymous_paths": paths(), "jwt": text("")}),
+			Resources:      nested(t, resources, map[string]attr.Value{"scheduler": limits(nil)}),
+		},
+		"defaults that are written out": {
+			Audit: nested(t, auditSchema(), map[string]attr.Value{
+				"enabled": types.BoolValue(true), "max_age_days": types.Int64Value(30), "max_backups": types.Int64Value(10), "max_size_mb": types.Int64Value(100),
+			}),
+			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"anonymous_paths": paths(text("/readyz"), text("/livez"))}),
+			Resources:      null(resources),
+		},
+		"all": {
+			Audit: nested(t, auditSchema(), map[string]attr.Value{
+				"policy": text("# ours\nkind: Policy\n"), "max_age_days": types.Int64Value(7), "max_backups": types.Int64Value(3), "max_size_mb": types.Int64Value(20),
+			}),
+			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"jwt": text("- issuer: {url: \"https://a\"} # ours"), "anonymous_paths": paths(text("/version"), text("/api"))}),
+			Resources: nested(t, resources, map[string]attr.Value{
+				"apiserver":          limits(map[string]attr.Value{"memory_high": text("3G"), "memory_max": text("4096M")}),
+				"controller_manager": limits(map[string]attr.Value{"memory_max": text("1G")}),
+				"scheduler":          limits(map[string]attr.Value{"cpu_quota": text("150%")}),
+			}),
+		},
+		"off": {Audit: nested(t, auditSchema(), map[string]attr.Value{"enabled": types.BoolValue(false)}), Authentication: null(authenticationSchema()), Resources: null(resources)},
+	}
+}
+
+// foundOf is what a machine shows of a replica with the settings of m: see package
+// controlplane's own tests.
+func foundOf(t *testing.T, m replicaModel) controlplane.Imported {
+	t.Helper()
+	found := controlplane.Imported{
+		Audit: m.audit(t.Context()), Authentication: m.authentication(t.Context()), Limits: (&resourcesModel{}).limits(), Settings: m.settings(t.Context()),
+	}
+	for component, limits := range m.limits(t.Context()) {
+		found.Limits[component] = limits
+	}
+	if !found.LogsBy(controlplane.Audit{Off: found.Audit.Off, Policy: found.Audit.Policy}) {
+		return found
+	}
+	found.Audit.MaxAgeDays, found.Audit.MaxBackups, found.Audit.MaxSizeMB = 0, 0, 0 // a default is read as none
+	return found
+}
+
+// TestSettingsReadBack: an import gives back what was written, as it was written.
+func TestSettingsReadBack(t *testing.T) {
+	for name, m := range givenSettings(t) {
+		t.Run(name, func(t *testing.T) {
+			given := settingsOfReplica(foundOf(t, m))
+			state := importedState(t, replicaSchema(t.Context()), map[string]any{"audit": given.Audit, "authentication": given.Authentication, "resources": given.Resources})
+			for attribute, want := range map[string]types.Object{"audit": m.Audit, "authentication": m.Authentication, "resources": m.Resources} {
+				if got := objectIn(t, state, attribute); !got.Equal(want) {
+					t.Errorf("%s is read back as %s, want %s", attribute, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestSettingsChanged: a record is believed only where it gives what is there; and
+// a machine without one tells what it can.
+func TestSettingsChanged(t *testing.T) {
+	all := givenSettings(t)
+	changed := foundOf(t, all["all"])
+	changed.Settings = all["off"].settings(t.Context())
+	without := foundOf(t, all["all"])
+	without.Settings = json.RawMessage("{")
+	for name, found := range map[string]controlplane.Imported{"another record": changed, "none that can be read": without} {
+		given := settingsOfReplica(found)
+		state := importedState(t, replicaSchema(t.Context()), map[string]any{"audit": given.Audit, "authentication": given.Authentication, "resources": given.Resources})
+		for attribute, want := range map[string]types.Object{"audit": all["all"].Audit, "authentication": all["all"].Authentication, "resources": all["all"].Resources} {
+			if got := objectIn(t, state, attribute); !got.Equal(want) {
+				t.Errorf("%s: %s is read as %s, want %s", name, attribute, got, want)
+			}
+		}
+	}
+	bare := foundOf(t, all["nothing"])
+	bare.Settings = all["all"].settings(t.Context())
+	if given := settingsOfReplica(bare); given != (settings[resourcesModel]{}) {
+		t.Errorf("settings that are no more are read back: %s", given.text())
+	}
+}
+
+func TestMemberLimitsReadBack(t *testing.T) {
+	of := etcdMemberSchema(t.Context())
+	kind := of.Attributes["resources"]
+	limits := host.Limits{MemoryMax: "2G", CPUQuota: "150%"}
+	set := nested(t, kind, map[string]attr.Value{"memory_max": types.StringValue("2G"), "cpu_quota": types.StringValue("150%")})
+	null := types.ObjectNull(kind.GetType().(types.ObjectType).AttrTypes)
+	for _, c := range []struct {
+		name     string
+		found    host.Limits
+		recorded types.Object
+		want     types.Object
+	}{
+		{"nothing", host.Limits{}, null, null},
+		{"empty", host.Limits{}, nested(t, kind, nil), nested(t, kind, nil)},
+		{"limits", limits, set, set},
+		{"limits, not recorded", limits, null, set},
+		{"limits that are no more", host.Limits{}, set, null},
+	} {
+		found := etcd.Imported{Limits: c.found, Settings: etcdMemberModel{Resources: c.recorded}.settings(t.Context())}
+		state := importedState(t, of, map[string]any{"resources": limitsOfMember(found)})
+		if got := objectIn(t, state, "resources"); !got.Equal(c.want) {
+			t.Errorf("%s: read as %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestWrittenUnknown: while a plan is made anything may be unknown, at any depth.
+// That is as good as not written.
+func TestWrittenUnknown(t *testing.T) {
+	resources := replicaHardening()["resources"]
+	unknown := func(a schema.Attribute) types.Object {
+		return types.ObjectUnknown(a.GetType().(types.ObjectType).AttrTypes)
+	}
+	paths := types.SetValueMust(types.StringType, []attr.Value{types.StringUnknown()})
+	for name, m := range map[string]replicaModel{
+		"objects": {Audit: unknown(auditSchema()), Authentication: unknown(authenticationSchema()), Resources: unknown(resources)},
+		"attributes": {
+			Audit:          nested(t, auditSchema(), map[string]attr.Value{"enabled": types.BoolUnknown(), "policy": types.StringUnknown(), "max_age_days": types.Int64Unknown()}),
+			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"jwt": types.StringUnknown(), "anonymous_paths": types.SetUnknown(types.StringType)}),
+			Resources:      nested(t, resources, map[string]attr.Value{"apiserver": unknown(limitsSchema("x"))}),
+		},
+		"elements": {
+			Audit:          nested(t, auditSchema(), nil),
+			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"anonymous_paths": paths}),
+			Resources:      nested(t, resources, map[string]attr.Value{"apiserver": nested(t, limitsSchema("x"), map[string]attr.Value{"cpu_quota": types.StringUnknown()})}),
+		},
+	} {
+		if audit, limits := m.audit(t.Context()), m.limits(t.Context()); audit != (controlplane.Audit{}) || limits[controlplane.APIServer] != (host.Limits{}) {
+			t.Errorf("%s: %+v, %+v", name, audit, limits)
+		}
+		if jwt := m.authentication(t.Context()).JWT; jwt != "" {
+			t.Errorf("%s: %s", name, jwt)
+		}
+	}
+}

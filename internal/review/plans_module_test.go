@@ -1,0 +1,95 @@
+package review
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// makeOfModule plans with the module and both data sources: "asked" has answers
+// that were read for the plan, in "deferred" they wait for what a pull request
+// changes, of the same machines.
+func makeOfModule(t *testing.T) {
+	ctx := t.Context()
+	l := newLab(t, "cp1", "cp2", "cp3")
+	dir := stacked(t)
+	w, err := workspace.Open(ctx, l, dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "beside.tf", asking(""))
+	if err := w.MakeFrom(ctx, os.DirFS(dir), t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": w.Machines(3)}); err != nil {
+		t.Fatal(err)
+	}
+	applyAll(t, w)
+	if _, err := l.Machine("cp2").Run(ctx, "systemctl stop kube-scheduler"); err != nil {
+		t.Fatal(err)
+	}
+	keep(t, w, "asked")
+	put(t, dir, "beside.tf", asking("depends_on = [module.control_plane]"))
+	put(t, dir, "inputs_override.tf", changedInputs)
+	keep(t, w, "deferred")
+}
+
+// stacked is a copy of the example of that name, beside the module that it uses.
+func stacked(t *testing.T) string {
+	t.Helper()
+	root, err := build.Checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := t.TempDir()
+	for _, folder := range []string{"examples/stacked", "modules/control-plane"} {
+		if err := os.CopyFS(filepath.Join(tree, folder), os.DirFS(filepath.Join(root, folder))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(tree, "examples", "stacked")
+}
+
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asking is a configuration with both data sources in check blocks, and more in
+// each of them.
+func asking(more string) string {
+	text := ""
+	for _, source := range [][2]string{{"kube_control_plane", "healthy"}, {"kube_production_readiness", "ready"}} {
+		text += fmt.Sprintf(`
+check %[1]q {
+  data %[1]q "this" {
+    pki      = module.control_plane.pki
+    etcd     = module.control_plane.etcd_client_urls
+    endpoint = module.control_plane.endpoint
+    %[3]s
+  }
+  assert {
+    condition     = data.%[1]s.this.%[2]s
+    error_message = "see the comment"
+  }
+}
+`, source[0], source[1], more)
+	}
+	return text
+}
+
+// changedInputs is what a pull request changes of the module's.
+const changedInputs = `
+module "control_plane" {
+  kubernetes = {
+    audit     = { max_age_days = 90 }
+    resources = { apiserver = { memory_max = "4G" } }
+  }
+}
+`
