@@ -134,7 +134,7 @@ variable "network" {
 }
 
 variable "pki" {
-  description = "Keys and certificates: the algorithm and life of what is made, encryption of Secrets at rest (provider \"secretbox\" or \"aescbc\"), and the stages of rotations: one number higher is one stage, an apply of its own."
+  description = "Keys and certificates: the algorithm and life of what is made, encryption of Secrets at rest (provider \"secretbox\" or \"aescbc\", whose keys the bundle makes; or \"kms\" with the plugin's name and socket), and the stages of rotations: one number higher is one stage, an apply of its own."
   type = object({
     key_algorithm = optional(string, "ECDSA-P256")
     ca_validity   = optional(string, "87600h")
@@ -142,6 +142,7 @@ variable "pki" {
     encryption = optional(object({
       provider  = string
       resources = optional(list(string))
+      kms       = optional(object({ name = string, endpoint = string, timeout = optional(string) }))
     }))
     rotation = optional(object({
       kubernetes      = optional(number)

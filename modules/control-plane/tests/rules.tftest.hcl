@@ -34,6 +34,19 @@ run "hardened" {
   }
 }
 
+run "encrypted_by_a_plugin" {
+  command = plan
+
+  variables {
+    pki = { encryption = { provider = "kms", kms = { name = "vault", endpoint = "unix:///run/kms.sock" } } }
+  }
+
+  assert {
+    condition     = kube_pki_bundle.this.encryption.kms.name == "vault" && kube_pki_bundle.this.encryption.kms.endpoint == "unix:///run/kms.sock"
+    error_message = "The plugin is the bundle's."
+  }
+}
+
 run "stacked" {
   command = plan
 
