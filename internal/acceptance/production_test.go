@@ -1,0 +1,201 @@
+package acceptance
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// Two texts that are stored in etcd, one of them in the clear.
+const (
+	sealedWord = "swordfish-in-a-secret"
+	openWord   = "haddock-in-a-configmap"
+)
+
+// TestProduction applies examples/production, with what its guide leaves to the
+// operator: a disk for etcd on each machine, an issuer of logins, storage for
+// snapshots with credentials for it. When the first snapshot was sent there,
+// every item of the review passes. Then each of the three is used: people log in,
+// a snapshot restores from the storage alone, and what was encrypted is not in it.
+func TestProduction(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	w := storyIn(t, names, checkout(t), "examples/production")
+	bare := fingerprints(t, names...)
+	identity := newIdentity(t)
+	logins, elsewhere := newLogins(t), newStorage(t)
+	prepareMachines(t, names, elsewhere)
+	configure(t, w, names, identity, logins, elsewhere)
+
+	t.Run("rules", func(t *testing.T) { passes(t, w) })
+	apply(t, w)
+	awaitRotation(t, names...)
+	expectEmptyPlan(t, w)
+	expectMissing(t, reviewNow(t, w), "snapshots") // where the hour began meanwhile, not even that
+
+	admin := openedOutput(t, w, identity)
+	storeTexts(t, w, admin)
+	for _, name := range names {
+		onMachine(t, shared.lab.Machine(name), "systemctl start etcd-snapshot.service")
+	}
+	expectMissing(t, reviewNow(t, w))
+	expectEmptyPlan(t, w)
+	t.Run("people log in", func(t *testing.T) { logIn(t, w, admin, logins) })
+	t.Run("a snapshot from the storage", func(t *testing.T) { restores(t, elsewhere) })
+	if t.Failed() {
+		t.FailNow()
+	}
+	apply(t, w, "-destroy")
+	cleanMachines(t, names)
+	expectBare(t, bare, names...)
+}
+
+// prepareMachines does what the guide leaves to the operator. A file system in
+// memory stands in for a disk of etcd's own: how fast the lab's is says nothing.
+func prepareMachines(t *testing.T, names []string, elsewhere *storage) {
+	t.Helper()
+	for _, name := range names {
+		onMachine(t, shared.lab.Machine(name), `mkdir -p /var/lib/etcd
+mount -t tmpfs -o size=2g,mode=0755 etcd-disk /var/lib/etcd
+umask 077
+echo 'BACKUP_TOKEN=`+elsewhere.token+`' >/etc/backup.env`)
+	}
+}
+
+func cleanMachines(t *testing.T, names []string) {
+	t.Helper()
+	for _, name := range names {
+		onMachine(t, shared.lab.Machine(name), "umount /var/lib/etcd\nrmdir /var/lib/etcd\nrm /etc/backup.env")
+	}
+}
+
+// configure writes the example's variables.
+func configure(t *testing.T, w *workspace.Workspace, names []string, identity *age.X25519Identity, logins loginIssuer, elsewhere *storage) {
+	t.Helper()
+	seal := filepath.Join(w.Dir, "seal.txt")
+	if err := os.WriteFile(seal, []byte(identity.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{
+		"machines": addresses(names), "seal_identity_file": seal,
+		"login":                     map[string]any{"issuer": logins.url, "audience": audience, "certificate_authority": logins.authority},
+		"snapshot_environment_file": "/etc/backup.env",
+		"snapshot_upload": `curl --fail --silent --show-error --header "Authorization: Bearer $BACKUP_TOKEN" ` +
+			`--upload-file "$SNAPSHOT" "` + elsewhere.url + `/$CLUSTER/$SNAPSHOT_NAME"`,
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reviewNow refreshes. Its warnings name exactly what does not pass.
+func reviewNow(t *testing.T, w *workspace.Workspace) readinessReview {
+	t.Helper()
+	text, err := w.Run(t.Context(), "apply", "-refresh-only", "-auto-approve", "-input=false", "-no-color")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r readinessReview
+	answerOf(t, w, "kube_production_readiness", &r)
+	t.Log(r.Summary)
+	for _, item := range r.Items {
+		t.Logf("%-8s %s: %s", item.Status, item.ID, item.Evidence)
+		if warned := strings.Contains(unfolded(text), item.Status+": "+item.ID+": "); warned != (item.Status != "pass") {
+			t.Errorf("%s is %s; warned of: %v", item.ID, item.Status, warned)
+		}
+	}
+	if strings.Contains(unfolded(text), `in check "control_plane"`) {
+		t.Errorf("the control plane is not well:\n%s", text)
+	}
+	return r
+}
+
+// expectMissing: all twenty items pass but for, at most, those named.
+func expectMissing(t *testing.T, r readinessReview, may ...string) {
+	t.Helper()
+	var missing []string
+	for _, item := range r.Items {
+		if item.Status != "pass" {
+			missing = append(missing, item.ID)
+		}
+	}
+	if r.Total != 20 || len(r.Items) != 20 || r.Score != 20-len(missing) {
+		t.Errorf("%d of %d with %d items, of which %d do not pass", r.Score, r.Total, len(r.Items), len(missing))
+	}
+	if strange := slices.DeleteFunc(missing, func(id string) bool { return slices.Contains(may, id) }); len(strange) > 0 {
+		t.Errorf("%v do not pass", strange)
+	}
+}
+
+// openedOutput is the kubeconfig as an administrator opens it.
+func openedOutput(t *testing.T, w *workspace.Workspace, identity *age.X25519Identity) string {
+	t.Helper()
+	text, err := sealOf(t, identity).Open(outputOf(t, w, "kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// kubectl runs it within the lab, and gives what it printed.
+func kubectl(t *testing.T, w *workspace.Workspace, args ...string) string {
+	t.Helper()
+	out, err := w.InLab(t.Context(), filepath.Join(shared.components, "kubernetes-v1.34.4", "kubectl"), args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl: %v\n%s", err, out)
+	}
+	return string(out)
+}
+
+func storeTexts(t *testing.T, w *workspace.Workspace, admin string) {
+	t.Helper()
+	config := filepath.Join(w.Dir, "admin.conf")
+	if err := os.WriteFile(config, []byte(admin), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, w, "--kubeconfig="+config, "create", "secret", "generic", "hidden", "--from-literal=word="+sealedWord)
+	kubectl(t, w, "--kubeconfig="+config, "create", "configmap", "open", "--from-literal=word="+openWord)
+}
+
+// logIn: a token of the issuer is a user of the cluster, by the name and the
+// groups that it has there, and one for another audience is nobody.
+func logIn(t *testing.T, w *workspace.Workspace, admin string, logins loginIssuer) {
+	info, err := pki.ParseKubeconfig(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := filepath.Join(w.Dir, "ca.crt")
+	if err := os.WriteFile(authority, []byte(info.CA), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	as := func(token string) []string {
+		return []string{"--kubeconfig=/dev/null", "--server=" + info.Server, "--certificate-authority=" + authority, "--token=" + token}
+	}
+	var review struct {
+		Status struct {
+			UserInfo struct {
+				Username string
+				Groups   []string
+			} `json:"userInfo"`
+		}
+	}
+	if err := json.Unmarshal([]byte(kubectl(t, w, append(as(logins.token(t, audience)), "auth", "whoami", "--output=json")...)), &review); err != nil {
+		t.Fatal(err)
+	}
+	user := review.Status.UserInfo
+	if user.Username != "login:ada@example.com" || !slices.Contains(user.Groups, "login:operators") {
+		t.Errorf("logged in as %+v", user)
+	}
+	stranger := append(as(logins.token(t, "another")), "auth", "whoami")
+	out, err := w.InLab(t.Context(), filepath.Join(shared.components, "kubernetes-v1.34.4", "kubectl"), stranger...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), http.StatusText(http.StatusUnauthorized)) {
+		t.Errorf("a token for another audience: %v\n%s", err, out)
+	}
+}
