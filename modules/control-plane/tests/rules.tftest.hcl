@@ -34,6 +34,20 @@ run "hardened" {
   }
 }
 
+run "scheduled_snapshots" {
+  command = plan
+
+  variables {
+    etcd = { snapshots = { upload = "cp \"$SNAPSHOT\" /mnt/backup/" } }
+  }
+
+  assert {
+    condition = alltrue([for member in kube_etcd_member.this :
+    member.snapshots.schedule == "hourly" && member.snapshots.kept == 24 && member.snapshots.upload == "cp \"$SNAPSHOT\" /mnt/backup/" && member.snapshots.environment_file == null])
+    error_message = "Every member has the same snapshots, with the defaults of the provider."
+  }
+}
+
 run "stacked" {
   command = plan
 
@@ -48,6 +62,10 @@ run "stacked" {
   assert {
     condition     = join(" ", keys(kube_control_plane_endpoint.this.haproxy.hosts)) == "cp1 cp2 cp3"
     error_message = "Without roles every machine balances."
+  }
+  assert {
+    condition     = alltrue([for member in kube_etcd_member.this : member.snapshots == null])
+    error_message = "Snapshots are saved on a schedule where they are asked for."
   }
 }
 
