@@ -25,6 +25,7 @@ type Imported struct {
 	ExtraArgs     map[string]string
 	DataDir       string
 	SnapshotsKept int
+	Snapshots     *Snapshots // nil: none
 	EarlyRenewal  time.Duration
 	// Alone: the cluster did not list its members, so that Peers has this one only.
 	Alone bool

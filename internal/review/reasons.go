@@ -36,6 +36,7 @@ func arguments(kind string) map[string]argument {
 			"host":           {words: "machine", effect: Restart, told: true},
 			"on_destroy":     {words: "what becomes of its data", told: true},
 			"snapshots_kept": {words: "how many snapshots stay"},
+			"snapshots":      {words: "scheduled snapshots"},
 		},
 		"kube_control_plane_replica": {
 			"version":        {words: "version", effect: Restart, told: true},

@@ -63,14 +63,23 @@ variable "endpoint" {
 }
 
 variable "etcd" {
-  description = "etcd: a changed version restarts one member at a time, the leader last; so do changed flags and limits."
+  description = <<-EOT
+    etcd: a changed version restarts one member at a time, the leader last; so do changed flags and limits.
+    snapshots are saved on a schedule, by the machine whose member leads, and brought elsewhere by the upload command; a change of them restarts nothing.
+  EOT
   type = object({
     version        = optional(string, "3.6.16")
     extra_args     = optional(map(string), {})
     data_dir       = optional(string, "/var/lib/etcd")
     on_destroy     = optional(string, "archive")
     snapshots_kept = optional(number, 3)
-    resources      = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
+    snapshots = optional(object({
+      schedule         = optional(string, "hourly")
+      kept             = optional(number, 24)
+      upload           = optional(string)
+      environment_file = optional(string)
+    }))
+    resources = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
   })
   default  = {}
   nullable = false
