@@ -73,25 +73,16 @@ module "control_plane" {
   }
 }
 
-# Every plan and apply warns while something of the control plane is not as it
-# should be, and says what.
-check "control_plane" {
-  data "kube_control_plane" "this" {
-    pki        = module.control_plane.pki
-    etcd       = module.control_plane.etcd_client_urls
-    endpoint   = module.control_plane.endpoint
-    depends_on = [module.control_plane]
-  }
-
-  assert {
-    condition     = data.kube_control_plane.this.healthy
-    error_message = join("\n", concat([data.kube_control_plane.this.summary], data.kube_control_plane.this.issues))
-  }
+# Both are outside of the check blocks, because a plan would always have something
+# to read with them inside. The state holds their answers, which no output does:
+# plans would have changes whenever something changes by itself.
+data "kube_control_plane" "this" {
+  pki        = module.control_plane.pki
+  etcd       = module.control_plane.etcd_client_urls
+  endpoint   = module.control_plane.endpoint
+  depends_on = [module.control_plane] # after what an apply changes, not before
 }
 
-# The review is no output, because plans would not be empty when something of it
-# changes by itself: the state holds it, with the evidence of each item
-# (terraform state show data.kube_production_readiness.this).
 data "kube_production_readiness" "this" {
   pki        = module.control_plane.pki
   etcd       = module.control_plane.etcd_client_urls
@@ -99,8 +90,17 @@ data "kube_production_readiness" "this" {
   depends_on = [module.control_plane]
 }
 
-# Plans and applies warn of every item that does not pass. After the first apply
-# this is "snapshots", until the first one was sent.
+# Every plan and apply warns while something of the control plane is not as it
+# should be, and says what.
+check "control_plane" {
+  assert {
+    condition     = data.kube_control_plane.this.healthy
+    error_message = join("\n", concat([data.kube_control_plane.this.summary], data.kube_control_plane.this.issues))
+  }
+}
+
+# And of every item of the review that does not pass. After the first apply this
+# is "snapshots", until the first one was sent.
 check "production_readiness" {
   assert {
     condition = data.kube_production_readiness.this.score == data.kube_production_readiness.this.total
