@@ -36,7 +36,7 @@ type Imported struct {
 // there, because whoever imports may have no bundle yet.
 func (c *Clusters) Import(ctx context.Context, h *host.Host) (Imported, error) {
 	facts, err := c.machine(h).Observe(ctx, host.Query{
-		Contents: []string{unitPath, markerPath},
+		Contents: append([]string{unitPath, markerPath}, snapshotPaths...),
 		Dirs:     []string{DefaultDataDir},
 		Units:    []string{unitName},
 		Script:   listScript(h.Address()),
@@ -80,6 +80,7 @@ func imported(h *host.Host, facts host.Facts) (Imported, error) {
 	out := Imported{
 		ClusterID: f.Marker.ClusterID, ClusterName: f.Marker.ClusterName, Name: f.Marker.Name,
 		Version: version, DataDir: flags["data-dir"], SnapshotsKept: f.Marker.snapshotsKept(), EarlyRenewal: f.Marker.configured().EarlyRenewal,
+		Snapshots: snapshotsIn(facts.Files),
 	}
 	s := Spec{Name: out.Name, Host: h, Version: version, DataDir: out.DataDir}
 	out.ExtraArgs = extraArgs(s, flags, f.Marker.configured().ExtraArgs)
