@@ -124,6 +124,7 @@ func addReading(m *readiness.Member, reading etcd.Reading) {
 	for _, timer := range reading.Timers {
 		m.Schedules = append(m.Schedules, readiness.Schedule(timer))
 	}
+	m.Scheduled = (*readiness.Scheduled)(reading.Scheduled)
 }
 
 // unreadMember is why the machine of a member could not be looked at, "" where it was.
