@@ -131,14 +131,22 @@ func snapshotDrift(s Spec, f found) []string {
 	for _, p := range snapshotLeftovers(s, f.facts.Files) {
 		words = append(words, p+" is there, wanted not there")
 	}
-	timer := f.facts.Units[snapshotTimer]
+	return append(words, timerDrift(s, f.facts.Units[snapshotTimer])...)
+}
+
+// timerDrift is what systemd has to say of the timer beside its file.
+func timerDrift(s Spec, timer host.UnitState) []string {
+	var words []string
 	switch {
 	case s.Snapshots == nil && outlived(timer):
-		words = append(words, snapshotTimer+" is active, wanted not there")
-	case s.Snapshots == nil || timer.Load == "masked" || timer.Load == "not-found":
-	case timer.Active != "active":
+		return []string{snapshotTimer + " is active, wanted not there"}
+	case s.Snapshots == nil || timer.Load == "masked" || timer.Load == "not-found": // that is the file's
+		return nil
+	}
+	if timer.Active != "active" {
 		words = append(words, fmt.Sprintf("%s is %s, wanted active", snapshotTimer, orNone(timer.Active)))
-	case timer.Enabled != "enabled":
+	}
+	if timer.Enabled != "enabled" {
 		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", snapshotTimer, orNone(timer.Enabled)))
 	}
 	return words
