@@ -41,14 +41,20 @@ func TestProduction(t *testing.T) {
 	expectEmptyPlan(t, w)
 	expectMissing(t, reviewNow(t, w), "snapshots") // where the hour began meanwhile, not even that
 
-	admin := openedOutput(t, w, identity)
+	text := openedOutput(t, w, identity)
+	admin := "--kubeconfig=" + written(t, w, "admin.conf", text)
 	storeTexts(t, w, admin)
 	for _, name := range names {
-		onMachine(t, shared.lab.Machine(name), "systemctl start etcd-snapshot.service")
+		t.Log(onMachine(t, shared.lab.Machine(name), "systemctl start etcd-snapshot.service\njournalctl --unit=etcd-snapshot.service --output=cat"))
 	}
 	expectMissing(t, reviewNow(t, w))
+	shown, err := w.Run(t.Context(), "state", "show", "-no-color", "data.kube_production_readiness.this")
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(t, shown, "20 of 20 items pass", "etcd-snapshot.timer")
 	expectEmptyPlan(t, w)
-	t.Run("people log in", func(t *testing.T) { logIn(t, w, admin, logins) })
+	t.Run("people log in", func(t *testing.T) { logIn(t, w, admin, asOf(t, w, text), logins) })
 	t.Run("a snapshot from the storage", func(t *testing.T) { restores(t, elsewhere) })
 	t.Run("a disk that is not mounted", func(t *testing.T) { missDisk(t, w, "cp2") })
 	if t.Failed() {
@@ -95,10 +101,7 @@ mount -t tmpfs -o size=1m,mode=0755 no-disk /var/lib/etcd
 // configure writes the example's variables.
 func configure(t *testing.T, w *workspace.Workspace, names []string, identity *age.X25519Identity, logins loginIssuer, elsewhere *storage) {
 	t.Helper()
-	seal := filepath.Join(w.Dir, "seal.txt")
-	if err := os.WriteFile(seal, []byte(identity.String()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	seal := written(t, w, "seal.txt", identity.String()+"\n")
 	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{
 		"machines": addresses(names), "seal_identity_file": seal,
 		"login":                     map[string]any{"issuer": logins.url, "audience": audience, "certificate_authority": logins.authority},
@@ -162,37 +165,54 @@ func openedOutput(t *testing.T, w *workspace.Workspace, identity *age.X25519Iden
 // kubectl runs it within the lab, and gives what it printed.
 func kubectl(t *testing.T, w *workspace.Workspace, args ...string) string {
 	t.Helper()
-	out, err := w.InLab(t.Context(), filepath.Join(shared.components, "kubernetes-v1.34.4", "kubectl"), args...).CombinedOutput()
+	out, err := tryKubectl(t, w, args...)
 	if err != nil {
 		t.Fatalf("kubectl: %v\n%s", err, out)
 	}
-	return string(out)
+	return out
+}
+
+func tryKubectl(t *testing.T, w *workspace.Workspace, args ...string) (string, error) {
+	t.Helper()
+	out, err := w.InLab(t.Context(), filepath.Join(shared.components, "kubernetes-v1.34.4", "kubectl"), args...).CombinedOutput()
+	return string(out), err
+}
+
+// written is a file of the workspace with that text.
+func written(t *testing.T, w *workspace.Workspace, name, text string) string {
+	t.Helper()
+	path := filepath.Join(w.Dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func storeTexts(t *testing.T, w *workspace.Workspace, admin string) {
 	t.Helper()
-	config := filepath.Join(w.Dir, "admin.conf")
-	if err := os.WriteFile(config, []byte(admin), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	kubectl(t, w, "--kubeconfig="+config, "create", "secret", "generic", "hidden", "--from-literal=word="+sealedWord)
-	kubectl(t, w, "--kubeconfig="+config, "create", "configmap", "open", "--from-literal=word="+openWord)
+	kubectl(t, w, admin, "create", "secret", "generic", "hidden", "--from-literal=word="+sealedWord)
+	kubectl(t, w, admin, "create", "configmap", "open", "--from-literal=word="+openWord)
 }
 
-// logIn: a token of the issuer is a user of the cluster, by the name and the
-// groups that it has there, and one for another audience is nobody.
-func logIn(t *testing.T, w *workspace.Workspace, admin string, logins loginIssuer) {
-	info, err := pki.ParseKubeconfig(admin)
+// asOf are kubectl's arguments for who has nothing but a token, for the cluster of
+// that kubeconfig.
+func asOf(t *testing.T, w *workspace.Workspace, kubeconfig string) func(token string, args ...string) []string {
+	t.Helper()
+	info, err := pki.ParseKubeconfig(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	authority := filepath.Join(w.Dir, "ca.crt")
-	if err := os.WriteFile(authority, []byte(info.CA), 0o600); err != nil {
-		t.Fatal(err)
+	authority := written(t, w, "ca.crt", info.CA)
+	return func(token string, args ...string) []string {
+		return append([]string{"--kubeconfig=/dev/null", "--server=" + info.Server, "--certificate-authority=" + authority, "--token=" + token}, args...)
 	}
-	as := func(token string) []string {
-		return []string{"--kubeconfig=/dev/null", "--server=" + info.Server, "--certificate-authority=" + authority, "--token=" + token}
-	}
+}
+
+// logIn: a token of the issuer is a user of the cluster, by the name and the
+// groups that it has there, who may do what these are given. One for another
+// audience is nobody.
+func logIn(t *testing.T, w *workspace.Workspace, admin string, as func(token string, args ...string) []string, logins loginIssuer) {
+	ada := logins.token(t, audience)
 	var review struct {
 		Status struct {
 			UserInfo struct {
@@ -201,16 +221,19 @@ func logIn(t *testing.T, w *workspace.Workspace, admin string, logins loginIssue
 			} `json:"userInfo"`
 		}
 	}
-	if err := json.Unmarshal([]byte(kubectl(t, w, append(as(logins.token(t, audience)), "auth", "whoami", "--output=json")...)), &review); err != nil {
+	if err := json.Unmarshal([]byte(kubectl(t, w, as(ada, "auth", "whoami", "--output=json")...)), &review); err != nil {
 		t.Fatal(err)
 	}
 	user := review.Status.UserInfo
 	if user.Username != "login:ada@example.com" || !slices.Contains(user.Groups, "login:operators") {
 		t.Errorf("logged in as %+v", user)
 	}
-	stranger := append(as(logins.token(t, "another")), "auth", "whoami")
-	out, err := w.InLab(t.Context(), filepath.Join(shared.components, "kubernetes-v1.34.4", "kubectl"), stranger...).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), http.StatusText(http.StatusUnauthorized)) {
+	if out, err := tryKubectl(t, w, as(ada, "get", "nodes")...); err == nil || !strings.Contains(out, http.StatusText(http.StatusForbidden)) {
+		t.Errorf("without a role: %v\n%s", err, out)
+	}
+	kubectl(t, w, admin, "create", "clusterrolebinding", "operators", "--clusterrole=cluster-admin", "--group=login:operators")
+	kubectl(t, w, as(ada, "get", "nodes")...)
+	if out, err := tryKubectl(t, w, as(logins.token(t, "another"), "auth", "whoami")...); err == nil || !strings.Contains(out, http.StatusText(http.StatusUnauthorized)) {
 		t.Errorf("a token for another audience: %v\n%s", err, out)
 	}
 }
