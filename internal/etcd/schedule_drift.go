@@ -48,7 +48,7 @@ var stopTimerScript = ifTimerIsOurs("  systemctl disable --quiet "+snapshotTimer
 // clearTimerScript removes what Create has put there of scheduled snapshots below
 // /etc/systemd; the rest goes with the directory of the member's settings.
 func clearTimerScript() string {
-	return ifTimerIsOurs(host.Discard(snapshotLink.Path, snapshotServicePath, snapshotTimerPath))
+	return ifTimerIsOurs(host.Discard(snapshotLink.Path, snapshotServicePath, snapshotTimerPath) + "rmdir " + path.Dir(snapshotLink.Path) + " 2>/dev/null || true\n")
 }
 
 // snapshotLeftovers are files of the provider's for scheduled snapshots that s
@@ -103,7 +103,7 @@ func (r *repair) repairSnapshots(s Spec, f found) {
 	if over := snapshotLeftovers(s, f.facts.Files); len(over) > 0 || s.Snapshots == nil && outlived(timer) {
 		r.Change.Remove = append(r.Change.Remove, over...)
 		if s.Snapshots == nil {
-			r.Change.Remove = append(r.Change.Remove, snapshotLink.Path)
+			r.Change.Remove = append(r.Change.Remove, snapshotLink.Path, path.Dir(snapshotLink.Path)) // that, where it is empty
 			r.Timer = timerOff
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -51,15 +52,15 @@ func TestRenderSnapshots(t *testing.T) {
 	for _, file := range snapshotFiles(s) {
 		contents[file.Path] = string(file.Content)
 	}
-	for path, wants := range map[string][]string{
+	for at, wants := range map[string][]string{
 		snapshotTimerPath:   {"\n[Timer]\nOnCalendar=Mon..Fri 02:30 Europe/Berlin\nAccuracySec=1s\nPersistent=yes\n\n[Install]\nWantedBy=timers.target\n"},
 		snapshotServicePath: {"\nType=oneshot\nUser=root\nEnvironmentFile=/etc/rclone.env\nExecStart=/bin/sh -eu /etc/etcd/snapshot.sh\nTimeoutStartSec=1h\n", "\nIOSchedulingClass=idle\n", "\nProtectSystem=full\n"},
 		snapshotScriptPath:  {"\ncluster='it'\"'\"'s $prod'\ndir=/data/etcd-archive/scheduled\nendpoint=https://10.0.0.11:2379\nkept=7\nmember=cp1\n", "\nupload=/etc/etcd/snapshot-upload.sh\n", saveScript},
 		snapshotUploadPath:  {s.Snapshots.Upload},
 	} {
 		for _, want := range wants {
-			if !strings.Contains(contents[path], want) {
-				t.Errorf("%s lacks %q:\n%s", path, want, contents[path])
+			if !strings.Contains(contents[at], want) {
+				t.Errorf("%s lacks %q:\n%s", at, want, contents[at])
 			}
 		}
 	}
@@ -122,11 +123,11 @@ func TestSnapshotDrift(t *testing.T) {
 			f.facts.Units[name] = u
 		}
 	}
-	file := func(path string, change func(*host.FileState)) func(found) {
+	file := func(at string, change func(*host.FileState)) func(found) {
 		return func(f found) {
-			state := f.facts.Files[path]
+			state := f.facts.Files[at]
 			change(&state)
-			f.facts.Files[path] = state
+			f.facts.Files[at] = state
 		}
 	}
 	for name, c := range map[string]struct {
@@ -154,8 +155,8 @@ func TestSnapshotDrift(t *testing.T) {
 		"no upload any more": {on: s, wanted: bare, words: snapshotScriptPath + " is not as it was written\ncp1: " + snapshotUploadPath + " is there, wanted not there", files: []string{snapshotScriptPath}, gone: []string{snapshotUploadPath}},
 		"none any more": {on: s, wanted: none, words: strings.Join([]string{
 			snapshotUploadPath + " is there, wanted not there", snapshotScriptPath + " is there, wanted not there", snapshotServicePath + " is there, wanted not there", snapshotTimerPath + " is there, wanted not there",
-		}, "\ncp1: "), gone: append(slices.Clone(snapshotPaths), snapshotLink.Path), timer: timerOff},
-		"a timer that outlived its file": {none, none, unit(snapshotTimer, func(u *host.UnitState) { u.Load, u.Active = "not-found", "active" }), "etcd-snapshot.timer is active, wanted not there", nil, []string{snapshotLink.Path}, timerOff},
+		}, "\ncp1: "), gone: append(slices.Clone(snapshotPaths), snapshotLink.Path, path.Dir(snapshotLink.Path)), timer: timerOff},
+		"a timer that outlived its file": {none, none, unit(snapshotTimer, func(u *host.UnitState) { u.Load, u.Active = "not-found", "active" }), "etcd-snapshot.timer is active, wanted not there", nil, []string{snapshotLink.Path, path.Dir(snapshotLink.Path)}, timerOff},
 		"never any": {on: none, wanted: s, words: strings.Join([]string{
 			snapshotTimerPath + " is missing", snapshotServicePath + " is missing", snapshotScriptPath + " is missing", snapshotUploadPath + " is missing", "etcd-snapshot.timer is not there, wanted active", "etcd-snapshot.timer is not there, wanted enabled",
 		}, "\ncp1: "), files: []string{snapshotTimerPath, snapshotServicePath, snapshotScriptPath, snapshotUploadPath}, timer: timerOn},
