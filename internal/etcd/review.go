@@ -26,6 +26,7 @@ type Reading struct {
 	Process host.Process
 	OwnDisk bool   // the data directory is not on the file system of /
 	Disk    string // where that is mounted; "" where there is no such directory
+	Memory  bool   // that is no disk at all
 	Timers  []Timer
 	// Scheduled is the timer for the scheduled snapshots of a Spec; nil: there is none.
 	Scheduled *Scheduled
@@ -77,7 +78,7 @@ pid=$(systemctl show --property=MainPID --value ` + unitName + `)
 dir=
 [ "${pid:-0}" -gt 0 ] && dir=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n 's/^--data-dir=//p')
 dir=${dir:-` + DefaultDataDir + `}
-[ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" "$(df --output=target "$dir" | tail -n 1)"
+[ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" "$(df --output=target "$dir" | tail -n 1)" "$(stat -f -c %T "$dir")"
 property() { TZ=UTC systemctl show --property="$1" --value "$2"; }
 ours=
 if grep -qsxF ` + shellescape.Quote(writtenBy) + ` ` + snapshotTimerPath + ` ` + snapshotServicePath + `; then
@@ -105,8 +106,8 @@ func readingOf(address, output string, measured latency) Reading {
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		switch {
-		case len(fields) == 4 && fields[0] == "disk":
-			r.OwnDisk, r.Disk = fields[1] != fields[2], fields[3]
+		case len(fields) == 5 && fields[0] == "disk":
+			r.OwnDisk, r.Disk, r.Memory = fields[1] != fields[2], fields[3], fields[4] == "tmpfs" || fields[4] == "ramfs"
 		case len(fields) == 6 && fields[0] == "scheduled":
 			sent, _, _ := strings.Cut(fields[5], "-")
 			r.Scheduled = &Scheduled{

@@ -13,7 +13,7 @@ import (
 func TestReadingOf(t *testing.T) {
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	output := "process\tetcd.service\t1073741824\tinfinity\t" + encoded("/opt/etcd\x00--name=cp1\x00") + "\n" +
-		"disk\t64769\t64768\t/var/lib/etcd\n" +
+		"disk\t64769\t64768\t/var/lib/etcd\text2/ext3\n" +
 		"timer\tetcd-snapshot.timer\tsuccess\tSun 2026-11-22 03:00:01 UTC\t" + encoded("{ path=/usr/bin/snapshot }") + "\n" +
 		"scheduled\tsuccess\tyes\tSun 2026-11-22 03:00:00 UTC\tSun 2026-11-22 04:00:00 UTC\t20261122T030001Z-cp1.db.sent\n" +
 		"timer\tetcd-defrag.timer\texit-code\tn/a\t" + encoded("x") + "\n"
@@ -33,11 +33,11 @@ func TestReadingOf(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	bare := readingOf("10.0.0.12", "disk\t5\t5\t/\nscheduled\texit-code\tno\t\t\t\n", latency{err: errNoFsync})
+	bare := readingOf("10.0.0.12", "disk\t5\t5\t/\ttmpfs\nscheduled\texit-code\tno\t\t\t\n", latency{err: errNoFsync})
 	if !reflect.DeepEqual(bare.Scheduled, &Scheduled{Failed: true}) {
 		t.Errorf("of snapshots that never ended well: %+v", bare.Scheduled)
 	}
-	if bare.OwnDisk || bare.Process.Running || !errors.Is(bare.FsyncErr, errNoFsync) {
+	if bare.OwnDisk || !bare.Memory || bare.Process.Running || !errors.Is(bare.FsyncErr, errNoFsync) {
 		t.Errorf("of a bare machine: %+v", bare)
 	}
 }

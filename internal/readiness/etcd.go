@@ -40,6 +40,9 @@ func judgeDisk(e Evidence) verdict {
 		if m.Disk == "" {
 			return unknown("where its data lies could not be read")
 		}
+		if m.Memory {
+			return fail("its data is in memory, by the file system of %s: it ends with the machine", m.Disk)
+		}
 		switch latency := fmt.Sprintf("99 %% of its fsyncs take up to %s", m.Fsync); {
 		case m.FsyncUnread != "":
 			return unknown("%s; the latency of fsync is not known: %s", place, m.FsyncUnread)

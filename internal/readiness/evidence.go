@@ -34,6 +34,7 @@ type Member struct {
 	Quota         int64  // bytes; 0: not known; negative: none
 	OwnDisk       bool   // its data is not on the file system of /
 	Disk          string // where the data is mounted; "": not known
+	Memory        bool   // that is a file system in memory
 	// FsyncUnread says why the latency of its log is not known.
 	FsyncUnread string
 	Fsync       time.Duration // its 99th percentile since the member started

@@ -220,6 +220,7 @@ func TestJudge(t *testing.T) {
 		{"etcd-disk", "shared and slow", eachMember(func(m *Member) { m.OwnDisk, m.Fsync = false, 80*time.Millisecond }), Fail, "file system of /; 99 % of its fsyncs take up to 80ms"},
 		{"etcd-disk", "shared", eachMember(func(m *Member) { m.OwnDisk = false }), Warn, "file system of /"},
 		{"etcd-disk", "slow", func(e *Evidence) { e.Members[2].Fsync = 16 * time.Millisecond }, Warn, "cp3: "},
+		{"etcd-disk", "in memory", func(e *Evidence) { e.Members[1].Memory = true }, Fail, "cp2: its data is in memory, by the file system of /var/lib/etcd"},
 		{"etcd-disk", "not measured", eachMember(func(m *Member) { m.Fsyncs = 0 }), Unknown, "no fsync"},
 		{"etcd-disk", "no metrics", eachMember(func(m *Member) { m.FsyncUnread = "connection refused" }), Unknown, "connection refused"},
 		{"etcd-disk", "no data", eachMember(func(m *Member) { m.OwnDisk, m.Disk = false, "" }), Unknown, "could not be read"},
