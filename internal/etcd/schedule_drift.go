@@ -102,7 +102,7 @@ func (r *repair) repairSnapshots(s Spec, f found) {
 	}
 	if over := snapshotLeftovers(s, f.facts.Files); len(over) > 0 || s.Snapshots == nil && outlived(timer) {
 		r.Change.Remove = append(r.Change.Remove, over...)
-		if s.Snapshots == nil {
+		if _, there := f.facts.Files[snapshotTimerPath]; s.Snapshots == nil && (!there || slices.Contains(over, snapshotTimerPath)) {
 			r.Change.Remove = append(r.Change.Remove, snapshotLink.Path, path.Dir(snapshotLink.Path)) // that, where it is empty
 			r.Timer = timerOff
 		}

@@ -156,6 +156,9 @@ func TestSnapshotDrift(t *testing.T) {
 		"none any more": {on: s, wanted: none, words: strings.Join([]string{
 			snapshotUploadPath + " is there, wanted not there", snapshotScriptPath + " is there, wanted not there", snapshotServicePath + " is there, wanted not there", snapshotTimerPath + " is there, wanted not there",
 		}, "\ncp1: "), gone: append(slices.Clone(snapshotPaths), snapshotLink.Path, path.Dir(snapshotLink.Path)), timer: timerOff},
+		"none any more, beside somebody's timer": {s, none, file(snapshotTimerPath, func(f *host.FileState) { f.Content = "[Timer]\n" }), strings.Join([]string{
+			snapshotUploadPath + " is there, wanted not there", snapshotScriptPath + " is there, wanted not there", snapshotServicePath + " is there, wanted not there",
+		}, "\ncp1: "), nil, []string{snapshotUploadPath, snapshotScriptPath, snapshotServicePath}, timerLeft},
 		"a timer that outlived its file": {none, none, unit(snapshotTimer, func(u *host.UnitState) { u.Load, u.Active = "not-found", "active" }), "etcd-snapshot.timer is active, wanted not there", nil, []string{snapshotLink.Path, path.Dir(snapshotLink.Path)}, timerOff},
 		"never any": {on: none, wanted: s, words: strings.Join([]string{
 			snapshotTimerPath + " is missing", snapshotServicePath + " is missing", snapshotScriptPath + " is missing", snapshotUploadPath + " is missing", "etcd-snapshot.timer is not there, wanted active", "etcd-snapshot.timer is not there, wanted enabled",
