@@ -161,6 +161,16 @@ var badInputs = []badInput{
 		`Invalid amount of memory.*Cause: malformed amount of memory "4GB"`,
 	},
 	{
+		"schedule of snapshots",
+		[]string{`extra_args = { quota-backend-bytes`, "snapshots = { schedule = \"0 2 * * *\" }\n  extra_args = { quota-backend-bytes"},
+		`Invalid schedule.*Cause: schedule "0 2 \* \* \*" is no calendar expression of systemd`,
+	},
+	{
+		"environment file of snapshots",
+		[]string{`extra_args = { quota-backend-bytes`, "snapshots = { environment_file = \"rclone.env\" }\n  extra_args = { quota-backend-bytes"},
+		`Invalid environment file.*Cause: environment file "rclone.env" is not a plain absolute path`,
+	},
+	{
 		"etcd URL without TLS",
 		[]string{`["https://192.0.2.11:2379"]`, `["http://192.0.2.11:2379"]`},
 		`Invalid etcd URLs.*Cause: etcd URL "http://192.0.2.11:2379" is not https`,

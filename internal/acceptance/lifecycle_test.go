@@ -15,7 +15,8 @@ import (
 // TestLifecycle is the whole story, told by the provider's binary under the
 // real CLI: three bare machines, a control plane on them, an empty plan, the
 // API through the virtual IP, nothing restarted by a refresh or by an apply
-// that needs no restart, bare machines again, and once more from there.
+// that needs no restart, a stopped timer of snapshots among what that mends, bare
+// machines again, and once more from there.
 func TestLifecycle(t *testing.T) {
 	l := machines(t)
 	names := []string{"cp1", "cp2", "cp3"}
@@ -26,6 +27,7 @@ func TestLifecycle(t *testing.T) {
 	w := newWorkspace(t, len(names))
 	for round := range 2 {
 		t.Run(fmt.Sprintf("round %d", round+1), func(t *testing.T) {
+			override(t, w, scheduled("*-01-31 00:00"))
 			apply(t, w)
 			expectEmptyPlan(t, w)
 			expectHealthy(t, w, names)
@@ -33,8 +35,17 @@ func TestLifecycle(t *testing.T) {
 
 			started := startsOfAll(t, names)
 			apply(t, w, "-refresh-only")
-			apply(t, w, "-var=drain_timeout=3s") // read only when a replica leaves
+			// What is read only when a replica leaves; and the timer of snapshots, which
+			// somebody has stopped on one machine.
+			onMachine(t, l.Machine("cp2"), "systemctl disable --quiet --now etcd-snapshot.timer")
+			says(t, plan(t, w), "cp2: etcd-snapshot.timer is inactive, wanted active")
+			override(t, w, scheduled("*-01-30 00:00"))
+			apply(t, w, "-var=drain_timeout=3s")
 			expectEmptyPlan(t, w, "-var=drain_timeout=3s")
+			for _, name := range names {
+				says(t, onMachine(t, l.Machine(name), "systemctl is-active etcd-snapshot.timer; systemctl is-enabled etcd-snapshot.timer; systemctl show -p NextElapseUSecRealtime etcd-snapshot.timer"),
+					"active\nenabled\n", "-01-30 00:00:00")
+			}
 			if now := startsOfAll(t, names); now != started {
 				t.Errorf("processes were restarted:\nbefore:\n%s\nafter:\n%s", started, now)
 			}
@@ -45,6 +56,14 @@ func TestLifecycle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// scheduled has snapshots saved on a schedule, and sent to where nothing comes.
+func scheduled(schedule string) string {
+	return fmt.Sprintf(`resource "kube_etcd_member" "this" {
+  snapshots = { schedule = %q, kept = 2, upload = "cp \"$SNAPSHOT\" /srv/" }
+}
+`, schedule)
 }
 
 // newWorkspace is the example with the first n machines of the lab.

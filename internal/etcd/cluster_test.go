@@ -153,7 +153,7 @@ func TestCutOffBootstrapStartsAnew(t *testing.T) {
 	for name, s := range specs {
 		members[name] = s.PeerURL()
 	}
-	change := birth(s, c, staticMemberID(s.PeerURL(), f.bundle.ClusterID), environment(f.bundle.ClusterID, "new", members))
+	change, _ := birth(s, found{}, c, staticMemberID(s.PeerURL(), f.bundle.ClusterID), environment(f.bundle.ClusterID, "new", members))
 	if _, err := f.machine("cp1").Change(f.context(), change, action{Verb: doStart}); err != nil {
 		t.Fatal(err)
 	}

@@ -114,10 +114,10 @@ func (cl *cluster) install(ctx context.Context, s Spec, f found) error {
 // bear starts one member of a new cluster and sees it established.
 func (cl *cluster) bear(ctx context.Context, s Spec, f found, c issued, members map[string]string) (Status, error) {
 	id := staticMemberID(s.PeerURL(), s.Bundle.ClusterID)
-	change := birth(s, c, id, environment(s.Bundle.ClusterID, "new", members))
+	change, timer := birth(s, f, c, id, environment(s.Bundle.ClusterID, "new", members))
 	problem.Progress(ctx, "etcd %s: bootstrapping a cluster of %d", s.Name, len(members))
 	m := cl.machine(s.Host)
-	if _, err := m.Change(ctx, change, action{Verb: doStart}); err != nil {
+	if _, err := m.Change(ctx, change, action{Verb: doStart, Timer: timer}); err != nil {
 		return Status{}, fmt.Errorf("start etcd on %s: %w", s.label(), err)
 	}
 	conv, err := cl.converse(s)

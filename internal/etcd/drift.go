@@ -35,6 +35,7 @@ func drift(s Spec, f found, entry *Member, now time.Time) []string {
 	if f.Marker != nil && f.Marker.snapshotsKept() != s.snapshotsKept() {
 		words = append(words, fmt.Sprintf("%s says that %d snapshots of upgrades are kept, wanted %d", markerPath, f.Marker.snapshotsKept(), s.snapshotsKept()))
 	}
+	words = append(words, snapshotDrift(s, f)...)
 	for i := range words {
 		words[i] = s.Name + ": " + words[i]
 	}
@@ -101,7 +102,7 @@ func unitFileDrift(s Spec, f found) []string {
 		words = append(words, fmt.Sprintf("%s runs %s, wanted %s", unitName, orNone(program), wantedProgram))
 	}
 	words = append(words, flagDrift(foundFlags, wantedFlags)...)
-	words = append(words, lineDrift(foundRest, wantedRest)...)
+	words = append(words, lineDrift(unitPath, foundRest, wantedRest)...)
 	if len(words) == 0 {
 		words = append(words, unitPath+" was edited by hand")
 	}
@@ -127,17 +128,17 @@ func flagDrift(found, wanted map[string]string) []string {
 	return words
 }
 
-func lineDrift(found, wanted string) []string {
+func lineDrift(file, found, wanted string) []string {
 	have, want := strings.Split(found, "\n"), strings.Split(wanted, "\n")
 	var words []string
 	for _, line := range have {
 		if !slices.Contains(want, line) {
-			words = append(words, fmt.Sprintf("%s has the line %q, which was not written by the provider", unitPath, line))
+			words = append(words, fmt.Sprintf("%s has the line %q, which was not written by the provider", file, line))
 		}
 	}
 	for _, line := range want {
 		if !slices.Contains(have, line) {
-			words = append(words, fmt.Sprintf("%s lacks the line %q", unitPath, line))
+			words = append(words, fmt.Sprintf("%s lacks the line %q", file, line))
 		}
 	}
 	return words

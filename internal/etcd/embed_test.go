@@ -37,6 +37,7 @@ type testMachine struct {
 	files     map[string]host.File
 	server    *embed.Etcd
 	enabled   bool
+	timer     bool // of scheduled snapshots: it runs
 	archives  int
 	starts    int
 	ends      int      // of a server that does not come up, since its unit was started
@@ -132,6 +133,12 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 		}
 	}
 	facts.Units[unitName] = unit
+	if _, ok := m.files[snapshotTimerPath]; ok {
+		facts.Units[snapshotTimer] = host.UnitState{Load: "loaded", Active: "inactive", Enabled: "disabled"}
+	}
+	if m.timer {
+		facts.Units[snapshotTimer] = host.UnitState{Load: "loaded", Active: "active", Enabled: "enabled"}
+	}
 	return facts, nil
 }
 
@@ -195,6 +202,7 @@ func (m *testMachine) Change(ctx context.Context, c host.Change, a action) (host
 		delete(m.files, path)
 	}
 	m.enabled = m.enabled || slices.Contains(c.Links, bootLink)
+	m.timer = m.timer && a.Timer != timerOff && a.Verb != doRetire && a.Verb != doClear || a.Timer == timerOn
 	if a.Verb == doSnapshot {
 		return m.snapshot(a)
 	}

@@ -24,8 +24,9 @@ func leaves(s Spec) []pki.Leaf { return Leaves(s.Name, s.Host.Address()) }
 func certificatePath(l pki.Leaf) string { return path.Join(path.Dir(pkiDir), l.Name) + ".crt" }
 func keyPath(l pki.Leaf) string         { return path.Join(path.Dir(pkiDir), l.Name) + ".key" }
 
-// fixedFiles are those whose content follows from the spec alone: what
-// WantedDigest covers and a plan can know.
+// fixedFiles are those that etcd reads at its start and whose content follows from
+// the spec alone. With those of scheduled snapshots they are what WantedDigest
+// covers and a plan can know.
 func fixedFiles(s Spec) []host.File {
 	return []host.File{
 		{Path: unitPath, Content: []byte(renderUnit(s)), Mode: 0o644},
@@ -36,16 +37,21 @@ func fixedFiles(s Spec) []host.File {
 // WantedDigest is Status.ConfigDigest of a member that does not differ from s.
 func WantedDigest(s Spec) string {
 	states := map[string]host.FileState{}
-	for _, f := range fixedFiles(s) {
-		states[f.Path] = host.FileState{SHA256: digest(f.Content), Mode: f.Mode}
+	for _, f := range append(fixedFiles(s), snapshotFiles(s)...) {
+		states[f.Path] = host.FileState{SHA256: digest(f.Content), Mode: f.Mode, Content: string(f.Content)}
 	}
 	return configDigest(states)
 }
 
-// configDigest covers path, mode and content of the fixed files as found.
+// configDigest covers path, mode and content of the fixed files as found, and of
+// those of scheduled snapshots where there are some of the provider's.
 func configDigest(files map[string]host.FileState) string {
 	sum := sha256.New()
-	for _, p := range []string{unitPath, caPath} {
+	paths := []string{unitPath, caPath}
+	if isWritten(files[snapshotTimerPath]) {
+		paths = append(paths, snapshotPaths...)
+	}
+	for _, p := range paths {
 		if f, ok := files[p]; ok {
 			fmt.Fprintf(sum, "%s %o %s\n", p, f.Mode.Perm(), f.SHA256)
 		}
@@ -62,9 +68,9 @@ func digest(content []byte) string {
 // costs no reload of systemd of its own.
 var bootLink = host.Link{Path: "/etc/systemd/system/multi-user.target.wants/" + unitName, Target: unitPath}
 
-// layout is the user, the directories and the link of a member.
+// layout is the user, the directories and the links of a member.
 func layout(s Spec) host.Change {
-	return host.Change{
+	c := host.Change{
 		Users: []host.User{{Name: user}},
 		Dirs: []host.Dir{
 			{Path: s.dataDir(), Mode: 0o700, Owner: user, Group: user},
@@ -75,6 +81,11 @@ func layout(s Spec) host.Change {
 		},
 		Links: []host.Link{bootLink},
 	}
+	if s.Snapshots != nil {
+		c.Dirs = append(c.Dirs, host.Dir{Path: path.Dir(snapshotLink.Path), Mode: 0o755})
+		c.Links = append(c.Links, snapshotLink)
+	}
+	return c
 }
 
 // pairDigest ties a certificate to its key, so that a pair of which only one
@@ -172,12 +183,19 @@ func markerFile(s Spec, id uint64, pairs map[string]string) host.File {
 
 // birth is the change that puts a member onto a machine, ready to start. The
 // marker is the last file: it vouches for the pairs and their generation, and it
-// is there before any data is.
-func birth(s Spec, c issued, id uint64, env string) host.Change {
-	change := layout(s)
-	change.Files = append(fixedFiles(s), c.Files...)
+// is there before any data is. The timer is what to do about the snapshots of the
+// schedule, those of an earlier member on the machine included.
+func birth(s Spec, f found, c issued, id uint64, env string) (change host.Change, timer timerVerb) {
+	var snapshots repair
+	snapshots.repairSnapshots(s, f)
+	change = layout(s)
+	change.Remove = snapshots.Change.Remove
+	change.Files = slices.Concat(fixedFiles(s), snapshotFiles(s), c.Files)
 	change.Files = append(change.Files,
 		host.File{Path: envPath, Content: []byte(env), Mode: 0o644},
 		markerFile(s, id, c.Pairs))
-	return change
+	if s.Snapshots != nil {
+		return change, timerOn
+	}
+	return change, snapshots.Timer
 }

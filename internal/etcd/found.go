@@ -38,10 +38,12 @@ func query(s Spec) host.Query {
 	q := host.Query{
 		Contents: []string{unitPath, envPath, markerPath, caPath, startNote, beforePath},
 		Dirs:     []string{s.dataDir(), artifactDir(s.Version), dropInDir, upgradesDir(s.dataDir())},
-		Units:    []string{unitName},
+		Units:    []string{unitName, snapshotTimer, snapshotService},
 		Ports:    ports,
 		Disks:    []string{s.dataDir(), upgradesDir(s.dataDir())},
 	}
+	q.Contents = append(q.Contents, snapshotPaths...)
+	q.Script = snapshotQuestions(s)
 	for _, leaf := range leaves(s) {
 		q.Contents = append(q.Contents, certificatePath(leaf))
 		q.Files = append(q.Files, keyPath(leaf))

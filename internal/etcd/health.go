@@ -32,6 +32,9 @@ type Machine struct {
 	Unit              string // systemd's ActiveState; "" where there is no unit
 	Quota             int64  // bytes, by its flags; negative: none
 	CertificateExpiry time.Time
+	// SnapshotFailed is how the last run of the service for scheduled snapshots
+	// failed, in systemd's word ("exit-code", "timeout"); "" where it did not.
+	SnapshotFailed string
 
 	output string // of the query's script
 }
@@ -96,7 +99,7 @@ func (cl *cluster) lookAt(ctx context.Context, hosts map[string]*host.Host, clus
 
 // healthQuery asks for what needs no knowledge of how the member is wanted.
 func healthQuery() host.Query {
-	q := host.Query{Contents: []string{markerPath, unitPath}, Units: []string{unitName}}
+	q := host.Query{Contents: []string{markerPath, unitPath, snapshotServicePath}, Units: []string{unitName, snapshotService}}
 	for _, leaf := range Leaves("", "") {
 		q.Contents = append(q.Contents, certificatePath(leaf))
 	}
@@ -124,6 +127,9 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	_, flags, _ := parseExecStart(facts.Files[unitPath].Content)
 	m.Quota = quotaByFlag(flags["quota-backend-bytes"])
 	m.CertificateExpiry = expiry(facts.Files)
+	if service := facts.Units[snapshotService]; service.Active == "failed" && isWritten(facts.Files[snapshotServicePath]) {
+		m.SnapshotFailed = service.Result
+	}
 	return m
 }
 

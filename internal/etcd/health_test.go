@@ -47,6 +47,27 @@ func TestMachineOf(t *testing.T) {
 			facts: host.Facts{Files: files("ff"), Units: active},
 			want:  Machine{Foreign: "other", Unit: "active", Quota: 16 << 20, CertificateExpiry: now.Add(24 * time.Hour)},
 		},
+		"a failed snapshot": {
+			facts: host.Facts{
+				Files: map[string]host.FileState{snapshotServicePath: {Content: writtenBy + "\n[Unit]\n"}},
+				Units: map[string]host.UnitState{snapshotService: {Load: "loaded", Active: "failed", Result: "exit-code"}},
+			},
+			want: Machine{Quota: defaultQuota, SnapshotFailed: "exit-code"},
+		},
+		"somebody else's failed snapshot": {
+			facts: host.Facts{
+				Files: map[string]host.FileState{snapshotServicePath: {Content: "[Unit]\n"}},
+				Units: map[string]host.UnitState{snapshotService: {Load: "loaded", Active: "failed", Result: "exit-code"}},
+			},
+			want: Machine{Quota: defaultQuota},
+		},
+		"a snapshot under way": {
+			facts: host.Facts{
+				Files: map[string]host.FileState{snapshotServicePath: {Content: writtenBy + "\n[Unit]\n"}},
+				Units: map[string]host.UnitState{snapshotService: {Load: "loaded", Active: "activating", Result: "success"}},
+			},
+			want: Machine{Quota: defaultQuota},
+		},
 		"a bare machine": {
 			facts: host.Facts{Units: map[string]host.UnitState{unitName: {Load: "not-found", Active: "inactive"}}},
 			want:  Machine{Quota: defaultQuota},

@@ -25,6 +25,7 @@ type Imported struct {
 	ExtraArgs     map[string]string
 	DataDir       string
 	SnapshotsKept int
+	Snapshots     *Snapshots // nil: none
 	EarlyRenewal  time.Duration
 	Limits        host.Limits
 	Settings      json.RawMessage // as Spec.Settings; it is the caller's to see whether it gives Limits
@@ -37,7 +38,7 @@ type Imported struct {
 // there, because whoever imports may have no bundle yet.
 func (c *Clusters) Import(ctx context.Context, h *host.Host) (Imported, error) {
 	facts, err := c.machine(h).Observe(ctx, host.Query{
-		Contents: []string{unitPath, markerPath},
+		Contents: append([]string{unitPath, markerPath}, snapshotPaths...),
 		Dirs:     []string{DefaultDataDir},
 		Units:    []string{unitName},
 		Script:   listScript(h.Address()),
@@ -83,6 +84,7 @@ func imported(h *host.Host, facts host.Facts) (Imported, error) {
 		ClusterID: f.Marker.ClusterID, ClusterName: f.Marker.ClusterName, Name: f.Marker.Name,
 		Version: version, DataDir: flags["data-dir"], SnapshotsKept: f.Marker.snapshotsKept(), EarlyRenewal: given.EarlyRenewal,
 		Limits: host.LimitsIn(unit.Content), Settings: given.Settings,
+		Snapshots: snapshotsIn(facts.Files),
 	}
 	s := Spec{Name: out.Name, Host: h, Version: version, DataDir: out.DataDir}
 	out.ExtraArgs = extraArgs(s, flags, given.ExtraArgs)

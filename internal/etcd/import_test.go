@@ -12,7 +12,7 @@ import (
 
 // factsOf is what a machine shows of a member of s.
 func factsOf(s Spec, list string) host.Facts {
-	return host.Facts{
+	facts := host.Facts{
 		Files: map[string]host.FileState{
 			unitPath:   {Content: renderUnit(s)},
 			markerPath: {Content: string(markerFile(s, 1, nil).Content)},
@@ -20,6 +20,10 @@ func factsOf(s Spec, list string) host.Facts {
 		Dirs:   map[string][]string{},
 		Output: list,
 	}
+	for _, file := range snapshotFiles(s) {
+		facts.Files[file.Path] = host.FileState{Content: string(file.Content)}
+	}
+	return facts
 }
 
 const twoMembers = `{"header":{"member_id":123},"members":[
@@ -40,7 +44,11 @@ func TestImportReadsBack(t *testing.T) {
 		"a flag at its default":     func(s *Spec) { s.ExtraArgs = map[string]string{"listen-metrics-urls": "http://127.0.0.1:2381"} },
 		"of 3.5":                    func(s *Spec) { s.Version, s.ExtraArgs = "3.5.35", map[string]string{"snapshot-count": "5"} },
 		"data elsewhere, snapshots": func(s *Spec) { s.DataDir, s.SnapshotsKept = "/data/etcd", 9 },
-		"early renewal":             func(s *Spec) { s.EarlyRenewal = 90 * time.Minute },
+		"scheduled snapshots": func(s *Spec) {
+			s.Snapshots = &Snapshots{Schedule: "Mon..Fri 02:30 Europe/Berlin", Kept: 7, Upload: "cp \"$SNAPSHOT\" '/b x/' \\\n  100%\n\n", EnvironmentFile: "/etc/rclone.env"}
+		},
+		"scheduled snapshots that stay": func(s *Spec) { s.Snapshots = &Snapshots{Schedule: "hourly", Kept: 24} },
+		"early renewal":                 func(s *Spec) { s.EarlyRenewal = 90 * time.Minute },
 		"limits": func(s *Spec) {
 			s.Limits, s.Settings = host.Limits{MemoryMax: "2G", CPUQuota: "150%"}, json.RawMessage(`{"resources":{"memory_max":"2G","cpu_quota":"150%"}}`)
 		},
@@ -64,7 +72,7 @@ func TestImportReadsBack(t *testing.T) {
 			got.Settings = nil
 			want := Imported{
 				ClusterID: testCluster, ClusterName: "prod", Name: "cp1", Version: s.Version, ExtraArgs: s.ExtraArgs, DataDir: s.dataDir(),
-				SnapshotsKept: s.snapshotsKept(), EarlyRenewal: s.EarlyRenewal, Limits: s.Limits, Peers: map[string]string{"cp1": address, "cp2": "fd00::12"},
+				SnapshotsKept: s.snapshotsKept(), EarlyRenewal: s.EarlyRenewal, Limits: s.Limits, Peers: map[string]string{"cp1": address, "cp2": "fd00::12"}, Snapshots: s.Snapshots,
 			}
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("read back as\n%#v\nwant\n%#v", got, want)

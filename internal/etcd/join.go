@@ -308,12 +308,12 @@ func (j *joining) start(ctx context.Context, v View, id uint64) error {
 	if err != nil {
 		return err
 	}
-	change := birth(j.s, c, id, environment(j.s.Bundle.ClusterID, "existing", initialCluster(v, id, j.s.Name)))
+	change, timer := birth(j.s, j.f, c, id, environment(j.s.Bundle.ClusterID, "existing", initialCluster(v, id, j.s.Name)))
 	if !j.me.Pending { // established: it must not start without its data
 		change.Files = slices.DeleteFunc(change.Files, func(f host.File) bool { return f.Path == envPath })
 	}
 	j.moved()
-	if _, err := j.cl.machine(j.s.Host).Change(ctx, change, action{Verb: doStart}); err != nil {
+	if _, err := j.cl.machine(j.s.Host).Change(ctx, change, action{Verb: doStart, Timer: timer}); err != nil {
 		return fmt.Errorf("start etcd on %s: %w", j.s.label(), err)
 	}
 	j.me.Data, j.me.Running, j.me.MemberID = true, true, id

@@ -230,8 +230,10 @@ func testOnMachines(t *testing.T) {
 	}
 	r.drift()
 	r.rotate()
+	r.schedule()
 	r.all("destroy", r.delete)
 	r.clean()
+	r.afterSchedule()
 
 	r.grow()
 	r.fill()
@@ -364,7 +366,7 @@ func (r *rig) rotate() {
 func (r *rig) clean() {
 	r.t.Helper()
 	for _, name := range everyone {
-		left := r.sh(name, `for p in /etc/etcd /etc/systemd/system/etcd.service /etc/kubernetes /var/lib/etcd /opt/kube; do [ ! -e $p ] || echo $p; done
+		left := r.sh(name, `for p in /etc/etcd /etc/systemd/system/etcd.service /etc/systemd/system/timers.target.wants/etcd* /etc/kubernetes /var/lib/etcd /opt/kube; do [ ! -e $p ] || echo $p; done
 getent passwd etcd || true
 pgrep -x etcd || true`)
 		if strings.TrimSpace(left) != "" {

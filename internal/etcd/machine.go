@@ -2,9 +2,12 @@ package etcd
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
+	"maps"
 	"net"
-	"path"
+	"slices"
+	"strings"
 
 	"al.essio.dev/pkg/shellescape"
 
@@ -45,6 +48,8 @@ type action struct {
 	Archive string // where data is put; "" to wipe it
 	Tools   string // the directory of etcdctl and etcdutl, for snapshot and inspect
 
+	Timer timerVerb // what happens to the timer of scheduled snapshots
+
 	// Of a snapshot.
 	File    string // its name
 	Address string // of the member
@@ -60,7 +65,9 @@ func (m sshMachine) Change(ctx context.Context, c host.Change, a action) (host.A
 }
 
 // script renders the action for sh -eu. Every one may be repeated.
-func (a action) script() string {
+func (a action) script() string { return a.verbScript() + a.Timer.script() }
+
+func (a action) verbScript() string {
 	switch a.Verb {
 	case doStart:
 		// Stopping first and waiting for that means that whoever answers
@@ -68,9 +75,9 @@ func (a action) script() string {
 		// of a new cluster is only ready together with the others.
 		return "systemctl stop " + unitName + "\nsystemctl start --no-block " + unitName + "\n"
 	case doRetire:
-		return a.stopScript() + a.dataScript() + host.Discard(envPath, markerPath)
+		return stopTimerScript + a.stopScript() + a.dataScript() + host.Discard(envPath, markerPath)
 	case doClear:
-		return a.stopScript() + a.dataScript() + clearScript()
+		return stopTimerScript + a.stopScript() + a.dataScript() + clearScript()
 	case doStop:
 		return "systemctl stop " + unitName + "\n"
 	case doInspect:
@@ -81,32 +88,24 @@ func (a action) script() string {
 	return ""
 }
 
-// snapshotScript saves a snapshot under another name, verifies it and renames it
-// into place; only then may older ones go. The server appends to the database
-// its SHA-256 (etcd's maintenance API), which shows what was lost or altered on
-// the way; "snapshot status" checks the database's own structure. It prints the
-// size and that status.
+// snapshotScript saves a verified snapshot; only then may older ones go. It
+// prints the size and what "etcdutl snapshot status" says.
 func (a action) snapshotScript() string {
-	return fmt.Sprintf(`umask 077
-mkdir -p %[1]s
-chmod 0700 %[7]s %[1]s
-rm -f %[1]s/*.part
-%[3]s/etcdctl --endpoints=%[4]s --cacert=%[5]s --cert=%[6]s/healthcheck-client.crt --key=%[6]s/healthcheck-client.key \
-  --command-timeout=10m snapshot save %[1]s/%[2]s.part >/dev/null
-cd %[1]s
-size=$(stat -c %%s %[2]s.part)
-digest=$(tail -c 32 %[2]s.part | od -An -v -tx1 | tr -d ' \n')
-if [ "$digest" != "$(head -c $((size - 32)) %[2]s.part | sha256sum | cut -d ' ' -f 1)" ]; then
-  rm -f %[2]s.part
-  echo "the snapshot is damaged: its digest is not that of its content" >&2
-  exit 1
-fi
-status=$(%[3]s/etcdutl snapshot status %[2]s.part --write-out=json) || { rm -f %[2]s.part; exit 1; }
-sync %[2]s.part 2>/dev/null || sync
-mv -fT %[2]s.part %[2]s
-sync . 2>/dev/null || sync
-printf 'size %%s\n%%s\n' "$size" "$status"
-`, shellescape.Quote(a.Archive), a.File, shellescape.Quote(a.Tools), shellescape.Quote(ClientURL(a.Address)), caPath, pkiDir, shellescape.Quote(path.Dir(a.Archive))) + a.pruneScript()
+	return shellVariables(map[string]string{
+		"tools": a.Tools, "endpoint": ClientURL(a.Address), "pki": pkiDir, "dir": a.Archive, "file": a.File,
+	}) + saveScript + a.pruneScript()
+}
+
+//go:embed save.sh
+var saveScript string
+
+// shellVariables sets variables for sh, a line each.
+func shellVariables(values map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		b.WriteString(name + "=" + shellescape.Quote(values[name]) + "\n")
+	}
+	return b.String()
 }
 
 // pruneScript removes all but the newest snapshots. The one that was just saved
@@ -155,7 +154,7 @@ func clearScript() string {
 	for _, leaf := range []string{"server", "peer", "healthcheck-client"} {
 		files = append(files, pkiDir+"/"+leaf+".crt", pkiDir+"/"+leaf+".key")
 	}
-	return host.Discard(files...) + `rm -rf ` + dropInDir + `
+	return clearTimerScript() + host.Discard(files...) + `rm -rf ` + dropInDir + `
 rmdir -p ` + pkiDir + ` 2>/dev/null || true
 rm -rf /opt/kube/` + product + `
 rmdir /opt/kube 2>/dev/null || true

@@ -49,6 +49,7 @@ type Spec struct {
 	// SnapshotsKept is how many snapshots of upgrades stay on the machine; 0 means
 	// DefaultSnapshotsKept.
 	SnapshotsKept int
+	Snapshots     *Snapshots // on a schedule; nil: none. A change restarts nothing
 }
 
 // ClientURL is where API servers reach the member.

@@ -40,7 +40,7 @@ func preflight(s Spec, f found) []string {
 	if offset := f.facts.ClockOffset; offset.Abs() > maxClockOffset+f.facts.ClockError {
 		faults = append(faults, fmt.Sprintf("the clock is off by %s: at most %s are allowed, or certificates are not valid yet where they are shown", offset.Round(time.Second), maxClockOffset))
 	}
-	return append(faults, unlisted(s)...)
+	return slices.Concat(faults, unlisted(s), snapshotFaults(s, f))
 }
 
 // unlisted checks the spec itself: the machine must be among the peers.

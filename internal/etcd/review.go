@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -20,22 +22,34 @@ import (
 // Reading is what a review wants to know of the member on one machine beyond
 // its health.
 type Reading struct {
-	Address  string
-	Process  host.Process
-	OwnDisk  bool   // the data directory is not on the file system of /
-	Disk     string // where that is mounted; "" where there is no such directory
-	Timers   []Timer
-	FsyncErr error         // why the next two are not known
-	Fsync    time.Duration // an upper bound of the 99th percentile of the log's fsyncs since the start
-	Fsyncs   uint64        // how many there were
+	Address string
+	Process host.Process
+	OwnDisk bool   // the data directory is not on the file system of /
+	Disk    string // where that is mounted; "" where there is no such directory
+	Memory  bool   // that is no disk at all
+	Timers  []Timer
+	// Scheduled is the timer for the scheduled snapshots of a Spec; nil: there is none.
+	Scheduled *Scheduled
+	FsyncErr  error         // why the next two are not known
+	Fsync     time.Duration // an upper bound of the 99th percentile of the log's fsyncs since the start
+	Fsyncs    uint64        // how many there were
 }
 
-// Timer is a systemd timer whose name or command speaks of etcd.
+// Timer is somebody's systemd timer whose name or command speaks of etcd.
 type Timer struct {
 	Name    string
 	Command string // of the service that it starts
 	Failed  bool
 	Ran     time.Time // zero: never
+}
+
+// Scheduled is how the scheduled snapshots of a Spec go on one machine.
+type Scheduled struct {
+	Failed  bool      // the last run did
+	Uploads bool      // they are brought elsewhere
+	Sent    time.Time // when the newest was saved that was sent from here; zero: none
+	Ran     time.Time // zero: never
+	Next    time.Time // zero: the timer does not run
 }
 
 // Review is Health with a reading of every machine that could be looked at. It
@@ -57,19 +71,31 @@ func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *p
 	return health, readings
 }
 
-// reviewScript asks for the process, the disk of its data, and timers.
+// reviewScript asks for the process, the disk of its data, and timers. The
+// provider's own timer is told apart from others by what its file says.
 var reviewScript = host.ProcessScript(unitName) + `
 pid=$(systemctl show --property=MainPID --value ` + unitName + `)
 dir=
 [ "${pid:-0}" -gt 0 ] && dir=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n 's/^--data-dir=//p')
 dir=${dir:-` + DefaultDataDir + `}
-[ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" "$(df --output=target "$dir" | tail -n 1)"
+[ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" "$(df --output=target "$dir" | tail -n 1)" "$(stat -f -c %T "$dir")"
+property() { TZ=UTC systemctl show --property="$1" --value "$2"; }
+ours=
+if grep -qsxF ` + shellescape.Quote(writtenBy) + ` ` + snapshotTimerPath + ` ` + snapshotServicePath + `; then
+  ours=` + snapshotTimer + `
+  uploads=no
+  [ ! -e ` + snapshotUploadPath + ` ] || uploads=yes
+  next=
+  ! systemctl is-active --quiet ` + snapshotTimer + ` || next=$(property NextElapseUSecRealtime ` + snapshotTimer + `)
+  printf 'scheduled\t%s\t%s\t%s\t%s\t%s\n' "$(property Result ` + snapshotService + `)" "$uploads" \
+    "$(property LastTriggerUSec ` + snapshotTimer + `)" "$next" "$(ls "$dir-archive/scheduled" | grep '\.sent$' | sort | tail -n 1)"
+fi
 systemctl list-timers --all --no-legend --plain | grep -o '[^ ]*\.timer' | sort -u | while read -r timer; do
-  service=$(systemctl show --property=Unit --value "$timer")
-  command=$(systemctl show --property=ExecStart --value "$service")
+  [ "$timer" != "$ours" ] || continue
+  service=$(property Unit "$timer")
+  command=$(property ExecStart "$service")
   case "$timer $service $command" in *etcd*)
-    printf 'timer\t%s\t%s\t%s\t%s\n' "$timer" "$(systemctl show --property=Result --value "$service")" \
-      "$(TZ=UTC systemctl show --property=LastTriggerUSec --value "$timer")" "$(printf %s "$command" | base64 -w 0)" ;;
+    printf 'timer\t%s\t%s\t%s\t%s\n' "$timer" "$(property Result "$service")" "$(property LastTriggerUSec "$timer")" "$(printf %s "$command" | base64 -w 0)" ;;
   esac
 done
 `
@@ -80,21 +106,35 @@ func readingOf(address, output string, measured latency) Reading {
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		switch {
-		case len(fields) == 4 && fields[0] == "disk":
-			r.OwnDisk, r.Disk = fields[1] != fields[2], fields[3]
+		case len(fields) == 5 && fields[0] == "disk":
+			r.OwnDisk, r.Disk, r.Memory = fields[1] != fields[2], fields[3], fields[4] == "tmpfs" || fields[4] == "ramfs"
+		case len(fields) == 6 && fields[0] == "scheduled":
+			sent, _, _ := strings.Cut(fields[5], "-")
+			r.Scheduled = &Scheduled{
+				Failed: fields[1] != "success", Uploads: fields[2] == "yes",
+				Ran: timeIn(systemdTime, fields[3]), Next: timeIn(systemdTime, fields[4]), Sent: timeIn(snapshotTime, sent),
+			}
 		case len(fields) == 5 && fields[0] == "timer":
 			command, err := base64.StdEncoding.DecodeString(fields[4])
 			if err != nil {
 				continue // cut off
 			}
-			ran, err := time.Parse("Mon 2006-01-02 15:04:05 MST", fields[3])
-			if err != nil {
-				ran = time.Time{} // "n/a", or nothing
-			}
-			r.Timers = append(r.Timers, Timer{Name: fields[1], Command: string(command), Failed: fields[2] != "success", Ran: ran})
+			r.Timers = append(r.Timers, Timer{Name: fields[1], Command: string(command), Failed: fields[2] != "success", Ran: timeIn(systemdTime, fields[3])})
 		}
 	}
 	return r
+}
+
+// systemdTime is how systemctl prints a time under TZ=UTC.
+const systemdTime = "Mon 2006-01-02 15:04:05 MST"
+
+// timeIn reads a time; "n/a", or nothing, is zero.
+func timeIn(layout, text string) time.Time {
+	read, err := time.Parse(layout, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return read
 }
 
 // latency is how long a member's log takes to reach the disk.

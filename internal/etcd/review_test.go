@@ -13,8 +13,9 @@ import (
 func TestReadingOf(t *testing.T) {
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	output := "process\tetcd.service\t1073741824\tinfinity\t" + encoded("/opt/etcd\x00--name=cp1\x00") + "\n" +
-		"disk\t64769\t64768\t/var/lib/etcd\n" +
+		"disk\t64769\t64768\t/var/lib/etcd\text2/ext3\n" +
 		"timer\tetcd-snapshot.timer\tsuccess\tSun 2026-11-22 03:00:01 UTC\t" + encoded("{ path=/usr/bin/snapshot }") + "\n" +
+		"scheduled\tsuccess\tyes\tSun 2026-11-22 03:00:00 UTC\tSun 2026-11-22 04:00:00 UTC\t20261122T030001Z-cp1.db.sent\n" +
 		"timer\tetcd-defrag.timer\texit-code\tn/a\t" + encoded("x") + "\n"
 	got := readingOf("10.0.0.11", output, latency{bound: time.Millisecond, count: 7})
 	want := Reading{
@@ -24,12 +25,19 @@ func TestReadingOf(t *testing.T) {
 			{Name: "etcd-snapshot.timer", Command: "{ path=/usr/bin/snapshot }", Ran: time.Date(2026, 11, 22, 3, 0, 1, 0, time.UTC)},
 			{Name: "etcd-defrag.timer", Command: "x", Failed: true},
 		},
+		Scheduled: &Scheduled{
+			Uploads: true, Sent: time.Date(2026, 11, 22, 3, 0, 1, 0, time.UTC),
+			Ran: time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC), Next: time.Date(2026, 11, 22, 4, 0, 0, 0, time.UTC),
+		},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	bare := readingOf("10.0.0.12", "disk\t5\t5\t/\n", latency{err: errNoFsync})
-	if bare.OwnDisk || bare.Process.Running || !errors.Is(bare.FsyncErr, errNoFsync) {
+	bare := readingOf("10.0.0.12", "disk\t5\t5\t/\ttmpfs\nscheduled\texit-code\tno\t\t\t\n", latency{err: errNoFsync})
+	if !reflect.DeepEqual(bare.Scheduled, &Scheduled{Failed: true}) {
+		t.Errorf("of snapshots that never ended well: %+v", bare.Scheduled)
+	}
+	if bare.OwnDisk || !bare.Memory || bare.Process.Running || !errors.Is(bare.FsyncErr, errNoFsync) {
 		t.Errorf("of a bare machine: %+v", bare)
 	}
 }

@@ -31,7 +31,7 @@ func (c *converging) change(ctx context.Context, v *View, r repair) error {
 		r.Change.Files = append([]host.File{{Path: beforePath, Content: []byte(c.step.Unit), Mode: 0o644}}, r.Change.Files...)
 	}
 	machine := c.cl.machine(c.s.Host)
-	if _, err := machine.Change(ctx, r.Change, action{Verb: doStart}); err != nil {
+	if _, err := machine.Change(ctx, r.Change, action{Verb: doStart, Timer: r.Timer}); err != nil {
 		return fmt.Errorf("restart etcd on %s: %w", c.s.label(), err)
 	}
 	err := c.comesUp(ctx, c.s.Version)

@@ -43,7 +43,7 @@ func (f found) after(s Spec, c host.Change) found {
 	if facts.Files == nil {
 		facts.Files = map[string]host.FileState{}
 	}
-	for _, p := range []string{envPath, markerPath} {
+	for _, p := range append([]string{envPath, markerPath}, c.Remove...) {
 		delete(facts.Files, p)
 	}
 	for _, file := range c.Files {
@@ -67,6 +67,9 @@ func (f found) after(s Spec, c host.Change) found {
 		facts.Dirs[artifactDir(s.Version)] = append(facts.Dirs[artifactDir(s.Version)], a.Name)
 	}
 	facts.Units = map[string]host.UnitState{unitName: {Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", Result: "success"}}
+	if s.Snapshots != nil {
+		facts.Units[snapshotTimer] = host.UnitState{Load: "loaded", Active: "active", Sub: "waiting", Enabled: "enabled", Result: "success"}
+	}
 	return interpret(f.Name, f.Address, s.dataDir(), facts, nil)
 }
 

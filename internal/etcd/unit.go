@@ -91,6 +91,9 @@ func compacts(args map[string]string) bool {
 	return mode || retention
 }
 
+// writtenBy is the first line of what the provider writes.
+const writtenBy = "# Written by the Terraform provider kube. A hand edit shows up in the next plan."
+
 // renderUnit is the systemd unit.
 //
 // The two assertions keep an established member whose data directory was
@@ -99,7 +102,7 @@ func compacts(args map[string]string) bool {
 // is not ready for as long as that lasts, and killing it does not help.
 func renderUnit(s Spec) string {
 	dir := s.dataDir()
-	return `# Written by the Terraform provider kube. A hand edit shows up in the next plan.
+	return writtenBy + `
 [Unit]
 Description=etcd member ` + s.Name + `
 Documentation=https://etcd.io/docs/

@@ -126,7 +126,9 @@ func TestScripts(t *testing.T) {
 		want, never []string
 	}{
 		{"nothing", action{}, nil, []string{"systemctl"}},
-		{"start", action{Verb: doStart}, []string{"systemctl stop etcd.service\nsystemctl start --no-block"}, []string{"rm "}},
+		{"start", action{Verb: doStart}, []string{"systemctl stop etcd.service\nsystemctl start --no-block"}, []string{"rm ", "timer"}},
+		{"start, with a timer", action{Verb: doStart, Timer: timerOn}, []string{"start --no-block etcd.service\nsystemctl restart etcd-snapshot.timer\n"}, []string{"rm "}},
+		{"no timer any more", action{Timer: timerOff}, []string{"systemctl stop etcd-snapshot.timer etcd-snapshot.service"}, []string{"systemctl stop etcd.service"}},
 		{
 			"retire",
 			action{Verb: doRetire, DataDir: "/var/lib/etcd", Archive: "/var/lib/etcd-archive/x"},
@@ -138,7 +140,7 @@ func TestScripts(t *testing.T) {
 		{
 			"snapshot",
 			action{Verb: doSnapshot, Archive: "/a", File: "x.db", Address: "10.0.0.11", Tools: "/opt/kube/etcd/3.6.16", Keep: 3},
-			[]string{"3.6.16/etcdctl --endpoints=https://10.0.0.11:2379", "snapshot save /a/x.db.part", "3.6.16/etcdutl snapshot status x.db.part", "grep -vxF x.db | sort -r | tail -n +3"},
+			[]string{"tools=/opt/kube/etcd/3.6.16\n", "endpoint=https://10.0.0.11:2379\n", "dir=/a\n", "file=x.db\n", `snapshot save "$dir/$file.part"`, `etcdutl" snapshot status "$file.part"`, "grep -vxF x.db | sort -r | tail -n +3"},
 			[]string{"systemctl"},
 		},
 	} {
@@ -161,6 +163,17 @@ func TestScripts(t *testing.T) {
 	}
 	if kept := (action{Verb: doSnapshot, Archive: "/a", File: "x.db", Tools: "/t"}).script(); strings.Contains(kept, "sort -r") {
 		t.Error("the last snapshot of a cluster removes others")
+	}
+	// Somebody else's timer of that name is left alone.
+	for _, v := range []verb{doRetire, doClear} {
+		script := action{Verb: v, DataDir: "/d"}.script()
+		guarded := false
+		for line := range strings.Lines(script) {
+			guarded = guarded && line != "fi\n" || strings.HasPrefix(line, "if grep -qsxF '"+writtenBy+"' "+snapshotTimerPath)
+			if !guarded && strings.Contains(line, "etcd-snapshot") {
+				t.Errorf("verb %d has without a guard: %s", v, line)
+			}
+		}
 	}
 	// Data goes only after the unit has stopped.
 	script := action{Verb: doClear, DataDir: "/d"}.script()

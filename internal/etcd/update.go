@@ -16,10 +16,11 @@ type repair struct {
 	Change  host.Change
 	Restart string // why etcd must be restarted; "" when it need not be
 	Link    bool   // start at boot again
+	Timer   timerVerb
 }
 
 func (r repair) needed() bool {
-	return r.Restart != "" || r.Link || len(r.Change.Files)+len(r.Change.Remove) > 0
+	return r.Restart != "" || r.Link || r.Timer != timerLeft || len(r.Change.Files)+len(r.Change.Remove) > 0
 }
 
 // repairs compares a machine with s. entry is the member as the cluster lists
@@ -32,6 +33,7 @@ func repairs(s Spec, f found, entry *Member, now time.Time) (repair, error) {
 			r.Change.Files = append(r.Change.Files, file)
 		}
 	}
+	r.repairSnapshots(s, f)
 	c, err := certificates(s, f, now)
 	if err != nil {
 		return repair{}, err
@@ -253,7 +255,7 @@ func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error)
 	if c.step.due() {
 		return true, c.change(ctx, v, r)
 	}
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{Verb: doStart}); err != nil {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{Verb: doStart, Timer: r.Timer}); err != nil {
 		return false, fmt.Errorf("restart etcd on %s: %w", c.s.label(), err)
 	}
 	if _, err := c.cl.serving(ctx, c.conv, c.s, c.f.Marker.id()); err != nil {
@@ -287,7 +289,7 @@ func (c *converging) mayRun(ctx context.Context, v View) error {
 
 // write makes a change that needs no restart.
 func (c *converging) write(ctx context.Context, r repair) error {
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{}); err != nil {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{Timer: r.Timer}); err != nil {
 		return fmt.Errorf("change etcd on %s: %w", c.s.label(), err)
 	}
 	return nil

@@ -35,6 +35,7 @@ const (
 func TestUpgradesOnMachines(t *testing.T) {
 	onMachines(t, "etcdup", "10.89.0.0/24", []string{olderRelease, oldRelease, newRelease}, func(t *testing.T) {
 		r := newUpgradeRig(t, olderRelease)
+		r.edit(func(s *Spec) { s.Snapshots = &Snapshots{Schedule: never, Kept: 1} }, everyone...)
 		r.refuseDisk(oldRelease)
 		r.upgrade(oldRelease)
 		r.rollBack()
@@ -303,6 +304,7 @@ func (r *rig) giveUp() {
 	r.specs = plain
 	r.process()
 	r.all("give up", r.update)
+	r.savesOnSchedule()
 	acknowledged, _ := w.stop()
 	r.all("read", r.same)
 	r.readBack(acknowledged)
@@ -335,8 +337,22 @@ func (r *rig) upgrade(version string) {
 	r.readBack(acknowledged)
 	r.sameData()
 	r.restorable(from, version)
+	r.savesOnSchedule()
 	if s, err := r.clusters.Survey(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle); err != nil || MayUpgrade(s, version) != nil {
 		r.t.Errorf("survey after it: %+v, %v", s, err)
+	}
+}
+
+// savesOnSchedule: scheduled snapshots have found the tools of the version that runs.
+func (r *rig) savesOnSchedule() {
+	r.t.Helper()
+	for _, name := range everyone {
+		if got := strings.TrimSpace(r.sh(name, startSnapshot)); got != "success" {
+			r.t.Errorf("%s: a scheduled snapshot ended with %s", name, got)
+		}
+	}
+	if saved := r.sh(r.view().leader(), savedThere); saved == "" {
+		r.t.Error("the leader's machine has no scheduled snapshot")
 	}
 }
 

@@ -141,6 +141,9 @@ func etcdIssues(h etcd.Health) []issue {
 		issues = append(issues, memberIssues(h, m)...)
 	}
 	for _, m := range h.Machines {
+		if m.SnapshotFailed != "" {
+			issues = append(issues, unhealthy("%s: the last run of etcd-snapshot.service failed (%s); its log says why (journalctl -u etcd-snapshot.service)", labelled("etcd member", m.Member, m.Address), m.SnapshotFailed))
+		}
 		if m.Err == nil && !slices.ContainsFunc(h.Members, func(r etcd.Runs) bool { return r.Address == m.Address }) {
 			issues = append(issues, unlistedIssues(h, m)...)
 		}

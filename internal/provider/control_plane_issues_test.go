@@ -125,6 +125,9 @@ func TestIssuesOf(t *testing.T) {
 		"a member that is not there yet": {func(seen *controlPlane) {
 			seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: "10.0.0.14"})
 		}, []string{"unhealthy: machine 10.0.0.14: no etcd member of this cluster is there"}},
+		"a snapshot that failed": {func(seen *controlPlane) { seen.etcd.Machines[1].SnapshotFailed = "exit-code" }, []string{
+			"unhealthy: etcd member cp2 (10.0.0.12): the last run of etcd-snapshot.service failed (exit-code); its log says why (journalctl -u etcd-snapshot.service)",
+		}},
 		"another cluster's member": {func(seen *controlPlane) {
 			seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: "10.0.0.14", Foreign: "other", Unit: "active"})
 		}, []string{`unhealthy: machine 10.0.0.14: it holds an etcd member of another cluster, "other"`}},

@@ -21,8 +21,8 @@ func wholeReview(t *testing.T) reviewed {
 	r := reviewed{controlPlane: wholeControlPlane(), bundle: here}
 	for _, m := range r.etcd.Machines {
 		r.members = append(r.members, etcd.Reading{
-			Address: m.Address, Process: host.Process{Running: true, Flags: map[string]string{"name": m.Member}}, OwnDisk: true, Disk: "/data", Fsync: time.Millisecond, Fsyncs: 9,
-			Timers: []etcd.Timer{{Name: "etcd.timer", Command: "x", Ran: lookedAt}},
+			Address: m.Address, Process: host.Process{Running: true, Flags: map[string]string{"name": m.Member}}, OwnDisk: true, Disk: "/data", Memory: true, Fsync: time.Millisecond, Fsyncs: 9,
+			Timers: []etcd.Timer{{Name: "etcd.timer", Command: "x", Ran: lookedAt}}, Scheduled: &etcd.Scheduled{Uploads: true},
 		})
 	}
 	for _, name := range []string{"cp1", "cp2", "cp3"} {
@@ -44,7 +44,7 @@ func TestEvidence(t *testing.T) {
 	switch {
 	case e.Etcd != readiness.Etcd{Voters: 3, Healthy: 3}, len(e.Members) != 3, len(e.Replicas) != 3, e.ReplicasUnread+e.NodesUnread != "":
 		t.Errorf("%+v", e)
-	case member.Name != "cp1" || !member.Process.Running || !member.OwnDisk || member.Disk != "/data" || member.Quota != 2<<30 || member.DBSize != 20<<20 || member.Fsyncs != 9 || len(member.Schedules) != 1 || member.FsyncUnread != "":
+	case member.Name != "cp1" || !member.Process.Running || !member.OwnDisk || !member.Memory || member.Disk != "/data" || member.Quota != 2<<30 || member.DBSize != 20<<20 || member.Fsyncs != 9 || len(member.Schedules) != 1 || member.Scheduled == nil || !member.Scheduled.Uploads || member.FsyncUnread != "":
 		t.Errorf("member %+v", member)
 	case replica.Name != "cp3" || replica.APIServer.Flags["v"] != "2" || replica.Scheduler.MemoryMax != "1" || replica.Files["audit-policy-file"] == "":
 		t.Errorf("replica %+v", replica)

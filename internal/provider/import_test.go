@@ -2,13 +2,18 @@ package provider
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -109,5 +114,28 @@ func TestRefuseStranger(t *testing.T) {
 				t.Errorf("refused: %v", diags)
 			}
 		})
+	}
+}
+
+// TestSetSnapshots: what an import reads is what a configuration says.
+func TestSetSnapshots(t *testing.T) {
+	schema := etcdMemberSchema(t.Context())
+	for name, want := range map[string]*etcd.Snapshots{
+		"none":       nil,
+		"everything": {Schedule: "daily", Kept: 7, Upload: "cp \"$SNAPSHOT\" /b/\n", EnvironmentFile: "/etc/b.env"},
+		"little":     {Schedule: "hourly", Kept: 24},
+	} {
+		resp := &resource.ImportStateResponse{State: tfsdk.State{Schema: schema, Raw: tftypes.NewValue(schema.Type().TerraformType(t.Context()), nil)}}
+		importer{t.Context(), resp}.set("name", "cp1")
+		importer{t.Context(), resp}.setSnapshots(want)
+		var model etcdMemberModel
+		resp.Diagnostics.Append(resp.State.Get(t.Context(), &model)...)
+		if got := snapshotsOf(model.Snapshots); resp.Diagnostics.HasError() || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v (%v)", name, got, want, resp.Diagnostics)
+		}
+		upload, _ := model.Snapshots.Attributes()["upload"].(types.String)
+		if want != nil && upload.IsNull() != (want.Upload == "") {
+			t.Errorf("%s: upload is %s", name, upload)
+		}
 	}
 }

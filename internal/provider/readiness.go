@@ -116,7 +116,7 @@ func (r reviewed) memberEvidence() []readiness.Member {
 
 // addReading joins what was read on the member's machine.
 func addReading(m *readiness.Member, reading etcd.Reading) {
-	m.Process, m.OwnDisk, m.Disk = processOf(reading.Process), reading.OwnDisk, reading.Disk
+	m.Process, m.OwnDisk, m.Disk, m.Memory = processOf(reading.Process), reading.OwnDisk, reading.Disk, reading.Memory
 	m.Fsync, m.Fsyncs = reading.Fsync, reading.Fsyncs
 	if reading.FsyncErr != nil {
 		m.FsyncUnread = indented(reading.FsyncErr.Error())
@@ -124,6 +124,7 @@ func addReading(m *readiness.Member, reading etcd.Reading) {
 	for _, timer := range reading.Timers {
 		m.Schedules = append(m.Schedules, readiness.Schedule(timer))
 	}
+	m.Scheduled = (*readiness.Scheduled)(reading.Scheduled)
 }
 
 // unreadMember is why the machine of a member could not be looked at, "" where it was.

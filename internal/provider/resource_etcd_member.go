@@ -42,7 +42,8 @@ type etcdMemberModel struct {
 	Version   types.String   `tfsdk:"version"`
 	ExtraArgs types.Map      `tfsdk:"extra_args"`
 	Resources types.Object   `tfsdk:"resources"`
-	Snapshots types.Int64    `tfsdk:"snapshots_kept"`
+	Kept      types.Int64    `tfsdk:"snapshots_kept"`
+	Snapshots types.Object   `tfsdk:"snapshots"`
 	DataDir   types.String   `tfsdk:"data_dir"`
 	OnDestroy types.String   `tfsdk:"on_destroy"`
 	Timeouts  timeouts.Value `tfsdk:"timeouts"`
@@ -185,8 +186,8 @@ func (r *etcdMemberResource) Read(ctx context.Context, req resource.ReadRequest,
 		return
 	}
 	model.fill(status)
-	if model.Snapshots.IsNull() { // a state from before there was this attribute
-		model.Snapshots = types.Int64Value(etcd.DefaultSnapshotsKept)
+	if model.Kept.IsNull() { // a state from before there was this attribute
+		model.Kept = types.Int64Value(etcd.DefaultSnapshotsKept)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
@@ -261,7 +262,8 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		OnDestroy: etcd.OnDestroy(m.OnDestroy.ValueString()),
 		Source:    r.session.source,
 
-		SnapshotsKept: int(m.Snapshots.ValueInt64()),
+		SnapshotsKept: int(m.Kept.ValueInt64()),
+		Snapshots:     snapshotsOf(m.Snapshots),
 		EarlyRenewal:  early,
 		Clients:       r.session.replicas,
 		Outage: memberOutage{replicas: r.session.replicas, beside: controlplane.Beside{
@@ -288,6 +290,7 @@ func (m etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s 
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Resources, before.Resources},
 		[2]attr.Value{m.Early, before.Early},
+		[2]attr.Value{m.Kept, before.Kept},
 		[2]attr.Value{m.Snapshots, before.Snapshots},
 	)
 }

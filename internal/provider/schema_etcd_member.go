@@ -67,6 +67,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 				"By default the quota is 8 GiB. A change restarts the members one at a time, the leader last.",
 		},
 		"resources": limitsSchema("etcd"),
+		"snapshots": snapshotsSchema(),
 		"snapshots_kept": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(etcd.DefaultSnapshotsKept),
 			Validators: []validator.Int64{int64validator.Between(1, 1000)},

@@ -40,6 +40,9 @@ func judgeDisk(e Evidence) verdict {
 		if m.Disk == "" {
 			return unknown("where its data lies could not be read")
 		}
+		if m.Memory {
+			return fail("its data is in memory, by the file system of %s: it ends with the machine", m.Disk)
+		}
 		switch latency := fmt.Sprintf("99 %% of its fsyncs take up to %s", m.Fsync); {
 		case m.FsyncUnread != "":
 			return unknown("%s; the latency of fsync is not known: %s", place, m.FsyncUnread)
@@ -130,41 +133,4 @@ func judgeCompaction(e Evidence) verdict {
 		return byItself
 	}
 	return byServers
-}
-
-// offMachine are words of commands that bring a file elsewhere.
-var offMachine = []string{"s3://", "gs://", "az storage", "gsutil", "rclone", "restic", "rsync", "scp ", "sftp", "aws s3", "mc cp", "borg"}
-
-func judgeSnapshots(e Evidence) verdict {
-	var words []string
-	status := Fail
-	for _, m := range e.Members {
-		for _, s := range m.Schedules {
-			as := Warn
-			word := fmt.Sprintf("%s on %s, and it cannot be seen that it keeps them elsewhere", s.Name, m.Name)
-			switch {
-			case s.Failed:
-				word = fmt.Sprintf("%s on %s, whose last run failed", s.Name, m.Name)
-			case s.Ran.IsZero():
-				word = fmt.Sprintf("%s on %s, which has not run yet", s.Name, m.Name)
-			case containsAny(s.Command, offMachine):
-				as, word = Pass, fmt.Sprintf("%s on %s, last run at %s", s.Name, m.Name, s.Ran.UTC().Format(time.RFC3339))
-			}
-			words = append(words, word)
-			if as == Pass || status == Fail {
-				status = as
-			}
-		}
-	}
-	unread := false
-	for _, m := range e.Members {
-		unread = unread || m.Unread != ""
-	}
-	switch {
-	case len(words) > 0:
-		return verdict{status, "timers: " + strings.Join(words, "; ")}
-	case len(e.Members) == 0 || unread:
-		return unknown("not all of the members' machines could be looked at for a timer")
-	}
-	return fail("no systemd timer on a member's machine speaks of etcd")
 }

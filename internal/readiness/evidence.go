@@ -34,11 +34,13 @@ type Member struct {
 	Quota         int64  // bytes; 0: not known; negative: none
 	OwnDisk       bool   // its data is not on the file system of /
 	Disk          string // where the data is mounted; "": not known
+	Memory        bool   // that is a file system in memory
 	// FsyncUnread says why the latency of its log is not known.
 	FsyncUnread string
 	Fsync       time.Duration // its 99th percentile since the member started
 	Fsyncs      uint64        // how many were measured
 	Schedules   []Schedule
+	Scheduled   *Scheduled // nil: not set up
 }
 
 // Process is a component that runs.
@@ -50,12 +52,21 @@ type Process struct {
 	CPUQuota  string
 }
 
-// Schedule is a systemd timer of which the name or the command speaks of etcd.
+// Schedule is somebody's systemd timer of which the name or the command speaks of etcd.
 type Schedule struct {
 	Name    string
 	Command string
 	Failed  bool // its last run did
 	Ran     time.Time
+}
+
+// Scheduled is the provider's own timer for snapshots on one machine.
+type Scheduled struct {
+	Failed  bool      // its last run did
+	Uploads bool      // it brings snapshots elsewhere
+	Sent    time.Time // when the newest was saved that was sent from here; zero: none
+	Ran     time.Time // zero: never
+	Next    time.Time // zero: it does not run
 }
 
 // Endpoint is the way to the API servers.

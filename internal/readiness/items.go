@@ -13,7 +13,7 @@ var items = []item{
 	{"encryption", "Secrets are encrypted at rest", judgeEncryption, "set encryption on the kube_pki_bundle, and take its three stages (rotation.encryption)"},
 	{"audit", "Audit log whose policy covers Secrets, RBAC and exec", judgeAudit, "audit of the kube_control_plane_replica: leave it on, and let audit.policy log Secrets at Metadata, changes of RBAC, and exec"},
 	{"certificates", "Certificates are renewed, none ends within 30 days", judgeCertificates, "apply: what is due is renewed (early_renewal); authorities by rotation of the kube_pki_bundle; what is signed elsewhere by kube_certificate_requests and signed"},
-	{"snapshots", "Scheduled etcd snapshots, kept off the machine", judgeSnapshots, "no attribute does this: have a systemd timer on the members' machines run `etcdctl snapshot save` and copy the file to storage elsewhere"},
+	{"snapshots", "Scheduled etcd snapshots, kept off the machine", judgeSnapshots, "set snapshots, with upload, on every kube_etcd_member; or have a systemd timer of your own on the members' machines save them and copy them elsewhere"},
 	{"etcd-disk", "etcd's data on a disk of its own, fsync fast", judgeDisk, "mount a disk of its own (SSD) at data_dir of the kube_etcd_member"},
 	{"request-limits", "Requests are limited: priority and fairness is on", judgeRequests, "take enable-priority-and-fairness, max-requests-inflight and max-mutating-requests-inflight out of extra_args.apiserver of the kube_control_plane_replica"},
 	{"etcd-quota", "etcd quota of 8 GiB, less than 80 % used", judgeQuota, `quota-backend-bytes = "8589934592" in extra_args of the kube_etcd_member, or its default; what fills the database has to be deleted by its owner`},

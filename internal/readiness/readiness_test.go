@@ -76,6 +76,21 @@ func ready() Evidence {
 	return e
 }
 
+// scheduled has the provider's own timer on every machine in place of another:
+// the one of cp2 has sent the last snapshot, that of cp1 one a day before.
+func scheduled(change func([]*Scheduled)) func(*Evidence) {
+	return func(e *Evidence) {
+		var all []*Scheduled
+		for i := range e.Members {
+			s := &Scheduled{Uploads: true, Ran: now.Add(-time.Hour), Next: now}
+			e.Members[i].Schedules, e.Members[i].Scheduled = nil, s
+			all = append(all, s)
+		}
+		all[0].Sent, all[1].Sent = now.Add(time.Second-25*time.Hour), now.Add(time.Second-time.Hour)
+		change(all)
+	}
+}
+
 // server sets a flag of every API server; "-" takes it away.
 func server(name, value string) func(*Evidence) {
 	return func(e *Evidence) {
@@ -177,6 +192,26 @@ func TestJudge(t *testing.T) {
 		{"snapshots", "failed", eachMember(func(m *Member) { m.Schedules[0].Failed = true }), Warn, "failed"},
 		{"snapshots", "not yet", eachMember(func(m *Member) { m.Schedules[0].Ran = time.Time{} }), Warn, "not run yet"},
 		{"snapshots", "on one of them", func(e *Evidence) { e.Members[0].Schedules, e.Members[1].Schedules = nil, nil }, Pass, "on cp3"},
+		{"snapshots", "scheduled", scheduled(func([]*Scheduled) {}), Pass, "that of 2026-11-22T11:00:01Z from cp2 was sent elsewhere"},
+		{"snapshots", "scheduled, no upload", scheduled(func(s []*Scheduled) { s[0].Uploads, s[1].Uploads, s[2].Uploads = false, false, false }), Warn, "on the machines only"},
+		{"snapshots", "scheduled, nothing sent", scheduled(func(s []*Scheduled) { s[0].Sent, s[1].Sent = time.Time{}, time.Time{} }), Warn, "nothing was sent yet"},
+		{"snapshots", "scheduled, nothing sent of late", scheduled(func(s []*Scheduled) { s[1].Sent = s[0].Sent }), Warn, "nothing was sent since that of 2026-11-21T11:00:01Z from cp1"},
+		{"snapshots", "scheduled, the next under way", scheduled(func(s []*Scheduled) {
+			for i := range s {
+				s[i].Ran, s[i].Next = s[i].Ran.Add(time.Hour), s[i].Next.Add(time.Hour)
+			}
+		}), Pass, "from cp2"},
+		{"snapshots", "scheduled, failed", scheduled(func(s []*Scheduled) { s[2].Failed = true }), Warn, "last run failed on cp3"},
+		{"snapshots", "scheduled, stopped", scheduled(func(s []*Scheduled) { s[2].Next = time.Time{} }), Warn, "does not run on cp3"},
+		{"snapshots", "scheduled, not everywhere", func(e *Evidence) {
+			scheduled(func([]*Scheduled) {})(e)
+			e.Members[0].Scheduled = nil
+		}, Warn, "does not run on cp1"},
+		{"snapshots", "scheduled, beside a timer of theirs", func(e *Evidence) {
+			theirs := e.Members[0].Schedules
+			scheduled(func(s []*Scheduled) { s[2].Failed = true })(e)
+			e.Members[0].Schedules = theirs
+		}, Pass, "last run failed on cp3; etcd-snapshot.timer on cp1, last run at"},
 		{"snapshots", "unread", func(e *Evidence) {
 			eachMember(func(m *Member) { m.Schedules = nil })(e)
 			unreadMember(e)
@@ -185,6 +220,7 @@ func TestJudge(t *testing.T) {
 		{"etcd-disk", "shared and slow", eachMember(func(m *Member) { m.OwnDisk, m.Fsync = false, 80*time.Millisecond }), Fail, "file system of /; 99 % of its fsyncs take up to 80ms"},
 		{"etcd-disk", "shared", eachMember(func(m *Member) { m.OwnDisk = false }), Warn, "file system of /"},
 		{"etcd-disk", "slow", func(e *Evidence) { e.Members[2].Fsync = 16 * time.Millisecond }, Warn, "cp3: "},
+		{"etcd-disk", "in memory", func(e *Evidence) { e.Members[1].Memory = true }, Fail, "cp2: its data is in memory, by the file system of /var/lib/etcd"},
 		{"etcd-disk", "not measured", eachMember(func(m *Member) { m.Fsyncs = 0 }), Unknown, "no fsync"},
 		{"etcd-disk", "no metrics", eachMember(func(m *Member) { m.FsyncUnread = "connection refused" }), Unknown, "connection refused"},
 		{"etcd-disk", "no data", eachMember(func(m *Member) { m.OwnDisk, m.Disk = false, "" }), Unknown, "could not be read"},

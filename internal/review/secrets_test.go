@@ -151,9 +151,10 @@ func TestChangedValues(t *testing.T) {
 	before["version"], after["version"] = "3.5.26", "3.6.16"
 	after["extra_args"] = map[string]any{"max-txn-ops": marker, "password": marker}
 	after["pki"] = marker
+	after["snapshots"] = map[string]any{"upload": marker}
 	after["surprise"] = marker
 	expectNoMarker(t, d)
-	want := "**cp1**: flags +max-txn-ops, +password; the PKI bundle; version 3.5.26 → 3.6.16; other arguments (restarts)"
+	want := "**cp1**: flags +max-txn-ops, +password; the PKI bundle; scheduled snapshots +upload; version 3.5.26 → 3.6.16; other arguments (restarts)"
 	if got := comment(t, d); !strings.Contains(got, want) {
 		t.Errorf("the comment lacks %q:\n%s", want, got)
 	}

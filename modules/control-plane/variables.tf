@@ -63,14 +63,23 @@ variable "endpoint" {
 }
 
 variable "etcd" {
-  description = "etcd: a changed version restarts one member at a time, the leader last; so do changed flags and limits."
+  description = <<-EOT
+    etcd: a changed version restarts one member at a time, the leader last; so do changed flags and limits.
+    snapshots are saved on a schedule, by the machine whose member leads, and brought elsewhere by the upload command; a change of them restarts nothing.
+  EOT
   type = object({
     version        = optional(string, "3.6.16")
     extra_args     = optional(map(string), {})
     data_dir       = optional(string, "/var/lib/etcd")
     on_destroy     = optional(string, "archive")
     snapshots_kept = optional(number, 3)
-    resources      = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
+    snapshots = optional(object({
+      schedule         = optional(string, "hourly")
+      kept             = optional(number, 24)
+      upload           = optional(string)
+      environment_file = optional(string)
+    }))
+    resources = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
   })
   default  = {}
   nullable = false
@@ -134,7 +143,7 @@ variable "network" {
 }
 
 variable "pki" {
-  description = "Keys and certificates: the algorithm and life of what is made, encryption of Secrets at rest (provider \"secretbox\" or \"aescbc\"), and the stages of rotations: one number higher is one stage, an apply of its own."
+  description = "Keys and certificates: the algorithm and life of what is made, encryption of Secrets at rest (provider \"secretbox\" or \"aescbc\", whose keys the bundle makes; or \"kms\" with the plugin's name and socket), and the stages of rotations: one number higher is one stage, an apply of its own."
   type = object({
     key_algorithm = optional(string, "ECDSA-P256")
     ca_validity   = optional(string, "87600h")
@@ -142,6 +151,7 @@ variable "pki" {
     encryption = optional(object({
       provider  = string
       resources = optional(list(string))
+      kms       = optional(object({ name = string, endpoint = string, timeout = optional(string) }))
     }))
     rotation = optional(object({
       kubernetes      = optional(number)

@@ -34,6 +34,20 @@ run "hardened" {
   }
 }
 
+run "scheduled_snapshots" {
+  command = plan
+
+  variables {
+    etcd = { snapshots = { upload = "cp \"$SNAPSHOT\" /mnt/backup/" } }
+  }
+
+  assert {
+    condition = alltrue([for member in kube_etcd_member.this :
+    member.snapshots.schedule == "hourly" && member.snapshots.kept == 24 && member.snapshots.upload == "cp \"$SNAPSHOT\" /mnt/backup/" && member.snapshots.environment_file == null])
+    error_message = "Every member has the same snapshots, with the defaults of the provider."
+  }
+}
+
 run "stacked" {
   command = plan
 
@@ -48,6 +62,10 @@ run "stacked" {
   assert {
     condition     = join(" ", keys(kube_control_plane_endpoint.this.haproxy.hosts)) == "cp1 cp2 cp3"
     error_message = "Without roles every machine balances."
+  }
+  assert {
+    condition     = alltrue([for member in kube_etcd_member.this : member.snapshots == null])
+    error_message = "Snapshots are saved on a schedule where they are asked for."
   }
 }
 
@@ -96,6 +114,19 @@ run "every_member_for_every_replica" {
   assert {
     condition     = alltrue([for replica in kube_control_plane_replica.this : length(replica.etcd) == 3])
     error_message = "With \"all\" a replica uses the others' members too."
+  }
+}
+
+run "encrypted_by_a_plugin" {
+  command = plan
+
+  variables {
+    pki = { encryption = { provider = "kms", kms = { name = "vault", endpoint = "unix:///run/kms.sock" } } }
+  }
+
+  assert {
+    condition     = kube_pki_bundle.this.encryption.kms.name == "vault" && kube_pki_bundle.this.encryption.kms.endpoint == "unix:///run/kms.sock"
+    error_message = "The plugin is the bundle's."
   }
 }
 

@@ -1,0 +1,42 @@
+package etcd
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// shorthands of systemd's calendar expressions (systemd.time(7)).
+var shorthands = []string{"minutely", "hourly", "daily", "weekly", "monthly", "quarterly", "semiannually", "yearly", "annually"}
+
+var (
+	calendarWeekdays = regexp.MustCompile(`(?i)^(mon|tue|wed|thu|fri|sat|sun)[a-z]*((\.\.|-|,)(mon|tue|wed|thu|fri|sat|sun)[a-z]*)*$`)
+	calendarDate     = regexp.MustCompile(`^[0-9*,./]+([-~][0-9*,./]+){1,2}$`)
+	calendarTime     = regexp.MustCompile(`^[0-9*,./]+(:[0-9*,./]+){1,2}$`)
+	calendarZone     = regexp.MustCompile(`^(UTC|[A-Z][A-Za-z]*/[A-Za-z0-9/_+-]+)$`)
+)
+
+// ValidateSchedule accepts what looks like a calendar expression of systemd: a
+// shorthand, or weekdays, a date and a time, each of which may be left out, and
+// a time zone after them. Whether every number in it is possible is the machine's
+// to say ("systemd-analyze calendar"), before the first change.
+func ValidateSchedule(schedule string) error {
+	words := strings.Split(schedule, " ")
+	if len(words) > 1 && calendarZone.MatchString(words[len(words)-1]) {
+		words = words[:len(words)-1]
+	}
+	if len(words) == 1 && slices.Contains(shorthands, words[0]) {
+		return nil
+	}
+	for _, part := range []*regexp.Regexp{calendarWeekdays, calendarDate, calendarTime} {
+		if len(words) > 0 && part.MatchString(words[0]) {
+			words = words[1:]
+		}
+	}
+	if len(words) > 0 {
+		return fmt.Errorf("schedule %q is no calendar expression of systemd: write a shorthand such as \"hourly\" or \"daily\", "+
+			"or weekdays, date and time with one space between, such as \"*-*-* 02:30:00\" or \"Mon..Fri 02:30 Europe/Berlin\"", schedule)
+	}
+	return nil
+}

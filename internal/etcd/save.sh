@@ -1,0 +1,24 @@
+# Saves a snapshot as $dir/$file by way of another name, verifies it and renames
+# it into place. The server appends to the database its SHA-256 (etcd's
+# maintenance API), which shows what was lost or altered on the way; "snapshot
+# status" checks the database's own structure. Prints the size and that status.
+# $tools is where etcdctl and etcdutl are, $endpoint the member, $pki its certificates.
+umask 077
+mkdir -p "$dir"
+chmod 0700 "${dir%/*}" "$dir"
+cd "$dir"
+rm -f ./*.part
+"$tools/etcdctl" --endpoints="$endpoint" --cacert="$pki/ca.crt" --cert="$pki/healthcheck-client.crt" --key="$pki/healthcheck-client.key" \
+  --command-timeout=10m snapshot save "$dir/$file.part" >/dev/null
+size=$(stat -c %s "$file.part")
+digest=$(tail -c 32 "$file.part" | od -An -v -tx1 | tr -d ' \n')
+if [ "$digest" != "$(head -c $((size - 32)) "$file.part" | sha256sum | cut -d ' ' -f 1)" ]; then
+  rm -f "$file.part"
+  echo "the snapshot is damaged: its digest is not that of its content" >&2
+  exit 1
+fi
+status=$("$tools/etcdutl" snapshot status "$file.part" --write-out=json) || { rm -f "$file.part"; exit 1; }
+sync "$file.part" 2>/dev/null || sync
+mv -fT "$file.part" "$file"
+sync . 2>/dev/null || sync
+printf 'size %s\n%s\n' "$size" "$status"

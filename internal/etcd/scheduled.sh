@@ -1,0 +1,95 @@
+# Run by etcd-snapshot.service at each time of etcd-snapshot.timer, on the machine
+# of every member. Whose member leads saves; every one sends what it has not sent.
+
+# The version that is to run, whatever upgrade or way back there was.
+tools=$(sed -n 's|^ExecStart=\(/[^ ]*\)/etcd .*|\1|p' "$unit")
+
+if [ "${1:-}" = save ]; then # a process of its own, so that whatever fails ends it
+  file=$2
+  save
+  exit
+fi
+
+failed=''
+fail() {
+  printf '%s\n' "$*" >&2
+  failed=yes
+}
+
+# value NAME: of a line of what etcdctl said.
+value() { printf '%s\n' "$said" | sed -n "s/^\"$1\" : //p"; }
+
+# ask waits a minute for a member that is being restarted, and for a leader.
+ask() {
+  for try in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    if said=$("$tools/etcdctl" --endpoints="$endpoint" --cacert="$pki/ca.crt" --cert="$pki/healthcheck-client.crt" --key="$pki/healthcheck-client.key" \
+      --command-timeout=5s --write-out=fields endpoint status 2>&1); then
+      leader=$(value Leader)
+      [ "${leader:-0}" = 0 ] || return 0
+    fi
+    [ "$try" = 12 ] || sleep 5
+  done
+  return 1
+}
+
+# room fails where a snapshot would take what etcd itself needs.
+room() {
+  need=$(($(value DBSize) + reserve))
+  free=$(df -B1 --output=avail "$dir" | tail -n 1)
+  [ "$free" -ge "$need" ] && return
+  fail "no snapshot saved: not enough space in $dir: the snapshot takes $need bytes with what etcd itself needs, and $((free)) are free"
+  return 1
+}
+
+# snapshots lists them, the oldest first.
+snapshots() { ls -1 "$dir" | grep '^[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9-]*\.db$' | sort || true; }
+
+# send brings elsewhere what has not been sent, the oldest first, up to one that fails.
+send() {
+  for name in $(snapshots); do
+    [ ! -e "$dir/$name.sent" ] || continue
+    if ! (cd / && SNAPSHOT="$dir/$name" SNAPSHOT_NAME="$name" CLUSTER="$cluster" MEMBER="$member" /bin/sh -eu "$upload" </dev/null); then
+      fail "$name was not sent: the upload command failed; the next run tries again"
+      return
+    fi
+    : >"$dir/$name.sent"
+    echo "$name was sent"
+  done
+}
+
+# goers lists what may be removed, what goes first first. The one that was just
+# saved stays whatever the clock says.
+goers() {
+  for name in $(snapshots); do
+    [ -z "$upload" ] || [ -e "$dir/$name.sent" ] && [ "$name" != "$file" ] && echo "$name"
+  done
+  for name in $(snapshots); do
+    [ -z "$upload" ] || [ -e "$dir/$name.sent" ] || [ "$name" = "$file" ] || echo "$name"
+  done
+}
+
+prune() {
+  more=$(($(snapshots | wc -l) - kept))
+  [ "$more" -gt 0 ] || return 0
+  for name in $(goers | head -n "$more"); do
+    [ -z "$upload" ] || [ -e "$dir/$name.sent" ] || fail "$name was never sent and is removed: no more than $kept are kept"
+    rm -f "$dir/$name" "$dir/$name.sent"
+  done
+}
+
+umask 077
+mkdir -p "$dir"
+chmod 0700 "${dir%/*}" "$dir"
+file=''
+if ! ask; then
+  fail "the member at $endpoint does not answer or knows no leader: $said"
+elif [ "$leader" != "$(value MemberID)" ]; then
+  echo "another member leads, whose machine saves"
+elif room; then
+  file=$(date -u +%Y%m%dT%H%M%SZ)-$member.db
+  rm -f "$dir/$file.sent"
+  /bin/sh -eu "$0" save "$file" || fail "no snapshot saved"
+fi
+[ -z "$upload" ] || send
+prune
+[ -z "$failed" ]

@@ -1,0 +1,95 @@
+package readiness
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// offMachine are words of commands that bring a file elsewhere.
+var offMachine = []string{"s3://", "gs://", "az storage", "gsutil", "rclone", "restic", "rsync", "scp ", "sftp", "aws s3", "mc cp", "borg"}
+
+func judgeSnapshots(e Evidence) verdict {
+	var words []string
+	status := Fail
+	if v, there := judgeScheduled(e.Members); there {
+		words, status = append(words, v.evidence), v.status
+	}
+	for _, m := range e.Members {
+		for _, s := range m.Schedules {
+			as := Warn
+			word := fmt.Sprintf("%s on %s, and it cannot be seen that it keeps them elsewhere", s.Name, m.Name)
+			switch {
+			case s.Failed:
+				word = fmt.Sprintf("%s on %s, whose last run failed", s.Name, m.Name)
+			case s.Ran.IsZero():
+				word = fmt.Sprintf("%s on %s, which has not run yet", s.Name, m.Name)
+			case containsAny(s.Command, offMachine):
+				as, word = Pass, fmt.Sprintf("%s on %s, last run at %s", s.Name, m.Name, s.Ran.UTC().Format(time.RFC3339))
+			}
+			words = append(words, word)
+			if as == Pass || status == Fail {
+				status = as
+			}
+		}
+	}
+	unread := false
+	for _, m := range e.Members {
+		unread = unread || m.Unread != ""
+	}
+	switch {
+	case len(words) > 0:
+		return verdict{status, "timers: " + strings.Join(words, "; ")}
+	case len(e.Members) == 0 || unread:
+		return unknown("not all of the members' machines could be looked at for a timer")
+	}
+	return fail("no systemd timer on a member's machine speaks of etcd")
+}
+
+// judgeScheduled is of the provider's own timer, which is on the machine of every
+// member: the one whose member leads saves, and each sends what it has saved.
+// there is false where no machine has it.
+func judgeScheduled(members []Member) (v verdict, there bool) {
+	var failed, stopped, without []string
+	var newest Scheduled
+	var from string
+	var ran time.Time
+	var period time.Duration
+	uploads := false
+	for _, m := range members {
+		s := m.Scheduled
+		switch {
+		case m.Unread != "":
+			continue
+		case s == nil:
+			without = append(without, m.Name)
+			continue
+		case s.Failed:
+			failed = append(failed, m.Name)
+		case s.Next.IsZero():
+			stopped = append(stopped, m.Name)
+		}
+		there, uploads = true, uploads || s.Uploads
+		if s.Sent.After(newest.Sent) {
+			newest, from = *s, m.Name
+		}
+		if s.Ran.After(ran) && s.Next.After(s.Ran) {
+			ran, period = s.Ran, s.Next.Sub(s.Ran)
+		}
+	}
+	const timer = "etcd-snapshot.timer"
+	switch sent := newest.Sent.UTC().Format(time.RFC3339); {
+	case len(failed) > 0:
+		return warn("%s, whose last run failed on %s", timer, strings.Join(failed, ", ")), there
+	case len(without)+len(stopped) > 0:
+		return warn("%s, which does not run on %s", timer, strings.Join(append(without, stopped...), ", ")), there
+	case !uploads:
+		return warn("%s, which keeps snapshots on the machines only: it has no upload", timer), there
+	case newest.Sent.IsZero():
+		return warn("%s, by which nothing was sent yet", timer), there
+	case !ran.IsZero() && newest.Sent.Before(ran.Add(-period)):
+		return warn("%s, by which nothing was sent since that of %s from %s", timer, sent, from), there
+	default:
+		return pass("%s, by which that of %s from %s was sent elsewhere", timer, sent, from), there
+	}
+}
