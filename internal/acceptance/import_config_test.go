@@ -76,6 +76,7 @@ resource "kube_etcd_member" "cp1" {
   pki        = file(%[1]q)
   version    = var.etcd_version
   extra_args = {}
+  ` + importedSnapshots + `
 }
 resource "kube_control_plane_replica" "cp1" {
   name       = "cp1"

@@ -83,6 +83,7 @@ func TestImport(t *testing.T) {
 	machines(t)
 	bare := fingerprints(t, names...)
 	w := newWorkspace(t, len(names))
+	withSnapshots(t, w)
 	apply(t, w)
 	expectEmptyPlan(t, w)
 	expectHealthy(t, w, names) // the state says what is seen now, too
@@ -108,6 +109,21 @@ func TestImport(t *testing.T) {
 	}
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
+}
+
+// importedSnapshots is what an import of a member has to read back from several files.
+const importedSnapshots = `snapshots  = { schedule = "*-01-31 00:00", kept = 7, upload = "cp \"$SNAPSHOT\" '/srv/'\n" }`
+
+// withSnapshots gives them to the members of the example.
+func withSnapshots(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
+	path := filepath.Join(w.Dir, "main.tf")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const member = "resource \"kube_etcd_member\" \"this\" {\n"
+	write(t, path, edited(t, string(text), []string{member, member + "  " + importedSnapshots + "\n"}))
 }
 
 // importing is a control plane that is forgotten and imported again and again.
