@@ -20,6 +20,7 @@ const settingsFile = "settings_override.tf"
 const (
 	memberSettings = `
   resources = { memory_high = "2G", cpu_quota = "200%%" }
+  snapshots = { schedule = "*-01-31 00:00", kept = 7, upload = "cp \"$SNAPSHOT\" '/srv/'\n" }
 `
 	replicaSettings = `
   audit = {
