@@ -56,6 +56,9 @@ func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) (err erro
 		return err
 	}
 	b := &bench{dir: filepath.Join(base, "workspaces", labName), log: log}
+	if err := os.RemoveAll(b.dir); err != nil { // a run that was killed has left its state there
+		return fmt.Errorf("make room: %w", err)
+	}
 	defer os.RemoveAll(b.dir)
 	if slices.ContainsFunc(chosen, func(p part) bool { return p.machines }) {
 		down, err := b.up(ctx)
@@ -189,11 +192,12 @@ func (b *bench) plans(ctx context.Context) ([]float64, error) {
 	return b.planned(ctx, b.work)
 }
 
-func (b *bench) planned(ctx context.Context, w *workspace.Workspace) ([]float64, error) {
+// planned measures plans of what is as it shall be.
+func (b *bench) planned(ctx context.Context, w *workspace.Workspace, args ...string) ([]float64, error) {
 	var took []float64
 	for range rounds {
 		seconds, err := timed(func() error {
-			_, err := w.Run(ctx, "plan", "-input=false", "-no-color", "-detailed-exitcode")
+			_, err := w.Run(ctx, append([]string{"plan", "-input=false", "-no-color", "-detailed-exitcode"}, args...)...)
 			return err
 		})
 		if err != nil {
