@@ -4,9 +4,13 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
+
+// installed are the programs that a query may ask for.
+var installed = []string{"haproxy", "keepalived", "perl", "apt-get"}
 
 // observe answers the calls behind observe.sh's functions.
 func (m *machine) observe(script string, _ io.Reader, stdout io.Writer) error {
@@ -58,7 +62,7 @@ func (m *machine) answer(out io.Writer, function string, words []string) error {
 	case "disk":
 		fmt.Fprintf(out, "disk\t%d\t4096\t%s\n", 100<<20, words[0])
 	case "program":
-		if strings.Contains(" haproxy keepalived perl apt-get ", " "+words[0]+" ") {
+		if slices.Contains(installed, words[0]) {
 			fmt.Fprintf(out, "command\t%s\t/usr/sbin/%s\n", words[0], words[0])
 		}
 	case "script":
