@@ -61,11 +61,10 @@ func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) (err erro
 	}
 	defer os.RemoveAll(b.dir)
 	if slices.ContainsFunc(chosen, func(p part) bool { return p.machines }) {
-		down, err := b.up(ctx)
-		if err != nil {
+		if err := b.up(ctx); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, down(context.WithoutCancel(ctx))) }()
+		defer func() { err = errors.Join(err, b.lab.Destroy(context.WithoutCancel(ctx))) }()
 	}
 	var results []Result
 	for _, p := range chosen {
@@ -87,9 +86,9 @@ type bench struct {
 }
 
 // up makes the lab and the workspace of the control plane that is measured.
-func (b *bench) up(ctx context.Context) (down func(context.Context) error, err error) {
+func (b *bench) up(ctx context.Context) (err error) {
 	if _, err := build.Components(ctx, newer.Etcd, newer.Kubernetes, older.Etcd, older.Kubernetes); err != nil {
-		return nil, err
+		return err
 	}
 	b.lab, err = lab.Up(ctx, lab.Config{
 		Name:     labName,
@@ -97,19 +96,19 @@ func (b *bench) up(ctx context.Context) (down func(context.Context) error, err e
 		Machines: []string{"cp1", "cp2", "cp3", "cp4", "cp5"},
 	}, b.log)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := lab.Enter(b.lab); err != nil { // everything needed from outside is there
-		return nil, err
+		return err
 	}
 	b.work, err = workspace.Open(ctx, b.lab, filepath.Join(b.dir, "control-plane"), "")
 	if err == nil {
 		err = b.work.Make(ctx, "control-plane", b.log)
 	}
 	if err != nil {
-		return nil, errors.Join(err, b.lab.Destroy(context.WithoutCancel(ctx)))
+		return errors.Join(err, b.lab.Destroy(context.WithoutCancel(ctx)))
 	}
-	return b.lab.Destroy, nil
+	return nil
 }
 
 // controlPlane measures the first apply, plans, memory, and the steps of day 2.

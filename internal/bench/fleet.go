@@ -119,8 +119,12 @@ func (b *bench) fleetWorkspace(ctx context.Context, machines *simulated.Fleet) (
 	if err != nil {
 		return nil, err
 	}
+	all, err := artifacts(newer)
+	if err != nil {
+		return nil, err
+	}
 	programs := filepath.Join(b.dir, "programs")
-	if err := standIns(programs); err != nil {
+	if err := simulated.Programs(programs, all); err != nil {
 		return nil, err
 	}
 	key, err := machines.PrivateKey()
@@ -141,24 +145,6 @@ func (b *bench) fleetWorkspace(ctx context.Context, machines *simulated.Fleet) (
 		"planes": machines.Clusters(), "hosts": machines.Hosts(), "private_key": key, "programs": programs,
 		"seal": map[string]any{"identities": []string{seal.String()}, "recipients": []string{seal.Recipient().String()}},
 	})
-}
-
-// standIns are files in the place of the programs: simulated machines run none.
-func standIns(directory string) error {
-	all, err := artifacts(newer)
-	if err != nil {
-		return err
-	}
-	for _, a := range all {
-		file := filepath.Join(directory, a.Product+"-v"+a.Version, a.Name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return fmt.Errorf("make stand-ins: %w", err)
-		}
-		if err := os.WriteFile(file, []byte("stands for "+a.String()+"\n"), 0o755); err != nil { //nolint:gosec // a program
-			return fmt.Errorf("make stand-ins: %w", err)
-		}
-	}
-	return nil
 }
 
 // trivial measures plans of as many resources as so many control planes have, that

@@ -3,8 +3,6 @@ package simulated
 import (
 	"context"
 	"net"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -106,21 +104,19 @@ func poolTo(t testing.TB, fleet *Fleet) *host.Pool {
 	return pool
 }
 
-// programs are files in the place of programs.
+// programs are files in the place of those that a control plane installs.
 func programs(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{
-		"etcd-v3.6.16/etcd", "etcd-v3.6.16/etcdctl", "etcd-v3.6.16/etcdutl",
-		"kubernetes-v1.34.4/kube-apiserver", "kubernetes-v1.34.4/kube-controller-manager", "kubernetes-v1.34.4/kube-scheduler",
-	} {
-		at := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(at, []byte("stands for "+name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	var all []host.Artifact
+	for _, name := range []string{"etcd", "etcdctl", "etcdutl"} {
+		all = append(all, host.Artifact{Product: "etcd", Version: "3.6.16", Name: name})
+	}
+	for _, name := range controlplane.Components() {
+		all = append(all, host.Artifact{Product: "kubernetes", Version: "1.34.4", Name: name})
+	}
+	if err := Programs(dir, all); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
