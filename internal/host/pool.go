@@ -14,6 +14,7 @@ type Pool struct {
 	settings settings
 	bastion  *machine // nil without a bastion
 	digests  digestCache
+	leases   sync.Map // address and name → the *Lease that was taken last
 
 	mu       sync.Mutex
 	machines map[string]*machine // by cluster address

@@ -111,10 +111,15 @@ func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) 
 	defer cancel(nil)
 	stdout := &output{overflow: func() { cancel(errOutputTooLong) }}
 	var stderr tail
-	token := newToken()
+	token, script := newToken(), j.script
+	if !j.readOnly {
+		if script, err = fenced(ctx, h.Address(), script); err != nil {
+			return outcome{}, err
+		}
+	}
 	var sent time.Time
 	err = conn.run(ctx, invocation{
-		line:    conn.rootLine(token, j.script),
+		line:    conn.rootLine(token, script),
 		token:   token,
 		stdin:   j.stdin,
 		stdout:  stdout,
@@ -126,7 +131,11 @@ func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) 
 	}
 	var exit *ssh.ExitError
 	if errors.As(err, &exit) {
-		return outcome{}, &ExitError{Address: h.Address(), Code: exit.ExitStatus(), Stderr: strings.TrimSpace(stderr.String())}
+		failed := &ExitError{Address: h.Address(), Code: exit.ExitStatus(), Stderr: strings.TrimSpace(stderr.String())}
+		if failed.Code == leaseLostCode && script != j.script {
+			return outcome{}, fmt.Errorf("%w: %w", ErrLeaseLost, failed)
+		}
+		return outcome{}, failed
 	}
 	if err != nil {
 		return outcome{}, err

@@ -1,0 +1,224 @@
+package host
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"al.essio.dev/pkg/shellescape"
+)
+
+const (
+	// leaseHeartbeat is the interval at which a holder shows that it lives.
+	leaseHeartbeat = 5 * time.Second
+	// leasePatience is how long a machine keeps a lease without a heartbeat. A
+	// process that ends loses its leases at once, because its connections end.
+	leasePatience = 30 * time.Second
+	// leaseReleaseTimeout bounds the wait for a machine to confirm a release.
+	leaseReleaseTimeout = 3 * time.Second
+
+	leaseLostCode = 75 // EX_TEMPFAIL
+)
+
+//go:embed lease.sh
+var leaseScript string
+
+var leaseName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,99}$`)
+
+// ErrLeaseLost: a lease ended while it was needed, so that another process may
+// be changing the same thing.
+var ErrLeaseLost = errors.New("lease lost")
+
+// HeldError is a lease that another process holds.
+type HeldError struct {
+	Address string // of the machine
+	Name    string // of the lease
+	Holder  string // what the other process says of itself
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("the lease %s on %s is held by %s", e.Name, e.Address, e.Holder)
+}
+
+// Lease is an exclusive claim on one machine, held by one process. It ends with
+// Release, with the process, or when the connection to the machine is lost.
+type Lease struct {
+	address, name, token string
+
+	lost     chan struct{} // closed when it is held no more
+	release  func()
+	released atomic.Bool // by this process; false where it was lost
+}
+
+// NewLease makes a lease that is held until release is called or lost is closed.
+// It is for tests whose machines are not reached over SSH.
+func NewLease(address, name, token string, lost chan struct{}, release func()) *Lease {
+	return &Lease{address: address, name: name, token: token, lost: lost, release: sync.OnceFunc(release)}
+}
+
+// Held reports whether the lease is still held.
+func (l *Lease) Held() bool {
+	select {
+	case <-l.lost:
+		return false
+	default:
+		return true
+	}
+}
+
+// fence is what a script on the machine begins with, so that it does nothing once
+// another process has taken the lease.
+func (l *Lease) fence() string {
+	return fmt.Sprintf("[ \"$(head -n 1 /run/kube/leases/%[1]s 2>/dev/null)\" = %[2]s ] || { echo %[3]s >&2; exit %[4]d; }\n",
+		shellescape.Quote(l.name), shellescape.Quote(l.token),
+		shellescape.Quote("the lease "+l.name+" is no longer held by this process"), leaseLostCode)
+}
+
+// TakeLease takes the lease name on the machine, or fails with *HeldError where
+// another process has it. holder says who takes it, for messages.
+func (h *Host) TakeLease(ctx context.Context, name, holder string) (*Lease, error) {
+	if !leaseName.MatchString(name) {
+		return nil, fmt.Errorf("lease %q: want lower case letters, digits, dots and dashes", name)
+	}
+	summary := "take the lease " + name
+	if around := h.pool.settings.around; around != nil {
+		defer around(h.Address(), summary)()
+	}
+	m, err := h.pool.machine(h.Address())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", summary, err)
+	}
+	for attempt := 1; ; attempt++ {
+		lease, err := h.takeLease(ctx, m, name, holder)
+		var early *errNotStarted
+		if errors.As(err, &early) && attempt < maxAttempts && ctx.Err() == nil {
+			continue
+		}
+		var held *HeldError
+		if err != nil && !errors.As(err, &held) {
+			err = fmt.Errorf("%s on %s: %w", summary, h.Address(), err)
+		}
+		return lease, err
+	}
+}
+
+func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string) (*Lease, error) {
+	conn, err := h.pool.connect(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	conn.endOrphans(ctx)
+	h.endLostLease(ctx, conn, name)
+	token := newToken()
+	variables := map[string]string{
+		"name": name, "token": token, "holder": strings.ToValidUTF8(holder, "?"), "patience": fmt.Sprint(int(leasePatience.Seconds())),
+	}
+	stdin, heartbeat := io.Pipe()
+	answer, stdout := io.Pipe()
+	session, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	lease := &Lease{address: h.Address(), name: name, token: token, lost: make(chan struct{})}
+	var ended error
+	go func() {
+		defer close(lease.lost)
+		defer cancel()
+		ended = conn.run(session, invocation{
+			line: conn.rootLine(token, quotedVariables(variables)+withoutComments(leaseScript)), token: token, stdin: stdin, stdout: stdout, stderr: io.Discard,
+		})
+		_ = stdout.Close()
+		_ = stdin.Close()
+	}()
+	lease.release = sync.OnceFunc(func() {
+		_ = heartbeat.Close()
+		select {
+		case <-lease.lost:
+			lease.released.Store(true)
+		case <-time.After(leaseReleaseTimeout):
+		}
+		cancel()
+	})
+	if err := lease.taken(ctx, answer); err != nil {
+		lease.release()
+		var held *HeldError
+		if !errors.As(err, &held) && ctx.Err() == nil {
+			<-lease.lost
+			err = errors.Join(err, ended)
+		}
+		return nil, err
+	}
+	h.pool.leases.Store(h.Address()+" "+name, lease)
+	go lease.beat(heartbeat)
+	return lease, nil
+}
+
+// taken waits for what the machine answers: "taken", or "held" and by whom.
+func (l *Lease) taken(ctx context.Context, answer *io.PipeReader) error {
+	type line struct {
+		text string
+		err  error
+	}
+	lines := make(chan line, 1)
+	go func() {
+		reader := bufio.NewReader(io.LimitReader(answer, 1<<10))
+		first, err := reader.ReadString('\n')
+		if first == "held\n" {
+			holder, _ := reader.ReadString('\n')
+			err = &HeldError{Address: l.address, Name: l.name, Holder: strings.TrimSpace(holder)}
+		}
+		lines <- line{first, err}
+		_, _ = io.Copy(io.Discard, answer)
+	}()
+	select {
+	case <-ctx.Done():
+		_ = answer.CloseWithError(ctx.Err())
+		return ctx.Err()
+	case got := <-lines:
+		if got.err == nil && got.text != "taken\n" {
+			return fmt.Errorf("unexpected answer %q", got.text)
+		}
+		return got.err
+	}
+}
+
+// beat sends heartbeats until the lease ends.
+func (l *Lease) beat(heartbeat *io.PipeWriter) {
+	ticker := time.NewTicker(leaseHeartbeat)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-l.lost:
+			return
+		case <-ticker.C:
+			if _, err := heartbeat.Write([]byte(".")); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// endLostLease ends what is left on the machine of a lease that this process has
+// lost with its connection: sshd may not have noticed the loss yet.
+func (h *Host) endLostLease(ctx context.Context, conn *connection, name string) {
+	last, ok := h.pool.leases.Load(h.Address() + " " + name)
+	if lease, known := last.(*Lease); ok && known && !lease.Held() && !lease.released.Load() {
+		_ = conn.run(ctx, invocation{line: conn.rootLine("", killScript(lease.token))}) // best effort: it ends by itself
+	}
+}
+
+// quotedVariables sets variables for sh, a line each.
+func quotedVariables(values map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		b.WriteString(name + "=" + shellescape.Quote(values[name]) + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,17 @@
+# Holds the lease $name until standard input ends, or no heartbeat has come for
+# $patience seconds. The lock ends with this process, however it ends; what is in
+# the file is what changes made under the lease are checked against.
+umask 077
+leases=/run/kube/leases
+mkdir -p "$leases"
+exec 9>>"$leases/$name.lock"
+if ! flock -n 9; then
+  echo held
+  sed -n '2{s/[^ -~]/?/g;p}' "$leases/$name" 2>/dev/null | head -c 300
+  exit 0
+fi
+printf '%s\n%s\n' "$token" "$holder" >"$leases/$name.new"
+mv -f "$leases/$name.new" "$leases/$name"
+echo taken
+while [ -n "$(exec 9>&-; exec timeout "$patience" head -c 1)" ]; do :; done
+rm -f "$leases/$name"

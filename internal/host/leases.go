@@ -1,0 +1,257 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// leaseRetry is the interval at which a lease that another process holds is asked for again.
+const leaseRetry = 500 * time.Millisecond
+
+// LeaseTaker is a machine on which a lease can be taken: a *Host, or what stands
+// for one in a test.
+type LeaseTaker interface {
+	Address() string
+	TakeLease(ctx context.Context, name, holder string) (*Lease, error)
+}
+
+// LeaseOptions qualify TakeLeases.
+type LeaseOptions struct {
+	What string // that is going to be changed, for messages: "etcd of cluster prod"
+	// Quorum are the addresses of which a majority must be held, machines that
+	// cannot be reached counting as not held. Where it is empty, one machine is
+	// enough.
+	Quorum []string
+	// All requires every machine to be held.
+	All bool
+}
+
+// Leases are one lease on several machines, held by one process: between them no
+// other process that asks for the same lease can change the same thing.
+type Leases struct {
+	name    string
+	options LeaseOptions
+	held    map[string]*Lease // by address
+}
+
+// TakeLeases takes the lease name on every machine that can be reached. Where
+// another process holds it, TakeLeases waits until ctx ends: two processes that
+// ask for overlapping sets wait for each other in the order of the addresses, so
+// that neither waits for ever. It fails with ErrUnreachable where fewer machines
+// answer than the options ask for.
+func TakeLeases(ctx context.Context, machines []LeaseTaker, name string, o LeaseOptions) (*Leases, error) {
+	machines = slices.Clone(machines)
+	slices.SortFunc(machines, func(a, b LeaseTaker) int { return strings.Compare(a.Address(), b.Address()) })
+	machines = slices.CompactFunc(machines, func(a, b LeaseTaker) bool { return a.Address() == b.Address() })
+	l := &Leases{name: name, options: o, held: map[string]*Lease{}}
+	err := l.takeAtOnce(ctx, machines)
+	var other *HeldError
+	if errors.As(err, &other) {
+		l.Release()
+		err = l.takeInOrder(ctx, machines)
+	}
+	if err == nil {
+		return l, nil
+	}
+	l.Release()
+	return nil, err
+}
+
+// takeAtOnce is for the usual case, in which nobody else asks.
+func (l *Leases) takeAtOnce(ctx context.Context, machines []LeaseTaker) error {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	failures := make([]error, len(machines))
+	for i, machine := range machines {
+		group.Go(func() {
+			lease, err := machine.TakeLease(ctx, l.name, l.holder())
+			if failures[i] = err; err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				l.held[machine.Address()] = lease
+			}
+		})
+	}
+	group.Wait()
+	return l.judge(machines, failures)
+}
+
+// takeInOrder waits for each machine's lease while it holds those before it.
+func (l *Leases) takeInOrder(ctx context.Context, machines []LeaseTaker) error {
+	l.held = map[string]*Lease{}
+	failures := make([]error, len(machines))
+	for i, machine := range machines {
+		lease, err := l.await(ctx, machine)
+		if failures[i] = err; err == nil {
+			l.held[machine.Address()] = lease
+		}
+	}
+	return l.judge(machines, failures)
+}
+
+// await waits for the lease of one machine.
+func (l *Leases) await(ctx context.Context, machine LeaseTaker) (*Lease, error) {
+	told := ""
+	for {
+		lease, err := machine.TakeLease(ctx, l.name, l.holder())
+		var other *HeldError
+		if !errors.As(err, &other) {
+			return lease, err
+		}
+		if other.Holder != told {
+			told = other.Holder
+			problem.Progress(ctx, "waiting: %s is being changed by %s (lease on %s)", l.options.What, other.Holder, other.Address)
+		}
+		select {
+		case <-time.After(leaseRetry):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w while waiting for another process: %w", ctx.Err(), err)
+		}
+	}
+}
+
+// judge says whether enough machines are held. A machine that cannot be reached is
+// passed over, any other failure is not.
+func (l *Leases) judge(machines []LeaseTaker, failures []error) error {
+	var unreachable, others []error
+	for _, err := range failures {
+		switch {
+		case err == nil:
+		case errors.Is(err, ErrUnreachable):
+			unreachable = append(unreachable, err)
+		default:
+			others = append(others, err)
+		}
+	}
+	switch {
+	case len(others) > 0:
+		return errors.Join(others...)
+	case l.options.All && len(unreachable) > 0, len(machines) > 0 && len(l.held) == 0:
+		return errors.Join(unreachable...)
+	}
+	return l.majority(errors.Join(unreachable...))
+}
+
+// majority is an error where less than a majority of the quorum is held.
+func (l *Leases) majority(cause error) error {
+	have := 0
+	for _, address := range l.options.Quorum {
+		if lease, ok := l.held[address]; ok && lease.Held() {
+			have++
+		}
+	}
+	if need := len(l.options.Quorum)/2 + 1; len(l.options.Quorum) > 0 && have < need {
+		return fmt.Errorf("%s: %d of %d machines must be reached to keep other processes from changing the same, and %d are: %w",
+			l.options.What, need, len(l.options.Quorum), have, orUnreachable(cause))
+	}
+	return nil
+}
+
+func orUnreachable(err error) error {
+	if err == nil {
+		return ErrUnreachable
+	}
+	return err
+}
+
+// holder is how this process presents itself to others.
+func (l *Leases) holder() string {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "an unnamed computer"
+	}
+	return fmt.Sprintf("process %d on %s since %s", os.Getpid(), name, time.Now().UTC().Format(time.RFC3339))
+}
+
+// Check says whether the leases still keep other processes out, or fails with
+// ErrLeaseLost.
+func (l *Leases) Check() error {
+	for address, lease := range l.held {
+		if l.options.All && !lease.Held() {
+			return fmt.Errorf("%s: %w on %s", l.options.What, ErrLeaseLost, address)
+		}
+	}
+	if err := l.majority(ErrLeaseLost); err != nil {
+		return err
+	}
+	if len(l.held) > 0 && !slices.ContainsFunc(l.Addresses(), func(a string) bool { return l.held[a].Held() }) {
+		return fmt.Errorf("%s: %w on every machine", l.options.What, ErrLeaseLost)
+	}
+	return nil
+}
+
+// Addresses are the machines on which the lease was taken, sorted.
+func (l *Leases) Addresses() []string {
+	var all []string
+	for address := range l.held {
+		all = append(all, address)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Covers reports whether the lease is held on the machine at an address.
+func (l *Leases) Covers(address string) bool {
+	lease, ok := l.held[address]
+	return ok && lease.Held()
+}
+
+// Release gives the leases back. It may be repeated.
+func (l *Leases) Release() {
+	if l == nil {
+		return
+	}
+	var group sync.WaitGroup
+	for _, lease := range l.held {
+		group.Go(lease.release)
+	}
+	group.Wait()
+}
+
+type leasesKey struct{}
+
+// Context returns a context whose changes (Run, Apply, Install) are checked on the
+// machine against these leases: a script does nothing once another process has
+// taken over. Leases that ctx has already stay in force beside them.
+func (l *Leases) Context(ctx context.Context) context.Context {
+	inForce, _ := ctx.Value(leasesKey{}).([]*Leases)
+	return context.WithValue(ctx, leasesKey{}, append(slices.Clone(inForce), l))
+}
+
+// LeasesOn are the leases that a change on the machine at an address is made
+// under, as Context put them into ctx. It fails with ErrLeaseLost where one of
+// them was lost.
+func LeasesOn(ctx context.Context, address string) ([]*Lease, error) {
+	inForce, _ := ctx.Value(leasesKey{}).([]*Leases)
+	var all []*Lease
+	for _, l := range inForce {
+		if err := l.Check(); err != nil {
+			return nil, err
+		}
+		if lease, ok := l.held[address]; ok {
+			if !lease.Held() {
+				return nil, fmt.Errorf("%s: %w on %s", l.options.What, ErrLeaseLost, address)
+			}
+			all = append(all, lease)
+		}
+	}
+	return all, nil
+}
+
+// fenced is script behind the checks of the leases that ctx holds on the machine.
+func fenced(ctx context.Context, address, script string) (string, error) {
+	leases, err := LeasesOn(ctx, address)
+	var b strings.Builder
+	for _, lease := range leases {
+		b.WriteString(lease.fence())
+	}
+	return b.String() + script, err
+}
