@@ -29,6 +29,8 @@ type encoded struct {
 	FrontProxyCA   encodedPair        `json:"front_proxy_ca"`
 	ServiceAccount encodedPair        `json:"service_account"`
 	Encryption     *encodedEncryption `json:"encryption,omitempty"`
+	// Protection is left out while it is on, which is the default.
+	Protection *bool `json:"deletion_protection,omitempty"`
 
 	CARotation             *encodedRotation[encodedPair]       `json:"ca_rotation,omitempty"`
 	EtcdCARotation         *encodedRotation[encodedPair]       `json:"etcd_ca_rotation,omitempty"`
@@ -113,6 +115,10 @@ func (b *Bundle) encoded() encoded {
 		ServiceAccountRotation: encodeRotation(b.ServiceAccountRotation, pairAsText),
 		EncryptionRotation:     encodeRotation(b.EncryptionRotation, encryptionAsText),
 	}
+	if b.Deletable {
+		off := false
+		e.Protection = &off
+	}
 	if b.Encryption.Kind != Plain {
 		text := encryptionAsText(b.Encryption)
 		e.Encryption = &text
@@ -179,6 +185,7 @@ func Parse(text string, seal *Seal) (*Bundle, error) {
 	if e.Encryption != nil {
 		b.Encryption = Encryption(*e.Encryption)
 	}
+	b.Deletable = e.Protection != nil && !*e.Protection
 	if err := b.Validate(); err != nil {
 		return nil, fmt.Errorf("read pki bundle: %w", err)
 	}
@@ -193,6 +200,31 @@ func (b *Bundle) Same(other *Bundle, parts ...Part) bool {
 	}
 	mine, theirs := b.only(parts), other.only(parts)
 	return reflect.DeepEqual(mine.encoded(), theirs.encoded())
+}
+
+// DeletionProtected reports whether the cluster must not end: while it is so, the
+// last voter and the last serving replica do not leave, and neither does the bundle.
+// Every copy of the bundle says it, so that each member and replica knows.
+func (b *Bundle) DeletionProtected() bool { return b == nil || !b.Deletable }
+
+// AllowDeletion says how deletion protection is taken off.
+const AllowDeletion = "if the cluster shall end, set deletion_protection = false on its kube_pki_bundle, apply, then destroy."
+
+// SetDeletionProtection changes the protection in a bundle's text. Sealed keys stay
+// as they are, so that the result follows from the text alone.
+func SetDeletionProtection(text string, protected bool) (string, error) {
+	e, err := decode(text)
+	if err != nil {
+		return "", fmt.Errorf("read pki bundle: %w", err)
+	}
+	if e.Protection = nil; !protected {
+		e.Protection = &protected
+	}
+	changed, err := json.Marshal(e)
+	if err != nil {
+		panic("pki: encode bundle: " + err.Error()) // strings and numbers always encode
+	}
+	return string(changed), nil
 }
 
 func (b *Bundle) only(parts []Part) *Bundle {

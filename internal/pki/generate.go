@@ -32,6 +32,7 @@ type Options struct {
 	Validity    time.Duration // of the authorities; 0 means ten years
 	Now         time.Time
 	Given       Next // what the user brings instead
+	Deletable   bool // see Bundle.DeletionProtected
 	// Generations are the numbers to begin with, each of a Steady stage.
 	Generations map[Part]int
 }
@@ -56,7 +57,7 @@ func Generate(o Options) (*Bundle, error) {
 		return nil, fmt.Errorf("generate pki bundle: validity %s is negative", o.Validity)
 	}
 	o = o.standard()
-	b := &Bundle{ClusterID: NewClusterID(), ClusterName: o.ClusterName, Algorithm: o.Algorithm}
+	b := &Bundle{ClusterID: NewClusterID(), ClusterName: o.ClusterName, Algorithm: o.Algorithm, Deletable: o.Deletable}
 	if err := b.generateKeys(o); err != nil {
 		return nil, fmt.Errorf("generate pki bundle: %w", err)
 	}

@@ -43,6 +43,10 @@ type Bundle struct {
 	ServiceAccount KeyPair
 	Encryption     Encryption
 
+	// Deletable allows the cluster to end: its last voter, its last serving replica
+	// and the bundle itself may be destroyed. See DeletionProtected.
+	Deletable bool
+
 	// The second one of each beside the one in use.
 	CARotation             Rotation[KeyPair]
 	EtcdCARotation         Rotation[KeyPair]

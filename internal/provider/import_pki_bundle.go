@@ -32,6 +32,7 @@ func (r *pkiBundleResource) ImportState(ctx context.Context, req resource.Import
 	i.set("cluster_name", bundle.ClusterName)
 	i.set("key_algorithm", string(bundle.Algorithm))
 	i.set("ca_validity", durationText(bundle.Validity()))
+	i.set("deletion_protection", bundle.DeletionProtected())
 	i.set("rotation", rotationOf(bundle))
 	i.encryption(bundle.NewestEncryption())
 	var model pkiBundleModel

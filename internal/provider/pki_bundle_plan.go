@@ -17,10 +17,12 @@ import (
 // ModifyPlan takes the rotation in thought: what is refused is refused in the
 // plan, and what a stage does not change stays known.
 func (r *pkiBundleResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var plan, state pkiBundleModel
 	if req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		state.refuseDeletion(&resp.Diagnostics)
 		return
 	}
-	var plan, state pkiBundleModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	if resp.Diagnostics.HasError() || r.session == nil {
 		return
@@ -71,10 +73,21 @@ func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel
 	if diags.HasError() {
 		return
 	}
+	if !plan.ClusterName.Equal(state.ClusterName) { // another name is another bundle
+		state.refuseDeletion(diags)
+	}
 	resealed := !plan.SealedFor.Equal(state.SealedFor)
-	if plan.changes(before, after); resealed || plan.Bundle.IsUnknown() {
+	plan.changes(before, after)
+	switch {
+	case resealed || plan.Bundle.IsUnknown():
 		plan.Bundle = types.StringUnknown()
 		r.warnUnsealed(diags)
+	case before.Deletable != after.Deletable:
+		text, err := pki.SetDeletionProtection(state.Bundle.ValueString(), !after.Deletable)
+		if err != nil {
+			addError(diags, attributePath("deletion_protection"), "PKI bundle not changed", err)
+		}
+		plan.Bundle = types.StringValue(text)
 	}
 	r.warnLast(before, after, diags)
 }
@@ -119,7 +132,7 @@ func (r *pkiBundleResource) turn(ctx context.Context, plan, keys pkiBundleModel,
 		addInvalid(diags, attributePath("rotation"), "Rotation needed", err)
 		return nil
 	}
-	after.Algorithm = options.Algorithm
+	after.Algorithm, after.Deletable = options.Algorithm, options.Deletable
 	return after
 }
 
@@ -130,6 +143,7 @@ func (m pkiBundleModel) options(now time.Time) pki.Options {
 		Algorithm:   pki.Algorithm(m.KeyAlgorithm.ValueString()),
 		Validity:    validity,
 		Now:         now,
+		Deletable:   !m.Protection.IsNull() && !m.Protection.ValueBool(),
 	}
 }
 

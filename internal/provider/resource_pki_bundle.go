@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -33,6 +34,7 @@ type pkiBundleModel struct {
 	ClusterName    types.String `tfsdk:"cluster_name"`
 	KeyAlgorithm   types.String `tfsdk:"key_algorithm"`
 	Validity       types.String `tfsdk:"ca_validity"`
+	Protection     types.Bool   `tfsdk:"deletion_protection"`
 	Rotation       types.Object `tfsdk:"rotation"`
 	Encryption     types.Object `tfsdk:"encryption"`
 	CA             types.Object `tfsdk:"ca"`
@@ -126,7 +128,19 @@ func (r *pkiBundleResource) Update(ctx context.Context, req resource.UpdateReque
 }
 
 // Delete forgets the bundle, which Terraform does by dropping the state.
-func (r *pkiBundleResource) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {
+func (r *pkiBundleResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var model pkiBundleModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
+	model.refuseDeletion(&resp.Diagnostics)
+}
+
+// refuseDeletion refuses to forget the keys of a cluster that must not end.
+func (m pkiBundleModel) refuseDeletion(diags *diag.Diagnostics) {
+	if deletable := !m.Protection.IsNull() && !m.Protection.ValueBool(); !deletable && !diags.HasError() {
+		diags.AddAttributeError(attributePath("deletion_protection"), "PKI bundle is protected from deletion",
+			fmt.Sprintf("Cause: the bundle holds the keys of cluster %q, and its deletion_protection is on.\nUnchanged: nothing was changed.\nNext step: %s",
+				m.ClusterName.ValueString(), pki.AllowDeletion))
+	}
 }
 
 // store puts the bundle, sealed, and what follows from it into the state.

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectdefault"
@@ -51,6 +52,11 @@ func pkiBundleArguments() map[string]schema.Attribute {
 			PlanModifiers:       []planmodifier.String{sameDuration{}},
 			Validators:          []validator.String{durationValidator()},
 			MarkdownDescription: "Life of new authorities. Default `87600h`, ten years, as kubeadm has it. A change counts for the next rotation.",
+		},
+		"deletion_protection": schema.BoolAttribute{
+			Optional: true, Computed: true, Default: booldefault.StaticBool(true),
+			MarkdownDescription: "Whether the cluster must not end. While it is on, the last voting member of etcd, the last serving replica, the endpoint under it and the bundle itself cannot be destroyed or replaced. " +
+				"Default `true`. To destroy a cluster, set it to `false`, apply, then destroy. A change touches no machine.",
 		},
 		"rotation":        rotationSchema(),
 		"encryption":      encryptionSchema(),
