@@ -28,9 +28,14 @@ func (h *Host) Apply(ctx context.Context, c Change) (Applied, error) {
 	if err := checkChange(c); err != nil {
 		return Applied{}, fmt.Errorf("change %s: %w", h.Address(), err)
 	}
+	summary := applySummary(c)
+	var err error
+	if c.Script, err = withVars(c.Script, c.Vars); err != nil {
+		return Applied{}, fmt.Errorf("change %s: %w", h.Address(), err)
+	}
 	digests, content := applyInput(c.Files)
 	out, err := h.execute(ctx, job{
-		summary: applySummary(c),
+		summary: summary,
 		script:  applyScript(c, newToken(), len(digests)),
 		stdin:   bytes.NewReader(append(digests, content...)),
 	})

@@ -21,8 +21,10 @@ type Change struct {
 	// did not get to its end counts again, until the next boot: what Script would
 	// have restarted still runs with the old content. systemd is reloaded before
 	// it when a path below /etc/systemd/system was among them, or when systemd
-	// says that one of these units needs it. It must hold no secret.
+	// says that one of these units needs it. It must hold no secret. What varies
+	// in it comes in Vars, see Assignments.
 	Script string
+	Vars   map[string]string // set for Script: name → value
 }
 
 // User is a system user without login, with a group of the same name.

@@ -3,16 +3,17 @@ package host
 import (
 	"path"
 	"strings"
+
+	"al.essio.dev/pkg/shellescape"
 )
 
 // Discard is a line of a Script that removes files together with what an Apply
 // of them left beside them when the machine lost its power: nothing tidies up
 // then, and part of a private key may be in it. What is not there is no error.
-// Paths hold no white space and no pattern characters.
 func Discard(paths ...string) string {
 	var words []string
 	for _, p := range paths {
-		words = append(words, p, path.Dir(p)+"/."+path.Base(p)+".kube-*")
+		words = append(words, shellescape.Quote(p), shellescape.Quote(path.Dir(p)+"/."+path.Base(p)+".kube-")+"*")
 	}
-	return "rm -f " + strings.Join(words, " ") + "\n"
+	return "rm -f -- " + strings.Join(words, " ") + "\n"
 }

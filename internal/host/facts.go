@@ -16,8 +16,10 @@ type Query struct {
 	Disks    []string // paths whose file system's free space is wanted; the nearest existing parent counts
 	Commands []string // programs looked up on root's PATH ("haproxy", "keepalived")
 	// Script is run last under sh; its output is returned as Facts.Output and
-	// its failure ignored. For what the fields above cannot say.
+	// its failure ignored. For what the fields above cannot say. What varies in it
+	// comes in Vars, see Assignments.
 	Script string
+	Vars   map[string]string // set for Script: name → value
 }
 
 // Facts is a machine as seen in one round trip.

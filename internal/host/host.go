@@ -23,9 +23,11 @@ type Host struct {
 func (h *Host) Address() string { return h.target.Address }
 
 // Command is one remote command: Script runs under `sh -eu` as root (through
-// `sudo -n` where the SSH user is not root). Script must hold no secret: it
-// may appear in logs and process lists. Secrets go through Stdin.
+// `sudo -n` where the SSH user is not root). Script is fixed text; what varies
+// comes in Vars, see Assignments. Neither may hold a secret: they may appear in
+// logs and process lists. Secrets go through Stdin.
 type Command struct {
 	Script string
-	Stdin  io.Reader // nil: empty
+	Vars   map[string]string // set for Script: name → value
+	Stdin  io.Reader         // nil: empty
 }

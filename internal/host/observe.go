@@ -18,6 +18,10 @@ func (h *Host) Observe(ctx context.Context, q Query) (Facts, error) {
 	if err := checkQuery(q); err != nil {
 		return Facts{}, fmt.Errorf("observe %s: %w", h.Address(), err)
 	}
+	var err error
+	if q.Script, err = withVars(q.Script, q.Vars); err != nil {
+		return Facts{}, fmt.Errorf("observe %s: %w", h.Address(), err)
+	}
 	out, err := h.execute(ctx, job{summary: "observe the machine", script: observeScript(q), readOnly: true})
 	if err != nil {
 		return Facts{}, err

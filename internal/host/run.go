@@ -49,7 +49,11 @@ type outcome struct {
 // *ExitError. When ctx ends, the remote process group is ended and ctx's error
 // returned promptly.
 func (h *Host) Run(ctx context.Context, c Command) (string, error) {
-	out, err := h.execute(ctx, job{summary: "run " + firstLine(c.Script), script: c.Script, stdin: c.Stdin})
+	script, err := withVars(c.Script, c.Vars)
+	if err != nil {
+		return "", fmt.Errorf("run on %s: %w", h.Address(), err)
+	}
+	out, err := h.execute(ctx, job{summary: "run " + firstLine(c.Script), script: script, stdin: c.Stdin})
 	return out.stdout, err
 }
 

@@ -137,12 +137,10 @@ const (
 	serverPrefix = "    server "
 )
 
-var seed = regexp.MustCompile(`(?s)seed='([^']*)'`)
-
 // balance is the endpoint's script after a change.
 func (m *machine) balance(script string) error {
 	if _, there := m.files[backendsPath]; !there {
-		m.write(backendsPath, file{content: seed.FindStringSubmatch(script)[1], mode: "644", owner: "root", group: "root"})
+		m.write(backendsPath, file{content: variable(script, "seed"), mode: "644", owner: "root", group: "root"})
 	}
 	for _, name := range []string{haproxy, keepalived} {
 		if u := m.unit(name); u != nil && u.active {
@@ -155,12 +153,10 @@ func (m *machine) balance(script string) error {
 	return nil
 }
 
-var entry = regexp.MustCompile(`^name='([^']*)' address='([^']*)'`)
-
 // register puts a server into the balancer's list.
 func (m *machine) register(script string, _ io.Reader, stdout io.Writer) error {
-	found := entry.FindStringSubmatch(script)
-	if found == nil {
+	name, address := variable(script, "name"), variable(script, "address")
+	if name == "" || address == "" {
 		return fmt.Errorf("not simulated: %.80q", script)
 	}
 	m.mu.Lock()
@@ -170,7 +166,7 @@ func (m *machine) register(script string, _ io.Reader, stdout io.Writer) error {
 		_, _ = io.WriteString(stdout, "absent\n")
 		return nil
 	}
-	line := serverPrefix + found[1] + " " + found[2] + "\n"
+	line := serverPrefix + name + " " + address + "\n"
 	if !strings.Contains(list.content, line) {
 		list.content += line
 		m.write(backendsPath, list)

@@ -2,6 +2,7 @@ package simulated
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 )
 
@@ -50,4 +51,14 @@ func commands(script string) ([][]string, error) {
 		all = append(all, line)
 	}
 	return all, nil
+}
+
+// variable is what a script's assignment gives a name, "" without one. Package
+// host quotes a value where it has to be.
+func variable(script, name string) string {
+	found := regexp.MustCompile(`(?m)(?:^|[ ])` + name + `=(?:'([^']*)'|([^' \n]*)(?:[ ]|$))`).FindStringSubmatch(script)
+	if found == nil {
+		return ""
+	}
+	return found[1] + found[2]
 }
