@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -120,8 +118,11 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string) (
 	conn.endOrphans(ctx)
 	h.endLostLease(ctx, conn, name)
 	token := newToken()
-	variables := map[string]string{
+	script, err := withVars(withoutComments(leaseScript), map[string]string{
 		"name": name, "token": token, "holder": strings.ToValidUTF8(holder, "?"), "patience": fmt.Sprint(int(leasePatience.Seconds())),
+	})
+	if err != nil {
+		return nil, err
 	}
 	stdin, heartbeat := io.Pipe()
 	answer, stdout := io.Pipe()
@@ -132,7 +133,7 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string) (
 		defer close(lease.lost)
 		defer cancel()
 		ended = conn.run(session, invocation{
-			line: conn.rootLine(token, quotedVariables(variables)+withoutComments(leaseScript)), token: token, stdin: stdin, stdout: stdout, stderr: io.Discard,
+			line: conn.rootLine(token, script), token: token, stdin: stdin, stdout: stdout, stderr: io.Discard,
 		})
 		_ = stdout.Close()
 		_ = stdin.Close()
@@ -212,13 +213,4 @@ func (h *Host) endLostLease(ctx context.Context, conn *connection, name string) 
 	if lease, known := last.(*Lease); ok && known && !lease.Held() && !lease.released.Load() {
 		_ = conn.run(ctx, invocation{line: conn.rootLine("", killScript(lease.token))}) // best effort: it ends by itself
 	}
-}
-
-// quotedVariables sets variables for sh, a line each.
-func quotedVariables(values map[string]string) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		b.WriteString(name + "=" + shellescape.Quote(values[name]) + "\n")
-	}
-	return b.String()
 }

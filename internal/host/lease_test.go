@@ -132,7 +132,9 @@ func TestLeasesWaitForEachOther(t *testing.T) {
 	got := make(chan error, 1)
 	go func() {
 		second, err := TakeLeases(t.Context(), []LeaseTaker{other}, testLease, LeaseOptions{What: "etcd"})
-		second.Release()
+		if err == nil {
+			second.Release()
+		}
 		got <- err
 	}()
 	select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -37,46 +38,70 @@ type LeaseOptions struct {
 // Leases are one lease on several machines, held by one process: between them no
 // other process that asks for the same lease can change the same thing.
 type Leases struct {
-	name    string
+	name string
+
+	mu      sync.Mutex
 	options LeaseOptions
 	held    map[string]*Lease // by address
 }
 
-// TakeLeases takes the lease name on every machine that can be reached. Where
-// another process holds it, TakeLeases waits until ctx ends: two processes that
-// ask for overlapping sets wait for each other in the order of the addresses, so
-// that neither waits for ever. It fails with ErrUnreachable where fewer machines
-// answer than the options ask for.
+// NewLeases returns leases of that name, held on no machine yet.
+func NewLeases(name string) *Leases { return &Leases{name: name, held: map[string]*Lease{}} }
+
+// TakeLeases is NewLeases and Take.
 func TakeLeases(ctx context.Context, machines []LeaseTaker, name string, o LeaseOptions) (*Leases, error) {
+	l := NewLeases(name)
+	if err := l.Take(ctx, machines, o); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Take takes the lease on every machine that can be reached and is not held yet,
+// those included that were lost. Where another process holds one, Take waits until
+// ctx ends: two processes that ask for overlapping sets wait for each other in the
+// order of the addresses, so that neither waits for ever. It fails with
+// ErrUnreachable where fewer machines answer than the options ask for, and then
+// holds none.
+func (l *Leases) Take(ctx context.Context, machines []LeaseTaker, o LeaseOptions) error {
 	machines = slices.Clone(machines)
 	slices.SortFunc(machines, func(a, b LeaseTaker) int { return strings.Compare(a.Address(), b.Address()) })
 	machines = slices.CompactFunc(machines, func(a, b LeaseTaker) bool { return a.Address() == b.Address() })
-	l := &Leases{name: name, options: o, held: map[string]*Lease{}}
+	l.mu.Lock()
+	l.options = o
+	l.mu.Unlock()
 	err := l.takeAtOnce(ctx, machines)
 	var other *HeldError
 	if errors.As(err, &other) {
-		l.Release()
+		l.Release() // whoever waits holds nothing that comes later in the order
 		err = l.takeInOrder(ctx, machines)
 	}
-	if err == nil {
-		return l, nil
+	if err != nil {
+		l.Release()
 	}
-	l.Release()
-	return nil, err
+	return err
+}
+
+// Require changes of which machines a majority must be held, and checks it.
+func (l *Leases) Require(quorum []string) error {
+	l.mu.Lock()
+	l.options.Quorum = quorum
+	l.mu.Unlock()
+	return l.Check()
 }
 
 // takeAtOnce is for the usual case, in which nobody else asks.
 func (l *Leases) takeAtOnce(ctx context.Context, machines []LeaseTaker) error {
-	var mu sync.Mutex
 	var group sync.WaitGroup
 	failures := make([]error, len(machines))
 	for i, machine := range machines {
+		if l.Covers(machine.Address()) {
+			continue
+		}
 		group.Go(func() {
-			lease, err := machine.TakeLease(ctx, l.name, l.holder())
+			lease, err := machine.TakeLease(ctx, l.name, holder())
 			if failures[i] = err; err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				l.held[machine.Address()] = lease
+				l.keep(lease)
 			}
 		})
 	}
@@ -86,22 +111,27 @@ func (l *Leases) takeAtOnce(ctx context.Context, machines []LeaseTaker) error {
 
 // takeInOrder waits for each machine's lease while it holds those before it.
 func (l *Leases) takeInOrder(ctx context.Context, machines []LeaseTaker) error {
-	l.held = map[string]*Lease{}
 	failures := make([]error, len(machines))
 	for i, machine := range machines {
 		lease, err := l.await(ctx, machine)
 		if failures[i] = err; err == nil {
-			l.held[machine.Address()] = lease
+			l.keep(lease)
 		}
 	}
 	return l.judge(machines, failures)
+}
+
+func (l *Leases) keep(lease *Lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held[lease.address] = lease
 }
 
 // await waits for the lease of one machine.
 func (l *Leases) await(ctx context.Context, machine LeaseTaker) (*Lease, error) {
 	told := ""
 	for {
-		lease, err := machine.TakeLease(ctx, l.name, l.holder())
+		lease, err := machine.TakeLease(ctx, l.name, holder())
 		var other *HeldError
 		if !errors.As(err, &other) {
 			return lease, err
@@ -131,6 +161,8 @@ func (l *Leases) judge(machines []LeaseTaker, failures []error) error {
 			others = append(others, err)
 		}
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
 	case len(others) > 0:
 		return errors.Join(others...)
@@ -140,7 +172,8 @@ func (l *Leases) judge(machines []LeaseTaker, failures []error) error {
 	return l.majority(errors.Join(unreachable...))
 }
 
-// majority is an error where less than a majority of the quorum is held.
+// majority is an error where less than a majority of the quorum is held. The
+// caller has the lock.
 func (l *Leases) majority(cause error) error {
 	have := 0
 	for _, address := range l.options.Quorum {
@@ -163,7 +196,7 @@ func orUnreachable(err error) error {
 }
 
 // holder is how this process presents itself to others.
-func (l *Leases) holder() string {
+func holder() string {
 	name, err := os.Hostname()
 	if err != nil {
 		name = "an unnamed computer"
@@ -174,43 +207,44 @@ func (l *Leases) holder() string {
 // Check says whether the leases still keep other processes out, or fails with
 // ErrLeaseLost.
 func (l *Leases) Check() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	anyHeld := false
 	for address, lease := range l.held {
+		anyHeld = anyHeld || lease.Held()
 		if l.options.All && !lease.Held() {
 			return fmt.Errorf("%s: %w on %s", l.options.What, ErrLeaseLost, address)
 		}
 	}
-	if err := l.majority(ErrLeaseLost); err != nil {
-		return err
-	}
-	if len(l.held) > 0 && !slices.ContainsFunc(l.Addresses(), func(a string) bool { return l.held[a].Held() }) {
+	if !anyHeld {
 		return fmt.Errorf("%s: %w on every machine", l.options.What, ErrLeaseLost)
 	}
-	return nil
+	return l.majority(ErrLeaseLost)
 }
 
 // Addresses are the machines on which the lease was taken, sorted.
 func (l *Leases) Addresses() []string {
-	var all []string
-	for address := range l.held {
-		all = append(all, address)
-	}
-	slices.Sort(all)
-	return all
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.held))
 }
 
 // Covers reports whether the lease is held on the machine at an address.
 func (l *Leases) Covers(address string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	lease, ok := l.held[address]
 	return ok && lease.Held()
 }
 
 // Release gives the leases back. It may be repeated.
 func (l *Leases) Release() {
-	if l == nil {
-		return
-	}
+	l.mu.Lock()
+	held := l.held
+	l.held = map[string]*Lease{}
+	l.mu.Unlock()
 	var group sync.WaitGroup
-	for _, lease := range l.held {
+	for _, lease := range held {
 		group.Go(lease.release)
 	}
 	group.Wait()
@@ -236,7 +270,10 @@ func LeasesOn(ctx context.Context, address string) ([]*Lease, error) {
 		if err := l.Check(); err != nil {
 			return nil, err
 		}
-		if lease, ok := l.held[address]; ok {
+		l.mu.Lock()
+		lease, ok := l.held[address]
+		l.mu.Unlock()
+		if ok {
 			if !lease.Held() {
 				return nil, fmt.Errorf("%s: %w on %s", l.options.What, ErrLeaseLost, address)
 			}
