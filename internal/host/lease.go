@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,8 @@ const (
 //go:embed lease.sh
 var leaseScript string
 
+var leaseEpoch = regexp.MustCompile(`^[0-9]{1,18}$`)
+
 var leaseName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,99}$`)
 
 // ErrLeaseLost: a lease ended while it was needed, so that another process may
@@ -52,6 +55,7 @@ func (e *HeldError) Error() string {
 // Release, with the process, or when the connection to the machine is lost.
 type Lease struct {
 	address, name, token string
+	epoch                string // counts the holders on the machine
 
 	lost     chan struct{} // closed when it is held no more
 	release  func()
@@ -83,8 +87,10 @@ func (l *Lease) fence() string {
 }
 
 // TakeLease takes the lease name on the machine, or fails with *HeldError where
-// another process has it. holder says who takes it, for messages.
-func (h *Host) TakeLease(ctx context.Context, name, holder string) (*Lease, error) {
+// another process has it. holder says who takes it, for messages. previous is the
+// same lease as this process held it before it lost the connection, or nil: then it
+// fails with ErrLeaseLost where another process has held it since.
+func (h *Host) TakeLease(ctx context.Context, name, holder string, previous *Lease) (*Lease, error) {
 	if !leaseName.MatchString(name) {
 		return nil, fmt.Errorf("lease %q: want lower case letters, digits, dots and dashes", name)
 	}
@@ -97,7 +103,7 @@ func (h *Host) TakeLease(ctx context.Context, name, holder string) (*Lease, erro
 		return nil, fmt.Errorf("%s: %w", summary, err)
 	}
 	for attempt := 1; ; attempt++ {
-		lease, err := h.takeLease(ctx, m, name, holder)
+		lease, err := h.takeLease(ctx, m, name, holder, previous)
 		var early *errNotStarted
 		if errors.As(err, &early) && attempt < maxAttempts && ctx.Err() == nil {
 			continue
@@ -110,16 +116,20 @@ func (h *Host) TakeLease(ctx context.Context, name, holder string) (*Lease, erro
 	}
 }
 
-func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string) (*Lease, error) {
+func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string, previous *Lease) (*Lease, error) {
 	conn, err := h.pool.connect(ctx, m)
 	if err != nil {
 		return nil, err
 	}
 	conn.endOrphans(ctx)
 	h.endLostLease(ctx, conn, name)
-	token := newToken()
+	token, expected := newToken(), ""
+	if previous != nil {
+		expected = previous.epoch
+	}
 	script, err := withVars(withoutComments(leaseScript), map[string]string{
-		"name": name, "token": token, "holder": strings.ToValidUTF8(holder, "?"), "patience": fmt.Sprint(int(leasePatience.Seconds())),
+		"name": name, "token": token, "holder": strings.ToValidUTF8(holder, "?"), "expected": expected,
+		"patience": strconv.Itoa(int(leasePatience.Seconds())),
 	})
 	if err != nil {
 		return nil, err
@@ -161,7 +171,8 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string) (
 	return lease, nil
 }
 
-// taken waits for what the machine answers: "taken", or "held" and by whom.
+// taken waits for what the machine answers: "taken" and the epoch, "held" and by
+// whom, or "changed".
 func (l *Lease) taken(ctx context.Context, answer *io.PipeReader) error {
 	type line struct {
 		text string
@@ -183,10 +194,17 @@ func (l *Lease) taken(ctx context.Context, answer *io.PipeReader) error {
 		_ = answer.CloseWithError(ctx.Err())
 		return ctx.Err()
 	case got := <-lines:
-		if got.err == nil && got.text != "taken\n" {
+		epoch, taken := strings.CutPrefix(strings.TrimSpace(got.text), "taken ")
+		switch {
+		case got.err != nil:
+			return got.err
+		case got.text == "changed\n":
+			return fmt.Errorf("%w: another process has held it since", ErrLeaseLost)
+		case !taken || !leaseEpoch.MatchString(epoch):
 			return fmt.Errorf("unexpected answer %q", got.text)
 		}
-		return got.err
+		l.epoch = epoch
+		return nil
 	}
 }
 

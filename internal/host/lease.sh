@@ -10,8 +10,18 @@ if ! flock -n 9; then
   sed -n '2{s/[^ -~]/?/g;p}' "$leases/$name" 2>/dev/null | head -c 300
   exit 0
 fi
+epoch=$(cat "$leases/$name.epoch" 2>/dev/null || true)
+case $epoch in '' | *[!0-9]*) epoch=0 ;; esac
+if [ -z "$expected" ]; then
+  epoch=$((epoch + 1))
+  echo "$epoch" >"$leases/$name.epoch.new"
+  mv -f "$leases/$name.epoch.new" "$leases/$name.epoch"
+elif [ "$epoch" != "$expected" ]; then
+  echo changed
+  exit 0
+fi
 printf '%s\n%s\n' "$token" "$holder" >"$leases/$name.new"
 mv -f "$leases/$name.new" "$leases/$name"
-echo taken
+echo "taken $epoch"
 while [ -n "$(exec 9>&-; exec timeout "$patience" head -c 1)" ]; do :; done
 rm -f "$leases/$name"

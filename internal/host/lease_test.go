@@ -28,16 +28,16 @@ func newLeasedMachine(t *testing.T) (s *testServer, one, other *Host) {
 
 func TestLeaseExcludesAnotherProcess(t *testing.T) {
 	_, one, other := newLeasedMachine(t)
-	held, err := one.TakeLease(t.Context(), testLease, "process 1")
+	held, err := one.TakeLease(t.Context(), testLease, "process 1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = other.TakeLease(t.Context(), testLease, "process 2")
+	_, err = other.TakeLease(t.Context(), testLease, "process 2", nil)
 	var conflict *HeldError
 	if !errors.As(err, &conflict) || conflict.Holder != "process 1" {
 		t.Fatalf("error %v, want that process 1 holds it", err)
 	}
-	if another, err := other.TakeLease(t.Context(), "replicas-0123", "process 2"); err != nil {
+	if another, err := other.TakeLease(t.Context(), "replicas-0123", "process 2", nil); err != nil {
 		t.Errorf("a lease of another name: %v", err)
 	} else {
 		another.release()
@@ -46,7 +46,7 @@ func TestLeaseExcludesAnotherProcess(t *testing.T) {
 	if held.Held() {
 		t.Error("a lease that was released is still held")
 	}
-	taken, err := other.TakeLease(t.Context(), testLease, "process 2")
+	taken, err := other.TakeLease(t.Context(), testLease, "process 2", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,14 +56,14 @@ func TestLeaseExcludesAnotherProcess(t *testing.T) {
 // TestLeaseEndsWithItsConnection: a process that is killed leaves nothing behind.
 func TestLeaseEndsWithItsConnection(t *testing.T) {
 	s, one, other := newLeasedMachine(t)
-	held, err := one.TakeLease(t.Context(), testLease, "process 1")
+	held, err := one.TakeLease(t.Context(), testLease, "process 1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.cut()
 	eventually(t, "the lease is lost", func() bool { return !held.Held() })
 	eventually(t, "the lease can be taken again", func() bool {
-		taken, err := other.TakeLease(t.Context(), testLease, "process 2")
+		taken, err := other.TakeLease(t.Context(), testLease, "process 2", nil)
 		if err == nil {
 			taken.release()
 		}
@@ -75,11 +75,11 @@ func TestLeaseEndsWithItsConnection(t *testing.T) {
 // that asks for it through the same connection.
 func TestLeaseWithinOneProcess(t *testing.T) {
 	_, one, _ := newLeasedMachine(t)
-	first, err := one.TakeLease(t.Context(), testLease, "first")
+	first, err := one.TakeLease(t.Context(), testLease, "first", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := one.TakeLease(t.Context(), testLease, "second"); !errors.As(err, new(*HeldError)) || !first.Held() {
+	if _, err := one.TakeLease(t.Context(), testLease, "second", nil); !errors.As(err, new(*HeldError)) || !first.Held() {
 		t.Errorf("error %v, want one that the first holds it, and that it still does (%t)", err, first.Held())
 	}
 	first.release()
@@ -177,6 +177,39 @@ func TestLeasesNeedAMajority(t *testing.T) {
 type goneMachine string
 
 func (m goneMachine) Address() string { return string(m) }
-func (m goneMachine) TakeLease(context.Context, string, string) (*Lease, error) {
+func (m goneMachine) TakeLease(context.Context, string, string, *Lease) (*Lease, error) {
 	return nil, ErrUnreachable
+}
+
+// TestLeasesOutliveAConnection: a connection that is lost and made again costs
+// nothing, unless another process has held the lease meanwhile.
+func TestLeasesOutliveAConnection(t *testing.T) {
+	s, one, other := newLeasedMachine(t)
+	held, err := TakeLeases(t.Context(), []LeaseTaker{one}, testLease, LeaseOptions{What: "etcd", Quorum: []string{machineName}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := held.Context(t.Context())
+	s.cut()
+	eventually(t, "the lease is lost", func() bool { return !held.Covers(machineName) })
+	if _, err := one.Run(ctx, Command{Script: "touch /run/again"}); err != nil {
+		t.Fatalf("a change through a new connection: %v", err)
+	}
+	s.cut()
+	eventually(t, "the lease is lost", func() bool { return !held.Covers(machineName) })
+	between, err := TakeLeases(t.Context(), []LeaseTaker{other}, testLease, LeaseOptions{What: "etcd"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := one.Run(ctx, Command{Script: "touch /run/never"}); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("error %v while another process holds the lease", err)
+	}
+	between.Release()
+	if _, err := one.Run(ctx, Command{Script: "touch /run/never"}); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("error %v after another process has held the lease", err)
+	}
+	if _, err := os.Stat(filepath.Join(s.private, "run/never")); err == nil {
+		t.Error("a change was made after another process had held the lease")
+	}
+	held.Release()
 }

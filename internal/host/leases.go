@@ -17,11 +17,14 @@ import (
 // leaseRetry is the interval at which a lease that another process holds is asked for again.
 const leaseRetry = 500 * time.Millisecond
 
+// leaseTimeout bounds one machine's answer, beside the time for connecting to it.
+const leaseTimeout = 20 * time.Second
+
 // LeaseTaker is a machine on which a lease can be taken: a *Host, or what stands
 // for one in a test.
 type LeaseTaker interface {
 	Address() string
-	TakeLease(ctx context.Context, name, holder string) (*Lease, error)
+	TakeLease(ctx context.Context, name, holder string, previous *Lease) (*Lease, error)
 }
 
 // LeaseOptions qualify TakeLeases.
@@ -42,11 +45,16 @@ type Leases struct {
 
 	mu      sync.Mutex
 	options LeaseOptions
-	held    map[string]*Lease // by address
+	held    map[string]heldLease // by address
+}
+
+type heldLease struct {
+	*Lease
+	machine LeaseTaker
 }
 
 // NewLeases returns leases of that name, held on no machine yet.
-func NewLeases(name string) *Leases { return &Leases{name: name, held: map[string]*Lease{}} }
+func NewLeases(name string) *Leases { return &Leases{name: name, held: map[string]heldLease{}} }
 
 // TakeLeases is NewLeases and Take.
 func TakeLeases(ctx context.Context, machines []LeaseTaker, name string, o LeaseOptions) (*Leases, error) {
@@ -70,6 +78,9 @@ func (l *Leases) Take(ctx context.Context, machines []LeaseTaker, o LeaseOptions
 	l.mu.Lock()
 	l.options = o
 	l.mu.Unlock()
+	if err := l.Restore(ctx); err != nil {
+		l.Release() // another process has been at work: whoever takes it looks at everything anew
+	}
 	err := l.takeAtOnce(ctx, machines)
 	var other *HeldError
 	if errors.As(err, &other) {
@@ -99,14 +110,14 @@ func (l *Leases) takeAtOnce(ctx context.Context, machines []LeaseTaker) error {
 			continue
 		}
 		group.Go(func() {
-			lease, err := machine.TakeLease(ctx, l.name, holder())
+			lease, err := takeSoon(ctx, machine, l.name, nil)
 			if failures[i] = err; err == nil {
-				l.keep(lease)
+				l.keep(machine, lease)
 			}
 		})
 	}
 	group.Wait()
-	return l.judge(machines, failures)
+	return l.judge(ctx, machines, failures)
 }
 
 // takeInOrder waits for each machine's lease while it holds those before it.
@@ -115,23 +126,67 @@ func (l *Leases) takeInOrder(ctx context.Context, machines []LeaseTaker) error {
 	for i, machine := range machines {
 		lease, err := l.await(ctx, machine)
 		if failures[i] = err; err == nil {
-			l.keep(lease)
+			l.keep(machine, lease)
 		}
 	}
-	return l.judge(machines, failures)
+	return l.judge(ctx, machines, failures)
 }
 
-func (l *Leases) keep(lease *Lease) {
+func (l *Leases) keep(machine LeaseTaker, lease *Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held[lease.address] = lease
+	l.held[lease.address] = heldLease{lease, machine}
+}
+
+// takeSoon bounds what a machine takes to answer.
+func takeSoon(ctx context.Context, machine LeaseTaker, name string, previous *Lease) (*Lease, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, leaseTimeout, fmt.Errorf("%w: no answer within %s", ErrUnreachable, leaseTimeout))
+	defer cancel()
+	lease, err := machine.TakeLease(ctx, name, holder(), previous)
+	if err != nil && errors.Is(context.Cause(ctx), ErrUnreachable) {
+		err = context.Cause(ctx)
+	}
+	return lease, err
+}
+
+// Restore takes again what was lost with a connection. It fails with ErrLeaseLost
+// where another process has held it since; a machine that cannot be reached stays lost.
+func (l *Leases) Restore(ctx context.Context) error {
+	l.mu.Lock()
+	held := maps.Clone(l.held)
+	l.mu.Unlock()
+	for _, address := range slices.Sorted(maps.Keys(held)) {
+		if err := l.restore(ctx, address); errors.Is(err, ErrLeaseLost) {
+			return err
+		}
+	}
+	return nil
+}
+
+// restore takes the lease of one machine again where it was lost.
+func (l *Leases) restore(ctx context.Context, address string) error {
+	l.mu.Lock()
+	lost, ok := l.held[address]
+	l.mu.Unlock()
+	if !ok || lost.Held() {
+		return nil
+	}
+	lease, err := takeSoon(ctx, lost.machine, l.name, lost.Lease)
+	if other := (*HeldError)(nil); errors.As(err, &other) {
+		return fmt.Errorf("%s: %w: %w", l.options.What, ErrLeaseLost, err)
+	}
+	if err != nil {
+		return err
+	}
+	l.keep(lost.machine, lease)
+	return nil
 }
 
 // await waits for the lease of one machine.
 func (l *Leases) await(ctx context.Context, machine LeaseTaker) (*Lease, error) {
 	told := ""
 	for {
-		lease, err := machine.TakeLease(ctx, l.name, holder())
+		lease, err := takeSoon(ctx, machine, l.name, nil)
 		var other *HeldError
 		if !errors.As(err, &other) {
 			return lease, err
@@ -148,28 +203,22 @@ func (l *Leases) await(ctx context.Context, machine LeaseTaker) (*Lease, error) 
 	}
 }
 
-// judge says whether enough machines are held. A machine that cannot be reached is
-// passed over, any other failure is not.
-func (l *Leases) judge(machines []LeaseTaker, failures []error) error {
-	var unreachable, others []error
-	for _, err := range failures {
-		switch {
-		case err == nil:
-		case errors.Is(err, ErrUnreachable):
-			unreachable = append(unreachable, err)
-		default:
-			others = append(others, err)
-		}
+// judge says whether enough machines are held. A machine that cannot be reached, or
+// that lets nobody in, is not held.
+func (l *Leases) judge(ctx context.Context, machines []LeaseTaker, failures []error) error {
+	if err := ctx.Err(); err != nil {
+		return errors.Join(append([]error{err}, failures...)...)
+	}
+	missing := errors.Join(failures...)
+	if other := (*HeldError)(nil); errors.As(missing, &other) {
+		return missing
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case len(others) > 0:
-		return errors.Join(others...)
-	case l.options.All && len(unreachable) > 0, len(machines) > 0 && len(l.held) == 0:
-		return errors.Join(unreachable...)
+	if l.options.All && missing != nil || len(machines) > 0 && len(l.held) == 0 {
+		return missing
 	}
-	return l.majority(errors.Join(unreachable...))
+	return l.majority(missing)
 }
 
 // majority is an error where less than a majority of the quorum is held. The
@@ -241,7 +290,7 @@ func (l *Leases) Covers(address string) bool {
 func (l *Leases) Release() {
 	l.mu.Lock()
 	held := l.held
-	l.held = map[string]*Lease{}
+	l.held = map[string]heldLease{}
 	l.mu.Unlock()
 	var group sync.WaitGroup
 	for _, lease := range held {
@@ -267,6 +316,9 @@ func LeasesOn(ctx context.Context, address string) ([]*Lease, error) {
 	inForce, _ := ctx.Value(leasesKey{}).([]*Leases)
 	var all []*Lease
 	for _, l := range inForce {
+		if err := l.restore(ctx, address); err != nil {
+			return nil, fmt.Errorf("lease on %s: %w", address, err)
+		}
 		if err := l.Check(); err != nil {
 			return nil, err
 		}
@@ -274,10 +326,7 @@ func LeasesOn(ctx context.Context, address string) ([]*Lease, error) {
 		lease, ok := l.held[address]
 		l.mu.Unlock()
 		if ok {
-			if !lease.Held() {
-				return nil, fmt.Errorf("%s: %w on %s", l.options.What, ErrLeaseLost, address)
-			}
-			all = append(all, lease)
+			all = append(all, lease.Lease)
 		}
 	}
 	return all, nil
