@@ -57,6 +57,8 @@ func decideStart(clusterID, dataDir string, machines []found, batch []string, an
 		}
 	}
 	switch {
+	case differentLives(machines) != "":
+		return startDecision{Reason: differentLives(machines), Next: livesNext}
 	case len(alien) > 0:
 		return startDecision{
 			Reason: strings.Join(alien, "; "),
@@ -81,6 +83,10 @@ func decideStart(clusterID, dataDir string, machines []found, batch []string, an
 	}
 }
 
+// livesNext is the way out of machines with data of different clusters.
+const livesNext = "decide which cluster is the living one, move the data directory and " + configDir +
+	" away on the machines that hold another one's data, and apply again"
+
 // mayHaveCommitted reports whether anything can have been committed by the
 // members that began: any one established, any one that joined an existing
 // cluster, or a quorum of some recorded initial-cluster.
@@ -91,7 +97,7 @@ func mayHaveCommitted(began []found) bool {
 		}
 		same := 0
 		for _, other := range began {
-			if slices.Equal(m.Initial, other.Initial) {
+			if m.Token == other.Token && slices.Equal(m.Initial, other.Initial) {
 				same++
 			}
 		}
@@ -100,6 +106,12 @@ func mayHaveCommitted(began []found) bool {
 		}
 	}
 	return false
+}
+
+// neverServed reports whether no member was ever seen to serve: each is still on its
+// way through the founding of a cluster that nothing can have used.
+func neverServed(began []found) bool {
+	return !slices.ContainsFunc(began, func(m found) bool { return !m.Pending || !m.New })
 }
 
 func names(machines []found) []string {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,27 +63,42 @@ type cluster struct {
 	pace    pace
 	machine func(*host.Host) machine
 	turns   turns
+	lease   processLease
+	ids     clusterIDs
 
 	mu        sync.Mutex
-	gathering *batch         // nil: the next arrival opens one
-	leaving   map[string]int // members whose Delete is under way
-	restarted time.Time      // when this process last saw a member back after restarting it
-	upgrades  upgrades       // of this process
-	waited    time.Time      // when a wait for leave to restart a member last ended in vain
-	tls       *tls.Config    // client certificate, issued once
-	madeOf    string         // what tls was made of
-	issued    time.Time      // of tls
+	name      string                  // for messages
+	known     map[string]knownMachine // by address
+	existed   string                  // the evidence that the cluster exists; "" while there is none
+	creates   map[string]error        // members whose Create is under way (nil) or has failed
+	gathering *batch                  // nil: the next arrival opens one
+	leaving   map[string]int          // members whose Delete is under way
+	restarted time.Time               // when this process last saw a member back after restarting it
+	upgrades  upgrades                // of this process
+	waited    time.Time               // when a wait for leave to restart a member last ended in vain
+	tls       *tls.Config             // client certificate, issued once
+	madeOf    string                  // what tls was made of
+	issued    time.Time               // of tls
 }
 
-// of returns the cluster that a spec belongs to.
-func (c *Clusters) of(s Spec) *cluster { return c.named(s.Bundle.ClusterID) }
+// of returns the cluster that a spec belongs to, which knows its machines from then on.
+func (c *Clusters) of(s Spec) *cluster {
+	cl := c.named(s.Bundle.ClusterID)
+	cl.note(s)
+	return cl
+}
 
 func (c *Clusters) named(clusterID string) *cluster {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cl, ok := c.clusters[clusterID]
 	if !ok {
-		cl = &cluster{pace: c.pace, machine: c.machine, leaving: map[string]int{}}
+		cl = &cluster{
+			pace: c.pace, machine: c.machine, leaving: map[string]int{}, known: map[string]knownMachine{}, creates: map[string]error{},
+			lease: processLease{leases: host.NewLeases(LeaseName(clusterID))},
+		}
+		cl.turns.acquired = func(ctx context.Context) error { return cl.lease.take(ctx, cl) }
+		cl.turns.idle = func() { cl.lease.giveBack(cl.turns.empty) }
 		c.clusters[clusterID] = cl
 	}
 	return cl
@@ -92,7 +108,7 @@ func (c *Clusters) named(clusterID string) *cluster {
 // through its own machine's SSH; when that cannot be had, or when it is no
 // machine of ours, through one of the others, which can reach it anyway.
 func (cl *cluster) converse(s Spec) (*conversation, error) {
-	return cl.converseThrough(s.Bundle, append(slices.Collect(maps.Values(s.Peers)), s.Host))
+	return cl.converseThrough(s.Bundle, cl.hosts())
 }
 
 func (cl *cluster) converseThrough(b *pki.Bundle, hosts []*host.Host) (*conversation, error) {
@@ -192,32 +208,18 @@ func (cl *cluster) look(ctx context.Context, s Spec, name string, h *host.Host) 
 	return interpret(name, h.Address(), s.dataDir(), facts, err)
 }
 
-// lookAround observes every machine of peers at once, sorted by name.
+// lookAround observes every known machine at once, sorted by name, then address.
 func (cl *cluster) lookAround(ctx context.Context, s Spec) []found {
-	all := maps.Clone(s.Peers)
-	if all == nil {
-		all = map[string]*host.Host{}
-	}
-	all[s.Name] = s.Host
-	names := slices.Sorted(maps.Keys(all))
-	machines := make([]found, len(names))
+	known := cl.machines()
+	addresses := slices.Sorted(maps.Keys(known))
+	machines := make([]found, len(addresses))
 	var group sync.WaitGroup
-	for i, name := range names {
-		group.Go(func() { machines[i] = cl.look(ctx, s, name, all[name]) })
+	for i, address := range addresses {
+		group.Go(func() { machines[i] = cl.look(ctx, s, known[address].name, known[address].host) })
 	}
 	group.Wait()
+	slices.SortStableFunc(machines, func(a, b found) int { return strings.Compare(a.Name, b.Name) })
 	return machines
-}
-
-// addresses are those of all peers, this member's first.
-func addresses(s Spec) []string {
-	all := []string{s.Host.Address()}
-	for _, name := range slices.Sorted(maps.Keys(s.Peers)) {
-		if a := s.Peers[name].Address(); !slices.Contains(all, a) {
-			all = append(all, a)
-		}
-	}
-	return all
 }
 
 // until polls f until it reports done, fails, or the time is over; then it

@@ -18,6 +18,13 @@ import (
 // It adopts what an earlier call that was cut off has left.
 func (c *Clusters) Create(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
+	cl.creating(s.Name)
+	status, err := cl.create(ctx, s)
+	cl.created(s.Name, err)
+	return status, err
+}
+
+func (cl *cluster) create(ctx context.Context, s Spec) (Status, error) {
 	for {
 		o := cl.arrive(ctx, s)
 		if !o.join && o.err != nil {
@@ -39,28 +46,85 @@ func (c *Clusters) Create(ctx context.Context, s Spec) (Status, error) {
 	}
 }
 
+// creating notes that a member is on its way into the cluster.
+func (cl *cluster) creating(name string) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.creates[name] = nil
+}
+
+// created notes what became of it. One that failed is remembered: the run meant to
+// go on with it.
+func (cl *cluster) created(name string, err error) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if delete(cl.creates, name); err != nil {
+		cl.creates[name] = err
+	}
+}
+
+// arrivals are the members whose Create is under way, and those whose Create has
+// failed in this process.
+func (cl *cluster) arrivals() (pending, failed []string) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(cl.creates)) {
+		if cl.creates[name] == nil {
+			pending = append(pending, name)
+		} else {
+			failed = append(failed, name)
+		}
+	}
+	return pending, failed
+}
+
+// newborn is a member of a cluster that is founded.
+type newborn struct {
+	spec  Spec
+	found found
+	certs issued
+}
+
+// founding is a cluster that is about to be founded, in etcd's terms.
+type founding struct {
+	token   string
+	members map[string]string // name → peer URL
+}
+
+func (f founding) id(s Spec) memberID {
+	return memberID{Member: staticMemberID(s.PeerURL(), f.token), Cluster: staticClusterID(slices.Collect(maps.Values(f.members)), f.token)}
+}
+
 // bootstrap makes a new cluster of the given members. Who cannot even be
 // prepared is left out of the initial cluster, so that it does not start with a dead member.
-func (cl *cluster) bootstrap(ctx context.Context, specs map[string]Spec, machines map[string]found, archive []string) map[string]outcome {
+// Preparing takes minutes, so everything is surveyed again before the first start.
+func (cl *cluster) bootstrap(ctx context.Context, specs map[string]Spec, s survey, archive []string) map[string]outcome {
 	results := map[string]outcome{}
 	var mu sync.Mutex
-	ready := map[string]issued{}
-	members := map[string]string{}
-	_ = each(specs, func(name string, s Spec) error { // errors are in results
-		c, err := cl.prepare(ctx, s, machines[name], slices.Contains(archive, name))
+	ready := map[string]newborn{}
+	f := founding{token: newToken(anyOf(specs).Bundle.ClusterID), members: map[string]string{}}
+	_ = each(specs, func(name string, spec Spec) error { // errors are in results
+		c, err := cl.prepare(ctx, spec, s.of(spec), slices.Contains(archive, name))
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
 			results[name] = outcome{err: err}
 			return nil
 		}
-		ready[name], members[name] = c, s.PeerURL()
+		ready[name], f.members[name] = newborn{spec, s.of(spec), c}, spec.PeerURL()
 		return nil
 	})
-	specs = maps.Clone(specs)
-	maps.DeleteFunc(specs, func(name string, _ Spec) bool { _, ok := ready[name]; return !ok })
-	_ = each(specs, func(name string, s Spec) error { // errors are in results
-		status, err := cl.bear(ctx, s, machines[name], ready[name], members)
+	if len(ready) == 0 {
+		return results
+	}
+	if again := cl.stillNew(ctx, ready); again != nil {
+		for name := range ready {
+			results[name] = *again
+		}
+		return results
+	}
+	_ = eachOf(ready, func(name string, n newborn) error { // errors are in results
+		status, err := cl.bear(ctx, n, f)
 		mu.Lock()
 		defer mu.Unlock()
 		results[name] = outcome{status: status, err: err}
@@ -68,6 +132,31 @@ func (cl *cluster) bootstrap(ctx context.Context, specs map[string]Spec, machine
 	})
 	return results
 }
+
+// stillNew surveys everything again right before the first start: nil where the
+// cluster may be founded, else what becomes of the members.
+func (cl *cluster) stillNew(ctx context.Context, ready map[string]newborn) *outcome {
+	names := slices.Sorted(maps.Keys(ready))
+	one := ready[names[0]].spec
+	if err := cl.lease.leases.Restore(ctx); err != nil {
+		return &outcome{err: refusal("etcd cluster not bootstrapped", one, nil, err.Error(), "no etcd was started.", "wait for other runs to end, and apply again")}
+	}
+	s := cl.survey(ctx, one)
+	if !s.answered && !errors.Is(s.silence, errNoAnswer) {
+		return &outcome{err: s.silence}
+	}
+	switch d := cl.decideStart(one, s, names, true); d.Case {
+	case startBootstrap:
+		return nil
+	case startJoin:
+		return &outcome{join: true}
+	default:
+		return &outcome{err: refusal("etcd cluster not bootstrapped", one, nil, d.Reason, "no etcd was started.", d.Next)}
+	}
+}
+
+// anyOf is the spec that comes first by name.
+func anyOf(specs map[string]Spec) Spec { return specs[slices.Sorted(maps.Keys(specs))[0]] }
 
 // prepare does what may be done before it is known who takes part: it changes
 // nothing that etcd would see, except that leftovers are archived.
@@ -112,10 +201,10 @@ func (cl *cluster) install(ctx context.Context, s Spec, f found) error {
 }
 
 // bear starts one member of a new cluster and sees it established.
-func (cl *cluster) bear(ctx context.Context, s Spec, f found, c issued, members map[string]string) (Status, error) {
-	id := staticMemberID(s.PeerURL(), s.Bundle.ClusterID)
-	change, timer := birth(s, f, c, id, environment(s.Bundle.ClusterID, "new", members))
-	problem.Progress(ctx, "etcd %s: bootstrapping a cluster of %d", s.Name, len(members))
+func (cl *cluster) bear(ctx context.Context, n newborn, start founding) (Status, error) {
+	s, f, id := n.spec, n.found, start.id(n.spec)
+	change, timer := birth(s, f, n.certs, id, environment(start.token, "new", start.members))
+	problem.Progress(ctx, "etcd %s: bootstrapping a cluster of %d", s.Name, len(start.members))
 	m := cl.machine(s.Host)
 	if _, err := m.Change(ctx, change, action{Verb: doStart, Timer: timer}); err != nil {
 		return Status{}, fmt.Errorf("start etcd on %s: %w", s.label(), err)
@@ -125,7 +214,7 @@ func (cl *cluster) bear(ctx context.Context, s Spec, f found, c issued, members 
 		return Status{}, err
 	}
 	defer conv.Close()
-	v, err := cl.serving(ctx, conv, s, id)
+	v, err := cl.serving(ctx, conv, s, id.Member)
 	if err != nil {
 		return Status{}, err
 	}

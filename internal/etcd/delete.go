@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -15,7 +16,13 @@ import (
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {
 	AbandonUnreachable bool // the machine is gone for good: leave it as it is
+	// Superseded reports whether another resource has begun to create this very
+	// member in the same run (its key was renamed, say): then there is nothing to
+	// remove any more. It is asked again before each step. nil: nobody has.
+	Superseded func() bool
 }
+
+func (o DeleteOptions) superseded() bool { return o.Superseded != nil && o.Superseded() }
 
 // Delete lets the member leave: leadership handed over, removed through
 // another member, stopped, data archived or wiped, machine clean. The last
@@ -29,11 +36,15 @@ func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	if err := turn.wait(ctx); err != nil {
 		return fmt.Errorf("wait to remove etcd member %s: %w", s.label(), err)
 	}
+	ctx = cl.fenced(ctx)
 	l := &departure{cl: cl, s: s, o: o, turn: turn, since: time.Now()}
 	for {
 		done, err := l.step(ctx)
 		if err != nil && l.aside && !l.removed {
 			err = errors.Join(err, s.outageEnded(ctx)) // it stays a member
+		}
+		if done && err == nil {
+			cl.created(s.Name, nil) // a Create that failed before is no longer meant to go on
 		}
 		if done || err != nil {
 			return err
@@ -76,30 +87,61 @@ func (l *departure) step(ctx context.Context) (done bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, fmt.Errorf("remove etcd member %s: %w", l.s.label(), err)
 	}
+	if l.o.superseded() {
+		return true, l.stay(ctx)
+	}
 	sv := l.cl.survey(ctx, l.s)
-	in := leaveInput{
-		Name: l.s.Name, PeerURL: l.s.PeerURL(), Cluster: l.s.Bundle.ClusterID, DataDir: l.s.dataDir(),
-		Self: sv.machines[l.s.Name], Leaving: l.cl.goers(), Abandon: l.o.AbandonUnreachable,
-	}
-	for _, m := range sv.sorted() {
-		if m.Name != l.s.Name {
-			in.Others = append(in.Others, m)
-		}
-	}
 	switch {
 	case sv.answered:
-		in.View = &sv.view
+		if err := l.cl.exclusive(ctx, l.s, sv.view); err != nil {
+			return false, err
+		}
 	case !errors.Is(sv.silence, errNoAnswer):
 		return false, sv.silence
 	}
+	in := l.input(sv)
 	d := decideLeave(in)
 	if d.Kind == leaveWait {
+		if len(in.Pending) > 0 {
+			l.since = time.Now() // they have time limits of their own
+		}
 		if time.Since(l.since) < l.cl.pace.Patience {
 			return false, l.wait(ctx, d)
 		}
 		d.Kind = d.Otherwise
 	}
+	if l.o.superseded() {
+		return true, l.stay(ctx)
+	}
 	return l.act(ctx, in, d)
+}
+
+// input is what the decision depends on.
+func (l *departure) input(sv survey) leaveInput {
+	in := leaveInput{
+		Name: l.s.Name, PeerURL: l.s.PeerURL(), Cluster: l.s.Bundle.ClusterID, DataDir: l.s.dataDir(),
+		Self: sv.of(l.s), Leaving: l.cl.goers(), Abandon: l.o.AbandonUnreachable, Protected: l.s.Bundle.DeletionProtected(),
+	}
+	in.Pending, in.Failed = l.cl.arrivals()
+	in.Failed = slices.DeleteFunc(in.Failed, func(name string) bool { return in.Leaving[name] })
+	for _, m := range sv.sorted() {
+		if m.Address != l.s.Host.Address() {
+			in.Others = append(in.Others, m)
+		}
+	}
+	if sv.answered {
+		in.View = &sv.view
+	}
+	return in
+}
+
+// stay ends a Delete whose member another resource has taken over.
+func (l *departure) stay(ctx context.Context) error {
+	problem.Progress(ctx, "etcd %s: another resource of this run has taken the member over: it stays", l.s.Name)
+	if l.aside {
+		return l.s.outageEnded(ctx)
+	}
+	return nil
 }
 
 // wait lets others go first: what this member waits for may be another one's removal.
@@ -118,7 +160,7 @@ func (l *departure) wait(ctx context.Context, d leaveDecision) error {
 }
 
 func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bool, error) {
-	if (d.Kind == leaveRemove || d.Kind == leaveLast) && in.Self.reached() && !l.aside {
+	if (d.Kind == leaveRemove || d.Kind == leaveLast) && in.Self.reached() && in.occupied() == "" && !l.aside {
 		l.aside = true
 		return false, l.s.outageBegins(ctx) // it takes time: look again
 	}
@@ -132,7 +174,13 @@ func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bo
 		}
 		return true, l.last(ctx)
 	case leaveClean:
+		if in.Self.Data && !in.Self.Pending {
+			l.cl.sawMember("it has removed member " + l.s.Name)
+		}
 		return true, l.clean(ctx, d.Keep)
+	case leaveOccupied:
+		problem.Progress(ctx, "etcd %s: %s: the machine is left alone", l.s.Name, d.Reason)
+		return true, nil
 	case leaveAbandon:
 		problem.Progress(ctx, "etcd %s: the machine cannot be reached and is left as it is", l.s.Name)
 		return true, nil
@@ -164,6 +212,7 @@ func (l *departure) remove(ctx context.Context, v View, id uint64) error {
 	switch {
 	case err == nil || sameError(err, rpctypes.ErrMemberNotFound):
 		l.removed, l.since = true, time.Now()
+		l.cl.sawMember("it has removed member " + l.s.Name)
 		problem.Progress(ctx, "etcd %s: the cluster has removed member %x", l.s.Name, id)
 		l.silence(ctx, conv, entry)
 		return nil
@@ -178,11 +227,10 @@ func (l *departure) remove(ctx context.Context, v View, id uint64) error {
 
 // last stops the only member. It is the end of the cluster, so a snapshot with
 // its integrity hash goes into the archive before. Where it cannot be saved
-// (no space, a damaged database), the data directory itself is what is kept.
+// (no space, a damaged database), the data directory itself is what is kept; where
+// that is to be wiped, the member stays.
 func (l *departure) last(ctx context.Context) error {
-	if l.s.OnDestroy == Wipe {
-		return l.clean(ctx, false)
-	}
+	l.cl.sawMember("it has removed its last member, " + l.s.Name)
 	problem.Progress(ctx, "etcd %s: the last member: saving a snapshot", l.s.Name)
 	archive := archivePath(l.s)
 	m := l.cl.machine(l.s.Host)
@@ -194,7 +242,17 @@ func (l *departure) last(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("save the last snapshot of %s: %w", l.s.label(), err)
 		}
+		if l.s.OnDestroy == Wipe {
+			return &problem.Problem{
+				Summary: "etcd member not deleted", Host: l.s.label(), Err: err, Unchanged: "the member serves, and its data is as it was.",
+				Cause: "it is the last voting member, and no verified snapshot of it could be saved: " + err.Error(),
+				Next:  `correct the cause and destroy again; or set on_destroy = "archive" and apply, which keeps its data directory instead`,
+			}
+		}
 		problem.Progress(ctx, "etcd %s: no snapshot could be saved, the data directory is archived as it is: %s", l.s.Name, err)
+	}
+	if l.s.OnDestroy == Wipe {
+		return l.clear(ctx, "")
 	}
 	return l.clear(ctx, archive)
 }

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -46,6 +47,10 @@ type testMachine struct {
 	breaks    string   // the unit fails to start with this in it
 	installed []string // versions beside 3.6.16
 	free      int64    // bytes on every disk; 0: not told
+	unsaved   error    // of every snapshot
+	leases    map[string]*host.Lease
+	epochs    map[*host.Lease]int
+	taken     map[string]int // how often each lease was taken anew
 	outages   *outages
 }
 
@@ -180,7 +185,35 @@ func (m *testMachine) Dial(ctx context.Context, network, addr string) (net.Conn,
 	return d.DialContext(ctx, network, addr)
 }
 
+// TakeLease is the lease of the machine behind SSH, without the connection.
+func (m *testMachine) TakeLease(_ context.Context, name, holder string, previous *host.Lease) (*host.Lease, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.reach(); err != nil {
+		return nil, err
+	}
+	if current, ok := m.leases[name]; ok && current.Held() {
+		return nil, &host.HeldError{Address: m.address, Name: name, Holder: "another process"}
+	}
+	if previous != nil && m.epochs[previous] != m.taken[name] {
+		return nil, host.ErrLeaseLost
+	}
+	if m.leases == nil {
+		m.leases, m.epochs, m.taken = map[string]*host.Lease{}, map[*host.Lease]int{}, map[string]int{}
+	}
+	if previous == nil {
+		m.taken[name]++
+	}
+	lost := make(chan struct{})
+	lease := host.NewLease(m.address, name, holder, lost, func() { close(lost) })
+	m.leases[name], m.epochs[lease] = lease, m.taken[name]
+	return lease, nil
+}
+
 func (m *testMachine) Change(ctx context.Context, c host.Change, a action) (host.Applied, error) {
+	if _, err := host.LeasesOn(ctx, m.address); err != nil {
+		return host.Applied{}, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.reach(); err != nil {
@@ -213,6 +246,9 @@ func (m *testMachine) Change(ctx context.Context, c host.Change, a action) (host
 func (m *testMachine) snapshot(a action) (host.Applied, error) {
 	if !m.running() {
 		return host.Applied{}, errors.New("no server to be saved")
+	}
+	if m.unsaved != nil {
+		return host.Applied{}, m.unsaved
 	}
 	saved := m.server.Server.Backend().Snapshot()
 	defer func() { _ = saved.Close() }()
@@ -370,7 +406,7 @@ func newFleet(t *testing.T) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := pki.Generate(pki.Options{ClusterName: "prod", Algorithm: pki.ECDSAP256, Now: time.Now()})
+	bundle, err := pki.Generate(pki.Options{ClusterName: "prod", Algorithm: pki.ECDSAP256, Now: time.Now(), Deletable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -511,6 +547,18 @@ func (f *fleet) calm(s Spec) View {
 func (v View) leader() string {
 	m, _ := v.member(v.Leader)
 	return m.Name
+}
+
+// record is what the machine of a member says it holds.
+func (f *fleet) record(name string) marker {
+	m := f.machine(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var record marker
+	if err := json.Unmarshal(m.files[markerPath].Content, &record); err != nil {
+		f.t.Errorf("%s: %v", name, err)
+	}
+	return record
 }
 
 func (f *fleet) kill(name string, andSSH bool) {

@@ -167,12 +167,22 @@ func expiry(files map[string]host.FileState) time.Time {
 	return earliest
 }
 
+// memberID is a member in etcd's own terms.
+type memberID struct {
+	Member  uint64
+	Cluster uint64 // 0: not known
+}
+
 // markerFile is member.json.
-func markerFile(s Spec, id uint64, pairs map[string]string) host.File {
+func markerFile(s Spec, id memberID, pairs map[string]string) host.File {
 	given := s.configured()
+	cluster := ""
+	if id.Cluster != 0 {
+		cluster = fmt.Sprintf("%x", id.Cluster)
+	}
 	text, err := json.MarshalIndent(marker{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
-		MemberID: fmt.Sprintf("%x", id), Generation: s.generation(), SnapshotsKept: s.snapshotsKept(), Pairs: pairs,
+		MemberID: fmt.Sprintf("%x", id.Member), EtcdCluster: cluster, Generation: s.generation(), SnapshotsKept: s.snapshotsKept(), Pairs: pairs,
 		Configured: &given,
 	}, "", "  ")
 	if err != nil {
@@ -185,7 +195,7 @@ func markerFile(s Spec, id uint64, pairs map[string]string) host.File {
 // marker is the last file: it vouches for the pairs and their generation, and it
 // is there before any data is. The timer is what to do about the snapshots of the
 // schedule, those of an earlier member on the machine included.
-func birth(s Spec, f found, c issued, id uint64, env string) (change host.Change, timer timerVerb) {
+func birth(s Spec, f found, c issued, id memberID, env string) (change host.Change, timer timerVerb) {
 	var snapshots repair
 	snapshots.repairSnapshots(s, f)
 	change = layout(s)

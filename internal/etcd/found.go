@@ -1,13 +1,10 @@
 package etcd
 
 import (
-	"crypto/sha1"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -58,6 +55,9 @@ type marker struct {
 	ClusterName string `json:"cluster_name"`
 	Name        string `json:"name"`
 	MemberID    string `json:"member_id"` // hex
+	// EtcdCluster is etcd's own id of the cluster, hex: another one each time a
+	// cluster is founded. A record of an earlier version has none.
+	EtcdCluster string `json:"etcd_cluster_id,omitempty"`
 	// Generation of the etcd authority that the files were made for. One that
 	// was written before there were rotations has none, which is 0.
 	Generation int `json:"generation"`
@@ -103,21 +103,7 @@ func (m marker) configured() configured {
 
 func (m marker) snapshotsKept() int { return orDefault(m.SnapshotsKept) }
 
-func (m marker) id() uint64 {
-	id, err := strconv.ParseUint(m.MemberID, 16, 64)
-	if err != nil {
-		return 0
-	}
-	return id
-}
-
-// staticMemberID is the id that etcd gives a member of a static bootstrap: a
-// hash of its peer URL and the cluster token (server/etcdserver/api/membership
-// computeMemberID, with no time mixed in).
-func staticMemberID(peerURL, token string) uint64 {
-	sum := sha1.Sum([]byte(peerURL + token))
-	return binary.BigEndian.Uint64(sum[:8])
-}
+func (m marker) id() uint64 { return parseID(m.MemberID) }
 
 // found is one machine as it was observed, in this package's terms.
 type found struct {
@@ -130,6 +116,7 @@ type found struct {
 	Marker  *marker // nil: no readable member.json
 	Pending bool    // bootstrap.env is there: not yet an established voter
 	New     bool    // Pending, and the static bootstrap of a new cluster
+	Token   string  // of that cluster
 	Initial []string
 	Unit    host.UnitState
 }
@@ -194,6 +181,7 @@ func interpret(name, address, dataDir string, facts host.Facts, err error) found
 		f.Pending = true
 		env := parseEnvironment(file.Content)
 		f.New = env["ETCD_INITIAL_CLUSTER_STATE"] == "new"
+		f.Token = env["ETCD_INITIAL_CLUSTER_TOKEN"]
 		f.Initial = initialNames(env["ETCD_INITIAL_CLUSTER"])
 	}
 	return f

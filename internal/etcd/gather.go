@@ -73,19 +73,31 @@ func (cl *cluster) run(b *batch) {
 		b.fail(cl.close(b), err)
 		return
 	}
+	b.ctx = cl.fenced(b.ctx)
 	cl.mu.Lock()
 	first := b.any()
 	cl.mu.Unlock()
 	s := cl.survey(b.ctx, first)
-	if !s.answered {
+	if errors.Is(s.silence, errNoAnswer) {
 		cl.gather(b)
 	}
 	specs := cl.close(b)
+	switch err := agree(specs); {
+	case err != nil:
+		b.fail(specs, err)
+		return
+	case errors.Is(s.silence, errNoAnswer): // whoever came late may know further machines
+		if err := cl.lease.take(b.ctx, cl); err != nil {
+			b.fail(specs, err)
+			return
+		}
+		s = cl.survey(b.ctx, first)
+	}
 	cl.begin(b, specs, s)
 }
 
 // any returns one of the specs that have arrived.
-func (b *batch) any() Spec { return b.specs[slices.Sorted(maps.Keys(b.specs))[0]] }
+func (b *batch) any() Spec { return anyOf(b.specs) }
 
 // fail gives specs the same error.
 func (b *batch) fail(specs map[string]Spec, err error) {
@@ -133,13 +145,13 @@ func (cl *cluster) close(b *batch) map[string]Spec {
 
 // begin decides for the whole batch and acts on it.
 func (cl *cluster) begin(b *batch, specs map[string]Spec, s survey) {
-	if err := cl.complete(b.ctx, &s, specs); err != nil {
-		b.fail(specs, err)
+	if !s.answered && !errors.Is(s.silence, errNoAnswer) {
+		b.fail(specs, s.silence)
 		return
 	}
 	fit := map[string]Spec{}
 	for name, spec := range specs {
-		if err := fitness(spec, s.machines[name]); err != nil {
+		if err := fitness(spec, s.of(spec)); err != nil {
 			b.results[name] = outcome{err: err}
 		} else {
 			fit[name] = spec
@@ -159,7 +171,7 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s survey) {
 			b.results[name] = outcome{join: true}
 		}
 	case startBootstrap:
-		maps.Copy(b.results, cl.bootstrap(b.ctx, fit, s.machines, d.Archive))
+		maps.Copy(b.results, cl.bootstrap(b.ctx, fit, s, d.Archive))
 	default:
 		for name, spec := range fit {
 			b.results[name] = outcome{err: refusal("etcd cluster not bootstrapped", spec, nil, d.Reason, problem.Nothing, d.Next)}
@@ -188,7 +200,7 @@ func fitness(s Spec, f found) error {
 func (cl *cluster) decide(ctx context.Context, specs map[string]Spec, s survey) (startDecision, survey, error) {
 	names := slices.Sorted(maps.Keys(specs))
 	one := specs[names[0]]
-	d := decideStart(one.Bundle.ClusterID, one.dataDir(), s.sorted(), names, s.answered, false)
+	d := cl.decideStart(one, s, names, false)
 	if d.Case != startResume {
 		return d, s, nil
 	}
@@ -207,14 +219,39 @@ func (cl *cluster) decide(ctx context.Context, specs map[string]Spec, s survey) 
 		return d, s, err
 	}
 	s = cl.survey(ctx, one)
-	return decideStart(one.Bundle.ClusterID, one.dataDir(), s.sorted(), names, s.answered, true), s, nil
+	return cl.decideStart(one, s, names, true), s, nil
+}
+
+// decideStart is the pure rule, and what this process alone knows: that the cluster
+// exists, and on which machines it keeps other processes out.
+func (cl *cluster) decideStart(one Spec, s survey, batch []string, resumed bool) startDecision {
+	d := decideStart(one.Bundle.ClusterID, one.dataDir(), s.sorted(), batch, s.answered, resumed)
+	if d.Case != startBootstrap {
+		return d
+	}
+	if evidence := cl.existedBecause(); evidence != "" {
+		return startDecision{
+			Reason: "this run has seen that the cluster exists (" + evidence + "), and no member of it answers now: an empty cluster would take its place",
+			Next: "see what has become of its members: what a destroyed one held is in the archive beside its data directory, and can be restored. " +
+				"If the cluster shall begin anew, without its data, apply again",
+		}
+	}
+	for _, m := range s.sorted() {
+		if !cl.lease.leases.Covers(m.Address) {
+			return startDecision{
+				Reason: "other runs could not be kept from founding the same cluster on " + m.label(),
+				Next:   "wait for other runs to end, and apply again",
+			}
+		}
+	}
+	return d
 }
 
 // resume starts the stopped members of the batch on the data they have.
 // Nothing else is changed: whether they may be is decided when they answer.
 func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s survey) error {
-	return each(specs, func(name string, spec Spec) error {
-		f := s.machines[name]
+	return each(specs, func(_ string, spec Spec) error {
+		f := s.of(spec)
 		_, unit := f.facts.Files[unitPath]
 		if !f.Data || f.running() || !unit {
 			return nil
@@ -227,13 +264,16 @@ func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s survey) 
 }
 
 // each runs f for every spec at once and joins the errors.
-func each(specs map[string]Spec, f func(name string, s Spec) error) error {
+func each(specs map[string]Spec, f func(name string, s Spec) error) error { return eachOf(specs, f) }
+
+// eachOf runs f for every value at once and joins the errors.
+func eachOf[T any](values map[string]T, f func(name string, value T) error) error {
 	var mu sync.Mutex
 	var errs []error
 	var group sync.WaitGroup
-	for name, s := range specs {
+	for name, value := range values {
 		group.Go(func() {
-			if err := f(name, s); err != nil {
+			if err := f(name, value); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				errs = append(errs, err)

@@ -15,7 +15,7 @@ func factsOf(s Spec, list string) host.Facts {
 	facts := host.Facts{
 		Files: map[string]host.FileState{
 			unitPath:   {Content: renderUnit(s)},
-			markerPath: {Content: string(markerFile(s, 1, nil).Content)},
+			markerPath: {Content: string(markerFile(s, memberID{Member: 1}, nil).Content)},
 		},
 		Dirs:   map[string][]string{},
 		Output: list,

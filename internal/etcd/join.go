@@ -42,6 +42,7 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	if err := turn.wait(ctx); err != nil {
 		return Status{}, err
 	}
+	ctx = cl.fenced(ctx)
 	j := &joining{cl: cl, s: s, turn: turn}
 	if err := j.look(ctx); err != nil {
 		return Status{}, err
@@ -89,7 +90,7 @@ func (j *joining) walk(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("join etcd member %s: %w", j.s.label(), err)
 		}
-		v, err := j.conv.view(ctx, addresses(j.s))
+		v, err := j.cl.observeToChange(ctx, j.conv, j.s)
 		if err != nil {
 			if !transient(err) {
 				return fmt.Errorf("ask the cluster for its members: %w", err)
@@ -99,6 +100,7 @@ func (j *joining) walk(ctx context.Context) error {
 			}
 			continue
 		}
+		j.me.Earlier = j.f.earlier(v.ClusterID)
 		next := nextStep(v, j.me)
 		if next.Kind == stepDone {
 			return nil
@@ -127,7 +129,7 @@ func (j *joining) take(ctx context.Context, v View, next step) error {
 			return err
 		}
 		j.me.Data, j.me.Running, j.me.Pending, j.me.MemberID = false, false, false, 0
-		j.f.Data, j.f.Pending = false, false
+		j.f.Data, j.f.Pending, j.f.Marker = false, false, nil
 		return nil
 	case stepRemove:
 		return j.removeStale(ctx, v, next)
@@ -308,7 +310,7 @@ func (j *joining) start(ctx context.Context, v View, id uint64) error {
 	if err != nil {
 		return err
 	}
-	change, timer := birth(j.s, j.f, c, id, environment(j.s.Bundle.ClusterID, "existing", initialCluster(v, id, j.s.Name)))
+	change, timer := birth(j.s, j.f, c, memberID{Member: id, Cluster: v.ClusterID}, environment(j.s.Bundle.ClusterID, "existing", initialCluster(v, id, j.s.Name)))
 	if !j.me.Pending { // established: it must not start without its data
 		change.Files = slices.DeleteFunc(change.Files, func(f host.File) bool { return f.Path == envPath })
 	}

@@ -36,6 +36,7 @@ type self struct {
 	MemberID uint64 // whose data that is; 0: not recorded
 	Pending  bool   // bootstrap.env is there
 	Running  bool
+	Earlier  string // why that data is of an earlier cluster; "": it is not
 }
 
 // nextStep decides from the cluster's own list and the machine what comes next
@@ -48,6 +49,9 @@ type self struct {
 // has given: etcd-io/etcd#10254, #21178).
 func nextStep(v View, s self) step {
 	entry, listed := v.at(s.PeerURL)
+	if serves := listed && entry.Healthy && s.Running; s.Data && s.Earlier != "" && !serves {
+		return step{Kind: stepArchive, Reason: s.Earlier}
+	}
 	if !listed {
 		return stepUnlisted(v, s)
 	}

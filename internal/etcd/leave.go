@@ -5,22 +5,25 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // leaveKind is how a member leaves.
 type leaveKind int
 
 const (
-	leaveWait    leaveKind = iota // not now: ask again until patience ends, then take Otherwise
-	leaveRefuse                   // not at all
-	leaveRemove                   // hand over leadership, remove through another member, then clean
-	leaveLast                     // snapshot, stop, clean
-	leaveClean                    // the cluster does not have it (any more): clean the machine
-	leaveAbandon                  // nothing more can be done for an unreachable machine, and that is allowed
+	leaveWait     leaveKind = iota // not now: ask again until patience ends, then take Otherwise
+	leaveRefuse                    // not at all
+	leaveRemove                    // hand over leadership, remove through another member, then clean
+	leaveLast                      // snapshot, stop, clean
+	leaveClean                     // the cluster does not have it (any more): clean the machine
+	leaveAbandon                   // nothing more can be done for an unreachable machine, and that is allowed
+	leaveOccupied                  // the machine is somebody else's now, and the cluster does not list the member
 )
 
 func (k leaveKind) String() string {
-	return [...]string{"wait", "refuse", "remove", "last", "clean", "abandon"}[k]
+	return [...]string{"wait", "refuse", "remove", "last", "clean", "abandon", "occupied"}[k]
 }
 
 // leaveDecision is the next thing to do for a member that shall leave.
@@ -46,34 +49,42 @@ type leaveInput struct {
 	Others  []found         // the other peers
 	Leaving map[string]bool // members whose Delete is under way in this process
 	Abandon bool
+
+	Protected bool     // the cluster must not end
+	Pending   []string // members whose Create is under way in this process
+	Failed    []string // members whose Create has failed in this process
+}
+
+// occupied says in words why what is on the machine is not this member, or "": the
+// machine, or its address, was given to another member or another cluster.
+func (in leaveInput) occupied() string {
+	if !in.Self.reached() || in.Self.empty() {
+		return ""
+	}
+	if foreign := in.Self.foreign(in.Cluster, in.DataDir); foreign != "" {
+		return foreign
+	}
+	if m := in.Self.Marker; m != nil && m.Name != in.Name {
+		return fmt.Sprintf("the machine holds member %q now", m.Name)
+	}
+	return ""
+}
+
+// mayBeElsewhere reports whether another machine holds, or may hold, a member of
+// the cluster.
+func (in leaveInput) mayBeElsewhere() bool {
+	return slices.ContainsFunc(in.Others, func(m found) bool { return !m.reached() || m.began() })
 }
 
 // decideLeave decides what a Delete does next. A removal comes before the
 // process is stopped, and data is never wiped when the removal failed.
 func decideLeave(in leaveInput) leaveDecision {
-	if in.Self.reached() && !in.Self.empty() {
-		if alien := in.Self.foreign(in.Cluster, in.DataDir); alien != "" {
-			return leaveDecision{
-				Kind: leaveRefuse, Reason: alien,
-				Next: "look at the machine; when nothing there is needed, clear it by hand and take the resource out of the state (terraform state rm)",
-			}
-		}
-		if m := in.Self.Marker; m != nil && m.Name != in.Name {
-			return leaveDecision{
-				Kind: leaveRefuse, Reason: fmt.Sprintf("the machine runs member %q", m.Name),
-				Next: "destroy that member instead, and take this resource out of the state (terraform state rm)",
-			}
-		}
-	}
 	if in.View == nil {
 		return leaveSilent(in)
 	}
 	entry, listed := in.View.at(in.PeerURL)
-	if listed && entry.Name != "" && entry.Name != in.Name {
-		return leaveDecision{
-			Kind: leaveRefuse, Reason: fmt.Sprintf("the cluster knows %s as member %q", in.PeerURL, entry.Name),
-			Next: "destroy that member instead, and take this resource out of the state (terraform state rm)",
-		}
+	if listed && entry.Name != "" && entry.Name != in.Name { // the address is another member's now
+		return leaveDecision{Kind: leaveOccupied, Reason: fmt.Sprintf("the cluster knows %s as member %q", in.PeerURL, entry.Name)}
 	}
 	if !listed {
 		return leaveUnlisted(in)
@@ -87,16 +98,37 @@ func decideLeave(in leaveInput) leaveDecision {
 			Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: "it is the only voter, and " + in.View.learners()[0].label() + " is joining",
 			Next: "wait until the other member has joined, then destroy again",
 		}
-	case errors.Is(err, errLastMember) && !in.Self.reached():
-		return leaveUnlisted(in)
 	case errors.Is(err, errLastMember):
-		return leaveDecision{Kind: leaveLast, ID: entry.ID}
+		return leaveEnd(in, entry)
 	}
 	next := "repair or remove the unhealthy members first (a dead one can always be destroyed), then destroy again"
 	if errors.Is(err, errCorrupt) {
 		next = corruptNext
 	}
 	return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: err.Error(), Next: next}
+}
+
+// leaveEnd decides about the last voter: with it the cluster ends, which is
+// somebody's explicit word and never a by-product of changing something else.
+func leaveEnd(in leaveInput, entry Member) leaveDecision {
+	stays := leaveDecision{Kind: leaveRefuse, ID: entry.ID}
+	switch {
+	case len(in.Pending) > 0:
+		stays.Kind, stays.Otherwise = leaveWait, leaveRefuse
+		stays.Reason = "it is the last voting member, and this run creates others: " + strings.Join(in.Pending, ", ")
+		stays.Next = "apply again when the others have joined"
+	case len(in.Failed) > 0:
+		stays.Reason = "it is the last voting member, and the run was to go on with others, whose creation failed: " + strings.Join(in.Failed, ", ")
+		stays.Next = "correct what is shown for these, and apply again"
+	case in.Protected:
+		stays.Reason = "it is the last voting member: with it the cluster and its data would end, and its deletion_protection is on"
+		stays.Next = "to replace this member, let another one join first (add it, apply, then replace this one); " + pki.AllowDeletion
+	case !in.Self.reached() || in.occupied() != "":
+		return leaveUnlisted(in)
+	default:
+		return leaveDecision{Kind: leaveLast, ID: entry.ID}
+	}
+	return stays
 }
 
 // toLeave is the view that a removal is decided on. When every voter is
@@ -115,6 +147,8 @@ func (in leaveInput) toLeave() View {
 // removal is all that the survivors could do.
 func leaveUnlisted(in leaveInput) leaveDecision {
 	switch {
+	case in.occupied() != "":
+		return leaveDecision{Kind: leaveOccupied, Reason: in.occupied()}
 	case in.Self.reached():
 		return leaveDecision{Kind: leaveClean}
 	case in.Abandon:
@@ -134,6 +168,16 @@ func leaveSilent(in leaveInput) leaveDecision {
 			return leaveDecision{Kind: leaveAbandon}
 		}
 		return leaveDecision{Kind: leaveRefuse, Reason: "neither the machine nor a quorum of the cluster could be reached: " + in.Self.Err.Error(), Next: abandonHint}
+	}
+	if reason := in.occupied(); reason != "" && !in.mayBeElsewhere() {
+		return leaveDecision{Kind: leaveOccupied, Reason: reason} // there is nobody to remove it from
+	}
+	if in.occupied() != "" {
+		return leaveDecision{
+			Kind: leaveWait, Otherwise: leaveRefuse,
+			Reason: "no quorum of the cluster answers to remove the member, and " + in.occupied(),
+			Next:   "bring a quorum of the cluster back and destroy again: the survivors then remove the member, and the machine is left alone",
+		}
 	}
 	var unknown, running []string
 	began := []found{}
@@ -162,8 +206,14 @@ func leaveSilent(in leaveInput) leaveDecision {
 			Kind: leaveWait, Otherwise: leaveRefuse,
 			Reason: "no quorum of the cluster answers, and these machines could not be reached: " + strings.Join(unknown, ", "), Next: abandonHint,
 		}
-	case len(unknown) == 0 && !mayHaveCommitted(began):
+	case len(unknown) == 0 && (!mayHaveCommitted(began) || in.Protected && neverServed(began)):
 		return clean
+	case in.Protected && in.Self.began():
+		return leaveDecision{
+			Kind: leaveWait, Otherwise: leaveRefuse,
+			Reason: "no quorum of the cluster answers, its machines hold data, and its deletion_protection is on",
+			Next:   "bring a quorum back (systemctl start " + unitName + " on the stopped members) and apply again; " + pki.AllowDeletion,
+		}
 	case len(running) > 0:
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,

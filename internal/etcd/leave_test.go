@@ -28,6 +28,8 @@ func TestDecideLeave(t *testing.T) {
 		v := alarmed(clusterOf(letters), alarms...)
 		return &v
 	}
+	unlisted := stranger
+	unlisted.Name, unlisted.Address = "cp9", "10.0.0.9"
 	others := []found{runs(established("cp2")), runs(established("cp3"))}
 	stopped := []found{established("cp2"), established("cp3")}
 	three := func(f found) leaveInput { return leaveInput{Self: f, Others: others} }
@@ -62,8 +64,17 @@ func TestDecideLeave(t *testing.T) {
 		{name: "already removed, machine unreachable", in: three(lost("cp9")), view: view("Lhh"), want: leaveRefuse, reason: "cannot be reached"},
 		{name: "already removed, machine abandoned", in: three(lost("cp9")), view: view("Lhh"), abandon: true, want: leaveAbandon},
 		{name: "nothing anywhere", in: leaveInput{Self: blank("cp1"), Others: []found{blank("cp2")}}, want: leaveClean, keep: true},
-		{name: "another cluster's member", in: three(runs(stranger)), view: view("Lhh"), want: leaveRefuse, reason: "staging"},
-		{name: "another member's machine", in: three(runs(renamed)), view: view("Lhh"), want: leaveRefuse, reason: "db1"},
+		{name: "another cluster's machine now", in: three(runs(stranger)), view: view("dLh"), want: leaveRemove},
+		{name: "another member's machine now", in: three(runs(renamed)), view: view("dLh"), want: leaveRemove},
+		{name: "another cluster's machine now, removed", in: three(runs(unlisted)), view: view("Lhh"), want: leaveOccupied, reason: "staging"},
+		{name: "another cluster's machine now, silent", in: three(runs(stranger)), want: leaveWait, otherwise: leaveRefuse, reason: "staging"},
+		{name: "another cluster's machine now, nobody else", in: leaveInput{Self: runs(stranger), Others: []found{blank("cp2")}}, want: leaveOccupied, reason: "staging"},
+		{name: "the last, protected", in: leaveInput{Self: runs(established("cp1")), Protected: true}, view: view("L"), want: leaveRefuse, reason: "deletion_protection"},
+		{name: "the last, one is created", in: leaveInput{Self: runs(established("cp1")), Pending: []string{"cp2"}}, view: view("L"), want: leaveWait, otherwise: leaveRefuse, reason: "creates others: cp2"},
+		{name: "the last, one was not created", in: leaveInput{Self: runs(established("cp1")), Failed: []string{"cp2"}}, view: view("L"), want: leaveRefuse, reason: "failed: cp2"},
+		{name: "silent, protected", in: leaveInput{Self: established("cp1"), Others: stopped, Protected: true}, want: leaveWait, otherwise: leaveRefuse, reason: "deletion_protection"},
+		{name: "silent, protected, nothing of it there", in: leaveInput{Self: blank("cp1"), Others: stopped, Protected: true}, want: leaveClean, keep: true},
+		{name: "never served, protected", in: leaveInput{Self: runs(began("cp1", "cp1")), Protected: true}, want: leaveClean, keep: true},
 		{name: "silent, others run", in: three(runs(established("cp1"))), want: leaveWait, otherwise: leaveRefuse, reason: "quorum lost"},
 		{name: "silent, the others are leaving too", in: three(runs(established("cp1"))), leaving: all, want: leaveWait, otherwise: leaveClean, keep: true},
 		{name: "silent, the others are stopped", in: leaveInput{Self: runs(established("cp1")), Others: stopped}, want: leaveWait, otherwise: leaveClean, keep: true},

@@ -19,7 +19,7 @@ import (
 // the place of systemd units: the membership algorithms, not SSH, are what is
 // hard here, and they have to be tried against the real server.
 type machine interface {
-	Address() string
+	host.LeaseTaker
 	Observe(ctx context.Context, q host.Query) (host.Facts, error)
 	Install(ctx context.Context, src host.Source, artifacts []host.Artifact) ([]host.Artifact, error)
 	// Change makes c true and then does a, in one round trip.

@@ -74,14 +74,6 @@ func orDefault(snapshots int) int {
 	return snapshots
 }
 
-// hostOf is the machine of a member, which is one of the peers or s itself.
-func (s Spec) hostOf(name string) *host.Host {
-	if peer, ok := s.Peers[name]; ok {
-		return peer
-	}
-	return s.Host
-}
-
 func (s Spec) label() string { return machineLabel(s.Name, s.Host.Address()) }
 
 // Status is one member as it was found.

@@ -61,7 +61,7 @@ func (cl *cluster) statusNow(ctx context.Context, conv *conversation, s Spec) (S
 	if !f.reached() {
 		return Status{}, fmt.Errorf("observe %s after its change: %w", s.label(), f.Err)
 	}
-	v, err := conv.view(ctx, addresses(s))
+	v, err := conv.view(ctx, cl.addresses(s))
 	if err != nil {
 		return describe(s, f, nil), nil // changed as wanted; health is what Read is for
 	}
@@ -71,7 +71,7 @@ func (cl *cluster) statusNow(ctx context.Context, conv *conversation, s Spec) (S
 // orphans disarms the alarms of members that have left, as far as their cause
 // has left with them.
 func (m *mending) orphans(ctx context.Context) error {
-	v, err := m.conv.view(ctx, addresses(m.s))
+	v, err := m.conv.view(ctx, m.cl.addresses(m.s))
 	if err != nil {
 		return nil // without a quorum there is nothing to disarm; converge says what there is to say
 	}
@@ -94,7 +94,7 @@ func (m *mending) orphans(ctx context.Context) error {
 // this member, or nothing more can be gained.
 func (m *mending) space(ctx context.Context) error {
 	for {
-		v, err := m.conv.view(ctx, addresses(m.s))
+		v, err := m.conv.view(ctx, m.cl.addresses(m.s))
 		if err != nil {
 			if !transient(err) {
 				return fmt.Errorf("ask the cluster for its alarms: %w", err)
@@ -223,7 +223,7 @@ func (l *departure) silence(ctx context.Context, conv *conversation, gone Member
 	if len(gone.Alarms) == 0 {
 		return
 	}
-	v, err := conv.view(ctx, addresses(l.s))
+	v, err := conv.view(ctx, l.cl.addresses(l.s))
 	if err == nil {
 		err = conv.forget(ctx, l.cl.pace, v.withQuota(l.s), forgettable(v.withQuota(l.s)))
 	}

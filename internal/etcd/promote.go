@@ -56,7 +56,7 @@ func (j *joining) undo(ctx context.Context) {
 	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.cl.pace.Cleanup)
 	defer cancel()
 	_, err := until(fresh, 5*j.cl.pace.Poll, j.cl.pace.Cleanup, func() (bool, error) {
-		v, err := j.conv.view(fresh, addresses(j.s))
+		v, err := j.conv.view(fresh, j.cl.addresses(j.s))
 		if err != nil {
 			return false, nil
 		}

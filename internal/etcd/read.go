@@ -14,15 +14,25 @@ import (
 // host.ErrUnreachable (the caller keeps its state then).
 func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
+	conv, err := cl.converse(s)
+	if err != nil {
+		return Status{}, err
+	}
+	defer conv.Close()
 	var f found
 	var v *View
+	var ids map[string]uint64
 	var group sync.WaitGroup
 	group.Go(func() { f = cl.look(ctx, s, s.Name, s.Host) })
 	var asked error
 	group.Go(func() { v, asked = cl.askAbout(ctx, s) })
+	group.Go(func() { ids = cl.served(ctx, conv, s) })
 	group.Wait()
 	if asked != nil {
 		return Status{}, asked
+	}
+	if v != nil || f.began() {
+		cl.sawMember("it has read member " + s.Name)
 	}
 	if gone(s, f, v) {
 		return Status{}, missing(s, v)
@@ -30,7 +40,22 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	if !f.reached() {
 		return Status{}, fmt.Errorf("observe %s: %w", s.label(), f.Err)
 	}
-	return describe(s, f, v), nil
+	status := describe(s, f, v)
+	status.Drift = append(status.Drift, clusterDrift(s, f, v, ids)...)
+	return status, nil
+}
+
+// clusterDrift says in words that the member, or another one of the bundle, belongs
+// to another etcd cluster than it should.
+func clusterDrift(s Spec, f found, v *View, ids map[string]uint64) []string {
+	var words []string
+	if cause := splitInto(ids); cause != "" {
+		words = append(words, s.Name+": "+cause)
+	}
+	if v != nil && f.earlier(v.ClusterID) != "" {
+		words = append(words, s.Name+": "+f.earlier(v.ClusterID))
+	}
+	return words
 }
 
 // askAbout asks the member itself, which costs one conversation, and the
@@ -43,7 +68,7 @@ func (cl *cluster) askAbout(ctx context.Context, s Spec) (*View, error) {
 	defer conv.Close()
 	v, err := conv.ownView(ctx, s.Host.Address())
 	if err != nil {
-		v, err = conv.view(ctx, addresses(s))
+		v, err = conv.view(ctx, cl.addresses(s))
 	}
 	switch {
 	case errors.Is(err, errNoAnswer):

@@ -67,7 +67,7 @@ func (c *converging) comesUp(ctx context.Context, version string) error {
 		if err != nil {
 			trouble = err.Error()
 		} else {
-			entry, ok := v.member(c.f.Marker.id())
+			entry, ok := v.member(c.f.memberID())
 			if ok && entry.Healthy && entry.Version == version {
 				return true, nil
 			}
@@ -208,7 +208,7 @@ func (c *converging) notRolledBack(p *problem.Problem, v *View, why string) erro
 	p.Cause += "; " + why
 	p.Unchanged = fmt.Sprintf("%s does not serve, and its data stays as it is; the other members were not touched", c.s.Name)
 	if v != nil {
-		p.Unchanged += versionsOf(except(v.Members, c.f.Marker.id()))
+		p.Unchanged += versionsOf(except(v.Members, c.f.memberID()))
 		if rest := len(v.voters()) - 1; rest < quorum(len(v.voters())) {
 			p.Unchanged += ", but they have no quorum without it"
 		} else {
@@ -242,11 +242,11 @@ func versionsOf(members []Member) string {
 
 // others asks all members but this one what they run, and what they have agreed on.
 func (c *converging) others(ctx context.Context) (agreed string, others []Member) {
-	v, err := c.conv.view(ctx, addresses(c.s))
+	v, err := c.conv.view(ctx, c.cl.addresses(c.s))
 	if err != nil {
 		return "", nil
 	}
-	id := c.f.Marker.id()
+	id := c.f.memberID()
 	return c.conv.clusterVersion(ctx, v, id), except(v.Members, id)
 }
 

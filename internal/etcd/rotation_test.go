@@ -157,7 +157,7 @@ func memberOn(t *testing.T, s Spec) found {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change, _ := birth(s, f, c, staticMemberID(s.PeerURL(), s.Bundle.ClusterID), "")
+	change, _ := birth(s, f, c, memberID{Member: staticMemberID(s.PeerURL(), s.Bundle.ClusterID)}, "")
 	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == envPath })
 	return f.after(s, change)
 }

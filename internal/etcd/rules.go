@@ -3,6 +3,7 @@ package etcd
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -40,6 +41,16 @@ type Member struct {
 // Started reports whether the member has ever served: only then can anything
 // have been promised on the strength of its data directory.
 func (m Member) Started() bool { return len(m.ClientURLs) > 0 }
+
+// peerAddress is where the other members reach it, or "".
+func (m Member) peerAddress() string {
+	for _, text := range m.PeerURLs {
+		if u, err := url.Parse(text); err == nil && u.Hostname() != "" {
+			return u.Hostname()
+		}
+	}
+	return ""
+}
 
 // label names the member in messages.
 func (m Member) label() string {

@@ -1,11 +1,13 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -14,7 +16,7 @@ import (
 
 // survey is everything about a cluster at one moment.
 type survey struct {
-	machines map[string]found
+	machines map[string]found // by address
 	answered bool
 	view     View  // when answered
 	silence  error // why nobody answered
@@ -26,7 +28,7 @@ func (cl *cluster) survey(ctx context.Context, s Spec) survey {
 	var group sync.WaitGroup
 	group.Go(func() {
 		for _, m := range cl.lookAround(ctx, s) {
-			out.machines[m.Name] = m
+			out.machines[m.Address] = m
 		}
 	})
 	group.Go(func() { out.view, out.silence = cl.ask(ctx, s) })
@@ -42,39 +44,37 @@ func (cl *cluster) ask(ctx context.Context, s Spec) (View, error) {
 		return View{}, err
 	}
 	defer conv.Close()
-	return conv.view(ctx, addresses(s))
+	return conv.view(ctx, cl.addresses(s))
 }
 
-// complete adds the machines of specs that came with other peers than the
-// spec that the survey was made for.
-func (cl *cluster) complete(ctx context.Context, s *survey, specs map[string]Spec) error {
+// agree refuses members that are created together and contradict each other about
+// where a peer is.
+func agree(specs map[string]Spec) error {
+	at := map[string]string{}
 	for _, spec := range specs {
-		all := maps.Clone(spec.Peers)
-		if all == nil {
-			all = map[string]*host.Host{}
-		}
-		all[spec.Name] = spec.Host
-		for name, h := range all {
-			known, ok := s.machines[name]
-			if !ok {
-				s.machines[name] = cl.look(ctx, spec, name, h)
-			} else if known.Address != h.Address() {
+		for name, h := range spec.Peers {
+			if known, ok := at[name]; ok && known != h.Address() {
 				return &problem.Problem{
 					Summary: "peers contradict each other", Attribute: "peers",
-					Cause:     fmt.Sprintf("peer %q is at %s for one member and at %s for another", name, known.Address, h.Address()),
+					Cause:     fmt.Sprintf("peer %q is at %s for one member and at %s for another", name, known, h.Address()),
 					Unchanged: problem.Nothing, Next: "give every member of the cluster the same peers",
 				}
 			}
+			at[name] = h.Address()
 		}
 	}
 	return nil
 }
 
+// of is the machine of a member.
+func (s survey) of(spec Spec) found { return s.machines[spec.Host.Address()] }
+
+// sorted are the machines by name, then address.
 func (s survey) sorted() []found {
-	var all []found
-	for _, name := range slices.Sorted(maps.Keys(s.machines)) {
-		all = append(all, s.machines[name])
-	}
+	all := slices.Collect(maps.Values(s.machines))
+	slices.SortFunc(all, func(a, b found) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Address, b.Address))
+	})
 	return all
 }
 

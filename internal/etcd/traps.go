@@ -124,7 +124,7 @@ func (cl *cluster) inspect(ctx context.Context, s Spec, f found) string {
 		program, _, _ = parseExecStart(before)
 		a.Tools = path.Dir(program)
 	}
-	_, err := cl.machine(s.hostOf(f.Name)).Change(ctx, host.Change{}, a)
+	_, err := cl.machine(cl.hostAt(f.Address, s)).Change(ctx, host.Change{}, a)
 	switch {
 	case err == nil:
 		return ""

@@ -11,9 +11,21 @@ import (
 // time. A holder may yield to the others that wait: that is how the leader
 // comes last, and how a removal waits for another that must come first.
 type turns struct {
+	// acquired is called by whoever has just got the turn, and may refuse it; idle
+	// when nobody has or waits for one any more. nil: not called.
+	acquired func(context.Context) error
+	idle     func()
+
 	mu      sync.Mutex
 	queue   []*turn
 	arrived time.Time // when the last one joined the queue
+}
+
+// empty reports whether nobody has the turn or waits for it.
+func (q *turns) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.queue) == 0
 }
 
 // turn is one place in the queue; the first one is the holder's.
@@ -51,6 +63,9 @@ func (q *turns) drop(t *turn) {
 func (t *turn) wait(ctx context.Context) error {
 	select {
 	case <-t.first:
+		if t.queue.acquired != nil {
+			return t.queue.acquired(ctx)
+		}
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -60,8 +75,11 @@ func (t *turn) wait(ctx context.Context) error {
 // leave gives the place up, held or not.
 func (t *turn) leave() {
 	t.queue.mu.Lock()
-	defer t.queue.mu.Unlock()
 	t.queue.drop(t)
+	t.queue.mu.Unlock()
+	if t.queue.idle != nil && t.queue.empty() {
+		t.queue.idle()
+	}
 }
 
 // yield goes to the end of the queue and waits for the next turn.

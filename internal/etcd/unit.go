@@ -241,11 +241,11 @@ func splitUnit(line string) []string {
 
 // environment is bootstrap.env: how a member that is not yet established comes
 // to its cluster. members is name → peer URL.
-func environment(clusterID, state string, members map[string]string) string {
+func environment(token, state string, members map[string]string) string {
 	var initial []string
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		initial = append(initial, name+"="+members[name])
 	}
 	return fmt.Sprintf("ETCD_INITIAL_CLUSTER=%s\nETCD_INITIAL_CLUSTER_STATE=%s\nETCD_INITIAL_CLUSTER_TOKEN=%s\n",
-		strings.Join(initial, ","), state, clusterID)
+		strings.Join(initial, ","), state, token)
 }

@@ -25,8 +25,13 @@ func (r repair) needed() bool {
 
 // repairs compares a machine with s. entry is the member as the cluster lists
 // it, or nil.
-func repairs(s Spec, f found, entry *Member, now time.Time) (repair, error) {
+func repairs(s Spec, f found, v *View, now time.Time) (repair, error) {
 	var r repair
+	entry := entryOf(v, s)
+	if f.Marker == nil && !f.recordLost(s, v) {
+		return repair{}, refusal("etcd member not changed", s, v, f.foreign(s.Bundle.ClusterID, s.dataDir()), problem.Nothing,
+			"bring the member back until the cluster lists it as healthy, and apply again: its record is then written anew")
+	}
 	for _, file := range fixedFiles(s) {
 		have, ok := f.facts.Files[file.Path]
 		if !ok || have.SHA256 != digest(file.Content) || have.Mode.Perm() != file.Mode {
@@ -39,10 +44,9 @@ func repairs(s Spec, f found, entry *Member, now time.Time) (repair, error) {
 		return repair{}, err
 	}
 	// The marker is the last file: it vouches for those before it.
-	if len(c.Files) > 0 || f.Marker.Generation != s.generation() || f.Marker.snapshotsKept() != s.snapshotsKept() ||
-		!f.Marker.saysConfigured(s) {
+	if id := f.identity(v, entry); len(c.Files) > 0 || !f.recordFits(s, id) {
 		r.Change.Files = append(r.Change.Files, c.Files...)
-		r.Change.Files = append(r.Change.Files, markerFile(s, f.Marker.id(), c.Pairs))
+		r.Change.Files = append(r.Change.Files, markerFile(s, id, c.Pairs))
 	}
 	for _, name := range f.facts.Dirs[dropInDir] {
 		r.Change.Remove = append(r.Change.Remove, path.Join(dropInDir, name))
@@ -101,35 +105,40 @@ func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
 		turn.leave()
 		return Status{}, unreached("etcd member not changed", s, f.Err)
 	}
-	if !f.Data || f.Pending || f.Marker == nil {
+	if !f.Data || f.Pending {
 		// The machine was rebuilt or the member never established: that is
 		// Create's work, with all its checks.
 		turn.leave()
 		return c.Create(ctx, s)
 	}
 	defer turn.leave()
-	if err := fitness(s, f); err != nil {
+	if err := cl.oneCluster(ctx, s); err != nil {
 		return Status{}, err
 	}
 	v, err := cl.askAbout(ctx, s)
 	if err != nil {
 		return Status{}, err
 	}
+	if err := fitness(s, f); err != nil && !f.recordLost(s, v) {
+		return Status{}, err
+	}
 	entry := entryOf(v, s)
 	switch {
 	case v != nil && entry == nil, // it was removed: only a new member can take its place
-		entry != nil && entry.has(alarmCorrupt): // what it holds is worth nothing: it leaves and joins anew
+		entry != nil && entry.has(alarmCorrupt),                                         // what it holds is worth nothing: it leaves and joins anew
+		v != nil && f.earlier(v.ClusterID) != "",                                        // so does what an earlier cluster left
+		entry != nil && !entry.Healthy && f.memberID() != 0 && f.memberID() != entry.ID: // and another member's data
 		turn.leave()
 		return c.Create(ctx, s)
 	}
-	r, err := repairs(s, f, entry, time.Now())
+	r, err := repairs(s, f, v, time.Now())
 	if err != nil || !r.needed() && len(missingArtifacts(s, f)) == 0 && !alarming(v, entry) {
 		return describe(s, f, v), err // nothing to wait for
 	}
 	if err := turn.wait(ctx); err != nil {
 		return Status{}, err
 	}
-	return cl.tend(ctx, turn, s)
+	return cl.tend(cl.fenced(ctx), turn, s)
 }
 
 // converging is one established member on its way to its spec, in its turn.
@@ -178,13 +187,12 @@ func (c *converging) loop(ctx context.Context) (Status, error) {
 		if !c.f.reached() {
 			return Status{}, unreached("etcd member not changed", s, c.f.Err)
 		}
-		v, err := c.conv.view(ctx, addresses(s))
-		view := &v
+		view, err := c.observe(ctx)
 		if err != nil {
-			view = nil
+			return Status{}, err
 		}
 		entry := entryOf(view, s)
-		r, err := repairs(s, c.f, entry, time.Now())
+		r, err := repairs(s, c.f, view, time.Now())
 		if err != nil {
 			return Status{}, err
 		}
@@ -200,6 +208,22 @@ func (c *converging) loop(ctx context.Context) (Status, error) {
 			return c.final(ctx, err)
 		}
 	}
+}
+
+// observe is the cluster's view; nil where nobody answers. Without one, nothing is
+// started beside data of another life of the cluster.
+func (c *converging) observe(ctx context.Context) (*View, error) {
+	v, err := c.cl.observeToChange(ctx, c.conv, c.s)
+	switch {
+	case err == nil:
+		return &v, nil
+	case !errors.Is(err, errNoAnswer):
+		return nil, err
+	}
+	if mixed := differentLives(c.cl.lookAround(ctx, c.s)); mixed != "" {
+		return nil, refusal("etcd member not changed", c.s, nil, mixed, problem.Nothing, livesNext)
+	}
+	return nil, nil
 }
 
 func entryOf(v *View, s Spec) *Member {
@@ -228,7 +252,7 @@ func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error)
 			return false, err
 		}
 	}
-	if c.f.Marker.Generation != c.s.generation() {
+	if c.f.Marker != nil && c.f.Marker.Generation != c.s.generation() {
 		if near, err := c.near.reached(ctx, v); !near {
 			return false, err
 		}
@@ -258,7 +282,7 @@ func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error)
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{Verb: doStart, Timer: r.Timer}); err != nil {
 		return false, fmt.Errorf("restart etcd on %s: %w", c.s.label(), err)
 	}
-	if _, err := c.cl.serving(ctx, c.conv, c.s, c.f.Marker.id()); err != nil {
+	if _, err := c.cl.serving(ctx, c.conv, c.s, c.f.identity(v, entryOf(v, c.s)).Member); err != nil {
 		return false, err
 	}
 	c.cl.mu.Lock()

@@ -226,12 +226,7 @@ func (c *converging) ready(ctx context.Context, v View, p preparation) error {
 	}
 	saved := p.Saved
 	if p.Save != nil {
-		h := c.s.Host
-		for _, peer := range c.s.Peers {
-			if peer.Address() == p.Save.address() {
-				h = peer
-			}
-		}
+		h := c.cl.hostAt(p.Save.address(), c.s)
 		got, err := c.cl.save(ctx, saving{
 			machine: c.cl.machine(h), cluster: c.s.Bundle.ClusterID, member: *p.Save, label: upgradeLabel(c.step.From, c.s.Version),
 		})
@@ -257,7 +252,7 @@ func (c *converging) installAll(ctx context.Context, v View, machines []found) e
 	var group sync.WaitGroup
 	for _, f := range machines {
 		s := c.s
-		s.Name, s.Host = f.Name, c.s.hostOf(f.Name)
+		s.Name, s.Host = f.Name, c.cl.hostAt(f.Address, c.s)
 		group.Go(func() {
 			if err := c.cl.install(ctx, s, f); err != nil {
 				var p *problem.Problem

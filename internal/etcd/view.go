@@ -42,8 +42,22 @@ func (c *conversation) view(ctx context.Context, addresses []string) (View, erro
 		}
 	}
 	maps.Copy(answers, c.lists(ctx, more))
+	if err := split(clusterIDsIn(answers)); err != nil {
+		return View{}, err
+	}
 	c.statuses(ctx, v, answers)
 	return assemble(v, answers), nil
+}
+
+// clusterIDsIn are the clusters that members serve, by address.
+func clusterIDsIn(answers map[string]answer) map[string]uint64 {
+	ids := map[string]uint64{}
+	for address, a := range answers {
+		if a.listErr == nil {
+			ids[address] = a.list.ClusterID
+		}
+	}
+	return ids
 }
 
 // ownView is a view that asks nobody but the member at one address: enough to
