@@ -40,7 +40,7 @@ func query(s Spec) host.Query {
 		Disks:    []string{s.dataDir(), upgradesDir(s.dataDir())},
 	}
 	q.Contents = append(q.Contents, snapshotPaths...)
-	q.Script = snapshotQuestions(s)
+	q.Script, q.Vars = snapshotQuestions(s)
 	for _, leaf := range leaves(s) {
 		q.Contents = append(q.Contents, certificatePath(leaf))
 		q.Files = append(q.Files, keyPath(leaf))

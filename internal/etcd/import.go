@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -41,7 +42,8 @@ func (c *Clusters) Import(ctx context.Context, h *host.Host) (Imported, error) {
 		Contents: append([]string{unitPath, markerPath}, snapshotPaths...),
 		Dirs:     []string{DefaultDataDir},
 		Units:    []string{unitName},
-		Script:   listScript(h.Address()),
+		Script:   listScript,
+		Vars:     map[string]string{"unit": unitPath, "endpoint": ClientURL(h.Address()), "pki": pkiDir},
 	})
 	if err != nil {
 		return Imported{}, fmt.Errorf("look for an etcd member on %s: %w", h.Address(), err)
@@ -49,14 +51,8 @@ func (c *Clusters) Import(ctx context.Context, h *host.Host) (Imported, error) {
 	return imported(h, facts)
 }
 
-// listScript asks for the member list as JSON. Where the member does not answer,
-// there is none.
-func listScript(address string) string {
-	return fmt.Sprintf(`tools=$(sed -n 's|^ExecStart=\(/[^ ]*\)/etcd .*|\1|p' %[1]s 2>/dev/null)
-[ -x "$tools/etcdctl" ] && "$tools/etcdctl" --endpoints=%[2]s --cacert=%[3]s --cert=%[4]s/healthcheck-client.crt --key=%[4]s/healthcheck-client.key \
-  --command-timeout=5s --write-out=json member list 2>/dev/null
-`, unitPath, ClientURL(address), caPath, pkiDir)
-}
+//go:embed list.sh
+var listScript string
 
 // imported reads the facts that Import asked for.
 func imported(h *host.Host, facts host.Facts) (Imported, error) {

@@ -3,13 +3,8 @@ package etcd
 import (
 	"context"
 	_ "embed"
-	"fmt"
-	"maps"
 	"net"
-	"slices"
-	"strings"
-
-	"al.essio.dev/pkg/shellescape"
+	"strconv"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -60,11 +55,11 @@ type action struct {
 type sshMachine struct{ *host.Host }
 
 func (m sshMachine) Change(ctx context.Context, c host.Change, a action) (host.Applied, error) {
-	c.Script = a.script()
+	c.Script, c.Vars = a.script(), a.vars()
 	return m.Apply(ctx, c)
 }
 
-// script renders the action for sh -eu. Every one may be repeated.
+// script is the action for sh -eu, on the values of vars. Every one may be repeated.
 func (a action) script() string { return a.verbScript() + a.Timer.script() }
 
 func (a action) verbScript() string {
@@ -81,41 +76,46 @@ func (a action) verbScript() string {
 	case doStop:
 		return "systemctl stop " + unitName + "\n"
 	case doInspect:
-		return a.inspectScript()
+		return inspectScript
 	case doSnapshot:
 		return a.snapshotScript()
 	}
 	return ""
 }
 
+var (
+	//go:embed save.sh
+	saveScript string
+	//go:embed prune.sh
+	pruneScript string
+	//go:embed archive.sh
+	archiveScript string
+	//go:embed inspect.sh
+	inspectScript string
+)
+
+// vars are what the action's script works on.
+func (a action) vars() map[string]string {
+	switch a.Verb {
+	case doRetire, doClear:
+		return map[string]string{"data": a.DataDir, "archive": a.Archive, "archives": archiveRoot(a.DataDir)}
+	case doInspect:
+		return map[string]string{"data": a.DataDir, "tools": a.Tools}
+	case doSnapshot:
+		return map[string]string{
+			"tools": a.Tools, "endpoint": ClientURL(a.Address), "pki": pkiDir, "dir": a.Archive, "file": a.File, "keep": strconv.Itoa(a.Keep),
+		}
+	}
+	return nil
+}
+
 // snapshotScript saves a verified snapshot; only then may older ones go. It
 // prints the size and what "etcdutl snapshot status" says.
 func (a action) snapshotScript() string {
-	return shellVariables(map[string]string{
-		"tools": a.Tools, "endpoint": ClientURL(a.Address), "pki": pkiDir, "dir": a.Archive, "file": a.File,
-	}) + saveScript + a.pruneScript()
-}
-
-//go:embed save.sh
-var saveScript string
-
-// shellVariables sets variables for sh, a line each.
-func shellVariables(values map[string]string) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		b.WriteString(name + "=" + shellescape.Quote(values[name]) + "\n")
-	}
-	return b.String()
-}
-
-// pruneScript removes all but the newest snapshots. The one that was just saved
-// stays whatever the clock says.
-func (a action) pruneScript() string {
 	if a.Keep == 0 {
-		return ""
+		return saveScript
 	}
-	return fmt.Sprintf(`ls -1 | grep '^[0-9]\{8\}T[0-9]\{6\}Z-.*\.db$' | grep -vxF %s | sort -r | tail -n +%d | while read -r old; do rm -f -- "$old"; done
-`, a.File, a.Keep)
+	return saveScript + pruneScript
 }
 
 // stopScript stops the unit and prevents its start at boot. A unit that is not
@@ -129,21 +129,12 @@ fi
 `
 }
 
-// dataScript puts the content of the data directory away. The directory itself
-// may be a mount point, so it is emptied rather than moved.
+// dataScript puts the content of the data directory away, or wipes it.
 func (a action) dataScript() string {
-	dir := shellescape.Quote(a.DataDir)
 	if a.Archive == "" {
-		return fmt.Sprintf("if [ -d %[1]s ]; then find %[1]s -mindepth 1 -delete; rmdir %[1]s 2>/dev/null || true; fi\n", dir)
+		return `if [ -d "$data" ]; then find "$data" -mindepth 1 -delete; rmdir -- "$data" 2>/dev/null || true; fi` + "\n"
 	}
-	return fmt.Sprintf(`if [ -d %[1]s ] && [ -n "$(ls -A %[1]s)" ]; then
-  (umask 077; mkdir -p %[2]s)
-  chmod 0700 %[3]s %[2]s
-  find %[1]s -mindepth 1 -maxdepth 1 -exec mv -t %[2]s {} +
-  chown -R root:root %[2]s
-fi
-rmdir %[1]s 2>/dev/null || true
-`, dir, shellescape.Quote(a.Archive), shellescape.Quote(archiveRoot(a.DataDir)))
+	return archiveScript
 }
 
 // clearScript removes what Create has put there. Directories go only when

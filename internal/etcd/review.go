@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"al.essio.dev/pkg/shellescape"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -81,7 +79,7 @@ dir=${dir:-` + DefaultDataDir + `}
 [ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" "$(df --output=target "$dir" | tail -n 1)" "$(stat -f -c %T "$dir")"
 property() { TZ=UTC systemctl show --property="$1" --value "$2"; }
 ours=
-if grep -qsxF ` + shellescape.Quote(writtenBy) + ` ` + snapshotTimerPath + ` ` + snapshotServicePath + `; then
+if grep -qsxF '` + writtenBy + `' ` + snapshotTimerPath + ` ` + snapshotServicePath + `; then
   ours=` + snapshotTimer + `
   uploads=no
   [ ! -e ` + snapshotUploadPath + ` ] || uploads=yes

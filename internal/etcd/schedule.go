@@ -137,7 +137,7 @@ func renderSnapshotScript(s Spec) string {
 	if s.Snapshots.Upload != "" {
 		upload = snapshotUploadPath
 	}
-	return writtenBy + "\n" + shellVariables(map[string]string{
+	return writtenBy + "\n" + host.Assignments(map[string]string{
 		"unit": unitPath, "endpoint": s.ClientURL(), "pki": pkiDir, "dir": scheduledDir(s.dataDir()), "upload": upload,
 		"reserve": strconv.Itoa(snapshotReserve), "cluster": s.Bundle.ClusterName, "member": s.Name, keptVariable: strconv.Itoa(s.Snapshots.Kept),
 	}) + "\nsave() {\n" + saveScript + "}\n\n" + scheduledScript

@@ -1,12 +1,11 @@
 package etcd
 
 import (
+	_ "embed"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
-
-	"al.essio.dev/pkg/shellescape"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -39,7 +38,7 @@ func (v timerVerb) script() string {
 
 // ifTimerIsOurs guards commands against somebody else's units of that name.
 func ifTimerIsOurs(commands string) string {
-	return "if grep -qsxF " + shellescape.Quote(writtenBy) + " " + snapshotTimerPath + " " + snapshotServicePath + "; then\n" + commands + "fi\n"
+	return "if grep -qsxF '" + writtenBy + "' " + snapshotTimerPath + " " + snapshotServicePath + "; then\n" + commands + "fi\n"
 }
 
 // stopTimerScript ends snapshots before the member that they are of.
@@ -183,24 +182,23 @@ func snapshotFaults(s Spec, f found) []string {
 	return faults
 }
 
-// What a machine says of a schedule and an environment file that it cannot use.
+// What questions.sh says of a schedule and an environment file that the machine
+// cannot use.
 const (
 	badCalendar   = "calendar"
 	noEnvironment = "environment"
 )
 
-// snapshotQuestions asks a machine for what it alone knows of the scheduled
-// snapshots of s. Of the environment file it looks at nothing but its being there.
-func snapshotQuestions(s Spec) string {
+//go:embed questions.sh
+var questionsScript string
+
+// snapshotQuestions is the script that asks a machine for what it alone knows of
+// the scheduled snapshots of s, with its values.
+func snapshotQuestions(s Spec) (script string, vars map[string]string) {
 	if s.Snapshots == nil {
-		return ""
+		return "", nil
 	}
-	script := fmt.Sprintf(`if command -v systemd-analyze >/dev/null && ! systemd-analyze calendar -- %s >/dev/null 2>&1; then echo %s; fi
-`, shellescape.Quote(s.Snapshots.Schedule), badCalendar)
-	if file := s.Snapshots.EnvironmentFile; file != "" {
-		script += fmt.Sprintf("[ -f %s ] || echo %s\n", shellescape.Quote(file), noEnvironment)
-	}
-	return script
+	return questionsScript, map[string]string{"schedule": s.Snapshots.Schedule, "environment": s.Snapshots.EnvironmentFile}
 }
 
 // snapshotAnswers are the faults that the machine's answer to snapshotQuestions names.

@@ -70,7 +70,11 @@ func TestRenderSnapshots(t *testing.T) {
 	if strings.Contains(contents[snapshotTimerPath], "RandomizedDelay") {
 		t.Error("machines that ask at different times who leads save none or two")
 	}
-	for _, script := range []string{contents[snapshotScriptPath], action{Verb: doSnapshot, Archive: "/a b", File: "x.db", Tools: "/t"}.script(), action{Verb: doClear, DataDir: "/d"}.script(), snapshotQuestions(s)} {
+	questions, values := snapshotQuestions(s)
+	for _, script := range []string{
+		contents[snapshotScriptPath], whole(action{Verb: doSnapshot, Archive: "/a b", File: "x.db", Tools: "/t"}), whole(action{Verb: doClear, DataDir: "/d"}),
+		whole(action{Verb: doInspect, DataDir: "/d", Tools: "/t"}), host.Assignments(values) + questions,
+	} {
 		check := exec.CommandContext(t.Context(), "sh", "-n")
 		check.Stdin = strings.NewReader(script)
 		if out, err := check.CombinedOutput(); err != nil {

@@ -12,8 +12,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 
-	"al.essio.dev/pkg/shellescape"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -132,23 +130,4 @@ func (cl *cluster) inspect(ctx context.Context, s Spec, f found) string {
 		return fmt.Sprintf("the data of %s holds keys of the v2 store, with which etcd 3.6 does not start", f.label())
 	}
 	return fmt.Sprintf("it could not be told whether the data of %s holds keys of the v2 store, with which etcd 3.6 does not start: %s", f.label(), err)
-}
-
-// inspectScript runs etcd's own check for content of the v2 store. It wants a
-// directory that nobody uses: it renames what it cannot read, and of a file that
-// etcd is just writing that would be the live one. So it gets one of links to
-// the same files, where renaming changes nothing but the links. It is the tool
-// of the version that runs: 3.6 has none.
-func (a action) inspectScript() string {
-	return fmt.Sprintf(`umask 077
-data=%[1]s
-links=$data/.kube-v2store
-rm -rf "$links"
-trap 'rm -rf "$links"' EXIT
-mkdir -p "$links/member/snap" "$links/member/wal"
-find "$data/member/wal" -maxdepth 1 -name '*.wal' -exec cp -l -t "$links/member/wal" {} + || true
-find "$data/member/snap" -maxdepth 1 -name '*.snap' -exec cp -l -t "$links/member/snap" {} + || true
-[ -n "$(ls "$links/member/wal")" ] || { echo "no log of etcd could be linked in $links" >&2; exit 1; }
-%[2]s/etcdutl check v2store --data-dir="$links" >/dev/null
-`, shellescape.Quote(a.DataDir), shellescape.Quote(a.Tools))
 }

@@ -132,19 +132,19 @@ func TestScripts(t *testing.T) {
 		{
 			"retire",
 			action{Verb: doRetire, DataDir: "/var/lib/etcd", Archive: "/var/lib/etcd-archive/x"},
-			[]string{"mv -t /var/lib/etcd-archive/x", "rm -f /etc/etcd/bootstrap.env"},
+			[]string{"archive=/var/lib/etcd-archive/x\n", `mv -t "$archive"`, "rm -f -- /etc/etcd/bootstrap.env"},
 			[]string{"-delete", "userdel"},
 		},
 		{"clear, archived", action{Verb: doClear, DataDir: "/var/lib/etcd", Archive: "/var/lib/etcd-archive/x"}, []string{"mv -t", "userdel etcd"}, []string{"-delete"}},
-		{"clear, wiped", action{Verb: doClear, DataDir: "/var/lib/etcd"}, []string{"find /var/lib/etcd -mindepth 1 -delete"}, []string{"mv -t"}},
+		{"clear, wiped", action{Verb: doClear, DataDir: "/var/lib/etcd"}, []string{"data=/var/lib/etcd\n", `find "$data" -mindepth 1 -delete`}, []string{"mv -t"}},
 		{
 			"snapshot",
 			action{Verb: doSnapshot, Archive: "/a", File: "x.db", Address: "10.0.0.11", Tools: "/opt/kube/etcd/3.6.16", Keep: 3},
-			[]string{"tools=/opt/kube/etcd/3.6.16\n", "endpoint=https://10.0.0.11:2379\n", "dir=/a\n", "file=x.db\n", `snapshot save "$dir/$file.part"`, `etcdutl" snapshot status "$file.part"`, "grep -vxF x.db | sort -r | tail -n +3"},
+			[]string{"tools=/opt/kube/etcd/3.6.16\n", "endpoint=https://10.0.0.11:2379\n", "dir=/a\n", "file=x.db\n", `snapshot save "$dir/$file.part"`, `etcdutl" snapshot status "$file.part"`, "keep=3\n", `grep -vxF -- "$file" | sort -r | tail -n "+$keep"`},
 			[]string{"systemctl"},
 		},
 	} {
-		script := c.action.script()
+		script := whole(c.action)
 		for _, want := range c.want {
 			if !strings.Contains(script, want) {
 				t.Errorf("%s lacks %q:\n%s", c.name, want, script)
@@ -181,3 +181,6 @@ func TestScripts(t *testing.T) {
 		t.Error("data is removed before the unit is stopped")
 	}
 }
+
+// whole is the script of an action as it reaches the machine.
+func whole(a action) string { return host.Assignments(a.vars()) + a.script() }

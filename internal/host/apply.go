@@ -42,7 +42,7 @@ func (h *Host) Apply(ctx context.Context, c Change) (Applied, error) {
 	if err != nil {
 		return Applied{}, err
 	}
-	return parseApplied(out.stdout)
+	return parseApplied(out.stdout, changePaths(c))
 }
 
 func applySummary(c Change) string {
@@ -183,19 +183,23 @@ func rawMode(kind uint64, mode fs.FileMode) string {
 	return strconv.FormatUint(kind|uint64(mode.Perm()), 16)
 }
 
-// parseApplied splits the list of altered paths from the Script's output.
-func parseApplied(stdout string) (Applied, error) {
+// parseApplied splits the list of altered paths, which are of those that were
+// to be changed, from the Script's output.
+func parseApplied(stdout string, paths []string) (Applied, error) {
 	var applied Applied
 	for rest := stdout; ; {
 		line, after, found := strings.Cut(rest, "\n")
 		if !found {
-			return Applied{}, fmt.Errorf("the machine's report breaks off: %q", stdout)
+			return Applied{}, fmt.Errorf("the machine's report breaks off: %s", quoted(rest))
 		}
 		if line == "--" {
 			applied.Output = after
 			slices.Sort(applied.Changed)
 			applied.Changed = slices.Compact(applied.Changed)
 			return applied, nil
+		}
+		if !slices.Contains(paths, line) {
+			return Applied{}, unasked("path", line)
 		}
 		applied.Changed = append(applied.Changed, line)
 		rest = after

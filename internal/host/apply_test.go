@@ -398,14 +398,18 @@ func TestApplyCancelled(t *testing.T) {
 }
 
 func TestParseApplied(t *testing.T) {
-	got, err := parseApplied("/b\n/a\n/b\n--\nout\n--\n")
+	paths := []string{"/a", "/b"}
+	got, err := parseApplied("/b\n/a\n/b\n--\nout\n--\n", paths)
 	if err != nil || !slices.Equal(got.Changed, []string{"/a", "/b"}) || got.Output != "out\n--\n" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, cut := range []string{"", "/a", "/a\n"} {
-		if _, err := parseApplied(cut); err == nil {
+		if _, err := parseApplied(cut, paths); err == nil {
 			t.Errorf("a report that breaks off after %q is taken for whole", cut)
 		}
+	}
+	if _, err := parseApplied("/a\n/etc/shadow\n--\n", paths); err == nil {
+		t.Error("a path that was not to be changed is taken for changed")
 	}
 }
 

@@ -140,7 +140,7 @@ func (c *connection) open(ctx context.Context) (*ssh.Session, func(), error) {
 		case !errors.As(err, &refused) || time.Now().Add(delay).After(deadline):
 			release()
 			if refused != nil {
-				err = fmt.Errorf("%w: %s refused a session: %s", ErrUnreachable, c.endpoint.name, refused.Message)
+				err = fmt.Errorf("%w: %s refused a session: %s", ErrUnreachable, c.endpoint.name, brief(refused.Message))
 			}
 			return nil, nil, err
 		}

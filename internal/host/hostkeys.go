@@ -17,45 +17,58 @@ import (
 type verifier struct {
 	name        string // the cluster address, for messages
 	trusted     []ssh.PublicKey
-	authorities []ssh.PublicKey
+	authorities []authority
 	revoked     []ssh.PublicKey
 }
 
+// authority may vouch for the machine under one of its names.
+type authority struct {
+	name string
+	key  ssh.PublicKey
+}
+
 // verifier gathers what is trusted for e: the pinned key alone, or else what
-// known_hosts says of the cluster address and of the dialled one.
+// known_hosts says of the cluster address and of the dialled one. What known_hosts
+// revokes is refused in both cases.
 func (s settings) verifier(e endpoint) verifier {
 	v := verifier{name: e.name}
+	for _, address := range addresses(e) {
+		for _, entry := range s.known {
+			if !entry.matches(lookupNames(address, e.port)) {
+				continue
+			}
+			switch {
+			case entry.marker == "revoked":
+				v.revoked = append(v.revoked, entry.key)
+			case e.pinned != nil:
+			case entry.marker == "cert-authority":
+				v.authorities = append(v.authorities, authority{address, entry.key})
+			case !containsKey(v.trusted, entry.key):
+				v.trusted = append(v.trusted, entry.key)
+			}
+		}
+	}
 	if e.pinned != nil {
 		v.trusted = []ssh.PublicKey{e.pinned}
-		return v
-	}
-	for _, entry := range s.known {
-		if !entry.matches(lookupNames(e)) {
-			continue
-		}
-		switch entry.marker {
-		case "":
-			v.trusted = append(v.trusted, entry.key)
-		case "cert-authority":
-			v.authorities = append(v.authorities, entry.key)
-		case "revoked":
-			v.revoked = append(v.revoked, entry.key)
-		}
 	}
 	return v
 }
 
-// lookupNames are the names under which known_hosts may list e. Like ssh(1), a
-// server on another port than 22 is also found by its name alone.
-func lookupNames(e endpoint) []string {
-	var names []string
-	for _, address := range []string{e.name, e.address} {
-		if e.port != defaultPort {
-			names = append(names, "["+address+"]:"+strconv.Itoa(e.port))
-		}
-		names = append(names, address)
+// addresses are what e is called: the cluster address, and what is dialled.
+func addresses(e endpoint) []string {
+	if e.address == e.name {
+		return []string{e.name}
 	}
-	return names
+	return []string{e.name, e.address}
+}
+
+// lookupNames are the names under which known_hosts may list an address. Like
+// ssh(1), a server on another port than 22 is also found by its name alone.
+func lookupNames(address string, port int) []string {
+	if port == defaultPort {
+		return []string{address}
+	}
+	return []string{"[" + address + "]:" + strconv.Itoa(port), address}
 }
 
 // algorithms puts those of the trusted keys first, so that a server with
@@ -95,38 +108,58 @@ func (v verifier) check(_ string, remote net.Addr, seen ssh.PublicKey) error {
 	refuse := func(key ssh.PublicKey, reason string) error {
 		return &HostKeyError{Address: v.name, Seen: keyLine(key), Known: keyLines(v.trusted), Reason: reason}
 	}
-	certificate, ok := seen.(*ssh.Certificate)
-	if !ok {
-		switch {
-		case containsKey(v.revoked, seen):
-			return refuse(seen, "it is marked @revoked in known_hosts")
-		case !containsKey(v.trusted, seen):
-			return refuse(seen, "")
-		}
+	certificate, certified := seen.(*ssh.Certificate)
+	key := seen
+	if certified {
+		key = certificate.Key
+	}
+	switch {
+	case containsKey(v.revoked, seen) || containsKey(v.revoked, key):
+		return refuse(key, "it is marked @revoked in known_hosts")
+	case certified && containsKey(v.revoked, certificate.SignatureKey):
+		return refuse(key, "the authority of its certificate is marked @revoked in known_hosts")
+	case containsKey(v.trusted, key):
 		return nil
+	case !certified:
+		return refuse(key, "")
 	}
-	checker := ssh.CertChecker{
-		IsHostAuthority: func(authority ssh.PublicKey, _ string) bool { return containsKey(v.authorities, authority) },
-		IsRevoked: func(c *ssh.Certificate) bool {
-			return containsKey(v.revoked, c.Key) || containsKey(v.revoked, c.SignatureKey)
-		},
-	}
-	// The checker takes the port off again and compares the name with the principals.
-	if err := checker.CheckHostKey(net.JoinHostPort(v.name, "22"), remote, certificate); err != nil {
-		if containsKey(v.trusted, certificate.Key) && !containsKey(v.revoked, certificate.Key) {
-			return nil
-		}
-		return refuse(certificate.Key, "its certificate is not valid: "+strings.TrimPrefix(err.Error(), "ssh: "))
+	if err := v.checkCertificate(remote, certificate); err != nil {
+		return refuse(key, "its certificate is not valid: "+brief(strings.TrimPrefix(err.Error(), "ssh: ")))
 	}
 	return nil
+}
+
+// checkCertificate accepts a certificate that names the machine, by its cluster
+// address or by what is dialled, and is signed by an authority for that name. One
+// that names no machine at all would be good for every one.
+func (v verifier) checkCertificate(remote net.Addr, certificate *ssh.Certificate) error {
+	if len(certificate.ValidPrincipals) == 0 {
+		return errors.New("it names no machine (principals)")
+	}
+	err := errors.New("no authorities for it are known")
+	for _, a := range v.authorities {
+		checker := ssh.CertChecker{IsHostAuthority: func(key ssh.PublicKey, _ string) bool { return containsKey([]ssh.PublicKey{a.key}, key) }}
+		// The checker takes the port off again and compares the name with the principals.
+		if err = checker.CheckHostKey(net.JoinHostPort(a.name, "22"), remote, certificate); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 func containsKey(keys []ssh.PublicKey, key ssh.PublicKey) bool {
 	return slices.ContainsFunc(keys, func(k ssh.PublicKey) bool { return bytes.Equal(k.Marshal(), key.Marshal()) })
 }
 
+// keyLine is a key in authorized_keys format, or its fingerprint where that is
+// longer than any key that is used.
 func keyLine(key ssh.PublicKey) string {
-	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+	const longest = 4 << 10
+	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+	if len(line) > longest {
+		return brief(key.Type()) + " " + ssh.FingerprintSHA256(key)
+	}
+	return line
 }
 
 func keyLines(keys []ssh.PublicKey) []string {

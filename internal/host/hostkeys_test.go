@@ -5,7 +5,9 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +68,11 @@ func TestHostKeys(t *testing.T) {
 		"changed to another type":     {known: plain + " " + strangerEC, refused: true, trusted: 1},
 		"old and new key":             {known: plain + " " + stranger + "\n" + plain + " " + own},
 		"revoked":                     {known: "@revoked * " + own + "\n" + plain + " " + own, refused: true, trusted: 1},
+		"pinned and revoked":          {pinned: own, known: "@revoked * " + own, refused: true, trusted: 1},
+		"pinned, revoked by name":     {pinned: own, known: "@revoked " + plain + " " + own, refused: true, trusted: 1},
+		"pinned, revoked by dialled":  {pinned: own, known: "@revoked " + dialled + " " + own, refused: true, trusted: 1},
+		"pinned, revoked elsewhere":   {pinned: own, known: "@revoked machine2.test " + own},
+		"pinned, another revoked":     {pinned: own, known: "@revoked * " + stranger},
 		"other key revoked":           {known: "@revoked * " + stranger + "\n" + plain + " " + own},
 		"comments and obsolete types": {known: "# hosts\n\n  \nold ssh-old " + oldKey + "\n" + plain + " " + own + " comment\r\n"},
 	}
@@ -123,7 +130,30 @@ func TestHostCertificates(t *testing.T) {
 		known  string
 		reason string // "": accepted
 	}{
-		"valid":           {func(*ssh.Certificate) {}, trust, ""},
+		"valid": {func(*ssh.Certificate) {}, trust, ""},
+		"the dialled name": {
+			func(c *ssh.Certificate) { c.ValidPrincipals = []string{"127.0.0.1"} },
+			"@cert-authority 127.0.0.* " + keyLine(authority.PublicKey()), "",
+		},
+		"the dialled name and port": {
+			func(c *ssh.Certificate) { c.ValidPrincipals = []string{"other", "127.0.0.1"} },
+			"@cert-authority [127.0.0.1]:* " + keyLine(authority.PublicKey()), "",
+		},
+		"an authority for another name": {
+			func(c *ssh.Certificate) { c.ValidPrincipals = []string{"127.0.0.1"} }, trust, "principal",
+		},
+		"no principals":     {func(c *ssh.Certificate) { c.ValidPrincipals = nil }, trust, "names no machine"},
+		"of a user":         {func(c *ssh.Certificate) { c.CertType = ssh.UserCert }, trust, "certificate"},
+		"authority revoked": {func(*ssh.Certificate) {}, trust + "\n@revoked *.test " + keyLine(authority.PublicKey()), "revoked"},
+		"key known, authority revoked": {
+			func(*ssh.Certificate) {},
+			trust + "\n@revoked * " + keyLine(authority.PublicKey()) + "\n" + machineName + " " + keyLine(key.PublicKey()), "revoked",
+		},
+		"many principals": {
+			func(c *ssh.Certificate) {
+				c.ValidPrincipals = slices.Repeat([]string{"\x1b[31mother\u202e"}, 5000)
+			}, trust, `\x1b`,
+		},
 		"other principal": {func(c *ssh.Certificate) { c.ValidPrincipals = []string{"other"} }, trust, "principal"},
 		"expired":         {func(c *ssh.Certificate) { c.ValidBefore = 1000 }, trust, "expired"},
 		"other authority": {func(*ssh.Certificate) {}, "@cert-authority * " + keyLine(newSigner(t).PublicKey()), "no authorities"},
@@ -150,6 +180,9 @@ func TestHostCertificates(t *testing.T) {
 				t.Fatalf("error %v, want ErrHostKey", err)
 			}
 			mustContain(t, err, test.reason)
+			if len(err.Error()) > 2<<10 || strings.ContainsRune(err.Error(), 0x1b) {
+				t.Errorf("the server's words are not bounded or visible: %.400q", err)
+			}
 		})
 	}
 }

@@ -9,11 +9,15 @@ import (
 )
 
 const (
-	maxOutput = 16 << 20 // of standard output; more is an error, never cut off silently
+	maxOutput = 4 << 20  // of standard output; more is an error, never cut off silently
+	maxErrors = 16 << 20 // of standard error; more is no message but a flood
 	maxTail   = 4 << 10  // of standard error, kept for messages
 )
 
-var errOutputTooLong = errors.New("standard output is longer than 16 MiB")
+var (
+	errOutputTooLong = errors.New("standard output is longer than 4 MiB")
+	errErrorsTooLong = errors.New("standard error is longer than 16 MiB")
+)
 
 // output collects standard output, notes when it began and calls overflow when
 // it gets too long.
@@ -50,16 +54,26 @@ func (o *output) firstByte() time.Time {
 	return o.began
 }
 
-// tail keeps the last bytes written to it. The zero value is ready.
+// tail keeps the last bytes written to it, and calls overflow, where there is
+// one, when too many have been. The zero value is ready.
 type tail struct {
-	mu   sync.Mutex
-	kept []byte
-	cut  bool
+	overflow func()
+
+	mu      sync.Mutex
+	written int
+	kept    []byte
+	cut     bool
 }
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.written += len(p); t.written > maxErrors {
+		if t.overflow != nil {
+			t.overflow()
+		}
+		return 0, errErrorsTooLong
+	}
 	t.kept = append(t.kept, p...)
 	if over := len(t.kept) - maxTail; over > 0 {
 		t.kept = append(t.kept[:0], t.kept[over:]...)

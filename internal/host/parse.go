@@ -1,13 +1,14 @@
 package host
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io/fs"
-	"strconv"
+	"math"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 var errCutOff = errors.New("the machine's answer breaks off")
@@ -36,113 +37,90 @@ func (r report) first(key string) string {
 	return ""
 }
 
-// parseFacts reads the answer to q. The clock is the machine's at the start.
+// parseFacts reads the answer to q: what was asked, and nothing else. The clock
+// is the machine's at the start.
 func parseFacts(text string, q Query) (facts Facts, clock time.Time, err error) {
 	r, err := parseReport(text)
 	if err != nil {
 		return Facts{}, time.Time{}, err
 	}
-	if clock, err = parseClock(r.first("clock")); err != nil {
-		return Facts{}, time.Time{}, err
-	}
-	facts = Facts{
-		MachineID:    r.first("machine-id"),
-		BootID:       r.first("boot-id"),
-		Hostname:     r.first("hostname"),
-		Architecture: goArchitecture(r.first("machine")),
-		Systemd:      leadingDigits(r.first("systemd")),
-		Commands:     map[string]string{},
-	}
-	facts.OS, facts.OSLike = parseOSRelease(r["os"])
-	for _, value := range r["command"] {
-		name, path, _ := strings.Cut(value, "\t")
-		facts.Commands[name] = path
-	}
-	if facts.Files, err = parseFiles(r); err != nil {
-		return Facts{}, time.Time{}, err
-	}
-	facts.Dirs = parseDirs(text)
-	if facts.Units, err = parseUnits(r["unit"], q.Units); err != nil {
-		return Facts{}, time.Time{}, err
-	}
+	var errs []error
+	keep := func(err error) { errs = append(errs, err) }
+	clock, err = parseClock(r.first("clock"))
+	keep(err)
+	keep(facts.parseBasics(r))
+	facts.Commands, err = parseCommands(r["command"], q.Commands)
+	keep(err)
+	facts.Files, err = parseFiles(r, slices.Concat(q.Files, q.Contents, q.Binaries))
+	keep(err)
+	facts.Dirs, err = parseDirs(text, q.Dirs)
+	keep(err)
+	facts.Units, err = parseUnits(r["unit"], q.Units)
+	keep(err)
 	facts.Listeners = parseListeners(r, q.Ports)
-	if facts.DiskFree, err = parseDisks(r["disk"]); err != nil {
+	facts.DiskFree, err = parseDisks(r["disk"], q.Disks)
+	keep(err)
+	facts.Output, err = decoded("output of the script", r.first("output"))
+	keep(err)
+	if err := errors.Join(errs...); err != nil {
 		return Facts{}, time.Time{}, err
 	}
-	output, err := base64.StdEncoding.DecodeString(r.first("output"))
-	if err != nil {
-		return Facts{}, time.Time{}, fmt.Errorf("output of the script: %w", err)
-	}
-	facts.Output = string(output)
 	return facts, clock, nil
 }
 
-// parseClock reads seconds with an optional fraction (date +%s.%N).
-func parseClock(text string) (time.Time, error) {
-	whole, fraction, _ := strings.Cut(text, ".")
-	seconds, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("the machine's clock reads %q", text)
+// parseBasics reads what is asked of every machine.
+func (f *Facts) parseBasics(r report) error {
+	var errs [6]error
+	f.MachineID, errs[0] = orEmpty(machineIDForm, "/etc/machine-id", r.first("machine-id"), "uninitialized")
+	f.BootID, errs[1] = orEmpty(bootIDForm, "the kernel's boot id", r.first("boot-id"))
+	f.Hostname, errs[2] = orEmpty(hostnameForm, "the host name", r.first("hostname"), "(none)")
+	f.Architecture, errs[3] = goArchitecture(r.first("machine"))
+	f.Systemd = systemdForm.FindString(r.first("systemd"))
+	if text := r.first("systemd"); text != "" && f.Systemd == "" {
+		errs[4] = fmt.Errorf("the version of systemd reads %s", quoted(text))
 	}
-	nanoseconds, err := strconv.ParseInt(fraction, 10, 64)
-	if err != nil || len(fraction) != 9 {
-		nanoseconds = 0 // a date(1) without %N
-	}
-	return time.Unix(seconds, nanoseconds), nil
+	f.OS, f.OSLike, errs[5] = parseOSRelease(r["os"])
+	return errors.Join(errs[:]...)
 }
 
-// goArchitecture maps what uname -m says to GOARCH.
-func goArchitecture(machine string) string {
-	switch machine {
-	case "x86_64":
-		return "amd64"
-	case "aarch64":
-		return "arm64"
-	case "armv7l", "armv6l":
-		return "arm"
-	case "i386", "i686":
-		return "386"
-	}
-	return machine // ppc64le, s390x and riscv64 are the same in Go
-}
-
-func leadingDigits(text string) string {
-	end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
-	if end < 0 {
-		return text
-	}
-	return text[:end]
-}
-
-// parseOSRelease reads ID and ID_LIKE, quoted or not (os-release(5)).
-func parseOSRelease(lines []string) (id, like string) {
-	for _, line := range lines {
-		key, value, _ := strings.Cut(line, "=")
-		value = strings.Trim(value, `"'`)
-		switch key {
-		case "ID":
-			id = value
-		case "ID_LIKE":
-			like = value
+func parseCommands(values, asked []string) (map[string]string, error) {
+	commands := map[string]string{}
+	for _, value := range values {
+		name, place, _ := strings.Cut(value, "\t")
+		if !slices.Contains(asked, name) {
+			return nil, unasked("program", name)
 		}
+		at, err := inForm(programForm, "the place of "+name, place)
+		if err != nil {
+			return nil, err
+		}
+		commands[name] = at
 	}
-	return id, like
+	return commands, nil
+}
+
+// unasked is an answer to no question: the machine makes it up.
+func unasked(what, name string) error {
+	return fmt.Errorf("the machine tells of a %s that it was not asked for: %s", what, quoted(name))
 }
 
 // parseFiles joins the lines of stat, sha256sum, base64 and the records.
-func parseFiles(r report) (map[string]FileState, error) {
+func parseFiles(r report, asked []string) (map[string]FileState, error) {
 	files := map[string]FileState{}
 	for _, value := range r["file"] {
 		fields := strings.SplitN(value, "\t", 5)
 		if len(fields) != 5 {
-			return nil, fmt.Errorf("state of a file: %q", value)
+			return nil, fmt.Errorf("state of a file: %s", quoted(value))
 		}
-		mode, modeErr := strconv.ParseUint(fields[0], 16, 32)
-		size, sizeErr := strconv.ParseInt(fields[3], 10, 64)
+		if !slices.Contains(asked, fields[4]) {
+			return nil, unasked("file", fields[4])
+		}
+		mode, modeErr := parseMode(fields[0])
+		size, sizeErr := count("size", fields[3], math.MaxInt64)
 		if err := errors.Join(modeErr, sizeErr); err != nil {
 			return nil, fmt.Errorf("state of %s: %w", fields[4], err)
 		}
-		files[fields[4]] = FileState{Mode: goMode(mode), Owner: fields[1], Group: fields[2], Size: size}
+		files[fields[4]] = FileState{Mode: mode, Owner: orUnnamed(ownerForm, fields[1]), Group: orUnnamed(ownerForm, fields[2]), Size: size}
 	}
 	update := func(path string, change func(*FileState)) {
 		if state, there := files[path]; there {
@@ -152,76 +130,71 @@ func parseFiles(r report) (map[string]FileState, error) {
 	}
 	for _, value := range r["digest"] {
 		digest, path, _ := strings.Cut(value, "  ")
-		update(path, func(s *FileState) { s.SHA256 = digest })
+		update(path, func(s *FileState) { s.SHA256 = digestOr(digest) })
 	}
 	for _, value := range r["recorded"] {
 		digest, path, _ := strings.Cut(value, "\t")
-		update(path, func(s *FileState) { s.Recorded = digest })
+		update(path, func(s *FileState) { s.Recorded = digestOr(digest) })
 	}
 	for _, value := range r["content"] {
 		path, encoded, _ := strings.Cut(value, "\t")
-		content, err := base64.StdEncoding.DecodeString(encoded)
-		if err != nil {
-			return nil, fmt.Errorf("content of %s: %w", path, err)
+		if !slices.Contains(asked, path) {
+			return nil, unasked("file", path)
 		}
-		update(path, func(s *FileState) { s.Content = string(content) })
+		content, err := decoded("content of "+path, encoded)
+		if err != nil {
+			return nil, err
+		}
+		update(path, func(s *FileState) { s.Content = content })
 	}
 	return files, nil
 }
 
-// goMode translates st_mode (inode(7)).
-func goMode(raw uint64) fs.FileMode {
-	mode := fs.FileMode(raw & 0o777)
-	switch raw & 0o170000 {
-	case 0o040000:
-		mode |= fs.ModeDir
-	case 0o120000:
-		mode |= fs.ModeSymlink
-	case 0o140000:
-		mode |= fs.ModeSocket
-	case 0o010000:
-		mode |= fs.ModeNamedPipe
-	case 0o060000:
-		mode |= fs.ModeDevice
-	case 0o020000:
-		mode |= fs.ModeDevice | fs.ModeCharDevice
-	}
-	for bit, flag := range map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
-		if raw&bit != 0 {
-			mode |= flag
-		}
-	}
-	return mode
-}
-
-// parseDirs goes through the lines in order: entries follow their directory.
-func parseDirs(text string) map[string][]string {
+// parseDirs goes through the lines in order: entries follow their directory. The
+// name of an entry is as it is shown: one with characters that are not visible is
+// none of ours, and is there all the same.
+func parseDirs(text string, asked []string) (map[string][]string, error) {
 	dirs := map[string][]string{}
 	current := ""
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		switch key {
 		case "dir":
+			if !slices.Contains(asked, value) {
+				return nil, unasked("directory", value)
+			}
 			current = value
 			dirs[current] = []string{}
 		case "entry":
-			dirs[current] = append(dirs[current], value)
+			if len(dirs[current]) >= maxEntries {
+				return nil, fmt.Errorf("%s has more than %d entries", current, maxEntries)
+			}
+			if current == "" || value == "" || len(value) > maxEntryName || strings.Contains(value, "/") {
+				return nil, fmt.Errorf("an entry of %s reads %s", current, quoted(value))
+			}
+			dirs[current] = append(dirs[current], problem.Line(value))
 		}
 	}
-	return dirs
+	return dirs, nil
 }
 
-func parseDisks(values []string) (map[string]int64, error) {
+func parseDisks(values, asked []string) (map[string]int64, error) {
 	free := map[string]int64{}
 	for _, value := range values {
 		fields := strings.SplitN(value, "\t", 3)
 		if len(fields) != 3 {
 			continue // stat failed: a disk that cannot be read has no entry
 		}
-		blocks, blocksErr := strconv.ParseInt(fields[0], 10, 64)
-		size, sizeErr := strconv.ParseInt(fields[1], 10, 64)
+		if !slices.Contains(asked, fields[2]) {
+			return nil, unasked("disk", fields[2])
+		}
+		blocks, blocksErr := count("blocks", fields[0], math.MaxInt64)
+		size, sizeErr := count("size of a block", fields[1], 1<<30)
 		if err := errors.Join(blocksErr, sizeErr); err != nil {
 			return nil, fmt.Errorf("free space at %s: %w", fields[2], err)
+		}
+		if size > 0 && blocks > math.MaxInt64/size {
+			return nil, fmt.Errorf("free space at %s: %d blocks of %d bytes", fields[2], blocks, size)
 		}
 		free[fields[2]] = blocks * size
 	}

@@ -49,20 +49,26 @@ func parseSocket(line string) (port int, address, process string, ok bool) {
 	if colon < 0 {
 		return 0, "", "", false
 	}
-	port, err := strconv.Atoi(fields[3][colon+1:])
+	number, err := strconv.ParseUint(fields[3][colon+1:], 10, 16)
 	if err != nil {
 		return 0, "", "", false
 	}
+	port = int(number)
 	address = strings.Trim(fields[3][:colon], "[]")
 	address, _, _ = strings.Cut(address, "%")
 	address = strings.Trim(address, "[]")
 	if address == "*" {
 		address = "::" // a dual-stack socket
 	}
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return 0, "", "", false
+	}
 	if _, users, found := strings.Cut(line, `users:(("`); found {
 		process, _, _ = strings.Cut(users, `"`)
+		process = orUnnamed(processForm, process) // any process may call itself anything (prctl(2), PR_SET_NAME)
 	}
-	return port, address, process, true
+	return port, ip.String(), process, true
 }
 
 // parseKernelSocket reads one line of /proc/net/tcp or tcp6 (proc(5)): the local

@@ -4,13 +4,21 @@ import (
 	"io/fs"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 )
 
-const answer = "clock\t1700000000.250000000\n" +
+// The digests of answer.
+var (
+	digestA = strings.Repeat("a1", 32)
+	digestB = strings.Repeat("0b", 32)
+)
+
+var answer = "clock\t1700000000.250000000\n" +
 	"machine-id\t4588075ba5ad1f7ac4c53dd8924450fe\n" +
 	"boot-id\t2fab716e-5c74-4163-8f4b-3b90aff66b09\n" +
 	"hostname\tcp1\nmachine\taarch64\n" +
@@ -19,9 +27,9 @@ const answer = "clock\t1700000000.250000000\n" +
 	"file\t41ed\troot\tdaemon\t4096\t/etc\n" +
 	"file\ta1ff\troot\troot\t7\t/etc/link\n" +
 	"file\t81ed\troot\troot\t9\t/opt/kube/p/1/x\n" +
-	"digest\tabc  /etc/a key\n" +
+	"digest\t" + digestA + "  /etc/a key\n" +
 	"content\t/etc/a key\taGVsbG8=\n" +
-	"recorded\tdef\t/opt/kube/p/1/x\ndigest\tdef  /opt/kube/p/1/x\n" +
+	"recorded\t" + digestB + "\t/opt/kube/p/1/x\ndigest\t" + digestB + "  /opt/kube/p/1/x\n" +
 	"dir\t/etc\nentry\ta key\nentry\tlink\ndir\t/empty\n" +
 	"unit\tMainPID=41\nunit\tNRestarts=2\nunit\tId=ssh.service\nunit\tActiveState=active\nunit\tActiveEnterTimestamp=Sat 2026-11-21 11:11:59 UTC\n" +
 	"unit\t\nunit\tId=real.target\nunit\tLoadState=loaded\nunit\tNeedDaemonReload=yes\nunit\tActiveEnterTimestamp=\n" +
@@ -33,8 +41,15 @@ const answer = "clock\t1700000000.250000000\n" +
 	"command\thaproxy\t/usr/sbin/haproxy\n" +
 	"output\tb3V0Cg==\nend\t\n"
 
+// asked is what answer answers.
+var asked = Query{
+	Files: []string{"/etc", "/etc/link", "/gone"}, Contents: []string{"/etc/a key"}, Binaries: []string{"/opt/kube/p/1/x"},
+	Dirs: []string{"/etc", "/empty", "/gone"}, Units: []string{"ssh.service", "alias.target"}, Ports: []int{22, 6443, 2379},
+	Disks: []string{"/var/lib/etcd", "/gone"}, Commands: []string{"haproxy", "gone"},
+}
+
 func TestParseFacts(t *testing.T) {
-	got, clock, err := parseFacts(answer, Query{Units: []string{"ssh.service", "alias.target"}, Ports: []int{22, 6443, 2379}})
+	got, clock, err := parseFacts(answer, asked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,10 +60,10 @@ func TestParseFacts(t *testing.T) {
 		MachineID: "4588075ba5ad1f7ac4c53dd8924450fe", BootID: "2fab716e-5c74-4163-8f4b-3b90aff66b09", Hostname: "cp1",
 		OS: "rocky", OSLike: "rhel centos fedora", Architecture: "arm64", Systemd: "252",
 		Files: map[string]FileState{
-			"/etc/a key":      {Mode: 0o600, Owner: "root", Group: "root", Size: 5, SHA256: "abc", Content: "hello"},
+			"/etc/a key":      {Mode: 0o600, Owner: "root", Group: "root", Size: 5, SHA256: digestA, Content: "hello"},
 			"/etc":            {Mode: fs.ModeDir | 0o755, Owner: "root", Group: "daemon", Size: 4096},
 			"/etc/link":       {Mode: fs.ModeSymlink | 0o777, Owner: "root", Group: "root", Size: 7},
-			"/opt/kube/p/1/x": {Mode: 0o755, Owner: "root", Group: "root", Size: 9, SHA256: "def", Recorded: "def"},
+			"/opt/kube/p/1/x": {Mode: 0o755, Owner: "root", Group: "root", Size: 9, SHA256: digestB, Recorded: digestB},
 		},
 		Dirs: map[string][]string{"/etc": {"a key", "link"}, "/empty": {}},
 		Units: map[string]UnitState{
@@ -69,36 +84,55 @@ func TestParseFacts(t *testing.T) {
 }
 
 func TestParseFactsRefuses(t *testing.T) {
-	q := Query{Units: []string{"ssh.service", "alias.target"}}
 	for name, text := range map[string]string{
-		"empty":            "",
-		"cut off":          strings.TrimSuffix(answer, "end\t\n"),
-		"no clock":         "end\t\n",
-		"bad mode":         strings.Replace(answer, "file\t8180", "file\tzz", 1),
-		"short file line":  strings.Replace(answer, "file\t8180\t", "file\t", 1),
-		"bad content":      strings.Replace(answer, "aGVsbG8=", "%", 1),
-		"bad output":       strings.Replace(answer, "b3V0Cg==", "%", 1),
-		"a unit too few":   strings.Replace(answer, "unit\t\n", "", 1),
-		"bad process id":   strings.Replace(answer, "MainPID=41", "MainPID=x", 1),
-		"bad restarts":     strings.Replace(answer, "NRestarts=2", "NRestarts=x", 1),
-		"bad time":         strings.Replace(answer, "11:11:59", "quarter past", 1),
-		"bad disk numbers": strings.Replace(answer, "disk\t1000", "disk\tx", 1),
+		"empty":              "",
+		"cut off":            strings.TrimSuffix(answer, "end\t\n"),
+		"no clock":           "end\t\n",
+		"bad mode":           strings.Replace(answer, "file\t8180", "file\tzz", 1),
+		"short file line":    strings.Replace(answer, "file\t8180\t", "file\t", 1),
+		"bad content":        strings.Replace(answer, "aGVsbG8=", "%", 1),
+		"bad output":         strings.Replace(answer, "b3V0Cg==", "%", 1),
+		"a unit too few":     strings.Replace(answer, "unit\t\n", "", 1),
+		"bad process id":     strings.Replace(answer, "MainPID=41", "MainPID=x", 1),
+		"bad restarts":       strings.Replace(answer, "NRestarts=2", "NRestarts=x", 1),
+		"bad time":           strings.Replace(answer, "11:11:59", "quarter past", 1),
+		"bad disk numbers":   strings.Replace(answer, "disk\t1000", "disk\tx", 1),
+		"negative size":      strings.Replace(answer, "root\t5\t", "root\t-5\t", 1),
+		"a mode of 32 bits":  strings.Replace(answer, "file\t8180", "file\t10008180", 1),
+		"more than a disk":   strings.Replace(answer, "disk\t1000", "disk\t9223372036854775807", 1),
+		"machine id":         strings.Replace(answer, "4588075ba5ad1f7ac4c53dd8924450fe", "$(id)", 1),
+		"long machine id":    strings.Replace(answer, "4588075ba5ad1f7ac4c53dd8924450fe", "4588075ba5ad1f7ac4c53dd8924450fe00", 1),
+		"boot id":            strings.Replace(answer, "2fab716e-", "2fab716e;", 1),
+		"host name":          strings.Replace(answer, "hostname\tcp1", "hostname\tcp1\x1b[2J", 1),
+		"operating system":   strings.Replace(answer, `ID="rocky"`, `ID=`+"`id`", 1),
+		"like":               strings.Replace(answer, "rhel centos", "rhel\u202ecentos", 1),
+		"architecture":       strings.Replace(answer, "aarch64", "../../x", 1),
+		"version of systemd": strings.Replace(answer, "systemd\t252", "systemd\tx", 1),
+		"clock of no time":   strings.Replace(answer, "1700000000", "99999999999999", 1),
+		"state of a unit":    strings.Replace(answer, "ActiveState=active", "ActiveState=active;id", 1),
+		"negative process":   strings.Replace(answer, "MainPID=41", "MainPID=-1", 1),
+		"a program's place":  strings.Replace(answer, "/usr/sbin/haproxy", "/usr/sbin/haproxy;id", 1),
+		"relative program":   strings.Replace(answer, "/usr/sbin/haproxy", "haproxy", 1),
+		"a path as an entry": strings.Replace(answer, "entry\tlink", "entry\t../link", 1),
+		"a long entry":       strings.Replace(answer, "entry\tlink", "entry\t"+strings.Repeat("x", 256), 1),
+		"entry of nothing":   strings.Replace(answer, "dir\t/etc\n", "", 1),
+		"too many entries":   strings.Replace(answer, "entry\tlink\n", strings.Repeat("entry\tlink\n", maxEntries), 1),
+		"an unasked file":    strings.Replace(answer, "end\t\n", "file\t8180\troot\troot\t5\t/etc/shadow\nend\t\n", 1),
+		"unasked content":    strings.Replace(answer, "content\t/etc/a key", "content\t/etc/shadow", 1),
+		"an unasked disk":    strings.Replace(answer, "/var/lib/etcd", "/var/lib/other", 1),
+		"an unasked dir":     strings.Replace(answer, "dir\t/empty", "dir\t/other", 1),
+		"an unasked program": strings.Replace(answer, "command\thaproxy", "command\tsh", 1),
 	} {
-		if _, _, err := parseFacts(text, q); err == nil {
+		if _, _, err := parseFacts(text, asked); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 }
 
 func TestParseSmallThings(t *testing.T) {
-	for machine, want := range map[string]string{"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386", "riscv64": "riscv64"} {
-		if got := goArchitecture(machine); got != want {
-			t.Errorf("%s: %s, want %s", machine, got, want)
-		}
-	}
-	for text, want := range map[string]string{"252": "252", "252.39-1~deb12u1": "252", "": ""} {
-		if got := leadingDigits(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
+	for machine, want := range map[string]string{"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386", "riscv64": "riscv64", "": ""} {
+		if got, err := goArchitecture(machine); got != want || err != nil {
+			t.Errorf("%s: %s, %v, want %s", machine, got, err, want)
 		}
 	}
 	if clock, err := parseClock("1700000000.%N"); err != nil || clock.Unix() != 1700000000 {
@@ -129,4 +163,100 @@ func TestParseListeners(t *testing.T) {
 	if !maps.EqualFunc(got, want, func(a, b Listener) bool { return a.Process == b.Process && slices.Equal(a.Addresses, b.Addresses) }) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
+}
+
+// TestParseFactsLeavesOut: what is of no known form, and may rightly be so, is
+// left out or shown as what it is.
+func TestParseFactsLeavesOut(t *testing.T) {
+	text := strings.NewReplacer(
+		digestA, "not a digest; id", "recorded\t"+digestB, "recorded\t$(id)", "root\troot\t5", "DOM\\user\tg\x1b[31m\t5",
+		"4588075ba5ad1f7ac4c53dd8924450fe", "uninitialized", "hostname\tcp1", "hostname\t(none)",
+		"kube-apiserver", "$(id)\x1b[2J", "entry\tlink", "entry\tzz\u202e\xff;id",
+	).Replace(answer)
+	facts, _, err := parseFacts(text, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if facts.MachineID != "" || facts.Hostname != "" {
+		t.Errorf("%q, %q", facts.MachineID, facts.Hostname)
+	}
+	if f := facts.Files["/etc/a key"]; f.SHA256 != "" || f.Owner != "?" || f.Group != "?" || f.Content != "hello" {
+		t.Errorf("%+v", f)
+	}
+	if f := facts.Files["/opt/kube/p/1/x"]; f.Recorded != "" || f.SHA256 != digestB {
+		t.Errorf("%+v", f)
+	}
+	if got := facts.Listeners[6443].Process; got != "?" {
+		t.Errorf("process %q", got)
+	}
+	if got := facts.Dirs["/etc"]; !slices.Equal(got, []string{"a key", `zz\u202e\xff;id`}) {
+		t.Errorf("entries %q", got)
+	}
+}
+
+// FuzzParseFacts: whatever a machine answers, what comes in is of the forms above,
+// and only what was asked for.
+func FuzzParseFacts(f *testing.F) {
+	f.Add(answer)
+	f.Add("")
+	f.Add("clock\t1\nend\t\n")
+	f.Add(strings.Replace(answer, "cp1", "$(id)", 1))
+	f.Add(strings.Replace(answer, "entry\tlink", "entry\t\x1b[31m\xff", 1))
+	f.Add(strings.ReplaceAll(answer, "/etc", "/etc\nfile\t8180\troot\troot\t5\t/etc/shadow"))
+	f.Fuzz(func(t *testing.T, text string) {
+		facts, clock, err := parseFacts(text, asked)
+		if err != nil {
+			if message := err.Error(); len(message) > 16<<10 || strings.ContainsFunc(message, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }) {
+				t.Errorf("an error that shows what the machine said: %q", message)
+			}
+			return
+		}
+		if clock.Year() > 9999 {
+			t.Errorf("clock %v", clock)
+		}
+		for _, c := range []struct {
+			form *regexp.Regexp
+			text string
+		}{
+			{machineIDForm, facts.MachineID}, {bootIDForm, facts.BootID}, {hostnameForm, facts.Hostname}, {osForm, facts.OS}, {osForm, facts.OSLike},
+			{kernelForm, facts.Architecture}, {systemdForm, facts.Systemd},
+		} {
+			if c.text != "" && !c.form.MatchString(c.text) {
+				t.Errorf("%q is not of the form %s", c.text, c.form)
+			}
+		}
+		for path, state := range facts.Files {
+			if !slices.Contains(slices.Concat(asked.Files, asked.Contents, asked.Binaries), path) || state.Size < 0 ||
+				state.SHA256 != "" && !digestForm.MatchString(state.SHA256) || state.Owner != "?" && !ownerForm.MatchString(state.Owner) {
+				t.Errorf("%q: %+v", path, state)
+			}
+		}
+		for name, unit := range facts.Units {
+			for _, word := range []string{unit.Load, unit.Active, unit.Sub, unit.Enabled, unit.Result} {
+				if !slices.Contains(asked.Units, name) || word != "" && !stateForm.MatchString(word) || unit.MainPID < 0 || unit.Restarts < 0 {
+					t.Errorf("%q: %+v", name, unit)
+				}
+			}
+		}
+		for port, l := range facts.Listeners {
+			if !slices.Contains(asked.Ports, port) || l.Process != "" && l.Process != "?" && !processForm.MatchString(l.Process) {
+				t.Errorf("%d: %+v", port, l)
+			}
+		}
+		for name, place := range facts.Commands {
+			if !slices.Contains(asked.Commands, name) || !programForm.MatchString(place) {
+				t.Errorf("%q: %q", name, place)
+			}
+		}
+		for dir, entries := range facts.Dirs {
+			if !slices.Contains(asked.Dirs, dir) || len(entries) > maxEntries {
+				t.Errorf("%q: %d entries", dir, len(entries))
+			}
+			for _, entry := range entries {
+				if strings.ContainsFunc(entry, func(r rune) bool { return !unicode.IsPrint(r) && r != '\t' }) {
+					t.Errorf("%q: %q", dir, entry)
+				}
+			}
+		}
+	})
 }

@@ -1,8 +1,8 @@
 package host
 
 import (
+	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -40,30 +40,38 @@ func parseUnits(lines, asked []string) (map[string]UnitState, error) {
 }
 
 func parseUnit(properties map[string]string) (UnitState, error) {
-	state := UnitState{
-		Load:       properties["LoadState"],
-		Active:     properties["ActiveState"],
-		Sub:        properties["SubState"],
-		Enabled:    properties["UnitFileState"],
-		Result:     properties["Result"],
-		NeedReload: properties["NeedDaemonReload"] == "yes",
+	state := UnitState{NeedReload: properties["NeedDaemonReload"] == "yes"}
+	var errs []error
+	word := func(to *string, name string) {
+		var err error
+		*to, err = orEmpty(stateForm, name, properties[name])
+		errs = append(errs, err)
 	}
-	var err error
-	// Not every type of unit has these.
-	if text := properties["MainPID"]; text != "" {
-		if state.MainPID, err = strconv.Atoi(text); err != nil {
-			return UnitState{}, fmt.Errorf("MainPID: %w", err)
+	number := func(to *int, name string, most int64) {
+		if properties[name] == "" { // not every type of unit has it
+			return
 		}
+		n, err := count(name, properties[name], most)
+		*to = int(n)
+		errs = append(errs, err)
 	}
-	if text := properties["NRestarts"]; text != "" {
-		if state.Restarts, err = strconv.Atoi(text); err != nil {
-			return UnitState{}, fmt.Errorf("NRestarts: %w", err)
-		}
-	}
+	word(&state.Load, "LoadState")
+	word(&state.Active, "ActiveState")
+	word(&state.Sub, "SubState")
+	word(&state.Enabled, "UnitFileState")
+	word(&state.Result, "Result")
+	number(&state.MainPID, "MainPID", maxProcessID)
+	number(&state.Restarts, "NRestarts", maxRestarts)
 	if text := properties["ActiveEnterTimestamp"]; text != "" && text != "n/a" {
-		if state.Since, err = time.Parse(systemdTime, text); err != nil {
-			return UnitState{}, fmt.Errorf("ActiveEnterTimestamp: %w", err)
+		since, err := time.Parse(systemdTime, text)
+		if err != nil {
+			err = fmt.Errorf("ActiveEnterTimestamp reads %s", quoted(text))
 		}
+		state.Since = since
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return UnitState{}, err
 	}
 	return state, nil
 }

@@ -34,22 +34,33 @@ func ReadProcesses(output string) map[string]Process {
 		if len(fields) != 5 || fields[0] != "process" {
 			continue
 		}
-		p := Process{Flags: map[string]string{}, MemoryMax: limit(fields[2]), CPUQuota: limit(fields[3])}
-		words, err := base64.StdEncoding.DecodeString(fields[4])
-		if p.Running = err == nil && len(words) > 0; p.Running {
-			for _, word := range strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")[1:] {
-				name, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-				p.Flags[name] = value
-			}
-		}
+		p := Process{MemoryMax: limit(fields[2]), CPUQuota: limit(fields[3])}
+		p.Flags, p.Running = flagsOf(fields[4])
 		processes[fields[1]] = p
 	}
 	return processes
 }
 
+// flagsOf reads a command line in base64; running is false where there is none. A
+// flag of another form than those of our programs is none of theirs.
+func flagsOf(encoded string) (flags map[string]string, running bool) {
+	flags = map[string]string{}
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(text) == 0 {
+		return flags, false
+	}
+	for _, word := range strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")[1:] {
+		name, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if flagForm.MatchString(name) && len(value) <= maxFlagLength && len(flags) < maxFlags {
+			flags[name] = value
+		}
+	}
+	return flags, true
+}
+
 // limit is a limit in systemd's words, "" for none.
 func limit(text string) string {
-	if text == "infinity" {
+	if text == "infinity" || !limitForm.MatchString(text) {
 		return ""
 	}
 	return text

@@ -114,7 +114,7 @@ func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stdout := &output{overflow: func() { cancel(errOutputTooLong) }}
-	var stderr tail
+	stderr := &tail{overflow: func() { cancel(errErrorsTooLong) }}
 	token, script := newToken(), j.script
 	if !j.readOnly {
 		if script, err = fenced(ctx, h.Address(), script); err != nil {
@@ -127,11 +127,11 @@ func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) 
 		token:   token,
 		stdin:   j.stdin,
 		stdout:  stdout,
-		stderr:  &stderr,
+		stderr:  stderr,
 		started: func() { sent = time.Now() },
 	})
-	if errors.Is(context.Cause(ctx), errOutputTooLong) {
-		err = errOutputTooLong
+	if cause := context.Cause(ctx); errors.Is(cause, errOutputTooLong) || errors.Is(cause, errErrorsTooLong) {
+		err = cause
 	}
 	var exit *ssh.ExitError
 	if errors.As(err, &exit) {

@@ -112,7 +112,7 @@ func (c *connection) classify(err error) error {
 	}
 	// No exit status on a live connection: sshd's end was killed, or the
 	// connection is going down right now.
-	return &lostError{fmt.Errorf("%w: the session on %s broke off (%s)", ErrUnreachable, c.endpoint.name, err.Error())}
+	return &lostError{fmt.Errorf("%w: the session on %s broke off (%s)", ErrUnreachable, c.endpoint.name, brief(err.Error()))}
 }
 
 // abort ends a command that is no longer wanted: its processes by their token

@@ -10,14 +10,14 @@ staging_name() {
 }
 
 # sweep PATH: removes what a staging that was cut off left beside PATH, but not
-# what one that still runs is using: this side does not end at once when the
-# connection is lost.
+# what one of root's that still runs is using: this side does not end at once when
+# the connection is lost.
 sweep() {
   set +f
   for left in "${1%/*}/.${1##*/}.kube-"*; do
     [ -e "$left" ] || [ -L "$left" ] || continue
     owner=${left##*.kube-}
-    if ! grep -qsF -- "token=${owner#*-}" "/proc/${owner%%-*}/cmdline"; then
+    if ! grep -qs '^Uid:[[:space:]]0[[:space:]]' "/proc/${owner%%-*}/status" || ! grep -qsF -- "token=${owner#*-}" "/proc/${owner%%-*}/cmdline"; then
       rm -rf -- "$left"
     fi
   done

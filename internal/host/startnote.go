@@ -16,11 +16,11 @@ func StartNote(path string, inputs ...string) string {
 func StartNoteEntry(digest, path string) string { return digest + "  " + path + "\n" }
 
 // ReadStartNote gives the digests, by path, in the text of a note; none for an
-// empty one.
+// empty one. A line of another form is no evidence of anything, and is left out.
 func ReadStartNote(text string) map[string]string {
 	digests := map[string]string{}
 	for line := range strings.Lines(text) {
-		if digest, path, ok := strings.Cut(strings.TrimSpace(line), "  "); ok {
+		if digest, path, ok := strings.Cut(strings.TrimSpace(line), "  "); ok && digestForm.MatchString(digest) && checkPath(path) == nil {
 			digests[path] = digest
 		}
 	}

@@ -103,7 +103,7 @@ func (c *connection) dial(ctx context.Context, addr string) (net.Conn, error) {
 			return nil, &errNotStarted{c.lossError()}
 		}
 		if r.err != nil {
-			return nil, r.err
+			return nil, &saidError{r.err}
 		}
 		return r.conn, nil
 	case <-ctx.Done():

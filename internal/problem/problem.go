@@ -4,6 +4,7 @@ package problem
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 )
 
@@ -21,17 +22,22 @@ type Problem struct {
 }
 
 // Error gives the whole text on several lines.
-func (p *Problem) Error() string { return p.Summary + "\n" + p.Text() }
+func (p *Problem) Error() string { return p.Title() + "\n" + p.Text() }
+
+// Title is the summary as it is shown.
+func (p *Problem) Title() string { return Line(p.Summary) }
 
 // Unwrap gives Err, so that sentinels can be asked for.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Text is the body below the summary.
+// Text is the body below the summary. What machines have said is in it, so each
+// part is made visible and bounded here, and no part can pass for another: a line
+// within one never begins with a label.
 func (p *Problem) Text() string {
 	var b strings.Builder
 	line := func(label, text string) {
 		if text != "" {
-			b.WriteString(label + text + "\n")
+			b.WriteString(label + unlabelled(shownWithin(text, maxField)) + "\n")
 		}
 	}
 	line("Host: ", p.Host)
@@ -39,10 +45,16 @@ func (p *Problem) Text() string {
 	line("Unchanged: ", p.Unchanged)
 	line("Next step: ", p.Next)
 	if p.Detail != "" {
-		b.WriteString("\n" + strings.TrimRight(p.Detail, "\n") + "\n")
+		b.WriteString("\n" + unlabelled(shownWithin(strings.TrimRight(p.Detail, "\n"), maxDetail)) + "\n")
 	}
 	return b.String()
 }
+
+// label is what a line of Text begins with.
+var label = regexp.MustCompile(`(?mi)^(Host|Cause|Unchanged|Next step):`)
+
+// unlabelled indents the lines of text that look like ones of Text.
+func unlabelled(text string) string { return label.ReplaceAllString(text, "  $0") }
 
 // Nothing is the Unchanged text of a refusal that came before the first change.
 const Nothing = "nothing was changed."

@@ -18,17 +18,17 @@ func WithReport(ctx context.Context, r Report) context.Context {
 	return context.WithValue(ctx, reportKey{}, r)
 }
 
-// Progress reports one step. Without WithReport it does nothing. Never pass a
-// secret.
+// Progress reports one step as a visible line. Without WithReport it does
+// nothing. Never pass a secret.
 func Progress(ctx context.Context, format string, args ...any) {
 	if r, ok := ctx.Value(reportKey{}).(Report); ok && r.Progress != nil {
-		r.Progress(fmt.Sprintf(format, args...))
+		r.Progress(Line(fmt.Sprintf(format, args...)))
 	}
 }
 
 // Detail reports one remote command, as Progress does a step.
 func Detail(ctx context.Context, format string, args ...any) {
 	if r, ok := ctx.Value(reportKey{}).(Report); ok && r.Detail != nil {
-		r.Detail(fmt.Sprintf(format, args...))
+		r.Detail(Line(fmt.Sprintf(format, args...)))
 	}
 }

@@ -1,0 +1,73 @@
+# The fixed part of what ends remote commands. A command's processes carry
+# KUBE_COMMAND=TOKEN as an entry of their environment, or as one argument (sudo,
+# and env before it becomes sh). The login shell has it within the line that sshd
+# gave it, until it becomes the command. Nothing else counts: no part of a word,
+# and no process of another user, who could have it killed, or keep what shall be
+# killed alive.
+
+me=$(id -u)
+login=${SUDO_UID:-$me}
+
+# owned PROCESS: reports whether it is this user's, root's as a rule, or that of the
+# user who logs in and is root through sudo whenever it likes, or sudo between the
+# two. All of its ids count: a program with the set-user-ID bit has its caller's words.
+owned() {
+  while read -r key real effective saved _; do
+    [ "$key" = Uid: ] || continue
+    case "$real $effective $saved" in
+    "$me $me $me" | "$login $login $login" | "$login $me $me") return 0 ;;
+    esac
+    return 1
+  done 2>/dev/null <"/proc/$1/status"
+  return 1
+}
+
+# carriers TOKEN: its processes. Patterns come on standard input, so that the
+# search does not find itself.
+carriers() {
+  {
+    echo "KUBE_COMMAND=$1" | grep -lzxFsf - /proc/[0-9]*/environ /proc/[0-9]*/cmdline || true
+    echo "^exec (sudo -n )?env LC_ALL=C PATH=[^ ]* KUBE_COMMAND=$1 sh -euc " | grep -lzEsf - /proc/[0-9]*/cmdline || true
+  } | while IFS=/ read -r _ _ process _; do
+    if owned "$process"; then echo "$process"; fi
+  done
+}
+
+# kill_command TOKEN: looks again until nothing is left, for a process may have
+# forked meanwhile, and a little longer where nothing was found at all: sshd's
+# child may not have become the login shell yet.
+kill_command() {
+  found='' tries=0 rounds=0
+  while [ $tries -lt 3 ] && [ $rounds -lt 100 ]; do
+    tries=$((tries + 1)) rounds=$((rounds + 1))
+    again=''
+    for process in $(carriers "$1"); do
+      kill -KILL "$process" 2>/dev/null && again=yes found=yes
+    done
+    if [ -n "$again" ]; then tries=0; elif [ -n "$found" ]; then return 0; else sleep 0.1; fi
+  done
+}
+
+# kill_orphans ends commands whose connection was lost. They go on as children of
+# process 1, for sshd does not end what it has started, and could undo what is
+# going to be done. Every command may be cut off at any point, so they are not
+# waited for. The words of a program with the set-user-ID bit (sudo) are its
+# caller's, whoever that is: it is ended itself, and its child is looked at next.
+kill_orphans() {
+  passes=0 more=yes
+  while [ -n "$more" ] && [ $passes -lt 10 ]; do
+    passes=$((passes + 1)) more=''
+    for file in $(grep -lzxEs 'KUBE_COMMAND=[0-9a-f]{16}' /proc/[0-9]*/environ /proc/[0-9]*/cmdline || true); do
+      orphan=${file#/proc/}
+      orphan=${orphan%/*}
+      grep -qs '^PPid:[[:space:]]*1$' "/proc/$orphan/status" && owned "$orphan" || continue
+      more=yes
+      if [ -u "/proc/$orphan/exe" ]; then
+        kill -KILL "$orphan" 2>/dev/null || true
+        continue
+      fi
+      token=$(cat "/proc/$orphan/environ" "/proc/$orphan/cmdline" 2>/dev/null | grep -zxE -m 1 'KUBE_COMMAND=[0-9a-f]{16}' | tr -d '\0') || continue
+      kill_command "${token#KUBE_COMMAND=}"
+    done
+  done
+}

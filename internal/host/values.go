@@ -1,0 +1,163 @@
+package host
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// What a machine says is read into these forms where it enters, and nothing else
+// of it goes on: a value of another form is an error, or is left out where the
+// rule says so.
+var (
+	machineIDForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	bootIDForm    = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	hostnameForm  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	osForm        = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}( [A-Za-z0-9._+-]{1,64}){0,15}$`)
+	kernelForm    = regexp.MustCompile(`^[a-z0-9_]{1,16}$`)
+	ownerForm     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}$`)
+	digestForm    = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	stateForm     = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+	processForm   = regexp.MustCompile(`^[A-Za-z0-9._:/@+ -]{1,64}$`)
+	programForm   = regexp.MustCompile(`^(/[A-Za-z0-9._+-]+){1,16}$`)
+	systemdForm   = regexp.MustCompile(`^[0-9]{1,5}`)
+	flagForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+	limitForm     = regexp.MustCompile(`^[A-Za-z0-9.% -]{0,64}$`)
+)
+
+const (
+	unnamed       = "?" // an owner or process whose name is of no form that is known: certainly none of ours
+	maxEntries    = 10_000
+	maxEntryName  = 255     // NAME_MAX
+	maxProcessID  = 1 << 22 // PID_MAX_LIMIT
+	maxRestarts   = math.MaxInt32
+	maxFlags      = 1000
+	maxFlagLength = 8 << 10
+)
+
+// inForm is text, where it has the form; "" may be allowed by the caller.
+func inForm(form *regexp.Regexp, what, text string) (string, error) {
+	if form.MatchString(text) {
+		return text, nil
+	}
+	return "", fmt.Errorf("%s reads %s", what, quoted(text))
+}
+
+// orEmpty is inForm for what a machine may lack, in one of these spellings.
+func orEmpty(form *regexp.Regexp, what, text string, none ...string) (string, error) {
+	for _, spelling := range append(none, "") {
+		if text == spelling {
+			return "", nil
+		}
+	}
+	return inForm(form, what, text)
+}
+
+// orUnnamed is text, or unnamed where it has another form.
+func orUnnamed(form *regexp.Regexp, text string) string {
+	if form.MatchString(text) {
+		return text
+	}
+	return unnamed
+}
+
+// digestOr is a SHA-256, or "" for what is none: that differs from every digest.
+func digestOr(text string) string {
+	if digestForm.MatchString(text) {
+		return text
+	}
+	return ""
+}
+
+// quoted shows what a machine said, in a message: visible, and not at any length.
+func quoted(text string) string {
+	const most = 80
+	if len(text) > most {
+		return strconv.QuoteToASCII(text[:most]) + "…"
+	}
+	return strconv.QuoteToASCII(text)
+}
+
+// brief is what an SSH server said in the protocol, for a message.
+func brief(text string) string {
+	const most = 300
+	text = problem.Line(text)
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// count reads a number from 0 to most.
+func count(what, text string, most int64) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > most {
+		return 0, fmt.Errorf("%s reads %s", what, quoted(text))
+	}
+	return n, nil
+}
+
+// decoded reads base64.
+func decoded(what, text string) (string, error) {
+	content, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
+	return string(content), nil
+}
+
+// parseClock reads seconds with an optional fraction (date +%s.%N).
+func parseClock(text string) (time.Time, error) {
+	const endOfTime = 253402300799 // of the year 9999, beyond which no time can be written
+	whole, fraction, _ := strings.Cut(text, ".")
+	seconds, err := count("the machine's clock", whole, endOfTime)
+	if err != nil {
+		return time.Time{}, err
+	}
+	nanoseconds, err := count("fraction", fraction, 999_999_999)
+	if err != nil || len(fraction) != 9 {
+		nanoseconds = 0 // a date(1) without %N
+	}
+	return time.Unix(seconds, nanoseconds), nil
+}
+
+// goArchitecture maps what uname -m says to GOARCH.
+func goArchitecture(machine string) (string, error) {
+	switch machine {
+	case "x86_64":
+		return "amd64", nil
+	case "aarch64":
+		return "arm64", nil
+	case "armv7l", "armv6l":
+		return "arm", nil
+	case "i386", "i686":
+		return "386", nil
+	}
+	return orEmpty(kernelForm, "the machine's architecture", machine) // ppc64le, s390x and riscv64 are the same in Go
+}
+
+// parseOSRelease reads ID and ID_LIKE, quoted or not (os-release(5)).
+func parseOSRelease(lines []string) (id, like string, err error) {
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, "=")
+		value = strings.Trim(value, `"'`)
+		var problems [2]error
+		switch key {
+		case "ID":
+			id, problems[0] = orEmpty(osForm, "ID of /etc/os-release", value)
+		case "ID_LIKE":
+			like, problems[1] = orEmpty(osForm, "ID_LIKE of /etc/os-release", value)
+		}
+		if err = errors.Join(problems[:]...); err != nil {
+			return "", "", err
+		}
+	}
+	return id, like, nil
+}
