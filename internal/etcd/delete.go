@@ -14,7 +14,7 @@ import (
 
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {
-	AbandonUnreachable bool // the machine is gone for good: leave it as it is
+	Abandon host.Abandoned // machines that are gone for good: they are left as they are
 }
 
 // Delete lets the member leave: leadership handed over, removed through
@@ -79,7 +79,7 @@ func (l *departure) step(ctx context.Context) (done bool, err error) {
 	sv := l.cl.survey(ctx, l.s)
 	in := leaveInput{
 		Name: l.s.Name, PeerURL: l.s.PeerURL(), Cluster: l.s.Bundle.ClusterID, DataDir: l.s.dataDir(),
-		Self: sv.machines[l.s.Name], Leaving: l.cl.goers(), Abandon: l.o.AbandonUnreachable,
+		Self: sv.machines[l.s.Name], Leaving: l.cl.goers(), Abandon: l.o.Abandon,
 	}
 	for _, m := range sv.sorted() {
 		if m.Name != l.s.Name {
@@ -94,6 +94,9 @@ func (l *departure) step(ctx context.Context) (done bool, err error) {
 	}
 	d := decideLeave(in)
 	if d.Kind == leaveWait {
+		if d.Follows {
+			l.since = time.Now() // until they are done
+		}
 		if time.Since(l.since) < l.cl.pace.Patience {
 			return false, l.wait(ctx, d)
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // leaveKind is how a member leaves.
@@ -27,13 +29,12 @@ func (k leaveKind) String() string {
 type leaveDecision struct {
 	Kind      leaveKind
 	Otherwise leaveKind // of leaveWait: refuse, or clean
+	Follows   bool      // of leaveWait: for other Deletes of this process, which have limits of their own
 	ID        uint64
 	Keep      bool // the data must be archived even where it was to be wiped: nobody confirmed that it is not the last copy
 	Reason    string
 	Next      string
 }
-
-const abandonHint = "make the machine reachable and destroy again; if it is gone for good, set abandon_unreachable_hosts = true on the provider"
 
 // leaveInput is what the decision depends on.
 type leaveInput struct {
@@ -45,12 +46,15 @@ type leaveInput struct {
 	Self    found
 	Others  []found         // the other peers
 	Leaving map[string]bool // members whose Delete is under way in this process
-	Abandon bool
+	Abandon host.Abandoned
 }
 
 // decideLeave decides what a Delete does next. A removal comes before the
 // process is stopped, and data is never wiped when the removal failed.
 func decideLeave(in leaveInput) leaveDecision {
+	if d := refuseUntrusted(in); d != nil {
+		return *d
+	}
 	if in.Self.reached() && !in.Self.empty() {
 		if alien := in.Self.foreign(in.Cluster, in.DataDir); alien != "" {
 			return leaveDecision{
@@ -88,7 +92,7 @@ func decideLeave(in leaveInput) leaveDecision {
 			Next: "wait until the other member has joined, then destroy again",
 		}
 	case errors.Is(err, errLastMember) && !in.Self.reached():
-		return leaveUnlisted(in)
+		return refuseAlive(in, entry.ID)
 	case errors.Is(err, errLastMember):
 		return leaveDecision{Kind: leaveLast, ID: entry.ID}
 	}
@@ -114,13 +118,10 @@ func (in leaveInput) toLeave() View {
 // leaveUnlisted is for a member that the cluster does not have, or whose
 // removal is all that the survivors could do.
 func leaveUnlisted(in leaveInput) leaveDecision {
-	switch {
-	case in.Self.reached():
+	if in.Self.reached() {
 		return leaveDecision{Kind: leaveClean}
-	case in.Abandon:
-		return leaveDecision{Kind: leaveAbandon}
 	}
-	return leaveDecision{Kind: leaveRefuse, Reason: "the cluster no longer counts on this member, but its machine cannot be reached to stop it: " + in.Self.Err.Error(), Next: abandonHint}
+	return abandonUnlisted(in)
 }
 
 // leaveSilent decides when the cluster gives no answer. Data is then kept in
@@ -130,12 +131,10 @@ func leaveUnlisted(in leaveInput) leaveDecision {
 // election, a start), whatever runs is waited for first.
 func leaveSilent(in leaveInput) leaveDecision {
 	if !in.Self.reached() {
-		if in.Abandon {
-			return leaveDecision{Kind: leaveAbandon}
-		}
-		return leaveDecision{Kind: leaveRefuse, Reason: "neither the machine nor a quorum of the cluster could be reached: " + in.Self.Err.Error(), Next: abandonHint}
+		return abandonSilent(in)
 	}
 	var unknown, running []string
+	var unsaid []found
 	began := []found{}
 	anyRuns := in.Self.running()
 	for _, m := range append(slices.Clone(in.Others), in.Self) {
@@ -147,6 +146,9 @@ func leaveSilent(in leaveInput) leaveDecision {
 		switch {
 		case !m.reached():
 			unknown = append(unknown, m.label())
+			if !in.Abandon.Covers(m.Address, m.Err) {
+				unsaid = append(unsaid, m)
+			}
 		case m.running():
 			anyRuns = true
 			if !in.Leaving[m.Name] {
@@ -157,10 +159,10 @@ func leaveSilent(in leaveInput) leaveDecision {
 	clean := leaveDecision{Kind: leaveClean, Keep: true}
 	late := leaveDecision{Kind: leaveWait, Otherwise: leaveClean, Keep: true}
 	switch {
-	case len(unknown) > 0 && !in.Abandon:
+	case len(unsaid) > 0:
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
-			Reason: "no quorum of the cluster answers, and these machines could not be reached: " + strings.Join(unknown, ", "), Next: abandonHint,
+			Reason: "no quorum of the cluster answers, and these machines could not be reached: " + strings.Join(unknown, ", "), Next: unsaidNext(unsaid),
 		}
 	case len(unknown) == 0 && !mayHaveCommitted(began):
 		return clean
