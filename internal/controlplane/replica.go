@@ -176,5 +176,5 @@ func NewReplicas(machine func(address string) *host.Host) *Replicas {
 
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {
-	AbandonUnreachable bool // the machine is gone for good: deregister and leave it as it is
+	Abandon host.Abandoned // machines that are gone for good: deregistered, and left as they are
 }

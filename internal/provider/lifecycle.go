@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -16,18 +15,17 @@ import (
 )
 
 // keepUnread answers a Read that failed: unreachable is not gone, so the state
-// stays as it is and the user is warned. An untrusted host key is an error,
-// unless unreachable machines are being abandoned: somebody may be in the middle.
-func (s *session) keepUnread(diags *diag.Diagnostics, what string, err error) {
+// stays as it is and the user is warned. A machine that answers is another matter,
+// whatever the user has given up: with an untrusted host key somebody may be in
+// the middle.
+func keepUnread(diags *diag.Diagnostics, what string, err error) {
 	p := asProblem(what+" not read", err)
-	switch {
-	case errors.Is(err, host.ErrHostKey) && !s.abandon,
-		!errors.Is(err, host.ErrHostKey) && !errors.Is(err, host.ErrUnreachable):
+	if !host.Unreachable(err) {
 		diags.AddAttributeError(path.Root("host"), p.Summary, p.Text())
-	default:
-		p.Unchanged = "the state is kept as it was last seen."
-		diags.AddWarning(what+" not read", p.Summary+"\n"+p.Text())
+		return
 	}
+	p.Unchanged = "the state is kept as it was last seen."
+	diags.AddWarning(what+" not read", p.Summary+"\n"+p.Text())
 }
 
 // warnGone says why a Read takes a resource out of the state: without it a

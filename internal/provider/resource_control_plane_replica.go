@@ -179,7 +179,7 @@ func (r *replicaResource) Read(ctx context.Context, req resource.ReadRequest, re
 		return
 	}
 	if err != nil {
-		r.session.keepUnread(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), err)
+		keepUnread(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), err)
 		return
 	}
 	model.fill(status)
@@ -225,7 +225,7 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
 	defer cancel()
 	r.session.begin()
-	if err := r.session.replicas.Delete(ctx, spec, controlplane.DeleteOptions{AbandonUnreachable: r.session.abandon}); err != nil {
+	if err := r.session.replicas.Delete(ctx, spec, controlplane.DeleteOptions{Abandon: r.session.abandon}); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not deleted", err)
 	}
 }
