@@ -66,6 +66,7 @@ type cluster struct {
 	mu        sync.Mutex
 	gathering *batch         // nil: the next arrival opens one
 	leaving   map[string]int // members whose Delete is under way
+	coming    map[string]int // peer URLs of members whose Create is under way
 	restarted time.Time      // when this process last saw a member back after restarting it
 	upgrades  upgrades       // of this process
 	waited    time.Time      // when a wait for leave to restart a member last ended in vain

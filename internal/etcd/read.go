@@ -30,7 +30,7 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	if !f.reached() {
 		return Status{}, fmt.Errorf("observe %s: %w", s.label(), f.Err)
 	}
-	return describe(s, f, v), nil
+	return cl.withUnmanaged(s, describe(s, f, v), nil)
 }
 
 // askAbout asks the member itself, which costs one conversation, and the

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -46,11 +47,11 @@ func keepPartial(ctx context.Context, resp *resource.CreateResponse, model any, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// warnDrift tells what an Update could not mend.
-func warnDrift(diags *diag.Diagnostics, what string, drift []string) {
+// warnDrift tells what an Update could not mend, and what to do where it never can.
+func warnDrift(diags *diag.Diagnostics, what string, drift []string, remedy string) {
 	if len(drift) > 0 {
 		diags.AddWarning(what+" still differs", "After the change the machine still differs from what is described:\n  "+
-			strings.Join(drift, "\n  ")+"\nNext step: see whether it has gone in the next plan; if not, look at the machine.")
+			strings.Join(drift, "\n  ")+"\nNext step: "+cmp.Or(remedy, "see whether it has gone in the next plan; if not, look at the machine."))
 	}
 }
 

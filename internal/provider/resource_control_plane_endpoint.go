@@ -181,7 +181,7 @@ func (r *endpointResource) Update(ctx context.Context, req resource.UpdateReques
 			return
 		}
 		model.fill(status)
-		warnDrift(&resp.Diagnostics, "Endpoint "+spec.Address, status.Drift)
+		warnDrift(&resp.Diagnostics, "Endpoint "+spec.Address, status.Drift, "")
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	identify(ctx, resp.Identity, model.Address, &resp.Diagnostics)

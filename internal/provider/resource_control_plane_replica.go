@@ -207,7 +207,7 @@ func (r *replicaResource) Update(ctx context.Context, req resource.UpdateRequest
 			return
 		}
 		model.fill(status)
-		warnDrift(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), status.Drift)
+		warnDrift(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), status.Drift, "")
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
