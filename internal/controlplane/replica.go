@@ -76,6 +76,7 @@ type Spec struct {
 	ClusterDomain string   // "" means cluster.local
 	ExtraSANs     []string
 	ExtraArgs     map[string]map[string]string // component → flag without dashes → value
+	NoAdminConf   bool                         // no administrators' kubeconfig on the machine
 	Audit         Audit
 	// Authentication and Audit are the same on every replica, or what a request
 	// may do and what is noted of it would depend on where it arrives.
