@@ -8,12 +8,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// abandon lets survivors act for machines that are gone.
+// abandon lets survivors act for cp2, which is gone.
 const abandon = `
 provider "kube" {
-  abandon_unreachable_hosts = true
+  abandon_unreachable_hosts = ["10.97.0.12"]
 }
 `
+
+// abandonCP2 is what a refusal says of it.
+const abandonCP2 = `if it is gone for good, add "10.97.0.12" to abandon_unreachable_hosts of the provider`
 
 func memberAddress(name string) string { return fmt.Sprintf("kube_etcd_member.this[%q]", name) }
 
@@ -82,7 +85,7 @@ func moveFromDead(t *testing.T, w *workspace.Workspace) {
 	}
 	before := processes(t, "cp3", "cp4")
 	place(t, w, map[string]string{"cp1": address("cp4"), "cp2": address("cp1"), "cp3": address("cp3")})
-	says(t, refused(t, w), "cp2 (10.97.0.12)", "if it is gone for good, set abandon_unreachable_hosts = true on the provider")
+	says(t, refused(t, w), "cp2 (10.97.0.12)", abandonCP2)
 	override(t, w, abandon)
 	apply(t, w)
 	expectEmptyPlan(t, w)

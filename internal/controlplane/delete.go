@@ -66,7 +66,7 @@ func abandon(ctx context.Context, s Spec, o DeleteOptions, unreachable error) er
 	if err != nil && !errors.Is(err, host.ErrUnreachable) {
 		return fmt.Errorf("deregister replica %s: %w", s.machine(), err)
 	}
-	if o.AbandonUnreachable {
+	if o.Abandon.Covers(s.Host.Address(), unreachable) {
 		problem.Progress(ctx, "%s: unreachable, left as it is", s.machine())
 		return nil
 	}
@@ -75,7 +75,7 @@ func abandon(ctx context.Context, s Spec, o DeleteOptions, unreachable error) er
 		Host:      s.machine(),
 		Cause:     unreachable.Error(),
 		Unchanged: "the machine; the replica is no longer registered with any balancer that can be reached.",
-		Next:      "make the machine reachable and apply again, or, if it is gone for good, set abandon_unreachable_hosts = true on the provider.",
+		Next:      "make the machine reachable and apply again, or, if it is gone for good, " + host.AbandonRemedy(s.Host.Address()) + ".",
 		Err:       errors.Join(unreachable, err),
 	}
 }

@@ -27,6 +27,11 @@ type desired struct {
 	before *before // what ran until now, where one can go back to it
 }
 
+// writes says whether the file at path is among those to be made.
+func (d desired) writes(path string) bool {
+	return slices.ContainsFunc(d.files, func(file host.File) bool { return file.Path == path })
+}
+
 // restarts says whether component c is among those to be restarted.
 func (d desired) restarts(c string) bool { return slices.Contains(d.restart, c) }
 

@@ -27,7 +27,7 @@ func drift(s Spec, rt runtime, f found, now time.Time) []string {
 	}
 	for _, path := range unwantedFiles(s) {
 		if _, there := f.facts.Files[path]; there {
-			words = append(words, path+" is there, although this cluster has no use for it")
+			words = append(words, path+" is there, although it is not wanted")
 		}
 	}
 	for _, c := range certificates(s) {

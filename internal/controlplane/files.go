@@ -84,11 +84,15 @@ func certificates(s Spec) []certificate {
 // kubeconfigs are the replica's kubeconfig files. Components use their own
 // machine's API server, people use the endpoint.
 func kubeconfigs(s Spec) []kubeconfig {
-	return []kubeconfig{
+	all := []kubeconfig{
 		{leaf: adminUser(), path: adminConf, owner: "root", server: s.EndpointURL()},
 		{leaf: pki.User("system:kube-controller-manager"), path: controllerManagerConf, owner: ControllerManager, server: s.localURL()},
 		{leaf: pki.User("system:kube-scheduler"), path: schedulerConf, owner: Scheduler, server: s.localURL()},
 	}
+	if s.NoAdminConf {
+		return all[1:]
+	}
+	return all
 }
 
 // fixedFiles are the files whose content the bundle decides, or the replica's
@@ -129,6 +133,9 @@ func unwantedFiles(s Spec) []string {
 	}
 	if !s.encrypts() {
 		paths = append(paths, encryptionConfig)
+	}
+	if s.NoAdminConf {
+		paths = append(paths, adminConf)
 	}
 	return append(paths, unwantedSettings(s)...)
 }

@@ -32,6 +32,7 @@ type Imported struct {
 	PodCIDRs      []string
 	ClusterDomain string
 	ExtraSANs     []string
+	NoAdminConf   bool
 	ExtraArgs     map[string]map[string]string // empty: none are given; a component without: null
 	EarlyRenewal  time.Duration
 	Audit         Audit // a default is 0 or ""
@@ -107,6 +108,7 @@ func told(h *host.Host, r record, version, endpoint string, flags map[string]map
 		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: given.EarlyRenewal, Settings: given.Settings,
 		EtcdURLs:     asGiven(given.Etcd, elementsOf(flags[APIServer]["etcd-servers"])),
 		ServiceCIDRs: elementsOf(flags[APIServer]["service-cluster-ip-range"]),
+		NoAdminConf:  !issued(r, adminConf),
 		PodCIDRs:     asGiven(given.PodCIDRs, elementsOf(flags[ControllerManager]["cluster-cidr"])),
 	}
 	if port, err := strconv.Atoi(flags[APIServer]["secure-port"]); err == nil {
@@ -129,6 +131,13 @@ func told(h *host.Host, r record, version, endpoint string, flags map[string]map
 		}
 	}
 	return out
+}
+
+// issued reports whether the record speaks of a file: one that is missing on the
+// machine for no other reason than that somebody has deleted it is drift.
+func issued(r record, path string) bool {
+	_, ok := r.Issued[path]
+	return ok
 }
 
 // extraArgs are the arguments that give a component of s the flags it has: those

@@ -54,7 +54,8 @@ func TestImportReadsBack(t *testing.T) {
 		"authorization by a file": func(s *Spec) {
 			s.ExtraArgs = map[string]map[string]string{APIServer: {"authorization-config": "/etc/kubernetes/authorization.yaml"}}
 		},
-		"pods": func(s *Spec) { s.PodCIDRs = []string{"10.244.0.0/16", "fd00:244::/56"} },
+		"no admin.conf": func(s *Spec) { s.NoAdminConf = true },
+		"pods":          func(s *Spec) { s.PodCIDRs = []string{"10.244.0.0/16", "fd00:244::/56"} },
 		"external etcd, in an order": func(s *Spec) {
 			s.EtcdURLs = []string{"https://10.0.0.13:2379", "https://10.0.0.11:2379", "https://10.0.0.12:2379"}
 		},
@@ -102,7 +103,7 @@ func TestImportReadsBack(t *testing.T) {
 			want := Imported{
 				ClusterID: s.Bundle.ClusterID, ClusterName: "prod", Name: "cp1", Version: s.Version, Port: s.port(), EtcdURLs: s.EtcdURLs,
 				ServiceCIDRs: s.ServiceCIDRs, PodCIDRs: s.PodCIDRs, ClusterDomain: s.domain(), ExtraSANs: s.ExtraSANs,
-				ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Audit: s.Audit, Authentication: s.Authentication,
+				NoAdminConf: s.NoAdminConf, ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Audit: s.Audit, Authentication: s.Authentication,
 				Limits: map[string]host.Limits{APIServer: s.Limits[APIServer], ControllerManager: s.Limits[ControllerManager], Scheduler: s.Limits[Scheduler]},
 			}
 			if want.ExtraArgs == nil {

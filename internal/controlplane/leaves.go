@@ -1,8 +1,12 @@
 package controlplane
 
-import "github.com/kubequorum/terraform-provider-kube/internal/pki"
+import (
+	"slices"
 
-// Leaves are all the certificates that a replica with these names needs, so
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// Leaves are all the certificates that a replica with these names may need, so
 // that they can be requested where an authority's key is held elsewhere.
 func Leaves(names pki.APIServerNames) []pki.Leaf {
 	return []pki.Leaf{
@@ -15,6 +19,20 @@ func Leaves(names pki.APIServerNames) []pki.Leaf {
 		pki.User("system:kube-scheduler"),
 		mastersUser(),
 	}
+}
+
+// LeavesWithoutAdmin are those that a replica needs on whose machine there is to be
+// no admin.conf.
+func LeavesWithoutAdmin(names pki.APIServerNames) []pki.Leaf {
+	return slices.DeleteFunc(Leaves(names), func(leaf pki.Leaf) bool { return leaf.Name == adminUser().Name })
+}
+
+// leaves are the certificates that s needs.
+func (s Spec) leaves() []pki.Leaf {
+	if s.NoAdminConf {
+		return LeavesWithoutAdmin(s.names())
+	}
+	return Leaves(s.names())
 }
 
 func adminUser() pki.Leaf { return pki.User("kubernetes-admin", AdminGroup) }

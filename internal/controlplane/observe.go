@@ -182,12 +182,14 @@ func (f found) gone(s Spec, rt runtime) bool {
 
 // ownFiles are the files that no one but a replica has on a machine.
 func ownFiles(s Spec) []string {
-	files := append(settingPaths(), recordPath, beforePath, clientCA, signingCA, caKey, frontProxyCA, etcdClientCA, saPub, saKey, encryptionConfig)
+	files := append(settingPaths(), recordPath, beforePath, adminConf, clientCA, signingCA, caKey, frontProxyCA, etcdClientCA, saPub, saKey, encryptionConfig)
 	for _, c := range certificates(s) {
 		files = append(files, c.path, keyOf(c.path))
 	}
 	for _, k := range kubeconfigs(s) {
-		files = append(files, k.path)
+		if k.path != adminConf {
+			files = append(files, k.path)
+		}
 	}
 	return files
 }

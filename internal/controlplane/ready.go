@@ -118,7 +118,7 @@ func (w *waiting) first(ctx context.Context, s Spec, c component, serving chan<-
 		return err
 	}
 	close(serving)
-	return ensureAdmins(ctx, s)
+	return ensureBindings(ctx, s)
 }
 
 // then restarts one of the others where it must be, and waits for it.

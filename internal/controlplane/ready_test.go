@@ -153,11 +153,12 @@ func TestDeleteOfAnUnreachableReplica(t *testing.T) {
 		register error // what the registrar answers
 		want     string
 	}{
-		{"kept", DeleteOptions{}, nil, "abandon_unreachable_hosts = true"},
-		{"kept, its balancer unreachable too", DeleteOptions{}, host.ErrUnreachable, "abandon_unreachable_hosts = true"},
-		{"abandoned", DeleteOptions{AbandonUnreachable: true}, nil, ""},
-		{"abandoned together with its balancers", DeleteOptions{AbandonUnreachable: true}, host.ErrUnreachable, ""},
-		{"still registered", DeleteOptions{AbandonUnreachable: true}, errors.New("lb1 refuses"), "lb1 refuses"},
+		{"kept", DeleteOptions{}, nil, `add "127.0.0.1" to abandon_unreachable_hosts of the provider`},
+		{"kept, its balancer unreachable too", DeleteOptions{}, host.ErrUnreachable, `add "127.0.0.1" to abandon_unreachable_hosts of the provider`},
+		{"another one abandoned", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.2")}, nil, "not deleted"},
+		{"abandoned", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, nil, ""},
+		{"abandoned together with its balancers", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, host.ErrUnreachable, ""},
+		{"still registered", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, errors.New("lb1 refuses"), "lb1 refuses"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := unreachable(t)

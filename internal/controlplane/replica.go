@@ -76,6 +76,7 @@ type Spec struct {
 	ClusterDomain string   // "" means cluster.local
 	ExtraSANs     []string
 	ExtraArgs     map[string]map[string]string // component → flag without dashes → value
+	NoAdminConf   bool                         // no administrators' kubeconfig on the machine
 	Audit         Audit
 	// Authentication and Audit are the same on every replica, or what a request
 	// may do and what is noted of it would depend on where it arrives.
@@ -176,5 +177,5 @@ func NewReplicas(machine func(address string) *host.Host) *Replicas {
 
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {
-	AbandonUnreachable bool // the machine is gone for good: deregister and leave it as it is
+	Abandon host.Abandoned // machines that are gone for good: deregistered, and left as they are
 }

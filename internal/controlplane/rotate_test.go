@@ -199,6 +199,10 @@ func TestLeavesAreAllThatIsIssued(t *testing.T) {
 	if !slices.Equal(have, want) {
 		t.Errorf("leaves %q, want %q", have, want)
 	}
+	s.NoAdminConf = true
+	if got, want := len(s.leaves()), len(certificates(s))+len(kubeconfigs(s))+1; got != want || got != len(have)-1 {
+		t.Errorf("%d leaves without admin.conf, want %d", got, want)
+	}
 }
 
 func TestEncryptionConfiguration(t *testing.T) {

@@ -67,7 +67,7 @@ func (s Spec) validateBundle() error {
 	case b.ServiceAccount.PrivateKey == "" || b.ServiceAccount.PublicKey == "":
 		return errors.New("the PKI bundle lacks the service-account keys")
 	}
-	for _, leaf := range Leaves(s.names()) {
+	for _, leaf := range s.leaves() {
 		if _, signed := b.Signed[leaf.Name]; b.External(leaf.Authority) && !signed {
 			return fmt.Errorf("the key of the %s authority is held elsewhere, and no signed certificate is given for %q", leaf.Authority, leaf.Name)
 		}

@@ -58,6 +58,9 @@ func (r *Replicas) update(ctx context.Context, s Spec, rt runtime, f found) (Sta
 	} else if err := install(ctx, s); err != nil { // before leaving rotation, so that an upload lengthens nothing
 		return Status{}, err
 	}
+	if err := bindFirst(ctx, f.asFound(s), rt, d); err != nil {
+		return Status{}, err
+	}
 	turn, drained, err := r.stepAside(ctx, s, may, d.restarts(APIServer))
 	if err != nil {
 		return Status{}, err

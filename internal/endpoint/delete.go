@@ -6,12 +6,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {
-	AbandonUnreachable bool
+	Abandon host.Abandoned // hosts that are gone for good: they are left as they are
 	// Patience is how long to wait for the next replica to leave before those
 	// that remain are the reason to refuse. Zero refuses at once.
 	Patience time.Duration
@@ -32,7 +33,7 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	if err := cleanOn(ctx, s, lost); err != nil {
 		return err
 	}
-	return abandoned(ctx, s, lost, o.AbandonUnreachable)
+	return abandoned(ctx, s, lost, o.Abandon)
 }
 
 // vacated looks until no replica is in rotation. Where the graph of a run holds

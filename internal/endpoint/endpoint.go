@@ -36,9 +36,9 @@ type Spec struct {
 	InstallPackages bool                  // may use the machine's package manager for haproxy and keepalived
 	CACertificate   string                // PEM: health checks verify the replicas against it; "" means unverified TLS
 	DrainTimeout    time.Duration         // 0 means 10 s
-	// AbandonUnreachable lets Update leave a host that is no longer in Hosts
-	// as it is when it cannot be reached.
-	AbandonUnreachable bool
+	// Abandon are hosts that are gone for good: Update leaves those of them that
+	// are no longer in Hosts as they are when they cannot be reached.
+	Abandon host.Abandoned
 }
 
 // Registration is all a replica needs to know to enter and leave rotation. It

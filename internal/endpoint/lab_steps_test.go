@@ -345,7 +345,7 @@ func stepFailover(f *fixture) {
 	f.timed("register with a dead balancer", func() error {
 		return f.registrar.Register(f.ctx, found.Holder, f.replicaAddress(found.Holder))
 	})
-	if err := Delete(f.ctx, f.spec, DeleteOptions{AbandonUnreachable: true}); err == nil {
+	if err := Delete(f.ctx, f.spec, DeleteOptions{Abandon: host.AbandonedAt(f.spec.Hosts[holder].Address())}); err == nil {
 		f.Error("deleted under registered replicas")
 	}
 	f.must(machines.lab.Machine(holder).Boot(f.ctx))

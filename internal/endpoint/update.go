@@ -76,10 +76,21 @@ func wholly(before, s Spec, seen map[string]balancer) error {
 		Summary:   "endpoint " + s.Address + " not changed",
 		Cause:     unreachable.Error(),
 		Unchanged: problem.Nothing,
-		Next: "make these hosts reachable and apply again; if one is gone for good, take it out of haproxy.hosts " +
-			"and set abandon_unreachable_hosts = true on the provider",
+		Next: "make these hosts reachable and apply again; if one is gone for good, take it out of haproxy.hosts and " +
+			host.AbandonRemedy(lostAddresses(s, seen)...),
 		Err: unreachable,
 	}
+}
+
+// lostAddresses are those of the hosts that cannot be reached.
+func lostAddresses(s Spec, seen map[string]balancer) []string {
+	var addresses []string
+	for _, name := range names(seen) {
+		if seen[name].unreachable != nil {
+			addresses = append(addresses, s.Hosts[name].Address())
+		}
+	}
+	return addresses
 }
 
 // rendersLike reports whether both give every host the same configuration.
@@ -169,30 +180,35 @@ func unchangedHosts(ctx context.Context, s, leaving Spec, seen map[string]balanc
 			Err:       err,
 		}
 	}
-	return abandoned(ctx, leaving, lost, s.AbandonUnreachable)
+	return abandoned(ctx, leaving, lost, s.Abandon)
 }
 
-// abandoned refuses to forget hosts that could not be cleaned, unless told to.
-func abandoned(ctx context.Context, s Spec, lost map[string]error, allowed bool) error {
-	if len(lost) == 0 {
-		return nil
-	}
-	list := strings.Join(names(lost), ", ")
-	if allowed {
-		problem.Progress(ctx, "hosts left as they are, because they cannot be reached: %s", list)
-		return nil
-	}
+// abandoned refuses to forget hosts that could not be cleaned, but for those
+// that the user has given up.
+func abandoned(ctx context.Context, s Spec, lost map[string]error, gone host.Abandoned) error {
+	var left, kept, addresses []string
 	var causes []error
 	for _, name := range names(lost) {
-		causes = append(causes, lost[name])
+		address := s.Hosts[name].Address()
+		if gone.Covers(address, lost[name]) {
+			left = append(left, s.label(name))
+			continue
+		}
+		kept, addresses, causes = append(kept, s.label(name)), append(addresses, address), append(causes, lost[name])
+	}
+	if len(left) > 0 {
+		problem.Progress(ctx, "hosts left as they are, because they cannot be reached: %s", strings.Join(left, ", "))
+	}
+	if len(kept) == 0 {
+		return nil
 	}
 	err := errors.Join(causes...)
 	return &problem.Problem{
 		Summary:   "endpoint " + s.Address + " not removed from every host",
-		Host:      list,
+		Host:      strings.Join(kept, ", "),
 		Cause:     err.Error(),
 		Unchanged: "these hosts may still run HAProxy and keepalived for the address; all others are done.",
-		Next:      "make them reachable and apply again, or, if they are gone for good, set abandon_unreachable_hosts = true on the provider",
+		Next:      "make them reachable and apply again, or, if they are gone for good, " + host.AbandonRemedy(addresses...),
 		Err:       err,
 	}
 }

@@ -1,7 +1,7 @@
 package etcd
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +29,7 @@ func established(name string) found {
 
 func lost(name string) found {
 	f := blank(name)
-	f.Err = errors.New("no route")
+	f.Err = fmt.Errorf("no route: %w", host.ErrUnreachable)
 	return f
 }
 

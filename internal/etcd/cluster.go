@@ -73,6 +73,7 @@ type cluster struct {
 	creates   map[string]error        // members whose Create is under way (nil) or has failed
 	gathering *batch                  // nil: the next arrival opens one
 	leaving   map[string]int          // members whose Delete is under way
+	coming    map[string]int          // peer URLs of members whose Create is under way
 	restarted time.Time               // when this process last saw a member back after restarting it
 	upgrades  upgrades                // of this process
 	waited    time.Time               // when a wait for leave to restart a member last ended in vain
@@ -196,10 +197,13 @@ func closeRest(results <-chan dialled, n int) {
 	}
 }
 
-// lostMachine reports whether an error means that the machine could not be
-// had, rather than that it answered with a refusal.
+// lostMachine reports whether an error means that there is no SSH connection to
+// the machine, rather than that its member refused to be dialled. All it decides
+// is the way by which a member is dialled: who answers there is told by TLS, and a
+// voter that lives is not to be taken for dead because its machine lets nobody in.
+// It gives no machine up: see host.Abandoned.
 func lostMachine(err error) bool {
-	return errors.Is(err, host.ErrUnreachable) || errors.Is(err, host.ErrHostKey) || errors.Is(err, host.ErrAuth)
+	return errors.Is(err, host.ErrUnreachable) || errors.Is(err, host.ErrHostKey) || errors.Is(err, host.ErrAuth) || errors.Is(err, host.ErrNotRoot)
 }
 
 // look observes one machine.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -318,7 +319,7 @@ func TestRefusedRemoval(t *testing.T) {
 		t.Errorf("delete of an unreachable member: %v", err)
 	}
 	f.wantRoster(specs["cp1"], "cp1 cp2")
-	if err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{AbandonUnreachable: true}); err != nil {
+	if err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{Abandon: host.AbandonedAt(f.address("cp3"))}); err != nil {
 		t.Errorf("delete with abandon: %v", err)
 	}
 }

@@ -18,6 +18,8 @@ import (
 // It adopts what an earlier call that was cut off has left.
 func (c *Clusters) Create(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
+	cl.comes(s.PeerURL(), +1)
+	defer cl.comes(s.PeerURL(), -1)
 	cl.creating(s.Name)
 	status, err := cl.create(ctx, s)
 	cl.created(s.Name, err)

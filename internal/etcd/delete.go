@@ -15,7 +15,7 @@ import (
 
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {
-	AbandonUnreachable bool // the machine is gone for good: leave it as it is
+	Abandon host.Abandoned // machines that are gone for good: they are left as they are
 	// Superseded reports whether another resource has begun to create this very
 	// member in the same run (its key was renamed, say): then there is nothing to
 	// remove any more. It is asked again before each step. nil: nobody has.
@@ -102,8 +102,8 @@ func (l *departure) step(ctx context.Context) (done bool, err error) {
 	in := l.input(sv)
 	d := decideLeave(in)
 	if d.Kind == leaveWait {
-		if len(in.Pending) > 0 {
-			l.since = time.Now() // they have time limits of their own
+		if len(in.Pending) > 0 || d.Follows {
+			l.since = time.Now() // until they are done: they have time limits of their own
 		}
 		if time.Since(l.since) < l.cl.pace.Patience {
 			return false, l.wait(ctx, d)
@@ -120,7 +120,7 @@ func (l *departure) step(ctx context.Context) (done bool, err error) {
 func (l *departure) input(sv survey) leaveInput {
 	in := leaveInput{
 		Name: l.s.Name, PeerURL: l.s.PeerURL(), Cluster: l.s.Bundle.ClusterID, DataDir: l.s.dataDir(),
-		Self: sv.of(l.s), Leaving: l.cl.goers(), Abandon: l.o.AbandonUnreachable, Protected: l.s.Bundle.DeletionProtected(),
+		Self: sv.of(l.s), Leaving: l.cl.goers(), Abandon: l.o.Abandon, Protected: l.s.Bundle.DeletionProtected(),
 	}
 	in.Pending, in.Failed = l.cl.arrivals()
 	in.Failed = slices.DeleteFunc(in.Failed, func(name string) bool { return in.Leaving[name] })

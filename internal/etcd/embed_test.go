@@ -43,6 +43,7 @@ type testMachine struct {
 	starts    int
 	ends      int      // of a server that does not come up, since its unit was started
 	lost      bool     // unreachable over SSH
+	refuses   error    // what SSH ends with instead: an untrusted host key, say
 	broken    bool     // the unit fails to start
 	breaks    string   // the unit fails to start with this in it
 	installed []string // versions beside 3.6.16
@@ -78,7 +79,7 @@ func (m *testMachine) reach() error {
 	if m.lost {
 		return fmt.Errorf("dial %s: %w", m.address, host.ErrUnreachable)
 	}
-	return nil
+	return m.refuses
 }
 
 func (m *testMachine) at(path string) string { return filepath.Join(m.root, path) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -30,13 +31,12 @@ func (k leaveKind) String() string {
 type leaveDecision struct {
 	Kind      leaveKind
 	Otherwise leaveKind // of leaveWait: refuse, or clean
+	Follows   bool      // of leaveWait: for other Deletes of this process, which have limits of their own
 	ID        uint64
 	Keep      bool // the data must be archived even where it was to be wiped: nobody confirmed that it is not the last copy
 	Reason    string
 	Next      string
 }
-
-const abandonHint = "make the machine reachable and destroy again; if it is gone for good, set abandon_unreachable_hosts = true on the provider"
 
 // leaveInput is what the decision depends on.
 type leaveInput struct {
@@ -48,7 +48,7 @@ type leaveInput struct {
 	Self    found
 	Others  []found         // the other peers
 	Leaving map[string]bool // members whose Delete is under way in this process
-	Abandon bool
+	Abandon host.Abandoned
 
 	Protected bool     // the cluster must not end
 	Pending   []string // members whose Create is under way in this process
@@ -79,6 +79,9 @@ func (in leaveInput) mayBeElsewhere() bool {
 // decideLeave decides what a Delete does next. A removal comes before the
 // process is stopped, and data is never wiped when the removal failed.
 func decideLeave(in leaveInput) leaveDecision {
+	if d := refuseUntrusted(in); d != nil {
+		return *d
+	}
 	if in.View == nil {
 		return leaveSilent(in)
 	}
@@ -123,7 +126,9 @@ func leaveEnd(in leaveInput, entry Member) leaveDecision {
 	case in.Protected:
 		stays.Reason = "it is the last voting member: with it the cluster and its data would end, and its deletion_protection is on"
 		stays.Next = "to replace this member, let another one join first (add it, apply, then replace this one); " + pki.AllowDeletion
-	case !in.Self.reached() || in.occupied() != "":
+	case !in.Self.reached():
+		return refuseAlive(in, entry.ID)
+	case in.occupied() != "":
 		return leaveUnlisted(in)
 	default:
 		return leaveDecision{Kind: leaveLast, ID: entry.ID}
@@ -151,10 +156,8 @@ func leaveUnlisted(in leaveInput) leaveDecision {
 		return leaveDecision{Kind: leaveOccupied, Reason: in.occupied()}
 	case in.Self.reached():
 		return leaveDecision{Kind: leaveClean}
-	case in.Abandon:
-		return leaveDecision{Kind: leaveAbandon}
 	}
-	return leaveDecision{Kind: leaveRefuse, Reason: "the cluster no longer counts on this member, but its machine cannot be reached to stop it: " + in.Self.Err.Error(), Next: abandonHint}
+	return abandonUnlisted(in)
 }
 
 // leaveSilent decides when the cluster gives no answer. Data is then kept in
@@ -164,10 +167,7 @@ func leaveUnlisted(in leaveInput) leaveDecision {
 // election, a start), whatever runs is waited for first.
 func leaveSilent(in leaveInput) leaveDecision {
 	if !in.Self.reached() {
-		if in.Abandon {
-			return leaveDecision{Kind: leaveAbandon}
-		}
-		return leaveDecision{Kind: leaveRefuse, Reason: "neither the machine nor a quorum of the cluster could be reached: " + in.Self.Err.Error(), Next: abandonHint}
+		return abandonSilent(in)
 	}
 	if reason := in.occupied(); reason != "" && !in.mayBeElsewhere() {
 		return leaveDecision{Kind: leaveOccupied, Reason: reason} // there is nobody to remove it from
@@ -180,6 +180,7 @@ func leaveSilent(in leaveInput) leaveDecision {
 		}
 	}
 	var unknown, running []string
+	var unsaid []found
 	began := []found{}
 	anyRuns := in.Self.running()
 	for _, m := range append(slices.Clone(in.Others), in.Self) {
@@ -191,6 +192,9 @@ func leaveSilent(in leaveInput) leaveDecision {
 		switch {
 		case !m.reached():
 			unknown = append(unknown, m.label())
+			if !in.Abandon.Covers(m.Address, m.Err) {
+				unsaid = append(unsaid, m)
+			}
 		case m.running():
 			anyRuns = true
 			if !in.Leaving[m.Name] {
@@ -201,10 +205,10 @@ func leaveSilent(in leaveInput) leaveDecision {
 	clean := leaveDecision{Kind: leaveClean, Keep: true}
 	late := leaveDecision{Kind: leaveWait, Otherwise: leaveClean, Keep: true}
 	switch {
-	case len(unknown) > 0 && !in.Abandon:
+	case len(unsaid) > 0:
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
-			Reason: "no quorum of the cluster answers, and these machines could not be reached: " + strings.Join(unknown, ", "), Next: abandonHint,
+			Reason: "no quorum of the cluster answers, and these machines could not be reached: " + strings.Join(unknown, ", "), Next: unsaidNext(unsaid),
 		}
 	case len(unknown) == 0 && (!mayHaveCommitted(began) || in.Protected && neverServed(began)):
 		return clean

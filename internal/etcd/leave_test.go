@@ -39,7 +39,7 @@ func TestDecideLeave(t *testing.T) {
 		in        leaveInput
 		view      *View
 		leaving   []string
-		abandon   bool
+		abandon   host.Abandoned
 		want      leaveKind
 		otherwise leaveKind
 		keep      bool
@@ -62,7 +62,7 @@ func TestDecideLeave(t *testing.T) {
 		{name: "the last, one is joining", in: leaveInput{Self: runs(established("cp1"))}, view: view("Ll"), want: leaveWait, otherwise: leaveRefuse, reason: "joining"},
 		{name: "already removed", in: three(established("cp9")), view: view("Lhh"), want: leaveClean},
 		{name: "already removed, machine unreachable", in: three(lost("cp9")), view: view("Lhh"), want: leaveRefuse, reason: "cannot be reached"},
-		{name: "already removed, machine abandoned", in: three(lost("cp9")), view: view("Lhh"), abandon: true, want: leaveAbandon},
+		{name: "already removed, machine abandoned", in: three(lost("cp9")), view: view("Lhh"), abandon: host.AbandonedAt("10.0.0.9"), want: leaveAbandon},
 		{name: "nothing anywhere", in: leaveInput{Self: blank("cp1"), Others: []found{blank("cp2")}}, want: leaveClean, keep: true},
 		{name: "another cluster's machine now", in: three(runs(stranger)), view: view("dLh"), want: leaveRemove},
 		{name: "another member's machine now", in: three(runs(renamed)), view: view("dLh"), want: leaveRemove},
@@ -80,13 +80,12 @@ func TestDecideLeave(t *testing.T) {
 		{name: "silent, the others are stopped", in: leaveInput{Self: runs(established("cp1")), Others: stopped}, want: leaveWait, otherwise: leaveClean, keep: true},
 		{name: "all stopped", in: leaveInput{Self: established("cp1"), Others: stopped}, want: leaveClean, keep: true},
 		{name: "silent, a machine unreachable", in: leaveInput{Self: established("cp1"), Others: []found{lost("cp2")}}, want: leaveWait, otherwise: leaveRefuse, reason: "cp2"},
-		{name: "silent, that machine abandoned", in: leaveInput{Self: established("cp1"), Others: []found{lost("cp2")}}, abandon: true, want: leaveClean, keep: true},
+		{name: "silent, that machine abandoned", in: leaveInput{Self: established("cp1"), Others: []found{lost("cp2")}}, abandon: host.AbandonedAt("10.0.0.2"), want: leaveClean, keep: true},
 		{name: "bootstrap cut off before quorum", in: leaveInput{
 			Self:   runs(began("cp1", "cp1", "cp2", "cp3", "cp4", "cp5")),
 			Others: []found{runs(began("cp2", "cp1", "cp2", "cp3", "cp4", "cp5")), blank("cp3"), blank("cp4"), blank("cp5")},
 		}, want: leaveClean, keep: true},
 		{name: "nobody answers at all", in: leaveInput{Self: lost("cp1"), Others: []found{lost("cp2")}}, want: leaveRefuse, reason: "no route"},
-		{name: "nobody answers, abandoned", in: leaveInput{Self: lost("cp1"), Others: []found{lost("cp2")}}, abandon: true, want: leaveAbandon},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := c.in

@@ -50,6 +50,9 @@ type Spec struct {
 	// DefaultSnapshotsKept.
 	SnapshotsKept int
 	Snapshots     *Snapshots // on a schedule; nil: none. A change restarts nothing
+	// FormerPeers are the peers of the state that an Update starts from. Who is no
+	// longer in Peers leaves in the same run.
+	FormerPeers map[string]*host.Host
 }
 
 // ClientURL is where API servers reach the member.
@@ -92,4 +95,9 @@ type Status struct {
 	// Drift says in words how the machine differs from Spec, naming machine and
 	// difference; empty when it does not. For a flag: name, found, wanted.
 	Drift []string
+	// Remedy is the next step for what is in Drift and no Update can mend; "" where
+	// there is no such thing.
+	Remedy string
+
+	unmanaged []Member // see withUnmanaged
 }

@@ -42,7 +42,7 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	}
 	status := describe(s, f, v)
 	status.Drift = append(status.Drift, clusterDrift(s, f, v, ids)...)
-	return status, nil
+	return cl.withUnmanaged(s, status, nil)
 }
 
 // clusterDrift says in words that the member, or another one of the bundle, belongs

@@ -16,6 +16,7 @@ func describe(s Spec, f found, v *View) Status {
 		MachineID:         f.facts.MachineID,
 		ConfigDigest:      configDigest(f.facts.Files),
 		CertificateExpiry: expiry(f.facts.Files),
+		unmanaged:         unmanaged(s, v),
 	}
 	var entry *Member
 	if v != nil {

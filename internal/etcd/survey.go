@@ -81,13 +81,17 @@ func (s survey) sorted() []found {
 // unreached is the problem of a machine that could not be observed, before
 // anything was changed.
 func unreached(summary string, s Spec, err error) error {
-	next := "bring the machine or its network back and apply again"
+	return &problem.Problem{Summary: summary, Host: s.label(), Cause: err.Error(), Unchanged: problem.Nothing, Next: accessRemedy(err), Err: err}
+}
+
+// accessRemedy is the next step for a machine that could not be observed.
+func accessRemedy(err error) string {
 	var key *host.HostKeyError
 	switch {
 	case errors.As(err, &key):
-		next = fmt.Sprintf("compare the key with the machine's console; if it is right, pin it on the provider: ssh = { hosts = { %q = { host_key = %q } } }", key.Address, key.Seen)
+		return fmt.Sprintf("compare the key with the machine's console; if it is right, pin it on the provider: ssh = { hosts = { %q = { host_key = %q } } }", key.Address, key.Seen)
 	case errors.Is(err, host.ErrAuth), errors.Is(err, host.ErrNotRoot):
-		next = "check ssh on the provider, and that the user is root or may run sudo without a password"
+		return "check ssh on the provider, and that the user is root or may run sudo without a password"
 	}
-	return &problem.Problem{Summary: summary, Host: s.label(), Cause: err.Error(), Unchanged: problem.Nothing, Next: next, Err: err}
+	return "bring the machine or its network back and apply again"
 }

@@ -98,6 +98,11 @@ func restartReason(s Spec, f found, entry *Member) string {
 // leader, leadership moved away first, restarting only when a file that etcd
 // does not reload has changed.
 func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
+	status, err := c.update(ctx, s)
+	return c.of(s).withUnmanaged(s, status, err)
+}
+
+func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
 	turn := cl.turns.enter()
 	f := cl.look(ctx, s, s.Name, s.Host)

@@ -1,7 +1,7 @@
 package pki
 
-// clusterAdmins is the group that kubeadm gives to the API server's kubelet
-// client and to admin.conf. It has rights only once a ClusterRoleBinding to
+// clusterAdmins is the group that kubeadm gives to admin.conf, and to the API
+// server's kubelet client. It has rights only once a ClusterRoleBinding to
 // cluster-admin exists.
 const clusterAdmins = "kubeadm:cluster-admins"
 
@@ -15,7 +15,8 @@ type APIServerNames struct {
 	Extra         []string
 }
 
-// APIServer and the functions below are kubeadm's table (v1.34), one leaf each.
+// APIServer and the functions below are kubeadm's table (v1.34), one leaf each,
+// but for the groups of the kubelet client.
 func APIServer(n APIServerNames) Leaf {
 	hosts := []string{
 		n.NodeName,
@@ -38,9 +39,15 @@ func APIServer(n APIServerNames) Leaf {
 	}
 }
 
-// APIServerKubeletClient is what the API server shows to kubelets.
+// KubeletClientUser is who the API server is to kubelets. It has rights only once
+// it is bound to a role: system:kubelet-api-admin is made for it.
+const KubeletClientUser = "kube-apiserver-kubelet-client"
+
+// APIServerKubeletClient is what the API server shows to kubelets. kubeadm puts it
+// into the group of the administrators, so that a key that lies on every replica
+// may do everything in the cluster; kubelets ask for nothing but their own API.
 func APIServerKubeletClient() Leaf {
-	return client("apiserver-kubelet-client", Kubernetes, "kube-apiserver-kubelet-client", clusterAdmins)
+	return client("apiserver-kubelet-client", Kubernetes, KubeletClientUser)
 }
 
 // FrontProxyClient is what the API server shows to aggregated API servers.

@@ -86,8 +86,7 @@ func subjectFaults(c *x509.Certificate, l Leaf) []string {
 }
 
 // groupsFit also accepts system:masters where earlier versions of kubeadm wrote
-// it (the kubelet client, the admin, and the clients of etcd, which knows no
-// groups), so that adopting an older cluster replaces no certificate. It is
+// it (the admin, and the clients of etcd, which knows no groups), so that adopting an older cluster replaces no certificate. It is
 // never accepted anywhere else.
 func groupsFit(l Leaf, groups []string) bool {
 	want, have := slices.Sorted(slices.Values(l.Organizations)), slices.Sorted(slices.Values(groups))

@@ -95,7 +95,7 @@ func TestCheckAcceptsOlderGroups(t *testing.T) {
 		leaf Leaf
 		fits bool
 	}{
-		"kubelet client": {APIServerKubeletClient(), true},
+		"kubelet client": {APIServerKubeletClient(), false}, // it is in no group here
 		"admin":          {User("kubernetes-admin", clusterAdmins), true},
 		"etcd client":    {APIServerEtcdClient(), true},
 		"health check":   {EtcdHealthcheckClient(), true},

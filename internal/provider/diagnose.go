@@ -53,7 +53,7 @@ func asProblem(summary string, err error) *problem.Problem {
 	case p.Next != "":
 	case errors.Is(err, host.ErrUnreachable):
 		p.Summary = "Machine unreachable over SSH"
-		p.Next = "bring the machine or its network back and apply again. If it is gone for good, set abandon_unreachable_hosts = true on the provider before destroying what was on it."
+		p.Next = "bring the machine or its network back and apply again. If it is gone for good, add its address to abandon_unreachable_hosts of the provider before destroying what was on it."
 	case errors.Is(err, host.ErrDigest):
 		p.Summary = "Artifact checksum differs"
 		p.Next = "do not use the artifact; check the artifact source of the provider and fetch it again."

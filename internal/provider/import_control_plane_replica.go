@@ -48,6 +48,7 @@ func (r *replicaResource) ImportState(ctx context.Context, req resource.ImportSt
 	i.set("cluster_domain", found.ClusterDomain)
 	i.set("extra_sans", found.ExtraSANs)
 	i.set("early_renewal", durationText(found.EarlyRenewal))
+	i.set("admin_conf", !found.NoAdminConf)
 	i.extraArgs(found)
 	given := settingsOfReplica(found)
 	i.set("audit", given.Audit)

@@ -1,8 +1,8 @@
 package provider
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -16,18 +16,17 @@ import (
 )
 
 // keepUnread answers a Read that failed: unreachable is not gone, so the state
-// stays as it is and the user is warned. An untrusted host key is an error,
-// unless unreachable machines are being abandoned: somebody may be in the middle.
-func (s *session) keepUnread(diags *diag.Diagnostics, what string, err error) {
+// stays as it is and the user is warned. A machine that answers is another matter,
+// whatever the user has given up: with an untrusted host key somebody may be in
+// the middle.
+func keepUnread(diags *diag.Diagnostics, what string, err error) {
 	p := asProblem(what+" not read", err)
-	switch {
-	case errors.Is(err, host.ErrHostKey) && !s.abandon,
-		!errors.Is(err, host.ErrHostKey) && !errors.Is(err, host.ErrUnreachable):
+	if !host.Unreachable(err) {
 		diags.AddAttributeError(path.Root("host"), p.Summary, p.Text())
-	default:
-		p.Unchanged = "the state is kept as it was last seen."
-		diags.AddWarning(what+" not read", p.Summary+"\n"+p.Text())
+		return
 	}
+	p.Unchanged = "the state is kept as it was last seen."
+	diags.AddWarning(what+" not read", p.Summary+"\n"+p.Text())
 }
 
 // warnGone says why a Read takes a resource out of the state: without it a
@@ -48,11 +47,11 @@ func keepPartial(ctx context.Context, resp *resource.CreateResponse, model any, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// warnDrift tells what an Update could not mend.
-func warnDrift(diags *diag.Diagnostics, what string, drift []string) {
+// warnDrift tells what an Update could not mend, and what to do where it never can.
+func warnDrift(diags *diag.Diagnostics, what string, drift []string, remedy string) {
 	if len(drift) > 0 {
 		diags.AddWarning(what+" still differs", "After the change the machine still differs from what is described:\n  "+
-			strings.Join(drift, "\n  ")+"\nNext step: see whether it has gone in the next plan; if not, look at the machine.")
+			strings.Join(drift, "\n  ")+"\nNext step: "+cmp.Or(remedy, "see whether it has gone in the next plan; if not, look at the machine."))
 	}
 }
 

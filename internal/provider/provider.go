@@ -5,6 +5,7 @@ package provider
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
@@ -12,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
@@ -31,7 +33,7 @@ type providerModel struct {
 	SSH     types.Object `tfsdk:"ssh"`
 	Seal    types.Object `tfsdk:"seal"`
 	Sources types.Object `tfsdk:"artifacts"`
-	Abandon types.Bool   `tfsdk:"abandon_unreachable_hosts"`
+	Abandon types.Set    `tfsdk:"abandon_unreachable_hosts"`
 }
 
 type kubeProvider struct {
@@ -60,16 +62,24 @@ func (p *kubeProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp 
 		MarkdownDescription: "Manages self-hosted, highly available Kubernetes control planes on plain machines over SSH: " +
 			"the fixed API endpoint, control-plane replicas, etcd members and the PKI bundle.",
 		Attributes: map[string]schema.Attribute{
-			"ssh":       sshSchema(),
-			"seal":      sealSchema(),
-			"artifacts": artifactsSchema(),
-			"abandon_unreachable_hosts": schema.BoolAttribute{
-				Optional: true,
-				MarkdownDescription: "Lets a destroy succeed although a machine cannot be reached: the survivors do all they can " +
-					"(the member is removed from etcd, the replica from the balancers), and the machine is left as it is. " +
-					"Set it only for machines that are gone for good. Default `false`.",
-			},
+			"ssh":                       sshSchema(),
+			"seal":                      sealSchema(),
+			"artifacts":                 artifactsSchema(),
+			"abandon_unreachable_hosts": abandonSchema(),
 		},
+	}
+}
+
+// abandonSchema names machines that are gone for good.
+func abandonSchema() schema.Attribute {
+	return schema.SetAttribute{
+		Optional: true, ElementType: types.StringType,
+		Validators: []validator.Set{setvalidator.ValueStringsAre(ipValidator())},
+		MarkdownDescription: "Addresses (`host.address`) of machines that are gone for good. A destroy of what was on one of them succeeds although the machine cannot be reached: " +
+			"the survivors do all they can (the member is removed from etcd, the replica from the balancers), and the machine is left as it is. Default: none. " +
+			"It counts only where a machine does not answer: one with an untrusted host key, or that does not let the provider in, is an error all the same. " +
+			"An etcd member is given up only when another member answers and has removed it. Where none answers, it may be your network that is down, so every machine of `peers` that cannot be reached has to be named, " +
+			"and those that can be reached must hold no member: that is the end of the cluster. A change touches no machine; take the addresses out again when they are used anew.",
 	}
 }
 
@@ -82,7 +92,9 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 	s := &session{
 		clusters: etcd.NewClusters(),
 		versions: newVersions(),
-		abandon:  model.Abandon.ValueBool(),
+	}
+	if elementsKnown(ctx, model.Abandon) {
+		s.abandon = host.AbandonedAt(setOf(ctx, model.Abandon, &resp.Diagnostics)...)
 	}
 	s.replicas = controlplane.NewReplicas(s.machine)
 	s.registrars = endpoint.NewRegistrars(s.machine)

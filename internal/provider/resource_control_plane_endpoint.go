@@ -151,7 +151,7 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 		return
 	}
 	if err != nil {
-		r.session.keepUnread(&resp.Diagnostics, fmt.Sprintf("Endpoint %s", spec.Address), err)
+		keepUnread(&resp.Diagnostics, fmt.Sprintf("Endpoint %s", spec.Address), err)
 		return
 	}
 	model.fill(status)
@@ -181,7 +181,7 @@ func (r *endpointResource) Update(ctx context.Context, req resource.UpdateReques
 			return
 		}
 		model.fill(status)
-		warnDrift(&resp.Diagnostics, "Endpoint "+spec.Address, status.Drift)
+		warnDrift(&resp.Diagnostics, "Endpoint "+spec.Address, status.Drift, "")
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	identify(ctx, resp.Identity, model.Address, &resp.Diagnostics)
@@ -198,7 +198,7 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)
 	defer cancel()
-	options := endpoint.DeleteOptions{AbandonUnreachable: r.session.abandon, Patience: spec.DrainTimeout + betweenReplicas}
+	options := endpoint.DeleteOptions{Abandon: r.session.abandon, Patience: spec.DrainTimeout + betweenReplicas}
 	r.session.begin()
 	if err := endpoint.Delete(ctx, spec, options); err != nil {
 		addError(&resp.Diagnostics, path.Root("haproxy").AtName("hosts"), "Endpoint not deleted", err)
@@ -233,8 +233,7 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		InstallPackages: balancers.InstallPackages.ValueBool(),
 		CACertificate:   m.CA.ValueString(),
 		DrainTimeout:    drain,
-
-		AbandonUnreachable: r.session.abandon,
+		Abandon:         r.session.abandon,
 	}
 }
 

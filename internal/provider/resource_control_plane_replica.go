@@ -52,6 +52,7 @@ type replicaModel struct {
 	Timeouts      timeouts.Value `tfsdk:"timeouts"`
 	EarlyRenewal  types.String   `tfsdk:"early_renewal"`
 
+	AdminConf      types.Bool   `tfsdk:"admin_conf"`
 	Audit          types.Object `tfsdk:"audit"`
 	Authentication types.Object `tfsdk:"authentication"`
 	Resources      types.Object `tfsdk:"resources"`
@@ -179,10 +180,11 @@ func (r *replicaResource) Read(ctx context.Context, req resource.ReadRequest, re
 		return
 	}
 	if err != nil {
-		r.session.keepUnread(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), err)
+		keepUnread(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), err)
 		return
 	}
 	model.fill(status)
+	model.AdminConf = types.BoolValue(!model.noAdminConf()) // null in a state from before there was this attribute
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
@@ -207,7 +209,7 @@ func (r *replicaResource) Update(ctx context.Context, req resource.UpdateRequest
 			return
 		}
 		model.fill(status)
-		warnDrift(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), status.Drift)
+		warnDrift(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), status.Drift, "")
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
@@ -225,7 +227,7 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
 	defer cancel()
 	r.session.begin()
-	if err := r.session.replicas.Delete(ctx, spec, controlplane.DeleteOptions{AbandonUnreachable: r.session.abandon}); err != nil {
+	if err := r.session.replicas.Delete(ctx, spec, controlplane.DeleteOptions{Abandon: r.session.abandon}); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not deleted", err)
 	}
 }
@@ -257,6 +259,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		ClusterDomain: m.ClusterDomain.ValueString(),
 		ExtraSANs:     setOf(ctx, m.ExtraSANs, diags),
 		ExtraArgs:     m.extraArgs(ctx, diags),
+		NoAdminConf:   m.noAdminConf(),
 		Audit:         m.audit(ctx),
 		Limits:        m.limits(ctx),
 		Settings:      m.settings(ctx),
@@ -321,20 +324,30 @@ func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 	var ignored diag.Diagnostics // decoding the same for the machine reports it
 	address := addressOf(m.Host)
 	endpoint, _ := m.Endpoint.Attributes()["address"].(types.String)
-	if !allKnown(m.Name, address, endpoint, m.ClusterDomain) || !elementsKnown(ctx, m.ServiceCIDRs) || !elementsKnown(ctx, m.ExtraSANs) {
+	if !allKnown(m.Name, address, endpoint, m.ClusterDomain, m.AdminConf) || !elementsKnown(ctx, m.ServiceCIDRs) || !elementsKnown(ctx, m.ExtraSANs) {
 		return nil
 	}
-	return controlplane.Leaves(requestedReplicaModel{
+	names := requestedReplicaModel{
 		Name: m.Name, Address: address, Endpoint: endpoint,
 		ServiceCIDRs: m.ServiceCIDRs, ClusterDomain: m.ClusterDomain, ExtraSANs: m.ExtraSANs,
-	}.names(ctx, &ignored))
+	}.names(ctx, &ignored)
+	if m.noAdminConf() {
+		return controlplane.LeavesWithoutAdmin(names)
+	}
+	return controlplane.Leaves(names)
+}
+
+// noAdminConf reports whether the machine is to have no administrators' kubeconfig.
+func (m replicaModel) noAdminConf() bool {
+	return !m.AdminConf.IsNull() && !m.AdminConf.IsUnknown() && !m.AdminConf.ValueBool()
 }
 
 // touches reports whether going from before to m has to do anything on the
 // machine: whatever configures a component, where the replica registers, and
 // what Read found different.
 func (m replicaModel) touches(ctx context.Context, before replicaModel, s *session) bool {
-	return drifted(before.Drift) || s.rotated(before.PKI, m.PKI, pki.Parts()...) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
+	return drifted(before.Drift) || s.rotated(before.PKI, m.PKI, pki.Parts()...) || s.signedAnew(ctx, before.Signed, m.Signed) ||
+		m.AdminConf.IsUnknown() || m.noAdminConf() != before.noAdminConf() || changed(
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.Etcd, before.Etcd},
 		[2]attr.Value{m.Version, before.Version},

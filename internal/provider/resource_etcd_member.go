@@ -182,7 +182,7 @@ func (r *etcdMemberResource) Read(ctx context.Context, req resource.ReadRequest,
 		return
 	}
 	if err != nil {
-		r.session.keepUnread(&resp.Diagnostics, fmt.Sprintf("etcd member %q", spec.Name), err)
+		keepUnread(&resp.Diagnostics, fmt.Sprintf("etcd member %q", spec.Name), err)
 		return
 	}
 	model.fill(status)
@@ -207,13 +207,14 @@ func (r *etcdMemberResource) Update(ctx context.Context, req resource.UpdateRequ
 		ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 		defer cancel()
 		r.session.begin()
+		spec.FormerPeers = r.session.machines(stringMapOf(ctx, state.Peers, &resp.Diagnostics))
 		status, err := r.session.clusters.Update(ctx, spec)
 		if err != nil {
 			addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not changed", err)
 			return
 		}
 		model.fill(status)
-		warnDrift(&resp.Diagnostics, fmt.Sprintf("etcd member %q", spec.Name), status.Drift)
+		warnDrift(&resp.Diagnostics, fmt.Sprintf("etcd member %q", spec.Name), status.Drift, status.Remedy)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
@@ -231,7 +232,7 @@ func (r *etcdMemberResource) Delete(ctx context.Context, req resource.DeleteRequ
 	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 	defer cancel()
 	r.session.begin()
-	if err := r.session.clusters.Delete(ctx, spec, etcd.DeleteOptions{AbandonUnreachable: r.session.abandon}); err != nil {
+	if err := r.session.clusters.Delete(ctx, spec, etcd.DeleteOptions{Abandon: r.session.abandon}); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not deleted", err)
 	}
 }

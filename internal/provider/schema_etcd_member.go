@@ -50,7 +50,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		"peers": schema.MapAttribute{
 			Required: true, ElementType: types.StringType,
 			MarkdownDescription: "Addresses of all machines of the cluster, this one included, by member name: where to look for the cluster. " +
-				"A change never restarts a member.",
+				"A change never restarts a member. A member that the cluster lists and that is not named here, by its name at its address, shows up in `drift` of every member: add it, or remove it from the cluster.",
 		},
 		"pki":    bundleAttribute("from which the member's certificates are issued"),
 		"signed": signedSchema(),

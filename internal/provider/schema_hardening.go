@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -17,6 +18,12 @@ import (
 func replicaHardening() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"audit": auditSchema(), "authentication": authenticationSchema(),
+		"admin_conf": schema.BoolAttribute{
+			Optional: true, Computed: true, Default: booldefault.StaticBool(true),
+			MarkdownDescription: "Whether the machine has `/etc/kubernetes/admin.conf`, as with kubeadm: an administrator's kubeconfig, which is good for a year for whoever reads it. Default `true`. " +
+				"With `false` nobody finds one there, and `kube_kubeconfig` issues those that people need, as short-lived as you like. " +
+				"A change restarts nothing: to `false` it removes the file (a copy of it stays valid until it ends, or until the authority is rotated), to `true` it issues another one.",
+		},
 		"resources": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Limits of what the components may take of the machine. Default: none, because a limit that is too low ends an API server when the cluster needs it most; " +

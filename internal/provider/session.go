@@ -31,7 +31,7 @@ type session struct {
 	versions      *versions
 	bundles       knownBundles
 	openedBundles openedBundles
-	abandon       bool
+	abandon       host.Abandoned // machines that the user says are gone for good
 
 	seal      *pki.Seal // nil: keys are stored in the clear
 	sealKnown bool      // false while the provider's seal is not known

@@ -52,6 +52,7 @@ func arguments(kind string) map[string]argument {
 			"cluster_domain": {words: "cluster domain", effect: Restart},
 			"extra_sans":     {words: "names of the API server's certificate"},
 			"audit":          {words: "audit log", effect: Restart, told: true},
+			"admin_conf":     {words: "admin.conf", told: true},
 			"authentication": {words: "authentication", effect: Restart},
 			"resources":      {words: "limits", effect: Restart, told: true},
 			"name":           {words: "name", effect: Restart, told: true},

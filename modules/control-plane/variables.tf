@@ -87,7 +87,7 @@ variable "etcd" {
 
 variable "kubernetes" {
   description = <<-EOT
-    Kubernetes: a changed version takes one replica at a time out of rotation; so does everything else here but extra_sans. What audit, authentication and resources are by default, the guide on hardening tells.
+    Kubernetes: a changed version takes one replica at a time out of rotation; so does everything else here but extra_sans and admin_conf. What audit, authentication and resources are by default, the guide on hardening tells.
     members is which etcd members a replica uses: "own", the one on its machine where there is one and all of them where there is none; or "all" of them.
   EOT
   type = object({
@@ -100,6 +100,7 @@ variable "kubernetes" {
       scheduler          = optional(map(string))
     }), {})
     extra_sans = optional(set(string), [])
+    admin_conf = optional(bool, true)
     audit = optional(object({
       enabled      = optional(bool)
       policy       = optional(string)

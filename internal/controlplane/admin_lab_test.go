@@ -1,0 +1,101 @@
+package controlplane
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// TestKeysOfAReplica asks what can be done with the keys that lie on a replica's
+// machine, and takes over one of an earlier version, on which they could do more.
+func TestKeysOfAReplica(t *testing.T) {
+	st := newStage(t)
+	st.steady(st.replicas.Create(st.ctx, st.spec))
+	t.Cleanup(func() { st.deletes() })
+	st.registrar.take()
+	st.kubeletsKeyIsForKubelets()
+	st.takesOverAWiderKey()
+	st.leavesAdminConfOut()
+}
+
+const kubeletClient = `curl --silent --insecure --cert ` + pkiDir + `/apiserver-kubelet-client.crt --key ` + pkiDir + `/apiserver-kubelet-client.key `
+
+// kubeletsKeyIsForKubelets: with it one may use the API of kubelets, and no more.
+func (st *stage) kubeletsKeyIsForKubelets() {
+	st.Helper()
+	for path, want := range map[string]string{"/api/v1/secrets": "403", "/api/v1/nodes": "200"} {
+		if code := st.run(kubeletClient + "--output /dev/null --write-out '%{http_code}' " + st.spec.localURL() + path); code != want {
+			st.Errorf("%s with the key for kubelets: %s, want %s", path, code, want)
+		}
+	}
+	for _, verb := range []string{"get", "create"} {
+		review := `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"verb":"` + verb + `","resource":"nodes","subresource":"proxy"}}}`
+		answer := st.run(kubeletClient + "--header 'Content-Type: application/json' --data '" + review + "' " + st.spec.localURL() + "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+		if !strings.Contains(answer, `"allowed": true`) && !strings.Contains(answer, `"allowed":true`) {
+			st.Errorf("%s nodes/proxy: %s", verb, answer)
+		}
+	}
+}
+
+// takesOverAWiderKey: where the certificate was an administrators', and nobody has
+// bound another one, the binding comes first, and nothing restarts.
+func (st *stage) takesOverAWiderKey() {
+	st.Helper()
+	wider := pki.APIServerKubeletClient()
+	wider.Organizations = []string{AdminGroup}
+	pair, err := st.spec.Bundle.Issue(wider, time.Now(), 0)
+	if err != nil {
+		st.Fatal(err)
+	}
+	c := certificate{leaf: wider, path: kubeletClientCert, owner: APIServer}
+	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Files: c.files(pair)}); err != nil {
+		st.Fatal(err)
+	}
+	bound := "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/" + kubeletBinding().Name
+	web := st.as(st.spec.Bundle)
+	if status, body := send(st, web, "DELETE", bound, ""); status != 200 {
+		st.Fatalf("%d %s", status, body)
+	}
+	f, err := observe(st.ctx, st.spec, systemd{})
+	if err != nil {
+		st.Fatal(err)
+	}
+	d, err := decide(st.spec, systemd{}, f, time.Now())
+	if err != nil {
+		st.Fatal(err)
+	}
+	if err := bindFirst(st.ctx, st.spec, systemd{}, d); err != nil {
+		st.Fatal(err)
+	}
+	if status, body := fetch(st, web, bound); status != 200 {
+		st.Errorf("before the certificate is written: %d %s", status, body)
+	}
+	before := st.pids()
+	status, err := st.replicas.Update(st.ctx, st.spec)
+	st.steady(status, err)
+	st.expect("restarted", st.restarted(before), []string(nil))
+	st.expect("calls", st.registrar.take(), []string{"register"})
+	st.kubeletsKeyIsForKubelets()
+}
+
+// leavesAdminConfOut: the file goes and comes, and nothing restarts.
+func (st *stage) leavesAdminConfOut() {
+	st.Helper()
+	before := st.pids()
+	for _, without := range []bool{true, false} {
+		st.spec.NoAdminConf = without
+		status, err := st.replicas.Update(st.ctx, st.spec)
+		st.steady(status, err)
+		want := "there"
+		if without {
+			want = "gone"
+		}
+		st.expect("admin.conf", strings.TrimSpace(st.run("if [ -e "+adminConf+" ]; then echo there; else echo gone; fi")), want)
+	}
+	st.spec.NoAdminConf = true // a Delete removes one that was left over
+	st.expect("restarted", st.restarted(before), []string(nil))
+	st.registrar.take()
+}

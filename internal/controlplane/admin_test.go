@@ -1,0 +1,72 @@
+package controlplane
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+func paths(files []host.File) []string {
+	var out []string
+	for _, file := range files {
+		out = append(out, file.Path)
+	}
+	return out
+}
+
+// TestNoAdminConf: the file is neither made nor left, and its certificate is not
+// asked for where somebody else signs.
+func TestNoAdminConf(t *testing.T) {
+	s := testSpec(t)
+	f := interpret(host.Facts{Files: map[string]host.FileState{adminConf: {SHA256: "x", Mode: secretMode, Owner: "root", Group: "root"}}})
+	with, err := decide(s, systemd{}, f, now)
+	if err != nil || !slices.Contains(paths(with.files), adminConf) || slices.Contains(with.remove, adminConf) {
+		t.Errorf("by default: %v, removed %q, %v", paths(with.files), with.remove, err)
+	}
+	s.NoAdminConf = true
+	without, err := decide(s, systemd{}, f, now)
+	if err != nil || slices.Contains(paths(without.files), adminConf) || !slices.Contains(without.remove, adminConf) {
+		t.Errorf("without: %v, removed %q, %v", paths(without.files), without.remove, err)
+	}
+	if !slices.ContainsFunc(drift(s, systemd{}, f, now), func(word string) bool {
+		return strings.Contains(word, adminConf+" is there, although it is not wanted")
+	}) {
+		t.Error("one that is there is no drift")
+	}
+	if missing := drift(s, systemd{}, interpret(host.Facts{}), now); slices.ContainsFunc(missing, func(word string) bool { return strings.Contains(word, adminConf) }) {
+		t.Errorf("one that is not there is drift: %q", missing)
+	}
+	if !slices.Contains(ownFiles(s), adminConf) || !slices.Contains(query(s, systemd{}).Files, adminConf) {
+		t.Error("one that is left over is not looked for")
+	}
+	s.Bundle = signedElsewhere(t, s)
+	delete(s.Bundle.Signed, adminUser().Name)
+	if err := s.validate(); err != nil {
+		t.Errorf("without a signed certificate for it: %v", err)
+	}
+	s.NoAdminConf = false
+	if err := s.validate(); err == nil {
+		t.Error("with it, no signed certificate is asked for")
+	}
+}
+
+// TestBindings: whoever shows a certificate that is issued here has rights by one
+// of the bindings, and the key for kubelets none but theirs.
+func TestBindings(t *testing.T) {
+	roles := map[string]string{}
+	for _, binding := range bindings() {
+		for _, subject := range binding.Subjects {
+			roles[subject.Kind+" "+subject.Name] = binding.RoleRef.Name
+		}
+	}
+	kubelet := pki.APIServerKubeletClient()
+	if roles["User "+kubelet.CommonName] != "system:kubelet-api-admin" || len(kubelet.Organizations) > 0 {
+		t.Errorf("the kubelet client is %+v, bound to %q", kubelet, roles)
+	}
+	if roles["Group "+AdminGroup] != "cluster-admin" || !slices.Equal(adminUser().Organizations, []string{AdminGroup}) {
+		t.Errorf("the administrators are %+v, bound to %q", adminUser(), roles)
+	}
+}

@@ -1,0 +1,91 @@
+package etcd
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// TestOnlyTheOperatorsNetworkIsDown: no machine can be reached, and a voter that
+// lives is not given up because its own address is named.
+func TestOnlyTheOperatorsNetworkIsDown(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	for name := range specs {
+		f.machine(name).lost = true
+	}
+	err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{Abandon: host.AbandonedAt(f.address("cp3"))})
+	if err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), "cp1") {
+		t.Errorf("delete: %v", err)
+	}
+}
+
+// TestHostKeyIsNeverAbandoned: a machine whose key has changed during a destroy is
+// not gone: nothing is touched, neither there nor in the cluster.
+func TestHostKeyIsNeverAbandoned(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	f.machine("cp3").refuses = &host.HostKeyError{Address: "cp3", Seen: "ssh-ed25519 AAAA", Known: []string{"ssh-ed25519 BBBB"}}
+	err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{Abandon: host.AbandonedAt(f.address("cp3"))})
+	if err == nil || !problem.Untouched(err) {
+		t.Errorf("delete: %v", err)
+	}
+	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
+}
+
+// TestUnreachableVoterIsRemovedFirst: the operator cannot reach a voter that
+// lives. The survivors take it off the list, and only then is its machine left.
+func TestUnreachableVoterIsRemovedFirst(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	f.machine("cp3").lost = true
+	if err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{Abandon: host.AbandonedAt(f.address("cp3"))}); err != nil {
+		t.Fatal(err)
+	}
+	f.wantRoster(specs["cp1"], "cp1 cp2")
+}
+
+// TestLostClusterIsGivenUp: of three members two are gone for good and quorum with
+// them. The third one is stopped and its data kept, whoever's turn comes first.
+func TestLostClusterIsGivenUp(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	f.kill("cp1", true)
+	f.kill("cp2", true)
+	f.clusters = f.coordinator()
+	o := DeleteOptions{Abandon: host.AbandonedAt(f.address("cp1"), f.address("cp2"))}
+	hold := f.clusters.of(specs["cp1"]).turns.enter() // so that those that are gone come first
+	var group sync.WaitGroup
+	for i, name := range []string{"cp1", "cp2", "cp3"} {
+		group.Go(func() {
+			if err := f.clusters.Delete(f.context(), specs[name], o); err != nil {
+				t.Errorf("delete %s: %v", name, err)
+			}
+		})
+		for waiting := 0; waiting <= i; waiting, _ = hold.others() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	hold.leave()
+	group.Wait()
+	f.machine("cp3").wantClean()
+	if f.machine("cp3").archives != 1 {
+		t.Errorf("%d archives of the last data, want one", f.machine("cp3").archives)
+	}
+}

@@ -1,0 +1,102 @@
+package etcd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// unmanaged are the members that the cluster lists and the peers of s do not
+// name: somebody else has added them, or a resource was forgotten. Each of them
+// has a vote, or will have one, and all the data. A member is named by its name at
+// its peer URL; one that has not started has no name yet. FormerPeers count too.
+func unmanaged(s Spec, v *View) []Member {
+	if entryOf(v, s) == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(v.Members), func(m Member) bool {
+		names := s.namesAt(m.PeerURLs)
+		return len(names) > 0 && (m.Name == "" || slices.Contains(names, m.Name))
+	})
+}
+
+// namesAt are the names that s has for the member at any of the peer URLs.
+func (s Spec) namesAt(peerURLs []string) []string {
+	var out []string
+	for name, h := range s.Peers {
+		if slices.Contains(peerURLs, PeerURL(h.Address())) {
+			out = append(out, name)
+		}
+	}
+	for name, h := range s.FormerPeers {
+		if slices.Contains(peerURLs, PeerURL(h.Address())) {
+			out = append(out, name)
+		}
+	}
+	if slices.Contains(peerURLs, s.PeerURL()) {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+// withUnmanaged puts the unmanaged members into the drift of a member. Those that join or
+// leave in this process are somebody's: their resources are at it.
+func (cl *cluster) withUnmanaged(s Spec, status Status, err error) (Status, error) {
+	comers, goers := cl.comers(), cl.goers()
+	var ids []string
+	for _, m := range status.unmanaged {
+		coming := m.Learner && slices.ContainsFunc(m.PeerURLs, func(url string) bool { return comers[url] })
+		if coming || m.Name != "" && goers[m.Name] {
+			continue
+		}
+		ids = append(ids, fmt.Sprintf("%x", m.ID))
+		status.Drift = append(status.Drift, s.Name+": "+unmanagedText(m))
+	}
+	if len(ids) > 0 {
+		status.Remedy = unmanagedRemedy(s, ids)
+	}
+	return status, err
+}
+
+// unmanagedText says who it is. What a member says of itself is quoted.
+func unmanagedText(m Member) string {
+	who := fmt.Sprintf("member %q (%x)", m.Name, m.ID)
+	switch {
+	case m.Name == "":
+		who = fmt.Sprintf("a member that has never started (%x)", m.ID)
+	case m.Learner:
+		who = fmt.Sprintf("learner %q (%x)", m.Name, m.ID)
+	}
+	return fmt.Sprintf("the cluster lists %s at %q, which peers does not have", who, strings.Join(m.PeerURLs, ","))
+}
+
+// unmanagedRemedy is the next step: no apply adds to peers or removes what nobody
+// has described.
+func unmanagedRemedy(s Spec, ids []string) string {
+	text := "find out who added it. If it belongs to the cluster, add it to peers of every member. If it does not, remove it while all others are healthy, on the machine of " + s.Name + ":"
+	for _, id := range ids {
+		text += "\n  " + artifactDir(s.Version) + "/etcdctl --endpoints=" + s.ClientURL() + " --cacert=" + caPath +
+			" --cert=" + pkiDir + "/healthcheck-client.crt --key=" + pkiDir + "/healthcheck-client.key member remove " + id
+	}
+	return text
+}
+
+// comes counts the Creates under way, by peer URL.
+func (cl *cluster) comes(peerURL string, n int) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.coming == nil {
+		cl.coming = map[string]int{}
+	}
+	cl.coming[peerURL] += n
+}
+
+func (cl *cluster) comers() map[string]bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	urls := map[string]bool{}
+	for url, n := range cl.coming {
+		urls[url] = n > 0
+	}
+	return urls
+}

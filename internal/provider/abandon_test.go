@@ -1,0 +1,92 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// TestKeepUnread: only a machine that does not answer leaves the state as it is.
+func TestKeepUnread(t *testing.T) {
+	lost := fmt.Errorf("dial: %w", host.ErrUnreachable)
+	changed := &host.HostKeyError{Address: "10.0.0.12", Seen: "ssh-ed25519 AAAA", Known: []string{"ssh-ed25519 BBBB"}}
+	for _, c := range []struct {
+		name string
+		err  error
+		kept bool
+	}{
+		{"unreachable", lost, true},
+		{"host key", fmt.Errorf("look: %w", changed), false},
+		{"host key of one, another unreachable", errors.Join(lost, changed), false},
+		{"authentication", fmt.Errorf("dial: %w", host.ErrAuth), false},
+		{"no root", fmt.Errorf("dial: %w", host.ErrNotRoot), false},
+		{"any other", errors.New("odd"), false},
+	} {
+		var diags diag.Diagnostics
+		keepUnread(&diags, "etcd member \"cp2\"", c.err)
+		if diags.HasError() == c.kept || diags.WarningsCount() > 0 != c.kept {
+			t.Errorf("%s: %v", c.name, diags)
+		}
+	}
+}
+
+// TestAbandonSetting: addresses are checked when the configuration is, and what a
+// machine is known by counts.
+func TestAbandonSetting(t *testing.T) {
+	for _, c := range []struct {
+		given []string
+		valid bool
+	}{
+		{[]string{"10.0.0.12", "fd00::12"}, true},
+		{nil, true},
+		{[]string{"cp2"}, false},
+		{[]string{"fd00:0::12"}, false},
+	} {
+		server, config := configuring(t, c.given)
+		resp, err := server.ValidateProviderConfig(t.Context(), &tfprotov6.ValidateProviderConfigRequest{Config: config})
+		if err != nil || (len(resp.Diagnostics) == 0) != c.valid {
+			t.Errorf("%q: %v, %v", c.given, resp.Diagnostics, err)
+		}
+	}
+}
+
+// configuring is a provider and a configuration with these addresses given up.
+func configuring(t *testing.T, gone []string) (tfprotov6.ProviderServer, *tfprotov6.DynamicValue) {
+	t.Helper()
+	server, err := providerserver.NewProtocol6WithError(New("test")())()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, ok := schemas.Provider.ValueType().(tftypes.Object)
+	if !ok {
+		t.Fatalf("the provider's configuration is %s", schemas.Provider.ValueType())
+	}
+	values := map[string]tftypes.Value{}
+	for name, kind := range object.AttributeTypes {
+		values[name] = tftypes.NewValue(kind, nil)
+	}
+	if gone != nil {
+		var elements []tftypes.Value
+		for _, address := range gone {
+			elements = append(elements, tftypes.NewValue(tftypes.String, address))
+		}
+		values["abandon_unreachable_hosts"] = tftypes.NewValue(tftypes.Set{ElementType: tftypes.String}, elements)
+	}
+	config, err := tfprotov6.NewDynamicValue(object, tftypes.NewValue(object, values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, &config
+}
