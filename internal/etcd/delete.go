@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
@@ -29,7 +28,8 @@ func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	if err := turn.wait(ctx); err != nil {
 		return fmt.Errorf("wait to remove etcd member %s: %w", s.label(), err)
 	}
-	l := &departure{cl: cl, s: s, o: o, turn: turn, since: time.Now()}
+	l := &departure{cl: cl, s: s, o: o, turn: turn}
+	l.since.begin(turn)
 	for {
 		done, err := l.step(ctx)
 		if err != nil && l.aside && !l.removed {
@@ -65,10 +65,10 @@ type departure struct {
 	s       Spec
 	o       DeleteOptions
 	turn    *turn
-	since   time.Time // when the current wait began
-	removed bool      // from the member list, by this call
-	aside   bool      // the outage was announced
-	told    string    // the reason that was last reported
+	since   lapse  // of the current wait
+	removed bool   // from the member list, by this call
+	aside   bool   // the outage was announced
+	told    string // the reason that was last reported
 }
 
 // step looks at everything, decides, and does one thing.
@@ -94,7 +94,7 @@ func (l *departure) step(ctx context.Context) (done bool, err error) {
 	}
 	d := decideLeave(in)
 	if d.Kind == leaveWait {
-		if time.Since(l.since) < l.cl.pace.Patience {
+		if l.since.lasted() < l.cl.pace.Patience {
 			return false, l.wait(ctx, d)
 		}
 		d.Kind = d.Otherwise
@@ -126,7 +126,7 @@ func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bo
 	case leaveRemove:
 		return false, l.remove(ctx, in.toLeave(), d.ID)
 	case leaveLast:
-		if waiting, _ := l.turn.others(); waiting > 0 && time.Since(l.since) < l.cl.pace.Patience {
+		if waiting, _ := l.turn.others(); waiting > 0 && l.since.lasted() < l.cl.pace.Patience {
 			// One that was removed before, and not cleaned, can learn it from this member alone.
 			return false, l.turn.yield(ctx)
 		}
@@ -154,7 +154,7 @@ func (l *departure) remove(ctx context.Context, v View, id uint64) error {
 	}
 	defer conv.Close()
 	if v.Leader == id {
-		if waiting, _ := l.turn.others(); waiting > 0 && len(v.voters()) > 1 && time.Since(l.since) < l.cl.pace.Patience {
+		if waiting, _ := l.turn.others(); waiting > 0 && len(v.voters()) > 1 && l.since.lasted() < l.cl.pace.Patience {
 			// Every follower that leaves before the leader spares an election.
 			return l.turn.yield(ctx)
 		}
@@ -163,11 +163,12 @@ func (l *departure) remove(ctx context.Context, v View, id uint64) error {
 	err = conv.viaVoter(ctx, v, id, func(address string) error { return conv.remove(ctx, address, id) })
 	switch {
 	case err == nil || sameError(err, rpctypes.ErrMemberNotFound):
-		l.removed, l.since = true, time.Now()
+		l.removed = true
+		l.since.restart(l.turn)
 		problem.Progress(ctx, "etcd %s: the cluster has removed member %x", l.s.Name, id)
 		l.silence(ctx, conv, entry)
 		return nil
-	case transient(err) && time.Since(l.since) < l.cl.pace.Serving:
+	case transient(err) && l.since.lasted() < l.cl.pace.Serving:
 		return l.wait(ctx, leaveDecision{Reason: err.Error()})
 	}
 	return &problem.Problem{

@@ -23,16 +23,16 @@ type joining struct {
 	f    found
 	me   self
 
-	programs  bool      // are known to be there
-	installed bool      // by this very call
-	changed   bool      // something was changed on the machine or in the member list
-	aside     bool      // the outage of a member that serves was announced
-	added     uint64    // the learner that this very call added; 0: none
-	refused   time.Time // since when the same condition has been waited for
-	cause     string    // that condition
-	near      approach  // to the generation of s
-	versions  bool      // its version may be beside the others
-	asked     bool      // that question is answered, and nobody else had a turn since
+	programs  bool     // are known to be there
+	installed bool     // by this very call
+	changed   bool     // something was changed on the machine or in the member list
+	aside     bool     // the outage of a member that serves was announced
+	added     uint64   // the learner that this very call added; 0: none
+	refused   lapse    // for how long the same condition has been waited for
+	cause     string   // that condition
+	near      approach // to the generation of s
+	versions  bool     // its version may be beside the others
+	asked     bool     // that question is answered, and nobody else had a turn since
 }
 
 // join brings one member into the cluster, one member at a time.
@@ -166,11 +166,11 @@ func (j *joining) changes(kind stepKind) bool {
 func (j *joining) hold(ctx context.Context, v *View, limit time.Duration, cause error) error {
 	// What exactly is wrong may change its wording while one waits for it.
 	if j.cause == "" {
-		j.refused = time.Now()
+		j.refused.restart(j.turn)
 		problem.Progress(ctx, "etcd %s: waiting: %s", j.s.Name, cause)
 	}
 	j.cause = cause.Error()
-	if time.Since(j.refused) > limit || pause(ctx, 5*j.cl.pace.Poll) != nil {
+	if j.refused.lasted() > limit || pause(ctx, 5*j.cl.pace.Poll) != nil {
 		if errors.Is(cause, errNoAnswer) && !j.changed {
 			return cause
 		}
@@ -340,11 +340,11 @@ func initialCluster(v View, id uint64, name string) map[string]string {
 // wait waits until the started member serves.
 func (j *joining) wait(ctx context.Context, v View, id uint64) error {
 	if j.cause == "" {
-		j.refused = time.Now()
+		j.refused.restart(j.turn)
 	}
 	entry, _ := v.member(id)
 	j.cause = "it " + entry.Trouble
-	if time.Since(j.refused) > j.cl.pace.Serving {
+	if j.refused.lasted() > j.cl.pace.Serving {
 		return j.cl.stuck(ctx, j.s, entry.Trouble, nil)
 	}
 	return pause(ctx, j.cl.pace.Poll)

@@ -139,9 +139,9 @@ type converging struct {
 	turn  *turn
 	conv  *conversation
 	f     found
-	since time.Time // when waiting for the rules began; zero: not yet
-	aside bool      // the outage was announced: its end must be too
-	near  approach  // to the generation of s
+	since lapse    // of the wait for the rules
+	aside bool     // the outage was announced: its end must be too
+	near  approach // to the generation of s
 
 	step    versionStep
 	size    int64  // of its database, as last seen
