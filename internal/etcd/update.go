@@ -258,8 +258,8 @@ func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error)
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{Verb: doStart, Timer: r.Timer}); err != nil {
 		return false, fmt.Errorf("restart etcd on %s: %w", c.s.label(), err)
 	}
-	if _, err := c.cl.serving(ctx, c.conv, c.s, c.f.Marker.id()); err != nil {
-		return false, err
+	if err := c.comesUp(ctx, c.s.Version); err != nil {
+		return false, c.cl.stuck(ctx, c.s, err)
 	}
 	c.cl.mu.Lock()
 	c.cl.restarted = time.Now()
