@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -20,7 +19,7 @@ type approach struct {
 	summary   string // of a refusal
 	unchanged string // of a refusal
 
-	since    time.Time // when the wait for what is in the way began
+	since    lapse     // of the wait for what is in the way
 	inTheWay *obstacle // nil: nothing is waited for
 }
 
@@ -35,10 +34,11 @@ func (a *approach) reached(ctx context.Context, v *View) (bool, error) {
 		return true, nil
 	}
 	if !o.same(a.inTheWay) {
-		a.since, a.inTheWay = time.Now(), o
+		a.since.restart(a.turn)
+		a.inTheWay = o
 		problem.Progress(ctx, "etcd %s: waiting: %s", a.s.Name, o.Cause)
 	}
-	if time.Since(a.since) > a.cl.pace.Patience || pause(ctx, 5*a.cl.pace.Poll) != nil {
+	if a.since.lasted() > a.cl.pace.Patience || pause(ctx, 5*a.cl.pace.Poll) != nil {
 		return false, refusal(a.summary, a.s, v, o.Cause, a.unchanged, o.Next)
 	}
 	if waiting, _ := a.turn.others(); waiting > 0 {

@@ -23,8 +23,7 @@ type pace struct {
 	Poll     time.Duration // between two looks while waiting
 	Patience time.Duration // for a refusing condition to clear by itself
 	Settle   time.Duration // all healthy, between two restarts: etcd counts a member as connected after 5 s (HealthInterval)
-	Serving  time.Duration // for a started member to serve
-	Sync     time.Duration // for a learner to be promoted
+	Serving  time.Duration // in which nothing of a member moves that shall serve, or catch up: then it is stuck
 	Cleanup  time.Duration // for undoing a failed join when the caller's time is over
 }
 
@@ -34,7 +33,6 @@ var usualPace = pace{
 	Patience: 20 * time.Second,
 	Settle:   5 * time.Second,
 	Serving:  time.Minute,
-	Sync:     10 * time.Minute,
 	Cleanup:  30 * time.Second,
 }
 

@@ -227,39 +227,3 @@ func (cl *cluster) bear(ctx context.Context, n newborn, start founding) (Status,
 	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == envPath })
 	return describe(s, f.after(s, change), &v), nil
 }
-
-// serving waits until the member answers as a healthy one.
-func (cl *cluster) serving(ctx context.Context, conv *conversation, s Spec, id uint64) (View, error) {
-	var v View
-	var trouble string
-	done, err := until(ctx, cl.pace.Poll, cl.pace.Serving, func() (bool, error) {
-		var err error
-		v, err = conv.view(ctx, []string{s.Host.Address()})
-		if err != nil {
-			trouble = err.Error()
-			return false, nil
-		}
-		entry, ok := v.member(id)
-		trouble = entry.Trouble
-		return ok && entry.Healthy, nil
-	})
-	if err != nil || !done {
-		return v, cl.stuck(ctx, s, trouble, err)
-	}
-	return v, nil
-}
-
-// stuck is the problem of a member that was started and does not serve, with
-// the end of its log.
-func (cl *cluster) stuck(ctx context.Context, s Spec, trouble string, err error) error {
-	cause := fmt.Sprintf("etcd was started and does not serve after %s: %s", cl.pace.Serving, trouble)
-	if err != nil {
-		cause = fmt.Sprintf("the wait for etcd to serve ended: %s; last seen: %s", err, trouble)
-	}
-	return &problem.Problem{
-		Summary: "etcd member does not serve", Host: s.label(), Cause: cause, Err: err,
-		Unchanged: "its files and data stay as they are, and the next apply continues from there.",
-		Next:      "see its log (journalctl -u " + unitName + "); port 2380 must be open between the members",
-		Detail:    cl.lastLog(ctx, s),
-	}
-}

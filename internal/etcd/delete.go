@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
@@ -37,7 +36,8 @@ func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 		return fmt.Errorf("wait to remove etcd member %s: %w", s.label(), err)
 	}
 	ctx = cl.fenced(ctx)
-	l := &departure{cl: cl, s: s, o: o, turn: turn, since: time.Now()}
+	l := &departure{cl: cl, s: s, o: o, turn: turn}
+	l.since.begin(turn)
 	for {
 		done, err := l.step(ctx)
 		if err != nil && l.aside && !l.removed {
@@ -76,10 +76,10 @@ type departure struct {
 	s       Spec
 	o       DeleteOptions
 	turn    *turn
-	since   time.Time // when the current wait began
-	removed bool      // from the member list, by this call
-	aside   bool      // the outage was announced
-	told    string    // the reason that was last reported
+	since   lapse  // of the current wait
+	removed bool   // from the member list, by this call
+	aside   bool   // the outage was announced
+	told    string // the reason that was last reported
 }
 
 // step looks at everything, decides, and does one thing.
@@ -103,9 +103,9 @@ func (l *departure) step(ctx context.Context) (done bool, err error) {
 	d := decideLeave(in)
 	if d.Kind == leaveWait {
 		if len(in.Pending) > 0 || d.Follows {
-			l.since = time.Now() // until they are done: they have time limits of their own
+			l.since.restart(l.turn) // until they are done: they have time limits of their own
 		}
-		if time.Since(l.since) < l.cl.pace.Patience {
+		if l.since.lasted() < l.cl.pace.Patience {
 			return false, l.wait(ctx, d)
 		}
 		d.Kind = d.Otherwise
@@ -168,7 +168,7 @@ func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bo
 	case leaveRemove:
 		return false, l.remove(ctx, in.toLeave(), d.ID)
 	case leaveLast:
-		if waiting, _ := l.turn.others(); waiting > 0 && time.Since(l.since) < l.cl.pace.Patience {
+		if waiting, _ := l.turn.others(); waiting > 0 && l.since.lasted() < l.cl.pace.Patience {
 			// One that was removed before, and not cleaned, can learn it from this member alone.
 			return false, l.turn.yield(ctx)
 		}
@@ -202,7 +202,7 @@ func (l *departure) remove(ctx context.Context, v View, id uint64) error {
 	}
 	defer conv.Close()
 	if v.Leader == id {
-		if waiting, _ := l.turn.others(); waiting > 0 && len(v.voters()) > 1 && time.Since(l.since) < l.cl.pace.Patience {
+		if waiting, _ := l.turn.others(); waiting > 0 && len(v.voters()) > 1 && l.since.lasted() < l.cl.pace.Patience {
 			// Every follower that leaves before the leader spares an election.
 			return l.turn.yield(ctx)
 		}
@@ -211,12 +211,13 @@ func (l *departure) remove(ctx context.Context, v View, id uint64) error {
 	err = conv.viaVoter(ctx, v, id, func(address string) error { return conv.remove(ctx, address, id) })
 	switch {
 	case err == nil || sameError(err, rpctypes.ErrMemberNotFound):
-		l.removed, l.since = true, time.Now()
+		l.removed = true
+		l.since.restart(l.turn)
 		l.cl.sawMember("it has removed member " + l.s.Name)
 		problem.Progress(ctx, "etcd %s: the cluster has removed member %x", l.s.Name, id)
 		l.silence(ctx, conv, entry)
 		return nil
-	case transient(err) && time.Since(l.since) < l.cl.pace.Serving:
+	case transient(err) && l.since.lasted() < l.cl.pace.Serving:
 		return l.wait(ctx, leaveDecision{Reason: err.Error()})
 	}
 	return &problem.Problem{

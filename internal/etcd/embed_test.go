@@ -52,6 +52,10 @@ type testMachine struct {
 	leases    map[string]*host.Lease
 	epochs    map[*host.Lease]int
 	taken     map[string]int // how often each lease was taken anew
+	slow      int            // bytes in a second from its peers; 0: as they come
+	behind    string         // where its etcd listens then
+	late      time.Duration  // etcd reads its database for so long before it answers
+	reading   bool
 	outages   *outages
 }
 
@@ -128,6 +132,9 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 			m.ends++
 			unit.Active, unit.Sub, unit.Restarts = "activating", "auto-restart", m.ends
 		}
+		if m.reading {
+			unit.Active, unit.Sub = "activating", "start"
+		}
 		if m.running() {
 			unit.Active = "activating"
 			select {
@@ -139,6 +146,9 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 		}
 	}
 	facts.Units[unitName] = unit
+	if q.Script == movementScript {
+		facts.Output = m.movement()
+	}
 	if _, ok := m.files[snapshotTimerPath]; ok {
 		facts.Units[snapshotTimer] = host.UnitState{Load: "loaded", Active: "inactive", Enabled: "disabled"}
 	}
@@ -348,8 +358,20 @@ func (m *testMachine) start() error {
 		note += host.StartNoteEntry(digest(m.files[path].Content), path)
 	}
 	m.files[startNote] = host.File{Path: startNote, Content: []byte(note), Mode: 0o644}
-	m.server, err = embed.StartEtcd(config)
-	return err
+	if m.late == 0 {
+		m.server, err = embed.StartEtcd(config)
+		return err
+	}
+	m.reading = true
+	time.AfterFunc(m.late, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.reading = false
+		if m.server, err = embed.StartEtcd(config); err != nil {
+			m.t.Error(err)
+		}
+	})
+	return nil
 }
 
 func (m *testMachine) config(args, env map[string]string) (*embed.Config, error) {
@@ -359,6 +381,7 @@ func (m *testMachine) config(args, env map[string]string) (*embed.Config, error)
 	delete(args, "listen-metrics-urls")
 	args["data-dir"] = m.at(args["data-dir"])
 	args["listen-client-urls"] = ClientURL(m.address)
+	m.listenElsewhere(args)
 	for name, value := range args {
 		if strings.HasSuffix(name, "-file") {
 			value = m.at(value)
@@ -431,7 +454,7 @@ func (f *fleet) coordinator() *Clusters {
 	c := NewClusters()
 	c.pace = pace{
 		Gather: 300 * time.Millisecond, Poll: 20 * time.Millisecond, Patience: 2 * time.Second,
-		Settle: 500 * time.Millisecond, Serving: 15 * time.Second, Sync: 30 * time.Second, Cleanup: 10 * time.Second,
+		Settle: 500 * time.Millisecond, Serving: 15 * time.Second, Cleanup: 10 * time.Second,
 	}
 	c.machine = func(h *host.Host) machine { return f.machines[h.Address()] }
 	return c

@@ -23,16 +23,18 @@ type joining struct {
 	f    found
 	me   self
 
-	programs  bool      // are known to be there
-	installed bool      // by this very call
-	changed   bool      // something was changed on the machine or in the member list
-	aside     bool      // the outage of a member that serves was announced
-	added     uint64    // the learner that this very call added; 0: none
-	refused   time.Time // since when the same condition has been waited for
-	cause     string    // that condition
-	near      approach  // to the generation of s
-	versions  bool      // its version may be beside the others
-	asked     bool      // that question is answered, and nobody else had a turn since
+	programs  bool       // are known to be there
+	installed bool       // by this very call
+	changed   bool       // something was changed on the machine or in the member list
+	aside     bool       // the outage of a member that serves was announced
+	added     uint64     // the learner that this very call added; 0: none
+	refused   lapse      // for how long the same condition has been waited for
+	cause     string     // that condition
+	catchUp   *following // the member itself; nil: it was not started
+	ahead     *following // a learner that has to be done first
+	near      approach   // to the generation of s
+	versions  bool       // its version may be beside the others
+	asked     bool       // that question is answered, and nobody else had a turn since
 }
 
 // join brings one member into the cluster, one member at a time.
@@ -55,8 +57,7 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	j.conv = conv
 	j.near = approach{cl: cl, s: s, turn: turn, conv: conv, summary: "etcd member not joined", joins: true}
 	if err := j.walk(ctx); err != nil {
-		j.undo(ctx)
-		return Status{}, err
+		return Status{}, j.ended(ctx, err)
 	}
 	// An adopted member may differ from what is wanted.
 	return cl.converge(ctx, turn, s)
@@ -168,15 +169,27 @@ func (j *joining) changes(kind stepKind) bool {
 func (j *joining) hold(ctx context.Context, v *View, limit time.Duration, cause error) error {
 	// What exactly is wrong may change its wording while one waits for it.
 	if j.cause == "" {
-		j.refused = time.Now()
+		j.refused.restart(j.turn)
 		problem.Progress(ctx, "etcd %s: waiting: %s", j.s.Name, cause)
 	}
 	j.cause = cause.Error()
-	if time.Since(j.refused) > limit || pause(ctx, 5*j.cl.pace.Poll) != nil {
-		if errors.Is(cause, errNoAnswer) && !j.changed {
-			return cause
-		}
-		return j.refuse(v, cause.Error(), "repair or destroy the member that is named (a dead one can always be destroyed), then apply again")
+	if j.refused.lasted() > limit {
+		return j.inVain(v, cause)
+	}
+	return j.letOthers(ctx, v, cause)
+}
+
+func (j *joining) inVain(v *View, cause error) error {
+	if errors.Is(cause, errNoAnswer) && !j.changed {
+		return cause
+	}
+	return j.refuse(v, cause.Error(), "repair or destroy the member that is named (a dead one can always be destroyed), then apply again")
+}
+
+// letOthers waits a moment, and lets those go first that wait for their turn.
+func (j *joining) letOthers(ctx context.Context, v *View, cause error) error {
+	if pause(ctx, 5*j.cl.pace.Poll) != nil {
+		return j.inVain(v, cause)
 	}
 	if waiting, _ := j.turn.others(); waiting > 0 && j.added == 0 {
 		j.asked = false
@@ -245,11 +258,10 @@ func (j *joining) add(ctx context.Context, v View) error {
 		return nil
 	}
 	if err := MayAdd(v); err != nil {
-		limit := j.cl.pace.Patience
-		if errors.Is(err, errLearner) && healthy(v.learners()) > 0 {
-			limit = j.cl.pace.Serving // it catches up: another process is at it
+		if errors.Is(err, errLearner) {
+			return j.behind(ctx, &v, v.learners()[0], err)
 		}
-		return j.hold(ctx, &v, limit, err)
+		return j.hold(ctx, &v, j.cl.pace.Patience, err)
 	}
 	if ready, err := j.mayRun(ctx, v); !ready {
 		return err
@@ -264,7 +276,7 @@ func (j *joining) add(ctx context.Context, v View) error {
 	})
 	switch {
 	case err != nil && transient(err):
-		return j.hold(ctx, &v, j.cl.pace.Sync, err)
+		return j.hold(ctx, &v, j.cl.pace.Serving, err) // a learner of another process is seen at the next look
 	case sameError(err, rpctypes.ErrPeerURLExist), sameError(err, rpctypes.ErrMemberNotFound):
 		// Either the next look sees the entry; or the new id is that of the
 		// entry just removed, as it is made of URL, token and the second.
@@ -318,7 +330,7 @@ func (j *joining) start(ctx context.Context, v View, id uint64) error {
 	if _, err := j.cl.machine(j.s.Host).Change(ctx, change, action{Verb: doStart, Timer: timer}); err != nil {
 		return fmt.Errorf("start etcd on %s: %w", j.s.label(), err)
 	}
-	j.me.Data, j.me.Running, j.me.MemberID = true, true, id
+	j.me.Data, j.me.Running, j.me.MemberID, j.catchUp = true, true, id, nil
 	return nil
 }
 
@@ -337,17 +349,4 @@ func initialCluster(v View, id uint64, name string) map[string]string {
 		members[key] = strings.Join(m.PeerURLs, ","+key+"=")
 	}
 	return members
-}
-
-// wait waits until the started member serves.
-func (j *joining) wait(ctx context.Context, v View, id uint64) error {
-	if j.cause == "" {
-		j.refused = time.Now()
-	}
-	entry, _ := v.member(id)
-	j.cause = "it " + entry.Trouble
-	if time.Since(j.refused) > j.cl.pace.Serving {
-		return j.cl.stuck(ctx, j.s, entry.Trouble, nil)
-	}
-	return pause(ctx, j.cl.pace.Poll)
 }

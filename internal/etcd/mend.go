@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -16,9 +15,9 @@ type mending struct {
 	turn  *turn
 	conv  *conversation
 	done  effort
-	aside bool      // the outage of this member was announced: its end must be too
-	acted bool      // something was compacted, defragmented or disarmed
-	since time.Time // when waiting for the rules began; zero: not yet
+	aside bool  // the outage of this member was announced: its end must be too
+	acted bool  // something was compacted, defragmented or disarmed
+	since lapse // of the wait for the rules
 }
 
 // alarming reports whether an alarm is raised that the Update of the member
@@ -151,7 +150,7 @@ func (m *mending) compact(ctx context.Context, v View, target Member) error {
 	default:
 		m.done.compaction = compactedBefore
 	}
-	m.since = time.Time{}
+	m.since.end()
 	return nil
 }
 
@@ -169,7 +168,8 @@ func (m *mending) defragment(ctx context.Context, v View, target Member) error {
 		}
 		return fmt.Errorf("defragment %s: %w", target.label(), err)
 	}
-	m.done.defragmented[target.ID], m.since = true, time.Time{}
+	m.done.defragmented[target.ID] = true
+	m.since.end()
 	return nil
 }
 
@@ -191,19 +191,15 @@ func (m *mending) disarm(ctx context.Context, v View, alarms []Alarm) error {
 // hold waits a moment for a condition to clear by itself, letting others that
 // may clear it go first, and refuses when patience, or the time, is at its end.
 func (m *mending) hold(ctx context.Context, v View, cause error) error {
-	if m.since.IsZero() {
-		m.since = time.Now()
+	if !m.since.running() {
+		m.since.begin(m.turn)
 		problem.Progress(ctx, "etcd %s: its alarm is not mended yet: %s", m.s.Name, cause)
 	}
-	if time.Since(m.since) > m.cl.pace.Patience || pause(ctx, 5*m.cl.pace.Poll) != nil {
+	if m.since.lasted() > m.cl.pace.Patience || pause(ctx, 5*m.cl.pace.Poll) != nil {
 		return m.refuse(v, cause, "bring the unhealthy members back or destroy the dead ones, mend those that are CORRUPT, then apply again")
 	}
 	if waiting, _ := m.turn.others(); waiting > 0 {
-		// What the others take is not this member's waiting.
-		begin := time.Now()
-		err := m.turn.yield(ctx)
-		m.since = m.since.Add(time.Since(begin))
-		return err
+		return m.turn.yield(ctx)
 	}
 	return nil
 }

@@ -12,9 +12,7 @@ import (
 // readyToRestart reports whether the member may be restarted right now. If
 // not, it has waited a moment or let others go first.
 func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) {
-	if c.since.IsZero() {
-		c.since = time.Now()
-	}
+	c.since.begin(c.turn)
 	if v == nil {
 		// Without a quorum nothing can be lost by starting what is not serving.
 		if c.f.Unit.Active != "active" {
@@ -27,7 +25,7 @@ func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) 
 	if waiting, quiet := c.turn.others(); leads && len(v.voters()) > 1 {
 		awaited := c.f.standing(c.s).obstacle(c.s.generation()) != nil
 		if waiting > 0 && !awaited {
-			c.since = time.Time{}
+			c.since.end()
 			return false, c.turn.yield(ctx) // followers first
 		}
 		if quiet < c.cl.pace.Gather {
@@ -49,12 +47,10 @@ func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) 
 // hold waits a moment, and refuses when patience or the time for it is at its end.
 // What one member has just waited for in vain, the next one does not wait for again.
 func (c *converging) hold(ctx context.Context, v *View, cause error) error {
-	if c.since.IsZero() {
-		c.since = time.Now()
-	}
+	c.since.begin(c.turn)
 	c.cl.mu.Lock()
 	inVain := time.Since(c.cl.waited) < c.cl.pace.Patience
-	if time.Since(c.since) > c.cl.pace.Patience {
+	if c.since.lasted() > c.cl.pace.Patience {
 		inVain, c.cl.waited = true, time.Now()
 	}
 	c.cl.mu.Unlock()
@@ -66,15 +62,8 @@ func (c *converging) hold(ctx context.Context, v *View, cause error) error {
 			"bring the unhealthy members back or destroy the dead ones, then apply again")
 	}
 	waiting, _ := c.turn.others()
-	switch {
-	case waiting > 0 && errors.Is(cause, errCorrupt):
-		return c.turn.yield(ctx) // to the one that is replaced
-	case waiting > 0 && c.step.due():
-		// To the one that is mended; what it takes is not this member's waiting.
-		begin := time.Now()
-		err := c.turn.yield(ctx)
-		c.since = c.since.Add(time.Since(begin))
-		return err
+	if waiting > 0 && (errors.Is(cause, errCorrupt) || c.step.due()) {
+		return c.turn.yield(ctx) // to the one that is replaced, or mended
 	}
 	return nil
 }
@@ -106,7 +95,7 @@ func (c *converging) settle(ctx context.Context, v View, id uint64) (wait bool, 
 	if left := c.cl.pace.Settle - time.Since(last); left > 0 {
 		return true, pause(ctx, left)
 	}
-	if allHealthy(v) != nil && time.Since(c.since) < c.cl.pace.Patience {
+	if allHealthy(v) != nil && c.since.lasted() < c.cl.pace.Patience {
 		return true, pause(ctx, 5*c.cl.pace.Poll)
 	}
 	return false, nil

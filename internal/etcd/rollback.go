@@ -5,25 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
-
-const (
-	// loopRestarts is how often etcd may end before it counts as one that never
-	// will serve. It has no reason to end: a member without quorum waits.
-	loopRestarts = 3
-	// watchInterval is between two looks at the unit.
-	watchInterval = time.Second
-	// startRate is what a server surely reads of its database in a second, when it
-	// starts: the index of all keys is made anew.
-	startRate = 16 << 20
-)
-
-// errComesNot: etcd was started and does not serve.
-var errComesNot = errors.New("it does not serve")
 
 // change takes the member to its version, and back where it does not come up.
 func (c *converging) change(ctx context.Context, v *View, r repair) error {
@@ -58,55 +43,18 @@ func (c *converging) finish(ctx context.Context) error {
 // comesUp waits until the member serves as a healthy one of a version. It gives
 // up early on one that ends again and again.
 func (c *converging) comesUp(ctx context.Context, version string) error {
-	var trouble string
-	var first *host.UnitState
-	var looked time.Time
-	limit := c.cl.pace.Serving + c.startTime()
-	done, err := until(ctx, c.cl.pace.Poll, limit, func() (bool, error) {
-		v, err := c.conv.view(ctx, []string{c.s.Host.Address()})
-		if err != nil {
-			trouble = err.Error()
-		} else {
-			entry, ok := v.member(c.f.memberID())
-			if ok && entry.Healthy && entry.Version == version {
-				return true, nil
-			}
-			trouble = entry.Trouble
-			if ok && entry.Healthy {
-				trouble = "etcd " + entry.Version + " answers"
-			}
+	w := c.cl.follow(c.s, c.f.memberID(), []string{c.s.PeerURL()}, c.turn.held)
+	w.impatient = true
+	_, err := w.until(ctx, c.conv, c.s.Host.Address(), func(m Member) string {
+		if trouble := healthyMember(m); trouble != "" {
+			return trouble
 		}
-		if time.Since(looked) < watchInterval {
-			return false, nil
+		if m.Version != version {
+			return "etcd " + m.Version + " answers"
 		}
-		looked = time.Now()
-		facts, err := c.cl.machine(c.s.Host).Observe(ctx, host.Query{Units: []string{unitName}})
-		if err != nil {
-			return false, nil // that the machine cannot be seen for a moment is no reason to give up
-		}
-		unit := facts.Units[unitName]
-		if first == nil {
-			first = &unit
-		}
-		if reason := forlorn(*first, unit); reason != "" {
-			return false, fmt.Errorf("%w: %s", errComesNot, reason)
-		}
-		return false, nil
+		return ""
 	})
-	switch {
-	case errors.Is(err, errComesNot):
-		return err
-	case err != nil:
-		return fmt.Errorf("%w: the wait for it ended: %w; last seen: %s", errComesNot, err, trouble)
-	case !done:
-		return fmt.Errorf("%w after %s: %s", errComesNot, limit.Round(time.Second), trouble)
-	}
-	return nil
-}
-
-// startTime is what the member may take to read its database.
-func (c *converging) startTime() time.Duration {
-	return time.Duration(c.size/startRate) * time.Second
+	return err
 }
 
 // forlorn says why a unit will not serve, or "".
@@ -159,7 +107,7 @@ func wayBack(step versionStep, agreed string, others []Member) (possible bool, w
 // rollBack brings the member back to what it ran before, where that is
 // possible, and says how that went. It takes its own time.
 func (c *converging) rollBack(ctx context.Context, v *View, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*c.cl.pace.Serving+c.startTime()+c.cl.pace.Cleanup)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*c.cl.pace.Serving+startTime(c.size)+c.cl.pace.Cleanup)
 	defer cancel()
 	c.lasting = true
 	p := &problem.Problem{

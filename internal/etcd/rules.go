@@ -32,6 +32,7 @@ type Member struct {
 	Trouble    string // why it is not healthy
 	Version    string // of the running server; "" when it does not answer
 	Index      uint64 // raft index
+	Applied    uint64 // of it
 	DBSize     int64  // bytes
 	DBInUse    int64  // bytes: what would be left after a defragmentation
 	DBQuota    int64  // bytes; negative: none; 0: not known (etcd 3.5 does not say)

@@ -32,6 +32,10 @@ func (q *turns) empty() bool {
 type turn struct {
 	queue *turns
 	first chan struct{} // holds one value when this turn has become the first
+
+	// Guarded by queue.mu.
+	since time.Time     // when it became the first; zero: it is not
+	past  time.Duration // for how long it has been the first before
 }
 
 // enter takes the last place. The caller must leave in the end.
@@ -47,15 +51,23 @@ func (q *turns) enter() *turn {
 func (q *turns) push(t *turn) {
 	q.queue = append(q.queue, t)
 	if len(q.queue) == 1 {
-		t.first <- struct{}{}
+		t.grant()
 	}
+}
+
+func (t *turn) grant() {
+	t.since = time.Now()
+	t.first <- struct{}{}
 }
 
 func (q *turns) drop(t *turn) {
 	held := len(q.queue) > 0 && q.queue[0] == t
+	if held {
+		t.past, t.since = t.past+time.Since(t.since), time.Time{}
+	}
 	q.queue = slices.DeleteFunc(q.queue, func(other *turn) bool { return other == t })
 	if held && len(q.queue) > 0 {
-		q.queue[0].first <- struct{}{}
+		q.queue[0].grant()
 	}
 }
 
@@ -101,4 +113,45 @@ func (t *turn) others() (waiting int, quiet time.Duration) {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	return len(t.queue.queue) - 1, time.Since(t.queue.arrived)
+}
+
+// held is for how long this turn has been the first: the clock of its waits.
+func (t *turn) held() time.Duration {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	if t.since.IsZero() {
+		return t.past
+	}
+	return t.past + time.Since(t.since)
+}
+
+// lapse is how long a member has waited for one condition. It counts by the
+// clock of the member's turn, so what others take in theirs is no part of it.
+// The zero value has not begun.
+type lapse struct {
+	turn *turn
+	from time.Duration
+}
+
+// begin starts it, unless it runs already.
+func (l *lapse) begin(t *turn) {
+	if l.turn == nil {
+		l.turn, l.from = t, t.held()
+	}
+}
+
+// restart starts it anew.
+func (l *lapse) restart(t *turn) { l.turn, l.from = t, t.held() }
+
+// end stops it: what is waited for next is waited for anew.
+func (l *lapse) end() { *l = lapse{} }
+
+func (l *lapse) running() bool { return l.turn != nil }
+
+// lasted is zero for one that does not run.
+func (l *lapse) lasted() time.Duration {
+	if l.turn == nil {
+		return 0
+	}
+	return l.turn.held() - l.from
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 )
 
 func TestTurns(t *testing.T) {
@@ -56,4 +57,45 @@ func TestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.leave()
+}
+
+// TestLapse: only what passes in one's own turn counts.
+func TestLapse(t *testing.T) {
+	ctx := context.Background()
+	var q turns
+	a, b := q.enter(), q.enter()
+	var l lapse
+	if l.running() || l.lasted() != 0 {
+		t.Error("a lapse runs that was never begun")
+	}
+	l.begin(a)
+	time.Sleep(20 * time.Millisecond)
+	mine := l.lasted()
+	if mine < 20*time.Millisecond {
+		t.Errorf("lasted %s, at least 20ms were held", mine)
+	}
+	done := make(chan error, 1)
+	go func() { done <- a.yield(ctx) }()
+	if err := b.wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	mine = l.lasted()
+	time.Sleep(50 * time.Millisecond)
+	if now := l.lasted(); now != mine {
+		t.Errorf("%s of another turn were counted", now-mine)
+	}
+	l.begin(a) // runs already
+	b.leave()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(10 * time.Millisecond)
+	if now := l.lasted(); now < mine+10*time.Millisecond || now > mine+45*time.Millisecond {
+		t.Errorf("lasted %s after %s and another 10ms", now, mine)
+	}
+	l.end()
+	if l.running() || l.lasted() != 0 {
+		t.Error("a lapse that has ended runs")
+	}
+	a.leave()
 }

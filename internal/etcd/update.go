@@ -153,9 +153,9 @@ type converging struct {
 	turn  *turn
 	conv  *conversation
 	f     found
-	since time.Time // when waiting for the rules began; zero: not yet
-	aside bool      // the outage was announced: its end must be too
-	near  approach  // to the generation of s
+	since lapse    // of the wait for the rules
+	aside bool     // the outage was announced: its end must be too
+	near  approach // to the generation of s
 
 	step    versionStep
 	size    int64  // of its database, as last seen
@@ -287,8 +287,8 @@ func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error)
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{Verb: doStart, Timer: r.Timer}); err != nil {
 		return false, fmt.Errorf("restart etcd on %s: %w", c.s.label(), err)
 	}
-	if _, err := c.cl.serving(ctx, c.conv, c.s, c.f.identity(v, entryOf(v, c.s)).Member); err != nil {
-		return false, err
+	if err := c.comesUp(ctx, c.s.Version); err != nil {
+		return false, c.cl.stuck(ctx, c.s, err)
 	}
 	c.cl.mu.Lock()
 	c.cl.restarted = time.Now()

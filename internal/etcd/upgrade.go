@@ -239,7 +239,7 @@ func (c *converging) ready(ctx context.Context, v View, p preparation) error {
 		problem.Progress(ctx, "etcd: the upgrade to %s is under way; the snapshot from before it is %s", c.s.Version, saved)
 	}
 	c.cl.setReady(c.s.Version, saved)
-	c.since = time.Time{}
+	c.since.end()
 	return nil
 }
 

@@ -151,7 +151,7 @@ func assemble(v View, answers map[string]answer) View {
 			m.Trouble = fmt.Sprintf("member %x answers at its address", a.status.Header.MemberId)
 			continue
 		}
-		m.Version, m.Index = a.status.Version, a.status.RaftIndex
+		m.Version, m.Index, m.Applied = a.status.Version, a.status.RaftIndex, a.status.RaftAppliedIndex
 		m.DBSize, m.DBInUse, m.DBQuota = a.status.DbSize, a.status.DbSizeInUse, a.status.DbSizeQuota
 		m.Healthy, m.Trouble = judge(*m, a)
 		// The highest term is the newest opinion on who leads.

@@ -1,0 +1,44 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// errComesNot: etcd was started and does not serve.
+var errComesNot = errors.New("it does not serve")
+
+// serving waits until the member that was started answers as a healthy one. It
+// is asked by who holds the turn and does not give it away meanwhile.
+func (cl *cluster) serving(ctx context.Context, conv *conversation, s Spec, id uint64) (View, error) {
+	begin := time.Now()
+	w := cl.follow(s, id, []string{s.PeerURL()}, func() time.Duration { return time.Since(begin) })
+	v, err := w.until(ctx, conv, s.Host.Address(), healthyMember)
+	if err != nil {
+		return v, cl.stuck(ctx, s, err)
+	}
+	return v, nil
+}
+
+// healthyMember is "" for a healthy member, and the trouble of any other.
+func healthyMember(m Member) string {
+	if m.Healthy {
+		return ""
+	}
+	return "it " + orNone(m.Trouble)
+}
+
+// stuck is the problem of a member that was started and does not serve, with
+// the end of its log.
+func (cl *cluster) stuck(ctx context.Context, s Spec, err error) error {
+	return &problem.Problem{
+		Summary: "etcd member does not serve", Host: s.label(), Cause: fmt.Sprintf("etcd was started, but %s", err), Err: err,
+		Unchanged: "its files and data stay as they are, and the next apply continues from there.",
+		Next:      "see its log (journalctl -u " + unitName + "); port 2380 must be open between the members",
+		Detail:    cl.lastLog(ctx, s),
+	}
+}

@@ -1,0 +1,255 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+)
+
+// slowly serves the peers of a machine at its address and passes on what is
+// said, so many bytes in a second each way, to where its etcd listens.
+func (m *testMachine) slowly(rate int) (behind string) {
+	m.t.Helper()
+	behind = strings.Replace(m.address, "127.77.", "127.78.", 1)
+	l, err := net.Listen("tcp", net.JoinHostPort(m.address, "2380"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { _ = l.Close() })
+	in, out := make(chan struct{}, 1), make(chan struct{}, 1) // all connections share the line
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			onto, err := net.Dial("tcp", net.JoinHostPort(behind, "2380"))
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			go relay(from, onto, in, rate)
+			go relay(onto, from, out, rate)
+		}
+	}()
+	return behind
+}
+
+// relay copies at a rate until one of the two ends.
+func relay(from, to net.Conn, line chan struct{}, rate int) {
+	defer func() { _, _ = from.Close(), to.Close() }()
+	piece := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(piece)
+		if n > 0 {
+			line <- struct{}{}
+			time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
+			<-line
+			if _, err := to.Write(piece[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// movement prints what movementScript does.
+func (m *testMachine) movement() string {
+	_, found, _ := parseExecStart(string(m.files[unitPath].Content))
+	root := m.at(found["data-dir"] + "/member")
+	var b strings.Builder
+	_ = filepath.Walk(root, func(path string, info os.FileInfo, err error) error {
+		if err == nil && info.Mode().IsRegular() {
+			name, _ := filepath.Rel(root, path)
+			fmt.Fprintf(&b, "%d %d.%09d0 %s\n", info.Size(), info.ModTime().Unix(), info.ModTime().Nanosecond(), name)
+		}
+		return nil // files come and go
+	})
+	return b.String()
+}
+
+// fill writes so many values of a megabyte through the member on a machine.
+func (f *fleet) fill(s Spec, megabytes int) {
+	f.t.Helper()
+	conv, err := f.clusters.of(s).converse(s)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer conv.Close()
+	value := make([]byte, 1<<20)
+	for i := range megabytes {
+		if err := conv.call(f.context(), s.Host.Address(), 10*time.Second, func(ctx context.Context, conn *grpc.ClientConn) error {
+			_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: fmt.Appendf(nil, "key%d", i), Value: value})
+			return err
+		}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// bySnapshot has the leader forget its log, so that who joins gets a snapshot.
+var bySnapshot = map[string]string{"snapshot-count": "10", "snapshot-catchup-entries": "5"}
+
+func (f *fleet) withArgs(args map[string]string, names ...string) map[string]Spec {
+	specs := f.specs(names...)
+	for name, s := range specs {
+		s.ExtraArgs = args
+		specs[name] = s
+	}
+	return specs
+}
+
+// TestSlowLearner: a member whose data takes several times as long as anything
+// may stand still joins, be it by a snapshot of the database or by the log.
+func TestSlowLearner(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		args map[string]string
+		slow string // a snapshot is brought to the learner, which gets the log itself
+	}{
+		{"snapshot", bySnapshot, "cp2"},
+		{"log", nil, "cp1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			specs := f.withArgs(c.args, "cp1", "cp2")
+			f.machine(c.slow).slow = 6 << 20
+			f.create(specs, "cp1")
+			f.fill(specs["cp1"], 48)
+			f.clusters = f.coordinator()
+			f.clusters.pace.Serving = 2 * time.Second
+			begin := time.Now()
+			f.create(specs, "cp2")
+			took := time.Since(begin)
+			t.Logf("48 MiB at 6 MiB/s: %s", took.Round(time.Millisecond))
+			if took < 3*f.clusters.pace.Serving {
+				t.Errorf("joined in %s: that is too fast to show anything", took)
+			}
+			f.wantRoster(specs["cp1"], "cp1 cp2")
+		})
+	}
+}
+
+// TestHungLearner: nothing of a member moves, and it is given up and taken back.
+func TestHungLearner(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.withArgs(bySnapshot, "cp1", "cp2")
+	f.create(specs, "cp1")
+	f.fill(specs["cp1"], 20)
+	f.machine("cp2").slow = 1 // byte in a second
+	f.clusters = f.coordinator()
+	f.clusters.pace.Serving = time.Second
+	begin := time.Now()
+	_, err := f.clusters.Create(f.context(), specs["cp2"])
+	if err == nil || !strings.Contains(err.Error(), "nothing of it has moved for") {
+		t.Fatalf("create over a dead line: %v", err)
+	}
+	if took := time.Since(begin); took > 30*time.Second {
+		t.Errorf("it took %s to give up", took)
+	}
+	f.wantRoster(specs["cp1"], "cp1")
+}
+
+// TestCatchUpGoesOnInTheNextApply: the time for a join ends while the data is on
+// its way. The learner stays, and the next Create completes it.
+func TestCatchUpGoesOnInTheNextApply(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.withArgs(bySnapshot, "cp1", "cp2")
+	f.create(specs, "cp1")
+	f.fill(specs["cp1"], 24)
+	f.machine("cp2").slow = 3 << 20
+	f.clusters = f.coordinator()
+	ctx, cancel := context.WithTimeout(f.context(), 5*time.Second)
+	defer cancel()
+	_, err := f.clusters.Create(ctx, specs["cp2"])
+	if err == nil || !strings.Contains(err.Error(), "still catching up") || !strings.Contains(err.Error(), "untaint") {
+		t.Fatalf("create whose time ended: %v", err)
+	}
+	learner, listed := f.view(specs["cp1"]).at(specs["cp2"].PeerURL())
+	if !listed || !learner.Learner {
+		t.Fatalf("the learner did not stay: %+v", learner)
+	}
+	f.clusters = f.coordinator()
+	f.create(specs, "cp2")
+	if v := f.wantRoster(specs["cp1"], "cp1 cp2"); entryOf(&v, specs["cp2"]).ID != learner.ID {
+		t.Error("the learner was not continued but made anew")
+	}
+	if n := f.machine("cp2").starts; n != 1 {
+		t.Errorf("etcd was started %d times", n)
+	}
+}
+
+// TestTwoProcessesWithASlowLearner: another process's learner that gets on is
+// waited for, however long it takes.
+func TestTwoProcessesWithASlowLearner(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.withArgs(bySnapshot, "cp1", "cp2", "cp3")
+	f.create(specs, "cp1")
+	f.fill(specs["cp1"], 32)
+	f.machine("cp2").slow = 4 << 20
+	other := f.coordinator()
+	other.pace.Serving = 2 * time.Second
+	joined := make(chan error, 1)
+	go func() {
+		_, err := other.Create(f.context(), specs["cp2"])
+		joined <- err
+	}()
+	for len(f.view(specs["cp1"]).Members) == 1 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	f.clusters = f.coordinator()
+	f.clusters.pace.Serving, f.clusters.pace.Patience = 2*time.Second, time.Second
+	begin := time.Now()
+	f.create(specs, "cp3")
+	if took := time.Since(begin); took < 3*f.clusters.pace.Serving {
+		t.Errorf("cp3 joined in %s: that is too fast to show anything", took)
+	}
+	if err := <-joined; err != nil {
+		t.Errorf("cp2: %v", err)
+	}
+	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
+}
+
+// TestRestartOfALargeMember: what an upgrade may take to read its database, a
+// plain restart may take too.
+func TestRestartOfALargeMember(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	f.fill(specs["cp1"], 64)
+	f.machine("cp1").late = 3 * time.Second
+	f.clusters = f.coordinator()
+	f.clusters.pace.Serving = time.Second
+	s := specs["cp1"]
+	s.ExtraArgs = map[string]string{"max-txn-ops": "256"}
+	if status, err := f.clusters.Update(f.context(), s); err != nil || !status.Healthy {
+		t.Errorf("restart on 64 MiB, which take 4s at the least rate that is counted on: %+v, %v", status, err)
+	}
+}
+
+// listenElsewhere makes a machine's etcd listen for peers behind a slow line.
+func (m *testMachine) listenElsewhere(args map[string]string) {
+	if m.slow == 0 {
+		return
+	}
+	if m.behind == "" {
+		m.behind = m.slowly(m.slow)
+	}
+	args["listen-peer-urls"] = PeerURL(m.behind)
+}

@@ -1,0 +1,28 @@
+package etcd
+
+import (
+	"context"
+	"slices"
+)
+
+// viaVoter runs f against healthy voters, the leader first, until one takes
+// it. Another voter is only tried when the one before could not be talked to.
+func (c *conversation) viaVoter(ctx context.Context, v View, not uint64, f func(address string) error) error {
+	voters := slices.DeleteFunc(except(v.voters(), not), func(m Member) bool { return !m.Healthy })
+	slices.SortStableFunc(voters, func(a, b Member) int {
+		switch v.Leader {
+		case a.ID:
+			return -1
+		case b.ID:
+			return 1
+		}
+		return 0
+	})
+	err := errNoAnswer
+	for _, m := range voters {
+		if err = f(m.address()); err == nil || !unavailable(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
