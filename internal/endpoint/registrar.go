@@ -170,6 +170,28 @@ func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
 	return known(reachable), nil
 }
 
+// Serving gives the replicas to which a balancer sends new requests, name →
+// host:port, by what a refresh has seen in the last 15 seconds, or by a look.
+func (r *Registrar) Serving(ctx context.Context) (map[string]string, error) {
+	seen := r.sightings.recent(r.registration, time.Now())
+	if seen == nil {
+		var err error
+		if seen, err = r.look(ctx); err != nil {
+			return nil, r.failed("looked up", "", "", err)
+		}
+		r.sightings.keep(r.registration, seen, time.Now())
+	}
+	all := map[string]string{}
+	for _, b := range seen {
+		for _, s := range b.stats {
+			if strings.HasPrefix(s.Status, "UP") {
+				all[s.Name] = s.Address
+			}
+		}
+	}
+	return all, nil
+}
+
 // known joins what the balancers' files say and what their HAProxy runs with,
 // which differ after a change that was cut off. The files count more.
 func known(seen map[string]balancer) map[string]string {

@@ -48,6 +48,16 @@ func (cl *cluster) create(ctx context.Context, s Spec) (Status, error) {
 	}
 }
 
+// AdoptedError is a Create that has found its member established, as an earlier run
+// or another resource has left it, and failed to bring it to its spec. The member
+// serves as it did before.
+type AdoptedError struct{ Err error }
+
+func (e *AdoptedError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the failure.
+func (e *AdoptedError) Unwrap() error { return e.Err }
+
 // creating notes that a member is on its way into the cluster.
 func (cl *cluster) creating(name string) {
 	cl.mu.Lock()

@@ -56,11 +56,16 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	defer conv.Close()
 	j.conv = conv
 	j.near = approach{cl: cl, s: s, turn: turn, conv: conv, summary: "etcd member not joined", joins: true}
+	established := j.f.Data && !j.f.Pending
 	if err := j.walk(ctx); err != nil {
 		return Status{}, j.ended(ctx, err)
 	}
 	// An adopted member may differ from what is wanted.
-	return cl.converge(ctx, turn, s)
+	status, err := cl.converge(ctx, turn, s)
+	if err != nil && established && j.added == 0 {
+		err = &AdoptedError{err}
+	}
+	return status, err
 }
 
 // look observes the machine again: time has passed while waiting for the turn.

@@ -30,7 +30,7 @@ func (p *processLease) take(ctx context.Context, cl *cluster) error {
 	for _, h := range cl.hosts() {
 		machines = append(machines, cl.machine(h))
 	}
-	return p.leases.Take(ctx, machines, host.LeaseOptions{What: "etcd of cluster " + cl.name})
+	return p.leases.Take(ctx, machines, host.LeaseOptions{What: "etcd of cluster " + cl.name, Optional: true})
 }
 
 // giveBack releases the lease unless somebody waits.

@@ -36,6 +36,9 @@ type LeaseOptions struct {
 	Quorum []string
 	// All requires every machine to be held.
 	All bool
+	// Optional lets Take succeed where no machine can be reached at all. Check fails
+	// then, and so does every change.
+	Optional bool
 }
 
 // Leases are one lease on several machines, held by one process: between them no
@@ -215,7 +218,7 @@ func (l *Leases) judge(ctx context.Context, machines []LeaseTaker, failures []er
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.options.All && missing != nil || len(machines) > 0 && len(l.held) == 0 {
+	if l.options.All && missing != nil || !l.options.Optional && len(machines) > 0 && len(l.held) == 0 {
 		return missing
 	}
 	return l.majority(missing)

@@ -120,6 +120,7 @@ func (r *endpointResource) Create(ctx context.Context, req resource.CreateReques
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)
 	defer cancel()
 	r.session.begin()
+	r.session.claims.claim(endpointIdentity(spec))
 	status, err := endpoint.Create(ctx, spec)
 	model.fill(status)
 	if err != nil {
@@ -127,7 +128,6 @@ func (r *endpointResource) Create(ctx context.Context, req resource.CreateReques
 		keepPartial(ctx, resp, model, err)
 		return
 	}
-	r.session.successors.add(endpointIdentity(spec))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	identify(ctx, resp.Identity, model.Address, &resp.Diagnostics)
 }
@@ -193,7 +193,7 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || r.session.successors.has(endpointIdentity(spec)) {
+	if resp.Diagnostics.HasError() || r.session.claims.superseded(endpointIdentity(spec))() {
 		return
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)

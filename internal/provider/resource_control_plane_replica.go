@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
@@ -102,10 +103,12 @@ func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.Valid
 
 // ModifyPlan keeps what Read has seen unless the machine will be touched.
 func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var plan, state replicaModel
 	if req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		r.session.survives().leaves(r.resident(ctx, state), &resp.Diagnostics)
 		return
 	}
-	var plan, state replicaModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -114,11 +117,14 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), addressOf(plan.Host), time.Now(), &resp.Diagnostics)
 	warnEnding(bundle, plan.EarlyRenewal, time.Now(), &resp.Diagnostics)
 	plan.ID = plan.Name
-	if !req.State.Raw.IsNull() {
+	if req.State.Raw.IsNull() {
+		r.session.survives().comes(replicaKind, plan.resourceID(), bundle, &resp.Diagnostics)
+	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		if resp.Diagnostics.HasError() {
 			return
 		}
+		r.planSurvival(ctx, plan, state, &resp.Diagnostics)
 		r.session.refuseStranger(ctx, state.PKI, bundle, req.Private, &resp.Diagnostics)
 		if r.session.otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
@@ -146,6 +152,7 @@ func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
 	defer cancel()
 	r.session.begin()
+	r.session.claims.claim(replicaIdentity(spec))
 	status, err := r.session.replicas.Create(ctx, spec)
 	model.fill(status)
 	if err != nil {
@@ -153,7 +160,6 @@ func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest
 		keepPartial(ctx, resp, model, err)
 		return
 	}
-	r.session.successors.add(replicaIdentity(spec))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
 }
@@ -185,6 +191,7 @@ func (r *replicaResource) Read(ctx context.Context, req resource.ReadRequest, re
 	}
 	model.fill(status)
 	model.AdminConf = types.BoolValue(!model.noAdminConf()) // null in a state from before there was this attribute
+	r.session.survives().exists(r.resident(ctx, model))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
@@ -221,7 +228,7 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || withoutBundle(spec.Bundle, "Control-plane replica", &resp.Diagnostics) || r.session.successors.has(replicaIdentity(spec)) {
+	if resp.Diagnostics.HasError() || withoutBundle(spec.Bundle, "Control-plane replica", &resp.Diagnostics) || r.session.claims.superseded(replicaIdentity(spec))() {
 		return
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
@@ -230,6 +237,55 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 	if err := r.session.replicas.Delete(ctx, spec, controlplane.DeleteOptions{Abandon: r.session.abandon}); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not deleted", err)
 	}
+}
+
+// replicaKind names replicas in a plan's refusals.
+const replicaKind = "control-plane replicas"
+
+// resourceID is the replica as survival knows it; "" while it is not known.
+func (m replicaModel) resourceID() string {
+	address := addressOf(m.Host)
+	if !allKnown(m.Name, address) {
+		return ""
+	}
+	return resourceID(m.Name.ValueString(), address.ValueString())
+}
+
+// resident is the replica as the state has it. The others are those that the
+// balancers list: a replica names none.
+func (r *replicaResource) resident(ctx context.Context, m replicaModel) resident {
+	out := resident{kind: replicaKind, id: m.resourceID(), bundle: r.session.opened(m.PKI), serving: m.Registered.ValueBool()}
+	if r.session == nil || r.session.pool == nil || !out.serving || !elementsKnown(ctx, m.Endpoint) {
+		return out
+	}
+	var ignored diag.Diagnostics // decoding the same for the machine reports it
+	registrar := r.session.registrars.For(decodeRegistration(ctx, m.Endpoint, &ignored))
+	ctx, cancel := context.WithTimeout(ctx, planLook)
+	defer cancel()
+	others, err := registrar.Serving(ctx)
+	if err != nil {
+		return out // the apply looks again
+	}
+	for name, address := range others {
+		if host, _, err := net.SplitHostPort(address); err == nil {
+			out.peers = append(out.peers, resourceID(name, host))
+		}
+	}
+	return out
+}
+
+// planSurvival notes whether the plan keeps the replica or replaces it.
+func (r *replicaResource) planSurvival(ctx context.Context, plan, state replicaModel, diags *diag.Diagnostics) {
+	before := r.resident(ctx, state)
+	if plan.Name.Equal(state.Name) && addressOf(plan.Host).Equal(addressOf(state.Host)) && !r.session.otherCluster(state.PKI, plan.PKI) {
+		r.session.survives().stays(before)
+		return
+	}
+	by := plan.resourceID()
+	if by == "" {
+		by = "one whose place is not known yet"
+	}
+	r.session.survives().replaced(before, by, diags)
 }
 
 // replicaIdentity is what two descriptions of the same replica share.

@@ -100,10 +100,12 @@ func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.Va
 // ModifyPlan plans what is computed: the URLs follow from the address; what
 // Read finds stays as it is unless the machine will be touched.
 func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	var plan, state etcdMemberModel
 	if req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		r.session.survives().leaves(state.resident(ctx, r.session), &resp.Diagnostics)
 		return
 	}
-	var plan, state etcdMemberModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -116,11 +118,14 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
 	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(), addressOf(plan.Host), time.Now(), &resp.Diagnostics)
 	warnEnding(bundle, plan.Early, time.Now(), &resp.Diagnostics)
-	if !req.State.Raw.IsNull() {
+	if req.State.Raw.IsNull() {
+		r.session.survives().comes(memberKind, plan.resourceID(), bundle, &resp.Diagnostics)
+	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		if resp.Diagnostics.HasError() {
 			return
 		}
+		r.planSurvival(ctx, plan, state, &resp.Diagnostics)
 		r.session.refuseStranger(ctx, state.PKI, bundle, req.Private, &resp.Diagnostics)
 		if r.session.otherCluster(state.PKI, plan.PKI) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
@@ -148,14 +153,17 @@ func (r *etcdMemberResource) Create(ctx context.Context, req resource.CreateRequ
 	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 	defer cancel()
 	r.session.begin()
+	r.session.claims.claim(memberIdentity(spec))
 	status, err := r.session.clusters.Create(ctx, spec)
+	if adopted := (*etcd.AdoptedError)(nil); errors.As(err, &adopted) {
+		status, err = r.adopted(ctx, spec, err, &resp.Diagnostics), nil
+	}
 	model.fill(status)
 	if err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not created", err)
 		keepPartial(ctx, resp, model, err)
 		return
 	}
-	r.session.successors.add(memberIdentity(spec))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
 }
@@ -186,6 +194,7 @@ func (r *etcdMemberResource) Read(ctx context.Context, req resource.ReadRequest,
 		return
 	}
 	model.fill(status)
+	r.session.survives().exists(model.resident(ctx, r.session))
 	if model.Kept.IsNull() { // a state from before there was this attribute
 		model.Kept = types.Int64Value(etcd.DefaultSnapshotsKept)
 	}
@@ -226,15 +235,69 @@ func (r *etcdMemberResource) Delete(ctx context.Context, req resource.DeleteRequ
 	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || withoutBundle(spec.Bundle, "etcd member", &resp.Diagnostics) || r.session.successors.has(memberIdentity(spec)) {
+	if resp.Diagnostics.HasError() || withoutBundle(spec.Bundle, "etcd member", &resp.Diagnostics) {
 		return
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 	defer cancel()
 	r.session.begin()
-	if err := r.session.clusters.Delete(ctx, spec, etcd.DeleteOptions{Abandon: r.session.abandon}); err != nil {
+	if err := r.session.clusters.Delete(ctx, spec, etcd.DeleteOptions{Abandon: r.session.abandon, Superseded: r.session.claims.superseded(memberIdentity(spec))}); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not deleted", err)
 	}
+}
+
+// adopted is the status of a member that was there before its Create, which then
+// failed to bring it to its description. An error would mark it as tainted, and the
+// next apply would destroy a member that serves: the next plan shows what is left to do.
+func (r *etcdMemberResource) adopted(ctx context.Context, spec etcd.Spec, failure error, diags *diag.Diagnostics) etcd.Status {
+	p := asProblem("etcd member not changed", failure)
+	diags.AddWarning(fmt.Sprintf("etcd member %q was adopted, and not changed as described", spec.Name),
+		p.Summary+"\n"+p.Text()+"\nIt was there before, and serves as it did. The next apply tries again.")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	status, err := r.session.clusters.Read(ctx, spec)
+	if err != nil || len(status.Drift) == 0 {
+		status.Drift = append(status.Drift, spec.Name+": its adoption is not complete: "+p.Summary)
+	}
+	return status
+}
+
+// memberKind names etcd members in a plan's refusals.
+const memberKind = "etcd members"
+
+// resourceID is the member as survival knows it; "" while it is not known.
+func (m etcdMemberModel) resourceID() string {
+	address := addressOf(m.Host)
+	if !allKnown(m.Name, address) {
+		return ""
+	}
+	return resourceID(m.Name.ValueString(), address.ValueString())
+}
+
+// resident is the member as the state has it.
+func (m etcdMemberModel) resident(ctx context.Context, s *session) resident {
+	out := resident{kind: memberKind, id: m.resourceID(), bundle: s.opened(m.PKI), serving: m.ID.ValueString() != "" && !m.Learner.ValueBool()}
+	var ignored diag.Diagnostics // decoding the same for the machine reports it
+	for name, address := range stringMapOf(ctx, m.Peers, &ignored) {
+		out.peers = append(out.peers, resourceID(name, address))
+	}
+	return out
+}
+
+// planSurvival notes whether the plan keeps the member or replaces it.
+func (r *etcdMemberResource) planSurvival(ctx context.Context, plan, state etcdMemberModel, diags *diag.Diagnostics) {
+	before := state.resident(ctx, r.session)
+	replaced := !plan.Name.Equal(state.Name) || !addressOf(plan.Host).Equal(addressOf(state.Host)) || !plan.DataDir.Equal(state.DataDir) ||
+		r.session.otherCluster(state.PKI, plan.PKI)
+	if !replaced {
+		r.session.survives().stays(before)
+		return
+	}
+	by := plan.resourceID()
+	if by == "" {
+		by = "one whose place is not known yet"
+	}
+	r.session.survives().replaced(before, by, diags)
 }
 
 // memberIdentity is what two descriptions of the same member share.

@@ -27,7 +27,8 @@ type session struct {
 	replicas *controlplane.Replicas
 
 	registrars    *endpoint.Registrars
-	successors    successors
+	claims        claims
+	survival      survival
 	versions      *versions
 	bundles       knownBundles
 	openedBundles openedBundles

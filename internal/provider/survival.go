@@ -1,0 +1,171 @@
+package provider
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// survival follows what a plan does to the members or replicas of each cluster, as
+// far as the plan reaches them, and refuses one that would leave none of those that
+// serve: to replace them all at once is to end the cluster and to begin another one.
+// The apply refuses the same by what it finds on the machines.
+type survival struct {
+	mu     sync.Mutex
+	groups map[string]*group // by kind and cluster id
+}
+
+// survives is where a plan's effects are noted; nil once a change of the run has
+// begun, because then the machines say what is left.
+func (s *session) survives() *survival {
+	if s == nil || s.versions.hasBegun() {
+		return nil
+	}
+	return &s.survival
+}
+
+// group are the members, or the replicas, of one cluster.
+type group struct {
+	kind      string // "etcd members"
+	protected bool
+	serving   map[string]bool // by identity: in the state, and seen to serve
+	leaving   map[string]bool // of these: destroyed or replaced by the plan
+	coming    map[string]bool // created by the plan, replacements included
+	known     map[string]bool // met as a resource of this run, serving or not
+	peers     map[string]bool // named by a resource, as a resource or not
+}
+
+// resourceID is a member or a replica, whatever Terraform calls it.
+func resourceID(name, address string) string { return name + " (" + address + ")" }
+
+func (s *survival) group(kind string, bundle *pki.Bundle) *group {
+	if s.groups == nil {
+		s.groups = map[string]*group{}
+	}
+	key := identity(kind, bundle.ClusterID)
+	g, ok := s.groups[key]
+	if !ok {
+		g = &group{
+			kind: kind, serving: map[string]bool{}, leaving: map[string]bool{}, coming: map[string]bool{},
+			known: map[string]bool{}, peers: map[string]bool{},
+		}
+		s.groups[key] = g
+	}
+	g.protected = bundle.DeletionProtected()
+	return g
+}
+
+// resident is what is known of one resource before the plan.
+type resident struct {
+	kind    string
+	id      string
+	bundle  *pki.Bundle
+	serving bool     // it is a voting member, or a replica in rotation
+	peers   []string // the others that it names
+}
+
+func (r resident) complete() bool { return r.bundle != nil && r.id != "" }
+
+// meet notes what a resource was before the plan.
+func (g *group) meet(r resident) {
+	g.known[r.id] = true
+	if r.serving {
+		g.serving[r.id] = true
+	}
+	for _, peer := range r.peers {
+		g.peers[peer] = true
+	}
+}
+
+// exists notes what a Read has seen.
+func (s *survival) exists(r resident) {
+	if s == nil || !r.complete() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.group(r.kind, r.bundle).meet(r)
+}
+
+// stays notes a resource that the plan keeps.
+func (s *survival) stays(r resident) { s.exists(r) }
+
+// leaves notes a resource that the plan destroys.
+func (s *survival) leaves(r resident, diags *diag.Diagnostics) { s.plan(r, "", diags) }
+
+// replaced notes a resource that the plan replaces by another one.
+func (s *survival) replaced(r resident, by string, diags *diag.Diagnostics) { s.plan(r, by, diags) }
+
+func (s *survival) plan(r resident, by string, diags *diag.Diagnostics) {
+	if s == nil || !r.complete() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.group(r.kind, r.bundle)
+	g.meet(r)
+	g.leaving[r.id] = true
+	if by != "" {
+		g.coming[by] = true
+	}
+	g.judge(diags)
+}
+
+// comes notes a resource that the plan creates. One that the run has met is replaced:
+// Terraform plans a replacement that was asked for, or that of a tainted resource, as
+// if there were nothing yet.
+func (s *survival) comes(kind, id string, bundle *pki.Bundle, diags *diag.Diagnostics) {
+	if s == nil || bundle == nil || id == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.group(kind, bundle)
+	if g.serving[id] {
+		g.leaving[id] = true
+	}
+	g.known[id] = true
+	g.coming[id] = true
+	g.judge(diags)
+}
+
+// judge refuses when nobody stays of those that serve. Whoever is named and was not
+// met stays, as far as the plan can tell.
+func (g *group) judge(diags *diag.Diagnostics) {
+	for id := range g.serving {
+		if !g.leaving[id] {
+			return
+		}
+	}
+	for id := range g.peers {
+		if !g.known[id] {
+			return
+		}
+	}
+	who := strings.Join(slices.Sorted(maps.Keys(g.serving)), ", ")
+	renamed := len(g.coming) > 0 && maps.Equal(g.serving, g.coming)
+	switch {
+	case len(g.serving) == 0:
+	case renamed && len(g.leaving) == len(g.coming) && len(g.serving) > 1:
+		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("every one that serves is destroyed and created again as the same: %s.", who),
+			"if keys of a for_each were renamed, add a moved block for each (moved { from = …[\"OLD\"], to = …[\"NEW\"] }); "+
+				"if they shall be replaced, replace them in two applies, so that one stays in each: first some of them (terraform apply -replace=… -target=…), then the rest.")
+	case len(g.coming) > 0:
+		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("of those that serve none would stay: %s.", who),
+			"do it in two applies, so that one stays in each: change or replace some of them first (for example with -target), and the rest when these serve. "+
+				"A single one is replaced by adding another one first.")
+	case g.protected:
+		g.refuse(diags, "The plan destroys all "+g.kind, fmt.Sprintf("with the last of %s the cluster ends, and its deletion_protection is on.", who), pki.AllowDeletion)
+	}
+}
+
+func (g *group) refuse(diags *diag.Diagnostics, summary, cause, next string) {
+	diags.AddAttributeError(path.Root("host"), summary, "Cause: "+cause+"\nUnchanged: nothing was changed.\nNext step: "+next)
+}

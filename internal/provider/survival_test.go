@@ -1,0 +1,94 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+func TestSurvival(t *testing.T) {
+	const kind = "etcd members"
+	everyone := []string{"cp1 (10.0.0.1)", "cp2 (10.0.0.2)", "cp3 (10.0.0.3)"}
+	type step func(s *survival, b *pki.Bundle, diags *diag.Diagnostics)
+	member := func(b *pki.Bundle, id string, serving bool) resident {
+		return resident{kind: kind, id: id, bundle: b, serving: serving, peers: everyone}
+	}
+	keep := func(id string) step {
+		return func(s *survival, b *pki.Bundle, _ *diag.Diagnostics) { s.stays(member(b, id, true)) }
+	}
+	read := keep
+	destroy := func(id string) step {
+		return func(s *survival, b *pki.Bundle, d *diag.Diagnostics) { s.leaves(member(b, id, true), d) }
+	}
+	create := func(id string) step {
+		return func(s *survival, b *pki.Bundle, d *diag.Diagnostics) { s.comes(kind, id, b, d) }
+	}
+	replace := func(id, by string) step {
+		return func(s *survival, b *pki.Bundle, d *diag.Diagnostics) { s.replaced(member(b, id, true), by, d) }
+	}
+	failed := func(id string) step { // a Create that never served: tainted, and planned as new
+		return func(s *survival, b *pki.Bundle, d *diag.Diagnostics) {
+			s.exists(member(b, id, false))
+			s.comes(kind, id, b, d)
+		}
+	}
+	each := func(f func(string) step) (all []step) {
+		for _, id := range everyone {
+			all = append(all, f(id))
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name      string
+		deletable bool
+		steps     []step
+		want      string // of the refusal; "": none
+	}{
+		{name: "nothing changes", steps: each(keep)},
+		{name: "a new cluster", steps: each(create)},
+		{name: "a new cluster whose first apply failed", steps: each(failed)},
+		{name: "one is replaced", steps: append(each(read), create(everyone[0]), keep(everyone[1]), keep(everyone[2]))},
+		{name: "two of three leave", steps: []step{destroy(everyone[0]), destroy(everyone[1]), keep(everyone[2])}},
+		{name: "one of three, with -target", steps: []step{destroy(everyone[0])}},
+		{name: "terraform destroy", steps: each(destroy), want: "deletion_protection is on"},
+		{name: "terraform destroy, allowed", deletable: true, steps: each(destroy)},
+		{name: "-replace of all", deletable: true, steps: append(each(keep), each(create)...), want: "moved"},
+		{name: "all names change", deletable: true, steps: []step{
+			replace(everyone[0], "a (10.0.0.1)"), replace(everyone[1], "b (10.0.0.2)"), replace(everyone[2], "c (10.0.0.3)"),
+		}, want: "two applies"},
+		{name: "all keys and names change", steps: append(append([]step{create("a (10.0.0.1)")}, each(destroy)...), create("b (10.0.0.2)")), want: "two applies"},
+		{name: "all keys change, names do not", steps: append(each(create), each(destroy)...), want: "moved"},
+		{name: "one of three keys changes", steps: []step{create(everyone[0]), destroy(everyone[0]), keep(everyone[1]), keep(everyone[2])}},
+		{name: "tainted, all of them", steps: append(each(read), each(create)...), want: "moved"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bundle := &pki.Bundle{ClusterID: "1", Deletable: c.deletable}
+			var s survival
+			var diags diag.Diagnostics
+			for _, step := range c.steps {
+				step(&s, bundle, &diags)
+			}
+			text := ""
+			for _, d := range diags {
+				text += d.Summary() + ": " + d.Detail() + "\n"
+			}
+			if c.want == "" && text != "" || !strings.Contains(text, c.want) {
+				t.Errorf("refused with %q, want %q", text, c.want)
+			}
+		})
+	}
+}
+
+// TestSurvivalOfAnother: clusters do not count for each other.
+func TestSurvivalOfAnother(t *testing.T) {
+	var s survival
+	var diags diag.Diagnostics
+	s.stays(resident{kind: "etcd members", id: "cp1 (10.0.0.1)", bundle: &pki.Bundle{ClusterID: "1"}, serving: true})
+	s.leaves(resident{kind: "etcd members", id: "cp1 (10.0.1.1)", bundle: &pki.Bundle{ClusterID: "2"}, serving: true}, &diags)
+	if !diags.HasError() {
+		t.Error("the only member of a protected cluster is destroyed beside another cluster's")
+	}
+}
