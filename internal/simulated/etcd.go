@@ -28,7 +28,6 @@ func registerEtcd(server *grpc.Server, m *machine) {
 	pb.RegisterKVServer(server, it)
 }
 
-const clusterID = 1
 
 // member is id and name in the record that the provider has put there.
 func (m *machine) member() (id uint64, name string) {
@@ -41,11 +40,21 @@ func (m *machine) member() (id uint64, name string) {
 	return id, record.Name
 }
 
+// etcdCluster is the cluster that the record names: it was made of its members' ids.
+func (m *machine) etcdCluster() uint64 {
+	var record struct {
+		Cluster string `json:"etcd_cluster_id"`
+	}
+	_ = json.Unmarshal([]byte(m.content("/etc/etcd/member.json")), &record) // no record: no id
+	id, _ := strconv.ParseUint(record.Cluster, 16, 64)
+	return id
+}
+
 // MemberList lists the machines on which etcd runs, and learners that are to start.
 func (e *member) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberListResponse, error) {
 	own, _ := e.machine.member()
 	members, _ := e.machine.cluster.members()
-	return &pb.MemberListResponse{Header: &pb.ResponseHeader{ClusterId: clusterID, MemberId: own}, Members: members}, nil
+	return &pb.MemberListResponse{Header: &pb.ResponseHeader{ClusterId: e.machine.etcdCluster(), MemberId: own}, Members: members}, nil
 }
 
 // members are those of the cluster, and who leads.
@@ -81,7 +90,7 @@ func (e *member) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.Membe
 	c.added[r.PeerURLs[0]] = added
 	c.mu.Unlock()
 	members, _ := c.members()
-	return &pb.MemberAddResponse{Header: &pb.ResponseHeader{ClusterId: clusterID}, Member: added, Members: members}, nil
+	return &pb.MemberAddResponse{Header: &pb.ResponseHeader{ClusterId: e.machine.etcdCluster()}, Member: added, Members: members}, nil
 }
 
 // MemberPromote makes a learner a voter: there is nothing to catch up with.
@@ -95,23 +104,24 @@ func (e *member) MemberPromote(_ context.Context, r *pb.MemberPromoteRequest) (*
 	}
 	c.mu.Unlock()
 	members, _ := c.members()
-	return &pb.MemberPromoteResponse{Header: &pb.ResponseHeader{ClusterId: clusterID}, Members: members}, nil
+	return &pb.MemberPromoteResponse{Header: &pb.ResponseHeader{ClusterId: e.machine.etcdCluster()}, Members: members}, nil
 }
 
 // Status is that of a healthy member.
 func (e *member) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
 	own, _ := e.machine.member()
 	members, leader := e.machine.cluster.members()
+	etcdCluster := e.machine.etcdCluster()
 	learner := slices.ContainsFunc(members, func(m *pb.Member) bool { return m.ID == own && m.IsLearner })
 	e.machine.mu.Lock()
 	defer e.machine.mu.Unlock()
 	return &pb.StatusResponse{
-		Header: &pb.ResponseHeader{ClusterId: clusterID, MemberId: own, RaftTerm: 2}, Version: e.machine.version(unitAt[etcdPort]),
+		Header: &pb.ResponseHeader{ClusterId: etcdCluster, MemberId: own, RaftTerm: 2}, Version: e.machine.version(unitAt[etcdPort]),
 		DbSize: 20 << 20, DbSizeInUse: 10 << 20, DbSizeQuota: 8 << 30, Leader: leader, RaftIndex: 1000, RaftAppliedIndex: 1000, RaftTerm: 2, IsLearner: learner,
 	}, nil
 }
 
 // Range finds nothing.
 func (e *member) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
-	return &pb.RangeResponse{Header: &pb.ResponseHeader{ClusterId: clusterID, Revision: 1}}, nil
+	return &pb.RangeResponse{Header: &pb.ResponseHeader{ClusterId: e.machine.etcdCluster(), Revision: 1}}, nil
 }

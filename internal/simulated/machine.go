@@ -172,6 +172,15 @@ func (m *machine) execute(line string, stdin io.Reader, stdout io.Writer) error 
 	return fmt.Errorf("not simulated: %.200q", script)
 }
 
+// lease is held until standard input ends. There is one process, so nobody else asks.
+func (*machine) lease(_ string, stdin io.Reader, stdout io.Writer) error {
+	if _, err := fmt.Fprintln(stdout, "taken 1"); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, stdin)
+	return err
+}
+
 // kind is a sort of command, told by what only its script contains.
 type kind struct {
 	name, mark string
@@ -183,6 +192,8 @@ func kinds() []kind {
 		{"observe", "\nbasics\n", (*machine).observe},
 		{"change", "\nreload_units", (*machine).change},
 		{"install", "\nreceive ", (*machine).receive},
+		{"claim", "echo claimed", (*machine).claim},
+		{"lease", "exec 9>>\"$leases/", (*machine).lease},
 		{"register", "enable health kube-apiserver/", (*machine).register},
 		{"end what was left", "PPid:", func(*machine, string, io.Reader, io.Writer) error { return nil }},
 	}

@@ -23,7 +23,7 @@ func (m *machine) observe(script string, _ io.Reader, stdout io.Writer) error {
 	defer m.mu.Unlock()
 	now := time.Now()
 	fmt.Fprintf(stdout, "clock\t%d.%09d\n", now.Unix(), now.Nanosecond())
-	fmt.Fprintf(stdout, "machine-id\t%s\nboot-id\t%s\nhostname\t%s\nmachine\tx86_64\nos\tID=debian\nsystemd\t252\n", m.id, m.id, m.name)
+	fmt.Fprintf(stdout, "machine-id\t%s\nboot-id\t%s\nhostname\t%s\nmachine\tx86_64\nos\tID=debian\nsystemd\t252\n", m.id, uuid(m.id), m.name)
 	for _, call := range calls {
 		if err := m.answer(stdout, call[0], call[1:]); err != nil {
 			return err
@@ -117,4 +117,9 @@ func (m *machine) show(out io.Writer, name string, further bool) {
 	} {
 		fmt.Fprintf(out, "unit\t%s\n", line)
 	}
+}
+
+// uuid writes 32 hexadecimal digits as the kernel writes a boot id.
+func uuid(id string) string {
+	return strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
 }

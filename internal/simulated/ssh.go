@@ -1,7 +1,6 @@
 package simulated
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net"
@@ -52,13 +51,11 @@ func (m *machine) session(opened ssh.NewChannel) {
 			return
 		}
 		_ = request.Reply(true, nil)
-		var stdout bytes.Buffer
 		status := struct{ Code uint32 }{}
-		if err := m.execute(exec.Line, channel, &stdout); err != nil {
+		if err := m.execute(exec.Line, channel, channel); err != nil {
 			_, _ = io.WriteString(channel.Stderr(), err.Error()+"\n")
 			status.Code = 70
 		}
-		_, _ = channel.Write(stdout.Bytes())
 		_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(status))
 		return
 	}
