@@ -33,7 +33,8 @@ const (
 	answerLast    = "last"    // refused: no other server would serve; statistics follow
 	answerAnother = "another" // refused: another server does not serve; statistics follow
 	answerDrained = "drained"
-	answerIdle    = "idle" // drained; it served nothing before either
+	answerIdle    = "idle"  // drained; its checks fail, so that it gets nothing anyway
+	answerReady   = "ready" // as it was before the drain
 	answerGone    = "gone"
 )
 
@@ -42,15 +43,6 @@ const (
 func rotate(script string, at server, seconds int) host.Command {
 	values := fmt.Sprintf("name='%s' address='%s' seconds=%d header='%s'\n", at.Name, at.Address, seconds, backendsHeader)
 	return host.Command{Script: values + rotationScript + script}
-}
-
-// drain gives the command that takes a server out of rotation.
-func drain(name string, forGood bool) host.Command {
-	value := 0
-	if forGood {
-		value = 1
-	}
-	return rotate(fmt.Sprintf("for_good=%d\n", value)+drainScript, server{Name: name}, 0)
 }
 
 // answer is the first word of what a script printed, and the rest.
