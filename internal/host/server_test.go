@@ -44,7 +44,7 @@ type testServer struct {
 	lines       []string   // command lines, in order
 	tunnels     int
 	permitted   []string // where tunnels may lead (sshd's PermitOpen); nil: anywhere
-	maxSessions int // 0: no limit
+	maxSessions int      // 0: no limit
 	sessions    int
 	limitHit    bool
 	peak        int

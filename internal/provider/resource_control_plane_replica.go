@@ -55,6 +55,7 @@ type replicaModel struct {
 	Audit          types.Object `tfsdk:"audit"`
 	Authentication types.Object `tfsdk:"authentication"`
 	Resources      types.Object `tfsdk:"resources"`
+	Groups         types.Set    `tfsdk:"supplementary_groups"`
 
 	Components   types.List   `tfsdk:"components"`
 	Registered   types.Bool   `tfsdk:"registered"`
@@ -149,7 +150,9 @@ func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest
 	model.fill(status)
 	if err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not created", err)
-		keepPartial(ctx, resp, model, err)
+		if !errors.Is(err, controlplane.ErrAdopted) { // one that ran before must not be tainted: the next apply would remove it
+			keepPartial(ctx, resp, model, err)
+		}
 		return
 	}
 	r.session.successors.add(replicaIdentity(spec))
@@ -225,7 +228,11 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
 	defer cancel()
 	r.session.begin()
-	if err := r.session.replicas.Delete(ctx, spec, controlplane.DeleteOptions{AbandonUnreachable: r.session.abandon}); err != nil {
+	options := controlplane.DeleteOptions{
+		AbandonUnreachable: r.session.abandon,
+		Left:               func(why string) { resp.Diagnostics.AddWarning("Machine left as it is", why+".") },
+	}
+	if err := r.session.replicas.Delete(ctx, spec, options); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not deleted", err)
 	}
 }
@@ -264,6 +271,8 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		Registrar:     r.session.registrars.For(registration),
 		Registration:  registrationText(registration),
 		EarlyRenewal:  early,
+
+		SupplementaryGroups: m.groups(ctx),
 
 		Authentication: m.authentication(ctx),
 		Store:          r.session.storeAt(urls, bundle),
@@ -347,6 +356,7 @@ func (m replicaModel) touches(ctx context.Context, before replicaModel, s *sessi
 		[2]attr.Value{m.Audit, before.Audit},
 		[2]attr.Value{m.Authentication, before.Authentication},
 		[2]attr.Value{m.Resources, before.Resources},
+		[2]attr.Value{m.Groups, before.Groups},
 		[2]attr.Value{m.EarlyRenewal, before.EarlyRenewal},
 	)
 }

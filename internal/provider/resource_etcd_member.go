@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -147,6 +146,7 @@ func (r *etcdMemberResource) Create(ctx context.Context, req resource.CreateRequ
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 	defer cancel()
+	defer changing(spec)()
 	r.session.begin()
 	status, err := r.session.clusters.Create(ctx, spec)
 	model.fill(status)
@@ -206,6 +206,7 @@ func (r *etcdMemberResource) Update(ctx context.Context, req resource.UpdateRequ
 	if model.touches(ctx, state, r.session) {
 		ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 		defer cancel()
+		defer changing(spec)()
 		r.session.begin()
 		status, err := r.session.clusters.Update(ctx, spec)
 		if err != nil {
@@ -230,6 +231,7 @@ func (r *etcdMemberResource) Delete(ctx context.Context, req resource.DeleteRequ
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 	defer cancel()
+	defer changing(spec)()
 	r.session.begin()
 	if err := r.session.clusters.Delete(ctx, spec, etcd.DeleteOptions{AbandonUnreachable: r.session.abandon}); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not deleted", err)
@@ -266,9 +268,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		Snapshots:     snapshotsOf(m.Snapshots),
 		EarlyRenewal:  early,
 		Clients:       r.session.replicas,
-		Outage: memberOutage{replicas: r.session.replicas, beside: controlplane.Beside{
-			Host: machine, Bundle: bundle, EtcdURL: etcd.ClientURL(machine.Address()), Registrar: r.session.registrar,
-		}},
+		Outage:        r.session.outage(machine, bundle),
 	}
 }
 
