@@ -75,6 +75,7 @@ func apiServer(s Spec) component {
 		flags:        withExtra(flags, extra),
 		inputs:       inputs,
 		limits:       s.Limits[APIServer],
+		groups:       slices.Compact(slices.Sorted(slices.Values(s.SupplementaryGroups))),
 		certificates: []string{apiServerCert, kubeletClientCert, frontProxyClientCert, etcdClientCert},
 		notifies:     true, // k8s.io/apiserver/pkg/server, NonBlockingRunWithContext
 		probe:        probe{address: s.Host.Address(), port: s.port(), path: "/readyz", verified: true},

@@ -9,34 +9,35 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// How long a replica waits for the others to let it out of rotation: they may
-// be coming back, or leaving for good, in the same run. A machine that is dead
-// takes a connection's time limit (10 s) to be known as such.
-const (
-	asidePatience = 30 * time.Second
-	asideInterval = time.Second
-)
-
 // errNotDrained: the endpoint did not let the replica out of rotation.
 var errNotDrained = errors.New("not drained")
 
+// wayOut is how a replica leaves rotation for a while.
+type wayOut struct {
+	may     func(context.Context, turn) error // whether its change may be; nil: it may
+	restart bool                              // its API server is going to stop
+	// duringMember: it is for a change of the etcd member beside it, for which all
+	// other changes of members wait.
+	duringMember bool
+}
+
 // stepAside takes the turn for a change of the replica, asks whether the change
-// may be, and, where restart says that its API server is going to stop, takes it
-// out of rotation. The caller ends the turn.
-//
-// A replica that does not serve has nothing to drain, and waiting for leave to
-// do so would keep a broken control plane from being repaired.
-func (r *Replicas) stepAside(ctx context.Context, s Spec, may func(turn) error, restart bool) (t turn, drained bool, err error) {
-	err = r.patiently(ctx, s, func() error {
-		if t, err = r.turns.take(ctx, s.Bundle.ClusterID, s.Name); err != nil {
+// may be, and, where its API server is going to stop, takes it out of rotation.
+// The caller ends the turn. Whether there is anything to drain is the balancers'
+// to say: one that they know to serve nothing may always go, so that a broken
+// control plane can be repaired.
+func (r *Replicas) stepAside(ctx context.Context, s Spec, way wayOut) (t turn, drained bool, err error) {
+	err = r.patiently(ctx, s, way.duringMember, func() error {
+		if t, err = r.turns.take(ctx, s); err != nil {
 			return err
 		}
-		if err = t.refuse(s.machine()); err == nil {
-			err = may(t)
+		held := t.context(ctx)
+		if err = t.refuse(s.machine()); err == nil && way.may != nil {
+			err = way.may(held, t)
 		}
-		if err == nil && restart && serves(ctx, s, systemd{}) {
+		if err == nil && way.restart {
 			problem.Progress(ctx, "%s: draining", s.machine())
-			err = drain(ctx, s, false)
+			err = refused(s, s.Registrar.Drain(held, s.Name))
 			drained = err == nil
 		}
 		if err != nil {
@@ -47,31 +48,40 @@ func (r *Replicas) stepAside(ctx context.Context, s Spec, may func(turn) error, 
 	return t, drained, err
 }
 
-// drain passes on the registrar's refusal; a *problem.Problem stays one.
-func drain(ctx context.Context, s Spec, forGood bool) error {
-	if err := s.Registrar.Drain(ctx, s.Name, forGood); err != nil {
+// refused passes on the registrar's refusal; a *problem.Problem stays one.
+func refused(s Spec, err error) error {
+	if err != nil {
 		return fmt.Errorf("drain replica %s: %w: %w", s.machine(), errNotDrained, err)
 	}
 	return nil
+}
+
+// lastServing reports whether a refusal says that no other replica serves.
+func lastServing(err error) bool {
+	var refusal interface{ LastServing() bool }
+	return errors.As(err, &refusal) && refusal.LastServing()
 }
 
 // patiently repeats f while the state of the others keeps the replica in
 // rotation, at its stage of one, or at its version, and nothing was changed; and
 // meanwhile brings back others that stay out for no reason. The wait for the turn,
 // which lasts as long as the changes of others do, costs no patience.
-func (r *Replicas) patiently(ctx context.Context, s Spec, f func() error) error {
-	var end time.Time
+func (r *Replicas) patiently(ctx context.Context, s Spec, duringMember bool, f func() error) error {
+	p := patience{duringMember: duringMember}
 	for {
 		err := f()
 		others := errors.Is(err, errNotDrained) || errors.Is(err, errOutOfStep) || errors.Is(err, errNotAllReady)
-		if !others || !problem.Untouched(err) || !end.IsZero() && time.Now().After(end) {
+		if !others || !problem.Untouched(err) || p.over(time.Now()) {
 			return err
 		}
-		if end.IsZero() {
-			end = time.Now().Add(asidePatience)
+		if p.begin(time.Now()) {
 			problem.Progress(ctx, "%s: waiting: %v", s.machine(), err)
 		}
-		r.rejoin(ctx, s, end)
+		orphans := r.rejoin(ctx, s, p.end)
+		pending, _ := r.underWay.others(s)
+		if p.see(time.Now(), orphans, lastServing(err) && len(pending) > 0) {
+			return inVain(err, orphans)
+		}
 		select {
 		case <-time.After(asideInterval):
 		case <-ctx.Done():

@@ -32,7 +32,8 @@ type component struct {
 	// certificates are the files whose expiry the component depends on.
 	certificates []string
 	limits       host.Limits
-	notifies     bool // tells systemd when it serves
+	groups       []string // of the machine, beside the component's own; sorted
+	notifies     bool     // tells systemd when it serves
 	probe        probe
 }
 

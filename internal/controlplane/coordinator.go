@@ -5,23 +5,30 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // turns lets one replica of a control plane at a time leave rotation or
-// change, and no other change after one that did not come back. It covers this process
-// only; between processes Registrar.Drain's refusal to take the last healthy
-// backend is what holds.
+// change, and no other change after one that did not come back. Within a process
+// a queue sees to that; between processes a lease on the balancers' machines does,
+// which the queue holds for as long as anybody in it has something to change.
 type turns struct {
 	mu     sync.Mutex
 	queues map[string]*queue // by cluster id
 }
 
-// queue is one control plane's. The semaphore guards the rest.
+// queue is one control plane's. The semaphore guards failed and prepared, and who
+// has it takes the lease.
 type queue struct {
+	cluster   string
 	semaphore chan struct{} // full while someone has the turn
 	failed    string        // the replica whose change failed; "" if none
 	prepared  string        // the version that all machines are prepared for
+
+	mu     sync.Mutex
+	users  int          // who wait for the turn, have it, or keep a replica paused
+	leases *host.Leases // held while there are users
 }
 
 // turn is held by one replica.
@@ -30,15 +37,23 @@ type turn struct {
 	replica string
 }
 
-// take waits for the turn.
-func (t *turns) take(ctx context.Context, cluster, replica string) (turn, error) {
-	q := t.queue(cluster)
+// take waits for the turn, and for other processes that change replicas of the
+// same control plane.
+func (t *turns) take(ctx context.Context, s Spec) (turn, error) {
+	q := t.queue(s.Bundle.ClusterID)
+	q.enter()
 	select {
 	case q.semaphore <- struct{}{}:
-		return turn{queue: q, replica: replica}, nil
 	case <-ctx.Done():
-		return turn{}, fmt.Errorf("wait for the turn of replica %s: %w", replica, ctx.Err())
+		q.leave()
+		return turn{}, fmt.Errorf("wait for the turn of replica %s: %w", s.Name, ctx.Err())
 	}
+	if err := q.lease(ctx, s); err != nil {
+		<-q.semaphore
+		q.leave()
+		return turn{}, err
+	}
+	return turn{queue: q, replica: s.Name}, nil
 }
 
 func (t *turns) queue(cluster string) *queue {
@@ -49,10 +64,51 @@ func (t *turns) queue(cluster string) *queue {
 	}
 	q, ok := t.queues[cluster]
 	if !ok {
-		q = &queue{semaphore: make(chan struct{}, 1)}
+		q = &queue{cluster: cluster, semaphore: make(chan struct{}, 1), leases: host.NewLeases(leaseName(cluster))}
 		t.queues[cluster] = q
 	}
 	return q
+}
+
+// leaseName is the lease of those who change what is in a control plane's rotation.
+func leaseName(cluster string) string { return "replicas-" + cluster }
+
+// lease takes the lease on every balancer that can be reached and does not have it
+// yet. Whoever drains needs them all the same, so that one balancer is enough.
+func (q *queue) lease(ctx context.Context, s Spec) error {
+	balancers := s.Registrar.Balancers()
+	if len(balancers) == 0 {
+		return nil
+	}
+	what := "what is in rotation of control plane " + s.Bundle.ClusterName
+	if err := q.leases.Take(ctx, balancers, host.LeaseOptions{What: what}); err != nil {
+		return fmt.Errorf("keep other processes from changing replicas beside %s: %w", s.machine(), err)
+	}
+	return nil
+}
+
+// enter keeps the lease, once it is taken, until leave.
+func (q *queue) enter() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.users++
+}
+
+func (q *queue) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.users--; q.users == 0 {
+		q.leases.Release()
+	}
+}
+
+// context is ctx for changes under the turn: none is made once another process has
+// taken the lease.
+func (t turn) context(ctx context.Context) context.Context {
+	if len(t.queue.leases.Addresses()) == 0 {
+		return ctx // there is no balancer
+	}
+	return t.queue.leases.Context(ctx)
 }
 
 // refuse says why a change must not begin after another replica's has failed,
@@ -80,4 +136,5 @@ func (t turn) end(came bool) {
 		t.queue.failed = ""
 	}
 	<-t.queue.semaphore
+	t.queue.leave()
 }

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,14 +15,25 @@ import (
 
 // Create installs and starts the three components, waits until all are ready,
 // makes sure of the kubeadm:cluster-admins binding, then registers with the
-// endpoint. It adopts what an earlier call that was cut off has left.
-func (r *Replicas) Create(ctx context.Context, s Spec) (Status, error) {
-	rt := systemd{}
+// endpoint. It adopts what an earlier call that was cut off has left, and a
+// replica of the same identity that runs is changed as Update does it.
+func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error) {
 	if err := s.validate(); err != nil {
 		return Status{}, err
 	}
+	done := r.underWay.create(s)
+	defer func() { done(err) }()
+	held, err := claim(ctx, s)
+	if err != nil {
+		return Status{}, err
+	}
+	defer held.Release()
+	return r.create(held.Context(ctx), s, systemd{})
+}
+
+func (r *Replicas) create(ctx context.Context, s Spec, rt runtime) (Status, error) {
 	joining := r.mayJoin(ctx, s)
-	f, err := observe(ctx, s, rt)
+	f, err := inspect(ctx, s, rt)
 	if err != nil {
 		return Status{}, err
 	}
@@ -30,6 +42,13 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (Status, error) {
 	}
 	if err := joining(); err != nil {
 		return Status{}, err
+	}
+	if f.record.of(s) && runs(f.facts.Units[unitName(APIServer)]) {
+		status, err := r.update(ctx, s, rt, f)
+		if err != nil {
+			return status, &adoption{err}
+		}
+		return status, nil
 	}
 	if err := r.enterInStep(ctx, s, f); err != nil {
 		return Status{}, err
@@ -41,11 +60,20 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (Status, error) {
 	if err := install(ctx, s); err != nil {
 		return Status{}, err
 	}
+	d.begins = f.record.ClusterID == ""
 	if err := bringUp(ctx, s, rt, d); err != nil {
 		return Status{}, unregistered(err, "it was not registered: the endpoint sends it nothing.")
 	}
 	return enter(ctx, s, rt)
 }
+
+// ErrAdopted: Create found the replica running, and it is its change that failed.
+var ErrAdopted = errors.New("the replica was there before")
+
+// adoption is a failure that is ErrAdopted, in its own words.
+type adoption struct{ error }
+
+func (a *adoption) Unwrap() []error { return []error{a.error, ErrAdopted} }
 
 // install puts the three programs onto a machine. It disturbs nothing: other
 // versions stay where they are.
@@ -69,6 +97,10 @@ func apply(ctx context.Context, s Spec, rt runtime, d desired) error {
 	change := host.Change{Dirs: directories(), Files: d.files, Remove: append(slices.Clone(d.remove), pausedPath), Script: rt.enable()}
 	if d.before != nil { // first: from then on there is something to go back to
 		change.Files = append([]host.File{d.before.file()}, d.files...)
+	}
+	if d.begins { // first: from then on the machine says whose it is
+		change.Files = append([]host.File{creatingFile(s)}, d.files...)
+		change.Script = host.Discard(creatingPath) + change.Script // the record is there
 	}
 	if len(d.halt) > 0 {
 		change.Script += rt.pause(d.halt)

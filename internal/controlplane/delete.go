@@ -4,102 +4,85 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
+// machineLease is the lease of who makes, changes or removes a replica on a
+// machine, which it is held on for as long as that lasts.
+const machineLease = "replica"
+
+// claim takes the lease of the replica's machine.
+func claim(ctx context.Context, s Spec) (*host.Leases, error) {
+	what := "the replica on " + s.Host.Address()
+	leases, err := host.TakeLeases(ctx, []host.LeaseTaker{s.Host}, machineLease, host.LeaseOptions{What: what, All: true})
+	if err != nil {
+		return nil, fmt.Errorf("keep other processes away from replica %s: %w", s.machine(), err)
+	}
+	return leases, nil
+}
+
 // Delete drains and deregisters the replica, then stops it and cleans the machine.
+// The last replica that serves stays while its control plane is protected from
+// deletion, or is meant to go on. A machine that holds something else by now is
+// left as it is.
 func (r *Replicas) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
-	rt := systemd{}
-	f, err := observe(ctx, s, rt)
+	err := r.remove(ctx, s, o)
+	if errors.Is(err, errSuperseded) {
+		problem.Progress(ctx, "%s: left as it is: a create of the same replica has begun", s.machine())
+		return nil
+	}
+	if err == nil {
+		r.underWay.forget(s)
+	}
+	return err
+}
+
+func (r *Replicas) remove(ctx context.Context, s Spec, o DeleteOptions) error {
+	if o.superseded() {
+		return errSuperseded
+	}
+	held, err := claim(ctx, s)
 	if errors.Is(err, host.ErrUnreachable) {
-		return abandon(ctx, s, o, err)
+		return r.abandon(ctx, s, o, err)
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.withdraw(ctx, s, rt); err != nil {
+	defer held.Release()
+	ctx = held.Context(ctx)
+	if err := mayClean(ctx, s, systemd{}); err != nil {
 		return err
 	}
-	if f.record.ClusterID != "" && f.record.ClusterID != s.Bundle.ClusterID {
-		problem.Progress(ctx, "%s: holds a replica of another cluster now, left alone", s.machine())
-		return nil
+	if err := r.withdraw(ctx, s, o); err != nil {
+		return err
 	}
-	problem.Progress(ctx, "%s: stopping the components", s.machine())
-	if _, err := s.Host.Run(ctx, host.Command{Script: rt.stop() + cleanScript(s, rt)}); err != nil {
-		return fmt.Errorf("clean replica %s: %w", s.machine(), err)
-	}
-	return nil
+	return clean(ctx, s, systemd{}, o)
 }
 
-// withdraw takes the replica out of the endpoint. It keeps the turn until the
-// balancers have forgotten it, so that the next one to leave is judged by
-// those that are left.
-func (r *Replicas) withdraw(ctx context.Context, s Spec, rt runtime) error {
-	return r.patiently(ctx, s, func() error {
-		turn, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
-		if err != nil {
-			return err
-		}
-		defer turn.end(true)
-		if serves(ctx, s, rt) {
-			problem.Progress(ctx, "%s: draining", s.machine())
-			if err := drain(ctx, s, true); err != nil {
-				return err
-			}
-		}
-		if err := s.Registrar.Deregister(ctx, s.Name); err != nil {
-			return fmt.Errorf("deregister replica %s: %w", s.machine(), err)
-		}
-		return nil
-	})
-}
-
-// abandon does for a machine that cannot be reached what the others can do.
-// There is nothing to drain: a machine that is down serves no one. A balancer
-// that cannot be reached either (often it is on the same machine) is no
-// obstacle; one that refuses is.
-func abandon(ctx context.Context, s Spec, o DeleteOptions, unreachable error) error {
-	err := s.Registrar.Deregister(ctx, s.Name)
-	if err != nil && !errors.Is(err, host.ErrUnreachable) {
-		return fmt.Errorf("deregister replica %s: %w", s.machine(), err)
+// abandon does for a machine that cannot be reached what the others can do. That
+// it cannot be reached does not say that it serves nobody: it leaves as any other
+// does. A balancer that cannot be reached either (often it is on the same machine)
+// is no obstacle; one that refuses is, and so is that nobody can say whether
+// another replica serves where one has to.
+func (r *Replicas) abandon(ctx context.Context, s Spec, o DeleteOptions, unreachable error) error {
+	err := r.withdraw(ctx, s, o)
+	unasked := errors.Is(err, host.ErrUnreachable)
+	if err != nil && (!unasked || r.mustStay(s, o) != nil) {
+		return err
 	}
 	if o.Abandon.Covers(s.Host.Address(), unreachable) {
 		problem.Progress(ctx, "%s: unreachable, left as it is", s.machine())
 		return nil
 	}
+	unchanged := "the machine; the replica is no longer registered with any balancer that can be reached."
 	return &problem.Problem{
 		Summary:   "control-plane replica not deleted",
 		Host:      s.machine(),
 		Cause:     unreachable.Error(),
-		Unchanged: "the machine; the replica is no longer registered with any balancer that can be reached.",
+		Unchanged: unchanged,
 		Next:      "make the machine reachable and apply again, or, if it is gone for good, " + host.AbandonRemedy(s.Host.Address()) + ".",
 		Err:       errors.Join(unreachable, err),
 	}
-}
-
-// cleanScript removes what a replica has put onto a machine, and nothing that
-// etcd or a kubelet there need. The audit log stays, as root's: it is evidence, and
-// who gets the user's number next shall not read it. It may be repeated.
-func cleanScript(s Spec, rt runtime) string {
-	var definitions []string
-	for _, c := range components(s, rt) {
-		definitions = append(definitions, rt.definition(c).Path)
-	}
-	return host.Discard(definitions...) + `systemctl daemon-reload
-` + host.Discard(ownFiles(s)...) + `if [ ! -e ` + etcdUnit + ` ]; then ` + host.Discard(etcdCA) + `fi
-if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(caCert) + `fi
-rm -f ` + pausedPath + `
-rm -rf ` + installRoot + `/kubernetes
-if [ -d ` + auditLogDir + ` ]; then chown -hR root:root ` + auditLogDir + `; fi
-for dir in ` + strings.Join([]string{etcdDir, pkiDir, kubernetesDir, installRoot, auditLogDir}, " ") + `; do
-  if [ -d "$dir" ]; then rmdir --ignore-fail-on-non-empty "$dir"; fi
-done
-for user in ` + strings.Join(Components(), " ") + `; do
-  if id -u "$user" >/dev/null 2>&1; then userdel "$user"; fi
-  if getent group "$user" >/dev/null; then groupdel "$user"; fi
-done
-`
 }

@@ -25,6 +25,7 @@ type desired struct {
 	// they would be newer than it.
 	halt   []string
 	before *before // what ran until now, where one can go back to it
+	begins bool    // it is a Create on a machine that holds no record yet
 }
 
 // writes says whether the file at path is among those to be made.
@@ -68,6 +69,9 @@ func decide(s Spec, rt runtime, f found, now time.Time) (desired, error) {
 		if _, there := f.facts.Files[path]; there {
 			remove = append(remove, path)
 		}
+	}
+	if _, there := f.facts.Files[creatingPath]; there && f.record.ClusterID != "" {
+		remove = append(remove, creatingPath) // a Create was cut off right before its end
 	}
 	for _, c := range components(s, rt) {
 		files = append(files, rt.definition(c))

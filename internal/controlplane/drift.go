@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -113,6 +114,9 @@ func definitionDrift(rt runtime, c component, f found) []string {
 	words := flagDrift(flags, c.flags)
 	if executable != c.program {
 		words = append(words, fmt.Sprintf("%s starts %s, wanted %s", want.Path, executable, c.program))
+	}
+	if have := groupsIn(state.Content); !slices.Equal(have, c.groups) {
+		words = append(words, fmt.Sprintf("%s names the groups [%s], wanted [%s]", want.Path, strings.Join(have, " "), strings.Join(c.groups, " ")))
 	}
 	if len(words) == 0 {
 		words = append(words, want.Path+" was edited")

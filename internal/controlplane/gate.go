@@ -45,13 +45,13 @@ func (r *Replicas) enterInStep(ctx context.Context, s Spec, f found) error {
 	if sameGenerations(f.record.Generations, s.Bundle.Generations()) {
 		return nil
 	}
-	return r.patiently(ctx, s, func() error {
-		t, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
+	return r.patiently(ctx, s, false, func() error {
+		t, err := r.turns.take(ctx, s)
 		if err != nil {
 			return err
 		}
 		defer t.end(true)
-		return r.mayStep(ctx, s, f)
+		return r.mayStep(t.context(ctx), s, f)
 	})
 }
 

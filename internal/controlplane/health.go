@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // healthy is what a component's health reads when it is ready.
@@ -42,22 +44,54 @@ func (c checker) close() { c.client.CloseIdleConnections() }
 // ask returns healthy, or in words why the component is not ready. An answer
 // that does not come is a reason like any other: the question has no failure.
 func (c checker) ask(ctx context.Context) string {
+	health, err := c.probe(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	return health
+}
+
+// probe returns healthy, or in words why the component is not ready. It is an
+// error where the component did not answer, so that nothing is known of it: sshd
+// forbids the connection, it was lost, or no answer came in time. That the machine
+// refuses the connection is an answer: nobody listens.
+func (c checker) probe(ctx context.Context) (health string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
 	if err != nil {
-		return "cannot be asked: " + err.Error()
+		return "", fmt.Errorf("cannot be asked: %w", err)
 	}
 	response, err := c.client.Do(request)
-	if err != nil {
-		return "does not answer: " + innermost(err).Error()
+	switch {
+	case errors.Is(err, host.ErrRefused):
+		return "does not answer: " + innermost(err).Error(), nil
+	case errors.Is(err, host.ErrForwarding):
+		return "", fmt.Errorf("cannot be asked: %w", host.ErrForwarding)
+	case err != nil:
+		return "", fmt.Errorf("does not answer: %w", innermost(err))
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	if err != nil {
-		return "does not answer: " + err.Error()
+		return "", fmt.Errorf("does not answer: %w", err)
 	}
-	return readAnswer(response.StatusCode, string(body))
+	return readAnswer(response.StatusCode, string(body)), nil
+}
+
+// serves asks the replica's API server whether it is ready. Where it cannot be
+// asked that is an error, and says nothing of whether it serves.
+func serves(ctx context.Context, s Spec) (bool, error) {
+	check, err := newChecker(s, apiServer(s))
+	if err != nil {
+		return false, err
+	}
+	defer check.close()
+	health, err := check.probe(ctx)
+	if err != nil {
+		return false, fmt.Errorf("%s of %s %w", APIServer, s.machine(), err)
+	}
+	return health == healthy, nil
 }
 
 var failedCheck = regexp.MustCompile(`(?m)^\[-\](\S+)`)

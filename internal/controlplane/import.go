@@ -40,6 +40,8 @@ type Imported struct {
 	// its own.
 	Authentication Authentication
 	Limits         map[string]host.Limits // of every component
+	// SupplementaryGroups are those of the API server's unit, sorted; nil for none.
+	SupplementaryGroups []string
 	// Settings are as Spec.Settings. It is the caller's to see what of them is still
 	// so: see LogsBy and LetsIn.
 	Settings json.RawMessage

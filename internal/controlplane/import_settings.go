@@ -17,6 +17,7 @@ func (i *Imported) settings(flags, extra map[string]string, files map[string]hos
 	if flags["authentication-config"] == authenticationConfig {
 		i.Authentication = authenticationIn(files[authenticationConfig].Content)
 	}
+	i.SupplementaryGroups = groupsIn(files[unitPath(APIServer)].Content)
 	i.Limits = map[string]host.Limits{}
 	for _, name := range Components() {
 		i.Limits[name] = host.LimitsIn(files[unitPath(name)].Content)

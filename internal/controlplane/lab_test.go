@@ -88,10 +88,13 @@ type recordingRegistrar struct {
 	mu      sync.Mutex
 	calls   []string
 	members map[string]string
-	fail    error // what Drain and Deregister answer
+	fail    error // what Drain, Withdraw and Deregister answer
+	last    bool  // Withdraw answers that no other one serves unless that is allowed
 	out     map[string]string
 	others  map[string]string
 	drains  func(name string) // what else happens then
+
+	balancers []host.LeaseTaker
 }
 
 func (r *recordingRegistrar) note(call string) {
@@ -108,13 +111,37 @@ func (r *recordingRegistrar) Register(_ context.Context, name, address string) e
 	return nil
 }
 
-func (r *recordingRegistrar) Drain(_ context.Context, name string, _ bool) error {
+func (r *recordingRegistrar) Drain(_ context.Context, name string) error {
 	r.note("drain")
 	if r.drains != nil {
 		r.drains(name)
 	}
 	return r.fail
 }
+
+func (r *recordingRegistrar) Withdraw(_ context.Context, name string, lastAllowed bool) error {
+	r.note("withdraw")
+	if r.drains != nil {
+		r.drains(name)
+	}
+	if r.last && !lastAllowed {
+		return &lastRefusal{&problem.Problem{Summary: "not taken out", Cause: "it is the last replica that serves", Unchanged: problem.Nothing, Detail: "NAME STATE"}}
+	}
+	return r.fail
+}
+
+// lastRefusal is that of a real registrar.
+type lastRefusal struct{ *problem.Problem }
+
+func (l *lastRefusal) Unwrap() error     { return l.Problem }
+func (l *lastRefusal) LastServing() bool { return true }
+
+func (r *recordingRegistrar) Undrain(context.Context, string) error {
+	r.note("undrain")
+	return nil
+}
+
+func (r *recordingRegistrar) Balancers() []host.LeaseTaker { return r.balancers }
 
 func (r *recordingRegistrar) Deregister(_ context.Context, name string) error {
 	r.note("deregister")

@@ -15,10 +15,12 @@ import (
 type found struct {
 	facts       host.Facts
 	record      record
-	recordErr   error             // the record is there and cannot be read
+	creating    record            // whose Create was cut off: of the record no more than the identity
+	recordErr   error             // one of the two is there and cannot be read
 	before      *before           // what a change that is not done has left to go back to
 	kubeconfigs map[string]string // path → text without the private key
 	running     map[string]string // component → path of the program that runs
+	obstacles   []string          // what keeps any change from being made; only inspect looks for it
 }
 
 // digests gives the digests of what is on disk.
@@ -77,7 +79,7 @@ func observe(ctx context.Context, s Spec, rt runtime) (found, error) {
 // are judged by their digest, kubeconfigs by all but the key's line.
 func query(s Spec, rt runtime) host.Query {
 	q := host.Query{
-		Contents: append(settingPaths(), recordPath, beforePath, caCert, etcdClientCA),
+		Contents: append(settingPaths(), recordPath, creatingPath, beforePath, caCert, etcdClientCA),
 		Files:    append(unwantedFiles(s), etcdUnit),
 		Dirs:     []string{path.Dir(program(s.Version, APIServer).Path()), manifestDir},
 		Units:    unitNames(),
@@ -111,9 +113,12 @@ func query(s Spec, rt runtime) host.Query {
 const (
 	installRoot = "/opt/kube"
 	manifestDir = kubernetesDir + "/manifests" // of a kubelet's static pods
-	etcdUnit    = unitDir + "/etcd.service"
+	etcdUnit    = unitDir + "/" + etcdUnitName
 	kubeletConf = kubernetesDir + "/kubelet.conf"
 )
+
+// etcdUnitName is the unit of an etcd member on the same machine.
+const etcdUnitName = "etcd.service"
 
 const section = "=== "
 
@@ -144,6 +149,11 @@ done
 func interpret(facts host.Facts) found {
 	f := found{facts: facts, kubeconfigs: map[string]string{}, running: map[string]string{}}
 	f.record, f.recordErr = readRecord(facts.Files[recordPath].Content)
+	if f.recordErr == nil {
+		if f.creating, f.recordErr = readRecord(facts.Files[creatingPath].Content); f.recordErr != nil {
+			f.recordErr = fmt.Errorf("%s: %w", creatingPath, f.recordErr)
+		}
+	}
 	f.before = readBefore(facts.Files[beforePath].Content)
 	for part := range strings.SplitSeq("\n"+facts.Output, "\n"+section) {
 		name, text, _ := strings.Cut(part, "\n")
@@ -182,7 +192,7 @@ func (f found) gone(s Spec, rt runtime) bool {
 
 // ownFiles are the files that no one but a replica has on a machine.
 func ownFiles(s Spec) []string {
-	files := append(settingPaths(), recordPath, beforePath, adminConf, clientCA, signingCA, caKey, frontProxyCA, etcdClientCA, saPub, saKey, encryptionConfig)
+	files := append(settingPaths(), recordPath, creatingPath, beforePath, adminConf, clientCA, signingCA, caKey, frontProxyCA, etcdClientCA, saPub, saKey, encryptionConfig)
 	for _, c := range certificates(s) {
 		files = append(files, c.path, keyOf(c.path))
 	}

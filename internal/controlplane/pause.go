@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -14,7 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// pausedPath marks a replica that Pause has stopped. A boot starts the replica
+// pausedPath marks a replica that an Outage has stopped. A boot starts the replica
 // and removes the mark.
 const pausedPath = "/run/kube-replica.paused"
 
@@ -27,60 +27,6 @@ type Beside struct {
 	Registrar func(registration json.RawMessage) (Registrar, error)
 }
 
-// Pause takes the replica that lives on this member alone out of rotation and
-// stops it, before the member stops: its API server would fail every request
-// for as long as that lasts, on connections that clients keep. One with other
-// members to turn to stays, and one that does not serve has nothing to lose. A
-// machine that cannot be reached is no obstacle.
-func (r *Replicas) Pause(ctx context.Context, b Beside) error {
-	s, _, err := b.dependent(ctx)
-	if s == nil || err != nil {
-		return err
-	}
-	if !serves(ctx, *s, systemd{}) {
-		return nil
-	}
-	problem.Progress(ctx, "%s: its etcd member is going to stop", s.machine())
-	turn, _, err := r.stepAside(ctx, *s, func(turn) error { return nil }, true)
-	if err != nil {
-		return err
-	}
-	defer turn.end(true)
-	r.pauses.begin(*s)
-	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.machine())
-	if _, err := s.Host.Run(ctx, host.Command{Script: "touch " + pausedPath + "\n" + systemd{}.pause(Components())}); err != nil {
-		return fmt.Errorf("pause replica %s: %w", s.machine(), err)
-	}
-	return nil
-}
-
-// Resume brings back what Pause has stopped, in this run or an earlier one,
-// and registers it when it is ready. One that lost its member otherwise is
-// helped to find it again.
-func (r *Replicas) Resume(ctx context.Context, b Beside) error {
-	s, state, err := b.dependent(ctx)
-	if s == nil || err != nil {
-		return err
-	}
-	turn, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
-	if err != nil {
-		return err
-	}
-	if !state.paused {
-		recollect(ctx, *s, state)
-		turn.end(true) // what may be wrong with it is not of this change
-		return nil
-	}
-	err = rise(ctx, *s, Components())
-	turn.end(err == nil)
-	if err != nil {
-		return unregistered(fmt.Errorf("resume replica %s: %w", s.machine(), err), "the etcd member is done; the replica stays out of rotation until it is applied again.")
-	}
-	r.pauses.end(*s)
-	problem.Progress(ctx, "%s: back in rotation", s.machine())
-	return nil
-}
-
 // rise starts the named components, waits until the replica is ready, and puts it
 // into rotation.
 func rise(ctx context.Context, s Spec, components []string) error {
@@ -90,34 +36,11 @@ func rise(ctx context.Context, s Spec, components []string) error {
 	return s.Registrar.Register(ctx, s.Name, s.Address())
 }
 
-// pauses are the replicas that this process has paused and not yet brought back.
-type pauses struct {
-	mu  sync.Mutex
-	now map[string]bool
-}
-
-func (p *pauses) begin(s Spec) { p.set(s, true) }
-func (p *pauses) end(s Spec)   { p.set(s, false) }
-
-func (p *pauses) set(s Spec, paused bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.now == nil {
-		p.now = map[string]bool{}
-	}
-	p.now[s.Bundle.ClusterID+"/"+s.Name] = paused
-}
-
-func (p *pauses) has(cluster, name string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.now[cluster+"/"+name]
-}
-
 // besideState is how a replica beside a member was found.
 type besideState struct {
-	paused  bool // by Pause
+	paused  bool // by an Outage
 	running bool // its API server is
+	orphan  bool // it lives on the etcd member on its own machine alone, which does not run
 }
 
 // recollectTime is how long an API server may take to find its member again by
@@ -157,7 +80,7 @@ func (b Beside) dependent(ctx context.Context) (*Spec, besideState, error) {
 // replica is the one on the machine, by its own record; nil when there is none.
 // Of its spec only what pausing and resuming need is known.
 func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err error) {
-	facts, err := b.Host.Observe(ctx, host.Query{Contents: []string{recordPath}, Files: []string{pausedPath}, Units: []string{unitName(APIServer)}})
+	facts, err := b.Host.Observe(ctx, host.Query{Contents: []string{recordPath}, Files: []string{pausedPath}, Units: []string{unitName(APIServer), etcdUnitName}})
 	if errors.Is(err, host.ErrUnreachable) {
 		return nil, state, nil
 	}
@@ -171,6 +94,7 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err er
 	if err != nil || r.ClusterID != b.Bundle.ClusterID {
 		return nil, state, nil
 	}
+	state.orphan = livesOn(r.Etcd, b.Host.Address()) && !runs(facts.Units[etcdUnitName])
 	registrar, err := b.Registrar(r.Endpoint)
 	if err != nil {
 		return nil, state, fmt.Errorf("read the endpoint in %s on %s: %w", recordPath, b.Host.Address(), err)
@@ -179,4 +103,13 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err er
 		Name: r.Name, Host: b.Host, Bundle: b.Bundle, Port: r.Port, EtcdURLs: r.Etcd,
 		Registration: r.Endpoint, Registrar: registrar,
 	}, state, nil
+}
+
+// livesOn reports whether these client URLs are those of one machine alone.
+func livesOn(urls []string, address string) bool {
+	if len(urls) != 1 {
+		return false
+	}
+	at, err := url.Parse(urls[0])
+	return err == nil && at.Hostname() == address
 }

@@ -28,7 +28,7 @@ var architectures = []string{"amd64", "arm64", "ppc64le", "s390x"}
 // preflight lists every reason why a replica cannot be made on the machine.
 // What an earlier, interrupted call for the same replica has left is no reason.
 func preflight(s Spec, rt runtime, f found) error {
-	failed := slices.Concat(machineChecks(s, f), foreignChecks(s, f), portChecks(s, rt, f))
+	failed := slices.Concat(machineChecks(s, f), foreignChecks(s, f), portChecks(s, rt, f), f.obstacles)
 	if len(failed) == 0 {
 		return nil
 	}
@@ -82,14 +82,19 @@ func foreignChecks(s Spec, f found) []string {
 		}
 	}
 	ca, there := f.facts.Files[caCert]
+	held, begun := f.identity()
+	part := ""
+	if begun {
+		part = "the beginning of "
+	}
 	switch {
 	case f.recordErr != nil:
 		failed = append(failed, f.recordErr.Error())
-	case f.record.ClusterID != "" && f.record.ClusterID != s.Bundle.ClusterID:
-		failed = append(failed, fmt.Sprintf("it holds a replica of another cluster, %q (%s)", f.record.ClusterName, f.record.ClusterID))
-	case f.record.ClusterID != "" && f.record.Name != s.Name:
-		failed = append(failed, fmt.Sprintf("it holds replica %q of this cluster", f.record.Name))
-	case f.record.ClusterID == "" && there && !sharesCertificate(ca.Content, s.Bundle.Known(pki.Kubernetes)):
+	case held.ClusterID != "" && held.ClusterID != s.Bundle.ClusterID:
+		failed = append(failed, fmt.Sprintf("it holds %sa replica of another cluster, %q (%s)", part, held.ClusterName, held.ClusterID))
+	case held.ClusterID != "" && held.Name != s.Name:
+		failed = append(failed, fmt.Sprintf("it holds %sreplica %q of this cluster", part, held.Name))
+	case held.ClusterID == "" && there && !sharesCertificate(ca.Content, s.Bundle.Known(pki.Kubernetes)):
 		failed = append(failed, caCert+" is another cluster's authority")
 	}
 	return failed

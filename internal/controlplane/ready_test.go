@@ -100,23 +100,28 @@ func TestKubeconfigsAreReadWithoutTheirKeys(t *testing.T) {
 
 func TestTurns(t *testing.T) {
 	var turns turns
-	first, err := turns.take(t.Context(), "prod", "cp1")
+	of := func(cluster, name string) Spec {
+		s := calm(t)
+		s.Name, s.Bundle = name, &pki.Bundle{ClusterID: cluster, ClusterName: cluster}
+		return s
+	}
+	first, err := turns.take(t.Context(), of("prod", "cp1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := turns.take(t.Context(), "stage", "cp1")
+	other, err := turns.take(t.Context(), of("stage", "cp1"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	other.end(true)
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := turns.take(short, "prod", "cp2"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := turns.take(short, of("prod", "cp2")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("two replicas have the turn at once: %v", err)
 	}
 	first.end(false)
 
-	second, err := turns.take(t.Context(), "prod", "cp2")
+	second, err := turns.take(t.Context(), of("prod", "cp2"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,12 +129,12 @@ func TestTurns(t *testing.T) {
 		t.Errorf("changed after a failed one: %v", err)
 	}
 	second.end(true)
-	again, err := turns.take(t.Context(), "prod", "cp1")
+	again, err := turns.take(t.Context(), of("prod", "cp1"))
 	if err != nil || again.refuse("cp1") != nil {
 		t.Errorf("the failed replica itself cannot be repaired: %v", err)
 	}
 	again.end(true)
-	last, err := turns.take(t.Context(), "prod", "cp2")
+	last, err := turns.take(t.Context(), of("prod", "cp2"))
 	if err != nil || last.refuse("cp2") != nil {
 		t.Errorf("refused after the repair: %v", err)
 	}
@@ -148,27 +153,36 @@ func unreachable(t *testing.T) Spec {
 
 func TestDeleteOfAnUnreachableReplica(t *testing.T) {
 	for _, c := range []struct {
-		name     string
-		options  DeleteOptions
-		register error // what the registrar answers
-		want     string
+		name      string
+		options   DeleteOptions
+		protected bool
+		registrar *recordingRegistrar
+		want      string
+		calls     []string
 	}{
-		{"kept", DeleteOptions{}, nil, `add "127.0.0.1" to abandon_unreachable_hosts of the provider`},
-		{"kept, its balancer unreachable too", DeleteOptions{}, host.ErrUnreachable, `add "127.0.0.1" to abandon_unreachable_hosts of the provider`},
-		{"another one abandoned", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.2")}, nil, "not deleted"},
-		{"abandoned", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, nil, ""},
-		{"abandoned together with its balancers", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, host.ErrUnreachable, ""},
-		{"still registered", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, errors.New("lb1 refuses"), "lb1 refuses"},
+		{"kept", DeleteOptions{}, true, &recordingRegistrar{}, `add "127.0.0.1" to abandon_unreachable_hosts of the provider`, []string{"withdraw", "deregister"}},
+		{"kept, its balancer unreachable too", DeleteOptions{}, false, &recordingRegistrar{fail: host.ErrUnreachable}, `add "127.0.0.1" to abandon_unreachable_hosts of the provider`, []string{"withdraw"}},
+		{"abandoned", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{}, "", []string{"withdraw", "deregister"}},
+		{"abandoned together with its balancers", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{fail: host.ErrUnreachable}, "", []string{"withdraw"}},
+		// Nobody can say then whether another replica serves.
+		{"protected, its balancers unreachable", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{fail: host.ErrUnreachable}, "unreachable", []string{"withdraw"}},
+		// A machine that SSH does not reach may serve all the same.
+		{"protected, and the last that serves", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{last: true}, "set deletion_protection = false on the kube_pki_bundle, apply, then destroy", []string{"withdraw"}},
+		{"the last that serves", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{last: true}, "", []string{"withdraw", "deregister"}},
+		{"still registered", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{fail: errors.New("lb1 refuses")}, "lb1 refuses", []string{"withdraw"}},
+		{"another one abandoned", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.2")}, true, &recordingRegistrar{}, "not deleted", []string{"withdraw", "deregister"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := unreachable(t)
-			registrar := &recordingRegistrar{members: map[string]string{"cp1": "x"}, fail: c.register}
-			s.Registrar = registrar
+			bundle := *s.Bundle
+			bundle.Deletable = !c.protected
+			s.Bundle, s.Registrar = &bundle, c.registrar
+			c.registrar.members = map[string]string{"cp1": s.Address()}
 			err := NewReplicas(nil).Delete(t.Context(), s, c.options)
 			if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
-			if calls := registrar.take(); !slices.Equal(calls, []string{"deregister"}) {
+			if calls := c.registrar.take(); !slices.Equal(calls, c.calls) {
 				t.Errorf("calls %q", calls)
 			}
 		})

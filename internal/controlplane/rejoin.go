@@ -16,53 +16,69 @@ import (
 // when it was cut off: those that serve all the same, as after a power cut, and
 // those that are still paused. Without it, what waits for them might be what
 // Terraform does before them. It tries until end at the latest; one that does not
-// come back is the refusal's to tell.
-func (r *Replicas) rejoin(ctx context.Context, s Spec, end time.Time) {
+// come back is the refusal's to tell. It returns those that nobody can bring back
+// before their etcd member is made.
+func (r *Replicas) rejoin(ctx context.Context, s Spec, end time.Time) (orphans []orphan) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	// In a turn no other of this process is on its way out or back.
-	turn, err := r.turns.take(ctx, s.Bundle.ClusterID, s.Name)
+	// In a turn no other, of this process or another one, is on its way out or back.
+	turn, err := r.turns.take(ctx, s)
 	if err != nil {
-		return
+		problem.Detail(ctx, "%s: %v", s.machine(), err)
+		return nil
 	}
 	defer turn.end(true)
+	ctx = turn.context(ctx)
 	others, err := s.Registrar.OutOfRotation(ctx)
 	if err != nil {
 		problem.Detail(ctx, "%s: %v", s.machine(), err)
-		return
+		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
 		if name == s.Name || r.pauses.has(s.Bundle.ClusterID, name) {
 			continue
 		}
-		if err := r.bringBack(ctx, s, name, others[name]); err != nil {
+		alone, err := r.bringBack(ctx, s, name, others[name])
+		if err != nil {
 			problem.Detail(ctx, "%s: not brought back: %v", name, err)
 		}
+		if alone != nil {
+			orphans = append(orphans, *alone)
+		}
 	}
+	return orphans
 }
 
 // bringBack brings one replica back that is out of rotation although nobody is
-// changing it, where nothing else is wrong with it.
-func (r *Replicas) bringBack(ctx context.Context, s Spec, name, address string) error {
+// changing it, where nothing else is wrong with it. One that lives on an etcd
+// member that is not there is returned instead.
+func (r *Replicas) bringBack(ctx context.Context, s Spec, name, address string) (*orphan, error) {
 	at, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("read the address of replica %s: %w", name, err)
+		return nil, fmt.Errorf("read the address of replica %s: %w", name, err)
 	}
 	b := Beside{Host: r.machine(at), Bundle: s.Bundle, Registrar: func(json.RawMessage) (Registrar, error) { return s.Registrar, nil }}
 	other, state, err := b.replica(ctx)
-	switch {
-	case other == nil || err != nil || other.Name != name:
-		return err
-	case state.paused:
+	if other == nil || err != nil || other.Name != name {
+		return nil, err
+	}
+	if state.orphan {
+		return &orphan{machine: other.machine(), changing: r.underWay.changes(at)}, nil
+	}
+	if state.paused {
 		err = rise(ctx, *other, Components())
-	case serves(ctx, *other, systemd{}):
-		err = other.Registrar.Register(ctx, name, other.Address())
-	default:
-		return nil
+	} else {
+		var serving bool
+		if serving, err = serves(ctx, *other); err == nil && !serving {
+			return nil, nil
+		}
+		if err == nil {
+			err = other.Registrar.Register(ctx, name, other.Address())
+		}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	problem.Progress(ctx, "%s: back in rotation, which a change that was cut off had taken it out of", other.machine())
-	return nil
+	return nil, nil
 }

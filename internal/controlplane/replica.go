@@ -25,16 +25,23 @@ const (
 var ErrGone = errors.New("control-plane replica does not exist")
 
 // Registrar puts replicas in and out of the endpoint's rotation. Every method
-// may be repeated.
+// may be repeated. What serves is the balancers' to say, by their own checks:
+// where none of them can be asked, that is an error and never an answer.
 type Registrar interface {
 	// Register puts the replica into rotation on every balancer. address is host:port.
 	Register(ctx context.Context, name, address string) error
-	// Drain stops new connections to the replica on every balancer and waits
-	// until its sessions have ended or the drain timeout has passed. It
-	// refuses (problem.Untouched) when no other healthy backend would remain,
-	// unless there is no other backend; and, unless the replica leaves for
-	// good, while another backend does not serve.
-	Drain(ctx context.Context, name string, forGood bool) error
+	// Drain takes a replica out of rotation that comes back: it stops new
+	// connections to it on every balancer and waits until its sessions have ended
+	// or the drain timeout has passed. It refuses (problem.Untouched) while another
+	// one does not serve. One that serves nothing has nothing to lose, and may.
+	Drain(ctx context.Context, name string) error
+	// Withdraw is Drain of a replica that leaves for good, which needs one other
+	// that serves; with lastAllowed, none where there is no other at all. A refusal
+	// for want of one that serves has a method LastServing() bool that says so.
+	Withdraw(ctx context.Context, name string, lastAllowed bool) error
+	// Undrain puts a replica back into rotation that Drain or Withdraw has taken
+	// out of it, where it is still registered.
+	Undrain(ctx context.Context, name string) error
 	// Deregister removes the replica from every balancer.
 	Deregister(ctx context.Context, name string) error
 	// Registered says in words what is not as after Register on which balancer
@@ -46,6 +53,9 @@ type Registrar interface {
 	// Replicas gives every replica that a balancer lists, name → host:port. A
 	// balancer that cannot be reached says nothing.
 	Replicas(ctx context.Context) (map[string]string, error)
+	// Balancers are the machines on which the lease of those who change what is in
+	// rotation is held.
+	Balancers() []host.LeaseTaker
 }
 
 // Store is the etcd behind the replicas, as far as they depend on it.
@@ -82,8 +92,11 @@ type Spec struct {
 	// may do and what is noted of it would depend on where it arrives.
 	Authentication Authentication
 	Limits         map[string]host.Limits // component → of its unit
-	// Settings are Audit, Authentication and Limits as the configuration writes
-	// them, as JSON. They are kept on the machine, for an import.
+	// SupplementaryGroups are groups of the machine whose rights the API server has
+	// beside its own: those that may open the socket of a KMS plugin, say.
+	SupplementaryGroups []string
+	// Settings are Audit, Authentication, Limits and SupplementaryGroups as the
+	// configuration writes them, as JSON. They are kept on the machine, for an import.
 	Settings  json.RawMessage
 	Source    host.Source
 	Registrar Registrar
@@ -164,9 +177,10 @@ type Status struct {
 // one value per provider. Its methods are safe for the parallel calls that
 // Terraform makes.
 type Replicas struct {
-	turns   turns
-	pauses  pauses
-	machine func(address string) *host.Host
+	turns    turns
+	pauses   pauses
+	underWay underWay
+	machine  func(address string) *host.Host
 }
 
 // NewReplicas returns an empty coordinator; machine gives the connection for an
@@ -178,4 +192,16 @@ func NewReplicas(machine func(address string) *host.Host) *Replicas {
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {
 	Abandon host.Abandoned // machines that are gone for good: deregistered, and left as they are
+	// Superseded reports whether a Create of the same identity (cluster, name,
+	// address) has begun in this process. It is asked again after every wait and
+	// before each step; once it is so, nothing more is touched. Nil: never.
+	Superseded func() bool
+	// Creates says in words which parts of the same control plane other than
+	// replicas this process is making, or has failed to make: it is meant to go on,
+	// so that its last replica stays. Nil: none.
+	Creates func() []string
+	// Left is told where the machine was left as it is, and why. Nil: nobody is.
+	Left func(why string)
 }
+
+func (o DeleteOptions) superseded() bool { return o.Superseded != nil && o.Superseded() }

@@ -38,10 +38,12 @@ func (st *stage) comesBackFromACutOffPause() {
 	st.run("touch " + pausedPath + "\n" + systemd{}.pause(Components()))
 	rejoin := func() { st.replicas.rejoin(st.ctx, another, time.Now().Add(time.Minute)) }
 
-	st.replicas.pauses.begin(st.spec)
+	outage := st.replicas.Outage(Beside{Host: st.spec.Host, Bundle: st.spec.Bundle})
+	end := outage.Open()
+	outage.keep(st.spec)
 	rejoin()
 	st.expect("calls while this process keeps it paused", st.registrar.take(), []string(nil))
-	st.replicas.pauses.end(st.spec)
+	end() // whatever way the change of the member ends
 	rejoin()
 	st.expect("calls", st.registrar.take(), []string{"register"})
 	status, err := st.replicas.Read(st.ctx, st.spec)
@@ -246,14 +248,14 @@ func (st *stage) reportsAComponentThatFails() {
 	st.spec.ExtraArgs = good
 	status, err := st.replicas.Update(st.ctx, st.spec)
 	st.steady(status, err)
-	st.expect("calls", st.registrar.take(), []string{"register"})
+	st.expect("calls", st.registrar.take(), []string{"drain", "register"}) // that it serves nothing is the balancers' to say
 }
 
 // refusesOthers: the change of this one has failed.
 func (st *stage) refusesOthers() {
 	other := st.spec
 	other.Name = "cp2"
-	turn, err := st.replicas.turns.take(st.ctx, st.spec.Bundle.ClusterID, other.Name)
+	turn, err := st.replicas.turns.take(st.ctx, other)
 	if err != nil {
 		st.Fatal(err)
 	}
@@ -291,7 +293,7 @@ func (st *stage) deletes() {
 		st.Fatal(err)
 	}
 	st.Logf("deleted in %s", time.Since(start).Round(100*time.Millisecond))
-	st.expect("calls", st.registrar.take(), []string{"drain", "deregister"})
+	st.expect("calls", st.registrar.take(), []string{"withdraw", "deregister"})
 	left := st.run(`
 find /etc/kubernetes /etc/systemd/system /opt/kube /run /var/log \( -path '*kube*' -o -name 'kube*' \) -not -type d | sort
 getent passwd | grep ^kube || :

@@ -27,6 +27,7 @@ func (s Spec) validate() error {
 		{"cluster_domain", ValidateDomain(s.domain())},
 		{"pki", s.validateBundle()},
 		{"audit", ValidateAudit(s.Audit, s.ExtraArgs[APIServer])},
+		{"supplementary_groups", s.validateGroups()},
 		{"authentication", ValidateAuthentication(s.Authentication, s.Version, s.ExtraArgs[APIServer])},
 	}
 	for _, component := range slices.Sorted(maps.Keys(s.Limits)) {
@@ -72,5 +73,5 @@ func (s Spec) validateBundle() error {
 			return fmt.Errorf("the key of the %s authority is held elsewhere, and no signed certificate is given for %q", leaf.Authority, leaf.Name)
 		}
 	}
-	return nil
+	return s.validateSockets()
 }

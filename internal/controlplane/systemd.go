@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -82,6 +83,25 @@ func (r systemd) unit(c component) string {
 	return b.String()
 }
 
+// groupsLine begins the line of a unit that names further groups.
+const groupsLine = "SupplementaryGroups="
+
+// groupsIn reads back the groups of a unit. What is no name is none.
+func groupsIn(unit string) []string {
+	var groups []string
+	for line := range strings.Lines(unit) {
+		if names, ok := strings.CutPrefix(strings.TrimSpace(line), groupsLine); ok {
+			for _, name := range strings.Fields(names) {
+				if ValidateGroup(name) == nil {
+					groups = append(groups, name)
+				}
+			}
+		}
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups)
+}
+
 // after orders the others behind the API server: at a boot they start when it
 // serves instead of burning the processor that it needs to get there, and at a
 // shutdown they end before it.
@@ -100,6 +120,9 @@ func (r systemd) process(c component, line func(...string)) {
 	line("Type=", kind)
 	line("User=", c.name)
 	line("Group=", c.name)
+	if len(c.groups) > 0 {
+		line(groupsLine, strings.Join(c.groups, " "))
+	}
 	for _, key := range c.borrowed {
 		line("LoadCredential=", path.Base(key), ":", key)
 	}

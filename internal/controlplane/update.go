@@ -13,11 +13,25 @@ import (
 // Update brings the replica to s: drained, changed, ready, registered; one
 // replica at a time; components restarted only when they must be.
 func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
-	rt := systemd{}
 	if err := s.validate(); err != nil {
 		return Status{}, err
 	}
-	f, err := observe(ctx, s, rt)
+	held, err := claim(ctx, s)
+	if err != nil {
+		return Status{}, err
+	}
+	defer held.Release()
+	status, err := r.stages(held.Context(ctx), s, systemd{})
+	if err == nil {
+		r.underWay.forget(s)
+	}
+	return status, err
+}
+
+// stages takes the replica to s, by way of the stage of encryption before it where
+// that has to come first.
+func (r *Replicas) stages(ctx context.Context, s Spec, rt runtime) (Status, error) {
+	f, err := inspect(ctx, s, rt)
 	if err != nil {
 		return Status{}, err
 	}
@@ -25,10 +39,13 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, err
 	}
 	if between, further := stepBetween(s, f); further {
-		if status, err := r.Update(ctx, between); err != nil {
+		if err := between.validate(); err != nil {
+			return Status{}, err
+		}
+		if status, err := r.stages(ctx, between, rt); err != nil {
 			return status, err
 		}
-		if f, err = observe(ctx, s, rt); err != nil {
+		if f, err = inspect(ctx, s, rt); err != nil {
 			return Status{}, err
 		}
 	}
@@ -52,20 +69,20 @@ func (r *Replicas) update(ctx context.Context, s Spec, rt runtime, f found) (Sta
 	if d.before = wayBack(ctx, s, rt, f); d.before == nil {
 		d.remove = append(d.remove, beforePath)
 	}
-	may := func(turn) error { return r.mayStep(ctx, s, f) }
+	way := wayOut{restart: d.restarts(APIServer), may: func(ctx context.Context, _ turn) error { return r.mayStep(ctx, s, f) }}
 	if changesVersion(s, rt, f) {
-		may = func(t turn) error { return r.mayUpgrade(ctx, s, t) }
+		way.may = func(ctx context.Context, t turn) error { return r.mayUpgrade(ctx, s, t) }
 	} else if err := install(ctx, s); err != nil { // before leaving rotation, so that an upload lengthens nothing
 		return Status{}, err
 	}
 	if err := bindFirst(ctx, f.asFound(s), rt, d); err != nil {
 		return Status{}, err
 	}
-	turn, drained, err := r.stepAside(ctx, s, may, d.restarts(APIServer))
+	turn, drained, err := r.stepAside(ctx, s, way)
 	if err != nil {
 		return Status{}, err
 	}
-	status, err := change(ctx, s, rt, d, drained)
+	status, err := change(turn.context(ctx), s, rt, d, drained)
 	turn.end(err == nil)
 	if err != nil && d.before == nil && changesVersion(s, rt, f) {
 		err = stranded(err)
@@ -108,16 +125,6 @@ func change(ctx context.Context, s Spec, rt runtime, d desired, drained bool) (S
 	return enter(ctx, s, rt)
 }
 
-// serves asks the replica's API server whether it is ready.
-func serves(ctx context.Context, s Spec, rt runtime) bool {
-	for _, c := range components(s, rt) {
-		if c.name == APIServer {
-			return askOnce(ctx, s, c) == healthy
-		}
-	}
-	return false
-}
-
 // stranded adds to a failure why there was nothing to roll back to.
 func stranded(err error) error {
 	const why = "nothing to roll back to: the replica was not ready before either"
@@ -138,6 +145,11 @@ func changeable(s Spec, rt runtime, f found) error {
 	if failed := foreignChecks(s, f); len(failed) > 0 {
 		refusal.Cause = strings.Join(failed, "; ")
 		refusal.Next = "check the replica's host address."
+		return refusal
+	}
+	if len(f.obstacles) > 0 {
+		refusal.Cause = strings.Join(f.obstacles, "; ")
+		refusal.Next = "correct this on the machine and apply again."
 		return refusal
 	}
 	if f.record.ClusterID != "" && changesVersion(s, rt, f) && !sameGenerations(f.record.Generations, s.Bundle.Generations()) {

@@ -157,7 +157,7 @@ func (p *pair) refused(version string, want ...string) {
 	p.one.Helper()
 	s := p.one.spec
 	s.Version = version
-	t, err := p.one.replicas.turns.take(p.one.ctx, s.Bundle.ClusterID, s.Name)
+	t, err := p.one.replicas.turns.take(p.one.ctx, s)
 	if err != nil {
 		p.one.Fatal(err)
 	}

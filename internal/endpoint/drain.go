@@ -7,62 +7,169 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Drain stops new connections to the replica on every balancer and waits until
-// its sessions have ended or the drain timeout has passed. It refuses to take
-// the last one that serves, and, unless the replica leaves for good, to take one
-// while another does not serve.
-func (r *Registrar) Drain(ctx context.Context, name string, forGood bool) error {
+// leaving is how a replica leaves rotation, as drain.sh names it.
+type leaving string
+
+const (
+	leavesToReturn leaving = "back"   // all others must serve
+	leavesAlone    leaving = "alone"  // for good; another must serve, unless there is no other
+	leavesOthers   leaving = "others" // for good; another must serve
+)
+
+// drain gives the command that takes a server out of rotation.
+func drain(name string, how leaving) host.Command {
+	return rotate("leaving="+string(how)+"\n"+drainScript, server{Name: name}, 0)
+}
+
+// Drain takes a replica out of rotation that comes back: it stops new connections
+// to it on every balancer and waits until its sessions have ended or the drain
+// timeout has passed. What serves is the balancers' to say, by their own checks.
+// It is refused while another one does not serve. One that serves nothing, or is
+// not registered, has nothing to lose.
+func (r *Registrar) Drain(ctx context.Context, name string) error {
+	return r.takeOut(ctx, name, leavesToReturn)
+}
+
+// Withdraw is Drain of a replica that leaves for good, which may go while another
+// one serves. Without lastAllowed that holds for an only one too, and a balancer
+// has to say so.
+func (r *Registrar) Withdraw(ctx context.Context, name string, lastAllowed bool) error {
+	if lastAllowed {
+		return r.takeOut(ctx, name, leavesAlone)
+	}
+	return r.takeOut(ctx, name, leavesOthers)
+}
+
+func (r *Registrar) takeOut(ctx context.Context, name string, how leaving) error {
 	if err := validateName("replica name", name); err != nil {
 		return r.failed("drained", name, "", err)
 	}
-	answers, err := r.onEach(ctx, drain(name, forGood))
+	answers, err := r.onEach(ctx, drain(name, how))
 	if err != nil {
-		return r.failed("drained", name, "", err)
+		return r.failed("drained", name, "", r.putBack(ctx, name, err))
 	}
-	var refused, draining []string
+	var refused, draining, mute []string
 	for _, balancer := range names(answers) {
 		switch word, _ := answer(answers[balancer]); word {
 		case answerLast, answerAnother:
 			refused = append(refused, balancer)
 		case answerDrained, answerIdle:
 			draining = append(draining, balancer)
-		case answerUnknown, answerAbsent, answerStopped: // sends it nothing
+		case answerUnknown: // sends it nothing
+		case answerAbsent, answerStopped: // sends nothing to anybody
+			mute = append(mute, balancer)
 		default:
 			return r.failed("drained", name, "", fmt.Errorf("unexpected answer %q from %s", word, balancer))
 		}
 	}
-	if len(refused) > 0 {
+	switch {
+	case len(refused) > 0:
 		return r.refuse(ctx, name, answers, refused)
+	case how == leavesOthers && len(mute) == len(answers):
+		return r.unjudged(name, mute)
 	}
-	return r.wait(ctx, server{Name: name}, draining)
+	if err := r.wait(ctx, server{Name: name}, draining); err != nil {
+		return r.failed("drained", name, "", r.putBack(ctx, name, err))
+	}
+	return nil
 }
+
+// putBackTime bounds putBack, which has a context of its own: a drain fails most
+// often because its caller has ended.
+const putBackTime = 10 * time.Second
+
+// putBack takes back a drain that broke off, as far as the balancers can be
+// reached. It returns why the drain broke off.
+func (r *Registrar) putBack(ctx context.Context, name string, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackTime)
+	defer cancel()
+	if err := r.undrain(ctx, name, names(r.registration.Hosts)); err != nil {
+		return fmt.Errorf("%w; putting it back into rotation failed too: %w", why, err)
+	}
+	return why
+}
+
+// Undrain puts back into rotation what Drain or Withdraw has taken out of it, where
+// it is still registered.
+func (r *Registrar) Undrain(ctx context.Context, name string) error {
+	if err := validateName("replica name", name); err != nil {
+		return r.failed("put back", name, "", err)
+	}
+	if err := r.undrain(ctx, name, names(r.registration.Hosts)); err != nil {
+		return r.failed("put back", name, "", err)
+	}
+	return nil
+}
+
+func (r *Registrar) undrain(ctx context.Context, name string, balancers []string) error {
+	answers, err := r.on(ctx, balancers, rotate(undrainScript, server{Name: name}, 0))
+	if err != nil {
+		return err
+	}
+	for _, balancer := range names(answers) {
+		switch word, _ := answer(answers[balancer]); word {
+		case answerReady, answerAbsent, answerStopped:
+		default:
+			return fmt.Errorf("unexpected answer %q from %s", word, balancer)
+		}
+	}
+	return nil
+}
+
+// refusal is that of a replica's way out.
+type refusal struct {
+	*problem.Problem
+	last bool
+}
+
+// Unwrap gives the problem.
+func (r *refusal) Unwrap() error { return r.Problem }
+
+// LastServing reports whether the reason is that no other replica serves.
+func (r *refusal) LastServing() bool { return r.last }
 
 // refuse takes back what other balancers did.
 func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]string, refused []string) error {
 	var undo []string
+	at := refused[0]
 	for _, balancer := range names(answers) {
-		if word, _ := answer(answers[balancer]); word == answerDrained {
+		switch word, _ := answer(answers[balancer]); word {
+		case answerDrained:
 			undo = append(undo, balancer)
+		case answerLast:
+			at = balancer // it says more than that another one is out
 		}
 	}
-	if _, err := r.on(ctx, undo, rotate(undrainScript, server{Name: name}, 0)); err != nil {
+	if err := r.undrain(ctx, name, undo); err != nil {
 		return r.failed("drained", name, "", fmt.Errorf("a balancer refused, and taking the drain back failed: %w", err))
 	}
-	word, statistics := answer(answers[refused[0]])
+	word, statistics := answer(answers[at])
 	cause := "another replica is out of rotation, and at most one may be"
 	if word == answerLast {
 		cause = "it is the last replica that serves: every other backend fails its health check or is out of rotation"
 	}
-	return &problem.Problem{
+	return &refusal{last: word == answerLast, Problem: &problem.Problem{
 		Summary:   "replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
 		Host:      strings.Join(refused, ", "),
 		Cause:     cause,
 		Unchanged: problem.Nothing,
 		Next:      "bring the other back, or destroy it if it is gone (the balancer sees it as below), then apply again",
 		Detail:    rotationTable(parseStats(statistics)),
+	}}
+}
+
+// unjudged refuses where no HAProxy runs that could say whether another one serves.
+func (r *Registrar) unjudged(name string, balancers []string) error {
+	return &problem.Problem{
+		Summary:   "replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
+		Host:      strings.Join(balancers, ", "),
+		Cause:     "HAProxy runs on none of these hosts: nobody can say whether another replica serves",
+		Unchanged: problem.Nothing,
+		Next:      "apply the endpoint (kube_control_plane_endpoint), which starts HAProxy, then apply again",
 	}
 }
 
@@ -84,7 +191,7 @@ func (r *Registrar) wait(ctx context.Context, replica server, balancers []string
 	patience := orDefault(r.registration.DrainTimeout, defaultDrainTimeout)
 	answers, err := r.on(ctx, balancers, rotate(waitScript, replica, int(patience.Round(time.Second)/time.Second)))
 	if err != nil {
-		return r.failed("drained", replica.Name, "", err)
+		return err
 	}
 	for _, balancer := range names(answers) {
 		if left, _ := answer(answers[balancer]); left != "0" {

@@ -111,11 +111,11 @@ func stepRotation(f *fixture) {
 	holder := f.read().Holder
 	tr := startTraffic(f.url(), f.ca, 5*time.Second)
 	for _, name := range names(f.spec.Hosts) {
-		f.timed("drain "+name, func() error { return f.registrar.Drain(f.ctx, name, false) })
+		f.timed("drain "+name, func() error { return f.registrar.Drain(f.ctx, name) })
 		f.shell(name, "systemctl restart stand-in")
 		f.timed("register "+name, func() error { return f.registrar.Register(f.ctx, name, f.replicaAddress(name)) })
 	}
-	f.timed("drain a", func() error { return f.registrar.Drain(f.ctx, "a", false) })
+	f.timed("drain a", func() error { return f.registrar.Drain(f.ctx, "a") })
 	f.timed("deregister a", func() error { return f.registrar.Deregister(f.ctx, "a") })
 	f.shell("a", "systemctl stop stand-in")
 	before := f.spec
@@ -140,7 +140,7 @@ func stepRotation(f *fixture) {
 func stepOneAtATime(f *fixture) {
 	f.shell("a", "systemctl kill -s KILL stand-in")
 	f.eventually("a down", 10*time.Second, func(s Status) bool { return s.Backends["a"] == "DOWN" })
-	err := f.registrar.Drain(f.ctx, "c", false)
+	err := f.registrar.Drain(f.ctx, "c")
 	if err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), "another replica is out of rotation") || !strings.Contains(err.Error(), "DOWN") {
 		f.Fatalf("drain while another is out: %v", err)
 	}
@@ -153,21 +153,21 @@ func stepOneAtATime(f *fixture) {
 	if out, err := f.registrar.OutOfRotation(f.ctx); err != nil || !maps.Equal(out, map[string]string{"a": f.replicaAddress("a")}) {
 		f.Errorf("out of rotation: %v, %v", out, err)
 	}
-	f.must(f.registrar.Drain(f.ctx, "c", true)) // who leaves for good may
+	f.must(f.registrar.Withdraw(f.ctx, "c", true)) // who leaves for good may
 	f.must(f.registrar.Register(f.ctx, "c", f.replicaAddress("c")))
 }
 
 func stepLastReplica(f *fixture) {
 	f.shell("b", "systemctl kill -s KILL stand-in")
 	f.eventually("a and b down", 10*time.Second, func(s Status) bool { return s.Backends["a"] == "DOWN" && s.Backends["b"] == "DOWN" })
-	err := f.registrar.Drain(f.ctx, "c", true)
+	err := f.registrar.Withdraw(f.ctx, "c", true)
 	if err == nil || !strings.Contains(err.Error(), "last replica that serves") {
 		f.Fatalf("drain of the last replica: %v", err)
 	}
 	if now := f.read(); now.Backends["c"] != "UP" {
 		f.Errorf("after the refusal: %+v", now.Backends)
 	}
-	f.must(f.registrar.Drain(f.ctx, "a", false)) // it serves nothing
+	f.must(f.registrar.Drain(f.ctx, "a")) // it serves nothing
 	f.shell("a", "systemctl reset-failed stand-in; systemctl start stand-in")
 	f.shell("b", "systemctl reset-failed stand-in; systemctl start stand-in")
 	f.must(f.registrar.Register(f.ctx, "a", f.replicaAddress("a")))
@@ -319,7 +319,7 @@ func (f *fixture) refusesToChange(dead string) {
 
 func stepFailover(f *fixture) {
 	holder := f.read().Holder
-	f.must(f.registrar.Drain(f.ctx, holder, false)) // so that only the address is lost, not a replica
+	f.must(f.registrar.Drain(f.ctx, holder)) // so that only the address is lost, not a replica
 	tr := startTraffic(f.url(), f.ca, time.Second)
 	died := time.Now()
 	f.must(machines.lab.Machine(holder).PowerOff(f.ctx))

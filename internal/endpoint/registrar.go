@@ -339,3 +339,12 @@ func (r *Registrar) failed(what, name, detail string, err error) error {
 	}
 	return p
 }
+
+// Balancers are the machines of the registration, in the order of their names.
+func (r *Registrar) Balancers() []host.LeaseTaker {
+	var machines []host.LeaseTaker
+	for _, name := range names(r.registration.Hosts) {
+		machines = append(machines, r.machine(r.registration.Hosts[name]))
+	}
+	return machines
+}

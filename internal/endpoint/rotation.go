@@ -2,7 +2,6 @@ package endpoint
 
 import (
 	_ "embed"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -34,7 +33,8 @@ const (
 	answerLast    = "last"    // refused: no other server would serve; statistics follow
 	answerAnother = "another" // refused: another server does not serve; statistics follow
 	answerDrained = "drained"
-	answerIdle    = "idle" // drained; it served nothing before either
+	answerIdle    = "idle"  // drained; its checks fail, so that it gets nothing anyway
+	answerReady   = "ready" // as it was before the drain
 	answerGone    = "gone"
 )
 
@@ -53,15 +53,6 @@ func register(at server, vip string) host.Command {
 	c := rotate(registerScript, at, int(checkTime.Seconds()))
 	c.Vars["line"] = at.line(vip)
 	return c
-}
-
-// drain gives the command that takes a server out of rotation.
-func drain(name string, forGood bool) host.Command {
-	value := 0
-	if forGood {
-		value = 1
-	}
-	return rotate(fmt.Sprintf("for_good=%d\n", value)+drainScript, server{Name: name}, 0)
 }
 
 // answer is the first word of what a script printed, and the rest.

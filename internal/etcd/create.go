@@ -48,15 +48,10 @@ func (cl *cluster) create(ctx context.Context, s Spec) (Status, error) {
 	}
 }
 
-// AdoptedError is a Create that has found its member established, as an earlier run
-// or another resource has left it, and failed to bring it to its spec. The member
-// serves as it did before.
-type AdoptedError struct{ Err error }
-
-func (e *AdoptedError) Error() string { return e.Err.Error() }
-
-// Unwrap gives the failure.
-func (e *AdoptedError) Unwrap() error { return e.Err }
+// ErrAdopted: Create has found its member established, as an earlier run or another
+// resource has left it, and failed to bring it to its spec. It serves as it did before,
+// and must not be taken for one that is half made.
+var ErrAdopted = errors.New("the member was there before and stays: the next apply adopts it again")
 
 // creating notes that a member is on its way into the cluster.
 func (cl *cluster) creating(name string) {
@@ -73,6 +68,17 @@ func (cl *cluster) created(name string, err error) {
 	if delete(cl.creates, name); err != nil {
 		cl.creates[name] = err
 	}
+}
+
+// Creating names the members of a cluster that this process is making, or has failed
+// to make: the cluster is meant to go on.
+func (c *Clusters) Creating(clusterID string) []string {
+	pending, failed := c.named(clusterID).arrivals()
+	var all []string
+	for _, name := range append(pending, failed...) {
+		all = append(all, fmt.Sprintf("etcd member %q", name))
+	}
+	return all
 }
 
 // arrivals are the members whose Create is under way, and those whose Create has

@@ -63,7 +63,7 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	// An adopted member may differ from what is wanted.
 	status, err := cl.converge(ctx, turn, s)
 	if err != nil && established && j.added == 0 {
-		err = &AdoptedError{err}
+		err = fmt.Errorf("%w; %w", err, ErrAdopted)
 	}
 	return status, err
 }

@@ -43,7 +43,8 @@ type testServer struct {
 	connections []net.Conn // all that were ever accepted
 	lines       []string   // command lines, in order
 	tunnels     int
-	maxSessions int // 0: no limit
+	permitted   []string // where tunnels may lead (sshd's PermitOpen); nil: anywhere
+	maxSessions int      // 0: no limit
 	sessions    int
 	limitHit    bool
 	peak        int
@@ -248,6 +249,19 @@ func (s *testServer) command(channel ssh.Channel, line string) uint32 {
 	return uint32(command.ProcessState.ExitCode()) //nolint:gosec // -1 for a signal is as good as any other
 }
 
+// permit lets tunnels lead to addresses only.
+func (s *testServer) permit(addresses ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.permitted = addresses
+}
+
+func (s *testServer) permits(address string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.permitted == nil || slices.Contains(s.permitted, address)
+}
+
 func (s *testServer) tunnel(offered ssh.NewChannel) {
 	var target struct {
 		Host       string
@@ -259,7 +273,12 @@ func (s *testServer) tunnel(offered ssh.NewChannel) {
 		_ = offered.Reject(ssh.ConnectionFailed, "bad request")
 		return
 	}
-	conn, err := net.Dial("tcp", net.JoinHostPort(target.Host, strconv.Itoa(int(target.Port))))
+	to := net.JoinHostPort(target.Host, strconv.Itoa(int(target.Port)))
+	if !s.permits(to) {
+		_ = offered.Reject(ssh.Prohibited, "open failed") // sshd's words
+		return
+	}
+	conn, err := net.Dial("tcp", to)
 	if err != nil {
 		_ = offered.Reject(ssh.ConnectionFailed, "Connection refused")
 		return

@@ -36,7 +36,8 @@ func (h *Host) ServingChain(ctx context.Context, addr string) (chain []*x509.Cer
 }
 
 // Dial opens a TCP connection from the machine to addr ("127.0.0.1:2379")
-// inside the SSH connection (direct-tcpip). It honours ctx.
+// inside the SSH connection (direct-tcpip). It honours ctx. ErrRefused and
+// ErrForwarding are the machine's own answers.
 func (h *Host) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if network != "tcp" && network != "tcp4" && network != "tcp6" {
 		return nil, fmt.Errorf("dial %s from %s: network %q is not TCP", addr, h.Address(), network)
@@ -50,7 +51,7 @@ func (h *Host) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	}
 	conn, err := h.pool.tunnel(ctx, m, addr)
 	if err != nil {
-		return nil, fmt.Errorf("dial %s from %s: %w", addr, h.Address(), err)
+		return nil, fmt.Errorf("dial %s from %s: %w", addr, h.Address(), answered(err))
 	}
 	return conn, nil
 }

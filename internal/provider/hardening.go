@@ -55,6 +55,15 @@ func (m replicaModel) limits(ctx context.Context) map[string]host.Limits {
 	return written[resourcesModel](ctx, m.Resources).limits()
 }
 
+// groups are the further groups of the API server, null is nil.
+func (m replicaModel) groups(ctx context.Context) []string {
+	var ignored diag.Diagnostics // decoding the same for the machine reports it
+	if !elementsKnown(ctx, m.Groups) {
+		return nil
+	}
+	return setOf(ctx, m.Groups, &ignored)
+}
+
 // limitsOf reads the limits of one unit; null is none.
 func limitsOf(ctx context.Context, object types.Object) host.Limits {
 	return written[limitsModel](ctx, object).limits()

@@ -54,6 +54,7 @@ func (r *replicaResource) ImportState(ctx context.Context, req resource.ImportSt
 	i.set("audit", given.Audit)
 	i.set("authentication", given.Authentication)
 	i.set("resources", given.Resources)
+	i.set("supplementary_groups", given.Groups)
 	i.keepCluster(found.ClusterID)
 	identify(ctx, resp.Identity, addressValue(machine), &resp.Diagnostics)
 }

@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
@@ -37,6 +38,9 @@ func settingsOfReplica(found controlplane.Imported) settings[resourcesModel] {
 		if *s.Resources == (resourcesModel{}) {
 			s.Resources = nil
 		}
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(s.Groups)), found.SupplementaryGroups) {
+		s.Groups = found.SupplementaryGroups
 	}
 	return s
 }

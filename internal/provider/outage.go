@@ -1,26 +1,32 @@
 package provider
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// memberOutage joins the two siblings that meet on a machine: while an etcd
-// member does not serve, the replica that has no other member steps aside.
-type memberOutage struct {
-	replicas *controlplane.Replicas
-	beside   controlplane.Beside
+// outage joins the two siblings that meet on a machine: while an etcd member does
+// not serve, the replica that has no other member steps aside.
+func (s *session) outage(member *host.Host, bundle *pki.Bundle) *controlplane.Outage {
+	return s.replicas.Outage(controlplane.Beside{
+		Host: member, Bundle: bundle, EtcdURL: etcd.ClientURL(member.Address()), Registrar: s.registrar,
+	})
 }
 
-// Begins implements etcd.Outage.
-func (o memberOutage) Begins(ctx context.Context) error { return o.replicas.Pause(ctx, o.beside) }
-
-// Ended implements etcd.Outage.
-func (o memberOutage) Ended(ctx context.Context) error { return o.replicas.Resume(ctx, o.beside) }
+// changing says that a change of a member has begun. The caller ends it.
+func changing(s etcd.Spec) (end func()) {
+	outage, ok := s.Outage.(*controlplane.Outage)
+	if !ok {
+		return func() {}
+	}
+	return outage.Open()
+}
 
 // registrar is the one that a machine's own record describes.
 func (s *session) registrar(text json.RawMessage) (controlplane.Registrar, error) {

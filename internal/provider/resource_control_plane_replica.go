@@ -57,6 +57,7 @@ type replicaModel struct {
 	Audit          types.Object `tfsdk:"audit"`
 	Authentication types.Object `tfsdk:"authentication"`
 	Resources      types.Object `tfsdk:"resources"`
+	Groups         types.Set    `tfsdk:"supplementary_groups"`
 
 	Components   types.List   `tfsdk:"components"`
 	Registered   types.Bool   `tfsdk:"registered"`
@@ -158,7 +159,9 @@ func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest
 	model.fill(status)
 	if err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not created", err)
-		keepPartial(ctx, resp, model, err)
+		if !errors.Is(err, controlplane.ErrAdopted) { // one that ran before must not be tainted: the next apply would remove it
+			keepPartial(ctx, resp, model, err)
+		}
 		return
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
@@ -235,7 +238,13 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
 	defer cancel()
 	r.session.begin()
-	if err := r.session.replicas.Delete(ctx, spec, controlplane.DeleteOptions{Abandon: r.session.abandon}); err != nil {
+	options := controlplane.DeleteOptions{
+		Abandon:    r.session.abandon,
+		Superseded: r.session.claims.superseded(replicaIdentity(spec)),
+		Creates:    func() []string { return r.session.clusters.Creating(spec.Bundle.ClusterID) },
+		Left:       func(why string) { resp.Diagnostics.AddWarning("Machine left as it is", why+".") },
+	}
+	if err := r.session.replicas.Delete(ctx, spec, options); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not deleted", err)
 	}
 }
@@ -324,6 +333,8 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		Registrar:     r.session.registrars.For(registration),
 		Registration:  registrationText(registration),
 		EarlyRenewal:  early,
+
+		SupplementaryGroups: m.groups(ctx),
 
 		Authentication: m.authentication(ctx),
 		Store:          r.session.storeAt(urls, bundle),
@@ -417,6 +428,7 @@ func (m replicaModel) touches(ctx context.Context, before replicaModel, s *sessi
 		[2]attr.Value{m.Audit, before.Audit},
 		[2]attr.Value{m.Authentication, before.Authentication},
 		[2]attr.Value{m.Resources, before.Resources},
+		[2]attr.Value{m.Groups, before.Groups},
 		[2]attr.Value{m.EarlyRenewal, before.EarlyRenewal},
 	)
 }

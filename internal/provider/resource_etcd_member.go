@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -152,16 +151,16 @@ func (r *etcdMemberResource) Create(ctx context.Context, req resource.CreateRequ
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 	defer cancel()
+	defer changing(spec)()
 	r.session.begin()
 	r.session.claims.claim(memberIdentity(spec))
 	status, err := r.session.clusters.Create(ctx, spec)
-	if adopted := (*etcd.AdoptedError)(nil); errors.As(err, &adopted) {
-		status, err = r.adopted(ctx, spec, err, &resp.Diagnostics), nil
-	}
 	model.fill(status)
 	if err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not created", err)
-		keepPartial(ctx, resp, model, err)
+		if !errors.Is(err, etcd.ErrAdopted) { // one that served before must not be tainted: the next apply would remove it
+			keepPartial(ctx, resp, model, err)
+		}
 		return
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
@@ -215,6 +214,7 @@ func (r *etcdMemberResource) Update(ctx context.Context, req resource.UpdateRequ
 	if model.touches(ctx, state, r.session) {
 		ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 		defer cancel()
+		defer changing(spec)()
 		r.session.begin()
 		spec.FormerPeers = r.session.machines(stringMapOf(ctx, state.Peers, &resp.Diagnostics))
 		status, err := r.session.clusters.Update(ctx, spec)
@@ -240,26 +240,11 @@ func (r *etcdMemberResource) Delete(ctx context.Context, req resource.DeleteRequ
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
 	defer cancel()
+	defer changing(spec)()
 	r.session.begin()
 	if err := r.session.clusters.Delete(ctx, spec, etcd.DeleteOptions{Abandon: r.session.abandon, Superseded: r.session.claims.superseded(memberIdentity(spec))}); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not deleted", err)
 	}
-}
-
-// adopted is the status of a member that was there before its Create, which then
-// failed to bring it to its description. An error would mark it as tainted, and the
-// next apply would destroy a member that serves: the next plan shows what is left to do.
-func (r *etcdMemberResource) adopted(ctx context.Context, spec etcd.Spec, failure error, diags *diag.Diagnostics) etcd.Status {
-	p := asProblem("etcd member not changed", failure)
-	diags.AddWarning(fmt.Sprintf("etcd member %q was adopted, and not changed as described", spec.Name),
-		p.Summary+"\n"+p.Text()+"\nIt was there before, and serves as it did. The next apply tries again.")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	status, err := r.session.clusters.Read(ctx, spec)
-	if err != nil || len(status.Drift) == 0 {
-		status.Drift = append(status.Drift, spec.Name+": its adoption is not complete: "+p.Summary)
-	}
-	return status
 }
 
 // memberKind names etcd members in a plan's refusals.
@@ -330,9 +315,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		Snapshots:     snapshotsOf(m.Snapshots),
 		EarlyRenewal:  early,
 		Clients:       r.session.replicas,
-		Outage: memberOutage{replicas: r.session.replicas, beside: controlplane.Beside{
-			Host: machine, Bundle: bundle, EtcdURL: etcd.ClientURL(machine.Address()), Registrar: r.session.registrar,
-		}},
+		Outage:        r.session.outage(machine, bundle),
 	}
 }
 

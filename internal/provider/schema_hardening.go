@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -33,6 +34,12 @@ func replicaHardening() map[string]schema.Attribute {
 				"controller_manager": limitsSchema("kube-controller-manager"),
 				"scheduler":          limitsSchema("kube-scheduler"),
 			},
+		},
+		"supplementary_groups": schema.SetAttribute{
+			Optional: true, ElementType: types.StringType,
+			Validators: []validator.Set{setvalidator.ValueStringsAre(checked("group name", controlplane.ValidateGroup))},
+			MarkdownDescription: "Groups of the machine whose rights the API server has beside its own (`SupplementaryGroups=` of its unit): those that may open the socket of a KMS plugin. " +
+				"They must be there; whether the socket can be opened is seen before anything is changed. Default: none. A change restarts the API servers, one replica at a time.",
 		},
 	}
 }

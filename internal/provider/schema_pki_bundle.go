@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -125,8 +126,8 @@ func encryptionSchema() schema.Attribute {
 					},
 					"endpoint": schema.StringAttribute{
 						Required:            true,
-						Validators:          []validator.String{checked("endpoint", checkUnixSocket)},
-						MarkdownDescription: "Socket of the plugin, such as `unix:///run/kms.sock`.",
+						Validators:          []validator.String{checked("endpoint", controlplane.ValidateSocket)},
+						MarkdownDescription: "Socket of the plugin, such as `unix:///run/kms.sock`; not below `/tmp`, `/home`, `/root` or `/dev`, of which the API server's unit has its own or none. Whether the API server may open it is seen before a replica is changed, see its `supplementary_groups`.",
 					},
 					"timeout": schema.StringAttribute{
 						Optional: true, Computed: true, Default: stringdefault.StaticString("3s"),

@@ -12,14 +12,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// settings are what a replica logs, whom it lets in and what it may take of its
-// machine (of a member: resources alone), as a configuration writes them: null is
+// settings are what a replica logs, whom it lets in and what it may take and open of
+// its machine (of a member: resources alone), as a configuration writes them: null is
 // nil. As JSON they are in the records on the machines, so that an import tells what
 // the machine does not: null from empty or a default, and how YAML was written.
 type settings[R any] struct {
 	Audit          *auditModel          `json:"audit,omitempty"`
 	Authentication *authenticationModel `json:"authentication,omitempty"`
 	Resources      *R                   `json:"resources,omitempty"`
+	Groups         []string             `json:"supplementary_groups,omitzero"` // null is nil, sorted
 }
 
 type auditModel struct {
@@ -102,12 +103,13 @@ func orZero[T any](p *T) T {
 
 // text is how the records keep s: nil where it says nothing.
 func (s settings[R]) text() json.RawMessage {
-	if s.Audit == nil && s.Authentication == nil && s.Resources == nil {
+	if s.Audit == nil && s.Authentication == nil && s.Resources == nil && s.Groups == nil {
 		return nil
 	}
 	if s.Authentication != nil {
 		slices.Sort(s.Authentication.AnonymousPaths)
 	}
+	slices.Sort(s.Groups)
 	text, err := json.Marshal(s)
 	if err != nil {
 		panic("provider: settings of texts and numbers cannot fail to encode: " + err.Error())
@@ -117,7 +119,7 @@ func (s settings[R]) text() json.RawMessage {
 
 func (m replicaModel) settings(ctx context.Context) json.RawMessage {
 	return settings[resourcesModel]{
-		written[auditModel](ctx, m.Audit), written[authenticationModel](ctx, m.Authentication), written[resourcesModel](ctx, m.Resources),
+		written[auditModel](ctx, m.Audit), written[authenticationModel](ctx, m.Authentication), written[resourcesModel](ctx, m.Resources), m.groups(ctx),
 	}.text()
 }
 

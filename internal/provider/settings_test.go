@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -30,6 +31,14 @@ func importedState(t *testing.T, of schema.Schema, values map[string]any) tfsdk.
 	return resp.State
 }
 
+func groupsIn(t *testing.T, state tfsdk.State) (groups types.Set) {
+	t.Helper()
+	if diags := state.GetAttribute(t.Context(), path.Root("supplementary_groups"), &groups); diags.HasError() {
+		t.Fatal(diags)
+	}
+	return groups
+}
+
 func objectIn(t *testing.T, state tfsdk.State, name string) types.Object {
 	t.Helper()
 	var object types.Object
@@ -50,15 +59,18 @@ func givenSettings(t *testing.T) map[string]replicaModel {
 	limits := func(values map[string]attr.Value) attr.Value { return nested(t, limitsSchema("x"), values) }
 	paths := func(of ...attr.Value) types.Set { return types.SetValueMust(types.StringType, of) }
 	text := func(s string) types.String { return types.StringValue(s) }
+	none := types.SetNull(types.StringType)
 	return map[string]replicaModel{
-		"nothing": {Audit: null(auditSchema()), Authentication: null(authenticationSchema()), Resources: null(resources)},
-		"empty":   {Audit: nested(t, auditSchema(), nil), Authentication: nested(t, authenticationSchema(), nil), Resources: nested(t, resources, nil)},
+		"nothing": {Groups: none, Audit: null(auditSchema()), Authentication: null(authenticationSchema()), Resources: null(resources)},
+		"empty":   {Groups: paths(), Audit: nested(t, auditSchema(), nil), Authentication: nested(t, authenticationSchema(), nil), Resources: nested(t, resources, nil)},
 		"empty within": {
+			Groups:         none,
 			Audit:          nested(t, auditSchema(), map[string]attr.Value{"policy": text("")}),
 			Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"anonymous_paths": paths(), "jwt": text("")}),
 			Resources:      nested(t, resources, map[string]attr.Value{"scheduler": limits(nil)}),
 		},
 		"defaults that are written out": {
+			Groups: none,
 			Audit: nested(t, auditSchema(), map[string]attr.Value{
 				"enabled": types.BoolValue(true), "max_age_days": types.Int64Value(30), "max_backups": types.Int64Value(10), "max_size_mb": types.Int64Value(100),
 			}),
@@ -66,6 +78,7 @@ func givenSettings(t *testing.T) map[string]replicaModel {
 			Resources:      null(resources),
 		},
 		"all": {
+			Groups: paths(text("kms"), text("hsm")),
 			Audit: nested(t, auditSchema(), map[string]attr.Value{
 				"policy": text("# ours\nkind: Policy\n"), "max_age_days": types.Int64Value(7), "max_backups": types.Int64Value(3), "max_size_mb": types.Int64Value(20),
 			}),
@@ -76,7 +89,7 @@ func givenSettings(t *testing.T) map[string]replicaModel {
 				"scheduler":          limits(map[string]attr.Value{"cpu_quota": text("150%")}),
 			}),
 		},
-		"off": {Audit: nested(t, auditSchema(), map[string]attr.Value{"enabled": types.BoolValue(false)}), Authentication: null(authenticationSchema()), Resources: null(resources)},
+		"off": {Groups: none, Audit: nested(t, auditSchema(), map[string]attr.Value{"enabled": types.BoolValue(false)}), Authentication: null(authenticationSchema()), Resources: null(resources)},
 	}
 }
 
@@ -86,6 +99,7 @@ func foundOf(t *testing.T, m replicaModel) controlplane.Imported {
 	t.Helper()
 	found := controlplane.Imported{
 		Audit: m.audit(t.Context()), Authentication: m.authentication(t.Context()), Limits: (&resourcesModel{}).limits(), Settings: m.settings(t.Context()),
+		SupplementaryGroups: slices.Sorted(slices.Values(m.groups(t.Context()))),
 	}
 	for component, limits := range m.limits(t.Context()) {
 		found.Limits[component] = limits
@@ -102,7 +116,10 @@ func TestSettingsReadBack(t *testing.T) {
 	for name, m := range givenSettings(t) {
 		t.Run(name, func(t *testing.T) {
 			given := settingsOfReplica(foundOf(t, m))
-			state := importedState(t, replicaSchema(t.Context()), map[string]any{"audit": given.Audit, "authentication": given.Authentication, "resources": given.Resources})
+			state := importedState(t, replicaSchema(t.Context()), map[string]any{"audit": given.Audit, "authentication": given.Authentication, "resources": given.Resources, "supplementary_groups": given.Groups})
+			if got := groupsIn(t, state); !got.Equal(m.Groups) {
+				t.Errorf("supplementary_groups is read back as %s, want %s", got, m.Groups)
+			}
 			for attribute, want := range map[string]types.Object{"audit": m.Audit, "authentication": m.Authentication, "resources": m.Resources} {
 				if got := objectIn(t, state, attribute); !got.Equal(want) {
 					t.Errorf("%s is read back as %s, want %s", attribute, got, want)
@@ -122,7 +139,10 @@ func TestSettingsChanged(t *testing.T) {
 	without.Settings = json.RawMessage("{")
 	for name, found := range map[string]controlplane.Imported{"another record": changed, "none that can be read": without} {
 		given := settingsOfReplica(found)
-		state := importedState(t, replicaSchema(t.Context()), map[string]any{"audit": given.Audit, "authentication": given.Authentication, "resources": given.Resources})
+		state := importedState(t, replicaSchema(t.Context()), map[string]any{"audit": given.Audit, "authentication": given.Authentication, "resources": given.Resources, "supplementary_groups": given.Groups})
+		if got := groupsIn(t, state); !got.Equal(all["all"].Groups) {
+			t.Errorf("%s: supplementary_groups is read as %s, want %s", name, got, all["all"].Groups)
+		}
 		for attribute, want := range map[string]types.Object{"audit": all["all"].Audit, "authentication": all["all"].Authentication, "resources": all["all"].Resources} {
 			if got := objectIn(t, state, attribute); !got.Equal(want) {
 				t.Errorf("%s: %s is read as %s, want %s", name, attribute, got, want)
@@ -131,7 +151,7 @@ func TestSettingsChanged(t *testing.T) {
 	}
 	bare := foundOf(t, all["nothing"])
 	bare.Settings = all["all"].settings(t.Context())
-	if given := settingsOfReplica(bare); given != (settings[resourcesModel]{}) {
+	if given := settingsOfReplica(bare); given.text() != nil {
 		t.Errorf("settings that are no more are read back: %s", given.text())
 	}
 }

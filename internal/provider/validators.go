@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -76,14 +75,6 @@ func parseDuration(value types.String) (time.Duration, error) {
 		return 0, nil
 	}
 	return time.ParseDuration(value.ValueString())
-}
-
-// checkUnixSocket refuses what a KMS plugin cannot listen on.
-func checkUnixSocket(text string) error {
-	if path, ok := strings.CutPrefix(text, "unix://"); !ok || !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "@") {
-		return fmt.Errorf("%q is not the URL of a Unix socket, such as unix:///run/kms.sock", text)
-	}
-	return nil
 }
 
 // checkCertificate refuses what is no PEM certificate.

@@ -28,7 +28,6 @@ func registerEtcd(server *grpc.Server, m *machine) {
 	pb.RegisterKVServer(server, it)
 }
 
-
 // member is id and name in the record that the provider has put there.
 func (m *machine) member() (id uint64, name string) {
 	var record struct {

@@ -1,0 +1,146 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// cleanAttempts is how often a machine is looked at again that does not hold what
+// it was seen to hold a moment ago.
+const cleanAttempts = 3
+
+var errNoEvidence = errors.New("it holds part of a replica, and nothing says of which")
+
+// whose says whether what the machine holds is s, or nothing at all, so that it
+// may be cleaned; otherwise whose it is, in words. Nobody's is an error.
+func (f found) whose(s Spec, rt runtime) (mine bool, other string, err error) {
+	held, begun := f.identity()
+	switch {
+	case f.recordErr != nil:
+		return false, "", f.recordErr
+	case held.of(s):
+		return true, "", nil
+	case held.ClusterID != "" && begun:
+		return false, "the beginning of " + describe(held), nil
+	case held.ClusterID != "":
+		return false, describe(held), nil
+	case !f.gone(s, rt):
+		return false, "", errNoEvidence
+	}
+	return true, "", nil
+}
+
+// mayClean refuses before anything is touched where nobody can say whose the parts
+// of a replica on the machine are.
+func mayClean(ctx context.Context, s Spec, rt runtime) error {
+	f, err := observe(ctx, s, rt)
+	if err != nil {
+		return err
+	}
+	if _, _, err = f.whose(s, rt); err != nil {
+		return &problem.Problem{
+			Summary: "control-plane replica not deleted", Host: s.machine(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
+			Next: "apply the replica first, which writes " + recordPath + " anew where it is missing; one that cannot be read has to be moved away on the machine. Then destroy again.",
+		}
+	}
+	return nil
+}
+
+// clean stops and removes the replica where the machine still holds it. It is
+// called under the lease of the machine.
+func clean(ctx context.Context, s Spec, rt runtime, o DeleteOptions) error {
+	for range cleanAttempts {
+		if o.superseded() {
+			return errSuperseded
+		}
+		f, err := observe(ctx, s, rt)
+		if err != nil {
+			return err
+		}
+		mine, other, err := f.whose(s, rt)
+		if err != nil {
+			return fmt.Errorf("clean replica %s: %w", s.machine(), err)
+		}
+		if !mine {
+			left(ctx, s, o, other)
+			return nil
+		}
+		problem.Progress(ctx, "%s: stopping the components", s.machine())
+		out, err := s.Host.Run(ctx, host.Command{
+			Script: guardScript(s, rt) + rt.stop() + cleanScript(s, rt),
+			Vars:   map[string]string{"record": f.facts.Files[recordPath].SHA256, "creating": f.facts.Files[creatingPath].SHA256},
+		})
+		if err != nil {
+			return fmt.Errorf("clean replica %s: %w", s.machine(), err)
+		}
+		if strings.TrimSpace(out) != answerChanged {
+			return nil
+		}
+	}
+	return fmt.Errorf("clean replica %s: somebody else changes it at the same time", s.machine())
+}
+
+// left says that the machine was left alone.
+func left(ctx context.Context, s Spec, o DeleteOptions, other string) {
+	why := fmt.Sprintf("%s holds %s now, and was left as it is", s.Host.Address(), other)
+	problem.Progress(ctx, "%s: %s", s.machine(), why)
+	if o.Left != nil {
+		o.Left(why)
+	}
+}
+
+// answerChanged is what guardScript says where it stops.
+const answerChanged = "changed"
+
+// guardScript ends the script where the machine does not hold what it was judged by:
+// $record and $creating are the digests of the two files, empty for none. Without
+// either there must be no unit of a replica.
+func guardScript(s Spec, rt runtime) string {
+	var definitions []string
+	for _, c := range components(s, rt) {
+		definitions = append(definitions, rt.definition(c).Path)
+	}
+	return `digest() { if [ -e "$1" ]; then sha256sum <"$1" | cut -d ' ' -f 1; fi; }
+held=yes
+if [ "$(digest ` + recordPath + `)" != "$record" ] || [ "$(digest ` + creatingPath + `)" != "$creating" ]; then held=; fi
+for unit in ` + strings.Join(definitions, " ") + `; do
+  if [ -z "$record$creating" ] && [ -e "$unit" ]; then held=; fi
+done
+if [ -z "$held" ]; then echo ` + answerChanged + `; exit 0; fi
+`
+}
+
+// cleanScript removes what a replica has put onto a machine, and nothing that
+// etcd or a kubelet there need. The audit log stays, as root's: it is evidence, and
+// who gets the user's number next shall not read it. What says whose the replica is
+// goes last, so that it may be repeated after a cut.
+func cleanScript(s Spec, rt runtime) string {
+	var definitions, files []string
+	for _, c := range components(s, rt) {
+		definitions = append(definitions, rt.definition(c).Path)
+	}
+	for _, file := range ownFiles(s) {
+		if file != recordPath && file != creatingPath {
+			files = append(files, file)
+		}
+	}
+	return host.Discard(definitions...) + `systemctl daemon-reload
+` + host.Discard(files...) + `if [ ! -e ` + etcdUnit + ` ]; then ` + host.Discard(etcdCA) + `fi
+if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(caCert) + `fi
+rm -f ` + pausedPath + `
+rm -rf ` + installRoot + `/kubernetes
+if [ -d ` + auditLogDir + ` ]; then chown -hR root:root ` + auditLogDir + `; fi
+for user in ` + strings.Join(Components(), " ") + `; do
+  if id -u "$user" >/dev/null 2>&1; then userdel "$user"; fi
+  if getent group "$user" >/dev/null; then groupdel "$user"; fi
+done
+` + host.Discard(recordPath, creatingPath) + `for dir in ` + strings.Join([]string{etcdDir, pkiDir, kubernetesDir, installRoot, auditLogDir}, " ") + `; do
+  if [ -d "$dir" ]; then rmdir --ignore-fail-on-non-empty "$dir"; fi
+done
+`
+}

@@ -1,0 +1,85 @@
+package controlplane
+
+import (
+	"maps"
+	"slices"
+	"sync"
+)
+
+// underWay is what this process is doing, or has failed to do, as far as others
+// that wait have to know: a wait for what nobody is going to do would never end.
+type underWay struct {
+	mu       sync.Mutex
+	creates  map[string]map[string]bool // cluster id → replica → whether its Create is under way; false: it has failed
+	changing map[string]int             // address → changes of the etcd member there
+}
+
+// create notes that the Create of a replica has begun. done takes what came of it.
+func (u *underWay) create(s Spec) (done func(error)) {
+	cluster, name := s.Bundle.ClusterID, s.machine()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.creates == nil {
+		u.creates = map[string]map[string]bool{}
+	}
+	if u.creates[cluster] == nil {
+		u.creates[cluster] = map[string]bool{}
+	}
+	u.creates[cluster][name] = true
+	return func(err error) {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.creates[cluster][name] = false; err == nil {
+			delete(u.creates[cluster], name)
+		}
+	}
+}
+
+// forget is for a replica that is as it shall be, or has left.
+func (u *underWay) forget(s Spec) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.creates[s.Bundle.ClusterID][s.machine()] {
+		delete(u.creates[s.Bundle.ClusterID], s.machine())
+	}
+}
+
+// others are the other replicas of a control plane whose Create is under way, and
+// those whose Create has failed.
+func (u *underWay) others(s Spec) (pending, failed []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	creates := u.creates[s.Bundle.ClusterID]
+	for _, other := range slices.Sorted(maps.Keys(creates)) {
+		switch {
+		case other == s.machine():
+		case creates[other]:
+			pending = append(pending, other)
+		default:
+			failed = append(failed, other)
+		}
+	}
+	return pending, failed
+}
+
+// member notes that a change of the etcd member on a machine is under way.
+func (u *underWay) member(address string) (done func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.changing == nil {
+		u.changing = map[string]int{}
+	}
+	u.changing[address]++
+	return sync.OnceFunc(func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.changing[address]--
+	})
+}
+
+// changes reports whether the etcd member on a machine is being changed.
+func (u *underWay) changes(address string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.changing[address] > 0
+}

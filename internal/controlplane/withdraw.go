@@ -1,0 +1,113 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// errSuperseded: a Create of the same identity has begun, so that there is nothing
+// to delete any more.
+var errSuperseded = errors.New("superseded by a create of the same replica")
+
+// withdraw takes the replica out of the endpoint. It keeps the turn until the
+// balancers have forgotten it, so that the next one to leave is judged by
+// those that are left.
+func (r *Replicas) withdraw(ctx context.Context, s Spec, o DeleteOptions) error {
+	return r.patiently(ctx, s, false, func() error {
+		turn, err := r.turns.take(ctx, s)
+		if err != nil {
+			return err
+		}
+		defer turn.end(true)
+		ctx := turn.context(ctx)
+		if o.superseded() {
+			return errSuperseded
+		}
+		listed, err := s.Registrar.Replicas(ctx)
+		if err != nil {
+			return fmt.Errorf("ask where replica %s is registered: %w", s.machine(), err)
+		}
+		if at, _, err := splitAddress(listed[s.Name]); err == nil && at != s.Host.Address() {
+			problem.Progress(ctx, "%s: %s is registered by its name now, and stays so", s.machine(), at)
+			return nil
+		}
+		delete(listed, s.Name)
+		return r.leave(ctx, s, o, len(listed) > 0)
+	})
+}
+
+// leave drains and deregisters the replica, in its turn. others: the balancers
+// list other ones.
+func (r *Replicas) leave(ctx context.Context, s Spec, o DeleteOptions, others bool) error {
+	stays := r.mustStay(s, o)
+	problem.Progress(ctx, "%s: draining", s.machine())
+	err := s.Registrar.Withdraw(ctx, s.Name, stays == nil)
+	switch {
+	case lastServing(err) && stays != nil:
+		return stays.refusal(s, err, others)
+	case err != nil:
+		return refused(s, err)
+	case o.superseded():
+		if err := s.Registrar.Undrain(ctx, s.Name); err != nil {
+			return fmt.Errorf("put replica %s back into rotation: %w", s.machine(), err)
+		}
+		return errSuperseded
+	}
+	if err := s.Registrar.Deregister(ctx, s.Name); err != nil {
+		return fmt.Errorf("deregister replica %s: %w", s.machine(), err)
+	}
+	return nil
+}
+
+// stay is why the last replica that serves must not leave.
+type stay struct {
+	why, next string
+	ends      bool // by what this process is doing
+}
+
+// mustStay says why the replica must not leave if it is the last one that serves;
+// nil where it may.
+func (r *Replicas) mustStay(s Spec, o DeleteOptions) *stay {
+	pending, failed := r.underWay.others(s)
+	var beside []string
+	if o.Creates != nil {
+		beside = o.Creates()
+	}
+	switch {
+	case len(pending) > 0:
+		return &stay{why: "this run is creating " + strings.Join(pending, ", "), next: "apply again when that one is there.", ends: true}
+	case s.Bundle.DeletionProtected():
+		return &stay{
+			why:  "the control plane is protected from deletion",
+			next: "if it shall end, set deletion_protection = false on the kube_pki_bundle, apply, then destroy.",
+		}
+	case len(failed)+len(beside) > 0:
+		return &stay{
+			why:  "the control plane is meant to go on, and this run has not made " + strings.Join(slices.Concat(failed, beside), ", "),
+			next: "correct what keeps that from being made, then apply again.",
+		}
+	}
+	return nil
+}
+
+// refusal is the registrar's in the words of what is kept. It may be waited out
+// where another replica could come to serve.
+func (st *stay) refusal(s Spec, err error, others bool) error {
+	p := &problem.Problem{
+		Summary: "last serving control-plane replica not deleted", Host: s.machine(), Unchanged: problem.Nothing, Err: err, Next: st.next,
+		Cause: "no other replica serves, and " + st.why,
+	}
+	var said *problem.Problem
+	if errors.As(err, &said) {
+		p.Detail = said.Detail
+	}
+	if others || st.ends {
+		return fmt.Errorf("%w: %w", errNotDrained, p)
+	}
+	return p
+}
