@@ -25,10 +25,11 @@ provider "kube" {
 }
 
 resource "kube_pki_bundle" "this" {
-  cluster_name  = var.cluster_name
-  key_algorithm = var.key_algorithm
-  rotation      = var.rotation
-  encryption    = var.encryption
+  cluster_name        = var.cluster_name
+  deletion_protection = var.deletion_protection
+  key_algorithm       = var.key_algorithm
+  rotation            = var.rotation
+  encryption          = var.encryption
 }
 
 resource "kube_control_plane_endpoint" "this" {

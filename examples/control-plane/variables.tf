@@ -14,6 +14,12 @@ variable "cluster_name" {
   default     = "prod"
 }
 
+variable "deletion_protection" {
+  description = "Whether the cluster is protected from being destroyed. It is not, because this is for trying out; leave it on for a cluster that matters."
+  type        = bool
+  default     = false
+}
+
 variable "key_algorithm" {
   description = "Algorithm of every key."
   type        = string

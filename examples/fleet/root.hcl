@@ -7,7 +7,8 @@ locals {
   name        = basename(get_terragrunt_dir())
 
   programs  = get_env("FLEET_PROGRAMS", "") # a folder with the programs; "" fetches upstream's releases
-  release   = read_terragrunt_config("${local.fleet}/releases.hcl").locals.releases[read_terragrunt_config("${local.fleet}/${local.environment}/environment.hcl").locals.release]
+  settings  = read_terragrunt_config("${local.fleet}/${local.environment}/environment.hcl").locals
+  release   = read_terragrunt_config("${local.fleet}/releases.hcl").locals.releases[local.settings.release]
   inventory = yamldecode(file("${local.fleet}/${local.environment}/inventory.yaml"))[local.name]
 }
 
@@ -21,6 +22,7 @@ inputs = {
   machines     = local.inventory.machines
   etcd         = { version = local.release.etcd }
   kubernetes   = { version = local.release.kubernetes }
+  pki          = { deletion_protection = local.settings.deletion_protection }
 }
 
 # One state for each cluster, so that one that is broken, or locked, is nobody

@@ -34,7 +34,8 @@ module "control_plane" {
   machines     = { for name, address in var.machines : name => { address = address } }
 
   pki = {
-    encryption = { provider = "secretbox" }
+    deletion_protection = var.deletion_protection
+    encryption          = { provider = "secretbox" }
   }
 
   etcd = {

@@ -4,6 +4,12 @@ variable "cluster_name" {
   default     = "prod"
 }
 
+variable "deletion_protection" {
+  description = "Whether the cluster is protected from being destroyed. Set it to false and apply before you destroy the cluster."
+  type        = bool
+  default     = true
+}
+
 variable "machines" {
   description = "Addresses of the machines, by name: three, or five. Each has a disk of its own mounted at /var/lib/etcd."
   type        = map(string)

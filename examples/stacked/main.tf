@@ -24,6 +24,7 @@ module "control_plane" {
 
   cluster_name = "prod"
   endpoint     = { address = var.endpoint_address }
+  pki          = { deletion_protection = false } # for trying out: leave it on for a cluster that matters
   machines     = { for name, address in var.machines : name => { address = address } }
 }
 

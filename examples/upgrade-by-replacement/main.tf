@@ -48,7 +48,8 @@ locals {
 }
 
 resource "kube_pki_bundle" "this" {
-  cluster_name = var.cluster_name
+  cluster_name        = var.cluster_name
+  deletion_protection = var.deletion_protection
 }
 
 resource "kube_control_plane_endpoint" "this" {

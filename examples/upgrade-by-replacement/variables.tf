@@ -29,6 +29,12 @@ variable "cluster_name" {
   default     = "prod"
 }
 
+variable "deletion_protection" {
+  description = "Whether the cluster is protected from being destroyed. It is not, because this is for trying out; leave it on for a cluster that matters."
+  type        = bool
+  default     = false
+}
+
 variable "drain_timeout" {
   description = "How long a replica that leaves rotation may keep its sessions."
   type        = string

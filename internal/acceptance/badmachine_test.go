@@ -43,6 +43,7 @@ EOT
 }
 
 resource "kube_pki_bundle" "this" {
+  deletion_protection = false
   cluster_name = "bad-machine"
 }
 

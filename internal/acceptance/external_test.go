@@ -30,6 +30,7 @@ func signedOverride(s *signer, bundle string) string {
 	}
 	return fmt.Sprintf(`
 resource "kube_pki_bundle" "this" {
+deletion_protection = false
 %s
 }
 resource "kube_etcd_member" "this" {

@@ -78,6 +78,13 @@ func TestFleet(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
+	if out, err := f.command(t, "destroy"); err == nil {
+		t.Error("production was destroyed in spite of its protection")
+	} else {
+		says(t, unfolded(out), "deletion_protection")
+	}
+	f.replace(t, "production/environment.hcl", "deletion_protection = true", "deletion_protection = false")
+	f.run(t, "apply")
 	f.run(t, "destroy")
 	expectBare(t, bare, all...)
 }

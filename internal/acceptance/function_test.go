@@ -12,6 +12,7 @@ import (
 // themselves.
 const functionsConfig = `
 resource "kube_pki_bundle" "this" {
+  deletion_protection = false
   cluster_name  = "functions"
   key_algorithm = "ECDSA-P384"
 }

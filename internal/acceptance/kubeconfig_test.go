@@ -21,6 +21,7 @@ import (
 // into its state, which is the only way to see one.
 const ephemeralConfig = `
 resource "kube_pki_bundle" "this" {
+  deletion_protection = false
   cluster_name = "ephemeral"
 }
 
@@ -40,6 +41,7 @@ resource "echo" "this" {}
 // renewedConfig takes when the kubeconfig is due.
 const renewedConfig = `
 resource "kube_pki_bundle" "this" {
+  deletion_protection = false
   cluster_name = "renewal"
 }
 

@@ -36,6 +36,7 @@ resource "kube_control_plane_replica" "this" {
   for_each = var.replicas
 }
 resource "kube_pki_bundle" "this" {
+  deletion_protection = false
   encryption = %s
   rotation   = { encryption = %d }
 }

@@ -38,6 +38,7 @@ variable "etcd_key" {
 // with its issuers.
 const ownPKI = `
 resource "kube_pki_bundle" "this" {
+  deletion_protection = false
   ca = {
     certificate            = file("${path.module}/kubernetes.pem")
     private_key_wo         = var.kubernetes_key

@@ -16,6 +16,7 @@ import (
 // and the service-account keys.
 const rotation = `
 resource "kube_pki_bundle" "this" {
+  deletion_protection = false
   rotation = { kubernetes = %[1]d, etcd = %[1]d, front_proxy = %[1]d, service_account = %[1]d }
 }
 `

@@ -42,6 +42,7 @@ variable "ssh_private_key" {
   ephemeral = true
 }
 resource "kube_pki_bundle" "this" {
+  deletion_protection = false
   encryption = { provider = "secretbox" }
 }
 `
@@ -293,6 +294,7 @@ func refuseStrangers(t *testing.T, w *workspace.Workspace, names []string, owner
 // unsealed is sealed without the seal.
 const unsealed = `
 resource "kube_pki_bundle" "this" {
+  deletion_protection = false
   encryption = { provider = "secretbox" }
 }
 `

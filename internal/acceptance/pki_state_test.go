@@ -51,6 +51,7 @@ variable "kubernetes_key" {
 provider "kube" {}
 
 resource "kube_pki_bundle" "this" {
+  deletion_protection = false
   cluster_name = "sealed"
 }
 
@@ -74,6 +75,7 @@ provider "kube" {
 	// introduced begins a rotation of everything, with an authority of the user's.
 	introduced = `
 resource "kube_pki_bundle" "this" {
+  deletion_protection = false
   ca = {
     certificate            = file("${path.module}/kubernetes.pem")
     %s

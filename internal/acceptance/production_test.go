@@ -61,7 +61,11 @@ func TestProduction(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
-	apply(t, w, "-destroy")
+	t.Run("it is protected", func(t *testing.T) {
+		says(t, refused(t, w, "-destroy"), "deletion_protection", "set deletion_protection = false on its kube_pki_bundle, apply, then destroy")
+	})
+	apply(t, w, "-var=deletion_protection=false")
+	apply(t, w, "-destroy", "-var=deletion_protection=false")
 	cleanMachines(t, names)
 	expectBare(t, bare, names...)
 }

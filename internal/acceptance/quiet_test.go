@@ -27,6 +27,7 @@ EOT
 }
 
 resource "kube_pki_bundle" "this" {
+  deletion_protection = false
   cluster_name  = "quiet"
   key_algorithm = "RSA-2048"
 }

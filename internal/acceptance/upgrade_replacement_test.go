@@ -70,16 +70,23 @@ func TestUpgradeByReplacement(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
-	t.Run("all at once, and one is late", func(t *testing.T) {
+	t.Run("all at once is refused", func(t *testing.T) {
 		delete(generations, "1")
 		generations["3"] = generationOf(t, "etcd", "kubernetes", old)
 		arrange(slots{"a": "3", "b": "3", "c": "3"})
+		says(t, refused(t, w), "The plan replaces all etcd members", "do it in two applies")
+	})
+	t.Run("two at once, and one is late", func(t *testing.T) {
+		arrange(slots{"a": "3", "b": "3", "c": "2"})
 		override(t, w, lateReplicas)
-		l := startLoad(t, outputOf(t, w, "kubeconfig"))
+		l := startLoad(t, outputOf(t, w, "kubeconfig"), young[2])
 		says(t, refused(t, w), "Control-plane replica not created")
 		override(t, w, "")
 		apply(t, w)
 		undisturbed(t, l)
+		expectEmptyPlan(t, w)
+		arrange(slots{"a": "3", "b": "3", "c": "3"})
+		apply(t, w)
 		expectEmptyPlan(t, w)
 		expectBare(t, bare, young...)
 		expectServing(t, w, []string{"a", "b", "c"}, "3.6.16", "1.34.4")

@@ -98,7 +98,7 @@ var (
 	assigned = regexp.MustCompile(`^unit=(\S+)$`)
 	enabling = regexp.MustCompile(`^systemctl enable --quiet (.*)$`)
 	starting = regexp.MustCompile(`^systemctl (?:re)?start (?:--no-block )?(\S+)$`)
-	harmless = regexp.MustCompile(`^(systemctl stop |old=|while )`)
+	harmless = regexp.MustCompile(`^(systemctl stop |old=|while |rm -f -- )`)
 )
 
 // act does what the script after a change does to units.

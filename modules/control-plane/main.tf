@@ -11,11 +11,12 @@ locals {
 }
 
 resource "kube_pki_bundle" "this" {
-  cluster_name  = var.cluster_name
-  key_algorithm = var.pki.key_algorithm
-  ca_validity   = var.pki.ca_validity
-  encryption    = var.pki.encryption
-  rotation      = var.pki.rotation
+  cluster_name        = var.cluster_name
+  deletion_protection = var.pki.deletion_protection
+  key_algorithm       = var.pki.key_algorithm
+  ca_validity         = var.pki.ca_validity
+  encryption          = var.pki.encryption
+  rotation            = var.pki.rotation
 }
 
 resource "kube_control_plane_endpoint" "this" {

@@ -144,11 +144,12 @@ variable "network" {
 }
 
 variable "pki" {
-  description = "Keys and certificates: the algorithm and life of what is made, encryption of Secrets at rest (provider \"secretbox\" or \"aescbc\", whose keys the bundle makes; or \"kms\" with the plugin's name and socket), and the stages of rotations: one number higher is one stage, an apply of its own."
+  description = "Keys and certificates: whether the cluster is protected from being destroyed (set deletion_protection to false and apply, before you destroy it), the algorithm and life of what is made, encryption of Secrets at rest (provider \"secretbox\" or \"aescbc\", whose keys the bundle makes; or \"kms\" with the plugin's name and socket), and the stages of rotations: one number higher is one stage, an apply of its own."
   type = object({
-    key_algorithm = optional(string, "ECDSA-P256")
-    ca_validity   = optional(string, "87600h")
-    early_renewal = optional(string)
+    deletion_protection = optional(bool, true)
+    key_algorithm       = optional(string, "ECDSA-P256")
+    ca_validity         = optional(string, "87600h")
+    early_renewal       = optional(string)
     encryption = optional(object({
       provider  = string
       resources = optional(list(string))

@@ -18,6 +18,7 @@ provider "kube" {
 }
 
 resource "kube_pki_bundle" "this" {
+  deletion_protection = false
   cluster_name = "soak"
 }
 

@@ -1,0 +1,151 @@
+package acceptance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// rekeyed gives some of the members and replicas other keys, and none of them
+// another name or machine.
+func rekeyed(names ...string) string {
+	set := `["` + strings.Join(names, `", "`) + `"]`
+	return fmt.Sprintf(`
+locals {
+  rekeyed = { for name, address in var.machines : (contains(%s, name) ? "node-${name}" : name) => address }
+}
+resource "kube_etcd_member" "this" {
+  for_each = local.rekeyed
+  name     = trimprefix(each.key, "node-")
+}
+resource "kube_control_plane_replica" "this" {
+  for_each = local.rekeyed
+  name     = trimprefix(each.key, "node-")
+}
+`, set)
+}
+
+// moved says where those with other keys have come from.
+func moved(names ...string) string { return moves("", "node-", names) }
+
+// movedBack says the opposite.
+func movedBack(names ...string) string { return moves("node-", "", names) }
+
+func moves(from, to string, names []string) string {
+	text := ""
+	for _, kind := range []string{"kube_etcd_member", "kube_control_plane_replica"} {
+		for _, name := range names {
+			text += fmt.Sprintf("moved {\n  from = %[1]s.this[%[2]q]\n  to   = %[1]s.this[%[3]q]\n}\n", kind, from+name, to+name)
+		}
+	}
+	return text
+}
+
+// TestNoApplyEndsTheCluster makes the edits that are legal and careless. Each is
+// refused in the plan, before anything is touched, or leaves the cluster as it is.
+func TestNoApplyEndsTheCluster(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	w := newStory(t, names...)
+	bare := fingerprints(t, names...)
+	if err := w.WriteJSON("protection.auto.tfvars.json", map[string]any{"deletion_protection": true}); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, w)
+	expectEmptyPlan(t, w)
+	before := processes(t, names...)
+	cluster := etcdCluster(t, "cp1")
+	var replaceAll []string
+	for _, name := range names {
+		replaceAll = append(replaceAll, "-replace="+memberAddress(name), "-replace="+replicaAddress(name))
+	}
+	refusal := func(name string, args []string, words ...string) {
+		t.Run(name, func(t *testing.T) { says(t, refused(t, w, args...), words...) })
+	}
+	refusal("destroy", []string{"-destroy"}, "deletion_protection", "apply, then destroy")
+	refusal("destroy the members alone", []string{"-destroy", "-target=kube_etcd_member.this"}, "The plan destroys all etcd members", "deletion_protection")
+	refusal("replace all", replaceAll, "The plan replaces all etcd members", "two applies")
+	refusal("replace all, one at a time", append([]string{"-parallelism=1"}, replaceAll...), "The plan replaces all etcd members")
+	t.Run("other keys for all", func(t *testing.T) {
+		override(t, w, rekeyed(names...))
+		says(t, refused(t, w), "The plan replaces all etcd members", "add a moved block for each")
+		override(t, w, rekeyed(names...)+moved(names...))
+		apply(t, w)
+		expectEmptyPlan(t, w)
+		override(t, w, movedBack(names...))
+		apply(t, w)
+		expectEmptyPlan(t, w)
+		override(t, w, "")
+	})
+	expectSame(t, before, cluster)
+	if t.Failed() {
+		t.FailNow()
+	}
+	rename(t, w, names)
+	oneOtherKey(t, w, cluster)
+	if err := w.WriteJSON("protection.auto.tfvars.json", map[string]any{"deletion_protection": false}); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, w)
+	expectEmptyPlan(t, w)
+	apply(t, w, "-destroy")
+	expectBare(t, bare, names...)
+}
+
+// rename gives every machine another name: other members and other replicas.
+func rename(t *testing.T, w *workspace.Workspace, names []string) {
+	t.Helper()
+	t.Run("other names for all", func(t *testing.T) {
+		override(t, w, "")
+		renamed := map[string]string{}
+		for _, name := range names {
+			renamed["node"+name[2:]] = address(name)
+		}
+		before := processes(t, names...)
+		place(t, w, renamed)
+		says(t, refused(t, w), "The plan replaces all etcd members")
+		place(t, w, addresses(names))
+		if now := processes(t, names...); fmt.Sprint(now) != fmt.Sprint(before) {
+			t.Errorf("processes were %v, are %v", before, now)
+		}
+	})
+}
+
+// oneOtherKey renames one key without a moved block, at any parallelism: the member
+// stays, or leaves and joins again, and the cluster is the same.
+func oneOtherKey(t *testing.T, w *workspace.Workspace, cluster string) {
+	t.Helper()
+	for _, c := range []struct{ name, text, parallelism string }{
+		{"one other key", rekeyed("cp2"), "-parallelism=10"},
+		{"one other key, one at a time", rekeyed("cp2", "cp3"), "-parallelism=1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			override(t, w, c.text)
+			apply(t, w, c.parallelism)
+			expectEmptyPlan(t, w)
+			if now := etcdCluster(t, "cp2"); now != cluster {
+				t.Errorf("the cluster was %s, is %s", cluster, now)
+			}
+		})
+	}
+}
+
+// etcdCluster is the cluster that a member belongs to, by its record.
+func etcdCluster(t *testing.T, name string) string {
+	t.Helper()
+	text := onMachine(t, shared.lab.Machine(name), `sed -n 's/.*"etcd_cluster_id": "\([0-9a-f]*\)".*/\1/p' /etc/etcd/member.json`)
+	if strings.TrimSpace(text) == "" {
+		t.Errorf("%s does not record its etcd cluster", name)
+	}
+	return strings.TrimSpace(text)
+}
+
+// expectSame expects every process and the cluster to be as before.
+func expectSame(t *testing.T, before map[string]string, cluster string) {
+	t.Helper()
+	expectRestarted(t, before, nil)
+	if now := etcdCluster(t, "cp1"); now != cluster {
+		t.Errorf("the cluster was %s, is %s", cluster, now)
+	}
+}
