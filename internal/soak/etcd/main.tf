@@ -19,7 +19,7 @@ provider "kube" {
 
 resource "kube_pki_bundle" "this" {
   deletion_protection = false
-  cluster_name = "soak"
+  cluster_name        = "soak"
 }
 
 resource "kube_etcd_member" "this" {
