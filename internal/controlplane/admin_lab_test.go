@@ -14,11 +14,11 @@ import (
 func TestKeysOfAReplica(t *testing.T) {
 	st := newStage(t)
 	st.steady(st.replicas.Create(st.ctx, st.spec))
-	t.Cleanup(func() { st.deletes() })
 	st.registrar.take()
 	st.kubeletsKeyIsForKubelets()
 	st.takesOverAWiderKey()
 	st.leavesAdminConfOut()
+	st.deletes()
 }
 
 const kubeletClient = `curl --silent --insecure --cert ` + pkiDir + `/apiserver-kubelet-client.crt --key ` + pkiDir + `/apiserver-kubelet-client.key `

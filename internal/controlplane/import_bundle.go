@@ -151,7 +151,7 @@ func (r *Replicas) ImportKubeconfig(ctx context.Context, h *host.Host) (string, 
 	if !ok {
 		return "", &problem.Problem{
 			Summary: "Kubeconfig not imported", Host: h.Address(), Cause: adminConf + " is not there", Unchanged: problem.Nothing,
-			Next: "give the address of a machine with a replica, or a kubeconfig of this computer (file:PATH); without an import a new one is issued.",
+			Next: "give the address of a machine with a replica that has one (admin_conf), or a kubeconfig of this computer (file:PATH); without an import a new one is issued.",
 		}
 	}
 	return text, nil

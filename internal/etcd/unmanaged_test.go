@@ -34,10 +34,14 @@ func TestUnmanaged(t *testing.T) {
 		{name: "all are named", members: three, peers: all},
 		{name: "peers have one more", members: three[:2], peers: all},
 		{name: "one that has not started", members: append(three[:2:2], member(3, "", "10.0.0.3", true)), peers: all},
-		{name: "one more", members: append(three[:3:3], member(9, "cp9", "10.0.0.9", false)), peers: all,
-			want: []string{`cp1: the cluster lists member "cp9" (9) at "https://10.0.0.9:2380", which peers does not have`}},
-		{name: "one more, which has not started", members: append(three[:3:3], member(9, "", "10.0.0.9", true)), peers: all,
-			want: []string{`lists a member that has never started (9) at "https://10.0.0.9:2380"`}},
+		{
+			name: "one more", members: append(three[:3:3], member(9, "cp9", "10.0.0.9", false)), peers: all,
+			want: []string{`cp1: the cluster lists member "cp9" (9) at "https://10.0.0.9:2380", which peers does not have`},
+		},
+		{
+			name: "one more, which has not started", members: append(three[:3:3], member(9, "", "10.0.0.9", true)), peers: all,
+			want: []string{`lists a member that has never started (9) at "https://10.0.0.9:2380"`},
+		},
 		{name: "a learner", members: append(three[:3:3], member(9, "cp9", "10.0.0.9", true)), peers: all, want: []string{`lists learner "cp9" (9)`}},
 		{name: "the name of one of them", members: append(three[:3:3], member(9, "cp2", "10.0.0.9", false)), peers: all, want: []string{`member "cp2" (9) at "https://10.0.0.9:2380"`}},
 		{name: "another name at the address of one of them", members: append(three[:2:2], member(9, "db3", "10.0.0.3", false)), peers: all, want: []string{`member "db3" (9)`}},

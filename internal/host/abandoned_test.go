@@ -29,7 +29,7 @@ func TestAbandoned(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	if (Abandoned)(nil).Covers("10.0.0.12", lost) {
+	if Abandoned(nil).Covers("10.0.0.12", lost) {
 		t.Error("nothing is given up where nothing is named")
 	}
 	if got, want := AbandonRemedy("10.0.0.12", "10.0.0.13"), `add "10.0.0.12", "10.0.0.13" to abandon_unreachable_hosts of the provider`; got != want {

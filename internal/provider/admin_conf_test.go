@@ -1,0 +1,56 @@
+package provider
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// TestAdminConf: a state from before there was the attribute is one with the file,
+// and what is left out is not asked of an external signer.
+func TestAdminConf(t *testing.T) {
+	before, on, off := types.BoolNull(), types.BoolValue(true), types.BoolValue(false)
+	for _, c := range []struct {
+		name       string
+		have, want types.Bool
+		touched    bool
+	}{
+		{"older state", before, on, false},
+		{"older state, turned off", before, off, true},
+		{"as it is", off, off, false},
+		{"turned on", off, on, true},
+		{"not known yet", on, types.BoolUnknown(), true},
+	} {
+		plan, state := bareReplica(), bareReplica()
+		plan.AdminConf, state.AdminConf = c.want, c.have
+		if got := plan.touches(t.Context(), state, &session{}); got != c.touched {
+			t.Errorf("%s: the machine is touched: %v, want %v", c.name, got, c.touched)
+		}
+	}
+	asked := func(m replicaModel) bool {
+		return slices.ContainsFunc(m.leaves(t.Context()), func(leaf pki.Leaf) bool { return leaf.Name == "kubernetes-admin" })
+	}
+	m := bareReplica()
+	m.Name, m.ClusterDomain, m.AdminConf = types.StringValue("cp1"), types.StringValue("cluster.local"), on
+	m.Host = types.ObjectValueMust(map[string]attr.Type{"address": types.StringType}, map[string]attr.Value{"address": types.StringValue("10.0.0.11")})
+	m.Endpoint = types.ObjectValueMust(map[string]attr.Type{"address": types.StringType}, map[string]attr.Value{"address": types.StringValue("10.0.0.100")})
+	if !asked(m) {
+		t.Error("with admin.conf, its certificate is not asked for")
+	}
+	if m.AdminConf = off; asked(m) || len(m.leaves(t.Context())) == 0 {
+		t.Error("without admin.conf, its certificate is asked for")
+	}
+}
+
+// bareReplica is a model in which nothing is given.
+func bareReplica() replicaModel {
+	object, list := types.ObjectNull(map[string]attr.Type{}), types.ListNull(types.StringType)
+	return replicaModel{
+		Host: object, Endpoint: object, Signed: object, ExtraArgs: object, Audit: object, Authentication: object, Resources: object,
+		Etcd: list, ServiceCIDRs: list, PodCIDRs: list, Drift: list, ExtraSANs: types.SetNull(types.StringType),
+	}
+}
