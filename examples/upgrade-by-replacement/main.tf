@@ -53,6 +53,7 @@ resource "kube_pki_bundle" "this" {
 
 resource "kube_control_plane_endpoint" "this" {
   address        = var.endpoint_address
+  pki            = kube_pki_bundle.this.bundle
   ca_certificate = kube_pki_bundle.this.ca_certificate
   drain_timeout  = var.drain_timeout
   haproxy        = { hosts = var.balancers }

@@ -34,6 +34,7 @@ resource "kube_pki_bundle" "this" {
 
 resource "kube_control_plane_endpoint" "this" {
   address = "192.0.2.100"
+  pki     = kube_pki_bundle.this.bundle
   haproxy = { hosts = { cp1 = "192.0.2.11", cp2 = "192.0.2.12" } }
 }
 

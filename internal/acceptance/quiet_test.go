@@ -33,6 +33,7 @@ resource "kube_pki_bundle" "this" {
 
 resource "kube_control_plane_endpoint" "this" {
   address       = "%[4]s"
+  pki           = kube_pki_bundle.this.bundle
   haproxy       = { hosts = { cp1 = "%[5]s" } }
   drain_timeout = "1s"
 }

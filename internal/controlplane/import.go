@@ -59,15 +59,23 @@ func (r *Replicas) Import(ctx context.Context, h *host.Host, endpointOf func(jso
 	return imported(h, facts, endpointOf)
 }
 
-// Registration is what the replica on a machine was registered with, empty where
-// there is no replica.
-func (r *Replicas) Registration(ctx context.Context, h *host.Host) (json.RawMessage, error) {
+// Recorded is the replica of a machine as its record has it; zero where there is
+// none.
+type Recorded struct {
+	ClusterID    string
+	Name         string
+	Port         int
+	Registration json.RawMessage // what it was registered with
+}
+
+// Recorded reads it from the machine.
+func (r *Replicas) Recorded(ctx context.Context, h *host.Host) (Recorded, error) {
 	facts, err := h.Observe(ctx, host.Query{Contents: []string{recordPath}})
 	if err != nil {
-		return nil, fmt.Errorf("look for a replica on %s: %w", h.Address(), err)
+		return Recorded{}, fmt.Errorf("look for a replica on %s: %w", h.Address(), err)
 	}
 	found, err := readRecord(facts.Files[recordPath].Content)
-	return found.Endpoint, err
+	return Recorded{ClusterID: found.ClusterID, Name: found.Name, Port: found.Port, Registration: found.Endpoint}, err
 }
 
 // imported reads the facts that Import asked for.

@@ -1,22 +1,23 @@
 # Runs after the files are in place; CHANGED names those that are new. Both
 # programs are only ever reloaded while they run: the address stays, and so does
-# every connection.
-backends=/etc/haproxy/kube/20-backends.cfg
-exec 9</etc/haproxy/kube
-flock 9
-if [ -e "$backends" ]; then
-  {
-    printf '%s' "$header"
-    awk '$1 == "server" && NF >= 3 { print "    server " $2 " " $3 }' "$backends" | LC_ALL=C sort -u
-  } >"$backends.new"
-else
-  printf '%s' "$seed" >"$backends.new"
+# every connection. Go sets servers, what the list of servers shall hold, and
+# listed, the digest of the list that this was decided by: replicas that came or
+# left meanwhile stay as they are.
+backends=$config/20-backends.cfg
+lock
+if [ "$(whose)" != ours ]; then
+  echo "the machine has another endpoint by now, or lost its record: $config/endpoint.json" >&2
+  exit 1
 fi
-if cmp -s "$backends.new" "$backends"; then
-  rm "$backends.new"
-else
-  CHANGED="$CHANGED $backends"
-  mv "$backends.new" "$backends"
+if [ ! -e "$backends" ] || [ "$(sha256sum <"$backends")" = "$listed  -" ]; then
+  printf '%s' "$servers" >"$backends.new"
+  chmod 644 "$backends.new"
+  if cmp -s "$backends.new" "$backends" && [ "$(stat -c %a:%U:%G "$backends")" = 644:root:root ]; then
+    rm "$backends.new"
+  else
+    CHANGED="$CHANGED $backends"
+    mv "$backends.new" "$backends"
+  fi
 fi
 
 # settle UNIT PATH…: the unit runs, with what is in the paths.

@@ -2,11 +2,9 @@ package endpoint
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -17,23 +15,15 @@ import (
 type balancer struct {
 	unreachable error // not nil: nothing else is known
 	facts       host.Facts
+	stranger    string       // whose endpoint it has in words, if another's: nothing below is known then
+	owner       owner        // whose it is
 	device      string       // interface of the VIP; "" when none was found
 	local       []netip.Addr // the machine's addresses
-	neighbour   string       // who answers for the VIP on the network; "" unless probed
-	servers     []server     // of 20-backends.cfg
-	foreign     []string     // lines there that registration does not write
+	neighbour   string       // hardware address of who answers for the VIP on the network; "" unless probed
+	backends                 // of 20-backends.cfg
 	stats       []stat       // of the running HAProxy; nil when it does not answer
+	odd         []string     // names in its statistics that registration does not give
 	answers     bool         // HAProxy's socket does
-}
-
-// stat is one server as HAProxy sees it.
-type stat struct {
-	Name     string
-	Status   string // "UP", "UP 1/3", "DOWN", "DRAIN", "MAINT", …
-	Check    string // "L7OK", "L4CON", …
-	Last     string // the last check's outcome in words
-	Address  string
-	Sessions int
 }
 
 func (b balancer) holds(vip string) bool {
@@ -47,6 +37,9 @@ func (b balancer) holds(vip string) bool {
 
 // present: something of the endpoint is on the machine.
 func (b balancer) present() bool {
+	if b.stranger != "" {
+		return false
+	}
 	for _, path := range []string{endpointPath, backendsPath, keepalivedPath, unitDir + haproxyUnit, unitDir + keepalivedUnit} {
 		if _, found := b.facts.Files[path]; found {
 			return true
@@ -63,39 +56,50 @@ func (b balancer) unitActive(unit string) bool {
 	return false
 }
 
+// hasList: there is a list of servers, be it an empty one.
+func (b balancer) hasList() bool {
+	_, found := b.facts.Files[backendsPath]
+	return found
+}
+
 const section = "--"
 
-// question asks all about one balancer. With probe it also asks the network
-// who has the VIP, by a datagram to the discard port that makes the kernel
-// resolve it; the wait is what a machine on the same network needs to answer.
-func question(s Spec, probe bool) host.Query {
-	script := "ip -o address show\necho " + section + "\n"
-	if probe {
-		script += fmt.Sprintf(`device=$(ip -o route get %[1]s | sed -n 's/.* dev \([^ ]*\).*/\1/p')
-ip neighbour delete %[1]s dev "$device" 2>/dev/null
-bash -c 'echo >/dev/udp/%[1]s/9' 2>/dev/null
+// probe asks the network who has the VIP, by a datagram to the discard port that
+// makes the kernel resolve it; the wait is what a machine on the same network
+// needs to answer.
+const probe = `device=$(ip -o route get "$vip" | sed -n 's/.* dev \([^ ]*\).*/\1/p')
+ip neighbour delete "$vip" dev "$device" 2>/dev/null
+bash -c 'echo >"/dev/udp/$1/9"' bash "$vip" 2>/dev/null
 sleep 0.2
-ip neighbour show %[1]s
-`, s.Address)
+ip neighbour show "$vip"
+`
+
+// question asks all about one balancer, and if probing who else has the VIP.
+func question(s Spec, probing bool) host.Query {
+	script := "ip -o address show\necho " + section + "\n"
+	if probing {
+		script += probe
 	}
 	script += "echo " + section + "\n" + askStats + "\n"
 	return host.Query{
 		Files:    []string{askPath, reloadPath, caPath, installingPath},
-		Contents: []string{endpointPath, backendsPath, keepalivedPath, unitDir + haproxyUnit, unitDir + keepalivedUnit},
+		Contents: []string{endpointPath, backendsPath, recordPath, keepalivedPath, unitDir + haproxyUnit, unitDir + keepalivedUnit},
 		Units:    []string{haproxyUnit, keepalivedUnit},
 		Ports:    []int{s.port()},
 		Commands: append([]string{"haproxy", "keepalived", "perl", "socat"}, installers()...),
 		Script:   script,
+		Vars:     map[string]string{"vip": s.Address},
 	}
 }
 
 // askStats prints HAProxy's statistics of the servers.
 const askStats = askPath + " " + adminSocket + " 'show stat -1 4 -1'"
 
-// rotationOnly asks one balancer no more than which replicas are in rotation.
+// rotationOnly asks one balancer no more than whose it is and which replicas are
+// in rotation.
 func rotationOnly() host.Query {
 	return host.Query{
-		Contents: []string{backendsPath},
+		Contents: []string{endpointPath, backendsPath, recordPath},
 		Script:   "echo " + section + "\necho " + section + "\n" + askStats,
 	}
 }
@@ -129,7 +133,7 @@ func look(ctx context.Context, s Spec, q host.Query) map[string]balancer {
 			facts, err := machine.Observe(ctx, q)
 			b := balancer{unreachable: err}
 			if err == nil {
-				b = newBalancer(facts, s.Interface, machine.Address())
+				b = newBalancer(s, facts, machine.Address())
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -140,20 +144,26 @@ func look(ctx context.Context, s Spec, q host.Query) map[string]balancer {
 	return seen
 }
 
-// newBalancer reads what question's script printed.
-func newBalancer(facts host.Facts, device, address string) balancer {
+// newBalancer reads what question's script printed. Of a machine that has another
+// endpoint nothing is taken but where it has its addresses.
+func newBalancer(s Spec, facts host.Facts, address string) balancer {
 	parts := append(strings.Split(facts.Output, section+"\n"), "", "")
 	b := balancer{facts: facts, neighbour: answeredBy(parts[1])}
-	b.local, b.device = parseAddresses(parts[0], device, address)
-	b.servers, b.foreign = parseBackends(facts.Files[backendsPath].Content)
-	b.stats = parseStats(parts[2])
+	b.local, b.device = parseAddresses(parts[0], s.Interface, address)
+	b.owner = ownerOf(readRecord(facts.Files[recordPath].Content), facts.Files[endpointPath].Content)
+	if !s.ours(b.owner) {
+		b.stranger = "the machine has " + b.owner.String()
+		return b
+	}
+	b.backends = parseBackends(s.Address, facts.Files[backendsPath].Content)
+	b.stats, b.odd = readStats(parts[2])
 	b.answers = strings.HasPrefix(parts[2], "# pxname")
 	return b
 }
 
 // parseAddresses reads `ip -o address show`; device is the wanted interface or,
 // for "", the one that holds address. The result is "" where there is none.
-func parseAddresses(text, wanted, address string) (local []netip.Addr, device string) {
+func parseAddresses(text, wanted, address string) (local []netip.Addr, found string) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		if len(fields) < 4 || (fields[2] != "inet" && fields[2] != "inet6") {
@@ -164,12 +174,11 @@ func parseAddresses(text, wanted, address string) (local []netip.Addr, device st
 			continue // a peer address: point to point, never the one looked for
 		}
 		local = append(local, prefix.Addr())
-		name, _, _ := strings.Cut(fields[1], "@")
-		if name == wanted || (wanted == "" && prefix.Addr().String() == address) {
-			device = name
+		if name := device(fields[1]); name != "" && (name == wanted || wanted == "" && prefix.Addr().String() == address) {
+			found = name
 		}
 	}
-	return local, device
+	return local, found
 }
 
 // answeredBy gives the hardware address in `ip neighbour show`. The entry was
@@ -178,40 +187,8 @@ func answeredBy(text string) string {
 	fields := strings.Fields(text)
 	for i, field := range fields {
 		if field == "lladdr" && i+1 < len(fields) && !strings.Contains(text, "FAILED") {
-			return fields[i+1]
+			return hardwareAddress(fields[i+1])
 		}
 	}
 	return ""
-}
-
-// parseStats reads HAProxy's `show stat` for the endpoint's servers.
-func parseStats(text string) []stat {
-	reader := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "# ")))
-	reader.FieldsPerRecord = -1
-	rows, err := reader.ReadAll()
-	if err != nil || len(rows) == 0 {
-		return nil // cut off or no HAProxy: nothing is known
-	}
-	column := map[string]int{}
-	for i, title := range rows[0] {
-		column[title] = i
-	}
-	cell := func(row []string, title string) string {
-		if i, found := column[title]; found && i < len(row) {
-			return row[i]
-		}
-		return ""
-	}
-	var stats []stat
-	for _, row := range rows[1:] {
-		if cell(row, "pxname") != proxyName {
-			continue
-		}
-		sessions, _ := strconv.Atoi(cell(row, "scur")) // empty means none
-		stats = append(stats, stat{
-			Name: cell(row, "svname"), Status: cell(row, "status"), Address: cell(row, "addr"), Sessions: sessions,
-			Check: strings.TrimPrefix(cell(row, "check_status"), "* "), Last: strings.TrimSpace(cell(row, "check_desc") + " " + cell(row, "last_chk")),
-		})
-	}
-	return stats
 }

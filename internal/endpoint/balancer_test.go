@@ -31,21 +31,23 @@ other,cp9,0,UP,,L7OK,,10.0.0.19:6443,
 
 func TestNewBalancer(t *testing.T) {
 	facts := host.Facts{Output: addressesText + "--\n10.0.0.100 dev eth0 lladdr 02:00:00:00:00:01 REACHABLE\n--\n" + statsText}
-	b := newBalancer(facts, "", "10.0.0.11")
+	b := newBalancer(threeHosts(), facts, "10.0.0.11")
 	if b.device != "eth0" || !b.holds("10.0.0.100") || b.holds("10.0.0.10") || b.neighbour != "02:00:00:00:00:01" || !b.answers {
 		t.Errorf("got %+v", b)
 	}
 	want := []stat{
-		{Name: "cp1", Status: "UP", Check: "L7OK", Last: "Layer7 check passed", Address: "10.0.0.11:6443", Sessions: 3},
-		{Name: "cp2", Status: "DOWN", Check: "L4CON", Last: "Layer4 connection problem Connection refused, at step 1", Address: "10.0.0.12:6443"},
+		{Name: "cp1", Status: "UP", Check: "L7OK", Last: "Layer7 check passed", Address: netip.MustParseAddrPort("10.0.0.11:6443"), Sessions: 3},
+		{Name: "cp2", Status: "DOWN", Check: "L4CON", Last: "Layer4 connection problem Connection refused, at step 1", Address: netip.MustParseAddrPort("10.0.0.12:6443")},
 	}
 	if !reflect.DeepEqual(b.stats, want) {
 		t.Errorf("stats %+v", b.stats)
 	}
-	if b := newBalancer(facts, "eth7", "10.0.0.11"); b.device != "" {
+	elsewhere := threeHosts()
+	elsewhere.Interface = "eth7"
+	if b := newBalancer(elsewhere, facts, "10.0.0.11"); b.device != "" {
 		t.Errorf("an interface that is not there became %q", b.device)
 	}
-	if b := newBalancer(host.Facts{Output: "--\n10.0.0.100 dev eth0 FAILED\n--\n"}, "", "10.0.0.11"); b.device != "" || b.neighbour != "" || b.answers {
+	if b := newBalancer(threeHosts(), host.Facts{Output: "--\n10.0.0.100 dev eth0 FAILED\n--\n"}, "10.0.0.11"); b.device != "" || b.neighbour != "" || b.answers {
 		t.Errorf("of an empty machine: %+v", b)
 	}
 }
@@ -64,8 +66,8 @@ func asRendered(s Spec, name string) balancer {
 	for _, file := range files(s, name, b) {
 		b.facts.Files[file.Path] = host.FileState{Mode: file.Mode, Owner: "root", Group: "root", SHA256: sum(file.Content), Content: string(file.Content)}
 	}
-	b.facts.Files[backendsPath] = host.FileState{Mode: 0o644, Owner: "root", Group: "root", Content: backendsHeader}
-	return b
+	b.owner = owner{s.ClusterID, s.ClusterName, s.Address}
+	return withList(b, s.Address, backendsHeader)
 }
 
 func edit(b *balancer, path, before, after string) {
@@ -246,8 +248,8 @@ func TestLeft(t *testing.T) {
 }
 
 func TestUnregistered(t *testing.T) {
-	replica := server{"cp1", "10.0.0.11:6443"}
-	well := balancer{answers: true, servers: []server{replica}, stats: []stat{{Name: "cp1", Status: "UP", Check: "L7OK", Address: replica.Address}}}
+	replica := serverAt("cp1", "10.0.0.11:6443")
+	well := balancer{answers: true, backends: backends{servers: []server{replica}}, stats: []stat{{Name: "cp1", Status: "UP", Check: "L7OK", Address: replica.Address}}}
 	tests := map[string]struct {
 		change func(b *balancer)
 		want   []string
@@ -257,7 +259,7 @@ func TestUnregistered(t *testing.T) {
 		"unreachable":      {func(b *balancer) { *b = balancer{unreachable: host.ErrUnreachable} }, nil},
 		"not listed":       {func(b *balancer) { b.servers = nil }, []string{"lb: not registered"}},
 		"another address": {
-			func(b *balancer) { b.servers = []server{{"cp1", "10.0.0.99:6443"}} },
+			func(b *balancer) { b.servers = []server{serverAt("cp1", "10.0.0.99:6443")} },
 			[]string{"lb: registered as 10.0.0.99:6443, wanted 10.0.0.11:6443"},
 		},
 		"not reloaded": {func(b *balancer) { b.stats = nil }, []string{"lb: HAProxy runs with an older list of replicas"}},
@@ -280,7 +282,7 @@ func TestUnregistered(t *testing.T) {
 
 func TestInUse(t *testing.T) {
 	s := threeHosts()
-	seen := map[string]balancer{"cp1": {}, "cp2": {servers: []server{{"cp3", "10.0.0.13:6443"}}}}
+	seen := map[string]balancer{"cp1": {}, "cp2": lists(s.Address, serverAt("cp3", "10.0.0.13:6443"))}
 	err := inUse(s, seen)
 	check(t, "one replica", err, "cp3 on cp2 (10.0.0.12)")
 	if !problem.Untouched(err) {
@@ -289,23 +291,15 @@ func TestInUse(t *testing.T) {
 	check(t, "none", inUse(s, map[string]balancer{"cp1": {}}), "")
 }
 
-func TestReplicas(t *testing.T) {
-	seen := map[string]balancer{
-		"a": {servers: []server{{"cp2", "10.0.0.12:6443"}}},
-		"b": {servers: []server{{"cp1", "10.0.0.11:6443"}, {"cp2", "10.0.0.99:6443"}}},
-		"c": {},
-	}
-	want := []server{{"cp1", "10.0.0.11:6443"}, {"cp2", "10.0.0.12:6443"}}
-	if got := replicas(seen); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v", got)
-	}
-}
-
 func TestKnown(t *testing.T) {
-	running := func(name, address, status string) stat { return stat{Name: name, Address: address, Status: status} }
+	running := func(name, address, status string) stat {
+		return stat{Name: name, Address: netip.MustParseAddrPort(address), Status: status}
+	}
+	first := lists("10.0.0.100", serverAt("cp2", "10.0.0.12:6443"))
+	first.stats = []stat{running("cp2", "10.0.0.98:6443", "UP"), running("cp4", "10.0.0.14:6443", "DRAIN")}
 	seen := map[string]balancer{
-		"a": {servers: []server{{"cp2", "10.0.0.12:6443"}}, stats: []stat{running("cp2", "10.0.0.98:6443", "UP"), running("cp4", "10.0.0.14:6443", "DRAIN")}},
-		"b": {servers: []server{{"cp1", "10.0.0.11:6443"}, {"cp2", "10.0.0.99:6443"}}},
+		"a": first,
+		"b": lists("10.0.0.100", serverAt("cp1", "10.0.0.11:6443"), serverAt("cp2", "10.0.0.99:6443")),
 		"c": {},
 	}
 	want := map[string]string{"cp1": "10.0.0.11:6443", "cp2": "10.0.0.12:6443", "cp4": "10.0.0.14:6443"}

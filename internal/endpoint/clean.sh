@@ -1,5 +1,8 @@
-# Takes the endpoint off the machine. The address goes first, so that clients
-# find the next holder before this HAProxy ends.
+# Takes the endpoint off the machine, unless the machine has another one. The
+# address goes first, so that clients find the next holder before this HAProxy
+# ends; the record goes last, so that nobody else begins before all is done.
+until mkdir -p "$config" && lock; do :; done
+unless_other
 
 for unit in kube-endpoint-keepalived.service kube-endpoint-haproxy.service; do
   if systemctl cat "$unit" >/dev/null 2>&1; then
@@ -10,20 +13,17 @@ for unit in kube-endpoint-keepalived.service kube-endpoint-haproxy.service; do
   rm -f "/etc/systemd/system/.$unit.kube-"* "/etc/systemd/system/multi-user.target.wants/.$unit.kube-"*
 done
 systemctl daemon-reload
-rm -rf /etc/haproxy/kube /opt/kube/endpoint
+rm -rf /opt/kube/endpoint
 rm -f /etc/keepalived/kube.conf /etc/keepalived/.kube.conf.kube-* /run/kube-endpoint-haproxy.stopped
 rmdir --ignore-fail-on-non-empty /opt/kube 2>/dev/null || true
 
 # Only what the endpoint brought goes, and of that only what nothing else has
 # come to need: dpkg and rpm refuse to break another package. Of an installation
 # that was cut off that is what it has come to.
-ours=$(
-  [ ! -e "$state/installed" ] || cat "$state/installed"
-  [ ! -e "$state/planned" ] || listed | comm -13 "$state/before" - | grep -xFf "$state/planned" || true
-)
+ours=$(brought)
 if [ -n "$ours" ]; then
   again=''
-  if [ -e "$state/planned" ] || [ -e "$state/purging" ]; then again=yes; fi
+  if [ -e "$state/installing" ] || [ -e "$state/purging" ]; then again=yes; fi
   : >"$state/purging"
   if command -v dpkg >/dev/null; then
     dpkg --force-remove-reinstreq --purge $ours >"$state/log" 2>&1 || true
@@ -34,6 +34,7 @@ if [ -n "$ours" ]; then
   fi
 fi
 rm -rf "$state"
+rm -rf "$config"
 for directory in /etc/haproxy /etc/keepalived; do
   rmdir --ignore-fail-on-non-empty "$directory" 2>/dev/null || true
 done

@@ -16,6 +16,8 @@ type DeleteOptions struct {
 	// Patience is how long to wait for the next replica to leave before those
 	// that remain are the reason to refuse. Zero refuses at once.
 	Patience time.Duration
+	// LeftAlone is told of a host that has another endpoint by now. Nil: nobody is.
+	LeftAlone func(why string)
 }
 
 // Delete refuses while backends remain, then removes everything from every host.
@@ -30,7 +32,13 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 			lost[name] = b.unreachable
 		}
 	}
-	if err := cleanOn(ctx, s, lost); err != nil {
+	alone, err := cleanOn(ctx, s, lost)
+	for _, why := range alone {
+		if o.LeftAlone != nil {
+			o.LeftAlone(why)
+		}
+	}
+	if err != nil {
 		return err
 	}
 	return abandoned(ctx, s, lost, o.Abandon)

@@ -11,7 +11,7 @@ import (
 
 // status is what seen means for s.
 func status(s Spec, seen map[string]balancer) Status {
-	holders, blind := holders(s, seen), false
+	holders, blind, lacks := holders(s, seen), false, listDrift(seen)
 	found := Status{Hosts: map[string]string{}, Backends: map[string]string{}, ConfigDigest: digest(seen)}
 	for _, name := range names(seen) {
 		b := seen[name]
@@ -20,7 +20,7 @@ func status(s Spec, seen map[string]balancer) Status {
 			blind = true
 			continue
 		}
-		for _, difference := range drift(s, name, b) {
+		for _, difference := range append(drift(s, name, b), lacks[name]...) {
 			found.Drift = append(found.Drift, name+": "+difference)
 		}
 	}
@@ -55,10 +55,13 @@ func health(b balancer) string {
 	if b.unreachable != nil {
 		return b.unreachable.Error()
 	}
+	if b.stranger != "" {
+		return b.stranger
+	}
 	var reasons []string
 	for _, unit := range []string{haproxyUnit, keepalivedUnit} {
 		if !b.unitActive(unit) {
-			reasons = append(reasons, unit+" is "+orDefault(b.facts.Units[unit].Active, "not there"))
+			reasons = append(reasons, unit+" is "+activeState(b.facts.Units[unit]))
 		}
 	}
 	if len(reasons) == 0 && !b.answers {
@@ -71,13 +74,18 @@ func health(b balancer) string {
 }
 
 // drift says what on a reachable host is not as rendered. Which replicas are
-// registered is not the endpoint's to judge; lines that registration does not
-// write are.
+// registered is not the endpoint's to judge; what registration does not write is.
 func drift(s Spec, name string, b balancer) []string {
-	if !b.present() {
+	switch {
+	case b.stranger != "":
+		return []string{b.stranger}
+	case !b.present():
 		return []string{"the endpoint is not set up there"}
 	}
 	var differences []string
+	if b.owner.ClusterID != s.ClusterID || b.owner.Address != s.Address {
+		differences = append(differences, recordPath+": does not say that the host belongs to this endpoint")
+	}
 	for _, program := range missingPackages(b.facts) {
 		differences = append(differences, "package "+program+" is not, or not wholly, installed")
 	}
@@ -91,16 +99,48 @@ func drift(s Spec, name string, b balancer) []string {
 	if _, found := b.facts.Files[caPath]; found && s.CACertificate == "" {
 		differences = append(differences, caPath+" is there and not wanted")
 	}
-	if _, found := b.facts.Files[backendsPath]; !found {
-		differences = append(differences, backendsPath+" is not there")
+	return append(append(differences, serversDrift(s, b)...), unitDrift(b)...)
+}
+
+// serversDrift says what in a host's list of servers no registration writes.
+func serversDrift(s Spec, b balancer) []string {
+	if !b.hasList() {
+		return []string{backendsPath + " is not there"}
 	}
+	var differences []string
 	for _, line := range b.foreign {
-		differences = append(differences, fmt.Sprintf("%s: found %q, which no registration writes", backendsPath, line))
+		differences = append(differences, fmt.Sprintf("%s: found %q, which no registration writes", backendsPath, shortened(line)))
 	}
+	for _, found := range b.unmarked {
+		differences = append(differences, fmt.Sprintf("%s: %s has no mark of a registration", backendsPath, found))
+	}
+	for _, found := range b.repeated {
+		differences = append(differences, fmt.Sprintf("%s: %s is there more than once", backendsPath, found))
+	}
+	for _, name := range b.odd {
+		differences = append(differences, fmt.Sprintf("HAProxy's statistics: found a server %q, which no registration gives", shortened(name)))
+	}
+	wanted := host.File{Path: backendsPath, Mode: 0o644, Content: []byte(renderBackends(s.Address, b.servers, nil))}
+	if len(differences) > 0 { // the content is told of
+		wanted.Content = []byte(b.facts.Files[backendsPath].Content)
+	}
+	return append(differences, fileDrift(b.facts.Files, wanted)...)
+}
+
+// shortened is the beginning of what may be of any length.
+func shortened(text string) string {
+	if len(text) > maxWords {
+		return text[:maxWords] + "…"
+	}
+	return text
+}
+
+func unitDrift(b balancer) []string {
+	var differences []string
 	for _, unit := range []string{haproxyUnit, keepalivedUnit} {
 		state := b.facts.Units[unit]
 		if !b.unitActive(unit) {
-			differences = append(differences, unit+" is "+orDefault(state.Active, "not there"))
+			differences = append(differences, unit+" is "+activeState(state))
 		}
 		if state.Load == "loaded" && state.Enabled != "enabled" {
 			differences = append(differences, unit+" is not enabled")
@@ -120,7 +160,7 @@ func fileDrift(found map[string]host.FileState, wanted host.File) []string {
 		differences = append(differences, fmt.Sprintf("%s: mode is %#o, wanted %#o", wanted.Path, state.Mode, wanted.Mode))
 	}
 	if state.Owner != "root" || state.Group != "root" {
-		differences = append(differences, fmt.Sprintf("%s: owner is %s:%s, wanted root:root", wanted.Path, state.Owner, state.Group))
+		differences = append(differences, fmt.Sprintf("%s: owner is %s:%s, wanted root:root", wanted.Path, words(state.Owner), words(state.Group)))
 	}
 	if sameContent(state, wanted) {
 		return differences
@@ -147,10 +187,10 @@ func lineDrift(path, found, wanted string) []string {
 		word, _, _ := strings.Cut(line, " ")
 		at := slices.IndexFunc(absent, func(other string) bool { return sameSetting(word, line, other) })
 		if at < 0 {
-			differences = append(differences, fmt.Sprintf("%s: found %q, wanted nothing", path, line))
+			differences = append(differences, fmt.Sprintf("%s: found %q, wanted nothing", path, shortened(line)))
 			continue
 		}
-		differences = append(differences, fmt.Sprintf("%s: found %q, wanted %q", path, line, absent[at]))
+		differences = append(differences, fmt.Sprintf("%s: found %q, wanted %q", path, shortened(line), absent[at]))
 		absent = slices.Delete(absent, at, at+1)
 	}
 	for _, line := range absent {

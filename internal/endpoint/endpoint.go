@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // ErrGone: every host answers and nothing of the endpoint is there.
@@ -28,6 +29,8 @@ const (
 
 // Spec is one endpoint as it is wanted.
 type Spec struct {
+	ClusterID       string                // whose endpoint it is: two clusters never share a host
+	ClusterName     string                // for people
 	Address         string                // the virtual IP
 	Port            int                   // 0 means 6443
 	Hosts           map[string]*host.Host // by name: the machines with HAProxy and keepalived
@@ -39,6 +42,9 @@ type Spec struct {
 	// Abandon are hosts that are gone for good: Update leaves those of them that
 	// are no longer in Hosts as they are when they cannot be reached.
 	Abandon host.Abandoned
+	// Registered is asked about servers of which the balancers' lists alone do not
+	// say that they are replicas. Nil: nobody can be asked.
+	Registered Registered
 }
 
 // Registration is all a replica needs to know to enter and leave rotation. It
@@ -49,6 +55,7 @@ type Registration struct {
 	Hosts        map[string]string `json:"hosts"` // name → address
 	DrainTimeout time.Duration     `json:"drain_timeout"`
 	VerifyCA     bool              `json:"verify_ca"`
+	ClusterID    string            `json:"cluster_id,omitempty"` // "" in what an earlier version has given
 }
 
 // Registration derives it.
@@ -59,6 +66,7 @@ func (s Spec) Registration() Registration {
 		Hosts:        s.addresses(),
 		DrainTimeout: orDefault(s.DrainTimeout, defaultDrainTimeout),
 		VerifyCA:     s.CACertificate != "",
+		ClusterID:    s.ClusterID,
 	}
 }
 
@@ -83,6 +91,8 @@ func (s Spec) addresses() map[string]string {
 
 func (s Spec) validate() error {
 	checks := []error{
+		ValidateClusterID(s.ClusterID),
+		pki.ValidateClusterName(s.ClusterName),
 		ValidateAddress(s.Address),
 		ValidatePort(s.port()),
 		ValidateHosts(s.Address, s.addresses()),

@@ -26,6 +26,7 @@ type Balancer struct {
 	Holds      bool // the virtual IP
 	Backends   map[string]Backend
 	Out        map[string]string // replica → why it is not in rotation here
+	Other      string            // whose endpoint it has, in words, if another one's
 }
 
 // Backend is a replica as HAProxy sees it.
@@ -57,17 +58,17 @@ func healthQuery() host.Query {
 func healthOf(s Spec, seen map[string]balancer) Health {
 	out := Health{Address: s.Address, Balancers: map[string]Balancer{}, Replicas: known(reachableOf(seen))}
 	for name, b := range seen {
-		told := Balancer{Address: s.Hosts[name].Address(), Err: b.unreachable}
+		told := Balancer{Address: s.Hosts[name].Address(), Err: b.unreachable, Other: b.stranger}
 		if b.unreachable == nil {
 			told.Present, told.Answers, told.Holds = b.present(), b.answers, b.holds(s.Address)
 			told.HAProxy, told.Keepalived = b.unitState(haproxyUnit), b.unitState(keepalivedUnit)
 			told.Backends, told.Out = map[string]Backend{}, map[string]string{}
 			for _, seen := range b.stats {
-				told.Backends[seen.Name] = Backend{Address: seen.Address, Status: seen.Status, Check: seen.Check, Last: seen.Last, Sessions: seen.Sessions}
+				told.Backends[seen.Name] = Backend{Address: seen.Address.String(), Status: seen.Status, Check: seen.Check, Last: seen.Last, Sessions: seen.Sessions}
 			}
 			for replica, address := range out.Replicas {
-				if why := b.outOfRotation(server{Name: replica, Address: address}); why != "" {
-					told.Out[replica] = why
+				if at, err := parseServer(replica, address); err == nil {
+					told.note(replica, b.outOfRotation(at))
 				}
 			}
 		}
@@ -76,10 +77,16 @@ func healthOf(s Spec, seen map[string]balancer) Health {
 	return out
 }
 
+func (b *Balancer) note(replica, why string) {
+	if why != "" {
+		b.Out[replica] = why
+	}
+}
+
 // unitState is systemd's ActiveState, "" where there is no such unit.
 func (b balancer) unitState(unit string) string {
-	if state := b.facts.Units[unit]; state.Load != "not-found" {
-		return state.Active
+	if state := b.facts.Units[unit]; state.Load != "not-found" && state.Active != "" {
+		return activeState(state)
 	}
 	return ""
 }
@@ -108,7 +115,10 @@ func (h Health) Unseen() []string {
 
 // Trouble says what is wrong with a balancer that was looked at, or "".
 func (b Balancer) Trouble() string {
-	if !b.Present {
+	switch {
+	case b.Other != "":
+		return b.Other
+	case !b.Present:
 		return "the endpoint is not set up there"
 	}
 	var words []string

@@ -12,14 +12,13 @@ import (
 // TestHealthOf: two balancers that serve two replicas, and what can be wrong.
 func TestHealthOf(t *testing.T) {
 	s := specOf("10.0.0.100", map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.12"})
-	list := backendsHeader + "    server cp1 10.0.0.11:6443\n    server cp2 10.0.0.12:6443\n"
+	one, two := serverAt("cp1", "10.0.0.11:6443"), serverAt("cp2", "10.0.0.12:6443")
+	list := renderBackends(s.Address, []server{one, two}, nil)
 	whole := func(name string) balancer {
-		b := asRendered(s, name)
-		b.facts.Files[backendsPath] = host.FileState{Content: list}
-		b.servers, _ = parseBackends(list)
+		b := withList(asRendered(s, name), s.Address, list)
 		b.stats = []stat{
-			{Name: "cp1", Status: "UP", Check: "L7OK", Address: "10.0.0.11:6443", Sessions: 4},
-			{Name: "cp2", Status: "UP", Check: "L7OK", Address: "10.0.0.12:6443"},
+			{Name: "cp1", Status: "UP", Check: "L7OK", Address: one.Address, Sessions: 4},
+			{Name: "cp2", Status: "UP", Check: "L7OK", Address: two.Address},
 		}
 		return b
 	}

@@ -1,7 +1,10 @@
 package endpoint
 
 import (
+	"bytes"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +22,7 @@ import (
 
 // Imported is an endpoint as its machines alone describe it: what a Spec says.
 type Imported struct {
+	ClusterID       string // "" where an earlier version has set it up
 	Address         string
 	Port            int
 	Hosts           map[string]string // name → address
@@ -71,6 +75,7 @@ type standing struct {
 	ca       string
 	replicas []string
 	record   *record
+	owner    owner
 }
 
 var (
@@ -95,30 +100,56 @@ func rendered(h *host.Host, facts host.Facts) (standing, error) {
 	out := standing{
 		machine: h, name: first(nameLine, vrrp), address: first(sourceLine, vrrp), device: first(deviceLine, vrrp),
 		ca: facts.Files[caPath].Content, record: readRecord(facts.Files[recordPath].Content),
+		peers: strings.Fields(first(peersBlock, vrrp)),
 	}
 	var err, numbers error
 	out.vip, err = netip.ParseAddrPort(first(bindLine, balancer.Content))
 	out.routerID, numbers = strconv.Atoi(first(idLine, vrrp))
-	if err != nil || numbers != nil || out.name == "" || out.address == "" || out.device == "" {
-		return standing{}, notImported(h, endpointPath+" or "+keepalivedPath+" was changed by hand, so that they do not say what the endpoint is",
-			"undo the change, or apply from the configuration, which writes them anew")
+	if err := errors.Join(err, numbers, out.validate()); err != nil {
+		return standing{}, notImported(h, endpointPath+", "+keepalivedPath+" or "+caPath+" was changed by hand, so that they do not say what the endpoint is: "+
+			words(strings.ReplaceAll(err.Error(), "\n", "; ")), "undo the change, or apply from the configuration, which writes them anew")
 	}
 	if out.address != h.Address() {
 		return standing{}, notImported(h, "the machine is known to the others as "+out.address, "import by that address")
 	}
-	for _, peer := range strings.Fields(first(peersBlock, vrrp)) {
-		if peer != loopback(out.address) {
-			out.peers = append(out.peers, peer)
-		}
-	}
+	out.peers = slices.DeleteFunc(out.peers, func(peer string) bool { return peer == loopback(out.address) })
 	_, out.usual = parseAddresses(facts.Output, "", out.address)
-	servers, _ := parseBackends(facts.Files[backendsPath].Content)
-	for _, s := range servers {
-		if at, err := netip.ParseAddrPort(s.Address); err == nil {
-			out.replicas = append(out.replicas, at.Addr().String())
-		}
+	out.owner = ownerOf(out.record, balancer.Content)
+	for _, s := range parseBackends(out.vip.Addr().String(), facts.Files[backendsPath].Content).servers {
+		out.replicas = append(out.replicas, s.Address.Addr().String())
 	}
 	return out, nil
+}
+
+// validate: what was read is what the provider writes.
+func (p standing) validate() error {
+	checks := []error{
+		validateName("host name", p.name), ValidateInterface(p.device), ValidateAddress(p.vip.Addr().String()), ValidateVirtualRouterID(p.routerID),
+	}
+	for _, address := range append([]string{p.address}, p.peers...) {
+		_, err := netip.ParseAddr(address)
+		checks = append(checks, err)
+	}
+	return errors.Join(append(checks, certificatesOnly(p.ca))...)
+}
+
+// certificatesOnly: text holds nothing but certificates, PEM, and what a person may
+// have written between them.
+func certificatesOnly(text string) error {
+	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) && !strings.ContainsRune("\n\r\t", r) }) {
+		return errors.New(caPath + " holds what is no text")
+	}
+	for rest := []byte(text); len(bytes.TrimSpace(rest)) > 0; {
+		block, after := pem.Decode(rest)
+		if block == nil {
+			return errors.New(caPath + " holds more than certificates")
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil || block.Type != "CERTIFICATE" {
+			return errors.New(caPath + " holds what is no certificate")
+		}
+		rest = after
+	}
+	return nil
 }
 
 func notImported(h *host.Host, cause, next string) error {
@@ -136,7 +167,8 @@ func (p standing) imported() Imported {
 		recorded = &record{InstallPackages: true}
 	}
 	out := Imported{
-		Address: p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas,
+		ClusterID: p.owner.ClusterID,
+		Address:   p.vip.Addr().String(), Port: int(p.vip.Port()), CACertificate: p.ca, Replicas: p.replicas,
 		Interface: recorded.Interface, VirtualRouterID: recorded.VirtualRouterID, InstallPackages: recorded.InstallPackages,
 		DrainTimeout: orDefault(recorded.DrainTimeout, defaultDrainTimeout),
 	}

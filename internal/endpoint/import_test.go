@@ -15,9 +15,9 @@ func machineOf(s Spec, name, device string) host.Facts {
 		Files: map[string]host.FileState{
 			endpointPath:   {Content: renderHAProxy(s)},
 			keepalivedPath: {Content: renderKeepalived(s, name, device)},
-			backendsPath:   {Content: renderBackends([]server{{"cp1", "10.0.0.11:6443"}, {"cp9", "10.0.0.19:7443"}})},
+			backendsPath:   {Content: renderBackends(s.Address, []server{serverAt("cp1", "10.0.0.11:6443"), serverAt("cp9", "10.0.0.19:7443")}, nil)},
 			caPath:         {Content: s.CACertificate},
-			recordPath:     {Content: string(recordFile(s).Content)},
+			recordPath:     {Content: recordText(s)},
 		},
 		Output: "2: eth0    inet " + s.Hosts[name].Address() + "/24 scope global eth0\n3: eth1    inet 192.0.2.1/24 scope global eth1\n",
 	}
@@ -35,7 +35,7 @@ func TestImportReadsBack(t *testing.T) {
 		"the usual device named": {threeHosts(), "eth0", func(s *Spec) { s.Interface = "eth0" }},
 		"another device":         {threeHosts(), "eth1", func(s *Spec) { s.Interface = "eth1" }},
 		"port, id, CA": {threeHosts(), "eth0", func(s *Spec) {
-			s.Port, s.VirtualRouterID, s.CACertificate, s.DrainTimeout = 7443, 51, "the CA\n", time.Minute
+			s.Port, s.VirtualRouterID, s.CACertificate, s.DrainTimeout = 7443, 51, bundles(t)[0].CA.Certificate, time.Minute
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,8 @@ func TestImportReadsBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := Imported{
-				Address: s.Address, Port: s.port(), Hosts: s.addresses(), Interface: s.Interface, VirtualRouterID: s.VirtualRouterID,
+				ClusterID: testCluster,
+				Address:   s.Address, Port: s.port(), Hosts: s.addresses(), Interface: s.Interface, VirtualRouterID: s.VirtualRouterID,
 				InstallPackages: s.InstallPackages, CACertificate: s.CACertificate, DrainTimeout: orDefault(s.DrainTimeout, defaultDrainTimeout),
 				Replicas: []string{"10.0.0.11", "10.0.0.19"},
 			}

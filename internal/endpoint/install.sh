@@ -1,17 +1,13 @@
-# Installs $packages. What the package manager brings beyond them is remembered
-# in $state/installed; $state/before is what a run that was cut off had found, and
-# $state/planned what it was going to bring.
+# Installs $packages. What the package manager brings beyond them is remembered in
+# $state/installed. $state/installing is there as long as that is under way, and
+# after it was cut off.
 
 mkdir -p "$state"
 exec 8>"$state/lock"
 flock 8
 again=''
-if [ -e "$state/before" ]; then
-  again=yes
-else
-  listed >"$state/before.new"
-  mv "$state/before.new" "$state/before"
-fi
+[ ! -e "$state/installing" ] || again=yes
+: >"$state/installing"
 
 # The distribution's own units must not start: the endpoint has its own.
 units=''
@@ -23,30 +19,32 @@ trap unmask EXIT
 [ -z "$units" ] || systemctl mask --runtime --quiet $units
 
 if command -v apt-get >/dev/null; then
-  apt() { apt-get -q -y -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold --no-install-recommends "$@"; }
-  get() {
-    apt --simulate install $packages | sed -nE 's/^Inst ([^ ]+).*/\1/p' >>"$state/planned"
-    apt install $packages
-  }
+  apt() { apt-get -q -y -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold -o Dpkg::Options::="--log=$state/dpkg.log" --no-install-recommends "$@"; }
+  get() { apt install $packages; }
   if [ -n "$again" ]; then # apt refuses to work on what was cut off
     { dpkg --force-confold --configure -a || true; apt --fix-broken install || true; } >"$state/log" 2>&1
   fi
   get >"$state/log" 2>&1 || { apt update && get; } >"$state/log" 2>&1 ||
     { tail -n 5 "$state/log" >&2; exit 1; }
-elif command -v dnf >/dev/null; then
-  dnf -q -y --setopt=install_weak_deps=False install $packages >&2
-elif command -v yum >/dev/null; then
-  yum -q -y install $packages >&2
 else
-  zypper --quiet --non-interactive install --no-recommends $packages >&2
+  if [ ! -e "$state/wanted" ]; then
+    rpm -qa --qf '%{NAME}\n' | sort -u >"$state/before"
+  fi
+  printf '%s\n' $packages >>"$state/wanted"
+  if command -v dnf >/dev/null; then
+    dnf -q -y --setopt=install_weak_deps=False install $packages >&2
+  elif command -v yum >/dev/null; then
+    yum -q -y install $packages >&2
+  else
+    ZYPP_SINGLE_RPMTRANS=1 zypper --quiet --non-interactive install --no-recommends $packages >&2
+  fi
 fi
 
 unmask
 trap - EXIT
 [ -z "$units" ] || systemctl disable --quiet $units 2>/dev/null || true
-{
-  [ ! -e "$state/installed" ] || cat "$state/installed"
-  listed | comm -13 "$state/before" -
-} | sort -u >"$state/installed.new"
+brought >"$state/installed.new"
 mv "$state/installed.new" "$state/installed"
-rm -f "$state/before" "$state/planned" "$state/log"
+# The machine's own log of packages misses nothing.
+if [ -e "$state/dpkg.log" ] && [ -e /var/log/dpkg.log ]; then cat "$state/dpkg.log" >>/var/log/dpkg.log; fi
+rm -f "$state/installing" "$state/dpkg.log" "$state/wanted" "$state/before" "$state/log"

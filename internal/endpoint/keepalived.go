@@ -18,6 +18,9 @@ func (s Spec) routerID() int {
 	return int(sum.Sum32()%255) + 1
 }
 
+// realtimePriority is that of the process that sends advertisements.
+const realtimePriority = 50
+
 // renderKeepalived gives the configuration of the named host.
 //
 // All start as BACKUP and never preempt: a machine that comes back does not
@@ -33,7 +36,7 @@ func renderKeepalived(s Spec, name, device string) string {
 global_defs {
     router_id %s
     vrrp_version 3
-    vrrp_rt_priority 50
+    vrrp_rt_priority %d
     vrrp_garp_master_delay 1
     vrrp_garp_master_repeat 3
     vrrp_garp_master_refresh 10
@@ -59,7 +62,7 @@ vrrp_instance kube_endpoint {
         haproxy_stopped
     }
 }
-`, name, stoppedPath, device, s.routerID(), s.priority(name), s.unicast(name), s.virtualAddress(device))
+`, name, realtimePriority, stoppedPath, device, s.routerID(), s.priority(name), s.unicast(name), s.virtualAddress(device))
 }
 
 // priority is different on each host, so that no election ends in a tie.
@@ -102,32 +105,4 @@ func (s Spec) virtualAddress(device string) string {
 		return s.Address + "/128 dev " + device + " preferred_lft 0"
 	}
 	return s.Address + "/32 dev " + device
-}
-
-// renderKeepalivedUnit: the address must not stay behind on a machine whose
-// keepalived died, or two machines would answer for it.
-func renderKeepalivedUnit(s Spec, program, device string) string {
-	prefix := s.Address + "/32"
-	if strings.Contains(s.Address, ":") {
-		prefix = s.Address + "/128"
-	}
-	return fmt.Sprintf(`[Unit]
-Description=keepalived of the Kubernetes control-plane endpoint
-Documentation=man:keepalived(8)
-Wants=network-online.target
-After=network-online.target %s
-StartLimitIntervalSec=0
-
-[Service]
-Type=simple
-ExecStart=/usr/bin/nice -n -20 %s --dont-fork --log-detail --vrrp --use-file=%s --pid=%[4]s.pid --vrrp_pid=%[4]s-vrrp.pid
-ExecReload=/bin/kill -HUP $MAINPID
-ExecStopPost=-/bin/sh -c 'ip address delete %[5]s dev %[6]s 2>/dev/null'
-KillMode=mixed
-Restart=always
-RestartSec=500ms
-
-[Install]
-WantedBy=multi-user.target
-`, haproxyUnit, program, keepalivedPath, "/run/kube-endpoint-keepalived", prefix, device)
 }

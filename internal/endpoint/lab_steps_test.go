@@ -53,6 +53,7 @@ func stepInstallAndPurge(f *fixture) {
 	if _, err := NewRegistrars(f.machine).Read(f.ctx, f.spec); err == nil || !errors.Is(err, ErrGone) {
 		f.Errorf("read after delete: %v", err)
 	}
+	f.installMeanwhile(create)
 	f.spec.InstallPackages, f.spec.Hosts = false, all
 	f.must(onHosts(names(f.spec.Hosts), func(name string) error {
 		_, err := machines.lab.Machine(name).Run(f.ctx, "DEBIAN_FRONTEND=noninteractive apt-get install -y -q haproxy keepalived && systemctl disable --now haproxy keepalived")
@@ -175,13 +176,13 @@ func stepLastReplica(f *fixture) {
 
 func stepDrift(f *fixture) {
 	f.shell("b", "sed -i 's/timeout connect 1s/timeout connect 9s/' "+endpointPath+"; systemctl disable --now "+keepalivedUnit)
-	f.shell("c", "sed -i 's/server a .*/& weight 7/' "+backendsPath)
+	f.shell("c", "sed -i 's/server a [^ ]*/& weight 7/' "+backendsPath)
 	found := f.read()
 	for _, wanted := range []string{
 		`b: /etc/haproxy/kube/10-endpoint.cfg: found "timeout connect 9s", wanted "timeout connect 1s"`,
 		"b: kube-endpoint-keepalived.service is inactive",
 		"b: kube-endpoint-keepalived.service is not enabled",
-		`c: /etc/haproxy/kube/20-backends.cfg: found "server a 10.95.0.11:6443 weight 7", which no registration writes`,
+		`c: /etc/haproxy/kube/20-backends.cfg: found "server a 10.95.0.11:6443 weight 7 # registered`,
 	} {
 		if !strings.Contains(strings.Join(found.Drift, "\n"), wanted) {
 			f.Errorf("drift %q lacks %q", found.Drift, wanted)
@@ -363,6 +364,7 @@ func stepDelete(f *fixture) {
 	if all, err := f.registrar.Replicas(f.ctx); err != nil || len(all) > 0 {
 		f.Errorf("replicas after all were deregistered: %v, %v", all, err)
 	}
+	f.leavesStrangerAlone()
 	f.timed("delete", func() error { return Delete(f.ctx, f.spec, DeleteOptions{}) })
 	f.assertClean()
 	f.must(Delete(f.ctx, f.spec, DeleteOptions{}))
@@ -382,5 +384,5 @@ cat >keepalived.conf <<'EOF'
 haproxy -c -f haproxy.cfg -f backends.cfg
 keepalived --config-test --use-file=keepalived.conf
 keepalived --config-test --use-file=`+keepalivedPath,
-		renderHAProxy(spec), renderBackends([]server{{"a", "[fd00::11]:6443"}}), renderKeepalived(spec, "a", "eth0")))
+		renderHAProxy(spec), renderBackends(spec.Address, []server{serverAt("a", "[fd00::11]:6443")}, nil), renderKeepalived(spec, "a", "eth0")))
 }

@@ -94,9 +94,12 @@ func newFixture(t *testing.T) *fixture {
 	}
 	t.Cleanup(func() { _ = pool.Close() })
 	ctx := problem.WithReport(t.Context(), problem.Report{Progress: func(line string) { t.Log(line) }})
-	f := &fixture{T: t, ctx: ctx, spec: Spec{Address: labVIP, Hosts: map[string]*host.Host{}, DrainTimeout: 2 * time.Second}}
+	f := &fixture{T: t, ctx: ctx, spec: Spec{ClusterID: testCluster, ClusterName: "lab", Address: labVIP, Hosts: map[string]*host.Host{}, DrainTimeout: 2 * time.Second}}
 	for _, m := range machines.lab.Machines() {
 		f.spec.Hosts[m.Name] = pool.Host(host.Target{Address: m.Address.String()})
+	}
+	f.spec.Registered = func(_ context.Context, name string, at netip.AddrPort) (bool, error) {
+		return f.spec.Hosts[name] != nil && at.String() == f.replicaAddress(name), nil
 	}
 	f.machine = func(address string) *host.Host { return pool.Host(host.Target{Address: address}) }
 	f.registrar = NewRegistrars(f.machine).For(f.spec.Registration())
@@ -200,7 +203,12 @@ func TestLab(t *testing.T) {
 	}{
 		{"a missing package is refused before anything is touched", stepRefusePackages},
 		{"packages are installed and go again", stepInstallAndPurge},
+		{"of two endpoints on the same hosts one is refused", stepTwoEndpoints},
 		{"create", stepCreate},
+		{"both programs run in a sandbox", stepSandbox},
+		{"a connection can be matched with what the replica saw", stepConnectionLog},
+		{"another cluster's endpoint and replicas are refused", stepStrangers},
+		{"a hostile list of servers is mended and not executed", stepServers},
 		{"no request fails while replicas come and go and HAProxy reloads", stepRotation},
 		{"authorities are rotated", stepAuthorities},
 		{"at most one replica is out of rotation", stepOneAtATime},

@@ -18,10 +18,13 @@ const (
 	// so that Delete takes away that and nothing else.
 	packagesDir = "/var/lib/kube-endpoint"
 	// installingPath is there while packages are installed, and after that was cut off.
-	installingPath = packagesDir + "/before"
+	installingPath = packagesDir + "/installing"
 
-	// runDir is made and removed by the HAProxy unit.
-	runDir       = "/run/kube-endpoint"
+	// The directories below /run that the units make and remove.
+	runName           = "kube-endpoint"
+	keepalivedRunName = "kube-endpoint-keepalived"
+
+	runDir       = "/run/" + runName
 	adminSocket  = runDir + "/haproxy.sock"
 	masterSocket = runDir + "/master.sock"
 	statePath    = runDir + "/servers.state"

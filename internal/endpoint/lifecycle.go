@@ -16,8 +16,8 @@ import (
 // second; the rest is for machines busy with other things.
 const settleTime = 20 * time.Second
 
-// Create installs and starts HAProxy and keepalived on every host and waits
-// until exactly one of them holds the VIP and HAProxy answers there.
+// Create claims every host, installs and starts HAProxy and keepalived on them and
+// waits until exactly one of them holds the VIP and HAProxy answers there.
 func Create(ctx context.Context, s Spec) (Status, error) {
 	if err := s.validate(); err != nil {
 		return Status{}, refused(s, "created", err)
@@ -26,23 +26,54 @@ func Create(ctx context.Context, s Spec) (Status, error) {
 	if err != nil {
 		return Status{}, refused(s, "created", err)
 	}
+	if err := strangers(s, "created", seen); err != nil {
+		return Status{}, err
+	}
 	if err := preflight(s, seen); err != nil {
 		return Status{}, err
 	}
 	if err := keepTrust(ctx, s, "created", seen); err != nil {
 		return Status{}, err
 	}
+	if err := claim(ctx, s, "created", seen); err != nil {
+		return Status{}, err
+	}
 	if err := installOn(ctx, s, seen); err != nil {
 		return Status{}, err
 	}
-	seed := replicas(seen)
+	servers := s.servers(ctx, seen)
 	err = onHosts(names(s.Hosts), func(name string) error {
-		return applyOn(ctx, s, name, seen[name], seed)
+		return applyOn(ctx, s, name, seen[name], servers[name])
 	})
 	if err != nil {
 		return Status{}, err
 	}
-	return settle(ctx, s)
+	return converge(ctx, s)
+}
+
+// converge waits until the endpoint is as it shall be. Replicas that came or went
+// meanwhile may have left lists that differ: these are mended then.
+func converge(ctx context.Context, s Spec) (Status, error) {
+	const rounds = 3
+	for round := 1; ; round++ {
+		found, seen, err := settle(ctx, s)
+		if err != nil || round == rounds {
+			return found, err
+		}
+		servers, again := s.servers(ctx, reachableOf(seen)), false
+		for _, name := range names(servers) {
+			if servers[name] == seen[name].facts.Files[backendsPath].Content {
+				continue
+			}
+			again = true
+			if err := applyOn(ctx, s, name, seen[name], servers[name]); err != nil {
+				return found, err
+			}
+		}
+		if !again {
+			return found, nil
+		}
+	}
 }
 
 // read observes every host in one round trip each, in parallel. Some hosts
@@ -80,23 +111,22 @@ func missing(s Spec) error {
 
 // settle waits until exactly one host holds the VIP and both programs run on
 // every reachable one.
-func settle(ctx context.Context, s Spec) (Status, error) {
+func settle(ctx context.Context, s Spec) (found Status, seen map[string]balancer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	var seen map[string]balancer
 	for {
 		now, err := observe(ctx, s, question(s, false))
 		if err == nil {
 			seen = now
 			if settled(s, seen) {
-				return status(s, seen), nil
+				return status(s, seen), seen, nil
 			}
 		} else if ctx.Err() == nil {
-			return Status{}, fmt.Errorf("wait for a holder of %s: %w", s.Address, err)
+			return Status{}, nil, fmt.Errorf("wait for a holder of %s: %w", s.Address, err)
 		}
 		select {
 		case <-ctx.Done():
-			return status(s, seen), unsettled(s, seen)
+			return status(s, seen), seen, unsettled(s, seen)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -152,9 +182,9 @@ func installOn(ctx context.Context, s Spec, seen map[string]balancer) error {
 }
 
 // applyOn makes one host as it shall be and starts or reloads its programs.
-func applyOn(ctx context.Context, s Spec, name string, b balancer, seed []server) error {
+func applyOn(ctx context.Context, s Spec, name string, b balancer, servers string) error {
 	problem.Progress(ctx, "configure HAProxy and keepalived on %s", name)
-	_, err := s.Hosts[name].Apply(ctx, change(s, name, b, seed))
+	_, err := s.Hosts[name].Apply(ctx, change(s, name, b, servers))
 	if err == nil {
 		return nil
 	}
@@ -175,21 +205,11 @@ func applyOn(ctx context.Context, s Spec, name string, b balancer, seed []server
 // listed are the servers of all hosts, each name and address once.
 func listed(seen map[string]balancer) []server {
 	var all []server
-	for _, name := range names(seen) {
-		for _, found := range seen[name].servers {
-			if !slices.Contains(all, found) {
-				all = append(all, found)
-			}
-		}
+	for _, b := range seen {
+		all = append(all, b.servers...)
 	}
-	slices.SortStableFunc(all, func(a, b server) int { return strings.Compare(a.Name, b.Name) })
-	return all
-}
-
-// replicas are the servers of all hosts, each name once: what a host without
-// any starts with.
-func replicas(seen map[string]balancer) []server {
-	return slices.CompactFunc(listed(seen), func(a, b server) bool { return a.Name == b.Name })
+	slices.SortFunc(all, byName)
+	return slices.Compact(all)
 }
 
 func (s Spec) label(name string) string { return name + " (" + s.Hosts[name].Address() + ")" }

@@ -28,30 +28,34 @@ func missingPackages(f host.Facts) []string {
 	var missing []string
 	_, cutOff := f.Files[installingPath]
 	for _, program := range []string{"haproxy", "keepalived"} {
-		if cutOff || f.Commands[program] == "" {
+		if cutOff || programAt(f, program) == "" {
 			missing = append(missing, program)
 		}
 	}
-	if f.Commands["perl"] == "" && f.Commands["socat"] == "" {
+	if programAt(f, "perl") == "" && programAt(f, "socat") == "" {
 		missing = append(missing, "socat")
 	}
 	return missing
 }
 
 func hasInstaller(f host.Facts) bool {
-	return slices.ContainsFunc(installers(), func(name string) bool { return f.Commands[name] != "" })
+	return slices.ContainsFunc(installers(), func(name string) bool { return programAt(f, name) != "" })
 }
 
 // install gives the command that installs packages without starting their own
 // units and remembers all that came with them.
 func install(packages []string) host.Command {
-	return host.Command{Script: "packages='" + strings.Join(packages, " ") + "'\n" + withState(installScript)}
+	return host.Command{Script: withState(installScript), Vars: with(packagesVars(), map[string]string{"packages": strings.Join(packages, " ")})}
 }
 
 // clean gives the command that takes the endpoint off the machine, with the
-// packages that came with it.
-func clean() host.Command { return host.Command{Script: withState(cleanScript)} }
+// packages that came with it, unless the machine has another endpoint.
+func clean(s Spec) host.Command {
+	return host.Command{Script: ownerScript + withState(cleanScript), Vars: with(packagesVars(), s.ownership())}
+}
+
+func packagesVars() map[string]string { return map[string]string{"state": packagesDir} }
 
 func withState(script string) string {
-	return "export DEBIAN_FRONTEND=noninteractive LC_ALL=C\nstate=" + packagesDir + "\n" + packagesScript + script
+	return "export DEBIAN_FRONTEND=noninteractive LC_ALL=C\n" + packagesScript + script
 }

@@ -75,7 +75,7 @@ func wildcard(b balancer, port int) string {
 	if !found || !slices.ContainsFunc(listener.Addresses, func(a string) bool { return a == "0.0.0.0" || a == "::" }) {
 		return ""
 	}
-	return orDefault(listener.Process, "another program")
+	return orDefault(words(listener.Process), "another program")
 }
 
 // taken says that a machine outside the endpoint answers for its address.

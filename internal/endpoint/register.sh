@@ -1,7 +1,7 @@
 # Puts server $name at $address into rotation and waits up to $seconds until its
 # check has passed.
 [ -e "$backends" ] || printf '%s' "$header" >"$backends"
-put "    server $name $address"
+put "$line"
 if ! active; then
   echo stopped
   exit 0

@@ -59,7 +59,7 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 	if err != nil {
 		return r.failed("registered", name, "", err)
 	}
-	answers, err := r.onEach(ctx, rotate(registerScript, replica, int(checkTime.Seconds())))
+	answers, err := r.onEach(ctx, register(replica, r.registration.Address))
 	if err != nil {
 		return r.failed("registered", name, "", err)
 	}
@@ -76,7 +76,7 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 		case answerDown:
 			reasons = append(reasons, balancer+": "+failedCheck(parseStats(rest), name))
 		default:
-			reasons = append(reasons, balancer+": unexpected answer "+strconv.Quote(answers[balancer]))
+			reasons = append(reasons, balancer+": unexpected answer "+strconv.Quote(shortened(answers[balancer])))
 		}
 	}
 	if len(reasons) > 0 {
@@ -144,8 +144,8 @@ func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error
 	out := map[string]string{}
 	for _, name := range names(seen) {
 		for _, replica := range seen[name].stats {
-			if !strings.HasPrefix(replica.Status, "UP") {
-				out[replica.Name] = replica.Address
+			if !replica.up() {
+				out[replica.Name] = replica.Address.String()
 			}
 		}
 	}
@@ -198,11 +198,11 @@ func known(seen map[string]balancer) map[string]string {
 	all := map[string]string{}
 	for _, name := range names(seen) {
 		for _, running := range seen[name].stats {
-			all[running.Name] = running.Address
+			all[running.Name] = running.Address.String()
 		}
 	}
-	for _, found := range replicas(seen) {
-		all[found.Name] = found.Address
+	for _, found := range slices.Backward(listed(seen)) { // of two addresses the first
+		all[found.Name] = found.Address.String()
 	}
 	return all
 }
@@ -255,6 +255,8 @@ func (b balancer) outOfRotation(replica server) string {
 	running := slices.IndexFunc(b.stats, func(s stat) bool { return s.Name == replica.Name })
 	switch {
 	case b.unreachable != nil:
+	case b.stranger != "":
+		return b.stranger
 	case listed < 0:
 		return "not registered"
 	case b.servers[listed].Address != replica.Address:
@@ -263,7 +265,7 @@ func (b balancer) outOfRotation(replica server) string {
 		return "HAProxy does not answer"
 	case running < 0 || b.stats[running].Address != replica.Address:
 		return "HAProxy runs with an older list of replicas"
-	case !strings.HasPrefix(b.stats[running].Status, "UP"):
+	case !b.stats[running].up():
 		return fmt.Sprintf("out of rotation: %s %s", b.stats[running].Status, b.stats[running].Check)
 	}
 	return ""
@@ -271,7 +273,7 @@ func (b balancer) outOfRotation(replica server) string {
 
 // spec is as much of the endpoint as a registration tells.
 func (r *Registrar) spec() Spec {
-	s := Spec{Address: r.registration.Address, Port: r.registration.Port, Hosts: map[string]*host.Host{}}
+	s := Spec{ClusterID: r.registration.ClusterID, Address: r.registration.Address, Port: r.registration.Port, Hosts: map[string]*host.Host{}}
 	for name, address := range r.registration.Hosts {
 		s.Hosts[name] = r.machine(address)
 	}
@@ -283,8 +285,11 @@ func (r *Registrar) onEach(ctx context.Context, c host.Command) (map[string]stri
 	return r.on(ctx, names(r.registration.Hosts), c)
 }
 
+// on runs c on balancers, as whoever is registered at this endpoint: a machine that
+// has another one refuses.
 func (r *Registrar) on(ctx context.Context, balancers []string, c host.Command) (map[string]string, error) {
 	defer r.sightings.forget(r.registration)
+	c.Vars = with(c.Vars, Spec{ClusterID: r.registration.ClusterID, Address: r.registration.Address}.ownership())
 	var (
 		mu          sync.Mutex
 		answers     = map[string]string{}
@@ -292,6 +297,9 @@ func (r *Registrar) on(ctx context.Context, balancers []string, c host.Command) 
 	)
 	err := onHosts(balancers, func(name string) error {
 		output, err := r.machine(r.registration.Hosts[name]).Run(ctx, c)
+		if err == nil {
+			err = owned(output)
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -322,6 +330,9 @@ func (r *Registrar) failed(what, name, detail string, err error) error {
 		Cause:   err.Error(),
 		Next:    "mend the cause and apply again: every step may be repeated",
 		Err:     err,
+	}
+	if errors.Is(err, errOther) {
+		p.Next = "give the replica the registration of its own cluster's endpoint (endpoint), and that endpoint hosts that no other one has (haproxy.hosts), then apply again"
 	}
 	if detail != "" {
 		p.Detail = "  " + detail

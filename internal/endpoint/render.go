@@ -17,6 +17,8 @@ var (
 	reloadProgram []byte
 	//go:embed apply.sh
 	applyScript string
+	//go:embed stop.sh
+	stopScript string
 )
 
 // files gives all that the endpoint owns on the named host, but for
@@ -33,8 +35,8 @@ func files(s Spec, name string, b balancer) []host.File {
 		text(keepalivedPath, renderKeepalived(s, name, b.device)),
 		program(askPath, askProgram),
 		program(reloadPath, reloadProgram),
-		text(unitDir+haproxyUnit, renderHAProxyUnit(orDefault(b.facts.Commands["haproxy"], "/usr/sbin/haproxy"))),
-		text(unitDir+keepalivedUnit, renderKeepalivedUnit(s, orDefault(b.facts.Commands["keepalived"], "/usr/sbin/keepalived"), b.device)),
+		text(unitDir+haproxyUnit, renderHAProxyUnit(orDefault(programAt(b.facts, "haproxy"), "/usr/sbin/haproxy"))),
+		text(unitDir+keepalivedUnit, renderKeepalivedUnit(s, orDefault(programAt(b.facts, "keepalived"), "/usr/sbin/keepalived"), b.device)),
 	}
 	if s.CACertificate != "" {
 		wanted = append(wanted, text(caPath, s.CACertificate))
@@ -42,17 +44,22 @@ func files(s Spec, name string, b balancer) []host.File {
 	return wanted
 }
 
-// change makes the named host as it shall be. seed are the replicas that a host
-// without backends starts with; one that has some keeps them.
-func change(s Spec, name string, b balancer, seed []server) host.Change {
+// change makes the named host as it shall be, and its list of servers too unless a
+// replica comes or goes meanwhile.
+func change(s Spec, name string, b balancer, servers string) host.Change {
+	listed := "" // no file
+	if b.hasList() {
+		listed = sum([]byte(b.facts.Files[backendsPath].Content))
+	}
 	c := host.Change{
 		Dirs:  []host.Dir{{Path: configDir, Mode: 0o755}, {Path: keepalivedDir, Mode: 0o755}, {Path: programDir, Mode: 0o755}},
-		Files: append(files(s, name, b), recordFile(s)),
+		Files: files(s, name, b),
 		Links: []host.Link{
 			{Path: unitDir + "multi-user.target.wants/" + haproxyUnit, Target: unitDir + haproxyUnit},
 			{Path: unitDir + "multi-user.target.wants/" + keepalivedUnit, Target: unitDir + keepalivedUnit},
 		},
-		Script: fmt.Sprintf("header='%s'\nseed='%s'\n%s", backendsHeader, renderBackends(seed), applyScript),
+		Script: ownerScript + applyScript,
+		Vars:   with(s.ownership(), map[string]string{"listed": listed, "servers": servers}),
 	}
 	if s.CACertificate == "" {
 		c.Remove = []string{caPath}

@@ -13,7 +13,7 @@ import (
 
 // specOf gives a spec whose hosts are only asked for their addresses.
 func specOf(address string, hosts map[string]string) Spec {
-	s := Spec{Address: address, Hosts: map[string]*host.Host{}}
+	s := Spec{ClusterID: testCluster, ClusterName: "test", Address: address, Hosts: map[string]*host.Host{}}
 	pool := &host.Pool{}
 	for name, at := range hosts {
 		s.Hosts[name] = pool.Host(host.Target{Address: at})
@@ -97,10 +97,10 @@ func TestHAProxyAccepts(t *testing.T) {
 		"IPv4": threeHosts(),
 		"IPv6": specOf("fd00::100", map[string]string{"cp1": "fd00::11"}),
 	} {
-		for _, servers := range [][]server{nil, {{"cp1", "10.0.0.11:6443"}, {"cp2", "[fd00::12]:6443"}}} {
+		for _, servers := range [][]server{nil, {serverAt("cp1", "10.0.0.11:6443"), serverAt("cp2", "[fd00::12]:6443")}} {
 			dir := t.TempDir()
 			own := strings.NewReplacer("    user haproxy\n", "", "    group haproxy\n", "").Replace(renderHAProxy(spec)) // the user comes with the package
-			for file, text := range map[string]string{"10-endpoint.cfg": own, "20-backends.cfg": renderBackends(servers)} {
+			for file, text := range map[string]string{"10-endpoint.cfg": own, "20-backends.cfg": renderBackends(spec.Address, servers, nil)} {
 				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -124,27 +124,10 @@ func TestRenderHAProxy(t *testing.T) {
 	}
 }
 
-func TestBackendsRoundTrip(t *testing.T) {
-	servers := []server{{"cp1", "10.0.0.11:6443"}, {"cp2", "[fd00::12]:6443"}}
-	got, foreign := parseBackends(renderBackends(servers))
-	if !reflect.DeepEqual(got, servers) || foreign != nil {
-		t.Errorf("got %v and %q", got, foreign)
-	}
-	got, foreign = parseBackends(backendsHeader)
-	if got != nil || foreign != nil {
-		t.Errorf("of no servers: %v and %q", got, foreign)
-	}
-	text := backendsHeader + "  balance first\n    server cp1 10.0.0.11:6443 weight 3\n"
-	got, foreign = parseBackends(text)
-	if len(got) != 1 || !reflect.DeepEqual(foreign, []string{"balance first", "server cp1 10.0.0.11:6443 weight 3"}) {
-		t.Errorf("of a hand-edited file: %v and %q", got, foreign)
-	}
-}
-
 func TestRegistration(t *testing.T) {
 	got := threeHosts().Registration()
 	want := Registration{
-		Address: "10.0.0.100", Port: 6443, DrainTimeout: defaultDrainTimeout,
+		Address: "10.0.0.100", Port: 6443, DrainTimeout: defaultDrainTimeout, ClusterID: testCluster,
 		Hosts: map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.12", "cp3": "10.0.0.13"},
 	}
 	if !reflect.DeepEqual(got, want) {

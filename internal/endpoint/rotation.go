@@ -3,6 +3,7 @@ package endpoint
 import (
 	_ "embed"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -37,11 +38,21 @@ const (
 	answerGone    = "gone"
 )
 
-// rotate gives the command of one script. Values are validated and need no more
-// quoting than this.
+// rotate gives the command of one script. Registrar.on adds whose endpoint it is
+// about.
 func rotate(script string, at server, seconds int) host.Command {
-	values := fmt.Sprintf("name='%s' address='%s' seconds=%d header='%s'\n", at.Name, at.Address, seconds, backendsHeader)
-	return host.Command{Script: values + rotationScript + script}
+	vars := map[string]string{"name": at.Name, "address": "", "seconds": strconv.Itoa(seconds), "header": backendsHeader}
+	if at.Address.IsValid() {
+		vars["address"] = at.Address.String()
+	}
+	return host.Command{Script: ownerScript + rotationScript + script, Vars: vars}
+}
+
+// register gives the command that puts a server into rotation.
+func register(at server, vip string) host.Command {
+	c := rotate(registerScript, at, int(checkTime.Seconds()))
+	c.Vars["line"] = at.line(vip)
+	return c
 }
 
 // drain gives the command that takes a server out of rotation.

@@ -1,16 +1,14 @@
 # What the commands of rotation share. Go sets name, and address and seconds
 # where they are used. One lock per machine keeps replicas that come and go at
 # the same time, from any process, from losing each other's lines.
-config=/etc/haproxy/kube
 run=/run/kube-endpoint
 backends=$config/20-backends.cfg
 
-if [ ! -d "$config" ] || [ ! -e "$config/10-endpoint.cfg" ]; then
+if [ ! -e "$config/10-endpoint.cfg" ] || ! lock; then
   echo absent
   exit 0
 fi
-exec 9<"$config"
-flock 9
+unless_other
 
 ask() {
   /opt/kube/endpoint/ask "$run/haproxy.sock" "$1"
@@ -58,6 +56,7 @@ put() {
     return
   fi
   haproxy -c -q -f "$config/10-endpoint.cfg" -f "$new"
+  chmod 644 "$new"
   mv "$new" "$backends"
 }
 

@@ -29,7 +29,7 @@ type sighting struct {
 func (s *sightings) keep(of Registration, seen map[string]balancer, now time.Time) {
 	kept := make(map[string]balancer, len(seen))
 	for name, b := range seen {
-		kept[name] = balancer{unreachable: b.unreachable, servers: b.servers, stats: b.stats, answers: b.answers}
+		kept[name] = balancer{unreachable: b.unreachable, stranger: b.stranger, backends: b.backends, stats: b.stats, answers: b.answers}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,6 +24,9 @@ const standInAddress = "KUBE_STAND_IN_ADDRESS"
 
 const standInPair = "/etc/stand-in.pem"
 
+// seenFrom is the header in which a stand-in says where a request came from.
+const seenFrom = "X-Seen-From"
+
 // present reads the certificate anew each time, as kube-apiserver takes a new one
 // without a restart. It and its key are one file, so that they always match.
 func present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -41,7 +44,10 @@ func runStandIn(address string) error {
 		}
 		_, _ = io.WriteString(w, "ok")
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, address) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(seenFrom, r.RemoteAddr)
+		_, _ = io.WriteString(w, address)
+	})
 	server := &http.Server{Addr: address, Handler: mux, TLSConfig: &tls.Config{GetCertificate: present}}
 	served := make(chan error, 1)
 	go func() { served <- server.ListenAndServeTLS("", "") }()

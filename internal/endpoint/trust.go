@@ -119,7 +119,7 @@ func distrusted(before map[string]string, after string, replicas []shown, now ti
 	}
 	var reasons []string
 	for _, replica := range replicas {
-		label := replica.Name + " (" + replica.Address + ")"
+		label := replica.server.String()
 		switch {
 		case replica.silent != nil && replica.serves != "":
 			reasons = append(reasons, fmt.Sprintf("%s: %s counts it as healthy, but it did not show its certificate (%v): apply again when it answers",
@@ -150,7 +150,7 @@ func askAll(ctx context.Context, s Spec, reachable map[string]balancer) []shown 
 func healthyOn(replica server, seen map[string]balancer) string {
 	for _, name := range names(seen) {
 		for _, found := range seen[name].stats {
-			if found.Name == replica.Name && found.Address == replica.Address && strings.HasPrefix(found.Status, "UP") {
+			if found.Name == replica.Name && found.Address == replica.Address && found.up() {
 				return name
 			}
 		}
@@ -172,15 +172,8 @@ func ask(ctx context.Context, s Spec, from []string, replica server) ([]*x509.Ce
 }
 
 // certificateOf gives the chain that a replica shows to a client on the machine.
-func certificateOf(ctx context.Context, from *host.Host, address string) ([]*x509.Certificate, error) {
+func certificateOf(ctx context.Context, from *host.Host, address netip.AddrPort) ([]*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	if _, err := netip.ParseAddrPort(address); err != nil {
-		return nil, fmt.Errorf("%q is not IP:port", address)
-	}
-	chain, err := from.ServingChain(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	return chain, nil
+	return from.ServingChain(ctx, address.String())
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"maps"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -74,10 +75,10 @@ func TestDistrusted(t *testing.T) {
 	roots := func(stage int) string { return stages[stage].Roots(pki.Kubernetes) }
 	chains := [][]*x509.Certificate{chainOf(t, stages[0]), chainOf(t, stages[1]), chainOf(t, stages[2]), chainOf(t, stages[3])}
 	at := func(chain []*x509.Certificate) shown {
-		return shown{server: server{"cp1", "10.0.0.11:6443"}, chain: chain, serves: "lb"}
+		return shown{server: serverAt("cp1", "10.0.0.11:6443"), chain: chain, serves: "lb"}
 	}
 	silent := func(serves string) shown {
-		return shown{server: server{"cp1", "10.0.0.11:6443"}, silent: errors.New("connection refused"), serves: serves}
+		return shown{server: serverAt("cp1", "10.0.0.11:6443"), silent: errors.New("connection refused"), serves: serves}
 	}
 	const old = `cp1 (10.0.0.11:6443): its certificate is signed by "kubernetes", which would no longer be trusted`
 	tests := map[string]struct {
@@ -141,9 +142,9 @@ func TestLosing(t *testing.T) {
 }
 
 func TestHealthyOn(t *testing.T) {
-	replica := server{"cp1", "10.0.0.11:6443"}
+	replica := serverAt("cp1", "10.0.0.11:6443")
 	on := func(name, address, status string) balancer {
-		return balancer{stats: []stat{{Name: name, Address: address, Status: status}}}
+		return balancer{stats: []stat{{Name: name, Address: netip.MustParseAddrPort(address), Status: status}}}
 	}
 	for want, seen := range map[string]map[string]balancer{
 		"":  {"a": on("cp1", "10.0.0.11:6443", "DOWN"), "b": on("cp1", "10.0.0.99:6443", "UP"), "c": on("cp2", "10.0.0.11:6443", "UP"), "d": {}},

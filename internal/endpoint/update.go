@@ -27,6 +27,9 @@ func Update(ctx context.Context, before, s Spec) (Status, error) {
 	if err != nil {
 		return Status{}, refused(s, "changed", err)
 	}
+	if err := strangers(s, "changed", seen); err != nil {
+		return Status{}, err
+	}
 	leaving := left(before, s)
 	reachable := reachableOf(seen)
 	if len(reachable) == 0 {
@@ -41,6 +44,9 @@ func Update(ctx context.Context, before, s Spec) (Status, error) {
 	if err := keepTrust(ctx, s, "changed", reachable); err != nil {
 		return Status{}, err
 	}
+	if err := claim(ctx, s, "changed", reachable); err != nil {
+		return Status{}, err
+	}
 	if err := installOn(ctx, s, reachable); err != nil {
 		return Status{}, err
 	}
@@ -48,17 +54,17 @@ func Update(ctx context.Context, before, s Spec) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	seed := replicas(reachable)
+	servers := s.servers(ctx, reachable)
 	for _, name := range sequence(s, reachable) {
-		if err := applyOn(ctx, s, name, reachable[name], seed); err != nil {
+		if err := applyOn(ctx, s, name, reachable[name], servers[name]); err != nil {
 			return Status{}, err
 		}
 	}
-	found, err := settle(ctx, s)
+	found, err := converge(ctx, s)
 	if err != nil {
 		return found, err
 	}
-	if err := cleanOn(ctx, leaving, lost); err != nil {
+	if _, err := cleanOn(ctx, leaving, lost); err != nil {
 		return found, err
 	}
 	return found, unchangedHosts(ctx, s, leaving, seen, lost)
@@ -134,7 +140,7 @@ func stopLeaving(ctx context.Context, leaving Spec) (lost map[string]error, err 
 	var mu sync.Mutex
 	lost = map[string]error{}
 	err = onHosts(names(leaving.Hosts), func(name string) error {
-		_, err := leaving.Hosts[name].Run(ctx, host.Command{Script: "systemctl stop " + keepalivedUnit + " 2>/dev/null || true"})
+		_, err := leaving.Hosts[name].Run(ctx, host.Command{Script: ownerScript + stopScript, Vars: leaving.ownership()})
 		if errors.Is(err, host.ErrUnreachable) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -149,14 +155,17 @@ func stopLeaving(ctx context.Context, leaving Spec) (lost map[string]error, err 
 	return lost, err
 }
 
-// cleanOn takes the endpoint off every host but those lost, in parallel.
-func cleanOn(ctx context.Context, s Spec, lost map[string]error) error {
-	return onHosts(names(s.Hosts), func(name string) error {
+// cleanOn takes the endpoint off every host but those lost, in parallel. A host
+// that has another endpoint by now is left alone, and told of.
+func cleanOn(ctx context.Context, s Spec, lost map[string]error) (alone []string, err error) {
+	var mu sync.Mutex
+	err = onHosts(names(s.Hosts), func(name string) error {
 		if lost[name] != nil {
 			return nil
 		}
 		problem.Progress(ctx, "remove the endpoint from %s", name)
-		if _, err := s.Hosts[name].Run(ctx, clean()); err != nil {
+		output, err := s.Hosts[name].Run(ctx, clean(s))
+		if err != nil {
 			return &problem.Problem{
 				Summary: "endpoint not removed from a host",
 				Host:    s.label(name),
@@ -165,8 +174,18 @@ func cleanOn(ctx context.Context, s Spec, lost map[string]error) error {
 				Err:     err,
 			}
 		}
+		if word, rest := answer(output); word == answerOther {
+			mu.Lock()
+			defer mu.Unlock()
+			alone = append(alone, s.label(name)+": "+strangerWords(rest)+", left alone")
+		}
 		return nil
 	})
+	slices.Sort(alone)
+	for _, why := range alone {
+		problem.Progress(ctx, "%s", why)
+	}
+	return alone, err
 }
 
 // unchangedHosts says which hosts an update could not reach.

@@ -7,6 +7,16 @@ import (
 	"regexp"
 )
 
+var clusterID = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// ValidateClusterID checks the id of a cluster, as bundles have it.
+func ValidateClusterID(id string) error {
+	if !clusterID.MatchString(id) {
+		return fmt.Errorf("%q is not the id of a cluster", id)
+	}
+	return nil
+}
+
 // ValidateAddress checks a virtual IP.
 func ValidateAddress(address string) error {
 	ip, err := netip.ParseAddr(address)
@@ -94,17 +104,4 @@ func ValidateHosts(address string, hosts map[string]string) error {
 		taken[ip] = name
 	}
 	return nil
-}
-
-// parseServer checks a replica's name and host:port and gives the latter as it
-// is written in HAProxy's configuration.
-func parseServer(name, address string) (server, error) {
-	if err := validateName("replica name", name); err != nil {
-		return server{}, err
-	}
-	at, err := netip.ParseAddrPort(address)
-	if err != nil || at.Port() == 0 {
-		return server{}, fmt.Errorf("replica %s: %q is not IP:port", name, address)
-	}
-	return server{Name: name, Address: at.String()}, nil
 }

@@ -61,8 +61,8 @@ func TestParseServer(t *testing.T) {
 		"cp1:6443":          "",
 	} {
 		got, err := parseServer("cp1", address)
-		if got.Address != want || (err == nil) != (want != "") {
-			t.Errorf("%s: %q, %v", address, got.Address, err)
+		if err == nil && got.Address.String() != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %s, %v", address, got.Address, err)
 		}
 	}
 	if _, err := parseServer("cp1'; reboot", "10.0.0.11:6443"); err == nil {

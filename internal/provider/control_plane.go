@@ -46,8 +46,9 @@ type asked struct {
 func (s *session) asked(ctx context.Context, bundle types.String, signed types.Object, urls types.List, registration types.Object, diags *diag.Diagnostics) asked {
 	a := asked{
 		bundle: s.bundleWith(ctx, bundle, signed, askersLeaves(), types.StringNull(), diags),
-		urls:   stringsOf(ctx, urls, diags), registration: decodeRegistration(ctx, registration, diags),
+		urls:   stringsOf(ctx, urls, diags),
 	}
+	a.registration = registrationOf(ctx, registration, a.bundle, diags)
 	switch {
 	case s == nil || s.pool == nil:
 		a.nobody = errNoSettings.Error()

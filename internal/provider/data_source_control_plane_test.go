@@ -218,6 +218,7 @@ func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state
 		"endpoint": objectValue(map[string]tftypes.Value{
 			"address": textValue("192.0.2.100"), "port": tftypes.NewValue(tftypes.Number, 6443), "drain_timeout": textValue("10s"),
 			"hosts": tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, hosts), "verify_ca": tftypes.NewValue(tftypes.Bool, true),
+			"cluster_id": tftypes.NewValue(tftypes.String, nil),
 		}),
 		"timeouts": objectValue(map[string]tftypes.Value{"read": textValue("2s")}),
 	}

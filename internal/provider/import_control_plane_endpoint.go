@@ -53,6 +53,7 @@ func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportS
 	i.set("haproxy.install_packages", found.InstallPackages)
 	i.set("ca_certificate", stringOrNull(found.CACertificate))
 	i.set("drain_timeout", durationText(r.drainOf(ctx, found)))
+	i.keepCluster(found.ClusterID)
 	identify(ctx, resp.Identity, types.StringValue(found.Address), &resp.Diagnostics)
 	if resp.Identity != nil {
 		resp.Diagnostics.Append(resp.Identity.SetAttribute(ctx, path.Root("host"), types.StringNull())...)
@@ -80,11 +81,11 @@ func (r *endpointResource) lookedForOn(ctx context.Context, req resource.ImportS
 // registered. Its change reaches them, and no balancer.
 func (r *endpointResource) drainOf(ctx context.Context, found endpoint.Imported) time.Duration {
 	for _, address := range found.Replicas {
-		text, err := r.session.replicas.Registration(ctx, r.session.machine(address))
+		recorded, err := r.session.replicas.Recorded(ctx, r.session.machine(address))
 		if err != nil {
 			continue // the next one, and in the end the record, tell as well
 		}
-		if registration, err := registrationIn(text); err == nil && registration.Address == found.Address {
+		if registration, err := registrationIn(recorded.Registration); err == nil && registration.Address == found.Address {
 			return registration.DrainTimeout
 		}
 	}

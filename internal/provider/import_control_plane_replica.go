@@ -104,5 +104,6 @@ func registrationObject(ctx context.Context, r endpoint.Registration) (types.Obj
 		Hosts:        stringMap(r.Hosts),
 		DrainTimeout: durationText(r.DrainTimeout),
 		VerifyCA:     types.BoolValue(r.VerifyCA),
+		ClusterID:    stringOrNull(r.ClusterID),
 	})
 }

@@ -2,13 +2,16 @@ package provider
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // registrationModel is endpoint.Registration in Terraform's terms: what the
@@ -19,6 +22,7 @@ type registrationModel struct {
 	Hosts        types.Map    `tfsdk:"hosts"`
 	DrainTimeout types.String `tfsdk:"drain_timeout"`
 	VerifyCA     types.Bool   `tfsdk:"verify_ca"`
+	ClusterID    types.String `tfsdk:"cluster_id"`
 }
 
 var registrationTypes = map[string]attr.Type{
@@ -27,6 +31,41 @@ var registrationTypes = map[string]attr.Type{
 	"hosts":         types.MapType{ElemType: types.StringType},
 	"drain_timeout": types.StringType,
 	"verify_ca":     types.BoolType,
+	"cluster_id":    types.StringType,
+}
+
+// registeredAt answers, for an endpoint, whether a machine has a replica that is
+// registered there.
+func (s *session) registeredAt(cluster, address string) endpoint.Registered {
+	return func(ctx context.Context, name string, at netip.AddrPort) (bool, error) {
+		found, err := s.replicas.Recorded(ctx, s.machine(at.Addr().String()))
+		if err != nil {
+			return false, err
+		}
+		registration, err := registrationIn(found.Registration)
+		return err == nil && found.ClusterID == cluster && found.Name == name && found.Port == int(at.Port()) && registration.Address == address, nil
+	}
+}
+
+// registrationOf is a registration at the endpoint of the bundle's cluster.
+func registrationOf(ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics) endpoint.Registration {
+	registration := decodeRegistration(ctx, object, diags)
+	if bundle != nil && registration.ClusterID == "" {
+		registration.ClusterID = bundle.ClusterID
+	}
+	return registration
+}
+
+// refuseOtherEndpoint refuses the endpoint of another cluster.
+func refuseOtherEndpoint(ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics) {
+	if bundle == nil || object.IsUnknown() {
+		return
+	}
+	if id := decodeRegistration(ctx, object, diags).ClusterID; id != "" && id != bundle.ClusterID {
+		diags.AddAttributeError(path.Root("endpoint"), "Endpoint of another cluster",
+			"Cause: the endpoint belongs to the cluster "+id+", and the PKI bundle to "+bundle.ClusterID+".\nUnchanged: nothing was changed.\n"+
+				"Next step: give the registration of the endpoint that has the same pki.")
+	}
 }
 
 func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Diagnostics) endpoint.Registration {
@@ -42,5 +81,6 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 		Hosts:        stringMapOf(ctx, model.Hosts, diags),
 		DrainTimeout: drain,
 		VerifyCA:     model.VerifyCA.ValueBool(),
+		ClusterID:    model.ClusterID.ValueString(),
 	}
 }

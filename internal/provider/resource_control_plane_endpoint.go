@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // endpointResource is the fixed address of a control plane's API: a virtual IP
@@ -37,6 +38,7 @@ type endpointModel struct {
 	Address      types.String   `tfsdk:"address"`
 	Port         types.Int64    `tfsdk:"port"`
 	HAProxy      types.Object   `tfsdk:"haproxy"`
+	PKI          types.String   `tfsdk:"pki"`
 	CA           types.String   `tfsdk:"ca_certificate"`
 	DrainTimeout types.String   `tfsdk:"drain_timeout"`
 	Timeouts     timeouts.Value `tfsdk:"timeouts"`
@@ -93,11 +95,18 @@ func (r *endpointResource) ModifyPlan(ctx context.Context, req resource.ModifyPl
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	plan.planRegistration(ctx, &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		if resp.Diagnostics.HasError() {
-			return
+	}
+	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plan.planRegistration(ctx, plannedCluster(ctx, bundle, plan, state), &resp.Diagnostics)
+	if !req.State.Raw.IsNull() {
+		r.session.refuseStranger(ctx, state.PKI, bundle, req.Private, &resp.Diagnostics)
+		if r.session.otherCluster(state.PKI, plan.PKI) {
+			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 		}
 		if plan.touches(state) {
 			plan.forgetSeen()
@@ -123,6 +132,7 @@ func (r *endpointResource) Create(ctx context.Context, req resource.CreateReques
 	r.session.claims.claim(endpointIdentity(spec))
 	status, err := endpoint.Create(ctx, spec)
 	model.fill(status)
+	model.planRegistration(ctx, types.StringValue(spec.ClusterID), &resp.Diagnostics)
 	if err != nil {
 		addError(&resp.Diagnostics, path.Root("haproxy").AtName("hosts"), "Endpoint not created", err)
 		keepPartial(ctx, resp, model, err)
@@ -138,6 +148,9 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
 	identify(ctx, resp.Identity, model.Address, &resp.Diagnostics)
+	if !r.session.recall(ctx, &model.PKI, req.Private, "Endpoint "+model.Address.ValueString(), &resp.Diagnostics) {
+		return
+	}
 	spec := r.spec(ctx, model, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -156,7 +169,7 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 	}
 	model.fill(status)
 	if model.URL.IsNull() { // it was imported
-		model.planRegistration(ctx, &resp.Diagnostics)
+		model.planRegistration(ctx, types.StringValue(spec.ClusterID), &resp.Diagnostics)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
@@ -167,10 +180,13 @@ func (r *endpointResource) Update(ctx context.Context, req resource.UpdateReques
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	timeout, diags := model.Timeouts.Update(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
-	spec, before := r.spec(ctx, model, &resp.Diagnostics), r.spec(ctx, state, &resp.Diagnostics)
+	spec := r.spec(ctx, model, &resp.Diagnostics)
+	state.PKI = model.PKI // of the same cluster: another one's replaces the endpoint
+	before := r.spec(ctx, state, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	model.planRegistration(ctx, types.StringValue(spec.ClusterID), &resp.Diagnostics)
 	if model.touches(state) {
 		ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)
 		defer cancel()
@@ -192,6 +208,9 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
 	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
+	if model.PKI.IsNull() && withoutBundle(nil, "Endpoint", &resp.Diagnostics) {
+		return
+	}
 	spec := r.spec(ctx, model, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() || r.session.claims.superseded(endpointIdentity(spec))() {
 		return
@@ -199,6 +218,9 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 	ctx, cancel := operation(ctx, timeout, "kube_control_plane_endpoint", spec.Address)
 	defer cancel()
 	options := endpoint.DeleteOptions{Abandon: r.session.abandon, Patience: spec.DrainTimeout + betweenReplicas}
+	options.LeftAlone = func(why string) {
+		resp.Diagnostics.AddWarning("A host of endpoint "+spec.Address+" was left alone", why)
+	}
 	r.session.begin()
 	if err := endpoint.Delete(ctx, spec, options); err != nil {
 		addError(&resp.Diagnostics, path.Root("haproxy").AtName("hosts"), "Endpoint not deleted", err)
@@ -211,7 +233,7 @@ const betweenReplicas = 10 * time.Second
 
 // endpointIdentity is what two descriptions of the same endpoint share.
 func endpointIdentity(s endpoint.Spec) string {
-	return identity("kube_control_plane_endpoint", s.Address, joined(s.Hosts))
+	return identity("kube_control_plane_endpoint", s.ClusterID, s.Address, joined(s.Hosts))
 }
 
 // spec is the endpoint as the model describes it.
@@ -220,11 +242,17 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		return endpoint.Spec{}
 	}
 	balancers := m.balancers(ctx, diags)
+	bundle := r.session.mustBundle(m.PKI, diags)
+	if bundle == nil {
+		return endpoint.Spec{}
+	}
 	drain, err := parseDuration(m.DrainTimeout)
 	if err != nil {
 		addInvalid(diags, path.Root("drain_timeout"), "Invalid duration", err)
 	}
 	return endpoint.Spec{
+		ClusterID:       bundle.ClusterID,
+		ClusterName:     bundle.ClusterName,
 		Address:         m.Address.ValueString(),
 		Port:            int(m.Port.ValueInt64()),
 		Hosts:           r.session.machines(stringMapOf(ctx, balancers.Hosts, diags)),
@@ -234,7 +262,22 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 		CACertificate:   m.CA.ValueString(),
 		DrainTimeout:    drain,
 		Abandon:         r.session.abandon,
+		Registered:      r.session.registeredAt(bundle.ClusterID, m.Address.ValueString()),
 	}
+}
+
+// plannedCluster is the cluster that the endpoint will be of. A bundle that is only
+// known after the apply is of the cluster that the endpoint has: another one's
+// would replace the endpoint.
+func plannedCluster(ctx context.Context, bundle *pki.Bundle, plan, state endpointModel) types.String {
+	if bundle != nil {
+		return types.StringValue(bundle.ClusterID)
+	}
+	var before registrationModel
+	if plan.Address.Equal(state.Address) && allKnown(state.Registration) && !state.Registration.As(ctx, &before, basetypes.ObjectAsOptions{}).HasError() && allKnown(before.ClusterID) {
+		return before.ClusterID
+	}
+	return types.StringUnknown()
 }
 
 // balancers decodes the haproxy attribute; all of it is unknown while it is.
@@ -247,7 +290,7 @@ func (m endpointModel) balancers(ctx context.Context, diags *diag.Diagnostics) h
 }
 
 // planRegistration sets url and registration where all they follow from is known.
-func (m *endpointModel) planRegistration(ctx context.Context, diags *diag.Diagnostics) {
+func (m *endpointModel) planRegistration(ctx context.Context, cluster types.String, diags *diag.Diagnostics) {
 	m.Registration = types.ObjectUnknown(registrationTypes)
 	m.URL = types.StringUnknown()
 	if !allKnown(m.Address, m.Port) {
@@ -264,6 +307,7 @@ func (m *endpointModel) planRegistration(ctx context.Context, diags *diag.Diagno
 		Hosts:        hosts,
 		DrainTimeout: m.DrainTimeout,
 		VerifyCA:     types.BoolValue(!m.CA.IsNull()),
+		ClusterID:    cluster,
 	})
 	diags.Append(more...)
 	m.Registration = object

@@ -116,6 +116,7 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
 	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), addressOf(plan.Host), time.Now(), &resp.Diagnostics)
 	warnEnding(bundle, plan.EarlyRenewal, time.Now(), &resp.Diagnostics)
+	refuseOtherEndpoint(ctx, plan.Endpoint, bundle, &resp.Diagnostics)
 	plan.ID = plan.Name
 	if req.State.Raw.IsNull() {
 		r.session.survives().comes(replicaKind, plan.resourceID(), bundle, &resp.Diagnostics)
@@ -298,8 +299,8 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 	if !r.connected(diags) {
 		return controlplane.Spec{}
 	}
-	registration := decodeRegistration(ctx, m.Endpoint, diags)
 	bundle, urls := r.session.bundleWith(ctx, m.PKI, m.Signed, m.leaves(ctx), addressOf(m.Host), diags), stringsOf(ctx, m.Etcd, diags)
+	registration := registrationOf(ctx, m.Endpoint, bundle, diags)
 	early, _ := parseDuration(m.EarlyRenewal)
 	return controlplane.Spec{
 		Name:          m.Name.ValueString(),

@@ -70,6 +70,7 @@ func askedSchema() map[string]schema.Attribute {
 				"hosts":         schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
 				"drain_timeout": schema.StringAttribute{Required: true, Validators: []validator.String{durationValidator()}, MarkdownDescription: "Not used here."},
 				"verify_ca":     schema.BoolAttribute{Required: true, MarkdownDescription: "Not used here."},
+				"cluster_id":    schema.StringAttribute{Optional: true, MarkdownDescription: "Id of the endpoint's cluster. Default: the cluster of `pki`."},
 			},
 		},
 	}

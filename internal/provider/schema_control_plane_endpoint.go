@@ -51,6 +51,11 @@ func endpointArguments() map[string]schema.Attribute {
 			MarkdownDescription: "TCP port on the virtual IP. Default `6443`. It may be the one the replicas use on their own addresses. A change reloads HAProxy.",
 		},
 		"haproxy": haproxySchema(),
+		"pki": schema.StringAttribute{
+			Required: true, Sensitive: true,
+			MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`: it says whose endpoint this is, and nothing of it but the cluster's name and id gets to the machines. " +
+				"Machines that have another cluster's endpoint are refused. A change by a stage of a rotation, or by another seal, touches no machine; the bundle of another cluster replaces the endpoint.",
+		},
 		"ca_certificate": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{checked("CA certificate", checkCertificate)},
@@ -107,6 +112,7 @@ func endpointSeen() map[string]schema.Attribute {
 				"hosts":         schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
 				"drain_timeout": schema.StringAttribute{Computed: true, MarkdownDescription: "How long a replica that leaves may keep its sessions."},
 				"verify_ca":     schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether health checks verify the replica's certificate."},
+				"cluster_id":    schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the cluster: a balancer of another one refuses the replica."},
 			},
 		},
 		"holder":        schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the machine that holds the virtual IP; empty when none does."},

@@ -101,6 +101,7 @@ func replicaEndpointSchema() schema.Attribute {
 			"hosts":         schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
 			"drain_timeout": schema.StringAttribute{Required: true, Validators: []validator.String{durationValidator()}, MarkdownDescription: "How long a replica that leaves may keep its sessions, such as `10s`."},
 			"verify_ca":     schema.BoolAttribute{Required: true, MarkdownDescription: "Whether health checks verify the replica's certificate."},
+			"cluster_id":    schema.StringAttribute{Optional: true, MarkdownDescription: "Id of the endpoint's cluster: a balancer of another one refuses the replica. Default: the cluster of `pki`. Any other one is refused in the plan."},
 		},
 	}
 }

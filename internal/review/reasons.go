@@ -56,7 +56,7 @@ func arguments(kind string) map[string]argument {
 			"authentication": {words: "authentication", effect: Restart},
 			"resources":      {words: "limits", effect: Restart, told: true},
 			"name":           {words: "name", effect: Restart, told: true},
-			"endpoint":       {words: "the endpoint's registration", effect: Mend, quiet: []string{"hosts.", "drain_timeout"}},
+			"endpoint":       {words: "the endpoint's registration", effect: Mend, quiet: []string{"hosts.", "drain_timeout", "cluster_id"}},
 		},
 		"kube_control_plane_endpoint": {
 			"address":        {words: "virtual IP", effect: Restart, told: true},
@@ -64,6 +64,7 @@ func arguments(kind string) map[string]argument {
 			"port":           {words: "port", effect: Reload, told: true},
 			"ca_certificate": {words: "authority that health checks verify", effect: Reload},
 			"drain_timeout":  {words: "drain timeout"},
+			"pki":            {words: "the PKI bundle"},
 		},
 		"kube_pki_bundle": {
 			"cluster_name":        {words: "cluster name", effect: Mend, told: true},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -134,13 +135,14 @@ func (m *machine) act(script string) error {
 
 const (
 	backendsPath = "/etc/haproxy/kube/20-backends.cfg"
+	recordPath   = "/etc/haproxy/kube/endpoint.json"
 	serverPrefix = "    server "
 )
 
 // balance is the endpoint's script after a change.
 func (m *machine) balance(script string) error {
 	if _, there := m.files[backendsPath]; !there {
-		m.write(backendsPath, file{content: variable(script, "seed"), mode: "644", owner: "root", group: "root"})
+		m.write(backendsPath, file{content: variable(script, "servers"), mode: "644", owner: "root", group: "root"})
 	}
 	for _, name := range []string{haproxy, keepalived} {
 		if u := m.unit(name); u != nil && u.active {
@@ -150,6 +152,15 @@ func (m *machine) balance(script string) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// claim writes the record of an endpoint.
+func (m *machine) claim(script string, _ io.Reader, stdout io.Writer) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.write(recordPath, file{content: variable(script, "record"), mode: "644", owner: "root", group: "root"})
+	_, _ = io.WriteString(stdout, "claimed\n")
 	return nil
 }
 
@@ -166,11 +177,19 @@ func (m *machine) register(script string, _ io.Reader, stdout io.Writer) error {
 		_, _ = io.WriteString(stdout, "absent\n")
 		return nil
 	}
-	line := serverPrefix + name + " " + address + "\n"
-	if !strings.Contains(list.content, line) {
-		list.content += line
-		m.write(backendsPath, list)
+	var header string
+	servers := []string{variable(script, "line") + "\n"}
+	for line := range strings.Lines(list.content) {
+		switch {
+		case !strings.HasPrefix(line, serverPrefix):
+			header += line
+		case !strings.HasPrefix(line, serverPrefix+name+" "):
+			servers = append(servers, line)
+		}
 	}
+	slices.Sort(servers)
+	list.content = header + strings.Join(servers, "")
+	m.write(backendsPath, list)
 	_, _ = io.WriteString(stdout, "up\n")
 	return nil
 }
@@ -180,8 +199,9 @@ func (m *machine) backends() [][2]string {
 	var all [][2]string
 	for line := range strings.Lines(m.files[backendsPath].content) {
 		if rest, is := strings.CutPrefix(line, serverPrefix); is {
-			name, at, _ := strings.Cut(strings.TrimSpace(rest), " ")
-			all = append(all, [2]string{name, at})
+			if fields := strings.Fields(rest); len(fields) >= 2 {
+				all = append(all, [2]string{fields[0], fields[1]})
+			}
 		}
 	}
 	return all

@@ -183,6 +183,7 @@ func kinds() []kind {
 		{"observe", "\nbasics\n", (*machine).observe},
 		{"change", "\nreload_units", (*machine).change},
 		{"install", "\nreceive ", (*machine).receive},
+		{"claim", "echo claimed", (*machine).claim},
 		{"register", "enable health kube-apiserver/", (*machine).register},
 		{"end what was left", "PPid:", func(*machine, string, io.Reader, io.Writer) error { return nil }},
 	}

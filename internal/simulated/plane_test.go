@@ -72,7 +72,7 @@ func planeOn(t testing.TB, size int) (*Fleet, plane) {
 	for _, m := range first.machines {
 		hosts[m.name] = machine(m.address)
 	}
-	p.endpoint = endpoint.Spec{Address: first.vip, Hosts: hosts, CACertificate: bundle.CA.Certificate}
+	p.endpoint = endpoint.Spec{ClusterID: bundle.ClusterID, ClusterName: bundle.ClusterName, Address: first.vip, Hosts: hosts, CACertificate: bundle.CA.Certificate}
 	source := host.Source{Directory: programs(t)}
 	for _, m := range first.machines {
 		p.members = append(p.members, etcd.Spec{Name: m.name, Host: hosts[m.name], Peers: hosts, Bundle: bundle, Version: "3.6.16", Source: source})

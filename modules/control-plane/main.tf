@@ -21,6 +21,7 @@ resource "kube_pki_bundle" "this" {
 resource "kube_control_plane_endpoint" "this" {
   address        = var.endpoint.address
   port           = var.endpoint.port
+  pki            = kube_pki_bundle.this.bundle
   ca_certificate = kube_pki_bundle.this.ca_certificate
   drain_timeout  = var.endpoint.drain_timeout
   haproxy = {

@@ -19,6 +19,7 @@ resource "kube_pki_bundle" "prod" {
 
 resource "kube_control_plane_endpoint" "prod" {
   address = "10.0.0.100"
+  pki     = kube_pki_bundle.prod.bundle
   haproxy = { hosts = local.hosts }
 }
 

@@ -1,0 +1,188 @@
+package endpoint
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// The servers of a balancer are what replicas have registered there. Balancers
+// that list the same servers, each with registration's mark, need no further
+// evidence. About any other server the replica's own machine is asked, whose record
+// says where its replica is registered: so a replica that was registered while a
+// balancer was down is added there, one that left meanwhile is taken out, and a
+// line that somebody else wrote goes.
+
+// Registered tells whether the machine at the address has a replica of that name
+// which is registered at this endpoint. It fails where the machine cannot be asked.
+type Registered func(ctx context.Context, name string, address netip.AddrPort) (bool, error)
+
+// verdict is what a replica's machine says of a server.
+type verdict int
+
+const (
+	unasked verdict = iota // it cannot be asked
+	confirmed
+	denied
+)
+
+// candidate is a server that some balancer lists.
+type candidate struct {
+	server
+	listed int  // balancers that list it
+	marked int  // of these, the ones that have it once and with registration's mark
+	up     bool // one of them sends it requests
+}
+
+// candidates are the servers of all balancers that have a list, and how many these
+// are.
+func candidates(seen map[string]balancer) (all []candidate, lists int) {
+	found := map[server]candidate{}
+	for _, name := range names(seen) {
+		b := seen[name]
+		if b.hasList() {
+			lists++
+		}
+		for _, listed := range b.servers {
+			c := found[listed]
+			c.server = listed
+			c.listed++
+			if b.has(listed) {
+				c.marked++
+			}
+			c.up = c.up || slices.ContainsFunc(b.stats, func(running stat) bool {
+				return running.Name == listed.Name && running.Address == listed.Address && running.up()
+			})
+			found[listed] = c
+		}
+	}
+	all = slices.Collect(maps.Values(found))
+	slices.SortFunc(all, func(a, b candidate) int { return byName(a.server, b.server) })
+	return all, lists
+}
+
+// disputed are those of which the lists alone do not say that they are registered.
+func disputed(all []candidate, lists int) []server {
+	addresses := map[string]int{}
+	for _, c := range all {
+		addresses[c.Name]++
+	}
+	var some []server
+	for _, c := range all {
+		if c.marked < lists || addresses[c.Name] > 1 {
+			some = append(some, c.server)
+		}
+	}
+	return some
+}
+
+// agreed decides what every balancer shall list, and which servers stay as they
+// are where they are: without a mark and with a machine that cannot be asked, but
+// serving. A machine that cannot be asked and does not serve loses nothing: its own
+// next apply registers it anew.
+func agreed(all []candidate, lists int, told map[server]verdict) (wanted, kept []server) {
+	open := disputed(all, lists)
+	best := map[string]candidate{}
+	for _, c := range all {
+		switch said := told[c.server]; {
+		case !slices.Contains(open, c.server):
+		case said == confirmed:
+		case said == denied:
+			continue
+		case c.marked == 0 && c.up:
+			kept = append(kept, c.server)
+			continue
+		case c.marked == 0 || 2*c.marked < lists && !c.up:
+			continue
+		}
+		if other, twice := best[c.Name]; !twice || better(c, other, told) {
+			best[c.Name] = c
+		}
+	}
+	for _, name := range names(best) {
+		wanted = append(wanted, best[name].server)
+	}
+	kept = slices.DeleteFunc(kept, func(s server) bool { _, known := best[s.Name]; return known })
+	return wanted, slices.CompactFunc(kept, func(a, b server) bool { return a.Name == b.Name })
+}
+
+// better: of two addresses of one replica the one that its machine tells, else the
+// one that more balancers have.
+func better(a, b candidate, told map[server]verdict) bool {
+	if (told[a.server] == confirmed) != (told[b.server] == confirmed) {
+		return told[a.server] == confirmed
+	}
+	return a.marked > b.marked
+}
+
+// servers is what each host's list shall hold, after asking what has to be asked.
+func (s Spec) servers(ctx context.Context, seen map[string]balancer) map[string]string {
+	all, lists := candidates(seen)
+	wanted, kept := agreed(all, lists, s.tell(ctx, disputed(all, lists)))
+	texts := make(map[string]string, len(seen))
+	for name, b := range seen {
+		stay := slices.DeleteFunc(slices.Clone(kept), func(k server) bool { return !slices.Contains(b.servers, k) })
+		texts[name] = renderBackends(s.Address, wanted, stay)
+	}
+	return texts
+}
+
+// tell asks the machines of servers at once.
+func (s Spec) tell(ctx context.Context, servers []server) map[server]verdict {
+	told := map[server]verdict{}
+	if s.Registered == nil {
+		return told
+	}
+	var (
+		mu  sync.Mutex
+		all sync.WaitGroup
+	)
+	for _, asked := range servers {
+		all.Go(func() {
+			is, err := s.Registered(ctx, asked.Name, asked.Address)
+			said := denied
+			switch {
+			case err != nil:
+				problem.Progress(ctx, "replica %s cannot be asked where it is registered: %v", asked, err)
+				said = unasked
+			case is:
+				said = confirmed
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			told[asked] = said
+		})
+	}
+	all.Wait()
+	return told
+}
+
+// listDrift says by host which replicas its list lacks, or has elsewhere, that
+// others have.
+func listDrift(seen map[string]balancer) map[string][]string {
+	all, _ := candidates(seen)
+	lacks := map[string][]string{}
+	for _, c := range all {
+		if c.marked == 0 {
+			continue // the host that has it says so
+		}
+		var with, without []string
+		for _, name := range names(seen) {
+			switch b := seen[name]; {
+			case b.has(c.server):
+				with = append(with, name)
+			case b.hasList() && !slices.Contains(b.servers, c.server):
+				without = append(without, name)
+			}
+		}
+		for _, name := range without {
+			lacks[name] = append(lacks[name], backendsPath+": lacks "+c.String()+", which "+strings.Join(with, " and ")+" has")
+		}
+	}
+	return lacks
+}

@@ -1,0 +1,177 @@
+package endpoint
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+var (
+	//go:embed owner.sh
+	ownerScript string
+	//go:embed claim.sh
+	claimScript string
+	//go:embed release.sh
+	releaseScript string
+)
+
+// The answers of scripts that ask whose endpoint a machine has.
+const (
+	answerOther   = "other" // another endpoint's; its record follows
+	answerClaimed = "claimed"
+	answerOurs    = "ours"
+)
+
+// owner is whose endpoint a machine has.
+type owner struct {
+	ClusterID   string // "" where an earlier version set it up
+	ClusterName string
+	Address     string
+}
+
+func (o owner) String() string {
+	if o.ClusterID == "" {
+		return "the endpoint " + o.Address
+	}
+	return fmt.Sprintf("the endpoint %s of cluster %s (id %s)", o.Address, o.ClusterName, o.ClusterID)
+}
+
+// ownerOf reads it from the record, or from what was rendered where an earlier
+// version has set the machine up.
+func ownerOf(recorded *record, rendered string) owner {
+	var o owner
+	if recorded != nil {
+		o = owner{recorded.ClusterID, recorded.ClusterName, recorded.Address}
+	}
+	if o.Address == "" {
+		bind := append(bindLine.FindStringSubmatch(rendered), "", "")[1]
+		if at, err := netip.ParseAddrPort(bind); err == nil {
+			o.Address = at.Addr().String()
+		}
+	}
+	return o
+}
+
+// ours reports whether a machine of that owner may be changed for s: nobody's, s's
+// own, or one that an earlier version set up for the same address.
+func (s Spec) ours(o owner) bool {
+	if o == (owner{}) {
+		return true
+	}
+	sameCluster := o.ClusterID == "" || s.ClusterID == "" || o.ClusterID == s.ClusterID
+	return sameCluster && (o.Address == "" || o.Address == s.Address)
+}
+
+// ownership are the variables of owner.sh.
+func (s Spec) ownership() map[string]string {
+	return map[string]string{"cluster": s.ClusterID, "vip": s.Address}
+}
+
+// with adds variables to others.
+func with(vars, more map[string]string) map[string]string {
+	all := maps.Clone(vars)
+	maps.Copy(all, more)
+	return all
+}
+
+// strangers refuses hosts that have another endpoint, all at once.
+func strangers(s Spec, what string, seen map[string]balancer) error {
+	var lines []string
+	for _, name := range names(seen) {
+		if b := seen[name]; b.stranger != "" {
+			lines = append(lines, s.label(name)+": "+b.stranger)
+		}
+	}
+	return s.refuseStrangers(what, lines)
+}
+
+func (s Spec) refuseStrangers(what string, lines []string) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Summary:   "endpoint " + s.Address + " not " + what,
+		Attribute: "haproxy.hosts",
+		Cause:     "hosts have another endpoint, see below: it would lose its address and its replicas",
+		Unchanged: problem.Nothing,
+		Next: "destroy the other endpoint first, or take other hosts for this one; where the other one's cluster is gone for good, run on the host: " +
+			"systemctl disable --now " + keepalivedUnit + " " + haproxyUnit + "; rm -r " + configDir,
+		Detail: "  " + strings.Join(lines, "\n  "),
+	}
+}
+
+// claim notes on every host, in the order of their addresses, whose endpoint it
+// belongs to, before anything else is written there. Of two endpoints that want
+// the same host one is refused, and takes back what it has claimed.
+func claim(ctx context.Context, s Spec, what string, seen map[string]balancer) error {
+	order := names(seen)
+	slices.SortFunc(order, func(a, b string) int { return strings.Compare(s.Hosts[a].Address(), s.Hosts[b].Address()) })
+	var claimed []string
+	for _, name := range order {
+		output, err := s.Hosts[name].Run(ctx, host.Command{
+			Script: ownerScript + claimScript, Vars: with(s.ownership(), map[string]string{"record": recordText(s)}),
+		})
+		word, rest := answer(output)
+		switch {
+		case err != nil:
+			err = fmt.Errorf("claim host %s: %w", s.label(name), err)
+		case word == answerOther:
+			err = s.refuseStrangers(what, []string{s.label(name) + ": " + strangerWords(rest)})
+		case word == answerClaimed:
+			claimed = append(claimed, name)
+		case word != answerOurs:
+			err = fmt.Errorf("claim host %s: unexpected answer %q", s.label(name), word)
+		}
+		if err != nil {
+			return release(ctx, s, claimed, err)
+		}
+	}
+	return nil
+}
+
+// releaseTime bounds release, whose caller may have been cancelled.
+const releaseTime = 10 * time.Second
+
+// release takes claims back on hosts that have nothing else of the endpoint, and
+// gives why it has to.
+func release(ctx context.Context, s Spec, claimed []string, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	err := onHosts(claimed, func(name string) error {
+		_, err := s.Hosts[name].Run(ctx, host.Command{Script: ownerScript + releaseScript, Vars: s.ownership()})
+		return err
+	})
+	if err != nil { // then something was changed
+		return fmt.Errorf("%s\nTaking back the claim on %s failed: %w", why, strings.Join(claimed, ", "), err)
+	}
+	return why
+}
+
+// strangerWords says whose endpoint it is by the text of its record.
+func strangerWords(text string) string {
+	o := ownerOf(readRecord(text), "")
+	if o.Address == "" {
+		return "the machine has another endpoint"
+	}
+	return "the machine has " + o.String()
+}
+
+// errOther is a balancer that has another endpoint by now.
+var errOther = errors.New("it is another endpoint's balancer")
+
+// owned turns the answer of a script that found another endpoint into an error.
+func owned(output string) error {
+	if word, rest := answer(output); word == answerOther {
+		return fmt.Errorf("%w: %s", errOther, strangerWords(rest))
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package endpoint
+
+import (
+	"net"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// What a machine says is data. It is parsed where it enters into what it can be,
+// and what it cannot be counts as not said.
+
+// programDirs is root's PATH as package host sets it.
+var programDirs = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+
+// programAt is where a machine has a program, "" where it has none.
+func programAt(f host.Facts, name string) string {
+	at := f.Commands[name]
+	if path.Base(at) == name && slices.Contains(programDirs, path.Dir(at)) && path.Clean(at) == at {
+		return at
+	}
+	return ""
+}
+
+// device is the name of a network interface, "" for what is none.
+func device(text string) string {
+	name, _, _ := strings.Cut(text, "@") // "eth0@if5" is eth0, linked to another one
+	if ValidateInterface(name) != nil {
+		return ""
+	}
+	return name
+}
+
+// hardwareAddress is one as `ip` prints it, "unknown" for what is none.
+func hardwareAddress(text string) string {
+	address, err := net.ParseMAC(text)
+	if err != nil {
+		return "unknown"
+	}
+	return address.String()
+}
+
+// activeStates are systemd's (`systemctl --state=help`).
+var activeStates = []string{"active", "reloading", "inactive", "failed", "activating", "deactivating", "maintenance", "refreshing"}
+
+// activeState is a unit's, in systemd's words.
+func activeState(state host.UnitState) string {
+	switch {
+	case state.Active == "":
+		return "not there"
+	case !slices.Contains(activeStates, state.Active):
+		return "in an unknown state"
+	}
+	return state.Active
+}
+
+// maxWords bounds a text of a machine's that stands in a sentence.
+const maxWords = 200
+
+// words is text of a machine's for people: on one line, without characters that
+// a terminal acts on, and not at any length.
+func words(text string) string {
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case b.Len() >= maxWords:
+			return b.String() + "…"
+		case r == utf8.RuneError:
+			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
+				b.WriteString(`\x` + strconv.FormatUint(uint64(text[i]), 16))
+				continue
+			}
+			b.WriteRune(r)
+		case strconv.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}

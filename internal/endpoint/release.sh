@@ -1,0 +1,6 @@
+# Takes a claim back: the record of a machine that has nothing else.
+if [ -d "$config" ] && lock && [ "$(whose)" = ours ] && [ ! -e "$config/10-endpoint.cfg" ]; then
+  rm -f "$config/endpoint.json"
+  rmdir --ignore-fail-on-non-empty "$config"
+  rmdir --ignore-fail-on-non-empty /etc/haproxy
+fi

@@ -1,0 +1,117 @@
+package endpoint
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// server is one replica in HAProxy's terms.
+type server struct {
+	Name    string // by validateName
+	Address netip.AddrPort
+}
+
+// parseServer checks a replica's name and IP:port.
+func parseServer(name, address string) (server, error) {
+	if err := validateName("replica name", name); err != nil {
+		return server{}, err
+	}
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || at.Port() == 0 || at.Addr().Zone() != "" {
+		return server{}, fmt.Errorf("replica %s: %q is not IP:port", name, address)
+	}
+	return server{Name: name, Address: at}, nil
+}
+
+func (s server) String() string { return s.Name + " (" + s.Address.String() + ")" }
+
+// bare is the server's line in HAProxy's configuration without a mark.
+func (s server) bare() string { return "    server " + s.Name + " " + s.Address.String() }
+
+// line is the line that registration at the endpoint of the virtual IP writes. The
+// mark belongs to this name and address: a line that was written or changed by
+// hand has none.
+func (s server) line(vip string) string {
+	sum := sha256.Sum256([]byte(vip + "\n" + s.Name + "\n" + s.Address.String() + "\n"))
+	return s.bare() + " # registered " + hex.EncodeToString(sum[:6])
+}
+
+// backendsHeader is 20-backends.cfg without servers, valid as it is.
+const backendsHeader = "# Managed by terraform-provider-kube: the replicas in rotation, one line each.\nbackend " + proxyName + "\n"
+
+// renderBackends gives 20-backends.cfg: the servers that are registered at the
+// endpoint of the virtual IP, and others, in the order of their lines.
+func renderBackends(vip string, registered, others []server) string {
+	var lines []string
+	for _, s := range registered {
+		lines = append(lines, s.line(vip)+"\n")
+	}
+	for _, s := range others {
+		lines = append(lines, s.bare()+"\n")
+	}
+	slices.Sort(lines)
+	return backendsHeader + strings.Join(lines, "")
+}
+
+// backends is what a balancer's 20-backends.cfg holds.
+type backends struct {
+	servers  []server // each once, by name and address
+	unmarked []server // of these, the ones without registration's mark
+	foreign  []string // lines that are no server's, or say more than registration does
+	repeated []server // of these, the ones that are there more than once
+}
+
+// parseBackends reads 20-backends.cfg. What does not parse is foreign, and never
+// gets anywhere else.
+func parseBackends(vip, text string) backends {
+	var b backends
+	own := map[string]bool{}
+	for line := range strings.Lines(backendsHeader) {
+		own[strings.TrimSpace(line)] = true
+	}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !own[line] {
+			b.add(vip, line)
+		}
+	}
+	return b
+}
+
+func (b *backends) add(vip, line string) {
+	fields := strings.Fields(line)
+	if len(fields) < 3 || fields[0] != "server" {
+		b.foreign = append(b.foreign, line)
+		return
+	}
+	found, err := parseServer(fields[1], fields[2])
+	if err != nil {
+		b.foreign = append(b.foreign, line)
+		return
+	}
+	if slices.Contains(b.servers, found) {
+		b.repeated = append(b.repeated, found)
+		return
+	}
+	b.servers = append(b.servers, found)
+	switch marked := line == strings.TrimSpace(found.line(vip)); {
+	case !marked && len(fields) > 3:
+		b.foreign = append(b.foreign, line) // HAProxy takes it for a server all the same
+		b.unmarked = append(b.unmarked, found)
+	case !marked:
+		b.unmarked = append(b.unmarked, found)
+	}
+}
+
+// has reports whether a registration has put the server there.
+func (b backends) has(s server) bool {
+	return slices.Contains(b.servers, s) && !slices.Contains(b.unmarked, s)
+}
+
+func byName(a, b server) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), a.Address.Compare(b.Address))
+}
