@@ -82,7 +82,7 @@ func stepServers(f *fixture) {
 		`b: /etc/haproxy/kube/20-backends.cfg: found "server zz';id>/tmp/p;:' 10.95.0.12:6443", which no registration writes`,
 		"b: /etc/haproxy/kube/20-backends.cfg: zz (10.95.0.12:6443) has no mark of a registration",
 		"b: /etc/haproxy/kube/20-backends.cfg: a (10.95.0.11:6443) is there more than once",
-		"c: /etc/haproxy/kube/20-backends.cfg: lacks a (10.95.0.11:6443), which a has",
+		"c: /etc/haproxy/kube/20-backends.cfg: lacks a (10.95.0.11:6443), which is registered on a and b",
 	} {
 		if !strings.Contains(drift, words) {
 			f.Errorf("drift lacks %q:\n%s", words, drift)

@@ -100,7 +100,7 @@ func (f *fixture) leavesStrangerAlone() {
 	if len(alone) != 1 || !strings.HasPrefix(alone[0], "c (10.95.0.13): ") {
 		f.Errorf("left alone: %q", alone)
 	}
-	if state := f.shell("c", "systemctl is-active "+haproxyUnit+" "+keepalivedUnit); state != "active\nactive" {
+	if state := f.shell("c", "systemctl is-active "+haproxyUnit+" "+keepalivedUnit); strings.TrimSpace(state) != "active\nactive" {
 		f.Errorf("on c: %q", state)
 	}
 	f.shell("c", "sed -i s/"+otherCluster+"/"+testCluster+"/ "+recordPath)

@@ -181,7 +181,7 @@ func listDrift(seen map[string]balancer) map[string][]string {
 			}
 		}
 		for _, name := range without {
-			lacks[name] = append(lacks[name], backendsPath+": lacks "+c.String()+", which "+strings.Join(with, " and ")+" has")
+			lacks[name] = append(lacks[name], backendsPath+": lacks "+c.String()+", which is registered on "+strings.Join(with, " and "))
 		}
 	}
 	return lacks

@@ -314,9 +314,11 @@ func (m *endpointModel) planRegistration(ctx context.Context, cluster types.Stri
 }
 
 // touches reports whether going from before to m has to do anything on the
-// machines. The drain timeout is only read when a replica leaves.
+// machines. The drain timeout is only read when a replica leaves; of the bundle only
+// the cluster counts, which stays. What was imported without a bundle was never
+// looked at.
 func (m endpointModel) touches(before endpointModel) bool {
-	return drifted(before.Drift) || changed(
+	return drifted(before.Drift) || before.PKI.IsNull() || changed(
 		[2]attr.Value{m.Port, before.Port},
 		[2]attr.Value{m.CA, before.CA},
 		[2]attr.Value{m.HAProxy, before.HAProxy},
