@@ -73,7 +73,7 @@ func TestOwnerScript(t *testing.T) {
 			}
 		}
 		script := strings.Replace(ownerScript, configDir, dir, 1) + "lock\nwhose\nunless_other\necho mine\n"
-		vars := must(host.Assignments(ownerSpec(testCluster, testVIP).ownership()))
+		vars := host.Assignments(ownerSpec(testCluster, testVIP).ownership())
 		output, err := exec.Command("sh", "-euc", vars+script).CombinedOutput()
 		want := c.whose + "\nmine\n"
 		if c.whose == "other" {
