@@ -2,7 +2,6 @@ package endpoint
 
 import (
 	_ "embed"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -57,11 +56,12 @@ func register(at server, vip string) host.Command {
 
 // drain gives the command that takes a server out of rotation.
 func drain(name string, forGood bool) host.Command {
-	value := 0
+	c := rotate(drainScript, server{Name: name}, 0)
+	c.Vars["for_good"] = "0"
 	if forGood {
-		value = 1
+		c.Vars["for_good"] = "1"
 	}
-	return rotate(fmt.Sprintf("for_good=%d\n", value)+drainScript, server{Name: name}, 0)
+	return c
 }
 
 // answer is the first word of what a script printed, and the rest.
