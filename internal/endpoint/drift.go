@@ -127,14 +127,6 @@ func serversDrift(s Spec, b balancer) []string {
 	return append(differences, fileDrift(b.facts.Files, wanted)...)
 }
 
-// shortened is the beginning of what may be of any length.
-func shortened(text string) string {
-	if len(text) > maxWords {
-		return text[:maxWords] + "…"
-	}
-	return text
-}
-
 func unitDrift(b balancer) []string {
 	var differences []string
 	for _, unit := range []string{haproxyUnit, keepalivedUnit} {

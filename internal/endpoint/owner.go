@@ -151,7 +151,7 @@ func release(ctx context.Context, s Spec, claimed []string, why error) error {
 		return err
 	})
 	if err != nil { // then something was changed
-		return fmt.Errorf("%s\nTaking back the claim on %s failed: %w", why, strings.Join(claimed, ", "), err)
+		return fmt.Errorf("%s\nTaking back the claim on %s failed: %w", why.Error(), strings.Join(claimed, ", "), err)
 	}
 	return why
 }

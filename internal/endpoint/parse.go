@@ -4,11 +4,10 @@ import (
 	"net"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // What a machine says is data. It is parsed where it enters into what it can be,
@@ -61,26 +60,13 @@ func activeState(state host.UnitState) string {
 // maxWords bounds a text of a machine's that stands in a sentence.
 const maxWords = 200
 
-// words is text of a machine's for people: on one line, without characters that
-// a terminal acts on, and not at any length.
-func words(text string) string {
-	var b strings.Builder
-	for i, r := range text {
-		switch {
-		case b.Len() >= maxWords:
-			return b.String() + "…"
-		case r == utf8.RuneError:
-			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
-				b.WriteString(`\x` + strconv.FormatUint(uint64(text[i]), 16))
-				continue
-			}
-			b.WriteRune(r)
-		case strconv.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			quoted := strconv.QuoteRuneToASCII(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
+// words is text of a machine's for people: one visible line, not at any length.
+func words(text string) string { return problem.Line(shortened(text)) }
+
+// shortened is the beginning of what may be of any length.
+func shortened(text string) string {
+	if len(text) > maxWords {
+		return text[:maxWords] + "…"
 	}
-	return b.String()
+	return text
 }

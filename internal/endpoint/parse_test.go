@@ -76,21 +76,6 @@ func TestReadStats(t *testing.T) {
 	}
 }
 
-func TestWords(t *testing.T) {
-	for text, want := range map[string]string{
-		"Layer7 check passed":          "Layer7 check passed",
-		"grün":                         "grün",
-		"a\x1b[31mb\r\nc\x00":          `a\x1b[31mb\r\nc\x00`,
-		"\xff\xfe":                     `\xff\xfe`,
-		"\u202eabc":                    `\u202eabc`,
-		strings.Repeat("x", 1_000_000): strings.Repeat("x", maxWords) + "…",
-	} {
-		if got := words(text); got != want {
-			t.Errorf("%.40q: %q", text, got)
-		}
-	}
-}
-
 // TestHostileMachine: a balancer that answers everything with what a shell, a unit or
 // a terminal would act on gets none of it into anything that is written anywhere.
 func TestHostileMachine(t *testing.T) {

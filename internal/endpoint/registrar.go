@@ -184,7 +184,7 @@ func (r *Registrar) Serving(ctx context.Context) (map[string]string, error) {
 	all := map[string]string{}
 	for _, b := range seen {
 		for _, s := range b.stats {
-			if strings.HasPrefix(s.Status, "UP") {
+			if s.up() {
 				all[s.Name] = s.Address.String()
 			}
 		}

@@ -119,7 +119,7 @@ func distrusted(before map[string]string, after string, replicas []shown, now ti
 	}
 	var reasons []string
 	for _, replica := range replicas {
-		label := replica.server.String()
+		label := replica.String()
 		switch {
 		case replica.silent != nil && replica.serves != "":
 			reasons = append(reasons, fmt.Sprintf("%s: %s counts it as healthy, but it did not show its certificate (%v): apply again when it answers",

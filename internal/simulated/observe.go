@@ -23,13 +23,18 @@ func (m *machine) observe(script string, _ io.Reader, stdout io.Writer) error {
 	defer m.mu.Unlock()
 	now := time.Now()
 	fmt.Fprintf(stdout, "clock\t%d.%09d\n", now.Unix(), now.Nanosecond())
-	fmt.Fprintf(stdout, "machine-id\t%s\nboot-id\t%s\nhostname\t%s\nmachine\tx86_64\nos\tID=debian\nsystemd\t252\n", m.id, uuid(m.id), m.name)
+	fmt.Fprintf(stdout, "machine-id\t%s\nboot-id\t%s\nhostname\t%s\nmachine\tx86_64\nos\tID=debian\nsystemd\t252\n", m.id, bootID(m.id), m.name)
 	for _, call := range calls {
 		if err := m.answer(stdout, call[0], call[1:]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// bootID is an id as the kernel writes it.
+func bootID(id string) string {
+	return strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
 }
 
 func (m *machine) answer(out io.Writer, function string, words []string) error {
@@ -117,9 +122,4 @@ func (m *machine) show(out io.Writer, name string, further bool) {
 	} {
 		fmt.Fprintf(out, "unit\t%s\n", line)
 	}
-}
-
-// uuid writes 32 hexadecimal digits as the kernel writes a boot id.
-func uuid(id string) string {
-	return strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
 }

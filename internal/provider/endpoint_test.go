@@ -1,0 +1,148 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// bundleText is a bundle as a pki attribute has it.
+func bundleText(t *testing.T, b *pki.Bundle) types.String {
+	t.Helper()
+	text, err := b.Encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return types.StringValue(text)
+}
+
+// twoClusters are the bundles of two clusters.
+func twoClusters(t *testing.T) (here, elsewhere *pki.Bundle) {
+	t.Helper()
+	here, _ = bundles(t)
+	other := *here
+	other.ClusterID = pki.NewClusterID()
+	return here, &other
+}
+
+// endpointAs is the model of an endpoint as it was last seen.
+func endpointAs(t *testing.T, bundle types.String, cluster types.String) endpointModel {
+	t.Helper()
+	state := importedState(t, endpointSchema(t.Context()), map[string]any{
+		"id": "10.0.0.100", "address": "10.0.0.100", "port": int64(6443), "haproxy.hosts": map[string]string{"cp1": "10.0.0.11"},
+		"haproxy.install_packages": true, "drain_timeout": "10s", "pki": bundle, "holder": "cp1", "drift": []string{},
+	})
+	var m endpointModel
+	diags := state.Get(t.Context(), &m)
+	m.planRegistration(t.Context(), cluster, &diags)
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+	return m
+}
+
+// TestEndpointOfABundle: a changed bundle of the same cluster is noted in the state
+// and touches no machine; another cluster's replaces the endpoint; one that is not
+// known yet leaves the registration as it is.
+func TestEndpointOfABundle(t *testing.T) {
+	here, elsewhere := twoClusters(t)
+	changed := *here
+	changed.Deletable = !here.Deletable
+	cluster := types.StringValue(here.ClusterID)
+	for name, c := range map[string]struct {
+		state, plan types.String
+		replaced    bool
+		touched     bool
+		cluster     types.String
+	}{
+		"the same":               {bundleText(t, here), bundleText(t, here), false, false, cluster},
+		"changed":                {bundleText(t, here), bundleText(t, &changed), false, false, cluster},
+		"not known yet":          {bundleText(t, here), types.StringUnknown(), false, false, cluster},
+		"another cluster's":      {bundleText(t, here), bundleText(t, elsewhere), true, false, types.StringValue(elsewhere.ClusterID)},
+		"imported without, then": {types.StringNull(), bundleText(t, here), false, true, cluster},
+	} {
+		of := endpointSchema(t.Context())
+		before := endpointAs(t, c.state, cluster)
+		after := before
+		after.PKI = c.plan
+		req := resource.ModifyPlanRequest{State: tfsdk.State{Schema: of, Raw: emptyOf(t, of)}, Plan: tfsdk.Plan{Schema: of, Raw: emptyOf(t, of)}}
+		diags := req.State.Set(t.Context(), before)
+		diags.Append(req.Plan.Set(t.Context(), after)...)
+		resp := resource.ModifyPlanResponse{Plan: req.Plan}
+		(&endpointResource{configured{&session{sealKnown: true}}}).ModifyPlan(t.Context(), req, &resp)
+		diags.Append(resp.Diagnostics...)
+		var got endpointModel
+		diags.Append(resp.Plan.Get(t.Context(), &got)...)
+		registration := decodeRegistration(t.Context(), got.Registration, &diags)
+		if diags.HasError() {
+			t.Fatalf("%s: %v", name, diags)
+		}
+		if len(resp.RequiresReplace) > 0 != c.replaced || got.Holder.IsUnknown() != c.touched || registration.ClusterID != c.cluster.ValueString() {
+			t.Errorf("%s: replaced by %v, holder %s, registration %+v", name, resp.RequiresReplace, got.Holder, registration)
+		}
+		if c.replaced && !resp.RequiresReplace[0].Equal(path.Root("pki")) {
+			t.Errorf("%s: replaced by %v", name, resp.RequiresReplace)
+		}
+	}
+}
+
+// TestNewEndpointOfANewBundle: all of a registration but the cluster is known before
+// the bundle is made.
+func TestNewEndpointOfANewBundle(t *testing.T) {
+	m := endpointAs(t, types.StringUnknown(), types.StringUnknown())
+	var r registrationModel
+	if diags := objectAs(t, m.Registration, &r); diags.HasError() || !r.ClusterID.IsUnknown() || r.Address.ValueString() != "10.0.0.100" || !elementsKnown(t.Context(), r.Hosts) {
+		t.Errorf("%+v, %v", r, diags)
+	}
+	if got := plannedCluster(t.Context(), nil, m, endpointModel{}); !got.IsUnknown() {
+		t.Errorf("the cluster is planned as %s", got)
+	}
+}
+
+// TestEndpointOfAnotherCluster: a replica is told before anything is touched, and one
+// that is not told of any cluster counts as its bundle's.
+func TestEndpointOfAnotherCluster(t *testing.T) {
+	here, elsewhere := twoClusters(t)
+	registration := endpointAs(t, bundleText(t, here), types.StringValue(here.ClusterID)).Registration
+	unnamed := endpointAs(t, bundleText(t, here), types.StringNull()).Registration
+	for name, c := range map[string]struct {
+		registration types.Object
+		bundle       *pki.Bundle
+		refused      bool
+		cluster      string
+	}{
+		"its own":            {registration, here, false, here.ClusterID},
+		"another's":          {registration, elsewhere, true, here.ClusterID},
+		"nobody's":           {unnamed, elsewhere, false, elsewhere.ClusterID},
+		"no bundle is known": {registration, nil, false, here.ClusterID},
+	} {
+		var diags diag.Diagnostics
+		refuseOtherEndpoint(t.Context(), c.registration, c.bundle, &diags)
+		if diags.HasError() != c.refused || c.refused && !strings.Contains(diags[0].Detail(), "belongs to the cluster "+here.ClusterID+", and the PKI bundle to "+elsewhere.ClusterID) {
+			t.Errorf("%s: %v", name, diags)
+		}
+		if got := registrationOf(t.Context(), c.registration, c.bundle, &diags).ClusterID; got != c.cluster {
+			t.Errorf("%s: registered for %s", name, got)
+		}
+	}
+}
+
+func emptyOf(t *testing.T, s schema.Schema) tftypes.Value {
+	t.Helper()
+	return tftypes.NewValue(s.Type().TerraformType(t.Context()), nil)
+}
+
+func objectAs(t *testing.T, object types.Object, to any) diag.Diagnostics {
+	t.Helper()
+	return object.As(t.Context(), to, basetypes.ObjectAsOptions{})
+}
