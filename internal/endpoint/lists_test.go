@@ -89,7 +89,7 @@ func TestAgreed(t *testing.T) {
 		"another port while one was down":                         {lists: []string{renderBackends(testVIP, []server{cp1, moved}, nil), all}, told: map[server]verdict{moved: confirmed, cp2: denied}, wanted: []server{cp1, moved}},
 		"two addresses of one name, and it cannot be asked":       {lists: []string{renderBackends(testVIP, []server{cp1, moved}, nil), all, all}, wanted: []server{cp1, cp2}},
 		"a hand-written second address of a name that is serving": {lists: []string{by(moved), all, all}, up: []server{moved}, told: map[server]verdict{cp2: confirmed}, wanted: []server{cp1, cp2}},
-		"no list yet": {lists: []string{all, ""}, wanted: []server{cp1, cp2}},
+		"no list yet":                                             {lists: []string{all, ""}, wanted: []server{cp1, cp2}},
 	}
 	for name, test := range tests {
 		seen := map[string]balancer{}

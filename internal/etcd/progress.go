@@ -219,7 +219,7 @@ func (w *following) still() string {
 func (w *following) until(ctx context.Context, conv *conversation, address string, done func(Member) string) (View, error) {
 	for {
 		v, err := conv.view(ctx, []string{address})
-		trouble := ""
+		var trouble string
 		if err != nil {
 			trouble = err.Error()
 			w.look(ctx, nil)

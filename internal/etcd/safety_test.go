@@ -439,7 +439,8 @@ func TestAddressOfAnotherNow(t *testing.T) {
 func (f *fleet) keep(name string) (kept struct {
 	files map[string]host.File
 	data  string
-}) {
+},
+) {
 	f.t.Helper()
 	m := f.machine(name)
 	kept.files, kept.data = maps.Clone(m.files), f.t.TempDir()
@@ -453,7 +454,8 @@ func (f *fleet) keep(name string) (kept struct {
 func (f *fleet) restore(name string, kept struct {
 	files map[string]host.File
 	data  string
-}) {
+},
+) {
 	f.t.Helper()
 	m := f.machine(name)
 	m.files = maps.Clone(kept.files)

@@ -218,8 +218,13 @@ func FuzzParseFacts(f *testing.F) {
 			form *regexp.Regexp
 			text string
 		}{
-			{machineIDForm, facts.MachineID}, {bootIDForm, facts.BootID}, {hostnameForm, facts.Hostname}, {osForm, facts.OS}, {osForm, facts.OSLike},
-			{kernelForm, facts.Architecture}, {systemdForm, facts.Systemd},
+			{machineIDForm, facts.MachineID},
+			{bootIDForm, facts.BootID},
+			{hostnameForm, facts.Hostname},
+			{osForm, facts.OS},
+			{osForm, facts.OSLike},
+			{kernelForm, facts.Architecture},
+			{systemdForm, facts.Systemd},
 		} {
 			if c.text != "" && !c.form.MatchString(c.text) {
 				t.Errorf("%q is not of the form %s", c.text, c.form)
