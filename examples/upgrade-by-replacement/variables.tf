@@ -1,5 +1,5 @@
 variable "slots" {
-  description = "The generation whose machine fills each slot: the line to change, one slot at a time or all at once."
+  description = "The generation whose machine fills each slot: the line to change, one slot at a time or several, but not all at once."
   type        = map(string)
   default     = { a = "1", b = "1", c = "1" }
 }
