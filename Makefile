@@ -42,7 +42,7 @@ bench: setup ## measure apply, plan, day 2, upgrade and memory against their flo
 	$(SUDO) $(LAB) bench $(BENCH)
 
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
-STORIES    := TestScale|TestSealed$$|TestModule|TestHealth|TestGettingStarted
+STORIES    := TestScale|TestSealed$$|TestModule|TestHealth|TestGettingStarted|TestNoApplyEndsTheCluster
 LONG       := TestRefuse|TestUpgradeRefused|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours|TestUpgrade$$|TestUpgradeRolledBack|TestUpgradeUndone|TestUpgradeByReplacement|TestEncryption|TestRepair|TestRotateAuthorities|TestFleet|TestMoveEtcd|TestImport|TestProduction
 LONG_LABS  := TestUpgradeTrapsOnMachines|TestUpgradeThroughMinors|TestRollbackOfAMinor|TestReleasesSayTheSame
 

@@ -119,6 +119,16 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	bundle, err := pki.Generate(pki.Options{ClusterName: "lab", Algorithm: pki.ECDSAP256, Now: time.Now(), Deletable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newProcess(t, l, bundle)
+}
+
+// newProcess is a process of its own: its connections and its coordinator.
+func newProcess(t *testing.T, l *lab.Lab, bundle *pki.Bundle) *rig {
+	t.Helper()
 	key, err := l.PrivateKey()
 	if err != nil {
 		t.Fatal(err)
@@ -132,10 +142,6 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = pool.Close() })
-	bundle, err := pki.Generate(pki.Options{ClusterName: "lab", Algorithm: pki.ECDSAP256, Now: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := &rig{t: t, lab: l, trips: new(atomic.Int64), specs: map[string]Spec{}}
 	r.clusters = NewClusters()
 	r.clusters.machine = func(h *host.Host) machine { return counted{sshMachine{h}, r.trips} }
@@ -235,10 +241,44 @@ func testOnMachines(t *testing.T) {
 	r.clean()
 	r.afterSchedule()
 
+	r.process() // one founds nothing where it has seen a cluster
 	r.grow()
 	r.fill()
 	r.all("destroy", r.delete)
 	r.clean()
+
+	r.twoProcesses()
+	r.clean()
+}
+
+// twoProcesses create, change and destroy members of one bundle at the same time.
+func (r *rig) twoProcesses() {
+	r.t.Helper()
+	bundle := r.specs["cp1"].Bundle
+	one, other := newProcess(r.t, r.lab, bundle), newProcess(r.t, r.lab, bundle)
+	process := map[string]*rig{"cp1": one, "cp2": other, "cp3": other}
+	r.all("create by two processes", func(ctx context.Context, s Spec) error {
+		return process[s.Name].create(ctx, process[s.Name].specs[s.Name])
+	})
+	ids := map[string]bool{}
+	for _, name := range everyone {
+		ids[r.sh(name, `sed -n 's/.*"etcd_cluster_id": "\([0-9a-f]*\)".*/\1/p' /etc/etcd/member.json`)] = true
+	}
+	if len(ids) != 1 {
+		r.t.Fatalf("the members belong to the clusters %v", ids)
+	}
+	r.all("roll out a flag by two processes", func(ctx context.Context, s Spec) error {
+		p := process[s.Name]
+		changed := p.specs[s.Name]
+		changed.ExtraArgs = map[string]string{"max-txn-ops": "512"}
+		p.specs[s.Name] = changed
+		_, err := p.clusters.Update(ctx, changed)
+		return err
+	})
+	r.all("read", func(ctx context.Context, s Spec) error { return process[s.Name].same(ctx, process[s.Name].specs[s.Name]) })
+	r.all("destroy by two processes", func(ctx context.Context, s Spec) error {
+		return process[s.Name].delete(ctx, process[s.Name].specs[s.Name])
+	})
 }
 
 // grow makes a cluster of two, lets the third machine join, and rolls a flag out.
