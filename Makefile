@@ -44,7 +44,7 @@ bench: setup ## measure apply, plan, day 2, upgrade and memory against their flo
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
 STORIES    := TestScale|TestSealed$$|TestModule|TestHealth|TestGettingStarted|TestNoApplyEndsTheCluster
 LONG       := TestRefuse|TestUpgradeRefused|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours|TestUpgrade$$|TestUpgradeRolledBack|TestUpgradeUndone|TestUpgradeByReplacement|TestEncryption|TestRepair|TestRotateAuthorities|TestFleet|TestMoveEtcd|TestImport|TestProduction
-LONG_LABS  := TestUpgradeTrapsOnMachines|TestUpgradeThroughMinors|TestRollbackOfAMinor|TestReleasesSayTheSame
+LONG_LABS  := TestSlowLineOnMachines|TestUpgradeTrapsOnMachines|TestUpgradeThroughMinors|TestRollbackOfAMinor|TestReleasesSayTheSame
 
 .PHONY: soak
 soak: setup ## clients during every change, accidents, applies cut off at every command (SOAK="--only join" for a part)

@@ -1,10 +1,126 @@
-# Puts the content of the data directory away. The directory itself may be a mount
-# point, so it is emptied rather than moved. $data is the directory, $archive where
-# its content goes, $archives the directory of all archives.
-if [ -d "$data" ] && [ -n "$(ls -A -- "$data")" ]; then
-  (umask 077; mkdir -p -- "$archive")
-  chmod 0700 -- "$archives" "$archive"
-  find "$data" -mindepth 1 -maxdepth 1 -exec mv -t "$archive" -- {} +
-  chown -R root:root -- "$archive"
-fi
-rmdir -- "$data" 2>/dev/null || true
+# Puts what is in the data directory $data away, as $root/$member-TIME, of which
+# $kept stay. Nothing is ever copied: the archive is beside the data directory
+# where that is on the same file system, and else, as where a disk is mounted at
+# the data directory, inside it, which etcd passes over. What is on its way is in
+# $root/$member.part, which gets its name last, so that what was cut off goes on.
+
+# mount_of DIRECTORY: the kernel's number of the mount that it is on, or will be.
+# That is what a rename must not leave, also where a file system is mounted twice.
+mount_of() {
+  place=$1
+  until [ -d "$place" ]; do
+    place=${place%/*}
+    [ -n "$place" ] || place=/
+  done
+  sed -n 's/^mnt_id:[^0-9]*//p' /proc/self/fdinfo/0 <"$place"
+}
+
+# beside says whether the archive is beside the data directory.
+beside() { [ "$(mount_of "$data")" = "$(mount_of "$data-archive")" ]; }
+
+# entries calls "$@" with each entry of the data directory that is data: not for
+# what was put away inside it, nor for what belongs to the file system.
+entries() {
+  for entry in "$data"/* "$data"/.[!.]* "$data"/..?*; do
+    [ -e "$entry" ] || [ -L "$entry" ] || continue
+    case ${entry##*/} in archive | lost+found | .kube-renamed) continue ;; esac
+    "$@" "$entry" "${entry##*/}" || return 1
+  done
+}
+
+none() { false; }
+free() { [ ! -e "$part/$2" ] && [ ! -L "$part/$2" ]; }
+put() { mv -T -- "$1" "$part/$2"; }
+drop() { rm -rf -- "$1"; }
+
+# renames fails where the data cannot be renamed into $part: mv would copy.
+renames() {
+  rm -f "$data/.kube-renamed" "$part/.kube-renamed"
+  : >"$data/.kube-renamed"
+  was=$(stat -c %d:%i "$data/.kube-renamed")
+  mv -T "$data/.kube-renamed" "$part/.kube-renamed"
+  is=$(stat -c %d:%i "$part/.kube-renamed")
+  rm -f "$part/.kube-renamed"
+  [ "$was" = "$is" ] && return
+  echo "what is in $data cannot be renamed into $root, and it is not copied" >&2
+  return 1
+}
+
+# finish gives $part its name.
+finish() {
+  name=$root/$member-$(date -u +%Y%m%dT%H%M%SZ)
+  while [ -e "$name" ]; do
+    sleep 1
+    name=$root/$member-$(date -u +%Y%m%dT%H%M%SZ)
+  done
+  rm -f "$part"/*.part
+  chown -R root:root "$part"
+  chmod 0700 "$part"
+  sync "$part" 2>/dev/null || sync
+  mv -T -- "$part" "$name"
+  sync "$root" 2>/dev/null || sync
+}
+
+# settle finishes what was put away of an earlier member.
+settle() {
+  if [ -d "$part" ] && ! entries free; then finish; fi
+}
+
+# archives lists all archives of the data directory, the newest first.
+archives() {
+  for archive in "$data-archive"/*-????????T??????Z "$data/archive"/*-????????T??????Z; do
+    [ -d "$archive" ] || continue
+    case ${archive##*/} in *[!a-z0-9TZ-]*) continue ;; esac
+    printf '%s %s\n' "${archive##*-}" "$archive"
+  done | sort -r
+}
+
+# prune removes all but the newest $kept archives. Of those with the snapshot of
+# a last member as many stay besides, and so does $name, whatever the clock says.
+prune() {
+  rm -rf "$data-archive"/*.gone "$data/archive"/*.gone
+  all=0 last=0
+  archives | while read -r _ archive; do
+    all=$((all + 1)) stays=''
+    [ "$all" -gt "$kept" ] || stays=yes
+    if [ -e "$archive/snapshot.db" ]; then
+      last=$((last + 1))
+      [ "$last" -gt "$kept" ] || stays=yes
+    fi
+    if [ -z "$stays" ] && [ "$archive" != "$name" ]; then
+      mv -T -- "$archive" "$archive.gone"
+      rm -rf -- "$archive.gone"
+    fi
+  done
+}
+
+root=$data-archive
+beside || root=$data/archive
+part=$root/$member.part
+
+# archive puts everything away and prunes.
+archive() {
+  if [ -d "$part" ] || { [ -d "$data" ] && ! entries none; }; then
+    (umask 077 && mkdir -p "$part")
+    chmod 0700 "$root" "$part"
+    settle
+    mkdir -p -m 0700 "$part"
+    if ! entries none; then
+      renames
+      entries put
+    fi
+    finish
+    prune
+  fi
+  rmdir "$data" 2>/dev/null || true
+}
+
+# wipe removes the data, but not what was put away of it: the last snapshot.
+wipe() {
+  if [ -d "$part" ]; then
+    finish
+    prune
+  fi
+  [ ! -d "$data" ] || entries drop
+  rmdir "$data" 2>/dev/null || true
+}

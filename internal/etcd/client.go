@@ -150,6 +150,19 @@ func (c *conversation) list(ctx context.Context, address string) (View, error) {
 	return v, err
 }
 
+// memory is the list that the member at an address has in memory, and that
+// member's id. It answers without the others.
+func (c *conversation) memory(ctx context.Context, address string) (v View, id uint64, err error) {
+	err = c.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
+		answer, err := pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{})
+		if err == nil {
+			v, id = viewOf(answer.Header.ClusterId, answer.Members), answer.Header.MemberId
+		}
+		return err
+	})
+	return v, id, err
+}
+
 func viewOf(cluster uint64, members []*pb.Member) View {
 	v := View{ClusterID: cluster}
 	for _, m := range members {

@@ -22,6 +22,7 @@ type pace struct {
 	Gather   time.Duration // after the last arrival, before a bootstrap begins without the missing peers
 	Poll     time.Duration // between two looks while waiting
 	Patience time.Duration // for a refusing condition to clear by itself
+	Dead     time.Duration // in which a member answers nothing, however it is asked: then it is dead
 	Settle   time.Duration // all healthy, between two restarts: etcd counts a member as connected after 5 s (HealthInterval)
 	Serving  time.Duration // in which nothing of a member moves that shall serve, or catch up: then it is stuck
 	Cleanup  time.Duration // for undoing a failed join when the caller's time is over
@@ -31,6 +32,7 @@ var usualPace = pace{
 	Gather:   500 * time.Millisecond,
 	Poll:     100 * time.Millisecond,
 	Patience: 20 * time.Second,
+	Dead:     10 * time.Second, // two election timeouts, and more than the 5 s of etcd's own
 	Settle:   5 * time.Second,
 	Serving:  time.Minute,
 	Cleanup:  30 * time.Second,
@@ -111,6 +113,13 @@ func (cl *cluster) converse(s Spec) (*conversation, error) {
 }
 
 func (cl *cluster) converseThrough(b *pki.Bundle, hosts []*host.Host) (*conversation, error) {
+	return cl.converseBy(b, hosts, dialThrough)
+}
+
+// dialer dials an address by way of machines.
+type dialer func(ctx context.Context, routes map[string]machine, addr string) (net.Conn, error)
+
+func (cl *cluster) converseBy(b *pki.Bundle, hosts []*host.Host, by dialer) (*conversation, error) {
 	config, err := cl.clientTLS(b)
 	if err != nil {
 		return nil, err
@@ -120,7 +129,7 @@ func (cl *cluster) converseThrough(b *pki.Bundle, hosts []*host.Host) (*conversa
 		routes[h.Address()] = cl.machine(h)
 	}
 	return &conversation{tls: config, dial: func(ctx context.Context, addr string) (net.Conn, error) {
-		return dialThrough(ctx, routes, addr)
+		return by(ctx, routes, addr)
 	}}, nil
 }
 

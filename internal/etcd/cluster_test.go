@@ -278,6 +278,55 @@ func TestDestroyAll(t *testing.T) {
 	}
 }
 
+// TestNoRoomForTheLastSnapshot: a cluster does not end where its last snapshot
+// has no room, and is as it was.
+func TestNoRoomForTheLastSnapshot(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	f.machine("cp1").free = snapshotReserve
+	err := f.clusters.Delete(f.context(), specs["cp1"], DeleteOptions{})
+	if err == nil || !strings.Contains(err.Error(), "not enough space") || !strings.Contains(err.Error(), archiveRoot(DefaultDataDir)) || !problem.Untouched(err) {
+		t.Errorf("delete without room: %v", err)
+	}
+	if status, err := f.clusters.Read(f.context(), specs["cp1"]); err != nil || !status.Healthy || len(status.Drift) > 0 || f.machine("cp1").starts != 1 {
+		t.Errorf("left as %+v, %v", status, err)
+	}
+	f.machine("cp1").free = 1 << 40
+	if err := f.clusters.Delete(f.context(), specs["cp1"], DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestArchivesKeptTouchesNothing: what a change of the number means, the next
+// archive tells.
+func TestArchivesKeptTouchesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	s := specs["cp1"]
+	s.ArchivesKept = 1
+	if status, err := f.clusters.Read(f.context(), s); err != nil || len(status.Drift) > 0 {
+		t.Errorf("read: %v, %v", status.Drift, err)
+	}
+	before := string(f.machine("cp1").files[markerPath].Content)
+	if _, err := f.clusters.Update(f.context(), s); err != nil || string(f.machine("cp1").files[markerPath].Content) != before {
+		t.Errorf("an update wrote something, or failed: %v", err)
+	}
+	if a := s.away(doClear, false); a.Wipe || a.Keep != 1 || a.Member != "cp1" {
+		t.Errorf("put away by %+v", a)
+	}
+	s.ArchivesKept, s.OnDestroy = 0, Wipe
+	if a := s.away(doClear, false); !a.Wipe {
+		t.Errorf("wiped by %+v", a)
+	}
+	if a := s.away(doClear, true); a.Wipe || a.Member != "cp1" || a.Keep != DefaultArchivesKept {
+		t.Errorf("kept by %+v", a)
+	}
+}
+
 func TestDestroyHalfApplied(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -193,15 +193,10 @@ func (cl *cluster) prepare(ctx context.Context, s Spec, f found, archive bool) (
 
 // retire stops the unit and archives the data, never wipes it.
 func (cl *cluster) retire(ctx context.Context, s Spec) error {
-	if _, err := cl.machine(s.Host).Change(ctx, host.Change{}, action{Verb: doRetire, DataDir: s.dataDir(), Archive: archivePath(s)}); err != nil {
+	if _, err := cl.machine(s.Host).Change(ctx, host.Change{}, s.away(doRetire, true)); err != nil {
 		return fmt.Errorf("archive data of %s: %w", s.label(), err)
 	}
 	return nil
-}
-
-// archivePath is a new directory in the archive.
-func archivePath(s Spec) string {
-	return fmt.Sprintf("%s/%s-%s", archiveRoot(s.dataDir()), s.Name, time.Now().UTC().Format("20060102T150405Z"))
 }
 
 func (cl *cluster) install(ctx context.Context, s Spec, f found) error {

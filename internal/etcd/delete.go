@@ -76,10 +76,11 @@ type departure struct {
 	s       Spec
 	o       DeleteOptions
 	turn    *turn
-	since   lapse  // of the current wait
-	removed bool   // from the member list, by this call
-	aside   bool   // the outage was announced
-	told    string // the reason that was last reported
+	since   lapse   // of the current wait
+	removed bool    // from the member list, by this call
+	aside   bool    // the outage was announced
+	verdict verdict // on this member, where it does not answer
+	told    string  // the reason that was last reported
 }
 
 // step looks at everything, decides, and does one thing.
@@ -94,6 +95,9 @@ func (l *departure) step(ctx context.Context) (done bool, err error) {
 	switch {
 	case sv.answered:
 		if err := l.cl.exclusive(ctx, l.s, sv.view); err != nil {
+			return false, err
+		}
+		if sv.view, err = l.judged(ctx, sv.view); err != nil {
 			return false, err
 		}
 	case !errors.Is(sv.silence, errNoAnswer):
@@ -172,7 +176,7 @@ func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bo
 			// One that was removed before, and not cleaned, can learn it from this member alone.
 			return false, l.turn.yield(ctx)
 		}
-		return true, l.last(ctx)
+		return true, l.last(ctx, *in.View, d.ID)
 	case leaveClean:
 		if in.Self.Data && !in.Self.Pending {
 			l.cl.sawMember("it has removed member " + l.s.Name)
@@ -227,15 +231,23 @@ func (l *departure) remove(ctx context.Context, v View, id uint64) error {
 }
 
 // last stops the only member. It is the end of the cluster, so a snapshot with
-// its integrity hash goes into the archive before. Where it cannot be saved
-// (no space, a damaged database), the data directory itself is what is kept; where
-// that is to be wiped, the member stays.
-func (l *departure) last(ctx context.Context) error {
+// its integrity hash goes into the archive before, whatever becomes of the data.
+// Where the database is damaged, the data directory itself is what is kept, or the
+// member stays; where there is no room, it stays as well.
+func (l *departure) last(ctx context.Context, v View, id uint64) error {
+	entry, _ := v.member(id)
+	place, err := l.cl.lastPlace(ctx, l.s, entry.DBSize)
+	if err != nil {
+		return refusal("etcd member not deleted", l.s, &v, "it is the last voting member, and the snapshot that it leaves cannot be saved: "+err.Error(),
+			problem.Nothing, "free space there (older archives, for one), then destroy again")
+	}
 	l.cl.sawMember("it has removed its last member, " + l.s.Name)
 	problem.Progress(ctx, "etcd %s: the last member: saving a snapshot", l.s.Name)
-	archive := archivePath(l.s)
 	m := l.cl.machine(l.s.Host)
-	a := action{Verb: doSnapshot, Archive: archive, File: "snapshot.db", Address: l.s.Host.Address(), Tools: artifactDir(l.s.Version)}
+	a := action{
+		Verb: doSnapshot, DataDir: l.s.dataDir(), Member: l.s.Name, Archive: place, File: lastSnapshot,
+		Address: l.s.Host.Address(), Tools: artifactDir(l.s.Version),
+	}
 	if at, _, err := (saving{machine: m, cluster: l.s.Bundle.ClusterID}).identify(ctx); err == nil {
 		a.Tools = at.tools // those of the version that runs
 	}
@@ -252,24 +264,13 @@ func (l *departure) last(ctx context.Context) error {
 		}
 		problem.Progress(ctx, "etcd %s: no snapshot could be saved, the data directory is archived as it is: %s", l.s.Name, err)
 	}
-	if l.s.OnDestroy == Wipe {
-		return l.clear(ctx, "")
-	}
-	return l.clear(ctx, archive)
+	return l.clean(ctx, false)
 }
 
 // clean stops what runs, puts data away and removes what Create has made. What
 // else lies in the data directory (an operator's copy) goes where the data goes.
 func (l *departure) clean(ctx context.Context, keep bool) error {
-	if l.s.OnDestroy == Wipe && !keep {
-		return l.clear(ctx, "")
-	}
-	return l.clear(ctx, archivePath(l.s))
-}
-
-func (l *departure) clear(ctx context.Context, archive string) error {
-	a := action{Verb: doClear, DataDir: l.s.dataDir(), Archive: archive}
-	if _, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, a); err != nil {
+	if _, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, l.s.away(doClear, keep)); err != nil {
 		return &problem.Problem{
 			Summary: "etcd member not cleaned up", Host: l.s.label(), Cause: err.Error(), Err: err,
 			Unchanged: "the other members; this one has left the cluster.", Next: "destroy again: it continues from there",

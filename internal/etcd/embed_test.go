@@ -57,6 +57,7 @@ type testMachine struct {
 	late      time.Duration  // etcd reads its database for so long before it answers
 	reading   bool
 	outages   *outages
+	stalls    *stalls
 }
 
 // outages counts the members that are stopped by a restart at the same time.
@@ -146,6 +147,9 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 		}
 	}
 	facts.Units[unitName] = unit
+	if strings.HasSuffix(q.Script, placeQuestion) {
+		facts.Output = "beside\n"
+	}
 	if q.Script == movementScript {
 		facts.Output = m.movement()
 	}
@@ -190,6 +194,9 @@ func (m *testMachine) Dial(ctx context.Context, network, addr string) (net.Conn,
 	err := m.reach()
 	m.mu.Unlock()
 	if err != nil {
+		return nil, err
+	}
+	if err := m.stalls.wait(ctx, addr); err != nil {
 		return nil, err
 	}
 	var d net.Dialer
@@ -293,15 +300,7 @@ func (m *testMachine) do(a action) error {
 		m.stop()
 		m.ends = 0
 		m.enabled = false
-		if a.Archive != "" {
-			if _, err := os.Stat(m.at(a.DataDir)); err == nil {
-				m.archives++
-				_ = os.MkdirAll(m.at(a.Archive), 0o700)
-				if err := os.Rename(m.at(a.DataDir), m.at(a.Archive)+fmt.Sprint("/data", m.archives)); err != nil {
-					return err
-				}
-			}
-		} else if err := os.RemoveAll(m.at(a.DataDir)); err != nil {
+		if err := m.away(a); err != nil {
 			return err
 		}
 		delete(m.files, envPath)
@@ -311,6 +310,28 @@ func (m *testMachine) do(a action) error {
 		}
 	}
 	return nil
+}
+
+// away is archive.sh.
+func (m *testMachine) away(a action) error {
+	part := m.at(partOf(archiveRoot(a.DataDir), a.Member))
+	_, err := os.Stat(m.at(a.DataDir))
+	switch {
+	case a.Wipe:
+		if err := os.RemoveAll(m.at(a.DataDir)); err != nil {
+			return err
+		}
+	case err == nil:
+		_ = os.MkdirAll(part, 0o700)
+		if err := os.Rename(m.at(a.DataDir), part+"/data"); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(part); err != nil {
+		return nil
+	}
+	m.archives++
+	return os.Rename(part, strings.TrimSuffix(part, "part")+fmt.Sprint(m.archives))
 }
 
 func (m *testMachine) stop() {
@@ -416,6 +437,7 @@ type fleet struct {
 	pool     *host.Pool
 	machines map[string]*testMachine // by address
 	outages  outages
+	stalls   stalls
 	net      int
 }
 
@@ -454,7 +476,7 @@ func (f *fleet) coordinator() *Clusters {
 	c := NewClusters()
 	c.pace = pace{
 		Gather: 300 * time.Millisecond, Poll: 20 * time.Millisecond, Patience: 2 * time.Second,
-		Settle: 500 * time.Millisecond, Serving: 15 * time.Second, Cleanup: 10 * time.Second,
+		Settle: 500 * time.Millisecond, Serving: 15 * time.Second, Dead: time.Second, Cleanup: 10 * time.Second,
 	}
 	c.machine = func(h *host.Host) machine { return f.machines[h.Address()] }
 	return c
@@ -471,7 +493,7 @@ func (f *fleet) specs(names ...string) map[string]Spec {
 		address := f.address(name)
 		peers[name] = f.pool.Host(host.Target{Address: address})
 		if f.machines[address] == nil {
-			f.machines[address] = &testMachine{t: f.t, address: address, root: f.t.TempDir(), files: map[string]host.File{}, outages: &f.outages}
+			f.machines[address] = &testMachine{t: f.t, address: address, root: f.t.TempDir(), files: map[string]host.File{}, outages: &f.outages, stalls: &f.stalls}
 		}
 	}
 	specs := map[string]Spec{}

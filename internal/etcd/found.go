@@ -78,15 +78,18 @@ type configured struct {
 	ExtraArgs    map[string]string `json:"extra_args"` // null where none are given, as in the configuration
 	EarlyRenewal time.Duration     `json:"early_renewal"`
 	Settings     json.RawMessage   `json:"settings,omitempty"` // Spec.Settings
+	// ArchivesKept is of no use to the machine: one that is out of date is no drift.
+	ArchivesKept int `json:"archives_kept,omitempty"`
 }
 
 func (s Spec) configured() configured {
-	return configured{ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings}
+	return configured{ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings, ArchivesKept: s.archivesKept()}
 }
 
-// text is how c is compared: without the white space that indenting has put into
+// text is how c is compared: without what is no drift, and without the white space that indenting has put into
 // its raw part.
 func (c configured) text() string {
+	c.ArchivesKept = 0
 	text, _ := json.Marshal(c) // its one raw part is JSON by Spec's promise: it always encodes
 	return string(text)
 }

@@ -26,6 +26,7 @@ type Imported struct {
 	ExtraArgs     map[string]string
 	DataDir       string
 	SnapshotsKept int
+	ArchivesKept  int
 	Snapshots     *Snapshots // nil: none
 	EarlyRenewal  time.Duration
 	Limits        host.Limits
@@ -78,7 +79,7 @@ func imported(h *host.Host, facts host.Facts) (Imported, error) {
 	given := f.Marker.configured()
 	out := Imported{
 		ClusterID: f.Marker.ClusterID, ClusterName: f.Marker.ClusterName, Name: f.Marker.Name,
-		Version: version, DataDir: flags["data-dir"], SnapshotsKept: f.Marker.snapshotsKept(), EarlyRenewal: given.EarlyRenewal,
+		Version: version, DataDir: flags["data-dir"], SnapshotsKept: f.Marker.snapshotsKept(), EarlyRenewal: given.EarlyRenewal, ArchivesKept: given.archivesKept(),
 		Limits: host.LimitsIn(unit.Content), Settings: given.Settings,
 		Snapshots: snapshotsIn(facts.Files),
 	}

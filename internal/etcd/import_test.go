@@ -43,7 +43,7 @@ func TestImportReadsBack(t *testing.T) {
 		"another default":           func(s *Spec) { s.ExtraArgs = map[string]string{"watch-progress-notify-interval": "9s"} },
 		"a flag at its default":     func(s *Spec) { s.ExtraArgs = map[string]string{"listen-metrics-urls": "http://127.0.0.1:2381"} },
 		"of 3.5":                    func(s *Spec) { s.Version, s.ExtraArgs = "3.5.35", map[string]string{"snapshot-count": "5"} },
-		"data elsewhere, snapshots": func(s *Spec) { s.DataDir, s.SnapshotsKept = "/data/etcd", 9 },
+		"data elsewhere, snapshots": func(s *Spec) { s.DataDir, s.SnapshotsKept, s.ArchivesKept = "/data/etcd", 9, 2 },
 		"scheduled snapshots": func(s *Spec) {
 			s.Snapshots = &Snapshots{Schedule: "Mon..Fri 02:30 Europe/Berlin", Kept: 7, Upload: "cp \"$SNAPSHOT\" '/b x/' \\\n  100%\n\n", EnvironmentFile: "/etc/rclone.env"}
 		},
@@ -72,7 +72,7 @@ func TestImportReadsBack(t *testing.T) {
 			got.Settings = nil
 			want := Imported{
 				ClusterID: testCluster, ClusterName: "prod", Name: "cp1", Version: s.Version, ExtraArgs: s.ExtraArgs, DataDir: s.dataDir(),
-				SnapshotsKept: s.snapshotsKept(), EarlyRenewal: s.EarlyRenewal, Limits: s.Limits, Peers: map[string]string{"cp1": address, "cp2": "fd00::12"}, Snapshots: s.Snapshots,
+				SnapshotsKept: s.snapshotsKept(), ArchivesKept: s.archivesKept(), EarlyRenewal: s.EarlyRenewal, Limits: s.Limits, Peers: map[string]string{"cp1": address, "cp2": "fd00::12"}, Snapshots: s.Snapshots,
 			}
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("read back as\n%#v\nwant\n%#v", got, want)

@@ -32,6 +32,7 @@ type joining struct {
 	cause     string     // that condition
 	catchUp   *following // the member itself; nil: it was not started
 	ahead     *following // a learner that has to be done first
+	verdict   verdict    // on the last entry that stood in the way
 	near      approach   // to the generation of s
 	versions  bool       // its version may be beside the others
 	asked     bool       // that question is answered, and nobody else had a turn since
@@ -107,6 +108,7 @@ func (j *joining) walk(ctx context.Context) error {
 			continue
 		}
 		j.me.Earlier = j.f.earlier(v.ClusterID)
+		v = j.verdict.mark(v, j.cl.verdictLasts())
 		next := nextStep(v, j.me)
 		if next.Kind == stepDone {
 			return nil
@@ -137,6 +139,8 @@ func (j *joining) take(ctx context.Context, v View, next step) error {
 		j.me.Data, j.me.Running, j.me.Pending, j.me.MemberID = false, false, false, 0
 		j.f.Data, j.f.Pending, j.f.Marker = false, false, nil
 		return nil
+	case stepVerify:
+		return j.verify(ctx, v, next)
 	case stepRemove:
 		return j.removeStale(ctx, v, next)
 	case stepAdd:

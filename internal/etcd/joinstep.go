@@ -8,6 +8,7 @@ type stepKind int
 const (
 	stepRefuse    stepKind = iota
 	stepArchive            // move data away that belongs to a member which no longer exists
+	stepVerify             // find out whether an entry that stands in the way is dead
 	stepRemove             // remove an entry that stands in the way
 	stepAdd                // add as learner
 	stepStart              // start the unit on what is there
@@ -18,7 +19,7 @@ const (
 )
 
 func (k stepKind) String() string {
-	return [...]string{"refuse", "archive", "remove", "add", "start", "wait", "promote", "establish", "done"}[k]
+	return [...]string{"refuse", "archive", "verify", "remove", "add", "start", "wait", "promote", "establish", "done"}[k]
 }
 
 // step is what comes next, with the entry it concerns.
@@ -46,7 +47,8 @@ type self struct {
 // Two invariants: data is only ever started under the member id it was written
 // under, and an id whose data is gone is never started again but removed first
 // (an emptied member under its old id makes the leader panic or loses votes it
-// has given: etcd-io/etcd#10254, #21178).
+// has given: etcd-io/etcd#10254, #21178). A voter goes only when it is known to
+// be dead.
 func nextStep(v View, s self) step {
 	entry, listed := v.at(s.PeerURL)
 	if serves := listed && entry.Healthy && s.Running; s.Data && s.Earlier != "" && !serves {
@@ -66,6 +68,9 @@ func nextStep(v View, s self) step {
 			return step{Kind: stepRefuse, ID: entry.ID, Reason: fmt.Sprintf("member %q answers at %s, but its data is not in the data directory of this machine", entry.label(), s.PeerURL)}
 		}
 		if !s.Running {
+			if !entry.Learner && !entry.Dead {
+				return step{Kind: stepVerify, ID: entry.ID}
+			}
 			return step{Kind: stepRemove, ID: entry.ID, Reason: "it has never started, or its machine was rebuilt"}
 		}
 		return step{Kind: stepWait, ID: entry.ID}
@@ -82,6 +87,8 @@ func stepUnlisted(v View, s self) step {
 	switch {
 	case taken && namesake.Healthy:
 		return step{Kind: stepRefuse, ID: namesake.ID, Reason: fmt.Sprintf("a member named %q is alive at %v", s.Name, namesake.PeerURLs)}
+	case taken && !namesake.Dead:
+		return step{Kind: stepVerify, ID: namesake.ID}
 	case taken:
 		return step{Kind: stepRemove, ID: namesake.ID, Reason: "it is the dead predecessor of the same name on another machine"}
 	}

@@ -13,9 +13,11 @@ func TestNextStep(t *testing.T) {
 	}
 	unnamedLearner := with(func(m *Member) { m.Name, m.ClientURLs, m.Learner, m.Healthy = "", nil, true, false })
 	learner := with(func(m *Member) { m.Learner = true })
-	dead := with(func(m *Member) { m.Healthy = false })
+	silent := with(func(m *Member) { m.Healthy = false })
+	dead := silent.withDead(4)
 	neverStarted := with(func(m *Member) { m.ClientURLs, m.Healthy = nil, false })
-	moved := with(func(m *Member) { m.PeerURLs, m.Healthy = []string{"https://10.0.0.9:2380"}, false })
+	silentElsewhere := with(func(m *Member) { m.PeerURLs, m.Healthy = []string{"https://10.0.0.9:2380"}, false })
+	moved := silentElsewhere.withDead(4)
 	elsewhere := with(func(m *Member) { m.PeerURLs = []string{"https://10.0.0.9:2380"} })
 	renamed := with(func(m *Member) { m.Name = "old" })
 	corrupt := with(func(m *Member) { m.Alarms = []string{alarmCorrupt} })
@@ -32,7 +34,10 @@ func TestNextStep(t *testing.T) {
 		{"removed, data left", three, edit(running, func(s *self) { s.Running = false }), step{Kind: stepArchive}},
 		{"removed, still running", three, running, step{Kind: stepArchive}},
 		{"stale unnamed learner", unnamedLearner, fresh, step{Kind: stepRemove, ID: 4}},
-		{"stale member of a static bootstrap", neverStarted, fresh, step{Kind: stepRemove, ID: 4}},
+		{"silent member of a static bootstrap", neverStarted, fresh, step{Kind: stepVerify, ID: 4}},
+		{"stale member of a static bootstrap", neverStarted.withDead(4), fresh, step{Kind: stepRemove, ID: 4}},
+		{"rebuilt machine, silent at one look", silent, fresh, step{Kind: stepVerify, ID: 4}},
+		{"silent namesake elsewhere", silentElsewhere, fresh, step{Kind: stepVerify, ID: 4}},
 		{"rebuilt machine", dead, fresh, step{Kind: stepRemove, ID: 4}},
 		{"rebuilt machine, answered moments ago", clusterOf("Lhhh"), fresh, step{Kind: stepRefuse, ID: 4}},
 		{"dead predecessor elsewhere", moved, fresh, step{Kind: stepRemove, ID: 4}},

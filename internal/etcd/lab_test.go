@@ -110,6 +110,7 @@ type rig struct {
 	trips    *atomic.Int64
 	specs    map[string]Spec
 	cutOff   string // the machine that is cut off from the network
+	limit    time.Duration
 }
 
 var everyone = []string{"cp1", "cp2", "cp3"}
@@ -175,7 +176,7 @@ func (r *rig) all(what string, f func(context.Context, Spec) error) {
 // only runs f for the members at once and reports time and round trips.
 func (r *rig) only(names []string, what string, f func(context.Context, Spec) error) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(r.t.Context(), max(r.limit, 3*time.Minute))
 	defer cancel()
 	begin := time.Now()
 	ctx = problem.WithReport(ctx, problem.Report{Progress: func(line string) {
@@ -242,9 +243,12 @@ func testOnMachines(t *testing.T) {
 	r.afterSchedule()
 
 	r.process() // one founds nothing where it has seen a cluster
+	r.ownDisk()
 	r.grow()
 	r.fill()
+	data := r.sh("cp1", "stat -c %d:%i /var/lib/etcd/member/snap/db")
 	r.all("destroy", r.delete)
+	r.renamed(data)
 	r.clean()
 
 	r.twoProcesses()

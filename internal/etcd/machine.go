@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	_ "embed"
+	"maps"
 	"net"
 	"strconv"
 
@@ -40,15 +41,18 @@ const (
 type action struct {
 	Verb    verb
 	DataDir string
-	Archive string // where data is put; "" to wipe it
+	Member  string // whose archive the data becomes
+	Wipe    bool   // it becomes none
 	Tools   string // the directory of etcdctl and etcdutl, for snapshot and inspect
 
 	Timer timerVerb // what happens to the timer of scheduled snapshots
 
 	// Of a snapshot.
+	Archive string // the directory that it is saved in
 	File    string // its name
 	Address string // of the member
-	Keep    int    // that many files of such a name stay, the newest; 0: all
+
+	Keep int // that many archives, or files of such a name, stay, the newest; 0 of the files: all
 }
 
 // sshMachine is a machine reached over SSH.
@@ -88,8 +92,6 @@ var (
 	saveScript string
 	//go:embed prune.sh
 	pruneScript string
-	//go:embed archive.sh
-	archiveScript string
 	//go:embed inspect.sh
 	inspectScript string
 )
@@ -98,13 +100,15 @@ var (
 func (a action) vars() map[string]string {
 	switch a.Verb {
 	case doRetire, doClear:
-		return map[string]string{"data": a.DataDir, "archive": a.Archive, "archives": archiveRoot(a.DataDir)}
+		return archiveVars(a.DataDir, a.Member, a.Keep)
 	case doInspect:
 		return map[string]string{"data": a.DataDir, "tools": a.Tools}
 	case doSnapshot:
-		return map[string]string{
+		vars := archiveVars(a.DataDir, a.Member, a.Keep)
+		maps.Copy(vars, map[string]string{
 			"tools": a.Tools, "endpoint": ClientURL(a.Address), "pki": pkiDir, "dir": a.Archive, "file": a.File, "keep": strconv.Itoa(a.Keep),
-		}
+		})
+		return vars
 	}
 	return nil
 }
@@ -113,7 +117,7 @@ func (a action) vars() map[string]string {
 // prints the size and what "etcdutl snapshot status" says.
 func (a action) snapshotScript() string {
 	if a.Keep == 0 {
-		return saveScript
+		return a.settleScript() + saveScript
 	}
 	return saveScript + pruneScript
 }
@@ -127,14 +131,6 @@ func (a action) stopScript() string {
   systemctl reset-failed ` + unitName + ` 2>/dev/null || true
 fi
 `
-}
-
-// dataScript puts the content of the data directory away, or wipes it.
-func (a action) dataScript() string {
-	if a.Archive == "" {
-		return `if [ -d "$data" ]; then find "$data" -mindepth 1 -delete; rmdir -- "$data" 2>/dev/null || true; fi` + "\n"
-	}
-	return archiveScript
 }
 
 // clearScript removes what Create has put there. Directories go only when
@@ -155,6 +151,3 @@ if getent group ` + user + ` >/dev/null; then groupdel ` + user + ` 2>/dev/null 
 rm -rf ` + configDir + `
 `
 }
-
-// archiveRoot is the directory beside the data directory that archives are put in.
-func archiveRoot(dataDir string) string { return dataDir + "-archive" }

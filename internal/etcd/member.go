@@ -22,7 +22,7 @@ type OnDestroy string
 
 // The choices of OnDestroy.
 const (
-	Archive OnDestroy = "archive" // moved to DataDir + "-archive/NAME-TIME"; the last member leaves a snapshot there too
+	Archive OnDestroy = "archive" // renamed to DataDir + "-archive/NAME-TIME", or to "/archive/NAME-TIME" in it (see archive.sh); the last member leaves a snapshot there too
 	Wipe    OnDestroy = "wipe"
 )
 
@@ -49,7 +49,10 @@ type Spec struct {
 	// SnapshotsKept is how many snapshots of upgrades stay on the machine; 0 means
 	// DefaultSnapshotsKept.
 	SnapshotsKept int
-	Snapshots     *Snapshots // on a schedule; nil: none. A change restarts nothing
+	// ArchivesKept is how many archives of data directories stay on the machine; 0
+	// means DefaultArchivesKept. A change of it touches nothing there.
+	ArchivesKept int
+	Snapshots    *Snapshots // on a schedule; nil: none. A change restarts nothing
 	// FormerPeers are the peers of the state that an Update starts from. Who is no
 	// longer in Peers leaves in the same run.
 	FormerPeers map[string]*host.Host

@@ -30,6 +30,7 @@ type Member struct {
 	Learner    bool
 	Healthy    bool   // a voter: a linearizable read through it succeeds; a learner: it answers and knows the leader
 	Trouble    string // why it is not healthy
+	Dead       bool   // not healthy, and silent for long enough (see cluster.examine): never by one look alone
 	Version    string // of the running server; "" when it does not answer
 	Index      uint64 // raft index
 	Applied    uint64 // of it
@@ -193,7 +194,8 @@ func MayAdd(v View) error {
 // MayRemove says why the member may not be removed now, or nil. What remains
 // must hold quorum. A member that works is only let go when every survivor
 // works too, because it may be what carries the cluster (cluster-api refuses
-// the same); one that is dead carries nothing. A CORRUPT member may go when it
+// the same); one that is dead carries nothing, and one look that found it
+// unhealthy does not make it dead. A CORRUPT member may go when it
 // is the only one, and only when every survivor works: what was promised must
 // be on them, because its own copy proves nothing.
 func MayRemove(v View, id uint64) error {
@@ -219,7 +221,7 @@ func MayRemove(v View, id uint64) error {
 		return fmt.Errorf("%w: of the remaining %d voters %d must be healthy, and %d are (unhealthy: %s)",
 			errQuorum, len(rest), need, have, unhealthyNames(rest))
 	}
-	if (target.Healthy || target.has(alarmCorrupt)) && have < len(rest) {
+	if (!target.Dead || target.has(alarmCorrupt)) && have < len(rest) {
 		return fmt.Errorf("%w: %s", errUnhealthy, unhealthyNames(rest))
 	}
 	return nil

@@ -7,7 +7,8 @@ import (
 )
 
 // cluster makes a view from one letter per member: "L" the healthy leader,
-// "h" a healthy voter, "d" a dead voter, "l" a learner.
+// "h" a healthy voter, "d" a dead voter, "s" one that was silent when it was
+// asked, "l" a learner.
 func clusterOf(letters string) View {
 	v := View{ClusterID: 1}
 	for i, letter := range letters {
@@ -15,7 +16,7 @@ func clusterOf(letters string) View {
 			ID: uint64(i + 1), Name: fmt.Sprintf("cp%d", i+1), Version: "3.6.16",
 			PeerURLs:   []string{fmt.Sprintf("https://10.0.0.%d:2380", i+1)},
 			ClientURLs: []string{fmt.Sprintf("https://10.0.0.%d:2379", i+1)},
-			Healthy:    letter != 'd', Learner: letter == 'l',
+			Healthy:    letter != 'd' && letter != 's', Dead: letter == 'd', Learner: letter == 'l',
 		}
 		if letter == 'L' {
 			v.Leader = m.ID
@@ -55,6 +56,8 @@ func TestMayRemove(t *testing.T) {
 		{"Ld", 1, errQuorum},       // the last one that works
 		{"Lhhhd", 2, errUnhealthy}, // quorum would hold, but spare it
 		{"Lhhdd", 4, nil},          // two of five lost
+		{"Lhhsd", 4, errUnhealthy}, // one of them may only be slow
+		{"Lhs", 3, nil},            // whatever it is, all others work
 		{"Lhhdd", 1, errQuorum},
 		{"Lhl", 3, nil},
 		{"hhh", 1, errNoLeader},

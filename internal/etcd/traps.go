@@ -9,9 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -103,14 +100,7 @@ func roles(v View) string {
 
 // ownList asks one member for the list that it has in memory.
 func (c *conversation) ownList(ctx context.Context, address string) (View, error) {
-	var v View
-	err := c.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
-		answer, err := pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{})
-		if err == nil {
-			v = viewOf(answer.Header.ClusterId, answer.Members)
-		}
-		return err
-	})
+	v, _, err := c.memory(ctx, address)
 	return v, err
 }
 

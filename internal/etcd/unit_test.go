@@ -131,12 +131,12 @@ func TestScripts(t *testing.T) {
 		{"no timer any more", action{Timer: timerOff}, []string{"systemctl stop etcd-snapshot.timer etcd-snapshot.service"}, []string{"systemctl stop etcd.service"}},
 		{
 			"retire",
-			action{Verb: doRetire, DataDir: "/var/lib/etcd", Archive: "/var/lib/etcd-archive/x"},
-			[]string{"archive=/var/lib/etcd-archive/x\n", `mv -t "$archive"`, "rm -f -- /etc/etcd/bootstrap.env"},
-			[]string{"-delete", "userdel"},
+			action{Verb: doRetire, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 7},
+			[]string{"data=/var/lib/etcd\nkept=7\nmember=cp1\n", "\narchive\n", "rm -f -- /etc/etcd/bootstrap.env"},
+			[]string{"\nwipe\n", "userdel"},
 		},
-		{"clear, archived", action{Verb: doClear, DataDir: "/var/lib/etcd", Archive: "/var/lib/etcd-archive/x"}, []string{"mv -t", "userdel etcd"}, []string{"-delete"}},
-		{"clear, wiped", action{Verb: doClear, DataDir: "/var/lib/etcd"}, []string{"data=/var/lib/etcd\n", `find "$data" -mindepth 1 -delete`}, []string{"mv -t"}},
+		{"clear, archived", action{Verb: doClear, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 5}, []string{"\narchive\n", "userdel etcd"}, []string{"\nwipe\n"}},
+		{"clear, wiped", action{Verb: doClear, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 5, Wipe: true}, []string{"data=/var/lib/etcd\n", "\nwipe\n"}, []string{"\narchive\n"}},
 		{
 			"snapshot",
 			action{Verb: doSnapshot, Archive: "/a", File: "x.db", Address: "10.0.0.11", Tools: "/opt/kube/etcd/3.6.16", Keep: 3},
@@ -176,8 +176,8 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	// Data goes only after the unit has stopped.
-	script := action{Verb: doClear, DataDir: "/d"}.script()
-	if strings.Index(script, "systemctl stop") > strings.Index(script, "-delete") {
+	script := action{Verb: doClear, DataDir: "/d", Wipe: true}.script()
+	if strings.Index(script, "systemctl stop") > strings.Index(script, "\nwipe\n") {
 		t.Error("data is removed before the unit is stopped")
 	}
 }

@@ -42,6 +42,7 @@ type etcdMemberModel struct {
 	ExtraArgs types.Map      `tfsdk:"extra_args"`
 	Resources types.Object   `tfsdk:"resources"`
 	Kept      types.Int64    `tfsdk:"snapshots_kept"`
+	Archives  types.Int64    `tfsdk:"archives_kept"`
 	Snapshots types.Object   `tfsdk:"snapshots"`
 	DataDir   types.String   `tfsdk:"data_dir"`
 	OnDestroy types.String   `tfsdk:"on_destroy"`
@@ -142,7 +143,7 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 func (r *etcdMemberResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var model etcdMemberModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
-	timeout, diags := model.Timeouts.Create(ctx, 10*time.Minute)
+	timeout, diags := model.Timeouts.Create(ctx, time.Hour)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
 	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), addressOf(model.Host), time.Now(), &resp.Diagnostics)
@@ -197,6 +198,9 @@ func (r *etcdMemberResource) Read(ctx context.Context, req resource.ReadRequest,
 	if model.Kept.IsNull() { // a state from before there was this attribute
 		model.Kept = types.Int64Value(etcd.DefaultSnapshotsKept)
 	}
+	if model.Archives.IsNull() { // the same
+		model.Archives = types.Int64Value(etcd.DefaultArchivesKept)
+	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
@@ -204,7 +208,7 @@ func (r *etcdMemberResource) Update(ctx context.Context, req resource.UpdateRequ
 	var model, state etcdMemberModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := model.Timeouts.Update(ctx, 20*time.Minute)
+	timeout, diags := model.Timeouts.Update(ctx, time.Hour)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
 	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), addressOf(model.Host), time.Now(), &resp.Diagnostics)
@@ -312,6 +316,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		Source:    r.session.source,
 
 		SnapshotsKept: int(m.Kept.ValueInt64()),
+		ArchivesKept:  int(m.Archives.ValueInt64()),
 		Snapshots:     snapshotsOf(m.Snapshots),
 		EarlyRenewal:  early,
 		Clients:       r.session.replicas,
@@ -329,8 +334,8 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 }
 
 // touches reports whether going from before to m has to do anything on the
-// machine. Peers, timeouts and on_destroy are only read when they are needed,
-// and of the bundle a member has the etcd authority only.
+// machine. Peers, timeouts, on_destroy and archives_kept are only read when they
+// are needed, and of the bundle a member has the etcd authority only.
 func (m etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s *session) bool {
 	return drifted(before.Drift) || s.rotated(before.PKI, m.PKI, pki.EtcdPart) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},

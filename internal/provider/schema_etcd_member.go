@@ -25,9 +25,9 @@ func etcdMemberSchema(ctx context.Context) schema.Schema {
 	}
 	attributes["timeouts"] = timeLimits(timeouts.Attributes(ctx, timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,
-		CreateDescription: "Default `10m`: installing, joining as a learner, catching up, promotion.",
+		CreateDescription: "Default `1h`: installing, joining as a learner, catching up, promotion. A member of which nothing moves for a minute is given up sooner.",
 		ReadDescription:   "Default `1m`.",
-		UpdateDescription: "Default `20m`: members change one at a time, so the last one waits for all others.",
+		UpdateDescription: "Default `1h`: members change one at a time, so the last one waits for all others.",
 		DeleteDescription: "Default `10m`.",
 	}))
 	return schema.Schema{
@@ -74,6 +74,12 @@ func etcdMemberArguments() map[string]schema.Attribute {
 			MarkdownDescription: fmt.Sprintf("How many snapshots stay on the machine of those that are saved and verified there before an upgrade, of etcd or of Kubernetes. They are in `data_dir`-archive/upgrades, "+
 				"and the oldest go first. Default `%d`. A change restarts nothing; the next snapshot removes what is too many.", etcd.DefaultSnapshotsKept),
 		},
+		"archives_kept": schema.Int64Attribute{
+			Optional: true, Computed: true, Default: int64default.StaticInt64(etcd.DefaultArchivesKept),
+			Validators: []validator.Int64{int64validator.Between(1, 1000)},
+			MarkdownDescription: fmt.Sprintf("How many archives of `data_dir` stay on the machine (see `on_destroy`). Default `%d`. A new one removes the oldest beyond that; "+
+				"of those with the snapshot of a last member, as many stay besides. A change touches nothing.", etcd.DefaultArchivesKept),
+		},
 		"data_dir": schema.StringAttribute{
 			Optional: true, Computed: true, PlanModifiers: replaced,
 			Default:             stringdefault.StaticString(etcd.DefaultDataDir),
@@ -84,8 +90,9 @@ func etcdMemberArguments() map[string]schema.Attribute {
 			Optional: true, Computed: true,
 			Default:    stringdefault.StaticString(string(etcd.Archive)),
 			Validators: []validator.String{stringvalidator.OneOf(string(etcd.Archive), string(etcd.Wipe))},
-			MarkdownDescription: "What becomes of the data when the member is destroyed: `archive` (the default) moves it to `data_dir`-archive on the machine, " +
-				"where the last member leaves a snapshot too; `wipe` removes it. A change touches nothing.",
+			MarkdownDescription: "What becomes of the data when the member is destroyed: `archive` (the default) renames it into `data_dir`-archive on the machine, " +
+				"or into `data_dir`/archive where that is on a file system of its own, so that nothing is ever copied, and the last member leaves a snapshot there too " +
+				"(without room for it, it stays); `wipe` removes it. A change touches nothing.",
 		},
 	}
 }

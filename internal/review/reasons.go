@@ -37,6 +37,7 @@ func arguments(kind string) map[string]argument {
 			"host":           {words: "machine", effect: Restart, told: true},
 			"on_destroy":     {words: "what becomes of its data", told: true},
 			"snapshots_kept": {words: "how many snapshots stay"},
+			"archives_kept":  {words: "how many archives of its data stay"},
 			"snapshots":      {words: "scheduled snapshots"},
 			"resources":      {words: "limits", effect: Restart, told: true},
 			"name":           {words: "name", effect: Restart, told: true},

@@ -45,6 +45,7 @@ resource "kube_etcd_member" "this" {
   data_dir       = var.etcd.data_dir
   on_destroy     = var.etcd.on_destroy
   snapshots_kept = var.etcd.snapshots_kept
+  archives_kept  = var.etcd.archives_kept
   snapshots      = var.etcd.snapshots
   resources      = var.etcd.resources
   early_renewal  = var.pki.early_renewal

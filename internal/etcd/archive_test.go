@@ -1,0 +1,354 @@
+package etcd
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// disk is a data directory with what a member and a person have left in it.
+type disk struct {
+	t    *testing.T
+	data string
+}
+
+func newDisk(t *testing.T) disk {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("archives are root's")
+	}
+	d := disk{t, filepath.Join(t.TempDir(), "etcd")}
+	d.write("member/snap/db", "member/wal/0.wal", "member/wal/with space\nand more", "notes", ".hidden", "lost+found/x")
+	return d
+}
+
+func (d disk) write(names ...string) {
+	d.t.Helper()
+	for _, name := range names {
+		at := filepath.Join(d.data, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			d.t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(name), 0o600); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// run runs a part of archive.sh, with something before it.
+func (d disk) run(before, call string, kept int) error {
+	script := before + "\n" + host.Assignments(archiveVars(d.data, "cp1", kept)) + archiveFunctions + call + "\n"
+	out, err := exec.Command("sh", "-euc", script, "kube").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+func (d disk) mustRun(before, call string, kept int) {
+	d.t.Helper()
+	if err := d.run(before, call, kept); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// list is what is below a directory, names in order.
+func list(t *testing.T, dir string) string {
+	t.Helper()
+	var all []string
+	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err == nil && !info.IsDir() {
+			name, _ := filepath.Rel(dir, path)
+			all = append(all, name)
+		}
+		return err
+	})
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return strings.Join(all, " ")
+}
+
+var archiveName = regexp.MustCompile(`^[a-z0-9-]+-\d{8}T\d{6}Z$`)
+
+// archives are the paths of all that have their name.
+func (d disk) archives() []string {
+	d.t.Helper()
+	var out []string
+	for _, root := range []string{archiveRoot(d.data), archiveInside(d.data)} {
+		entries, _ := os.ReadDir(root)
+		for _, e := range entries {
+			if !archiveName.MatchString(e.Name()) {
+				d.t.Errorf("%s/%s is left", root, e.Name())
+			}
+			out = append(out, filepath.Join(root, e.Name()))
+		}
+	}
+	return out
+}
+
+func inode(t *testing.T, path string) string {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat := info.Sys().(*syscall.Stat_t)
+	return fmt.Sprint(stat.Dev, ":", stat.Ino)
+}
+
+const wholeArchive = ".hidden member/snap/db member/wal/0.wal member/wal/with space\nand more notes"
+
+func TestArchiveBesideTheData(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	before := inode(t, d.data+"/member/snap/db")
+	d.mustRun("", "archive", 5)
+	all := d.archives()
+	if len(all) != 1 || filepath.Dir(all[0]) != archiveRoot(d.data) || list(t, all[0]) != wholeArchive {
+		t.Fatalf("archives %q with %q", all, list(t, archiveRoot(d.data)))
+	}
+	if after := inode(t, all[0]+"/member/snap/db"); after != before {
+		t.Errorf("the database was copied: %s is %s now", before, after)
+	}
+	if left := list(t, d.data); left != "lost+found/x" {
+		t.Errorf("left in the data directory: %q", left)
+	}
+	d.mustRun("", "archive", 5) // nothing to put away
+	if again := d.archives(); len(again) != 1 {
+		t.Errorf("an archive of nothing: %q", again)
+	}
+}
+
+// onMount runs a script in which $data is a file system of its own, with a
+// member in it, and returns what the script prints.
+func onMount(t *testing.T, d disk, mount, script string) string {
+	t.Helper()
+	text := "data=" + d.data + "\n" + mount + `
+mkdir -p "$data/member/snap" "$data/lost+found"
+echo db >"$data/member/snap/db"
+stat -c 'before %d:%i' "$data/member/snap/db"
+run() { sh -euc "$script" kube; }
+script=` + "'" + strings.ReplaceAll(host.Assignments(archiveVars(d.data, "cp1", 5))+archiveFunctions, "'", `'\''`) + "'\n" + script
+	out, err := exec.Command("unshare", "--mount", "sh", "-euc", text).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+// TestArchiveOfAMount: a disk of its own at the data directory, be it another
+// file system or the same one by another way, keeps its archives.
+func TestArchiveOfAMount(t *testing.T) {
+	t.Parallel()
+	for name, mount := range map[string]string{
+		"another file system":  `mount -t tmpfs tmpfs "$data"`,
+		"the same, bound":      `mkdir "$data-disk"; mount --bind "$data-disk" "$data"`,
+		"the archive is bound": `mkdir "$data-archive" "$data-disk"; mount --bind "$data-disk" "$data-archive"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := disk{newDisk(t).t, filepath.Join(t.TempDir(), "etcd")}
+			if err := os.MkdirAll(d.data, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			out := onMount(t, d, mount, `script="$script archive"
+run
+run
+stat -c 'after %d:%i' "$data"/archive/cp1-*/member/snap/db
+ls -A "$data" "$data/archive" "$data-archive" 2>/dev/null || true
+`)
+			var before, after string
+			for line := range strings.Lines(out) {
+				if text, ok := strings.CutPrefix(line, "before "); ok {
+					before = text
+				}
+				if text, ok := strings.CutPrefix(line, "after "); ok {
+					after = text
+				}
+			}
+			if before == "" || before != after || strings.Contains(out, ".part") || strings.Contains(out, ".kube-renamed") {
+				t.Errorf("the data was not renamed:\n%s", out)
+			}
+		})
+	}
+}
+
+// TestArchiveIsNeverACopy: where the place was judged wrong, nothing is moved.
+func TestArchiveIsNeverACopy(t *testing.T) {
+	t.Parallel()
+	d := disk{newDisk(t).t, filepath.Join(t.TempDir(), "etcd")}
+	if err := os.MkdirAll(d.data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out := onMount(t, d, `mount -t tmpfs tmpfs "$data"`, `script="$script
+root=\$data-archive part=\$data-archive/cp1.part
+archive"
+run && echo archived
+ls "$data/member/snap/db"
+[ ! -e "$data-archive/cp1.part/member" ] && echo nothing was moved
+`)
+	if strings.Contains(out, "archived\n") || !strings.Contains(out, "it is not copied") || !strings.Contains(out, "nothing was moved") {
+		t.Errorf("%s", out)
+	}
+}
+
+// knife ends the shell before the n-th program that changes something.
+const knife = `cut=%d at=0
+step() { at=$((at + 1)); [ "$at" -ne "$cut" ] || kill -9 $$; }
+mv() { step; command mv "$@"; }
+rm() { step; command rm "$@"; }
+rmdir() { step; command rmdir "$@"; }
+mkdir() { step; command mkdir "$@"; }
+chown() { step; command chown "$@"; }
+chmod() { step; command chmod "$@"; }
+sync() { step; }
+`
+
+// TestArchiveCutOff: wherever it ends, the next run completes it.
+func TestArchiveCutOff(t *testing.T) {
+	t.Parallel()
+	cuts := 0
+	for cut, ended := 1, false; !ended; cut++ {
+		d := newDisk(t)
+		if err := os.MkdirAll(d.data+"-archive/cp1.part", 0o700); err != nil { // as where a last snapshot was saved
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(d.data+"-archive/cp1.part/"+lastSnapshot, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := inode(t, d.data+"/member/snap/db")
+		if ended = d.run(fmt.Sprintf(knife, cut), "archive", 5) == nil; !ended {
+			cuts++
+		}
+		d.mustRun("", "archive", 5)
+		all := d.archives()
+		if want := strings.Replace(wholeArchive, " notes", " notes "+lastSnapshot, 1); len(all) != 1 || list(t, all[0]) != want {
+			t.Fatalf("cut at %d: archives %q with %q, want one with %q", cut, all, list(t, archiveRoot(d.data)), want)
+		}
+		if after := inode(t, all[0]+"/member/snap/db"); after != before {
+			t.Errorf("cut at %d: the database was copied", cut)
+		}
+		if left := list(t, d.data); left != "lost+found/x" {
+			t.Errorf("cut at %d: left in the data directory: %q", cut, left)
+		}
+	}
+	if cuts < 10 {
+		t.Errorf("only %d places to cut were found", cuts)
+	}
+}
+
+// TestArchiveOfALaterMember: what an earlier member left half put away is an
+// archive of its own.
+func TestArchiveOfALaterMember(t *testing.T) {
+	t.Parallel()
+	for _, call := range []string{"archive", "settle; archive"} {
+		d := newDisk(t)
+		if err := d.run(strings.Replace(fmt.Sprintf(knife, 0), "chown() { step;", "chown() { kill -9 $$;", 1), "archive", 5); err == nil {
+			t.Fatal("it was not cut")
+		}
+		d.write("member/snap/db", "member/later")
+		d.mustRun("", call, 5)
+		var contents []string
+		for _, a := range d.archives() {
+			contents = append(contents, list(t, a))
+		}
+		if want := []string{wholeArchive, "member/later member/snap/db"}; !slices.Equal(contents, want) {
+			t.Errorf("%s: %q, want %q", call, contents, want)
+		}
+	}
+}
+
+func TestArchivesKept(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		there []string // "*": with a last snapshot
+		kept  int
+		want  []string // besides the new one
+	}{
+		"few":                         {[]string{"cp1-20260101T000000Z", "cp9-20260102T000000Z"}, 5, []string{"cp1-20260101T000000Z", "cp9-20260102T000000Z"}},
+		"the oldest goes":             {[]string{"cp9-20260101T000000Z", "cp1-20260102T000000Z"}, 2, []string{"cp1-20260102T000000Z"}},
+		"only the new one":            {[]string{"cp1-20260101T000000Z", "cp1-20260102T000000Z"}, 1, nil},
+		"the last snapshot stays":     {[]string{"cp1-20260101T000000Z*", "cp1-20260102T000000Z", "cp1-20260103T000000Z"}, 2, []string{"cp1-20260101T000000Z*", "cp1-20260103T000000Z"}},
+		"newer last snapshots exceed": {[]string{"cp1-20260101T000000Z*", "cp1-20260102T000000Z*", "cp1-20260103T000000Z*", "cp1-20260104T000000Z"}, 2, []string{"cp1-20260102T000000Z*", "cp1-20260103T000000Z*", "cp1-20260104T000000Z"}},
+		"a clock that was wrong":      {[]string{"cp1-20990101T000000Z", "cp1-20990102T000000Z"}, 1, []string{"cp1-20990102T000000Z"}},
+		"of others":                   {[]string{"upgrades", "scheduled", "notes-20260101T000000", "before-restore", "cp1-20260101T000000Z"}, 1, []string{"before-restore", "notes-20260101T000000", "scheduled", "upgrades"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDisk(t)
+			for _, a := range c.there {
+				dir, last := strings.CutSuffix(a, "*")
+				at := filepath.Join(archiveRoot(d.data), dir)
+				if err := os.MkdirAll(at, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if last {
+					if err := os.WriteFile(filepath.Join(at, lastSnapshot), nil, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			d.mustRun("", "archive", c.kept)
+			var left []string
+			made := 0
+			entries, err := os.ReadDir(archiveRoot(d.data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range entries {
+				at := filepath.Join(archiveRoot(d.data), e.Name())
+				if _, err := os.Stat(at + "/member"); err == nil {
+					made++
+					continue
+				}
+				name := e.Name()
+				if _, err := os.Stat(filepath.Join(at, lastSnapshot)); err == nil {
+					name += "*"
+				}
+				left = append(left, name)
+			}
+			if made != 1 || !slices.Equal(left, c.want) {
+				t.Errorf("%d made, left %q, want %q", made, left, c.want)
+			}
+		})
+	}
+}
+
+func TestWipeLeavesArchives(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	d.write("archive/cp1-20260101T000000Z/member/snap/db")
+	if err := os.MkdirAll(d.data+"-archive/cp1.part", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(d.data+"-archive/cp1.part/"+lastSnapshot, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.mustRun("", "wipe", 5)
+	if left := list(t, d.data); left != "archive/cp1-20260101T000000Z/member/snap/db lost+found/x" {
+		t.Errorf("left: %q", left)
+	}
+	if all := d.archives(); len(all) != 2 || list(t, archiveRoot(d.data)) != filepath.Base(all[0])+"/"+lastSnapshot {
+		t.Errorf("archives %q", all)
+	}
+	if err := os.RemoveAll(d.data + "/archive"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(d.data + "/lost+found"); err != nil {
+		t.Fatal(err)
+	}
+	d.mustRun("", "wipe", 5)
+	d.mustRun("", "wipe", 5)
+	if _, err := os.Stat(d.data); !os.IsNotExist(err) {
+		t.Errorf("the empty data directory is left: %v", err)
+	}
+}
