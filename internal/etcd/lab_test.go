@@ -275,7 +275,9 @@ func (r *rig) twoProcesses() {
 		_, err := p.clusters.Update(ctx, changed)
 		return err
 	})
-	r.all("read", func(ctx context.Context, s Spec) error { return process[s.Name].same(ctx, process[s.Name].specs[s.Name]) })
+	r.all("read", func(ctx context.Context, s Spec) error {
+		return process[s.Name].same(ctx, process[s.Name].specs[s.Name])
+	})
 	r.all("destroy by two processes", func(ctx context.Context, s Spec) error {
 		return process[s.Name].delete(ctx, process[s.Name].specs[s.Name])
 	})
