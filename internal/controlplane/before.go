@@ -3,7 +3,6 @@ package controlplane
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -31,19 +30,6 @@ type before struct {
 func (b before) file() host.File {
 	text, _ := json.MarshalIndent(b, "", "  ") // strings and numbers always encode
 	return host.File{Path: beforePath, Content: append(text, '\n'), Mode: secretMode, Owner: "root", Group: "root"}
-}
-
-// readBefore is nil for no text, and for one from which nothing could be brought
-// back.
-func readBefore(text string) *before {
-	var b before
-	if json.Unmarshal([]byte(text), &b) != nil || b.Port == 0 {
-		return nil
-	}
-	if slices.ContainsFunc(Components(), func(name string) bool { return b.Definitions[name] == "" }) {
-		return nil
-	}
-	return &b
 }
 
 // wayBack is what a change to s can be taken back to, nil for nothing: what runs

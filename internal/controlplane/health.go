@@ -94,6 +94,11 @@ func serves(ctx context.Context, s Spec) (bool, error) {
 	return health == healthy, nil
 }
 
+// mostChecks is how many of the checks that fail are named.
+const mostChecks = 50
+
+var checkForm = regexp.MustCompile(`^[A-Za-z0-9./_-]{1,100}$`)
+
 var failedCheck = regexp.MustCompile(`(?m)^\[-\](\S+)`)
 
 // readAnswer turns a health endpoint's answer into words: which of its checks
@@ -103,14 +108,16 @@ func readAnswer(status int, body string) string {
 		return healthy
 	}
 	var names []string
-	for _, match := range failedCheck.FindAllStringSubmatch(body, -1) {
-		names = append(names, match[1])
+	for _, match := range failedCheck.FindAllStringSubmatch(body, mostChecks) {
+		if checkForm.MatchString(match[1]) {
+			names = append(names, match[1])
+		}
 	}
 	if len(names) > 0 {
 		return "not ready: " + strings.Join(names, ", ")
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(body), "\n")
-	return fmt.Sprintf("not ready: HTTP status %d %q", status, first)
+	return fmt.Sprintf("not ready: HTTP status %d %s", status, shown(first))
 }
 
 // innermost unwraps the layers that net/http and net put around the reason.

@@ -36,7 +36,7 @@ func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle,
 	if err != nil {
 		return nil, fmt.Errorf("look for a PKI on %s: %w", h.Address(), err)
 	}
-	b, err := bundleIn(facts.Files[recordPath].Content, printed(facts.Output))
+	b, err := bundleIn(facts.Files[recordPath].Content, printed(facts.Output, secret))
 	if err != nil {
 		return nil, &problem.Problem{
 			Summary: "PKI bundle not imported", Host: h.Address(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
@@ -53,12 +53,10 @@ func printScript(paths []string) string {
 		`  if [ -r "$file" ]; then echo "` + section + `$file"; cat "$file"; echo; fi` + "\ndone\n"
 }
 
-func printed(output string) map[string]string {
-	files := map[string]string{}
-	for part := range strings.SplitSeq("\n"+output, "\n"+section) {
-		if name, text, ok := strings.Cut(part, "\n"); ok && strings.HasPrefix(name, "/") {
-			files[name] = strings.TrimRight(text, "\n") + "\n"
-		}
+func printed(output string, paths []string) map[string]string {
+	files := printedBy(output, paths)
+	for name, text := range files {
+		files[name] = strings.TrimRight(text, "\n") + "\n"
 	}
 	return files
 }
@@ -147,7 +145,7 @@ func (r *Replicas) ImportKubeconfig(ctx context.Context, h *host.Host) (string, 
 	if err != nil {
 		return "", fmt.Errorf("look for a kubeconfig on %s: %w", h.Address(), err)
 	}
-	text, ok := printed(facts.Output)[adminConf]
+	text, ok := printed(facts.Output, []string{adminConf})[adminConf]
 	if !ok {
 		return "", &problem.Problem{
 			Summary: "Kubeconfig not imported", Host: h.Address(), Cause: adminConf + " is not there", Unchanged: problem.Nothing,
@@ -169,7 +167,7 @@ func (r *Replicas) Installed(ctx context.Context, h *host.Host, leaves []pki.Lea
 	if err != nil {
 		return nil, fmt.Errorf("look for certificates on %s: %w", h.Address(), err)
 	}
-	files, pairs := printed(facts.Output), map[string]pki.KeyPair{}
+	files, pairs := printed(facts.Output, paths), map[string]pki.KeyPair{}
 	for i, leaf := range leaves {
 		pairs[leaf.Name] = pki.KeyPair{Certificate: files[paths[2*i]], PrivateKey: files[paths[2*i+1]]}
 	}

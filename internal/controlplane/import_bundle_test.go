@@ -12,15 +12,17 @@ func bundleFiles(t *testing.T, s Spec) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	var output strings.Builder
+	var paths []string
 	for _, file := range fixedFiles(s) {
 		output.WriteString(section + file.Path + "\n" + string(file.Content) + "\n")
+		paths = append(paths, file.Path)
 	}
 	pair, err := s.Bundle.Issue(pki.APIServer(s.names()), now, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	output.WriteString(section + apiServerCert + "\n" + pair.Certificate)
-	for path, text := range printed(output.String()) {
+	for path, text := range printed(output.String(), append(paths, apiServerCert)) {
 		files[path] = text
 	}
 	return files

@@ -43,21 +43,17 @@ func (f found) overrides(rt runtime, c string) []string {
 
 // version is that of the running program, which its path names; "" when none runs.
 func (f found) version(c string) string {
-	executable := strings.TrimSuffix(f.running[c], " (deleted)")
-	if path.Base(executable) != c {
-		return ""
-	}
-	return path.Base(path.Dir(executable))
+	return versionIn(strings.TrimSuffix(f.running[c], " (deleted)"), c)
 }
 
 // placedVersion is that of the program which the definition of a component
 // names, so that would be started; "" when there is none that can be read.
 func (f found) placedVersion(rt runtime, c string) string {
 	executable, _, err := rt.parse(f.facts.Files[unitPath(c)].Content)
-	if err != nil || path.Base(executable) != c {
+	if err != nil {
 		return ""
 	}
-	return path.Base(path.Dir(executable))
+	return versionIn(executable, c)
 }
 
 // effectiveVersion is the one that runs; of a component that does not, the one
@@ -127,10 +123,13 @@ const section = "=== "
 // a file that somebody wrote in another form, does not match.
 const plainLines = `^[ -]*(apiVersion|kind|clusters|contexts|current-context|users|name|cluster|context|user|server|certificate-authority-data|client-certificate-data):[^{]*$`
 
+// plainKubeconfigs are those of which detailScript prints what is no secret.
+var plainKubeconfigs = []string{adminConf, controllerManagerConf, schedulerConf}
+
 // detailScript prints each kubeconfig without its private key, and the
 // executable of each component.
 func detailScript() string {
-	return `for file in ` + strings.Join([]string{adminConf, controllerManagerConf, schedulerConf}, " ") + `; do
+	return `for file in ` + strings.Join(plainKubeconfigs, " ") + `; do
   if [ -r "$file" ]; then echo "` + section + `$file"; grep -E '` + plainLines + `' "$file" || :; fi
 done
 ` + runningScript()
@@ -147,7 +146,7 @@ done
 
 // interpret reads what query asked for.
 func interpret(facts host.Facts) found {
-	f := found{facts: facts, kubeconfigs: map[string]string{}, running: map[string]string{}}
+	f := found{facts: facts, kubeconfigs: printedBy(facts.Output, plainKubeconfigs), running: printedBy(facts.Output, Components())}
 	f.record, f.recordErr = readRecord(facts.Files[recordPath].Content)
 	if f.recordErr == nil {
 		if f.creating, f.recordErr = readRecord(facts.Files[creatingPath].Content); f.recordErr != nil {
@@ -155,15 +154,8 @@ func interpret(facts host.Facts) found {
 		}
 	}
 	f.before = readBefore(facts.Files[beforePath].Content)
-	for part := range strings.SplitSeq("\n"+facts.Output, "\n"+section) {
-		name, text, _ := strings.Cut(part, "\n")
-		switch {
-		case name == "":
-		case strings.HasPrefix(name, "/"):
-			f.kubeconfigs[name] = text
-		default:
-			f.running[name] = strings.TrimSpace(text)
-		}
+	for name, text := range f.running {
+		f.running[name] = strings.TrimSpace(text)
 	}
 	return f
 }

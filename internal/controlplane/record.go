@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -89,19 +88,6 @@ func compact(text json.RawMessage) string {
 		return string(text)
 	}
 	return b.String()
-}
-
-// readRecord reads a machine's record. None at all is the zero value; one that
-// cannot be read is an error, since it may be another cluster's.
-func readRecord(text string) (record, error) {
-	var r record
-	if text == "" {
-		return r, nil
-	}
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return record{}, fmt.Errorf("read %s: %w", recordPath, err)
-	}
-	return r, nil
 }
 
 func (r record) file() host.File {

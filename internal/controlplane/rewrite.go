@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	rewritePage = 250
+	rewritePage = 25 // each may be a mebibyte, and an answer is bounded
 	// rewriteTries is how often one object is tried that others change meanwhile.
 	rewriteTries = 10
 )

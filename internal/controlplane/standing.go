@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 
@@ -52,6 +53,9 @@ func (r *Replicas) others(ctx context.Context, s Spec) ([]standing, error) {
 // stands asks the machine of one other replica.
 func (r *Replicas) stands(ctx context.Context, s Spec, name, address string) standing {
 	at, port, err := splitAddress(address)
+	if err == nil {
+		err = errors.Join(ValidateName(name), isAddress(at), ValidatePort(port)) // it becomes a machine to log in to
+	}
 	if err != nil {
 		return standing{name: name, address: address, unknown: fmt.Errorf("read its address: %w", err)}
 	}
@@ -106,6 +110,13 @@ func (st *standing) judge(cluster string, f found) {
 		st.version = f.effectiveVersion(systemd{}, APIServer)
 		st.generations, st.unknown = f.record.Generations, behind(f.facts, Components())
 	}
+}
+
+func isAddress(text string) error {
+	if ip, err := netip.ParseAddr(text); err != nil || ip.Zone() != "" {
+		return fmt.Errorf("%s is no IP address", shown(text))
+	}
+	return nil
 }
 
 // splitAddress parts host:port.

@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -13,13 +15,44 @@ import (
 // tunnel is an HTTP client whose connections begin on machine h, inside the
 // SSH connection to it. The caller ends them with CloseIdleConnections.
 func tunnel(h *host.Host, config *tls.Config) *http.Client {
-	return &http.Client{Transport: &http.Transport{
+	return &http.Client{Transport: bounded{&http.Transport{
 		DialContext:     h.Dial,
 		TLSClientConfig: config,
 		// One connection, kept: a handshake costs the machine more than the
 		// question. HTTP/1.1, so that a closing server ends it at once.
-		MaxIdleConnsPerHost: 1,
-	}}
+		MaxIdleConnsPerHost:    1,
+		MaxResponseHeaderBytes: 64 << 10,
+	}}}
+}
+
+// longestAnswer is in bytes: a page of a list fits, and a machine that was taken
+// over cannot fill the memory of who asks it.
+const longestAnswer = 32 << 20
+
+var errAnswerTooLong = fmt.Errorf("the answer is longer than %d MiB", longestAnswer>>20)
+
+// bounded is a transport whose answers are at most longestAnswer long.
+type bounded struct{ *http.Transport }
+
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.Transport.RoundTrip(request)
+	if err == nil {
+		response.Body = &boundedBody{ReadCloser: response.Body, left: longestAnswer}
+	}
+	return response, err
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errAnswerTooLong
+	}
+	return n, err
 }
 
 // verifiedTLS accepts the serving certificate of the API server at address.

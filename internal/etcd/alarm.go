@@ -32,7 +32,7 @@ func parseAlarms(errors []string) []Alarm {
 			case "memberID":
 				a.Member, _ = strconv.ParseUint(value, 10, 64) // what is no number is no known member
 			case "alarm":
-				a.Name = value
+				a.Name = listedVersion(value) // NOSPACE, CORRUPT, or what is not known here
 			}
 		}
 		if a.Name != "" {

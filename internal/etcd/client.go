@@ -166,7 +166,9 @@ func (c *conversation) memory(ctx context.Context, address string) (v View, id u
 func viewOf(cluster uint64, members []*pb.Member) View {
 	v := View{ClusterID: cluster}
 	for _, m := range members {
-		v.Members = append(v.Members, Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, Learner: m.IsLearner})
+		v.Members = append(v.Members, Member{
+			ID: m.ID, Name: listedName(m.Name), PeerURLs: listedURLs(m.PeerURLs), ClientURLs: listedURLs(m.ClientURLs), Learner: m.IsLearner,
+		})
 	}
 	slices.SortFunc(v.Members, func(a, b Member) int {
 		if order := strings.Compare(a.Name, b.Name); order != 0 {

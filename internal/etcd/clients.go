@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -66,7 +65,11 @@ func (c *conversation) apiServers(ctx context.Context, v *View) ([]string, error
 	}
 	var out []string
 	for _, kv := range keys.Kvs {
-		out = append(out, strings.TrimPrefix(string(kv.Key), masterLeases))
+		address, err := apiServerIn(string(kv.Key))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, address)
 	}
 	return out, nil
 }

@@ -3,7 +3,6 @@ package etcd
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -115,13 +114,14 @@ type found struct {
 	Err     error // why it could not be observed; everything below is empty then
 	facts   host.Facts
 
-	Data    bool    // the data directory holds a member
-	Marker  *marker // nil: no readable member.json
-	Pending bool    // bootstrap.env is there: not yet an established voter
-	New     bool    // Pending, and the static bootstrap of a new cluster
-	Token   string  // of that cluster
-	Initial []string
-	Unit    host.UnitState
+	Data      bool    // the data directory holds a member
+	Marker    *marker // nil: no readable member.json
+	MarkerErr error   // why it is there and cannot be read
+	Pending   bool    // bootstrap.env is there: not yet an established voter
+	New       bool    // Pending, and the static bootstrap of a new cluster
+	Token     string  // of that cluster
+	Initial   []string
+	Unit      host.UnitState
 }
 
 // reached reports whether the machine answered over SSH.
@@ -142,13 +142,21 @@ func (f found) began() bool {
 func (f found) foreign(clusterID, dataDir string) string {
 	switch {
 	case f.Data && f.Marker == nil:
-		return fmt.Sprintf("%s on %s holds etcd data, and no %s says to which cluster it belongs", dataDir, f.label(), markerPath)
+		return fmt.Sprintf("%s on %s holds etcd data, and no %s says to which cluster it belongs%s", dataDir, f.label(), markerPath, f.unreadable())
 	case f.Marker != nil && f.Marker.ClusterID != clusterID:
 		return fmt.Sprintf("%s is a member of another cluster, %q (id %s)", f.label(), f.Marker.ClusterName, f.Marker.ClusterID)
 	case f.running() && f.Marker == nil:
-		return fmt.Sprintf("%s runs on %s, and no %s says to which cluster it belongs", unitName, f.label(), markerPath)
+		return fmt.Sprintf("%s runs on %s, and no %s says to which cluster it belongs%s", unitName, f.label(), markerPath, f.unreadable())
 	}
 	return ""
+}
+
+// unreadable says why there is no record although there is a file.
+func (f found) unreadable() string {
+	if f.MarkerErr == nil {
+		return ""
+	}
+	return " (the one that is there cannot be read: " + f.MarkerErr.Error() + ")"
 }
 
 // empty reports whether nothing of a member is on the machine.
@@ -175,16 +183,13 @@ func interpret(name, address, dataDir string, facts host.Facts, err error) found
 	f.Data = slices.Contains(facts.Dirs[dataDir], "member")
 	f.Unit = facts.Units[unitName]
 	if file, ok := facts.Files[markerPath]; ok {
-		var m marker
-		if json.Unmarshal([]byte(file.Content), &m) == nil && m.ClusterID != "" {
-			f.Marker = &m
-		}
+		f.Marker, f.MarkerErr = readRecord(file.Content)
 	}
 	if file, ok := facts.Files[envPath]; ok {
 		f.Pending = true
 		env := parseEnvironment(file.Content)
 		f.New = env["ETCD_INITIAL_CLUSTER_STATE"] == "new"
-		f.Token = env["ETCD_INITIAL_CLUSTER_TOKEN"]
+		f.Token = initialToken(env["ETCD_INITIAL_CLUSTER_TOKEN"])
 		f.Initial = initialNames(env["ETCD_INITIAL_CLUSTER"])
 	}
 	return f
@@ -198,14 +203,4 @@ func parseEnvironment(text string) map[string]string {
 		}
 	}
 	return env
-}
-
-func initialNames(cluster string) []string {
-	names := map[string]bool{}
-	for entry := range strings.SplitSeq(cluster, ",") {
-		if name, _, ok := strings.Cut(entry, "="); ok {
-			names[name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }

@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/url"
-	"path"
-	"slices"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -68,24 +65,24 @@ func imported(h *host.Host, facts host.Facts) (Imported, error) {
 	case !ok:
 		return Imported{}, notImported(h, unitPath+" is missing, which says how the member runs", "create it anew by an apply from the configuration")
 	}
-	program, flags, _ := parseExecStart(unit.Content)
-	version := path.Base(path.Dir(program))
-	if err := ValidateVersion(version); err != nil || program != artifacts(version)[0].Path() {
-		return Imported{}, notImported(h, fmt.Sprintf("%s runs %s, which the provider has not installed", unitPath, orNone(program)), "undo the change of that unit")
+	at, err := installationIn(unit.Content)
+	if err != nil {
+		return Imported{}, notImported(h, err.Error(), "undo the change of that unit")
 	}
-	if at := flags["advertise-client-urls"]; at != ClientURL(h.Address()) {
-		return Imported{}, notImported(h, fmt.Sprintf("its member is reached at %s", orNone(at)), "import it by that address, which is the machine's in the cluster")
+	_, flags, _ := parseExecStart(unit.Content)
+	if reached := flags["advertise-client-urls"]; reached != ClientURL(h.Address()) {
+		return Imported{}, notImported(h, fmt.Sprintf("its member is reached at %s", orNone(reached)), "import it by that address, which is the machine's in the cluster")
 	}
 	given := f.Marker.configured()
 	out := Imported{
 		ClusterID: f.Marker.ClusterID, ClusterName: f.Marker.ClusterName, Name: f.Marker.Name,
-		Version: version, DataDir: flags["data-dir"], SnapshotsKept: f.Marker.snapshotsKept(), EarlyRenewal: given.EarlyRenewal, ArchivesKept: given.archivesKept(),
+		Version: at.version, DataDir: at.dataDir, SnapshotsKept: f.Marker.snapshotsKept(), EarlyRenewal: given.EarlyRenewal, ArchivesKept: given.archivesKept(),
 		Limits: host.LimitsIn(unit.Content), Settings: given.Settings,
 		Snapshots: snapshotsIn(facts.Files),
 	}
-	s := Spec{Name: out.Name, Host: h, Version: version, DataDir: out.DataDir}
+	s := Spec{Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir}
 	out.ExtraArgs = extraArgs(s, flags, given.ExtraArgs)
-	out.Peers, out.Alone = peersOf(facts.Output)
+	out.Peers, out.Alone = listedPeers(facts.Output)
 	out.Peers[out.Name] = h.Address()
 	return out, nil
 }
@@ -119,28 +116,4 @@ func extraArgs(s Spec, flags, recorded map[string]string) map[string]string {
 		extra[flag] = value
 	}
 	return extra
-}
-
-// peersOf reads the member list that etcdctl prints. A member that never started
-// has no name; who it is stands on no machine.
-func peersOf(list string) (peers map[string]string, alone bool) {
-	var answer struct {
-		Members []struct {
-			Name     string   `json:"name"`
-			PeerURLs []string `json:"peerURLs"`
-		} `json:"members"`
-	}
-	peers = map[string]string{}
-	if json.Unmarshal([]byte(list), &answer) != nil {
-		return peers, true
-	}
-	for _, m := range answer.Members {
-		at := slices.IndexFunc(m.PeerURLs, func(text string) bool { u, err := url.Parse(text); return err == nil && u.Hostname() != "" })
-		if m.Name == "" || at < 0 {
-			continue
-		}
-		u, _ := url.Parse(m.PeerURLs[at])
-		peers[m.Name] = u.Hostname()
-	}
-	return peers, false
 }

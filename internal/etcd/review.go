@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // Reading is what a review wants to know of the member on one machine beyond
@@ -98,6 +99,9 @@ systemctl list-timers --all --no-legend --plain | grep -o '[^ ]*\.timer' | sort 
 done
 `
 
+// mostTimers of a machine are looked at.
+const mostTimers = 200
+
 // readingOf reads what reviewScript printed.
 func readingOf(address, output string, measured latency) Reading {
 	r := Reading{Address: address, Process: host.ReadProcesses(output)[unitName], FsyncErr: measured.err, Fsync: measured.bound, Fsyncs: measured.count}
@@ -105,7 +109,7 @@ func readingOf(address, output string, measured latency) Reading {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		switch {
 		case len(fields) == 5 && fields[0] == "disk":
-			r.OwnDisk, r.Disk, r.Memory = fields[1] != fields[2], fields[3], fields[4] == "tmpfs" || fields[4] == "ramfs"
+			r.OwnDisk, r.Disk, r.Memory = fields[1] != fields[2], problem.Line(fields[3]), fields[4] == "tmpfs" || fields[4] == "ramfs"
 		case len(fields) == 6 && fields[0] == "scheduled":
 			sent, _, _ := strings.Cut(fields[5], "-")
 			r.Scheduled = &Scheduled{
@@ -114,10 +118,10 @@ func readingOf(address, output string, measured latency) Reading {
 			}
 		case len(fields) == 5 && fields[0] == "timer":
 			command, err := base64.StdEncoding.DecodeString(fields[4])
-			if err != nil {
+			if err != nil || len(r.Timers) >= mostTimers {
 				continue // cut off
 			}
-			r.Timers = append(r.Timers, Timer{Name: fields[1], Command: string(command), Failed: fields[2] != "success", Ran: timeIn(systemdTime, fields[3])})
+			r.Timers = append(r.Timers, Timer{Name: problem.Line(fields[1]), Command: problem.Line(string(command)), Failed: fields[2] != "success", Ran: timeIn(systemdTime, fields[3])})
 		}
 	}
 	return r

@@ -58,7 +58,7 @@ func savedBefore(f found, dataDir, to string) []string {
 	dir := upgradesDir(dataDir)
 	var all []string
 	for _, name := range f.facts.Dirs[dir] {
-		if strings.HasSuffix(name, "-to-"+to+".db") {
+		if isSaved(name) && strings.HasSuffix(name, "-to-"+to+".db") {
 			all = append(all, path.Join(dir, name))
 		}
 	}
@@ -156,24 +156,18 @@ func (cl *cluster) snapshot(ctx context.Context, on machine, who string, a actio
 	return saved, nil
 }
 
-// installation is where a member's programs and data are.
-type installation struct{ tools, dataDir string }
-
 // identify makes sure that the machine holds the member, and says where.
 func (s saving) identify(ctx context.Context) (installation, marker, error) {
 	facts, err := s.machine.Observe(ctx, host.Query{Contents: []string{unitPath, markerPath}})
 	if err != nil {
 		return installation{}, marker{}, err
 	}
-	var m marker
-	if err := json.Unmarshal([]byte(facts.Files[markerPath].Content), &m); err != nil || m.ClusterID != s.cluster {
+	m, err := readRecord(facts.Files[markerPath].Content)
+	if err != nil || m.ClusterID != s.cluster {
 		return installation{}, marker{}, fmt.Errorf("%s does not say that the machine holds a member of this cluster", markerPath)
 	}
-	program, flags, _ := parseExecStart(facts.Files[unitPath].Content)
-	if program == "" || flags["data-dir"] == "" {
-		return installation{}, marker{}, fmt.Errorf("%s does not say where etcd and its data are", unitPath)
-	}
-	return installation{tools: path.Dir(program), dataDir: flags["data-dir"]}, m, nil
+	at, err := installationIn(facts.Files[unitPath].Content)
+	return at, *m, err
 }
 
 // roomFor says why a snapshot of a database does not fit into the free space
@@ -193,7 +187,7 @@ func readSnapshot(output string) (Snapshot, error) {
 	first, rest, _ := strings.Cut(output, "\n")
 	var s Snapshot
 	if _, err := fmt.Sscanf(first, "size %d", &s.Size); err != nil {
-		return Snapshot{}, fmt.Errorf("read the size of the snapshot in %q: %w", first, err)
+		return Snapshot{}, fmt.Errorf("read the size of the snapshot in %s: %w", shown(first), err)
 	}
 	status := struct {
 		Revision int64 `json:"revision"`
@@ -202,8 +196,8 @@ func readSnapshot(output string) (Snapshot, error) {
 	if err := json.Unmarshal([]byte(rest), &status); err != nil {
 		return Snapshot{}, fmt.Errorf("read the status of the snapshot: %w", err)
 	}
-	if status.Revision < 0 {
-		return Snapshot{}, fmt.Errorf("the status of the snapshot names no revision: %s", rest)
+	if s.Size < 0 || status.Keys < 0 || status.Revision < 0 {
+		return Snapshot{}, fmt.Errorf("the status of the snapshot names no revision: %s", shown(rest))
 	}
 	s.Revision, s.Keys = status.Revision, status.Keys
 	return s, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -106,13 +105,14 @@ func (c *conversation) ownList(ctx context.Context, address string) (View, error
 
 // inspect says what is wrong with the data of the member on a machine, or "".
 func (cl *cluster) inspect(ctx context.Context, s Spec, f found) string {
-	program, flags, _ := parseExecStart(f.facts.Files[unitPath].Content)
-	a := action{Verb: doInspect, DataDir: flags["data-dir"], Tools: path.Dir(program)}
-	if before := f.facts.Files[beforePath].Content; unitVersion(before) != "" { // the new unit is there already
-		program, _, _ = parseExecStart(before)
-		a.Tools = path.Dir(program)
+	at, err := installationIn(f.facts.Files[unitPath].Content)
+	if before := f.facts.Files[beforePath].Content; err == nil && unitVersion(before) != "" { // the new unit is there already
+		at, err = installationIn(before)
 	}
-	_, err := cl.machine(cl.hostAt(f.Address, s)).Change(ctx, host.Change{}, a)
+	if err == nil {
+		a := action{Verb: doInspect, DataDir: at.dataDir, Tools: at.tools}
+		_, err = cl.machine(cl.hostAt(f.Address, s)).Change(ctx, host.Change{}, a)
+	}
 	switch {
 	case err == nil:
 		return ""

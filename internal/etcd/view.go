@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -151,7 +150,7 @@ func assemble(v View, answers map[string]answer) View {
 			m.Trouble = fmt.Sprintf("member %x answers at its address", a.status.Header.MemberId)
 			continue
 		}
-		m.Version, m.Index, m.Applied = a.status.Version, a.status.RaftIndex, a.status.RaftAppliedIndex
+		m.Version, m.Index, m.Applied = listedVersion(a.status.Version), a.status.RaftIndex, a.status.RaftAppliedIndex
 		m.DBSize, m.DBInUse, m.DBQuota = a.status.DbSize, a.status.DbSizeInUse, a.status.DbSizeQuota
 		m.Healthy, m.Trouble = judge(*m, a)
 		// The highest term is the newest opinion on who leads.
@@ -183,8 +182,8 @@ func judge(m Member, a answer) (bool, string) {
 // published one, nowhere.
 func (m Member) address() string {
 	for _, text := range m.ClientURLs {
-		if u, err := url.Parse(text); err == nil {
-			return u.Hostname()
+		if address := addressIn(text); address != "" {
+			return address
 		}
 	}
 	return ""

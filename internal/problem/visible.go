@@ -53,6 +53,9 @@ func Line(text string) string {
 	return shownWithin(strings.Join(strings.FieldsFunc(text, isBreak), " "), maxLine)
 }
 
+// Block is text of several visible lines, of bounded length.
+func Block(text string) string { return shownWithin(text, maxField) }
+
 // Lines is each of texts as a Line, and not any number of them.
 func Lines(texts []string) []string {
 	const most = 200

@@ -12,6 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // addressOf is the address within a resource's host attribute, unknown while
@@ -117,10 +119,16 @@ func stringMapOf(ctx context.Context, m types.Map, diags *diag.Diagnostics) map[
 }
 
 // stringList is never null, so that "nothing" is one value only.
+// said is what machines have told, for a state and a plan that people read.
+func said(text string) types.String { return types.StringValue(problem.Line(text)) }
+
+// saidOrNull is said, or null for nothing.
+func saidOrNull(text string) types.String { return orNull(problem.Line(text)) }
+
 func stringList(items []string) types.List {
 	values := make([]attr.Value, len(items))
 	for i, item := range items {
-		values[i] = types.StringValue(item)
+		values[i] = said(item)
 	}
 	return types.ListValueMust(types.StringType, values)
 }
@@ -128,7 +136,7 @@ func stringList(items []string) types.List {
 func stringMap(items map[string]string) types.Map {
 	values := make(map[string]attr.Value, len(items))
 	for name, item := range items {
-		values[name] = types.StringValue(item)
+		values[name] = said(item)
 	}
 	return types.MapValueMust(types.StringType, values)
 }

@@ -114,7 +114,7 @@ func (m *controlPlaneModel) fill(seen controlPlane, issues []issue, now time.Tim
 		words[i] = found.text
 	}
 	m.Healthy, m.Issues = types.BoolValue(len(issues) == 0), stringList(words)
-	m.Summary = types.StringValue(summaryOf(seen, len(issues), now))
+	m.Summary = said(summaryOf(seen, len(issues), now))
 	m.VirtualIP = virtualIPOf(seen.endpoint)
 	m.Balancers = map[string]balancerModel{}
 	for name, b := range seen.endpoint.Balancers {
@@ -133,9 +133,9 @@ func (m *controlPlaneModel) fill(seen controlPlane, issues []issue, now time.Tim
 
 func virtualIPOf(h endpoint.Health) *virtualIPModel {
 	holders := h.Holders()
-	out := &virtualIPModel{Address: orNull(h.Address), Holder: types.StringNull(), Holders: stringList(holders)}
+	out := &virtualIPModel{Address: saidOrNull(h.Address), Holder: types.StringNull(), Holders: stringList(holders)}
 	if len(holders) == 1 {
-		out.Holder = types.StringValue(holders[0])
+		out.Holder = said(holders[0])
 	}
 	return out
 }
@@ -143,11 +143,11 @@ func virtualIPOf(h endpoint.Health) *virtualIPModel {
 func balancerOf(b endpoint.Balancer) balancerModel {
 	out := balancerModel{
 		Address: types.StringValue(b.Address), Reachable: types.BoolValue(b.Err == nil), HoldsVirtualIP: types.BoolValue(b.Holds),
-		HAProxy: orNull(b.HAProxy), Keepalived: orNull(b.Keepalived), Backends: map[string]backendModel{},
+		HAProxy: saidOrNull(b.HAProxy), Keepalived: saidOrNull(b.Keepalived), Backends: map[string]backendModel{},
 	}
 	for name, seen := range b.Backends {
 		out.Backends[name] = backendModel{
-			Address: orNull(seen.Address), Status: orNull(seen.Status), Check: orNull(seen.Check), Sessions: types.Int64Value(int64(seen.Sessions)),
+			Address: saidOrNull(seen.Address), Status: saidOrNull(seen.Status), Check: saidOrNull(seen.Check), Sessions: types.Int64Value(int64(seen.Sessions)),
 		}
 	}
 	return out
@@ -159,13 +159,13 @@ func replicaOf(h endpoint.Health, name string, r seenReplica, now time.Time) see
 		r.Health = controlplane.Health{Address: r.Address, Err: r.Err}
 	}
 	out := seenReplicaModel{
-		Address: types.StringValue(r.Address), Reachable: types.BoolValue(r.Err == nil), Version: orNull(r.Version),
+		Address: types.StringValue(r.Address), Reachable: types.BoolValue(r.Err == nil), Version: saidOrNull(r.Version),
 		Healthy: types.BoolValue(r.Healthy()), Registered: types.BoolValue(h.Registered(name)), Components: map[string]seenComponentModel{},
 		CertificateExpiresAt: timeString(r.CertificateExpiry), CertificateDays: daysLeft(r.CertificateExpiry, now),
 	}
 	for _, c := range r.Components {
 		out.Components[c.Name] = seenComponentModel{
-			Healthy: types.BoolValue(c.Healthy), Health: types.StringValue(c.Health), Version: orNull(c.Version),
+			Healthy: types.BoolValue(c.Healthy), Health: said(c.Health), Version: saidOrNull(c.Version),
 			CertificateExpiresAt: timeString(c.CertificateExpiry),
 		}
 	}
@@ -176,7 +176,7 @@ func replicaOf(h endpoint.Health, name string, r seenReplica, now time.Time) see
 // that its machines hold.
 func etcdOf(h etcd.Health, now time.Time) *etcdClusterModel {
 	out := &etcdClusterModel{
-		Members: map[string]seenMemberModel{}, Leader: orNull(h.Leader()), ClusterVersion: orNull(h.ClusterVersion),
+		Members: map[string]seenMemberModel{}, Leader: saidOrNull(h.Leader()), ClusterVersion: saidOrNull(h.ClusterVersion),
 		Voters: types.Int64Null(), Quorum: types.Int64Null(), Tolerates: types.Int64Null(),
 	}
 	byAddress := map[string]etcd.Machine{}
@@ -207,9 +207,9 @@ func etcdOf(h etcd.Health, now time.Time) *etcdClusterModel {
 // memberOf is one member. The zero machine is one that the arguments do not name.
 func memberOf(h etcd.Health, m etcd.Runs, machine etcd.Machine, now time.Time) seenMemberModel {
 	out := seenMemberModel{
-		ID: orNull(m.ID), Address: orNull(m.Address), Reachable: types.BoolNull(), Version: orNull(m.Version),
+		ID: saidOrNull(m.ID), Address: saidOrNull(m.Address), Reachable: types.BoolNull(), Version: saidOrNull(m.Version),
 		Healthy: types.BoolValue(m.Healthy), Leader: types.BoolValue(m.Leader), Learner: types.BoolValue(m.Learner),
-		Trouble: orNull(m.Trouble), Alarms: stringList(m.Alarms),
+		Trouble: saidOrNull(m.Trouble), Alarms: stringList(m.Alarms),
 		DBSize: positive(m.DBSize), DBInUse: positive(m.DBInUse), Quota: positive(h.QuotaOf(m)), QuotaUsed: types.Float64Null(),
 		CertificateExpiresAt: timeString(machine.CertificateExpiry), CertificateDays: daysLeft(machine.CertificateExpiry, now),
 	}

@@ -117,7 +117,7 @@ func (m *productionReadinessModel) fill(findings []readiness.Finding) {
 		count[f.Status]++
 		m.Items = append(m.Items, readinessItemModel{
 			ID: types.StringValue(f.ID), Title: types.StringValue(f.Title), Status: types.StringValue(string(f.Status)),
-			Evidence: types.StringValue(f.Evidence), Remedy: orNull(f.Remedy),
+			Evidence: said(f.Evidence), Remedy: saidOrNull(f.Remedy),
 		})
 	}
 	score := readiness.Score(findings)

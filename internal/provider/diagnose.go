@@ -20,7 +20,7 @@ func addError(diags *diag.Diagnostics, attribute path.Path, summary string, err 
 	if p.Attribute != "" {
 		attribute = attributePath(p.Attribute)
 	}
-	diags.AddAttributeError(attribute, p.Summary, p.Text())
+	diags.AddAttributeError(attribute, p.Title(), p.Text())
 }
 
 // addInvalid reports a pure check of the configuration.
@@ -121,7 +121,8 @@ func attributePath(attribute string) path.Path {
 	return at
 }
 
-// indented puts the further lines of a text below its first one.
+// indented puts the further lines of a text below its first one. It may be of
+// machines.
 func indented(text string) string {
-	return strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
+	return strings.ReplaceAll(problem.Block(strings.TrimRight(text, "\n")), "\n", "\n  ")
 }

@@ -22,18 +22,18 @@ import (
 func keepUnread(diags *diag.Diagnostics, what string, err error) {
 	p := asProblem(what+" not read", err)
 	if !host.Unreachable(err) {
-		diags.AddAttributeError(path.Root("host"), p.Summary, p.Text())
+		diags.AddAttributeError(path.Root("host"), p.Title(), p.Text())
 		return
 	}
 	p.Unchanged = "the state is kept as it was last seen."
-	diags.AddWarning(what+" not read", p.Summary+"\n"+p.Text())
+	diags.AddWarning(what+" not read", p.Title()+"\n"+p.Text())
 }
 
 // warnGone says why a Read takes a resource out of the state: without it a
 // plan would show a new one and not a word about the old.
 func warnGone(diags *diag.Diagnostics, err error) {
 	p := asProblem("Resource is gone", err)
-	diags.AddWarning(p.Summary, p.Text())
+	diags.AddWarning(p.Title(), p.Text())
 }
 
 // keepPartial decides what state a failed Create leaves. Where a machine may
@@ -51,7 +51,7 @@ func keepPartial(ctx context.Context, resp *resource.CreateResponse, model any, 
 func warnDrift(diags *diag.Diagnostics, what string, drift []string, remedy string) {
 	if len(drift) > 0 {
 		diags.AddWarning(what+" still differs", "After the change the machine still differs from what is described:\n  "+
-			strings.Join(drift, "\n  ")+"\nNext step: "+cmp.Or(remedy, "see whether it has gone in the next plan; if not, look at the machine."))
+			strings.Join(problem.Lines(drift), "\n  ")+"\nNext step: "+cmp.Or(remedy, "see whether it has gone in the next plan; if not, look at the machine."))
 	}
 }
 

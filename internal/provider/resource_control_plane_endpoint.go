@@ -328,7 +328,7 @@ func (m endpointModel) touches(before endpointModel) bool {
 // fill takes over what was found.
 func (m *endpointModel) fill(s endpoint.Status) {
 	m.ID = m.Address
-	m.Holder = types.StringValue(s.Holder)
+	m.Holder = said(s.Holder)
 	m.HostHealth = stringMap(s.Hosts)
 	m.Backends = stringMap(s.Backends)
 	m.ConfigDigest = types.StringValue(s.ConfigDigest)

@@ -482,8 +482,8 @@ func (m *replicaModel) fill(s controlplane.Status) {
 		components[i] = types.ObjectValueMust(componentTypes, map[string]attr.Value{
 			"name":                   types.StringValue(c.Name),
 			"healthy":                types.BoolValue(c.Healthy),
-			"health":                 types.StringValue(c.Health),
-			"version":                types.StringValue(c.Version),
+			"health":                 said(c.Health),
+			"version":                said(c.Version),
 			"certificate_expires_at": timeString(c.CertificateExpiry),
 		})
 	}

@@ -390,13 +390,13 @@ func (m *etcdMemberModel) fill(s etcd.Status) {
 	case m.ID.IsUnknown(): // a Create that failed before the member had one
 		m.ID = types.StringNull()
 	}
-	m.RunningVersion = types.StringValue(s.Version)
+	m.RunningVersion = said(s.Version)
 	m.Healthy = types.BoolValue(s.Healthy)
 	m.Leader = types.BoolValue(s.Leader)
 	m.Learner = types.BoolValue(s.Learner)
 	m.DBSize = types.Int64Value(s.DBSize)
 	m.Alarms = stringList(s.Alarms)
-	m.Unit = types.StringValue(s.Unit)
+	m.Unit = said(s.Unit)
 	m.MachineID = types.StringValue(s.MachineID)
 	m.ConfigDigest = types.StringValue(s.ConfigDigest)
 	m.Expiry = timeString(s.CertificateExpiry)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // state is how a part of the picture is drawn.
@@ -68,7 +70,7 @@ func (p Plane) diagram(prefix string) string {
 // escaped is text within the quotes of a Mermaid label, and not at any length.
 func escaped(text string) string {
 	const most = 60
-	text = strings.Join(strings.Fields(text), " ")
+	text = strings.Join(strings.Fields(problem.Line(text)), " ")
 	if characters := []rune(text); len(characters) > most {
 		text = string(characters[:most]) + "…"
 	}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // finding is one thing on a machine that is not as it should be.
@@ -134,7 +136,7 @@ func part(kind string) string {
 // link, no mention, no tag. Text from machines is shown so, and not at any length.
 func code(text string) string {
 	const most = 300
-	text = strings.Join(strings.Fields(text), " ")
+	text = strings.Join(strings.Fields(problem.Line(text)), " ")
 	if characters := []rune(text); len(characters) > most {
 		text = string(characters[:most]) + "…"
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // most is how many findings of one machine are shown, and how many resources of
@@ -13,7 +15,7 @@ const most = 12
 // Render puts the plan into Markdown for a comment under that title.
 func Render(plan Plan, title string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s\n\n", strings.Join(strings.Fields(title), " "))
+	fmt.Fprintf(&b, "### %s\n\n", markdown(title))
 	b.WriteString(plan.verdict() + "\n")
 	if plan.Errored {
 		b.WriteString("\n> [!CAUTION]\n> **Planning failed**: what follows is what had been planned until then. The log says why.\n")
@@ -238,7 +240,11 @@ func (p Plan) renderDiagram(b *strings.Builder) {
 // something in Markdown.
 func plainName(name string) string { return markdown(strings.Join(strings.Fields(name), " ")) }
 
+// markup is what has a meaning in Markdown, or becomes a link by itself.
+var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "@", "&#64;", "|", `\|`, "~", `\~`, "#", `\#`,
+	"&", "&amp;", "!", `\!`, "://", "&#58;//", "www.", "www&#46;")
+
 // markdown escapes what has a meaning in Markdown, for text that comes from a plan.
 func markdown(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "@", "&#64;", "|", `\|`, "~", `\~`, "#", `\#`, "\n", " ").Replace(text)
+	return markup.Replace(problem.Line(text))
 }

@@ -135,7 +135,7 @@ func (p Plane) membersTitle() string {
 		return "Members: only what is known of them changes."
 	}
 	if leader := p.leader(); leader != "" {
-		return fmt.Sprintf("Members change one at a time, the leader (%s) last; the next one waits until all are healthy again.", leader)
+		return fmt.Sprintf("Members change one at a time, the leader (%s) last; the next one waits until all are healthy again.", plainName(leader))
 	}
 	return "Members change one at a time; the next one waits until all are healthy again."
 }

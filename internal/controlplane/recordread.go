@@ -1,0 +1,185 @@
+package controlplane
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// What a machine says is read here into the forms that it may have. What has
+// another form is none of ours, and does not go on.
+
+const (
+	longestRecord  = 1 << 20
+	longestRaw     = 64 << 10 // of a part of a record that is another package's
+	mostGeneration = 1 << 20
+	mostListed     = 1000
+)
+
+var (
+	clusterIDForm = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+	digestForm    = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	pathForm      = regexp.MustCompile(`^/[A-Za-z0-9._/-]{1,254}$`)
+	flagForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,99}$`)
+)
+
+// readRecord reads a machine's record. None at all is the zero value; one that
+// cannot be read is an error, since it may be another cluster's.
+func readRecord(text string) (record, error) {
+	var r record
+	if text == "" {
+		return r, nil
+	}
+	err := readJSON(text, &r)
+	if err == nil {
+		err = r.check()
+	}
+	if err != nil {
+		return record{}, fmt.Errorf("read %s: %w", recordPath, err)
+	}
+	return r, nil
+}
+
+// readJSON says of what is no JSON that it is none: the error's own text may
+// quote it.
+func readJSON(text string, into any) error {
+	if len(text) > longestRecord {
+		return fmt.Errorf("it has %d bytes", len(text))
+	}
+	if json.Unmarshal([]byte(text), into) != nil {
+		return errors.New("it is no JSON of the provider's")
+	}
+	return nil
+}
+
+func (r record) check() error {
+	switch {
+	case !clusterIDForm.MatchString(r.ClusterID):
+		return fmt.Errorf("cluster_id is %s", shown(r.ClusterID))
+	case r.ClusterName != "" && pki.ValidateClusterName(r.ClusterName) != nil:
+		return fmt.Errorf("cluster_name is %s", shown(r.ClusterName))
+	case r.Name != "" && ValidateName(r.Name) != nil:
+		return fmt.Errorf("name is %s", shown(r.Name))
+	case r.Port < 0 || r.Port > 65535:
+		return fmt.Errorf("port is %d", r.Port)
+	case len(r.Etcd) > 0 && (len(r.Etcd) > mostListed || ValidateEtcdURLs(r.Etcd) != nil):
+		return fmt.Errorf("etcd is %s", shown(strings.Join(r.Etcd, " ")))
+	case len(r.Endpoint) > longestRaw:
+		return fmt.Errorf("endpoint has %d bytes", len(r.Endpoint))
+	}
+	for file, digest := range r.Issued {
+		if !pathForm.MatchString(file) || digest != "" && !digestForm.MatchString(digest) {
+			return fmt.Errorf("issued has %s: %s", shown(file), shown(digest))
+		}
+	}
+	if err := checkGenerations(r.Generations); err != nil || r.Configured == nil {
+		return err
+	}
+	return r.Configured.check()
+}
+
+func checkGenerations(generations map[pki.Part]int) error {
+	for part, generation := range generations {
+		if !slices.Contains(pki.Parts(), part) || generation < 0 || generation > mostGeneration {
+			return fmt.Errorf("generations has %s: %d", shown(string(part)), generation)
+		}
+	}
+	return nil
+}
+
+// check is for the record of what was configured: an import proposes it to a
+// person as a configuration.
+func (c configured) check() error {
+	for component, flags := range c.ExtraArgs {
+		if !slices.Contains(Components(), component) || len(flags) > mostListed {
+			return fmt.Errorf("extra_args has %s", shown(component))
+		}
+		for flag, value := range flags {
+			if !flagForm.MatchString(flag) || value != problem.Line(value) {
+				return fmt.Errorf("extra_args has %s = %s", shown(flag), shown(value))
+			}
+		}
+	}
+	for _, list := range [][]string{c.ExtraSANs, c.PodCIDRs, c.Etcd} {
+		for _, text := range list {
+			if len(list) > mostListed || len(text) > 512 || text != problem.Line(text) {
+				return fmt.Errorf("configured has %s", shown(text))
+			}
+		}
+	}
+	switch {
+	case c.EarlyRenewal < 0 || c.EarlyRenewal > 100*365*24*time.Hour:
+		return fmt.Errorf("early_renewal is %d", c.EarlyRenewal)
+	case len(c.Settings) > longestRaw:
+		return fmt.Errorf("settings has %d bytes", len(c.Settings))
+	}
+	return nil
+}
+
+// readBefore is nil for no text, and for one from which nothing could be brought
+// back: its files are those of a replica, and nothing else is written from it.
+func readBefore(text string) *before {
+	var b before
+	if readJSON(text, &b) != nil || b.Port <= 0 || b.Port > 65535 || checkGenerations(b.Generations) != nil {
+		return nil
+	}
+	if b.Version != "" && programVersion(b.Version) == "" || len(b.Etcd) > 0 && ValidateEtcdURLs(b.Etcd) != nil {
+		return nil
+	}
+	if slices.ContainsFunc(Components(), func(name string) bool { return b.Definitions[name] == "" }) {
+		return nil
+	}
+	for file := range b.Settings {
+		if !slices.Contains(settingPaths(), file) {
+			return nil
+		}
+	}
+	return &b
+}
+
+// versionIn is the version that the path of component c's program names, or ""
+// where it is not one that the provider has installed.
+func versionIn(executable, c string) string {
+	if path.Base(executable) != c {
+		return ""
+	}
+	return programVersion(path.Base(path.Dir(executable)))
+}
+
+// programVersion is version where it is one of a Kubernetes release, or "".
+func programVersion(version string) string {
+	if versionForm.MatchString(version) {
+		return version
+	}
+	return ""
+}
+
+// shown is what a machine said, in a message.
+func shown(text string) string {
+	const most = 80
+	if len(text) > most {
+		return strconv.QuoteToASCII(text[:most]) + "…"
+	}
+	return strconv.QuoteToASCII(text)
+}
+
+// printedBy splits what a script printed behind headings, of those that are known.
+func printedBy(output string, known []string) map[string]string {
+	parts := map[string]string{}
+	for part := range strings.SplitSeq("\n"+output, "\n"+section) {
+		name, text, _ := strings.Cut(part, "\n")
+		if slices.Contains(known, name) {
+			parts[name] = text
+		}
+	}
+	return parts
+}

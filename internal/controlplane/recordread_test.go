@@ -1,0 +1,121 @@
+package controlplane
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+const goodRecord = `{"cluster_id": "0123456789abcdef0123456789abcdef", "cluster_name": "prod", "name": "cp1", "port": 6443,
+"etcd": ["https://10.0.0.1:2379"], "endpoint": {"address": "10.0.0.10"},
+"issued": {"/etc/kubernetes/pki/apiserver.crt": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}, "generations": {"etcd": 3},
+"configured": {"extra_args": {"kube-apiserver": {"v": "2"}}, "extra_sans": ["api.example"], "pod_cidrs": null, "etcd": null, "early_renewal": 1}}`
+
+func TestReadRecord(t *testing.T) {
+	r, err := readRecord(goodRecord)
+	if err != nil || r.Name != "cp1" || r.Configured.ExtraArgs[APIServer]["v"] != "2" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for what, change := range map[string][2]string{
+		"cluster id":            {"0123456789abcdef0123456789abcdef", "$(id)"},
+		"cluster name":          {`"prod"`, `"prod;id"`},
+		"name":                  {`"cp1"`, `"cp1'; id; '"`},
+		"port":                  {"6443", "70000"},
+		"etcd URL":              {"https://10.0.0.1:2379", "https://10.0.0.1:2379/x;id"},
+		"path":                  {"/etc/kubernetes/pki/apiserver.crt", "/etc/$(id)"},
+		"digest":                {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "aaaa"},
+		"part":                  {`{"etcd": 3}`, `{"x": 3}`},
+		"generation":            {`{"etcd": 3}`, `{"etcd": -3}`},
+		"component":             {`"kube-apiserver"`, `"kubelet"`},
+		"flag":                  {`"v"`, `"v --x"`},
+		"value of a flag":       {`"2"`, `"2\u001b[31m"`},
+		"name in a certificate": {"api.example", `api\n\u202e`},
+		"early renewal":         {`"early_renewal": 1`, `"early_renewal": -1`},
+		"endpoint":              {`"10.0.0.10"`, `"` + strings.Repeat("x", longestRaw) + `"`},
+		"no JSON":               {"{", "\x1b"},
+	} {
+		text := strings.Replace(goodRecord, change[0], change[1], 1)
+		if r, err := readRecord(text); err == nil {
+			t.Errorf("%s: read as %+v", what, r)
+		} else if len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\x1b\n") {
+			t.Errorf("%s: %q", what, err)
+		}
+	}
+}
+
+func FuzzReadRecord(f *testing.F) {
+	f.Add(goodRecord)
+	f.Add(strings.Replace(goodRecord, "cp1", "$(id)", 1))
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := readRecord(text)
+		if err == nil && text != "" && (!clusterIDForm.MatchString(r.ClusterID) || r.Name != "" && ValidateName(r.Name) != nil || r.Port < 0 || r.Port > 65535) {
+			t.Errorf("%q is read as %+v", text, r)
+		}
+	})
+}
+
+func FuzzReadBefore(f *testing.F) {
+	f.Add(`{"version":"1.34.1","port":6443,"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"},"settings":{"/etc/shadow":"x"}}`)
+	f.Add(`{"version":"../x","port":6443,"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		b := readBefore(text)
+		if b == nil {
+			return
+		}
+		if b.Port < 1 || b.Port > 65535 || b.Version != "" && !versionForm.MatchString(b.Version) {
+			t.Errorf("%q is read as %+v", text, b)
+		}
+		for file := range b.Settings {
+			if !strings.HasPrefix(file, kubernetesDir+"/") {
+				t.Errorf("%q would be written", file)
+			}
+		}
+	})
+}
+
+func TestVersionIn(t *testing.T) {
+	for executable, want := range map[string]string{
+		"/opt/kube/kubernetes/1.34.4/kube-apiserver":      "1.34.4",
+		"/opt/kube/kubernetes/1.36.0-rc.1/kube-apiserver": "1.36.0-rc.1",
+		"/opt/kube/kubernetes/$(id)/kube-apiserver":       "",
+		"/opt/kube/kubernetes/1.34.4/kube-scheduler":      "",
+		"kube-apiserver": "",
+		"":               "",
+	} {
+		if got := versionIn(executable, APIServer); got != want {
+			t.Errorf("%q: %q, want %q", executable, got, want)
+		}
+	}
+}
+
+func TestPrintedBy(t *testing.T) {
+	const output = section + "/a\none\n" + section + "/etc/shadow\nsecret\n" + section + "b\ntwo\n"
+	got := printedBy(output, []string{"/a", "b"})
+	if len(got) != 2 || got["/a"] != "one" || got["b"] != "two\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestAnswersAreBounded: an API server that answers without end fills no memory.
+func TestAnswersAreBounded(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for chunk := make([]byte, 1<<20); ; {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	}))
+	defer server.Close()
+	client := &http.Client{Transport: bounded{&http.Transport{}}}
+	response, err := client.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if n, err := io.Copy(io.Discard, response.Body); err == nil || n > longestAnswer {
+		t.Errorf("%d bytes were read, %v", n, err)
+	}
+}

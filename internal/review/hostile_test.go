@@ -1,0 +1,154 @@
+package review
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// said is what a taken-over machine may put into each of its answers: links,
+// pictures, mentions, tags, the end of a code span or a block, terminal escapes,
+// invisible characters, invalid UTF-8 (which JSON cannot carry), and length.
+const said = "x`` ` ```\n```\n~~~\n# Heading\n- [x] done\n> [!NOTE]\n@everyone ![p](https://evil.example/p.png) [c](https://evil.example) <https://evil.example> " +
+	"<img src=x onerror=alert(1)> <details open> </details> <!-- hidden --> https://evil.example www.evil.example evil@evil.example #1 " +
+	"| a | b |\n\n<script>alert(1)</script>\x1b[31m\u009b2J\u202e\u2066\u200b\U000e0041\x07\"]; click e0 \"https://evil.example\"\n%%{init: {}}%%\n"
+
+// poisoned puts text behind every string below value, but for those that decide
+// what is read of a plan at all.
+func poisoned(value any, text string) any {
+	switch value := value.(type) {
+	case string:
+		return value + text
+	case []any:
+		for i := range value {
+			value[i] = poisoned(value[i], text)
+		}
+	case map[string]any:
+		for key, child := range value {
+			value[key] = poisoned(child, text)
+		}
+	}
+	return value
+}
+
+// poisonPlan has the machines of a plan answer with text: in what the refresh
+// found, and in what data sources tell.
+func poisonPlan(d map[string]any, text string) {
+	var walk func(value any)
+	walk = func(value any) {
+		switch value := value.(type) {
+		case []any:
+			for _, child := range value {
+				walk(child)
+			}
+		case map[string]any:
+			for key, child := range value {
+				switch key {
+				case "before", "after", "values":
+					if values, ok := child.(map[string]any); ok && values["root_module"] == nil {
+						value[key] = poisoned(child, text)
+						continue
+					}
+				}
+				walk(child)
+			}
+		}
+	}
+	walk(d)
+}
+
+var spans = regexp.MustCompile("(?s)```mermaid\n.*?\n```\n")
+
+// prose is Markdown without its code spans (CommonMark, 6.1) and the diagram.
+func prose(t *testing.T, markdown string) string {
+	t.Helper()
+	var b strings.Builder
+	for line := range strings.Lines(spans.ReplaceAllString(markdown, "")) {
+		for rest := line; rest != ""; {
+			open := strings.IndexByte(rest, '`')
+			if open < 0 {
+				b.WriteString(rest)
+				break
+			}
+			if open > 0 && rest[open-1] == '\\' {
+				b.WriteString(rest[:open+1])
+				rest = rest[open+1:]
+				continue
+			}
+			b.WriteString(rest[:open])
+			rest = rest[open:]
+			fence := rest[:len(rest)-len(strings.TrimLeft(rest, "`"))]
+			rest = rest[len(fence):]
+			end := closing(rest, len(fence))
+			if end < 0 {
+				t.Errorf("a code span is not closed: %q", line)
+				break
+			}
+			rest = rest[end+len(fence):]
+		}
+	}
+	return b.String()
+}
+
+// closing is where the run of exactly n backticks begins in text, or -1.
+func closing(text string, n int) int {
+	for at := 0; at < len(text); {
+		start := strings.IndexByte(text[at:], '`')
+		if start < 0 {
+			return -1
+		}
+		start += at
+		run := len(text[start:]) - len(strings.TrimLeft(text[start:], "`"))
+		if run == n {
+			return start
+		}
+		at = start + run
+	}
+	return -1
+}
+
+var (
+	live    = regexp.MustCompile(`(?i)(^|[^\\])(\]\(|!\[)|https?://|www\.|@(everyone|evil)|<(img|script|/details> |!--|https)`)
+	ownTags = regexp.MustCompile(`(?m)^(<details><summary>[^<>]*</summary>|</details>)$`)
+)
+
+// TestCommentsOfHostileMachines: nothing that a machine says is more than text in
+// a comment, or makes it longer than a forge takes.
+func TestCommentsOfHostileMachines(t *testing.T) {
+	poison := 0
+	for _, name := range plans {
+		for what, text := range map[string]string{"once": said, "long": strings.Repeat(said, 30)} {
+			d := document(t, name)
+			poisonPlan(d, text)
+			got := comment(t, d)
+			poison += strings.Count(got, "evil")
+			if len(got) > 60_000 {
+				t.Errorf("%s, %s: %d bytes", name, what, len(got))
+			}
+			if strings.ContainsFunc(got, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+				t.Errorf("%s, %s: it has invisible characters", name, what)
+			}
+			plain := ownTags.ReplaceAllString(prose(t, got), "")
+			if found := live.FindString(plain); found != "" {
+				t.Errorf("%s, %s: %q stands in it:\n%s", name, what, found, plain)
+			}
+			for line := range strings.Lines(got) {
+				if strings.HasPrefix(line, "# Heading") || strings.HasPrefix(line, "~~~") || strings.HasPrefix(line, "%%{") || strings.HasPrefix(line, "<script") {
+					t.Errorf("%s, %s: a line of a machine's own: %q", name, what, line)
+				}
+			}
+			if strings.Count(got, "\n```") != strings.Count(comment(t, document(t, name)), "\n```") {
+				t.Errorf("%s, %s: a block begins or ends", name, what)
+			}
+			for diagram := range strings.Lines(strings.Join(spans.FindAllString(got, -1), "")) {
+				if strings.Contains(diagram, "click ") && !strings.Contains(diagram, `["`) || strings.Count(diagram, `"`) > 2 {
+					t.Errorf("%s, %s: a label of the diagram ends early: %q", name, what, diagram)
+				}
+			}
+		}
+	}
+	if poison == 0 {
+		t.Error("nothing of what the machines said is in any comment: nothing is tested")
+	}
+}
