@@ -14,6 +14,7 @@ func soakCommand(args []string) error {
 	flags := flag.NewFlagSet("soak", 0)
 	only := flags.String("only", "", "run the scenarios whose names match this `regexp`")
 	sample := flags.Int("sample", 5, "`number` of points at which each operation of a whole control plane is cut off")
+	steps := flags.Int("steps", 40, "`number` of careless edits, one after the other")
 	every := flags.Int("every", 1, "cut the operations that are cut off at all commands off at every `number`th one only")
 	seed := flags.Uint64("seed", rand.Uint64(), "`number` that random choices follow from")
 	list := flags.Bool("list", false, "list the scenarios")
@@ -32,5 +33,5 @@ func soakCommand(args []string) error {
 	}
 	ctx, cancel := interruptible()
 	defer cancel()
-	return soak.Run(ctx, soak.Options{Only: pattern, Sample: *sample, Every: *every, Seed: *seed, Out: os.Getenv("SOAK_OUT")}, os.Stdout, os.Stderr)
+	return soak.Run(ctx, soak.Options{Only: pattern, Sample: *sample, Steps: *steps, Every: *every, Seed: *seed, Out: os.Getenv("SOAK_OUT")}, os.Stdout, os.Stderr)
 }

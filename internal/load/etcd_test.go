@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,34 @@ func TestDirectWriter(t *testing.T) {
 
 // TestDirectWriterLoses: one endpoint does not answer, and a key that was
 // acknowledged is taken away behind the writer's back.
+// TestDirectWriterAlone is for a cluster that has no API server: what is lost shows
+// while the writer goes on.
+func TestDirectWriterAlone(t *testing.T) {
+	_, reach := startEtcd(t)
+	l, err := Start(t.Context(), Config{Etcd: &reach})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lost, err := l.Lost(t.Context()); err != nil || len(lost) > 0 {
+		t.Errorf("lost are %q, %v", lost, err)
+	}
+	key := l.etcd.ledger.acknowledged()[0]
+	ask(t, reach, func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := pb.NewKVClient(conn).DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(key)})
+		return err
+	})
+	if lost, err := l.Lost(t.Context()); err != nil || !slices.Equal(lost, []string{key}) {
+		t.Errorf("lost are %q, %v; want %q", lost, err, key)
+	}
+	report, err := l.Stop(t.Context())
+	if err != nil || len(report.Lost()) != 1 || report.Acknowledged() == 0 || report.Etcd.Writes.Gap.Length == 0 {
+		t.Errorf("%v\n%s", err, report)
+	}
+	if _, err := Start(t.Context(), Config{}); err == nil {
+		t.Error("a load of nothing was started")
+	}
+}
+
 func TestDirectWriterLoses(t *testing.T) {
 	_, real := startEtcd(t)
 	nobody := "https://" + freeAddress(t)

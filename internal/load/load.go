@@ -31,7 +31,7 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 // Config says what the clients use.
 type Config struct {
 	Dial       Dial   // nil: the program is in the control plane's network
-	Kubeconfig string // the administrator's; its server is the virtual IP
+	Kubeconfig string // the administrator's; its server is the virtual IP. "": the direct writer alone
 	Rate       int    // requests per second of each client; 0 means 50
 	Watches    int    // 0 means 4; every second one shares the kept connection
 	Etcd       *Etcd  // nil: no direct writer and no comparison of members
@@ -61,7 +61,7 @@ type Load struct {
 	run     string
 	begun   time.Time
 	api     api
-	admin   *link // the kept client's: what is not measured goes there too
+	admin   *link // the kept client's: what is not measured goes there too; nil without API
 	clients []*client
 	watches []*watch
 	etcd    *putter // nil without direct writer
@@ -81,10 +81,12 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 	}
 	starting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	revision, err := l.api.found(starting, l.admin)
-	if err != nil {
-		l.close()
-		return nil, fmt.Errorf("start load: %w", err)
+	revision := ""
+	if l.admin != nil {
+		if revision, err = l.api.found(starting, l.admin); err != nil {
+			l.close()
+			return nil, fmt.Errorf("start load: %w", err)
+		}
 	}
 	l.work(ctx, revision)
 	if err := l.awaitFirst(starting); err != nil {
@@ -97,25 +99,12 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 }
 
 func prepare(cfg Config) (*Load, error) {
-	to, err := readTarget(cfg)
-	if err != nil {
-		return nil, err
-	}
 	begun := time.Now()
 	l := &Load{run: strconv.FormatInt(begun.UnixNano(), 36), begun: begun}
-	l.api = api{server: to.server, run: l.run}
-	kept, fresh := to.kept(), to.fresh()
-	l.admin = kept
-	l.clients = []*client{
-		{name: "kept", rate: cfg.Rate, api: l.api, via: kept, ledger: newLedger(begun)},
-		{name: "fresh", rate: cfg.Rate, api: l.api, via: fresh, ledger: newLedger(begun)},
-	}
-	for i := range cfg.Watches {
-		w := &watch{name: fmt.Sprintf("kept %d", i/2+1), api: l.api, via: kept, sightings: newSightings(begun)}
-		if i%2 == 1 {
-			w.name, w.via = fmt.Sprintf("own %d", i/2+1), to.kept()
+	if cfg.Kubeconfig != "" {
+		if err := l.prepareClients(cfg); err != nil {
+			return nil, err
 		}
-		l.watches = append(l.watches, w)
 	}
 	if cfg.Etcd != nil {
 		if cfg.Etcd.TLS == nil || cfg.Etcd.Endpoints == nil {
@@ -126,7 +115,33 @@ func prepare(cfg Config) (*Load, error) {
 			prefix:  "/kube-load/" + l.run + "/", ledger: newLedger(begun),
 		}
 	}
+	if l.admin == nil && l.etcd == nil {
+		return nil, errors.New("neither a kubeconfig nor etcd is given")
+	}
 	return l, nil
+}
+
+// prepareClients makes the clients of the API server.
+func (l *Load) prepareClients(cfg Config) error {
+	to, err := readTarget(cfg)
+	if err != nil {
+		return err
+	}
+	l.api = api{server: to.server, run: l.run}
+	kept, fresh := to.kept(), to.fresh()
+	l.admin = kept
+	l.clients = []*client{
+		{name: "kept", rate: cfg.Rate, api: l.api, via: kept, ledger: newLedger(l.begun)},
+		{name: "fresh", rate: cfg.Rate, api: l.api, via: fresh, ledger: newLedger(l.begun)},
+	}
+	for i := range cfg.Watches {
+		w := &watch{name: fmt.Sprintf("kept %d", i/2+1), api: l.api, via: kept, sightings: newSightings(l.begun)}
+		if i%2 == 1 {
+			w.name, w.via = fmt.Sprintf("own %d", i/2+1), to.kept()
+		}
+		l.watches = append(l.watches, w)
+	}
+	return nil
 }
 
 // work starts watches and writers, each in the background.

@@ -68,6 +68,16 @@ func (p *putter) keys(ctx context.Context) (map[string]bool, error) {
 	return keys, nil
 }
 
+// lost lists the keys that were acknowledged when it is called and are not there.
+func (p *putter) lost(ctx context.Context) ([]string, error) {
+	written := p.ledger.acknowledged()
+	keys, err := p.keys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return without(written, keys), nil
+}
+
 // collect adds the keys from one to before another, page by page.
 func collect(ctx context.Context, kv pb.KVClient, from, end []byte, into map[string]bool) error {
 	for {

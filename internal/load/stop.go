@@ -86,24 +86,37 @@ func (l *Load) report(stopped time.Duration) Report {
 func (l *Load) readBack(ctx context.Context, report *Report) error {
 	ctx, cancel := context.WithTimeout(ctx, readBackTimeout)
 	defer cancel()
-	there, err := l.api.names(ctx, l.admin)
-	if err != nil {
-		return err
-	}
-	for i, c := range l.clients {
-		report.Clients[i].Lost = without(c.ledger.acknowledged(), there)
+	if l.admin != nil {
+		there, err := l.api.names(ctx, l.admin)
+		if err != nil {
+			return err
+		}
+		for i, c := range l.clients {
+			report.Clients[i].Lost = without(c.ledger.acknowledged(), there)
+		}
 	}
 	if l.etcd == nil {
 		return nil
 	}
-	keys, err := l.etcd.keys(ctx)
+	lost, err := l.etcd.lost(ctx)
 	if err != nil {
 		return err
 	}
-	report.Etcd.Lost = without(l.etcd.ledger.acknowledged(), keys)
+	report.Etcd.Lost = lost
 	hashes, err := l.etcd.members.hashes(ctx)
 	report.Hashes = &hashes
 	return err
+}
+
+// Lost lists what the direct writer was acknowledged until now and cannot be read
+// back. The clients go on meanwhile.
+func (l *Load) Lost(ctx context.Context) ([]string, error) {
+	if l.etcd == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readBackTimeout)
+	defer cancel()
+	return l.etcd.lost(ctx)
 }
 
 // clean removes what the run wrote, so that runs do not add up. It is best
@@ -111,7 +124,9 @@ func (l *Load) readBack(ctx context.Context, report *Report) error {
 func (l *Load) clean(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
 	defer cancel()
-	_ = l.api.clean(ctx, l.admin)
+	if l.admin != nil {
+		_ = l.api.clean(ctx, l.admin)
+	}
 	if l.etcd != nil {
 		_ = l.etcd.clean(ctx)
 	}

@@ -46,6 +46,7 @@ type Env struct {
 	Log    io.Writer
 	Random *rand.Rand
 	Sample int // how often to try what is not tried exhaustively
+	Steps  int // how many edits a random sequence has
 	Every  int // of what is tried exhaustively, every so many commands; 1: all
 }
 
@@ -53,6 +54,7 @@ type Env struct {
 type Options struct {
 	Only   *regexp.Regexp // of scenarios' names; nil: all
 	Sample int
+	Steps  int
 	Every  int
 	Seed   uint64
 	Out    string // file for the results as JSON; "" for none
@@ -135,7 +137,7 @@ func one(ctx context.Context, s Scenario, l *lab.Lab, o Options, log io.Writer) 
 		if err := os.RemoveAll(dir); err != nil { // of a soak that was killed
 			return nil, err
 		}
-		e := &Env{Lab: l, Dir: dir, Log: log, Sample: o.Sample, Every: o.Every, Random: rand.New(rand.NewPCG(o.Seed, seedOf(s.Name)))}
+		e := &Env{Lab: l, Dir: dir, Log: log, Sample: o.Sample, Steps: o.Steps, Every: o.Every, Random: rand.New(rand.NewPCG(o.Seed, seedOf(s.Name)))}
 		return s.Run(ctx, e)
 	}()
 	if err != nil {

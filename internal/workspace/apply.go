@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -50,16 +51,42 @@ func (w *Workspace) Apply(ctx context.Context, log io.Writer, args ...string) ([
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("run apply: %w", err)
 	}
-	timings, failures := follow(out, log, w.Started)
+	timings, diagnostics := follow(out, log, w.Started)
 	if err := cmd.Wait(); err != nil {
-		return timings, fmt.Errorf("run apply: %w\n%s%s", err, strings.Join(failures, "\n"), stderr.String())
+		return timings, &FailedError{Err: err, Diagnostics: diagnostics, Stderr: stderr.String()}
 	}
 	return timings, nil
 }
 
+// Diagnostic is one error or warning of an apply.
+type Diagnostic struct{ Severity, Summary, Detail string }
+
+// FailedError is an apply that has failed, with what it said.
+type FailedError struct {
+	Err         error
+	Diagnostics []Diagnostic
+	Stderr      string
+}
+
+func (e *FailedError) Error() string {
+	var lines []string
+	for _, d := range e.Diagnostics {
+		lines = append(lines, d.Severity+": "+d.Summary+"\n"+d.Detail)
+	}
+	return fmt.Sprintf("run apply: %v\n%s%s", e.Err, strings.Join(lines, "\n"), e.Stderr)
+}
+
+// Unwrap gives how the CLI has ended.
+func (e *FailedError) Unwrap() error { return e.Err }
+
+// Errors are the diagnostics that are no warnings.
+func (e *FailedError) Errors() []Diagnostic {
+	return slices.DeleteFunc(slices.Clone(e.Diagnostics), func(d Diagnostic) bool { return d.Severity != "error" })
+}
+
 // follow reads events until the output ends, and tells begun of each resource
 // that is begun.
-func follow(out io.Reader, log io.Writer, begun func(address string)) (timings []Timing, failures []string) {
+func follow(out io.Reader, log io.Writer, begun func(address string)) (timings []Timing, diagnostics []Diagnostic) {
 	started := map[string]time.Time{}
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 16<<20)
@@ -80,10 +107,10 @@ func follow(out io.Reader, log io.Writer, begun func(address string)) (timings [
 			timings = append(timings, t)
 			fmt.Fprintf(log, "  %-8s %-46s %6.1f s\n", done(t.Action), t.Address, t.Took.Seconds())
 		case "diagnostic":
-			failures = append(failures, e.Diagnostic.Severity+": "+e.Diagnostic.Summary+"\n"+e.Diagnostic.Detail)
+			diagnostics = append(diagnostics, Diagnostic(e.Diagnostic))
 		}
 	}
-	return timings, failures
+	return timings, diagnostics
 }
 
 // done is the past of an action, for progress lines.

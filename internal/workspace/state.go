@@ -12,6 +12,7 @@ import (
 type Resource struct {
 	Address string          `json:"address"`
 	Type    string          `json:"type"`
+	Tainted bool            `json:"tainted"`
 	Values  json.RawMessage `json:"values"`
 }
 

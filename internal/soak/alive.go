@@ -1,0 +1,116 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// aliveTime is how long a cluster may take to elect a leader and to answer after an
+// apply that was cut off anywhere.
+const aliveTime = time.Minute
+
+// servedScript prints what the member on the machine serves, if there is one, and
+// whether it reads linearizably, that is through a quorum.
+const servedScript = etcdctl + `
+systemctl is-active --quiet etcd || exit 0
+etcdctl endpoint status --command-timeout=3s --write-out=json || exit 0
+echo
+etcdctl get --consistency=l --command-timeout=5s /soak/none >/dev/null && echo linearizable
+true
+`
+
+// served is what one machine's member says.
+type served struct {
+	cluster      uint64 // etcd's id of the cluster; 0: nothing is served
+	linearizable bool
+}
+
+// parseServed reads what servedScript prints.
+func parseServed(out string) (served, error) {
+	document, rest, _ := strings.Cut(strings.TrimSpace(out), "\n")
+	if document == "" {
+		return served{}, nil
+	}
+	var answers []struct {
+		Status struct {
+			Header struct {
+				Cluster uint64 `json:"cluster_id"`
+			} `json:"header"`
+		}
+	}
+	if err := json.Unmarshal([]byte(document), &answers); err != nil {
+		return served{}, fmt.Errorf("read the status of etcd: %w", err)
+	}
+	if len(answers) != 1 {
+		return served{}, fmt.Errorf("read the status of etcd: %d answers", len(answers))
+	}
+	return served{answers[0].Status.Header.Cluster, strings.Contains(rest, "linearizable")}, nil
+}
+
+// clusters asks every machine which cluster its member serves.
+func (f fleet) clusters(ctx context.Context) (map[string]served, error) {
+	printed, err := f.each(ctx, servedScript)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]served{}
+	for name, out := range printed {
+		if all[name], err = parseServed(out); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return all, nil
+}
+
+// errOtherCluster: a member serves another cluster than the one that was founded first.
+var errOtherCluster = errors.New("another etcd cluster is served")
+
+// notAlive says why these answers are not those of one living cluster, or nil. A
+// cluster id of 0 is any.
+func notAlive(cluster uint64, answers map[string]served) error {
+	linearizable := false
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
+		a := answers[name]
+		if a.cluster == 0 {
+			continue
+		}
+		if cluster == 0 {
+			cluster = a.cluster
+		}
+		if a.cluster != cluster {
+			return fmt.Errorf("%w: %x on %s, not %x", errOtherCluster, a.cluster, name, cluster)
+		}
+		linearizable = linearizable || a.linearizable
+	}
+	if !linearizable {
+		return errors.New("no member reads linearizably: the cluster has no quorum")
+	}
+	return nil
+}
+
+// alive waits until the cluster answers, and gives its id. Another cluster is not
+// waited for: it does not go away.
+func (f fleet) alive(ctx context.Context, cluster uint64) (uint64, error) {
+	for end := time.Now().Add(aliveTime); ; {
+		answers, err := f.clusters(ctx)
+		if err == nil {
+			err = notAlive(cluster, answers)
+		}
+		if err == nil {
+			for _, a := range answers {
+				cluster = max(cluster, a.cluster)
+			}
+			return cluster, nil
+		}
+		if errors.Is(err, errOtherCluster) || ctx.Err() != nil || time.Now().After(end) {
+			return cluster, err
+		}
+		pause(ctx, time.Second)
+	}
+}

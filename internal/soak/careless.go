@@ -1,0 +1,199 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
+)
+
+// carelessTime bounds one apply with everything that is looked at after it.
+const carelessTime = 6 * time.Minute
+
+func carelessScenario() Scenario { return Scenario{Name: "careless edits", Run: carelessEdits} }
+
+// careless is a cluster that somebody edits without thinking, with a client that
+// writes all the time. Its deletion protection is on: nothing allows to end it.
+type careless struct {
+	env     *Env
+	base    *unit
+	unit    *unit
+	drafts  *drafts
+	load    *load.Load
+	now     layout // that was applied last
+	cluster uint64 // etcd's id
+	saved   int    // copies of the state
+	longest int    // commands of the longest apply
+	tally   *tally
+}
+
+// carelessEdits makes edits at random, one after the other, and cuts half of the
+// applies off. After each one the cluster has to be the same, with every write.
+func carelessEdits(ctx context.Context, e *Env) ([]Result, error) {
+	if err := e.Lab.Add(ctx, "cp4", "cp5", "cp6"); err != nil {
+		return nil, err
+	}
+	c := &careless{env: e, tally: newTally(), longest: 20}
+	if err := c.begin(ctx); err != nil {
+		return nil, err
+	}
+	for c.tally.steps < e.Steps {
+		limited, cancel := context.WithTimeoutCause(ctx, carelessTime, fmt.Errorf("it was not over after %s", carelessTime))
+		err := c.step(limited)
+		cancel()
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		c.end(ctx)
+		if err := rebuild(ctx, e.Lab); err != nil {
+			return c.tally.results(), err
+		}
+		if err := c.begin(ctx); err != nil {
+			return c.tally.results(), err
+		}
+	}
+	c.end(ctx)
+	return c.tally.results(), ctx.Err()
+}
+
+// begin makes a cluster of three, and puts the writer onto it.
+func (c *careless) begin(ctx context.Context) error {
+	if err := os.RemoveAll(c.env.Dir); err != nil {
+		return fmt.Errorf("begin anew: %w", err)
+	}
+	c.now, c.cluster, c.saved = layout{}, 0, 0
+	c.drafts = &drafts{random: c.env.Random}
+	for i, m := range c.machines() {
+		c.drafts.pool = append(c.drafts.pool, m.Address.String())
+		if i < len(machineNames) {
+			c.now[m.Name] = place{m.Name, m.Address.String()}
+		}
+	}
+	var err error
+	if c.base, err = newUnit(ctx, c.env, "base", "base", ""); err != nil {
+		return err
+	}
+	if _, err := c.base.work.Apply(ctx, c.env.Log); err != nil {
+		return err
+	}
+	if c.unit, err = newUnit(ctx, c.env, "unit", "unit", "internal/soak/provider"); err != nil {
+		return err
+	}
+	if err := c.unit.share(ctx, c.base); err != nil {
+		return err
+	}
+	if err := c.apply(ctx, c.now); err != nil {
+		return err
+	}
+	if c.cluster, err = c.machines().alive(ctx, 0); err != nil {
+		return err
+	}
+	return c.write(ctx)
+}
+
+func (c *careless) machines() fleet { return c.env.Lab.Machines() }
+
+// write begins to write directly into etcd.
+func (c *careless) write(ctx context.Context) error {
+	s := &site{env: c.env}
+	credentials, err := etcdCredentials(ctx, c.machines()[0])
+	if err != nil {
+		return err
+	}
+	c.load, err = load.Start(ctx, load.Config{Etcd: &load.Etcd{Endpoints: s.members, TLS: credentials}})
+	return err
+}
+
+// end stops the writer.
+func (c *careless) end(ctx context.Context) {
+	report, err := c.load.Stop(ctx)
+	fmt.Fprintf(c.env.Log, "%v\n%v\n", report, err)
+	c.tally.wrote(report)
+}
+
+// describe writes the configuration of a layout. moved are the new keys by the old ones.
+func (c *careless) describe(l layout, moved map[string]string) error {
+	c.unit.variables["members"], c.unit.variables["peers"] = l, l.peers()
+	if err := c.unit.write(); err != nil {
+		return err
+	}
+	text := ""
+	for from, to := range moved {
+		text += fmt.Sprintf("moved {\n  from = %s\n  to   = %s\n}\n", memberAt(from), memberAt(to))
+	}
+	return os.WriteFile(filepath.Join(c.unit.work.Dir, "moved.tf"), []byte(text), 0o600)
+}
+
+func memberAt(key string) string { return fmt.Sprintf("kube_etcd_member.this[%q]", key) }
+
+// apply brings a layout about, undisturbed, and keeps a copy of the state.
+func (c *careless) apply(ctx context.Context, l layout) error {
+	if err := c.describe(l, nil); err != nil {
+		return err
+	}
+	done, err := c.unit.work.Apply(ctx, c.env.Log)
+	if err != nil {
+		return fmt.Errorf("%s: %w", endingOf(done, err), err)
+	}
+	c.now = l
+	return c.save()
+}
+
+// step makes one edit, and sees that the cluster has survived it and that there is a
+// way on from it. Its error says that there is nothing to go on with.
+func (c *careless) step(ctx context.Context) error {
+	d := c.drafts.next(c.now)
+	c.tally.steps++
+	begun := time.Now()
+	how, log, failure, err := c.edit(ctx, &d)
+	if err != nil {
+		return err
+	}
+	c.tally.count(d.edit, how)
+	what := fmt.Sprintf("step %d, %s: %s%s", c.tally.steps, d.edit, how, whereCut(log))
+	if how == failing || how == stopped {
+		what += ": " + complaints(failure)
+	}
+	living := c.living(ctx)
+	c.tally.lived(what, living)
+	if living == nil {
+		err = c.onward(ctx, d, how)
+		living = c.living(ctx)
+		c.tally.wentOn(what, err)
+		if living != nil {
+			c.tally.lived(what+", and what followed", living)
+		}
+	}
+	fmt.Fprintf(c.env.Log, "%s: %s %.1f s\n", what, verdict(errors.Join(living, err)), time.Since(begun).Seconds())
+	if err = errors.Join(living, err); err != nil {
+		fmt.Fprintf(c.env.Log, "%v\n%s\n", err, c.machines().state(ctx))
+	}
+	return err
+}
+
+func whereCut(log cut.Log) string {
+	if !log.Cut {
+		return ""
+	}
+	return " at command " + fmt.Sprint(log.Commands) + " (" + log.At + ")"
+}
+
+// living says what is lost, or nil.
+func (c *careless) living(ctx context.Context) error {
+	if _, err := c.machines().alive(ctx, c.cluster); err != nil {
+		return err
+	}
+	lost, err := c.load.Lost(ctx)
+	if err == nil && len(lost) > 0 {
+		err = fmt.Errorf("%d acknowledged writes are lost, the first is %s", len(lost), lost[0])
+	}
+	return err
+}

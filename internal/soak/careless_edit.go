@@ -1,0 +1,162 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
+)
+
+// edit makes the edit and applies it: with -parallelism=1 or 10, and half of the
+// times with a provider that is killed at some command.
+func (c *careless) edit(ctx context.Context, d *draft) (how ending, log cut.Log, failure, err error) {
+	if err := c.describe(d.layout, d.moved); err != nil {
+		return failing, log, nil, err
+	}
+	if err := c.editState(ctx, d); err != nil {
+		return failing, log, nil, err
+	}
+	args := []string{fmt.Sprintf("-parallelism=%d", []int{1, 10}[c.env.Random.IntN(2)])}
+	d.edit += ", " + args[0]
+	for _, key := range d.replaced {
+		args = append(args, "-replace="+memberAt(key))
+	}
+	path := filepath.Join(c.env.Dir, "commands.log")
+	if err := os.RemoveAll(path); err != nil {
+		return failing, log, nil, err
+	}
+	w := *c.unit.work
+	w.Env = c.point().Environment(path)
+	done, failure := w.Apply(ctx, io.Discard, args...)
+	if log, err = cut.ReadLog(path); err != nil {
+		return failing, log, nil, err
+	}
+	if log.Cut {
+		return cutOff, log, failure, nil
+	}
+	c.longest = max(c.longest, log.Commands)
+	return endingOf(done, failure), log, failure, nil
+}
+
+// point is where the provider is killed; nowhere in half of the applies.
+func (c *careless) point() cut.Point {
+	if c.env.Random.IntN(2) == 0 {
+		return cut.Point{}
+	}
+	side := []cut.Side{cut.Before, cut.After}[c.env.Random.IntN(2)]
+	return cut.Point{Side: side, Command: 1 + c.env.Random.IntN(c.longest)}
+}
+
+func (c *careless) statePath() string { return filepath.Join(c.unit.work.Dir, "terraform.tfstate") }
+
+// editState does to the state what the edit wants.
+func (c *careless) editState(ctx context.Context, d *draft) error {
+	for _, key := range d.tainted {
+		if _, err := c.unit.work.Run(ctx, "taint", memberAt(key)); err != nil {
+			return err
+		}
+	}
+	switch d.state {
+	case forgetOne:
+		_, err := c.unit.work.Run(ctx, "state", "rm", memberAt(c.drafts.some(d.layout, 1)[0]))
+		return err
+	case forgetAll:
+		return os.Remove(c.statePath())
+	case importAll:
+		if err := os.Remove(c.statePath()); err != nil {
+			return err
+		}
+		for _, key := range d.layout.keys() {
+			if _, err := c.unit.work.Run(ctx, "import", memberAt(key), d.layout[key].Address); err != nil {
+				return err
+			}
+		}
+	case olderBackup:
+		return c.restore(c.env.Random.IntN(c.saved))
+	}
+	return nil
+}
+
+// save keeps a copy of the state, as a backup would.
+func (c *careless) save() error {
+	text, err := os.ReadFile(c.statePath())
+	if err != nil {
+		return fmt.Errorf("save the state: %w", err)
+	}
+	c.saved++
+	return os.WriteFile(c.backup(c.saved-1), text, 0o600)
+}
+
+func (c *careless) restore(n int) error {
+	text, err := os.ReadFile(c.backup(n))
+	if err != nil {
+		return fmt.Errorf("restore a state: %w", err)
+	}
+	return os.WriteFile(c.statePath(), text, 0o600)
+}
+
+func (c *careless) backup(n int) string {
+	return filepath.Join(c.env.Dir, fmt.Sprintf("state-%03d", n))
+}
+
+// onward leads from an edit to a configuration that is applied and whose plan is
+// empty: the same one again where the apply was cut off, or else what was there before.
+func (c *careless) onward(ctx context.Context, d draft, how ending) error {
+	if how == applied {
+		c.now = d.layout
+		return errors.Join(c.save(), c.settled(ctx))
+	}
+	var tried []string
+	if how != refused {
+		err := c.apply(ctx, d.layout)
+		if err == nil {
+			return c.settled(ctx)
+		}
+		tried = append(tried, "the same again: "+complaints(err))
+	}
+	if err := c.untaint(ctx); err != nil {
+		return err
+	}
+	if d.state == olderBackup {
+		if err := c.restore(c.saved - 1); err != nil {
+			return err
+		}
+	}
+	err := c.apply(ctx, c.now)
+	if err == nil {
+		return c.settled(ctx)
+	}
+	tried = append(tried, "back to what was there: "+complaints(err))
+	return errors.New("no way on: " + strings.Join(tried, "; "))
+}
+
+// untaint takes back what taint did, and what a failed Create left behind.
+func (c *careless) untaint(ctx context.Context) error {
+	resources, err := c.unit.work.State(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range resources {
+		if !r.Tainted {
+			continue
+		}
+		if _, err := c.unit.work.Run(ctx, "untaint", r.Address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settled says why the last apply has not made all whole, or nil.
+func (c *careless) settled(ctx context.Context) error {
+	text, changes, err := c.unit.work.Plan(ctx)
+	if err == nil && changes {
+		err = fmt.Errorf("the plan is not empty:\n%s", text)
+	}
+	return err
+}

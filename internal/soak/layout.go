@@ -1,0 +1,213 @@
+package soak
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// place is one member as a configuration describes it.
+type place struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+}
+
+// layout is the members by the keys of their for_each.
+type layout map[string]place
+
+func (l layout) keys() []string { return slices.Sorted(maps.Keys(l)) }
+
+// peers are the addresses by name.
+func (l layout) peers() map[string]string {
+	peers := map[string]string{}
+	for _, p := range l {
+		peers[p.Name] = p.Address
+	}
+	return peers
+}
+
+// with is l with another description under a key.
+func (l layout) with(key string, p place) layout {
+	other := maps.Clone(l)
+	other[key] = p
+	return other
+}
+
+// draft is an edit that was thought out for one layout.
+type draft struct {
+	edit     string
+	layout   layout            // afterwards
+	moved    map[string]string // with moved blocks: the new keys by the old ones
+	replaced []string          // keys that -replace names
+	tainted  []string          // keys that are tainted before
+	state    stateEdit
+}
+
+// stateEdit is what is done to the state before the apply.
+type stateEdit string
+
+const (
+	keepState   stateEdit = ""
+	forgetOne   stateEdit = "one resource is removed from it"
+	forgetAll   stateEdit = "it is lost"
+	importAll   stateEdit = "it is lost, and everything is imported"
+	olderBackup stateEdit = "an older one is restored"
+)
+
+// Bounds of a layout's size.
+const (
+	fewest = 2
+	most   = 4
+)
+
+// drafts thinks out edits. New keys and names never come back.
+type drafts struct {
+	random *rand.Rand
+	pool   []string // addresses of all machines
+	made   int
+}
+
+// edits are those that people make. Each gives nil where the layout does not allow it.
+func (d *drafts) edits() []func(layout) *draft {
+	return []func(layout) *draft{
+		d.rekey(1, false), d.rekey(most, false), d.rekey(1, true), d.rekey(most, true),
+		d.rename(1), d.rename(most), d.readdress(1), d.readdress(most), d.swap,
+		d.again("replace", 1), d.again("replace", most), d.again("taint", 1), d.again("taint", most),
+		d.lose(forgetOne), d.lose(forgetAll), d.lose(importAll), d.lose(olderBackup),
+		d.add, d.remove,
+	}
+}
+
+// next draws an edit.
+func (d *drafts) next(l layout) draft {
+	for all := d.edits(); ; {
+		if found := all[d.random.IntN(len(all))](l); found != nil {
+			return *found
+		}
+	}
+}
+
+func (d *drafts) fresh(kind string) string {
+	d.made++
+	return fmt.Sprintf("%s%d", kind, d.made)
+}
+
+// some draws n keys, or all where there are no more.
+func (d *drafts) some(l layout, n int) []string {
+	keys := l.keys()
+	d.random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	return keys[:min(n, len(keys))]
+}
+
+func howMany(n int) string {
+	if n == 1 {
+		return "one"
+	}
+	return "all"
+}
+
+// rekey gives members other keys, and nothing else.
+func (d *drafts) rekey(n int, moved bool) func(layout) *draft {
+	return func(l layout) *draft {
+		out := draft{edit: "rename the key of " + howMany(n), layout: maps.Clone(l)}
+		if moved {
+			out.edit, out.moved = out.edit+", with moved blocks", map[string]string{}
+		}
+		for _, key := range d.some(l, n) {
+			other := d.fresh("key")
+			out.layout[other] = l[key]
+			delete(out.layout, key)
+			if moved {
+				out.moved[key] = other
+			}
+		}
+		return &out
+	}
+}
+
+// rename gives members other names: other members on the same machines.
+func (d *drafts) rename(n int) func(layout) *draft {
+	return func(l layout) *draft {
+		out := draft{edit: "rename " + howMany(n), layout: l}
+		for _, key := range d.some(l, n) {
+			out.layout = out.layout.with(key, place{d.fresh("node"), l[key].Address})
+		}
+		return &out
+	}
+}
+
+// readdress puts members onto other machines.
+func (d *drafts) readdress(n int) func(layout) *draft {
+	return func(l layout) *draft {
+		free, keys := d.free(l), d.some(l, n)
+		if len(free) < len(keys) {
+			return nil
+		}
+		out := draft{edit: "re-address " + howMany(n), layout: l}
+		for i, key := range keys {
+			out.layout = out.layout.with(key, place{l[key].Name, free[i]})
+		}
+		return &out
+	}
+}
+
+// swap lets two members change machines.
+func (d *drafts) swap(l layout) *draft {
+	two := d.some(l, 2)
+	if len(two) < 2 {
+		return nil
+	}
+	a, b := l[two[0]], l[two[1]]
+	return &draft{
+		edit:   "exchange the addresses of two",
+		layout: l.with(two[0], place{a.Name, b.Address}).with(two[1], place{b.Name, a.Address}),
+	}
+}
+
+// again has members made anew where they are.
+func (d *drafts) again(how string, n int) func(layout) *draft {
+	return func(l layout) *draft {
+		out := draft{edit: how + " " + howMany(n), layout: l}
+		if how == "taint" {
+			out.tainted = d.some(l, n)
+		} else {
+			out.replaced = d.some(l, n)
+		}
+		return &out
+	}
+}
+
+func (d *drafts) lose(what stateEdit) func(layout) *draft {
+	return func(l layout) *draft { return &draft{edit: "state: " + string(what), layout: l, state: what} }
+}
+
+func (d *drafts) add(l layout) *draft {
+	free := d.free(l)
+	if len(l) >= most || len(free) == 0 {
+		return nil
+	}
+	return &draft{edit: "add one", layout: l.with(d.fresh("key"), place{d.fresh("node"), free[0]})}
+}
+
+func (d *drafts) remove(l layout) *draft {
+	if len(l) <= fewest {
+		return nil
+	}
+	out := &draft{edit: "remove one", layout: maps.Clone(l)}
+	delete(out.layout, d.some(l, 1)[0])
+	return out
+}
+
+// free are the addresses that no member has, in a random order.
+func (d *drafts) free(l layout) []string {
+	var all []string
+	for _, address := range d.pool {
+		used := func(p place) bool { return p.Address == address }
+		if !slices.ContainsFunc(slices.Collect(maps.Values(l)), used) {
+			all = append(all, address)
+		}
+	}
+	d.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}

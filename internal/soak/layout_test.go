@@ -1,0 +1,40 @@
+package soak
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// TestDrafts: whatever is edited, names and addresses stay those of one member each,
+// and in time every edit is drawn.
+func TestDrafts(t *testing.T) {
+	const seed = 3
+	d := &drafts{random: rand.New(rand.NewPCG(seed, 0)), pool: []string{"1", "2", "3", "4", "5", "6"}}
+	now := layout{"cp1": {"cp1", "1"}, "cp2": {"cp2", "2"}, "cp3": {"cp3", "3"}}
+	seen := map[string]int{}
+	for range 2000 {
+		next := d.next(now)
+		seen[next.edit]++
+		addresses := map[string]bool{}
+		for _, p := range next.layout {
+			addresses[p.Address] = true
+		}
+		if n := len(next.layout); len(next.layout.peers()) != n || len(addresses) != n || n < fewest || n > most {
+			t.Fatalf("seed %d: %s makes %v of %v", seed, next.edit, next.layout, now)
+		}
+		for from, to := range next.moved {
+			if now[from] != next.layout[to] {
+				t.Fatalf("seed %d: %s moves %s to %s, in %v", seed, next.edit, from, to, next.layout)
+			}
+		}
+		for _, key := range append(next.replaced, next.tainted...) {
+			if _, ok := now[key]; !ok {
+				t.Fatalf("seed %d: %s means %s, which is not there", seed, next.edit, key)
+			}
+		}
+		now = next.layout
+	}
+	if len(seen) != len(d.edits()) {
+		t.Errorf("%d of %d edits were drawn: %v", len(seen), len(d.edits()), seen)
+	}
+}

@@ -1,0 +1,93 @@
+package soak
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// restart is one member's time out of service: from when it was told to stop, or
+// ended, until it served again.
+type restart struct {
+	machine  string
+	from, to float64 // seconds since the epoch: machines of a lab have one clock
+}
+
+func (r restart) String() string {
+	return fmt.Sprintf("%s for %.1f s", r.machine, r.to-r.from)
+}
+
+// restartsScript prints what systemd and etcd say of starts and stops since a moment.
+const restartsScript = `journalctl --no-pager --quiet --output=short-unix --since=@%d --unit=etcd |
+  grep -E 'systemd\[1\]: (Stopping|Started) |systemd\[1\]: etcd.service: (Main process exited|Deactivated)|"msg":"starting etcd server"' || true`
+
+// restarts reads the journals of the machines: every restart of a member that was the
+// same one before and after. since is a moment before the first start of any.
+func (f fleet) restarts(ctx context.Context, since time.Time) ([]restart, error) {
+	printed, err := f.each(ctx, fmt.Sprintf(restartsScript, since.Unix()))
+	if err != nil {
+		return nil, fmt.Errorf("read the journals of etcd: %w", err)
+	}
+	var all []restart
+	for _, m := range f {
+		found, err := parseRestarts(m.Name, printed[m.Name])
+		if err != nil {
+			return nil, fmt.Errorf("read the journal of etcd on %s: %w", m.Name, err)
+		}
+		all = append(all, found...)
+	}
+	slices.SortFunc(all, func(a, b restart) int { return cmp.Compare(a.from, b.from) })
+	return all, nil
+}
+
+var memberID = regexp.MustCompile(`"local-member-id":"([0-9a-f]+)"`)
+
+// parseRestarts reads one machine's journal. A member that left for good and another
+// one that came to the same machine later make no restart: they have other ids, or
+// the first of them started before the journal was looked at.
+func parseRestarts(machine, journal string) ([]restart, error) {
+	var all []restart
+	var down float64         // when the member went; 0: it serves
+	var before, after string // ids, as far as the journal has told them
+	for lines := bufio.NewScanner(strings.NewReader(journal)); lines.Scan(); {
+		text, rest, _ := strings.Cut(lines.Text(), " ")
+		at, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, fmt.Errorf("malformed line %q", lines.Text())
+		}
+		id := memberID.FindStringSubmatch(rest)
+		switch {
+		case id != nil:
+			after = id[1]
+		case !strings.Contains(rest, ": Started "):
+			if down == 0 {
+				down, before = at, after
+			}
+		case down > 0:
+			if before == "" || before == after {
+				all = append(all, restart{machine, down, at})
+			}
+			down = 0
+		}
+	}
+	return all, nil
+}
+
+// overlaps are the restarts that had begun before another machine's had ended, in words.
+func overlaps(all []restart) []string {
+	var words []string
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			if a.machine != b.machine && b.from < a.to {
+				words = append(words, fmt.Sprintf("%s and %s, %.1f s at once", a, b, min(a.to, b.to)-b.from))
+			}
+		}
+	}
+	return words
+}

@@ -1,0 +1,90 @@
+package soak
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+)
+
+// tally counts what came of edits.
+type tally struct {
+	steps        int
+	endings      map[ending]int
+	byEdit       map[string]map[ending]int
+	alive, onway Result
+	dead, stuck  []string
+	acknowledged int
+	lost         int
+	gap          time.Duration
+}
+
+func newTally() *tally {
+	return &tally{
+		endings: map[ending]int{}, byEdit: map[string]map[ending]int{},
+		alive: Result{Name: "careless edits: one living cluster, no acknowledged write lost"},
+		onway: Result{Name: "careless edits: the next apply converges, or the edit is taken back"},
+	}
+}
+
+func (t *tally) count(edit string, how ending) {
+	t.endings[how]++
+	if t.byEdit[edit] == nil {
+		t.byEdit[edit] = map[ending]int{}
+	}
+	t.byEdit[edit][how]++
+}
+
+// lived notes whether the cluster was whole after a step.
+func (t *tally) lived(what string, err error) {
+	t.alive.count(err == nil)
+	if err != nil {
+		t.dead = append(t.dead, what+": "+err.Error())
+	}
+}
+
+// wentOn notes whether there was a way on from a step.
+func (t *tally) wentOn(what string, err error) {
+	t.onway.count(err == nil)
+	if err != nil {
+		t.stuck = append(t.stuck, what+": "+err.Error())
+	}
+}
+
+// wrote adds what the writer of one cluster saw.
+func (t *tally) wrote(r load.Report) {
+	t.acknowledged += r.Acknowledged()
+	t.lost += len(r.Lost())
+	if r.Etcd != nil {
+		t.gap = max(t.gap, r.Etcd.Writes.Gap.Length)
+	}
+}
+
+func (t *tally) results() []Result {
+	t.alive.Detail = strings.Join(append([]string{fmt.Sprintf(
+		"%d steps: %s; %d writes acknowledged, %d lost; longest gap %s", t.steps, counts(t.endings), t.acknowledged, t.lost, t.gap.Round(time.Millisecond),
+	)}, t.dead...), "\n")
+	if t.lost > 0 {
+		t.alive.Passed = 0
+	}
+	t.onway.Detail = fmt.Sprintf("%d kinds of edits", len(t.byEdit))
+	for _, edit := range slices.Sorted(maps.Keys(t.byEdit)) {
+		t.onway.Detail += "\n" + edit + ": " + counts(t.byEdit[edit])
+	}
+	t.onway.Detail = strings.Join(append([]string{t.onway.Detail}, t.stuck...), "\n")
+	return []Result{t.alive, t.onway}
+}
+
+// counts says how often there was each ending.
+func counts(endings map[ending]int) string {
+	var all []string
+	for _, e := range []ending{applied, refused, stopped, cutOff, failing} {
+		if n := endings[e]; n > 0 {
+			all = append(all, fmt.Sprintf("%d %s", n, e))
+		}
+	}
+	return strings.Join(all, ", ")
+}

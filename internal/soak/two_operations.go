@@ -1,0 +1,177 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+)
+
+// jointOperation is something that both units do at the same time.
+type jointOperation struct {
+	name    string
+	prepare func(ctx context.Context, p *pair) error // before the two applies; nil: nothing
+	args    func(p *pair) [2][]string                // of the two applies; nil: none
+}
+
+var jointOperations = []jointOperation{
+	{name: "create"},
+	{name: "change of flags", prepare: func(_ context.Context, p *pair) error {
+		p.assign(map[string]any{"etcd_extra_args": map[string]string{"max-txn-ops": "129"}, "apiserver_extra_args": map[string]string{"v": "3"}})
+		return nil
+	}},
+	{name: "replace of one", args: (*pair).replacing},
+	{name: "scale up to five", prepare: resizing(5)},
+	{name: "scale down to three", prepare: resizing(3)},
+	{name: "stage 1 of rotations", prepare: staging(1)},
+	{name: "stage 2 of rotations", prepare: staging(2)},
+	{name: "stage 3 of rotations", prepare: staging(3)},
+	{name: patch.steps[0].name, prepare: func(_ context.Context, p *pair) error {
+		variables, err := patch.steps[0].to.Variables()
+		p.assign(variables)
+		return err
+	}},
+}
+
+func resizing(n int) func(context.Context, *pair) error {
+	return func(_ context.Context, p *pair) error { return p.resize(n) }
+}
+
+// staging takes one stage of every authority and of the service-account keys.
+func staging(stage int) func(context.Context, *pair) error {
+	return func(ctx context.Context, p *pair) error {
+		p.base.variables["rotation"] = map[string]int{"kubernetes": stage, "etcd": stage, "front_proxy": stage, "service_account": stage}
+		if err := p.base.write(); err != nil {
+			return err
+		}
+		if _, err := p.base.work.Apply(ctx, p.site.env.Log); err != nil {
+			return err
+		}
+		for _, u := range p.units {
+			if err := u.share(ctx, p.base); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// replacing replaces one member and one replica in each unit, as far as it has any:
+// the last of its own, which are not the same ones unless the states are copies.
+func (p *pair) replacing() [2][]string {
+	var args [2][]string
+	for i, u := range p.units {
+		for kind, variable := range map[string]string{"kube_etcd_member": "members", "kube_control_plane_replica": "replicas"} {
+			owned, _ := u.variables[variable].(layout)
+			if keys := owned.keys(); len(keys) > 0 {
+				args[i] = append(args[i], fmt.Sprintf("-replace=%s.this[%q]", kind, keys[len(keys)-1]))
+			}
+		}
+	}
+	return args
+}
+
+// operate does it, with clients on the cluster, and judges what was seen.
+func (p *pair) operate(ctx context.Context, o jointOperation) (Result, error) {
+	result := Result{Name: p.division.name + ": " + o.name}
+	fmt.Fprintf(p.site.env.Log, "-- %s\n", o.name)
+	if o.prepare != nil {
+		if err := o.prepare(ctx, p); err != nil {
+			return result, err
+		}
+	}
+	var args [2][]string
+	if o.args != nil {
+		args = o.args(p)
+	}
+	watched := p.site.machine(machineNames[0])
+	if p.cluster != 0 {
+		if err := watchRotation(ctx, watched); err != nil {
+			return result, err
+		}
+	}
+	begun := time.Now()
+	var seen sight
+	var err error
+	seen.clients, err = p.during(ctx, func() (err error) {
+		seen.ends, err = p.together(ctx, args)
+		return err
+	})
+	if err != nil {
+		return result, err
+	}
+	if err := p.look(ctx, begun, &seen); err != nil {
+		return result, err
+	}
+	seen.after = p.follow(ctx)
+	p.judge(&result, seen)
+	return result, seen.after
+}
+
+// sight is what was seen of an operation.
+type sight struct {
+	ends     outcomes
+	clients  load.Report
+	restarts []restart
+	rotation [][]string
+	alive    error
+	after    error // of the applies that follow
+}
+
+// look asks the machines what has happened since a moment.
+func (p *pair) look(ctx context.Context, begun time.Time, seen *sight) error {
+	all, err := p.all().restarts(ctx, p.begun)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if r.from >= float64(begun.Unix()) {
+			seen.restarts = append(seen.restarts, r)
+		}
+	}
+	founded := p.cluster == 0
+	p.cluster, seen.alive = p.all().alive(ctx, p.cluster)
+	if founded {
+		return nil
+	}
+	seen.rotation, err = rotationSeen(ctx, p.site.machine(machineNames[0]))
+	return err
+}
+
+// judge counts what had to be so: both ends, one cluster, restarts and replicas one
+// at a time, writes kept, and an apply that follows and converges.
+func (p *pair) judge(r *Result, seen sight) {
+	var faults []string
+	hold := func(right bool, fault string) {
+		r.count(right)
+		if !right {
+			faults = append(faults, fault)
+		}
+	}
+	var ends []string
+	for i, end := range seen.ends {
+		ends = append(ends, fmt.Sprintf("%s after %.0f s", end.how, end.took.Seconds()))
+		hold(end.how != failing, fmt.Sprintf("the %s apply %s in the middle: %s", p.units[i].name, end.how, end.said))
+	}
+	hold(seen.alive == nil, fmt.Sprint(seen.alive))
+	overlapping := overlaps(seen.restarts)
+	hold(len(overlapping) == 0, "members restarted at once: "+strings.Join(overlapping, "; "))
+	if seen.clients.Tried() > 0 {
+		outside := rotationResult("", seen.rotation)
+		hold(outside.Passed == outside.Tried || len(seen.rotation) == 0, "replicas out of rotation: "+outside.Detail)
+		hold(len(seen.clients.Lost()) == 0 && seen.clients.HashesAgree(), fmt.Sprintf("writes are lost, or the members differ: %v, %v", seen.clients.Lost(), seen.clients.Hashes))
+	}
+	hold(seen.after == nil, fmt.Sprint(seen.after))
+	r.Detail = fmt.Sprintf("first %s, second %s; %d restarts of members; %d writes acknowledged, %d lost; %d of %d requests failed, longest gap %s",
+		ends[0], ends[1], len(seen.restarts), seen.clients.Acknowledged(), len(seen.clients.Lost()), seen.clients.Failed(), seen.clients.Tried(), seen.clients.LongestGap())
+	for i, end := range seen.ends {
+		if end.how == refused || end.how == stopped {
+			r.Detail += fmt.Sprintf("\nthe %s apply was %s: %s", p.units[i].name, end.how, end.said)
+		}
+	}
+	if len(faults) > 0 {
+		r.Detail += "\n" + strings.Join(faults, "\n")
+	}
+}

@@ -1,0 +1,110 @@
+package soak
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// partFiles are the configurations of a cluster that several states describe: what
+// they share (base), and a part of its members and replicas (unit).
+//
+//go:embed parts/base/*.tf parts/unit/*.tf
+var partFiles embed.FS
+
+// unit is one Terraform directory with a state of its own.
+type unit struct {
+	name      string
+	work      *workspace.Workspace
+	variables map[string]any
+}
+
+// newUnit makes the directory of a unit from one of the two configurations. program
+// is the provider's, as in workspace.Workspace.
+func newUnit(ctx context.Context, e *Env, name, configuration, program string) (*unit, error) {
+	files, err := fs.Sub(partFiles, "parts/"+configuration)
+	if err != nil {
+		return nil, err
+	}
+	w, err := workspace.Open(ctx, e.Lab, filepath.Join(e.Dir, name), "")
+	if err != nil {
+		return nil, err
+	}
+	w.Program = program
+	return &unit{name: name, work: w, variables: map[string]any{}}, w.MakeFrom(ctx, files, io.Discard)
+}
+
+// write writes the unit's variables.
+func (u *unit) write() error { return u.work.WriteJSON("terraform.tfvars.json", u.variables) }
+
+// share gives the unit what the base has made.
+func (u *unit) share(ctx context.Context, base *unit) error {
+	text, err := base.work.Run(ctx, "output", "-json")
+	if err != nil {
+		return err
+	}
+	var outputs map[string]struct{ Value json.RawMessage }
+	if err := json.Unmarshal([]byte(text), &outputs); err != nil {
+		return fmt.Errorf("read outputs: %w", err)
+	}
+	for _, name := range []string{"pki", "registration"} {
+		if value := outputs[name].Value; value != nil {
+			u.variables[name] = value
+		}
+	}
+	return nil
+}
+
+// ending is how an apply has ended.
+type ending string
+
+const (
+	applied ending = "applied"
+	refused ending = "refused" // before it has changed anything
+	stopped ending = "stopped" // after a part of it; what it did not do it refused before it had changed anything
+	cutOff  ending = "cut off" // the provider was killed
+	failing ending = "failed"  // in the middle of a change
+)
+
+// endingOf tells how an apply has ended by what it has done and said.
+func endingOf(done []workspace.Timing, err error) ending {
+	if err == nil {
+		return applied
+	}
+	var failure *workspace.FailedError
+	if !errors.As(err, &failure) || len(failure.Errors()) == 0 {
+		return failing
+	}
+	touched := func(d workspace.Diagnostic) bool { return !strings.Contains(d.Detail, "Unchanged: "+problem.Nothing) }
+	switch {
+	case slices.ContainsFunc(failure.Errors(), touched):
+		return failing
+	case len(done) > 0:
+		return stopped
+	}
+	return refused
+}
+
+// complaints are the errors of an apply on one line, for a detail.
+func complaints(err error) string {
+	var failure *workspace.FailedError
+	if !errors.As(err, &failure) || len(failure.Errors()) == 0 {
+		return strings.Join(strings.Fields(fmt.Sprint(err)), " ")
+	}
+	var all []string
+	for _, d := range failure.Errors() {
+		all = append(all, strings.Join(strings.Fields(d.Summary+": "+d.Detail), " "))
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), " | ")
+}
