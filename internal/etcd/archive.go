@@ -84,9 +84,14 @@ func (cl *cluster) lastPlace(ctx context.Context, s Spec, size int64) (dir strin
 	if err != nil {
 		return "", fmt.Errorf("look for room for the last snapshot of %s: %w", s.label(), err)
 	}
-	root, disk := archiveInside(s.dataDir()), s.dataDir()
-	if strings.TrimSpace(facts.Output) == "beside" {
+	var root, disk string
+	switch strings.TrimSpace(facts.Output) {
+	case "beside":
 		root, disk = archiveRoot(s.dataDir()), archiveRoot(s.dataDir())
+	case "inside":
+		root, disk = archiveInside(s.dataDir()), s.dataDir()
+	default:
+		return "", fmt.Errorf("the machine does not tell on which file system %s is", s.dataDir())
 	}
 	if err := roomFor(size, facts.DiskFree[disk]); err != nil {
 		return "", fmt.Errorf("%s: %w", root, err)

@@ -243,6 +243,21 @@ func TestRestartOfALargeMember(t *testing.T) {
 	}
 }
 
+// TestStoppedLargeMemberIsResumed: so may one that was stopped and is started by a
+// Create that cannot tell yet whether its cluster is lost.
+func TestStoppedLargeMemberIsResumed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	f.fill(specs["cp1"], 64)
+	f.kill("cp1", false)
+	f.machine("cp1").late = 3 * time.Second
+	f.clusters = f.coordinator()
+	f.clusters.pace.Patience = time.Second
+	f.create(specs, "cp1")
+}
+
 // listenElsewhere makes a machine's etcd listen for peers behind a slow line.
 func (m *testMachine) listenElsewhere(args map[string]string) {
 	if m.slow == 0 {
