@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -56,6 +57,19 @@ func (a action) settleScript() string {
 // away is the action that puts the data of s away, or wipes it.
 func (s Spec) away(v verb, keep bool) action {
 	return action{Verb: v, DataDir: s.dataDir(), Member: s.Name, Keep: s.archivesKept(), Wipe: s.OnDestroy == Wipe && !keep}
+}
+
+var archiveLine = regexp.MustCompile(`(?m)^archive (/[A-Za-z0-9._/-]+/([a-z0-9-]+)-\d{8}T\d{6}Z)$`)
+
+// archivedAs reads which archive archive.sh says that it has made of a member; ""
+// where it has made none.
+func archivedAs(output, member string) string {
+	for _, line := range archiveLine.FindAllStringSubmatch(output, -1) {
+		if line[2] == member {
+			return line[1]
+		}
+	}
+	return ""
 }
 
 // archiveRoot is the directory beside the data directory: for archives where it

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -176,7 +177,7 @@ func TestCatchUpGoesOnInTheNextApply(t *testing.T) {
 	ctx, cancel := context.WithTimeout(f.context(), 5*time.Second)
 	defer cancel()
 	_, err := f.clusters.Create(ctx, specs["cp2"])
-	if err == nil || !strings.Contains(err.Error(), "still catching up") || !strings.Contains(err.Error(), "untaint") {
+	if !errors.Is(err, ErrAdopted) || !strings.Contains(err.Error(), "still catching up") {
 		t.Fatalf("create whose time ended: %v", err)
 	}
 	learner, listed := f.view(specs["cp1"]).at(specs["cp2"].PeerURL())
