@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -58,6 +59,19 @@ func (s Spec) away(v verb, keep bool) action {
 	return action{Verb: v, DataDir: s.dataDir(), Member: s.Name, Keep: s.archivesKept(), Wipe: s.OnDestroy == Wipe && !keep}
 }
 
+var archiveLine = regexp.MustCompile(`(?m)^archive (/[A-Za-z0-9._/-]+/([a-z0-9-]+)-\d{8}T\d{6}Z)$`)
+
+// archivedAs reads which archive archive.sh says that it has made of a member; ""
+// where it has made none.
+func archivedAs(output, member string) string {
+	for _, line := range archiveLine.FindAllStringSubmatch(output, -1) {
+		if line[2] == member {
+			return line[1]
+		}
+	}
+	return ""
+}
+
 // archiveRoot is the directory beside the data directory: for archives where it
 // is on the same file system, and for snapshots.
 func archiveRoot(dataDir string) string { return dataDir + "-archive" }
@@ -84,9 +98,14 @@ func (cl *cluster) lastPlace(ctx context.Context, s Spec, size int64) (dir strin
 	if err != nil {
 		return "", fmt.Errorf("look for room for the last snapshot of %s: %w", s.label(), err)
 	}
-	root, disk := archiveInside(s.dataDir()), s.dataDir()
-	if strings.TrimSpace(facts.Output) == "beside" {
+	var root, disk string
+	switch strings.TrimSpace(facts.Output) {
+	case "beside":
 		root, disk = archiveRoot(s.dataDir()), archiveRoot(s.dataDir())
+	case "inside":
+		root, disk = archiveInside(s.dataDir()), s.dataDir()
+	default:
+		return "", fmt.Errorf("the machine does not tell on which file system %s is", s.dataDir())
 	}
 	if err := roomFor(size, facts.DiskFree[disk]); err != nil {
 		return "", fmt.Errorf("%s: %w", root, err)

@@ -98,7 +98,7 @@ root=$data-archive
 beside || root=$data/archive
 part=$root/$member.part
 
-# archive puts everything away and prunes.
+# archive puts everything away, says where, and prunes.
 archive() {
   if [ -d "$part" ] || { [ -d "$data" ] && ! entries none; }; then
     (umask 077 && mkdir -p "$part")
@@ -110,6 +110,7 @@ archive() {
       entries put
     fi
     finish
+    printf 'archive %s\n' "$name"
     prune
   fi
   rmdir "$data" 2>/dev/null || true
@@ -119,6 +120,7 @@ archive() {
 wipe() {
   if [ -d "$part" ]; then
     finish
+    printf 'archive %s\n' "$name"
     prune
   fi
   [ ! -d "$data" ] || entries drop

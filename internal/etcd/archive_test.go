@@ -323,6 +323,17 @@ func TestArchivesKept(t *testing.T) {
 	}
 }
 
+func TestArchivedAs(t *testing.T) {
+	for output, want := range map[string]string{
+		"": "", "x\narchive /var/lib/etcd-archive/cp1-20260101T000000Z\n": "/var/lib/etcd-archive/cp1-20260101T000000Z",
+		"archive /data/archive/cp2-20260101T000000Z\n": "", "archive /a b/cp1-20260101T000000Z\n": "", "archive /a/cp1-20260101T000000Z; id\n": "", "archive /a\x1b[2J/cp1-20260101T000000Z\n": "",
+	} {
+		if got := archivedAs(output, "cp1"); got != want {
+			t.Errorf("%q was read as %q, want %q", output, got, want)
+		}
+	}
+}
+
 func TestWipeLeavesArchives(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)

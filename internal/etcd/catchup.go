@@ -69,20 +69,19 @@ func (j *joining) behind(ctx context.Context, v *View, learner Member, cause err
 
 // ended is what a failed join leaves, and the error that says so. A learner
 // that was catching up when the caller's time was over stays: it has no vote,
-// whoever waits for it waits by the rule for any learner, etcd goes on by
-// itself, and the next Create continues with what it has by then. Any other is
-// taken back.
+// whoever waits for it waits by the rule for any learner, etcd goes on by itself,
+// and the next Create continues with what it has by then. It counts as adopted, so
+// that nothing removes it before. Any other is taken back.
 func (j *joining) ended(ctx context.Context, err error) error {
 	if ctx.Err() == nil || !j.catchUp.moving() {
 		j.undo(ctx)
 		return err
 	}
 	return &problem.Problem{
-		Summary: "etcd member is still catching up", Host: j.s.label(), Err: err,
+		Summary: "etcd member is still catching up", Host: j.s.label(), Err: fmt.Errorf("%w: %w", ErrAdopted, err),
 		Cause:     fmt.Sprintf("the time for this operation ended (%s); it had %s on its disk by then, and was getting more", ctx.Err(), bytesText(j.catchUp.has())),
 		Unchanged: "the other members and their data; this one stays a learner, which has no vote, and goes on by itself.",
-		Next: "raise the timeouts of this resource and apply again, which continues from there; where the plan would replace it, " +
-			"because Terraform has marked it as tainted, take that back first (terraform untaint): a new one begins from nothing",
+		Next:      "apply again, which continues from there; where that is too short again, raise the timeouts of this resource",
 	}
 }
 

@@ -50,7 +50,8 @@ func (cl *cluster) create(ctx context.Context, s Spec) (Status, error) {
 
 // ErrAdopted: Create has found its member established, as an earlier run or another
 // resource has left it, and failed to bring it to its spec. It serves as it did before,
-// and must not be taken for one that is half made.
+// and must not be taken for one that is half made. Nor must a learner that was still
+// catching up when the time was over.
 var ErrAdopted = errors.New("the member was there before and stays: the next apply adopts it again")
 
 // creating notes that a member is on its way into the cluster.

@@ -230,51 +230,18 @@ func (l *departure) remove(ctx context.Context, v View, id uint64) error {
 	}
 }
 
-// last stops the only member. It is the end of the cluster, so a snapshot with
-// its integrity hash goes into the archive before, whatever becomes of the data.
-// Where the database is damaged, the data directory itself is what is kept, or the
-// member stays; where there is no room, it stays as well.
-func (l *departure) last(ctx context.Context, v View, id uint64) error {
-	entry, _ := v.member(id)
-	place, err := l.cl.lastPlace(ctx, l.s, entry.DBSize)
-	if err != nil {
-		return refusal("etcd member not deleted", l.s, &v, "it is the last voting member, and the snapshot that it leaves cannot be saved: "+err.Error(),
-			problem.Nothing, "free space there (older archives, for one), then destroy again")
-	}
-	l.cl.sawMember("it has removed its last member, " + l.s.Name)
-	problem.Progress(ctx, "etcd %s: the last member: saving a snapshot", l.s.Name)
-	m := l.cl.machine(l.s.Host)
-	a := action{
-		Verb: doSnapshot, DataDir: l.s.dataDir(), Member: l.s.Name, Archive: place, File: lastSnapshot,
-		Address: l.s.Host.Address(), Tools: artifactDir(l.s.Version),
-	}
-	if at, _, err := (saving{machine: m, cluster: l.s.Bundle.ClusterID}).identify(ctx); err == nil {
-		a.Tools = at.tools // those of the version that runs
-	}
-	if _, err := l.cl.snapshot(ctx, m, l.s.label(), a); err != nil {
-		if ctx.Err() != nil {
-			return fmt.Errorf("save the last snapshot of %s: %w", l.s.label(), err)
-		}
-		if l.s.OnDestroy == Wipe {
-			return &problem.Problem{
-				Summary: "etcd member not deleted", Host: l.s.label(), Err: err, Unchanged: "the member serves, and its data is as it was.",
-				Cause: "it is the last voting member, and no verified snapshot of it could be saved: " + err.Error(),
-				Next:  `correct the cause and destroy again; or set on_destroy = "archive" and apply, which keeps its data directory instead`,
-			}
-		}
-		problem.Progress(ctx, "etcd %s: no snapshot could be saved, the data directory is archived as it is: %s", l.s.Name, err)
-	}
-	return l.clean(ctx, false)
-}
-
 // clean stops what runs, puts data away and removes what Create has made. What
 // else lies in the data directory (an operator's copy) goes where the data goes.
 func (l *departure) clean(ctx context.Context, keep bool) error {
-	if _, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, l.s.away(doClear, keep)); err != nil {
+	applied, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, l.s.away(doClear, keep))
+	if err != nil {
 		return &problem.Problem{
 			Summary: "etcd member not cleaned up", Host: l.s.label(), Cause: err.Error(), Err: err,
 			Unchanged: "the other members; this one has left the cluster.", Next: "destroy again: it continues from there",
 		}
+	}
+	if dir := archivedAs(applied.Output, l.s.Name); dir != "" {
+		problem.Progress(ctx, "etcd %s: what is kept of it is in %s", l.s.Name, dir)
 	}
 	problem.Progress(ctx, "etcd %s: gone", l.s.Name)
 	return nil

@@ -208,14 +208,7 @@ func (cl *cluster) decide(ctx context.Context, specs map[string]Spec, s survey) 
 	if err := cl.resume(ctx, specs, s); err != nil {
 		return d, s, err
 	}
-	_, err := until(ctx, cl.pace.Poll, cl.pace.Patience, func() (bool, error) {
-		_, err := cl.ask(ctx, one)
-		if err != nil && !errors.Is(err, errNoAnswer) {
-			return false, err
-		}
-		return err == nil, nil
-	})
-	if err != nil {
+	if err := cl.awake(ctx, specs, one); err != nil {
 		return d, s, err
 	}
 	s = cl.survey(ctx, one)

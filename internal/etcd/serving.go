@@ -24,6 +24,33 @@ func (cl *cluster) serving(ctx context.Context, conv *conversation, s Spec, id u
 	return v, nil
 }
 
+// awake waits until the cluster of members that were started answers: for as long
+// as patience lasts, and longer while one of them makes progress, or may be reading
+// its database. Whether it answered, the next survey tells.
+func (cl *cluster) awake(ctx context.Context, specs map[string]Spec, one Spec) error {
+	begin := time.Now()
+	var watched []*following
+	for _, s := range specs {
+		watched = append(watched, cl.follow(s, 0, []string{s.PeerURL()}, func() time.Duration { return time.Since(begin) }))
+	}
+	for {
+		if _, err := cl.ask(ctx, one); err == nil || !errors.Is(err, errNoAnswer) {
+			return err
+		}
+		over := true
+		for _, w := range watched {
+			w.look(ctx, nil)
+			over = over && w.progress.stuck(w.clock(), cl.pace.Patience)
+		}
+		if over {
+			return nil
+		}
+		if err := pause(ctx, cl.pace.Poll); err != nil {
+			return err
+		}
+	}
+}
+
 // healthyMember is "" for a healthy member, and the trouble of any other.
 func healthyMember(m Member) string {
 	if m.Healthy {

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -176,7 +177,7 @@ func TestCatchUpGoesOnInTheNextApply(t *testing.T) {
 	ctx, cancel := context.WithTimeout(f.context(), 5*time.Second)
 	defer cancel()
 	_, err := f.clusters.Create(ctx, specs["cp2"])
-	if err == nil || !strings.Contains(err.Error(), "still catching up") || !strings.Contains(err.Error(), "untaint") {
+	if !errors.Is(err, ErrAdopted) || !strings.Contains(err.Error(), "still catching up") {
 		t.Fatalf("create whose time ended: %v", err)
 	}
 	learner, listed := f.view(specs["cp1"]).at(specs["cp2"].PeerURL())
@@ -241,6 +242,21 @@ func TestRestartOfALargeMember(t *testing.T) {
 	if status, err := f.clusters.Update(f.context(), s); err != nil || !status.Healthy {
 		t.Errorf("restart on 64 MiB, which take 4s at the least rate that is counted on: %+v, %v", status, err)
 	}
+}
+
+// TestStoppedLargeMemberIsResumed: so may one that was stopped and is started by a
+// Create that cannot tell yet whether its cluster is lost.
+func TestStoppedLargeMemberIsResumed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	f.fill(specs["cp1"], 64)
+	f.kill("cp1", false)
+	f.machine("cp1").late = 3 * time.Second
+	f.clusters = f.coordinator()
+	f.clusters.pace.Patience = time.Second
+	f.create(specs, "cp1")
 }
 
 // listenElsewhere makes a machine's etcd listen for peers behind a slow line.

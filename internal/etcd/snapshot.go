@@ -138,6 +138,7 @@ func (cl *cluster) save(ctx context.Context, s saving) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("%s: %w", who, err)
 	}
+	problem.Progress(ctx, "etcd: saved and verified the snapshot %s", saved)
 	return saved, nil
 }
 
@@ -152,7 +153,6 @@ func (cl *cluster) snapshot(ctx context.Context, on machine, who string, a actio
 		return Snapshot{}, err
 	}
 	saved.Host, saved.Path = who, path.Join(a.Archive, a.File)
-	problem.Progress(ctx, "etcd: saved and verified the snapshot %s", saved)
 	return saved, nil
 }
 
