@@ -148,6 +148,10 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
 	identify(ctx, resp.Identity, model.Address, &resp.Diagnostics)
+	if model.URL.IsNull() { // it was imported: what follows from its arguments needs no bundle
+		model.planRegistration(ctx, stringOrNull(clusterImported(ctx, req.Private, &resp.Diagnostics)), &resp.Diagnostics)
+		resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	}
 	if !r.session.recall(ctx, &model.PKI, req.Private, "Endpoint "+model.Address.ValueString(), &resp.Diagnostics) {
 		return
 	}
@@ -168,9 +172,7 @@ func (r *endpointResource) Read(ctx context.Context, req resource.ReadRequest, r
 		return
 	}
 	model.fill(status)
-	if model.URL.IsNull() { // it was imported
-		model.planRegistration(ctx, types.StringValue(spec.ClusterID), &resp.Diagnostics)
-	}
+	model.planRegistration(ctx, types.StringValue(spec.ClusterID), &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
