@@ -32,7 +32,7 @@ type careless struct {
 	tally   *tally
 }
 
-// carelessEdits makes edits at random, one after the other, and cuts half of the
+// carelessEdits makes edits at random, one after the other, and cuts many of the
 // applies off. After each one the cluster has to be the same, with every write.
 func carelessEdits(ctx context.Context, e *Env) ([]Result, error) {
 	if err := e.Lab.Add(ctx, "cp4", "cp5", "cp6"); err != nil {
@@ -158,7 +158,7 @@ func (c *careless) step(ctx context.Context) error {
 		return err
 	}
 	c.tally.count(d.edit, how)
-	what := fmt.Sprintf("step %d, %s: %s%s", c.tally.steps, d.edit, how, whereCut(log))
+	what := fmt.Sprintf("step %d, %s: %s%s", c.tally.steps, d.edit, how, extent(log))
 	if how == failing || how == stopped {
 		what += ": " + complaints(failure)
 	}
@@ -179,11 +179,12 @@ func (c *careless) step(ctx context.Context) error {
 	return err
 }
 
-func whereCut(log cut.Log) string {
+// extent is how far an apply came.
+func extent(log cut.Log) string {
 	if !log.Cut {
-		return ""
+		return fmt.Sprintf(", %d commands", log.Commands)
 	}
-	return " at command " + fmt.Sprint(log.Commands) + " (" + log.At + ")"
+	return fmt.Sprintf(" at command %d (%s)", log.Commands, log.At)
 }
 
 // living says what is lost, or nil.
