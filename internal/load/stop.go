@@ -108,15 +108,24 @@ func (l *Load) readBack(ctx context.Context, report *Report) error {
 	return err
 }
 
-// Lost lists what the direct writer was acknowledged until now and cannot be read
-// back. The clients go on meanwhile.
-func (l *Load) Lost(ctx context.Context) ([]string, error) {
-	if l.etcd == nil {
-		return nil, nil
-	}
+// Lost lists what was acknowledged until now and cannot be read back. The clients go
+// on meanwhile.
+func (l *Load) Lost(ctx context.Context) (lost []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readBackTimeout)
 	defer cancel()
-	return l.etcd.lost(ctx)
+	if l.admin != nil {
+		written := l.acknowledged()
+		there, err := l.api.names(ctx, l.admin)
+		if err != nil {
+			return nil, err
+		}
+		lost = without(written, there)
+	}
+	if l.etcd == nil {
+		return lost, nil
+	}
+	direct, err := l.etcd.lost(ctx)
+	return append(lost, direct...), err
 }
 
 // clean removes what the run wrote, so that runs do not add up. It is best

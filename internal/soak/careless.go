@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
@@ -15,34 +17,49 @@ import (
 // carelessTime bounds one apply with everything that is looked at after it.
 const carelessTime = 6 * time.Minute
 
-func carelessScenario() Scenario { return Scenario{Name: "careless edits", Run: carelessEdits} }
+// carelessScenarios edit members alone, and members with replicas beside them.
+func carelessScenarios() []Scenario {
+	var all []Scenario
+	for name, replicas := range map[string]bool{"careless edits of members": false, "careless edits of a control plane": true} {
+		all = append(all, Scenario{Name: name, Run: func(ctx context.Context, e *Env) ([]Result, error) {
+			c := &careless{env: e, replicas: replicas, tally: newTally(name), longest: 20, steps: e.Steps}
+			if replicas {
+				c.steps = max(e.Steps/4, 1) // an apply takes that much longer
+			}
+			return c.run(ctx)
+		}})
+	}
+	slices.SortFunc(all, func(a, b Scenario) int { return strings.Compare(b.Name, a.Name) })
+	return all
+}
 
 // careless is a cluster that somebody edits without thinking, with a client that
 // writes all the time. Its deletion protection is on: nothing allows to end it.
 type careless struct {
-	env     *Env
-	base    *unit
-	unit    *unit
-	drafts  *drafts
-	load    *load.Load
-	now     layout // that was applied last
-	cluster uint64 // etcd's id
-	saved   int    // copies of the state
-	longest int    // commands of the longest apply
-	tally   *tally
+	env      *Env
+	replicas bool // there are API servers
+	steps    int
+	base     *unit
+	unit     *unit
+	drafts   *drafts
+	load     *load.Load
+	now      layout // that was applied last
+	cluster  uint64 // etcd's id
+	saved    int    // copies of the state
+	longest  int    // commands of the longest apply
+	tally    *tally
 }
 
-// carelessEdits makes edits at random, one after the other, and cuts half of the
-// applies off. After each one the cluster has to be the same, with every write.
-func carelessEdits(ctx context.Context, e *Env) ([]Result, error) {
-	if err := e.Lab.Add(ctx, "cp4", "cp5", "cp6"); err != nil {
+// run makes edits at random, one after the other, and cuts many of the applies off.
+// After each one the cluster has to be the same, with every write.
+func (c *careless) run(ctx context.Context) ([]Result, error) {
+	if err := c.env.Lab.Add(ctx, "cp4", "cp5", "cp6"); err != nil {
 		return nil, err
 	}
-	c := &careless{env: e, tally: newTally(), longest: 20}
 	if err := c.begin(ctx); err != nil {
 		return nil, err
 	}
-	for c.tally.steps < e.Steps {
+	for c.tally.steps < c.steps {
 		limited, cancel := context.WithTimeoutCause(ctx, carelessTime, fmt.Errorf("it was not over after %s", carelessTime))
 		err := c.step(limited)
 		cancel()
@@ -53,7 +70,7 @@ func carelessEdits(ctx context.Context, e *Env) ([]Result, error) {
 			break
 		}
 		c.end(ctx)
-		if err := rebuild(ctx, e.Lab); err != nil {
+		if err := rebuild(ctx, c.env.Lab); err != nil {
 			return c.tally.results(), err
 		}
 		if err := c.begin(ctx); err != nil {
@@ -81,6 +98,12 @@ func (c *careless) begin(ctx context.Context) error {
 	if c.base, err = newUnit(ctx, c.env, "base", "base", ""); err != nil {
 		return err
 	}
+	if c.replicas {
+		c.base.variables["balancers"] = c.base.work.Machines(len(machineNames))
+	}
+	if err := c.base.write(); err != nil {
+		return err
+	}
 	if _, err := c.base.work.Apply(ctx, c.env.Log); err != nil {
 		return err
 	}
@@ -101,9 +124,14 @@ func (c *careless) begin(ctx context.Context) error {
 
 func (c *careless) machines() fleet { return c.env.Lab.Machines() }
 
-// write begins to write directly into etcd.
+// write puts clients on the API, where there is one, and a writer on etcd.
 func (c *careless) write(ctx context.Context) error {
-	s := &site{env: c.env}
+	s := &site{env: c.env, work: c.base.work}
+	if c.replicas {
+		var err error
+		c.load, err = s.load(ctx)
+		return err
+	}
 	credentials, err := etcdCredentials(ctx, c.machines()[0])
 	if err != nil {
 		return err
@@ -122,17 +150,37 @@ func (c *careless) end(ctx context.Context) {
 // describe writes the configuration of a layout. moved are the new keys by the old ones.
 func (c *careless) describe(l layout, moved map[string]string) error {
 	c.unit.variables["members"], c.unit.variables["peers"] = l, l.peers()
+	if c.replicas {
+		c.unit.variables["replicas"] = l
+	}
 	if err := c.unit.write(); err != nil {
 		return err
 	}
 	text := ""
 	for from, to := range moved {
-		text += fmt.Sprintf("moved {\n  from = %s\n  to   = %s\n}\n", memberAt(from), memberAt(to))
+		for _, kind := range c.kinds() {
+			text += fmt.Sprintf("moved {\n  from = %s[%q]\n  to   = %s[%q]\n}\n", kind, from, kind, to)
+		}
 	}
 	return os.WriteFile(filepath.Join(c.unit.work.Dir, "moved.tf"), []byte(text), 0o600)
 }
 
-func memberAt(key string) string { return fmt.Sprintf("kube_etcd_member.this[%q]", key) }
+// kinds are the resources that stand under each key.
+func (c *careless) kinds() []string {
+	if c.replicas {
+		return []string{"kube_etcd_member.this", "kube_control_plane_replica.this"}
+	}
+	return []string{"kube_etcd_member.this"}
+}
+
+// at are the resources under a key.
+func (c *careless) at(key string) []string {
+	var all []string
+	for _, kind := range c.kinds() {
+		all = append(all, fmt.Sprintf("%s[%q]", kind, key))
+	}
+	return all
+}
 
 // apply brings a layout about, undisturbed, and keeps a copy of the state.
 func (c *careless) apply(ctx context.Context, l layout) error {
@@ -158,7 +206,7 @@ func (c *careless) step(ctx context.Context) error {
 		return err
 	}
 	c.tally.count(d.edit, how)
-	what := fmt.Sprintf("step %d, %s: %s%s", c.tally.steps, d.edit, how, whereCut(log))
+	what := fmt.Sprintf("step %d, %s: %s%s", c.tally.steps, d.edit, how, extent(log))
 	if how == failing || how == stopped {
 		what += ": " + complaints(failure)
 	}
@@ -179,11 +227,12 @@ func (c *careless) step(ctx context.Context) error {
 	return err
 }
 
-func whereCut(log cut.Log) string {
+// extent is how far an apply came.
+func extent(log cut.Log) string {
 	if !log.Cut {
-		return ""
+		return fmt.Sprintf(", %d commands", log.Commands)
 	}
-	return " at command " + fmt.Sprint(log.Commands) + " (" + log.At + ")"
+	return fmt.Sprintf(" at command %d (%s)", log.Commands, log.At)
 }
 
 // living says what is lost, or nil.

@@ -12,8 +12,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
 
-// edit makes the edit and applies it: with -parallelism=1 or 10, and half of the
-// times with a provider that is killed at some command.
+// edit makes the edit and applies it: with -parallelism=1 or 10, and mostly with a
+// provider that is killed at some command, if it comes that far.
 func (c *careless) edit(ctx context.Context, d *draft) (how ending, log cut.Log, failure, err error) {
 	if err := c.describe(d.layout, d.moved); err != nil {
 		return failing, log, nil, err
@@ -24,7 +24,9 @@ func (c *careless) edit(ctx context.Context, d *draft) (how ending, log cut.Log,
 	args := []string{fmt.Sprintf("-parallelism=%d", []int{1, 10}[c.env.Random.IntN(2)])}
 	d.edit += ", " + args[0]
 	for _, key := range d.replaced {
-		args = append(args, "-replace="+memberAt(key))
+		for _, address := range c.at(key) {
+			args = append(args, "-replace="+address)
+		}
 	}
 	path := filepath.Join(c.env.Dir, "commands.log")
 	if err := os.RemoveAll(path); err != nil {
@@ -43,13 +45,14 @@ func (c *careless) edit(ctx context.Context, d *draft) (how ending, log cut.Log,
 	return endingOf(done, failure), log, failure, nil
 }
 
-// point is where the provider is killed; nowhere in half of the applies.
+// point is where the provider is killed; nowhere in a third of the applies. Most of
+// them are much shorter than the longest one, so early commands come more often.
 func (c *careless) point() cut.Point {
-	if c.env.Random.IntN(2) == 0 {
+	if c.env.Random.IntN(3) == 0 {
 		return cut.Point{}
 	}
 	side := []cut.Side{cut.Before, cut.After}[c.env.Random.IntN(2)]
-	return cut.Point{Side: side, Command: 1 + c.env.Random.IntN(c.longest)}
+	return cut.Point{Side: side, Command: 1 + c.env.Random.IntN(1+c.env.Random.IntN(c.longest))}
 }
 
 func (c *careless) statePath() string { return filepath.Join(c.unit.work.Dir, "terraform.tfstate") }
@@ -57,13 +60,15 @@ func (c *careless) statePath() string { return filepath.Join(c.unit.work.Dir, "t
 // editState does to the state what the edit wants.
 func (c *careless) editState(ctx context.Context, d *draft) error {
 	for _, key := range d.tainted {
-		if _, err := c.unit.work.Run(ctx, "taint", memberAt(key)); err != nil {
-			return err
+		for _, address := range c.at(key) {
+			if _, err := c.unit.work.Run(ctx, "taint", address); err != nil {
+				return err
+			}
 		}
 	}
 	switch d.state {
 	case forgetOne:
-		_, err := c.unit.work.Run(ctx, "state", "rm", memberAt(c.drafts.some(d.layout, 1)[0]))
+		_, err := c.unit.work.Run(ctx, append([]string{"state", "rm"}, c.at(c.drafts.some(d.layout, 1)[0])...)...)
 		return err
 	case forgetAll:
 		return os.Remove(c.statePath())
@@ -72,8 +77,10 @@ func (c *careless) editState(ctx context.Context, d *draft) error {
 			return err
 		}
 		for _, key := range d.layout.keys() {
-			if _, err := c.unit.work.Run(ctx, "import", memberAt(key), d.layout[key].Address); err != nil {
-				return err
+			for _, address := range c.at(key) {
+				if _, err := c.unit.work.Run(ctx, "import", address, d.layout[key].Address); err != nil {
+					return err
+				}
 			}
 		}
 	case olderBackup:

@@ -5,7 +5,7 @@ import "slices"
 // Scenarios are all that are known, in the order in which they are run.
 func Scenarios() []Scenario {
 	return slices.Concat(
-		[]Scenario{loadScenario(), deadMachineScenario(), carelessScenario()}, twoProcessScenarios(), upgradeScenarios(), accidentScenarios(),
+		[]Scenario{loadScenario(), deadMachineScenario()}, carelessScenarios(), twoProcessScenarios(), upgradeScenarios(), accidentScenarios(),
 		controlPlaneScenarios(), etcdScenarios(), cutUpgradeScenarios(),
 	)
 }

@@ -19,14 +19,15 @@ type tally struct {
 	dead, stuck  []string
 	acknowledged int
 	lost         int
+	tried, fails int // requests to the API
 	gap          time.Duration
 }
 
-func newTally() *tally {
+func newTally(name string) *tally {
 	return &tally{
 		endings: map[ending]int{}, byEdit: map[string]map[ending]int{},
-		alive: Result{Name: "careless edits: one living cluster, no acknowledged write lost"},
-		onway: Result{Name: "careless edits: the next apply converges, or the edit is taken back"},
+		alive: Result{Name: name + ": one living cluster, no acknowledged write lost"},
+		onway: Result{Name: name + ": the next apply converges, or the edit is taken back"},
 	}
 }
 
@@ -54,19 +55,27 @@ func (t *tally) wentOn(what string, err error) {
 	}
 }
 
-// wrote adds what the writer of one cluster saw.
+// wrote adds what the clients of one cluster saw. The gap is that of the API, where
+// there is one: a client of etcd is served by each member in turn.
 func (t *tally) wrote(r load.Report) {
 	t.acknowledged += r.Acknowledged()
 	t.lost += len(r.Lost())
-	if r.Etcd != nil {
+	t.tried, t.fails = t.tried+r.Tried(), t.fails+r.Failed()
+	switch {
+	case len(r.Clients) > 0:
+		t.gap = max(t.gap, r.LongestGap().Length)
+	case r.Etcd != nil:
 		t.gap = max(t.gap, r.Etcd.Writes.Gap.Length)
 	}
 }
 
 func (t *tally) results() []Result {
-	t.alive.Detail = strings.Join(append([]string{fmt.Sprintf(
-		"%d steps: %s; %d writes acknowledged, %d lost; longest gap %s", t.steps, counts(t.endings), t.acknowledged, t.lost, t.gap.Round(time.Millisecond),
-	)}, t.dead...), "\n")
+	summary := fmt.Sprintf("%d steps: %s; %d writes acknowledged, %d lost; longest gap %s",
+		t.steps, counts(t.endings), t.acknowledged, t.lost, t.gap.Round(time.Millisecond))
+	if t.tried > 0 {
+		summary += fmt.Sprintf("; %d of %d requests failed", t.fails, t.tried)
+	}
+	t.alive.Detail = strings.Join(append([]string{summary}, t.dead...), "\n")
 	if t.lost > 0 {
 		t.alive.Passed = 0
 	}

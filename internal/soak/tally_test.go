@@ -1,0 +1,45 @@
+package soak
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+)
+
+func TestTally(t *testing.T) {
+	c := newTally("edits")
+	c.steps = 3
+	c.count("taint one", applied)
+	c.count("taint one", cutOff)
+	c.count("replace all", refused)
+	c.lived("step 1", nil)
+	c.lived("step 2", nil)
+	c.lived("step 3", errOtherCluster)
+	c.wentOn("step 1", nil)
+	c.wentOn("step 2", errors.New("no way on"))
+	direct := load.Client{Acknowledged: 40}
+	direct.Writes.Gap.Length = 300 * time.Millisecond
+	c.wrote(load.Report{Etcd: &direct})
+	r := c.results()
+	if r[0].Tried != 3 || r[0].Passed != 2 || r[1].Tried != 2 || r[1].Passed != 1 {
+		t.Errorf("the results are %+v", r)
+	}
+	for i, words := range [][]string{
+		{"3 steps: 1 applied, 1 refused, 1 cut off; 40 writes acknowledged, 0 lost; longest gap 300ms", "step 3: another etcd cluster is served"},
+		{"2 kinds of edits", "taint one: 1 applied, 1 cut off", "step 2: no way on"},
+	} {
+		for _, want := range words {
+			if !strings.Contains(r[i].Detail, want) {
+				t.Errorf("the detail lacks %q:\n%s", want, r[i].Detail)
+			}
+		}
+	}
+	direct.Lost = []string{"/kube-load/a"}
+	c.wrote(load.Report{Etcd: &direct})
+	if r := c.results(); r[0].Passed != 0 {
+		t.Errorf("a write is lost: %+v", r[0])
+	}
+}
