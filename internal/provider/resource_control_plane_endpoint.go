@@ -183,8 +183,9 @@ func (r *endpointResource) Update(ctx context.Context, req resource.UpdateReques
 	timeout, diags := model.Timeouts.Update(ctx, 10*time.Minute)
 	resp.Diagnostics.Append(diags...)
 	spec := r.spec(ctx, model, &resp.Diagnostics)
-	state.PKI = model.PKI // of the same cluster: another one's replaces the endpoint
-	before := r.spec(ctx, state, &resp.Diagnostics)
+	described := state
+	described.PKI = model.PKI // of the same cluster: another one's replaces the endpoint
+	before := r.spec(ctx, described, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
