@@ -47,7 +47,7 @@ LONG       := TestRefuse|TestUpgradeRefused|TestReplace|TestDelete|TestBringYour
 LONG_LABS  := TestSlowLineOnMachines|TestUpgradeTrapsOnMachines|TestUpgradeThroughMinors|TestRollbackOfAMinor|TestReleasesSayTheSame
 
 .PHONY: soak
-soak: setup ## clients during every change, accidents, applies cut off at every command (SOAK="--only join" for a part)
+soak: setup ## clients during every change, accidents, careless edits, two processes, applies cut off anywhere (SOAK="--only join" for a part)
 	$(SUDO) $(LAB) soak $(SOAK)
 
 .PHONY: test-long
