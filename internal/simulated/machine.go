@@ -28,6 +28,8 @@ type machine struct {
 	dirs  map[string]file
 	units map[string]*unit
 	pids  int
+
+	leases map[string]int // how often each was held; negative while it is
 }
 
 // file is a file, or a directory without content.
@@ -57,6 +59,7 @@ func newMachine(f *Fleet, c *cluster, name, address string) *machine {
 	return &machine{
 		fleet: f, cluster: c, name: name, address: address, id: hex.EncodeToString(sum[:16]),
 		files: map[string]file{}, dirs: map[string]file{}, units: map[string]*unit{}, pids: 100,
+		leases: map[string]int{},
 	}
 }
 
@@ -184,6 +187,7 @@ func kinds() []kind {
 		{"change", "\nreload_units", (*machine).change},
 		{"install", "\nreceive ", (*machine).receive},
 		{"register", "enable health kube-apiserver/", (*machine).register},
+		{"lease", `exec 9>>"$leases/$name.lock"`, (*machine).lease},
 		{"end what was left", "PPid:", func(*machine, string, io.Reader, io.Writer) error { return nil }},
 	}
 }

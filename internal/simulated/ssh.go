@@ -1,7 +1,7 @@
 package simulated
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"io"
 	"net"
@@ -52,13 +52,13 @@ func (m *machine) session(opened ssh.NewChannel) {
 			return
 		}
 		_ = request.Reply(true, nil)
-		var stdout bytes.Buffer
+		stdout := bufio.NewWriter(channel)
 		status := struct{ Code uint32 }{}
-		if err := m.execute(exec.Line, channel, &stdout); err != nil {
+		if err := m.execute(exec.Line, channel, stdout); err != nil {
 			_, _ = io.WriteString(channel.Stderr(), err.Error()+"\n")
 			status.Code = 70
 		}
-		_, _ = channel.Write(stdout.Bytes())
+		_ = stdout.Flush()
 		_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(status))
 		return
 	}
