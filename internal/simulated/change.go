@@ -98,7 +98,8 @@ var (
 	assigned = regexp.MustCompile(`^unit=(\S+)$`)
 	enabling = regexp.MustCompile(`^systemctl enable --quiet (.*)$`)
 	starting = regexp.MustCompile(`^systemctl (?:re)?start (?:--no-block )?(\S+)$`)
-	harmless = regexp.MustCompile(`^(systemctl stop |old=|while |rm -f -- )`)
+	removing = regexp.MustCompile(`^rm -f -- (.*)$`)
+	harmless = regexp.MustCompile(`^(systemctl stop |old=|while )`)
 )
 
 // act does what the script after a change does to units.
@@ -112,6 +113,10 @@ func (m *machine) act(script string) error {
 		switch {
 		case assigned.MatchString(line):
 			unit = assigned.FindStringSubmatch(line)[1]
+		case removing.MatchString(line):
+			for _, p := range strings.Fields(removing.FindStringSubmatch(line)[1]) {
+				delete(m.files, p)
+			}
 		case enabling.MatchString(line):
 			for _, name := range strings.Fields(enabling.FindStringSubmatch(line)[1]) {
 				if u := m.unit(name); u != nil {

@@ -28,6 +28,8 @@ type machine struct {
 	dirs  map[string]file
 	units map[string]*unit
 	pids  int
+
+	leases map[string]int // how often each was held; negative while it is
 }
 
 // file is a file, or a directory without content.
@@ -57,6 +59,7 @@ func newMachine(f *Fleet, c *cluster, name, address string) *machine {
 	return &machine{
 		fleet: f, cluster: c, name: name, address: address, id: hex.EncodeToString(sum[:16]),
 		files: map[string]file{}, dirs: map[string]file{}, units: map[string]*unit{}, pids: 100,
+		leases: map[string]int{},
 	}
 }
 
@@ -172,15 +175,6 @@ func (m *machine) execute(line string, stdin io.Reader, stdout io.Writer) error 
 	return fmt.Errorf("not simulated: %.200q", script)
 }
 
-// lease is held until standard input ends. There is one process, so nobody else asks.
-func (*machine) lease(_ string, stdin io.Reader, stdout io.Writer) error {
-	if _, err := fmt.Fprintln(stdout, "taken 1"); err != nil {
-		return err
-	}
-	_, err := io.Copy(io.Discard, stdin)
-	return err
-}
-
 // kind is a sort of command, told by what only its script contains.
 type kind struct {
 	name, mark string
@@ -193,8 +187,8 @@ func kinds() []kind {
 		{"change", "\nreload_units", (*machine).change},
 		{"install", "\nreceive ", (*machine).receive},
 		{"claim", "echo claimed", (*machine).claim},
-		{"lease", "exec 9>>\"$leases/", (*machine).lease},
 		{"register", "enable health kube-apiserver/", (*machine).register},
+		{"lease", `exec 9>>"$leases/$name.lock"`, (*machine).lease},
 		{"end what was left", "PPid:", func(*machine, string, io.Reader, io.Writer) error { return nil }},
 	}
 }

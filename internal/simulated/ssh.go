@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
@@ -51,11 +52,13 @@ func (m *machine) session(opened ssh.NewChannel) {
 			return
 		}
 		_ = request.Reply(true, nil)
+		stdout := bufio.NewWriter(channel)
 		status := struct{ Code uint32 }{}
-		if err := m.execute(exec.Line, channel, channel); err != nil {
+		if err := m.execute(exec.Line, channel, stdout); err != nil {
 			_, _ = io.WriteString(channel.Stderr(), err.Error()+"\n")
 			status.Code = 70
 		}
+		_ = stdout.Flush()
 		_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(status))
 		return
 	}
