@@ -95,6 +95,7 @@ type recordingRegistrar struct {
 	drains  func(name string) // what else happens then
 
 	balancers []host.LeaseTaker
+	unasked   error // no balancer answers
 }
 
 func (r *recordingRegistrar) note(call string) {
@@ -124,6 +125,8 @@ func (r *recordingRegistrar) Withdraw(_ context.Context, name string, lastAllowe
 	if r.drains != nil {
 		r.drains(name)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.last && !lastAllowed {
 		return &lastRefusal{&problem.Problem{Summary: "not taken out", Cause: "it is the last replica that serves", Unchanged: problem.Nothing, Detail: "NAME STATE"}}
 	}
@@ -165,6 +168,9 @@ func (r *recordingRegistrar) OutOfRotation(context.Context) (map[string]string, 
 }
 
 func (r *recordingRegistrar) Replicas(context.Context) (map[string]string, error) {
+	if r.unasked != nil {
+		return nil, r.unasked
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := maps.Clone(r.members)

@@ -1,0 +1,187 @@
+package controlplane
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+func TestValidateSocket(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"unix:///run/kms.sock":            "",
+		"unix:///var/run/kms/plugin.sock": "",
+		"unix:///opt/kms/tmp/x.sock":      "",
+		"unix://@kms":                     "",
+		"unix:///tmp/kms.sock":            "no /tmp but its own",
+		"unix:///run/../tmp/kms.sock":     "no /tmp but its own",
+		"unix:///var/tmp/kms.sock":        "no /var/tmp but its own",
+		"unix:///home/kms/kms.sock":       "no /home but its own",
+		"unix:///run/user/0/kms.sock":     "no /run/user but its own",
+		"unix:///dev/shm/kms.sock":        "no /dev but its own",
+		"unix://run/kms.sock":             "not the URL of a Unix socket",
+		"tcp://127.0.0.1:1":               "not the URL of a Unix socket",
+		"":                                "not the URL of a Unix socket",
+		"unix:///run/kms.sock\nclosed /x": "not the URL of a Unix socket",
+	} {
+		if err := ValidateSocket(endpoint); (want == "") != (err == nil) || !strings.Contains(text(err), want) {
+			t.Errorf("%q: %v, want %q", endpoint, err, want)
+		}
+	}
+}
+
+func TestValidateGroup(t *testing.T) {
+	for name, good := range map[string]bool{"kms": true, "_kms-1": true, "Kms.Plugins": true, "": false, "1kms": false, "a b": false, "a\nb": false, "a;b": false, "$(id)": false} {
+		if err := ValidateGroup(name); (err == nil) != good {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// opening is a replica whose API server opens plugins' sockets as a member of groups.
+func opening(t *testing.T, groups []string, sockets ...string) Spec {
+	t.Helper()
+	s := testSpec(t)
+	bundle := *s.Bundle
+	s.Bundle, s.SupplementaryGroups = &bundle, groups
+	bundle.Encryption = pki.Encryption{Kind: pki.KMS, Name: "a", Resources: []string{"secrets"}, Endpoint: "unix://" + sockets[0]}
+	if len(sockets) > 1 {
+		bundle.EncryptionRotation = pki.Rotation[pki.Encryption]{Generation: 1, Other: &pki.Encryption{Kind: pki.KMS, Name: "b", Resources: []string{"secrets"}, Endpoint: "unix://" + sockets[1]}}
+	}
+	return s
+}
+
+func TestShutOutIn(t *testing.T) {
+	s := opening(t, []string{"kms", "hsm"}, "/run/a.sock", "/run/b.sock")
+	for output, want := range map[string][]string{
+		"seen\n": nil,
+		"no group hsm\nclosed /run/a.sock\nno socket /run/b.sock\nseen\n": {
+			`no group "hsm"`, "user kube-apiserver may not open the KMS plugin's socket /run/a.sock", "socket /run/b.sock is not there",
+		},
+		"closed /etc/shadow\n\x1b[31mno group x\nseen\n": nil, // nobody asked for that
+		"no setpriv\nseen\n":                             {"setpriv (util-linux) is missing"},
+	} {
+		words, err := shutOutIn(s, output)
+		if err != nil || len(words) != len(want) {
+			t.Errorf("%q: %q, %v", output, words, err)
+			continue
+		}
+		for i, part := range want {
+			if !strings.Contains(words[i], part) {
+				t.Errorf("%q: %q, want %q", output, words[i], part)
+			}
+		}
+	}
+	if _, err := shutOutIn(s, "no group hsm\n"); err == nil {
+		t.Error("an answer that breaks off is taken for one")
+	}
+}
+
+// TestAccess runs what machines run, on sockets of this computer.
+func TestAccess(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("to be another user needs root")
+	}
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		t.Skip("setpriv (util-linux) is missing")
+	}
+	group, err := user.LookupGroup("games")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir, err := os.MkdirTemp("/run", "kube-access") // not below a directory that only root enters
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	gid, err := strconv.Atoi(group.Gid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen := func(name string, mode os.FileMode) string {
+		at := filepath.Join(dir, name)
+		listener, err := net.Listen("unix", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		if err := os.Chown(at, 0, gid); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(at, mode); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	shared, private := listen("it's shared.sock", 0o660), listen("private.sock", 0o600)
+	look := func(s Spec) []string {
+		t.Helper()
+		values, err := host.Assignments(map[string]string{"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.sockets(), "\n")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", values+accessScript).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		words, err := shutOutIn(s, string(out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return words
+	}
+	expect := func(what string, words []string, want ...string) {
+		t.Helper()
+		ok := len(words) == len(want)
+		for i := range min(len(words), len(want)) {
+			ok = ok && strings.Contains(words[i], want[i])
+		}
+		if !ok {
+			t.Errorf("%s: %q, want %q", what, words, want)
+		}
+	}
+	expect("a member of the group", look(opening(t, []string{"games"}, shared)))
+	expect("nobody's member", look(opening(t, nil, shared)), "may not open the KMS plugin's socket "+shared)
+	expect("a socket of root's", look(opening(t, []string{"games"}, shared, private)), "may not open the KMS plugin's socket "+private)
+	expect("no socket", look(opening(t, []string{"games"}, dir)), "is not there")
+	expect("no group", look(opening(t, []string{"no-such-group"}, shared)), `no group "no-such-group"`, "may not open")
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	expect("a directory on the way", look(opening(t, []string{"games"}, shared)), "may not open")
+}
+
+// TestGroupsOfTheUnit: they are the API server's alone, read back by an import, and
+// drift in words.
+func TestGroupsOfTheUnit(t *testing.T) {
+	s := testSpec(t)
+	f := converged(t, s)
+	s.SupplementaryGroups = []string{"kms", "hsm"}
+	for _, c := range components(s, systemd{}) {
+		unit := systemd{}.unit(c)
+		if has := strings.Contains(unit, "\nSupplementaryGroups=hsm kms\n"); has != (c.name == APIServer) {
+			t.Errorf("%s: %s", c.name, unit)
+		}
+		if c.name == APIServer && !slices.Equal(groupsIn(unit), []string{"hsm", "kms"}) {
+			t.Errorf("read back: %q", groupsIn(unit))
+		}
+	}
+	if words := strings.Join(drift(s, systemd{}, f, now), "\n"); !strings.Contains(words, "names the groups [], wanted [hsm kms]") {
+		t.Errorf("drift is %q", words)
+	}
+	d, err := decide(s, systemd{}, f, now)
+	if err != nil || !slices.Equal(d.restart, []string{APIServer}) {
+		t.Errorf("restarts %q, %v", d.restart, err)
+	}
+}

@@ -1,0 +1,110 @@
+package controlplane
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+func TestWhose(t *testing.T) {
+	s := testSpec(t)
+	named := func(path, cluster, name string) func(*found) {
+		return func(f *found) {
+			text := `{"cluster_id": "` + cluster + `", "cluster_name": "prod", "name": "` + name + `"}`
+			f.facts.Files[path] = host.FileState{Content: text}
+			*f = interpret(f.facts)
+		}
+	}
+	id := s.Bundle.ClusterID
+	for _, c := range []struct {
+		name  string
+		alter func(*found)
+		mine  bool
+		other string
+		err   string
+	}{
+		{"itself", named(recordPath, id, "cp1"), true, "", ""},
+		{"itself, cut off", named(creatingPath, id, "cp1"), true, "", ""},
+		{"nothing", func(*found) {}, true, "", ""},
+		{"another replica of the cluster", named(recordPath, id, "cp2"), false, `replica "cp2" of cluster "prod"`, ""},
+		{"another cluster's, of the same name", named(recordPath, "x", "cp1"), false, `replica "cp1" of cluster "prod"`, ""},
+		{"the beginning of another replica", named(creatingPath, id, "cp2"), false, `the beginning of replica "cp2" of cluster "prod"`, ""},
+		{"its record beside another's beginning", func(f *found) { named(creatingPath, id, "cp2")(f); named(recordPath, id, "cp1")(f) }, true, "", ""},
+		{"a unit of nobody's", func(f *found) { f.facts.Files[unitPath(APIServer)] = host.FileState{} }, false, "", errNoEvidence.Error()},
+		{"a record that cannot be read", func(f *found) { _, f.recordErr = readRecord("{") }, false, "", "replica.json"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := bare()
+			c.alter(&f)
+			mine, other, err := f.whose(s, systemd{})
+			if mine != c.mine || other != c.other || !strings.Contains(text(err), c.err) || (c.err == "") != (err == nil) {
+				t.Errorf("%t, %q, %v", mine, other, err)
+			}
+		})
+	}
+}
+
+// TestGuard runs what begins the cleaning script below a directory: it goes on only
+// where the machine holds what was judged.
+func TestGuard(t *testing.T) {
+	s := testSpec(t)
+	content := "{}\n"
+	is := digest([]byte(content))
+	for _, c := range []struct {
+		name   string
+		files  []string
+		judged map[string]string
+		goes   bool
+	}{
+		{"as judged", []string{recordPath, unitPath(APIServer)}, map[string]string{"record": is, "creating": ""}, true},
+		{"another record by now", []string{recordPath}, map[string]string{"record": digest(nil), "creating": ""}, false},
+		{"a record by now", []string{recordPath}, map[string]string{"record": "", "creating": ""}, false},
+		{"the record is gone", nil, map[string]string{"record": is, "creating": ""}, false},
+		{"another create has begun", []string{recordPath, creatingPath}, map[string]string{"record": is, "creating": ""}, false},
+		{"its own create was cut off", []string{creatingPath, unitPath(APIServer)}, map[string]string{"record": "", "creating": is}, true},
+		{"nothing", nil, map[string]string{"record": "", "creating": ""}, true},
+		{"nothing but a unit by now", []string{unitPath(Scheduler)}, map[string]string{"record": "", "creating": ""}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, file := range c.files {
+				at := filepath.Join(dir, file)
+				if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(at, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			values, err := host.Assignments(c.judged)
+			if err != nil {
+				t.Fatal(err)
+			}
+			script := strings.ReplaceAll(guardScript(s, systemd{}), "/etc/", dir+"/etc/") + "echo cleaned\n"
+			out, err := exec.CommandContext(t.Context(), "sh", "-euc", values+script).CombinedOutput()
+			if want := map[bool]string{true: "cleaned", false: answerChanged}[c.goes]; err != nil || strings.TrimSpace(string(out)) != want {
+				t.Errorf("%q, %v, want %q", out, err, want)
+			}
+		})
+	}
+}
+
+// TestCreatingFile: what a Create begins with is read back as whose it is.
+func TestCreatingFile(t *testing.T) {
+	s := testSpec(t)
+	f := bare()
+	f.facts.Files[creatingPath] = host.FileState{Content: string(creatingFile(s).Content)}
+	f = interpret(f.facts)
+	held, begun := f.identity()
+	if !begun || !held.of(s) || f.gone(s, systemd{}) {
+		t.Errorf("%+v, begun %t, gone %t", held, begun, f.gone(s, systemd{}))
+	}
+	s.Name = "cp2"
+	if failed := foreignChecks(s, f); len(failed) != 1 || !strings.Contains(failed[0], `the beginning of replica "cp1"`) {
+		t.Errorf("another replica on that machine: %q", failed)
+	}
+}

@@ -1,0 +1,168 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// balancerMachine stands for a machine on which leases are taken.
+type balancerMachine struct {
+	address string
+
+	mu   sync.Mutex
+	held map[string]chan struct{} // lease → closed when it is lost
+}
+
+func (b *balancerMachine) Address() string { return b.address }
+
+func (b *balancerMachine) TakeLease(_ context.Context, name, holder string, _ *host.Lease) (*host.Lease, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held[name] != nil {
+		return nil, &host.HeldError{Address: b.address, Name: name, Holder: holder}
+	}
+	lost := make(chan struct{})
+	if b.held == nil {
+		b.held = map[string]chan struct{}{}
+	}
+	b.held[name] = lost
+	return host.NewLease(b.address, name, "token", lost, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.held[name] == lost {
+			delete(b.held, name)
+			close(lost)
+		}
+	}), nil
+}
+
+// holds reports whether anybody has the lease.
+func (b *balancerMachine) holds(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.held[name] != nil
+}
+
+// processes are two coordinators that stand for two processes, and replicas cp1 and
+// cp2 of one control plane as both see them.
+func processes(t *testing.T) (one, other *Replicas, cp1, cp2 Spec, balancer *balancerMachine) {
+	t.Helper()
+	balancer = &balancerMachine{address: "10.0.0.21"}
+	cp1 = calm(t)
+	cp1.Registrar = &recordingRegistrar{balancers: []host.LeaseTaker{balancer}, members: map[string]string{"cp1": cp1.Address(), "cp2": "10.0.0.12:6443"}}
+	cp2 = cp1
+	cp2.Name = "cp2"
+	return NewReplicas(nil), NewReplicas(nil), cp1, cp2, balancer
+}
+
+// TestOneProcessAtATime: while one process changes a replica the other one neither
+// changes nor brings back any.
+func TestOneProcessAtATime(t *testing.T) {
+	one, other, cp1, cp2, _ := processes(t)
+	turn, drained, err := one.stepAside(t.Context(), cp1, wayOut{restart: true})
+	if err != nil || !drained {
+		t.Fatal(drained, err)
+	}
+	registrar := cp1.Registrar.(*recordingRegistrar)
+	registrar.out = map[string]string{"cp1": cp1.Address()} // drained, as by a change that was cut off
+	registrar.take()
+	other.rejoin(t.Context(), cp2, time.Now().Add(time.Second))
+	if calls := registrar.take(); calls != nil {
+		t.Errorf("the other process did %q", calls)
+	}
+	stepped := make(chan error, 1)
+	go func() {
+		turn, _, err := other.stepAside(t.Context(), cp2, wayOut{restart: true})
+		if err == nil {
+			turn.end(true)
+		}
+		stepped <- err
+	}()
+	select {
+	case err := <-stepped:
+		t.Fatalf("the other process drained at the same time: %v", err)
+	case <-time.After(time.Second):
+	}
+	registrar.out = nil
+	turn.end(true)
+	if err := <-stepped; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLeaseOfThoseWhoWait: the lease stays while others of the process wait for
+// their turn, and while a replica is paused, and ends with the last of them.
+func TestLeaseOfThoseWhoWait(t *testing.T) {
+	one, other, cp1, cp2, balancer := processes(t)
+	name := leaseName(cp1.Bundle.ClusterID)
+	first, err := one.turns.take(t.Context(), cp1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan turn, 1)
+	go func() {
+		turn, err := one.turns.take(t.Context(), cp2)
+		if err != nil {
+			t.Error(err)
+		}
+		second <- turn
+	}()
+	waiting := one.turns.queue(cp1.Bundle.ClusterID)
+	for {
+		waiting.mu.Lock()
+		users := waiting.users
+		waiting.mu.Unlock()
+		if users == 2 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	before := balancer.held[name]
+	first.end(true)
+	turn := <-second
+	if balancer.held[name] != before {
+		t.Error("the lease was given away between two turns of a process")
+	}
+	outage := one.Outage(Beside{Host: cp1.Host, Bundle: cp1.Bundle})
+	end := outage.Open()
+	outage.keep(cp1)
+	turn.end(true)
+	if !balancer.holds(name) || !one.pauses.has(cp1.Bundle.ClusterID, "cp1") {
+		t.Error("a paused replica does not keep the lease")
+	}
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := other.turns.take(short, cp2); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("another process has the turn while a replica is paused: %v", err)
+	}
+	end() // without Ended: the change of the member broke off
+	if balancer.holds(name) || one.pauses.has(cp1.Bundle.ClusterID, "cp1") {
+		t.Error("what a change of a member kept outlives it")
+	}
+}
+
+// TestLostLease: no change is made once another process has taken over.
+func TestLostLease(t *testing.T) {
+	one, _, cp1, _, balancer := processes(t)
+	turn, err := one.turns.take(t.Context(), cp1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer turn.end(true)
+	if _, err := host.LeasesOn(turn.context(t.Context()), cp1.Host.Address()); err != nil {
+		t.Errorf("held: %v", err)
+	}
+	balancer.mu.Lock()
+	name := leaseName(cp1.Bundle.ClusterID)
+	close(balancer.held[name])
+	balancer.held[name] = make(chan struct{}) // another process has it now
+	balancer.mu.Unlock()
+	if _, err := host.LeasesOn(turn.context(t.Context()), cp1.Host.Address()); !errors.Is(err, host.ErrLeaseLost) {
+		t.Errorf("lost: %v", err)
+	}
+}

@@ -1,0 +1,189 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// leaving is a replica that leaves for good, whose cluster may end or not.
+func leaving(t *testing.T, protected bool, r *recordingRegistrar) Spec {
+	t.Helper()
+	s := testSpec(t)
+	bundle := *s.Bundle
+	bundle.Deletable = !protected
+	s.Bundle, s.Registrar = &bundle, r
+	if r.members == nil {
+		r.members = map[string]string{s.Name: s.Address()}
+	}
+	return s
+}
+
+func TestLastReplicaStays(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		protected bool
+		last      bool // as the balancers see it
+		before    func(*Replicas, Spec)
+		creates   []string
+		want      string
+	}{
+		{"one of several, protected", true, false, nil, nil, ""},
+		{"the last, unprotected", false, true, nil, nil, ""},
+		{"the last, protected", true, true, nil, nil, "set deletion_protection = false on the kube_pki_bundle, apply, then destroy"},
+		{"the last, unprotected, while a create has failed", false, true, func(r *Replicas, s Spec) {
+			s.Name = "cp9"
+			r.underWay.create(s)(errors.New("a bad flag"))
+		}, nil, "has not made cp9 (10.0.0.11)"},
+		{"the last, unprotected, after that create was mended", false, true, func(r *Replicas, s Spec) {
+			s.Name = "cp9"
+			r.underWay.create(s)(errors.New("a bad flag"))
+			r.underWay.forget(s)
+		}, nil, ""},
+		{"the last, unprotected, while a member is being made", false, true, nil, []string{"etcd member cp9"}, "has not made etcd member cp9"},
+		{"one of several while a create has failed", false, false, func(r *Replicas, s Spec) {
+			s.Name = "cp9"
+			r.underWay.create(s)(errors.New("a bad flag"))
+		}, nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			registrar := &recordingRegistrar{last: c.last}
+			s := leaving(t, c.protected, registrar)
+			r := NewReplicas(nil)
+			if c.before != nil {
+				c.before(r, s)
+			}
+			begun := time.Now()
+			err := r.withdraw(t.Context(), s, DeleteOptions{Creates: func() []string { return c.creates }})
+			if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+				t.Fatalf("%v, want %q", err, c.want)
+			}
+			want := []string{"withdraw", "deregister"}
+			if err != nil {
+				want = want[:1]
+				if !problem.Untouched(err) || time.Since(begun) > 5*time.Second {
+					t.Errorf("after %s: %v, want a refusal at once", time.Since(begun), err)
+				}
+			}
+			if calls := registrar.take(); !slices.Equal(calls, want) {
+				t.Errorf("calls %q, want %q", calls, want)
+			}
+		})
+	}
+}
+
+// TestLastReplicaWaitsForACreate: the one that is being made takes over.
+func TestLastReplicaWaitsForACreate(t *testing.T) {
+	registrar := &recordingRegistrar{last: true}
+	s := leaving(t, false, registrar)
+	r := NewReplicas(nil)
+	other := s
+	other.Name = "cp9"
+	done := r.underWay.create(other)
+	left := make(chan error, 1)
+	go func() { left <- r.withdraw(t.Context(), s, DeleteOptions{}) }()
+	select {
+	case err := <-left:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(2 * asideInterval):
+	}
+	registrar.mu.Lock()
+	registrar.last = false
+	registrar.mu.Unlock()
+	done(nil)
+	if err := <-left; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSupersededDelete(t *testing.T) {
+	superseded := false
+	for _, c := range []struct {
+		name  string
+		begin func(*recordingRegistrar) // when the Create of the same identity begins
+		calls []string
+	}{
+		{"before the turn", func(*recordingRegistrar) { superseded = true }, nil},
+		{"in the middle of the drain", func(r *recordingRegistrar) { r.drains = func(string) { superseded = true } }, []string{"withdraw", "undrain"}},
+		{"never", func(*recordingRegistrar) {}, []string{"withdraw", "deregister"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			superseded = false
+			registrar := &recordingRegistrar{}
+			s := leaving(t, false, registrar)
+			c.begin(registrar)
+			err := NewReplicas(nil).withdraw(t.Context(), s, DeleteOptions{Superseded: func() bool { return superseded }})
+			if superseded != errors.Is(err, errSuperseded) {
+				t.Errorf("error %v, superseded %t", err, superseded)
+			}
+			if calls := registrar.take(); !slices.Equal(calls, c.calls) {
+				t.Errorf("calls %q, want %q", calls, c.calls)
+			}
+		})
+	}
+}
+
+// TestSupersededWhileItWaits: the turn was another one's for as long as it took the
+// Create to begin.
+func TestSupersededWhileItWaits(t *testing.T) {
+	registrar := &recordingRegistrar{}
+	s := leaving(t, false, registrar)
+	r := NewReplicas(nil)
+	other := s
+	other.Name = "cp2"
+	turn, err := r.turns.take(t.Context(), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := make(chan struct{})
+	left := make(chan error, 1)
+	go func() {
+		left <- r.withdraw(t.Context(), s, DeleteOptions{Superseded: func() bool {
+			select {
+			case <-begun:
+				return true
+			default:
+				return false
+			}
+		}})
+	}()
+	time.Sleep(50 * time.Millisecond)
+	close(begun)
+	turn.end(true)
+	if err := <-left; !errors.Is(err, errSuperseded) {
+		t.Errorf("error %v", err)
+	}
+	if calls := registrar.take(); calls != nil {
+		t.Errorf("calls %q", calls)
+	}
+}
+
+// TestNameOfAnotherMachine: with create_before_destroy the name is the new
+// machine's by the time the old one leaves.
+func TestNameOfAnotherMachine(t *testing.T) {
+	registrar := &recordingRegistrar{members: map[string]string{"cp1": "10.0.0.99:6443"}}
+	s := leaving(t, true, registrar)
+	if err := NewReplicas(nil).withdraw(t.Context(), s, DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+	if calls := registrar.take(); calls != nil {
+		t.Errorf("the other machine's registration was changed: %q", calls)
+	}
+}
+
+// TestWithdrawAsksBalancers: where none answers nothing is done.
+func TestWithdrawAsksBalancers(t *testing.T) {
+	registrar := &recordingRegistrar{unasked: errors.New("no balancer answers")}
+	s := leaving(t, false, registrar)
+	if err := NewReplicas(nil).withdraw(context.Background(), s, DeleteOptions{}); !errors.Is(err, registrar.unasked) {
+		t.Errorf("error %v", err)
+	}
+	if calls := registrar.take(); calls != nil {
+		t.Errorf("calls %q", calls)
+	}
+}
