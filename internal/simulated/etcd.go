@@ -53,6 +53,9 @@ func (m *machine) etcdCluster() uint64 {
 func (e *member) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberListResponse, error) {
 	own, _ := e.machine.member()
 	members, _ := e.machine.cluster.members()
+	if more := e.machine.listed.Load(); more != nil {
+		members = append(members, more)
+	}
 	return &pb.MemberListResponse{Header: &pb.ResponseHeader{ClusterId: e.machine.etcdCluster(), MemberId: own}, Members: members}, nil
 }
 

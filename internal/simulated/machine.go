@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
 // machine is one simulated machine.
@@ -22,6 +25,8 @@ type machine struct {
 	id       string
 	listener net.Listener
 	servers  servers
+	front    atomic.Pointer[front]
+	listed   atomic.Pointer[pb.Member] // a member that its etcd lists beside the others; nil for none
 
 	mu    sync.Mutex
 	files map[string]file

@@ -18,6 +18,7 @@ import (
 // plane is a control plane on simulated machines, as the provider's packages
 // see it.
 type plane struct {
+	machine    func(address string) *host.Host
 	registrars *endpoint.Registrars
 	clusters   *etcd.Clusters
 	replicas   *controlplane.Replicas
@@ -66,7 +67,7 @@ func planeOn(t testing.TB, size int) (*Fleet, plane) {
 		t.Fatal(err)
 	}
 	machine := func(address string) *host.Host { return pool.Host(host.Target{Address: address}) }
-	p := plane{registrars: endpoint.NewRegistrars(machine), clusters: etcd.NewClusters(), replicas: controlplane.NewReplicas(machine)}
+	p := plane{machine: machine, registrars: endpoint.NewRegistrars(machine), clusters: etcd.NewClusters(), replicas: controlplane.NewReplicas(machine)}
 	first := fleet.clusters[0]
 	hosts := map[string]*host.Host{}
 	for _, m := range first.machines {

@@ -3,6 +3,7 @@ package simulated
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"time"
@@ -52,17 +53,32 @@ func (m *machine) session(opened ssh.NewChannel) {
 			return
 		}
 		_ = request.Reply(true, nil)
-		stdout := bufio.NewWriter(channel)
 		status := struct{ Code uint32 }{}
-		if err := m.execute(exec.Line, channel, stdout); err != nil {
+		if err := m.run(exec.Line, channel); err != nil {
 			_, _ = io.WriteString(channel.Stderr(), err.Error()+"\n")
 			status.Code = 70
 		}
-		_ = stdout.Flush()
 		_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(status))
 		return
 	}
 }
+
+// run runs one command line, or has it answered by who stands in for the machine.
+func (m *machine) run(line string, channel ssh.Channel) error {
+	honest := func(stdin io.Reader, stdout io.Writer) error {
+		out := bufio.NewWriter(stdout)
+		return errors.Join(m.execute(line, stdin, out), out.Flush())
+	}
+	if front := m.front.Load(); front != nil {
+		return (*front)(line, channel, honest)
+	}
+	return honest(channel, channel)
+}
+
+// front stands before a machine: it sees each command, and answers it, with or
+// without what the machine itself would. It is how tests watch a machine, or have
+// it lie.
+type front func(line string, channel ssh.Channel, honest func(stdin io.Reader, stdout io.Writer) error) error
 
 // tunnel hands a TCP connection inside SSH to who listens at its end.
 func (m *machine) tunnel(conn *ssh.ServerConn, opened ssh.NewChannel) {

@@ -1,0 +1,463 @@
+package simulated
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// mark is in all that the hostile machine says: it must never be in what another
+// machine is told.
+const mark = "owned7f3a"
+
+// words are what the hostile machine says in the place of its values, or behind
+// them.
+var words = map[string]string{
+	"shell":    "zz';touch /tmp/" + mark + ";:' $(touch /tmp/" + mark + ") `touch /tmp/" + mark + "`",
+	"lines":    "zz\nfile\t8180\troot\troot\t5\t/etc/shadow-" + mark + "\nentry\t" + mark + "\n    server " + mark + " 10.9.9.9:6443\n=== /etc/" + mark + "\n",
+	"terminal": mark + "\x1b[31m\x1b]0;" + mark + "\x07\u009b2J\u202e\u2066\u200b\r\b",
+	"bytes":    mark + "\xff\xfe\x9b\x00\xc3\x28",
+	"long":     mark + strings.Repeat("x", 100_000),
+	"number":   "-9223372036854775809" + mark,
+	"path":     "../../../../etc/" + mark,
+}
+
+// The keys of an answer to a look at the machine: each one is a lie of its own,
+// because one that is refused hides the others.
+var lookKeys = []string{
+	"machine-id", "boot-id", "hostname", "machine", "os", "systemd", "clock", "file", "digest", "recorded", "content", "dir", "entry", "unit", "disk", "command", "output",
+}
+
+// watch notes what a machine is told.
+type watch struct {
+	mu   sync.Mutex
+	told bytes.Buffer
+}
+
+func (w *watch) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.told.Write(p)
+}
+
+func (w *watch) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.told.String()
+}
+
+// on has the machine do what it is told, and notes it. What is not simulated
+// succeeds without a word, so that what comes after it is told too.
+func (w *watch) on(m *machine) {
+	f := front(func(line string, channel ssh.Channel, honest func(io.Reader, io.Writer) error) error {
+		_, _ = io.WriteString(w, line+"\n")
+		err := honest(io.TeeReader(channel, w), channel)
+		if err != nil && (strings.Contains(err.Error(), "not simulated") || strings.Contains(err.Error(), "not a command")) {
+			return nil
+		}
+		return err
+	})
+	m.front.Store(&f)
+}
+
+// lying has a machine answer each command by lie, which gets what it would say.
+// Leases it gives, so that it has more to lie about.
+func lying(m *machine, lie func(honest string) string) {
+	f := front(func(line string, channel ssh.Channel, honest func(io.Reader, io.Writer) error) error {
+		if leaseName.MatchString(line) {
+			return honest(channel, channel)
+		}
+		var said bytes.Buffer
+		err := honest(channel, &said)
+		_, _ = io.WriteString(channel, lie(said.String()))
+		if err != nil {
+			return errors.New(lie(err.Error()))
+		}
+		return nil
+	})
+	m.front.Store(&f)
+}
+
+// poisoned is an answer to a look with a word behind, or in the place of, the
+// values of one key.
+func poisoned(answer, key, word string, instead bool) string {
+	var b strings.Builder
+	for line := range strings.Lines(answer) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if name != key {
+			b.WriteString(line)
+			continue
+		}
+		switch {
+		case key == "content":
+			place, encoded, _ := strings.Cut(value, "\t")
+			value = place + "\t" + recoded(encoded, word, instead)
+		case key == "output":
+			value = recoded(value, word, instead)
+		case instead:
+			value = word
+		default:
+			value += word
+		}
+		b.WriteString(name + "\t" + value + "\n")
+	}
+	return b.String()
+}
+
+// recoded poisons base64: of JSON each string, of other text each line.
+func recoded(encoded, word string, instead bool) string {
+	text, _ := base64.StdEncoding.DecodeString(encoded)
+	var document any
+	var out string
+	switch {
+	case instead:
+		out = word
+	case json.Unmarshal(text, &document) == nil:
+		changed, _ := json.Marshal(poison(document, word))
+		out = string(changed)
+	default:
+		for line := range strings.Lines(string(text)) {
+			out += strings.TrimSuffix(line, "\n") + " " + word + "\n"
+		}
+		out += "    server " + word + " 10.9.9.9:6443\n" // a line of HAProxy's
+	}
+	return base64.StdEncoding.EncodeToString([]byte(out))
+}
+
+func poison(value any, word string) any {
+	switch value := value.(type) {
+	case string:
+		return value + word
+	case []any:
+		for i := range value {
+			value[i] = poison(value[i], word)
+		}
+	case map[string]any:
+		for key, child := range value {
+			value[key] = poison(child, word)
+		}
+		value[word] = word
+	}
+	return value
+}
+
+// operation is one of the provider's, on the plane.
+type operation struct {
+	name string
+	run  func(ctx context.Context) (said any, err error)
+}
+
+func (p plane) reads() []operation {
+	registrars := endpoint.NewRegistrars(p.machine) // one that has seen nothing yet
+	all := []operation{{"read endpoint", func(ctx context.Context) (any, error) { return registrars.Read(ctx, p.endpoint) }}}
+	for _, s := range p.members {
+		all = append(all, operation{"read member " + s.Name, func(ctx context.Context) (any, error) { return p.clusters.Read(ctx, s) }})
+	}
+	for _, s := range p.servers {
+		s.Registrar = registrars.For(p.endpoint.Registration())
+		all = append(all, operation{"read replica " + s.Name, func(ctx context.Context) (any, error) { return p.replicas.Read(ctx, s) }})
+	}
+	return all
+}
+
+func (p plane) changes() []operation {
+	var all []operation
+	add := func(name string, run func(ctx context.Context) (any, error)) { all = append(all, operation{name, run}) }
+	for _, s := range p.members {
+		s.ExtraArgs = map[string]string{"max-txn-ops": "256"}
+		add("update member "+s.Name, func(ctx context.Context) (any, error) { return p.clusters.Update(ctx, s) })
+	}
+	after := p.endpoint
+	after.DrainTimeout = 7 * time.Second
+	add("update endpoint", func(ctx context.Context) (any, error) { return endpoint.Update(ctx, p.endpoint, after) })
+	for _, s := range p.servers {
+		s.ExtraArgs = map[string]map[string]string{controlplane.APIServer: {"max-requests-inflight": "500"}}
+		add("update replica "+s.Name, func(ctx context.Context) (any, error) { return p.replicas.Update(ctx, s) })
+	}
+	return all
+}
+
+func (p plane) creates() []operation {
+	all := []operation{{"create endpoint", func(ctx context.Context) (any, error) { return endpoint.Create(ctx, p.endpoint) }}}
+	for _, s := range p.members {
+		all = append(all, operation{"create member " + s.Name, func(ctx context.Context) (any, error) { return p.clusters.Create(ctx, s) }})
+	}
+	for _, s := range p.servers {
+		all = append(all, operation{"create replica " + s.Name, func(ctx context.Context) (any, error) { return p.replicas.Create(ctx, s) }})
+	}
+	return all
+}
+
+func (p plane) deletes() []operation {
+	var all []operation
+	for _, s := range p.servers {
+		all = append(all, operation{"delete replica " + s.Name, func(ctx context.Context) (any, error) {
+			return nil, p.replicas.Delete(ctx, s, controlplane.DeleteOptions{})
+		}})
+	}
+	for _, s := range p.members {
+		all = append(all, operation{"delete member " + s.Name, func(ctx context.Context) (any, error) { return nil, p.clusters.Delete(ctx, s, etcd.DeleteOptions{}) }})
+	}
+	return append(all, operation{"delete endpoint", func(ctx context.Context) (any, error) {
+		return nil, endpoint.Delete(ctx, p.endpoint, endpoint.DeleteOptions{})
+	}})
+}
+
+// hold runs operations, each within a timeout, all at once, and holds what a
+// person gets to see of them and how long they take.
+func hold(t *testing.T, what string, timeout time.Duration, operations []operation) {
+	t.Helper()
+	var group sync.WaitGroup
+	for _, o := range operations {
+		group.Go(func() {
+			shown := watchLines(t, what+": "+o.name)
+			ctx, cancel := context.WithTimeout(problem.WithReport(t.Context(), problem.Report{Progress: shown, Detail: shown}), timeout)
+			defer cancel()
+			begun := time.Now()
+			_, err := o.run(ctx)
+			if took := time.Since(begun); took > timeout+10*time.Second {
+				t.Errorf("%s: %s took %s, of %s", what, o.name, took, timeout)
+			}
+			if err != nil {
+				inert(t, what+": "+o.name, asShown(err), 200<<10)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// asShown is the text of a failure, as the provider makes it a diagnostic.
+func asShown(err error) string {
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		return p.Error()
+	}
+	return (&problem.Problem{Summary: "failed", Cause: err.Error()}).Error()
+}
+
+func watchLines(t *testing.T, what string) func(string) {
+	return func(line string) { inert(t, what+", log", strings.ReplaceAll(line, "\n", "\x00"), 16<<10) }
+}
+
+// inert holds that text does nothing to a terminal and is not long.
+func inert(t *testing.T, what, text string, most int) {
+	t.Helper()
+	if len(text) > most {
+		t.Errorf("%s: %d bytes", what, len(text))
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }) || strings.ContainsRune(text, unicode.ReplacementChar) {
+		t.Errorf("%s: it is not plain text: %.300q", what, text)
+	}
+}
+
+// besieged is a plane whose last machine is hostile, and whose others are watched.
+func besieged(t *testing.T) (p plane, hostile *machine, told *watch) {
+	t.Helper()
+	fleet, p := planeOn(t, 1)
+	return p, fleet.clusters[0].machines[perCluster-1], watched(fleet)
+}
+
+func watched(fleet *Fleet) *watch {
+	told := &watch{}
+	for _, m := range fleet.clusters[0].machines[:perCluster-1] {
+		told.on(m)
+	}
+	return told
+}
+
+func (w *watch) holdNothingOf(t *testing.T, what string) {
+	t.Helper()
+	text := w.text()
+	if at := strings.Index(text, mark); at >= 0 {
+		t.Errorf("%s: what the hostile machine said reaches another one: %.400q", what, text[max(0, at-200):])
+	}
+	t.Logf("%s: the other machines were told %d bytes, in %d changes", what, len(text), strings.Count(text, "reload_units"))
+	if text == "" {
+		t.Errorf("%s: the other machines were told nothing: nothing is tested", what)
+	}
+}
+
+// TestHostileLooks: whatever one value of a machine's answer is, a Read of each
+// resource ends, with plain text, and the other machines hear nothing of it.
+func TestHostileLooks(t *testing.T) {
+	p, hostile, told := besieged(t)
+	for _, key := range lookKeys {
+		for name, word := range words {
+			for _, instead := range []bool{true, false} {
+				lying(hostile, func(honest string) string { return poisoned(honest, key, word, instead) })
+				hold(t, fmt.Sprintf("%s, %s, instead %v", key, name, instead), 5*time.Second, p.reads())
+			}
+		}
+	}
+	told.holdNothingOf(t, "reads")
+}
+
+// TestHostileMembers: what a member lists of the others is data too.
+func TestHostileMembers(t *testing.T) {
+	t.Parallel()
+	p, hostile, told := besieged(t)
+	for name, word := range words {
+		valid := strings.ToValidUTF8(word, "?") // protobuf carries nothing else
+		hostile.listed.Store(&pb.Member{ID: 7, Name: valid, PeerURLs: []string{"https://10.9.9.9:2380" + valid}, ClientURLs: []string{valid, "https://" + valid}})
+		hold(t, name, 5*time.Second, append(p.reads(), p.changes()...))
+	}
+	told.holdNothingOf(t, "members")
+}
+
+// TestHostileChanges: the machine lies in every Create, Update and Delete of the
+// plane, about what matters most: its records and files, and what its programs say.
+func TestHostileChanges(t *testing.T) {
+	for _, key := range []string{"content", "output", "entry", "unit"} {
+		for name, word := range map[string]string{"shell": words["shell"], "lines": words["lines"], "terminal": words["terminal"] + words["bytes"]} {
+			t.Run(key+", "+name, func(t *testing.T) {
+				t.Parallel()
+				p, hostile, told := besieged(t)
+				lying(hostile, func(honest string) string { return poisoned(honest, key, word, false) })
+				hold(t, "update", 5*time.Second, p.changes())
+				hold(t, "create", 5*time.Second, p.creates())
+				hold(t, "delete", 5*time.Second, p.deletes())
+				told.holdNothingOf(t, "changes")
+			})
+		}
+	}
+}
+
+// floods are answers that are no answers.
+func floods(stop <-chan struct{}) map[string]front {
+	pour := func(to func(ssh.Channel) io.Writer, with []byte) front {
+		return func(_ string, channel ssh.Channel, _ func(io.Reader, io.Writer) error) error {
+			for range 1 << 30 / len(with) {
+				if _, err := to(channel).Write(with); err != nil {
+					return nil
+				}
+			}
+			return nil
+		}
+	}
+	out := func(c ssh.Channel) io.Writer { return c }
+	errs := func(c ssh.Channel) io.Writer { return c.Stderr() }
+	random := make([]byte, 1<<20)
+	_, _ = rand.Read(random)
+	lines := bytes.Repeat([]byte("entry\t"+mark+"\n"), 1<<16)
+	return map[string]front{
+		"a gigabyte of lines":    pour(out, lines),
+		"a gigabyte of bytes":    pour(out, random),
+		"a gigabyte of one line": pour(out, bytes.Repeat([]byte(mark), 1<<17)),
+		"a gigabyte of errors":   pour(errs, lines),
+		"a hang": func(string, ssh.Channel, func(io.Reader, io.Writer) error) error {
+			<-stop
+			return nil
+		},
+		"errors of a terminal": func(_ string, channel ssh.Channel, _ func(io.Reader, io.Writer) error) error {
+			_, _ = io.WriteString(channel, words["terminal"]+words["bytes"])
+			return errors.New(words["terminal"] + words["bytes"] + words["lines"])
+		},
+	}
+}
+
+// TestHostileFloods: no answer without end fills the memory, or outlasts the
+// timeout of an operation.
+func TestHostileFloods(t *testing.T) {
+	const timeout, most = 4 * time.Second, 100 << 20
+	stop := make(chan struct{})
+	defer close(stop)
+	for name, flood := range floods(stop) {
+		t.Run(name, func(t *testing.T) {
+			p, hostile, told := besieged(t)
+			peak := peakMemory(t)
+			hostile.front.Store(&flood)
+			for _, operations := range [][]operation{p.reads(), p.changes(), p.creates(), p.deletes()} {
+				hold(t, name, timeout, operations)
+			}
+			told.holdNothingOf(t, name)
+			if more := peak(); more > most {
+				t.Errorf("the memory grew by %d MiB", more>>20)
+			} else {
+				t.Logf("the memory grew by %d MiB at most", more>>20)
+			}
+		})
+	}
+}
+
+// peakMemory measures how much the memory in use grows at most until it is asked.
+func peakMemory(t *testing.T) func() uint64 {
+	t.Helper()
+	inUse := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapInuse
+	}
+	runtime.GC()
+	collect := debug.SetGCPercent(50) // garbage is no memory in use
+	start, highest := inUse(), uint64(0)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			highest = max(highest, inUse())
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	return func() uint64 {
+		close(done)
+		debug.SetGCPercent(collect)
+		<-ended
+		return highest - min(start, highest)
+	}
+}
+
+// TestHostileRecords: a machine whose records are another cluster's, or contradict
+// each other, is told apart, and nothing of it reaches the others.
+func TestHostileRecords(t *testing.T) {
+	t.Parallel()
+	p, hostile, told := besieged(t)
+	other := strings.Repeat("0f", 16)
+	replace := func(answer string, pairs ...string) string {
+		var b strings.Builder
+		for line := range strings.Lines(answer) {
+			place, encoded, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "content\t"), "\t")
+			text, err := base64.StdEncoding.DecodeString(encoded)
+			if !strings.HasPrefix(line, "content\t") || err != nil {
+				b.WriteString(line)
+				continue
+			}
+			b.WriteString("content\t" + place + "\t" + base64.StdEncoding.EncodeToString([]byte(strings.NewReplacer(pairs...).Replace(string(text)))) + "\n")
+		}
+		return b.String()
+	}
+	for name, pairs := range map[string][]string{
+		"another cluster": {p.members[0].Bundle.ClusterID, other, `"prod"`, `"` + mark + `"`},
+		"another name":    {`"cp3"`, `"cp1"`},
+		"another machine": {"10.100.0.13", "10.100.0.11"},
+		"a stranger":      {`"cp3"`, `"` + mark + `"`, "10.100.0.13", "10.9.9.9"},
+	} {
+		lying(hostile, func(honest string) string { return replace(honest, pairs...) })
+		hold(t, name, 5*time.Second, p.reads())
+		hold(t, name, 5*time.Second, p.changes())
+	}
+	told.holdNothingOf(t, "records")
+}
