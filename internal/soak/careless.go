@@ -206,7 +206,7 @@ func (c *careless) step(ctx context.Context) error {
 		return err
 	}
 	c.tally.count(d.edit, how)
-	what := fmt.Sprintf("step %d, %s: %s%s", c.tally.steps, d.edit, how, extent(log))
+	what := fmt.Sprintf("step %d, %s: %s%s", c.tally.steps, d.edit, how, reached(log))
 	if how == failing || how == stopped {
 		what += ": " + complaints(failure)
 	}
@@ -227,8 +227,8 @@ func (c *careless) step(ctx context.Context) error {
 	return err
 }
 
-// extent is how far an apply came.
-func extent(log cut.Log) string {
+// reached is how far an apply came.
+func reached(log cut.Log) string {
 	if !log.Cut {
 		return fmt.Sprintf(", %d commands", log.Commands)
 	}

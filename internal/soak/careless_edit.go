@@ -21,13 +21,7 @@ func (c *careless) edit(ctx context.Context, d *draft) (how ending, log cut.Log,
 	if err := c.editState(ctx, d); err != nil {
 		return failing, log, nil, err
 	}
-	args := []string{fmt.Sprintf("-parallelism=%d", []int{1, 10}[c.env.Random.IntN(2)])}
-	d.edit += ", " + args[0]
-	for _, key := range d.replaced {
-		for _, address := range c.at(key) {
-			args = append(args, "-replace="+address)
-		}
-	}
+	args := c.arguments(d)
 	path := filepath.Join(c.env.Dir, "commands.log")
 	if err := os.RemoveAll(path); err != nil {
 		return failing, log, nil, err
@@ -44,6 +38,28 @@ func (c *careless) edit(ctx context.Context, d *draft) (how ending, log cut.Log,
 	c.longest = max(c.longest, log.Commands)
 	return endingOf(done, failure), log, failure, nil
 }
+
+// arguments are those of the apply.
+func (c *careless) arguments(d *draft) []string {
+	args := []string{fmt.Sprintf("-parallelism=%d", []int{1, 10}[c.env.Random.IntN(2)])}
+	d.edit += ", " + args[0]
+	if c.env.Random.IntN(4) == 0 {
+		args = append(args, "-refresh=false")
+	}
+	if d.destroys() {
+		args = append(args, "-destroy")
+	}
+	for option, keys := range map[string][]string{"-replace=": d.replaced, "-target=": d.destroy} {
+		for _, key := range keys {
+			for _, address := range c.at(key) {
+				args = append(args, option+address)
+			}
+		}
+	}
+	return args
+}
+
+func (d *draft) destroys() bool { return d.all || len(d.destroy) > 0 }
 
 // point is where the provider is killed; nowhere in a third of the applies. Most of
 // them are much shorter than the longest one, so early commands come more often.
@@ -68,7 +84,7 @@ func (c *careless) editState(ctx context.Context, d *draft) error {
 	}
 	switch d.state {
 	case forgetOne:
-		_, err := c.unit.work.Run(ctx, append([]string{"state", "rm"}, c.at(c.drafts.some(d.layout, 1)[0])...)...)
+		_, err := c.unit.work.Run(ctx, append([]string{"state", "rm"}, c.at(c.drafts.some(d.layout, justOne)[0])...)...)
 		return err
 	case forgetAll:
 		return os.Remove(c.statePath())
@@ -114,7 +130,10 @@ func (c *careless) backup(n int) string {
 // onward leads from an edit to a configuration that is applied and whose plan is
 // empty: the same one again where the apply was cut off, or else what was there before.
 func (c *careless) onward(ctx context.Context, d draft, how ending) error {
-	if how == applied {
+	switch {
+	case how == applied && d.all:
+		return errors.New("everything was destroyed although the cluster is protected")
+	case how == applied && !d.destroys():
 		c.now = d.layout
 		return errors.Join(c.save(), c.settled(ctx))
 	}

@@ -41,6 +41,8 @@ type draft struct {
 	moved    map[string]string // with moved blocks: the new keys by the old ones
 	replaced []string          // keys that -replace names
 	tainted  []string          // keys that are tainted before
+	destroy  []string          // keys that -destroy names by -target
+	all      bool              // -destroy of everything
 	state    stateEdit
 }
 
@@ -70,13 +72,15 @@ type drafts struct {
 
 // edits are those that people make. Each gives nil where the layout does not allow it.
 func (d *drafts) edits() []func(layout) *draft {
-	return []func(layout) *draft{
-		d.rekey(1, false), d.rekey(most, false), d.rekey(1, true), d.rekey(most, true),
-		d.rename(1), d.rename(most), d.readdress(1), d.readdress(most), d.swap,
-		d.again("replace", 1), d.again("replace", most), d.again("taint", 1), d.again("taint", most),
+	all := []func(layout) *draft{
+		d.rekey(justOne, true), d.rekey(everyone, true), d.swap, d.destroyAll,
 		d.lose(forgetOne), d.lose(forgetAll), d.lose(importAll), d.lose(olderBackup),
-		d.add, d.remove,
+		d.add, d.add, d.remove,
 	}
+	for _, n := range []extent{justOne, butOne, everyone} {
+		all = append(all, d.rekey(n, false), d.rename(n), d.readdress(n), d.again("replace", n), d.again("taint", n))
+	}
+	return append(all, d.destroySome(justOne), d.destroySome(butOne))
 }
 
 // next draws an edit.
@@ -93,24 +97,32 @@ func (d *drafts) fresh(kind string) string {
 	return fmt.Sprintf("%s%d", kind, d.made)
 }
 
-// some draws n keys, or all where there are no more.
-func (d *drafts) some(l layout, n int) []string {
+// extent is how many members an edit is about.
+type extent string
+
+const (
+	justOne  extent = "one"
+	butOne   extent = "all but one"
+	everyone extent = "all"
+)
+
+// some draws keys.
+func (d *drafts) some(l layout, n extent) []string {
 	keys := l.keys()
 	d.random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-	return keys[:min(n, len(keys))]
-}
-
-func howMany(n int) string {
-	if n == 1 {
-		return "one"
+	switch n {
+	case justOne:
+		return keys[:1]
+	case butOne:
+		return keys[1:]
 	}
-	return "all"
+	return keys
 }
 
 // rekey gives members other keys, and nothing else.
-func (d *drafts) rekey(n int, moved bool) func(layout) *draft {
+func (d *drafts) rekey(n extent, moved bool) func(layout) *draft {
 	return func(l layout) *draft {
-		out := draft{edit: "rename the key of " + howMany(n), layout: maps.Clone(l)}
+		out := draft{edit: "rename the key of " + string(n), layout: maps.Clone(l)}
 		if moved {
 			out.edit, out.moved = out.edit+", with moved blocks", map[string]string{}
 		}
@@ -127,9 +139,9 @@ func (d *drafts) rekey(n int, moved bool) func(layout) *draft {
 }
 
 // rename gives members other names: other members on the same machines.
-func (d *drafts) rename(n int) func(layout) *draft {
+func (d *drafts) rename(n extent) func(layout) *draft {
 	return func(l layout) *draft {
-		out := draft{edit: "rename " + howMany(n), layout: l}
+		out := draft{edit: "rename " + string(n), layout: l}
 		for _, key := range d.some(l, n) {
 			out.layout = out.layout.with(key, place{d.fresh("node"), l[key].Address})
 		}
@@ -138,13 +150,13 @@ func (d *drafts) rename(n int) func(layout) *draft {
 }
 
 // readdress puts members onto other machines.
-func (d *drafts) readdress(n int) func(layout) *draft {
+func (d *drafts) readdress(n extent) func(layout) *draft {
 	return func(l layout) *draft {
 		free, keys := d.free(l), d.some(l, n)
 		if len(free) < len(keys) {
 			return nil
 		}
-		out := draft{edit: "re-address " + howMany(n), layout: l}
+		out := draft{edit: "re-address " + string(n), layout: l}
 		for i, key := range keys {
 			out.layout = out.layout.with(key, place{l[key].Name, free[i]})
 		}
@@ -154,10 +166,7 @@ func (d *drafts) readdress(n int) func(layout) *draft {
 
 // swap lets two members change machines.
 func (d *drafts) swap(l layout) *draft {
-	two := d.some(l, 2)
-	if len(two) < 2 {
-		return nil
-	}
+	two := d.some(l, everyone)
 	a, b := l[two[0]], l[two[1]]
 	return &draft{
 		edit:   "exchange the addresses of two",
@@ -166,9 +175,9 @@ func (d *drafts) swap(l layout) *draft {
 }
 
 // again has members made anew where they are.
-func (d *drafts) again(how string, n int) func(layout) *draft {
+func (d *drafts) again(how string, n extent) func(layout) *draft {
 	return func(l layout) *draft {
-		out := draft{edit: how + " " + howMany(n), layout: l}
+		out := draft{edit: how + " " + string(n), layout: l}
 		if how == "taint" {
 			out.tainted = d.some(l, n)
 		} else {
@@ -176,6 +185,17 @@ func (d *drafts) again(how string, n int) func(layout) *draft {
 		}
 		return &out
 	}
+}
+
+// destroySome destroys members by -target, and leaves them in the configuration.
+func (d *drafts) destroySome(n extent) func(layout) *draft {
+	return func(l layout) *draft {
+		return &draft{edit: "destroy " + string(n) + " by -target", layout: l, destroy: d.some(l, n)}
+	}
+}
+
+func (d *drafts) destroyAll(l layout) *draft {
+	return &draft{edit: "destroy all", layout: l, all: true}
 }
 
 func (d *drafts) lose(what stateEdit) func(layout) *draft {
@@ -195,7 +215,7 @@ func (d *drafts) remove(l layout) *draft {
 		return nil
 	}
 	out := &draft{edit: "remove one", layout: maps.Clone(l)}
-	delete(out.layout, d.some(l, 1)[0])
+	delete(out.layout, d.some(l, justOne)[0])
 	return out
 }
 

@@ -47,18 +47,19 @@ var divisions = []division{
 func twoProcessScenarios() []Scenario {
 	var all []Scenario
 	for _, d := range divisions {
-		all = append(all, Scenario{Name: d.name, Builds: patch.builds(), Run: d.run})
+		for _, g := range jointGroups {
+			name := d.name + ": " + g.name
+			all = append(all, Scenario{Name: name, Builds: g.builds, Run: func(ctx context.Context, e *Env) ([]Result, error) {
+				return d.run(ctx, e, name, g)
+			}})
+		}
 	}
 	return all
 }
 
-// patch is what the cluster is upgraded by.
-var patch = journey{from: workspace.Release{Etcd: "etcd-3.5-before", Kubernetes: "kubernetes"}, steps: []upgrade{
-	{"upgrade by a patch", workspace.Release{Etcd: "etcd-3.5", Kubernetes: "kubernetes"}},
-}}
-
 // pair is two units that describe one cluster, and what they share.
 type pair struct {
+	name     string
 	division division
 	site     *site // the base: it has the endpoint and the kubeconfig
 	base     *unit
@@ -68,16 +69,18 @@ type pair struct {
 	begun    time.Time // before any member was started
 }
 
-func (d division) run(ctx context.Context, e *Env) ([]Result, error) {
+// run creates a cluster of three, by both units at once, and does what the group has.
+func (d division) run(ctx context.Context, e *Env, name string, g jointGroup) ([]Result, error) {
 	if err := e.Lab.Add(ctx, "cp4", "cp5"); err != nil {
 		return nil, err
 	}
-	p, err := d.newPair(ctx, e)
+	p, err := d.newPair(ctx, e, g.from)
 	if err != nil {
 		return nil, err
 	}
+	p.name = name
 	var results []Result
-	for _, o := range jointOperations {
+	for _, o := range append([]jointOperation{{name: "create"}}, g.operations...) {
 		limited, cancel := context.WithTimeoutCause(ctx, twoTime, fmt.Errorf("it was not over after %s", twoTime))
 		result, err := p.operate(limited, o)
 		cancel()
@@ -90,7 +93,7 @@ func (d division) run(ctx context.Context, e *Env) ([]Result, error) {
 	return results, nil
 }
 
-func (d division) newPair(ctx context.Context, e *Env) (*pair, error) {
+func (d division) newPair(ctx context.Context, e *Env, from workspace.Release) (*pair, error) {
 	p := &pair{division: d, begun: time.Now()}
 	var err error
 	if p.base, err = newUnit(ctx, e, "base", "base", ""); err != nil {
@@ -105,7 +108,7 @@ func (d division) newPair(ctx context.Context, e *Env) (*pair, error) {
 	if _, err := p.base.work.Apply(ctx, e.Log); err != nil {
 		return nil, err
 	}
-	variables, err := patch.from.Variables()
+	variables, err := from.Variables()
 	if err != nil {
 		return nil, err
 	}

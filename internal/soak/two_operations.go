@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
 // jointOperation is something that both units do at the same time.
@@ -16,22 +17,43 @@ type jointOperation struct {
 	args    func(p *pair) [2][]string                // of the two applies; nil: none
 }
 
-var jointOperations = []jointOperation{
-	{name: "create"},
-	{name: "change of flags", prepare: func(_ context.Context, p *pair) error {
-		p.assign(map[string]any{"etcd_extra_args": map[string]string{"max-txn-ops": "129"}, "apiserver_extra_args": map[string]string{"v": "3"}})
-		return nil
+// jointGroup is operations that follow each other on one cluster.
+type jointGroup struct {
+	name       string
+	from       workspace.Release // that the cluster is made of
+	builds     []string          // beside what every lab has
+	operations []jointOperation
+}
+
+var (
+	newest = workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes"}
+	before = workspace.Release{Etcd: "etcd-3.5-before", Kubernetes: "kubernetes"}
+	after  = workspace.Release{Etcd: "etcd-3.5", Kubernetes: "kubernetes"}
+)
+
+var jointGroups = []jointGroup{
+	{name: "change, replace", from: newest, operations: []jointOperation{
+		{name: "change of flags", prepare: func(_ context.Context, p *pair) error {
+			p.assign(map[string]any{"etcd_extra_args": map[string]string{"max-txn-ops": "129"}, "apiserver_extra_args": map[string]string{"v": "3"}})
+			return nil
+		}},
+		{name: "replace of one", args: (*pair).replacing},
 	}},
-	{name: "replace of one", args: (*pair).replacing},
-	{name: "scale up to five", prepare: resizing(5)},
-	{name: "scale down to three", prepare: resizing(3)},
-	{name: "stage 1 of rotations", prepare: staging(1)},
-	{name: "stage 2 of rotations", prepare: staging(2)},
-	{name: "stage 3 of rotations", prepare: staging(3)},
-	{name: patch.steps[0].name, prepare: func(_ context.Context, p *pair) error {
-		variables, err := patch.steps[0].to.Variables()
-		p.assign(variables)
-		return err
+	{name: "scaling", from: newest, operations: []jointOperation{
+		{name: "scale up to five", prepare: resizing(5)},
+		{name: "scale down to three", prepare: resizing(3)},
+	}},
+	{name: "rotation", from: newest, operations: []jointOperation{
+		{name: "stage 1", prepare: staging(1)},
+		{name: "stage 2", prepare: staging(2)},
+		{name: "stage 3", prepare: staging(3)},
+	}},
+	{name: "upgrade", from: before, builds: []string{before.Etcd, after.Etcd}, operations: []jointOperation{
+		{name: "etcd by a patch", prepare: func(_ context.Context, p *pair) error {
+			variables, err := after.Variables()
+			p.assign(variables)
+			return err
+		}},
 	}},
 }
 
@@ -75,7 +97,7 @@ func (p *pair) replacing() [2][]string {
 
 // operate does it, with clients on the cluster, and judges what was seen.
 func (p *pair) operate(ctx context.Context, o jointOperation) (Result, error) {
-	result := Result{Name: p.division.name + ": " + o.name}
+	result := Result{Name: p.name + ": " + o.name}
 	fmt.Fprintf(p.site.env.Log, "-- %s\n", o.name)
 	if o.prepare != nil {
 		if err := o.prepare(ctx, p); err != nil {
