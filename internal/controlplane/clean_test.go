@@ -80,14 +80,7 @@ func TestGuard(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-<<<<<<< HEAD
-			values, err := host.Assignments(c.judged)
-			if err != nil {
-				t.Fatal(err)
-			}
-=======
 			values := host.Assignments(c.judged)
->>>>>>> replicas
 			script := strings.ReplaceAll(guardScript(s, systemd{}), "/etc/", dir+"/etc/") + "echo cleaned\n"
 			out, err := exec.CommandContext(t.Context(), "sh", "-euc", values+script).CombinedOutput()
 			if want := map[bool]string{true: "cleaned", false: answerChanged}[c.goes]; err != nil || strings.TrimSpace(string(out)) != want {
