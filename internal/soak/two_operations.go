@@ -15,6 +15,9 @@ type jointOperation struct {
 	name    string
 	prepare func(ctx context.Context, p *pair) error // before the two applies; nil: nothing
 	args    func(p *pair) [2][]string                // of the two applies; nil: none
+	// restarts are how many members are restarted, and replicas leave rotation, at
+	// least: without them nothing was tried.
+	restarts int
 }
 
 // jointGroup is operations that follow each other on one cluster.
@@ -33,7 +36,7 @@ var (
 
 var jointGroups = []jointGroup{
 	{name: "change, replace", from: newest, operations: []jointOperation{
-		{name: "change of flags", prepare: func(_ context.Context, p *pair) error {
+		{name: "change of flags", restarts: 3, prepare: func(_ context.Context, p *pair) error {
 			p.assign(map[string]any{"etcd_extra_args": map[string]string{"max-txn-ops": "129"}, "apiserver_extra_args": map[string]string{"v": "3"}})
 			return nil
 		}},
@@ -49,7 +52,7 @@ var jointGroups = []jointGroup{
 		{name: "stage 3", prepare: staging(3)},
 	}},
 	{name: "upgrade", from: before, builds: []string{before.Etcd, after.Etcd}, operations: []jointOperation{
-		{name: "etcd by a patch", prepare: func(_ context.Context, p *pair) error {
+		{name: "etcd by a patch", restarts: 3, prepare: func(_ context.Context, p *pair) error {
 			variables, err := after.Variables()
 			p.assign(variables)
 			return err
@@ -128,7 +131,7 @@ func (p *pair) operate(ctx context.Context, o jointOperation) (Result, error) {
 		return result, err
 	}
 	seen.after = p.follow(ctx)
-	p.judge(&result, seen)
+	p.judge(&result, o, seen)
 	return result, seen.after
 }
 
@@ -164,7 +167,7 @@ func (p *pair) look(ctx context.Context, begun time.Time, seen *sight) error {
 
 // judge counts what had to be so: both ends, one cluster, restarts and replicas one
 // at a time, writes kept, and an apply that follows and converges.
-func (p *pair) judge(r *Result, seen sight) {
+func (p *pair) judge(r *Result, o jointOperation, seen sight) {
 	var faults []string
 	hold := func(right bool, fault string) {
 		r.count(right)
@@ -180,9 +183,10 @@ func (p *pair) judge(r *Result, seen sight) {
 	hold(seen.alive == nil, fmt.Sprint(seen.alive))
 	overlapping := overlaps(seen.restarts)
 	hold(len(overlapping) == 0, "members restarted at once: "+strings.Join(overlapping, "; "))
+	hold(len(seen.restarts) >= o.restarts, fmt.Sprintf("%d members were restarted, not %d", len(seen.restarts), o.restarts))
 	if seen.clients.Tried() > 0 {
 		outside := rotationResult("", seen.rotation)
-		hold(outside.Passed == outside.Tried || len(seen.rotation) == 0, "replicas out of rotation: "+outside.Detail)
+		hold(outside.Passed == outside.Tried || len(seen.rotation) == 0 && o.restarts == 0, "replicas out of rotation: "+outside.Detail)
 		hold(len(seen.clients.Lost()) == 0 && seen.clients.HashesAgree(), fmt.Sprintf("writes are lost, or the members differ: %v, %v", seen.clients.Lost(), seen.clients.Hashes))
 	}
 	hold(seen.after == nil, fmt.Sprint(seen.after))

@@ -1,0 +1,74 @@
+package soak
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+)
+
+// TestDivisions: every machine has an owner for its member and one for its replica,
+// and no other unless the states are copies.
+func TestDivisions(t *testing.T) {
+	all := []string{"cp1", "cp2", "cp3", "cp4", "cp5"}
+	for _, d := range divisions {
+		members, replicas := d.owns(all)
+		for what, owned := range map[string][2][]string{"members": members, "replicas": replicas} {
+			got := slices.Concat(owned[0], owned[1])
+			slices.Sort(got)
+			want := slices.Clone(all)
+			if d.copy {
+				want = slices.Sorted(slices.Values(slices.Concat(all, all)))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: the %s belong to %q", d.name, what, owned)
+			}
+		}
+	}
+	for _, g := range jointGroups {
+		for _, name := range append(g.builds, g.from.Etcd, g.from.Kubernetes) {
+			if !slices.Contains(build.Names(), name) {
+				t.Errorf("%s: package build knows nothing called %q", g.name, name)
+			}
+		}
+	}
+}
+
+// TestJudge: each thing that must not be is a fault of its own.
+func TestJudge(t *testing.T) {
+	p := &pair{units: [2]*unit{{name: "first"}, {name: "second"}}}
+	good := func() sight {
+		s := sight{restarts: []restart{{"cp1", 1, 2}, {"cp2", 3, 4}}, rotation: [][]string{{"cp1"}, {"cp2"}}}
+		s.ends[0].how, s.ends[1].how = applied, refused
+		s.clients.Clients = []load.Client{{All: load.Requests{Tried: 10}, Acknowledged: 5}}
+		s.clients.Hashes = &load.Hashes{Members: []load.MemberHash{{Name: "cp1", Hash: 1}}}
+		return s
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*sight)
+		faults int
+		detail string
+	}{
+		{"all well", func(*sight) {}, 0, "first applied after 0 s, second refused after 0 s; 2 restarts of members; 5 writes acknowledged, 0 lost"},
+		{"one failed in the middle", func(s *sight) { s.ends[1].how, s.ends[1].said = failing, "broken" }, 1, "the second apply failed in the middle: broken"},
+		{"a second cluster", func(s *sight) { s.alive = errOtherCluster }, 1, "another etcd cluster"},
+		{"restarts at once", func(s *sight) { s.restarts[1].from = 1.5 }, 1, "members restarted at once: cp1"},
+		{"nothing restarted", func(s *sight) { s.restarts = nil }, 1, "0 members were restarted, not 2"},
+		{"two replicas out", func(s *sight) { s.rotation[1] = []string{"cp1", "cp2"} }, 1, "cp1 and cp2"},
+		{"the balancer was not seen", func(s *sight) { s.rotation = nil }, 1, "the look at the balancer did not work"},
+		{"a write is lost", func(s *sight) { s.clients.Clients[0].Lost = []string{"x"} }, 1, "writes are lost"},
+		{"the next apply fails", func(s *sight) { s.after = errors.New("no") }, 1, "no"},
+	} {
+		seen := good()
+		c.change(&seen)
+		var r Result
+		p.judge(&r, jointOperation{restarts: 2}, seen)
+		if r.Tried-r.Passed != c.faults || !strings.Contains(r.Detail, c.detail) {
+			t.Errorf("%s: %+v", c.name, r)
+		}
+	}
+}
