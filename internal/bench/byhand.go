@@ -78,7 +78,7 @@ func (o operator) do(ctx context.Context, actions ...action) error {
 		group, ctx := errgroup.WithContext(ctx)
 		for _, m := range a.machines {
 			group.Go(func() error {
-				_, err := o.pool.Host(host.Target{Address: m.Address.String()}).Run(ctx, host.Command{Script: variables(m) + a.script})
+				_, err := o.pool.Host(host.Target{Address: m.Address.String()}).Run(ctx, host.Command{Script: host.Script(variables(m) + a.script)})
 				if err != nil {
 					return fmt.Errorf("on %s: %w", m.Name, err)
 				}

@@ -19,7 +19,7 @@ import (
 )
 
 //go:embed access.sh
-var accessScript string
+var accessScript host.Script
 
 var groupName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}$`)
 

@@ -128,7 +128,7 @@ func TestAccess(t *testing.T) {
 	look := func(s Spec) []string {
 		t.Helper()
 		values := host.Assignments(map[string]string{"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.sockets(), "\n")})
-		out, err := exec.CommandContext(t.Context(), "sh", "-c", values+accessScript).Output()
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", string(values+accessScript)).Output()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -100,7 +100,7 @@ const answerChanged = "changed"
 // guardScript ends the script where the machine does not hold what it was judged by:
 // $record and $creating are the digests of the two files, empty for none. Without
 // either there must be no unit of a replica.
-func guardScript(s Spec, rt runtime) string {
+func guardScript(s Spec, rt runtime) host.Script {
 	var definitions []string
 	for _, c := range components(s, rt) {
 		definitions = append(definitions, rt.definition(c).Path)
@@ -108,7 +108,7 @@ func guardScript(s Spec, rt runtime) string {
 	return `digest() { if [ -e "$1" ]; then sha256sum <"$1" | cut -d ' ' -f 1; fi; }
 held=yes
 if [ "$(digest ` + recordPath + `)" != "$record" ] || [ "$(digest ` + creatingPath + `)" != "$creating" ]; then held=; fi
-for unit in ` + strings.Join(definitions, " ") + `; do
+for unit in ` + host.Words(definitions...) + `; do
   if [ -z "$record$creating" ] && [ -e "$unit" ]; then held=; fi
 done
 if [ -z "$held" ]; then echo ` + answerChanged + `; exit 0; fi
@@ -119,7 +119,7 @@ if [ -z "$held" ]; then echo ` + answerChanged + `; exit 0; fi
 // etcd or a kubelet there need. The audit log stays, as root's: it is evidence, and
 // who gets the user's number next shall not read it. What says whose the replica is
 // goes last, so that it may be repeated after a cut.
-func cleanScript(s Spec, rt runtime) string {
+func cleanScript(s Spec, rt runtime) host.Script {
 	var definitions, files []string
 	for _, c := range components(s, rt) {
 		definitions = append(definitions, rt.definition(c).Path)
@@ -135,11 +135,11 @@ if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(caCert) + `fi
 rm -f ` + pausedPath + `
 rm -rf ` + installRoot + `/kubernetes
 if [ -d ` + auditLogDir + ` ]; then chown -hR root:root ` + auditLogDir + `; fi
-for user in ` + strings.Join(Components(), " ") + `; do
+for user in ` + host.Words(Components()...) + `; do
   if id -u "$user" >/dev/null 2>&1; then userdel "$user"; fi
   if getent group "$user" >/dev/null; then groupdel "$user"; fi
 done
-` + host.Discard(recordPath, creatingPath) + `for dir in ` + strings.Join([]string{etcdDir, pkiDir, kubernetesDir, installRoot, auditLogDir}, " ") + `; do
+` + host.Discard(recordPath, creatingPath) + `for dir in ` + host.Words(etcdDir, pkiDir, kubernetesDir, installRoot, auditLogDir) + `; do
   if [ -d "$dir" ]; then rmdir --ignore-fail-on-non-empty "$dir"; fi
 done
 `

@@ -81,8 +81,8 @@ func TestGuard(t *testing.T) {
 				}
 			}
 			values := host.Assignments(c.judged)
-			script := strings.ReplaceAll(guardScript(s, systemd{}), "/etc/", dir+"/etc/") + "echo cleaned\n"
-			out, err := exec.CommandContext(t.Context(), "sh", "-euc", values+script).CombinedOutput()
+			script := strings.ReplaceAll(string(guardScript(s, systemd{})), "/etc/", dir+"/etc/") + "echo cleaned\n"
+			out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(values)+script).CombinedOutput()
 			if want := map[bool]string{true: "cleaned", false: answerChanged}[c.goes]; err != nil || strings.TrimSpace(string(out)) != want {
 				t.Errorf("%q, %v, want %q", out, err, want)
 			}

@@ -44,7 +44,7 @@ func (r *Replicas) Health(ctx context.Context, addresses []string, b *pki.Bundle
 // healthAt looks first: where the API server listens stands in the record. Its
 // look is joined by what script asks for beside that, in lines that it can tell
 // from its own.
-func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script string) (h Health, output string) {
+func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script host.Script) (h Health, output string) {
 	s := Spec{Host: machine, Bundle: b}
 	q := healthQuery(s)
 	q.Script = script + q.Script

@@ -48,8 +48,8 @@ func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle,
 
 // printScript prints files behind their names. What it prints is kept nowhere
 // but in the bundle.
-func printScript(paths []string) string {
-	return "for file in " + strings.Join(paths, " ") + "; do\n" +
+func printScript(paths []string) host.Script {
+	return "for file in " + host.Words(paths...) + "; do\n" +
 		`  if [ -r "$file" ]; then echo "` + section + `$file"; cat "$file"; echo; fi` + "\ndone\n"
 }
 

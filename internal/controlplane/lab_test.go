@@ -329,7 +329,7 @@ func (st *stage) restarted(before map[string]int) []string {
 
 func (st *stage) run(script string) string {
 	st.Helper()
-	out, err := st.spec.Host.Run(st.ctx, host.Command{Script: script})
+	out, err := st.spec.Host.Run(st.ctx, host.Command{Script: host.Script(script)})
 	if err != nil {
 		st.Fatal(err)
 	}

@@ -128,16 +128,16 @@ var plainKubeconfigs = []string{adminConf, controllerManagerConf, schedulerConf}
 
 // detailScript prints each kubeconfig without its private key, and the
 // executable of each component.
-func detailScript() string {
-	return `for file in ` + strings.Join(plainKubeconfigs, " ") + `; do
+func detailScript() host.Script {
+	return `for file in ` + host.Words(plainKubeconfigs...) + `; do
   if [ -r "$file" ]; then echo "` + section + `$file"; grep -E '` + plainLines + `' "$file" || :; fi
 done
 ` + runningScript()
 }
 
 // runningScript prints the executable of each component.
-func runningScript() string {
-	return `for name in ` + strings.Join(Components(), " ") + `; do
+func runningScript() host.Script {
+	return `for name in ` + host.Words(Components()...) + `; do
   pid=$(systemctl show --property=MainPID --value "$name.service")
   if [ "${pid:-0}" -gt 0 ]; then echo "` + section + `$name"; readlink "/proc/$pid/exe" || :; fi
 done

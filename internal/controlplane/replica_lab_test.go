@@ -35,7 +35,7 @@ func (st *stage) comesBackFromACutOffPause() {
 	another := st.spec
 	another.Name = "cp2"
 	st.registrar.out = map[string]string{"cp1": st.spec.Address()}
-	st.run("touch " + pausedPath + "\n" + systemd{}.pause(Components()))
+	st.run(string("touch " + pausedPath + "\n" + systemd{}.pause(Components())))
 	rejoin := func() { st.replicas.rejoin(st.ctx, another, time.Now().Add(time.Minute)) }
 
 	outage := st.replicas.Outage(Beside{Host: st.spec.Host, Bundle: st.spec.Bundle})

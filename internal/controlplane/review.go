@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"al.essio.dev/pkg/shellescape"
 	core "k8s.io/api/core/v1"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -46,9 +45,9 @@ func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki
 }
 
 // filesScript prints the files that the API server's process was given.
-func filesScript(flags []string) string {
-	return `pid=$(systemctl show --property=MainPID --value ` + unitName(APIServer) + `)
-if [ "${pid:-0}" -gt 0 ]; then for flag in ` + shellescape.QuoteCommand(flags) + `; do
+func filesScript(flags []string) host.Script {
+	return `pid=$(systemctl show --property=MainPID --value ` + host.Words(unitName(APIServer)) + `)
+if [ "${pid:-0}" -gt 0 ]; then for flag in ` + host.Words(flags...) + `; do
   file=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n "s/^--$flag=//p")
   [ -f "$file" ] && printf 'file\t%s\t%s\n' "$flag" "$(base64 -w 0 "$file")"
 done; fi

@@ -25,7 +25,7 @@ func (c ctlStore) ctl(ctx context.Context, arguments string, input []byte) (stri
 	if input != nil {
 		script = "echo " + base64.StdEncoding.EncodeToString(input) + " | base64 -d | " + script
 	}
-	return c.spec.Host.Run(ctx, host.Command{Script: script})
+	return c.spec.Host.Run(ctx, host.Command{Script: host.Script(script)})
 }
 
 func (c ctlStore) Stored(ctx context.Context, prefix string, see func(string, []byte)) error {

@@ -14,16 +14,16 @@ type runtime interface {
 	// of whether what runs is what is on disk.
 	started(name string) string
 	// enable is a script that has every component run after a boot.
-	enable() string
+	enable() host.Script
 	// start is a script that restarts the named components. It waits for their
 	// old processes to end, not for the new ones to be ready.
-	start(names []string) string
+	start(names []string) host.Script
 	// stop is a script that ends the components and waits for that. It may be
 	// repeated, and run where none ever was.
-	stop() string
+	stop() host.Script
 	// pause is a script that ends the named components and waits for that; they
 	// run again after start, or after a boot.
-	pause(names []string) string
+	pause(names []string) host.Script
 	// overrides is the directory of files by which a person may change how
 	// component name runs, past its definition.
 	overrides(name string) string

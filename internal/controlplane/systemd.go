@@ -148,17 +148,17 @@ func (systemd) borrowed(name, key string) string {
 
 func (systemd) started(name string) string { return path.Join("/run", name, "started") }
 
-func (systemd) enable() string {
-	return "systemctl enable --quiet " + strings.Join(unitNames(), " ") + "\n"
+func (systemd) enable() host.Script {
+	return "systemctl enable --quiet " + host.Words(unitNames()...) + "\n"
 }
 
 // start returns once no old process of the named components runs: it would
 // still say that it is ready. The loop only waits, so that a cut leaves the
 // restart to systemd, which completes it.
-func (systemd) start(names []string) string {
-	script := ""
+func (systemd) start(names []string) host.Script {
+	var script host.Script
 	for _, name := range names {
-		script += `unit=` + unitName(name) + `
+		script += `unit=` + host.Words(unitName(name)) + `
 old=$(systemctl show --property=MainPID --value $unit)
 systemctl restart --no-block $unit
 while [ "$old" != 0 ] && [ "$(systemctl show --property=MainPID --value $unit)" = "$old" ]; do sleep 0.1; done
@@ -169,9 +169,9 @@ while [ "$old" != 0 ] && [ "$(systemctl show --property=MainPID --value $unit)" 
 
 // stop relies on systemd's order: the others end before the API server. A unit
 // that is not there is none to stop.
-func (systemd) stop() string {
+func (systemd) stop() host.Script {
 	return `present=
-for unit in ` + strings.Join(unitNames(), " ") + `; do
+for unit in ` + host.Words(unitNames()...) + `; do
   if [ -e ` + unitDir + `/$unit ]; then present="$present $unit"; fi
 done
 if [ -n "$present" ]; then
@@ -182,12 +182,12 @@ fi
 }
 
 // pause stops components and leaves them to the next boot.
-func (systemd) pause(names []string) string {
-	script := "systemctl stop"
+func (systemd) pause(names []string) host.Script {
+	var units []string
 	for _, name := range names {
-		script += " " + unitName(name)
+		units = append(units, unitName(name))
 	}
-	return script + "\n"
+	return "systemctl stop " + host.Words(units...) + "\n"
 }
 
 // overrides are what `systemctl edit` writes.

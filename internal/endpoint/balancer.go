@@ -76,7 +76,7 @@ ip neighbour show "$vip"
 
 // question asks all about one balancer, and if probing who else has the VIP.
 func question(s Spec, probing bool) host.Query {
-	script := "ip -o address show\necho " + section + "\n"
+	var script host.Script = "ip -o address show\necho " + section + "\n"
 	if probing {
 		script += probe
 	}

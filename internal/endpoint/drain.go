@@ -22,7 +22,9 @@ const (
 
 // drain gives the command that takes a server out of rotation.
 func drain(name string, how leaving) host.Command {
-	return rotate("leaving="+string(how)+"\n"+drainScript, server{Name: name}, 0)
+	c := rotate(drainScript, server{Name: name}, 0)
+	c.Vars["leaving"] = string(how)
+	return c
 }
 
 // Drain takes a replica out of rotation that comes back: it stops new connections

@@ -56,7 +56,7 @@ func TestDrainVerdicts(t *testing.T) {
 				lines.WriteString(name + " 10.0.0.1:6443 " + states + "\n")
 			}
 			script := "set -eu\nactive() { :; }\nrunning() { printf '%s' '" + lines.String() + "'; }\nask() { echo \"asked $1\" >&2; }\n" +
-				"name=a leaving=" + string(c.how) + "\n" + drainScript
+				"name=a leaving=" + string(c.how) + "\n" + string(drainScript)
 			run := exec.CommandContext(t.Context(), "sh", "-c", script)
 			var asked strings.Builder
 			run.Stderr = &asked

@@ -17,7 +17,7 @@ func TestServersAreNotExecuted(t *testing.T) {
 	hostile := backendsHeader + "    server zz';id>" + mark + ";:' 10.90.0.12:6443\n"
 	seen := map[string]balancer{"cp1": withList(asRendered(s, "cp1"), s.Address, hostile), "cp2": asRendered(s, "cp2")}
 	c := change(s, "cp2", seen["cp2"], s.servers(t.Context(), seen)["cp2"])
-	script := host.Assignments(c.Vars) + c.Script
+	script := string(host.Assignments(c.Vars) + c.Script)
 	output, _ := exec.Command("sh", "-euc", script, "kube").CombinedOutput() // it fails where there is no balancer
 	if _, err := os.Stat(mark); err == nil {
 		t.Errorf("the line was executed: %s\n%s", output, script)

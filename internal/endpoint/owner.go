@@ -17,11 +17,11 @@ import (
 
 var (
 	//go:embed owner.sh
-	ownerScript string
+	ownerScript host.Script
 	//go:embed claim.sh
-	claimScript string
+	claimScript host.Script
 	//go:embed release.sh
-	releaseScript string
+	releaseScript host.Script
 )
 
 // The answers of scripts that ask whose endpoint a machine has.

@@ -72,9 +72,9 @@ func TestOwnerScript(t *testing.T) {
 				}
 			}
 		}
-		script := strings.Replace(ownerScript, configDir, dir, 1) + "lock\nwhose\nunless_other\necho mine\n"
+		script := strings.Replace(string(ownerScript), configDir, dir, 1) + "lock\nwhose\nunless_other\necho mine\n"
 		vars := host.Assignments(ownerSpec(testCluster, testVIP).ownership())
-		output, err := exec.Command("sh", "-euc", vars+script).CombinedOutput()
+		output, err := exec.Command("sh", "-euc", string(vars)+script).CombinedOutput()
 		want := c.whose + "\nmine\n"
 		if c.whose == "other" {
 			want = "other\nother\n" + c.record

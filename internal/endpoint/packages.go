@@ -10,11 +10,11 @@ import (
 
 var (
 	//go:embed packages.sh
-	packagesScript string
+	packagesScript host.Script
 	//go:embed install.sh
-	installScript string
+	installScript host.Script
 	//go:embed clean.sh
-	cleanScript string
+	cleanScript host.Script
 )
 
 // installers are the package managers known to install.sh, best first.
@@ -56,6 +56,6 @@ func clean(s Spec) host.Command {
 
 func packagesVars() map[string]string { return map[string]string{"state": packagesDir} }
 
-func withState(script string) string {
+func withState(script host.Script) host.Script {
 	return "export DEBIAN_FRONTEND=noninteractive LC_ALL=C\n" + packagesScript + script
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // TestPackagesOfATransaction: of what rpm's machines have afterwards, only what came
@@ -41,8 +43,8 @@ esac`,
 	if err := os.WriteFile(database, []byte("100 bash\n100 pcre\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := func(script string) string {
-		cmd := exec.Command(filepath.Join(dir, "sh"), "-euc", "state="+state+" packages='haproxy keepalived'\n"+packagesScript+script)
+	run := func(script host.Script) string {
+		cmd := exec.Command(filepath.Join(dir, "sh"), "-euc", "state="+state+" packages='haproxy keepalived'\n"+string(packagesScript+script))
 		cmd.Env = []string{"PATH=" + dir, "LC_ALL=C"}
 		output, err := cmd.CombinedOutput()
 		if err != nil {
@@ -85,7 +87,7 @@ func TestPackagesOfDpkg(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(state, "dpkg.log"), []byte(log), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	output, err := exec.Command("sh", "-euc", "state="+state+"\n"+packagesScript+"brought").CombinedOutput()
+	output, err := exec.Command("sh", "-euc", "state="+state+"\n"+string(packagesScript)+"brought").CombinedOutput()
 	if got := strings.Fields(string(output)); err != nil || strings.Join(got, " ") != "haproxy liblua5.3-0" {
 		t.Errorf("%q, %v", output, err)
 	}

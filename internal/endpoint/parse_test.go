@@ -99,7 +99,7 @@ func TestHostileMachine(t *testing.T) {
 	seen := map[string]balancer{"cp1": b, "cp2": asRendered(s, "cp2")}
 	for name := range seen {
 		c := change(s, name, seen[name], s.servers(t.Context(), seen)[name])
-		written := host.Assignments(c.Vars) + c.Script
+		written := string(host.Assignments(c.Vars) + c.Script)
 		for _, file := range c.Files {
 			written += string(file.Content)
 		}

@@ -16,9 +16,9 @@ var (
 	//go:embed reload.sh
 	reloadProgram []byte
 	//go:embed apply.sh
-	applyScript string
+	applyScript host.Script
 	//go:embed stop.sh
-	stopScript string
+	stopScript host.Script
 )
 
 // files gives all that the endpoint owns on the named host, but for

@@ -10,17 +10,17 @@ import (
 
 var (
 	//go:embed rotation.sh
-	rotationScript string
+	rotationScript host.Script
 	//go:embed register.sh
-	registerScript string
+	registerScript host.Script
 	//go:embed drain.sh
-	drainScript string
+	drainScript host.Script
 	//go:embed undrain.sh
-	undrainScript string
+	undrainScript host.Script
 	//go:embed wait.sh
-	waitScript string
+	waitScript host.Script
 	//go:embed deregister.sh
-	deregisterScript string
+	deregisterScript host.Script
 )
 
 // The answers of the rotation scripts: the first word they print.
@@ -40,7 +40,7 @@ const (
 
 // rotate gives the command of one script. Registrar.on adds whose endpoint it is
 // about.
-func rotate(script string, at server, seconds int) host.Command {
+func rotate(script host.Script, at server, seconds int) host.Command {
 	vars := map[string]string{"name": at.Name, "address": "", "seconds": strconv.Itoa(seconds), "header": backendsHeader}
 	if at.Address.IsValid() {
 		vars["address"] = at.Address.String()

@@ -29,7 +29,7 @@ func (s Spec) archivesKept() int {
 func (c configured) archivesKept() int { return Spec{ArchivesKept: c.ArchivesKept}.archivesKept() }
 
 //go:embed archive.sh
-var archiveFunctions string
+var archiveFunctions host.Script
 
 // archiveVars are what archive.sh works on.
 func archiveVars(dataDir, member string, kept int) map[string]string {
@@ -38,7 +38,7 @@ func archiveVars(dataDir, member string, kept int) map[string]string {
 
 // dataScript puts the content of the data directory away, or removes it. The
 // directory itself may be a mount point, so it is emptied rather than moved.
-func (a action) dataScript() string {
+func (a action) dataScript() host.Script {
 	if a.Wipe {
 		return archiveFunctions + "wipe\n"
 	}
@@ -47,7 +47,7 @@ func (a action) dataScript() string {
 
 // settleScript finishes what was put away of an earlier member, so that the
 // snapshot of the last one is not put beside its data.
-func (a action) settleScript() string {
+func (a action) settleScript() host.Script {
 	if a.Member == "" {
 		return ""
 	}

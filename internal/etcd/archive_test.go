@@ -45,7 +45,7 @@ func (d disk) write(names ...string) {
 
 // run runs a part of archive.sh, with something before it.
 func (d disk) run(before, call string, kept int) error {
-	script := before + "\n" + host.Assignments(archiveVars(d.data, "cp1", kept)) + archiveFunctions + call + "\n"
+	script := before + "\n" + string(host.Assignments(archiveVars(d.data, "cp1", kept))+archiveFunctions) + call + "\n"
 	out, err := exec.Command("sh", "-euc", script, "kube").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
@@ -137,7 +137,7 @@ mkdir -p "$data/member/snap" "$data/lost+found"
 echo db >"$data/member/snap/db"
 stat -c 'before %d:%i' "$data/member/snap/db"
 run() { sh -euc "$script" kube; }
-script=` + "'" + strings.ReplaceAll(host.Assignments(archiveVars(d.data, "cp1", 5))+archiveFunctions, "'", `'\''`) + "'\n" + script
+script=` + "'" + strings.ReplaceAll(string(host.Assignments(archiveVars(d.data, "cp1", 5))+archiveFunctions), "'", `'\''`) + "'\n" + script
 	out, err := exec.Command("unshare", "--mount", "sh", "-euc", text).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -147,7 +147,7 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 		}
 	}
 	facts.Units[unitName] = unit
-	if strings.HasSuffix(q.Script, placeQuestion) {
+	if strings.HasSuffix(string(q.Script), placeQuestion) {
 		facts.Output = "beside\n"
 	}
 	if q.Script == movementScript {

@@ -50,7 +50,7 @@ func (c *Clusters) Import(ctx context.Context, h *host.Host) (Imported, error) {
 }
 
 //go:embed list.sh
-var listScript string
+var listScript host.Script
 
 // imported reads the facts that Import asked for.
 func imported(h *host.Host, facts host.Facts) (Imported, error) {

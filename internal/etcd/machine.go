@@ -64,9 +64,9 @@ func (m sshMachine) Change(ctx context.Context, c host.Change, a action) (host.A
 }
 
 // script is the action for sh -eu, on the values of vars. Every one may be repeated.
-func (a action) script() string { return a.verbScript() + a.Timer.script() }
+func (a action) script() host.Script { return a.verbScript() + a.Timer.script() }
 
-func (a action) verbScript() string {
+func (a action) verbScript() host.Script {
 	switch a.Verb {
 	case doStart:
 		// Stopping first and waiting for that means that whoever answers
@@ -89,11 +89,11 @@ func (a action) verbScript() string {
 
 var (
 	//go:embed save.sh
-	saveScript string
+	saveScript host.Script
 	//go:embed prune.sh
-	pruneScript string
+	pruneScript host.Script
 	//go:embed inspect.sh
-	inspectScript string
+	inspectScript host.Script
 )
 
 // vars are what the action's script works on.
@@ -115,7 +115,7 @@ func (a action) vars() map[string]string {
 
 // snapshotScript saves a verified snapshot; only then may older ones go. It
 // prints the size and what "etcdutl snapshot status" says.
-func (a action) snapshotScript() string {
+func (a action) snapshotScript() host.Script {
 	if a.Keep == 0 {
 		return a.settleScript() + saveScript
 	}
@@ -124,7 +124,7 @@ func (a action) snapshotScript() string {
 
 // stopScript stops the unit and prevents its start at boot. A unit that is not
 // there is as good as stopped; one that does not stop fails the script.
-func (a action) stopScript() string {
+func (a action) stopScript() host.Script {
 	return `if [ "$(systemctl show --property=LoadState --value ` + unitName + `)" != not-found ]; then
   systemctl disable --quiet ` + unitName + ` 2>/dev/null || true
   systemctl stop ` + unitName + `
@@ -136,7 +136,7 @@ fi
 // clearScript removes what Create has put there. Directories go only when
 // nobody else has something in them, and the user when no process is left. The
 // marker goes last: as long as it is there, a cut-off removal is seen as such.
-func clearScript() string {
+func clearScript() host.Script {
 	files := []string{unitPath, bootLink.Path, caPath}
 	for _, leaf := range []string{"server", "peer", "healthcheck-client"} {
 		files = append(files, pkiDir+"/"+leaf+".crt", pkiDir+"/"+leaf+".key")

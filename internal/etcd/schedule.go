@@ -129,7 +129,7 @@ SystemCallErrorNumber=EPERM
 }
 
 //go:embed scheduled.sh
-var scheduledScript string
+var scheduledScript host.Script
 
 // renderSnapshotScript is what the service runs.
 func renderSnapshotScript(s Spec) string {
@@ -137,10 +137,10 @@ func renderSnapshotScript(s Spec) string {
 	if s.Snapshots.Upload != "" {
 		upload = snapshotUploadPath
 	}
-	return writtenBy + "\n" + host.Assignments(map[string]string{
+	return string(writtenBy + "\n" + host.Assignments(map[string]string{
 		"unit": unitPath, "endpoint": s.ClientURL(), "pki": pkiDir, "dir": scheduledDir(s.dataDir()), "upload": upload,
 		"reserve": strconv.Itoa(snapshotReserve), "cluster": s.Bundle.ClusterName, "member": s.Name, keptVariable: strconv.Itoa(s.Snapshots.Kept),
-	}) + "\nsave() {\n" + saveScript + "}\n\n" + scheduledScript
+	}) + "\nsave() {\n" + saveScript + "}\n\n" + scheduledScript)
 }
 
 // What is read back of the files, by an import.

@@ -24,7 +24,7 @@ const (
 // timer that is made anew shall not make up for what an earlier one missed.
 const stampPath = "/var/lib/systemd/timers/stamp-" + snapshotTimer
 
-func (v timerVerb) script() string {
+func (v timerVerb) script() host.Script {
 	switch v {
 	case timerOn:
 		return "systemctl restart " + snapshotTimer + "\n"
@@ -37,7 +37,7 @@ func (v timerVerb) script() string {
 }
 
 // ifTimerIsOurs guards commands against somebody else's units of that name.
-func ifTimerIsOurs(commands string) string {
+func ifTimerIsOurs(commands host.Script) host.Script {
 	return "if grep -qsxF '" + writtenBy + "' " + snapshotTimerPath + " " + snapshotServicePath + "; then\n" + commands + "fi\n"
 }
 
@@ -46,8 +46,8 @@ var stopTimerScript = ifTimerIsOurs("  systemctl disable --quiet "+snapshotTimer
 
 // clearTimerScript removes what Create has put there of scheduled snapshots below
 // /etc/systemd; the rest goes with the directory of the member's settings.
-func clearTimerScript() string {
-	return ifTimerIsOurs(host.Discard(snapshotLink.Path, snapshotServicePath, snapshotTimerPath) + "rmdir " + path.Dir(snapshotLink.Path) + " 2>/dev/null || true\n")
+func clearTimerScript() host.Script {
+	return ifTimerIsOurs(host.Discard(snapshotLink.Path, snapshotServicePath, snapshotTimerPath) + "rmdir " + host.Words(path.Dir(snapshotLink.Path)) + " 2>/dev/null || true\n")
 }
 
 // snapshotLeftovers are files of the provider's for scheduled snapshots that s
@@ -190,11 +190,11 @@ const (
 )
 
 //go:embed questions.sh
-var questionsScript string
+var questionsScript host.Script
 
 // snapshotQuestions is the script that asks a machine for what it alone knows of
 // the scheduled snapshots of s, with its values.
-func snapshotQuestions(s Spec) (script string, vars map[string]string) {
+func snapshotQuestions(s Spec) (script host.Script, vars map[string]string) {
 	if s.Snapshots == nil {
 		return "", nil
 	}

@@ -55,7 +55,7 @@ func TestRenderSnapshots(t *testing.T) {
 	for at, wants := range map[string][]string{
 		snapshotTimerPath:   {"\n[Timer]\nOnCalendar=Mon..Fri 02:30 Europe/Berlin\nAccuracySec=1s\nPersistent=yes\n\n[Install]\nWantedBy=timers.target\n"},
 		snapshotServicePath: {"\nType=oneshot\nUser=root\nEnvironmentFile=/etc/rclone.env\nExecStart=/bin/sh -eu /etc/etcd/snapshot.sh\nTimeoutStartSec=1h\n", "\nIOSchedulingClass=idle\n", "\nProtectSystem=full\n"},
-		snapshotScriptPath:  {"\ncluster='it'\"'\"'s $prod'\ndir=/data/etcd-archive/scheduled\nendpoint=https://10.0.0.11:2379\nkept=7\nmember=cp1\n", "\nupload=/etc/etcd/snapshot-upload.sh\n", saveScript},
+		snapshotScriptPath:  {"\ncluster='it'\"'\"'s $prod'\ndir=/data/etcd-archive/scheduled\nendpoint=https://10.0.0.11:2379\nkept=7\nmember=cp1\n", "\nupload=/etc/etcd/snapshot-upload.sh\n", string(saveScript)},
 		snapshotUploadPath:  {s.Snapshots.Upload},
 	} {
 		for _, want := range wants {
@@ -73,7 +73,7 @@ func TestRenderSnapshots(t *testing.T) {
 	questions, values := snapshotQuestions(s)
 	for _, script := range []string{
 		contents[snapshotScriptPath], whole(action{Verb: doSnapshot, Archive: "/a b", File: "x.db", Tools: "/t"}), whole(action{Verb: doClear, DataDir: "/d"}),
-		whole(action{Verb: doInspect, DataDir: "/d", Tools: "/t"}), host.Assignments(values) + questions,
+		whole(action{Verb: doInspect, DataDir: "/d", Tools: "/t"}), string(host.Assignments(values) + questions),
 	} {
 		check := exec.CommandContext(t.Context(), "sh", "-n")
 		check.Stdin = strings.NewReader(script)

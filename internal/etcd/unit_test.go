@@ -157,16 +157,16 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	// Older snapshots go only after the new one is verified and in place.
-	snapshot := action{Verb: doSnapshot, Archive: "/a", File: "x.db", Tools: "/t", Keep: 1}.script()
+	snapshot := string(action{Verb: doSnapshot, Archive: "/a", File: "x.db", Tools: "/t", Keep: 1}.script())
 	if verified, placed, pruned := strings.Index(snapshot, "snapshot status"), strings.Index(snapshot, "mv -fT"), strings.Index(snapshot, "sort -r"); verified < 0 || placed < verified || pruned < placed {
 		t.Errorf("the order is wrong:\n%s", snapshot)
 	}
-	if kept := (action{Verb: doSnapshot, Archive: "/a", File: "x.db", Tools: "/t"}).script(); strings.Contains(kept, "sort -r") {
+	if kept := string((action{Verb: doSnapshot, Archive: "/a", File: "x.db", Tools: "/t"}).script()); strings.Contains(kept, "sort -r") {
 		t.Error("the last snapshot of a cluster removes others")
 	}
 	// Somebody else's timer of that name is left alone.
 	for _, v := range []verb{doRetire, doClear} {
-		script := action{Verb: v, DataDir: "/d"}.script()
+		script := string(action{Verb: v, DataDir: "/d"}.script())
 		guarded := false
 		for line := range strings.Lines(script) {
 			guarded = guarded && line != "fi\n" || strings.HasPrefix(line, "if grep -qsxF '"+writtenBy+"' "+snapshotTimerPath)
@@ -176,11 +176,11 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	// Data goes only after the unit has stopped.
-	script := action{Verb: doClear, DataDir: "/d", Wipe: true}.script()
+	script := string(action{Verb: doClear, DataDir: "/d", Wipe: true}.script())
 	if strings.Index(script, "systemctl stop") > strings.Index(script, "\nwipe\n") {
 		t.Error("data is removed before the unit is stopped")
 	}
 }
 
 // whole is the script of an action as it reaches the machine.
-func whole(a action) string { return host.Assignments(a.vars()) + a.script() }
+func whole(a action) string { return string(host.Assignments(a.vars()) + a.script()) }

@@ -109,7 +109,7 @@ func applyScript(c Change, token string, digestBytes int) string {
 	call(append([]string{"reload_units"}, unitNames(c)...)...)
 	b.WriteString("report\n")
 	if c.Script != "" {
-		b.WriteString(`CHANGED="$changed" sh -euc ` + shellescape.Quote(c.Script) + " kube </dev/null\n")
+		b.WriteString(`CHANGED="$changed" sh -euc ` + shellescape.Quote(string(c.Script)) + " kube </dev/null\n")
 	}
 	call(append([]string{"finished"}, changeIDs(c)...)...)
 	return b.String()

@@ -334,7 +334,7 @@ func TestApplyCutOffAnywhere(t *testing.T) {
 			Files:  []File{{Path: dir + "/old", Content: []byte("new"), Mode: 0o600}, {Path: dir + "/d/more", Content: []byte("more"), Mode: 0o640}},
 			Links:  []Link{{Path: dir + "/link", Target: "old"}},
 			Remove: []string{dir + "/stale"},
-			Script: "echo $CHANGED >>" + followed,
+			Script: Script("echo $CHANGED >>" + followed),
 		}
 	}
 	cuts, step := 0, 3 // odd steps meet both halves of every pair of commands
@@ -383,7 +383,7 @@ func TestApplyCancelled(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	c := Change{Files: []File{{Path: dir + "/a", Mode: 0o600}}, Script: "touch " + dir + "/began; sleep 300"}
+	c := Change{Files: []File{{Path: dir + "/a", Mode: 0o600}}, Script: Script("touch " + dir + "/began; sleep 300")}
 	go func() {
 		_, err := h.Apply(ctx, c)
 		done <- err

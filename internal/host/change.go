@@ -23,7 +23,7 @@ type Change struct {
 	// it when a path below /etc/systemd/system was among them, or when systemd
 	// says that one of these units needs it. It must hold no secret. What varies
 	// in it comes in Vars, see Assignments.
-	Script string
+	Script Script
 	Vars   map[string]string // set for Script: name → value
 }
 

@@ -18,7 +18,7 @@ type Query struct {
 	// Script is run last under sh; its output is returned as Facts.Output and
 	// its failure ignored. For what the fields above cannot say. What varies in it
 	// comes in Vars, see Assignments.
-	Script string
+	Script Script
 	Vars   map[string]string // set for Script: name → value
 }
 

@@ -27,7 +27,7 @@ func (h *Host) Address() string { return h.target.Address }
 // comes in Vars, see Assignments. Neither may hold a secret: they may appear in
 // logs and process lists. Secrets go through Stdin.
 type Command struct {
-	Script string
+	Script Script
 	Vars   map[string]string // set for Script: name → value
 	Stdin  io.Reader         // nil: empty
 }

@@ -14,7 +14,7 @@ var killFunctions string
 
 // killScript ends the command with a token.
 func killScript(token string) string {
-	return Assignments(map[string]string{"token": token}) + withoutComments(killFunctions) + `kill_command "$token"` + "\n"
+	return string(Assignments(map[string]string{"token": token})) + withoutComments(killFunctions) + `kill_command "$token"` + "\n"
 }
 
 // orphansScript ends commands whose connection was lost.

@@ -67,7 +67,7 @@ func TestKillTakesWholeTokens(t *testing.T) {
 		}
 	}
 	begun := time.Now()
-	_, err := h.Run(t.Context(), Command{Script: killScript(token)})
+	_, err := h.Run(t.Context(), Command{Script: Script(killScript(token))})
 	must(t, err)
 	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("it took %s", took)

@@ -127,7 +127,7 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string, p
 	if previous != nil {
 		expected = previous.epoch
 	}
-	script, err := withVars(withoutComments(leaseScript), map[string]string{
+	script, err := withVars(Script(withoutComments(leaseScript)), map[string]string{
 		"name": name, "token": token, "holder": strings.ToValidUTF8(holder, "?"), "expected": expected,
 		"patience": strconv.Itoa(int(leasePatience.Seconds())),
 	})
@@ -143,7 +143,7 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string, p
 		defer close(lease.lost)
 		defer cancel()
 		ended = conn.run(session, invocation{
-			line: conn.rootLine(token, script), token: token, stdin: stdin, stdout: stdout, stderr: io.Discard,
+			line: conn.rootLine(token, string(script)), token: token, stdin: stdin, stdout: stdout, stderr: io.Discard,
 		})
 		_ = stdout.Close()
 		_ = stdin.Close()

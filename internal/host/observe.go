@@ -96,7 +96,7 @@ func observeScript(q Query) string {
 	each("disk", q.Disks)
 	each("program", q.Commands)
 	if q.Script != "" {
-		call("script", q.Script)
+		call("script", string(q.Script))
 	}
 	b.WriteString("printf 'end\\t\\n'\n")
 	return b.String()

@@ -68,7 +68,7 @@ func TestLossDuringCommand(t *testing.T) {
 	log := t.TempDir() + "/log"
 	waitFor := func(lines int) {
 		eventually(t, "the command runs", func() bool {
-			out, err := h.Run(t.Context(), Command{Script: "cat " + log + " 2>/dev/null || true"})
+			out, err := h.Run(t.Context(), Command{Script: Script("cat " + log + " 2>/dev/null || true")})
 			return err == nil && strings.Count(out, "\n") == lines
 		})
 	}
@@ -76,7 +76,7 @@ func TestLossDuringCommand(t *testing.T) {
 
 	failed := make(chan error, 1)
 	go func() {
-		_, err := h.Run(t.Context(), Command{Script: script})
+		_, err := h.Run(t.Context(), Command{Script: Script(script)})
 		failed <- err
 	}()
 	waitFor(1)
@@ -87,7 +87,7 @@ func TestLossDuringCommand(t *testing.T) {
 	waitFor(1)
 
 	go func() {
-		_, err := h.Observe(t.Context(), Query{Script: script})
+		_, err := h.Observe(t.Context(), Query{Script: Script(script)})
 		failed <- err
 	}()
 	waitFor(2)

@@ -3,8 +3,6 @@ package host
 import (
 	"encoding/base64"
 	"strings"
-
-	"al.essio.dev/pkg/shellescape"
 )
 
 // Process is the main process of a unit that runs.
@@ -17,8 +15,8 @@ type Process struct {
 }
 
 // ProcessScript is for a Query's Script: it prints what ReadProcesses reads.
-func ProcessScript(units ...string) string {
-	return `for unit in ` + shellescape.QuoteCommand(units) + `; do
+func ProcessScript(units ...string) Script {
+	return `for unit in ` + Words(units...) + `; do
   pid=$(systemctl show --property=MainPID --value "$unit")
   printf 'process\t%s\t%s\t%s\t%s\n' "$unit" "$(systemctl show --property=MemoryMax --value "$unit")" \
     "$(systemctl show --property=CPUQuotaPerSecUSec --value "$unit")" "$([ "${pid:-0}" -gt 0 ] && base64 -w 0 "/proc/$pid/cmdline")"

@@ -53,12 +53,12 @@ func (h *Host) Run(ctx context.Context, c Command) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("run on %s: %w", h.Address(), err)
 	}
-	out, err := h.execute(ctx, job{summary: "run " + firstLine(c.Script), script: script, stdin: c.Stdin})
+	out, err := h.execute(ctx, job{summary: "run " + firstLine(c.Script), script: string(script), stdin: c.Stdin})
 	return out.stdout, err
 }
 
-func firstLine(script string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(script), "\n")
+func firstLine(script Script) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(script)), "\n")
 	if len(line) > 60 {
 		return line[:60] + "…"
 	}

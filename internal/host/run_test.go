@@ -31,7 +31,7 @@ func TestRun(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := Command{Script: test.script}
+			c := Command{Script: Script(test.script)}
 			if test.stdin != "" {
 				c.Stdin = strings.NewReader(test.stdin)
 			}
@@ -51,7 +51,7 @@ func TestRunFailures(t *testing.T) {
 		": $nothing":           {Code: 2, Stderr: "kube: 1: nothing: parameter not set"},
 		"for i in $(seq 3000); do echo line $i; done >&2; exit 1": {Code: 1},
 	} {
-		_, err := h.Run(t.Context(), Command{Script: script})
+		_, err := h.Run(t.Context(), Command{Script: Script(script)})
 		var exit *ExitError
 		if !errors.As(err, &exit) {
 			t.Fatalf("%s: %v, want an ExitError", script, err)
@@ -69,7 +69,7 @@ func TestRunFailures(t *testing.T) {
 			t.Errorf("%s: a failing command is not an unreachable machine", script)
 		}
 	}
-	_, err := h.Run(t.Context(), Command{Script: strings.Repeat("#", maxScript+1)})
+	_, err := h.Run(t.Context(), Command{Script: Script(strings.Repeat("#", maxScript+1))})
 	mustContain(t, err, "command line")
 	_, err = h.Run(t.Context(), Command{Script: "cat", Stdin: io.MultiReader(strings.NewReader("x"), failingReader{})})
 	mustContain(t, err, "disk on fire")
@@ -100,7 +100,7 @@ func TestCancelEndsRemoteProcesses(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := h.Run(ctx, Command{Script: "sleep 300 & echo $! >>" + pids + "\nsetsid sleep 300 & echo $! >>" + pids + "\necho $$ >>" + pids + "\nsleep 300"})
+		_, err := h.Run(ctx, Command{Script: Script("sleep 300 & echo $! >>" + pids + "\nsetsid sleep 300 & echo $! >>" + pids + "\necho $$ >>" + pids + "\nsleep 300")})
 		done <- err
 	}()
 	var running []int
@@ -196,14 +196,14 @@ func TestCancelAtOnce(t *testing.T) {
 	marker := "kube-cancel-test-" + newToken()
 	for delay := time.Duration(0); delay < 12*time.Millisecond; delay += 400 * time.Microsecond {
 		ctx, cancel := context.WithTimeout(t.Context(), delay)
-		_, err := h.Run(ctx, Command{Script: "sleep 300; : " + marker})
+		_, err := h.Run(ctx, Command{Script: Script("sleep 300; : " + marker)})
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("after %v: %v", delay, err)
 		}
 	}
 	eventually(t, "all commands are gone", func() bool {
-		out, err := h.Run(t.Context(), Command{Script: "echo " + marker[:5] + "'" + marker[5:] + "' | grep -laFsf - /proc/[0-9]*/cmdline || true"})
+		out, err := h.Run(t.Context(), Command{Script: Script("echo " + marker[:5] + "'" + marker[5:] + "' | grep -laFsf - /proc/[0-9]*/cmdline || true")})
 		return err == nil && out == ""
 	})
 }

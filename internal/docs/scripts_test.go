@@ -1,0 +1,84 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// quoting is where package host makes a script of what varies; bench measures
+// scripts by hand, which no provider runs.
+var quoting = []string{"internal/host/vars.go", "internal/host/discard.go", "internal/host/lease.go", "internal/bench/byhand.go"}
+
+// TestScriptsAreQuoted: DESIGN says that what a machine says never becomes code.
+// host.Script holds that at compile time, as long as nobody converts a string to
+// one, or quotes by himself.
+func TestScriptsAreQuoted(t *testing.T) {
+	root := filepath.Join("..", "..")
+	scanned := 0
+	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		scanned++
+		for _, fault := range unquoted(t, path) {
+			if !slices.Contains(quoting, filepath.ToSlash(name)) && (fault != quotesItself || filepath.Dir(name) != filepath.Join("internal", "host")) {
+				t.Errorf("%s: %s: pass the value in Vars, or as host.Words", name, fault)
+			}
+		}
+		return nil
+	})
+	if err != nil || scanned < 100 {
+		t.Errorf("%d files were read: %v", scanned, err)
+	}
+}
+
+const (
+	quotesItself = "it imports shellescape"
+	converts     = "it converts a string to a script"
+)
+
+// unquoted are the faults of one file.
+func unquoted(t *testing.T, path string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var faults []string
+	for _, imported := range file.Imports {
+		if strings.Contains(imported.Path.Value, "shellescape") {
+			faults = append(faults, quotesItself)
+		}
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if call, is := node.(*ast.CallExpr); is && isScript(call.Fun, file.Name.Name) {
+			faults = append(faults, converts)
+		}
+		return true
+	})
+	return faults
+}
+
+// isScript reports whether an expression is the type host.Script.
+func isScript(e ast.Expr, pkg string) bool {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return isScript(e.X, pkg)
+	case *ast.SelectorExpr:
+		from, is := e.X.(*ast.Ident)
+		return is && from.Name == "host" && e.Sel.Name == "Script"
+	case *ast.Ident:
+		return pkg == "host" && e.Name == "Script"
+	}
+	return false
+}
