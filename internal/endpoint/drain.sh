@@ -10,16 +10,28 @@ if ! active; then
   echo stopped
   exit 0
 fi
-verdict=$(running | awk -v name="$name" -v leaving="$leaving" '
-  $1 == name { there = 1; well = $3 == 2; next }
-  NF { others++; if ($3 == 2 && $4 == 0 && $5 == 3) serve++ }
-  END {
-    if (!there) print "unknown"
-    else if (!well) print "idle"
-    else if (!serve && (others || leaving == "others")) print "last"
-    else if (leaving == "back" && others > serve) print "another"
-    else print "drained"
-  }')
+# judge: the verdict, and "unchecked" behind it where a server that may serve was not
+# checked since HAProxy took its list (0 and 1 are no result yet).
+judge() {
+  running | awk -v name="$name" -v leaving="$leaving" '
+    $1 == name { there = 1; well = $3 == 2; next }
+    NF { others++; if ($3 == 2 && $4 == 0) { if ($5 == 3) serve++; else if ($5 < 2) unchecked = " unchecked" } }
+    END {
+      if (!there) print "unknown"
+      else if (!well) print "idle"
+      else if (!serve && (others || leaving == "others")) print "last" unchecked
+      else if (leaving == "back" && others > serve) print "another" unchecked
+      else print "drained"
+    }'
+}
+verdict=$(judge)
+tries=0
+while [ "${verdict#* }" = unchecked ] && [ "$tries" -lt 20 ]; do # checks are a second apart
+  sleep 0.2
+  tries=$((tries + 1))
+  verdict=$(judge)
+done
+verdict=${verdict% unchecked}
 echo "$verdict"
 case $verdict in
 drained | idle) ask "set server kube-apiserver/$name state drain" >/dev/null ;;
