@@ -197,13 +197,22 @@ type stage struct {
 	spec      Spec
 	registrar *recordingRegistrar
 	replicas  *Replicas
+
+	key, known string // by which the machine is reached
 }
 
 func newStage(t *testing.T) *stage {
+	st := newBareStage(t)
+	st.startEtcd(st.spec.Host.Address())
+	return st
+}
+
+// newBareStage is a stage without etcd.
+func newBareStage(t *testing.T) *stage {
 	if machines.lab == nil {
 		t.Skip("no lab: " + machines.missing)
 	}
-	ctx, cancel := context.WithTimeout(problem.WithReport(t.Context(), problem.Report{Progress: progress(t)}), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(problem.WithReport(t.Context(), problem.Report{Progress: progress(t)}), 15*time.Minute)
 	t.Cleanup(cancel)
 	key, err := machines.lab.PrivateKey()
 	if err != nil {
@@ -233,8 +242,8 @@ func newStage(t *testing.T) *stage {
 		Registrar:    registrar,
 	}}
 	st.replicas = NewReplicas(func(string) *host.Host { return st.spec.Host })
+	st.key, st.known = key, known
 	st.reached()
-	st.startEtcd(address)
 	return st
 }
 

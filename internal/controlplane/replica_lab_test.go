@@ -14,6 +14,7 @@ import (
 
 func TestReplicaOnAMachine(t *testing.T) {
 	st := newStage(t)
+	st.needsForwarding()
 	st.creates()
 	st.adminsMayDoAll()
 	st.restartsOnlyWhatChanged()
@@ -23,10 +24,15 @@ func TestReplicaOnAMachine(t *testing.T) {
 	st.reportsAComponentThatFails()
 	st.survivesALossOfPower()
 	st.comesBackFromACutOffPause()
+	st.stepsAsideForItsMember()
+	st.refusesAfterHardening()
+	st.belongsToGroups()
 	st.encryptsWhatWasPlain()
 	st.rotatesTheAuthority()
 	st.isSeenByOthers()
+	st.isNotAnothers()
 	st.deletes()
+	st.isCleanedAfterACut()
 }
 
 // comesBackFromACutOffPause: another replica that waits for its way out brings

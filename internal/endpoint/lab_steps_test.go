@@ -154,7 +154,13 @@ func stepOneAtATime(f *fixture) {
 		f.Errorf("out of rotation: %v, %v", out, err)
 	}
 	f.must(f.registrar.Withdraw(f.ctx, "c", true)) // who leaves for good may
+	f.must(f.registrar.Undrain(f.ctx, "c"))
+	if now := f.read(); now.Backends["c"] != "UP" {
+		f.Errorf("after the drain was taken back: %+v", now.Backends)
+	}
+	f.must(f.registrar.Withdraw(f.ctx, "c", false)) // also where another one has to stay
 	f.must(f.registrar.Register(f.ctx, "c", f.replicaAddress("c")))
+	f.must(f.registrar.Undrain(f.ctx, "stranger")) // nobody's
 }
 
 func stepLastReplica(f *fixture) {
@@ -167,7 +173,21 @@ func stepLastReplica(f *fixture) {
 	if now := f.read(); now.Backends["c"] != "UP" {
 		f.Errorf("after the refusal: %+v", now.Backends)
 	}
-	f.must(f.registrar.Drain(f.ctx, "a")) // it serves nothing
+	// A drain that was cut off does not make it one that serves nothing.
+	f.shell("a", askStats+" >/dev/null; "+askPath+" "+adminSocket+" 'set server "+proxyName+"/c state drain'")
+	for _, way := range []func() error{
+		func() error { return f.registrar.Withdraw(f.ctx, "c", false) },
+		func() error { return f.registrar.Drain(f.ctx, "c") },
+	} {
+		err := way()
+		var refusal interface{ LastServing() bool }
+		if !problem.Untouched(err) || !errors.As(err, &refusal) || !refusal.LastServing() {
+			f.Errorf("the last one, drained on one balancer: %v", err)
+		}
+	}
+	f.eventually("c up everywhere", 5*time.Second, func(s Status) bool { return s.Backends["c"] == "UP" })
+	f.must(f.registrar.Drain(f.ctx, "a"))           // it serves nothing
+	f.must(f.registrar.Withdraw(f.ctx, "b", false)) // nor does this
 	f.shell("a", "systemctl reset-failed stand-in; systemctl start stand-in")
 	f.shell("b", "systemctl reset-failed stand-in; systemctl start stand-in")
 	f.must(f.registrar.Register(f.ctx, "a", f.replicaAddress("a")))

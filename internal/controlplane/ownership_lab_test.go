@@ -1,0 +1,249 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// another is the stage as a second process sees it: with connections of its own.
+func (st *stage) another() Spec {
+	st.Helper()
+	s := st.spec
+	s.Host = machine(st.T, host.Config{Credentials: host.Credentials{PrivateKey: st.key}, KnownHosts: st.known}, st.spec.Host.Address())
+	return s
+}
+
+// needsForwarding: what sshd forbids is found before anything is put onto the machine.
+func (st *stage) needsForwarding() {
+	const config = "/etc/ssh/sshd_config.d/00-hardened.conf"
+	for _, hardening := range []string{"AllowTcpForwarding no", "DisableForwarding yes", "PermitOpen " + st.spec.Host.Address() + ":2379"} {
+		st.run("echo '" + hardening + "' >" + config + "; systemctl reload ssh")
+		s := st.another()
+		begun := time.Now()
+		_, err := st.replicas.Create(st.ctx, s)
+		st.Logf("%s: refused in %s: %v", hardening, time.Since(begun).Round(100*time.Millisecond), err)
+		if !problem.Untouched(err) || !strings.Contains(err.Error(), "sshd forbids TCP forwarding") || !strings.Contains(err.Error(), "AllowTcpForwarding") {
+			st.Errorf("%s: %v", hardening, err)
+		}
+	}
+	st.run("rm " + config + "; systemctl reload ssh")
+	st.expect("programs", st.run("ls /opt/kube/kubernetes 2>/dev/null || :; getent passwd "+APIServer+" || :"), "")
+	st.expect("calls", st.registrar.take(), []string(nil))
+}
+
+// refusesAfterHardening: a replica that runs is not changed either, because nobody
+// could see whether it comes up.
+func (st *stage) refusesAfterHardening() {
+	const config = "/etc/ssh/sshd_config.d/00-hardened.conf"
+	before := st.pids()
+	st.run("echo 'AllowTcpForwarding no' >" + config + "; systemctl reload ssh")
+	s := st.another()
+	s.ExtraArgs = args(APIServer, "event-ttl", "5h")
+	if _, err := st.replicas.Update(st.ctx, s); !problem.Untouched(err) || !strings.Contains(err.Error(), "sshd forbids TCP forwarding") {
+		st.Errorf("update: %v", err)
+	}
+	outage := st.replicas.Outage(Beside{
+		Host: s.Host, Bundle: s.Bundle, EtcdURL: s.EtcdURLs[0],
+		Registrar: func(json.RawMessage) (Registrar, error) { return st.registrar, nil },
+	})
+	end := outage.Open()
+	if err := outage.Begins(st.ctx); !problem.Untouched(err) || !strings.Contains(err.Error(), "whether it serves cannot be told") {
+		st.Errorf("an outage of its member: %v", err)
+	}
+	end()
+	st.run("rm " + config + "; systemctl reload ssh")
+	st.expect("calls", st.registrar.take(), []string(nil))
+	st.expect("restarted", st.restarted(before), []string(nil))
+}
+
+// stepsAsideForItsMember: it is stopped while its etcd member is away, nobody
+// brings it back meanwhile, and it comes back with the member.
+func (st *stage) stepsAsideForItsMember() {
+	beside := Beside{
+		Host: st.spec.Host, Bundle: st.spec.Bundle, EtcdURL: st.spec.EtcdURLs[0],
+		Registrar: func(json.RawMessage) (Registrar, error) { return st.registrar, nil },
+	}
+	cp2 := st.spec
+	cp2.Name = "cp2"
+	outage := st.replicas.Outage(beside)
+	end := outage.Open()
+	if err := outage.Begins(st.ctx); err != nil {
+		st.Fatal(err)
+	}
+	st.expect("calls", st.registrar.take(), []string{"drain"})
+	st.expect("processes", st.pids(), map[string]int{APIServer: 0, ControllerManager: 0, Scheduler: 0})
+	st.registrar.out = map[string]string{"cp1": st.spec.Address()}
+	st.run("systemctl stop etcd")
+	if orphans := st.replicas.rejoin(st.ctx, cp2, time.Now().Add(time.Minute)); orphans != nil {
+		st.Errorf("one that is kept out of rotation is brought back: %v", orphans)
+	}
+	end() // as a Delete of the member ends: without Ended
+	begun := time.Now()
+	orphans := st.replicas.rejoin(st.ctx, cp2, time.Now().Add(time.Minute))
+	if len(orphans) != 1 || orphans[0].machine != st.spec.machine() || orphans[0].changing || time.Since(begun) > 20*time.Second {
+		st.Errorf("one whose member has left: %+v after %s", orphans, time.Since(begun))
+	}
+	st.expect("calls", st.registrar.take(), []string(nil))
+
+	outage = st.replicas.Outage(beside) // that of the Create
+	end = outage.Open()
+	if orphans := st.replicas.rejoin(st.ctx, cp2, time.Now().Add(time.Minute)); len(orphans) != 1 || !orphans[0].changing {
+		st.Errorf("one whose member is being made: %+v", orphans)
+	}
+	st.run("systemctl start etcd")
+	if err := outage.Ended(st.ctx); err != nil {
+		st.Error(err)
+	}
+	end()
+	st.registrar.out = nil
+	st.expect("calls", st.registrar.take(), []string{"register"})
+	status, err := st.replicas.Read(st.ctx, st.spec)
+	st.steady(status, err)
+}
+
+// belongsToGroups: the API server has the groups that it was given, and no more.
+func (st *stage) belongsToGroups() {
+	before := st.pids()
+	st.spec.SupplementaryGroups = []string{"no-such-group"}
+	if _, err := st.replicas.Update(st.ctx, st.spec); !problem.Untouched(err) || !strings.Contains(err.Error(), `there is no group "no-such-group"`) {
+		st.Errorf("a group that is not there: %v", err)
+	}
+	st.spec.SupplementaryGroups = []string{"games"}
+	status, err := st.replicas.Update(st.ctx, st.spec)
+	st.steady(status, err)
+	st.expect("restarted", st.restarted(before), []string{APIServer})
+	got := st.run("grep ^Groups: /proc/$(systemctl show --property=MainPID --value " + unitName(APIServer) + ")/status; getent group games | cut -d : -f 3")
+	groups := strings.Fields(got)
+	if len(groups) < 3 || !strings.Contains(" "+strings.Join(groups[1:len(groups)-1], " ")+" ", " "+groups[len(groups)-1]+" ") {
+		st.Errorf("groups of the API server and the number of games: %q", got)
+	}
+	found, err := st.replicas.Import(st.ctx, st.spec.Host, func(json.RawMessage) (string, error) { return st.spec.EndpointHost, nil })
+	if err != nil {
+		st.Error(err)
+	}
+	st.expect("groups that an import reads", found.SupplementaryGroups, []string{"games"})
+	st.registrar.take()
+}
+
+// isNotAnothers: a Delete of something else than what the machine holds leaves it
+// alone, and one of what another process is making waits for that.
+func (st *stage) isNotAnothers() {
+	before := st.pids()
+	for _, other := range []func(*Spec){
+		func(s *Spec) { s.Name = "cp9" },
+		func(s *Spec) { s.Bundle = st.otherCluster() },
+	} {
+		s := st.another()
+		other(&s)
+		var left string
+		if err := st.replicas.Delete(st.ctx, s, DeleteOptions{Left: func(why string) { left = why }}); err != nil || !strings.Contains(left, `holds replica "cp1" of cluster "lab" now, and was left as it is`) {
+			st.Errorf("delete of %s: %v, left: %q", s.machine(), err, left)
+		}
+		st.registrar.members["cp1"] = st.spec.Address()
+		st.registrar.take()
+	}
+	st.expect("restarted", st.restarted(before), []string(nil))
+
+	held, err := claim(st.ctx, st.another()) // the Create of another process
+	if err != nil {
+		st.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(st.ctx, 3*time.Second)
+	defer cancel()
+	err = NewReplicas(nil).Delete(short, st.spec, DeleteOptions{})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		st.Errorf("delete in the middle of a create: %v", err)
+	}
+	held.Release()
+	st.expect("calls", st.registrar.take(), []string(nil))
+	status, err := st.replicas.Read(st.ctx, st.spec)
+	st.steady(status, err)
+}
+
+func (st *stage) otherCluster() *pki.Bundle {
+	st.Helper()
+	b, err := pki.Generate(pki.Options{ClusterName: "other", Now: time.Now()})
+	if err != nil {
+		st.Fatal(err)
+	}
+	return b
+}
+
+// isCleanedAfterACut: a Create that was cut off says whose its files are.
+func (st *stage) isCleanedAfterACut() {
+	f, err := observe(st.ctx, st.spec, systemd{})
+	if err != nil {
+		st.Fatal(err)
+	}
+	d, err := decide(st.spec, systemd{}, f, time.Now())
+	if err != nil {
+		st.Fatal(err)
+	}
+	d.files = d.files[:len(d.files)-1] // all but the record
+	for _, name := range Components() {
+		st.run("useradd --system --no-create-home --shell /usr/sbin/nologin " + name)
+	}
+	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Dirs: directories(), Files: append([]host.File{creatingFile(st.spec)}, d.files...)}); err != nil {
+		st.Fatal(err)
+	}
+	other := st.spec
+	other.Name = "cp9"
+	var left string
+	if err := st.replicas.Delete(st.ctx, other, DeleteOptions{Left: func(why string) { left = why }}); err != nil || !strings.Contains(left, `the beginning of replica "cp1"`) {
+		st.Errorf("delete of another: %v, left: %q", err, left)
+	}
+	st.registrar.take()
+	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); err != nil {
+		st.Fatal(err)
+	}
+	st.expect("left", st.run("ls /etc/kubernetes/*.json /etc/kubernetes/*.conf "+unitPath(APIServer)+" 2>/dev/null || :; getent passwd | grep ^kube || :"), "")
+	st.run("touch " + unitPath(APIServer)) // of somebody else's
+	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); !problem.Untouched(err) || !errors.Is(err, errNoEvidence) {
+		st.Errorf("delete of what nobody's record speaks of: %v", err)
+	}
+	st.run("rm " + unitPath(APIServer))
+}
+
+// TestTwoProcessesOnMachines: leases are held on real machines.
+func TestTwoProcessesOnMachines(t *testing.T) {
+	if machines.lab == nil {
+		t.Skip("no lab: " + machines.missing)
+	}
+	st := newBareStage(t)
+	cp1, cp2 := st.spec, st.another()
+	cp2.Name = "cp2"
+	registrar := func(h *host.Host) Registrar {
+		return &recordingRegistrar{members: map[string]string{"cp1": "x"}, balancers: []host.LeaseTaker{h}}
+	}
+	cp1.Registrar, cp2.Registrar = registrar(cp1.Host), registrar(cp2.Host)
+	one, other := NewReplicas(nil), NewReplicas(nil)
+	turn, _, err := one.stepAside(st.ctx, cp1, wayOut{restart: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cp1.Host.Run(turn.context(st.ctx), host.Command{Script: ":"}); err != nil {
+		t.Errorf("a change under the lease: %v", err)
+	}
+	short, cancel := context.WithTimeout(st.ctx, 2*time.Second)
+	defer cancel()
+	if _, _, err := other.stepAside(short, cp2, wayOut{restart: true}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("another process drains too: %v", err)
+	}
+	if calls := cp2.Registrar.(*recordingRegistrar).take(); calls != nil {
+		t.Errorf("another process did %q", calls)
+	}
+	turn.end(true)
+	turn, _, err = other.stepAside(st.ctx, cp2, wayOut{restart: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn.end(true)
+}
