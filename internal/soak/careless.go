@@ -61,13 +61,13 @@ func (c *careless) run(ctx context.Context) ([]Result, error) {
 	}
 	for c.tally.steps < c.steps {
 		limited, cancel := context.WithTimeoutCause(ctx, carelessTime, fmt.Errorf("it was not over after %s", carelessTime))
-		err := c.step(limited)
+		err := c.step(limited, func() bool { return ctx.Err() != nil })
 		cancel()
-		if err == nil {
-			continue
-		}
 		if ctx.Err() != nil {
 			break
+		}
+		if err == nil {
+			continue
 		}
 		c.end(ctx)
 		if err := rebuild(ctx, c.env.Lab); err != nil {
@@ -78,7 +78,7 @@ func (c *careless) run(ctx context.Context) ([]Result, error) {
 		}
 	}
 	c.end(ctx)
-	return c.tally.results(), ctx.Err()
+	return c.tally.results(), context.Cause(ctx)
 }
 
 // begin makes a cluster of three, and puts the writer onto it.
@@ -142,6 +142,7 @@ func (c *careless) write(ctx context.Context) error {
 
 // end stops the writer.
 func (c *careless) end(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx) // what was written is read back also when the run is called off
 	report, err := c.load.Stop(ctx)
 	fmt.Fprintf(c.env.Log, "%v\n%v\n", report, err)
 	c.tally.wrote(report)
@@ -196,25 +197,32 @@ func (c *careless) apply(ctx context.Context, l layout) error {
 }
 
 // step makes one edit, and sees that the cluster has survived it and that there is a
-// way on from it. Its error says that there is nothing to go on with.
-func (c *careless) step(ctx context.Context) error {
+// way on from it. Its error says that there is nothing to go on with. A step in which
+// the whole run is called off does not count.
+func (c *careless) step(ctx context.Context, off func() bool) error {
 	d := c.drafts.next(c.now)
-	c.tally.steps++
 	begun := time.Now()
 	how, log, failure, err := c.edit(ctx, &d)
-	if err != nil {
+	if err != nil || off() {
 		return err
 	}
+	c.tally.steps++
 	c.tally.count(d.edit, how)
 	what := fmt.Sprintf("step %d, %s: %s%s", c.tally.steps, d.edit, how, reached(log))
 	if how == failing || how == stopped {
 		what += ": " + complaints(failure)
 	}
 	living := c.living(ctx)
+	if off() {
+		return living
+	}
 	c.tally.lived(what, living)
 	if living == nil {
 		err = c.onward(ctx, d, how)
 		living = c.living(ctx)
+		if off() {
+			return living
+		}
 		c.tally.wentOn(what, err)
 		if living != nil {
 			c.tally.lived(what+", and what followed", living)
