@@ -49,6 +49,9 @@ func TestGettingStarted(t *testing.T) {
 	}
 	review := strings.NewReplacer("go run github.com/kubequorum/terraform-provider-kube/cmd/kube-review@main", "kube-review")
 	says(t, user.types(t, review.Replace(guideBlocks(t, "drift-review", "sh")[0])), "### Control plane: plan", "Nothing to do")
+	says(t, refused(t, w, "-destroy"), "set deletion_protection = false on its kube_pki_bundle, apply, then destroy")
+	override(t, w, "module \"control_plane\" {\n  pki = { deletion_protection = false }\n}\n")
+	apply(t, w)
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
 }
