@@ -102,7 +102,9 @@ func besiege(t *testing.T, w *workspace.Workspace, what string, run func() (stri
 		text += err.Error()
 		t.Logf("%s: %.600s", what, err)
 	}
-	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }) {
+	if strings.ContainsFunc(text, func(r rune) bool {
+		return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+	}) {
 		t.Errorf("%s: what is shown is not plain text: %q", what, text)
 	}
 	if len(text) > 1<<20 {
