@@ -98,6 +98,10 @@ func (c *conversation) Close() {
 	c.conns = nil
 }
 
+// longestHeader bounds what a member says beside an answer: a status with its text.
+// An answer itself is bounded by gRPC, at 4 MiB.
+const longestHeader = 64 << 10
+
 // to returns the connection to the member at an address.
 func (c *conversation) to(address string) (*grpc.ClientConn, error) {
 	c.mu.Lock()
@@ -111,6 +115,7 @@ func (c *conversation) to(address string) (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(credentials.NewTLS(config)),
 		grpc.WithContextDialer(c.dial),
 		grpc.WithNoProxy(),
+		grpc.WithMaxHeaderListSize(longestHeader),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond},
 			MinConnectTimeout: askTimeout,

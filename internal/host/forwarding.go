@@ -25,9 +25,9 @@ func answered(err error) error {
 	case !errors.As(err, &open):
 		return err
 	case open.Reason == ssh.Prohibited:
-		return fmt.Errorf("%s: %w", open.Message, ErrForwarding)
+		return fmt.Errorf("%s: %w", brief(open.Message), ErrForwarding)
 	case open.Reason == ssh.ConnectionFailed && strings.Contains(strings.ToLower(open.Message), "refused"):
-		return fmt.Errorf("%s: %w", open.Message, ErrRefused)
+		return fmt.Errorf("%s: %w", brief(open.Message), ErrRefused)
 	}
 	return err
 }

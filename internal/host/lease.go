@@ -184,7 +184,7 @@ func (l *Lease) taken(ctx context.Context, answer *io.PipeReader) error {
 		first, err := reader.ReadString('\n')
 		if first == "held\n" {
 			holder, _ := reader.ReadString('\n')
-			err = &HeldError{Address: l.address, Name: l.name, Holder: strings.TrimSpace(holder)}
+			err = &HeldError{Address: l.address, Name: l.name, Holder: brief(strings.TrimSpace(holder))}
 		}
 		lines <- line{first, err}
 		_, _ = io.Copy(io.Discard, answer)
@@ -201,7 +201,7 @@ func (l *Lease) taken(ctx context.Context, answer *io.PipeReader) error {
 		case got.text == "changed\n":
 			return fmt.Errorf("%w: another process has held it since", ErrLeaseLost)
 		case !taken || !leaseEpoch.MatchString(epoch):
-			return fmt.Errorf("unexpected answer %q", got.text)
+			return fmt.Errorf("unexpected answer %s", quoted(got.text))
 		}
 		l.epoch = epoch
 		return nil

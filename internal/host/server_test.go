@@ -37,6 +37,7 @@ type testServer struct {
 	environment []string // added to that of commands
 	private     string   // where /opt and /run of commands are, if not at /opt and /run
 	hidden      []string // programs that isolated commands do not find
+	refusal     string   // with which it refuses sessions and tunnels; "": it does not
 	cutAfter    int64    // bytes of standard input after which the network is lost; 0: never
 
 	mu          sync.Mutex
@@ -162,6 +163,10 @@ func (s *testServer) serve(raw net.Conn) {
 	defer func() { _ = conn.Close() }()
 	go ssh.DiscardRequests(requests) // answers keepalives with "failure", like sshd
 	for channel := range channels {
+		if s.refusal != "" {
+			_ = channel.Reject(ssh.Prohibited, s.refusal)
+			continue
+		}
 		switch channel.ChannelType() {
 		case "session":
 			if !s.enter() {

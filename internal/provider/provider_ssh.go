@@ -122,7 +122,7 @@ func overrideAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "TCP port of sshd on this machine. Default: that of `ssh`.",
 		},
 		"user":     schema.StringAttribute{Optional: true, MarkdownDescription: "User to log in as on this machine. Default: that of `ssh`."},
-		"host_key": schema.StringAttribute{Optional: true, MarkdownDescription: "The machine's pinned key, as in `ssh-ed25519 AAAA…`. It replaces what `known_hosts` says. Default: none is pinned."},
+		"host_key": schema.StringAttribute{Optional: true, MarkdownDescription: "The machine's pinned key, as in `ssh-ed25519 AAAA…`. It replaces what `known_hosts` says, except that a key which is marked `@revoked` there is refused. Default: none is pinned."},
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // endpointResource is the fixed address of a control plane's API: a virtual IP
@@ -222,7 +223,7 @@ func (r *endpointResource) Delete(ctx context.Context, req resource.DeleteReques
 	defer cancel()
 	options := endpoint.DeleteOptions{Abandon: r.session.abandon, Patience: spec.DrainTimeout + betweenReplicas}
 	options.LeftAlone = func(why string) {
-		resp.Diagnostics.AddWarning("A host of endpoint "+spec.Address+" was left alone", why)
+		resp.Diagnostics.AddWarning("A host of endpoint "+spec.Address+" was left alone", problem.Block(why))
 	}
 	r.session.begin()
 	if err := endpoint.Delete(ctx, spec, options); err != nil {

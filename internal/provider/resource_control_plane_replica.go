@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // replicaResource is kube-apiserver, kube-controller-manager and
@@ -242,7 +243,7 @@ func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest
 		Abandon:    r.session.abandon,
 		Superseded: r.session.claims.superseded(replicaIdentity(spec)),
 		Creates:    func() []string { return r.session.clusters.Creating(spec.Bundle.ClusterID) },
-		Left:       func(why string) { resp.Diagnostics.AddWarning("Machine left as it is", why+".") },
+		Left:       func(why string) { resp.Diagnostics.AddWarning("Machine left as it is", problem.Block(why)+".") },
 	}
 	if err := r.session.replicas.Delete(ctx, spec, options); err != nil {
 		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not deleted", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // survival follows what a plan does to the members or replicas of each cluster, as
@@ -167,5 +168,5 @@ func (g *group) judge(diags *diag.Diagnostics) {
 }
 
 func (g *group) refuse(diags *diag.Diagnostics, summary, cause, next string) {
-	diags.AddAttributeError(path.Root("host"), summary, "Cause: "+cause+"\nUnchanged: nothing was changed.\nNext step: "+next)
+	diags.AddAttributeError(path.Root("host"), summary, "Cause: "+problem.Block(cause)+"\nUnchanged: nothing was changed.\nNext step: "+next)
 }

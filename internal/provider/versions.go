@@ -225,7 +225,7 @@ func (s *session) warnUnseen(diags *diag.Diagnostics, what string, untold []stri
 func (s *session) warnRemoved(diags *diag.Diagnostics, removed []string, target string) {
 	if len(removed) > 0 && s.versions.once("removed from "+target) {
 		diags.AddAttributeWarning(path.Root("version"), "Clients use APIs that Kubernetes "+target+" does not serve",
-			"Since the API servers started, clients have asked for:\n  "+strings.Join(removed, "\n  ")+
+			"Since the API servers started, clients have asked for:\n  "+strings.Join(problem.Lines(removed), "\n  ")+
 				"\nNext step: find these clients (the audit log names them) and move them to an API that "+target+" serves, then apply.")
 	}
 }

@@ -1,0 +1,122 @@
+package acceptance
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// owned is where a word of the taken-over machine would leave its mark, on
+// whatever computer it is executed.
+const owned = "/tmp/kube-owned"
+
+// injected is executed by a shell that reads it as code, however it is quoted
+// there.
+const injected = `zz';touch ` + owned + `;:'";touch ` + owned + `;:"$(touch ` + owned + `)` + "`touch " + owned + "`"
+
+// hostileFiles puts what a machine says of itself into its files: the line in the
+// servers' file of a balancer that was executed on another one, records, units.
+const hostileFiles = `
+say=$(cat /root/injected)
+escape=$(printf '\033]0;owned\007\033[31m\302\233\342\200\256\377')
+printf '    server %s 10.97.0.12:6443\n    server %s%s 10.97.0.12:6443\n' "$say" zz "$escape" >>/etc/haproxy/kube/20-backends.cfg
+mkdir -p /etc/systemd/system/etcd.service.d
+: >"/etc/systemd/system/etcd.service.d/zz;touch $(echo x).conf"
+: >"/etc/systemd/system/etcd.service.d/$escape.conf"
+for unit in etcd kube-apiserver kube-scheduler; do printf '# %s %s\nEnvironment="X=%s"\n' "$say" "$escape" "$(printf %s "$say" | tr -d '"')" >>/etc/systemd/system/$unit.service; done
+printf '%s\n' "$say" >>/etc/keepalived/kube.conf
+printf '# %s\n' "$say" >>/etc/haproxy/kube/10-endpoint.cfg
+printf '%s  %s\n' "$say" "$say" >>/run/etcd/started
+`
+
+// hostileRecords has the three records say more than they may.
+const hostileRecords = `
+say=$(sed 's/["\\]/\\&/g' /root/injected)
+for file in /etc/etcd/member.json /etc/kubernetes/replica.json /etc/haproxy/kube/endpoint.json /etc/kube-endpoint/endpoint.json; do
+  [ -f "$file" ] || continue
+  awk -v say="$say" '{ gsub(/"cp3"/, "\"" say "\""); gsub(/10\.97\.0\.13/, say); print }' "$file" >"$file.lie" && cat "$file.lie" >"$file" && rm "$file.lie"
+done
+`
+
+// hostilePrograms has the programs that the provider asks lie, each before it does
+// what it is for.
+const hostilePrograms = `
+for program in ip systemctl cat stat sha256sum readlink uname ss journalctl df getent id; do
+  real=$(PATH=/usr/sbin:/usr/bin:/sbin:/bin command -v "$program") || continue
+  cat >/usr/local/sbin/$program.new <<END
+#!/bin/sh
+/bin/cat /root/injected
+printf '\033]0;owned\007\n'
+exec $real "\$@"
+END
+  chmod 755 /usr/local/sbin/$program.new
+done
+for file in /usr/local/sbin/*.new; do mv "$file" "${file%.new}"; done
+`
+
+// TestHostileMachine takes over one machine of a control plane: its files, its
+// records and then its programs lie, in every Read, Update and Delete. Nothing of
+// it is executed on another machine, or here, and a person sees plain text. The
+// machine that is made anew is taken in again.
+func TestHostileMachine(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	w := newStory(t, names...)
+	bare := fingerprints(t, names...)
+	apply(t, w)
+	cp3 := shared.lab.Machine("cp3")
+	onMachine(t, cp3, "cat >/root/injected <<'END'\n"+injected+"\nEND\n")
+	for i, lie := range []struct{ name, script string }{{"files", hostileFiles}, {"records", hostileRecords}, {"programs", hostilePrograms}} {
+		onMachine(t, cp3, lie.script)
+		besiege(t, w, lie.name, func() (string, error) { text, _, err := w.Plan(t.Context()); return text, err })
+		override(t, w, fmt.Sprintf(`
+resource "kube_etcd_member" "this" { extra_args = { max-txn-ops = "%d" } }
+resource "kube_control_plane_endpoint" "this" { drain_timeout = "%ds" }
+`, 200+i, 5+i))
+		besiege(t, w, lie.name, func() (string, error) { _, err := w.Apply(t.Context(), t.Output(), "-parallelism=10"); return "", err })
+	}
+	besiege(t, w, "destroy", func() (string, error) {
+		_, err := w.Apply(t.Context(), t.Output(), "-destroy", `-target=kube_control_plane_replica.this["cp3"]`, `-target=kube_etcd_member.this["cp3"]`)
+		return "", err
+	})
+	override(t, w, "")
+	if err := cp3.Rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	trustAnew(t, w)
+	apply(t, w)
+	expectEmptyPlan(t, w)
+	apply(t, w, "-destroy")
+	expectBare(t, bare, "cp1", "cp2")
+}
+
+// besiege runs Terraform, which may fail, and holds what must never be.
+func besiege(t *testing.T, w *workspace.Workspace, what string, run func() (string, error)) {
+	t.Helper()
+	text, err := run()
+	if err != nil {
+		text += err.Error()
+		t.Logf("%s: %.600s", what, err)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool {
+		return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+	}) {
+		t.Errorf("%s: what is shown is not plain text: %q", what, text)
+	}
+	if len(text) > 1<<20 {
+		t.Errorf("%s: %d bytes are shown", what, len(text))
+	}
+	for _, name := range []string{"cp1", "cp2"} {
+		if out := onMachine(t, shared.lab.Machine(name), `ls -d `+owned+`* 2>/dev/null || true`); out != "" {
+			t.Fatalf("%s: the machine's words were executed on %s: %s", what, name, out)
+		}
+	}
+	if found, _ := filepath.Glob(owned + "*"); len(found) > 0 {
+		_ = os.Remove(owned)
+		t.Fatalf("%s: the machine's words were executed here: %v", what, found)
+	}
+}
