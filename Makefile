@@ -43,7 +43,7 @@ bench: setup ## measure apply, plan, day 2, upgrade and memory against their flo
 
 ACCEPTANCE := $(GOTEST) -v -timeout 60m ./internal/acceptance
 STORIES    := TestScale|TestSealed$$|TestModule|TestHealth|TestGettingStarted|TestNoApplyEndsTheCluster
-LONG       := TestRefuse|TestUpgradeRefused|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours|TestUpgrade$$|TestUpgradeRolledBack|TestUpgradeUndone|TestUpgradeByReplacement|TestEncryption|TestRepair|TestRotateAuthorities|TestFleet|TestMoveEtcd|TestImport|TestProduction
+LONG       := TestRefuse|TestHostileMachine|TestUpgradeRefused|TestReplace|TestDelete|TestBringYourOwn|TestRenewalOnMachines|TestExternalAuthorities|TestRotationDetours|TestUpgrade$$|TestUpgradeRolledBack|TestUpgradeUndone|TestUpgradeByReplacement|TestEncryption|TestRepair|TestRotateAuthorities|TestFleet|TestMoveEtcd|TestImport|TestProduction
 LONG_LABS  := TestSlowLineOnMachines|TestUpgradeTrapsOnMachines|TestUpgradeThroughMinors|TestRollbackOfAMinor|TestReleasesSayTheSame
 
 .PHONY: soak
