@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // healthy is what a component's health reads when it is ready.
@@ -117,7 +118,7 @@ func readAnswer(status int, body string) string {
 		return "not ready: " + strings.Join(names, ", ")
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(body), "\n")
-	return fmt.Sprintf("not ready: HTTP status %d %s", status, shown(first))
+	return fmt.Sprintf("not ready: HTTP status %d %s", status, problem.Quote(first))
 }
 
 // innermost unwraps the layers that net/http and net put around the reason.

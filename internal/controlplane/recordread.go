@@ -7,7 +7,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -64,21 +63,21 @@ func readJSON(text string, into any) error {
 func (r record) check() error {
 	switch {
 	case !clusterIDForm.MatchString(r.ClusterID):
-		return fmt.Errorf("cluster_id is %s", shown(r.ClusterID))
+		return fmt.Errorf("cluster_id is %s", problem.Quote(r.ClusterID))
 	case r.ClusterName != "" && pki.ValidateClusterName(r.ClusterName) != nil:
-		return fmt.Errorf("cluster_name is %s", shown(r.ClusterName))
+		return fmt.Errorf("cluster_name is %s", problem.Quote(r.ClusterName))
 	case r.Name != "" && ValidateName(r.Name) != nil:
-		return fmt.Errorf("name is %s", shown(r.Name))
+		return fmt.Errorf("name is %s", problem.Quote(r.Name))
 	case r.Port < 0 || r.Port > 65535:
 		return fmt.Errorf("port is %d", r.Port)
 	case len(r.Etcd) > 0 && (len(r.Etcd) > mostListed || ValidateEtcdURLs(r.Etcd) != nil):
-		return fmt.Errorf("etcd is %s", shown(strings.Join(r.Etcd, " ")))
+		return fmt.Errorf("etcd is %s", problem.Quote(strings.Join(r.Etcd, " ")))
 	case len(r.Endpoint) > longestRaw:
 		return fmt.Errorf("endpoint has %d bytes", len(r.Endpoint))
 	}
 	for file, digest := range r.Issued {
 		if !pathForm.MatchString(file) || digest != "" && !digestForm.MatchString(digest) {
-			return fmt.Errorf("issued has %s: %s", shown(file), shown(digest))
+			return fmt.Errorf("issued has %s: %s", problem.Quote(file), problem.Quote(digest))
 		}
 	}
 	if err := checkGenerations(r.Generations); err != nil || r.Configured == nil {
@@ -90,7 +89,7 @@ func (r record) check() error {
 func checkGenerations(generations map[pki.Part]int) error {
 	for part, generation := range generations {
 		if !slices.Contains(pki.Parts(), part) || generation < 0 || generation > mostGeneration {
-			return fmt.Errorf("generations has %s: %d", shown(string(part)), generation)
+			return fmt.Errorf("generations has %s: %d", problem.Quote(string(part)), generation)
 		}
 	}
 	return nil
@@ -101,18 +100,18 @@ func checkGenerations(generations map[pki.Part]int) error {
 func (c configured) check() error {
 	for component, flags := range c.ExtraArgs {
 		if !slices.Contains(Components(), component) || len(flags) > mostListed {
-			return fmt.Errorf("extra_args has %s", shown(component))
+			return fmt.Errorf("extra_args has %s", problem.Quote(component))
 		}
 		for flag, value := range flags {
 			if !flagForm.MatchString(flag) || value != problem.Line(value) {
-				return fmt.Errorf("extra_args has %s = %s", shown(flag), shown(value))
+				return fmt.Errorf("extra_args has %s = %s", problem.Quote(flag), problem.Quote(value))
 			}
 		}
 	}
 	for _, list := range [][]string{c.ExtraSANs, c.PodCIDRs, c.Etcd} {
 		for _, text := range list {
 			if len(list) > mostListed || len(text) > 512 || text != problem.Line(text) {
-				return fmt.Errorf("configured has %s", shown(text))
+				return fmt.Errorf("configured has %s", problem.Quote(text))
 			}
 		}
 	}
@@ -161,15 +160,6 @@ func programVersion(version string) string {
 		return version
 	}
 	return ""
-}
-
-// shown is what a machine said, in a message.
-func shown(text string) string {
-	const most = 80
-	if len(text) > most {
-		return strconv.QuoteToASCII(text[:most]) + "…"
-	}
-	return strconv.QuoteToASCII(text)
 }
 
 // printedBy splits what a script printed behind headings, of those that are known.

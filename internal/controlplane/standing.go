@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // standing is where a replica stands in the rotations and in an upgrade, by
@@ -114,7 +115,7 @@ func (st *standing) judge(cluster string, f found) {
 
 func isAddress(text string) error {
 	if ip, err := netip.ParseAddr(text); err != nil || ip.Zone() != "" {
-		return fmt.Errorf("%s is no IP address", shown(text))
+		return fmt.Errorf("%s is no IP address", problem.Quote(text))
 	}
 	return nil
 }

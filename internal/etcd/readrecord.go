@@ -59,15 +59,15 @@ func readRecord(text string) (*marker, error) {
 func (m marker) check() error {
 	switch {
 	case !clusterIDForm.MatchString(m.ClusterID):
-		return fmt.Errorf("cluster_id is %s", shown(m.ClusterID))
+		return fmt.Errorf("cluster_id is %s", problem.Quote(m.ClusterID))
 	case m.ClusterName != "" && pki.ValidateClusterName(m.ClusterName) != nil:
-		return fmt.Errorf("cluster_name is %s", shown(m.ClusterName))
+		return fmt.Errorf("cluster_name is %s", problem.Quote(m.ClusterName))
 	case m.Name != "" && ValidateName(m.Name) != nil:
-		return fmt.Errorf("name is %s", shown(m.Name))
+		return fmt.Errorf("name is %s", problem.Quote(m.Name))
 	case m.MemberID != "" && !memberIDForm.MatchString(m.MemberID):
-		return fmt.Errorf("member_id is %s", shown(m.MemberID))
+		return fmt.Errorf("member_id is %s", problem.Quote(m.MemberID))
 	case m.EtcdCluster != "" && !memberIDForm.MatchString(m.EtcdCluster):
-		return fmt.Errorf("etcd_cluster_id is %s", shown(m.EtcdCluster))
+		return fmt.Errorf("etcd_cluster_id is %s", problem.Quote(m.EtcdCluster))
 	case m.Generation < 0 || m.Generation > mostGeneration:
 		return fmt.Errorf("generation is %d", m.Generation)
 	case m.SnapshotsKept < 0 || m.SnapshotsKept > mostKept:
@@ -75,7 +75,7 @@ func (m marker) check() error {
 	}
 	for leaf, pair := range m.Pairs {
 		if !leafForm.MatchString(leaf) || !pairForm.MatchString(pair) {
-			return fmt.Errorf("pairs has %s: %s", shown(leaf), shown(pair))
+			return fmt.Errorf("pairs has %s: %s", problem.Quote(leaf), problem.Quote(pair))
 		}
 	}
 	return m.configured().check()
@@ -89,22 +89,13 @@ func (c configured) check() error {
 	}
 	for flag, value := range c.ExtraArgs {
 		if !flagForm.MatchString(flag) || value != problem.Line(value) {
-			return fmt.Errorf("extra_args has %s = %s", shown(flag), shown(value))
+			return fmt.Errorf("extra_args has %s = %s", problem.Quote(flag), problem.Quote(value))
 		}
 	}
 	if c.EarlyRenewal < 0 || c.EarlyRenewal > 100*365*24*time.Hour {
 		return fmt.Errorf("early_renewal is %d", c.EarlyRenewal)
 	}
 	return nil
-}
-
-// shown is what a machine said, in a message.
-func shown(text string) string {
-	const most = 80
-	if len(text) > most {
-		return strconv.QuoteToASCII(text[:most]) + "…"
-	}
-	return strconv.QuoteToASCII(text)
 }
 
 // initialToken is the token of a static bootstrap; "" where it is not one of ours.
@@ -158,13 +149,13 @@ func listedName(name string) string {
 	if len(name) <= longestName && listedForm.MatchString(name) || name == "" {
 		return name
 	}
-	return shown(name)
+	return problem.Quote(name)
 }
 
 // listedVersion is the version that a member says it has.
 func listedVersion(version string) string {
 	if len(version) > longestVersion || version != "" && !listedForm.MatchString(version) {
-		return shown(version)
+		return problem.Quote(version)
 	}
 	return version
 }
@@ -178,7 +169,7 @@ func installationIn(unit string) (installation, error) {
 	program, flags, _ := parseExecStart(unit)
 	version := path.Base(path.Dir(program))
 	if err := ValidateVersion(version); err != nil || program != artifacts(version)[0].Path() {
-		return installation{}, fmt.Errorf("%s runs %s, which the provider has not installed", unitPath, shown(program))
+		return installation{}, fmt.Errorf("%s runs %s, which the provider has not installed", unitPath, problem.Quote(program))
 	}
 	if err := ValidateDataDir(flags["data-dir"]); err != nil {
 		return installation{}, fmt.Errorf("%s: %w", unitPath, err)
@@ -213,7 +204,7 @@ func apiServerIn(key string) (string, error) {
 	text := strings.TrimPrefix(key, masterLeases)
 	address, err := netip.ParseAddr(text)
 	if err != nil || address.Zone() != "" {
-		return "", fmt.Errorf("%s lists %s, which is no address", masterLeases, shown(text))
+		return "", fmt.Errorf("%s lists %s, which is no address", masterLeases, problem.Quote(text))
 	}
 	return address.String(), nil
 }

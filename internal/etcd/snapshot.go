@@ -187,7 +187,7 @@ func readSnapshot(output string) (Snapshot, error) {
 	first, rest, _ := strings.Cut(output, "\n")
 	var s Snapshot
 	if _, err := fmt.Sscanf(first, "size %d", &s.Size); err != nil {
-		return Snapshot{}, fmt.Errorf("read the size of the snapshot in %s: %w", shown(first), err)
+		return Snapshot{}, fmt.Errorf("read the size of the snapshot in %s: %w", problem.Quote(first), err)
 	}
 	status := struct {
 		Revision int64 `json:"revision"`
@@ -197,7 +197,7 @@ func readSnapshot(output string) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("read the status of the snapshot: %w", err)
 	}
 	if s.Size < 0 || status.Keys < 0 || status.Revision < 0 {
-		return Snapshot{}, fmt.Errorf("the status of the snapshot names no revision: %s", shown(rest))
+		return Snapshot{}, fmt.Errorf("the status of the snapshot names no revision: %s", problem.Quote(rest))
 	}
 	s.Revision, s.Keys = status.Revision, status.Keys
 	return s, nil

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 //go:embed staging.sh
@@ -190,7 +192,7 @@ func parseApplied(stdout string, paths []string) (Applied, error) {
 	for rest := stdout; ; {
 		line, after, found := strings.Cut(rest, "\n")
 		if !found {
-			return Applied{}, fmt.Errorf("the machine's report breaks off: %s", quoted(rest))
+			return Applied{}, fmt.Errorf("the machine's report breaks off: %s", problem.Quote(rest))
 		}
 		if line == "--" {
 			applied.Output = after

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"al.essio.dev/pkg/shellescape"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 const (
@@ -201,7 +203,7 @@ func (l *Lease) taken(ctx context.Context, answer *io.PipeReader) error {
 		case got.text == "changed\n":
 			return fmt.Errorf("%w: another process has held it since", ErrLeaseLost)
 		case !taken || !leaseEpoch.MatchString(epoch):
-			return fmt.Errorf("unexpected answer %s", quoted(got.text))
+			return fmt.Errorf("unexpected answer %s", problem.Quote(got.text))
 		}
 		l.epoch = epoch
 		return nil

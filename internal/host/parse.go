@@ -77,7 +77,7 @@ func (f *Facts) parseBasics(r report) error {
 	f.Architecture, errs[3] = goArchitecture(r.first("machine"))
 	f.Systemd = systemdForm.FindString(r.first("systemd"))
 	if text := r.first("systemd"); text != "" && f.Systemd == "" {
-		errs[4] = fmt.Errorf("the version of systemd reads %s", quoted(text))
+		errs[4] = fmt.Errorf("the version of systemd reads %s", problem.Quote(text))
 	}
 	f.OS, f.OSLike, errs[5] = parseOSRelease(r["os"])
 	return errors.Join(errs[:]...)
@@ -101,7 +101,7 @@ func parseCommands(values, asked []string) (map[string]string, error) {
 
 // unasked is an answer to no question: the machine makes it up.
 func unasked(what, name string) error {
-	return fmt.Errorf("the machine tells of a %s that it was not asked for: %s", what, quoted(name))
+	return fmt.Errorf("the machine tells of a %s that it was not asked for: %s", what, problem.Quote(name))
 }
 
 // parseFiles joins the lines of stat, sha256sum, base64 and the records.
@@ -110,7 +110,7 @@ func parseFiles(r report, asked []string) (map[string]FileState, error) {
 	for _, value := range r["file"] {
 		fields := strings.SplitN(value, "\t", 5)
 		if len(fields) != 5 {
-			return nil, fmt.Errorf("state of a file: %s", quoted(value))
+			return nil, fmt.Errorf("state of a file: %s", problem.Quote(value))
 		}
 		if !slices.Contains(asked, fields[4]) {
 			return nil, unasked("file", fields[4])
@@ -170,7 +170,7 @@ func parseDirs(text string, asked []string) (map[string][]string, error) {
 				return nil, fmt.Errorf("%s has more than %d entries", current, maxEntries)
 			}
 			if current == "" || value == "" || len(value) > maxEntryName || strings.Contains(value, "/") {
-				return nil, fmt.Errorf("an entry of %s reads %s", current, quoted(value))
+				return nil, fmt.Errorf("an entry of %s reads %s", current, problem.Quote(value))
 			}
 			dirs[current] = append(dirs[current], problem.Line(value))
 		}

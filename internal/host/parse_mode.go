@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"io/fs"
 	"strconv"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // parseMode reads st_mode in hexadecimal.
 func parseMode(text string) (fs.FileMode, error) {
 	raw, err := strconv.ParseUint(text, 16, 16)
 	if err != nil {
-		return 0, fmt.Errorf("mode reads %s", quoted(text))
+		return 0, fmt.Errorf("mode reads %s", problem.Quote(text))
 	}
 	return goMode(raw), nil
 }

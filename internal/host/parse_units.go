@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // systemdTime is how systemctl prints a time under TZ=UTC and LC_ALL=C.
@@ -65,7 +67,7 @@ func parseUnit(properties map[string]string) (UnitState, error) {
 	if text := properties["ActiveEnterTimestamp"]; text != "" && text != "n/a" {
 		since, err := time.Parse(systemdTime, text)
 		if err != nil {
-			err = fmt.Errorf("ActiveEnterTimestamp reads %s", quoted(text))
+			err = fmt.Errorf("ActiveEnterTimestamp reads %s", problem.Quote(text))
 		}
 		state.Since = since
 		errs = append(errs, err)

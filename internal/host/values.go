@@ -47,7 +47,7 @@ func inForm(form *regexp.Regexp, what, text string) (string, error) {
 	if form.MatchString(text) {
 		return text, nil
 	}
-	return "", fmt.Errorf("%s reads %s", what, quoted(text))
+	return "", fmt.Errorf("%s reads %s", what, problem.Quote(text))
 }
 
 // orEmpty is inForm for what a machine may lack, in one of these spellings.
@@ -76,15 +76,6 @@ func digestOr(text string) string {
 	return ""
 }
 
-// quoted shows what a machine said, in a message: visible, and not at any length.
-func quoted(text string) string {
-	const most = 80
-	if len(text) > most {
-		return strconv.QuoteToASCII(text[:most]) + "…"
-	}
-	return strconv.QuoteToASCII(text)
-}
-
 // brief is what an SSH server said in the protocol, for a message.
 func brief(text string) string {
 	const most = 300
@@ -99,7 +90,7 @@ func brief(text string) string {
 func count(what, text string, most int64) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > most {
-		return 0, fmt.Errorf("%s reads %s", what, quoted(text))
+		return 0, fmt.Errorf("%s reads %s", what, problem.Quote(text))
 	}
 	return n, nil
 }

@@ -2,6 +2,7 @@ package problem
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -55,6 +56,16 @@ func Line(text string) string {
 
 // Block is text of several visible lines, of bounded length.
 func Block(text string) string { return shownWithin(text, maxField) }
+
+// Quote is a value that a machine gave, in a message: quoted, in ASCII, and not at
+// any length.
+func Quote(value string) string {
+	const most = 80
+	if len(value) > most {
+		return strconv.QuoteToASCII(value[:most]) + "…"
+	}
+	return strconv.QuoteToASCII(value)
+}
 
 // Lines is each of texts as a Line, and not any number of them.
 func Lines(texts []string) []string {
