@@ -21,11 +21,22 @@ func (st *stage) another() Spec {
 	return s
 }
 
+// harden gives sshd a line of configuration, or none. A restart, unlike a reload, is
+// over when sshd listens again; sessions that are open go on.
+func (st *stage) harden(line string) {
+	st.Helper()
+	const config = "/etc/ssh/sshd_config.d/00-hardened.conf"
+	change := "rm " + config
+	if line != "" {
+		change = "echo '" + line + "' >" + config
+	}
+	st.run(change + "; systemctl reset-failed ssh; systemctl restart ssh")
+}
+
 // needsForwarding: what sshd forbids is found before anything is put onto the machine.
 func (st *stage) needsForwarding() {
-	const config = "/etc/ssh/sshd_config.d/00-hardened.conf"
 	for _, hardening := range []string{"AllowTcpForwarding no", "DisableForwarding yes", "PermitOpen " + st.spec.Host.Address() + ":2379"} {
-		st.run("echo '" + hardening + "' >" + config + "; systemctl reload ssh")
+		st.harden(hardening)
 		s := st.another()
 		begun := time.Now()
 		_, err := st.replicas.Create(st.ctx, s)
@@ -34,7 +45,7 @@ func (st *stage) needsForwarding() {
 			st.Errorf("%s: %v", hardening, err)
 		}
 	}
-	st.run("rm " + config + "; systemctl reload ssh")
+	st.harden("")
 	st.expect("programs", st.run("ls /opt/kube/kubernetes 2>/dev/null || :; getent passwd "+APIServer+" || :"), "")
 	st.expect("calls", st.registrar.take(), []string(nil))
 }
@@ -42,9 +53,8 @@ func (st *stage) needsForwarding() {
 // refusesAfterHardening: a replica that runs is not changed either, because nobody
 // could see whether it comes up.
 func (st *stage) refusesAfterHardening() {
-	const config = "/etc/ssh/sshd_config.d/00-hardened.conf"
 	before := st.pids()
-	st.run("echo 'AllowTcpForwarding no' >" + config + "; systemctl reload ssh")
+	st.harden("AllowTcpForwarding no")
 	s := st.another()
 	s.ExtraArgs = args(APIServer, "event-ttl", "5h")
 	if _, err := st.replicas.Update(st.ctx, s); !problem.Untouched(err) || !strings.Contains(err.Error(), "sshd forbids TCP forwarding") {
@@ -59,7 +69,7 @@ func (st *stage) refusesAfterHardening() {
 		st.Errorf("an outage of its member: %v", err)
 	}
 	end()
-	st.run("rm " + config + "; systemctl reload ssh")
+	st.harden("")
 	st.expect("calls", st.registrar.take(), []string(nil))
 	st.expect("restarted", st.restarted(before), []string(nil))
 }
