@@ -37,9 +37,11 @@ printf '%s  %s\n' "$say" "$say" >>/run/etcd/started
 // hostileRecords has the three records say more than they may.
 const hostileRecords = `
 say=$(sed 's/["\\]/\\&/g' /root/injected)
-for file in /etc/etcd/member.json /etc/kubernetes/replica.json /etc/haproxy/kube/endpoint.json /etc/kube-endpoint/endpoint.json; do
+for file in /etc/etcd/member.json /etc/kubernetes/replica.json /etc/haproxy/kube/endpoint.json; do
   [ -f "$file" ] || continue
-  awk -v say="$say" '{ gsub(/"cp3"/, "\"" say "\""); gsub(/10\.97\.0\.13/, say); print }' "$file" >"$file.lie" && cat "$file.lie" >"$file" && rm "$file.lie"
+  SAY="$say" awk '{ gsub(/"cp3"/, "\"" ENVIRON["SAY"] "\""); gsub(/10\.97\.0\.13/, ENVIRON["SAY"]); print }' "$file" >"$file.lie"
+  cat "$file.lie" >"$file"
+  rm "$file.lie"
 done
 `
 
