@@ -71,6 +71,8 @@ resource "kube_control_plane_replica" "this" {
   authentication = var.kubernetes.authentication
   resources      = var.kubernetes.resources
   early_renewal  = var.pki.early_renewal
+
+  supplementary_groups = var.kubernetes.supplementary_groups
 }
 
 resource "kube_kubeconfig" "admin" {

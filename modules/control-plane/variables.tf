@@ -89,6 +89,7 @@ variable "etcd" {
 variable "kubernetes" {
   description = <<-EOT
     Kubernetes: a changed version takes one replica at a time out of rotation; so does everything else here but extra_sans and admin_conf. What audit, authentication and resources are by default, the guide on hardening tells.
+    supplementary_groups are groups of the machines that may open the socket of a KMS plugin.
     members is which etcd members a replica uses: "own", the one on its machine where there is one and all of them where there is none; or "all" of them.
   EOT
   type = object({
@@ -118,6 +119,7 @@ variable "kubernetes" {
       controller_manager = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
       scheduler          = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
     }))
+    supplementary_groups = optional(set(string))
   })
   default  = {}
   nullable = false
