@@ -461,6 +461,7 @@ func newFleet(t *testing.T) *fleet {
 	f := &fleet{t: t, bundle: bundle, pool: pool, machines: map[string]*testMachine{}, net: nets.next}
 	nets.Unlock()
 	f.clusters = f.coordinator()
+	t.TempDir() // the first call decides when the machines' directories go: after their servers
 	t.Cleanup(func() {
 		for _, m := range f.machines {
 			m.mu.Lock()
