@@ -77,7 +77,10 @@ func (r *Replicas) patiently(ctx context.Context, s Spec, duringMember bool, f f
 		if p.begin(time.Now()) {
 			problem.Progress(ctx, "%s: waiting: %v", s.machine(), err)
 		}
-		orphans := r.rejoin(ctx, s, p.end)
+		// A replica whose machine was rebuilt is created after the members in Terraform's
+		// graph: a member's change must not wait for it while another one serves.
+		forget := duringMember && !lastServing(err)
+		orphans := r.rejoin(ctx, s, forget, p.end)
 		pending, _ := r.underWay.others(s)
 		if p.see(time.Now(), orphans, lastServing(err) && len(pending) > 0) {
 			return inVain(err, orphans)

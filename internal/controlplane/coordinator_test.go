@@ -71,7 +71,7 @@ func TestOneProcessAtATime(t *testing.T) {
 	registrar := cp1.Registrar.(*recordingRegistrar)
 	registrar.out = map[string]string{"cp1": cp1.Address()} // drained, as by a change that was cut off
 	registrar.take()
-	other.rejoin(t.Context(), cp2, time.Now().Add(time.Second))
+	other.rejoin(t.Context(), cp2, false, time.Now().Add(time.Second))
 	if calls := registrar.take(); calls != nil {
 		t.Errorf("the other process did %q", calls)
 	}

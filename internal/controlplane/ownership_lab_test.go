@@ -92,12 +92,12 @@ func (st *stage) stepsAsideForItsMember() {
 	st.expect("processes", st.pids(), map[string]int{APIServer: 0, ControllerManager: 0, Scheduler: 0})
 	st.registrar.out = map[string]string{"cp1": st.spec.Address()}
 	st.run("systemctl stop etcd")
-	if orphans := st.replicas.rejoin(st.ctx, cp2, time.Now().Add(time.Minute)); orphans != nil {
+	if orphans := st.replicas.rejoin(st.ctx, cp2, false, time.Now().Add(time.Minute)); orphans != nil {
 		st.Errorf("one that is kept out of rotation is brought back: %v", orphans)
 	}
 	end() // as a Delete of the member ends: without Ended
 	begun := time.Now()
-	orphans := st.replicas.rejoin(st.ctx, cp2, time.Now().Add(time.Minute))
+	orphans := st.replicas.rejoin(st.ctx, cp2, false, time.Now().Add(time.Minute))
 	if len(orphans) != 1 || orphans[0].machine != st.spec.machine() || orphans[0].changing || time.Since(begun) > 20*time.Second {
 		st.Errorf("one whose member has left: %+v after %s", orphans, time.Since(begun))
 	}
@@ -105,7 +105,7 @@ func (st *stage) stepsAsideForItsMember() {
 
 	outage = st.replicas.Outage(beside) // that of the Create
 	end = outage.Open()
-	if orphans := st.replicas.rejoin(st.ctx, cp2, time.Now().Add(time.Minute)); len(orphans) != 1 || !orphans[0].changing {
+	if orphans := st.replicas.rejoin(st.ctx, cp2, false, time.Now().Add(time.Minute)); len(orphans) != 1 || !orphans[0].changing {
 		st.Errorf("one whose member is being made: %+v", orphans)
 	}
 	st.run("systemctl start etcd")

@@ -41,6 +41,7 @@ type besideState struct {
 	paused  bool // by an Outage
 	running bool // its API server is
 	orphan  bool // it lives on the etcd member on its own machine alone, which does not run
+	absent  bool // the machine answers and holds no replica
 }
 
 // recollectTime is how long an API server may take to find its member again by
@@ -92,6 +93,7 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err er
 	// One that cannot be read is no replica that could be paused; its own Read says so.
 	r, err := readRecord(facts.Files[recordPath].Content)
 	if err != nil || r.ClusterID != b.Bundle.ClusterID {
+		state.absent = err == nil && r.ClusterID == "" && !runs(facts.Units[unitName(APIServer)])
 		return nil, state, nil
 	}
 	state.orphan = livesOn(r.Etcd, b.Host.Address()) && !runs(facts.Units[etcdUnitName])

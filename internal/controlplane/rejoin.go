@@ -18,7 +18,10 @@ import (
 // Terraform does before them. It tries until end at the latest; one that does not
 // come back is the refusal's to tell. It returns those that nobody can bring back
 // before their etcd member is made.
-func (r *Replicas) rejoin(ctx context.Context, s Spec, end time.Time) (orphans []orphan) {
+//
+// With forget, a registration whose machine holds no replica, as after a rebuild,
+// is removed from the balancers: the replica registers again when it is created.
+func (r *Replicas) rejoin(ctx context.Context, s Spec, forget bool, end time.Time) (orphans []orphan) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	// In a turn no other, of this process or another one, is on its way out or back.
@@ -38,7 +41,7 @@ func (r *Replicas) rejoin(ctx context.Context, s Spec, end time.Time) (orphans [
 		if name == s.Name || r.pauses.has(s.Bundle.ClusterID, name) {
 			continue
 		}
-		alone, err := r.bringBack(ctx, s, name, others[name])
+		alone, err := r.bringBack(ctx, s, name, others[name], forget)
 		if err != nil {
 			problem.Detail(ctx, "%s: not brought back: %v", name, err)
 		}
@@ -51,14 +54,19 @@ func (r *Replicas) rejoin(ctx context.Context, s Spec, end time.Time) (orphans [
 
 // bringBack brings one replica back that is out of rotation although nobody is
 // changing it, where nothing else is wrong with it. One that lives on an etcd
-// member that is not there is returned instead.
-func (r *Replicas) bringBack(ctx context.Context, s Spec, name, address string) (*orphan, error) {
+// member that is not there is returned instead. With forget, one whose machine
+// holds no replica is deregistered.
+func (r *Replicas) bringBack(ctx context.Context, s Spec, name, address string, forget bool) (*orphan, error) {
 	at, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("read the address of replica %s: %w", name, err)
 	}
 	b := Beside{Host: r.machine(at), Bundle: s.Bundle, Registrar: func(json.RawMessage) (Registrar, error) { return s.Registrar, nil }}
 	other, state, err := b.replica(ctx)
+	if err == nil && state.absent && forget {
+		problem.Progress(ctx, "%s (%s): its machine holds no replica: removing it from the balancers until it is created again", name, at)
+		return nil, s.Registrar.Deregister(ctx, name)
+	}
 	if other == nil || err != nil || other.Name != name {
 		return nil, err
 	}

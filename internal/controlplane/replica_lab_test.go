@@ -32,6 +32,7 @@ func TestReplicaOnAMachine(t *testing.T) {
 	st.isSeenByOthers()
 	st.isNotAnothers()
 	st.deletes()
+	st.isForgottenForAMember()
 	st.isCleanedAfterACut()
 }
 
@@ -42,7 +43,7 @@ func (st *stage) comesBackFromACutOffPause() {
 	another.Name = "cp2"
 	st.registrar.out = map[string]string{"cp1": st.spec.Address()}
 	st.run(string("touch " + pausedPath + "\n" + systemd{}.pause(Components())))
-	rejoin := func() { st.replicas.rejoin(st.ctx, another, time.Now().Add(time.Minute)) }
+	rejoin := func() { st.replicas.rejoin(st.ctx, another, false, time.Now().Add(time.Minute)) }
 
 	outage := st.replicas.Outage(Beside{Host: st.spec.Host, Bundle: st.spec.Bundle})
 	end := outage.Open()
@@ -59,6 +60,20 @@ func (st *stage) comesBackFromACutOffPause() {
 	rejoin()
 	st.expect("calls for one that serves", st.registrar.take(), []string{"register"})
 	st.expect("restarted although it serves", st.restarted(before), []string(nil))
+	st.registrar.out = nil
+}
+
+// isForgottenForAMember: a machine that holds no replica any more is removed from
+// the balancers where a change of an etcd member would wait for it, and only there.
+func (st *stage) isForgottenForAMember() {
+	another := st.spec
+	another.Name = "cp2"
+	st.registrar.out = map[string]string{"cp1": st.spec.Address()}
+	st.registrar.take()
+	st.replicas.rejoin(st.ctx, another, false, time.Now().Add(time.Minute))
+	st.expect("calls for a replica's own change", st.registrar.take(), []string(nil))
+	st.replicas.rejoin(st.ctx, another, true, time.Now().Add(time.Minute))
+	st.expect("calls for a member's change", st.registrar.take(), []string{"deregister"})
 	st.registrar.out = nil
 }
 
