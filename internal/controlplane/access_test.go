@@ -165,8 +165,8 @@ func TestGroupsOfTheUnit(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
 	s.SupplementaryGroups = []string{"kms", "hsm"}
-	for _, c := range components(s, systemd{}) {
-		unit := systemd{}.unit(c)
+	for _, c := range components(s, systemdRuntime{}) {
+		unit := systemdRuntime{}.unit(c)
 		if has := strings.Contains(unit, "\nSupplementaryGroups=hsm kms\n"); has != (c.name == APIServer) {
 			t.Errorf("%s: %s", c.name, unit)
 		}
@@ -174,10 +174,10 @@ func TestGroupsOfTheUnit(t *testing.T) {
 			t.Errorf("read back: %q", groupsIn(unit))
 		}
 	}
-	if words := strings.Join(drift(s, systemd{}, f, now), "\n"); !strings.Contains(words, "names the groups [], wanted [hsm kms]") {
+	if words := strings.Join(drift(s, systemdRuntime{}, f, now), "\n"); !strings.Contains(words, "names the groups [], wanted [hsm kms]") {
 		t.Errorf("drift is %q", words)
 	}
-	d, err := decide(s, systemd{}, f, now)
+	d, err := decide(s, systemdRuntime{}, f, now)
 	if err != nil || !slices.Equal(d.restart, []string{APIServer}) {
 		t.Errorf("restarts %q, %v", d.restart, err)
 	}

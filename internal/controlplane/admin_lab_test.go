@@ -59,15 +59,15 @@ func (st *stage) takesOverAWiderKey() {
 	if status, body := send(st, web, "DELETE", bound, ""); status != 200 {
 		st.Fatalf("%d %s", status, body)
 	}
-	f, err := observe(st.ctx, st.spec, systemd{})
+	f, err := observe(st.ctx, st.spec, systemdRuntime{})
 	if err != nil {
 		st.Fatal(err)
 	}
-	d, err := decide(st.spec, systemd{}, f, time.Now())
+	d, err := decide(st.spec, systemdRuntime{}, f, time.Now())
 	if err != nil {
 		st.Fatal(err)
 	}
-	if err := bindFirst(st.ctx, st.spec, systemd{}, d); err != nil {
+	if err := bindFirst(st.ctx, st.spec, systemdRuntime{}, d); err != nil {
 		st.Fatal(err)
 	}
 	if status, body := fetch(st, web, bound); status != 200 {

@@ -91,12 +91,12 @@ func ailing(ctx context.Context, s Spec, rt runtime) []string {
 
 // restored runs the components as they were defined before.
 type restored struct {
-	systemd
+	systemdRuntime
 	before before
 }
 
 func (r restored) definition(c component) host.File {
-	file := r.systemd.definition(c)
+	file := r.systemdRuntime.definition(c)
 	file.Content = []byte(r.before.Definitions[c.name])
 	return file
 }

@@ -14,8 +14,8 @@ import (
 
 func beforeOf(s Spec) before {
 	b := before{Version: s.Version, Port: s.port(), Etcd: s.EtcdURLs, Generations: s.Bundle.Generations(), Definitions: map[string]string{}}
-	for _, c := range components(s, systemd{}) {
-		b.Definitions[c.name] = systemd{}.unit(c)
+	for _, c := range components(s, systemdRuntime{}) {
+		b.Definitions[c.name] = systemdRuntime{}.unit(c)
 	}
 	return b
 }
@@ -39,20 +39,20 @@ func TestReadBefore(t *testing.T) {
 func TestWayBack(t *testing.T) {
 	s := unreachable(t)
 	f := converged(t, s)
-	if way := wayBack(t.Context(), s, systemd{}, f); way != nil {
+	if way := wayBack(t.Context(), s, systemdRuntime{}, f); way != nil {
 		t.Errorf("back to what was not ready: %+v", way)
 	}
 	left := beforeOf(s)
 	f.before = &left
-	if way := wayBack(t.Context(), s, systemd{}, f); way != f.before {
+	if way := wayBack(t.Context(), s, systemdRuntime{}, f); way != f.before {
 		t.Errorf("a change that was cut off: %+v", way)
 	}
 	s.Bundle = at(t, s.Bundle, pki.EncryptionPart, 1)
-	if way := wayBack(t.Context(), s, systemd{}, f); way != nil {
+	if way := wayBack(t.Context(), s, systemdRuntime{}, f); way != nil {
 		t.Errorf("a stage is taken back: %+v", way)
 	}
 	f.record.Generations = s.Bundle.Generations()
-	if way := wayBack(t.Context(), s, systemd{}, f); way != nil {
+	if way := wayBack(t.Context(), s, systemdRuntime{}, f); way != nil {
 		t.Errorf("back to definitions that do not know the encryption: %+v", way)
 	}
 }
@@ -115,7 +115,7 @@ func TestStagger(t *testing.T) {
 		{"a new one", s, bare(), Components(), nil},
 		{"another flag of one", func() Spec { n := s; n.ExtraArgs = args(Scheduler, "v", "4"); return n }(), f, Components(), nil},
 	} {
-		d, err := decide(c.spec, systemd{}, c.found, now)
+		d, err := decide(c.spec, systemdRuntime{}, c.found, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,11 +144,11 @@ func TestChangesVersion(t *testing.T) {
 	} {
 		f := converged(t, s)
 		c.alter(&f)
-		if have := changesVersion(s, systemd{}, f); have != c.want {
+		if have := changesVersion(s, systemdRuntime{}, f); have != c.want {
 			t.Errorf("%s: %v", c.name, have)
 		}
 	}
-	if changesVersion(s, systemd{}, bare()) {
+	if changesVersion(s, systemdRuntime{}, bare()) {
 		t.Error("a bare machine changes its version")
 	}
 }

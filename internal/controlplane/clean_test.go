@@ -40,7 +40,7 @@ func TestWhose(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := bare()
 			c.alter(&f)
-			mine, other, err := f.whose(s, systemd{})
+			mine, other, err := f.whose(s, systemdRuntime{})
 			if mine != c.mine || other != c.other || !strings.Contains(text(err), c.err) || (c.err == "") != (err == nil) {
 				t.Errorf("%t, %q, %v", mine, other, err)
 			}
@@ -81,7 +81,7 @@ func TestGuard(t *testing.T) {
 				}
 			}
 			values := host.Assignments(c.judged)
-			script := strings.ReplaceAll(string(guardScript(s, systemd{})), "/etc/", dir+"/etc/") + "echo cleaned\n"
+			script := strings.ReplaceAll(string(guardScript(s, systemdRuntime{})), "/etc/", dir+"/etc/") + "echo cleaned\n"
 			out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(values)+script).CombinedOutput()
 			if want := map[bool]string{true: "cleaned", false: answerChanged}[c.goes]; err != nil || strings.TrimSpace(string(out)) != want {
 				t.Errorf("%q, %v, want %q", out, err, want)
@@ -97,8 +97,8 @@ func TestCreatingFile(t *testing.T) {
 	f.facts.Files[creatingPath] = host.FileState{Content: string(creatingFile(s).Content)}
 	f = interpret(f.facts)
 	held, begun := f.identity()
-	if !begun || !held.of(s) || f.gone(s, systemd{}) {
-		t.Errorf("%+v, begun %t, gone %t", held, begun, f.gone(s, systemd{}))
+	if !begun || !held.of(s) || f.gone(s, systemdRuntime{}) {
+		t.Errorf("%+v, begun %t, gone %t", held, begun, f.gone(s, systemdRuntime{}))
 	}
 	s.Name = "cp2"
 	if failed := foreignChecks(s, f); len(failed) != 1 || !strings.Contains(failed[0], `the beginning of replica "cp1"`) {

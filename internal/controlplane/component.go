@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -31,7 +33,7 @@ type component struct {
 	inputs []string
 	// certificates are the files whose expiry the component depends on.
 	certificates []string
-	limits       host.Limits
+	limits       systemd.Limits
 	groups       []string // of the machine, beside the component's own; sorted
 	notifies     bool     // tells systemd when it serves
 	probe        probe

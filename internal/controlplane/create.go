@@ -28,7 +28,7 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error
 		return Status{}, err
 	}
 	defer held.Release()
-	return r.create(held.Context(ctx), s, systemd{})
+	return r.create(held.Context(ctx), s, systemdRuntime{})
 }
 
 func (r *Replicas) create(ctx context.Context, s Spec, rt runtime) (Status, error) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -137,7 +139,7 @@ func restartReason(c component, rt runtime, f found, after map[string]string) st
 	if fault := unitFault(unit); fault != "" {
 		return fault
 	}
-	noted := host.ReadStartNote(f.facts.Files[rt.started(c.name)].Content)
+	noted := systemd.ReadStartNote(f.facts.Files[rt.started(c.name)].Content)
 	definition := rt.definition(c).Path
 	// An edit that systemd has not read is undone without the process ever
 	// having known of it.
@@ -209,7 +211,7 @@ func (k kubeconfig) spec(s Spec, pair pki.KeyPair) pki.KubeconfigSpec {
 // in it.
 func (s Spec) ConfigDigest() string {
 	digests := map[string]string{}
-	for _, file := range stableFiles(s, systemd{}) {
+	for _, file := range stableFiles(s, systemdRuntime{}) {
 		digests[file.Path] = digest(file.Content)
 	}
 	return digestOf(digests)

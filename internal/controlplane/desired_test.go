@@ -24,7 +24,7 @@ func rewritten(s Spec, d desired) []string {
 
 func mustDecide(t *testing.T, s Spec, f found, at time.Time) desired {
 	t.Helper()
-	d, err := decide(s, systemd{}, f, at)
+	d, err := decide(s, systemdRuntime{}, f, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestDecide(t *testing.T) {
 		{name: "a kubeconfig changed by hand", alter: func(_ *Spec, f *found) { edit(f, schedulerConf, "x") }, reissue: []string{schedulerConf}, restart: []string{Scheduler}},
 		{name: "the service-account key changed by hand", alter: func(_ *Spec, f *found) { edit(f, saKey, "x") }},
 		{
-			name: "files written, restart cut off", alter: func(_ *Spec, f *found) { f.facts.Files[systemd{}.started(ControllerManager)] = host.FileState{} },
+			name: "files written, restart cut off", alter: func(_ *Spec, f *found) { f.facts.Files[systemdRuntime{}.started(ControllerManager)] = host.FileState{} },
 			restart: []string{ControllerManager},
 		},
 		{
@@ -114,7 +114,9 @@ func TestDecide(t *testing.T) {
 		{name: "failing again and again", alter: func(_ *Spec, f *found) {
 			unit(f, APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
 		}, restart: Components()},
-		{name: "a drop-in", alter: func(_ *Spec, f *found) { f.facts.Dirs[systemd{}.overrides(APIServer)] = []string{"override.conf"} }, restart: []string{APIServer}},
+		{name: "a drop-in", alter: func(_ *Spec, f *found) {
+			f.facts.Dirs[systemdRuntime{}.overrides(APIServer)] = []string{"override.conf"}
+		}, restart: []string{APIServer}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := testSpec(t)
@@ -158,11 +160,11 @@ func unit(f *found, component string, alter func(*host.UnitState)) {
 func TestConfigDigest(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
-	if have, want := f.configDigest(s, systemd{}), s.ConfigDigest(); have != want {
+	if have, want := f.configDigest(s, systemdRuntime{}), s.ConfigDigest(); have != want {
 		t.Errorf("found %s, planned %s", have, want)
 	}
 	edit(&f, unitPath(Scheduler), "x")
-	if f.configDigest(s, systemd{}) == s.ConfigDigest() {
+	if f.configDigest(s, systemdRuntime{}) == s.ConfigDigest() {
 		t.Error("an edited unit has the digest of the planned one")
 	}
 }

@@ -3,11 +3,12 @@ package controlplane
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -111,7 +112,7 @@ func definitionDrift(rt runtime, c component, f found) []string {
 	if err != nil {
 		return []string{want.Path + " was edited: " + err.Error()}
 	}
-	words := flagDrift(flags, c.flags)
+	words := systemd.FlagDifferences(flags, c.flags)
 	if executable != c.program {
 		words = append(words, fmt.Sprintf("%s starts %s, wanted %s", want.Path, executable, c.program))
 	}
@@ -120,25 +121,6 @@ func definitionDrift(rt runtime, c component, f found) []string {
 	}
 	if len(words) == 0 {
 		words = append(words, want.Path+" was edited")
-	}
-	return words
-}
-
-func flagDrift(have, want map[string]string) []string {
-	var words []string
-	names := maps.Clone(have)
-	maps.Copy(names, want)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		found, there := have[name]
-		wanted, asked := want[name]
-		switch {
-		case !there:
-			words = append(words, fmt.Sprintf("flag --%s is missing, wanted %q", name, wanted))
-		case !asked:
-			words = append(words, fmt.Sprintf("flag --%s is %q, wanted not to be set", name, found))
-		case found != wanted:
-			words = append(words, fmt.Sprintf("flag --%s is %q, wanted %q", name, found, wanted))
-		}
 	}
 	return words
 }

@@ -11,7 +11,7 @@ import (
 
 func TestNoDriftOnAConvergedMachine(t *testing.T) {
 	s := testSpec(t)
-	if words := drift(s, systemd{}, converged(t, s), now); len(words) > 0 {
+	if words := drift(s, systemdRuntime{}, converged(t, s), now); len(words) > 0 {
 		t.Errorf("drift:\n%s", strings.Join(words, "\n"))
 	}
 }
@@ -45,7 +45,7 @@ func TestDrift(t *testing.T) {
 		{"unit unreadable", func(_ *testing.T, _ *Spec, f *found) { edit(f, unitPath(Scheduler), "[Unit]\n") }, "was edited: no ExecStart= line"},
 		{"unit file gone", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Files, unitPath(Scheduler)) }, unitPath(Scheduler) + " is missing"},
 		{"drop-in", func(_ *testing.T, _ *Spec, f *found) {
-			f.facts.Dirs[systemd{}.overrides(Scheduler)] = []string{"override.conf"}
+			f.facts.Dirs[systemdRuntime{}.overrides(Scheduler)] = []string{"override.conf"}
 		}, "changed by files in " + unitPath(Scheduler) + ".d"},
 		{"stopped", func(_ *testing.T, _ *Spec, f *found) {
 			unit(f, APIServer, func(u *host.UnitState) { u.Active = "inactive" })
@@ -57,7 +57,7 @@ func TestDrift(t *testing.T) {
 			unit(f, APIServer, func(u *host.UnitState) { u.Enabled = "disabled" })
 		}, "kube-apiserver.service is disabled, wanted enabled"},
 		{"not restarted", func(_ *testing.T, _ *Spec, f *found) {
-			f.facts.Files[systemd{}.started(Scheduler)] = host.FileState{}
+			f.facts.Files[systemdRuntime{}.started(Scheduler)] = host.FileState{}
 		}, "kube-scheduler: it was started with another " + unitPath(Scheduler)},
 		{
 			"binary missing", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Dirs, "/opt/kube/kubernetes/1.34.4") },
@@ -97,7 +97,7 @@ func TestDrift(t *testing.T) {
 			s := testSpec(t)
 			f := converged(t, s)
 			c.alter(t, &s, &f)
-			words := drift(s, systemd{}, f, now)
+			words := drift(s, systemdRuntime{}, f, now)
 			if !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "cp1 (10.0.0.11): ") && strings.Contains(w, c.want) }) {
 				t.Errorf("want %q in\n%s", c.want, strings.Join(words, "\n"))
 			}
@@ -107,7 +107,7 @@ func TestDrift(t *testing.T) {
 
 func TestMomentaryIllHealthIsNoDrift(t *testing.T) {
 	s := testSpec(t)
-	status := status(s, systemd{}, converged(t, s), []string{"not ready: etcd", healthy, healthy}, now)
+	status := status(s, systemdRuntime{}, converged(t, s), []string{"not ready: etcd", healthy, healthy}, now)
 	if len(status.Drift) > 0 {
 		t.Errorf("drift: %q", status.Drift)
 	}
@@ -124,13 +124,13 @@ func TestGone(t *testing.T) {
 	f := bare()
 	f.facts.Files[caCert] = host.FileState{Content: "a kubelet's"}
 	f.facts.Files[etcdCA] = host.FileState{Content: "an etcd member's"}
-	if !f.gone(s, systemd{}) {
+	if !f.gone(s, systemdRuntime{}) {
 		t.Error("what etcd and kubelet have counts as a replica")
 	}
 	for _, path := range []string{unitPath(Scheduler), saKey, recordPath, adminConf} {
 		f := bare()
 		f.facts.Files[path] = host.FileState{}
-		if f.gone(s, systemd{}) {
+		if f.gone(s, systemdRuntime{}) {
 			t.Errorf("gone although %s is there", path)
 		}
 	}

@@ -63,7 +63,7 @@ func bare() found {
 // converged is the machine after everything that decide wants was done on bare.
 func converged(t *testing.T, s Spec) found {
 	t.Helper()
-	d, err := decide(s, systemd{}, bare(), now)
+	d, err := decide(s, systemdRuntime{}, bare(), now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,12 +83,12 @@ func converged(t *testing.T, s Spec) found {
 			}
 		}
 	}
-	for _, c := range components(s, systemd{}) {
+	for _, c := range components(s, systemdRuntime{}) {
 		note := ""
 		for _, path := range append([]string{unitPath(c.name)}, c.inputs...) {
 			note += facts.Files[path].SHA256 + "  " + path + "\n"
 		}
-		facts.Files[systemd{}.started(c.name)] = host.FileState{Content: note}
+		facts.Files[systemdRuntime{}.started(c.name)] = host.FileState{Content: note}
 		facts.Units[unitName(c.name)] = host.UnitState{Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", MainPID: 7, Result: "success"}
 		facts.Output += section + c.name + "\n" + c.program + "\n"
 		facts.Dirs["/opt/kube/kubernetes/"+s.Version] = append(facts.Dirs["/opt/kube/kubernetes/"+s.Version], c.name)

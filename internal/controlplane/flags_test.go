@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // common are the flags beyond kubeadm's that every component gets.
@@ -62,7 +64,7 @@ func TestFlagsAreKubeadms(t *testing.T) {
 			"audit-log-maxsize":     "100",
 			"authentication-config": "/etc/kubernetes/authentication.yaml",
 		})},
-		{controllerManager(s, systemd{}), common(map[string]string{
+		{controllerManager(s, systemdRuntime{}), common(map[string]string{
 			"authentication-kubeconfig":       "/etc/kubernetes/controller-manager.conf",
 			"authorization-kubeconfig":        "/etc/kubernetes/controller-manager.conf",
 			"bind-address":                    "127.0.0.1",
@@ -89,7 +91,7 @@ func TestFlagsAreKubeadms(t *testing.T) {
 		})},
 	} {
 		if !maps.Equal(c.component.flags, c.want) {
-			t.Errorf("%s:\n%s", c.component.name, strings.Join(flagDrift(c.component.flags, c.want), "\n"))
+			t.Errorf("%s:\n%s", c.component.name, strings.Join(systemd.FlagDifferences(c.component.flags, c.want), "\n"))
 		}
 	}
 }
@@ -202,7 +204,7 @@ func TestFlagsFollowSettings(t *testing.T) {
 			s := testSpec(t)
 			c.alter(&s)
 			var have []string
-			for _, part := range components(s, systemd{}) {
+			for _, part := range components(s, systemdRuntime{}) {
 				if part.name == c.component {
 					have = arguments(part.flags)
 				}
@@ -234,7 +236,7 @@ func TestOwnedFlagsAreThoseSet(t *testing.T) {
 	}
 	s := testSpec(t)
 	s.PodCIDRs = []string{"10.244.0.0/16"}
-	for _, c := range components(s, systemd{}) {
+	for _, c := range components(s, systemdRuntime{}) {
 		for name := range c.flags {
 			_, owned := ownedFlags[c.name][name]
 			if owned == slices.Contains(overridable, name) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -72,7 +74,7 @@ func TestInStep(t *testing.T) {
 
 // TestBehind: what runs is what is on the disk, or it is said what is not.
 func TestBehind(t *testing.T) {
-	started := systemd{}.started
+	started := systemdRuntime{}.started
 	for _, c := range []struct {
 		name  string
 		alter func(*found)
@@ -97,7 +99,7 @@ func TestBehind(t *testing.T) {
 		}, "was started with another"},
 		{"of an earlier version, whose etcd member has gone ahead", func(f *found) {
 			state := f.facts.Files[started(APIServer)]
-			state.Content += host.StartNoteEntry("0123", etcdCA)
+			state.Content += systemd.StartNoteEntry("0123", etcdCA)
 			f.facts.Files[started(APIServer)] = state
 		}, ""},
 	} {
@@ -113,7 +115,7 @@ func TestEvidenceIsAskedOfEveryInput(t *testing.T) {
 	s := testSpec(t)
 	s.Bundle = encrypting(s.Bundle, secretbox("key1", "secrets"))
 	asked := strings.Join(append(evidenceQuery().Files, evidenceQuery().Contents...), " ")
-	for _, c := range components(s, systemd{}) {
+	for _, c := range components(s, systemdRuntime{}) {
 		for _, path := range append([]string{unitPath(c.name)}, c.inputs...) {
 			if !strings.Contains(asked, path) {
 				t.Errorf("%s of %s is not asked for", path, c.name)

@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -159,7 +160,7 @@ func (st *stage) changesSettings() {
 			s.Authentication = Authentication{JWT: oneIssuer, AnonymousPaths: []string{clusterInfo}}
 		}, []string{APIServer}},
 		{"limit", func(s *Spec) {
-			s.Limits = map[string]host.Limits{Scheduler: {MemoryHigh: "1G", MemoryMax: "2G", CPUQuota: "200%"}}
+			s.Limits = map[string]systemd.Limits{Scheduler: {MemoryHigh: "1G", MemoryMax: "2G", CPUQuota: "200%"}}
 		}, []string{Scheduler}},
 	} {
 		before := st.pids()

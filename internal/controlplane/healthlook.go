@@ -54,7 +54,7 @@ func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script hos
 	}
 	f := interpret(facts)
 	s.Name, s.Port = f.record.Name, f.record.Port
-	parts := components(s, systemd{})
+	parts := components(s, systemdRuntime{})
 	health := make([]string, len(parts))
 	if f.holds(b.ClusterID) {
 		var asking sync.WaitGroup
@@ -84,8 +84,8 @@ func healthOf(s Spec, f found, health []string) Health {
 		}
 		return out
 	}
-	out.Name, out.Port, out.Version = f.record.Name, s.port(), f.effectiveVersion(systemd{}, APIServer)
-	for i, c := range components(s, systemd{}) {
+	out.Name, out.Port, out.Version = f.record.Name, s.port(), f.effectiveVersion(systemdRuntime{}, APIServer)
+	for i, c := range components(s, systemdRuntime{}) {
 		told := Component{
 			Name: c.name, Healthy: health[i] == healthy, Health: health[i],
 			Version: f.version(c.name), CertificateExpiry: earliest(f, c.certificates),

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -39,7 +41,7 @@ type Imported struct {
 	// Authentication is what the API server's file says, its JWT in an order of
 	// its own.
 	Authentication Authentication
-	Limits         map[string]host.Limits // of every component
+	Limits         map[string]systemd.Limits // of every component
 	// SupplementaryGroups are those of the API server's unit, sorted; nil for none.
 	SupplementaryGroups []string
 	// Settings are as Spec.Settings. It is the caller's to see what of them is still
@@ -92,7 +94,8 @@ func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (
 	flags := map[string]map[string]string{}
 	programs := map[string]string{}
 	for _, name := range Components() {
-		if programs[name], flags[name], err = parseExecStart(facts.Files[unitPath(name)].Content); err != nil {
+		definition := facts.Files[unitPath(name)].Content
+		if programs[name], flags[name], err = (systemdRuntime{}).parse(definition); err != nil {
 			return Imported{}, notImported(h, unitPath(name)+": "+err.Error(), "apply from the configuration, which writes it anew")
 		}
 	}
@@ -175,7 +178,7 @@ func extraArgs(s Spec, name string, flags, recorded map[string]string) map[strin
 
 // flagsOf are those of one component of s.
 func flagsOf(s Spec, name string) map[string]string {
-	all := components(s, systemd{})
+	all := components(s, systemdRuntime{})
 	return all[slices.IndexFunc(all, func(c component) bool { return c.name == name })].flags
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -18,9 +20,9 @@ func (i *Imported) settings(flags, extra map[string]string, files map[string]hos
 		i.Authentication = authenticationIn(files[authenticationConfig].Content)
 	}
 	i.SupplementaryGroups = groupsIn(files[unitPath(APIServer)].Content)
-	i.Limits = map[string]host.Limits{}
+	i.Limits = map[string]systemd.Limits{}
 	for _, name := range Components() {
-		i.Limits[name] = host.LimitsIn(files[unitPath(name)].Content)
+		i.Limits[name] = systemd.LimitsIn(files[unitPath(name)].Content)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -26,8 +28,8 @@ func machineOf(t *testing.T, s Spec) host.Facts {
 	for _, file := range settingFiles(s) {
 		files[file.Path] = host.FileState{Content: string(file.Content)}
 	}
-	for _, c := range components(s, systemd{}) {
-		files[unitPath(c.name)] = host.FileState{Content: string(systemd{}.definition(c).Content)}
+	for _, c := range components(s, systemdRuntime{}) {
+		files[unitPath(c.name)] = host.FileState{Content: string(systemdRuntime{}.definition(c).Content)}
 	}
 	return host.Facts{Files: files, Dirs: map[string][]string{}}
 }
@@ -61,7 +63,7 @@ func TestImportReadsBack(t *testing.T) {
 		},
 		"names": func(s *Spec) { s.ExtraSANs = []string{"10.0.0.100", "192.0.2.1", "api.example.com"} },
 		"limits": func(s *Spec) {
-			s.Limits = map[string]host.Limits{APIServer: {MemoryHigh: "3G", MemoryMax: "4096M"}, Scheduler: {CPUQuota: "50%"}}
+			s.Limits = map[string]systemd.Limits{APIServer: {MemoryHigh: "3G", MemoryMax: "4096M"}, Scheduler: {CPUQuota: "50%"}}
 			s.Settings = json.RawMessage(`{"resources":{"scheduler":{"cpu_quota":"50%"}}}`)
 		},
 		"audit": func(s *Spec) {
@@ -104,7 +106,7 @@ func TestImportReadsBack(t *testing.T) {
 				ClusterID: s.Bundle.ClusterID, ClusterName: "prod", Name: "cp1", Version: s.Version, Port: s.port(), EtcdURLs: s.EtcdURLs,
 				ServiceCIDRs: s.ServiceCIDRs, PodCIDRs: s.PodCIDRs, ClusterDomain: s.domain(), ExtraSANs: s.ExtraSANs,
 				NoAdminConf: s.NoAdminConf, ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Audit: s.Audit, Authentication: s.Authentication,
-				Limits: map[string]host.Limits{APIServer: s.Limits[APIServer], ControllerManager: s.Limits[ControllerManager], Scheduler: s.Limits[Scheduler]},
+				Limits: map[string]systemd.Limits{APIServer: s.Limits[APIServer], ControllerManager: s.Limits[ControllerManager], Scheduler: s.Limits[Scheduler]},
 			}
 			if want.ExtraArgs == nil {
 				want.ExtraArgs = map[string]map[string]string{}
@@ -123,7 +125,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	s.Registration = json.RawMessage(`{"address":"10.0.0.100"}`)
 	s.ExtraArgs = map[string]map[string]string{APIServer: {"v": "2", "profiling": "false"}, Scheduler: {"v": "3"}}
 	s.ExtraSANs, s.PodCIDRs = []string{"api.example.com"}, []string{"10.244.0.0/16"}
-	s.Audit, s.Limits = Audit{Policy: onePolicy, MaxAgeDays: 7, MaxBackups: DefaultAuditBackups}, map[string]host.Limits{Scheduler: {MemoryMax: "1G"}}
+	s.Audit, s.Limits = Audit{Policy: onePolicy, MaxAgeDays: 7, MaxBackups: DefaultAuditBackups}, map[string]systemd.Limits{Scheduler: {MemoryMax: "1G"}}
 	facts := machineOf(t, s)
 	r := recordOf(s, nil)
 	r.Configured = nil
@@ -143,7 +145,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	if want := (Audit{Policy: onePolicy, MaxAgeDays: 7}); got.Audit != want || !got.LogsBy(s.Audit) {
 		t.Errorf("audit is %+v, want %+v", got.Audit, want)
 	}
-	if got.Settings != nil || got.Limits[Scheduler] != s.Limits[Scheduler] || got.Limits[APIServer] != (host.Limits{}) {
+	if got.Settings != nil || got.Limits[Scheduler] != s.Limits[Scheduler] || got.Limits[APIServer] != (systemd.Limits{}) {
 		t.Errorf("limits are %+v, recorded as %s", got.Limits, got.Settings)
 	}
 }

@@ -189,11 +189,11 @@ func (st *stage) otherCluster() *pki.Bundle {
 
 // isCleanedAfterACut: a Create that was cut off says whose its files are.
 func (st *stage) isCleanedAfterACut() {
-	f, err := observe(st.ctx, st.spec, systemd{})
+	f, err := observe(st.ctx, st.spec, systemdRuntime{})
 	if err != nil {
 		st.Fatal(err)
 	}
-	d, err := decide(st.spec, systemd{}, f, time.Now())
+	d, err := decide(st.spec, systemdRuntime{}, f, time.Now())
 	if err != nil {
 		st.Fatal(err)
 	}

@@ -30,7 +30,7 @@ type Beside struct {
 // rise starts the named components, waits until the replica is ready, and puts it
 // into rotation.
 func rise(ctx context.Context, s Spec, components []string) error {
-	if err := bringUp(ctx, s, systemd{}, desired{restart: components}); err != nil {
+	if err := bringUp(ctx, s, systemdRuntime{}, desired{restart: components}); err != nil {
 		return err
 	}
 	return s.Registrar.Register(ctx, s.Name, s.Address())

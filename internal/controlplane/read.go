@@ -20,12 +20,12 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 		defer close(asked)
 		rotation, registrarErr = s.Registrar.Registered(ctx, s.Name, s.Address())
 	}()
-	status, f, err := look(ctx, s, systemd{})
+	status, f, err := look(ctx, s, systemdRuntime{})
 	<-asked
 	switch {
 	case err != nil:
 		return Status{}, err
-	case f.gone(s, systemd{}):
+	case f.gone(s, systemdRuntime{}):
 		return Status{}, missing(s)
 	case registrarErr != nil:
 		return Status{}, fmt.Errorf("ask whether replica %s is registered: %w", s.machine(), registrarErr)

@@ -73,7 +73,7 @@ func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
 	s.PodCIDRs = []string{"10.244.0.0/16"}
 	for minor := oldestMinor; minor <= newestMinor; minor++ {
 		s.Version = fmt.Sprintf("1.%d.0", minor)
-		for _, c := range components(s, systemd{}) {
+		for _, c := range components(s, systemdRuntime{}) {
 			e, err := editionOf(c.name, s.Version)
 			if err != nil {
 				t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -91,7 +93,7 @@ type Spec struct {
 	// Authentication and Audit are the same on every replica, or what a request
 	// may do and what is noted of it would depend on where it arrives.
 	Authentication Authentication
-	Limits         map[string]host.Limits // component → of its unit
+	Limits         map[string]systemd.Limits // component → of its unit
 	// SupplementaryGroups are groups of the machine whose rights the API server has
 	// beside its own: those that may open the socket of a KMS plugin, say.
 	SupplementaryGroups []string

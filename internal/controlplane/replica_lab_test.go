@@ -42,7 +42,7 @@ func (st *stage) comesBackFromACutOffPause() {
 	another := st.spec
 	another.Name = "cp2"
 	st.registrar.out = map[string]string{"cp1": st.spec.Address()}
-	st.run(string("touch " + pausedPath + "\n" + systemd{}.pause(Components())))
+	st.run(string("touch " + pausedPath + "\n" + systemdRuntime{}.pause(Components())))
 	rejoin := func() { st.replicas.rejoin(st.ctx, another, false, time.Now().Add(time.Minute)) }
 
 	outage := st.replicas.Outage(Beside{Host: st.spec.Host, Bundle: st.spec.Bundle})
@@ -166,7 +166,7 @@ func (st *stage) restartsOnlyWhatChanged() {
 // found are the extra flags that component has on the machine.
 func (st *stage) found(component string) map[string]string {
 	st.Helper()
-	_, flags, err := parseExecStart(st.run("cat " + unitPath(component)))
+	_, flags, err := systemdRuntime{}.parse(st.run("cat " + unitPath(component)))
 	if err != nil {
 		st.Fatal(err)
 	}
@@ -213,15 +213,15 @@ systemctl stop kube-controller-manager
 func (st *stage) finishesACutOffChange() {
 	before := st.pids()
 	st.spec.ExtraArgs[Scheduler] = map[string]string{"v": "2"}
-	f, err := observe(st.ctx, st.spec, systemd{})
+	f, err := observe(st.ctx, st.spec, systemdRuntime{})
 	if err != nil {
 		st.Fatal(err)
 	}
-	d, err := decide(st.spec, systemd{}, f, time.Now())
+	d, err := decide(st.spec, systemdRuntime{}, f, time.Now())
 	if err != nil {
 		st.Fatal(err)
 	}
-	if err := apply(st.ctx, st.spec, systemd{}, desired{files: d.files}); err != nil {
+	if err := apply(st.ctx, st.spec, systemdRuntime{}, desired{files: d.files}); err != nil {
 		st.Fatal(err)
 	}
 	st.expect("restarted", st.restarted(before), []string(nil))

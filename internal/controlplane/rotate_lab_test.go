@@ -185,7 +185,7 @@ func (st *stage) isSeenByOthers() {
 	}
 	st.run("mv " + etcdClientCA + ".kept " + etcdClientCA)
 
-	f, err := observe(st.ctx, st.spec, systemd{})
+	f, err := observe(st.ctx, st.spec, systemdRuntime{})
 	if err != nil {
 		st.Fatal(err)
 	}

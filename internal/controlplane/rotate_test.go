@@ -121,11 +121,11 @@ func TestStages(t *testing.T) {
 		if !slices.Equal(d.restart, c.restart) {
 			t.Errorf("%s %d→%d restarts %q, want %q", c.part, c.from, c.to, d.restart, c.restart)
 		}
-		if len(drift(s, systemd{}, f, now)) == 0 {
+		if len(drift(s, systemdRuntime{}, f, now)) == 0 {
 			t.Errorf("%s %d→%d is no drift", c.part, c.from, c.to)
 		}
-		if after := converged(t, s); len(drift(s, systemd{}, after, now)) > 0 || !sameGenerations(after.record.Generations, target.Generations()) {
-			t.Errorf("%s at %d: drift %q, record %v", c.part, c.to, drift(s, systemd{}, after, now), after.record.Generations)
+		if after := converged(t, s); len(drift(s, systemdRuntime{}, after, now)) > 0 || !sameGenerations(after.record.Generations, target.Generations()) {
+			t.Errorf("%s at %d: drift %q, record %v", c.part, c.to, drift(s, systemdRuntime{}, after, now), after.record.Generations)
 		}
 	}
 }
@@ -134,11 +134,11 @@ func TestARecordOfAnEarlierVersionIsOfTheFirstGeneration(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
 	f.record.Generations = nil
-	if words := drift(s, systemd{}, f, now); len(words) > 0 {
+	if words := drift(s, systemdRuntime{}, f, now); len(words) > 0 {
 		t.Errorf("drift %q", words)
 	}
 	s.Bundle = at(t, s.Bundle, pki.FrontProxyPart, 1)
-	if words := drift(s, systemd{}, f, now); !slices.Contains(words, "cp1 (10.0.0.11): is at generation 0 of front-proxy, wanted 1") {
+	if words := drift(s, systemdRuntime{}, f, now); !slices.Contains(words, "cp1 (10.0.0.11): is at generation 0 of front-proxy, wanted 1") {
 		t.Errorf("drift %q", words)
 	}
 }
@@ -158,13 +158,13 @@ func TestKeysThatAreNotForTheMachine(t *testing.T) {
 			t.Errorf("%s is removed and written", file.Path)
 		}
 	}
-	words := strings.Join(drift(s, systemd{}, f, now), "\n")
+	words := strings.Join(drift(s, systemdRuntime{}, f, now), "\n")
 	for _, path := range d.remove {
 		if !strings.Contains(words, path+" is there") {
 			t.Errorf("%s is no drift:\n%s", path, words)
 		}
 	}
-	if left := drift(s, systemd{}, converged(t, s), now); len(left) > 0 {
+	if left := drift(s, systemdRuntime{}, converged(t, s), now); len(left) > 0 {
 		t.Errorf("drift with what was signed elsewhere: %q", left)
 	}
 }
@@ -177,7 +177,7 @@ func TestPreflightKnowsEveryStage(t *testing.T) {
 		s.Bundle = last
 		f := bare()
 		f.facts.Files[caCert] = host.FileState{Content: content}
-		if err := preflight(s, systemd{}, f); err != nil {
+		if err := preflight(s, systemdRuntime{}, f); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"sigs.k8s.io/yaml"
 )
 
 const onePolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"
@@ -222,7 +222,7 @@ func TestSettingsOnTheMachine(t *testing.T) {
 		{"no audit", func(s *Spec) { s.Audit.Off = true }, []string{authenticationConfig}, []string{auditPolicy}, []string{APIServer}},
 		{"an issuer", func(s *Spec) { s.Authentication.JWT = oneIssuer }, []string{auditPolicy, authenticationConfig}, nil, []string{APIServer}},
 		{"by flags", func(s *Spec) { s.ExtraArgs = args(APIServer, "oidc-issuer-url", "https://x") }, []string{auditPolicy}, []string{authenticationConfig}, []string{APIServer}},
-		{"a limit", func(s *Spec) { s.Limits = map[string]host.Limits{Scheduler: {MemoryMax: "1G"}} }, []string{auditPolicy, authenticationConfig}, nil, []string{Scheduler}},
+		{"a limit", func(s *Spec) { s.Limits = map[string]systemd.Limits{Scheduler: {MemoryMax: "1G"}} }, []string{auditPolicy, authenticationConfig}, nil, []string{Scheduler}},
 	} {
 		s := testSpec(t)
 		f := converged(t, s)
@@ -237,7 +237,7 @@ func TestSettingsOnTheMachine(t *testing.T) {
 		if !slices.Equal(written, c.written) || !slices.Equal(d.remove, c.removed) || !slices.Equal(d.restart, c.restarts) {
 			t.Errorf("%s: writes %q, removes %q, restarts %q", c.name, written, d.remove, d.restart)
 		}
-		if words := drift(s, systemd{}, f, now); (len(words) > 0) != (len(c.restarts) > 0) {
+		if words := drift(s, systemdRuntime{}, f, now); (len(words) > 0) != (len(c.restarts) > 0) {
 			t.Errorf("%s: drift %q", c.name, words)
 		}
 	}
@@ -304,9 +304,9 @@ func TestAuditSpace(t *testing.T) {
 
 func TestLimitsInUnits(t *testing.T) {
 	s := testSpec(t)
-	s.Limits = map[string]host.Limits{APIServer: {MemoryMax: "4G"}}
-	for _, c := range components(s, systemd{}) {
-		if limited := strings.Contains(systemd{}.unit(c), "\nMemoryMax=4G\n"); limited != (c.name == APIServer) {
+	s.Limits = map[string]systemd.Limits{APIServer: {MemoryMax: "4G"}}
+	for _, c := range components(s, systemdRuntime{}) {
+		if limited := strings.Contains(systemdRuntime{}.unit(c), "\nMemoryMax=4G\n"); limited != (c.name == APIServer) {
 			t.Errorf("%s: limited: %v", c.name, limited)
 		}
 	}

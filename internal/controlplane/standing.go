@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -108,7 +110,7 @@ func (st *standing) judge(cluster string, f found) {
 	case f.record.ClusterID != cluster || f.record.Name != st.name:
 		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(describe(f.record), "an API server of somebody else"))
 	default:
-		st.version = f.effectiveVersion(systemd{}, APIServer)
+		st.version = f.effectiveVersion(systemdRuntime{}, APIServer)
 		st.generations, st.unknown = f.record.Generations, behind(f.facts, Components())
 	}
 }
@@ -144,7 +146,7 @@ func describe(r record) string {
 func evidenceQuery() host.Query {
 	q := host.Query{Contents: []string{recordPath, beforePath}, Units: unitNames(), Files: readAtStart(), Script: runningScript()}
 	for _, name := range Components() {
-		q.Contents = append(q.Contents, systemd{}.started(name), unitPath(name))
+		q.Contents = append(q.Contents, systemdRuntime{}.started(name), unitPath(name))
 	}
 	return q
 }
@@ -162,7 +164,7 @@ func behind(facts host.Facts, components []string) error {
 		if !runs(facts.Units[unitName(name)]) {
 			continue
 		}
-		noted := host.ReadStartNote(facts.Files[systemd{}.started(name)].Content)
+		noted := systemd.ReadStartNote(facts.Files[systemdRuntime{}.started(name)].Content)
 		if len(noted) == 0 {
 			return fmt.Errorf("%s runs without a note of what it has read", name)
 		}

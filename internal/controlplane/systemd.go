@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// systemd runs each component as a unit under its own user.
-type systemd struct{}
+// systemdRuntime runs each component as a unit under its own user.
+type systemdRuntime struct{}
 
 const unitDir = "/etc/systemd/system"
 
@@ -25,61 +27,33 @@ func unitNames() []string {
 	return names
 }
 
-// sandbox is what all three can do without: they need the network, their
-// files below /etc/kubernetes, and nothing else of the machine.
-var sandbox = strings.TrimLeft(`
-NoNewPrivileges=yes
-CapabilityBoundingSet=
-AmbientCapabilities=
-ProtectSystem=strict
-ProtectHome=yes
-PrivateTmp=yes
-PrivateDevices=yes
-ProtectProc=invisible
-ProtectClock=yes
-ProtectHostname=yes
-ProtectControlGroups=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
+// serviceSettings are those of all three components.
+const serviceSettings = `CapabilityBoundingSet=
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
-RestrictNamespaces=yes
 RestrictRealtime=yes
-RestrictSUIDSGID=yes
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallErrorNumber=EPERM
-UMask=0077
 LimitNOFILE=1048576
-`, "\n")
+` + systemd.Sandbox
 
 // definition is the unit file.
-func (r systemd) definition(c component) host.File {
+func (r systemdRuntime) definition(c component) host.File {
 	return host.File{Path: unitPath(c.name), Content: []byte(r.unit(c)), Mode: publicMode, Owner: "root", Group: "root"}
 }
 
-func (r systemd) unit(c component) string {
+func (r systemdRuntime) unit(c component) string {
 	var b strings.Builder
 	line := func(parts ...string) { b.WriteString(strings.Join(parts, "") + "\n") }
-	line("# Written by terraform-provider-kube. A change by hand shows up as drift and is undone.")
-	line("[Unit]")
-	line("Description=Kubernetes ", c.name)
-	line("Documentation=https://kubernetes.io/docs/reference/command-line-tools-reference/", c.name, "/")
-	line("Wants=network-online.target")
-	line("After=", r.after(c))
-	line("StartLimitIntervalSec=0")
-	line()
+	b.WriteString(systemd.UnitSection{
+		Description:   "Kubernetes " + c.name,
+		Documentation: "https://kubernetes.io/docs/reference/command-line-tools-reference/" + c.name + "/",
+		After:         r.after(c),
+	}.String())
 	line("[Service]")
 	r.process(c, line)
 	line("Restart=always")
 	line("RestartSec=2")
 	b.WriteString(c.limits.Lines())
-	b.WriteString(sandbox)
-	line()
-	line("[Install]")
-	line("WantedBy=multi-user.target")
+	b.WriteString(serviceSettings)
+	b.WriteString(systemd.InstallSection)
 	return b.String()
 }
 
@@ -105,14 +79,14 @@ func groupsIn(unit string) []string {
 // after orders the others behind the API server: at a boot they start when it
 // serves instead of burning the processor that it needs to get there, and at a
 // shutdown they end before it.
-func (systemd) after(c component) string {
+func (systemdRuntime) after(c component) []string {
 	if c.name == APIServer {
-		return "network-online.target time-sync.target etcd.service"
+		return []string{"time-sync.target", "etcd.service"}
 	}
-	return "network-online.target " + unitName(APIServer)
+	return []string{unitName(APIServer)}
 }
 
-func (r systemd) process(c component, line func(...string)) {
+func (r systemdRuntime) process(c component, line func(...string)) {
 	kind := "exec"
 	if c.notifies {
 		kind = "notify"
@@ -129,8 +103,8 @@ func (r systemd) process(c component, line func(...string)) {
 	line("# The note of what this start has read. It tells later whether a restart is due.")
 	line("RuntimeDirectory=", c.name)
 	line("RuntimeDirectoryMode=0755")
-	line(host.StartNote(r.started(c.name), append([]string{unitPath(c.name)}, c.inputs...)...))
-	line("ExecStart=", execLine(append([]string{c.program}, arguments(c.flags)...)))
+	line(systemd.StartNote(r.started(c.name), append([]string{unitPath(c.name)}, c.inputs...)...))
+	line(systemd.Command{Program: c.program, Flags: c.flags}.ExecStart())
 	if c.name == APIServer {
 		line("LogsDirectory=", path.Base(auditLogDir))
 		line("LogsDirectoryMode=0700")
@@ -142,20 +116,20 @@ func (r systemd) process(c component, line func(...string)) {
 	}
 }
 
-func (systemd) borrowed(name, key string) string {
+func (systemdRuntime) borrowed(name, key string) string {
 	return path.Join("/run/credentials", unitName(name), path.Base(key))
 }
 
-func (systemd) started(name string) string { return path.Join("/run", name, "started") }
+func (systemdRuntime) started(name string) string { return path.Join("/run", name, "started") }
 
-func (systemd) enable() host.Script {
+func (systemdRuntime) enable() host.Script {
 	return "systemctl enable --quiet " + host.Words(unitNames()...) + "\n"
 }
 
 // start returns once no old process of the named components runs: it would
 // still say that it is ready. The loop only waits, so that a cut leaves the
 // restart to systemd, which completes it.
-func (systemd) start(names []string) host.Script {
+func (systemdRuntime) start(names []string) host.Script {
 	var script host.Script
 	for _, name := range names {
 		script += `unit=` + host.Words(unitName(name)) + `
@@ -169,7 +143,7 @@ while [ "$old" != 0 ] && [ "$(systemctl show --property=MainPID --value $unit)" 
 
 // stop relies on systemd's order: the others end before the API server. A unit
 // that is not there is none to stop.
-func (systemd) stop() host.Script {
+func (systemdRuntime) stop() host.Script {
 	return `present=
 for unit in ` + host.Words(unitNames()...) + `; do
   if [ -e ` + unitDir + `/$unit ]; then present="$present $unit"; fi
@@ -182,7 +156,7 @@ fi
 }
 
 // pause stops components and leaves them to the next boot.
-func (systemd) pause(names []string) host.Script {
+func (systemdRuntime) pause(names []string) host.Script {
 	var units []string
 	for _, name := range names {
 		units = append(units, unitName(name))
@@ -191,8 +165,9 @@ func (systemd) pause(names []string) host.Script {
 }
 
 // overrides are what `systemctl edit` writes.
-func (systemd) overrides(name string) string { return unitPath(name) + ".d" }
+func (systemdRuntime) overrides(name string) string { return unitPath(name) + ".d" }
 
-func (systemd) parse(definition string) (program string, flags map[string]string, err error) {
-	return parseExecStart(definition)
+func (systemdRuntime) parse(definition string) (program string, flags map[string]string, err error) {
+	command, _, err := systemd.ParseUnit(definition)
+	return command.Program, command.Flags, err
 }

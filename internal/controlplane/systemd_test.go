@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -13,8 +15,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func TestUnits(t *testing.T) {
 	s := testSpec(t)
 	s.PodCIDRs = []string{"10.244.0.0/16"}
-	for _, c := range components(s, systemd{}) {
-		golden(t, unitName(c.name), string(systemd{}.definition(c).Content))
+	for _, c := range components(s, systemdRuntime{}) {
+		golden(t, unitName(c.name), string(systemdRuntime{}.definition(c).Content))
 	}
 }
 
@@ -46,26 +48,13 @@ func TestUnitsCanBeReadBack(t *testing.T) {
 		"equals":  "a=b,c=d",
 		"other":   "a;b",
 	}}
-	for _, c := range components(s, systemd{}) {
-		executable, flags, err := systemd{}.parse(string(systemd{}.definition(c).Content))
+	for _, c := range components(s, systemdRuntime{}) {
+		executable, flags, err := systemdRuntime{}.parse(string(systemdRuntime{}.definition(c).Content))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if executable != c.program || !maps.Equal(flags, c.flags) {
-			t.Errorf("%s: read back %s and %v", c.name, executable, flagDrift(flags, c.flags))
-		}
-	}
-}
-
-func TestParseExecStart(t *testing.T) {
-	for _, c := range []struct{ name, unit, want string }{
-		{"none", "[Service]\nType=exec\n", "no ExecStart= line"},
-		{"open quotation", "ExecStart=/bin/x \"--a=b\n", "read ExecStart=: a quotation mark is not closed"},
-		{"reset before the command", "ExecStart=\nExecStart=/bin/x --a=b\n", ""},
-		{"only a reset", "ExecStart=\n", "no ExecStart= line"},
-	} {
-		if _, _, err := parseExecStart(c.unit); text(err) != c.want {
-			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+			t.Errorf("%s: read back %s and %v", c.name, executable, systemd.FlagDifferences(flags, c.flags))
 		}
 	}
 }

@@ -21,7 +21,7 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, err
 	}
 	defer held.Release()
-	status, err := r.stages(held.Context(ctx), s, systemd{})
+	status, err := r.stages(held.Context(ctx), s, systemdRuntime{})
 	if err == nil {
 		r.underWay.forget(s)
 	}

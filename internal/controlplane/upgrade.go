@@ -94,7 +94,7 @@ func (st standing) ailments(ctx context.Context, s Spec) []string {
 	if st.version == "" {
 		return []string{fmt.Sprintf("replica %s does not tell its version: %v", st.machine(), st.unknown)}
 	}
-	words := ailing(ctx, st.spec(s), systemd{})
+	words := ailing(ctx, st.spec(s), systemdRuntime{})
 	rotation, err := s.Registrar.Registered(ctx, st.name, net.JoinHostPort(st.address, strconv.Itoa(st.port)))
 	if err != nil {
 		rotation = []string{"its registration cannot be seen: " + err.Error()}

@@ -3,11 +3,12 @@ package etcd
 import (
 	"crypto/x509"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // drift says in words how a machine differs from s. It is empty, and stays
@@ -95,51 +96,22 @@ func unitFileDrift(s Spec, f found) []string {
 	if file.Content == wanted {
 		return nil
 	}
-	program, foundFlags, foundRest := parseExecStart(file.Content)
-	wantedProgram, wantedFlags, wantedRest := parseExecStart(wanted)
-	var words []string
-	if program != wantedProgram {
-		words = append(words, fmt.Sprintf("%s runs %s, wanted %s", unitName, orNone(program), wantedProgram))
+	have, haveRest, err := systemd.ParseUnit(file.Content)
+	if err != nil {
+		return []string{unitPath + " was edited by hand: " + err.Error()}
 	}
-	words = append(words, flagDrift(foundFlags, wantedFlags)...)
-	words = append(words, lineDrift(unitPath, foundRest, wantedRest)...)
+	want, wantRest, err := systemd.ParseUnit(wanted)
+	if err != nil {
+		return []string{err.Error()} // cannot be: it was rendered
+	}
+	var words []string
+	if have.Program != want.Program {
+		words = append(words, fmt.Sprintf("%s runs %s, wanted %s", unitName, orNone(have.Program), want.Program))
+	}
+	words = append(words, systemd.FlagDifferences(have.Flags, want.Flags)...)
+	words = append(words, systemd.LineDifferences(unitPath, haveRest, wantRest)...)
 	if len(words) == 0 {
 		words = append(words, unitPath+" was edited by hand")
-	}
-	return words
-}
-
-func flagDrift(found, wanted map[string]string) []string {
-	all := maps.Clone(found)
-	maps.Copy(all, wanted)
-	var words []string
-	for _, flag := range slices.Sorted(maps.Keys(all)) {
-		have, isThere := found[flag]
-		want, isWanted := wanted[flag]
-		switch {
-		case !isThere:
-			words = append(words, fmt.Sprintf("flag --%s is not there, wanted %q", flag, want))
-		case !isWanted:
-			words = append(words, fmt.Sprintf("flag --%s is %q, wanted not there", flag, have))
-		case have != want:
-			words = append(words, fmt.Sprintf("flag --%s is %q, wanted %q", flag, have, want))
-		}
-	}
-	return words
-}
-
-func lineDrift(file, found, wanted string) []string {
-	have, want := strings.Split(found, "\n"), strings.Split(wanted, "\n")
-	var words []string
-	for _, line := range have {
-		if !slices.Contains(want, line) {
-			words = append(words, fmt.Sprintf("%s has the line %q, which was not written by the provider", file, line))
-		}
-	}
-	for _, line := range want {
-		if !slices.Contains(have, line) {
-			words = append(words, fmt.Sprintf("%s lacks the line %q", file, line))
-		}
 	}
 	return words
 }

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"go.etcd.io/etcd/pkg/v3/flags"
 	"go.etcd.io/etcd/server/v3/embed"
 
@@ -361,7 +363,8 @@ func (m *testMachine) start() error {
 	m.starts++
 	m.ends = 0
 	unit := string(m.files[unitPath].Content)
-	_, found, _ := parseExecStart(unit)
+	command, _, _ := systemd.ParseUnit(unit)
+	found := command.Flags
 	env := parseEnvironment(string(m.files[envPath].Content))
 	if _, err := os.Stat(m.at(found["data-dir"]) + "/member"); err != nil && len(env) == 0 {
 		return nil // the assertions fail, and the unit is not started
@@ -376,7 +379,7 @@ func (m *testMachine) start() error {
 	}
 	note := ""
 	for _, path := range []string{unitPath, caPath} {
-		note += host.StartNoteEntry(digest(m.files[path].Content), path)
+		note += systemd.StartNoteEntry(digest(m.files[path].Content), path)
 	}
 	m.files[startNote] = host.File{Path: startNote, Content: []byte(note), Mode: 0o644}
 	if m.late == 0 {

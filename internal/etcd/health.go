@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -124,8 +126,8 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 			m.Foreign = held.ClusterName
 		}
 	}
-	_, flags, _ := parseExecStart(facts.Files[unitPath].Content)
-	m.Quota = quotaByFlag(flags["quota-backend-bytes"])
+	command, _, _ := systemd.ParseUnit(facts.Files[unitPath].Content)
+	m.Quota = quotaByFlag(command.Flags["quota-backend-bytes"])
 	m.CertificateExpiry = expiry(facts.Files)
 	if service := facts.Units[snapshotService]; service.Active == "failed" && isWritten(facts.Files[snapshotServicePath]) {
 		m.SnapshotFailed = service.Result

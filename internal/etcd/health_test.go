@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -49,7 +51,7 @@ func TestMachineOf(t *testing.T) {
 		},
 		"a failed snapshot": {
 			facts: host.Facts{
-				Files: map[string]host.FileState{snapshotServicePath: {Content: writtenBy + "\n[Unit]\n"}},
+				Files: map[string]host.FileState{snapshotServicePath: {Content: systemd.Managed + "\n[Unit]\n"}},
 				Units: map[string]host.UnitState{snapshotService: {Load: "loaded", Active: "failed", Result: "exit-code"}},
 			},
 			want: Machine{Quota: defaultQuota, SnapshotFailed: "exit-code"},
@@ -63,7 +65,7 @@ func TestMachineOf(t *testing.T) {
 		},
 		"a snapshot under way": {
 			facts: host.Facts{
-				Files: map[string]host.FileState{snapshotServicePath: {Content: writtenBy + "\n[Unit]\n"}},
+				Files: map[string]host.FileState{snapshotServicePath: {Content: systemd.Managed + "\n[Unit]\n"}},
 				Units: map[string]host.UnitState{snapshotService: {Load: "loaded", Active: "activating", Result: "success"}},
 			},
 			want: Machine{Quota: defaultQuota},

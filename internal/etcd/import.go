@@ -8,6 +8,8 @@ import (
 	"maps"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -26,7 +28,7 @@ type Imported struct {
 	ArchivesKept  int
 	Snapshots     *Snapshots // nil: none
 	EarlyRenewal  time.Duration
-	Limits        host.Limits
+	Limits        systemd.Limits
 	Settings      json.RawMessage // as Spec.Settings; it is the caller's to see whether it gives Limits
 	// Alone: the cluster did not list its members, so that Peers has this one only.
 	Alone bool
@@ -69,19 +71,19 @@ func imported(h *host.Host, facts host.Facts) (Imported, error) {
 	if err != nil {
 		return Imported{}, notImported(h, err.Error(), "undo the change of that unit")
 	}
-	_, flags, _ := parseExecStart(unit.Content)
-	if reached := flags["advertise-client-urls"]; reached != ClientURL(h.Address()) {
+	command, _, _ := systemd.ParseUnit(unit.Content)
+	if reached := command.Flags["advertise-client-urls"]; reached != ClientURL(h.Address()) {
 		return Imported{}, notImported(h, fmt.Sprintf("its member is reached at %s", orNone(reached)), "import it by that address, which is the machine's in the cluster")
 	}
 	given := f.Marker.configured()
 	out := Imported{
 		ClusterID: f.Marker.ClusterID, ClusterName: f.Marker.ClusterName, Name: f.Marker.Name,
 		Version: at.version, DataDir: at.dataDir, SnapshotsKept: f.Marker.snapshotsKept(), EarlyRenewal: given.EarlyRenewal, ArchivesKept: given.archivesKept(),
-		Limits: host.LimitsIn(unit.Content), Settings: given.Settings,
+		Limits: systemd.LimitsIn(unit.Content), Settings: given.Settings,
 		Snapshots: snapshotsIn(facts.Files),
 	}
 	s := Spec{Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir}
-	out.ExtraArgs = extraArgs(s, flags, given.ExtraArgs)
+	out.ExtraArgs = extraArgs(s, command.Flags, given.ExtraArgs)
 	out.Peers, out.Alone = listedPeers(facts.Output)
 	out.Peers[out.Name] = h.Address()
 	return out, nil

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -50,7 +52,7 @@ func TestImportReadsBack(t *testing.T) {
 		"scheduled snapshots that stay": func(s *Spec) { s.Snapshots = &Snapshots{Schedule: "hourly", Kept: 24} },
 		"early renewal":                 func(s *Spec) { s.EarlyRenewal = 90 * time.Minute },
 		"limits": func(s *Spec) {
-			s.Limits, s.Settings = host.Limits{MemoryMax: "2G", CPUQuota: "150%"}, json.RawMessage(`{"resources":{"memory_max":"2G","cpu_quota":"150%"}}`)
+			s.Limits, s.Settings = systemd.Limits{MemoryMax: "2G", CPUQuota: "150%"}, json.RawMessage(`{"resources":{"memory_max":"2G","cpu_quota":"150%"}}`)
 		},
 		"empty limits": func(s *Spec) { s.Settings = json.RawMessage(`{"resources":{}}`) },
 		"IPv6":         func(*Spec) {},

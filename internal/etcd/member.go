@@ -8,6 +8,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -34,7 +36,7 @@ type Spec struct {
 	Bundle    *pki.Bundle
 	Version   string            // "3.6.16"
 	ExtraArgs map[string]string // flag without dashes → value; override the defaults
-	Limits    host.Limits       // of the unit; a change restarts the member
+	Limits    systemd.Limits    // of the unit; a change restarts the member
 	DataDir   string            // "" means /var/lib/etcd
 	OnDestroy OnDestroy
 	Source    host.Source

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -166,7 +168,8 @@ type installation struct{ version, tools, dataDir string }
 // installationIn reads it from a unit. It is of the places that the provider
 // gives a member, for both become part of commands.
 func installationIn(unit string) (installation, error) {
-	program, flags, _ := parseExecStart(unit)
+	command, _, _ := systemd.ParseUnit(unit)
+	program, flags := command.Program, command.Flags
 	version := path.Base(path.Dir(program))
 	if err := ValidateVersion(version); err != nil || program != artifacts(version)[0].Path() {
 		return installation{}, fmt.Errorf("%s runs %s, which the provider has not installed", unitPath, problem.Quote(program))

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -80,7 +82,7 @@ dir=${dir:-` + DefaultDataDir + `}
 [ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" "$(df --output=target "$dir" | tail -n 1)" "$(stat -f -c %T "$dir")"
 property() { TZ=UTC systemctl show --property="$1" --value "$2"; }
 ours=
-if grep -qsxF '` + writtenBy + `' ` + snapshotTimerPath + ` ` + snapshotServicePath + `; then
+if grep -qsxF '` + systemd.Managed + `' ` + snapshotTimerPath + ` ` + snapshotServicePath + `; then
   ours=` + snapshotTimer + `
   uploads=no
   [ ! -e ` + snapshotUploadPath + ` ] || uploads=yes

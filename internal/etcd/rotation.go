@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -161,7 +162,7 @@ func (f found) between(s Spec, generation int) string {
 	if generation == s.generation() { // whatever lies on the disk, this is what it should run with
 		trust = digest([]byte(s.Bundle.Anchors(pki.Etcd)))
 	}
-	noted := host.ReadStartNote(f.facts.Files[startNote].Content)[caPath]
+	noted := systemd.ReadStartNote(f.facts.Files[startNote].Content)[caPath]
 	if f.running() && noted != trust && noted != f.facts.Files[caPath].SHA256 {
 		return "etcd runs with another " + caPath + " than it would be started with"
 	}

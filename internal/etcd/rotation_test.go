@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -188,7 +190,7 @@ func TestStandings(t *testing.T) {
 	bare.Marker = nil
 	elsewhere := &View{Members: append(slices.Clone(view.Members), Member{Name: "cp7", PeerURLs: []string{PeerURL("10.0.0.7")}, ClientURLs: []string{ClientURL("10.0.0.7")}})}
 	unlistedView := &View{Members: view.Members[:1]}
-	note := func(b *pki.Bundle) string { return host.StartNoteEntry(digest([]byte(b.Anchors(pki.Etcd))), caPath) }
+	note := func(b *pki.Bundle) string { return systemd.StartNoteEntry(digest([]byte(b.Anchors(pki.Etcd))), caPath) }
 	stranger := newBundle(t)
 	strange, err := stranger.Issue(pki.EtcdPeer("cp2", "10.0.0.2"), time.Now(), 0)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -68,7 +70,7 @@ func snapshotFiles(s Spec) []host.File {
 // renderSnapshotTimer is the timer. All machines ask at the same time who leads,
 // so that one of them saves: systemd must not spread them.
 func renderSnapshotTimer(p Snapshots) string {
-	return writtenBy + `
+	return systemd.Managed + `
 [Unit]
 Description=Schedule of etcd's snapshots
 
@@ -90,7 +92,7 @@ func renderSnapshotService(p Snapshots) string {
 	if p.EnvironmentFile != "" {
 		environment = environmentKey + p.EnvironmentFile + "\n"
 	}
-	return writtenBy + `
+	return systemd.Managed + `
 [Unit]
 Description=Snapshot of etcd, saved, verified and brought elsewhere
 Wants=network-online.target
@@ -137,7 +139,7 @@ func renderSnapshotScript(s Spec) string {
 	if s.Snapshots.Upload != "" {
 		upload = snapshotUploadPath
 	}
-	return string(writtenBy + "\n" + host.Assignments(map[string]string{
+	return string(systemd.Managed + "\n" + host.Assignments(map[string]string{
 		"unit": unitPath, "endpoint": s.ClientURL(), "pki": pkiDir, "dir": scheduledDir(s.dataDir()), "upload": upload,
 		"reserve": strconv.Itoa(snapshotReserve), "cluster": s.Bundle.ClusterName, "member": s.Name, keptVariable: strconv.Itoa(s.Snapshots.Kept),
 	}) + "\nsave() {\n" + saveScript + "}\n\n" + scheduledScript)
@@ -179,7 +181,7 @@ func lineAfter(text, key string) string {
 
 // isWritten reports whether a file is the provider's. People have timers of
 // their own by such a name, which are to be left alone.
-func isWritten(file host.FileState) bool { return strings.HasPrefix(file.Content, writtenBy) }
+func isWritten(file host.FileState) bool { return strings.HasPrefix(file.Content, systemd.Managed) }
 
 // ValidateUpload accepts commands that a file can hold.
 func ValidateUpload(commands string) error {

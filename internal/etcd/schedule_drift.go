@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -38,7 +40,7 @@ func (v timerVerb) script() host.Script {
 
 // ifTimerIsOurs guards commands against somebody else's units of that name.
 func ifTimerIsOurs(commands host.Script) host.Script {
-	return "if grep -qsxF '" + writtenBy + "' " + snapshotTimerPath + " " + snapshotServicePath + "; then\n" + commands + "fi\n"
+	return "if grep -qsxF '" + systemd.Managed + "' " + snapshotTimerPath + " " + snapshotServicePath + "; then\n" + commands + "fi\n"
 }
 
 // stopTimerScript ends snapshots before the member that they are of.
@@ -157,7 +159,7 @@ func editedDrift(file host.File, found string) []string {
 	if path.Dir(file.Path) == configDir {
 		return []string{file.Path + " is not as it was written"}
 	}
-	if words := lineDrift(file.Path, found, string(file.Content)); len(words) > 0 {
+	if words := systemd.LineDifferences(file.Path, found, string(file.Content)); len(words) > 0 {
 		return words
 	}
 	return []string{file.Path + " was edited by hand"}

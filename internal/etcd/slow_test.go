@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 )
@@ -66,8 +68,8 @@ func relay(from, to net.Conn, line chan struct{}, rate int) {
 
 // movement prints what movementScript does.
 func (m *testMachine) movement() string {
-	_, found, _ := parseExecStart(string(m.files[unitPath].Content))
-	root := m.at(found["data-dir"] + "/member")
+	command, _, _ := systemd.ParseUnit(string(m.files[unitPath].Content))
+	root := m.at(command.Flags["data-dir"] + "/member")
 	var b strings.Builder
 	_ = filepath.Walk(root, func(path string, info os.FileInfo, err error) error {
 		if err == nil && info.Mode().IsRegular() {

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -55,7 +57,7 @@ func (f found) after(s Spec, c host.Change) found {
 	}
 	note := ""
 	for _, file := range fixedFiles(s) {
-		note += host.StartNoteEntry(digest(file.Content), file.Path)
+		note += systemd.StartNoteEntry(digest(file.Content), file.Path)
 	}
 	facts.Files[startNote] = host.FileState{Content: note}
 	facts.Dirs = maps.Clone(facts.Dirs)

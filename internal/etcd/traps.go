@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -30,7 +32,8 @@ func leavesV2(from, to string) bool {
 
 // v2Flag names the flag of a unit by which clients can write to the v2 store.
 func v2Flag(unit string) string {
-	_, flags, _ := parseExecStart(unit)
+	command, _, _ := systemd.ParseUnit(unit)
+	flags := command.Flags
 	if value, ok := flags["enable-v2"]; ok && value != "false" {
 		return "enable-v2"
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -91,9 +93,6 @@ func compacts(args map[string]string) bool {
 	return mode || retention
 }
 
-// writtenBy is the first line of what the provider writes.
-const writtenBy = "# Written by the Terraform provider kube. A hand edit shows up in the next plan."
-
 // renderUnit is the systemd unit.
 //
 // The two assertions keep an established member whose data directory was
@@ -102,25 +101,20 @@ const writtenBy = "# Written by the Terraform provider kube. A hand edit shows u
 // is not ready for as long as that lasts, and killing it does not help.
 func renderUnit(s Spec) string {
 	dir := s.dataDir()
-	return writtenBy + `
-[Unit]
-Description=etcd member ` + s.Name + `
-Documentation=https://etcd.io/docs/
-Wants=network-online.target
-After=network-online.target
-StartLimitIntervalSec=0
-AssertPathExists=|` + dir + `/member
-AssertPathExists=|` + envPath + `
-
-[Service]
+	section := systemd.UnitSection{
+		Description: "etcd member " + s.Name, Documentation: "https://etcd.io/docs/",
+		Lines: []string{"AssertPathExists=|" + dir + "/member", "AssertPathExists=|" + envPath},
+	}
+	command := systemd.Command{Program: artifacts(s.Version)[0].Path(), Flags: serverFlags(s)}
+	return section.String() + `[Service]
 Type=notify
 User=` + user + `
 Group=` + user + `
 EnvironmentFile=-` + envPath + `
 RuntimeDirectory=` + runtimeDir + `
 RuntimeDirectoryMode=0755
-` + host.StartNote(startNote, unitPath, caPath) + `
-` + execStart(s) + `
+` + systemd.StartNote(startNote, unitPath, caPath) + `
+` + command.ExecStart() + `
 Restart=always
 RestartSec=1
 TimeoutStartSec=infinity
@@ -128,115 +122,11 @@ LimitNOFILE=65536
 ` + s.Limits.Lines() + `OOMScoreAdjust=-997
 IOSchedulingClass=best-effort
 IOSchedulingPriority=0
-UMask=0077
-NoNewPrivileges=yes
 CapabilityBoundingSet=
-ProtectSystem=strict
-ReadWritePaths=` + dir + `
-ProtectHome=yes
-ProtectProc=invisible
-ProtectClock=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectControlGroups=yes
-PrivateTmp=yes
-PrivateDevices=yes
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
-RestrictNamespaces=yes
 RestrictRealtime=yes
-RestrictSUIDSGID=yes
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-
-[Install]
-WantedBy=multi-user.target
-`
-}
-
-// execStart is the ExecStart line, one flag on each continued line, sorted.
-func execStart(s Spec) string {
-	var b strings.Builder
-	b.WriteString("ExecStart=" + artifacts(s.Version)[0].Path())
-	all := serverFlags(s)
-	for _, flag := range slices.Sorted(maps.Keys(all)) {
-		b.WriteString(" \\\n  " + quoteUnit("--"+flag+"="+all[flag]))
-	}
-	return b.String()
-}
-
-// quoteUnit writes one argument so that systemd hands it over literally.
-func quoteUnit(argument string) string {
-	escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`).Replace(argument)
-	if strings.ContainsAny(argument, " \t\\\"';") {
-		return `"` + escaped + `"`
-	}
-	return escaped
-}
-
-// parseExecStart returns program and flags of a unit, and the unit without them.
-func parseExecStart(unit string) (program string, found map[string]string, rest string) {
-	found = map[string]string{}
-	joined := strings.ReplaceAll(unit, "\\\n", " ")
-	var others []string
-	for line := range strings.Lines(joined) {
-		line = strings.TrimRight(line, "\n")
-		command, ok := strings.CutPrefix(line, "ExecStart=")
-		if !ok {
-			others = append(others, line)
-			continue
-		}
-		for i, word := range splitUnit(command) {
-			if i == 0 {
-				program = word
-				continue
-			}
-			flag, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-			found[flag] = value
-		}
-	}
-	return program, found, strings.Join(others, "\n")
-}
-
-// splitUnit splits a command line as quoteUnit writes it, or a person would.
-func splitUnit(line string) []string {
-	var words []string
-	var word strings.Builder
-	inWord := false
-	var quote byte
-	for i := 0; i < len(line); i++ {
-		c := line[i]
-		switch {
-		case c == '\\' && i+1 < len(line):
-			i++
-			word.WriteByte(line[i])
-			inWord = true
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote == 0 && (c == '"' || c == '\''):
-			quote, inWord = c, true
-		case quote == 0 && (c == ' ' || c == '\t'):
-			if inWord {
-				words = append(words, word.String())
-				word.Reset()
-			}
-			inWord = false
-		case (c == '%' || c == '$') && i+1 < len(line) && line[i+1] == c:
-			i++
-			word.WriteByte(c)
-			inWord = true
-		default:
-			word.WriteByte(c)
-			inWord = true
-		}
-	}
-	if inWord {
-		words = append(words, word.String())
-	}
-	return words
+ReadWritePaths=` + dir + `
+` + systemd.Sandbox + systemd.InstallSection
 }
 
 // environment is bootstrap.env: how a member that is not yet established comes

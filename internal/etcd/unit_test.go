@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -41,9 +43,9 @@ func TestRenderUnit(t *testing.T) {
 	if strings.Contains(unit, "initial-cluster") {
 		t.Error("a flag says how the cluster is formed: a change of peers would restart the member")
 	}
-	program, found, _ := parseExecStart(unit)
-	if program != "/opt/kube/etcd/3.6.16/etcd" || !maps.Equal(found, serverFlags(s)) {
-		t.Errorf("read back as %s %v", program, found)
+	command, _, _ := systemd.ParseUnit(unit)
+	if command.Program != "/opt/kube/etcd/3.6.16/etcd" || !maps.Equal(command.Flags, serverFlags(s)) {
+		t.Errorf("read back as %+v", command)
 	}
 	peers := maps.Clone(s.Peers)
 	peers["cp2"] = s.Host
@@ -169,7 +171,7 @@ func TestScripts(t *testing.T) {
 		script := string(action{Verb: v, DataDir: "/d"}.script())
 		guarded := false
 		for line := range strings.Lines(script) {
-			guarded = guarded && line != "fi\n" || strings.HasPrefix(line, "if grep -qsxF '"+writtenBy+"' "+snapshotTimerPath)
+			guarded = guarded && line != "fi\n" || strings.HasPrefix(line, "if grep -qsxF '"+systemd.Managed+"' "+snapshotTimerPath)
 			if !guarded && strings.Contains(line, "etcd-snapshot") {
 				t.Errorf("verb %d has without a guard: %s", v, line)
 			}

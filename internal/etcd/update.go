@@ -7,6 +7,8 @@ import (
 	"path"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -82,7 +84,7 @@ func restartReason(s Spec, f found, entry *Member) string {
 	case f.unfinished() && (entry == nil || !entry.Healthy):
 		return "its upgrade was cut off"
 	}
-	noted := host.ReadStartNote(f.facts.Files[startNote].Content)
+	noted := systemd.ReadStartNote(f.facts.Files[startNote].Content)
 	for _, file := range fixedFiles(s) {
 		if noted[file.Path] != digest(file.Content) {
 			return "it was started with another " + file.Path

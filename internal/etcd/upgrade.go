@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -26,8 +28,8 @@ const beforePath = configDir + "/" + unitName + ".before"
 
 // unitVersion is the version of the server that a unit starts, or "".
 func unitVersion(unit string) string {
-	program, _, _ := parseExecStart(unit)
-	version := path.Base(path.Dir(program))
+	command, _, _ := systemd.ParseUnit(unit)
+	version := path.Base(path.Dir(command.Program))
 	if _, _, err := parseVersion(version); err != nil {
 		return ""
 	}

@@ -3,12 +3,13 @@ package provider
 import (
 	"context"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // validateHardening checks what holds between these settings, and between them
@@ -51,7 +52,7 @@ func (m replicaModel) authentication(ctx context.Context) controlplane.Authentic
 	return written[authenticationModel](ctx, m.Authentication).authentication()
 }
 
-func (m replicaModel) limits(ctx context.Context) map[string]host.Limits {
+func (m replicaModel) limits(ctx context.Context) map[string]systemd.Limits {
 	return written[resourcesModel](ctx, m.Resources).limits()
 }
 
@@ -65,6 +66,6 @@ func (m replicaModel) groups(ctx context.Context) []string {
 }
 
 // limitsOf reads the limits of one unit; null is none.
-func limitsOf(ctx context.Context, object types.Object) host.Limits {
+func limitsOf(ctx context.Context, object types.Object) systemd.Limits {
 	return written[limitsModel](ctx, object).limits()
 }

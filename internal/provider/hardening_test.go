@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -11,7 +13,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // nested is a value of a nested attribute as Terraform hands it over: what is not
@@ -74,14 +75,14 @@ func TestLimitsOf(t *testing.T) {
 	limits := nested(t, limitsSchema("x"), map[string]attr.Value{"memory_max": types.StringValue("1G"), "cpu_quota": types.StringValue("50%")})
 	resources := nested(t, replicaHardening()["resources"], map[string]attr.Value{"scheduler": limits})
 	have := (replicaModel{Resources: resources}).limits(t.Context())
-	want := map[string]host.Limits{"kube-apiserver": {}, "kube-controller-manager": {}, "kube-scheduler": {MemoryMax: "1G", CPUQuota: "50%"}}
+	want := map[string]systemd.Limits{"kube-apiserver": {}, "kube-controller-manager": {}, "kube-scheduler": {MemoryMax: "1G", CPUQuota: "50%"}}
 	if !reflect.DeepEqual(have, want) {
 		t.Errorf("%+v", have)
 	}
 	if have := (replicaModel{}).limits(t.Context()); len(have) != 0 {
 		t.Errorf("no limits at all: %+v", have)
 	}
-	if have := limitsOf(t.Context(), types.ObjectNull(map[string]attr.Type{})); have != (host.Limits{}) {
+	if have := limitsOf(t.Context(), types.ObjectNull(map[string]attr.Type{})); have != (systemd.Limits{}) {
 		t.Errorf("a member without limits: %+v", have)
 	}
 }

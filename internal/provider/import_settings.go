@@ -5,9 +5,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // recorded reads what text kept. One that cannot be read says nothing.
@@ -72,8 +73,8 @@ func authenticationFound(a controlplane.Authentication) *authenticationModel {
 	return &authenticationModel{JWT: unlessZero(a.JWT), AnonymousPaths: a.AnonymousPaths}
 }
 
-func limitsFound(l host.Limits) *limitsModel {
-	if l == (host.Limits{}) {
+func limitsFound(l systemd.Limits) *limitsModel {
+	if l == (systemd.Limits{}) {
 		return nil
 	}
 	return &limitsModel{MemoryHigh: unlessZero(l.MemoryHigh), MemoryMax: unlessZero(l.MemoryMax), CPUQuota: unlessZero(l.CPUQuota)}

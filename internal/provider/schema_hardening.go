@@ -3,6 +3,8 @@ package provider
 import (
 	"fmt"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -11,7 +13,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // replicaHardening are what a replica logs, whom it lets in, and what it may take
@@ -99,7 +100,7 @@ func authenticationSchema() schema.Attribute {
 func limitsSchema(unit string) schema.Attribute {
 	memory := func(description string) schema.Attribute {
 		return schema.StringAttribute{
-			Optional: true, Validators: []validator.String{checked("amount of memory", host.ValidateMemory)},
+			Optional: true, Validators: []validator.String{checked("amount of memory", systemd.ValidateMemory)},
 			MarkdownDescription: description + " Bytes, or with `K`, `M`, `G` or `T`, such as `4G`. Default: no limit. A change restarts it.",
 		}
 	}
@@ -110,7 +111,7 @@ func limitsSchema(unit string) schema.Attribute {
 			"memory_high": memory("Above this it is slowed and its memory reclaimed."),
 			"memory_max":  memory("Above this it is killed, and started again."),
 			"cpu_quota": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{checked("share of processors", host.ValidateCPU)},
+				Optional: true, Validators: []validator.String{checked("share of processors", systemd.ValidateCPU)},
 				MarkdownDescription: "Share of processor time, in percent of one processor: `200%` is two. Default: no limit. A change restarts it.",
 			},
 		},

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // settings are what a replica logs, whom it lets in and what it may take and open of
@@ -76,20 +77,20 @@ func (m *authenticationModel) authentication() controlplane.Authentication {
 }
 
 // limits gives the limits of every component, nil where nothing is said of any.
-func (m *resourcesModel) limits() map[string]host.Limits {
+func (m *resourcesModel) limits() map[string]systemd.Limits {
 	if m == nil {
 		return nil
 	}
-	return map[string]host.Limits{
+	return map[string]systemd.Limits{
 		controlplane.APIServer: m.APIServer.limits(), controlplane.ControllerManager: m.ControllerManager.limits(), controlplane.Scheduler: m.Scheduler.limits(),
 	}
 }
 
-func (m *limitsModel) limits() host.Limits {
+func (m *limitsModel) limits() systemd.Limits {
 	if m == nil {
-		return host.Limits{}
+		return systemd.Limits{}
 	}
-	return host.Limits{MemoryHigh: orZero(m.MemoryHigh), MemoryMax: orZero(m.MemoryMax), CPUQuota: orZero(m.CPUQuota)}
+	return systemd.Limits{MemoryHigh: orZero(m.MemoryHigh), MemoryMax: orZero(m.MemoryMax), CPUQuota: orZero(m.CPUQuota)}
 }
 
 // orZero is what p points to, or the zero value.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -15,7 +17,6 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // importedState is the state of an import that set values.
@@ -159,20 +160,20 @@ func TestSettingsChanged(t *testing.T) {
 func TestMemberLimitsReadBack(t *testing.T) {
 	of := etcdMemberSchema(t.Context())
 	kind := of.Attributes["resources"]
-	limits := host.Limits{MemoryMax: "2G", CPUQuota: "150%"}
+	limits := systemd.Limits{MemoryMax: "2G", CPUQuota: "150%"}
 	set := nested(t, kind, map[string]attr.Value{"memory_max": types.StringValue("2G"), "cpu_quota": types.StringValue("150%")})
 	null := types.ObjectNull(kind.GetType().(types.ObjectType).AttrTypes)
 	for _, c := range []struct {
 		name     string
-		found    host.Limits
+		found    systemd.Limits
 		recorded types.Object
 		want     types.Object
 	}{
-		{"nothing", host.Limits{}, null, null},
-		{"empty", host.Limits{}, nested(t, kind, nil), nested(t, kind, nil)},
+		{"nothing", systemd.Limits{}, null, null},
+		{"empty", systemd.Limits{}, nested(t, kind, nil), nested(t, kind, nil)},
 		{"limits", limits, set, set},
 		{"limits, not recorded", limits, null, set},
-		{"limits that are no more", host.Limits{}, set, null},
+		{"limits that are no more", systemd.Limits{}, set, null},
 	} {
 		found := etcd.Imported{Limits: c.found, Settings: etcdMemberModel{Resources: c.recorded}.settings(t.Context())}
 		state := importedState(t, of, map[string]any{"resources": limitsOfMember(found)})
@@ -203,7 +204,7 @@ func TestWrittenUnknown(t *testing.T) {
 			Resources:      nested(t, resources, map[string]attr.Value{"apiserver": nested(t, limitsSchema("x"), map[string]attr.Value{"cpu_quota": types.StringUnknown()})}),
 		},
 	} {
-		if audit, limits := m.audit(t.Context()), m.limits(t.Context()); audit != (controlplane.Audit{}) || limits[controlplane.APIServer] != (host.Limits{}) {
+		if audit, limits := m.audit(t.Context()), m.limits(t.Context()); audit != (controlplane.Audit{}) || limits[controlplane.APIServer] != (systemd.Limits{}) {
 			t.Errorf("%s: %+v, %+v", name, audit, limits)
 		}
 		if jwt := m.authentication(t.Context()).JWT; jwt != "" {

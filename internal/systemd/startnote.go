@@ -1,6 +1,15 @@
-package host
+package systemd
 
-import "strings"
+import (
+	"path"
+	"regexp"
+	"strings"
+)
+
+var (
+	digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	plainPath  = regexp.MustCompile(`^/[A-Za-z0-9._@+:,=%/~-]+$`)
+)
 
 // StartNote is the line of a unit file by which each start notes, in the file at
 // path, the digests of the files that the process then reads. The note is the
@@ -20,8 +29,8 @@ func StartNoteEntry(digest, path string) string { return digest + "  " + path + 
 func ReadStartNote(text string) map[string]string {
 	digests := map[string]string{}
 	for line := range strings.Lines(text) {
-		if digest, path, ok := strings.Cut(strings.TrimSpace(line), "  "); ok && digestForm.MatchString(digest) && checkPath(path) == nil {
-			digests[path] = digest
+		if digest, file, ok := strings.Cut(strings.TrimSpace(line), "  "); ok && digestForm.MatchString(digest) && plainPath.MatchString(file) && path.Clean(file) == file {
+			digests[file] = digest
 		}
 	}
 	return digests

@@ -1,0 +1,50 @@
+package systemd
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// FlagDifferences describes each flag that differs, in the order of their names;
+// none for equal ones.
+func FlagDifferences(found, wanted map[string]string) []string {
+	var differences []string
+	all := maps.Clone(found)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, wanted)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		have, isThere := found[name]
+		want, isWanted := wanted[name]
+		switch {
+		case !isThere:
+			differences = append(differences, fmt.Sprintf("flag --%s is missing, wanted %q", name, want))
+		case !isWanted:
+			differences = append(differences, fmt.Sprintf("flag --%s is %q, wanted not to be set", name, have))
+		case have != want:
+			differences = append(differences, fmt.Sprintf("flag --%s is %q, wanted %q", name, have, want))
+		}
+	}
+	return differences
+}
+
+// LineDifferences describes the lines that only one of two texts of a file has,
+// whatever their order; none where there are no such lines.
+func LineDifferences(path, found, wanted string) []string {
+	have, want := strings.Split(found, "\n"), strings.Split(wanted, "\n")
+	var differences []string
+	for _, line := range have {
+		if !slices.Contains(want, line) {
+			differences = append(differences, fmt.Sprintf("%s has the line %q, which was not written by the provider", path, line))
+		}
+	}
+	for _, line := range want {
+		if !slices.Contains(have, line) {
+			differences = append(differences, fmt.Sprintf("%s lacks the line %q", path, line))
+		}
+	}
+	return differences
+}
