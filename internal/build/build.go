@@ -1,4 +1,4 @@
-// Package build makes the programs that tests, the demo and the Makefile need
+// Package build makes the programs that tests, the demo and make need
 // from source, each pinned by a go.mod in tools/, and keeps them in a cache
 // outside the checkout: whatever is there already is not built again.
 package build

@@ -96,7 +96,7 @@ func testNames(t *testing.T) map[string]bool {
 // the documents name is there.
 func TestTargets(t *testing.T) {
 	for _, kind := range []struct{ of, file, declared, named string }{
-		{"target of make", "Makefile", `(?m)^\.PHONY: ([a-z-]+)$`, "(?m)(?:`|^|\\$ |&& )make ([a-z][a-z-]*)"},
+		{"target of make", "GNUmakefile", `(?m)^\.PHONY: ([a-z-]+)$`, "(?m)(?:`|^|\\$ |&& )make ([a-z][a-z-]*)"},
 		{"command of kube-lab", "cmd/kube-lab/main.go", `(?m)^\t\t\{"([a-z-]+)", "`, "kube-lab ([a-z][a-z-]*)"},
 	} {
 		source, err := os.ReadFile(filepath.Join(root(t), kind.file))
