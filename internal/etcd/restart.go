@@ -61,9 +61,8 @@ func (c *converging) hold(ctx context.Context, v *View, cause error) error {
 		return refusal("etcd member not restarted", c.s, v, cause.Error(), problem.Nothing,
 			"bring the unhealthy members back or destroy the dead ones, then apply again")
 	}
-	waiting, _ := c.turn.others()
-	if waiting > 0 && (errors.Is(cause, errCorrupt) || c.step.due()) {
-		return c.turn.yield(ctx) // to the one that is replaced, or mended
+	if waiting, _ := c.turn.others(); waiting > 0 {
+		return c.turn.yield(ctx) // one of them may be the member that is waited for
 	}
 	return nil
 }
