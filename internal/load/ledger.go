@@ -64,6 +64,7 @@ type ledger struct {
 
 	mu                 sync.Mutex
 	all, reads, writes tally
+	series             Series
 	faults             faults
 	written            []string // acknowledged, in the order of the answers
 }
@@ -92,6 +93,7 @@ func (l *ledger) wrote(key string, err error) {
 // count takes the time under the lock, so that times never run backwards.
 func (l *ledger) count(t *tally, err error) {
 	at := time.Since(l.began)
+	l.series.count(at, l.all.rhythm.last, err == nil)
 	t.count(at, err)
 	l.all.count(at, err)
 	if err != nil {
@@ -132,7 +134,7 @@ func (l *ledger) report(name string, dialled int, stopped time.Duration) Client 
 	return Client{
 		Name: name, Dialled: dialled,
 		All: l.all.requests(stopped), Reads: l.reads.requests(stopped), Writes: l.writes.requests(stopped),
-		Acknowledged: len(l.written), Faults: l.faults.list(),
+		Acknowledged: len(l.written), Faults: l.faults.list(), Series: l.series.named(name),
 	}
 }
 

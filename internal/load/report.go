@@ -26,6 +26,7 @@ type Client struct {
 	Acknowledged int      // writes
 	Lost         []string // of these, the ones that cannot be read back
 	Faults       []Fault
+	Series       Series
 }
 
 // Requests counts requests of one sort. One has failed when it had no 2xx answer
@@ -39,8 +40,8 @@ type Requests struct {
 // Gap is the longest time between the completions of two successive successes,
 // or between the last one and the end.
 type Gap struct {
-	Length time.Duration
-	At     time.Duration // since the start
+	Length time.Duration `json:"length"`
+	At     time.Duration `json:"at"` // since the start
 }
 
 // String is "31 ms at 12.345 s".

@@ -35,6 +35,7 @@ func deadMachine(ctx context.Context, e *Env) ([]Result, error) {
 		if err != nil {
 			return []Result{address, writes, kept}, err
 		}
+		address.Series = report.Series()
 		fresh := report.Clients[1]
 		answered, written = append(answered, fresh.Reads.Gap.Length), append(written, fresh.Writes.Gap.Length)
 		address.count(fresh.Reads.Gap.Length <= addressBack)

@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
 )
 
 // Result is what came of something that was tried many times.
@@ -14,6 +15,8 @@ type Result struct {
 	Tried  int    `json:"tried"`
 	Passed int    `json:"passed"`
 	Detail string `json:"detail"`
+	// Series is what clients saw over time, where there were any; tools/plots draws it.
+	Series []load.Series `json:"series,omitempty"`
 }
 
 // broken is the result of a scenario that could not be carried through.

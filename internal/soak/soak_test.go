@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func TestTrack(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
-	results := []Result{{"good", 2, 2, "fine"}, {"bad", 3, 1, "first line\nsecond line"}, broken("worse", errors.New("no machines"))}
+	results := []Result{{Name: "good", Tried: 2, Passed: 2, Detail: "fine"}, {Name: "bad", Tried: 3, Passed: 1, Detail: "first line\nsecond line"}, broken("worse", errors.New("no machines"))}
 	if n := failed(results); n != 2 {
 		t.Errorf("%d have failed, want 2", n)
 	}
@@ -68,7 +69,7 @@ func TestResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	var read []Result
-	if err := json.Unmarshal(text, &read); err != nil || !slices.Equal(read, results) {
+	if err := json.Unmarshal(text, &read); err != nil || !reflect.DeepEqual(read, results) {
 		t.Errorf("written and read again: %v, %v", read, err)
 	}
 	for _, key := range []string{`"name"`, `"tried"`, `"passed"`, `"detail"`} {

@@ -118,6 +118,7 @@ func judged(name string, r load.Report) []Result {
 	requests := Result{
 		Name: name, Tried: r.Tried(), Passed: r.Tried() - r.Failed(),
 		Detail: fmt.Sprintf("%.0f s; watches resumed, %d times at the second attempt", r.Took.Seconds(), r.Refused()),
+		Series: r.Series(),
 	}
 	gaps := Result{Name: fmt.Sprintf("%s: no gap over %s", name, longestGap), Detail: "longest " + r.LongestGap().String()}
 	kept := Result{Name: name + ": writes and events kept"}

@@ -1,0 +1,62 @@
+// Command plots draws what make bench and make soak have measured, as SVG, for the
+// documentation:
+//
+//	SOAK_OUT=soak.json make soak; BENCH_OUT=bench.json make bench
+//	cd tools/plots && go run . -soak ../../soak.json -bench ../../bench.json -out ../../images
+//
+// It draws a figure for each row that it knows and that is in the file, and lists
+// what it has written.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+)
+
+// figures are the rows of a soak that are drawn, and the names of their files.
+var figures = []struct{ row, file, title string }{
+	{"under load: a flag of the API servers", "flag-change.svg", "A flag of the API servers is changed"},
+	{"under load: rotation of everything: the next issues", "rotation.svg", "All authorities and keys are rotated: the next ones issue"},
+	{"upgrade: ", "upgrade.svg", "etcd and Kubernetes are upgraded by a minor version"},
+	{"dead machine", "dead-machine.svg", "The machine that holds the virtual IP and leads etcd loses power"},
+}
+
+func main() {
+	log.SetFlags(0)
+	soak := flag.String("soak", "", "JSON `file` of make soak (SOAK_OUT)")
+	bench := flag.String("bench", "", "JSON `file` of make bench (BENCH_OUT)")
+	out := flag.String("out", ".", "`directory` to write to")
+	flag.Parse()
+	if err := errors.Join(os.MkdirAll(*out, 0o755), drawSoak(*soak, *out), drawBench(*bench, *out)); err != nil {
+		log.Fatal("plots: ", err)
+	}
+}
+
+// read reads a file of JSON into v; nothing for no file.
+func read(file string, v any) error {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	return nil
+}
+
+func save(figure interface{ Save(string) error }, out, file string) error {
+	path := filepath.Join(out, file)
+	if err := figure.Save(path); err != nil {
+		return fmt.Errorf("draw %s: %w", path, err)
+	}
+	fmt.Println(path)
+	return nil
+}
