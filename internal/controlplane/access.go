@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -167,7 +168,7 @@ func shutOutIn(s Spec, output string) ([]string, error) {
 		case slices.Contains(lines, "no socket "+socket):
 			words = append(words, fmt.Sprintf("the KMS plugin's socket %s is not there", socket))
 		case slices.Contains(lines, "closed "+socket):
-			words = append(words, fmt.Sprintf("user %s may not open the KMS plugin's socket %s: name a group that may in supplementary_groups", APIServer, socket))
+			words = append(words, fmt.Sprintf("user %s may not open the KMS plugin's socket %s: name a group that may in supplementary_groups", release.APIServer, socket))
 		}
 	}
 	return words, nil

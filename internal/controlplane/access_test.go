@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -167,10 +168,10 @@ func TestGroupsOfTheUnit(t *testing.T) {
 	s.SupplementaryGroups = []string{"kms", "hsm"}
 	for _, c := range components(s, systemdRuntime{}) {
 		unit := systemdRuntime{}.unit(c)
-		if has := strings.Contains(unit, "\nSupplementaryGroups=hsm kms\n"); has != (c.name == APIServer) {
+		if has := strings.Contains(unit, "\nSupplementaryGroups=hsm kms\n"); has != (c.name == release.APIServer) {
 			t.Errorf("%s: %s", c.name, unit)
 		}
-		if c.name == APIServer && !slices.Equal(groupsIn(unit), []string{"hsm", "kms"}) {
+		if c.name == release.APIServer && !slices.Equal(groupsIn(unit), []string{"hsm", "kms"}) {
 			t.Errorf("read back: %q", groupsIn(unit))
 		}
 	}
@@ -178,7 +179,7 @@ func TestGroupsOfTheUnit(t *testing.T) {
 		t.Errorf("drift is %q", words)
 	}
 	d, err := decide(s, systemdRuntime{}, f, now)
-	if err != nil || !slices.Equal(d.restart, []string{APIServer}) {
+	if err != nil || !slices.Equal(d.restart, []string{release.APIServer}) {
 		t.Errorf("restarts %q, %v", d.restart, err)
 	}
 }

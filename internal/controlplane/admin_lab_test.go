@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -50,7 +51,7 @@ func (st *stage) takesOverAWiderKey() {
 	if err != nil {
 		st.Fatal(err)
 	}
-	c := certificate{leaf: wider, path: kubeletClientCert, owner: APIServer}
+	c := certificate{leaf: wider, path: kubeletClientCert, owner: release.APIServer}
 	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Files: c.files(pair)}); err != nil {
 		st.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
 // shutdownDelay is how long a stopping API server still serves while /readyz
@@ -26,13 +28,13 @@ const watchGrace = "5s"
 const goawayChance = "0.001"
 
 // auditLogDir is the only place an API server may write audit logs to.
-const auditLogDir = "/var/log/" + APIServer
+const auditLogDir = "/var/log/" + release.APIServer
 
 // apiServer follows kubeadm's getAPIServerCommand (v1.34,
 // cmd/kubeadm/app/phases/controlplane/manifests.go). Beyond it: the server
 // binds its own address only, and stops gracefully.
 func apiServer(s Spec) component {
-	extra := s.ExtraArgs[APIServer]
+	extra := s.ExtraArgs[release.APIServer]
 	flags := hardening()
 	flags["advertise-address"] = s.Host.Address()
 	flags["bind-address"] = s.Host.Address()
@@ -70,11 +72,11 @@ func apiServer(s Spec) component {
 	extra = maps.Clone(extra)
 	delete(extra, admissionFlag) // it is part of the default
 	return component{
-		name:         APIServer,
-		program:      program(s.Version, APIServer).Path(),
+		name:         release.APIServer,
+		program:      program(s.Version, release.APIServer).Path(),
 		flags:        withExtra(flags, extra),
 		inputs:       inputs,
-		limits:       s.Limits[APIServer],
+		limits:       s.Limits[release.APIServer],
 		groups:       slices.Compact(slices.Sorted(slices.Values(s.SupplementaryGroups))),
 		certificates: []string{apiServerCert, kubeletClientCert, frontProxyClientCert, etcdClientCert},
 		notifies:     true, // k8s.io/apiserver/pkg/server, NonBlockingRunWithContext

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
 // auditPolicy is what the API server reads of what it shall log.
@@ -111,7 +113,7 @@ func (s Spec) auditFlags() map[string]string {
 // auditSpace is what the files of the log may take of the disk, in bytes: often the
 // one that etcd is on. It is not asked for where flags decide about the log.
 func (s Spec) auditSpace() int64 {
-	for name := range s.ExtraArgs[APIServer] {
+	for name := range s.ExtraArgs[release.APIServer] {
 		if strings.HasPrefix(name, "audit-log-") {
 			return 0
 		}
@@ -132,7 +134,7 @@ func orElse(n, absent int) int {
 
 // writesPolicy reports whether the API server reads a policy of the provider's.
 func (s Spec) writesPolicy() bool {
-	_, other := s.ExtraArgs[APIServer]["audit-policy-file"]
+	_, other := s.ExtraArgs[release.APIServer]["audit-policy-file"]
 	return !s.Audit.Off && !other
 }
 

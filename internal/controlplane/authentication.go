@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"sigs.k8s.io/yaml"
 )
 
@@ -63,13 +64,13 @@ func authenticationByHand(extra map[string]string) string {
 			return `a flag "oidc-…"`
 		}
 	}
-	gates, err := parseGates(extra[gatesFlag])
+	gates, err := release.ParseGates(extra[release.FeatureGates])
 	if err != nil {
 		return "" // said by validateFlag
 	}
 	for _, g := range gates {
-		if !g.on && slices.Contains([]string{"AnonymousAuthConfigurableEndpoints", "StructuredAuthenticationConfiguration", "AllBeta"}, g.name) {
-			return fmt.Sprintf("the feature gate %s=false", g.name)
+		if !g.On && slices.Contains([]string{"AnonymousAuthConfigurableEndpoints", "StructuredAuthenticationConfiguration", "AllBeta"}, g.Name) {
+			return fmt.Sprintf("the feature gate %s=false", g.Name)
 		}
 	}
 	return ""
@@ -77,7 +78,9 @@ func authenticationByHand(extra map[string]string) string {
 
 // writesAuthentication reports whether the API server reads a file of the
 // provider's.
-func (s Spec) writesAuthentication() bool { return authenticationByHand(s.ExtraArgs[APIServer]) == "" }
+func (s Spec) writesAuthentication() bool {
+	return authenticationByHand(s.ExtraArgs[release.APIServer]) == ""
+}
 
 // authenticationText is the file. Comments and the order of what the user wrote
 // are no part of it, so that changing them restarts nothing.

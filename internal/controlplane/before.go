@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -41,9 +42,9 @@ func wayBack(ctx context.Context, s Spec, rt runtime, f found) *before {
 	if !sameGenerations(f.record.Generations, target) {
 		return nil
 	}
-	if f.record.Port != 0 && behind(f.facts, Components()) == nil && well(ctx, f.asFound(s), rt) {
+	if f.record.Port != 0 && behind(f.facts, release.Components()) == nil && well(ctx, f.asFound(s), rt) {
 		now := before{
-			Version: f.effectiveVersion(rt, APIServer), Port: f.record.Port, Etcd: f.record.Etcd,
+			Version: f.effectiveVersion(rt, release.APIServer), Port: f.record.Port, Etcd: f.record.Etcd,
 			Generations: target, Definitions: map[string]string{}, Settings: map[string]string{},
 		}
 		for _, path := range settingPaths() {
@@ -51,7 +52,7 @@ func wayBack(ctx context.Context, s Spec, rt runtime, f found) *before {
 				now.Settings[path] = file.Content
 			}
 		}
-		for _, name := range Components() {
+		for _, name := range release.Components() {
 			now.Definitions[name] = f.facts.Files[unitPath(name)].Content
 		}
 		return &now

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -26,7 +27,7 @@ func TestReadBefore(t *testing.T) {
 	if read == nil || read.Version != b.Version || read.Port != b.Port || !slices.Equal(read.Etcd, b.Etcd) || !maps.Equal(read.Definitions, b.Definitions) {
 		t.Errorf("%+v, want %+v", read, b)
 	}
-	delete(b.Definitions, Scheduler)
+	delete(b.Definitions, release.Scheduler)
 	for _, text := range []string{"", "{", "{}", string(b.file().Content)} {
 		if read := readBefore(text); read != nil {
 			t.Errorf("%q gives %+v", text, read)
@@ -63,7 +64,7 @@ func TestRestored(t *testing.T) {
 	was := converged(t, s)
 	next := s
 	next.Version, next.EtcdURLs = "1.35.4", []string{"https://10.0.0.12:2379"}
-	next.ExtraArgs = args(Scheduler, "v", "4")
+	next.ExtraArgs = args(release.Scheduler, "v", "4")
 	f := converged(t, next)
 	rt := restored{before: beforeOf(s)}
 	old := next
@@ -72,14 +73,14 @@ func TestRestored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(d.restart, Components()) {
+	if !slices.Equal(d.restart, release.Components()) {
 		t.Errorf("restarted %q", d.restart)
 	}
 	after := f.digests()
 	for _, file := range d.files {
 		after[file.Path] = digest(file.Content)
 	}
-	for _, name := range Components() {
+	for _, name := range release.Components() {
 		if after[unitPath(name)] != was.facts.Files[unitPath(name)].SHA256 {
 			t.Errorf("%s is not as it was", unitPath(name))
 		}
@@ -111,9 +112,9 @@ func TestStagger(t *testing.T) {
 		found      found
 		now, later []string
 	}{
-		{"an upgrade", next, f, []string{APIServer}, []string{ControllerManager, Scheduler}},
-		{"a new one", s, bare(), Components(), nil},
-		{"another flag of one", func() Spec { n := s; n.ExtraArgs = args(Scheduler, "v", "4"); return n }(), f, Components(), nil},
+		{"an upgrade", next, f, []string{release.APIServer}, []string{release.ControllerManager, release.Scheduler}},
+		{"a new one", s, bare(), release.Components(), nil},
+		{"another flag of one", func() Spec { n := s; n.ExtraArgs = args(release.Scheduler, "v", "4"); return n }(), f, release.Components(), nil},
 	} {
 		d, err := decide(c.spec, systemdRuntime{}, c.found, now)
 		if err != nil {
@@ -134,11 +135,11 @@ func TestChangesVersion(t *testing.T) {
 		want  bool
 	}{
 		{"as it is", func(*found) {}, false},
-		{"an older one runs", func(f *found) { f.running[APIServer] = program("1.33.13", APIServer).Path() }, true},
-		{"one was left behind", func(f *found) { f.running[Scheduler] = program("1.33.13", Scheduler).Path() }, true},
+		{"an older one runs", func(f *found) { f.running[release.APIServer] = program("1.33.13", release.APIServer).Path() }, true},
+		{"one was left behind", func(f *found) { f.running[release.Scheduler] = program("1.33.13", release.Scheduler).Path() }, true},
 		{"an older one would start", func(f *found) {
 			f.running = nil
-			edit(f, unitPath(APIServer), "[Service]\nExecStart="+program("1.33.13", APIServer).Path()+" --v=1\n")
+			edit(f, unitPath(release.APIServer), "[Service]\nExecStart="+program("1.33.13", release.APIServer).Path()+" --v=1\n")
 		}, true},
 		{"the wanted one does not come up", func(f *found) { f.running = nil }, false},
 	} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -135,7 +136,7 @@ if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(caCert) + `fi
 rm -f ` + pausedPath + `
 rm -rf ` + installRoot + `/kubernetes
 if [ -d ` + auditLogDir + ` ]; then chown -hR root:root ` + auditLogDir + `; fi
-for user in ` + host.Words(Components()...) + `; do
+for user in ` + host.Words(release.Components()...) + `; do
   if id -u "$user" >/dev/null 2>&1; then userdel "$user"; fi
   if getent group "$user" >/dev/null; then groupdel "$user"; fi
 done

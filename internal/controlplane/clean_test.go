@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -34,7 +35,7 @@ func TestWhose(t *testing.T) {
 		{"another cluster's, of the same name", named(recordPath, "x", "cp1"), false, `replica "cp1" of cluster "prod"`, ""},
 		{"the beginning of another replica", named(creatingPath, id, "cp2"), false, `the beginning of replica "cp2" of cluster "prod"`, ""},
 		{"its record beside another's beginning", func(f *found) { named(creatingPath, id, "cp2")(f); named(recordPath, id, "cp1")(f) }, true, "", ""},
-		{"a unit of nobody's", func(f *found) { f.facts.Files[unitPath(APIServer)] = host.FileState{} }, false, "", errNoEvidence.Error()},
+		{"a unit of nobody's", func(f *found) { f.facts.Files[unitPath(release.APIServer)] = host.FileState{} }, false, "", errNoEvidence.Error()},
 		{"a record that cannot be read", func(f *found) { _, f.recordErr = readRecord("{") }, false, "", "replica.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,14 +61,14 @@ func TestGuard(t *testing.T) {
 		judged map[string]string
 		goes   bool
 	}{
-		{"as judged", []string{recordPath, unitPath(APIServer)}, map[string]string{"record": is, "creating": ""}, true},
+		{"as judged", []string{recordPath, unitPath(release.APIServer)}, map[string]string{"record": is, "creating": ""}, true},
 		{"another record by now", []string{recordPath}, map[string]string{"record": digest(nil), "creating": ""}, false},
 		{"a record by now", []string{recordPath}, map[string]string{"record": "", "creating": ""}, false},
 		{"the record is gone", nil, map[string]string{"record": is, "creating": ""}, false},
 		{"another create has begun", []string{recordPath, creatingPath}, map[string]string{"record": is, "creating": ""}, false},
-		{"its own create was cut off", []string{creatingPath, unitPath(APIServer)}, map[string]string{"record": "", "creating": is}, true},
+		{"its own create was cut off", []string{creatingPath, unitPath(release.APIServer)}, map[string]string{"record": "", "creating": is}, true},
 		{"nothing", nil, map[string]string{"record": "", "creating": ""}, true},
-		{"nothing but a unit by now", []string{unitPath(Scheduler)}, map[string]string{"record": "", "creating": ""}, false},
+		{"nothing but a unit by now", []string{unitPath(release.Scheduler)}, map[string]string{"record": "", "creating": ""}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

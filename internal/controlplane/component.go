@@ -10,16 +10,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// The three components, by the name that is also their program, unit and user.
-const (
-	APIServer         = "kube-apiserver"
-	ControllerManager = "kube-controller-manager"
-	Scheduler         = "kube-scheduler"
-)
-
-// Components are the three in the order in which they are started and reported.
-func Components() []string { return []string{APIServer, ControllerManager, Scheduler} }
-
 // component is one program described once; a runtime renders it.
 type component struct {
 	name    string

@@ -1,6 +1,10 @@
 package controlplane
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+)
 
 const controllerManagerPort = 10257
 
@@ -21,7 +25,7 @@ func controllerManager(s Spec, rt runtime) component {
 	flags["client-ca-file"] = clientCA
 	flags["requestheader-client-ca-file"] = frontProxyCA
 	flags["root-ca-file"] = caCert
-	flags["service-account-private-key-file"] = rt.borrowed(ControllerManager, saKey)
+	flags["service-account-private-key-file"] = rt.borrowed(release.ControllerManager, saKey)
 	flags["use-service-account-credentials"] = "true"
 	flags["controllers"] = "*,bootstrapsigner,tokencleaner"
 	flags["terminated-pod-gc-threshold"] = terminatedPods
@@ -39,12 +43,12 @@ func controllerManager(s Spec, rt runtime) component {
 		inputs = append(inputs, signingCA, caKey)
 	}
 	return component{
-		name:         ControllerManager,
-		program:      program(s.Version, ControllerManager).Path(),
-		flags:        withExtra(flags, s.ExtraArgs[ControllerManager]),
+		name:         release.ControllerManager,
+		program:      program(s.Version, release.ControllerManager).Path(),
+		flags:        withExtra(flags, s.ExtraArgs[release.ControllerManager]),
 		borrowed:     []string{saKey},
 		inputs:       inputs,
-		limits:       s.Limits[ControllerManager],
+		limits:       s.Limits[release.ControllerManager],
 		certificates: []string{controllerManagerConf},
 		probe:        probe{address: "127.0.0.1", port: controllerManagerPort, path: "/healthz"},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -43,7 +44,7 @@ func (r *Replicas) create(ctx context.Context, s Spec, rt runtime) (Status, erro
 	if err := joining(); err != nil {
 		return Status{}, err
 	}
-	if f.record.of(s) && runs(f.facts.Units[unitName(APIServer)]) {
+	if f.record.of(s) && runs(f.facts.Units[unitName(release.APIServer)]) {
 		status, err := r.update(ctx, s, rt, f)
 		if err != nil {
 			return status, &adoption{err}
@@ -79,7 +80,7 @@ func (a *adoption) Unwrap() []error { return []error{a.error, ErrAdopted} }
 // versions stay where they are.
 func install(ctx context.Context, s Spec) error {
 	var artifacts []host.Artifact
-	for _, name := range Components() {
+	for _, name := range release.Components() {
 		artifacts = append(artifacts, program(s.Version, name))
 	}
 	transferred, err := s.Host.Install(ctx, s.Source, artifacts)
@@ -105,12 +106,12 @@ func apply(ctx context.Context, s Spec, rt runtime, d desired) error {
 	if len(d.halt) > 0 {
 		change.Script += rt.pause(d.halt)
 	}
-	for _, name := range Components() {
+	for _, name := range release.Components() {
 		change.Users = append(change.Users, host.User{Name: name})
 	}
-	if d.restarts(APIServer) {
-		problem.Progress(ctx, "%s: starting %s", s.machine(), APIServer)
-		change.Script += rt.start([]string{APIServer})
+	if d.restarts(release.APIServer) {
+		problem.Progress(ctx, "%s: starting %s", s.machine(), release.APIServer)
+		change.Script += rt.start([]string{release.APIServer})
 	}
 	if _, err := s.Host.Apply(ctx, change); err != nil {
 		return fmt.Errorf("configure replica %s: %w", s.machine(), err)

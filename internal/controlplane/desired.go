@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -41,12 +42,12 @@ func (d desired) restarts(c string) bool { return slices.Contains(d.restart, c) 
 // stagger takes the definitions of components that are restarted after the API
 // server, and are there already, out of what is written at once.
 func (d *desired) stagger(f found) {
-	if !d.restarts(APIServer) {
+	if !d.restarts(release.APIServer) {
 		return
 	}
 	d.later = map[string]host.File{}
 	for _, name := range d.restart {
-		if _, there := f.facts.Files[unitPath(name)]; !there || name == APIServer {
+		if _, there := f.facts.Files[unitPath(name)]; !there || name == release.APIServer {
 			continue
 		}
 		d.files = slices.DeleteFunc(d.files, func(file host.File) bool {
@@ -122,7 +123,7 @@ func issue(s Spec, f found, now time.Time) ([]host.File, error) {
 // with it, so that none is taken for ready that is about to end.
 func restarts(s Spec, rt runtime, f found, after map[string]string) []string {
 	var out []string
-	alone := unitFault(f.facts.Units[unitName(APIServer)]) != ""
+	alone := unitFault(f.facts.Units[unitName(release.APIServer)]) != ""
 	for _, c := range components(s, rt) {
 		if alone || restartReason(c, rt, f, after) != "" {
 			out = append(out, c.name)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -34,7 +35,7 @@ func mustDecide(t *testing.T, s Spec, f found, at time.Time) desired {
 func TestDecideOnABareMachine(t *testing.T) {
 	s := testSpec(t)
 	d := mustDecide(t, s, bare(), now)
-	if !slices.Equal(d.restart, Components()) {
+	if !slices.Equal(d.restart, release.Components()) {
 		t.Errorf("starts %q", d.restart)
 	}
 	if last := d.files[len(d.files)-1].Path; last != recordPath {
@@ -68,8 +69,8 @@ func TestDecide(t *testing.T) {
 		restart []string
 	}{
 		{name: "etcd URLs in another order", alter: func(s *Spec, _ *found) { slices.Reverse(s.EtcdURLs) }},
-		{name: "an extra flag", alter: func(s *Spec, _ *found) { s.ExtraArgs = args(Scheduler, "v", "4") }, restart: []string{Scheduler}},
-		{name: "another version", alter: func(s *Spec, _ *found) { s.Version = "1.34.5" }, restart: Components()},
+		{name: "an extra flag", alter: func(s *Spec, _ *found) { s.ExtraArgs = args(release.Scheduler, "v", "4") }, restart: []string{release.Scheduler}},
+		{name: "another version", alter: func(s *Spec, _ *found) { s.Version = "1.34.5" }, restart: release.Components()},
 		{
 			name: "an extra name: the API server reloads its certificate", alter: func(s *Spec, _ *found) { s.ExtraSANs = []string{"api.example"} },
 			reissue: []string{apiServerCert, keyOf(apiServerCert)},
@@ -79,7 +80,7 @@ func TestDecide(t *testing.T) {
 			reissue: []string{adminConf, apiServerCert, keyOf(apiServerCert)},
 		},
 		{
-			name: "a certificate near its end", alter: func(*Spec, *found) {}, at: now.Add(340 * 24 * time.Hour), restart: []string{ControllerManager, Scheduler},
+			name: "a certificate near its end", alter: func(*Spec, *found) {}, at: now.Add(340 * 24 * time.Hour), restart: []string{release.ControllerManager, release.Scheduler},
 			reissue: []string{
 				adminConf, controllerManagerConf, etcdClientCert, keyOf(etcdClientCert), kubeletClientCert, keyOf(kubeletClientCert),
 				apiServerCert, keyOf(apiServerCert), frontProxyClientCert, keyOf(frontProxyClientCert), schedulerConf,
@@ -93,30 +94,32 @@ func TestDecide(t *testing.T) {
 			name: "a key that others could read", alter: func(_ *Spec, f *found) { chmod(f, keyOf(frontProxyClientCert), 0o640) },
 			reissue: []string{frontProxyClientCert, keyOf(frontProxyClientCert)},
 		},
-		{name: "a kubeconfig changed by hand", alter: func(_ *Spec, f *found) { edit(f, schedulerConf, "x") }, reissue: []string{schedulerConf}, restart: []string{Scheduler}},
+		{name: "a kubeconfig changed by hand", alter: func(_ *Spec, f *found) { edit(f, schedulerConf, "x") }, reissue: []string{schedulerConf}, restart: []string{release.Scheduler}},
 		{name: "the service-account key changed by hand", alter: func(_ *Spec, f *found) { edit(f, saKey, "x") }},
 		{
-			name: "files written, restart cut off", alter: func(_ *Spec, f *found) { f.facts.Files[systemdRuntime{}.started(ControllerManager)] = host.FileState{} },
-			restart: []string{ControllerManager},
+			name: "files written, restart cut off", alter: func(_ *Spec, f *found) {
+				f.facts.Files[systemdRuntime{}.started(release.ControllerManager)] = host.FileState{}
+			},
+			restart: []string{release.ControllerManager},
 		},
 		{
-			name: "unit file changed, systemd not reloaded", alter: func(_ *Spec, f *found) { unit(f, APIServer, func(u *host.UnitState) { u.NeedReload = true }) },
-			restart: []string{APIServer},
+			name: "unit file changed, systemd not reloaded", alter: func(_ *Spec, f *found) { unit(f, release.APIServer, func(u *host.UnitState) { u.NeedReload = true }) },
+			restart: []string{release.APIServer},
 		},
 		{name: "unit file edited, systemd not reloaded, process still that of the right one", alter: func(_ *Spec, f *found) {
-			edit(f, unitPath(Scheduler), "x")
-			unit(f, Scheduler, func(u *host.UnitState) { u.NeedReload = true })
+			edit(f, unitPath(release.Scheduler), "x")
+			unit(f, release.Scheduler, func(u *host.UnitState) { u.NeedReload = true })
 		}},
-		{name: "stopped", alter: func(_ *Spec, f *found) { unit(f, Scheduler, func(u *host.UnitState) { u.Active = "inactive" }) }, restart: []string{Scheduler}},
+		{name: "stopped", alter: func(_ *Spec, f *found) { unit(f, release.Scheduler, func(u *host.UnitState) { u.Active = "inactive" }) }, restart: []string{release.Scheduler}},
 		{name: "still starting", alter: func(_ *Spec, f *found) {
-			unit(f, APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "start" })
+			unit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "start" })
 		}},
 		{name: "failing again and again", alter: func(_ *Spec, f *found) {
-			unit(f, APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
-		}, restart: Components()},
+			unit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
+		}, restart: release.Components()},
 		{name: "a drop-in", alter: func(_ *Spec, f *found) {
-			f.facts.Dirs[systemdRuntime{}.overrides(APIServer)] = []string{"override.conf"}
-		}, restart: []string{APIServer}},
+			f.facts.Dirs[systemdRuntime{}.overrides(release.APIServer)] = []string{"override.conf"}
+		}, restart: []string{release.APIServer}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := testSpec(t)
@@ -163,7 +166,7 @@ func TestConfigDigest(t *testing.T) {
 	if have, want := f.configDigest(s, systemdRuntime{}), s.ConfigDigest(); have != want {
 		t.Errorf("found %s, planned %s", have, want)
 	}
-	edit(&f, unitPath(Scheduler), "x")
+	edit(&f, unitPath(release.Scheduler), "x")
 	if f.configDigest(s, systemdRuntime{}) == s.ConfigDigest() {
 		t.Error("an edited unit has the digest of the planned one")
 	}

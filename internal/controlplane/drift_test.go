@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -24,47 +25,49 @@ func TestDrift(t *testing.T) {
 	}{
 		{
 			"flag changed", func(_ *testing.T, _ *Spec, f *found) {
-				replace(f, unitPath(APIServer), "--secure-port=6443", "--secure-port=7443")
+				replace(f, unitPath(release.APIServer), "--secure-port=6443", "--secure-port=7443")
 			},
 			`kube-apiserver: flag --secure-port is "7443", wanted "6443"`,
 		},
 		{"flag added", func(_ *testing.T, _ *Spec, f *found) {
-			replace(f, unitPath(Scheduler), "--leader-elect=true", "--leader-elect=true --v=9")
+			replace(f, unitPath(release.Scheduler), "--leader-elect=true", "--leader-elect=true --v=9")
 		}, `kube-scheduler: flag --v is "9", wanted not to be set`},
 		{"flag removed", func(_ *testing.T, _ *Spec, f *found) {
-			replace(f, unitPath(Scheduler), "--bind-address=127.0.0.1", "--leader-elect=true")
+			replace(f, unitPath(release.Scheduler), "--bind-address=127.0.0.1", "--leader-elect=true")
 		}, `kube-scheduler: flag --bind-address is missing, wanted "127.0.0.1"`},
 		{
-			"program of the unit", func(_ *testing.T, _ *Spec, f *found) { replace(f, unitPath(Scheduler), "1.34.4", "1.34.3") },
+			"program of the unit", func(_ *testing.T, _ *Spec, f *found) { replace(f, unitPath(release.Scheduler), "1.34.4", "1.34.3") },
 			`starts /opt/kube/kubernetes/1.34.3/kube-scheduler, wanted /opt/kube/kubernetes/1.34.4/kube-scheduler`,
 		},
 		{
-			"unit edited elsewhere", func(_ *testing.T, _ *Spec, f *found) { replace(f, unitPath(Scheduler), "RestartSec=2", "RestartSec=9") },
-			unitPath(Scheduler) + " was edited",
+			"unit edited elsewhere", func(_ *testing.T, _ *Spec, f *found) {
+				replace(f, unitPath(release.Scheduler), "RestartSec=2", "RestartSec=9")
+			},
+			unitPath(release.Scheduler) + " was edited",
 		},
-		{"unit unreadable", func(_ *testing.T, _ *Spec, f *found) { edit(f, unitPath(Scheduler), "[Unit]\n") }, "was edited: no ExecStart= line"},
-		{"unit file gone", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Files, unitPath(Scheduler)) }, unitPath(Scheduler) + " is missing"},
+		{"unit unreadable", func(_ *testing.T, _ *Spec, f *found) { edit(f, unitPath(release.Scheduler), "[Unit]\n") }, "was edited: no ExecStart= line"},
+		{"unit file gone", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Files, unitPath(release.Scheduler)) }, unitPath(release.Scheduler) + " is missing"},
 		{"drop-in", func(_ *testing.T, _ *Spec, f *found) {
-			f.facts.Dirs[systemdRuntime{}.overrides(Scheduler)] = []string{"override.conf"}
-		}, "changed by files in " + unitPath(Scheduler) + ".d"},
+			f.facts.Dirs[systemdRuntime{}.overrides(release.Scheduler)] = []string{"override.conf"}
+		}, "changed by files in " + unitPath(release.Scheduler) + ".d"},
 		{"stopped", func(_ *testing.T, _ *Spec, f *found) {
-			unit(f, APIServer, func(u *host.UnitState) { u.Active = "inactive" })
+			unit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
 		}, "kube-apiserver.service is inactive"},
 		{"failing", func(_ *testing.T, _ *Spec, f *found) {
-			unit(f, APIServer, func(u *host.UnitState) { u.Active, u.Sub, u.Result = "activating", "auto-restart", "exit-code" })
+			unit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub, u.Result = "activating", "auto-restart", "exit-code" })
 		}, "kube-apiserver.service fails (exit-code)"},
 		{"disabled", func(_ *testing.T, _ *Spec, f *found) {
-			unit(f, APIServer, func(u *host.UnitState) { u.Enabled = "disabled" })
+			unit(f, release.APIServer, func(u *host.UnitState) { u.Enabled = "disabled" })
 		}, "kube-apiserver.service is disabled, wanted enabled"},
 		{"not restarted", func(_ *testing.T, _ *Spec, f *found) {
-			f.facts.Files[systemdRuntime{}.started(Scheduler)] = host.FileState{}
-		}, "kube-scheduler: it was started with another " + unitPath(Scheduler)},
+			f.facts.Files[systemdRuntime{}.started(release.Scheduler)] = host.FileState{}
+		}, "kube-scheduler: it was started with another " + unitPath(release.Scheduler)},
 		{
 			"binary missing", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Dirs, "/opt/kube/kubernetes/1.34.4") },
 			"/opt/kube/kubernetes/1.34.4/kube-apiserver is missing",
 		},
 		{"other version runs", func(_ *testing.T, _ *Spec, f *found) {
-			f.running[APIServer] = "/opt/kube/kubernetes/1.34.3/kube-apiserver (deleted)"
+			f.running[release.APIServer] = "/opt/kube/kubernetes/1.34.3/kube-apiserver (deleted)"
 		}, "kube-apiserver: runs version 1.34.3, wanted 1.34.4"},
 		{
 			"certificate of another cluster", func(t *testing.T, s *Spec, f *found) { edit(f, etcdClientCert, strangersCertificate(t, s)) },
@@ -127,7 +130,7 @@ func TestGone(t *testing.T) {
 	if !f.gone(s, systemdRuntime{}) {
 		t.Error("what etcd and kubelet have counts as a replica")
 	}
-	for _, path := range []string{unitPath(Scheduler), saKey, recordPath, adminConf} {
+	for _, path := range []string{unitPath(release.Scheduler), saKey, recordPath, adminConf} {
 		f := bare()
 		f.facts.Files[path] = host.FileState{}
 		if f.gone(s, systemdRuntime{}) {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -74,10 +75,10 @@ type kubeconfig struct {
 // which reloads them from these files.
 func certificates(s Spec) []certificate {
 	return []certificate{
-		{leaf: pki.APIServer(s.names()), path: apiServerCert, owner: APIServer},
-		{leaf: pki.APIServerKubeletClient(), path: kubeletClientCert, owner: APIServer},
-		{leaf: pki.FrontProxyClient(), path: frontProxyClientCert, owner: APIServer},
-		{leaf: pki.APIServerEtcdClient(), path: etcdClientCert, owner: APIServer},
+		{leaf: pki.APIServer(s.names()), path: apiServerCert, owner: release.APIServer},
+		{leaf: pki.APIServerKubeletClient(), path: kubeletClientCert, owner: release.APIServer},
+		{leaf: pki.FrontProxyClient(), path: frontProxyClientCert, owner: release.APIServer},
+		{leaf: pki.APIServerEtcdClient(), path: etcdClientCert, owner: release.APIServer},
 	}
 }
 
@@ -86,8 +87,8 @@ func certificates(s Spec) []certificate {
 func kubeconfigs(s Spec) []kubeconfig {
 	all := []kubeconfig{
 		{leaf: adminUser(), path: adminConf, owner: "root", server: s.EndpointURL()},
-		{leaf: pki.User("system:kube-controller-manager"), path: controllerManagerConf, owner: ControllerManager, server: s.localURL()},
-		{leaf: pki.User("system:kube-scheduler"), path: schedulerConf, owner: Scheduler, server: s.localURL()},
+		{leaf: pki.User("system:kube-controller-manager"), path: controllerManagerConf, owner: release.ControllerManager, server: s.localURL()},
+		{leaf: pki.User("system:kube-scheduler"), path: schedulerConf, owner: release.Scheduler, server: s.localURL()},
 	}
 	if s.NoAdminConf {
 		return all[1:]
@@ -110,15 +111,15 @@ func fixedFiles(s Spec) []host.File {
 		public(frontProxyCA, s.Bundle.Anchors(pki.FrontProxy)),
 		public(etcdClientCA, s.Bundle.Anchors(pki.Etcd)),
 		public(saPub, s.Bundle.PublicKeys()),
-		secret(saKey, APIServer, s.Bundle.ServiceAccount.PrivateKey),
+		secret(saKey, release.APIServer, s.Bundle.ServiceAccount.PrivateKey),
 	}
 	if s.signs() {
 		files = append(files,
-			secret(caKey, ControllerManager, s.Bundle.CA.PrivateKey),
+			secret(caKey, release.ControllerManager, s.Bundle.CA.PrivateKey),
 			public(signingCA, s.Bundle.Signing(pki.Kubernetes)))
 	}
 	if s.encrypts() {
-		files = append(files, secret(encryptionConfig, APIServer, encryptionText(s.Bundle)))
+		files = append(files, secret(encryptionConfig, release.APIServer, encryptionText(s.Bundle)))
 	}
 	return append(files, settingFiles(s)...)
 }

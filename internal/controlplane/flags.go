@@ -1,13 +1,14 @@
 package controlplane
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
 // Reasons why a flag is the provider's own.
@@ -28,7 +29,7 @@ const (
 // ownedFlags are the flags of each component that cannot be overridden, with
 // the reason: changing one breaks what the provider promises.
 var ownedFlags = map[string]map[string]string{
-	APIServer: {
+	release.APIServer: {
 		"advertise-address": ownAddress, "bind-address": ownAddress, "secure-port": ownAddress,
 		"etcd-servers": ownEtcd, "etcd-cafile": ownEtcd, "etcd-certfile": ownEtcd, "etcd-keyfile": ownEtcd,
 		"service-cluster-ip-range": ownServices,
@@ -42,7 +43,7 @@ var ownedFlags = map[string]map[string]string{
 		"anonymous-auth":          ownHealth + "; no other path is open without credentials, but for those of the setting \"authentication.anonymous_paths\"",
 		"shutdown-delay-duration": ownShutdown, "shutdown-send-retry-after": ownShutdown, "shutdown-watch-termination-grace-period": ownShutdown,
 	},
-	ControllerManager: {
+	release.ControllerManager: {
 		"bind-address": ownAddress, "secure-port": ownAddress,
 		"kubeconfig": ownPKI, "authentication-kubeconfig": ownPKI, "authorization-kubeconfig": ownPKI,
 		"client-ca-file": ownPKI, "requestheader-client-ca-file": ownPKI, "root-ca-file": ownPKI,
@@ -52,7 +53,7 @@ var ownedFlags = map[string]map[string]string{
 		"leader-elect":                     ownLeader,
 		"authorization-always-allow-paths": ownHealth,
 	},
-	Scheduler: {
+	release.Scheduler: {
 		"bind-address": ownAddress, "secure-port": ownAddress,
 		"kubeconfig": ownPKI, "authentication-kubeconfig": ownPKI, "authorization-kubeconfig": ownPKI,
 		"leader-elect":                     ownLeader,
@@ -70,21 +71,14 @@ var flagName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 func ValidateExtraArgs(component, version string, args map[string]string) error {
 	owned, ok := ownedFlags[component]
 	if !ok {
-		return fmt.Errorf("unknown component %q: it must be one of %s", component, strings.Join(Components(), ", "))
+		return fmt.Errorf("unknown component %q: it must be one of %s", component, strings.Join(release.Components(), ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		if err := validateFlag(owned, name, args[name]); err != nil {
 			return fmt.Errorf("%s: %w", component, err)
 		}
 	}
-	if ValidateVersion(version) != nil {
-		return nil // said where the version is set
-	}
-	e, err := editionOf(component, version)
-	if err != nil {
-		return err
-	}
-	return errors.Join(e.validateKnown(args)...)
+	return release.ValidateFlags(component, version, args)
 }
 
 func validateFlag(owned map[string]string, name, value string) error {
@@ -103,8 +97,8 @@ func validateFlag(owned map[string]string, name, value string) error {
 	if name == "audit-log-path" && value != "" && value != "-" && path.Dir(path.Clean(value)) != auditLogDir {
 		return fmt.Errorf("flag %q: the API server may write below %s only", name, auditLogDir)
 	}
-	if name == gatesFlag {
-		if _, err := parseGates(value); err != nil {
+	if name == release.FeatureGates {
+		if _, err := release.ParseGates(value); err != nil {
 			return err
 		}
 	}

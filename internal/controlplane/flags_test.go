@@ -1,11 +1,13 @@
 package controlplane
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
@@ -105,98 +107,98 @@ func TestFlagsFollowSettings(t *testing.T) {
 	}{
 		{
 			"external etcd in any order", func(s *Spec) { s.EtcdURLs = []string{"https://c:2379", "https://a:2379", "https://b:2379"} },
-			APIServer,
+			release.APIServer,
 			[]string{"--etcd-servers=https://a:2379,https://b:2379,https://c:2379"},
 		},
-		{"port", func(s *Spec) { s.Port = 7443 }, APIServer, []string{"--secure-port=7443"}},
+		{"port", func(s *Spec) { s.Port = 7443 }, release.APIServer, []string{"--secure-port=7443"}},
 		{
 			"cluster domain", func(s *Spec) { s.ClusterDomain = "k8s.example" },
-			APIServer,
+			release.APIServer,
 			[]string{"--service-account-issuer=https://kubernetes.default.svc.k8s.example"},
 		},
 		{"dual stack", func(s *Spec) {
 			s.ServiceCIDRs, s.PodCIDRs = []string{"10.96.0.0/12", "fd00:1::/112"}, []string{"10.244.0.0/16", "fd00:2::/56"}
-		}, ControllerManager, []string{"--allocate-node-cidrs=true", "--cluster-cidr=10.244.0.0/16,fd00:2::/56", "--service-cluster-ip-range=10.96.0.0/12,fd00:1::/112"}},
-		{"no pod ranges", func(*Spec) {}, ControllerManager, []string{"!--allocate-node-cidrs", "!--cluster-cidr", "!--service-cluster-ip-range"}},
+		}, release.ControllerManager, []string{"--allocate-node-cidrs=true", "--cluster-cidr=10.244.0.0/16,fd00:2::/56", "--service-cluster-ip-range=10.96.0.0/12,fd00:1::/112"}},
+		{"no pod ranges", func(*Spec) {}, release.ControllerManager, []string{"!--allocate-node-cidrs", "!--cluster-cidr", "!--service-cluster-ip-range"}},
 		{
 			"a plugin is added", func(s *Spec) {
-				s.ExtraArgs = args(APIServer, "enable-admission-plugins", "PodNodeSelector, AlwaysPullImages")
+				s.ExtraArgs = args(release.APIServer, "enable-admission-plugins", "PodNodeSelector, AlwaysPullImages")
 			},
-			APIServer,
+			release.APIServer,
 			[]string{"--enable-admission-plugins=NodeRestriction,DenyServiceExternalIPs,PodNodeSelector,AlwaysPullImages"},
 		},
 		{
 			"a plugin is there already", func(s *Spec) {
-				s.ExtraArgs = args(APIServer, "enable-admission-plugins", "PodNodeSelector,NodeRestriction")
+				s.ExtraArgs = args(release.APIServer, "enable-admission-plugins", "PodNodeSelector,NodeRestriction")
 			},
-			APIServer,
+			release.APIServer,
 			[]string{"--enable-admission-plugins=DenyServiceExternalIPs,PodNodeSelector,NodeRestriction"},
 		},
 		{
 			"a plugin is taken away", func(s *Spec) {
-				s.ExtraArgs = args(APIServer, "disable-admission-plugins", "DenyServiceExternalIPs")
+				s.ExtraArgs = args(release.APIServer, "disable-admission-plugins", "DenyServiceExternalIPs")
 			},
-			APIServer,
+			release.APIServer,
 			[]string{"--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=DenyServiceExternalIPs"},
 		},
-		{"an extra flag overrides", func(s *Spec) { s.ExtraArgs = args(APIServer, "goaway-chance", "0") }, APIServer, []string{"--goaway-chance=0"}},
+		{"an extra flag overrides", func(s *Spec) { s.ExtraArgs = args(release.APIServer, "goaway-chance", "0") }, release.APIServer, []string{"--goaway-chance=0"}},
 		{
 			"nothing is audited", func(s *Spec) { s.Audit.Off = true },
-			APIServer,
+			release.APIServer,
 			[]string{"!--audit-policy-file", "!--audit-log-path", "!--audit-log-maxage", "!--audit-log-maxbackup", "!--audit-log-maxsize"},
 		},
 		{
 			"auditing by hand", func(s *Spec) {
 				s.Audit.Off = true
-				s.ExtraArgs = args(APIServer, "audit-webhook-config-file", "/etc/hook")
+				s.ExtraArgs = args(release.APIServer, "audit-webhook-config-file", "/etc/hook")
 			},
-			APIServer,
+			release.APIServer,
 			[]string{"--audit-webhook-config-file=/etc/hook", "!--audit-log-path"},
 		},
 		{
-			"another policy file", func(s *Spec) { s.ExtraArgs = args(APIServer, "audit-policy-file", "/etc/audit-policy.yaml") },
-			APIServer,
+			"another policy file", func(s *Spec) { s.ExtraArgs = args(release.APIServer, "audit-policy-file", "/etc/audit-policy.yaml") },
+			release.APIServer,
 			[]string{"--audit-policy-file=/etc/audit-policy.yaml", "--audit-log-maxage=30"},
 		},
 		{
 			"less of the audit log", func(s *Spec) { s.Audit = Audit{MaxAgeDays: 7, MaxBackups: 2, MaxSizeMB: 50} },
-			APIServer,
+			release.APIServer,
 			[]string{"--audit-log-maxage=7", "--audit-log-maxbackup=2", "--audit-log-maxsize=50"},
 		},
 		{
-			"logins by flags", func(s *Spec) { s.ExtraArgs = args(APIServer, "oidc-issuer-url", "https://login.example") },
-			APIServer,
+			"logins by flags", func(s *Spec) { s.ExtraArgs = args(release.APIServer, "oidc-issuer-url", "https://login.example") },
+			release.APIServer,
 			[]string{"!--authentication-config"},
 		},
 		{
-			"logins by a file of one's own", func(s *Spec) { s.ExtraArgs = args(APIServer, "authentication-config", "/etc/login.yaml") },
-			APIServer,
+			"logins by a file of one's own", func(s *Spec) { s.ExtraArgs = args(release.APIServer, "authentication-config", "/etc/login.yaml") },
+			release.APIServer,
 			[]string{"--authentication-config=/etc/login.yaml"},
 		},
 		{
 			"without the gate", func(s *Spec) {
-				s.Version, s.ExtraArgs = "1.33.13", args(APIServer, gatesFlag, "AnonymousAuthConfigurableEndpoints=false")
+				s.Version, s.ExtraArgs = "1.33.13", args(release.APIServer, release.FeatureGates, "AnonymousAuthConfigurableEndpoints=false")
 			},
-			APIServer,
+			release.APIServer,
 			[]string{"!--authentication-config"},
 		},
-		{"nothing encrypted", func(*Spec) {}, APIServer, []string{"!--encryption-provider-config"}},
+		{"nothing encrypted", func(*Spec) {}, release.APIServer, []string{"!--encryption-provider-config"}},
 		{
 			"encryption at rest", func(s *Spec) { s.Bundle = encrypting(s.Bundle, secretbox("key1", "secrets")) },
-			APIServer,
+			release.APIServer,
 			[]string{"--encryption-provider-config=/etc/kubernetes/encryption.yaml", "!--encryption-provider-config-automatic-reload"},
 		},
 		{
 			"the authority's key is held elsewhere", func(s *Spec) { s.Bundle = external(s.Bundle) },
-			ControllerManager,
+			release.ControllerManager,
 			[]string{"--root-ca-file=/etc/kubernetes/pki/ca.crt", "!--cluster-signing-cert-file", "!--cluster-signing-key-file"},
 		},
-		{"an extra flag adds", func(s *Spec) { s.ExtraArgs = args(Scheduler, "v", "4") }, Scheduler, []string{"--v=4"}},
+		{"an extra flag adds", func(s *Spec) { s.ExtraArgs = args(release.Scheduler, "v", "4") }, release.Scheduler, []string{"--v=4"}},
 		{
 			"structured authorization", func(s *Spec) {
-				s.ExtraArgs = args(APIServer, "authorization-config", "/etc/kubernetes/authorization.yaml")
+				s.ExtraArgs = args(release.APIServer, "authorization-config", "/etc/kubernetes/authorization.yaml")
 			},
-			APIServer,
+			release.APIServer,
 			[]string{"--authorization-config=/etc/kubernetes/authorization.yaml", "!--authorization-mode"},
 		},
 	} {
@@ -251,28 +253,55 @@ func TestValidateExtraArgs(t *testing.T) {
 		component, flag, value string
 		want                   string // part of the error; "" for none
 	}{
-		{APIServer, "event-ttl", "2h", ""},
-		{APIServer, "audit-log-path", "-", ""},
-		{APIServer, "audit-log-path", "", ""},
-		{APIServer, "audit-log-path", "/var/log/kube-apiserver/audit.log", ""},
-		{APIServer, "audit-log-path", "/var/log/kube-apiserver/../audit.log", "may write below"},
-		{APIServer, "audit-log-path", "/etc/passwd", "may write below"},
-		{APIServer, "--event-ttl", "2h", "without dashes"},
-		{APIServer, "event ttl", "2h", "malformed flag"},
-		{APIServer, "", "2h", "malformed flag"},
-		{APIServer, "event-ttl", "2h\n--x", "control character"},
-		{APIServer, "etcd-servers", "https://x:2379", `setting "etcd"`},
-		{APIServer, "anonymous-auth", "false", "authentication.anonymous_paths"},
-		{APIServer, "encryption-provider-config", "/etc/x.yaml", "encryption that the PKI bundle holds"},
-		{APIServer, "encryption-provider-config-automatic-reload", "true", "takes effect by a restart"},
-		{APIServer, "shutdown-delay-duration", "0s", "health checks"},
-		{ControllerManager, "leader-elect", "false", "leader election"},
-		{Scheduler, "secure-port", "1", "machine's address"},
+		{release.APIServer, "event-ttl", "2h", ""},
+		{release.APIServer, "audit-log-path", "-", ""},
+		{release.APIServer, "audit-log-path", "", ""},
+		{release.APIServer, "audit-log-path", "/var/log/kube-apiserver/audit.log", ""},
+		{release.APIServer, "audit-log-path", "/var/log/kube-apiserver/../audit.log", "may write below"},
+		{release.APIServer, "audit-log-path", "/etc/passwd", "may write below"},
+		{release.APIServer, "--event-ttl", "2h", "without dashes"},
+		{release.APIServer, "event ttl", "2h", "malformed flag"},
+		{release.APIServer, "", "2h", "malformed flag"},
+		{release.APIServer, "event-ttl", "2h\n--x", "control character"},
+		{release.APIServer, "etcd-servers", "https://x:2379", `setting "etcd"`},
+		{release.APIServer, "anonymous-auth", "false", "authentication.anonymous_paths"},
+		{release.APIServer, "encryption-provider-config", "/etc/x.yaml", "encryption that the PKI bundle holds"},
+		{release.APIServer, "encryption-provider-config-automatic-reload", "true", "takes effect by a restart"},
+		{release.APIServer, "shutdown-delay-duration", "0s", "health checks"},
+		{release.ControllerManager, "leader-elect", "false", "leader election"},
+		{release.Scheduler, "secure-port", "1", "machine's address"},
 		{"kubelet", "v", "1", "unknown component"},
+		{release.ControllerManager, release.FeatureGates, "NoSuchGate", `malformed feature gate "NoSuchGate": write NAME=true`},
+		{release.ControllerManager, release.FeatureGates, "WatchList=on", "malformed feature gate"},
 	} {
 		err := ValidateExtraArgs(c.component, "", map[string]string{c.flag: c.value})
 		if got := text(err); (c.want == "") != (err == nil) || !strings.Contains(got, c.want) {
 			t.Errorf("%s --%s=%q: %q, want %q", c.component, c.flag, c.value, got, c.want)
+		}
+	}
+}
+
+func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
+	s := testSpec(t)
+	s.PodCIDRs = []string{"10.244.0.0/16"}
+	for minor := release.OldestMinor; minor <= release.NewestMinor; minor++ {
+		s.Version = fmt.Sprintf("1.%d.0", minor)
+		for _, c := range components(s, systemdRuntime{}) {
+			if err := release.ValidateFlags(c.name, s.Version, c.flags); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestOwnedFlagsExist catches a misspelling in the table of owned flags.
+func TestOwnedFlagsExist(t *testing.T) {
+	newest := fmt.Sprintf("1.%d.0", release.NewestMinor)
+	for component, owned := range ownedFlags {
+		for name := range owned {
+			if err := release.ValidateFlags(component, newest, map[string]string{name: "1"}); err != nil {
+				t.Errorf("%s has no flag %q: %v", component, name, err)
+			}
 		}
 	}
 }

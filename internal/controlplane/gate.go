@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -144,7 +145,7 @@ func stepBetween(s Spec, f found) (Spec, bool) {
 	if f.record.ClusterID == "" || pki.StageOf(to) != pki.Steady {
 		return s, false
 	}
-	noted := systemd.ReadStartNote(f.facts.Files[systemdRuntime{}.started(APIServer)].Content)
+	noted := systemd.ReadStartNote(f.facts.Files[systemdRuntime{}.started(release.APIServer)].Content)
 	switch stages := to - f.record.Generations[pki.EncryptionPart]; {
 	case stages >= 2:
 	case stages == 1 && noted[encryptionConfig] != f.facts.Files[encryptionConfig].SHA256: // a change was cut off

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -82,30 +83,30 @@ func TestBehind(t *testing.T) {
 	}{
 		{"as it was made", func(*found) {}, ""},
 		{"a file replaced since", func(f *found) { edit(f, saPub, "x") }, "kube-apiserver was started with another " + saPub},
-		{"a unit replaced since", func(f *found) { edit(f, unitPath(Scheduler), "x") }, "kube-scheduler was started with another"},
+		{"a unit replaced since", func(f *found) { edit(f, unitPath(release.Scheduler), "x") }, "kube-scheduler was started with another"},
 		{"a file that is reloaded", func(f *found) { edit(f, clientCA, "x") }, ""},
-		{"no note", func(f *found) { f.facts.Files[started(APIServer)] = host.FileState{} }, "kube-apiserver runs without a note"},
+		{"no note", func(f *found) { f.facts.Files[started(release.APIServer)] = host.FileState{} }, "kube-apiserver runs without a note"},
 		{"stopped", func(f *found) {
-			f.facts.Files[started(APIServer)] = host.FileState{}
-			unit(f, APIServer, func(u *host.UnitState) { u.Active = "inactive" })
+			f.facts.Files[started(release.APIServer)] = host.FileState{}
+			unit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
 		}, ""},
 		{"between two starts", func(f *found) {
 			edit(f, saPub, "x")
-			unit(f, APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
+			unit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
 		}, ""},
 		{"ending", func(f *found) {
 			edit(f, saPub, "x")
-			unit(f, APIServer, func(u *host.UnitState) { u.Active = "deactivating" })
+			unit(f, release.APIServer, func(u *host.UnitState) { u.Active = "deactivating" })
 		}, "was started with another"},
 		{"of an earlier version, whose etcd member has gone ahead", func(f *found) {
-			state := f.facts.Files[started(APIServer)]
+			state := f.facts.Files[started(release.APIServer)]
 			state.Content += systemd.StartNoteEntry("0123", etcdCA)
-			f.facts.Files[started(APIServer)] = state
+			f.facts.Files[started(release.APIServer)] = state
 		}, ""},
 	} {
 		f := converged(t, testSpec(t))
 		c.alter(&f)
-		if err := behind(f.facts, Components()); (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+		if err := behind(f.facts, release.Components()); (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}

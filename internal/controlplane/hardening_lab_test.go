@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -26,7 +27,7 @@ func TestHardening(t *testing.T) {
 		t.Skip("no lab: " + machines.missing)
 	}
 	const older = "1.33.13"
-	if _, err := os.Stat(filepath.Join(machines.source.Directory, "kubernetes-v"+older, APIServer)); err != nil {
+	if _, err := os.Stat(filepath.Join(machines.source.Directory, "kubernetes-v"+older, release.APIServer)); err != nil {
 		t.Skip("a component is not built: " + err.Error())
 	}
 	st := newStage(t)
@@ -155,13 +156,13 @@ func (st *stage) changesSettings() {
 		alter     func(*Spec)
 		restarted []string
 	}{
-		{"policy", func(s *Spec) { s.Audit = Audit{Policy: onePolicy, MaxBackups: 3} }, []string{APIServer}},
+		{"policy", func(s *Spec) { s.Audit = Audit{Policy: onePolicy, MaxBackups: 3} }, []string{release.APIServer}},
 		{"issuer and path", func(s *Spec) {
 			s.Authentication = Authentication{JWT: oneIssuer, AnonymousPaths: []string{clusterInfo}}
-		}, []string{APIServer}},
+		}, []string{release.APIServer}},
 		{"limit", func(s *Spec) {
-			s.Limits = map[string]systemd.Limits{Scheduler: {MemoryHigh: "1G", MemoryMax: "2G", CPUQuota: "200%"}}
-		}, []string{Scheduler}},
+			s.Limits = map[string]systemd.Limits{release.Scheduler: {MemoryHigh: "1G", MemoryMax: "2G", CPUQuota: "200%"}}
+		}, []string{release.Scheduler}},
 	} {
 		before := st.pids()
 		c.alter(&st.spec)

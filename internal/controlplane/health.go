@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -90,7 +91,7 @@ func serves(ctx context.Context, s Spec) (bool, error) {
 	defer check.close()
 	health, err := check.probe(ctx)
 	if err != nil {
-		return false, fmt.Errorf("%s of %s %w", APIServer, s.machine(), err)
+		return false, fmt.Errorf("%s of %s %w", release.APIServer, s.machine(), err)
 	}
 	return health == healthy, nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -84,7 +85,7 @@ func healthOf(s Spec, f found, health []string) Health {
 		}
 		return out
 	}
-	out.Name, out.Port, out.Version = f.record.Name, s.port(), f.effectiveVersion(systemdRuntime{}, APIServer)
+	out.Name, out.Port, out.Version = f.record.Name, s.port(), f.effectiveVersion(systemdRuntime{}, release.APIServer)
 	for i, c := range components(s, systemdRuntime{}) {
 		told := Component{
 			Name: c.name, Healthy: health[i] == healthy, Health: health[i],
@@ -106,7 +107,7 @@ func healthQuery(s Spec) host.Query {
 	for _, c := range certificates(s) {
 		q.Contents = append(q.Contents, c.path)
 	}
-	for _, name := range Components() {
+	for _, name := range release.Components() {
 		q.Contents = append(q.Contents, unitPath(name))
 	}
 	return q

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -26,14 +27,14 @@ func TestHealthOf(t *testing.T) {
 		},
 		"a stopped scheduler": {
 			change: func(f *host.Facts) {
-				f.Units[unitName(Scheduler)] = host.UnitState{Load: "loaded", Active: "inactive", Sub: "dead"}
+				f.Units[unitName(release.Scheduler)] = host.UnitState{Load: "loaded", Active: "inactive", Sub: "dead"}
 			},
 			asked: []string{healthy, healthy, "does not answer: connection refused"}, name: "cp1",
 			health: []string{healthy, healthy, "kube-scheduler.service is inactive"},
 		},
 		"one that fails again and again answers no more": {
 			change: func(f *host.Facts) {
-				f.Units[unitName(Scheduler)] = host.UnitState{Load: "loaded", Active: "activating", Sub: "auto-restart", Result: "exit-code"}
+				f.Units[unitName(release.Scheduler)] = host.UnitState{Load: "loaded", Active: "activating", Sub: "auto-restart", Result: "exit-code"}
 			},
 			asked: []string{healthy, healthy, healthy}, name: "cp1", health: []string{healthy, healthy, "kube-scheduler.service fails (exit-code)"},
 		},

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -53,7 +54,7 @@ type Imported struct {
 // endpointOf gives the address that a registration names.
 func (r *Replicas) Import(ctx context.Context, h *host.Host, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
 	query := host.Query{Contents: append(settingPaths(), recordPath, apiServerCert), Dirs: []string{manifestDir}}
-	for _, name := range Components() {
+	for _, name := range release.Components() {
 		query.Contents = append(query.Contents, unitPath(name))
 	}
 	facts, err := h.Observe(ctx, query)
@@ -93,17 +94,17 @@ func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (
 	}
 	flags := map[string]map[string]string{}
 	programs := map[string]string{}
-	for _, name := range Components() {
+	for _, name := range release.Components() {
 		definition := facts.Files[unitPath(name)].Content
 		if programs[name], flags[name], err = (systemdRuntime{}).parse(definition); err != nil {
 			return Imported{}, notImported(h, unitPath(name)+": "+err.Error(), "apply from the configuration, which writes it anew")
 		}
 	}
-	version := path.Base(path.Dir(programs[APIServer]))
-	if err := ValidateVersion(version); err != nil || programs[APIServer] != program(version, APIServer).Path() {
-		return Imported{}, notImported(h, fmt.Sprintf("%s starts %s, which the provider has not installed", unitPath(APIServer), programs[APIServer]), "undo the change of that unit")
+	version := path.Base(path.Dir(programs[release.APIServer]))
+	if err := release.ValidateVersion(version); err != nil || programs[release.APIServer] != program(version, release.APIServer).Path() {
+		return Imported{}, notImported(h, fmt.Sprintf("%s starts %s, which the provider has not installed", unitPath(release.APIServer), programs[release.APIServer]), "undo the change of that unit")
 	}
-	if at := flags[APIServer]["advertise-address"]; at != h.Address() {
+	if at := flags[release.APIServer]["advertise-address"]; at != h.Address() {
 		return Imported{}, notImported(h, fmt.Sprintf("its API server is reached at %q", at), "import it by that address, which is the machine's in the cluster")
 	}
 	endpoint, err := endpointOf(known.Endpoint)
@@ -119,12 +120,12 @@ func told(h *host.Host, r record, version, endpoint string, flags map[string]map
 	out := Imported{
 		ClusterID: r.ClusterID, ClusterName: r.ClusterName, Name: r.Name, Version: version,
 		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: given.EarlyRenewal, Settings: given.Settings,
-		EtcdURLs:     asGiven(given.Etcd, elementsOf(flags[APIServer]["etcd-servers"])),
-		ServiceCIDRs: elementsOf(flags[APIServer]["service-cluster-ip-range"]),
+		EtcdURLs:     asGiven(given.Etcd, elementsOf(flags[release.APIServer]["etcd-servers"])),
+		ServiceCIDRs: elementsOf(flags[release.APIServer]["service-cluster-ip-range"]),
 		NoAdminConf:  !issued(r, adminConf),
-		PodCIDRs:     asGiven(given.PodCIDRs, elementsOf(flags[ControllerManager]["cluster-cidr"])),
+		PodCIDRs:     asGiven(given.PodCIDRs, elementsOf(flags[release.ControllerManager]["cluster-cidr"])),
 	}
-	if port, err := strconv.Atoi(flags[APIServer]["secure-port"]); err == nil {
+	if port, err := strconv.Atoi(flags[release.APIServer]["secure-port"]); err == nil {
 		out.Port = port
 	}
 	s := Spec{
@@ -133,10 +134,10 @@ func told(h *host.Host, r record, version, endpoint string, flags map[string]map
 	}
 	out.ClusterDomain, out.ExtraSANs = certified(s, files[apiServerCert].Content, given.ExtraSANs)
 	s.ClusterDomain = out.ClusterDomain
-	out.settings(flags[APIServer], given.ExtraArgs[APIServer], files)
+	out.settings(flags[release.APIServer], given.ExtraArgs[release.APIServer], files)
 	s.Audit = out.Audit
 	out.ExtraArgs = map[string]map[string]string{}
-	for _, name := range Components() {
+	for _, name := range release.Components() {
 		recorded, shaped := given.ExtraArgs[name]
 		s.ExtraArgs = map[string]map[string]string{name: recorded}
 		if extra := extraArgs(s, name, flags[name], recorded); extra != nil || shaped {
@@ -233,13 +234,13 @@ func elementsOf(value string) []string {
 
 // strange says what is on a machine that has no record.
 func strange(h *host.Host, facts host.Facts) error {
-	for _, name := range Components() {
+	for _, name := range release.Components() {
 		if _, ok := facts.Files[unitPath(name)]; ok {
 			return notImported(h, unitPath(name)+" is there, and no "+recordPath+" says of which cluster: it was not made by this provider",
 				"make a replica from the configuration on a machine of its own, and take this one away")
 		}
 	}
-	if slices.Contains(facts.Dirs[manifestDir], APIServer+".yaml") {
+	if slices.Contains(facts.Dirs[manifestDir], release.APIServer+".yaml") {
 		return notImported(h, "the API server there is a static pod, which kubeadm runs", "make replicas from the configuration on machines of their own; the PKI can be imported (kube_pki_bundle)")
 	}
 	return notImported(h, "nothing of a replica is on the machine", "give the address of a machine with one")

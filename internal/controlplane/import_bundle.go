@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -20,8 +21,8 @@ import (
 const (
 	frontProxyKey             = pkiDir + "/front-proxy-ca.key"
 	etcdCAKey                 = etcdDir + "/ca.key"
-	apiServerManifest         = manifestDir + "/" + APIServer + ".yaml"
-	controllerManagerManifest = manifestDir + "/" + ControllerManager + ".yaml"
+	apiServerManifest         = manifestDir + "/" + release.APIServer + ".yaml"
+	controllerManagerManifest = manifestDir + "/" + release.ControllerManager + ".yaml"
 )
 
 // ImportBundle reads from a machine what it holds of its cluster's bundle. It

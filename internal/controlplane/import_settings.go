@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"sigs.k8s.io/yaml"
@@ -19,9 +20,9 @@ func (i *Imported) settings(flags, extra map[string]string, files map[string]hos
 	if flags["authentication-config"] == authenticationConfig {
 		i.Authentication = authenticationIn(files[authenticationConfig].Content)
 	}
-	i.SupplementaryGroups = groupsIn(files[unitPath(APIServer)].Content)
+	i.SupplementaryGroups = groupsIn(files[unitPath(release.APIServer)].Content)
 	i.Limits = map[string]systemd.Limits{}
-	for _, name := range Components() {
+	for _, name := range release.Components() {
 		i.Limits[name] = systemd.LimitsIn(files[unitPath(name)].Content)
 	}
 }
@@ -90,7 +91,7 @@ func (i Imported) LogsBy(a Audit) bool {
 	flags := func(s Spec) map[string]string {
 		all := map[string]string{}
 		maps.Copy(all, s.auditFlags())
-		maps.Copy(all, s.ExtraArgs[APIServer])
+		maps.Copy(all, s.ExtraArgs[release.APIServer])
 		return all
 	}
 	return maps.Equal(flags(have), flags(want))

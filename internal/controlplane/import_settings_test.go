@@ -5,6 +5,8 @@ import (
 	"maps"
 	"reflect"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
 // TestAuditIn: flags that were changed by hand are what they are, or drift, and
@@ -51,7 +53,7 @@ func TestLogsBy(t *testing.T) {
 		{"off, beside flags", Audit{Off: true}, Audit{Off: true}, map[string]string{"audit-log-path": "-"}, true},
 		{"off, and all by flags", Audit{}, Audit{Off: true}, byHand, true},
 	} {
-		i := Imported{Audit: c.found, ExtraArgs: map[string]map[string]string{APIServer: c.extra}}
+		i := Imported{Audit: c.found, ExtraArgs: map[string]map[string]string{release.APIServer: c.extra}}
 		if got := i.LogsBy(c.said); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -45,16 +46,16 @@ func TestImportReadsBack(t *testing.T) {
 	for name, change := range map[string]func(*Spec){
 		"nothing given": func(*Spec) {},
 		"shapes of nothing": func(s *Spec) {
-			s.ExtraArgs = map[string]map[string]string{APIServer: {}, ControllerManager: nil, Scheduler: nil}
+			s.ExtraArgs = map[string]map[string]string{release.APIServer: {}, release.ControllerManager: nil, release.Scheduler: nil}
 			s.PodCIDRs, s.ExtraSANs = []string{}, []string{}
 		},
 		"flags": func(s *Spec) {
 			s.ExtraArgs = map[string]map[string]string{
-				APIServer: {"v": "2", "goaway-chance": "0.01"}, ControllerManager: {"controllers": "*"}, Scheduler: {"profiling": "false"},
+				release.APIServer: {"v": "2", "goaway-chance": "0.01"}, release.ControllerManager: {"controllers": "*"}, release.Scheduler: {"profiling": "false"},
 			}
 		},
 		"authorization by a file": func(s *Spec) {
-			s.ExtraArgs = map[string]map[string]string{APIServer: {"authorization-config": "/etc/kubernetes/authorization.yaml"}}
+			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"authorization-config": "/etc/kubernetes/authorization.yaml"}}
 		},
 		"no admin.conf": func(s *Spec) { s.NoAdminConf = true },
 		"pods":          func(s *Spec) { s.PodCIDRs = []string{"10.244.0.0/16", "fd00:244::/56"} },
@@ -63,26 +64,26 @@ func TestImportReadsBack(t *testing.T) {
 		},
 		"names": func(s *Spec) { s.ExtraSANs = []string{"10.0.0.100", "192.0.2.1", "api.example.com"} },
 		"limits": func(s *Spec) {
-			s.Limits = map[string]systemd.Limits{APIServer: {MemoryHigh: "3G", MemoryMax: "4096M"}, Scheduler: {CPUQuota: "50%"}}
+			s.Limits = map[string]systemd.Limits{release.APIServer: {MemoryHigh: "3G", MemoryMax: "4096M"}, release.Scheduler: {CPUQuota: "50%"}}
 			s.Settings = json.RawMessage(`{"resources":{"scheduler":{"cpu_quota":"50%"}}}`)
 		},
 		"audit": func(s *Spec) {
 			s.Audit = Audit{Policy: onePolicy, MaxAgeDays: 7, MaxSizeMB: 50}
-			s.ExtraArgs = map[string]map[string]string{APIServer: {"audit-log-maxbackup": "3", "v": "2"}}
+			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"audit-log-maxbackup": "3", "v": "2"}}
 		},
 		"no audit": func(s *Spec) { s.Audit.Off = true },
 		"no audit but by hand": func(s *Spec) {
 			s.Audit.Off = true
-			s.ExtraArgs = map[string]map[string]string{APIServer: {"audit-log-path": "-", "audit-policy-file": "/etc/policy.yaml"}}
+			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"audit-log-path": "-", "audit-policy-file": "/etc/policy.yaml"}}
 		},
 		"another policy file": func(s *Spec) {
-			s.ExtraArgs = map[string]map[string]string{APIServer: {"audit-policy-file": "/etc/policy.yaml"}}
+			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"audit-policy-file": "/etc/policy.yaml"}}
 		},
 		"who may log in": func(s *Spec) {
 			s.Authentication = Authentication{JWT: "- claimMappings:\n    username:\n      claim: sub\n      prefix: \"\"\n  issuer:\n    audiences:\n    - kubernetes\n    url: https://id.example.com\n", AnonymousPaths: []string{"/version"}}
 		},
 		"authentication by hand": func(s *Spec) {
-			s.ExtraArgs = map[string]map[string]string{APIServer: {"oidc-issuer-url": "https://id.example.com", "oidc-client-id": "kubernetes"}}
+			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"oidc-issuer-url": "https://id.example.com", "oidc-client-id": "kubernetes"}}
 		},
 		"domain, port, time": func(s *Spec) { s.ClusterDomain, s.Port, s.EarlyRenewal = "k8s.example.com", 7443, time.Hour },
 	} {
@@ -106,7 +107,7 @@ func TestImportReadsBack(t *testing.T) {
 				ClusterID: s.Bundle.ClusterID, ClusterName: "prod", Name: "cp1", Version: s.Version, Port: s.port(), EtcdURLs: s.EtcdURLs,
 				ServiceCIDRs: s.ServiceCIDRs, PodCIDRs: s.PodCIDRs, ClusterDomain: s.domain(), ExtraSANs: s.ExtraSANs,
 				NoAdminConf: s.NoAdminConf, ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Audit: s.Audit, Authentication: s.Authentication,
-				Limits: map[string]systemd.Limits{APIServer: s.Limits[APIServer], ControllerManager: s.Limits[ControllerManager], Scheduler: s.Limits[Scheduler]},
+				Limits: map[string]systemd.Limits{release.APIServer: s.Limits[release.APIServer], release.ControllerManager: s.Limits[release.ControllerManager], release.Scheduler: s.Limits[release.Scheduler]},
 			}
 			if want.ExtraArgs == nil {
 				want.ExtraArgs = map[string]map[string]string{}
@@ -123,20 +124,20 @@ func TestImportReadsBack(t *testing.T) {
 func TestImportWithoutRecord(t *testing.T) {
 	s := testSpec(t)
 	s.Registration = json.RawMessage(`{"address":"10.0.0.100"}`)
-	s.ExtraArgs = map[string]map[string]string{APIServer: {"v": "2", "profiling": "false"}, Scheduler: {"v": "3"}}
+	s.ExtraArgs = map[string]map[string]string{release.APIServer: {"v": "2", "profiling": "false"}, release.Scheduler: {"v": "3"}}
 	s.ExtraSANs, s.PodCIDRs = []string{"api.example.com"}, []string{"10.244.0.0/16"}
-	s.Audit, s.Limits = Audit{Policy: onePolicy, MaxAgeDays: 7, MaxBackups: DefaultAuditBackups}, map[string]systemd.Limits{Scheduler: {MemoryMax: "1G"}}
+	s.Audit, s.Limits = Audit{Policy: onePolicy, MaxAgeDays: 7, MaxBackups: DefaultAuditBackups}, map[string]systemd.Limits{release.Scheduler: {MemoryMax: "1G"}}
 	facts := machineOf(t, s)
 	r := recordOf(s, nil)
 	r.Configured = nil
 	facts.Files[recordPath] = host.FileState{Content: string(r.file().Content)}
-	unit := facts.Files[unitPath(APIServer)].Content
-	facts.Files[unitPath(APIServer)] = host.FileState{Content: strings.Replace(unit, "--etcd-cafile=", "--etcd-cafile=/tmp", 1)}
+	unit := facts.Files[unitPath(release.APIServer)].Content
+	facts.Files[unitPath(release.APIServer)] = host.FileState{Content: strings.Replace(unit, "--etcd-cafile=", "--etcd-cafile=/tmp", 1)}
 	got, err := imported(s.Host, facts, endpointIn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := map[string]map[string]string{APIServer: {"v": "2"}, Scheduler: {"v": "3"}}; !reflect.DeepEqual(got.ExtraArgs, want) {
+	if want := map[string]map[string]string{release.APIServer: {"v": "2"}, release.Scheduler: {"v": "3"}}; !reflect.DeepEqual(got.ExtraArgs, want) {
 		t.Errorf("extra arguments are %v, want %v: a default is none, and neither is a flag of the provider's", got.ExtraArgs, want)
 	}
 	if !slices.Equal(got.ExtraSANs, s.ExtraSANs) || !slices.Equal(got.PodCIDRs, s.PodCIDRs) || !slices.Equal(got.EtcdURLs, s.EtcdURLs) {
@@ -145,7 +146,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	if want := (Audit{Policy: onePolicy, MaxAgeDays: 7}); got.Audit != want || !got.LogsBy(s.Audit) {
 		t.Errorf("audit is %+v, want %+v", got.Audit, want)
 	}
-	if got.Settings != nil || got.Limits[Scheduler] != s.Limits[Scheduler] || got.Limits[APIServer] != (systemd.Limits{}) {
+	if got.Settings != nil || got.Limits[release.Scheduler] != s.Limits[release.Scheduler] || got.Limits[release.APIServer] != (systemd.Limits{}) {
 		t.Errorf("limits are %+v, recorded as %s", got.Limits, got.Settings)
 	}
 }
@@ -158,15 +159,15 @@ func TestImportRefuses(t *testing.T) {
 		words  string
 	}{
 		"nothing there":  {func(f host.Facts) { clear(f.Files) }, "nothing of a replica"},
-		"kubeadm's":      {func(f host.Facts) { clear(f.Files); f.Dirs[manifestDir] = []string{APIServer + ".yaml"} }, "static pod"},
+		"kubeadm's":      {func(f host.Facts) { clear(f.Files); f.Dirs[manifestDir] = []string{release.APIServer + ".yaml"} }, "static pod"},
 		"without record": {func(f host.Facts) { delete(f.Files, recordPath) }, "it was not made by this provider"},
 		"unreadable":     {func(f host.Facts) { f.Files[recordPath] = host.FileState{Content: "{"} }, "read " + recordPath},
-		"half a replica": {func(f host.Facts) { delete(f.Files, unitPath(Scheduler)) }, "no ExecStart= line"},
+		"half a replica": {func(f host.Facts) { delete(f.Files, unitPath(release.Scheduler)) }, "no ExecStart= line"},
 		"another program": {func(f host.Facts) {
-			f.Files[unitPath(APIServer)] = host.FileState{Content: "ExecStart=/usr/bin/kube-apiserver --v=2"}
+			f.Files[unitPath(release.APIServer)] = host.FileState{Content: "ExecStart=/usr/bin/kube-apiserver --v=2"}
 		}, "has not installed"},
 		"another address": {func(f host.Facts) {
-			f.Files[unitPath(APIServer)] = host.FileState{Content: strings.ReplaceAll(f.Files[unitPath(APIServer)].Content, "advertise-address=10.0.0.11", "advertise-address=10.0.0.12")}
+			f.Files[unitPath(release.APIServer)] = host.FileState{Content: strings.ReplaceAll(f.Files[unitPath(release.APIServer)].Content, "advertise-address=10.0.0.11", "advertise-address=10.0.0.12")}
 		}, `reached at "10.0.0.12"`},
 	} {
 		t.Run(name, func(t *testing.T) {

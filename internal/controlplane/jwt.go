@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
 // jwtAuthenticator is one entry (k8s.io/apiserver/pkg/apis/apiserver/v1beta1). The
@@ -54,7 +56,7 @@ func (j jwtAuthenticator) validate(version string) error {
 		return fmt.Errorf("issuer.url is %q: it must be an https URL without user, query or fragment", j.Issuer.URL)
 	}
 	audiences := len(j.Issuer.Audiences)
-	minor, err := minorOf(version)
+	minor, err := release.Minor(version)
 	switch {
 	case audiences == 0 || slices.Contains(j.Issuer.Audiences, ""):
 		return errors.New("issuer.audiences must name at least one, such as the client id at the issuer")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -74,7 +75,7 @@ func whyNoLab() string {
 		return "lab machines need root"
 	}
 	machines.source = host.Source{Directory: filepath.Join(dir, "components")}
-	for _, program := range []string{"kubernetes-v" + labVersion + "/" + APIServer, "etcd-v" + etcdVersion + "/etcd"} {
+	for _, program := range []string{"kubernetes-v" + labVersion + "/" + release.APIServer, "etcd-v" + etcdVersion + "/etcd"} {
 		if _, err := os.Stat(filepath.Join(machines.source.Directory, program)); err != nil {
 			return "a component is not built: " + err.Error()
 		}
@@ -317,7 +318,7 @@ func (st *stage) pids() map[string]int {
 		st.Fatal(err)
 	}
 	pids := map[string]int{}
-	for _, name := range Components() {
+	for _, name := range release.Components() {
 		pids[name] = facts.Units[unitName(name)].MainPID
 	}
 	return pids

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -77,7 +78,7 @@ func query(s Spec, rt runtime) host.Query {
 	q := host.Query{
 		Contents: append(settingPaths(), recordPath, creatingPath, beforePath, caCert, etcdClientCA),
 		Files:    append(unwantedFiles(s), etcdUnit),
-		Dirs:     []string{path.Dir(program(s.Version, APIServer).Path()), manifestDir},
+		Dirs:     []string{path.Dir(program(s.Version, release.APIServer).Path()), manifestDir},
 		Units:    unitNames(),
 		Ports:    []int{s.port()},
 		Disks:    []string{installRoot, kubernetesDir, auditLogDir},
@@ -137,7 +138,7 @@ done
 
 // runningScript prints the executable of each component.
 func runningScript() host.Script {
-	return `for name in ` + host.Words(Components()...) + `; do
+	return `for name in ` + host.Words(release.Components()...) + `; do
   pid=$(systemctl show --property=MainPID --value "$name.service")
   if [ "${pid:-0}" -gt 0 ]; then echo "` + section + `$name"; readlink "/proc/$pid/exe" || :; fi
 done
@@ -146,7 +147,7 @@ done
 
 // interpret reads what query asked for.
 func interpret(facts host.Facts) found {
-	f := found{facts: facts, kubeconfigs: printedBy(facts.Output, plainKubeconfigs), running: printedBy(facts.Output, Components())}
+	f := found{facts: facts, kubeconfigs: printedBy(facts.Output, plainKubeconfigs), running: printedBy(facts.Output, release.Components())}
 	f.record, f.recordErr = readRecord(facts.Files[recordPath].Content)
 	if f.recordErr == nil {
 		if f.creating, f.recordErr = readRecord(facts.Files[creatingPath].Content); f.recordErr != nil {

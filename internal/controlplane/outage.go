@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -58,7 +59,7 @@ func (o *Outage) Begins(ctx context.Context) error {
 	defer turn.end(true)
 	o.keep(*s)
 	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.machine())
-	stop := host.Command{Script: "touch " + pausedPath + "\n" + systemdRuntime{}.pause(Components())}
+	stop := host.Command{Script: "touch " + pausedPath + "\n" + systemdRuntime{}.pause(release.Components())}
 	if _, err := s.Host.Run(turn.context(ctx), stop); err != nil {
 		return fmt.Errorf("pause replica %s: %w", s.machine(), err)
 	}
@@ -89,7 +90,7 @@ func (o *Outage) Ended(ctx context.Context) error {
 		o.let()
 		return nil // what may be wrong with it is not of this change
 	}
-	if err := rise(ctx, *s, Components()); err != nil {
+	if err := rise(ctx, *s, release.Components()); err != nil {
 		came = false
 		return unregistered(fmt.Errorf("resume replica %s: %w", s.machine(), err), "the etcd member is done; the replica stays out of rotation until it is applied again.")
 	}
@@ -178,6 +179,6 @@ func unsure(s Spec, err error) error {
 	return &problem.Problem{
 		Summary: "control-plane replica not stopped", Host: s.machine(), Err: err, Unchanged: problem.Nothing,
 		Cause: "whether it serves cannot be told: " + err.Error(),
-		Next:  "correct this, or stop an API server that hangs (systemctl stop " + unitName(APIServer) + "); then apply again.",
+		Next:  "correct this, or stop an API server that hangs (systemctl stop " + unitName(release.APIServer) + "); then apply again.",
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -46,7 +47,7 @@ func (st *stage) needsForwarding() {
 		}
 	}
 	st.harden("")
-	st.expect("programs", st.run("ls /opt/kube/kubernetes 2>/dev/null || :; getent passwd "+APIServer+" || :"), "")
+	st.expect("programs", st.run("ls /opt/kube/kubernetes 2>/dev/null || :; getent passwd "+release.APIServer+" || :"), "")
 	st.expect("calls", st.registrar.take(), []string(nil))
 }
 
@@ -56,7 +57,7 @@ func (st *stage) refusesAfterHardening() {
 	before := st.pids()
 	st.harden("AllowTcpForwarding no")
 	s := st.another()
-	s.ExtraArgs = args(APIServer, "event-ttl", "5h")
+	s.ExtraArgs = args(release.APIServer, "event-ttl", "5h")
 	if _, err := st.replicas.Update(st.ctx, s); !problem.Untouched(err) || !strings.Contains(err.Error(), "sshd forbids TCP forwarding") {
 		st.Errorf("update: %v", err)
 	}
@@ -89,7 +90,7 @@ func (st *stage) stepsAsideForItsMember() {
 		st.Fatal(err)
 	}
 	st.expect("calls", st.registrar.take(), []string{"drain"})
-	st.expect("processes", st.pids(), map[string]int{APIServer: 0, ControllerManager: 0, Scheduler: 0})
+	st.expect("processes", st.pids(), map[string]int{release.APIServer: 0, release.ControllerManager: 0, release.Scheduler: 0})
 	st.registrar.out = map[string]string{"cp1": st.spec.Address()}
 	st.run("systemctl stop etcd")
 	if orphans := st.replicas.rejoin(st.ctx, cp2, false, time.Now().Add(time.Minute)); orphans != nil {
@@ -129,8 +130,8 @@ func (st *stage) belongsToGroups() {
 	st.spec.SupplementaryGroups = []string{"games"}
 	status, err := st.replicas.Update(st.ctx, st.spec)
 	st.steady(status, err)
-	st.expect("restarted", st.restarted(before), []string{APIServer})
-	got := st.run("grep ^Groups: /proc/$(systemctl show --property=MainPID --value " + unitName(APIServer) + ")/status; getent group games | cut -d : -f 3")
+	st.expect("restarted", st.restarted(before), []string{release.APIServer})
+	got := st.run("grep ^Groups: /proc/$(systemctl show --property=MainPID --value " + unitName(release.APIServer) + ")/status; getent group games | cut -d : -f 3")
 	groups := strings.Fields(got)
 	if len(groups) < 3 || !strings.Contains(" "+strings.Join(groups[1:len(groups)-1], " ")+" ", " "+groups[len(groups)-1]+" ") {
 		st.Errorf("groups of the API server and the number of games: %q", got)
@@ -198,7 +199,7 @@ func (st *stage) isCleanedAfterACut() {
 		st.Fatal(err)
 	}
 	d.files = d.files[:len(d.files)-1] // all but the record
-	for _, name := range Components() {
+	for _, name := range release.Components() {
 		st.run("useradd --system --no-create-home --shell /usr/sbin/nologin " + name)
 	}
 	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Dirs: directories(), Files: append([]host.File{creatingFile(st.spec)}, d.files...)}); err != nil {
@@ -214,12 +215,12 @@ func (st *stage) isCleanedAfterACut() {
 	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); err != nil {
 		st.Fatal(err)
 	}
-	st.expect("left", st.run("ls /etc/kubernetes/*.json /etc/kubernetes/*.conf "+unitPath(APIServer)+" 2>/dev/null || :; getent passwd | grep ^kube || :"), "")
-	st.run("touch " + unitPath(APIServer)) // of somebody else's
+	st.expect("left", st.run("ls /etc/kubernetes/*.json /etc/kubernetes/*.conf "+unitPath(release.APIServer)+" 2>/dev/null || :; getent passwd | grep ^kube || :"), "")
+	st.run("touch " + unitPath(release.APIServer)) // of somebody else's
 	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); !problem.Untouched(err) || !errors.Is(err, errNoEvidence) {
 		st.Errorf("delete of what nobody's record speaks of: %v", err)
 	}
-	st.run("rm " + unitPath(APIServer))
+	st.run("rm " + unitPath(release.APIServer))
 }
 
 // TestTwoProcessesOnMachines: leases are held on real machines.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -61,7 +62,7 @@ func recollect(ctx context.Context, s Spec, state besideState) {
 	w := waiting{reasons: map[string]string{}}
 	var components []string
 	if w.until(soon, s, apiServer(s)) != nil {
-		components = []string{APIServer}
+		components = []string{release.APIServer}
 	}
 	if err := rise(ctx, s, components); err != nil {
 		problem.Progress(ctx, "%s: its etcd member serves again, the replica does not yet: %v", s.machine(), err)
@@ -81,7 +82,7 @@ func (b Beside) dependent(ctx context.Context) (*Spec, besideState, error) {
 // replica is the one on the machine, by its own record; nil when there is none.
 // Of its spec only what pausing and resuming need is known.
 func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err error) {
-	facts, err := b.Host.Observe(ctx, host.Query{Contents: []string{recordPath}, Files: []string{pausedPath}, Units: []string{unitName(APIServer), etcdUnitName}})
+	facts, err := b.Host.Observe(ctx, host.Query{Contents: []string{recordPath}, Files: []string{pausedPath}, Units: []string{unitName(release.APIServer), etcdUnitName}})
 	if errors.Is(err, host.ErrUnreachable) {
 		return nil, state, nil
 	}
@@ -89,11 +90,11 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err er
 		return nil, state, fmt.Errorf("look for a replica on %s: %w", b.Host.Address(), err)
 	}
 	_, state.paused = facts.Files[pausedPath]
-	state.running = facts.Units[unitName(APIServer)].Active == "active"
+	state.running = facts.Units[unitName(release.APIServer)].Active == "active"
 	// One that cannot be read is no replica that could be paused; its own Read says so.
 	r, err := readRecord(facts.Files[recordPath].Content)
 	if err != nil || r.ClusterID != b.Bundle.ClusterID {
-		state.absent = err == nil && r.ClusterID == "" && !runs(facts.Units[unitName(APIServer)])
+		state.absent = err == nil && r.ClusterID == "" && !runs(facts.Units[unitName(release.APIServer)])
 		return nil, state, nil
 	}
 	state.orphan = livesOn(r.Etcd, b.Host.Address()) && !runs(facts.Units[etcdUnitName])

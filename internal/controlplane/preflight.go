@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -77,7 +78,7 @@ func machineChecks(s Spec, f found) []string {
 func foreignChecks(s Spec, f found) []string {
 	var failed []string
 	for _, manifest := range f.facts.Dirs[manifestDir] {
-		if name := strings.TrimSuffix(manifest, ".yaml"); slices.Contains(Components(), name) {
+		if name := strings.TrimSuffix(manifest, ".yaml"); slices.Contains(release.Components(), name) {
 			failed = append(failed, fmt.Sprintf("a kubelet runs %s from %s/%s", name, manifestDir, manifest))
 		}
 	}

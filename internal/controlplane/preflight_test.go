@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -27,8 +28,8 @@ func TestPreflight(t *testing.T) {
 		{"controller-manager's port", listen(10257, "", "127.0.0.1"), "another process listens on 127.0.0.1 port 10257"},
 		{"scheduler's port elsewhere", listen(10259, "x", "10.0.0.11"), ""},
 		{"an earlier try runs", func(f *found) {
-			listen(6443, APIServer, "10.0.0.11")(f)
-			f.facts.Units[unitName(APIServer)] = host.UnitState{Active: "active", MainPID: 9}
+			listen(6443, release.APIServer, "10.0.0.11")(f)
+			f.facts.Units[unitName(release.APIServer)] = host.UnitState{Active: "active", MainPID: 9}
 		}, ""},
 		{"disk", func(f *found) { f.facts.DiskFree[installRoot] = 300 << 20 }, "300 MiB are free for /opt/kube, at least 1024 are needed"},
 		{"disk of the audit log", func(f *found) { f.facts.DiskFree[auditLogDir] = 1 << 30 }, "1024 MiB are free for /var/log/kube-apiserver, at least 1100 are needed"},

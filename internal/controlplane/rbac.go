@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	typedrbac "k8s.io/client-go/kubernetes/typed/rbac/v1"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -54,7 +55,7 @@ func bindFirst(ctx context.Context, s Spec, rt runtime, d desired) error {
 		return nil
 	}
 	for _, c := range components(s, rt) {
-		if c.name == APIServer && askOnce(ctx, s, c) == healthy {
+		if c.name == release.APIServer && askOnce(ctx, s, c) == healthy {
 			return ensureBindings(ctx, s)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -50,7 +51,7 @@ func await(ctx context.Context, s Spec, rt runtime, d desired) error {
 	defer cancel()
 	w := waiting{reasons: map[string]string{}, later: map[string]bool{}}
 	for _, name := range d.restart {
-		if name != APIServer {
+		if name != release.APIServer {
 			w.later[name] = true
 		}
 	}
@@ -62,7 +63,7 @@ func await(ctx context.Context, s Spec, rt runtime, d desired) error {
 		asking.Add(1)
 		group.Go(func() error {
 			defer asking.Done()
-			if c.name == APIServer {
+			if c.name == release.APIServer {
 				return w.first(groupCtx, s, c, serving)
 			}
 			return w.then(groupCtx, s, rt, c, d, serving)
@@ -203,7 +204,7 @@ func (w *waiting) watch(ctx context.Context, s Spec) error {
 
 // hopeless names a component that has failed for good since before, and why.
 func hopeless(before, now map[string]host.UnitState) (component, reason string) {
-	for _, name := range Components() {
+	for _, name := range release.Components() {
 		unit := now[unitName(name)]
 		restarts := unit.Restarts - before[unitName(name)].Restarts
 		switch {
@@ -228,8 +229,8 @@ func (w *waiting) explain(ctx context.Context, s Spec, err error) error {
 		return err // no component is at fault
 	}
 	names := slices.Sorted(maps.Keys(w.reasons))
-	if _, ok := w.reasons[APIServer]; ok {
-		names = []string{APIServer} // the others cannot be ready without it
+	if _, ok := w.reasons[release.APIServer]; ok {
+		names = []string{release.APIServer} // the others cannot be ready without it
 	}
 	var causes []string
 	for _, name := range names {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -36,7 +37,7 @@ func TestReadAnswer(t *testing.T) {
 
 func TestHopeless(t *testing.T) {
 	units := func(active string, restarts int) map[string]host.UnitState {
-		return map[string]host.UnitState{unitName(ControllerManager): {Active: active, Restarts: restarts, Result: "exit-code"}}
+		return map[string]host.UnitState{unitName(release.ControllerManager): {Active: active, Restarts: restarts, Result: "exit-code"}}
 	}
 	for _, c := range []struct {
 		name   string
@@ -46,9 +47,9 @@ func TestHopeless(t *testing.T) {
 	}{
 		{"runs", 0, units("active", 0), ""},
 		{"restarted twice while its API server started", 0, units("activating", 2), ""},
-		{"restarts again and again", 0, units("activating", 3), ControllerManager},
+		{"restarts again and again", 0, units("activating", 3), release.ControllerManager},
 		{"restarted often, long ago", 7, units("active", 7), ""},
-		{"failed for good", 0, units("failed", 0), ControllerManager},
+		{"failed for good", 0, units("failed", 0), release.ControllerManager},
 	} {
 		if component, _ := hopeless(units("active", c.before), c.now); component != c.want {
 			t.Errorf("%s: %q, want %q", c.name, component, c.want)
@@ -223,7 +224,7 @@ func TestSpecValidate(t *testing.T) {
 			bundle.ServiceAccount.PrivateKey = ""
 			s.Bundle = &bundle
 		}, "lacks the service-account keys"},
-		{func(s *Spec) { s.ExtraArgs = args(APIServer, "secure-port", "1") }, "cannot be set"},
+		{func(s *Spec) { s.ExtraArgs = args(release.APIServer, "secure-port", "1") }, "cannot be set"},
 	} {
 		s := testSpec(t)
 		c.alter(&s)

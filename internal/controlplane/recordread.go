@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -99,7 +100,7 @@ func checkGenerations(generations map[pki.Part]int) error {
 // person as a configuration.
 func (c configured) check() error {
 	for component, flags := range c.ExtraArgs {
-		if !slices.Contains(Components(), component) || len(flags) > mostListed {
+		if !slices.Contains(release.Components(), component) || len(flags) > mostListed {
 			return fmt.Errorf("extra_args has %s", problem.Quote(component))
 		}
 		for flag, value := range flags {
@@ -134,7 +135,7 @@ func readBefore(text string) *before {
 	if b.Version != "" && programVersion(b.Version) == "" || len(b.Etcd) > 0 && ValidateEtcdURLs(b.Etcd) != nil {
 		return nil
 	}
-	if slices.ContainsFunc(Components(), func(name string) bool { return b.Definitions[name] == "" }) {
+	if slices.ContainsFunc(release.Components(), func(name string) bool { return b.Definitions[name] == "" }) {
 		return nil
 	}
 	for file := range b.Settings {
@@ -156,7 +157,7 @@ func versionIn(executable, c string) string {
 
 // programVersion is version where it is one of a Kubernetes release, or "".
 func programVersion(version string) string {
-	if versionForm.MatchString(version) {
+	if release.IsVersion(version) {
 		return version
 	}
 	return ""

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
 const goodRecord = `{"cluster_id": "0123456789abcdef0123456789abcdef", "cluster_name": "prod", "name": "cp1", "port": 6443,
@@ -15,7 +17,7 @@ const goodRecord = `{"cluster_id": "0123456789abcdef0123456789abcdef", "cluster_
 
 func TestReadRecord(t *testing.T) {
 	r, err := readRecord(goodRecord)
-	if err != nil || r.Name != "cp1" || r.Configured.ExtraArgs[APIServer]["v"] != "2" {
+	if err != nil || r.Name != "cp1" || r.Configured.ExtraArgs[release.APIServer]["v"] != "2" {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for what, change := range map[string][2]string{
@@ -65,7 +67,7 @@ func FuzzReadBefore(f *testing.F) {
 		if b == nil {
 			return
 		}
-		if b.Port < 1 || b.Port > 65535 || b.Version != "" && !versionForm.MatchString(b.Version) {
+		if b.Port < 1 || b.Port > 65535 || b.Version != "" && !release.IsVersion(b.Version) {
 			t.Errorf("%q is read as %+v", text, b)
 		}
 		for file := range b.Settings {
@@ -85,7 +87,7 @@ func TestVersionIn(t *testing.T) {
 		"kube-apiserver": "",
 		"":               "",
 	} {
-		if got := versionIn(executable, APIServer); got != want {
+		if got := versionIn(executable, release.APIServer); got != want {
 			t.Errorf("%q: %q, want %q", executable, got, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -74,7 +75,7 @@ func (r *Replicas) bringBack(ctx context.Context, s Spec, name, address string, 
 		return &orphan{machine: other.machine(), changing: r.underWay.changes(at)}, nil
 	}
 	if state.paused {
-		err = rise(ctx, *other, Components())
+		err = rise(ctx, *other, release.Components())
 	} else {
 		var serving bool
 		if serving, err = serves(ctx, *other); err == nil && !serving {

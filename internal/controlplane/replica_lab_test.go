@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -42,7 +43,7 @@ func (st *stage) comesBackFromACutOffPause() {
 	another := st.spec
 	another.Name = "cp2"
 	st.registrar.out = map[string]string{"cp1": st.spec.Address()}
-	st.run(string("touch " + pausedPath + "\n" + systemdRuntime{}.pause(Components())))
+	st.run(string("touch " + pausedPath + "\n" + systemdRuntime{}.pause(release.Components())))
 	rejoin := func() { st.replicas.rejoin(st.ctx, another, false, time.Now().Add(time.Minute)) }
 
 	outage := st.replicas.Outage(Beside{Host: st.spec.Host, Bundle: st.spec.Bundle})
@@ -143,13 +144,13 @@ func (st *stage) restartsOnlyWhatChanged() {
 		component, flag, value string
 		calls                  []string
 	}{
-		{Scheduler, "v", "1", []string{"register"}},
-		{ControllerManager, "v", "1", []string{"register"}},
-		{APIServer, "event-ttl", "2h", []string{"drain", "register"}},
+		{release.Scheduler, "v", "1", []string{"register"}},
+		{release.ControllerManager, "v", "1", []string{"register"}},
+		{release.APIServer, "event-ttl", "2h", []string{"drain", "register"}},
 	} {
 		before := st.pids()
 		st.spec.ExtraArgs = args(c.component, c.flag, c.value)
-		for _, other := range Components() { // keep what the earlier rows have set
+		for _, other := range release.Components() { // keep what the earlier rows have set
 			if other != c.component && before[other] > 0 {
 				st.spec.ExtraArgs[other] = st.found(other)
 			}
@@ -181,7 +182,7 @@ func (st *stage) found(component string) map[string]string {
 
 func (st *stage) seesAndUndoesHandEdits() {
 	st.run(`
-sed -i 's/--event-ttl=2h/--event-ttl=3h/' ` + unitPath(APIServer) + `
+sed -i 's/--event-ttl=2h/--event-ttl=3h/' ` + unitPath(release.APIServer) + `
 chmod 0644 ` + keyOf(apiServerCert) + `
 sed -i 's/system:kube-scheduler@lab/x/' ` + schedulerConf + `
 systemctl stop kube-controller-manager
@@ -205,14 +206,14 @@ systemctl stop kube-controller-manager
 	status, err = st.replicas.Update(st.ctx, st.spec)
 	st.steady(status, err)
 	// The API server was started before its edit, so it does not leave rotation.
-	st.expect("restarted", st.restarted(before), []string{ControllerManager, Scheduler})
+	st.expect("restarted", st.restarted(before), []string{release.ControllerManager, release.Scheduler})
 	st.expect("calls", st.registrar.take(), []string{"register"})
 }
 
 // finishesACutOffChange: the files are written, the restart was cut off.
 func (st *stage) finishesACutOffChange() {
 	before := st.pids()
-	st.spec.ExtraArgs[Scheduler] = map[string]string{"v": "2"}
+	st.spec.ExtraArgs[release.Scheduler] = map[string]string{"v": "2"}
 	f, err := observe(st.ctx, st.spec, systemdRuntime{})
 	if err != nil {
 		st.Fatal(err)
@@ -227,7 +228,7 @@ func (st *stage) finishesACutOffChange() {
 	st.expect("restarted", st.restarted(before), []string(nil))
 	status, err := st.replicas.Update(st.ctx, st.spec)
 	st.steady(status, err)
-	st.expect("restarted", st.restarted(before), []string{Scheduler})
+	st.expect("restarted", st.restarted(before), []string{release.Scheduler})
 	st.registrar.take()
 }
 
@@ -235,7 +236,7 @@ func (st *stage) finishesACutOffChange() {
 // changed after it.
 func (st *stage) takesBackAChangeThatFails() {
 	good := st.spec.ExtraArgs
-	st.spec.ExtraArgs = args(APIServer, "event-ttl", "no-such-duration")
+	st.spec.ExtraArgs = args(release.APIServer, "event-ttl", "no-such-duration")
 	start := time.Now()
 	_, err := st.replicas.Update(st.ctx, st.spec)
 	st.Logf("taken back in %s:\n%v", time.Since(start).Round(100*time.Millisecond), err)
@@ -259,7 +260,7 @@ func (st *stage) takesBackAChangeThatFails() {
 func (st *stage) reportsAComponentThatFails() {
 	good := st.spec.ExtraArgs
 	st.run("systemctl stop kube-scheduler")
-	st.spec.ExtraArgs = args(APIServer, "event-ttl", "no-such-duration")
+	st.spec.ExtraArgs = args(release.APIServer, "event-ttl", "no-such-duration")
 	_, err := st.replicas.Update(st.ctx, st.spec)
 	var p *problem.Problem
 	if !errors.As(err, &p) || !strings.Contains(p.Detail, "no-such-duration") || !strings.Contains(p.Unchanged, "left out of rotation") {

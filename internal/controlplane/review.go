@@ -10,6 +10,7 @@ import (
 
 	core "k8s.io/api/core/v1"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -46,7 +47,7 @@ func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki
 
 // filesScript prints the files that the API server's process was given.
 func filesScript(flags []string) host.Script {
-	return `pid=$(systemctl show --property=MainPID --value ` + host.Words(unitName(APIServer)) + `)
+	return `pid=$(systemctl show --property=MainPID --value ` + host.Words(unitName(release.APIServer)) + `)
 if [ "${pid:-0}" -gt 0 ]; then for flag in ` + host.Words(flags...) + `; do
   file=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n "s/^--$flag=//p")
   [ -f "$file" ] && printf 'file\t%s\t%s\n' "$flag" "$(base64 -w 0 "$file")"

@@ -7,6 +7,7 @@ import (
 
 	core "k8s.io/api/core/v1"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -24,7 +25,7 @@ func TestReadingOf(t *testing.T) {
 		t.Errorf("%+v became %+v", plain, with)
 	}
 	got := readingOf(with, facts.Output)
-	want := map[string]host.Process{APIServer: {Running: true, Flags: map[string]string{"v": "2"}}}
+	want := map[string]host.Process{release.APIServer: {Running: true, Flags: map[string]string{"v": "2"}}}
 	if !reflect.DeepEqual(got.Processes, want) || !reflect.DeepEqual(got.Files, map[string]string{"audit-policy-file": "rules: []\n"}) {
 		t.Errorf("%+v", got)
 	}

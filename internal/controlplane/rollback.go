@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -44,9 +45,9 @@ func goBack(ctx context.Context, s Spec, b before) error {
 	if err != nil {
 		return err
 	}
-	if d.restarts(APIServer) {
+	if d.restarts(release.APIServer) {
 		for _, name := range d.restart {
-			if name != APIServer {
+			if name != release.APIServer {
 				d.halt = append(d.halt, name) // the newer one must not meet the older API server
 			}
 		}

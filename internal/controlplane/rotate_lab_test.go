@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -111,7 +112,7 @@ func (st *stage) encryptsWhatWasPlain() {
 		st.goes(pki.EncryptionPart, c.generation, next)
 		// controller-manager may begin anew by itself: its API server was away
 		// for as long as its lease lasts.
-		if restarted := st.restarted(before); !slices.Contains(restarted, APIServer) {
+		if restarted := st.restarted(before); !slices.Contains(restarted, release.APIServer) {
 			st.Errorf("restarted %q", restarted)
 		}
 		value := string(st.stored(store))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -75,27 +76,27 @@ func TestStages(t *testing.T) {
 		issued   []string
 		restart  []string
 	}{
-		{pki.KubernetesPart, 0, 1, []string{caCert, clientCA}, kubeconfigFiles, []string{ControllerManager, Scheduler}},
+		{pki.KubernetesPart, 0, 1, []string{caCert, clientCA}, kubeconfigFiles, []string{release.ControllerManager, release.Scheduler}},
 		{
 			pki.KubernetesPart, 1, 2,
 			[]string{caKey, signingCA},
 			slices.Concat(kubeconfigFiles, serverLeaves),
-			[]string{ControllerManager, Scheduler},
+			[]string{release.ControllerManager, release.Scheduler},
 		},
-		{pki.KubernetesPart, 2, 3, []string{caCert, clientCA}, kubeconfigFiles, []string{ControllerManager, Scheduler}},
-		{pki.KubernetesPart, 3, 2, []string{caCert, clientCA}, kubeconfigFiles, []string{ControllerManager, Scheduler}},
-		{pki.EtcdPart, 0, 1, []string{etcdClientCA}, nil, []string{APIServer}},
+		{pki.KubernetesPart, 2, 3, []string{caCert, clientCA}, kubeconfigFiles, []string{release.ControllerManager, release.Scheduler}},
+		{pki.KubernetesPart, 3, 2, []string{caCert, clientCA}, kubeconfigFiles, []string{release.ControllerManager, release.Scheduler}},
+		{pki.EtcdPart, 0, 1, []string{etcdClientCA}, nil, []string{release.APIServer}},
 		{pki.EtcdPart, 1, 2, nil, []string{etcdClientCert, keyOf(etcdClientCert)}, nil},
-		{pki.EtcdPart, 2, 3, []string{etcdClientCA}, nil, []string{APIServer}},
+		{pki.EtcdPart, 2, 3, []string{etcdClientCA}, nil, []string{release.APIServer}},
 		{pki.FrontProxyPart, 0, 1, []string{frontProxyCA}, nil, nil},
 		{pki.FrontProxyPart, 1, 2, nil, []string{frontProxyClientCert, keyOf(frontProxyClientCert)}, nil},
 		{pki.FrontProxyPart, 2, 3, []string{frontProxyCA}, nil, nil},
-		{pki.ServiceAccountPart, 0, 1, []string{saPub}, nil, []string{APIServer}},
-		{pki.ServiceAccountPart, 1, 2, []string{saKey}, nil, []string{APIServer, ControllerManager}},
-		{pki.ServiceAccountPart, 2, 3, []string{saPub}, nil, []string{APIServer}},
-		{pki.EncryptionPart, 0, 1, []string{encryptionConfig}, nil, []string{APIServer}},
-		{pki.EncryptionPart, 1, 2, []string{encryptionConfig}, nil, []string{APIServer}},
-		{pki.EncryptionPart, 2, 3, []string{encryptionConfig}, nil, []string{APIServer}},
+		{pki.ServiceAccountPart, 0, 1, []string{saPub}, nil, []string{release.APIServer}},
+		{pki.ServiceAccountPart, 1, 2, []string{saKey}, nil, []string{release.APIServer, release.ControllerManager}},
+		{pki.ServiceAccountPart, 2, 3, []string{saPub}, nil, []string{release.APIServer}},
+		{pki.EncryptionPart, 0, 1, []string{encryptionConfig}, nil, []string{release.APIServer}},
+		{pki.EncryptionPart, 1, 2, []string{encryptionConfig}, nil, []string{release.APIServer}},
+		{pki.EncryptionPart, 2, 3, []string{encryptionConfig}, nil, []string{release.APIServer}},
 	} {
 		s := testSpec(t)
 		s.Bundle = at(t, s.Bundle, c.part, c.from)

@@ -1,5 +1,7 @@
 package controlplane
 
+import "github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+
 const schedulerPort = 10259
 
 // scheduler follows kubeadm's getSchedulerCommand (v1.34). It reaches the API
@@ -12,11 +14,11 @@ func scheduler(s Spec) component {
 	flags["authentication-kubeconfig"] = schedulerConf
 	flags["authorization-kubeconfig"] = schedulerConf
 	return component{
-		name:         Scheduler,
-		program:      program(s.Version, Scheduler).Path(),
-		flags:        withExtra(flags, s.ExtraArgs[Scheduler]),
+		name:         release.Scheduler,
+		program:      program(s.Version, release.Scheduler).Path(),
+		flags:        withExtra(flags, s.ExtraArgs[release.Scheduler]),
 		inputs:       []string{schedulerConf},
-		limits:       s.Limits[Scheduler],
+		limits:       s.Limits[release.Scheduler],
 		certificates: []string{schedulerConf},
 		probe:        probe{address: "127.0.0.1", port: schedulerPort, path: "/readyz"},
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"sigs.k8s.io/yaml"
@@ -186,8 +187,8 @@ func TestValidateAuthentication(t *testing.T) {
 		{"an issuer", "1.33.13", Authentication{JWT: oneIssuer, AnonymousPaths: []string{"/version"}}, nil, ""},
 		{"flags too", "1.34.4", Authentication{JWT: oneIssuer}, map[string]string{"oidc-issuer-url": "https://x"}, `by a flag "oidc-…" of extra_args`},
 		{"a file too", "1.34.4", Authentication{AnonymousPaths: []string{"/version"}}, map[string]string{"authentication-config": "/x"}, `by the flag "authentication-config"`},
-		{"no gate", "1.33.13", Authentication{JWT: oneIssuer}, map[string]string{gatesFlag: "StructuredAuthenticationConfiguration=false"}, "StructuredAuthenticationConfiguration=false"},
-		{"another gate", "1.33.13", Authentication{JWT: oneIssuer}, map[string]string{gatesFlag: "WatchList=false"}, ""},
+		{"no gate", "1.33.13", Authentication{JWT: oneIssuer}, map[string]string{release.FeatureGates: "StructuredAuthenticationConfiguration=false"}, "StructuredAuthenticationConfiguration=false"},
+		{"another gate", "1.33.13", Authentication{JWT: oneIssuer}, map[string]string{release.FeatureGates: "WatchList=false"}, ""},
 		{"relative path", "1.34.4", Authentication{AnonymousPaths: []string{"version"}}, nil, "must begin with /"},
 		{"wildcard", "1.34.4", Authentication{AnonymousPaths: []string{"/api/*"}}, nil, "without wildcards"},
 		{"whole document", "1.34.4", Authentication{JWT: "kind: AuthenticationConfiguration\n"}, nil, "is not the list of jwt"},
@@ -218,11 +219,11 @@ func TestSettingsOnTheMachine(t *testing.T) {
 		restarts []string
 	}{
 		{"nothing changes", func(*Spec) {}, []string{auditPolicy, authenticationConfig}, nil, nil},
-		{"another policy", func(s *Spec) { s.Audit.Policy = onePolicy }, []string{auditPolicy, authenticationConfig}, nil, []string{APIServer}},
-		{"no audit", func(s *Spec) { s.Audit.Off = true }, []string{authenticationConfig}, []string{auditPolicy}, []string{APIServer}},
-		{"an issuer", func(s *Spec) { s.Authentication.JWT = oneIssuer }, []string{auditPolicy, authenticationConfig}, nil, []string{APIServer}},
-		{"by flags", func(s *Spec) { s.ExtraArgs = args(APIServer, "oidc-issuer-url", "https://x") }, []string{auditPolicy}, []string{authenticationConfig}, []string{APIServer}},
-		{"a limit", func(s *Spec) { s.Limits = map[string]systemd.Limits{Scheduler: {MemoryMax: "1G"}} }, []string{auditPolicy, authenticationConfig}, nil, []string{Scheduler}},
+		{"another policy", func(s *Spec) { s.Audit.Policy = onePolicy }, []string{auditPolicy, authenticationConfig}, nil, []string{release.APIServer}},
+		{"no audit", func(s *Spec) { s.Audit.Off = true }, []string{authenticationConfig}, []string{auditPolicy}, []string{release.APIServer}},
+		{"an issuer", func(s *Spec) { s.Authentication.JWT = oneIssuer }, []string{auditPolicy, authenticationConfig}, nil, []string{release.APIServer}},
+		{"by flags", func(s *Spec) { s.ExtraArgs = args(release.APIServer, "oidc-issuer-url", "https://x") }, []string{auditPolicy}, []string{authenticationConfig}, []string{release.APIServer}},
+		{"a limit", func(s *Spec) { s.Limits = map[string]systemd.Limits{release.Scheduler: {MemoryMax: "1G"}} }, []string{auditPolicy, authenticationConfig}, nil, []string{release.Scheduler}},
 	} {
 		s := testSpec(t)
 		f := converged(t, s)
@@ -259,7 +260,7 @@ func TestSettingsAreTakenBack(t *testing.T) {
 		b := beforeOf(s)
 		b.Settings = c.before
 		if c.before == nil {
-			b.Definitions[APIServer] = strings.ReplaceAll(b.Definitions[APIServer], "  --audit-policy-file="+auditPolicy+" \\\n", "")
+			b.Definitions[release.APIServer] = strings.ReplaceAll(b.Definitions[release.APIServer], "  --audit-policy-file="+auditPolicy+" \\\n", "")
 		}
 		read := readBefore(string(b.file().Content))
 		next := s
@@ -276,7 +277,7 @@ func TestSettingsAreTakenBack(t *testing.T) {
 				written = append(written, string(file.Content))
 			}
 		}
-		if !slices.Equal(written, c.written) || !slices.Equal(d.remove, c.removed) || !slices.Contains(d.restart, APIServer) {
+		if !slices.Equal(written, c.written) || !slices.Equal(d.remove, c.removed) || !slices.Contains(d.restart, release.APIServer) {
 			t.Errorf("%s: writes %q, removes %q, restarts %q", c.name, written, d.remove, d.restart)
 		}
 	}
@@ -295,7 +296,7 @@ func TestAuditSpace(t *testing.T) {
 		{"flags decide", Audit{}, "audit-log-maxsize", 0},
 	} {
 		s := testSpec(t)
-		s.Audit, s.ExtraArgs = c.audit, args(APIServer, c.flag, "1")
+		s.Audit, s.ExtraArgs = c.audit, args(release.APIServer, c.flag, "1")
 		if have := s.auditSpace() >> 20; have != c.want {
 			t.Errorf("%s: %d MiB, want %d", c.name, have, c.want)
 		}
@@ -304,9 +305,9 @@ func TestAuditSpace(t *testing.T) {
 
 func TestLimitsInUnits(t *testing.T) {
 	s := testSpec(t)
-	s.Limits = map[string]systemd.Limits{APIServer: {MemoryMax: "4G"}}
+	s.Limits = map[string]systemd.Limits{release.APIServer: {MemoryMax: "4G"}}
 	for _, c := range components(s, systemdRuntime{}) {
-		if limited := strings.Contains(systemdRuntime{}.unit(c), "\nMemoryMax=4G\n"); limited != (c.name == APIServer) {
+		if limited := strings.Contains(systemdRuntime{}.unit(c), "\nMemoryMax=4G\n"); limited != (c.name == release.APIServer) {
 			t.Errorf("%s: limited: %v", c.name, limited)
 		}
 	}

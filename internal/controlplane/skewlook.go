@@ -13,6 +13,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -25,19 +26,19 @@ const (
 	nodesPage   = 500
 )
 
-// Skew looks at which versions run in the replica's control plane: its own and
+// Versions looks at which versions run in the replica's control plane: its own and
 // the others', etcd's, the nodes'. Who does not answer tells none.
-func (r *Replicas) Skew(ctx context.Context, s Spec) (Skew, error) {
+func (r *Replicas) Versions(ctx context.Context, s Spec) (release.Versions, error) {
 	seen, _, err := r.survey(ctx, s)
 	return seen, err
 }
 
 // survey is Skew with where each replica stands, the replica's own first if there
 // is one.
-func (r *Replicas) survey(ctx context.Context, s Spec) (Skew, []standing, error) {
+func (r *Replicas) survey(ctx context.Context, s Spec) (release.Versions, []standing, error) {
 	ctx, cancel := context.WithTimeout(ctx, skewTimeout)
 	defer cancel()
-	seen := Skew{Replicas: map[string]string{}}
+	seen := release.Versions{Replicas: map[string]string{}}
 	var etcdErr error
 	var asking sync.WaitGroup
 	if s.Store != nil {
@@ -51,7 +52,7 @@ func (r *Replicas) survey(ctx context.Context, s Spec) (Skew, []standing, error)
 	for _, st := range all {
 		seen.Replicas[st.name] = st.version
 	}
-	asking.Go(func() { seen.Removed = removedAPIs(ctx, s, all) })
+	asking.Go(func() { seen.Removed = requestedRemovedAPIs(ctx, s, all) })
 	seen.Kubelets = kubelets(ctx, s, all)
 	asking.Wait()
 	return seen, all, errors.Join(err, etcdErr)

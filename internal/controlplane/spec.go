@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -21,14 +22,14 @@ func (s Spec) validate() error {
 		{"host.address", ValidateAddress(s.Host.Address())},
 		{"port", ValidatePort(s.port())},
 		{"endpoint", s.validateEndpoint()},
-		{"version", ValidateVersion(s.Version)},
+		{"version", release.ValidateVersion(s.Version)},
 		{"etcd", ValidateEtcdURLs(s.EtcdURLs)},
 		{"service_cidrs", ValidateCIDRs(s.ServiceCIDRs, s.PodCIDRs)},
 		{"cluster_domain", ValidateDomain(s.domain())},
 		{"pki", s.validateBundle()},
-		{"audit", ValidateAudit(s.Audit, s.ExtraArgs[APIServer])},
+		{"audit", ValidateAudit(s.Audit, s.ExtraArgs[release.APIServer])},
 		{"supplementary_groups", s.validateGroups()},
-		{"authentication", ValidateAuthentication(s.Authentication, s.Version, s.ExtraArgs[APIServer])},
+		{"authentication", ValidateAuthentication(s.Authentication, s.Version, s.ExtraArgs[release.APIServer])},
 	}
 	for _, component := range slices.Sorted(maps.Keys(s.Limits)) {
 		checks = append(checks, check{"resources", s.Limits[component].Validate()})

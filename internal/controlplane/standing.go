@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"golang.org/x/sync/errgroup"
@@ -105,13 +106,13 @@ func (st *standing) judge(cluster string, f found) {
 	switch {
 	case f.recordErr != nil:
 		st.unknown = f.recordErr
-	case f.record.ClusterID == "" && !runs(f.facts.Units[unitName(APIServer)]):
+	case f.record.ClusterID == "" && !runs(f.facts.Units[unitName(release.APIServer)]):
 		st.absent = true
 	case f.record.ClusterID != cluster || f.record.Name != st.name:
 		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(describe(f.record), "an API server of somebody else"))
 	default:
-		st.version = f.effectiveVersion(systemdRuntime{}, APIServer)
-		st.generations, st.unknown = f.record.Generations, behind(f.facts, Components())
+		st.version = f.effectiveVersion(systemdRuntime{}, release.APIServer)
+		st.generations, st.unknown = f.record.Generations, behind(f.facts, release.Components())
 	}
 }
 
@@ -145,7 +146,7 @@ func describe(r record) string {
 // it would read now.
 func evidenceQuery() host.Query {
 	q := host.Query{Contents: []string{recordPath, beforePath}, Units: unitNames(), Files: readAtStart(), Script: runningScript()}
-	for _, name := range Components() {
+	for _, name := range release.Components() {
 		q.Contents = append(q.Contents, systemdRuntime{}.started(name), unitPath(name))
 	}
 	return q
@@ -207,7 +208,7 @@ func (r *Replicas) EtcdGeneration(ctx context.Context, address string) (int, err
 		err = errNoReplica
 	}
 	if err == nil {
-		err = behind(facts, []string{APIServer})
+		err = behind(facts, []string{release.APIServer})
 	}
 	if err != nil {
 		return 0, fmt.Errorf("tell which etcd authority the API server on %s trusts: %w", address, err)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -49,7 +50,7 @@ func lookForLeftover(ctx context.Context, s Spec) (leftover, error) {
 		return left, nil
 	}
 	for _, resource := range encryptable() {
-		prefix := path.Join("/", cmp.Or(s.ExtraArgs[APIServer]["etcd-prefix"], "registry"), resource) + "/"
+		prefix := path.Join("/", cmp.Or(s.ExtraArgs[release.APIServer]["etcd-prefix"], "registry"), resource) + "/"
 		err := s.Store.Stored(ctx, prefix, func(_ string, value []byte) {
 			if !storedBy(s.Bundle.Encryption, resource, value) {
 				left[resource]++

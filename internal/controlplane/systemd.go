@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -20,7 +21,7 @@ func unitName(component string) string { return component + ".service" }
 func unitPath(component string) string { return path.Join(unitDir, unitName(component)) }
 
 func unitNames() []string {
-	names := Components()
+	names := release.Components()
 	for i, name := range names {
 		names[i] = unitName(name)
 	}
@@ -80,10 +81,10 @@ func groupsIn(unit string) []string {
 // serves instead of burning the processor that it needs to get there, and at a
 // shutdown they end before it.
 func (systemdRuntime) after(c component) []string {
-	if c.name == APIServer {
+	if c.name == release.APIServer {
 		return []string{"time-sync.target", "etcd.service"}
 	}
-	return []string{unitName(APIServer)}
+	return []string{unitName(release.APIServer)}
 }
 
 func (r systemdRuntime) process(c component, line func(...string)) {
@@ -105,7 +106,7 @@ func (r systemdRuntime) process(c component, line func(...string)) {
 	line("RuntimeDirectoryMode=0755")
 	line(systemd.StartNote(r.started(c.name), append([]string{unitPath(c.name)}, c.inputs...)...))
 	line(systemd.Command{Program: c.program, Flags: c.flags}.ExecStart())
-	if c.name == APIServer {
+	if c.name == release.APIServer {
 		line("LogsDirectory=", path.Base(auditLogDir))
 		line("LogsDirectoryMode=0700")
 		// Starting takes as long as etcd lets it wait; stopping takes the

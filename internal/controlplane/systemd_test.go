@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
@@ -39,7 +40,7 @@ func golden(t *testing.T, name, have string) {
 
 func TestUnitsCanBeReadBack(t *testing.T) {
 	s := testSpec(t)
-	s.ExtraArgs = map[string]map[string]string{APIServer: {
+	s.ExtraArgs = map[string]map[string]string{release.APIServer: {
 		"spaces":  "a b  c",
 		"quotes":  `say "it's" \ so`,
 		"percent": "100%n",

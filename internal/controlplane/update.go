@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -69,7 +70,7 @@ func (r *Replicas) update(ctx context.Context, s Spec, rt runtime, f found) (Sta
 	if d.before = wayBack(ctx, s, rt, f); d.before == nil {
 		d.remove = append(d.remove, beforePath)
 	}
-	way := wayOut{restart: d.restarts(APIServer), may: func(ctx context.Context, _ turn) error { return r.mayStep(ctx, s, f) }}
+	way := wayOut{restart: d.restarts(release.APIServer), may: func(ctx context.Context, _ turn) error { return r.mayStep(ctx, s, f) }}
 	if changesVersion(s, rt, f) {
 		way.may = func(ctx context.Context, t turn) error { return r.mayUpgrade(ctx, s, t) }
 	} else if err := install(ctx, s); err != nil { // before leaving rotation, so that an upload lengthens nothing
@@ -153,7 +154,7 @@ func changeable(s Spec, rt runtime, f found) error {
 		return refusal
 	}
 	if f.record.ClusterID != "" && changesVersion(s, rt, f) && !sameGenerations(f.record.Generations, s.Bundle.Generations()) {
-		has := f.effectiveVersion(rt, APIServer)
+		has := f.effectiveVersion(rt, release.APIServer)
 		refusal.Attribute = "version"
 		refusal.Cause = fmt.Sprintf("its version and a stage of a rotation would change together (%s)",
 			strings.Join(generationDrift(f.record.Generations, s.Bundle.Generations()), ", "))

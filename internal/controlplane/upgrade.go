@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -20,7 +21,7 @@ var errNotAllReady = errors.New("not all of the control plane is ready")
 // changesVersion: a component runs, or would be started at, another version than
 // the wanted one.
 func changesVersion(s Spec, rt runtime, f found) bool {
-	return slices.ContainsFunc(Components(), func(name string) bool {
+	return slices.ContainsFunc(release.Components(), func(name string) bool {
 		version := f.effectiveVersion(rt, name)
 		return version != "" && version != s.Version
 	})
@@ -34,7 +35,7 @@ func (r *Replicas) mayUpgrade(ctx context.Context, s Spec, t turn) error {
 	if err != nil {
 		return notUpgraded(s, err.Error(), "correct this, then apply again.", errors.Join(errNotAllReady, err))
 	}
-	if err := MayRun(s.Version, s.Name, seen); err != nil {
+	if err := release.CheckSkew(s.Version, s.Name, seen); err != nil {
 		return notUpgraded(s, err.Error(), "follow what the rule says, then apply again.", err)
 	}
 	if words := append(untold(s, seen), unready(ctx, s, all)...); len(words) > 0 {
@@ -51,7 +52,7 @@ func notUpgraded(s Spec, cause, next string, err error) error {
 }
 
 // untold lists whose version an upgrade has to know and does not.
-func untold(s Spec, seen Skew) []string {
+func untold(s Spec, seen release.Versions) []string {
 	var words []string
 	for name, version := range seen.Etcd {
 		if version == "" {
@@ -60,16 +61,10 @@ func untold(s Spec, seen Skew) []string {
 	}
 	slices.Sort(words)
 	// Kubelets are judged by the minor alone: another patch needs none of them.
-	if seen.Kubelets == nil && !sameMinor(seen.Replicas[s.Name], s.Version) {
+	if seen.Kubelets == nil && !release.SameMinor(seen.Replicas[s.Name], s.Version) {
 		words = append(words, "no API server answers which nodes there are, whose kubelets must suit the new version")
 	}
 	return words
-}
-
-func sameMinor(a, b string) bool {
-	x, errA := minorOf(a)
-	y, errB := minorOf(b)
-	return errA == nil && errB == nil && x == y
 }
 
 // unready says of each other replica what keeps it from carrying the clients
@@ -92,7 +87,7 @@ func unready(ctx context.Context, s Spec, all []standing) []string {
 
 func (st standing) ailments(ctx context.Context, s Spec) []string {
 	if st.version == "" {
-		return []string{fmt.Sprintf("replica %s does not tell its version: %v", st.machine(), st.unknown)}
+		return []string{fmt.Sprintf("replica %s does not report its version: %v", st.machine(), st.unknown)}
 	}
 	words := ailing(ctx, st.spec(s), systemdRuntime{})
 	rotation, err := s.Registrar.Registered(ctx, st.name, net.JoinHostPort(st.address, strconv.Itoa(st.port)))
@@ -110,7 +105,7 @@ func (st standing) ailments(ctx context.Context, s Spec) []string {
 // the programs are on every machine, so that nothing about them can go wrong in the
 // middle, and the first replica that goes to a version leaves a snapshot of etcd
 // behind. What is done in this run is not done again.
-func prepare(ctx context.Context, s Spec, t turn, seen Skew, all []standing) error {
+func prepare(ctx context.Context, s Spec, t turn, seen release.Versions, all []standing) error {
 	if t.queue.prepared == s.Version {
 		return install(ctx, s)
 	}
@@ -180,17 +175,17 @@ func (r *Replicas) joins(ctx context.Context, s Spec) error {
 	if err != nil {
 		return notUpgraded(s, err.Error(), "correct this, then apply again.", err)
 	}
-	if err := MayRun(s.Version, s.Name, seen); err != nil {
+	if err := release.CheckSkew(s.Version, s.Name, seen); err != nil {
 		return notUpgraded(s, err.Error(), "follow what the rule says, then apply again.", err)
 	}
 	var unseen []string
 	for _, st := range all {
 		switch {
 		case st.name == s.Name:
-		case sameMinor(st.version, s.Version):
+		case release.SameMinor(st.version, s.Version):
 			return nil
 		case st.version == "":
-			unseen = append(unseen, fmt.Sprintf("replica %s does not tell its version: %v", st.machine(), st.unknown))
+			unseen = append(unseen, fmt.Sprintf("replica %s does not report its version: %v", st.machine(), st.unknown))
 		}
 	}
 	if len(unseen) > 0 {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -124,7 +125,7 @@ func TestUpgradeThroughMinors(t *testing.T) {
 	if os.Getenv("KUBE_TEST_LONG") != "1" {
 		t.Skip("KUBE_TEST_LONG=1 runs it: it needs three releases of Kubernetes")
 	}
-	p := newPair(t, "1.33.13", machines.source, args(APIServer, "runtime-config", "admissionregistration.k8s.io/v1beta1=true"))
+	p := newPair(t, "1.33.13", machines.source, args(release.APIServer, "runtime-config", "admissionregistration.k8s.io/v1beta1=true"))
 	p.refusesToSkip("1.35.4")
 	p.seesWhatIsRemoved("1.34.4")
 	for _, version := range []string{"1.34.4", "1.35.4"} {
@@ -189,15 +190,15 @@ func (p *pair) seesWhatIsRemoved(version string) {
 	}
 	s := p.one.spec
 	s.Version = version
-	seen, err := p.one.replicas.Skew(p.one.ctx, s)
+	seen, err := p.one.replicas.Versions(p.one.ctx, s)
 	if err != nil {
 		p.one.Fatal(err)
 	}
-	p.one.expect("what runs", seen, Skew{
+	p.one.expect("what runs", seen, release.Versions{
 		Replicas: map[string]string{"cp1": "1.33.13", "cp2": "1.33.13"},
 		Etcd:     map[string]string{"cp1": etcdVersion},
 		Kubelets: map[string]string{},
-		Removed:  []string{"validatingadmissionpolicies of admissionregistration.k8s.io/v1beta1 (not served from 1.34 on)"},
+		Removed:  []string{"validatingadmissionpolicies of admissionregistration.k8s.io/v1beta1 (removed in 1.34)"},
 	})
 }
 
@@ -230,10 +231,10 @@ func (p *pair) finishesACutOffUpgrade(version string) {
 	st.run("rm -f /etc/kubernetes/scheduler-config.yaml")
 	st.writeSchedulerConfig()
 	st.registrar.drains = func(string) {
-		p.two.run("test -x " + program(version, Scheduler).Path())
+		p.two.run("test -x " + program(version, release.Scheduler).Path())
 		st.expect("snapshots", len(p.store.saved), 1)
 	}
-	st.spec.Version, st.spec.ExtraArgs = version, args(Scheduler, "config", schedulerConfigPath)
+	st.spec.Version, st.spec.ExtraArgs = version, args(release.Scheduler, "config", schedulerConfigPath)
 	ctx, cut := context.WithCancel(problem.WithReport(st.ctx, problem.Report{}))
 	defer cut()
 	ctx = problem.WithReport(ctx, problem.Report{Progress: func(line string) {
@@ -275,7 +276,7 @@ func (p *pair) rollsBack(version string) {
 	st.Logf("rolled back in %s:\n%v", time.Since(start).Round(100*time.Millisecond), err)
 	var said *problem.Problem
 	if !errors.As(err, &said) || said.Summary != "control-plane replica not upgraded to "+version+": rolled back to "+labVersion ||
-		!strings.Contains(said.Cause, Scheduler) || !strings.Contains(said.Detail, schedulerConfigPath) {
+		!strings.Contains(said.Cause, release.Scheduler) || !strings.Contains(said.Detail, schedulerConfigPath) {
 		st.Errorf("the failure does not say what it is: %v", err)
 	}
 	st.expect("calls", st.registrar.take(), []string{"drain", "register"})

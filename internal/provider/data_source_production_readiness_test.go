@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/readiness"
@@ -30,7 +31,7 @@ func wholeReview(t *testing.T) reviewed {
 		r.replicas = append(r.replicas, controlplane.Reading{
 			Health: seen.Health, Files: map[string]string{"audit-policy-file": "rules: []"},
 			Processes: map[string]host.Process{
-				controlplane.APIServer: {Running: true, Flags: map[string]string{"v": "2"}}, controlplane.Scheduler: {MemoryMax: "1"},
+				release.APIServer: {Running: true, Flags: map[string]string{"v": "2"}}, release.Scheduler: {MemoryMax: "1"},
 			},
 		})
 	}

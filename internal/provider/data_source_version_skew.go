@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -86,7 +87,7 @@ func (d *versionSkewDataSource) Read(ctx context.Context, req datasource.ReadReq
 
 // standing is what was seen of a control plane, and in words what was not.
 type standing struct {
-	skew   controlplane.Skew
+	skew   release.Versions
 	survey etcd.Survey
 	issues []string
 }
@@ -104,7 +105,7 @@ func (d *versionSkewDataSource) look(ctx context.Context, bundle *pki.Bundle, ur
 	out.issues = append(unasked("etcd", surveyErr), unasked("the replicas", skewErr)...)
 	ways := etcd.WaysFrom(out.survey)
 	out.issues = append(out.issues, ways.Issues...)
-	out.issues = append(out.issues, out.skew.Untold()...) // before etcd is added: its issues say more
+	out.issues = append(out.issues, out.skew.Unknown()...) // before etcd is added: its issues say more
 	out.skew.Etcd = ways.Versions
 	return out
 }
@@ -119,23 +120,23 @@ func unasked(whom string, err error) []string {
 
 // replicas are the replicas that the balancers list, and the kubelets that they
 // know of. Every replica can be asked for all; the first one begins.
-func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle, registration endpoint.Registration, target string) (controlplane.Skew, error) {
+func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle, registration endpoint.Registration, target string) (release.Versions, error) {
 	registrar := d.session.registrars.For(registration)
 	listed, err := registrar.Replicas(ctx)
 	if err != nil {
-		return controlplane.Skew{}, fmt.Errorf("the balancers do not list them: %s", asProblem("", err).Cause)
+		return release.Versions{}, fmt.Errorf("the balancers do not list them: %s", asProblem("", err).Cause)
 	}
 	names := slices.Sorted(maps.Keys(listed))
 	if len(names) == 0 {
-		return controlplane.Skew{}, fmt.Errorf("the endpoint %s has none", registration.Address)
+		return release.Versions{}, fmt.Errorf("the endpoint %s has none", registration.Address)
 	}
 	first := names[0]
 	address, text, err := net.SplitHostPort(listed[first])
 	port, notNumber := strconv.Atoi(text)
 	if err := errors.Join(err, notNumber); err != nil {
-		return controlplane.Skew{}, fmt.Errorf("read where the balancers have replica %s: %w", first, err)
+		return release.Versions{}, fmt.Errorf("read where the balancers have replica %s: %w", first, err)
 	}
-	return d.session.replicas.Skew(ctx, controlplane.Spec{
+	return d.session.replicas.Versions(ctx, controlplane.Spec{
 		Name: first, Host: d.session.machine(address), Port: port, Bundle: bundle, Version: target,
 		EndpointHost: registration.Address, EndpointPort: registration.Port, Registrar: registrar,
 	})
@@ -149,10 +150,10 @@ func askersLeaves() []pki.Leaf {
 
 // fill answers. It needs nothing but what was seen.
 func (m *versionSkewModel) fill(seen standing) {
-	kubernetes, cluster := controlplane.WaysFrom(seen.skew), etcd.WaysFrom(seen.survey)
+	kubernetes, cluster := release.UpgradePathsFrom(seen.skew), etcd.WaysFrom(seen.survey)
 	m.Kubernetes = object(map[string]attr.Value{
 		"versions":    stringMap(seen.skew.Replicas),
-		"settled":     types.BoolValue(kubernetes.Settled),
+		"settled":     types.BoolValue(kubernetes.Uniform),
 		"oldest":      orNull(kubernetes.Oldest),
 		"newest":      orNull(kubernetes.Newest),
 		"next_minors": stringList(kubernetes.NextMinors),
@@ -167,7 +168,7 @@ func (m *versionSkewModel) fill(seen standing) {
 	m.Kubelets = object(map[string]attr.Value{
 		"versions": stringMap(seen.skew.Kubelets),
 		"oldest":   orNull(kubernetes.OldestKubelet),
-		"blocks":   orNull(kubernetes.Blocks),
+		"blocks":   orNull(kubernetes.BlockedFrom),
 	})
 	refusals := refusalsOf(seen, m.EtcdTarget.ValueString(), m.KubernetesTarget.ValueString())
 	m.Refusals, m.Issues, m.RemovedAPIs = stringList(refusals), stringList(seen.issues), stringList(seen.skew.Removed)
@@ -192,7 +193,7 @@ func refusalsOf(seen standing, etcdTarget, kubernetesTarget string) []string {
 		}
 	}
 	if kubernetesTarget != "" {
-		for _, refusal := range controlplane.Refusals(kubernetesTarget, seen.skew) {
+		for _, refusal := range release.Violations(kubernetesTarget, seen.skew) {
 			refusals = append(refusals, "Kubernetes: "+refusal)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 )
 
@@ -19,8 +19,8 @@ func TestVersionSkewAnswer(t *testing.T) {
 	survey := func(version, agreed string) etcd.Survey {
 		return etcd.Survey{Members: []etcd.Runs{{Name: "cp1", Version: version, Healthy: true}}, ClusterVersion: agreed}
 	}
-	skew := func(kubernetes, kubelet string) controlplane.Skew {
-		return controlplane.Skew{Replicas: map[string]string{"cp1": kubernetes}, Kubelets: map[string]string{"n1": kubelet}}
+	skew := func(kubernetes, kubelet string) release.Versions {
+		return release.Versions{Replicas: map[string]string{"cp1": kubernetes}, Kubelets: map[string]string{"n1": kubelet}}
 	}
 	for name, c := range map[string]struct {
 		seen                     standing
@@ -50,7 +50,7 @@ func TestVersionSkewAnswer(t *testing.T) {
 			kubernetesTarget: "1.35.4", target: "3.6.16", allowed: types.BoolValue(false), refusals: []string{"etcd: ", "Kubernetes: "},
 		},
 		"not all was told": {
-			seen:   standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.15", "3.6"), issues: []string{"replica cp2 does not tell its version"}},
+			seen:   standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.15", "3.6"), issues: []string{"replica cp2 does not report its version"}},
 			target: "3.6.16", allowed: types.BoolValue(false),
 		},
 		"nothing was told": {seen: standing{issues: []string{"no balancer answers"}}, kubernetesTarget: "1.35.4", allowed: types.BoolValue(false)},

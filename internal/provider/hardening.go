@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -21,7 +22,7 @@ func (m replicaModel) validateHardening(ctx context.Context, diags *diag.Diagnos
 	if !elementsKnown(ctx, m.ExtraArgs) {
 		return
 	}
-	extra := m.extraArgs(ctx, diags)[controlplane.APIServer]
+	extra := m.extraArgs(ctx, diags)[release.APIServer]
 	if elementsKnown(ctx, m.Audit) {
 		if err := controlplane.ValidateAudit(m.audit(ctx), extra); err != nil {
 			addInvalid(diags, path.Root("audit"), "Invalid audit settings", err)

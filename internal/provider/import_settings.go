@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
@@ -34,7 +35,7 @@ func settingsOfReplica(found controlplane.Imported) settings[resourcesModel] {
 	maps.Copy(given, s.Resources.limits())
 	if !maps.Equal(given, found.Limits) {
 		s.Resources = &resourcesModel{
-			limitsFound(found.Limits[controlplane.APIServer]), limitsFound(found.Limits[controlplane.ControllerManager]), limitsFound(found.Limits[controlplane.Scheduler]),
+			limitsFound(found.Limits[release.APIServer]), limitsFound(found.Limits[release.ControllerManager]), limitsFound(found.Limits[release.Scheduler]),
 		}
 		if *s.Resources == (resourcesModel{}) {
 			s.Resources = nil

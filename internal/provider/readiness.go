@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -154,9 +155,9 @@ func (r reviewed) replicaEvidence() []readiness.Replica {
 		}
 		for _, reading := range r.replicas {
 			if reading.Address == seen.Address && told.Unread == "" {
-				told.APIServer = processOf(reading.Processes[controlplane.APIServer])
-				told.ControllerManager = processOf(reading.Processes[controlplane.ControllerManager])
-				told.Scheduler = processOf(reading.Processes[controlplane.Scheduler])
+				told.APIServer = processOf(reading.Processes[release.APIServer])
+				told.ControllerManager = processOf(reading.Processes[release.ControllerManager])
+				told.Scheduler = processOf(reading.Processes[release.Scheduler])
 				told.Files = reading.Files
 			}
 		}

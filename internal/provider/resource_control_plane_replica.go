@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -354,7 +355,7 @@ func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replica
 	bundle := r.session.opened(plan.PKI)
 	seen, err := r.beside(ctx, plan, bundle)
 	if !before.Version.IsNull() {
-		r.session.warnUnseen(diags, "Kubernetes "+target, seen.Untold(), err)
+		r.session.warnUnseen(diags, "Kubernetes "+target, seen.Unknown(), err)
 		seen.Replicas = maps.Clone(seen.Replicas) // it is shared
 		if seen.Replicas == nil {
 			seen.Replicas = map[string]string{}
@@ -363,7 +364,7 @@ func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replica
 	}
 	urls, _ := knownStrings(ctx, plan.Etcd, diags)
 	seen.Etcd = r.session.versions.afterwards(seen.Etcd, urls, clusterOf(bundle))
-	refuseVersion(diags, errors.Join(controlplane.MayRun(target, name, seen), notWithRotation(r.session.opened(before.PKI), bundle)))
+	refuseVersion(diags, errors.Join(release.CheckSkew(target, name, seen), notWithRotation(r.session.opened(before.PKI), bundle)))
 	r.session.warnRemoved(diags, seen.Removed, target)
 }
 
@@ -377,12 +378,12 @@ func notWithRotation(before, after *pki.Bundle) error {
 }
 
 // beside is what runs in the replica's control plane, as far as it can be told.
-func (r *replicaResource) beside(ctx context.Context, m replicaModel, bundle *pki.Bundle) (controlplane.Skew, error) {
+func (r *replicaResource) beside(ctx context.Context, m replicaModel, bundle *pki.Bundle) (release.Versions, error) {
 	if err := r.session.askable(bundle); err != nil {
-		return controlplane.Skew{}, err
+		return release.Versions{}, err
 	}
 	if !allKnown(addressOf(m.Host)) || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.Etcd) || !elementsKnown(ctx, m.Signed) {
-		return controlplane.Skew{}, errNoPlace
+		return release.Versions{}, errNoPlace
 	}
 	var ignored diag.Diagnostics // decoding the same for the machine reports it
 	return r.session.skew(ctx, r.spec(ctx, m, &ignored))

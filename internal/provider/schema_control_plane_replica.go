@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
 // defaultServiceCIDR is kubeadm's.
@@ -70,7 +71,7 @@ func replicaArguments() map[string]schema.Attribute {
 			"kube-controller-manager and kube-scheduler are restarted when theirs, which are in their kubeconfigs, are renewed."),
 		"version": schema.StringAttribute{
 			Required:   true,
-			Validators: []validator.String{checked("Kubernetes version", controlplane.ValidateVersion)},
+			Validators: []validator.String{checked("Kubernetes version", release.ValidateVersion)},
 			MarkdownDescription: "Kubernetes version, such as `1.34.4`. A change takes the replicas out of rotation and restarts them, one at a time. " +
 				"What etcd, the other replicas or the kubelets do not allow is refused in the plan.",
 		},

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 )
 
@@ -35,7 +35,7 @@ func versionSkewArguments() map[string]schema.Attribute {
 			MarkdownDescription: "Version of " + of + " to judge, such as `" + example + "`, by all rules: the answer is in `target_allowed` and `refusals`. Default: none is judged.",
 		}
 	}
-	kubernetes := target("Kubernetes", "1.35.4", controlplane.ValidateVersion)
+	kubernetes := target("Kubernetes", "1.35.4", release.ValidateVersion)
 	kubernetes.MarkdownDescription += " Together with `etcd_target` it is judged beside that one: etcd goes first."
 	attributes := askedSchema()
 	attributes["kubernetes_target"] = kubernetes

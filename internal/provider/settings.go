@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -82,7 +83,7 @@ func (m *resourcesModel) limits() map[string]systemd.Limits {
 		return nil
 	}
 	return map[string]systemd.Limits{
-		controlplane.APIServer: m.APIServer.limits(), controlplane.ControllerManager: m.ControllerManager.limits(), controlplane.Scheduler: m.Scheduler.limits(),
+		release.APIServer: m.APIServer.limits(), release.ControllerManager: m.ControllerManager.limits(), release.Scheduler: m.Scheduler.limits(),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -204,7 +205,7 @@ func TestWrittenUnknown(t *testing.T) {
 			Resources:      nested(t, resources, map[string]attr.Value{"apiserver": nested(t, limitsSchema("x"), map[string]attr.Value{"cpu_quota": types.StringUnknown()})}),
 		},
 	} {
-		if audit, limits := m.audit(t.Context()), m.limits(t.Context()); audit != (controlplane.Audit{}) || limits[controlplane.APIServer] != (systemd.Limits{}) {
+		if audit, limits := m.audit(t.Context()), m.limits(t.Context()); audit != (controlplane.Audit{}) || limits[release.APIServer] != (systemd.Limits{}) {
 			t.Errorf("%s: %+v, %+v", name, audit, limits)
 		}
 		if jwt := m.authentication(t.Context()).JWT; jwt != "" {

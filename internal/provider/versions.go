@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -30,8 +31,8 @@ type versions struct {
 	mu      sync.Mutex
 	begun   bool // a change of this run has begun
 	members map[string]plannedMember
-	surveys map[string]*look[etcd.Survey]       // by cluster id
-	skews   map[string]*look[controlplane.Skew] // by cluster id, endpoint and wanted version
+	surveys map[string]*look[etcd.Survey]      // by cluster id
+	skews   map[string]*look[release.Versions] // by cluster id, endpoint and wanted version
 	warned  map[string]bool
 }
 
@@ -52,7 +53,7 @@ type look[T any] struct {
 func newVersions() *versions {
 	return &versions{
 		members: map[string]plannedMember{}, surveys: map[string]*look[etcd.Survey]{},
-		skews: map[string]*look[controlplane.Skew]{}, warned: map[string]bool{},
+		skews: map[string]*look[release.Versions]{}, warned: map[string]bool{},
 	}
 }
 
@@ -162,17 +163,17 @@ func (s *session) survey(ctx context.Context, bundle *pki.Bundle, peers map[stri
 // skew is what runs beside a replica, for a plan. With an error it is what
 // could be told nevertheless. All replicas of a plan share what the first one
 // sees, so etcd is asked by way of every member, not of that replica's alone.
-func (s *session) skew(ctx context.Context, spec controlplane.Spec) (controlplane.Skew, error) {
+func (s *session) skew(ctx context.Context, spec controlplane.Spec) (release.Versions, error) {
 	if err := s.askable(spec.Bundle); err != nil {
-		return controlplane.Skew{}, err
+		return release.Versions{}, err
 	}
 	spec.Store = s.storeAt(s.versions.reachedAt(spec.EtcdURLs, spec.Bundle.ClusterID), spec.Bundle)
 	key := spec.Bundle.ClusterID + " " + spec.EndpointURL() + " " + spec.Version
-	found, err := shared(ctx, &s.versions.mu, s.versions.skews, key, func(ctx context.Context) (controlplane.Skew, error) {
-		return s.replicas.Skew(ctx, spec)
+	found, err := shared(ctx, &s.versions.mu, s.versions.skews, key, func(ctx context.Context) (release.Versions, error) {
+		return s.replicas.Versions(ctx, spec)
 	})
 	if s.versions.hasBegun() {
-		return controlplane.Skew{}, errBegun
+		return release.Versions{}, errBegun
 	}
 	return found, err
 }

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -191,7 +192,7 @@ func (p plane) changes() []operation {
 	after.DrainTimeout = 7 * time.Second
 	add("update endpoint", func(ctx context.Context) (any, error) { return endpoint.Update(ctx, p.endpoint, after) })
 	for _, s := range p.servers {
-		s.ExtraArgs = map[string]map[string]string{controlplane.APIServer: {"max-requests-inflight": "500"}}
+		s.ExtraArgs = map[string]map[string]string{release.APIServer: {"max-requests-inflight": "500"}}
 		add("update replica "+s.Name, func(ctx context.Context) (any, error) { return p.replicas.Update(ctx, s) })
 	}
 	return all

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -113,7 +114,7 @@ func programs(t testing.TB) string {
 	for _, name := range []string{"etcd", "etcdctl", "etcdutl"} {
 		all = append(all, host.Artifact{Product: "etcd", Version: "3.6.16", Name: name})
 	}
-	for _, name := range controlplane.Components() {
+	for _, name := range release.Components() {
 		all = append(all, host.Artifact{Product: "kubernetes", Version: "1.34.4", Name: name})
 	}
 	if err := Programs(dir, all); err != nil {

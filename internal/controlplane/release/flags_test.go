@@ -1,13 +1,12 @@
-package controlplane
+package release
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
 
 func TestWhatReleasesKnow(t *testing.T) {
-	gates := func(value string) map[string]string { return map[string]string{gatesFlag: value} }
+	gates := func(value string) map[string]string { return map[string]string{FeatureGates: value} }
 	flag := func(name string) map[string]string { return map[string]string{name: "1"} }
 	for _, c := range []struct {
 		component, version string
@@ -43,7 +42,7 @@ func TestWhatReleasesKnow(t *testing.T) {
 		{Scheduler, "1.34.4", gates("APIServerTracing=true"), ""}, // locked, but to this
 		{Scheduler, "1.33.13", gates("APIServerTracing=false"), ""},
 		{Scheduler, "1.34.4", gates("APIServerTracing=false"), `feature gate "APIServerTracing": it is always on since 1.34 and cannot be changed; drop it from feature-gates`},
-		{Scheduler, "1.34.4", map[string]string{gatesFlag: "APIServerTracing=false", "emulated-version": "1.33"}, ""},
+		{Scheduler, "1.34.4", map[string]string{FeatureGates: "APIServerTracing=false", "emulated-version": "1.33"}, ""},
 		{APIServer, "1.36.3", gates("GitRepoVolumeDriver=true"), "always off since 1.36"},
 		{APIServer, "1.32.13", gates("AppArmor=true"), ""},
 		{APIServer, "1.33.13", gates("AppArmor=true"), `feature gate "AppArmor": Kubernetes 1.33 removed it, what it switched is always on since 1.32 or before; drop it from feature-gates`},
@@ -57,41 +56,11 @@ func TestWhatReleasesKnow(t *testing.T) {
 		{ControllerManager, "1.34.4", gates("NoSuchGate=true"), "does not know it"},
 		{ControllerManager, "1.34.99", gates("NoSuchGate=true"), ""},
 		{ControllerManager, "", gates("NoSuchGate=true"), ""},
-		{ControllerManager, "", gates("NoSuchGate"), `malformed feature gate "NoSuchGate": write NAME=true`},
-		{ControllerManager, "1.34.4", gates("WatchList=on"), "malformed feature gate"},
 		{APIServer, "1.33.13", gates("AppArmor=true,APIListChunking=true"), "\nfeature gate \"APIListChunking\""},
 	} {
-		err := ValidateExtraArgs(c.component, c.version, c.args)
-		if got := text(err); (c.want == "") != (err == nil) || !strings.Contains(got, c.want) {
+		err := ValidateFlags(c.component, c.version, c.args)
+		if got := message(err); (c.want == "") != (err == nil) || !strings.Contains(got, c.want) {
 			t.Errorf("%s %s, %v: %q, want %q", c.component, c.version, c.args, got, c.want)
-		}
-	}
-}
-
-func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
-	s := testSpec(t)
-	s.PodCIDRs = []string{"10.244.0.0/16"}
-	for minor := oldestMinor; minor <= newestMinor; minor++ {
-		s.Version = fmt.Sprintf("1.%d.0", minor)
-		for _, c := range components(s, systemdRuntime{}) {
-			e, err := editionOf(c.name, s.Version)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, wrong := range e.validateKnown(c.flags) {
-				t.Error(wrong)
-			}
-		}
-	}
-}
-
-// TestOwnedFlagsExist catches a misspelling in the table of owned flags.
-func TestOwnedFlagsExist(t *testing.T) {
-	for component, owned := range ownedFlags {
-		for name := range owned {
-			if find(flagHistory, component, name) == nil {
-				t.Errorf("%s has no flag %q", component, name)
-			}
 		}
 	}
 }
@@ -100,7 +69,7 @@ func TestEveryRemovedFlagHasItsRemedy(t *testing.T) {
 	want := map[string]bool{}
 	for component, letter := range letters {
 		for _, n := range flagHistory {
-			if what, _ := n.history.at(newestMinor); what == gone && strings.Contains(n.components, letter) {
+			if what, _ := n.history.at(NewestMinor); what == gone && strings.Contains(n.components, letter) {
 				want[component+" "+n.name] = true
 			}
 		}
@@ -118,12 +87,19 @@ func TestEveryRemovedFlagHasItsRemedy(t *testing.T) {
 }
 
 func TestEveryMinorWasRead(t *testing.T) {
-	for minor := oldestMinor; minor <= newestMinor; minor++ {
-		if got, err := minorOf(readFrom[minor]); err != nil || got != minor {
+	for minor := OldestMinor; minor <= NewestMinor; minor++ {
+		if got, err := Minor(readFrom[minor]); err != nil || got != minor {
 			t.Errorf("1.%d was read from %q", minor, readFrom[minor])
 		}
 	}
-	if len(readFrom) != newestMinor-oldestMinor+1 {
+	if len(readFrom) != NewestMinor-OldestMinor+1 {
 		t.Errorf("read were %v", readFrom)
 	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

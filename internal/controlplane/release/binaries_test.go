@@ -1,4 +1,4 @@
-package controlplane
+package release
 
 import (
 	"fmt"

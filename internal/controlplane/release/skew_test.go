@@ -1,4 +1,4 @@
-package controlplane
+package release
 
 import (
 	"errors"
@@ -8,26 +8,26 @@ import (
 )
 
 func TestMayRun(t *testing.T) {
-	replicas := func(versions ...string) Skew {
-		s := Skew{Replicas: map[string]string{}}
+	replicas := func(versions ...string) Versions {
+		s := Versions{Replicas: map[string]string{}}
 		for i, version := range versions {
 			s.Replicas["cp"+string(rune('1'+i))] = version
 		}
 		return s
 	}
-	kubelets := func(versions map[string]string) Skew {
+	kubelets := func(versions map[string]string) Versions {
 		s := replicas("1.33.13", "1.33.13", "1.33.13")
 		s.Kubelets = versions
 		return s
 	}
-	etcd := func(versions map[string]string) Skew {
+	etcd := func(versions map[string]string) Versions {
 		s := replicas("1.33.13")
 		s.Etcd = versions
 		return s
 	}
 	for _, c := range []struct {
 		name, version, replica string
-		skew                   Skew
+		skew                   Versions
 		want                   []string // parts of the refusal; none: it may
 	}{
 		{name: "nothing is known", version: "1.34.4", replica: "cp1"},
@@ -67,7 +67,7 @@ func TestMayRun(t *testing.T) {
 		{
 			name: "kubelets too new", version: "1.33.13", replica: "cp9",
 			skew: kubelets(map[string]string{"a": "1.34.0", "b": "1.35.1"}),
-			want: []string{"never may be: those of nodes a (1.34.0), b (1.35.1): choose 1.35 or newer"},
+			want: []string{"the kubelets of nodes a (1.34.0), b (1.35.1) would be newer than the API server, which is not supported: choose 1.35 or newer"},
 		},
 		{
 			name: "many kubelets", version: "1.34.4", replica: "cp1",
@@ -81,7 +81,7 @@ func TestMayRun(t *testing.T) {
 		},
 		{
 			name: "all reasons at once", version: "1.35.4", replica: "cp1",
-			skew: Skew{
+			skew: Versions{
 				Replicas: map[string]string{"cp1": "1.33.13", "cp2": "1.33.13"},
 				Etcd:     map[string]string{"e1": "3.4.30"}, Kubelets: map[string]string{"a": "1.31.0"},
 			},
@@ -89,12 +89,12 @@ func TestMayRun(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := MayRun(c.version, c.replica, c.skew)
+			err := CheckSkew(c.version, c.replica, c.skew)
 			if (err == nil) != (len(c.want) == 0) {
 				t.Fatalf("%v, want %q", err, c.want)
 			}
 			for _, want := range c.want {
-				if !strings.Contains(text(err), want) {
+				if !strings.Contains(message(err), want) {
 					t.Errorf("%q is not in %v", want, err)
 				}
 			}
@@ -113,8 +113,8 @@ apiserver_requested_deprecated_apis{group="flowcontrol.apiserver.k8s.io",removed
 apiserver_requested_deprecated_apis{group="example.com",removed_release="1.36",resource="later",subresource="",version="v1beta1"} 1
 apiserver_request_total{code="200"} 5
 `
-	have, err := parseDeprecated(strings.NewReader(metrics), 35)
-	want := []string{"flowschemas of flowcontrol.apiserver.k8s.io/v1beta3 (not served from 1.32 on)"}
+	have, err := RemovedAPIs(strings.NewReader(metrics), 35)
+	want := []string{"flowschemas of flowcontrol.apiserver.k8s.io/v1beta3 (removed in 1.32)"}
 	if err != nil || !slices.Equal(have, want) {
 		t.Errorf("%q, %v; want %q", have, err, want)
 	}

@@ -1,4 +1,4 @@
-package controlplane
+package release
 
 import (
 	"strings"
@@ -23,14 +23,14 @@ func TestValidateEtcd(t *testing.T) {
 		{"1.34", "3.6.16", "malformed Kubernetes version"},
 	} {
 		err := ValidateEtcd(c.kubernetes, c.etcd)
-		if got := text(err); (c.want == "") != (err == nil) || !strings.Contains(got, c.want) {
+		if got := message(err); (c.want == "") != (err == nil) || !strings.Contains(got, c.want) {
 			t.Errorf("Kubernetes %s with etcd %s: %q, want %q", c.kubernetes, c.etcd, got, c.want)
 		}
 	}
 }
 
 func TestOldestEtcdOfEveryMinor(t *testing.T) {
-	for minor := oldestMinor; minor <= newestMinor; minor++ {
+	for minor := OldestMinor; minor <= NewestMinor; minor++ {
 		if _, ok := oldestEtcd[minor]; !ok {
 			t.Errorf("which etcd 1.%d needs is not known", minor)
 		}

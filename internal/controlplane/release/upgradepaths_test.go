@@ -1,4 +1,4 @@
-package controlplane
+package release
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 func TestWaysFrom(t *testing.T) {
 	etcd := map[string]string{"cp1": "3.6.16"}
 	for name, c := range map[string]struct {
-		skew           Skew
+		skew           Versions
 		settled        bool
 		oldest, newest string
 		next           []string
@@ -18,48 +18,48 @@ func TestWaysFrom(t *testing.T) {
 	}{
 		"nothing is there": {},
 		"settled": {
-			skew:    Skew{Replicas: map[string]string{"cp1": "1.34.4", "cp2": "1.34.4"}, Etcd: etcd},
+			skew:    Versions{Replicas: map[string]string{"cp1": "1.34.4", "cp2": "1.34.4"}, Etcd: etcd},
 			settled: true, oldest: "1.34.4", newest: "1.34.4", next: []string{"1.35"},
 		},
 		"patches differ": {
-			skew:   Skew{Replicas: map[string]string{"cp1": "1.34.4", "cp2": "1.34.10"}, Etcd: etcd},
+			skew:   Versions{Replicas: map[string]string{"cp1": "1.34.4", "cp2": "1.34.10"}, Etcd: etcd},
 			oldest: "1.34.4", newest: "1.34.10", next: []string{"1.35"},
 		},
 		"an upgrade begun": { // the rest may follow, nobody may go further
-			skew:   Skew{Replicas: map[string]string{"cp1": "1.35.4", "cp2": "1.34.4"}, Etcd: etcd},
+			skew:   Versions{Replicas: map[string]string{"cp1": "1.35.4", "cp2": "1.34.4"}, Etcd: etcd},
 			oldest: "1.34.4", newest: "1.35.4", next: []string{"1.35"},
 		},
 		"one does not tell": {
-			skew:   Skew{Replicas: map[string]string{"cp1": "1.34.4", "cp2": ""}, Etcd: etcd},
+			skew:   Versions{Replicas: map[string]string{"cp1": "1.34.4", "cp2": ""}, Etcd: etcd},
 			oldest: "1.34.4", newest: "1.34.4", next: []string{"1.35"},
 		},
 		"the newest known": {
-			skew:    Skew{Replicas: map[string]string{"cp1": "1.36.3"}, Etcd: etcd},
+			skew:    Versions{Replicas: map[string]string{"cp1": "1.36.3"}, Etcd: etcd},
 			settled: true, oldest: "1.36.3", newest: "1.36.3",
 		},
 		"etcd is too old": {
-			skew:    Skew{Replicas: map[string]string{"cp1": "1.34.4"}, Etcd: map[string]string{"cp1": "3.5.20"}},
+			skew:    Versions{Replicas: map[string]string{"cp1": "1.34.4"}, Etcd: map[string]string{"cp1": "3.5.20"}},
 			settled: true, oldest: "1.34.4", newest: "1.34.4",
 		},
 		"a kubelet at its limit": {
-			skew: Skew{
+			skew: Versions{
 				Replicas: map[string]string{"cp1": "1.34.4"}, Etcd: etcd,
 				Kubelets: map[string]string{"n1": "1.34.4", "n2": "1.31.9+k3s1", "n3": "", "n4": "unknown"},
 			},
 			settled: true, oldest: "1.34.4", newest: "1.34.4", kubelet: "1.31.9+k3s1", blocks: "1.35",
 		},
 		"a release candidate": {
-			skew:   Skew{Replicas: map[string]string{"cp1": "1.35.0", "cp2": "1.35.0-rc.1"}, Etcd: etcd},
+			skew:   Versions{Replicas: map[string]string{"cp1": "1.35.0", "cp2": "1.35.0-rc.1"}, Etcd: etcd},
 			oldest: "1.35.0-rc.1", newest: "1.35.0", next: []string{"1.36"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := WaysFrom(c.skew)
-			if w.Settled != c.settled || w.Oldest != c.oldest || w.Newest != c.newest || !slices.Equal(w.NextMinors, c.next) {
+			w := UpgradePathsFrom(c.skew)
+			if w.Uniform != c.settled || w.Oldest != c.oldest || w.Newest != c.newest || !slices.Equal(w.NextMinors, c.next) {
 				t.Errorf("%+v; want settled %v, %q to %q, next %q", w, c.settled, c.oldest, c.newest, c.next)
 			}
-			if w.OldestKubelet != c.kubelet || w.Blocks != c.blocks {
-				t.Errorf("oldest kubelet %q blocks %q, want %q and %q", w.OldestKubelet, w.Blocks, c.kubelet, c.blocks)
+			if w.OldestKubelet != c.kubelet || w.BlockedFrom != c.blocks {
+				t.Errorf("oldest kubelet %q blocks %q, want %q and %q", w.OldestKubelet, w.BlockedFrom, c.kubelet, c.blocks)
 			}
 		})
 	}
@@ -67,15 +67,15 @@ func TestWaysFrom(t *testing.T) {
 
 // TestRefusals: every rule is said once, whichever replica it meets.
 func TestRefusals(t *testing.T) {
-	s := Skew{
+	s := Versions{
 		Replicas: map[string]string{"cp1": "1.33.13", "cp2": "1.33.13"},
 		Etcd:     map[string]string{"cp1": "3.5.20"},
 		Kubelets: map[string]string{"n1": "1.31.0"},
 	}
-	if refusals := Refusals("1.33.14", s); len(refusals) != 1 || !strings.Contains(refusals[0], "etcd") {
+	if refusals := Violations("1.33.14", s); len(refusals) != 1 || !strings.Contains(refusals[0], "etcd") {
 		t.Errorf("a patch is refused by %q, want etcd's rule only", refusals)
 	}
-	refusals := Refusals("1.35.4", s)
+	refusals := Violations("1.35.4", s)
 	for _, want := range []string{"no minor may be skipped", "replica cp1", "replica cp2", "etcd member cp1", "n1"} {
 		n := 0
 		for _, refusal := range refusals {
@@ -90,28 +90,28 @@ func TestRefusals(t *testing.T) {
 	if len(refusals) != 5 {
 		t.Errorf("%d refusals:\n%s", len(refusals), strings.Join(refusals, "\n"))
 	}
-	if refusals := Refusals("1.35.4", Skew{Etcd: s.Etcd}); len(refusals) != 1 {
+	if refusals := Violations("1.35.4", Versions{Etcd: s.Etcd}); len(refusals) != 1 {
 		t.Errorf("without any replica: %q, want etcd's rule only", refusals)
 	}
 }
 
-func TestUntold(t *testing.T) {
+func TestUnknown(t *testing.T) {
 	for name, c := range map[string]struct {
-		skew Skew
+		skew Versions
 		want []string
 	}{
 		"nobody was asked": {},
-		"all told":         {skew: Skew{Replicas: map[string]string{"cp1": "1.34.4"}, Etcd: map[string]string{"cp1": "3.6.16"}, Kubelets: map[string]string{}}},
+		"all told":         {skew: Versions{Replicas: map[string]string{"cp1": "1.34.4"}, Etcd: map[string]string{"cp1": "3.6.16"}, Kubelets: map[string]string{}}},
 		"some did not": {
-			skew: Skew{
+			skew: Versions{
 				Replicas: map[string]string{"cp1": "1.34.4", "cp2": ""}, Etcd: map[string]string{"cp3": ""}, Kubelets: map[string]string{"n1": ""},
 			},
 			want: []string{"replica cp2 does not", "etcd member cp3 does not", "kubelet of node n1 does not"},
 		},
-		"no API server answers": {skew: Skew{Replicas: map[string]string{"cp1": ""}}, want: []string{"replica cp1 does not", "no API server tells"}},
+		"no API server answers": {skew: Versions{Replicas: map[string]string{"cp1": ""}}, want: []string{"replica cp1 does not", "no API server reports"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			words := c.skew.Untold()
+			words := c.skew.Unknown()
 			if len(words) != len(c.want) {
 				t.Fatalf("%q, want %q", words, c.want)
 			}
