@@ -51,6 +51,6 @@ func bareReplica() replicaModel {
 	object, list := types.ObjectNull(map[string]attr.Type{}), types.ListNull(types.StringType)
 	return replicaModel{
 		Host: object, Endpoint: object, Signed: object, ExtraArgs: object, Audit: object, Authentication: object, Resources: object,
-		Etcd: list, ServiceCIDRs: list, PodCIDRs: list, Drift: list, ExtraSANs: types.SetNull(types.StringType), Groups: types.SetNull(types.StringType),
+		Etcd: list, ServiceCIDRs: list, PodCIDRs: list, machineModel: machineModel{Drift: list}, ExtraSANs: types.SetNull(types.StringType), Groups: types.SetNull(types.StringType),
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// openedBundles are those that were read, by the digest of their text. Each resource
-// of a control plane has its bundle as an attribute and reads it several times in
-// a plan; opening sealed keys is then most of the work of a large fleet's.
+// openedBundles are those that were read, by the digest of their text. All resources of
+// a control plane have the same bundle as an attribute, and opening sealed keys takes
+// milliseconds: most of the work of a large fleet's plan, if each did it anew.
 type openedBundles struct {
 	mu      sync.Mutex
 	digests map[[sha256.Size]byte]*pki.Bundle

@@ -79,7 +79,9 @@ func TestEndpointOfABundle(t *testing.T) {
 		diags := req.State.Set(t.Context(), before)
 		diags.Append(req.Plan.Set(t.Context(), after)...)
 		resp := resource.ModifyPlanResponse{Plan: req.Plan}
-		(&endpointResource{configured{&session{sealKnown: true}}}).ModifyPlan(t.Context(), req, &resp)
+		r := newEndpointResource().(*endpointResource)
+		r.session = &session{sealKnown: true}
+		r.ModifyPlan(t.Context(), req, &resp)
 		diags.Append(resp.Diagnostics...)
 		var got endpointModel
 		diags.Append(resp.Plan.Get(t.Context(), &got)...)
@@ -104,7 +106,7 @@ func TestNewEndpointOfANewBundle(t *testing.T) {
 	if diags := objectAs(t, m.Registration, &r); diags.HasError() || !r.ClusterID.IsUnknown() || r.Address.ValueString() != "10.0.0.100" || !elementsKnown(t.Context(), r.Hosts) {
 		t.Errorf("%+v, %v", r, diags)
 	}
-	if got := plannedCluster(t.Context(), nil, m, endpointModel{}); !got.IsUnknown() {
+	if got := plannedCluster(t.Context(), m, endpointModel{}); !got.IsUnknown() {
 		t.Errorf("the cluster is planned as %s", got)
 	}
 }

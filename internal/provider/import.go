@@ -159,14 +159,11 @@ func (s *session) refuseStranger(ctx context.Context, before types.String, plann
 	}
 }
 
-// withoutBundle refuses to destroy what was imported and never given its bundle.
-func withoutBundle(bundle *pki.Bundle, what string, diags *diag.Diagnostics) bool {
-	if bundle == nil && !diags.HasError() {
-		diags.AddAttributeError(path.Root("pki"), what+" not deleted",
-			"Cause: it was imported and has no PKI bundle, without which nobody can ask the others to let it go.\nUnchanged: nothing was changed.\n"+
-				"Next step: give pki in the configuration and apply, then destroy; or forget it (terraform state rm).")
-	}
-	return bundle == nil
+// refuseWithoutBundle refuses to destroy what was imported and never given its bundle.
+func refuseWithoutBundle(what string, diags *diag.Diagnostics) {
+	diags.AddAttributeError(path.Root("pki"), what+" not deleted",
+		"Cause: it was imported and has no PKI bundle, without which nobody can ask the others to let it go.\nUnchanged: nothing was changed.\n"+
+			"Next step: give pki in the configuration and apply, then destroy; or forget it (terraform state rm).")
 }
 
 // machineFor is the machine that an import reads, or nil with a diagnostic.

@@ -52,7 +52,14 @@ func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportS
 	i.set("haproxy.virtual_router_id", intOrNull(found.VirtualRouterID))
 	i.set("haproxy.install_packages", found.InstallPackages)
 	i.set("ca_certificate", stringOrNull(found.CACertificate))
-	i.set("drain_timeout", durationText(r.drainOf(ctx, found)))
+	drain := r.drainOf(ctx, found)
+	i.set("drain_timeout", durationText(drain))
+	i.set("url", apiURL(found.Address, int64(found.Port)))
+	registration, diags := registrationObject(ctx, endpoint.Registration{
+		Address: found.Address, Port: found.Port, Hosts: found.Hosts, DrainTimeout: drain, VerifyCA: found.CACertificate != "", ClusterID: found.ClusterID,
+	})
+	resp.Diagnostics.Append(diags...)
+	i.set("registration", registration)
 	i.keepCluster(found.ClusterID)
 	identify(ctx, resp.Identity, types.StringValue(found.Address), &resp.Diagnostics)
 	if resp.Identity != nil {

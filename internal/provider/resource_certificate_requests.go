@@ -97,15 +97,15 @@ func (r *certificateRequestsResource) ModifyPlan(ctx context.Context, req resour
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	plan.SealedFor = r.session.sealedFor()
 	have := requests{}
+	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		if r.session.otherCluster(state.PKI, plan.PKI) {
+		if otherCluster(r.session.prior(state.PKI), bundle) {
 			resp.RequiresReplace = append(resp.RequiresReplace, attributePath("pki"))
 		} else {
 			have = decodeRequests(ctx, state.Requests, &resp.Diagnostics)
 		}
 	}
-	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

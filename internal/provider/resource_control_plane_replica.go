@@ -9,7 +9,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -26,7 +25,9 @@ import (
 // replicaResource is kube-apiserver, kube-controller-manager and
 // kube-scheduler on one machine. It enters the endpoint's rotation when it is
 // ready and leaves it before anything of it stops.
-type replicaResource struct{ configured }
+type replicaResource struct {
+	machineResource[replicaModel, *replicaModel, controlplane.Spec, controlplane.Status]
+}
 
 var (
 	_ resource.Resource                   = (*replicaResource)(nil)
@@ -38,22 +39,21 @@ var (
 )
 
 type replicaModel struct {
-	ID            types.String   `tfsdk:"id"`
-	Name          types.String   `tfsdk:"name"`
-	Host          types.Object   `tfsdk:"host"`
-	Endpoint      types.Object   `tfsdk:"endpoint"`
-	Etcd          types.List     `tfsdk:"etcd"`
-	PKI           types.String   `tfsdk:"pki"`
-	Signed        types.Object   `tfsdk:"signed"`
-	Version       types.String   `tfsdk:"version"`
-	Port          types.Int64    `tfsdk:"port"`
-	ServiceCIDRs  types.List     `tfsdk:"service_cidrs"`
-	PodCIDRs      types.List     `tfsdk:"pod_cidrs"`
-	ClusterDomain types.String   `tfsdk:"cluster_domain"`
-	ExtraSANs     types.Set      `tfsdk:"extra_sans"`
-	ExtraArgs     types.Object   `tfsdk:"extra_args"`
-	Timeouts      timeouts.Value `tfsdk:"timeouts"`
-	EarlyRenewal  types.String   `tfsdk:"early_renewal"`
+	machineModel
+
+	Name          types.String `tfsdk:"name"`
+	Host          types.Object `tfsdk:"host"`
+	Endpoint      types.Object `tfsdk:"endpoint"`
+	Etcd          types.List   `tfsdk:"etcd"`
+	Signed        types.Object `tfsdk:"signed"`
+	Version       types.String `tfsdk:"version"`
+	Port          types.Int64  `tfsdk:"port"`
+	ServiceCIDRs  types.List   `tfsdk:"service_cidrs"`
+	PodCIDRs      types.List   `tfsdk:"pod_cidrs"`
+	ClusterDomain types.String `tfsdk:"cluster_domain"`
+	ExtraSANs     types.Set    `tfsdk:"extra_sans"`
+	ExtraArgs     types.Object `tfsdk:"extra_args"`
+	EarlyRenewal  types.String `tfsdk:"early_renewal"`
 
 	AdminConf      types.Bool   `tfsdk:"admin_conf"`
 	Audit          types.Object `tfsdk:"audit"`
@@ -61,18 +61,20 @@ type replicaModel struct {
 	Resources      types.Object `tfsdk:"resources"`
 	Groups         types.Set    `tfsdk:"supplementary_groups"`
 
-	Components   types.List   `tfsdk:"components"`
-	Registered   types.Bool   `tfsdk:"registered"`
-	MachineID    types.String `tfsdk:"machine_id"`
-	ConfigDigest types.String `tfsdk:"config_digest"`
-	Expiry       types.String `tfsdk:"certificate_expires_at"`
-	Drift        types.List   `tfsdk:"drift"`
+	Components types.List   `tfsdk:"components"`
+	Registered types.Bool   `tfsdk:"registered"`
+	MachineID  types.String `tfsdk:"machine_id"`
+	Expiry     types.String `tfsdk:"certificate_expires_at"`
 }
 
-func newReplicaResource() resource.Resource { return &replicaResource{} }
-
-func (r *replicaResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_control_plane_replica"
+func newReplicaResource() resource.Resource {
+	r := &replicaResource{}
+	r.domain = r
+	r.traits = traits{
+		kind: "kube_control_plane_replica", noun: "Control-plane replica", at: path.Root("host").AtName("address"),
+		create: 10 * time.Minute, update: 20 * time.Minute, gone: controlplane.ErrGone, adopted: controlplane.ErrAdopted,
+	}
+	return r
 }
 
 func (r *replicaResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
@@ -106,149 +108,55 @@ func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.Valid
 
 // ModifyPlan keeps what Read has seen unless the machine will be touched.
 func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	var plan, state replicaModel
-	if req.Plan.Raw.IsNull() {
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		r.session.survives().leaves(r.resident(ctx, state), &resp.Diagnostics)
+	plan, state := r.decodePlan(ctx, req, &resp.Diagnostics)
+	switch {
+	case resp.Diagnostics.HasError():
+		return
+	case plan == nil:
+		r.session.survives().leaves(r.resident(ctx, *state), &resp.Diagnostics)
 		return
 	}
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), addressOf(plan.Host), time.Now(), &resp.Diagnostics)
-	warnEnding(bundle, plan.EarlyRenewal, time.Now(), &resp.Diagnostics)
-	refuseOtherEndpoint(ctx, plan.Endpoint, bundle, &resp.Diagnostics)
-	plan.ID = plan.Name
-	if req.State.Raw.IsNull() {
-		r.session.survives().comes(replicaKind, plan.resourceID(), bundle, &resp.Diagnostics)
+	plan.derive(ctx, &resp.Diagnostics)
+	warnEnding(plan.bundle, plan.EarlyRenewal, time.Now(), &resp.Diagnostics)
+	refuseOtherEndpoint(ctx, plan.Endpoint, plan.bundle, &resp.Diagnostics)
+	if state == nil {
+		r.session.survives().comes(replicaKind, plan.resourceID(), plan.bundle, &resp.Diagnostics)
+		state = &replicaModel{}
 	} else {
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		if resp.Diagnostics.HasError() {
-			return
-		}
-		r.planSurvival(ctx, plan, state, &resp.Diagnostics)
-		r.session.refuseStranger(ctx, state.PKI, bundle, req.Private, &resp.Diagnostics)
-		if r.session.otherCluster(state.PKI, plan.PKI) {
-			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
-		}
-		if plan.touches(ctx, state, r.session) {
+		r.planSurvival(ctx, *plan, *state, &resp.Diagnostics)
+		r.planBundle(ctx, plan, state, req, resp)
+		if plan.touches(ctx, *state, r.session) {
 			plan.forgetSeen()
 		} else {
-			plan.keepSeen(state)
+			plan.keepSeen(*state)
 		}
 	}
-	r.judgeVersion(ctx, plan, state, &resp.Diagnostics)
+	r.judgeVersion(ctx, *plan, *state, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
-func (r *replicaResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var model replicaModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
-	timeout, diags := model.Timeouts.Create(ctx, 10*time.Minute)
-	resp.Diagnostics.Append(diags...)
-	spec := r.spec(ctx, model, &resp.Diagnostics)
-	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(ctx), addressOf(model.Host), time.Now(), &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
-	defer cancel()
-	r.session.begin()
-	r.session.claims.claim(replicaIdentity(spec))
-	status, err := r.session.replicas.Create(ctx, spec)
-	model.fill(status)
-	if err != nil {
-		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not created", err)
-		if !errors.Is(err, controlplane.ErrAdopted) { // one that ran before must not be tainted: the next apply would remove it
-			keepPartial(ctx, resp, model, err)
-		}
-		return
-	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
-	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
+func (r *replicaResource) createOn(ctx context.Context, s controlplane.Spec) (controlplane.Status, error) {
+	return r.session.replicas.Create(ctx, s)
 }
 
-func (r *replicaResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var model replicaModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
-	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
-	resp.Diagnostics.Append(diags...)
-	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
-	if !r.session.recall(ctx, &model.PKI, req.Private, fmt.Sprintf("Control-plane replica %q", model.Name.ValueString()), &resp.Diagnostics) {
-		return
-	}
-	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
-	defer cancel()
-	status, err := r.session.replicas.Read(ctx, spec)
-	if errors.Is(err, controlplane.ErrGone) {
-		warnGone(&resp.Diagnostics, err)
-		resp.State.RemoveResource(ctx)
-		return
-	}
-	if err != nil {
-		keepUnread(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), err)
-		return
-	}
-	model.fill(status)
-	model.AdminConf = types.BoolValue(!model.noAdminConf()) // null in a state from before there was this attribute
-	r.session.survives().exists(r.resident(ctx, model))
-	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+func (r *replicaResource) readFrom(ctx context.Context, s controlplane.Spec) (controlplane.Status, error) {
+	return r.session.replicas.Read(ctx, s)
 }
 
-func (r *replicaResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var model, state replicaModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := model.Timeouts.Update(ctx, 20*time.Minute)
-	resp.Diagnostics.Append(diags...)
-	spec := r.spec(ctx, model, &resp.Diagnostics)
-	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(ctx), addressOf(model.Host), time.Now(), &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	if model.touches(ctx, state, r.session) {
-		ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
-		defer cancel()
-		r.session.begin()
-		status, err := r.session.replicas.Update(ctx, spec)
-		if err != nil {
-			addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not changed", err)
-			return
-		}
-		model.fill(status)
-		warnDrift(&resp.Diagnostics, fmt.Sprintf("Control-plane replica %q", spec.Name), status.Drift, "")
-	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
-	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
+func (r *replicaResource) updateOn(ctx context.Context, _, _ replicaModel, s controlplane.Spec, _ *diag.Diagnostics) (controlplane.Status, error) {
+	return r.session.replicas.Update(ctx, s)
 }
 
-func (r *replicaResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	var model replicaModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
-	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
-	resp.Diagnostics.Append(diags...)
-	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || withoutBundle(spec.Bundle, "Control-plane replica", &resp.Diagnostics) || r.session.claims.superseded(replicaIdentity(spec))() {
-		return
+func (r *replicaResource) deleteFrom(ctx context.Context, s controlplane.Spec, superseded func() bool, diags *diag.Diagnostics) error {
+	if superseded() {
+		return nil
 	}
-	ctx, cancel := operation(ctx, timeout, "kube_control_plane_replica", spec.Name)
-	defer cancel()
-	r.session.begin()
-	options := controlplane.DeleteOptions{
+	return r.session.replicas.Delete(ctx, s, controlplane.DeleteOptions{
 		Abandon:    r.session.abandon,
-		Superseded: r.session.claims.superseded(replicaIdentity(spec)),
-		Creates:    func() []string { return r.session.clusters.Creating(spec.Bundle.ClusterID) },
-		Left:       func(why string) { resp.Diagnostics.AddWarning("Machine left as it is", problem.Block(why)+".") },
-	}
-	if err := r.session.replicas.Delete(ctx, spec, options); err != nil {
-		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "Control-plane replica not deleted", err)
-	}
+		Superseded: superseded,
+		Creates:    func() []string { return r.session.clusters.Creating(s.Bundle.ClusterID) },
+		Left:       func(why string) { diags.AddWarning("Machine left as it is", problem.Block(why)+".") },
+	})
 }
 
 // replicaKind names replicas in a plan's refusals.
@@ -266,7 +174,7 @@ func (m replicaModel) resourceID() string {
 // resident is the replica as the state has it. The others are those that the
 // balancers list: a replica names none.
 func (r *replicaResource) resident(ctx context.Context, m replicaModel) resident {
-	out := resident{kind: replicaKind, id: m.resourceID(), bundle: r.session.opened(m.PKI), serving: m.Registered.ValueBool()}
+	out := resident{kind: replicaKind, id: m.resourceID(), bundle: m.bundle, serving: m.Registered.ValueBool()}
 	if r.session == nil || r.session.pool == nil || !out.serving || !elementsKnown(ctx, m.Endpoint) {
 		return out
 	}
@@ -289,7 +197,7 @@ func (r *replicaResource) resident(ctx context.Context, m replicaModel) resident
 // planSurvival notes whether the plan keeps the replica or replaces it.
 func (r *replicaResource) planSurvival(ctx context.Context, plan, state replicaModel, diags *diag.Diagnostics) {
 	before := r.resident(ctx, state)
-	if plan.Name.Equal(state.Name) && addressOf(plan.Host).Equal(addressOf(state.Host)) && !r.session.otherCluster(state.PKI, plan.PKI) {
+	if plan.Name.Equal(state.Name) && addressOf(plan.Host).Equal(addressOf(state.Host)) && !otherCluster(state.bundle, plan.bundle) {
 		r.session.survives().stays(before)
 		return
 	}
@@ -300,23 +208,20 @@ func (r *replicaResource) planSurvival(ctx context.Context, plan, state replicaM
 	r.session.survives().replaced(before, by, diags)
 }
 
-// replicaIdentity is what two descriptions of the same replica share.
-func replicaIdentity(s controlplane.Spec) string {
+// identity is what two descriptions of the same replica share.
+func (r *replicaResource) identity(s controlplane.Spec) string {
 	return identity("kube_control_plane_replica", s.Bundle.ClusterID, s.Name, s.Address())
 }
 
 // spec is the replica as the model describes it.
 func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.Diagnostics) controlplane.Spec {
-	if !r.connected(diags) {
-		return controlplane.Spec{}
-	}
-	bundle, urls := r.session.bundleWith(ctx, m.PKI, m.Signed, m.leaves(ctx), addressOf(m.Host), diags), stringsOf(ctx, m.Etcd, diags)
-	registration := registrationOf(ctx, m.Endpoint, bundle, diags)
+	urls := stringsOf(ctx, m.Etcd, diags)
+	registration := registrationOf(ctx, m.Endpoint, m.bundle, diags)
 	early, _ := parseDuration(m.EarlyRenewal)
 	return controlplane.Spec{
 		Name:          m.Name.ValueString(),
 		Host:          r.session.machine(addressOf(m.Host).ValueString()),
-		Bundle:        bundle,
+		Bundle:        m.bundle,
 		Version:       m.Version.ValueString(),
 		EndpointHost:  registration.Address,
 		EndpointPort:  registration.Port,
@@ -339,7 +244,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 		SupplementaryGroups: m.groups(ctx),
 
 		Authentication: m.authentication(ctx),
-		Store:          r.session.storeAt(urls, bundle),
+		Store:          r.session.storeAt(urls, m.bundle),
 	}
 }
 
@@ -352,8 +257,7 @@ func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replica
 		return
 	}
 	target, name := plan.Version.ValueString(), plan.Name.ValueString()
-	bundle := r.session.opened(plan.PKI)
-	seen, err := r.beside(ctx, plan, bundle)
+	seen, err := r.beside(ctx, plan)
 	if !before.Version.IsNull() {
 		r.session.warnUnseen(diags, "Kubernetes "+target, seen.Unknown(), err)
 		seen.Replicas = maps.Clone(seen.Replicas) // it is shared
@@ -363,8 +267,8 @@ func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replica
 		seen.Replicas[name] = cmp.Or(seen.Replicas[name], before.Version.ValueString())
 	}
 	urls, _ := knownStrings(ctx, plan.Etcd, diags)
-	seen.Etcd = r.session.versions.afterwards(seen.Etcd, urls, clusterOf(bundle))
-	refuseVersion(diags, errors.Join(release.CheckSkew(target, name, seen), notWithRotation(r.session.opened(before.PKI), bundle)))
+	seen.Etcd = r.session.versions.afterwards(seen.Etcd, urls, clusterOf(plan.bundle))
+	refuseVersion(diags, errors.Join(release.CheckSkew(target, name, seen), notWithRotation(before.bundle, plan.bundle)))
 	r.session.warnRemoved(diags, seen.Removed, target)
 }
 
@@ -378,8 +282,8 @@ func notWithRotation(before, after *pki.Bundle) error {
 }
 
 // beside is what runs in the replica's control plane, as far as it can be told.
-func (r *replicaResource) beside(ctx context.Context, m replicaModel, bundle *pki.Bundle) (release.Versions, error) {
-	if err := r.session.askable(bundle); err != nil {
+func (r *replicaResource) beside(ctx context.Context, m replicaModel) (release.Versions, error) {
+	if err := r.session.askable(m.bundle); err != nil {
 		return release.Versions{}, err
 	}
 	if !allKnown(addressOf(m.Host)) || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.Etcd) || !elementsKnown(ctx, m.Signed) {
@@ -388,6 +292,17 @@ func (r *replicaResource) beside(ctx context.Context, m replicaModel, bundle *pk
 	var ignored diag.Diagnostics // decoding the same for the machine reports it
 	return r.session.skew(ctx, r.spec(ctx, m, &ignored))
 }
+
+func (m *replicaModel) name() string          { return m.Name.ValueString() }
+func (m *replicaModel) label() string         { return fmt.Sprintf("Control-plane replica %q", m.name()) }
+func (m *replicaModel) address() types.String { return addressOf(m.Host) }
+
+func (m *replicaModel) signature(ctx context.Context) signature {
+	return signature{m.Signed, m.leaves(ctx), addressOf(m.Host)}
+}
+
+// derive sets what follows from the arguments.
+func (m *replicaModel) derive(context.Context, *diag.Diagnostics) { m.ID = m.Name }
 
 // leaves are the replica's certificates, nil while it is not known which.
 func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
@@ -415,8 +330,8 @@ func (m replicaModel) noAdminConf() bool {
 // touches reports whether going from before to m has to do anything on the
 // machine: whatever configures a component, where the replica registers, and
 // what Read found different.
-func (m replicaModel) touches(ctx context.Context, before replicaModel, s *session) bool {
-	return drifted(before.Drift) || s.rotated(before.PKI, m.PKI, pki.Parts()...) || s.signedAnew(ctx, before.Signed, m.Signed) ||
+func (m *replicaModel) touches(ctx context.Context, before replicaModel, s *session) bool {
+	return drifted(before.Drift) || m.rotated(&before.machineModel, pki.Parts()...) || s.signedAnew(ctx, before.Signed, m.Signed) ||
 		m.AdminConf.IsUnknown() || m.noAdminConf() != before.noAdminConf() || changed(
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.Etcd, before.Etcd},
@@ -489,7 +404,7 @@ func (m *replicaModel) fill(s controlplane.Status) {
 			"certificate_expires_at": timeString(c.CertificateExpiry),
 		})
 	}
-	m.ID = m.Name
+	m.AdminConf = types.BoolValue(!m.noAdminConf()) // null in a state from before there was this attribute
 	m.Components = types.ListValueMust(types.ObjectType{AttrTypes: componentTypes}, components)
 	m.Registered = types.BoolValue(s.Registered)
 	m.MachineID = types.StringValue(s.MachineID)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -20,7 +19,9 @@ import (
 // etcdMemberResource is one etcd member on one machine. The instances of a
 // for_each make one cluster although Terraform creates, changes and removes
 // them in parallel: package etcd orders them.
-type etcdMemberResource struct{ configured }
+type etcdMemberResource struct {
+	machineResource[etcdMemberModel, *etcdMemberModel, etcd.Spec, etcd.Status]
+}
 
 var (
 	_ resource.Resource                   = (*etcdMemberResource)(nil)
@@ -32,22 +33,21 @@ var (
 )
 
 type etcdMemberModel struct {
-	ID        types.String   `tfsdk:"id"`
-	Name      types.String   `tfsdk:"name"`
-	Host      types.Object   `tfsdk:"host"`
-	Peers     types.Map      `tfsdk:"peers"`
-	PKI       types.String   `tfsdk:"pki"`
-	Signed    types.Object   `tfsdk:"signed"`
-	Version   types.String   `tfsdk:"version"`
-	ExtraArgs types.Map      `tfsdk:"extra_args"`
-	Resources types.Object   `tfsdk:"resources"`
-	Kept      types.Int64    `tfsdk:"snapshots_kept"`
-	Archives  types.Int64    `tfsdk:"archives_kept"`
-	Snapshots types.Object   `tfsdk:"snapshots"`
-	DataDir   types.String   `tfsdk:"data_dir"`
-	OnDestroy types.String   `tfsdk:"on_destroy"`
-	Timeouts  timeouts.Value `tfsdk:"timeouts"`
-	Early     types.String   `tfsdk:"early_renewal"`
+	machineModel
+
+	Name      types.String `tfsdk:"name"`
+	Host      types.Object `tfsdk:"host"`
+	Peers     types.Map    `tfsdk:"peers"`
+	Signed    types.Object `tfsdk:"signed"`
+	Version   types.String `tfsdk:"version"`
+	ExtraArgs types.Map    `tfsdk:"extra_args"`
+	Resources types.Object `tfsdk:"resources"`
+	Kept      types.Int64  `tfsdk:"snapshots_kept"`
+	Archives  types.Int64  `tfsdk:"archives_kept"`
+	Snapshots types.Object `tfsdk:"snapshots"`
+	DataDir   types.String `tfsdk:"data_dir"`
+	OnDestroy types.String `tfsdk:"on_destroy"`
+	Early     types.String `tfsdk:"early_renewal"`
 
 	ClientURL types.String `tfsdk:"client_url"`
 	PeerURL   types.String `tfsdk:"peer_url"`
@@ -60,15 +60,17 @@ type etcdMemberModel struct {
 	Alarms         types.List   `tfsdk:"alarms"`
 	Unit           types.String `tfsdk:"unit_state"`
 	MachineID      types.String `tfsdk:"machine_id"`
-	ConfigDigest   types.String `tfsdk:"config_digest"`
 	Expiry         types.String `tfsdk:"certificate_expires_at"`
-	Drift          types.List   `tfsdk:"drift"`
 }
 
-func newEtcdMemberResource() resource.Resource { return &etcdMemberResource{} }
-
-func (r *etcdMemberResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_etcd_member"
+func newEtcdMemberResource() resource.Resource {
+	r := &etcdMemberResource{}
+	r.domain = r
+	r.traits = traits{
+		kind: "kube_etcd_member", noun: "etcd member", at: path.Root("host").AtName("address"),
+		create: time.Hour, update: time.Hour, gone: etcd.ErrGone, adopted: etcd.ErrAdopted,
+	}
+	return r
 }
 
 func (r *etcdMemberResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
@@ -100,155 +102,51 @@ func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.Va
 // ModifyPlan plans what is computed: the URLs follow from the address; what
 // Read finds stays as it is unless the machine will be touched.
 func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	var plan, state etcdMemberModel
-	if req.Plan.Raw.IsNull() {
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		r.session.survives().leaves(state.resident(ctx, r.session), &resp.Diagnostics)
+	plan, state := r.decodePlan(ctx, req, &resp.Diagnostics)
+	switch {
+	case resp.Diagnostics.HasError():
+		return
+	case plan == nil:
+		r.session.survives().leaves(r.resident(ctx, *state), &resp.Diagnostics)
 		return
 	}
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	if address := addressOf(plan.Host); !address.IsUnknown() {
-		plan.ClientURL = types.StringValue(etcd.ClientURL(address.ValueString()))
-		plan.PeerURL = types.StringValue(etcd.PeerURL(address.ValueString()))
-	}
+	plan.derive(ctx, &resp.Diagnostics)
 	plan.warnEvenPeers(&resp.Diagnostics)
-	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
-	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(), addressOf(plan.Host), time.Now(), &resp.Diagnostics)
-	warnEnding(bundle, plan.Early, time.Now(), &resp.Diagnostics)
-	if req.State.Raw.IsNull() {
-		r.session.survives().comes(memberKind, plan.resourceID(), bundle, &resp.Diagnostics)
+	warnEnding(plan.bundle, plan.Early, time.Now(), &resp.Diagnostics)
+	if state == nil {
+		r.session.survives().comes(memberKind, plan.resourceID(), plan.bundle, &resp.Diagnostics)
+		state = &etcdMemberModel{}
 	} else {
-		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		if resp.Diagnostics.HasError() {
-			return
-		}
-		r.planSurvival(ctx, plan, state, &resp.Diagnostics)
-		r.session.refuseStranger(ctx, state.PKI, bundle, req.Private, &resp.Diagnostics)
-		if r.session.otherCluster(state.PKI, plan.PKI) {
-			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
-		}
-		if plan.touches(ctx, state, r.session) {
+		r.planSurvival(ctx, *plan, *state, &resp.Diagnostics)
+		r.planBundle(ctx, plan, state, req, resp)
+		if plan.touches(ctx, *state, r.session) {
 			plan.forgetSeen()
 		} else {
-			plan.keepSeen(state)
+			plan.keepSeen(*state)
 		}
 	}
-	r.judgeVersion(ctx, plan, state, bundle, &resp.Diagnostics)
+	r.judgeVersion(ctx, *plan, *state, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
-func (r *etcdMemberResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var model etcdMemberModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
-	timeout, diags := model.Timeouts.Create(ctx, time.Hour)
-	resp.Diagnostics.Append(diags...)
-	spec := r.spec(ctx, model, &resp.Diagnostics)
-	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), addressOf(model.Host), time.Now(), &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
-	defer cancel()
-	defer changing(spec)()
-	r.session.begin()
-	r.session.claims.claim(memberIdentity(spec))
-	status, err := r.session.clusters.Create(ctx, spec)
-	model.fill(status)
-	if err != nil {
-		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not created", err)
-		if !errors.Is(err, etcd.ErrAdopted) { // one that served before must not be tainted: the next apply would remove it
-			keepPartial(ctx, resp, model, err)
-		}
-		return
-	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
-	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
+func (r *etcdMemberResource) createOn(ctx context.Context, s etcd.Spec) (etcd.Status, error) {
+	defer changing(s)()
+	return r.session.clusters.Create(ctx, s)
 }
 
-func (r *etcdMemberResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var model etcdMemberModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
-	timeout, diags := model.Timeouts.Read(ctx, time.Minute)
-	resp.Diagnostics.Append(diags...)
-	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
-	if !r.session.recall(ctx, &model.PKI, req.Private, fmt.Sprintf("etcd member %q", model.Name.ValueString()), &resp.Diagnostics) {
-		return
-	}
-	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
-	defer cancel()
-	status, err := r.session.clusters.Read(ctx, spec)
-	if errors.Is(err, etcd.ErrGone) {
-		warnGone(&resp.Diagnostics, err)
-		resp.State.RemoveResource(ctx)
-		return
-	}
-	if err != nil {
-		keepUnread(&resp.Diagnostics, fmt.Sprintf("etcd member %q", spec.Name), err)
-		return
-	}
-	model.fill(status)
-	r.session.survives().exists(model.resident(ctx, r.session))
-	if model.Kept.IsNull() { // a state from before there was this attribute
-		model.Kept = types.Int64Value(etcd.DefaultSnapshotsKept)
-	}
-	if model.Archives.IsNull() { // the same
-		model.Archives = types.Int64Value(etcd.DefaultArchivesKept)
-	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+func (r *etcdMemberResource) readFrom(ctx context.Context, s etcd.Spec) (etcd.Status, error) {
+	return r.session.clusters.Read(ctx, s)
 }
 
-func (r *etcdMemberResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var model, state etcdMemberModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := model.Timeouts.Update(ctx, time.Hour)
-	resp.Diagnostics.Append(diags...)
-	spec := r.spec(ctx, model, &resp.Diagnostics)
-	r.session.checkSigned(ctx, spec.Bundle, model.Signed, model.leaves(), addressOf(model.Host), time.Now(), &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	if model.touches(ctx, state, r.session) {
-		ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
-		defer cancel()
-		defer changing(spec)()
-		r.session.begin()
-		spec.FormerPeers = r.session.machines(stringMapOf(ctx, state.Peers, &resp.Diagnostics))
-		status, err := r.session.clusters.Update(ctx, spec)
-		if err != nil {
-			addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not changed", err)
-			return
-		}
-		model.fill(status)
-		warnDrift(&resp.Diagnostics, fmt.Sprintf("etcd member %q", spec.Name), status.Drift, status.Remedy)
-	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
-	identify(ctx, resp.Identity, addressOf(model.Host), &resp.Diagnostics)
+func (r *etcdMemberResource) updateOn(ctx context.Context, before, _ etcdMemberModel, s etcd.Spec, diags *diag.Diagnostics) (etcd.Status, error) {
+	defer changing(s)()
+	s.FormerPeers = r.session.machines(stringMapOf(ctx, before.Peers, diags))
+	return r.session.clusters.Update(ctx, s)
 }
 
-func (r *etcdMemberResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	var model etcdMemberModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
-	timeout, diags := model.Timeouts.Delete(ctx, 10*time.Minute)
-	resp.Diagnostics.Append(diags...)
-	spec := r.spec(ctx, model, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || withoutBundle(spec.Bundle, "etcd member", &resp.Diagnostics) {
-		return
-	}
-	ctx, cancel := operation(ctx, timeout, "kube_etcd_member", spec.Name)
-	defer cancel()
-	defer changing(spec)()
-	r.session.begin()
-	if err := r.session.clusters.Delete(ctx, spec, etcd.DeleteOptions{Abandon: r.session.abandon, Superseded: r.session.claims.superseded(memberIdentity(spec))}); err != nil {
-		addError(&resp.Diagnostics, path.Root("host").AtName("address"), "etcd member not deleted", err)
-	}
+func (r *etcdMemberResource) deleteFrom(ctx context.Context, s etcd.Spec, superseded func() bool, _ *diag.Diagnostics) error {
+	defer changing(s)()
+	return r.session.clusters.Delete(ctx, s, etcd.DeleteOptions{Abandon: r.session.abandon, Superseded: superseded})
 }
 
 // memberKind names etcd members in a plan's refusals.
@@ -264,8 +162,8 @@ func (m etcdMemberModel) resourceID() string {
 }
 
 // resident is the member as the state has it.
-func (m etcdMemberModel) resident(ctx context.Context, s *session) resident {
-	out := resident{kind: memberKind, id: m.resourceID(), bundle: s.opened(m.PKI), serving: m.ID.ValueString() != "" && !m.Learner.ValueBool()}
+func (r *etcdMemberResource) resident(ctx context.Context, m etcdMemberModel) resident {
+	out := resident{kind: memberKind, id: m.resourceID(), bundle: m.bundle, serving: m.ID.ValueString() != "" && !m.Learner.ValueBool()}
 	var ignored diag.Diagnostics // decoding the same for the machine reports it
 	for name, address := range stringMapOf(ctx, m.Peers, &ignored) {
 		out.peers = append(out.peers, resourceID(name, address))
@@ -275,9 +173,9 @@ func (m etcdMemberModel) resident(ctx context.Context, s *session) resident {
 
 // planSurvival notes whether the plan keeps the member or replaces it.
 func (r *etcdMemberResource) planSurvival(ctx context.Context, plan, state etcdMemberModel, diags *diag.Diagnostics) {
-	before := state.resident(ctx, r.session)
+	before := r.resident(ctx, state)
 	replaced := !plan.Name.Equal(state.Name) || !addressOf(plan.Host).Equal(addressOf(state.Host)) || !plan.DataDir.Equal(state.DataDir) ||
-		r.session.otherCluster(state.PKI, plan.PKI)
+		otherCluster(state.bundle, plan.bundle)
 	if !replaced {
 		r.session.survives().stays(before)
 		return
@@ -289,24 +187,20 @@ func (r *etcdMemberResource) planSurvival(ctx context.Context, plan, state etcdM
 	r.session.survives().replaced(before, by, diags)
 }
 
-// memberIdentity is what two descriptions of the same member share.
-func memberIdentity(s etcd.Spec) string {
+// identity is what two descriptions of the same member share.
+func (r *etcdMemberResource) identity(s etcd.Spec) string {
 	return identity("kube_etcd_member", s.Bundle.ClusterID, s.Name, s.Host.Address(), s.DataDir)
 }
 
 // spec is the member as the model describes it.
 func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags *diag.Diagnostics) etcd.Spec {
-	if !r.connected(diags) {
-		return etcd.Spec{}
-	}
 	machine := r.session.machine(addressOf(m.Host).ValueString())
-	bundle := r.session.bundleWith(ctx, m.PKI, m.Signed, m.leaves(), addressOf(m.Host), diags)
 	early, _ := parseDuration(m.Early)
 	return etcd.Spec{
 		Name:      m.Name.ValueString(),
 		Host:      machine,
 		Peers:     r.session.machines(stringMapOf(ctx, m.Peers, diags)),
-		Bundle:    bundle,
+		Bundle:    m.bundle,
 		Version:   m.Version.ValueString(),
 		ExtraArgs: stringMapOf(ctx, m.ExtraArgs, diags),
 		Limits:    limitsOf(ctx, m.Resources),
@@ -320,7 +214,23 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		Snapshots:     snapshotsOf(m.Snapshots),
 		EarlyRenewal:  early,
 		Clients:       r.session.replicas,
-		Outage:        r.session.outage(machine, bundle),
+		Outage:        r.session.outage(machine, m.bundle),
+	}
+}
+
+func (m *etcdMemberModel) name() string          { return m.Name.ValueString() }
+func (m *etcdMemberModel) label() string         { return fmt.Sprintf("etcd member %q", m.name()) }
+func (m *etcdMemberModel) address() types.String { return addressOf(m.Host) }
+
+func (m *etcdMemberModel) signature(context.Context) signature {
+	return signature{m.Signed, m.leaves(), addressOf(m.Host)}
+}
+
+// derive sets what follows from the arguments.
+func (m *etcdMemberModel) derive(context.Context, *diag.Diagnostics) {
+	if address := addressOf(m.Host); !address.IsUnknown() {
+		m.ClientURL = types.StringValue(etcd.ClientURL(address.ValueString()))
+		m.PeerURL = types.StringValue(etcd.PeerURL(address.ValueString()))
 	}
 }
 
@@ -336,8 +246,8 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 // touches reports whether going from before to m has to do anything on the
 // machine. Peers, timeouts, on_destroy and archives_kept are only read when they
 // are needed, and of the bundle a member has the etcd authority only.
-func (m etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s *session) bool {
-	return drifted(before.Drift) || s.rotated(before.PKI, m.PKI, pki.EtcdPart) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
+func (m *etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s *session) bool {
+	return drifted(before.Drift) || m.rotated(&before.machineModel, pki.EtcdPart) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Resources, before.Resources},
@@ -350,17 +260,17 @@ func (m etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s 
 // judgeVersion refuses a version that the cluster, as it runs, does not allow.
 // Where that cannot be seen, the version that the member had decides. A version
 // that stays costs nothing.
-func (r *etcdMemberResource) judgeVersion(ctx context.Context, plan, before etcdMemberModel, bundle *pki.Bundle, diags *diag.Diagnostics) {
+func (r *etcdMemberResource) judgeVersion(ctx context.Context, plan, before etcdMemberModel, diags *diag.Diagnostics) {
 	if r.session == nil || !allKnown(plan.Name, plan.ClientURL, plan.Version) {
 		return
 	}
 	target := plan.Version.ValueString()
-	r.session.versions.plan(plan.ClientURL.ValueString(), plannedMember{cluster: clusterOf(bundle), name: plan.Name.ValueString(), version: target})
+	r.session.versions.plan(plan.ClientURL.ValueString(), plannedMember{cluster: clusterOf(plan.bundle), name: plan.Name.ValueString(), version: target})
 	if plan.Version.Equal(before.Version) || !elementsKnown(ctx, plan.Peers) {
 		return
 	}
 	upgrade := !before.Version.IsNull()
-	survey, err := r.session.survey(ctx, bundle, stringMapOf(ctx, plan.Peers, diags))
+	survey, err := r.session.survey(ctx, plan.bundle, stringMapOf(ctx, plan.Peers, diags))
 	switch {
 	case err == nil:
 		refuseVersion(diags, etcd.MayUpgrade(survey, target))
@@ -400,7 +310,13 @@ func (m *etcdMemberModel) fill(s etcd.Status) {
 	m.MachineID = types.StringValue(s.MachineID)
 	m.ConfigDigest = types.StringValue(s.ConfigDigest)
 	m.Expiry = timeString(s.CertificateExpiry)
-	m.Drift = stringList(s.Drift)
+	m.Drift, m.remedy = stringList(s.Drift), s.Remedy
+	if m.Kept.IsNull() { // a state from before there was this attribute
+		m.Kept = types.Int64Value(etcd.DefaultSnapshotsKept)
+	}
+	if m.Archives.IsNull() { // the same
+		m.Archives = types.Int64Value(etcd.DefaultArchivesKept)
+	}
 }
 
 // keepSeen plans what was last seen: the machine will not be touched.

@@ -128,7 +128,7 @@ func (r *kubeconfigResource) ModifyPlan(ctx context.Context, req resource.Modify
 		switch {
 		case resp.Diagnostics.HasError():
 			return
-		case r.session.otherCluster(state.PKI, plan.PKI):
+		case otherCluster(r.session.prior(state.PKI), bundle):
 			resp.RequiresReplace = append(resp.RequiresReplace, attributePath("pki"))
 		case bundle == nil || !elementsKnown(ctx, plan.Signed) || !plan.SealedFor.Equal(state.SealedFor) || plan.due(ctx, bundle, r.now()):
 			plan.forget()

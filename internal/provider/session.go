@@ -75,34 +75,12 @@ func (s *session) mustBundle(value types.String, diags *diag.Diagnostics) *pki.B
 	return bundle
 }
 
-// opened is bundle where a text that cannot be read says nothing.
-func (s *session) opened(value types.String) *pki.Bundle {
-	var ignored diag.Diagnostics
-	return s.bundle(value, &ignored)
-}
-
-// otherCluster reports whether the bundle changes to that of another cluster.
-func (s *session) otherCluster(before, after types.String) bool {
-	b, a := s.opened(before), s.opened(after)
-	return b != nil && a != nil && b.ClusterID != a.ClusterID
-}
-
 // sealedFor are the recipients of what is sealed from now on.
 func (s *session) sealedFor() types.List {
 	if s == nil || !s.sealKnown {
 		return types.ListUnknown(types.StringType)
 	}
 	return stringList(s.seal.Recipients())
-}
-
-// rotated reports whether any of parts differs between two bundles, or one of
-// them cannot be read yet. Another way of sealing the same keys is no difference.
-func (s *session) rotated(before, after types.String, parts ...pki.Part) bool {
-	if before.Equal(after) {
-		return false
-	}
-	b, a := s.opened(before), s.opened(after)
-	return b == nil || a == nil || !b.Same(a, parts...)
 }
 
 // setSession takes what the provider's Configure handed on; data is nil while

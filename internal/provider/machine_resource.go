@@ -1,0 +1,216 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// machineResource is the CRUD frame of the resources on machines: etcd members,
+// replicas and endpoints. It decodes plan and state once, opens the bundle, makes one
+// call into a domain package and encodes the answer. M is the resource's model, S and T
+// are the spec and the status of the domain package. What a plan shows (ModifyPlan) is
+// each resource's own.
+type machineResource[M any, P modelPointer[M, T], S, T any] struct {
+	configured
+	traits
+	domain machineDomain[M, S, T]
+}
+
+// traits are the constants of one kind of resource.
+type traits struct {
+	kind           string // Terraform's name of the type
+	noun           string // how a diagnostic begins
+	at             path.Path
+	create, update time.Duration // default timeouts
+	gone, adopted  error         // the domain package's
+}
+
+// modelPointer is a pointer to a resource's model.
+type modelPointer[M, T any] interface {
+	*M
+	bundleModel
+	name() string
+	label() string         // in a diagnostic
+	address() types.String // of the identity
+	derive(ctx context.Context, diags *diag.Diagnostics)
+	touches(ctx context.Context, before M, s *session) bool
+	fill(status T)
+}
+
+// machineDomain is what a resource calls.
+type machineDomain[M, S, T any] interface {
+	spec(ctx context.Context, m M, diags *diag.Diagnostics) S
+	identity(S) string
+	resident(ctx context.Context, m M) resident
+	createOn(ctx context.Context, s S) (T, error)
+	readFrom(ctx context.Context, s S) (T, error)
+	updateOn(ctx context.Context, before, after M, s S, diags *diag.Diagnostics) (T, error)
+	deleteFrom(ctx context.Context, s S, superseded func() bool, diags *diag.Diagnostics) error
+}
+
+// Metadata names the type.
+func (r *machineResource[M, P, S, T]) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = r.kind
+}
+
+// describe is the spec of a model whose bundle was opened.
+func (r *machineResource[M, P, S, T]) describe(ctx context.Context, m P, open func(context.Context, bundleModel, *diag.Diagnostics), diags *diag.Diagnostics) S {
+	var none S
+	if diags.HasError() || !r.connected(diags) {
+		return none
+	}
+	open(ctx, m, diags)
+	if m.shared().bundle == nil && !diags.HasError() {
+		addUnknownSettings(diags)
+	}
+	if diags.HasError() {
+		return none
+	}
+	m.derive(ctx, diags)
+	return r.domain.spec(ctx, *m, diags)
+}
+
+// decodePlan reads what a plan is made of, with the bundles opened. plan is nil where
+// the resource is destroyed, state where it is new.
+func (r *machineResource[M, P, S, T]) decodePlan(ctx context.Context, req resource.ModifyPlanRequest, diags *diag.Diagnostics) (plan, state P) {
+	if !req.State.Raw.IsNull() {
+		state = new(M)
+		diags.Append(req.State.Get(ctx, state)...)
+		state.shared().bundle = r.session.prior(state.shared().PKI)
+	}
+	if !req.Plan.Raw.IsNull() {
+		plan = new(M)
+		diags.Append(req.Plan.Get(ctx, plan)...)
+		r.session.openChecked(ctx, plan, diags)
+	}
+	return plan, state
+}
+
+// planBundle replaces what is given the bundle of another cluster, or refuses it.
+func (r *machineResource[M, P, S, T]) planBundle(ctx context.Context, plan, state P, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	before, after := state.shared(), plan.shared().bundle
+	r.session.refuseStranger(ctx, before.PKI, after, req.Private, &resp.Diagnostics)
+	if otherCluster(before.bundle, after) {
+		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
+	}
+}
+
+// Create makes what the plan describes, or adopts it.
+func (r *machineResource[M, P, S, T]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var model M
+	m := P(&model)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, m)...)
+	timeout, diags := m.shared().Timeouts.Create(ctx, r.create)
+	resp.Diagnostics.Append(diags...)
+	spec := r.describe(ctx, m, r.session.openChecked, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
+	defer cancel()
+	r.session.begin()
+	r.session.claims.claim(r.domain.identity(spec))
+	status, err := r.domain.createOn(ctx, spec)
+	m.fill(status)
+	if err != nil {
+		addError(&resp.Diagnostics, r.at, r.noun+" not created", err)
+		if r.adopted == nil || !errors.Is(err, r.adopted) { // one that served before must not be tainted: the next apply would remove it
+			keepPartial(ctx, resp, model, err)
+		}
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	identify(ctx, resp.Identity, m.address(), &resp.Diagnostics)
+}
+
+// Read observes the machines.
+func (r *machineResource[M, P, S, T]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var model M
+	m := P(&model)
+	resp.Diagnostics.Append(req.State.Get(ctx, m)...)
+	timeout, diags := m.shared().Timeouts.Read(ctx, time.Minute)
+	resp.Diagnostics.Append(diags...)
+	identify(ctx, resp.Identity, m.address(), &resp.Diagnostics)
+	if !r.session.recall(ctx, &m.shared().PKI, req.Private, m.label(), &resp.Diagnostics) {
+		return
+	}
+	spec := r.describe(ctx, m, r.session.open, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
+	defer cancel()
+	status, err := r.domain.readFrom(ctx, spec)
+	if errors.Is(err, r.gone) {
+		warnGone(&resp.Diagnostics, err)
+		resp.State.RemoveResource(ctx)
+		return
+	}
+	if err != nil {
+		keepUnread(&resp.Diagnostics, m.label(), err)
+		return
+	}
+	m.fill(status)
+	r.session.survives().exists(r.domain.resident(ctx, model))
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+}
+
+// Update changes the machines where the change is more than a matter of state.
+func (r *machineResource[M, P, S, T]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var model, prior M
+	m := P(&model)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, m)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
+	timeout, diags := m.shared().Timeouts.Update(ctx, r.update)
+	resp.Diagnostics.Append(diags...)
+	spec := r.describe(ctx, m, r.session.openChecked, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	P(&prior).shared().bundle = r.session.prior(P(&prior).shared().PKI)
+	if m.touches(ctx, prior, r.session) {
+		ctx, cancel := operation(ctx, timeout, r.kind, m.name())
+		defer cancel()
+		r.session.begin()
+		status, err := r.domain.updateOn(ctx, prior, model, spec, &resp.Diagnostics)
+		if err != nil {
+			addError(&resp.Diagnostics, r.at, r.noun+" not changed", err)
+		}
+		if resp.Diagnostics.HasError() {
+			return
+		}
+		m.fill(status)
+		warnDrift(&resp.Diagnostics, m.label(), stringsOf(ctx, m.shared().Drift, &resp.Diagnostics), m.shared().remedy)
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	identify(ctx, resp.Identity, m.address(), &resp.Diagnostics)
+}
+
+// Delete removes it, unless a Create of the same run has claimed it.
+func (r *machineResource[M, P, S, T]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var model M
+	m := P(&model)
+	resp.Diagnostics.Append(req.State.Get(ctx, m)...)
+	timeout, diags := m.shared().Timeouts.Delete(ctx, 10*time.Minute)
+	resp.Diagnostics.Append(diags...)
+	if m.shared().PKI.IsNull() {
+		refuseWithoutBundle(r.noun, &resp.Diagnostics)
+	}
+	spec := r.describe(ctx, m, r.session.open, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := operation(ctx, timeout, r.kind, m.name())
+	defer cancel()
+	r.session.begin()
+	superseded := r.session.claims.superseded(r.domain.identity(spec))
+	if err := r.domain.deleteFrom(ctx, spec, superseded, &resp.Diagnostics); err != nil {
+		addError(&resp.Diagnostics, r.at, r.noun+" not deleted", err)
+	}
+}
