@@ -219,28 +219,6 @@ func (w *Workspace) Run(ctx context.Context, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// WriteWrappers writes scripts that a person can type: the CLI as Command runs
-// it at terraform, and kubectl with the kubeconfig of that name at kubectl.
-func (w *Workspace) WriteWrappers(ctx context.Context, terraform, kubectl, kubeconfig string) error {
-	kubernetes, err := build.Set(ctx, "kubernetes")
-	if err != nil {
-		return err
-	}
-	cli := fmt.Sprintf("TF_CLI_CONFIG_FILE=%s CHECKPOINT_DISABLE=1 %s -chdir=%s", w.CLIConfig(), w.terraform, w.Dir)
-	api := fmt.Sprintf("KUBECONFIG=%s %s", filepath.Join(w.Dir, kubeconfig), filepath.Join(kubernetes, "kubectl"))
-	for path, command := range map[string]string{terraform: cli, kubectl: api} {
-		script := "#!/bin/sh\n# Runs within the lab's network.\n" + `[ "$(id -u)" = 0 ] || exec sudo "$0" "$@"` + "\n" +
-			"exec ip netns exec " + w.lab.NetNS() + " env " + command + ` "$@"` + "\n"
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("write wrapper: %w", err)
-		}
-		if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-			return fmt.Errorf("write wrapper: %w", err)
-		}
-	}
-	return nil
-}
-
 // InLab is any command within the lab's network.
 func (w *Workspace) InLab(ctx context.Context, name string, args ...string) *exec.Cmd {
 	if w.lab == nil {
