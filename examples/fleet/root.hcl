@@ -12,6 +12,8 @@ locals {
   inventory = yamldecode(file("${local.fleet}/${local.environment}/inventory.yaml"))[local.name]
 }
 
+# In a repository of your own:
+# "git::https://github.com/kubequorum/terraform-provider-kube.git//modules/control-plane?ref=v0.1.0"
 terraform {
   source = "${local.fleet}/../../modules/control-plane"
 }

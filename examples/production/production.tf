@@ -6,7 +6,8 @@ terraform {
   required_version = ">= 1.11"
   required_providers {
     kube = {
-      source = "kubequorum/kube"
+      source  = "kubequorum/kube"
+      version = "~> 0.1.0"
     }
   }
 }
@@ -27,6 +28,7 @@ provider "kube" {
 }
 
 module "control_plane" {
+  # In a repository of your own: github.com/kubequorum/terraform-provider-kube//modules/control-plane?ref=v0.1.0
   source = "../../modules/control-plane"
 
   cluster_name = var.cluster_name

@@ -1,7 +1,8 @@
 terraform {
   required_providers {
     kube = {
-      source = "kubequorum/kube"
+      source  = "kubequorum/kube"
+      version = "~> 0.1.0"
     }
   }
 }

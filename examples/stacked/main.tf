@@ -5,7 +5,8 @@ terraform {
   required_version = ">= 1.11"
   required_providers {
     kube = {
-      source = "kubequorum/kube"
+      source  = "kubequorum/kube"
+      version = "~> 0.1.0"
     }
   }
 }
@@ -20,10 +21,13 @@ provider "kube" {
 }
 
 module "control_plane" {
+  # In a repository of your own: github.com/kubequorum/terraform-provider-kube//modules/control-plane?ref=v0.1.0
   source = "../../modules/control-plane"
 
   cluster_name = "prod"
   endpoint     = { address = var.endpoint_address }
+  etcd         = { version = "3.6.16" }
+  kubernetes   = { version = "1.34.4" }
   pki          = { deletion_protection = false } # for trying out: leave it on for a cluster that matters
   machines     = { for name, address in var.machines : name => { address = address } }
 }

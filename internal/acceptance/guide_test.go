@@ -24,9 +24,9 @@ func TestGettingStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := strings.NewReplacer("10.0.0.100", vip, "10.0.0.11", address("cp1"), "10.0.0.12", address("cp2"), "10.0.0.13", address("cp3"),
-		"github.com/kubequorum/terraform-provider-kube//modules", filepath.Join(root, "modules"))
-	configuration := here.Replace(strings.Join(guideBlocks(t, "getting-started", "hcl"), "\n"))
+	here := strings.NewReplacer("10.0.0.100", vip, "10.0.0.11", address("cp1"), "10.0.0.12", address("cp2"), "10.0.0.13", address("cp3"))
+	released := regexp.MustCompile(`github\.com/kubequorum/terraform-provider-kube//(modules/[a-z-]+)\?ref=v[0-9.]+`)
+	configuration := released.ReplaceAllString(here.Replace(strings.Join(guideBlocks(t, "getting-started", "hcl"), "\n")), filepath.Join(root, "$1"))
 	w := storyFrom(t, names, t.TempDir(), func(w *workspace.Workspace) error {
 		return w.MakeFrom(t.Context(), fstest.MapFS{"main.tf": {Data: []byte(configuration)}}, t.Output())
 	})

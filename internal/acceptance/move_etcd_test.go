@@ -15,7 +15,7 @@ const (
 	movable = `
 module "control_plane" {
   machines   = var.roles
-  kubernetes = { members = var.members }
+  kubernetes = { version = "1.34.4", members = var.members }
 }
 `
 	movableVariables = `

@@ -17,6 +17,8 @@ import (
 var (
 	within   = regexp.MustCompile(`^in (provider|resource) (\w+)$`)
 	fromFile = regexp.MustCompile(`^in (\S+/\S+\.(?:hcl|tf))$`)
+	// released is a module's source, which has to name a release.
+	released = regexp.MustCompile(`github\.com/kubequorum/terraform-provider-kube//(modules/[a-z-]+)\?ref=v[0-9]+\.[0-9]+\.[0-9]+`)
 )
 
 // TestConfigurations validates each configuration of the documents, those that
@@ -151,7 +153,7 @@ func (c cli) valid(t *testing.T, text string) {
 	t.Helper()
 	dir := t.TempDir()
 	text = surroundings(t, text, dir, c.home)
-	text = strings.ReplaceAll(text, "github.com/kubequorum/terraform-provider-kube//modules", filepath.Join(root(t), "modules"))
+	text = released.ReplaceAllString(text, filepath.Join(root(t), "$1"))
 	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -88,6 +88,7 @@ check %[1]q {
 const changedInputs = `
 module "control_plane" {
   kubernetes = {
+    version   = "1.34.4"
     audit     = { max_age_days = 90 }
     resources = { apiserver = { memory_max = "4G" } }
   }

@@ -22,7 +22,8 @@ import (
 )
 
 // version is what the mirror calls the provider of this checkout.
-const version = "0.0.1"
+// Examples ask for it by their version constraints.
+const version = "0.1.0"
 
 // Workspace is one such directory.
 type Workspace struct {

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"al.essio.dev/pkg/shellescape"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
@@ -59,7 +57,7 @@ func (p wrapped) terraformScript() string {
 // a warning on standard output and exit status 0, so the content is checked too.
 func (p wrapped) kubectlScript() string {
 	return wrapperHead + `umask 077
-kubeconfig=` + shellescape.Quote(p.kubeconfig) + `
+kubeconfig=` + p.kubeconfig + `
 if ! ` + p.inLab(append(p.cli, "output", "-raw", "kubeconfig")...) + ` >"$kubeconfig.$$" ||
   ! grep -q "^kind: Config$" "$kubeconfig.$$"; then
   rm -f "$kubeconfig.$$"
@@ -67,14 +65,10 @@ if ! ` + p.inLab(append(p.cli, "output", "-raw", "kubeconfig")...) + ` >"$kubeco
   exit 1
 fi
 mv "$kubeconfig.$$" "$kubeconfig"
-exec ` + p.inLab("env") + ` KUBECONFIG="$kubeconfig" ` + shellescape.Quote(p.kubectl) + ` "$@"` + "\n"
+exec ` + p.inLab("env") + ` KUBECONFIG="$kubeconfig" ` + p.kubectl + ` "$@"` + "\n"
 }
 
 // inLab is a command line that runs in the lab's network.
 func (p wrapped) inLab(command ...string) string {
-	words := append([]string{"ip", "netns", "exec", p.netns}, command...)
-	for i, word := range words {
-		words[i] = shellescape.Quote(word)
-	}
-	return strings.Join(words, " ")
+	return strings.Join(append([]string{"ip", "netns", "exec", p.netns}, command...), " ")
 }

@@ -11,7 +11,7 @@ import (
 // TestKubectlFollowsTheState runs the script with stand-ins for ip, id, the CLI
 // and kubectl. The CLI prints the file "output", which stands for the state.
 func TestKubectlFollowsTheState(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a folder")
+	dir := t.TempDir()
 	for name, script := range map[string]string{
 		"bin/id":      "echo 0",
 		"bin/ip":      `shift 3; exec "$@"`,

@@ -1,12 +1,12 @@
-# A control plane on the machines of var.machines. The provider, with the way to
-# the machines, is the caller's.
+# A control plane on the machines in var.machines. The caller configures the
+# provider and how it reaches the machines.
 
 locals {
   with = { for role in ["etcd", "replica", "balancer"] : role => {
     for name, machine in var.machines : name => machine.address if contains(machine.roles, role)
   } }
 
-  # Whether a replica uses the member on its machine, and no other one.
+  # Whether a replica uses only the etcd member on its own machine.
   own = { for name, address in local.with["replica"] : name => var.kubernetes.members == "own" && contains(keys(local.with["etcd"]), name) }
 }
 
@@ -31,6 +31,7 @@ resource "kube_control_plane_endpoint" "this" {
     virtual_router_id = var.endpoint.virtual_router_id
     install_packages  = var.endpoint.install_packages
   }
+  timeouts = var.endpoint.timeouts
 }
 
 resource "kube_etcd_member" "this" {
@@ -49,6 +50,7 @@ resource "kube_etcd_member" "this" {
   snapshots      = var.etcd.snapshots
   resources      = var.etcd.resources
   early_renewal  = var.pki.early_renewal
+  timeouts       = var.etcd.timeouts
 }
 
 resource "kube_control_plane_replica" "this" {
@@ -73,9 +75,12 @@ resource "kube_control_plane_replica" "this" {
   early_renewal  = var.pki.early_renewal
 
   supplementary_groups = var.kubernetes.supplementary_groups
+  timeouts             = var.kubernetes.timeouts
 }
 
 resource "kube_kubeconfig" "admin" {
+  count = var.admin_kubeconfig ? 1 : 0
+
   pki    = kube_pki_bundle.this.bundle
   server = kube_control_plane_endpoint.this.url
 }

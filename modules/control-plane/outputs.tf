@@ -1,23 +1,23 @@
 output "url" {
-  description = "The API's address. It is known when every replica is in rotation."
+  description = "URL of the API. It is known when every replica is in rotation."
   value       = kube_control_plane_endpoint.this.url
   depends_on  = [kube_control_plane_replica.this]
 }
 
 output "ca_certificate" {
-  description = "Certificates of the authorities that clients have to trust, PEM."
+  description = "CA certificates that clients must trust, PEM."
   value       = kube_pki_bundle.this.ca_certificate
 }
 
 output "kubeconfig" {
-  description = "A kubeconfig for cluster administrators."
-  value       = kube_kubeconfig.admin.content
+  description = "A kubeconfig for cluster administrators; null if admin_kubeconfig is false. With seal, an age file."
+  value       = one(kube_kubeconfig.admin[*].content)
   sensitive   = true
   depends_on  = [kube_control_plane_replica.this]
 }
 
 output "pki" {
-  description = "The PKI bundle, private keys included: for further kube_kubeconfig resources and for data sources."
+  description = "The PKI bundle with its private keys, for kube_kubeconfig resources and data sources."
   value       = kube_pki_bundle.this.bundle
   sensitive   = true
 }
@@ -28,14 +28,14 @@ output "endpoint" {
 }
 
 output "etcd_client_urls" {
-  description = "Where etcd's members are reached, for data sources."
+  description = "Client URLs of the etcd members, for data sources."
   value       = [for member in kube_etcd_member.this : member.client_url]
 }
 
-# What changes by itself, such as who leads, is no output: plans would never be
-# empty. The data source kube_control_plane tells it.
+# Values that change on their own, such as the leader, are not outputs: every plan
+# would show a change. Read them from the data source kube_control_plane.
 output "drift" {
-  description = "What differs on the machines from what is configured, in words. Empty after an apply."
+  description = "Differences between the machines and the configuration. Empty after an apply."
   value = flatten([
     kube_control_plane_endpoint.this.drift,
     values(kube_etcd_member.this)[*].drift,

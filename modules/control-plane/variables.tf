@@ -6,10 +6,9 @@ variable "cluster_name" {
 
 variable "machines" {
   description = <<-EOT
-    The machines by name. Each has an address, under which the others reach it, and roles:
-    "etcd" (a member), "replica" (API server, controller manager, scheduler) and "balancer" (HAProxy and the virtual IP).
-    Without roles a machine has all three.
-    To scale, add or remove machines here.
+    The machines, by name. Each has an address, at which the other machines reach it, and roles:
+    "etcd" (an etcd member), "replica" (API server, controller manager and scheduler) and "balancer" (HAProxy and the virtual IP).
+    Default roles: all three. To scale, add or remove machines.
   EOT
   type = map(object({
     address = string
@@ -19,11 +18,11 @@ variable "machines" {
 
   validation {
     condition     = alltrue([for machine in var.machines : length(setsubtract(machine.roles, ["etcd", "replica", "balancer"])) == 0])
-    error_message = "The roles of a machine are \"etcd\", \"replica\" and \"balancer\"."
+    error_message = "The roles of a machine must be \"etcd\", \"replica\" or \"balancer\"."
   }
   validation {
     condition     = alltrue([for machine in var.machines : length(machine.roles) > 0])
-    error_message = "A machine without a role has no place here: leave it out."
+    error_message = "Every machine must have at least one role. Remove machines that have none."
   }
   validation {
     condition     = length(distinct([for machine in var.machines : machine.address])) == length(var.machines)
@@ -32,20 +31,20 @@ variable "machines" {
   validation {
     condition = alltrue([for role in ["etcd", "replica", "balancer"] :
     anytrue([for machine in var.machines : contains(machine.roles, role)])])
-    error_message = "Every role has to be on one machine at least: \"etcd\", \"replica\" and \"balancer\"."
+    error_message = "Every role must be on at least one machine: \"etcd\", \"replica\" and \"balancer\"."
   }
   validation {
     condition     = length([for machine in var.machines : machine if contains(machine.roles, "replica")]) <= 5
-    error_message = "More than five replicas add no safety: every one more has to be kept in step."
+    error_message = "At most five machines can be replicas: more do not make the API safer, and each one must be kept in step."
   }
   validation {
     condition     = length([for machine in var.machines : machine if contains(machine.roles, "etcd")]) <= 7
-    error_message = "etcd has 1, 3 or 5 members, 7 at most: with every one more, writes take longer."
+    error_message = "At most seven machines can be etcd members (1, 3 or 5 are usual): every additional member makes writes slower."
   }
 }
 
 variable "endpoint" {
-  description = "The API's fixed address: a free one in the balancers' network. A change of anything but the address is taken over without a dropped connection."
+  description = "The fixed address of the API: an unused one in the balancers' network. Changes to anything but the address are reloaded without dropping a connection."
   type = object({
     address           = string
     port              = optional(number, 6443)
@@ -53,22 +52,24 @@ variable "endpoint" {
     interface         = optional(string)
     virtual_router_id = optional(number)
     install_packages  = optional(bool, true)
+    timeouts          = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
   nullable = false
 
   validation {
     condition     = alltrue([for machine in var.machines : machine.address != var.endpoint.address])
-    error_message = "The endpoint's address is a machine's: it has to be one that nobody has."
+    error_message = "The endpoint's address belongs to one of the machines. It must be an unused address."
   }
 }
 
 variable "etcd" {
   description = <<-EOT
-    etcd: a changed version restarts one member at a time, the leader last; so do changed flags and limits.
-    snapshots are saved on a schedule, by the machine whose member leads, and brought elsewhere by the upload command; a change of them restarts nothing.
+    etcd. version is required, so that an update of the module does not upgrade a cluster.
+    A change to the version, flags or limits restarts one member at a time, the leader last.
+    snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command. Changing them restarts nothing.
   EOT
   type = object({
-    version        = optional(string, "3.6.16")
+    version        = string
     extra_args     = optional(map(string), {})
     data_dir       = optional(string, "/var/lib/etcd")
     on_destroy     = optional(string, "archive")
@@ -81,19 +82,21 @@ variable "etcd" {
       environment_file = optional(string)
     }))
     resources = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
+    timeouts  = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
-  default  = {}
   nullable = false
 }
 
 variable "kubernetes" {
   description = <<-EOT
-    Kubernetes: a changed version takes one replica at a time out of rotation; so does everything else here but extra_sans and admin_conf. What audit, authentication and resources are by default, the guide on hardening tells.
-    supplementary_groups are groups of the machines that may open the socket of a KMS plugin.
-    members is which etcd members a replica uses: "own", the one on its machine where there is one and all of them where there is none; or "all" of them.
+    Kubernetes. version is required, so that an update of the module does not upgrade a cluster.
+    A change takes one replica at a time out of rotation. Only extra_sans, admin_conf and timeouts change without that.
+    The defaults of audit, authentication and resources are described in the guide "Hardening".
+    supplementary_groups are groups on the machines that may open the socket of a KMS plugin.
+    members selects the etcd members that a replica uses: "own" (the member on its machine, or all members if it has none) or "all".
   EOT
   type = object({
-    version = optional(string, "1.34.4")
+    version = string
     port    = optional(number, 6443)
     members = optional(string, "own")
     extra_args = optional(object({
@@ -120,18 +123,18 @@ variable "kubernetes" {
       scheduler          = optional(object({ memory_high = optional(string), memory_max = optional(string), cpu_quota = optional(string) }))
     }))
     supplementary_groups = optional(set(string))
+    timeouts             = optional(object({ create = optional(string), read = optional(string), update = optional(string), delete = optional(string) }))
   })
-  default  = {}
   nullable = false
 
   validation {
     condition     = contains(["own", "all"], var.kubernetes.members)
-    error_message = "The members that a replica uses are \"own\" or \"all\"."
+    error_message = "members must be \"own\" or \"all\"."
   }
 }
 
 variable "network" {
-  description = "Address ranges of services and pods (two each for dual stack), and the cluster's DNS domain. Without pod ranges the network plugin allocates."
+  description = "Address ranges of Services and Pods (two each for dual stack), and the DNS domain of the cluster. Without pod_cidrs the network plugin allocates Pod addresses."
   type = object({
     service_cidrs  = optional(list(string), ["10.96.0.0/12"])
     pod_cidrs      = optional(list(string))
@@ -142,12 +145,17 @@ variable "network" {
 
   validation {
     condition     = alltrue([for cidr in concat(var.network.service_cidrs, coalesce(var.network.pod_cidrs, [])) : can(cidrhost(cidr, 1))])
-    error_message = "Every range is written as 10.96.0.0/12."
+    error_message = "Every range must be in CIDR notation, such as 10.96.0.0/12."
   }
 }
 
 variable "pki" {
-  description = "Keys and certificates: whether the cluster is protected from being destroyed (set deletion_protection to false and apply, before you destroy it), the algorithm and life of what is made, encryption of Secrets at rest (provider \"secretbox\" or \"aescbc\", whose keys the bundle makes; or \"kms\" with the plugin's name and socket), and the stages of rotations: one number higher is one stage, an apply of its own."
+  description = <<-EOT
+    Keys and certificates.
+    deletion_protection keeps the cluster from being destroyed. To destroy it, set it to false and apply first.
+    encryption encrypts Secrets at rest: with provider "secretbox" or "aescbc" the bundle holds the keys; "kms" takes the name and socket of a KMS v2 plugin.
+    rotation has the stages of rotations. Raising a number by one is one stage, in an apply of its own.
+  EOT
   type = object({
     deletion_protection = optional(bool, true)
     key_algorithm       = optional(string, "ECDSA-P256")
@@ -168,4 +176,11 @@ variable "pki" {
   })
   default  = {}
   nullable = false
+}
+
+variable "admin_kubeconfig" {
+  description = "Whether to issue a kubeconfig for cluster administrators, the output kubeconfig. Its private key is in the state."
+  type        = bool
+  default     = true
+  nullable    = false
 }

@@ -1,5 +1,5 @@
-# What the module refuses, and what it makes of machines and roles: plans only,
-# which reach no machine.
+# Input validation, and what the module plans for machines and roles. Plans only:
+# no machine is contacted.
 
 variables {
   cluster_name = "prod"
@@ -9,14 +9,18 @@ variables {
     cp2 = { address = "10.0.0.12" }
     cp3 = { address = "10.0.0.13" }
   }
+  etcd       = { version = "3.6.16" }
+  kubernetes = { version = "1.34.4" }
 }
 
 run "hardened" {
   command = plan
 
   variables {
-    etcd = { resources = { memory_max = "8G" } }
+    etcd = { version = "3.6.16", resources = { memory_max = "8G" }, timeouts = { create = "2h" } }
     kubernetes = {
+      version        = "1.34.4"
+      timeouts       = { update = "40m" }
       audit          = { max_age_days = 90 }
       authentication = { anonymous_paths = ["/version"] }
       resources      = { apiserver = { memory_max = "4G" } }
@@ -26,11 +30,18 @@ run "hardened" {
   assert {
     condition = alltrue([for replica in kube_control_plane_replica.this :
     replica.audit.max_age_days == 90 && replica.authentication.anonymous_paths == toset(["/version"]) && replica.resources.apiserver.memory_max == "4G"])
-    error_message = "Audit, authentication and limits are those of every replica."
+    error_message = "Every replica has the audit, authentication and resources settings."
   }
   assert {
     condition     = alltrue([for member in kube_etcd_member.this : member.resources.memory_max == "8G"])
-    error_message = "Limits are those of every member."
+    error_message = "Every member has the resources setting."
+  }
+  assert {
+    condition = alltrue(concat(
+      [for member in kube_etcd_member.this : member.timeouts.create == "2h"],
+      [for replica in kube_control_plane_replica.this : replica.timeouts.update == "40m"],
+    ))
+    error_message = "Every member and replica has its timeouts."
   }
 }
 
@@ -38,13 +49,13 @@ run "scheduled_snapshots" {
   command = plan
 
   variables {
-    etcd = { snapshots = { upload = "cp \"$SNAPSHOT\" /mnt/backup/" } }
+    etcd = { version = "3.6.16", snapshots = { upload = "cp \"$SNAPSHOT\" /mnt/backup/" } }
   }
 
   assert {
     condition = alltrue([for member in kube_etcd_member.this :
     member.snapshots.schedule == "hourly" && member.snapshots.kept == 24 && member.snapshots.upload == "cp \"$SNAPSHOT\" /mnt/backup/" && member.snapshots.environment_file == null])
-    error_message = "Every member has the same snapshots, with the defaults of the provider."
+    error_message = "Every member has the same snapshots, with the provider's defaults."
   }
 }
 
@@ -53,19 +64,19 @@ run "stacked" {
 
   assert {
     condition     = join(" ", keys(kube_control_plane_replica.this)) == "cp1 cp2 cp3" && join(" ", keys(kube_etcd_member.this)) == "cp1 cp2 cp3"
-    error_message = "Without roles every machine has a member and a replica."
+    error_message = "A machine without roles has a member and a replica."
   }
   assert {
     condition     = alltrue([for name, replica in kube_control_plane_replica.this : replica.etcd == tolist(["https://${var.machines[name].address}:2379"])])
-    error_message = "A replica beside a member uses that one."
+    error_message = "A replica on a machine with a member uses that member."
   }
   assert {
     condition     = join(" ", keys(kube_control_plane_endpoint.this.haproxy.hosts)) == "cp1 cp2 cp3"
-    error_message = "Without roles every machine balances."
+    error_message = "A machine without roles is a balancer."
   }
   assert {
     condition     = alltrue([for member in kube_etcd_member.this : member.snapshots == null])
-    error_message = "Snapshots are saved on a schedule where they are asked for."
+    error_message = "By default there are no scheduled snapshots."
   }
 }
 
@@ -76,7 +87,7 @@ run "one_machine" {
   }
   assert {
     condition     = length(kube_control_plane_replica.this) == 1 && length(kube_etcd_member.this) == 1
-    error_message = "One machine is a whole control plane."
+    error_message = "One machine is a complete control plane."
   }
 }
 
@@ -94,30 +105,30 @@ run "external_etcd_and_own_balancers" {
   }
   assert {
     condition     = join(" ", keys(kube_control_plane_replica.this)) == "cp1 cp2" && join(" ", keys(kube_etcd_member.this)) == "etcd1 etcd2 etcd3" && join(" ", keys(kube_control_plane_endpoint.this.haproxy.hosts)) == "lb1"
-    error_message = "Each role is on the machines that have it."
+    error_message = "Each role is on the machines that name it."
   }
   assert {
     condition     = alltrue([for replica in kube_control_plane_replica.this : length(replica.etcd) == 3])
-    error_message = "A replica without a member beside it uses all members."
+    error_message = "A replica on a machine without a member uses all members."
   }
   assert {
     condition     = kube_etcd_member.this["etcd1"].peers == tomap({ etcd1 = "10.0.0.21", etcd2 = "10.0.0.22", etcd3 = "10.0.0.23" })
-    error_message = "The members' peers are the members."
+    error_message = "The peers of a member are all members."
   }
 }
 
-run "every_member_for_every_replica" {
+run "all_members_for_every_replica" {
   command = plan
   variables {
-    kubernetes = { members = "all" }
+    kubernetes = { version = "1.34.4", members = "all" }
   }
   assert {
     condition     = alltrue([for replica in kube_control_plane_replica.this : length(replica.etcd) == 3])
-    error_message = "With \"all\" a replica uses the others' members too."
+    error_message = "With \"all\" every replica uses all members."
   }
 }
 
-run "encrypted_by_a_plugin" {
+run "encryption_by_kms" {
   command = plan
 
   variables {
@@ -126,19 +137,19 @@ run "encrypted_by_a_plugin" {
 
   assert {
     condition     = kube_pki_bundle.this.encryption.kms.name == "vault" && kube_pki_bundle.this.encryption.kms.endpoint == "unix:///run/kms.sock"
-    error_message = "The plugin is the bundle's."
+    error_message = "The bundle has the settings of the KMS plugin."
   }
 }
 
-run "refuses_members_that_are_neither" {
+run "rejects_unknown_members" {
   command = plan
   variables {
-    kubernetes = { members = "some" }
+    kubernetes = { version = "1.34.4", members = "some" }
   }
   expect_failures = [var.kubernetes]
 }
 
-run "refuses_an_unknown_role" {
+run "rejects_an_unknown_role" {
   command = plan
   variables {
     machines = { cp1 = { address = "10.0.0.11", roles = ["etcd", "replica", "balancer", "worker"] } }
@@ -146,7 +157,7 @@ run "refuses_an_unknown_role" {
   expect_failures = [var.machines]
 }
 
-run "refuses_a_machine_without_a_role" {
+run "rejects_a_machine_without_roles" {
   command = plan
   variables {
     machines = { cp1 = { address = "10.0.0.11" }, cp2 = { address = "10.0.0.12", roles = [] } }
@@ -154,7 +165,7 @@ run "refuses_a_machine_without_a_role" {
   expect_failures = [var.machines]
 }
 
-run "refuses_two_machines_of_one_address" {
+run "rejects_a_duplicate_address" {
   command = plan
   variables {
     machines = { cp1 = { address = "10.0.0.11" }, cp2 = { address = "10.0.0.11" } }
@@ -162,7 +173,7 @@ run "refuses_two_machines_of_one_address" {
   expect_failures = [var.machines]
 }
 
-run "refuses_to_do_without_etcd" {
+run "requires_an_etcd_member" {
   command = plan
   variables {
     machines = { cp1 = { address = "10.0.0.11", roles = ["replica", "balancer"] } }
@@ -170,7 +181,7 @@ run "refuses_to_do_without_etcd" {
   expect_failures = [var.machines]
 }
 
-run "refuses_six_replicas" {
+run "rejects_six_replicas" {
   command = plan
   variables {
     machines = { for i in range(6) : "cp${i}" => { address = "10.0.0.1${i}" } }
@@ -178,7 +189,7 @@ run "refuses_six_replicas" {
   expect_failures = [var.machines]
 }
 
-run "refuses_a_machine_on_the_endpoint_s_address" {
+run "rejects_a_machine_at_the_endpoint_address" {
   command = plan
   variables {
     endpoint = { address = "10.0.0.11" }
@@ -186,10 +197,29 @@ run "refuses_a_machine_on_the_endpoint_s_address" {
   expect_failures = [var.endpoint]
 }
 
-run "refuses_a_range_that_is_none" {
+run "rejects_an_invalid_range" {
   command = plan
   variables {
     network = { pod_cidrs = ["10.244.0.0"] }
   }
   expect_failures = [var.network]
+}
+
+run "admin_kubeconfig" {
+  command = plan
+  assert {
+    condition     = length(kube_kubeconfig.admin) == 1
+    error_message = "By default there is a kubeconfig for administrators."
+  }
+}
+
+run "no_admin_kubeconfig" {
+  command = plan
+  variables {
+    admin_kubeconfig = false
+  }
+  assert {
+    condition     = length(kube_kubeconfig.admin) == 0 && output.kubeconfig == null
+    error_message = "Without admin_kubeconfig no kubeconfig is issued, and the output is null."
+  }
 }
