@@ -77,7 +77,7 @@ func upCommand(args []string) error {
 	ctx, cancel := interruptible()
 	defer cancel()
 	start := time.Now()
-	l, err := lab.Up(ctx, cfg, os.Stderr)
+	l, err := lab.Up(ctx, cfg)
 	if err != nil {
 		return err
 	}

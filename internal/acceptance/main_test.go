@@ -46,24 +46,20 @@ func run(m *testing.M) int {
 		shared.skip = reason
 		return m.Run()
 	}
-	machines, err := lab.Up(ctx, lab.Config{Name: labName, Subnet: subnet, Machines: []string{"cp1", "cp2", "cp3"}}, os.Stderr)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "acceptance: make machines:", err)
-		return 1
-	}
-	directory, err := build.Components(ctx, "etcd", "kubernetes")
+	directory, err := build.Components(ctx, "etcd", "kubernetes") // not possible within the lab's network
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "acceptance: build components:", err)
 		return 1
 	}
-	if err := lab.Enter(machines); err != nil {
-		fmt.Fprintln(os.Stderr, "acceptance: enter the machines' network:", err)
-		return 1
-	}
-	shared.lab, shared.components = machines, directory
-	code := m.Run()
-	if err := machines.Destroy(context.WithoutCancel(ctx)); err != nil {
-		fmt.Fprintln(os.Stderr, "acceptance: throw machines away:", err)
+	code := 1
+	config := lab.Config{Name: labName, Subnet: subnet, Machines: []string{"cp1", "cp2", "cp3"}}
+	err = lab.With(ctx, config, func(l *lab.Lab) error {
+		shared.lab, shared.components = l, directory
+		code = m.Run()
+		return nil
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "acceptance:", err)
 		return 1
 	}
 	return code

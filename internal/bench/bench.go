@@ -4,7 +4,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -46,7 +45,7 @@ func parts() []part {
 
 // Run measures the parts whose names match only, or all for nil, prints the table
 // on out and writes it as JSON to the file named by BENCH_OUT. Progress goes to log.
-func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) (err error) {
+func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) error {
 	chosen := slices.DeleteFunc(parts(), func(p part) bool { return only != nil && !only.MatchString(p.name) })
 	if len(chosen) == 0 {
 		return fmt.Errorf("no part is named like %q", only)
@@ -60,22 +59,24 @@ func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) (err erro
 		return fmt.Errorf("make room: %w", err)
 	}
 	defer os.RemoveAll(b.dir)
-	if slices.ContainsFunc(chosen, func(p part) bool { return p.machines }) {
-		if err := b.up(ctx); err != nil {
+	if !slices.ContainsFunc(chosen, func(p part) bool { return p.machines }) {
+		return b.measure(ctx, chosen, out)
+	}
+	if _, err := build.Components(ctx, newer.Etcd, newer.Kubernetes, older.Etcd, older.Kubernetes); err != nil {
+		return err
+	}
+	config := lab.Config{
+		Name:     labName,
+		Subnet:   netip.MustParsePrefix("10.98.0.0/24"),
+		Machines: []string{"cp1", "cp2", "cp3", "cp4", "cp5"},
+		Log:      log,
+	}
+	return lab.With(ctx, config, func(l *lab.Lab) error {
+		if err := b.open(ctx, l); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, b.lab.Destroy(context.WithoutCancel(ctx))) }()
-	}
-	var results []Result
-	for _, p := range chosen {
-		found, err := p.measure(ctx, b)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
-		}
-		results = append(results, found...)
-	}
-	fmt.Fprint(out, Table(results))
-	return write(os.Getenv("BENCH_OUT"), results)
+		return b.measure(ctx, chosen, out)
+	})
 }
 
 type bench struct {
@@ -85,30 +86,27 @@ type bench struct {
 	log  io.Writer
 }
 
-// up makes the lab and the workspace of the control plane that is measured.
-func (b *bench) up(ctx context.Context) (err error) {
-	if _, err := build.Components(ctx, newer.Etcd, newer.Kubernetes, older.Etcd, older.Kubernetes); err != nil {
+// open makes the workspace of the control plane that is measured.
+func (b *bench) open(ctx context.Context, l *lab.Lab) (err error) {
+	b.lab = l
+	if b.work, err = workspace.Open(ctx, l, filepath.Join(b.dir, "control-plane"), ""); err != nil {
 		return err
 	}
-	b.lab, err = lab.Up(ctx, lab.Config{
-		Name:     labName,
-		Subnet:   netip.MustParsePrefix("10.98.0.0/24"),
-		Machines: []string{"cp1", "cp2", "cp3", "cp4", "cp5"},
-	}, b.log)
-	if err != nil {
-		return err
+	return b.work.Make(ctx, "control-plane", b.log)
+}
+
+// measure measures the parts one after the other and writes the results.
+func (b *bench) measure(ctx context.Context, chosen []part, out io.Writer) error {
+	var results []Result
+	for _, p := range chosen {
+		measured, err := p.measure(ctx, b)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		results = append(results, measured...)
 	}
-	if err := lab.Enter(b.lab); err != nil { // everything needed from outside is there
-		return err
-	}
-	b.work, err = workspace.Open(ctx, b.lab, filepath.Join(b.dir, "control-plane"), "")
-	if err == nil {
-		err = b.work.Make(ctx, "control-plane", b.log)
-	}
-	if err != nil {
-		return errors.Join(err, b.lab.Destroy(context.WithoutCancel(ctx)))
-	}
-	return nil
+	fmt.Fprint(out, Table(results))
+	return write(os.Getenv("BENCH_OUT"), results)
 }
 
 // controlPlane measures the first apply, plans, memory, and the steps of day 2.

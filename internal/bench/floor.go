@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // units are the processes of a control plane on one machine.
@@ -92,23 +93,19 @@ func (b *bench) waitFor(ctx context.Context, url string) error {
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // only asks whether it is ready
 	}}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	for {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if response, err := client.Do(request); err == nil {
-			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return nil
-			}
+		response, err := client.Do(request)
+		if err != nil {
+			return false, nil //nolint:nilerr // it does not answer yet
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w", url, ctx.Err())
-		case <-time.After(100 * time.Millisecond):
-		}
+		return response.StatusCode == http.StatusOK, response.Body.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("wait for %s: %w", url, err)
 	}
+	return nil
 }

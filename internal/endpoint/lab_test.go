@@ -37,18 +37,15 @@ func runTests(m *testing.M) int {
 	if machines.missing = whyNoLab(); machines.missing != "" {
 		return m.Run()
 	}
-	l, err := lab.Up(ctx, lab.Config{Name: "eplab", Subnet: netip.MustParsePrefix("10.95.0.0/24"), Machines: []string{"a", "b", "c"}}, os.Stderr)
-	if err == nil {
-		err = lab.Enter(l)
-	}
+	code := 1
+	config := lab.Config{Name: "eplab", Subnet: netip.MustParsePrefix("10.95.0.0/24"), Machines: []string{"a", "b", "c"}}
+	err := lab.With(ctx, config, func(l *lab.Lab) error {
+		machines.lab = l
+		code = m.Run()
+		return nil
+	})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "endpoint: make lab machines:", err)
-		return 1
-	}
-	machines.lab = l
-	code := m.Run()
-	if err := l.Destroy(context.WithoutCancel(ctx)); err != nil {
-		fmt.Fprintln(os.Stderr, "endpoint: throw lab machines away:", err)
+		fmt.Fprintln(os.Stderr, "endpoint:", err)
 		return 1
 	}
 	return code

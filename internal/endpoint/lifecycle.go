@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -112,24 +114,21 @@ func missing(s Spec) error {
 // settle waits until exactly one host holds the VIP and both programs run on
 // every reachable one.
 func settle(ctx context.Context, s Spec) (found Status, seen map[string]balancer, err error) {
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	for {
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, settleTime, true, func(ctx context.Context) (bool, error) {
 		now, err := observe(ctx, s, question(s, false))
-		if err == nil {
-			seen = now
-			if settled(s, seen) {
-				return status(s, seen), seen, nil
-			}
-		} else if ctx.Err() == nil {
-			return Status{}, nil, fmt.Errorf("wait for a holder of %s: %w", s.Address, err)
+		if err != nil {
+			return false, err
 		}
-		select {
-		case <-ctx.Done():
-			return status(s, seen), seen, unsettled(s, seen)
-		case <-time.After(100 * time.Millisecond):
-		}
+		seen = now
+		return settled(s, seen), nil
+	})
+	switch {
+	case err == nil:
+		return status(s, seen), seen, nil
+	case wait.Interrupted(err):
+		return status(s, seen), seen, unsettled(s, seen)
 	}
+	return Status{}, nil, fmt.Errorf("wait for a holder of %s: %w", s.Address, err)
 }
 
 func settled(s Spec, seen map[string]balancer) bool {

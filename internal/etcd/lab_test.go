@@ -59,7 +59,7 @@ func onMachines(t *testing.T, name, subnet string, versions []string, test func(
 			t.Skipf("etcd %s is not built: %v (kube-lab build)", version, err)
 		}
 	}
-	l, err := lab.Up(t.Context(), lab.Config{Name: name, Subnet: netip.MustParsePrefix(subnet), Machines: everyone}, os.Stderr)
+	l, err := lab.Up(t.Context(), lab.Config{Name: name, Subnet: netip.MustParsePrefix(subnet), Machines: everyone})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Each machine is a cgroup. Without one of its own, two machines' systemds would
@@ -69,26 +71,25 @@ func makeCgroup(path string) ([]string, error) {
 // removes the cgroup. A group stays busy for a moment after its last process ended,
 // and one that is about to join may still come: both are met by looking again.
 func killCgroup(ctx context.Context, path string) error {
-	for {
+	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
 		pids, err := cgroupProcesses(path)
 		if err != nil {
-			return err
+			return false, err
 		}
 		for _, pid := range pids {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return fmt.Errorf("kill process %d: %w", pid, err)
+				return false, fmt.Errorf("kill process %d: %w", pid, err)
 			}
 		}
-		if len(pids) == 0 {
-			removed, err := removeCgroups(path)
-			if removed || err != nil {
-				return err
-			}
+		if len(pids) > 0 {
+			return false, nil
 		}
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
-			return fmt.Errorf("wait for %d processes of %s to end: %w", len(pids), path, err)
-		}
+		return removeCgroups(path)
+	})
+	if err != nil {
+		return fmt.Errorf("end the processes of %s: %w", path, err)
 	}
+	return nil
 }
 
 // removeCgroups removes the cgroup from every hierarchy; false when one is busy.

@@ -74,7 +74,7 @@ func up(t *testing.T, name string, machines ...string) *lab.Lab {
 	t.Helper()
 	requireLab(t)
 	t.Cleanup(func() { destroy(t, labName(name)) })
-	l, err := lab.Up(t.Context(), lab.Config{Name: labName(name), Subnet: subnet, Machines: machines}, os.Stderr)
+	l, err := lab.Up(t.Context(), lab.Config{Name: labName(name), Subnet: subnet, Machines: machines})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,15 @@ type Config struct {
 	Name     string       // lower case, digits, dashes
 	Subnet   netip.Prefix // IPv4; DefaultSubnet when zero. Labs do not see each other
 	Machines []string     // addresses .11, .12, ... in this order
+	Log      io.Writer    // gets progress; standard error when nil
+}
+
+// check says whether this computer can run the lab.
+func (c Config) check() error {
+	if missing := Missing(); missing != "" {
+		return errors.New(missing)
+	}
+	return c.validate()
 }
 
 func (c Config) validate() error {
@@ -78,13 +87,13 @@ type Lab struct {
 
 // Up makes the lab of cfg, or completes it: machines that are missing are added,
 // machines that are off are switched on. It returns when all of them answer by
-// SSH. Progress goes to log.
-func Up(ctx context.Context, cfg Config, log io.Writer) (*Lab, error) {
-	if missing := Missing(); missing != "" {
-		return nil, errors.New(missing)
-	}
-	if err := cfg.validate(); err != nil {
+// SSH.
+func Up(ctx context.Context, cfg Config) (*Lab, error) {
+	if err := cfg.check(); err != nil {
 		return nil, err
+	}
+	if cfg.Log == nil {
+		cfg.Log = os.Stderr
 	}
 	l := &Lab{Name: cfg.Name}
 	unlock, err := lockDir(ctx, l.path())
@@ -92,7 +101,7 @@ func Up(ctx context.Context, cfg Config, log io.Writer) (*Lab, error) {
 		return nil, fmt.Errorf("lock lab %s: %w", cfg.Name, err)
 	}
 	defer unlock()
-	if err := l.found(ctx, cfg, log); err != nil {
+	if err := l.loadState(ctx, cfg); err != nil {
 		return nil, err
 	}
 	if err := l.makeKey(ctx); err != nil {
@@ -104,9 +113,9 @@ func Up(ctx context.Context, cfg Config, log io.Writer) (*Lab, error) {
 	return l, l.add(ctx, cfg.Machines)
 }
 
-// found reads the lab's state, or makes the first one. A lab keeps the base tree
-// that it began with.
-func (l *Lab) found(ctx context.Context, cfg Config, log io.Writer) error {
+// loadState reads the lab's state, or makes the first one. A lab keeps the base
+// tree that it began with.
+func (l *Lab) loadState(ctx context.Context, cfg Config) error {
 	subnet := cfg.Subnet
 	if !subnet.IsValid() {
 		subnet = DefaultSubnet
@@ -114,7 +123,7 @@ func (l *Lab) found(ctx context.Context, cfg Config, log io.Writer) error {
 	s, err := readState(cfg.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		base, err := baseTree(ctx, log)
+		base, err := baseTree(ctx, cfg.Log)
 		if err != nil {
 			return err
 		}

@@ -206,7 +206,7 @@ func testAdd(t *testing.T, l *lab.Lab) {
 func testUpAgain(t *testing.T, l *lab.Lab) {
 	up := func() time.Duration {
 		start := time.Now()
-		if _, err := lab.Up(t.Context(), lab.Config{Name: l.Name, Machines: []string{"a", "b"}}, io.Discard); err != nil {
+		if _, err := lab.Up(t.Context(), lab.Config{Name: l.Name, Machines: []string{"a", "b"}, Log: io.Discard}); err != nil {
 			t.Fatal(err)
 		}
 		return time.Since(start)
@@ -229,13 +229,13 @@ func TestDestroyLeavesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Builds the base tree, whatever becomes of the lab.
-			_, _ = lab.Up(t.Context(), lab.Config{Name: labName("base"), Subnet: subnet}, io.Discard)
+			_, _ = lab.Up(t.Context(), lab.Config{Name: labName("base"), Subnet: subnet, Log: io.Discard})
 			destroy(t, labName("base"))
 			before := interfaces(t)
 
 			ctx, cancel := context.WithTimeout(t.Context(), cutOff)
 			defer cancel()
-			l, err := lab.Up(ctx, lab.Config{Name: labName("d"), Subnet: subnet, Machines: []string{"a", "b"}}, io.Discard)
+			l, err := lab.Up(ctx, lab.Config{Name: labName("d"), Subnet: subnet, Machines: []string{"a", "b"}, Log: io.Discard})
 			if err != nil && ctx.Err() == nil {
 				t.Fatal(err)
 			}
@@ -253,5 +253,23 @@ func TestDestroyLeavesNothing(t *testing.T) {
 				t.Errorf("network interfaces before: %s; after: %s", before, after)
 			}
 		})
+	}
+}
+
+// TestWithDestroysAFailedLab: a lab that could not be made is not left behind.
+func TestWithDestroysAFailedLab(t *testing.T) {
+	requireLab(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	config := lab.Config{Name: labName("w"), Subnet: subnet, Machines: []string{"a", "b"}, Log: io.Discard}
+	err := lab.With(ctx, config, func(*lab.Lab) error {
+		t.Error("fn was called")
+		return nil
+	})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("With gives %v, want %v", err, context.DeadlineExceeded)
+	}
+	if rests := leftovers(t, labName("w")); len(rests) > 0 {
+		t.Errorf("left over: %s", strings.Join(rests, "; "))
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	_ "embed"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // bootTimeout is far above what a machine needs (0.7 s alone, a few seconds when
@@ -161,18 +163,14 @@ func (m *Machine) start(ctx context.Context) error {
 // awaitPower waits until the machine's first process has joined its cgroup: until
 // then the machine would look switched off.
 func (m *Machine) awaitPower(ctx context.Context, ended <-chan struct{}) error {
-	for {
-		if running, err := m.Running(); running || err != nil {
-			return err
-		}
+	return wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(context.Context) (bool, error) {
 		select {
 		case <-ended:
-			return errors.New("its first process ended at once (its console: " + m.path("console.log") + ")")
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(5 * time.Millisecond):
+			return false, errors.New("its first process ended at once (its console: " + m.path("console.log") + ")")
+		default:
+			return m.Running()
 		}
-	}
+	})
 }
 
 // mac is the same at each boot. With another one the others would keep sending to
@@ -184,19 +182,22 @@ func (m *Machine) mac() string {
 
 // awaitSSH waits until sshd answers and the boot is complete.
 func (m *Machine) awaitSSH(ctx context.Context) error {
-	for !m.answers(ctx) {
-		if running, err := m.Running(); err != nil {
-			return err
-		} else if !running {
-			return fmt.Errorf("the machine stopped")
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		if m.answers(ctx) {
+			return true, nil
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return fmt.Errorf("wait for sshd: %w", err)
+		running, err := m.Running()
+		if err == nil && !running {
+			err = errors.New("the machine stopped")
 		}
+		return false, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for sshd: %w", err)
 	}
 	// Only a machine that booted completely lets users other than root in. Its state
 	// may well be "degraded": a disk that tests have broken is booted too.
-	_, err := m.Run(ctx, "systemctl is-system-running --wait >/dev/null; true")
+	_, err = m.Run(ctx, "systemctl is-system-running --wait >/dev/null; true")
 	return err
 }
 

@@ -127,7 +127,7 @@ func TestDirectWriterLoses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for len(l.etcd.ledger.acknowledged()) < 5 && pause(t.Context(), time.Millisecond) == nil {
+	for len(l.etcd.ledger.acknowledged()) < 5 && Sleep(t.Context(), time.Millisecond) == nil {
 		continue
 	}
 	taken := l.etcd.ledger.acknowledged()[1]

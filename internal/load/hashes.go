@@ -12,6 +12,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -144,7 +145,7 @@ func (m *members) hash(ctx context.Context, member *pb.Member, revision int64) M
 	}
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
-	for {
+	_ = wait.PollUntilContextCancel(ctx, askInterval, true, func(ctx context.Context) (bool, error) {
 		h.Err = m.ask(ctx, member.ClientURLs[0], func(ctx context.Context, conn *grpc.ClientConn) error {
 			answer, err := pb.NewMaintenanceClient(conn).HashKV(ctx, &pb.HashKVRequest{Revision: revision})
 			if err == nil {
@@ -152,8 +153,7 @@ func (m *members) hash(ctx context.Context, member *pb.Member, revision int64) M
 			}
 			return rpctypes.Error(err)
 		})
-		if !errors.Is(h.Err, rpctypes.ErrFutureRev) || pause(ctx, askInterval) != nil {
-			return h
-		}
-	}
+		return !errors.Is(h.Err, rpctypes.ErrFutureRev), nil
+	})
+	return h
 }

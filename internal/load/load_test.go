@@ -21,7 +21,7 @@ func (s *standIn) during(cfg Config, requests int64) Report {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for s.number.Load() < requests && pause(ctx, time.Millisecond) == nil {
+	for s.number.Load() < requests && Sleep(ctx, time.Millisecond) == nil {
 		continue
 	}
 	report, err := l.Stop(ctx)
@@ -216,7 +216,7 @@ func TestKeptConnectionStaysOne(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	working.Go(func() { kept.work(ctx) })
-	for len(kept.ledger.acknowledged()) < 30 && pause(t.Context(), time.Millisecond) == nil {
+	for len(kept.ledger.acknowledged()) < 30 && Sleep(t.Context(), time.Millisecond) == nil {
 		continue
 	}
 	cancel()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -31,7 +33,7 @@ func pace(ctx context.Context, rate int, send func(n int), skip func(n int)) (la
 	begun := time.Now()
 	for n := 0; ; n++ {
 		due := begun.Add(time.Duration(n) * interval)
-		if pause(ctx, time.Until(due)) != nil {
+		if Sleep(ctx, time.Until(due)) != nil {
 			return late
 		}
 		late = max(late, time.Since(due))
@@ -51,8 +53,8 @@ func pace(ctx context.Context, rate int, send func(n int), skip func(n int)) (la
 // used up by a server's silence, only by a computer that has no time for us.
 func roomFor(interval time.Duration) int { return 2 * int(requestTimeout/interval) }
 
-// pause waits, unless ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
+// Sleep waits for d, or less when ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -65,15 +67,15 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // persist repeats act, which is not measured, until it succeeds or ctx ends.
 func persist(ctx context.Context, act func(context.Context) error) error {
-	for {
+	var last error
+	stopped := wait.PollUntilContextCancel(ctx, askInterval, true, func(ctx context.Context) (bool, error) {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
-		err := act(attempt)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		if stopped := pause(ctx, askInterval); stopped != nil {
-			return errors.Join(err, stopped)
-		}
+		defer cancel()
+		last = act(attempt)
+		return last == nil, nil
+	})
+	if stopped != nil {
+		return errors.Join(last, stopped)
 	}
+	return nil
 }

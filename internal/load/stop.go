@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -49,9 +51,9 @@ func (l *Load) awaitWatches(ctx context.Context) {
 	defer cancel()
 	written := l.acknowledged()
 	for _, w := range l.watches {
-		for len(w.sightings.missed(written)) > 0 && pause(ctx, askInterval) == nil {
-			continue // the condition is the wait
-		}
+		_ = wait.PollUntilContextCancel(ctx, askInterval, true, func(context.Context) (bool, error) {
+			return len(w.sightings.missed(written)) == 0, nil
+		})
 	}
 }
 

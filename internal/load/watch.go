@@ -42,7 +42,7 @@ func (w *watch) work(ctx context.Context, revision string) {
 			if refused(err, http.StatusGone) {
 				w.skip(ctx)
 			}
-			_ = pause(ctx, reopenPause)
+			_ = Sleep(ctx, reopenPause)
 		}
 	}
 }

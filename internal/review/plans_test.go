@@ -38,7 +38,7 @@ func TestMakePlans(t *testing.T) {
 func newLab(t *testing.T, machines ...string) *lab.Lab {
 	t.Helper()
 	ctx := t.Context()
-	l, err := lab.Up(ctx, lab.Config{Name: "review", Subnet: netip.MustParsePrefix("10.89.0.0/24"), Machines: machines}, t.Output())
+	l, err := lab.Up(ctx, lab.Config{Name: "review", Subnet: netip.MustParsePrefix("10.89.0.0/24"), Machines: machines, Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}

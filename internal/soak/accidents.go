@@ -79,7 +79,7 @@ func (s *site) refuses(ctx context.Context, away *lab.Machine, variable string, 
 		return false, "", lookErr
 	}
 	fmt.Fprintf(s.env.Log, "while %s is cut off, after %.0f s: %v\n", away.Name, took.Seconds(), failure)
-	if err := s.await(ctx, time.Minute, s.healthy); err != nil {
+	if err := eventually(ctx, time.Minute, 300*time.Millisecond, s.healthy); err != nil {
 		return false, "", err
 	}
 	return failure != nil && before == after, fmt.Sprintf("refused: %v, touched: %v, after %.0f s", failure != nil, before != after, took.Seconds()), nil

@@ -97,20 +97,21 @@ func notAlive(cluster uint64, answers map[string]served) error {
 // alive waits until the cluster answers, and gives its id. Another cluster is not
 // waited for: it does not go away.
 func (f fleet) alive(ctx context.Context, cluster uint64) (uint64, error) {
-	for end := time.Now().Add(aliveTime); ; {
+	var other error
+	err := eventually(ctx, aliveTime, time.Second, func(ctx context.Context) error {
 		answers, err := f.clusters(ctx)
 		if err == nil {
 			err = notAlive(cluster, answers)
 		}
-		if err == nil {
+		if errors.Is(err, errOtherCluster) {
+			other, err = err, nil
+		}
+		if err == nil && other == nil {
 			for _, a := range answers {
 				cluster = max(cluster, a.cluster)
 			}
-			return cluster, nil
 		}
-		if errors.Is(err, errOtherCluster) || ctx.Err() != nil || time.Now().After(end) {
-			return cluster, err
-		}
-		pause(ctx, time.Second)
-	}
+		return err
+	})
+	return cluster, errors.Join(err, other)
 }

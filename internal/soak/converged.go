@@ -43,7 +43,7 @@ func (f fleet) clean(ctx context.Context, n int, bare map[string][]string) error
 	if _, err := f.each(ctx, "rm -rf /var/lib/etcd-archive"); err != nil {
 		return err
 	}
-	for end := time.Now().Add(aftermath); ; {
+	return eventually(ctx, aftermath, 300*time.Millisecond, func(ctx context.Context) error {
 		left, err := f[:n].leftovers(ctx)
 		if err != nil {
 			return err
@@ -52,16 +52,9 @@ func (f fleet) clean(ctx context.Context, n int, bare map[string][]string) error
 		if err != nil {
 			return err
 		}
-		if left = append(left, traces...); len(left) == 0 {
-			return nil
-		}
-		if time.Now().After(end) {
+		if left = append(left, traces...); len(left) > 0 {
 			return errors.New(strings.Join(left, "\n"))
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(300 * time.Millisecond):
-		}
-	}
+		return nil
+	})
 }

@@ -2,9 +2,12 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
@@ -71,11 +74,13 @@ func (s *site) lose(ctx context.Context) (load.Report, error) {
 		if err := victim.PowerOff(ctx); err != nil {
 			return err
 		}
-		pause(ctx, 10*time.Second)
+		if err := load.Sleep(ctx, 10*time.Second); err != nil {
+			return err
+		}
 		if err := victim.Boot(ctx); err != nil {
 			return err
 		}
-		return s.await(ctx, time.Minute, s.healthy)
+		return eventually(ctx, time.Minute, 300*time.Millisecond, s.healthy)
 	})
 }
 
@@ -90,13 +95,16 @@ func (s *site) healthy(ctx context.Context) error {
 	return nil
 }
 
-// await repeats check until it has nothing to say.
-func (s *site) await(ctx context.Context, limit time.Duration, check func(context.Context) error) error {
-	for end := time.Now().Add(limit); ; {
-		err := check(ctx)
-		if err == nil || ctx.Err() != nil || time.Now().After(end) {
-			return err
-		}
-		pause(ctx, 300*time.Millisecond)
+// eventually repeats check until it succeeds. When the limit is reached, it gives
+// the check's last error.
+func eventually(ctx context.Context, limit, interval time.Duration, check func(context.Context) error) error {
+	var last error
+	stopped := wait.PollUntilContextTimeout(ctx, interval, limit, true, func(context.Context) (bool, error) {
+		last = check(ctx) // not bounded by the limit: a check is completed
+		return last == nil, nil
+	})
+	if stopped == nil || last == nil {
+		return stopped
 	}
+	return errors.Join(last, context.Cause(ctx))
 }

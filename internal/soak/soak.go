@@ -62,7 +62,7 @@ type Options struct {
 
 // Run runs scenarios one after the other, each on machines of its own, and
 // prints the results on out. Progress goes to log.
-func Run(ctx context.Context, o Options, out, log io.Writer) (err error) {
+func Run(ctx context.Context, o Options, out, log io.Writer) error {
 	chosen := choose(Scenarios(), o.Only)
 	if len(chosen) == 0 {
 		return fmt.Errorf("no scenario is named like %q", o.Only)
@@ -70,18 +70,12 @@ func Run(ctx context.Context, o Options, out, log io.Writer) (err error) {
 	if _, err := build.Components(ctx, needed(chosen)...); err != nil {
 		return err
 	}
-	l, err := lab.Up(ctx, lab.Config{Name: labName, Subnet: netip.MustParsePrefix("10.99.0.0/24"), Machines: machineNames}, log)
-	if err != nil {
-		return err
-	}
-	if err := lab.Enter(l); err != nil { // everything needed from outside is there
-		return err
-	}
-	defer func() {
-		if down := l.Destroy(context.WithoutCancel(ctx)); err == nil {
-			err = down
-		}
-	}()
+	config := lab.Config{Name: labName, Subnet: netip.MustParsePrefix("10.99.0.0/24"), Machines: machineNames, Log: log}
+	return lab.With(ctx, config, func(l *lab.Lab) error { return runAll(ctx, chosen, l, o, out, log) })
+}
+
+// runAll runs scenarios, and writes the results after each of them.
+func runAll(ctx context.Context, chosen []Scenario, l *lab.Lab, o Options, out, log io.Writer) error {
 	fmt.Fprintf(log, "soak: %d scenarios, seed %d\n", len(chosen), o.Seed)
 	var results []Result
 	for _, s := range chosen {

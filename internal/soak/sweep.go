@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/load"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
@@ -173,12 +175,7 @@ const settling = 5 * time.Second
 // again and again, each time by some commands, and those that follow would have
 // another number in each run.
 func (s *sweep) settle(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(time.Until(s.moved.Add(settling))):
-		return nil
-	}
+	return load.Sleep(ctx, time.Until(s.moved.Add(settling)))
 }
 
 // interrupt runs an operation up to the point, applies again where it was cut

@@ -101,9 +101,9 @@ func (s *site) during(ctx context.Context, act func() error) (load.Report, error
 	if err != nil {
 		return load.Report{}, err
 	}
-	pause(ctx, undisturbed)
+	_ = load.Sleep(ctx, undisturbed) // whatever comes next notices the end of ctx
 	failure := act()
-	pause(ctx, undisturbed)
+	_ = load.Sleep(ctx, undisturbed)
 	report, err := l.Stop(ctx)
 	fmt.Fprintln(s.env.Log, report)
 	if failure != nil {
@@ -168,14 +168,6 @@ func loseCertificate(ctx context.Context, s *site) error {
 func replacing(kind string) func(context.Context, *site) error {
 	return func(ctx context.Context, s *site) error {
 		return s.apply(ctx, fmt.Sprintf("-replace=%s.this[%q]", kind, machineNames[0]))
-	}
-}
-
-// pause waits, unless ctx ends first: whatever comes next then notices.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/version"
+
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
@@ -34,19 +36,9 @@ func TestJourneys(t *testing.T) {
 	}
 }
 
-func later(t *testing.T, than, version string) bool {
+func later(t *testing.T, than, text string) bool {
 	t.Helper()
-	numbers := func(text string) (all []int) {
-		for part := range strings.SplitSeq(text, ".") {
-			n := 0
-			for _, digit := range part {
-				n = 10*n + int(digit-'0')
-			}
-			all = append(all, n)
-		}
-		return all
-	}
-	return slices.Compare(numbers(version), numbers(than)) > 0
+	return version.MustParseSemantic(than).LessThan(version.MustParseSemantic(text))
 }
 
 func TestNeeded(t *testing.T) {
