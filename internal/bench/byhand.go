@@ -78,7 +78,7 @@ func (o operator) do(ctx context.Context, actions ...action) error {
 		group, ctx := errgroup.WithContext(ctx)
 		for _, m := range a.machines {
 			group.Go(func() error {
-				_, err := o.pool.Host(host.Target{Address: m.Address.String()}).Run(ctx, host.Command{Script: host.Script(variables(m) + a.script)})
+				_, err := o.pool.Host(host.Target{Address: m.Address.String()}).Run(ctx, host.Command{Script: host.Script(a.script), Vars: variables(m)})
 				if err != nil {
 					return fmt.Errorf("on %s: %w", m.Name, err)
 				}
@@ -90,11 +90,6 @@ func (o operator) do(ctx context.Context, actions ...action) error {
 		}
 	}
 	return nil
-}
-
-// variables are what a script knows of the machine that it runs on.
-func variables(m *lab.Machine) string {
-	return fmt.Sprintf("name=%s address=%s\n", m.Name, m.Address)
 }
 
 // grow adds two machines: the members one after the other, as etcd wants it, then

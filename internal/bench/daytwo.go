@@ -130,29 +130,12 @@ func leads(ctx context.Context, m *lab.Machine) (bool, error) {
 	return metrics == "etcd_server_is_leader 1\n", nil
 }
 
-// soundScript waits until the machine's balancer has so many healthy servers in
-// rotation and no other, and etcd so many voters and no other member.
-const soundScript = memberScript + `
-wanted='%[1]d voters of %[1]d, %[1]d servers of %[1]d'
-look() {
-  members=$(ctl "$address" member list) &&
-    servers=$(` + askHAProxy + ` 'show servers state kube-apiserver' | awk 'NF >= 19 && !/^#/ { print $6 $7 }') &&
-    echo "$(echo "$members" | grep -c ', started, .*, false$') voters of $(echo "$members" | wc -l)," \
-      "$(echo "$servers" | grep -c '^20$') servers of $(echo "$servers" | wc -l)"
-}
-tries=0
-until found=$(look) && [ "$found" = "$wanted" ]; do
-  tries=$((tries + 1))
-  [ "$tries" -lt 150 ] || { echo "found $found, wanted $wanted"; exit 1; }
-  sleep 0.2
-done`
-
 // sound waits until a control plane of n machines is whole.
 func (b *bench) sound(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for _, m := range b.first(n) {
-		if err := run(ctx, m, variables(m)+fmt.Sprintf(soundScript, n)); err != nil {
+		if err := run(ctx, m, with(variables(m), with(map[string]string{"n": strconv.Itoa(n)}, memberScript+soundScript))); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,16 +15,6 @@ import (
 
 // units are the processes of a control plane on one machine.
 const units = "kube-endpoint-haproxy kube-endpoint-keepalived etcd kube-apiserver kube-controller-manager kube-scheduler"
-
-// emptyScript takes a machine of a control plane back to before its first
-// start: everything down, no data, but programs, configuration and
-// certificates in place, and etcd told of its static cluster.
-const emptyScript = `systemctl kill --signal=KILL ` + units + ` || true
-systemctl stop ` + units + ` 2>/dev/null
-systemctl reset-failed 2>/dev/null || true
-rm -rf /var/lib/etcd/member
-printf 'ETCD_INITIAL_CLUSTER=%%s\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=floor-%%s\n' '%s' %d >/etc/etcd/bootstrap.env
-chmod 644 /etc/etcd/bootstrap.env`
 
 // floor is what no tool can be faster than, measured in rounds.
 type floor struct {
@@ -36,7 +27,8 @@ type floor struct {
 func (b *bench) floors(ctx context.Context) (floor, error) {
 	var f floor
 	for round := range rounds {
-		if err := b.onEach(ctx, b.first(few), fmt.Sprintf(emptyScript, b.initialCluster(), round)); err != nil {
+		vars := map[string]string{"units": units, "cluster": b.initialCluster(), "round": strconv.Itoa(round)}
+		if err := b.onEach(ctx, b.first(few), with(vars, emptyScript)); err != nil {
 			return f, err
 		}
 		begun := time.Now()
@@ -64,9 +56,6 @@ func (b *bench) initialCluster() string {
 	}
 	return strings.Join(members, ",")
 }
-
-// othersScript waits for the components that listen on the machine only.
-const othersScript = `until curl -ksf https://127.0.0.1:10257/healthz >/dev/null && curl -ksf https://127.0.0.1:10259/readyz >/dev/null; do sleep 0.05; done`
 
 // waitServing waits until every API server is ready, and says when that was.
 func (b *bench) waitServing(ctx context.Context) (time.Time, error) {

@@ -45,9 +45,6 @@ func (b *bench) prepare(ctx context.Context, machines []*lab.Machine, releases .
 	return group.Wait()
 }
 
-const packagesScript = `apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y haproxy keepalived socat >/dev/null
-systemctl disable --quiet --now haproxy keepalived`
-
 // pool connects as the provider does.
 func (b *bench) pool() (*host.Pool, error) {
 	key, err := b.lab.PrivateKey()

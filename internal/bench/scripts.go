@@ -1,9 +1,11 @@
 package bench
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
@@ -19,54 +21,62 @@ const (
 	// The virtual IP goes before the balancer does.
 	stopBalancer = "systemctl stop kube-endpoint-keepalived\nsystemctl stop kube-endpoint-haproxy"
 
-	stopMember   = "systemctl stop etcd"
-	stopReplica  = "systemctl stop kube-apiserver kube-controller-manager kube-scheduler"
-	startReplica = "systemctl start --no-block kube-apiserver kube-controller-manager kube-scheduler\n" + untilServing + "\n" + othersScript
+	stopMember  = "systemctl stop etcd"
+	stopReplica = "systemctl stop kube-apiserver kube-controller-manager kube-scheduler"
 
 	restartAPIServer = "systemctl restart kube-apiserver\n" + untilServing
 	untilServing     = `until curl -ksf "https://$address:6443/readyz" >/dev/null; do sleep 0.1; done`
 )
 
-// memberScript is etcdctl by the member at an address, and its repetition for as
-// long as etcd refuses: it promotes no learner that is not in sync, and changes
-// no members while too few of them have been connected for five seconds.
-const memberScript = `
-ctl() {
-  endpoint=$1
-  shift
-  pki=/etc/kubernetes/pki/etcd
-  "$(ls -d /opt/kube/etcd/*/etcdctl | tail -n 1)" --endpoints="https://$endpoint:2379" --cacert=$pki/ca.crt --cert=$pki/healthcheck-client.crt --key=$pki/healthcheck-client.key "$@"
-}
-retry() {
-  tries=0
-  until said=$("$@" 2>&1); do
-    tries=$((tries + 1))
-    [ "$tries" -lt 600 ] || { echo "$said" >&2; exit 1; }
-    sleep 0.1
-  done
-}
-`
+// startReplica also waits until all of it serves.
+var startReplica = "systemctl start --no-block kube-apiserver kube-controller-manager kube-scheduler\n" + untilServing + "\n" + othersScript
 
-// join makes the machine's etcd a voter, by way of a member that is one. The last
-// lines of what adding says are the new member's settings; those that are also
-// flags would conflict with them.
+// Scripts that are files; each says in its first lines what it does. memberScript
+// has functions for others.
+var (
+	//go:embed scripts/member.sh
+	memberScript string
+	//go:embed scripts/join.sh
+	joinScript string
+	//go:embed scripts/remove.sh
+	removeScript string
+	//go:embed scripts/moveleader.sh
+	moveLeaderScript string
+	//go:embed scripts/others.sh
+	othersScript string
+	//go:embed scripts/empty.sh
+	emptyScript string
+	//go:embed scripts/packages.sh
+	packagesScript string
+	//go:embed scripts/runs.sh
+	runsScript string
+	//go:embed scripts/sound.sh
+	soundScript string
+)
+
+// with sets the variables of a script, quoted.
+func with(vars map[string]string, script string) string {
+	return string(host.Assignments(vars)) + script
+}
+
+// variables are what a script knows of the machine that it runs on.
+func variables(m *lab.Machine) map[string]string {
+	return map[string]string{"name": m.Name, "address": m.Address.String()}
+}
+
+// join makes the machine's etcd a voter, by way of a member that is one.
 func join(by *lab.Machine) string {
-	return memberScript + fmt.Sprintf(`
-rm -rf /var/lib/etcd/member
-retry ctl %[1]s member add "$name" --learner --peer-urls="https://$address:2380"
-printf '%%s\n' "$said" | grep '^ETCD_INITIAL_CLUSTER' >/etc/etcd/bootstrap.env
-id=$(printf '%%s\n' "$said" | sed -n 's/^Member *\([0-9a-f]*\) added .*/\1/p')
-systemctl start --no-block etcd
-retry ctl %[1]s member promote "$id"
-`, by.Address)
+	return with(map[string]string{"by": by.Address.String()}, memberScript+joinScript)
 }
 
 // remove removes another machine's member.
 func remove(m *lab.Machine) string {
-	return memberScript + fmt.Sprintf(`
-id=$(ctl "$address" member list | sed -n 's|^\([0-9a-f]*\), .*, https://%s:2380, .*|\1|p')
-retry ctl "$address" member remove "$id"
-`, m.Address)
+	return with(map[string]string{"other": m.Address.String()}, memberScript+removeScript)
+}
+
+// moveLeader hands the leadership of the machine's member over to another.
+func moveLeader(to *lab.Machine) string {
+	return with(map[string]string{"other": to.Address.String()}, memberScript+moveLeaderScript)
 }
 
 // enter puts servers into rotation.

@@ -114,15 +114,6 @@ func (b *bench) wantRelease(r workspace.Release) error {
 	return b.work.WriteJSON("terraform.tfvars.json", variables)
 }
 
-// runsScript fails where another version runs.
-const runsScript = `
-pki=/etc/kubernetes/pki
-curl -sf http://127.0.0.1:2381/metrics | grep -F 'etcd_server_version{server_version="%s"} 1'
-curl -ksf --cert $pki/apiserver-kubelet-client.crt --key $pki/apiserver-kubelet-client.key "https://$address:6443/version" | grep -F '"gitVersion": "v%s"'
-for unit in kube-controller-manager kube-scheduler; do
-  readlink "/proc/$(systemctl show --property=MainPID --value "$unit")/exe" | grep -F '/%[2]s/'
-done`
-
 // runs says what else runs than the release, or nil.
 func (b *bench) runs(ctx context.Context, r workspace.Release) error {
 	etcd, kubernetes, err := r.Versions()
@@ -130,7 +121,7 @@ func (b *bench) runs(ctx context.Context, r workspace.Release) error {
 		return err
 	}
 	for _, m := range b.first(few) {
-		if err := run(ctx, m, variables(m)+"set -e\n"+fmt.Sprintf(runsScript, etcd, kubernetes)); err != nil {
+		if err := run(ctx, m, with(variables(m), with(map[string]string{"etcd": etcd, "kubernetes": kubernetes}, runsScript))); err != nil {
 			return fmt.Errorf("etcd %s with Kubernetes %s does not run: %w", etcd, kubernetes, err)
 		}
 	}

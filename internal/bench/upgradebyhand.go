@@ -112,11 +112,3 @@ func take(units ...string) string {
 func restartEtcd() string {
 	return take("etcd") + "systemctl restart etcd\nuntil curl -sf http://127.0.0.1:2381/readyz >/dev/null; do sleep 0.1; done\n"
 }
-
-// moveLeader hands the leadership of the machine's member over to another.
-func moveLeader(to *lab.Machine) string {
-	return memberScript + fmt.Sprintf(`
-id=$(ctl "$address" member list | sed -n 's|^\([0-9a-f]*\), .*, https://%s:2380, .*|\1|p')
-retry ctl "$address" move-leader "$id"
-`, to.Address)
-}

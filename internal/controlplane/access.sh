@@ -19,6 +19,7 @@ if [ -n "$sockets" ] && ! command -v setpriv >/dev/null; then
 fi
 printf '%s\n' "$sockets" | while IFS= read -r socket; do
   [ -n "$socket" ] || continue
+  # shellcheck disable=SC2016 # the inner shell expands $1
   if [ ! -S "$socket" ]; then
     printf 'no socket %s\n' "$socket"
   elif ! setpriv --reuid="$uid" --regid="$gid" --groups="$all" sh -c '[ -w "$1" ]' sh "$socket"; then

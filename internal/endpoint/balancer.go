@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -64,21 +65,14 @@ func (b balancer) hasList() bool {
 
 const section = "--"
 
-// probe asks the network who has the VIP, by a datagram to the discard port that
-// makes the kernel resolve it; the wait is what a machine on the same network
-// needs to answer.
-const probe = `device=$(ip -o route get "$vip" | sed -n 's/.* dev \([^ ]*\).*/\1/p')
-ip neighbour delete "$vip" dev "$device" 2>/dev/null
-bash -c 'echo >"/dev/udp/$1/9"' bash "$vip" 2>/dev/null
-sleep 0.2
-ip neighbour show "$vip"
-`
+//go:embed probe.sh
+var probeScript host.Script
 
 // question asks all about one balancer, and if probing who else has the VIP.
 func question(s Spec, probing bool) host.Query {
 	var script host.Script = "ip -o address show\necho " + section + "\n"
 	if probing {
-		script += probe
+		script += probeScript
 	}
 	script += "echo " + section + "\n" + askStats + "\n"
 	return host.Query{

@@ -1,6 +1,7 @@
 # Installs $packages. What the package manager brings beyond them is remembered in
 # $state/installed. $state/installing is there as long as that is under way, and
 # after it was cut off.
+# shellcheck disable=SC2086 # $packages and $units are lists of words
 
 mkdir -p "$state"
 exec 8>"$state/lock"

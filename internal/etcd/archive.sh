@@ -104,7 +104,7 @@ archive() {
     (umask 077 && mkdir -p "$part")
     chmod 0700 "$root" "$part"
     settle
-    mkdir -p -m 0700 "$part"
+    [ -d "$part" ] || mkdir -m 0700 "$part"
     if ! entries none; then
       renames
       entries put

@@ -6,7 +6,7 @@
 umask 077
 mkdir -p "$dir"
 chmod 0700 "${dir%/*}" "$dir"
-cd "$dir"
+cd "$dir" || exit
 rm -f ./*.part
 "$tools/etcdctl" --endpoints="$endpoint" --cacert="$pki/ca.crt" --cert="$pki/healthcheck-client.crt" --key="$pki/healthcheck-client.key" \
   --command-timeout=10m snapshot save "$dir/$file.part" >/dev/null

@@ -42,7 +42,7 @@ room() {
 }
 
 # snapshots lists them, the oldest first.
-snapshots() { ls -1 "$dir" | grep '^[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9-]*\.db$' | sort || true; }
+snapshots() { (cd "$dir" && printf '%s\n' *.db) | grep '^[0-9]\{8\}T[0-9]\{6\}Z-[a-z0-9-]*\.db$' | sort || true; }
 
 # send brings elsewhere what has not been sent, the oldest first, up to one that fails.
 send() {

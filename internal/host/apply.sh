@@ -1,5 +1,6 @@
 # The fixed part of Host.Apply: functions for sh and coreutils. Go appends the
 # calls. Standard input holds the digests of all files and then their content.
+# shellcheck disable=SC2086 # lists of paths, which hold no white space and no pattern
 umask 077
 pending=/run/kube/changed # paths altered and not yet followed by a finished Script
 changed=''

@@ -24,6 +24,7 @@ owned() {
 
 # carriers TOKEN: its processes. Patterns come on standard input, so that the
 # search does not find itself.
+# shellcheck disable=SC2062 # these are files; the pattern is standard input
 carriers() {
   {
     echo "KUBE_COMMAND=$1" | grep -lzxFsf - /proc/[0-9]*/environ /proc/[0-9]*/cmdline || true
@@ -60,7 +61,7 @@ kill_orphans() {
     for file in $(grep -lzxEs 'KUBE_COMMAND=[0-9a-f]{16}' /proc/[0-9]*/environ /proc/[0-9]*/cmdline || true); do
       orphan=${file#/proc/}
       orphan=${orphan%/*}
-      grep -qs '^PPid:[[:space:]]*1$' "/proc/$orphan/status" && owned "$orphan" || continue
+      if ! grep -qs '^PPid:[[:space:]]*1$' "/proc/$orphan/status" || ! owned "$orphan"; then continue; fi
       more=yes
       if [ -u "/proc/$orphan/exe" ]; then
         kill -KILL "$orphan" 2>/dev/null || true

@@ -1,6 +1,7 @@
 package host
 
 import (
+	_ "embed"
 	"encoding/base64"
 	"strings"
 )
@@ -14,14 +15,12 @@ type Process struct {
 	CPUQuota  string // processor time a second: "2s" are two processors
 }
 
+//go:embed process.sh
+var processFunctions Script
+
 // ProcessScript is for a Query's Script: it prints what ReadProcesses reads.
 func ProcessScript(units ...string) Script {
-	return `for unit in ` + Words(units...) + `; do
-  pid=$(systemctl show --property=MainPID --value "$unit")
-  printf 'process\t%s\t%s\t%s\t%s\n' "$unit" "$(systemctl show --property=MemoryMax --value "$unit")" \
-    "$(systemctl show --property=CPUQuotaPerSecUSec --value "$unit")" "$([ "${pid:-0}" -gt 0 ] && base64 -w 0 "/proc/$pid/cmdline")"
-done
-`
+	return processFunctions + "processes " + Words(units...) + "\n"
 }
 
 // ReadProcesses reads the lines of ProcessScript among others, by unit.

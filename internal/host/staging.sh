@@ -5,6 +5,7 @@ set -f
 trap : PIPE # nobody reads what we say any more: fail, and clean up
 
 # staging_name PATH: sets $new.
+# shellcheck disable=SC2034 # both scripts use it
 staging_name() {
   new="${1%/*}/.${1##*/}.kube-$$-$token"
 }

@@ -26,10 +26,8 @@ const bootTimeout = 90 * time.Second
 //go:embed boot.sh
 var bootScript string
 
-// powerScript boots the machine again when it asks for that, which nspawn tells by
-// this status. It is not in the machine's cgroup: it ends with the machine, and
-// when the cgroup is gone no boot succeeds.
-const powerScript = `while unshare --mount --net -- sh -eu -c "$1"; test $? = 133; do :; done`
+//go:embed power.sh
+var powerScript string
 
 // Machine is one machine of a lab.
 type Machine struct {

@@ -10,9 +10,11 @@ import (
 	"strings"
 )
 
-// tools lists the commands that the lab runs and the Debian package of each;
-// gpg is there for the test of a release's signature.
-var tools = []struct{ command, pkg string }{
+// program is a command and the Debian package that has it.
+type program struct{ command, pkg string }
+
+// programs lists what the lab runs.
+var programs = []program{
 	{"debootstrap", "debootstrap"},
 	{"systemd-nspawn", "systemd-container"},
 	{"ip", "iproute2"},
@@ -20,7 +22,12 @@ var tools = []struct{ command, pkg string }{
 	{"ssh-keygen", "openssh-client"},
 	{"nsenter", "util-linux"},
 	{"unshare", "util-linux"},
-	{"gpg", "gnupg"},
+}
+
+// checkPrograms lists what only the checks of the Makefile run.
+var checkPrograms = []program{
+	{"gpg", "gnupg"}, // the signature of a release
+	{"shellcheck", "shellcheck"},
 }
 
 // Missing says in one line what this computer lacks to run a lab, or nothing.
@@ -29,7 +36,7 @@ func Missing() string {
 	if os.Geteuid() != 0 {
 		lacks = append(lacks, "root privileges")
 	}
-	if pkgs := missingPackages(); len(pkgs) > 0 {
+	if pkgs := missingPackages(programs); len(pkgs) > 0 {
 		lacks = append(lacks, "the packages "+strings.Join(pkgs, ", ")+" (kube-lab setup installs them)")
 	}
 	if len(lacks) == 0 {
@@ -49,7 +56,7 @@ func Setup(ctx context.Context, log io.Writer) error {
 }
 
 func installPackages(ctx context.Context, log io.Writer) error {
-	pkgs := missingPackages()
+	pkgs := missingPackages(slices.Concat(programs, checkPrograms))
 	if len(pkgs) == 0 {
 		return nil
 	}
@@ -72,11 +79,11 @@ func installPackages(ctx context.Context, log io.Writer) error {
 	return nil
 }
 
-func missingPackages() []string {
+func missingPackages(of []program) []string {
 	var pkgs []string
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool.command); err != nil && !slices.Contains(pkgs, tool.pkg) {
-			pkgs = append(pkgs, tool.pkg)
+	for _, p := range of {
+		if _, err := exec.LookPath(p.command); err != nil && !slices.Contains(pkgs, p.pkg) {
+			pkgs = append(pkgs, p.pkg)
 		}
 	}
 	return pkgs

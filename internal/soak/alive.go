@@ -15,16 +15,6 @@ import (
 // apply that was cut off anywhere.
 const aliveTime = time.Minute
 
-// servedScript prints what the member on the machine serves, if there is one, and
-// whether it reads linearizably, that is through a quorum.
-const servedScript = etcdctl + `
-systemctl is-active --quiet etcd || exit 0
-etcdctl endpoint status --command-timeout=3s --write-out=json || exit 0
-echo
-etcdctl get --consistency=l --command-timeout=5s /soak/none >/dev/null && echo linearizable
-true
-`
-
 // served is what one machine's member says.
 type served struct {
 	cluster      uint64 // etcd's id of the cluster; 0: nothing is served
@@ -55,7 +45,7 @@ func parseServed(out string) (served, error) {
 
 // clusters asks every machine which cluster its member serves.
 func (f fleet) clusters(ctx context.Context) (map[string]served, error) {
-	printed, err := f.each(ctx, servedScript)
+	printed, err := f.each(ctx, etcdctl+servedScript)
 	if err != nil {
 		return nil, err
 	}

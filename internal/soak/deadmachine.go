@@ -87,7 +87,7 @@ func (s *site) lose(ctx context.Context) (load.Report, error) {
 // healthy says what is not, or nil.
 func (s *site) healthy(ctx context.Context) error {
 	for _, m := range s.three() {
-		script := etcdctl + "set -e\netcdctl endpoint health\n" + fmt.Sprintf("curl --silent --insecure --fail --max-time 5 https://%s:6443/readyz", m.Address)
+		script := with(map[string]string{"address": m.Address.String()}, etcdctl+healthyScript)
 		if _, err := m.Run(ctx, script); err != nil {
 			return fmt.Errorf("%s is not healthy: %w", m.Name, err)
 		}

@@ -47,15 +47,6 @@ func (f fleet) fingerprints(ctx context.Context) (map[string][]string, error) {
 	return all, group.Wait()
 }
 
-// leftoversScript lists what a cut may leave where it does not belong: files that
-// were staged and not renamed, the parameters of a bootstrap that is over, and
-// what a rollback of a change that is over would go back to.
-const leftoversScript = `
-find /etc /opt /usr/local /var/lib /root /run -xdev -name '.*.kube-*'
-find /etc/etcd/bootstrap.env 2>/dev/null || true
-find /etc/etcd /etc/kubernetes -name '*.before' -o -name '*.before.json' 2>/dev/null || true
-`
-
 // leftovers are those of machines that are in use.
 func (f fleet) leftovers(ctx context.Context) ([]string, error) {
 	printed, err := f.each(ctx, leftoversScript)
@@ -85,14 +76,6 @@ func (f fleet) traces(ctx context.Context, bare map[string][]string) ([]string, 
 	}
 	return all, nil
 }
-
-// stateScript is what somebody who looks into a failure wants to see first.
-const stateScript = `
-systemctl list-units --all --no-legend --plain 'etcd*' 'kube-*' | cat
-ls -la /etc/etcd /var/lib/etcd /run/kube/changed 2>/dev/null
-cat /etc/etcd/member.json /etc/etcd/bootstrap.env 2>/dev/null
-journalctl --no-pager --output=cat --lines=15 --unit=etcd
-`
 
 // state is for the log of a failure, so it has no error of its own.
 func (f fleet) state(ctx context.Context) string {

@@ -61,17 +61,6 @@ func verbosity(level int) func(int) map[string]any {
 	}
 }
 
-// servingScript prints the replicas that the balancer of a machine was told of
-// and those that it sends requests to. It fails when a component is not healthy.
-const servingScript = `set -e
-for url in https://%s:6443/readyz https://127.0.0.1:10257/healthz https://127.0.0.1:10259/readyz https://%s:6443/readyz; do
-  curl --silent --show-error --insecure --fail --max-time 5 --output /dev/null "$url" || { echo "$url"; exit 1; }
-done
-echo told $(awk '$1 == "server" { print $2 }' /etc/haproxy/kube/20-backends.cfg)
-echo uses $(/opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock 'show stat -1 4 -1' |
-  awk -F, '$1 == "kube-apiserver" && $18 == "UP" { print $2 }')
-`
-
 // serving says what does not serve on a machine in use, or nil: all components
 // are healthy, the virtual IP answers, and the backends are exactly the replicas.
 func (s *sweep) serving(ctx context.Context, used fleet) error {
@@ -81,7 +70,7 @@ func (s *sweep) serving(ctx context.Context, used fleet) error {
 	}
 	want := fmt.Sprintf("told %[1]s\nuses %[1]s\n", strings.Join(slices.Sorted(slices.Values(names)), " "))
 	for _, m := range used {
-		out, err := m.Run(ctx, fmt.Sprintf(servingScript, m.Address, s.work.VIP()))
+		out, err := m.Run(ctx, with(map[string]string{"address": m.Address.String(), "vip": s.work.VIP()}, servingScript))
 		if err != nil {
 			return fmt.Errorf("%s does not serve: %w", m.Name, err)
 		}

@@ -11,16 +11,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// etcdctl asks the member on the machine itself, with what lies there: in the
-// middle of an upgrade two releases do.
-const etcdctl = `
-export ETCDCTL_CACERT=/etc/kubernetes/pki/etcd/ca.crt
-export ETCDCTL_CERT=/etc/kubernetes/pki/etcd/healthcheck-client.crt
-export ETCDCTL_KEY=/etc/kubernetes/pki/etcd/healthcheck-client.key
-export ETCDCTL_ENDPOINTS=https://127.0.0.1:2379
-etcdctl() { "$(ls -d /opt/kube/etcd/*/etcdctl | tail -n 1)" "$@" 2>/dev/null; }
-`
-
 // keyPrefix is where the writer puts its keys.
 const keyPrefix = "/soak/"
 
@@ -29,26 +19,18 @@ func (s *sweep) put(ctx context.Context) error {
 	if s.size == 0 {
 		return nil
 	}
-	if _, err := s.machines(1)[0].Run(ctx, fmt.Sprintf("%setcdctl put %s%06d written >/dev/null", etcdctl, keyPrefix, s.keys)); err != nil {
+	if _, err := s.machines(1)[0].Run(ctx, fmt.Sprintf("%s\netcdctl put %s%06d written >/dev/null", etcdctl, keyPrefix, s.keys)); err != nil {
 		return err
 	}
 	s.keys++
 	return nil
 }
 
-// membersScript prints the member list, then a line for each key of the writer.
-// It fails when a member is not healthy.
-const membersScript = etcdctl + `
-etcdctl member list --write-out=json
-etcdctl endpoint health --cluster >/dev/null
-etcdctl get --prefix --keys-only ` + keyPrefix + ` | grep . || true
-`
-
 // members says how etcd differs from what it has to be, or nil: every machine in
 // use has a voter that serves, there is no other member, and no key is lost.
 func (s *sweep) members(ctx context.Context) error {
 	used := s.machines(s.size)
-	out, err := used[0].Run(ctx, "set -e\n"+membersScript)
+	out, err := used[0].Run(ctx, with(map[string]string{"prefix": keyPrefix}, etcdctl+membersScript))
 	if err != nil {
 		return fmt.Errorf("etcd is not healthy: %w", err)
 	}

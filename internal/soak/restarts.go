@@ -23,14 +23,10 @@ func (r restart) String() string {
 	return fmt.Sprintf("%s for %.1f s", r.machine, r.to-r.from)
 }
 
-// restartsScript prints what systemd and etcd say of starts and stops since a moment.
-const restartsScript = `journalctl --no-pager --quiet --output=short-unix --since=@%d --unit=etcd |
-  grep -E 'systemd\[1\]: (Stopping|Started) |systemd\[1\]: etcd.service: (Main process exited|Deactivated)|"msg":"starting etcd server"' || true`
-
 // restarts reads the journals of the machines: every restart of a member that was the
 // same one before and after. since is a moment before the first start of any.
 func (f fleet) restarts(ctx context.Context, since time.Time) ([]restart, error) {
-	printed, err := f.each(ctx, fmt.Sprintf(restartsScript, since.Unix()))
+	printed, err := f.each(ctx, with(map[string]string{"since": strconv.FormatInt(since.Unix(), 10)}, restartsScript))
 	if err != nil {
 		return nil, fmt.Errorf("read the journals of etcd: %w", err)
 	}

@@ -9,29 +9,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// rotationUnit looks at a balancer five times a second for as long as it runs,
-// and rotationLog has a line for each time that what it saw was another: the
-// replicas that were out of rotation, because somebody drained them or because
-// they failed their checks.
+// rotationUnit runs rotationScript on a machine, and rotationLog is what it prints.
 const (
-	rotationUnit   = "soak-rotation"
-	rotationLog    = "/run/" + rotationUnit + ".log"
-	rotationScript = `
-last=
-while :; do
-  if state=$(/opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock "show servers state kube-apiserver"); then
-    out=$(echo "$state" | awk "NF >= 19 && !/^#/ && (\$6 != 2 || \$7 != 0) { print \$4 }" | sort | tr "\n" " ")
-    [ "$out" = "$last" ] || echo "$out"
-    last=$out
-  fi
-  sleep 0.2
-done`
+	rotationUnit = "soak-rotation"
+	rotationLog  = "/run/" + rotationUnit + ".log"
 )
 
 // watchRotation begins to look at the balancer of a machine.
 func watchRotation(ctx context.Context, m *lab.Machine) error {
-	script := fmt.Sprintf("rm -f %[2]s\nsystemd-run --quiet --collect --unit=%[1]s --property=StandardOutput=file:%[2]s sh -c '%[3]s'", rotationUnit, rotationLog, rotationScript)
-	if _, err := m.Run(ctx, script); err != nil {
+	start := fmt.Sprintf("rm -f %[2]s\nsystemd-run --quiet --collect --unit=%[1]s --property=StandardOutput=file:%[2]s sh -c \"$watch\"", rotationUnit, rotationLog)
+	if _, err := m.Run(ctx, with(map[string]string{"watch": rotationScript}, start)); err != nil {
 		return fmt.Errorf("look at the balancer of %s: %w", m.Name, err)
 	}
 	return nil

@@ -17,20 +17,11 @@ type running struct {
 	started          uint64 // the member, in microseconds: machines of a lab have one clock
 }
 
-// runningScript prints the member's start, its own metric of its version, and the
-// API server's answer on one line.
-const runningScript = `set -e
-systemctl show --property=ExecMainStartTimestampMonotonic --value etcd
-curl --silent --fail http://127.0.0.1:2381/metrics | grep '^etcd_server_version{'
-curl --silent --insecure --fail --cert /etc/kubernetes/pki/apiserver-kubelet-client.crt --key /etc/kubernetes/pki/apiserver-kubelet-client.key \
-  https://%s:6443/version | tr -d '\n'
-`
-
 // running asks every machine, past the provider.
 func (s *site) running(ctx context.Context) (map[string]running, error) {
 	all := map[string]running{}
 	for _, m := range s.three() {
-		out, err := m.Run(ctx, fmt.Sprintf(runningScript, m.Address))
+		out, err := m.Run(ctx, with(map[string]string{"address": m.Address.String()}, runningScript))
 		if err == nil {
 			all[m.Name], err = parseRunning(out)
 		}

@@ -1,0 +1,12 @@
+# Takes a machine of a control plane back to before its first start: everything
+# down, no data, but programs, configuration and certificates in place, and etcd
+# told of its static $cluster, which is another one in each $round. $units are the
+# processes.
+# shellcheck disable=SC2086 # a list of words
+systemctl kill --signal=KILL $units || true
+# shellcheck disable=SC2086
+systemctl stop $units 2>/dev/null
+systemctl reset-failed 2>/dev/null || true
+rm -rf /var/lib/etcd/member
+printf 'ETCD_INITIAL_CLUSTER=%s\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=floor-%s\n' "$cluster" "$round" >/etc/etcd/bootstrap.env
+chmod 644 /etc/etcd/bootstrap.env

@@ -1,0 +1,2 @@
+# Removes the member at $other.
+retry ctl "$address" member remove "$(member_at "$other")"

@@ -1,0 +1,8 @@
+# processes UNIT…: a line for each with its limits and its main process's arguments.
+processes() {
+  for unit; do
+    pid=$(systemctl show --property=MainPID --value "$unit")
+    printf 'process\t%s\t%s\t%s\t%s\n' "$unit" "$(systemctl show --property=MemoryMax --value "$unit")" \
+      "$(systemctl show --property=CPUQuotaPerSecUSec --value "$unit")" "$([ "${pid:-0}" -gt 0 ] && base64 -w 0 "/proc/$pid/cmdline")"
+  done
+}

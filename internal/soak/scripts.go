@@ -1,0 +1,36 @@
+package soak
+
+import (
+	_ "embed"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// Scripts for lab machines; each says in its first lines what it prints.
+var (
+	//go:embed scripts/etcdctl.sh
+	etcdctl string // functions for others
+	//go:embed scripts/served.sh
+	servedScript string
+	//go:embed scripts/members.sh
+	membersScript string
+	//go:embed scripts/healthy.sh
+	healthyScript string
+	//go:embed scripts/serving.sh
+	servingScript string
+	//go:embed scripts/running.sh
+	runningScript string
+	//go:embed scripts/restarts.sh
+	restartsScript string
+	//go:embed scripts/rotation.sh
+	rotationScript string
+	//go:embed scripts/leftovers.sh
+	leftoversScript string
+	//go:embed scripts/state.sh
+	stateScript string
+)
+
+// with sets the variables of a script, quoted.
+func with(vars map[string]string, script string) string {
+	return string(host.Assignments(vars)) + script
+}
