@@ -70,18 +70,26 @@ type health struct {
 		} `json:"backends"`
 	} `json:"balancers"`
 	Replicas map[string]struct {
-		Healthy         bool           `json:"healthy"`
-		Registered      bool           `json:"registered"`
-		Version         string         `json:"version"`
-		Components      map[string]any `json:"components"`
-		CertificateDays *int           `json:"certificate_days"`
+		Healthy    bool   `json:"healthy"`
+		Registered bool   `json:"registered"`
+		Version    string `json:"version"`
+		Components map[string]struct {
+			Healthy bool   `json:"healthy"`
+			Health  string `json:"health"`
+			Version string `json:"version"`
+		} `json:"components"`
+		CertificateDays *int `json:"certificate_days"`
 	} `json:"replicas"`
 	Etcd struct {
 		Leader    string `json:"leader"`
 		Voters    int    `json:"voters"`
 		Tolerates *int   `json:"tolerates"`
 		Members   map[string]struct {
+			ID        string   `json:"id"`
 			Healthy   bool     `json:"healthy"`
+			Leader    bool     `json:"leader"`
+			Version   string   `json:"version"`
+			Unit      string   `json:"unit_state"`
 			Alarms    []string `json:"alarms"`
 			Quota     int64    `json:"quota_bytes"`
 			QuotaUsed float64  `json:"quota_used"`
@@ -153,6 +161,61 @@ func answerOf(t *testing.T, w *workspace.Workspace, kind string, answer any) {
 		}
 	}
 	t.Fatalf("the state has no %s", kind)
+}
+
+// observedConfig is the data source on its own, for tests that are about something else.
+const observedConfig = `
+data "kube_control_plane" "observed" {
+  pki      = kube_pki_bundle.this.bundle
+  etcd     = [for member in kube_etcd_member.this : member.client_url]
+  endpoint = kube_control_plane_endpoint.this.registration
+}
+`
+
+// observed is what the data source tells of the control plane as it runs. It stays in a
+// plan that is thrown away: neither configuration nor state have it afterwards.
+func observed(t *testing.T, w *workspace.Workspace) health {
+	t.Helper()
+	file := filepath.Join(w.Dir, "observed.tf")
+	write(t, file, observedConfig)
+	defer func() {
+		if err := os.Remove(file); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := w.Run(t.Context(), "plan", "-refresh-only", "-input=false", "-no-color", "-out=observed.plan"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := w.Run(t.Context(), "show", "-json", "observed.plan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan struct {
+		Prior struct {
+			Values struct {
+				Root struct {
+					Resources []struct {
+						Address string          `json:"address"`
+						Values  json.RawMessage `json:"values"`
+					} `json:"resources"`
+				} `json:"root_module"`
+			} `json:"values"`
+		} `json:"prior_state"`
+	}
+	if err := json.Unmarshal([]byte(text), &plan); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range plan.Prior.Values.Root.Resources {
+		if r.Address == "data.kube_control_plane.observed" {
+			var h health
+			if err := json.Unmarshal(r.Values, &h); err != nil {
+				t.Fatal(err)
+			}
+			return h
+		}
+	}
+	t.Fatal("the plan has no answer of the data source")
+	return health{}
 }
 
 // expectIssues: each of the words stands in one of the issues, and each issue has one.

@@ -135,7 +135,7 @@ func (i *importing) blocks(t *testing.T, text string) {
 	write(t, filepath.Join(i.w.Dir, "imports.tf"), text)
 }
 
-// valuesBy is the state by address, less what changes by itself.
+// valuesBy is the state by address.
 func valuesBy(t *testing.T, w *workspace.Workspace) map[string]string {
 	t.Helper()
 	resources, err := w.State(t.Context())
@@ -148,8 +148,6 @@ func valuesBy(t *testing.T, w *workspace.Workspace) map[string]string {
 		if err := json.Unmarshal(r.Values, &values); err != nil {
 			t.Fatal(err)
 		}
-		delete(values, "db_size_bytes")
-		delete(values, "leader")
 		text, err := json.MarshalIndent(values, "", " ")
 		if err != nil {
 			t.Fatal(err)

@@ -124,22 +124,26 @@ func expectServing(t *testing.T, w *workspace.Workspace, names []string, etcd, k
 		}
 		values[r.Address] = v
 	}
+	seen := observed(t, w)
 	leaders := 0
 	for _, name := range names {
-		member := values[fmt.Sprintf("kube_etcd_member.this[%q]", name)]
-		expect(t, name, member, map[string]any{"healthy": true, "learner": false, "unit_state": "active", "running_version": etcd})
-		if member["leader"] == true {
+		expect(t, name, values[fmt.Sprintf("kube_etcd_member.this[%q]", name)], map[string]any{"learner": false})
+		member := seen.Etcd.Members[name]
+		if !member.Healthy || member.Unit != "active" || member.Version != etcd {
+			t.Errorf("etcd member %s is %+v, want a healthy one of version %s", name, member, etcd)
+		}
+		if member.Leader {
 			leaders++
 		}
-		replica := values[fmt.Sprintf("kube_control_plane_replica.this[%q]", name)]
-		expect(t, name, replica, map[string]any{"registered": true})
-		components, _ := replica["components"].([]any)
+		expect(t, name, values[fmt.Sprintf("kube_control_plane_replica.this[%q]", name)], map[string]any{"registered": true})
+		components := seen.Replicas[name].Components
 		if len(components) != 3 {
 			t.Errorf("%s has %d components, want 3", name, len(components))
 		}
-		for _, c := range components {
-			component, _ := c.(map[string]any)
-			expect(t, fmt.Sprint(name, " ", component["name"]), component, map[string]any{"healthy": true, "health": "ok", "version": kubernetes})
+		for component, c := range components {
+			if !c.Healthy || c.Health != "ok" || c.Version != kubernetes {
+				t.Errorf("%s on %s is %+v, want a healthy one of version %s", component, name, c, kubernetes)
+			}
 		}
 	}
 	if leaders != 1 {
@@ -147,8 +151,8 @@ func expectServing(t *testing.T, w *workspace.Workspace, names []string, etcd, k
 	}
 	endpoint := values["kube_control_plane_endpoint.this"]
 	expect(t, "endpoint", endpoint, map[string]any{"url": "https://" + vip + ":6443"})
-	if backends, _ := endpoint["backends"].(map[string]any); len(backends) != len(names) {
-		t.Errorf("endpoint has backends %v, want one for each of %v", backends, names)
+	if backends := seen.Balancers[seen.VirtualIP.Holder].Backends; len(backends) != len(names) {
+		t.Errorf("the holder %q has backends %v, want one for each of %v", seen.VirtualIP.Holder, backends, names)
 	}
 }
 

@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -92,23 +91,12 @@ func moveFromDead(t *testing.T, w *workspace.Workspace) {
 	expectRestarted(t, before, nil)
 }
 
-// leaderOf names the member that leads, as a refresh sees it.
+// leaderOf names the member that leads.
 func leaderOf(t *testing.T, w *workspace.Workspace) string {
 	t.Helper()
-	apply(t, w, "-refresh-only")
-	resources, err := w.State(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	leader := observed(t, w).Etcd.Leader
+	if leader == "" {
+		t.Fatal("no member leads")
 	}
-	for _, r := range resources {
-		var member struct {
-			Name   string `json:"name"`
-			Leader bool   `json:"leader"`
-		}
-		if r.Type == "kube_etcd_member" && json.Unmarshal(r.Values, &member) == nil && member.Leader {
-			return member.Name
-		}
-	}
-	t.Fatal("no member leads")
-	return ""
+	return leader
 }

@@ -115,6 +115,9 @@ func write(ctx context.Context, w *workspace.Workspace) error {
 			return err
 		}
 	}
+	if err := os.WriteFile(filepath.Join(w.Dir, "health.tf"), []byte(healthFile), 0o600); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
 	terraform, kubectl, err := wrappers()
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package demo
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -74,8 +76,9 @@ func (s Screen) replicas() string {
 			rotation = "no"
 		}
 		name := r.Name
-		for _, c := range r.Components {
-			rows = append(rows, []string{name, c.Name, c.Health, c.Version, s.days(c.Expiry), rotation})
+		for _, component := range slices.Sorted(maps.Keys(r.Components)) {
+			c := r.Components[component]
+			rows = append(rows, []string{name, component, c.Health, c.Version, s.days(c.Expiry), rotation})
 			name, rotation = "", ""
 		}
 	}

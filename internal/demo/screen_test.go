@@ -16,12 +16,14 @@ var update = flag.Bool("update", false, "write the golden file")
 func TestScreen(t *testing.T) {
 	state, err := stateOf([]workspace.Resource{
 		resource("kube_pki_bundle", `{"cluster_name":"prod"}`),
-		resource("kube_control_plane_endpoint", `{"url":"https://10.0.0.100:6443","holder":"cp2"}`),
-		resource("kube_etcd_member", `{"name":"cp1","id":"a6c7","running_version":"3.6.16","leader":true,"healthy":true,"db_size_bytes":327680}`),
-		resource("kube_etcd_member", `{"name":"cp2","id":"c51d","running_version":"","learner":true,"db_size_bytes":0}`),
-		resource("kube_control_plane_replica", `{"name":"cp1","registered":true,"components":[
-			{"name":"kube-apiserver","health":"ok","version":"1.34.4","certificate_expires_at":"2027-01-02T00:00:00Z"},
-			{"name":"kube-scheduler","health":"connection refused","version":"","certificate_expires_at":null}]}`),
+		resource("kube_control_plane_endpoint", `{"url":"https://10.0.0.100:6443"}`),
+		resource("kube_control_plane", `{"virtual_ip":{"holder":"cp2"},
+			"etcd_cluster":{"members":{
+				"cp2":{"id":"c51d","version":null,"learner":true,"db_size_bytes":null},
+				"cp1":{"id":"a6c7","version":"3.6.16","leader":true,"healthy":true,"db_size_bytes":327680}}},
+			"replicas":{"cp1":{"registered":true,"components":{
+				"kube-apiserver":{"health":"ok","version":"1.34.4","certificate_expires_at":"2027-01-02T00:00:00Z"},
+				"kube-scheduler":{"health":"connection refused","version":null,"certificate_expires_at":null}}}}}`),
 	})
 	if err != nil {
 		t.Fatal(err)

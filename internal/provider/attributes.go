@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -70,14 +71,14 @@ func sealedForSchema() schema.Attribute {
 	}
 }
 
-// driftSchema is where Read puts what differs on the machine: the plan shows
-// the words, and the next apply mends them.
-func driftSchema() schema.Attribute {
+// driftSchema is where Read puts what differs on the machine: the plan shows it, and
+// the next apply repairs it. more is what the resource adds.
+func driftSchema(more string) schema.Attribute {
 	return schema.ListAttribute{
 		Computed:    true,
 		ElementType: types.StringType,
-		MarkdownDescription: "What differs on the machines from what this resource describes, in words. " +
-			"Found by every refresh; when it is not empty the plan shows an update that mends it.",
+		MarkdownDescription: strings.TrimSpace("Differences between the machines and what this resource describes, in words. " +
+			"Every refresh looks for them; when there are any, the plan shows an update that repairs them. " + more),
 	}
 }
 

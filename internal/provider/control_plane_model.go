@@ -93,6 +93,7 @@ type seenMemberModel struct {
 	Leader               types.Bool    `tfsdk:"leader"`
 	Learner              types.Bool    `tfsdk:"learner"`
 	Trouble              types.String  `tfsdk:"trouble"`
+	Unit                 types.String  `tfsdk:"unit_state"`
 	Alarms               types.List    `tfsdk:"alarms"`
 	DBSize               types.Int64   `tfsdk:"db_size_bytes"`
 	DBInUse              types.Int64   `tfsdk:"db_in_use_bytes"`
@@ -209,7 +210,7 @@ func memberOf(h etcd.Health, m etcd.Runs, machine etcd.Machine, now time.Time) s
 	out := seenMemberModel{
 		ID: saidOrNull(m.ID), Address: saidOrNull(m.Address), Reachable: types.BoolNull(), Version: saidOrNull(m.Version),
 		Healthy: types.BoolValue(m.Healthy), Leader: types.BoolValue(m.Leader), Learner: types.BoolValue(m.Learner),
-		Trouble: saidOrNull(m.Trouble), Alarms: stringList(m.Alarms),
+		Trouble: saidOrNull(m.Trouble), Unit: saidOrNull(machine.Unit), Alarms: stringList(m.Alarms),
 		DBSize: positive(m.DBSize), DBInUse: positive(m.DBInUse), Quota: positive(h.QuotaOf(m)), QuotaUsed: types.Float64Null(),
 		CertificateExpiresAt: timeString(machine.CertificateExpiry), CertificateDays: daysLeft(machine.CertificateExpiry, now),
 	}

@@ -40,7 +40,7 @@ func endpointAs(t *testing.T, bundle types.String, cluster types.String) endpoin
 	t.Helper()
 	state := importedState(t, endpointSchema(t.Context()), map[string]any{
 		"id": "10.0.0.100", "address": "10.0.0.100", "port": int64(6443), "haproxy.hosts": map[string]string{"cp1": "10.0.0.11"},
-		"haproxy.install_packages": true, "drain_timeout": "10s", "pki": bundle, "holder": "cp1", "drift": []string{},
+		"haproxy.install_packages": true, "drain_timeout": "10s", "pki": bundle, "config_digest": "abc", "drift": []string{},
 	})
 	var m endpointModel
 	diags := state.Get(t.Context(), &m)
@@ -89,8 +89,8 @@ func TestEndpointOfABundle(t *testing.T) {
 		if diags.HasError() {
 			t.Fatalf("%s: %v", name, diags)
 		}
-		if len(resp.RequiresReplace) > 0 != c.replaced || got.Holder.IsUnknown() != c.touched || registration.ClusterID != c.cluster.ValueString() {
-			t.Errorf("%s: replaced by %v, holder %s, registration %+v", name, resp.RequiresReplace, got.Holder, registration)
+		if len(resp.RequiresReplace) > 0 != c.replaced || got.ConfigDigest.IsUnknown() != c.touched || registration.ClusterID != c.cluster.ValueString() {
+			t.Errorf("%s: replaced by %v, digest %s, registration %+v", name, resp.RequiresReplace, got.ConfigDigest, registration)
 		}
 		if c.replaced && !resp.RequiresReplace[0].Equal(path.Root("pki")) {
 			t.Errorf("%s: replaced by %v", name, resp.RequiresReplace)

@@ -30,6 +30,7 @@ var (
 	_ resource.ResourceWithValidateConfig = (*endpointResource)(nil)
 	_ resource.ResourceWithImportState    = (*endpointResource)(nil)
 	_ resource.ResourceWithIdentity       = (*endpointResource)(nil)
+	_ resource.ResourceWithUpgradeState   = (*endpointResource)(nil)
 )
 
 type endpointModel struct {
@@ -43,10 +44,6 @@ type endpointModel struct {
 
 	URL          types.String `tfsdk:"url"`
 	Registration types.Object `tfsdk:"registration"`
-
-	Holder     types.String `tfsdk:"holder"`
-	HostHealth types.Map    `tfsdk:"host_health"`
-	Backends   types.Map    `tfsdk:"backends"`
 }
 
 type haproxyModel struct {
@@ -248,22 +245,17 @@ func (m *endpointModel) touches(_ context.Context, before endpointModel, _ *sess
 
 // fill takes over what was found.
 func (m *endpointModel) fill(s endpoint.Status) {
-	m.Holder = said(s.Holder)
-	m.HostHealth = stringMap(s.Hosts)
-	m.Backends = stringMap(s.Backends)
 	m.ConfigDigest = types.StringValue(s.ConfigDigest)
 	m.Drift = stringList(s.Drift)
 }
 
 // keepSeen plans what was last seen: the machines will not be touched.
 func (m *endpointModel) keepSeen(state endpointModel) {
-	m.ID, m.Holder, m.HostHealth, m.Backends = state.ID, state.Holder, state.HostHealth, state.Backends
-	m.ConfigDigest, m.Drift = state.ConfigDigest, state.Drift
+	m.ID, m.ConfigDigest, m.Drift = state.ID, state.ConfigDigest, state.Drift
 }
 
 // forgetSeen plans that all of it is known after the apply.
 func (m *endpointModel) forgetSeen() {
-	m.ID, m.Holder, m.ConfigDigest = m.Address, types.StringUnknown(), types.StringUnknown()
-	m.HostHealth, m.Backends = types.MapUnknown(types.StringType), types.MapUnknown(types.StringType)
+	m.ID, m.ConfigDigest = m.Address, types.StringUnknown()
 	m.Drift = types.ListUnknown(types.StringType)
 }

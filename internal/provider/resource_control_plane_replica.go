@@ -36,6 +36,7 @@ var (
 	_ resource.ResourceWithValidateConfig = (*replicaResource)(nil)
 	_ resource.ResourceWithImportState    = (*replicaResource)(nil)
 	_ resource.ResourceWithIdentity       = (*replicaResource)(nil)
+	_ resource.ResourceWithUpgradeState   = (*replicaResource)(nil)
 )
 
 type replicaModel struct {
@@ -61,7 +62,6 @@ type replicaModel struct {
 	Resources      types.Object `tfsdk:"resources"`
 	Groups         types.Set    `tfsdk:"supplementary_groups"`
 
-	Components types.List   `tfsdk:"components"`
 	Registered types.Bool   `tfsdk:"registered"`
 	MachineID  types.String `tfsdk:"machine_id"`
 	Expiry     types.String `tfsdk:"certificate_expires_at"`
@@ -384,28 +384,8 @@ func (m replicaModel) extraArgs(ctx context.Context, diags *diag.Diagnostics) ma
 	return out
 }
 
-var componentTypes = map[string]attr.Type{
-	"name":                   types.StringType,
-	"healthy":                types.BoolType,
-	"health":                 types.StringType,
-	"version":                types.StringType,
-	"certificate_expires_at": types.StringType,
-}
-
 // fill takes over what was found.
 func (m *replicaModel) fill(s controlplane.Status) {
-	components := make([]attr.Value, len(s.Components))
-	for i, c := range s.Components {
-		components[i] = types.ObjectValueMust(componentTypes, map[string]attr.Value{
-			"name":                   types.StringValue(c.Name),
-			"healthy":                types.BoolValue(c.Healthy),
-			"health":                 said(c.Health),
-			"version":                said(c.Version),
-			"certificate_expires_at": timeString(c.CertificateExpiry),
-		})
-	}
-	m.AdminConf = types.BoolValue(!m.noAdminConf()) // null in a state from before there was this attribute
-	m.Components = types.ListValueMust(types.ObjectType{AttrTypes: componentTypes}, components)
 	m.Registered = types.BoolValue(s.Registered)
 	m.MachineID = types.StringValue(s.MachineID)
 	m.ConfigDigest = types.StringValue(s.ConfigDigest)
@@ -415,13 +395,12 @@ func (m *replicaModel) fill(s controlplane.Status) {
 
 // keepSeen plans what was last seen: the machine will not be touched.
 func (m *replicaModel) keepSeen(state replicaModel) {
-	m.Components, m.Registered, m.MachineID = state.Components, state.Registered, state.MachineID
+	m.Registered, m.MachineID = state.Registered, state.MachineID
 	m.ConfigDigest, m.Expiry, m.Drift = state.ConfigDigest, state.Expiry, state.Drift
 }
 
 // forgetSeen plans that all of it is known after the apply.
 func (m *replicaModel) forgetSeen() {
-	m.Components = types.ListUnknown(types.ObjectType{AttrTypes: componentTypes})
 	m.Registered, m.MachineID = types.BoolUnknown(), types.StringUnknown()
 	m.ConfigDigest, m.Expiry = types.StringUnknown(), types.StringUnknown()
 	m.Drift = types.ListUnknown(types.StringType)

@@ -30,6 +30,7 @@ var (
 	_ resource.ResourceWithValidateConfig = (*etcdMemberResource)(nil)
 	_ resource.ResourceWithImportState    = (*etcdMemberResource)(nil)
 	_ resource.ResourceWithIdentity       = (*etcdMemberResource)(nil)
+	_ resource.ResourceWithUpgradeState   = (*etcdMemberResource)(nil)
 )
 
 type etcdMemberModel struct {
@@ -52,15 +53,9 @@ type etcdMemberModel struct {
 	ClientURL types.String `tfsdk:"client_url"`
 	PeerURL   types.String `tfsdk:"peer_url"`
 
-	RunningVersion types.String `tfsdk:"running_version"`
-	Healthy        types.Bool   `tfsdk:"healthy"`
-	Leader         types.Bool   `tfsdk:"leader"`
-	Learner        types.Bool   `tfsdk:"learner"`
-	DBSize         types.Int64  `tfsdk:"db_size_bytes"`
-	Alarms         types.List   `tfsdk:"alarms"`
-	Unit           types.String `tfsdk:"unit_state"`
-	MachineID      types.String `tfsdk:"machine_id"`
-	Expiry         types.String `tfsdk:"certificate_expires_at"`
+	Learner   types.Bool   `tfsdk:"learner"`
+	MachineID types.String `tfsdk:"machine_id"`
+	Expiry    types.String `tfsdk:"certificate_expires_at"`
 }
 
 func newEtcdMemberResource() resource.Resource {
@@ -300,38 +295,22 @@ func (m *etcdMemberModel) fill(s etcd.Status) {
 	case m.ID.IsUnknown(): // a Create that failed before the member had one
 		m.ID = types.StringNull()
 	}
-	m.RunningVersion = said(s.Version)
-	m.Healthy = types.BoolValue(s.Healthy)
-	m.Leader = types.BoolValue(s.Leader)
 	m.Learner = types.BoolValue(s.Learner)
-	m.DBSize = types.Int64Value(s.DBSize)
-	m.Alarms = stringList(s.Alarms)
-	m.Unit = said(s.Unit)
 	m.MachineID = types.StringValue(s.MachineID)
 	m.ConfigDigest = types.StringValue(s.ConfigDigest)
 	m.Expiry = timeString(s.CertificateExpiry)
 	m.Drift, m.remedy = stringList(s.Drift), s.Remedy
-	if m.Kept.IsNull() { // a state from before there was this attribute
-		m.Kept = types.Int64Value(etcd.DefaultSnapshotsKept)
-	}
-	if m.Archives.IsNull() { // the same
-		m.Archives = types.Int64Value(etcd.DefaultArchivesKept)
-	}
 }
 
 // keepSeen plans what was last seen: the machine will not be touched.
 func (m *etcdMemberModel) keepSeen(state etcdMemberModel) {
-	m.ID, m.RunningVersion, m.Healthy, m.Leader, m.Learner = state.ID, state.RunningVersion, state.Healthy, state.Leader, state.Learner
-	m.DBSize, m.Alarms, m.Unit, m.MachineID = state.DBSize, state.Alarms, state.Unit, state.MachineID
+	m.ID, m.Learner, m.MachineID = state.ID, state.Learner, state.MachineID
 	m.ConfigDigest, m.Expiry, m.Drift = state.ConfigDigest, state.Expiry, state.Drift
 }
 
 // forgetSeen plans that all of it is known after the apply.
 func (m *etcdMemberModel) forgetSeen() {
-	m.ID, m.RunningVersion = types.StringUnknown(), types.StringUnknown()
-	m.Healthy, m.Leader, m.Learner = types.BoolUnknown(), types.BoolUnknown(), types.BoolUnknown()
-	m.DBSize, m.Alarms = types.Int64Unknown(), types.ListUnknown(types.StringType)
-	m.Unit, m.MachineID = types.StringUnknown(), types.StringUnknown()
+	m.ID, m.Learner, m.MachineID = types.StringUnknown(), types.BoolUnknown(), types.StringUnknown()
 	m.ConfigDigest, m.Expiry = types.StringUnknown(), types.StringUnknown()
 	m.Drift = types.ListUnknown(types.StringType)
 }

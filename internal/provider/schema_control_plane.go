@@ -174,6 +174,7 @@ func seenEtcdSchema() map[string]schema.Attribute {
 			"leader":          seenFlag("Whether it leads."),
 			"learner":         seenFlag("Whether it is a learner, which does not vote."),
 			"trouble":         seenText("Why it is not healthy, in words; null where it is."),
+			"unit_state":      seenText("systemd's state of `etcd.service`, such as `active`; null where its machine cannot be looked at, or there is none."),
 			"alarms":          seenTexts("Alarms that are raised for it, such as `NOSPACE`."),
 			"db_size_bytes":   seenNumber("Size of its database, bytes."),
 			"db_in_use_bytes": seenNumber("What would be left of it after a defragmentation, bytes."),

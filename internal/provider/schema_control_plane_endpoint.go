@@ -31,6 +31,7 @@ func endpointSchema(ctx context.Context) schema.Schema {
 		DeleteDescription: "Default `10m`.",
 	}))
 	return schema.Schema{
+		Version: 1,
 		MarkdownDescription: "The fixed address of a control plane's API: a virtual IP held by keepalived in front of HAProxy, on machines of their own or on the replicas'. " +
 			"Replicas enter and leave its rotation by themselves, through `registration`. It is created before them and refuses to go while one of them is in rotation.",
 		Attributes: attributes,
@@ -115,10 +116,7 @@ func endpointSeen() map[string]schema.Attribute {
 				"cluster_id":    schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the cluster: a balancer of another one refuses the replica."},
 			},
 		},
-		"holder":        schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the machine that holds the virtual IP; empty when none does."},
-		"host_health":   schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Per machine `ok`, or what is wrong in words."},
-		"backends":      schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "State of each replica in rotation, as HAProxy sees it on the holder."},
 		"config_digest": digestSchema(),
-		"drift":         driftSchema(),
+		"drift":         driftSchema(""),
 	}
 }

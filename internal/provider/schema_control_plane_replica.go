@@ -44,6 +44,7 @@ func replicaSchema(ctx context.Context) schema.Schema {
 		DeleteDescription: "Default `10m`: draining included.",
 	}))
 	return schema.Schema{
+		Version: 1,
 		MarkdownDescription: "One replica of the control plane: kube-apiserver, kube-controller-manager and kube-scheduler on one machine, as systemd units under users of their own, " +
 			"with kubeadm's files, flags and kubeconfigs. It enters the endpoint's rotation when all three are ready, and leaves it before anything of it stops.",
 		Attributes: attributes,
@@ -138,22 +139,11 @@ func replicaNetwork() map[string]schema.Attribute {
 
 func replicaSeen() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"id": schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the replica."},
-		"components": schema.ListNestedAttribute{
-			Computed:            true,
-			MarkdownDescription: "The three components as they were found.",
-			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"name":                   schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the component."},
-				"healthy":                schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether it says that it is ready."},
-				"health":                 schema.StringAttribute{Computed: true, MarkdownDescription: "`ok`, or what is wrong in words."},
-				"version":                schema.StringAttribute{Computed: true, MarkdownDescription: "Version of the running program; empty when it does not answer."},
-				"certificate_expires_at": expirySchema("the certificates it uses"),
-			}},
-		},
+		"id":                     schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the replica."},
 		"registered":             schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the replica is in rotation on every balancer."},
 		"machine_id":             machineIDSchema(),
 		"config_digest":          digestSchema(),
 		"certificate_expires_at": expirySchema("the replica's certificates"),
-		"drift":                  driftSchema(),
+		"drift":                  driftSchema(""),
 	}
 }

@@ -31,6 +31,7 @@ func etcdMemberSchema(ctx context.Context) schema.Schema {
 		DeleteDescription: "Default `10m`.",
 	}))
 	return schema.Schema{
+		Version: 1,
 		MarkdownDescription: "One etcd member on one machine. Members of a `for_each` make one cluster: those that are created together bootstrap it, " +
 			"later ones join as learners and are promoted when they have caught up; a destroyed one hands over leadership, is removed through another member, " +
 			"and then stops. No step is taken that would lose quorum.",
@@ -105,19 +106,11 @@ func etcdMemberSeen() map[string]schema.Attribute {
 		"id":                     seen("etcd's identifier of the member, hexadecimal."),
 		"client_url":             seen("Where API servers reach the member."),
 		"peer_url":               seen("Where the other members reach it."),
-		"running_version":        seen("Version of the server that answers; empty when none does."),
-		"unit_state":             seen("systemd's state of `etcd.service`."),
 		"machine_id":             machineIDSchema(),
 		"config_digest":          digestSchema(),
 		"certificate_expires_at": expirySchema("the member's certificates"),
-		"healthy":                schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the member answers a linearizable read and has no alarm."},
-		"leader":                 schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the member is the leader."},
 		"learner":                schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the member is a learner, without a vote."},
-		"db_size_bytes":          schema.Int64Attribute{Computed: true, MarkdownDescription: "Size of the member's database, in bytes."},
-		"alarms": schema.ListAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Alarms raised for the member: `NOSPACE`, `CORRUPT`. They stand in `drift` too, with those of members that have left, and the next apply mends them: `NOSPACE` by giving back free space, `CORRUPT` by joining the member anew from the others' data. It refuses, and says why, where there is no room to gain or nobody can tell whose data is right.",
-		},
-		"drift": driftSchema(),
+		"drift": driftSchema("An alarm of etcd is listed too, and repaired where that is safe: `NOSPACE` by giving back free space, " +
+			"`CORRUPT` by joining the member anew from the others' data."),
 	}
 }

@@ -15,9 +15,10 @@ func quorum(voters int) int { return voters/2 + 1 }
 
 // tally counts a kind of resources before and during an apply.
 type tally struct {
-	there, well                          int
-	restart, mend, come, leave, replaced int
-	hurt                                 int // of those that are well: how many an update may stop
+	there, well                            int
+	restart, repair, come, leave, replaced int
+	hurt                                   int // of those that are well: how many an update may stop
+	unknown                                int // of those that are there: whose health nobody has told
 }
 
 func (t *tally) count(r Resource, well bool) {
@@ -36,10 +37,10 @@ func (t *tally) count(r Resource, well bool) {
 		t.leave++
 	case r.Action == Update && r.Effect() == Restart:
 		t.restart++
-	case r.Action == Update && r.Effect() == Mend:
-		t.mend++
+	case r.Action == Update && r.Effect() == Repair:
+		t.repair++
 	}
-	if well && r.Action == Update && r.Effect() >= Mend {
+	if well && r.Action == Update && r.Effect() >= Repair {
 		t.hurt++
 	}
 }
@@ -51,7 +52,10 @@ func (t tally) after() int { return t.there + t.come - t.leave }
 func (p Plane) etcdAvailable() []string {
 	var t tally
 	for _, m := range p.Members {
-		t.count(m.Resource, m.Healthy != nil && *m.Healthy && !m.Learner && !p.unreachable(m.Resource))
+		if m.Healthy == nil && m.Action != Create {
+			t.unknown++
+		}
+		t.count(m.Resource, m.serves() && !p.unreachable(m.Resource))
 	}
 	need := quorum(t.there)
 	switch {
@@ -66,7 +70,7 @@ func (p Plane) etcdAvailable() []string {
 	if t.well < need {
 		says = append(says, fmt.Sprintf("etcd: **no quorum now**: %d of %d members were seen healthy, and %d have to be. What would make it worse is refused.", t.well, t.there, need))
 	}
-	if t.restart+t.mend > 0 {
+	if t.restart+t.repair > 0 {
 		says = append(says, t.etcdRestarts(need))
 	}
 	if t.replaced > 0 {
@@ -76,9 +80,27 @@ func (p Plane) etcdAvailable() []string {
 		says = append(says, fmt.Sprintf("etcd: from %d to %d members, one at a time; quorum goes from %d to %d.", t.there, t.after(), need, quorum(t.after())))
 	}
 	if len(says) == 0 {
-		says = []string{fmt.Sprintf("etcd: no member stops; %d of %d healthy.", t.well, t.there)}
+		says = []string{"etcd: no member stops" + t.healthy() + "."}
 	}
 	return says
+}
+
+// healthy says how many are, where that is known.
+func (t tally) healthy() string {
+	if t.unknown > 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of %d healthy", t.well, t.there)
+}
+
+// serves reports whether the member counts for quorum. Where nobody was asked it does,
+// unless its unit is known not to run.
+func (m Member) serves() bool {
+	if m.Healthy == nil {
+		stopped := func(text string) bool { return strings.Contains(text, "etcd.service is ") }
+		return !m.Learner && !slices.ContainsFunc(m.Drift, stopped)
+	}
+	return *m.Healthy && !m.Learner
 }
 
 func (t tally) etcdRestarts(need int) string {
@@ -88,7 +110,7 @@ func (t tally) etcdRestarts(need int) string {
 	}
 	switch {
 	case t.hurt == 0:
-		return fmt.Sprintf("etcd: only what is not healthy is touched; the %d of %d that are stay, and quorum is %d.", t.well, t.there, need)
+		return fmt.Sprintf("etcd: only unhealthy members are changed; %d of %d stay, and quorum is %d.", t.well, t.there, need)
 	case t.there == 1:
 		return fmt.Sprintf("etcd: the only member %s: **no reads and no writes meanwhile**.", map[bool]string{true: "restarts", false: "may restart"}[t.restart > 0])
 	case t.there == 2:
@@ -115,7 +137,7 @@ func (p Plane) apiAvailable() []string {
 	}
 	paused := p.pausedByEtcd()
 	var says []string
-	switch busy := t.restart + t.mend + t.replaced + paused; {
+	switch busy := t.restart + t.repair + t.replaced + paused; {
 	case t.there == 1 && busy > 0:
 		says = append(says, "API: **its only server stops** for what needs a restart: no answer meanwhile.")
 	case busy > 0:
@@ -123,10 +145,10 @@ func (p Plane) apiAvailable() []string {
 		if t.restart+t.replaced+paused == 0 {
 			leaves = "may leave"
 		}
-		says = append(says, fmt.Sprintf("API: one server at a time %s rotation, drained first: %d of %d go on serving.", leaves, max(t.well-1, 0), t.there))
+		says = append(says, fmt.Sprintf("API: one server at a time %s rotation, drained first: %d of %d keep serving.", leaves, max(t.well-1, 0), t.there))
 	}
 	if paused > 0 {
-		says = append(says, "API: a server whose only etcd member is restarted or replaced steps aside meanwhile.")
+		says = append(says, "API: a server whose only etcd member is restarted or replaced leaves rotation meanwhile.")
 	}
 	if t.after() != t.there {
 		says = append(says, fmt.Sprintf("API: from %d to %d servers; who leaves is drained first.", t.there, t.after()))
@@ -171,8 +193,8 @@ func (p Plane) endpointAvailable() []string {
 		case Replace, CreateFirst:
 			says = append(says, fmt.Sprintf("Endpoint %s: **replaced**: clients of the old address lose it.", code(e.Name)))
 		case Update:
-			if e.Effect() >= Mend {
-				says = append(says, fmt.Sprintf("Endpoint %s: goes on answering; connections stay where a reload is enough to mend what drifted.", code(e.Name)))
+			if e.Effect() >= Repair {
+				says = append(says, fmt.Sprintf("Endpoint %s: goes on answering; connections stay where a reload repairs the drift.", code(e.Name)))
 			} else {
 				says = append(says, fmt.Sprintf("Endpoint %s: goes on answering; connections stay, but for those through a machine that leaves its balancers.", code(e.Name)))
 			}

@@ -19,8 +19,8 @@ func plane(actions ...string) Plane {
 		switch strings.Trim(text, "-*") {
 		case "restart":
 			r.Action, r.Reasons = Update, []Reason{{"flags x", Restart}}
-		case "mend":
-			r.Action, r.Reasons, r.Drift = Update, []Reason{{"what drifted is mended", Mend}}, []string{name + ": y"}
+		case "repair":
+			r.Action, r.Reasons, r.Drift = Update, []Reason{{"drift is repaired", Repair}}, []string{name + ": y"}
 		case "peers":
 			r.Action, r.Reasons = Update, []Reason{{"peers +z", None}}
 		case "new":
@@ -53,41 +53,41 @@ func TestAvailable(t *testing.T) {
 		"peers":   {plane("peers", "peers", "peers"), []string{"etcd: no member stops; 3 of 3 healthy.", "API: no server stops; 3 of 3 in rotation."}},
 		"a flag of all": {plane("restart", "restart", "restart"), []string{
 			"etcd: members restart one at a time: 2 of 3 stay, and quorum is 2.",
-			"API: one server at a time leaves rotation, drained first: 2 of 3 go on serving.",
-			"API: a server whose only etcd member is restarted or replaced steps aside meanwhile.",
+			"API: one server at a time leaves rotation, drained first: 2 of 3 keep serving.",
+			"API: a server whose only etcd member is restarted or replaced leaves rotation meanwhile.",
 		}},
 		"a flag of all, one is down": {plane("restart", "restart-", "restart"), []string{
 			"etcd: members restart one at a time. 2 of 3 are healthy, and 2 have to be: a healthy one is **not restarted** before the others are back.",
-			"API: one server at a time leaves rotation, drained first: 2 of 3 go on serving.",
-			"API: a server whose only etcd member is restarted or replaced steps aside meanwhile.",
+			"API: one server at a time leaves rotation, drained first: 2 of 3 keep serving.",
+			"API: a server whose only etcd member is restarted or replaced leaves rotation meanwhile.",
 		}},
 		"five, one is down": {plane("restart", "restart-", "restart", "restart", "restart"), []string{
 			"etcd: members restart one at a time: 3 of 5 stay, and quorum is 3.",
-			"API: one server at a time leaves rotation, drained first: 4 of 5 go on serving.",
-			"API: a server whose only etcd member is restarted or replaced steps aside meanwhile.",
+			"API: one server at a time leaves rotation, drained first: 4 of 5 keep serving.",
+			"API: a server whose only etcd member is restarted or replaced leaves rotation meanwhile.",
 		}},
-		"the one that is down is mended": {plane("", "mend-", ""), []string{
-			"etcd: only what is not healthy is touched; the 2 of 3 that are stay, and quorum is 2.",
+		"the one that is down is repaired": {plane("", "repair-", ""), []string{
+			"etcd: only unhealthy members are changed; 2 of 3 stay, and quorum is 2.",
 			"API: no server stops; 3 of 3 in rotation.",
 		}},
-		"no quorum": {plane("mend-", "mend-", ""), []string{
+		"no quorum": {plane("repair-", "repair-", ""), []string{
 			"etcd: **no quorum now**: 1 of 3 members were seen healthy, and 2 have to be. What would make it worse is refused.",
-			"etcd: only what is not healthy is touched; the 1 of 3 that are stay, and quorum is 2.",
+			"etcd: only unhealthy members are changed; 1 of 3 stay, and quorum is 2.",
 			"API: no server stops; 3 of 3 in rotation.",
 		}},
 		"one of one": {plane("restart"), []string{
 			"etcd: the only member restarts: **no reads and no writes meanwhile**.",
 			"API: **its only server stops** for what needs a restart: no answer meanwhile.",
-			"API: a server whose only etcd member is restarted or replaced steps aside meanwhile.",
+			"API: a server whose only etcd member is restarted or replaced leaves rotation meanwhile.",
 		}},
-		"two": {plane("mend", "mend"), []string{
+		"two": {plane("repair", "repair"), []string{
 			"etcd: members may restart one at a time. Of two **each is needed for quorum**: a short interruption each time.",
 			"API: no server stops; 2 of 2 in rotation.",
 		}},
 		"one is replaced": {plane("", "replace", ""), []string{
 			"etcd: 1 member is replaced: what remains keeps quorum, or it is refused.",
-			"API: one server at a time leaves rotation, drained first: 2 of 3 go on serving.",
-			"API: a server whose only etcd member is restarted or replaced steps aside meanwhile.",
+			"API: one server at a time leaves rotation, drained first: 2 of 3 keep serving.",
+			"API: a server whose only etcd member is restarted or replaced leaves rotation meanwhile.",
 		}},
 		"it grows": {plane("", "new", "new"), []string{
 			"etcd: from 1 to 3 members, one at a time; quorum goes from 1 to 2.",
@@ -113,7 +113,7 @@ func TestUnreachable(t *testing.T) {
 		p.Members[i].Machine, p.Replicas[i].Machine = address, address
 	}
 	p.Endpoints[0].Hosts = map[string]string{"a": "10.0.0.11", "b": "10.0.0.12"}
-	p.Endpoints[0].Health = map[string]string{"a": "connect to 10.0.0.11: unreachable over SSH: no answer in time", "b": "ok"}
+	p.Unreached = map[string]string{"10.0.0.11": "connect to 10.0.0.11: unreachable over SSH: no answer in time"}
 	if leader := p.leader(); leader != "" {
 		t.Errorf("the leader is %q, which does not answer", leader)
 	}

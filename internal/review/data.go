@@ -59,22 +59,24 @@ func (p *Plan) addAnswer(r *tfjson.StateResource) error {
 			return fmt.Errorf("read %s: %w", r.Address, errShape)
 		}
 	}
-	answer, err := decode[struct {
-		Score   *float64 `json:"score"`
-		Total   *float64 `json:"total"`
-		Items   []Item   `json:"items"`
-		Healthy *bool    `json:"healthy"`
-		Issues  []string `json:"issues"`
-	}](r.Address, any(r.AttributeValues), marks)
-	if err != nil {
-		return err
-	}
 	if r.Type == "kube_control_plane" {
-		p.Checks = append(p.Checks, Check{r.Address, answer.Healthy, answer.Issues})
-	} else if answer.Score != nil && answer.Total != nil {
-		p.Scores = append(p.Scores, Score{r.Address, *answer.Score, *answer.Total, open(answer.Items)})
+		told, err := decode[answer](r.Address, any(r.AttributeValues), marks)
+		if err != nil {
+			return err
+		}
+		p.Checks = append(p.Checks, Check{r.Address, told.Healthy, told.Issues})
+		p.addHealth(told)
+		return nil
 	}
-	return nil
+	told, err := decode[struct {
+		Score *float64 `json:"score"`
+		Total *float64 `json:"total"`
+		Items []Item   `json:"items"`
+	}](r.Address, any(r.AttributeValues), marks)
+	if err == nil && told.Score != nil && told.Total != nil {
+		p.Scores = append(p.Scores, Score{r.Address, *told.Score, *told.Total, open(told.Items)})
+	}
+	return err
 }
 
 // open are the items that did not pass, the worst first.
@@ -90,13 +92,28 @@ func open(items []Item) []Item {
 // told reports whether the findings say already what an issue does.
 func (p Plan) told(issue string) bool {
 	for _, plane := range p.Planes {
+		for address := range plane.Unreached { // whatever is on it follows from that
+			if strings.Contains(issue, "("+address+")") {
+				return true
+			}
+		}
 		for _, f := range plane.findings() {
-			if f.text != "" && strings.Contains(issue, " "+f.machine+" ") && strings.HasSuffix(issue, ": "+f.text) {
+			if f.text != "" && plane.about(issue, f.machine) && strings.HasSuffix(issue, f.text) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// about reports whether an issue names a machine: by its name, or by its address.
+func (p Plane) about(issue, machine string) bool {
+	for address := range p.Unreached {
+		if p.machineAt(address) == machine && strings.HasPrefix(issue, "machine "+address+" with ") {
+			return true
+		}
+	}
+	return strings.Contains(issue, " "+machine+" ")
 }
 
 // untold are the issues of c that no finding is about.

@@ -114,13 +114,11 @@ func common(r Resource) state {
 }
 
 func (p Plane) endpointState(e Endpoint) state {
-	if e.Holder == "" && e.Action != Create {
+	if e.Asked && e.Holder == "" && e.Action != Create {
 		return down
 	}
-	for _, health := range e.Health {
-		if health != "ok" && common(e.Resource) == fine {
-			return drifted
-		}
+	if e.Impaired && common(e.Resource) == fine {
+		return drifted
 	}
 	return common(e.Resource)
 }
@@ -131,7 +129,7 @@ func (p Plane) replicaState(r Replica) state {
 		return altered
 	case p.unreachable(r.Resource) || r.Registered == nil:
 		return unseen
-	case !*r.Registered || len(r.Ill) > 0 || !p.serves(r):
+	case !*r.Registered || len(r.Unhealthy) > 0 || !p.serves(r):
 		return down
 	}
 	return common(r.Resource)
@@ -141,9 +139,9 @@ func (p Plane) memberState(m Member) state {
 	switch {
 	case m.Action == Create:
 		return altered
-	case p.unreachable(m.Resource) || m.Healthy == nil:
+	case p.unreachable(m.Resource):
 		return unseen
-	case !*m.Healthy:
+	case !m.serves() && !m.Learner:
 		return down
 	}
 	return common(m.Resource)

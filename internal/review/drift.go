@@ -25,10 +25,10 @@ var named = regexp.MustCompile(`(?s)^([^\s:]+)(?: \([^)]*\))?: (.+)$`)
 // findings lists what drifted and what is not well, by machine.
 func (p Plane) findings() []finding {
 	machines := p.machines()
-	all := p.faults()
+	all := p.problems()
 	for _, r := range p.resources() {
 		if r.Gone {
-			all = append(all, finding{machine: r.Name, part: part(r.Kind), ours: "is gone: it was there at the last apply"})
+			all = append(all, finding{machine: r.Name, part: part(r.Kind), ours: "is gone: it existed at the last apply"})
 		}
 		for _, text := range r.Drift {
 			f := finding{machine: r.Name, part: part(r.Kind), text: text}
@@ -42,22 +42,15 @@ func (p Plane) findings() []finding {
 	return all
 }
 
-// faults lists what is not well, whether an apply mends it or not.
-func (p Plane) faults() []finding {
+// problems lists what the data source found unhealthy, whether an apply repairs it or not.
+func (p Plane) problems() []finding {
 	var all []finding
-	for _, e := range p.Endpoints {
-		for _, machine := range slices.Sorted(maps.Keys(e.Health)) {
-			switch health := e.Health[machine]; {
-			case unreachable(health):
-				all = append(all, finding{machine, "machine", health, "cannot be reached; what is said of it is as it was last seen: "})
-			case health != "ok":
-				all = append(all, finding{machine, "endpoint", health, ""})
-			}
-		}
+	for _, address := range slices.Sorted(maps.Keys(p.Unreached)) {
+		all = append(all, finding{p.machineAt(address), "machine", p.Unreached[address], "cannot be reached; its state is as it was last seen: "})
 	}
 	for _, m := range p.Members {
 		if m.Healthy != nil && !*m.Healthy && !p.unreachable(m.Resource) {
-			all = append(all, finding{machine: m.Name, part: "etcd", ours: "the member is not healthy"})
+			all = append(all, finding{m.Name, "etcd", m.Trouble, "the member is not healthy: "})
 		}
 	}
 	for _, r := range p.Replicas {
@@ -67,7 +60,7 @@ func (p Plane) faults() []finding {
 		if r.Registered != nil && !*r.Registered {
 			all = append(all, finding{machine: r.Name, part: "replica", ours: "is out of rotation"})
 		}
-		for _, text := range r.Ill {
+		for _, text := range r.Unhealthy {
 			if !r.stopped(text) {
 				all = append(all, finding{machine: r.Name, part: "replica", text: text})
 			}
@@ -76,30 +69,37 @@ func (p Plane) faults() []finding {
 	return all
 }
 
-// stopped says whether the unit of a component that is ill does not run: drift says
+// stopped says whether the unit of an unhealthy component does not run: drift says
 // so, and that nothing answers follows from it.
-func (r Replica) stopped(ill string) bool {
-	component, _, _ := strings.Cut(ill, ": ")
+func (r Replica) stopped(unhealthy string) bool {
+	component, _, _ := strings.Cut(unhealthy, ": ")
 	return slices.ContainsFunc(r.Drift, func(text string) bool {
 		return strings.Contains(text, ": "+component+": "+component+".service ") && !strings.HasSuffix(text, ", wanted enabled")
 	})
 }
 
-// unreachable is what package host says first of a machine that does not answer
-// by SSH, wherever in a chain of causes it stands.
-func unreachable(health string) bool { return strings.Contains(health, "unreachable over SSH") }
-
 // unreachable says whether the resource's machine did not answer. A plan's JSON
-// has no warnings: the word of an endpoint on the same machine is all there is.
+// has no warnings: only a data source tells.
 func (p Plane) unreachable(r Resource) bool {
+	_, unreached := p.Unreached[r.Machine]
+	return unreached
+}
+
+// machineAt is the name of the machine at an address.
+func (p Plane) machineAt(address string) string {
+	for _, r := range append(p.members(), p.replicas()...) {
+		if r.Machine == address {
+			return r.Name
+		}
+	}
 	for _, e := range p.Endpoints {
-		for machine, health := range e.Health {
-			if unreachable(health) && r.Machine != "" && e.Hosts[machine] == r.Machine {
-				return true
+		for name, at := range e.Hosts {
+			if at == address {
+				return name
 			}
 		}
 	}
-	return false
+	return address
 }
 
 // machines are the names of those that the control plane is on.

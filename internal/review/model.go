@@ -39,7 +39,9 @@ type Plan struct {
 
 // Plane is a control plane: what one module describes.
 type Plane struct {
-	Module    string // "" for the root module
+	Module    string            // "" for the root module
+	Asked     bool              // a kube_control_plane has told of its health
+	Unreached map[string]string // why a machine did not answer, by address
 	Endpoints []Endpoint
 	Members   []Member
 	Replicas  []Replica
@@ -71,7 +73,7 @@ type Effect int
 const (
 	None    Effect = iota // nothing on the machine changes that runs
 	Reload                // configuration is read anew, without an interruption
-	Mend                  // the least that mends it, which may be a restart
+	Repair                // the least that repairs it, which may be a restart
 	Restart               // it restarts
 )
 
@@ -99,11 +101,12 @@ func (r Resource) comes() bool {
 // Member is an etcd member.
 type Member struct {
 	Resource
-	Version string // that runs, or else that is wanted
+	Version string // that runs, where that was asked, or else that is wanted
 	URL     string
 	Leader  bool
 	Learner bool
-	Healthy *bool // nil: not known
+	Healthy *bool  // nil: not known
+	Trouble string // why it is not healthy
 }
 
 // Replica is a control-plane replica.
@@ -113,17 +116,18 @@ type Replica struct {
 	Endpoint   string   // address of its endpoint
 	Etcd       []string // client URLs
 	Registered *bool    // nil: not known
-	Ill        []string // components that are not healthy, in words
+	Unhealthy  []string // components that are not healthy, in words
 }
 
 // Endpoint is a virtual IP with its balancers.
 type Endpoint struct {
 	Resource
 	Port     int
-	Holder   string
 	Hosts    map[string]string // addresses of its machines, by name
-	Health   map[string]string // "ok" or what is wrong, by machine
+	Asked    bool              // whether what follows is known
+	Holder   string
 	Backends map[string]string // HAProxy's word by replica
+	Impaired bool              // a balancer does not answer, or does not run
 }
 
 // Score is what a kube_production_readiness says.

@@ -2,7 +2,6 @@ package review
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -114,18 +113,14 @@ func label(r *tfjson.ResourceChange) string {
 func (p *Plane) addMember(resource Resource, value, marks any) error {
 	found, err := decode[struct {
 		Version string `json:"version"`
-		Running string `json:"running_version"`
 		URL     string `json:"client_url"`
-		Leader  bool   `json:"leader"`
 		Learner bool   `json:"learner"`
-		Healthy *bool  `json:"healthy"`
 	}](resource.Address, value, marks)
 	if err != nil {
 		return err
 	}
 	p.Members = append(p.Members, Member{
-		Resource: resource, Version: cmp.Or(found.Running, found.Version), URL: found.URL,
-		Leader: found.Leader, Learner: found.Learner, Healthy: found.Healthy,
+		Resource: resource, Version: found.Version, URL: found.URL, Learner: found.Learner,
 	})
 	return nil
 }
@@ -138,48 +133,27 @@ func (p *Plane) addReplica(resource Resource, value, marks any) error {
 		Endpoint   struct {
 			Address string `json:"address"`
 		} `json:"endpoint"`
-		Components []struct {
-			Name    string `json:"name"`
-			Version string `json:"version"`
-			Health  string `json:"health"`
-			Healthy *bool  `json:"healthy"`
-		} `json:"components"`
 	}](resource.Address, value, marks)
 	if err != nil {
 		return err
 	}
-	replica := Replica{
+	p.Replicas = append(p.Replicas, Replica{
 		Resource: resource, Version: found.Version, Etcd: found.Etcd,
 		Endpoint: found.Endpoint.Address, Registered: found.Registered,
-	}
-	for _, c := range found.Components {
-		if c.Name == "kube-apiserver" {
-			replica.Version = cmp.Or(c.Version, replica.Version)
-		}
-		if c.Healthy != nil && !*c.Healthy {
-			replica.Ill = append(replica.Ill, fmt.Sprintf("%s: %s", c.Name, c.Health))
-		}
-	}
-	p.Replicas = append(p.Replicas, replica)
+	})
 	return nil
 }
 
 func (p *Plane) addEndpoint(resource Resource, value, marks any) error {
 	found, err := decode[struct {
-		Port    int               `json:"port"`
-		Holder  string            `json:"holder"`
-		Health  map[string]string `json:"host_health"`
+		Port    int `json:"port"`
 		HAProxy struct {
 			Hosts map[string]string `json:"hosts"`
 		} `json:"haproxy"`
-		Backends map[string]string `json:"backends"`
 	}](resource.Address, value, marks)
 	if err != nil {
 		return err
 	}
-	p.Endpoints = append(p.Endpoints, Endpoint{
-		Resource: resource, Port: found.Port, Holder: found.Holder,
-		Hosts: found.HAProxy.Hosts, Health: found.Health, Backends: found.Backends,
-	})
+	p.Endpoints = append(p.Endpoints, Endpoint{Resource: resource, Port: found.Port, Hosts: found.HAProxy.Hosts})
 	return nil
 }

@@ -21,7 +21,7 @@ func makeOfModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, "beside.tf", asking(""))
+	put(t, dir, "beside.tf", askingModule(""))
 	if err := w.MakeFrom(ctx, os.DirFS(dir), t.Output()); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func makeOfModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	keep(t, w, "asked")
-	put(t, dir, "beside.tf", asking("depends_on = [module.control_plane]"))
+	put(t, dir, "beside.tf", askingModule("depends_on = [module.control_plane]"))
 	put(t, dir, "inputs_override.tf", changedInputs)
 	keep(t, w, "deferred")
 }
@@ -61,27 +61,33 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
-// asking is a configuration with both data sources in check blocks, and more in
+// askingModule is a configuration with both data sources in check blocks, and more in
 // each of them.
-func asking(more string) string {
+func askingModule(more string) string {
 	text := ""
 	for _, source := range [][2]string{{"kube_control_plane", "healthy"}, {"kube_production_readiness", "ready"}} {
 		text += fmt.Sprintf(`
 check %[1]q {
-  data %[1]q "this" {
-    pki      = module.control_plane.pki
-    etcd     = module.control_plane.etcd_client_urls
-    endpoint = module.control_plane.endpoint
-    %[3]s
-  }
+  %[3]s
   assert {
     condition     = data.%[1]s.this.%[2]s
     error_message = "see the comment"
   }
 }
-`, source[0], source[1], more)
+`, source[0], source[1], dataSource(source[0], "module.control_plane.pki", "module.control_plane.etcd_client_urls", "module.control_plane.endpoint", more))
 	}
 	return text
+}
+
+// dataSource is one that is asked about a control plane.
+func dataSource(kind, pki, etcd, endpoint, more string) string {
+	return fmt.Sprintf(`data %q "this" {
+    pki      = %s
+    etcd     = %s
+    endpoint = %s
+    %s
+  }
+`, kind, pki, etcd, endpoint, more)
 }
 
 // changedInputs is what a pull request changes of the module's.

@@ -62,6 +62,8 @@ func makeOfResources(t *testing.T) {
 	}
 	size(t, w, 3)
 	keep(t, w, "create")
+	health := dataSource("kube_control_plane", "kube_pki_bundle.this.bundle", "[for m in kube_etcd_member.this : m.client_url]", "kube_control_plane_endpoint.this.registration", "")
+	put(t, w.Dir, "beside.tf", health)
 	applyAll(t, w)
 	keep(t, w, "nothing")
 	hurt(t, l)
@@ -69,9 +71,11 @@ func makeOfResources(t *testing.T) {
 	applyAll(t, w)
 	keep(t, w, "upgrade", "-var=apiserver_extra_args={v=\"3\"}", "-var=etcd_extra_args={max-txn-ops=\"129\"}")
 	keep(t, w, "replace", `-replace=kube_etcd_member.this["cp2"]`, `-replace=kube_control_plane_replica.this["cp2"]`)
+	put(t, w.Dir, "beside.tf", "") // it would tell of members that are not there yet
 	size(t, w, 5)
 	keep(t, w, "grow")
 	applyAll(t, w)
+	put(t, w.Dir, "beside.tf", health)
 	size(t, w, 3)
 	keep(t, w, "shrink")
 	if err := l.Machine("cp2").PowerOff(ctx); err != nil {

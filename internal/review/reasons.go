@@ -25,8 +25,8 @@ func arguments(kind string) map[string]argument {
 	common := map[string]argument{
 		"timeouts":      {words: "timeouts"},
 		"early_renewal": {words: "when certificates are renewed"},
-		"signed":        {words: "signed certificates", effect: Mend},
-		"pki":           {words: "the PKI bundle", effect: Mend},
+		"signed":        {words: "signed certificates", effect: Repair},
+		"pki":           {words: "the PKI bundle", effect: Repair},
 	}
 	maps.Copy(common, map[string]map[string]argument{
 		"kube_etcd_member": {
@@ -58,7 +58,7 @@ func arguments(kind string) map[string]argument {
 			"resources":            {words: "limits", effect: Restart, told: true},
 			"name":                 {words: "name", effect: Restart, told: true},
 			"supplementary_groups": {words: "groups of the API server", effect: Restart, told: true},
-			"endpoint":             {words: "the endpoint's registration", effect: Mend, quiet: []string{"hosts.", "drain_timeout", "cluster_id"}},
+			"endpoint":             {words: "the endpoint's registration", effect: Repair, quiet: []string{"hosts.", "drain_timeout", "cluster_id"}},
 		},
 		"kube_control_plane_endpoint": {
 			"address":        {words: "virtual IP", effect: Restart, told: true},
@@ -69,17 +69,17 @@ func arguments(kind string) map[string]argument {
 			"pki":            {words: "the PKI bundle"},
 		},
 		"kube_pki_bundle": {
-			"cluster_name":        {words: "cluster name", effect: Mend, told: true},
-			"rotation":            {words: "rotation", effect: Mend, told: true},
-			"encryption":          {words: "encryption at rest", effect: Mend},
+			"cluster_name":        {words: "cluster name", effect: Repair, told: true},
+			"rotation":            {words: "rotation", effect: Repair, told: true},
+			"encryption":          {words: "encryption at rest", effect: Repair},
 			"key_algorithm":       {words: "algorithm of new keys"},
 			"deletion_protection": {words: "whether the cluster may be destroyed"},
 			"ca_validity":         {words: "life of new authorities"},
 			"sealed_for":          {words: "for whom private keys are sealed"},
-			"ca":                  {words: "Kubernetes authority", effect: Mend},
-			"etcd_ca":             {words: "etcd authority", effect: Mend},
-			"front_proxy_ca":      {words: "front-proxy authority", effect: Mend},
-			"service_account":     {words: "service-account key", effect: Mend},
+			"ca":                  {words: "Kubernetes authority", effect: Repair},
+			"etcd_ca":             {words: "etcd authority", effect: Repair},
+			"front_proxy_ca":      {words: "front-proxy authority", effect: Repair},
+			"service_account":     {words: "service-account key", effect: Repair},
 		},
 		"kube_kubeconfig": {
 			"server":   {words: "server", told: true},
@@ -99,11 +99,11 @@ func arguments(kind string) map[string]argument {
 // found are attributes that the provider finds or makes: their change is no
 // reason for anything, but a consequence.
 var found = []string{
-	"alarms", "backends", "bundle", "ca_certificate", "certificate_expires_at", "client_certificate", "client_key", "client_url",
-	"cluster_ca_certificate", "components", "config_digest", "content", "db_size_bytes", "drift", "etcd_ca_certificate", "expires_at",
-	"fingerprints", "front_proxy_ca_certificate", "healthy", "holder", "host_health", "id", "keys", "leader", "learner", "machine_id",
-	"peer_url", "registered", "registration", "requests", "running_version", "sealed_for", "service_account_public_key", "stages",
-	"unit_state", "url",
+	"bundle", "ca_certificate", "certificate_expires_at", "client_certificate", "client_key", "client_url",
+	"cluster_ca_certificate", "config_digest", "content", "drift", "etcd_ca_certificate", "expires_at",
+	"fingerprints", "front_proxy_ca_certificate", "id", "keys", "learner", "machine_id",
+	"peer_url", "registered", "registration", "requests", "sealed_for", "service_account_public_key", "stages",
+	"url",
 }
 
 // change is a resource's before and after: raw, to see what differs, and what
@@ -117,7 +117,7 @@ type change struct {
 func (c change) reasons(kind string, drifted bool) []Reason {
 	var reasons []Reason
 	if drifted {
-		reasons = append(reasons, Reason{"what drifted is mended", Mend})
+		reasons = append(reasons, Reason{"drift is repaired", Repair})
 	}
 	known := arguments(kind)
 	names := slices.Sorted(maps.Keys(c.after))

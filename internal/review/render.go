@@ -110,7 +110,7 @@ func (p Plane) render(b *strings.Builder, several bool) {
 		fmt.Fprintf(b, "\n---\n\n%s\n", code(name))
 	}
 	if findings := p.findings(); len(findings) > 0 {
-		b.WriteString("\n#### What drifted or is not well\n\n")
+		b.WriteString("\n#### Drift and problems\n\n")
 		renderFindings(b, findings)
 	}
 	if steps := p.steps(); len(steps) > 0 {
@@ -175,10 +175,10 @@ func (p Plan) renderChecks(b *strings.Builder) {
 		left := p.untold(check)
 		switch {
 		case len(left) == 0 && len(check.Issues) > 0:
-			b.WriteString(", told above.\n")
+			b.WriteString(", listed above.\n")
 			continue
 		case len(left) < len(check.Issues):
-			fmt.Fprintf(b, ", %d of them told above; besides", len(check.Issues)-len(left))
+			fmt.Fprintf(b, ", %d of them listed above; besides", len(check.Issues)-len(left))
 		}
 		b.WriteString("\n\n")
 		list(b, left, code)
@@ -201,7 +201,7 @@ func (p Plan) renderWaiting(b *strings.Builder) {
 	if len(p.Waiting) == 0 {
 		return
 	}
-	b.WriteString("\nAsked after the apply only, because they depend on what it changes:\n\n")
+	b.WriteString("\nRead during the apply only, because they depend on what it changes:\n\n")
 	list(b, p.Waiting, code)
 }
 
@@ -233,7 +233,10 @@ func (p Plan) renderDiagram(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "\n```mermaid\nflowchart TB\n%s%s```\n\n", nodes, classes)
-	b.WriteString("Green: well. Blue: changes. Yellow: drifted. Red: not well. Grey: cannot be reached, or was never seen.\n")
+	if unasked := func(p Plane) bool { return !p.Asked }; slices.ContainsFunc(p.Planes, unasked) {
+		b.WriteString("Health is not shown, nor who leads or holds the virtual IP: no `kube_control_plane` was read for this plan.\n")
+	}
+	b.WriteString("Green: healthy. Blue: changes. Yellow: drifted. Red: unhealthy. Grey: unreachable, or never seen.\n")
 }
 
 // plainName is a name in running text: of what it may hold, nothing means

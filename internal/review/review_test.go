@@ -142,7 +142,7 @@ func TestToldOnce(t *testing.T) {
 	got := comment(t, d)
 	for _, want := range []string{
 		"**1 finding on 1 machine** · 1 to change · health: **1 issue** · production readiness **13 of 20**, **19 of 20**\n",
-		"`data.kube_control_plane.this`: **2 issues**, 1 of them told above; besides\n\n- `replica cp1 (",
+		"`data.kube_control_plane.this`: **2 issues**, 1 of them listed above; besides\n\n- `replica cp1 (",
 		"2 items to look at</summary>\n\n`module.m.data.kube_production_readiness.this`\n\n- fail: fails: `y`\n- warn: warns &lt;b&gt;: `` `x` ``\n\n</details>\n",
 	} {
 		if !strings.Contains(got, want) {
@@ -168,7 +168,7 @@ func TestWhatElseAPlanHas(t *testing.T) {
 	got := comment(t, d)
 	for _, want := range []string{
 		"The plan is **partial**", "- create: `random_password.a[\"x\"]`", "**1 finding on 1 machine** · 2 to create",
-		"- **cp2**\n  - etcd: is gone: it was there at the last apply\n", "Members join one at a time",
+		"- **cp2**\n  - etcd: is gone: it existed at the last apply\n", "Members join one at a time",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the comment lacks %q:\n%s", want, got)
@@ -185,7 +185,11 @@ func TestHostileText(t *testing.T) {
 	d := document(t, "drift")
 	before := changeOf(t, d, `kube_control_plane_replica.this["cp1"]`)["before"].(map[string]any)
 	before["drift"] = []any{"cp1: x\n\n```\n<img src=https://example.com/a.png> @org/team [click](https://example.com) `a` ``b``" + strings.Repeat("y", 5000)}
-	before["components"] = []any{map[string]any{"name": "kube-apiserver", "version": "1\"]\n```\nclick x href \"https://example.com\"<b>", "health": "ok", "healthy": true}}
+	objects(d, func(holder map[string]any, values, _ string) {
+		if replicas := attributes(attributes(holder[values])["replicas"]); replicas != nil {
+			replicas["cp1"].(map[string]any)["version"] = "1\"]\n```\nclick x href \"https://example.com\"<b>"
+		}
+	})
 	got := comment(t, d)
 	for line := range strings.Lines(got) {
 		if strings.Contains(line, "<img") && !strings.HasPrefix(line, "  - replica: ```` x ``` <img") {

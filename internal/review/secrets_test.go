@@ -12,8 +12,8 @@ const marker = "LEAK"
 
 // shown are the attributes of the provider's resources whose values a comment may have.
 var shown = []string{
-	"name", "cluster_name", "user", "address", "drift", "host", "version", "running_version", "client_url", "leader", "learner", "healthy",
-	"registered", "etcd", "endpoint", "components", "port", "holder", "haproxy", "host_health", "backends", "score", "total", "issues",
+	"name", "cluster_name", "user", "address", "drift", "host", "version", "client_url", "learner", "healthy", "registered", "etcd", "endpoint",
+	"port", "haproxy", "virtual_ip", "balancers", "replicas", "etcd_cluster", "score", "total", "issues",
 	"rotation", "on_destroy", "items", "resources", "audit", "server", "groups", "validity",
 }
 

@@ -86,7 +86,7 @@ func (p Plane) updates(resources []Resource) []item {
 	leader := p.leader()
 	slices.SortStableFunc(updated, func(a, b Resource) int {
 		last := func(r Resource) int {
-			if r.Kind == "kube_etcd_member" && r.Name == leader && r.Effect() >= Mend {
+			if r.Kind == "kube_etcd_member" && r.Name == leader && r.Effect() >= Repair {
 				return 1
 			}
 			return 0
@@ -108,7 +108,7 @@ func why(r Resource) string {
 	}
 	does := map[Effect]string{
 		None: "nothing restarts", Reload: "a reload, nothing restarts",
-		Mend: "restarts only what has to", Restart: "restarts",
+		Repair: "restarts only what it must", Restart: "restarts",
 	}[r.Effect()]
 	return text + " (" + does + ")"
 }
@@ -164,15 +164,15 @@ func (p Plane) joinTitle() string {
 			return "Members join one at a time, without a vote until they have caught up."
 		}
 	}
-	return "Members found a new cluster together."
+	return "Members bootstrap a new cluster together."
 }
 
 func (p Plane) endpointTitle() string {
 	if slices.ContainsFunc(p.endpoints(), func(r Resource) bool { return r.Action == Create || r.Action == Replace }) {
 		return "HAProxy and the virtual IP are installed."
 	}
-	if loudest(p.endpoints()) == Mend {
-		return "what differs on its machines is mended."
+	if loudest(p.endpoints()) == Repair {
+		return "drift on its machines is repaired."
 	}
 	return "HAProxy reads its configuration anew, and no connection is dropped."
 }

@@ -1,0 +1,62 @@
+package acceptance
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
+)
+
+// TestRefreshOnlyIsQuiet: nothing that changes by itself is in the state of a resource.
+// "terraform plan -refresh-only -detailed-exitcode" gives 0 on an idle control plane,
+// and again after etcd's leader and the virtual IP have moved.
+func TestRefreshOnlyIsQuiet(t *testing.T) {
+	names := []string{"cp1", "cp2", "cp3"}
+	w := newStory(t, names...)
+	bare := fingerprints(t, names...)
+	apply(t, w)
+	awaitRotation(t, names...)
+	expectEmptyPlan(t, w, "-refresh-only")
+	moveLeader(t, w)
+	expectEmptyPlan(t, w, "-refresh-only")
+	moveVirtualIP(t, w)
+	awaitRotation(t, names...)
+	expectEmptyPlan(t, w, "-refresh-only")
+	expectEmptyPlan(t, w)
+	apply(t, w, "-destroy")
+	expectBare(t, bare, names...)
+}
+
+// moveLeader makes another member of etcd the leader.
+func moveLeader(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
+	before := observed(t, w).Etcd
+	if before.Leader == "" {
+		t.Fatal("no member leads")
+	}
+	for name, member := range before.Members {
+		if name != before.Leader {
+			onMachine(t, shared.lab.Machine(before.Leader), fmt.Sprintf("%setcdctl move-leader %s", ctl, member.ID))
+			break
+		}
+	}
+	if after := observed(t, w).Etcd.Leader; after == "" || after == before.Leader {
+		t.Fatalf("%q led, and now %q does", before.Leader, after)
+	}
+}
+
+// moveVirtualIP restarts keepalived on the machine that holds the virtual IP: another
+// one takes it over and keeps it.
+func moveVirtualIP(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
+	before := observed(t, w).VirtualIP.Holder
+	if before == "" {
+		t.Fatal("no machine holds the virtual IP")
+	}
+	onMachine(t, shared.lab.Machine(before), "systemctl stop kube-endpoint-keepalived; sleep 3; systemctl start kube-endpoint-keepalived")
+	time.Sleep(3 * time.Second) // until it is a backup
+	if after := observed(t, w).VirtualIP.Holder; after == "" || after == before {
+		t.Fatalf("%q held the virtual IP, and now %q does", before, after)
+	}
+}
