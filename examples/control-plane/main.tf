@@ -1,6 +1,6 @@
 # A highly available control plane on plain machines: etcd, API servers and the
-# virtual IP in front of them, all on the machines of var.machines.
-# To scale, add or remove a machine there. To upgrade, change a version.
+# virtual IP in front of them, all on the machines in var.machines.
+# To scale, add or remove machines there. To upgrade, change a version.
 
 terraform {
   required_version = ">= 1.11"

@@ -1,5 +1,5 @@
 output "url" {
-  description = "The API's address."
+  description = "URL of the API."
   value       = kube_control_plane_endpoint.this.url
 }
 
@@ -10,6 +10,6 @@ output "kubeconfig" {
 }
 
 output "client_urls" {
-  description = "Where etcd's members are reached."
+  description = "Client URLs of the etcd members."
   value       = [for member in kube_etcd_member.this : member.client_url]
 }

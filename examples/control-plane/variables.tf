@@ -1,10 +1,10 @@
 variable "machines" {
-  description = "Addresses of the machines by name: one, three or five."
+  description = "Addresses of the machines, by name: one, three or five."
   type        = map(string)
 }
 
 variable "endpoint_address" {
-  description = "A free address in the machines' network: the virtual IP of the API."
+  description = "An unused address in the machines' network: the virtual IP of the API."
   type        = string
 }
 
@@ -15,7 +15,7 @@ variable "cluster_name" {
 }
 
 variable "deletion_protection" {
-  description = "Whether the cluster is protected from being destroyed. It is not, because this is for trying out; leave it on for a cluster that matters."
+  description = "Whether the cluster is protected from being destroyed. Default false, to try it out. Set it to true for a cluster that matters."
   type        = bool
   default     = false
 }
@@ -27,19 +27,19 @@ variable "key_algorithm" {
 }
 
 variable "seal_identity_file" {
-  description = "File with the age identity that opens the private keys in state; null stores them in the clear."
+  description = "File with the age identity that opens the private keys in the state. Default: none, and the keys are readable."
   type        = string
   default     = null
 }
 
 variable "seal_recipients" {
-  description = "Who can open the private keys in state (age1…); null is the identity's own recipient."
+  description = "Recipients that can open the private keys in the state (age1…). Default: the identity's own."
   type        = list(string)
   default     = null
 }
 
 variable "rotation" {
-  description = "Stages of rotations: one number higher is one stage."
+  description = "Stages of rotations. Raising a number by one is one stage."
   type = object({
     kubernetes      = optional(number)
     etcd            = optional(number)
@@ -51,7 +51,7 @@ variable "rotation" {
 }
 
 variable "encryption" {
-  description = "How Secrets are encrypted in etcd; null stores them in the clear."
+  description = "How Secrets are encrypted in etcd. Default: not at all."
   type = object({
     provider  = string
     resources = optional(list(string))
@@ -60,26 +60,26 @@ variable "encryption" {
 }
 
 variable "ssh_user" {
-  description = "User on the machines: root, or one who may sudo without a password."
+  description = "User on the machines: root, or a user who can sudo without a password."
   type        = string
   default     = "root"
 }
 
 variable "ssh_private_key" {
-  description = "Private key that the machines let in; null uses the ssh-agent."
+  description = "Private SSH key for the machines. Default: the ssh-agent."
   type        = string
   default     = null
   sensitive   = true
 }
 
 variable "ssh_known_hosts" {
-  description = "The machines' host keys, in known_hosts format; null uses ~/.ssh/known_hosts."
+  description = "Host keys of the machines, in known_hosts format. Default: ~/.ssh/known_hosts."
   type        = string
   default     = null
 }
 
 variable "artifacts" {
-  description = "Where the programs come from; null fetches upstream's releases."
+  description = "Where the programs come from. Default: the upstream release locations."
   type = object({
     directory  = optional(string)
     etcd       = optional(object({ url = string, checksum_url = string }))
@@ -101,25 +101,25 @@ variable "kubernetes_version" {
 }
 
 variable "pod_cidrs" {
-  description = "Address range of pods; null leaves it to the network plugin."
+  description = "Address range of Pods; null leaves it to the network plugin."
   type        = list(string)
   default     = ["10.244.0.0/16"]
 }
 
 variable "drain_timeout" {
-  description = "How long a replica that leaves rotation may keep its sessions."
+  description = "How long a replica that leaves rotation can keep its sessions."
   type        = string
   default     = "10s"
 }
 
 variable "etcd_extra_args" {
-  description = "Further flags of etcd."
+  description = "Additional flags of etcd."
   type        = map(string)
   default     = {}
 }
 
 variable "apiserver_extra_args" {
-  description = "Further flags of kube-apiserver."
+  description = "Additional flags of kube-apiserver."
   type        = map(string)
   default     = {}
 }

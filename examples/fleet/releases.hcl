@@ -1,5 +1,5 @@
-# What runs together. A release is added here, chosen by an environment
-# (environment.hcl), and taken out when no environment has it any more.
+# Which versions run together. Add a release here, select it in an environment
+# (environment.hcl), and remove it when no environment uses it.
 locals {
   releases = {
     "2026-10" = { etcd = "3.6.16", kubernetes = "1.33.13" }

@@ -1,12 +1,12 @@
-# What every cluster has in common. A cluster is a folder ENVIRONMENT/NAME; what
-# is its own stands in the environment's inventory.yaml.
+# The common settings of all clusters. A cluster is a directory ENVIRONMENT/NAME; its
+# own settings are in the inventory.yaml of the environment.
 
 locals {
   fleet       = dirname(find_in_parent_folders("root.hcl"))
   environment = basename(dirname(get_terragrunt_dir()))
   name        = basename(get_terragrunt_dir())
 
-  programs  = get_env("FLEET_PROGRAMS", "") # a folder with the programs; "" fetches upstream's releases
+  programs  = get_env("FLEET_PROGRAMS", "") # a directory with the programs; "" downloads the upstream releases
   settings  = read_terragrunt_config("${local.fleet}/${local.environment}/environment.hcl").locals
   release   = read_terragrunt_config("${local.fleet}/releases.hcl").locals.releases[local.settings.release]
   inventory = yamldecode(file("${local.fleet}/${local.environment}/inventory.yaml"))[local.name]
@@ -27,8 +27,8 @@ inputs = {
   pki          = { deletion_protection = local.settings.deletion_protection }
 }
 
-# One state for each cluster, so that one that is broken, or locked, is nobody
-# else's trouble. Here it is a file; a team keeps it where it is locked and encrypted.
+# One state for each cluster, so that a broken or locked state affects only one
+# cluster. This example uses a file; a team needs a backend with locking and encryption.
 remote_state {
   backend = "local"
   config = {
@@ -40,8 +40,8 @@ remote_state {
   }
 }
 
-# The machines let in whoever holds this key. The host keys of the whole fleet
-# stand in one file, which is reviewed like everything else.
+# The machines accept this SSH key. The host keys of the whole fleet are in one file,
+# which is reviewed like everything else.
 generate "provider" {
   path      = "provider.tf"
   if_exists = "overwrite_terragrunt"

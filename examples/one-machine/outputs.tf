@@ -1,5 +1,5 @@
 output "url" {
-  description = "The API's address."
+  description = "URL of the API."
   value       = module.control_plane.url
 }
 

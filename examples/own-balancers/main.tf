@@ -1,5 +1,5 @@
-# The virtual IP and HAProxy on machines of their own: a control-plane machine may
-# go without ending any connection, and clients need to reach only the balancers.
+# The virtual IP and HAProxy on separate machines: a control-plane machine can leave
+# without ending a connection, and clients need to reach only the balancers.
 
 terraform {
   required_version = ">= 1.11"
@@ -28,24 +28,24 @@ module "control_plane" {
   endpoint     = { address = var.endpoint_address }
   etcd         = { version = "3.6.16" }
   kubernetes   = { version = "1.34.4" }
-  pki          = { deletion_protection = false } # for trying out: leave it on for a cluster that matters
+  pki          = { deletion_protection = false } # to try it out: keep it on for a cluster that matters
   machines = merge(
     { for name, address in var.machines : name => { address = address, roles = ["etcd", "replica"] } },
     { for name, address in var.balancers : name => { address = address, roles = ["balancer"] } },
   )
 }
 
-# It stands beside the check block: Terraform plans one within to be read again in
-# the apply, so that no plan would be empty.
+# The data source is not inside the check block, because Terraform always plans to
+# read one there again in the apply, and no plan would be empty.
 data "kube_control_plane" "this" {
   pki        = module.control_plane.pki
   etcd       = module.control_plane.etcd_client_urls
   endpoint   = module.control_plane.endpoint
-  depends_on = [module.control_plane] # after what this apply changes, not before
+  depends_on = [module.control_plane] # read it after the changes of this apply
 }
 
-# Every plan and apply warns while something is not as it should be, and says
-# what. It keeps nothing from being changed, mended or destroyed.
+# Every plan and apply warns about detected problems. The check blocks no change,
+# repair or destruction.
 check "control_plane" {
   assert {
     condition     = data.kube_control_plane.this.healthy

@@ -1,39 +1,39 @@
 variable "machines" {
-  description = "Addresses of the control plane's machines, by name: three, or five."
+  description = "Addresses of the control-plane machines, by name: three or five."
   type        = map(string)
 }
 
 variable "balancers" {
-  description = "Addresses of the balancers, by name: two, if one may fail."
+  description = "Addresses of the balancers, by name: at least two to tolerate the loss of one."
   type        = map(string)
 }
 
 variable "endpoint_address" {
-  description = "A free address in the machines' network: the virtual IP of the API."
+  description = "An unused address in the machines' network: the virtual IP of the API."
   type        = string
 }
 
 variable "ssh_user" {
-  description = "User on the machines: root, or one who may sudo without a password."
+  description = "User on the machines: root, or a user who can sudo without a password."
   type        = string
   default     = "root"
 }
 
 variable "ssh_private_key" {
-  description = "Private key that the machines let in; null uses the ssh-agent."
+  description = "Private SSH key for the machines. Default: the ssh-agent."
   type        = string
   default     = null
   sensitive   = true
 }
 
 variable "ssh_known_hosts" {
-  description = "The machines' host keys, in known_hosts format; null uses ~/.ssh/known_hosts."
+  description = "Host keys of the machines, in known_hosts format. Default: ~/.ssh/known_hosts."
   type        = string
   default     = null
 }
 
 variable "artifacts" {
-  description = "Where the programs come from; null fetches upstream's releases."
+  description = "Where the programs come from. Default: the upstream release locations."
   type = object({
     directory  = optional(string)
     etcd       = optional(object({ url = string, checksum_url = string }))

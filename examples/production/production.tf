@@ -1,6 +1,6 @@
-# A control plane that passes every item of kube_production_readiness. What the
-# provider cannot do by itself is in the guide "Production": the disks, the
-# storage for snapshots, the issuer of logins.
+# A control plane that passes every item of kube_production_readiness. The guide "A
+# production control plane" describes what you provide: disks, storage for
+# snapshots, an issuer of logins.
 
 terraform {
   required_version = ">= 1.11"
@@ -20,7 +20,7 @@ provider "kube" {
   }
   artifacts = var.artifacts
 
-  # Private keys in state and plan are age files.
+  # Private keys in state and plans are age files.
   seal = {
     identities = [file(var.seal_identity_file)]
     recipients = var.seal_recipients
@@ -42,7 +42,7 @@ module "control_plane" {
 
   etcd = {
     version   = "3.6.16"
-    data_dir  = "/var/lib/etcd" # where each machine has a disk of its own mounted
+    data_dir  = "/var/lib/etcd" # each machine has a separate disk mounted here
     resources = var.limits.etcd
     snapshots = {
       schedule         = "hourly"
@@ -54,7 +54,7 @@ module "control_plane" {
 
   kubernetes = {
     version = "1.34.4"
-    audit   = { max_age_days = 90, max_backups = 50 } # 5.1 GB of /var/log at most
+    audit   = { max_age_days = 90, max_backups = 50 } # at most 5.1 GB of /var/log
     authentication = {
       jwt = yamlencode([{
         issuer = {
@@ -76,14 +76,14 @@ module "control_plane" {
   }
 }
 
-# Both are outside of the check blocks, because a plan would always have something
-# to read with them inside. The state holds their answers, which no output does:
-# plans would have changes whenever something changes by itself.
+# Both are outside of the check blocks, because Terraform always plans to read a data
+# source in a check block again. Their answers are in the state and not in outputs:
+# a changed output is a change of the plan.
 data "kube_control_plane" "this" {
   pki        = module.control_plane.pki
   etcd       = module.control_plane.etcd_client_urls
   endpoint   = module.control_plane.endpoint
-  depends_on = [module.control_plane] # after what an apply changes, not before
+  depends_on = [module.control_plane] # read it after the changes of an apply
 }
 
 data "kube_production_readiness" "this" {
@@ -93,8 +93,7 @@ data "kube_production_readiness" "this" {
   depends_on = [module.control_plane]
 }
 
-# Every plan and apply warns while something of the control plane is not as it
-# should be, and says what.
+# Every plan and apply warns about detected problems.
 check "control_plane" {
   assert {
     condition     = data.kube_control_plane.this.healthy
@@ -102,8 +101,8 @@ check "control_plane" {
   }
 }
 
-# And of every item of the review that does not pass. After the first apply this
-# is "snapshots", until the first one was sent.
+# And about every item of the review that does not pass. After the first apply this
+# is "snapshots", until the first snapshot is uploaded.
 check "production_readiness" {
   assert {
     condition = data.kube_production_readiness.this.score == data.kube_production_readiness.this.total

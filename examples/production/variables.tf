@@ -11,25 +11,25 @@ variable "deletion_protection" {
 }
 
 variable "machines" {
-  description = "Addresses of the machines, by name: three, or five. Each has a disk of its own mounted at /var/lib/etcd."
+  description = "Addresses of the machines, by name: three or five. Each has a separate disk mounted at /var/lib/etcd."
   type        = map(string)
 
   validation {
     condition     = length(var.machines) >= 3
-    error_message = "Three machines, or five: with fewer none may fail."
+    error_message = "At least three machines are needed to tolerate the loss of one."
   }
 }
 
 variable "endpoint_address" {
-  description = "A free address in the machines' network: the virtual IP of the API."
+  description = "An unused address in the machines' network: the virtual IP of the API."
   type        = string
 }
 
 variable "login" {
   description = <<-EOT
-    The OpenID Connect issuer whose tokens log people in: its URL, the audience (the client's id there), and the claims that name a user and their groups.
-    Both get the prefix, so that nobody there can take the name of a user or a group of the cluster.
-    certificate_authority (PEM) is what the issuer's certificate is verified with; null: the authorities that the machines trust.
+    The OpenID Connect issuer of the tokens with which people log in: its URL, the audience (the client ID), and the claims with the name and the groups of a user.
+    Both get the prefix, so that no user of the issuer can take the name of a user or group of the cluster.
+    certificate_authority (PEM) verifies the certificate of the issuer. Default: the CAs that the machines trust.
   EOT
   type = object({
     issuer                = string
@@ -42,36 +42,36 @@ variable "login" {
 
   validation {
     condition     = startswith(var.login.issuer, "https://")
-    error_message = "The issuer is an https URL."
+    error_message = "The issuer must be an https URL."
   }
   validation {
     condition     = var.login.prefix != "" && !startswith(var.login.prefix, "system:")
-    error_message = "A prefix that keeps the issuer's names apart from those of the cluster, such as \"login:\"."
+    error_message = "The prefix must not be empty or begin with \"system:\". Use a prefix such as \"login:\"."
   }
 }
 
 variable "snapshot_upload" {
   description = <<-EOT
-    Command that brings a snapshot of etcd to storage elsewhere: for sh on the machine that saved it, with SNAPSHOT (path), SNAPSHOT_NAME, CLUSTER and MEMBER in its environment.
-    Such as: rclone copyto "$SNAPSHOT" "backups:$CLUSTER/$SNAPSHOT_NAME"
+    Command that uploads an etcd snapshot. sh runs it on the machine that saved the snapshot, with SNAPSHOT (path), SNAPSHOT_NAME, CLUSTER and MEMBER in its environment.
+    Example: rclone copyto "$SNAPSHOT" "backups:$CLUSTER/$SNAPSHOT_NAME"
   EOT
   type        = string
   nullable    = false
 
   validation {
     condition     = trimspace(var.snapshot_upload) != ""
-    error_message = "Snapshots that stay on the machines are lost with them: a command has to bring them elsewhere."
+    error_message = "A command must upload the snapshots: snapshots that stay on the machines are lost with them."
   }
 }
 
 variable "snapshot_environment_file" {
-  description = "File on each machine with credentials of that storage, as NAME=VALUE lines; null: none. Its content is read by systemd there, and never by Terraform."
+  description = "File on each machine with the credentials of the storage, in lines NAME=VALUE. systemd reads it; Terraform never does. Default: none."
   type        = string
   default     = null
 }
 
 variable "limits" {
-  description = "What the components may take of each machine. Measure before, and leave twice what they need: one that is ended for its limit has the same load again when it starts."
+  description = "Memory limits of the components. Measure first, and set twice what they need: a component that is killed for its limit restarts with the same load."
   type = object({
     etcd               = optional(object({ memory_max = string }), { memory_max = "12G" })
     apiserver          = optional(object({ memory_max = string }), { memory_max = "8G" })
@@ -83,24 +83,24 @@ variable "limits" {
 }
 
 variable "seal_identity_file" {
-  description = "File with the age identity that opens the private keys in state and plan (age-keygen -o seal.txt)."
+  description = "File with the age identity that opens the private keys in state and plans (age-keygen -o seal.txt)."
   type        = string
 }
 
 variable "seal_recipients" {
-  description = "Who can open the private keys (age1…), the identity's own recipient among them; a second one, whose identity is in a safe, is the way back when the first one is lost. null: the identity's own alone."
+  description = "Recipients that can open the private keys (age1…), including the identity's own. Add a second one whose identity is in a safe, in case the first one is lost. Default: only the identity's own."
   type        = list(string)
   default     = null
 }
 
 variable "ssh_user" {
-  description = "User on the machines: root, or one who may sudo without a password."
+  description = "User on the machines: root, or a user who can sudo without a password."
   type        = string
   default     = "root"
 }
 
 variable "ssh_private_key" {
-  description = "Private key that the machines let in; null uses the ssh-agent. No plan and no state has it."
+  description = "Private SSH key for the machines; it is in no plan and no state. Default: the ssh-agent."
   type        = string
   default     = null
   sensitive   = true
@@ -108,13 +108,13 @@ variable "ssh_private_key" {
 }
 
 variable "ssh_known_hosts" {
-  description = "The machines' host keys, in known_hosts format; null uses ~/.ssh/known_hosts."
+  description = "Host keys of the machines, in known_hosts format. Default: ~/.ssh/known_hosts."
   type        = string
   default     = null
 }
 
 variable "artifacts" {
-  description = "Where the programs come from; null fetches upstream's releases."
+  description = "Where the programs come from. Default: the upstream release locations."
   type = object({
     directory  = optional(string)
     etcd       = optional(object({ url = string, checksum_url = string }))

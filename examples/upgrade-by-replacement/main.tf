@@ -1,11 +1,9 @@
-# A control plane whose machines are replaced instead of changed: an upgrade
-# brings new machines with the new versions, lets them in, and only then lets
-# the old ones go.
+# A control plane whose machines are replaced instead of changed: an upgrade adds
+# new machines with the new versions, and only then removes the old ones.
 #
-# Three slots are what stays. Each of them is filled by a machine of some
-# generation; the line to change is the one that says which (var.slots). The
-# balancers are machines of their own, because the connections through one that
-# goes end with it.
+# There are three slots. A machine of some generation fills each slot; change
+# var.slots to select the generation. The balancers are separate machines, because
+# connections through a balancer end when it leaves.
 
 terraform {
   required_version = ">= 1.11"
@@ -27,17 +25,17 @@ provider "kube" {
 }
 
 locals {
-  # Every machine that there is, of any generation: members that come ask those
-  # that are there, and members that go are let go by those that stay. So
-  # what is old is listed until it is gone.
+  # All existing machines, of every generation. A joining member asks the existing
+  # ones, and a leaving member is removed through the remaining ones, so list old
+  # machines until they are gone.
   machines = merge([
     for number, generation in var.generations : {
       for slot, address in generation.machines : "${slot}${number}" => address
     }
   ]...)
 
-  # What fills each slot. The generation is part of the name: two members of one
-  # name cannot be there at the same time, and here the new one comes first.
+  # The machine in each slot. The name contains the generation: two members with the
+  # same name cannot exist at the same time, and here the new one comes first.
   now = {
     for slot, number in var.slots : slot => {
       name       = "${slot}${number}"

@@ -1,5 +1,5 @@
 output "url" {
-  description = "The API's address."
+  description = "URL of the API."
   value       = kube_control_plane_endpoint.this.url
 }
 
@@ -10,6 +10,6 @@ output "kubeconfig" {
 }
 
 output "machines" {
-  description = "The machine that fills each slot."
+  description = "The machine in each slot."
   value       = { for slot, member in kube_etcd_member.this : slot => member.name }
 }

@@ -1,11 +1,11 @@
 variable "slots" {
-  description = "The generation whose machine fills each slot: the line to change, one slot at a time or several, but not all at once."
+  description = "The generation whose machine fills each slot. Change one or several slots, but not all at once."
   type        = map(string)
   default     = { a = "1", b = "1", c = "1" }
 }
 
 variable "generations" {
-  description = "What runs on the machines of a generation, and their addresses by slot. A generation is taken out when no slot has it any more."
+  description = "The versions on the machines of a generation, and their addresses by slot. Remove a generation when no slot uses it."
   type = map(object({
     etcd       = string
     kubernetes = string
@@ -14,12 +14,12 @@ variable "generations" {
 }
 
 variable "balancers" {
-  description = "Addresses of the machines that balance, by name."
+  description = "Addresses of the balancers, by name."
   type        = map(string)
 }
 
 variable "endpoint_address" {
-  description = "A free address in the machines' network: the virtual IP of the API."
+  description = "An unused address in the machines' network: the virtual IP of the API."
   type        = string
 }
 
@@ -30,38 +30,38 @@ variable "cluster_name" {
 }
 
 variable "deletion_protection" {
-  description = "Whether the cluster is protected from being destroyed. It is not, because this is for trying out; leave it on for a cluster that matters."
+  description = "Whether the cluster is protected from being destroyed. Default false, to try it out. Set it to true for a cluster that matters."
   type        = bool
   default     = false
 }
 
 variable "drain_timeout" {
-  description = "How long a replica that leaves rotation may keep its sessions."
+  description = "How long a replica that leaves rotation can keep its sessions."
   type        = string
   default     = "10s"
 }
 
 variable "ssh_user" {
-  description = "User on the machines: root, or one who may sudo without a password."
+  description = "User on the machines: root, or a user who can sudo without a password."
   type        = string
   default     = "root"
 }
 
 variable "ssh_private_key" {
-  description = "Private key that the machines let in; null uses the ssh-agent."
+  description = "Private SSH key for the machines. Default: the ssh-agent."
   type        = string
   default     = null
   sensitive   = true
 }
 
 variable "ssh_known_hosts" {
-  description = "The machines' host keys, in known_hosts format; null uses ~/.ssh/known_hosts."
+  description = "Host keys of the machines, in known_hosts format. Default: ~/.ssh/known_hosts."
   type        = string
   default     = null
 }
 
 variable "artifacts" {
-  description = "Where the programs come from; null fetches upstream's releases."
+  description = "Where the programs come from. Default: the upstream release locations."
   type = object({
     directory  = optional(string)
     etcd       = optional(object({ url = string, checksum_url = string }))

@@ -1,16 +1,16 @@
-# It stands beside the check block: Terraform plans one within to be read again in
-# the apply, so that no plan would be empty.
+# The data source is not inside the check block, because Terraform always plans to
+# read one there again in the apply, and no plan would be empty.
 data "kube_control_plane" "prod" {
   pki      = kube_pki_bundle.prod.bundle
   etcd     = [for member in kube_etcd_member.prod : member.client_url]
   endpoint = kube_control_plane_endpoint.prod.registration
 
-  # After what this apply changes, not before.
+  # Read it after the changes of this apply.
   depends_on = [kube_control_plane_replica.prod]
 }
 
-# Every plan and apply warns while something of the control plane is not as it
-# should be, and says what. Nothing is kept from being mended by that.
+# Every plan and apply warns about detected problems. The check blocks no change or
+# repair.
 check "control_plane" {
   assert {
     condition     = data.kube_control_plane.prod.healthy
@@ -18,8 +18,8 @@ check "control_plane" {
   }
 }
 
-# With fail_on it can gate what must not begin on a control plane
-# that is not whole: an upgrade of the workers, say.
+# With fail_on it can block what must not start on an unhealthy control plane, such
+# as an upgrade of the workers.
 data "kube_control_plane" "gate" {
   pki      = kube_pki_bundle.prod.bundle
   etcd     = [for member in kube_etcd_member.prod : member.client_url]

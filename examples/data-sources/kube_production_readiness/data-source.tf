@@ -1,15 +1,15 @@
-# It stands beside the check block: Terraform plans one within to be read again in
-# the apply, so that no plan would be empty.
+# The data source is not inside the check block, because Terraform always plans to
+# read one there again in the apply, and no plan would be empty.
 data "kube_production_readiness" "prod" {
   pki      = kube_pki_bundle.prod.bundle
   etcd     = [for member in kube_etcd_member.prod : member.client_url]
   endpoint = kube_control_plane_endpoint.prod.registration
 
-  # After what this apply changes, not before.
+  # Read it after the changes of this apply.
   depends_on = [kube_control_plane_replica.prod]
 }
 
-# Plans and applies warn of every item that fails or is not known.
+# Every plan and apply warns about each item that fails or is unknown.
 check "production_readiness" {
   assert {
     condition = data.kube_production_readiness.prod.ready

@@ -1,4 +1,5 @@
-# Where may this control plane go? It answers while machines are down, too.
+# To which versions can this control plane be upgraded? It answers even while
+# machines are down.
 data "kube_version_skew" "prod" {
   pki      = kube_pki_bundle.prod.bundle
   etcd     = [for member in kube_etcd_member.prod : member.client_url]
@@ -8,7 +9,7 @@ data "kube_version_skew" "prod" {
   etcd_target       = "3.6.16"
 }
 
-# Every plan warns while the next versions are not possible, and says why.
+# Every plan warns if the next versions are not possible, and says why.
 check "next_upgrade" {
   assert {
     condition     = data.kube_version_skew.prod.target_allowed

@@ -1,4 +1,4 @@
-# Production gets what has run in staging: promoting it is this one line.
+# Production gets a release after staging. To promote it, change this line.
 locals {
   release = "2026-10"
 

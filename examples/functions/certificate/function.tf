@@ -2,7 +2,7 @@ locals {
   authority = provider::kube::certificate(kube_pki_bundle.prod.ca_certificate)
 }
 
-# Warns when the cluster's authority has less than a year left.
+# Warns when the CA of the cluster expires in less than a year.
 check "authority" {
   assert {
     condition     = timecmp(plantimestamp(), timeadd(local.authority.not_after, "-8760h")) < 0

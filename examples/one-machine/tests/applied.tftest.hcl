@@ -1,10 +1,10 @@
-# All of a control plane on one machine.
-# The machines and the way to them are given as the example's variables.
+# A complete control plane on one machine.
+# The variables of the example name the machines and how to reach them.
 
 run "apply" {
   assert {
     condition     = can(yamldecode(output.kubeconfig).clusters) && output.url == "https://${var.endpoint_address}:6443"
-    error_message = "Administrators have a way in."
+    error_message = "The output must be a kubeconfig for the URL of the API."
   }
 }
 
@@ -13,6 +13,6 @@ run "nothing_is_left_to_do" {
 
   assert {
     condition     = length(module.control_plane.drift) == 0
-    error_message = "The machines are what the configuration says: nothing differs, so nothing is planned."
+    error_message = "The plan after an apply must be empty: no machine differs from the configuration."
   }
 }

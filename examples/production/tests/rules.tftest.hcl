@@ -1,5 +1,5 @@
-# What the example refuses: plans only, which reach no machine.
-# The way to the machines and the seal's identity are given as the example's variables.
+# Input validation. Plans only: no machine is contacted.
+# The variables of the example say how to reach the machines, and name the seal's identity.
 
 variables {
   machines         = { cp1 = "10.0.0.11", cp2 = "10.0.0.12", cp3 = "10.0.0.13" }
@@ -8,7 +8,7 @@ variables {
   snapshot_upload  = "rclone copyto \"$SNAPSHOT\" \"backups:$CLUSTER/$SNAPSHOT_NAME\""
 }
 
-run "refuses_a_plane_that_tolerates_nothing" {
+run "requires_three_machines" {
   command = plan
   variables {
     machines = { cp1 = "10.0.0.11", cp2 = "10.0.0.12" }
@@ -16,7 +16,7 @@ run "refuses_a_plane_that_tolerates_nothing" {
   expect_failures = [var.machines]
 }
 
-run "refuses_an_issuer_in_the_clear" {
+run "requires_an_https_issuer" {
   command = plan
   variables {
     login = { issuer = "http://login.example.com", audience = "kubernetes" }
@@ -24,7 +24,7 @@ run "refuses_an_issuer_in_the_clear" {
   expect_failures = [var.login]
 }
 
-run "refuses_names_that_the_cluster_has" {
+run "rejects_the_prefix_of_system_names" {
   command = plan
   variables {
     login = { issuer = "https://login.example.com", audience = "kubernetes", prefix = "system:" }
@@ -32,7 +32,7 @@ run "refuses_names_that_the_cluster_has" {
   expect_failures = [var.login]
 }
 
-run "refuses_snapshots_that_stay" {
+run "requires_an_upload_command" {
   command = plan
   variables {
     snapshot_upload = " "

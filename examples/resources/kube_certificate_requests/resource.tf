@@ -1,8 +1,8 @@
-# The authorities' keys stay in Vault, one PKI mount for each.
+# The keys of the CAs stay in Vault, with one PKI mount for each.
 locals {
   mounts = { kubernetes = "pki-kubernetes", etcd = "pki-etcd", front-proxy = "pki-front-proxy" }
 
-  # for_each needs names that are known before anything is applied.
+  # for_each needs names that are known before the first apply.
   names = toset([
     "etcd/server", "etcd/peer", "etcd/healthcheck-client",
     "apiserver", "apiserver-kubelet-client", "front-proxy-client", "apiserver-etcd-client",
@@ -47,7 +47,7 @@ resource "vault_pki_secret_backend_sign" "cp1" {
   name                  = vault_pki_secret_backend_role.cp1[each.key].name
   csr                   = kube_certificate_requests.cp1.requests[each.key].request
   common_name           = kube_certificate_requests.cp1.requests[each.key].common_name
-  exclude_cn_from_sans  = true # a certificate with more names than were requested is refused
+  exclude_cn_from_sans  = true # a certificate with more names than requested is refused
   ttl                   = "8760h"
   auto_renew            = true
   min_seconds_remaining = 10512000 # four months

@@ -2,6 +2,6 @@ import {
   to = kube_control_plane_endpoint.prod
   identity = {
     address = "10.0.0.100"
-    host    = "10.0.0.11" # where to look for it
+    host    = "10.0.0.11" # one of its machines
   }
 }

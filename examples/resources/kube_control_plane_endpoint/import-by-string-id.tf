@@ -1,7 +1,7 @@
-# With "terraform plan -generate-config-out=generated.tf" nothing is to be written
-# by hand. drain_timeout is read from the replicas in rotation; without any, and
-# on machines that an earlier version set up, defaults stand for what only the
-# configuration knew.
+# "terraform plan -generate-config-out=generated.tf" writes a complete configuration.
+# drain_timeout is read from the replicas in rotation. Without replicas, and on
+# machines that an earlier build set up, it has defaults for what the machines do not
+# record.
 import {
   to = kube_control_plane_endpoint.prod
   id = "10.0.0.11"

@@ -1,14 +1,14 @@
-# Everything is read from the machine: flags that are not defaults are extra_args,
-# and names in the certificate that every one has not are extra_sans. pki is taken
-# from the kube_pki_bundle to which the configuration refers: import that too, or
-# before.
+# Everything is read from the machine: flags that are not defaults become extra_args,
+# and additional names in the certificate become extra_sans. pki comes from the
+# kube_pki_bundle to which the configuration refers: import that first, or in the same
+# run.
 #
-# With "terraform plan -generate-config-out=generated.tf" one thing is to be
-# written by hand, as Terraform writes nothing that is sensitive, and says so:
+# "terraform plan -generate-config-out=generated.tf" leaves out sensitive values, and
+# says so. Add this line:
 #   pki = kube_pki_bundle.prod.bundle
 #
-# timeouts are on no machine: what the configuration says of them shows in the
-# first plan, and changes nothing there.
+# Machines do not store timeouts: your values show in the first plan, and change
+# nothing on the machines.
 import {
   for_each = local.hosts
   to       = kube_control_plane_replica.prod[each.key]

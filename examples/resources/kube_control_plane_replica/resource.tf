@@ -8,7 +8,7 @@ resource "kube_control_plane_replica" "prod" {
   pki      = kube_pki_bundle.prod.bundle
   version  = "1.34.4"
 
-  # Optional: people log in by OpenID Connect, and the audit log is kept longer.
+  # Optional: people log in with OpenID Connect, and the audit log is kept longer.
   authentication = {
     jwt = yamlencode([{
       issuer        = { url = "https://login.example.com/realms/prod", audiences = ["kubernetes"] }

@@ -1,6 +1,6 @@
-# Only needed to keep a kubeconfig that is in use: without an import a new one is
-# issued. pki is taken from the kube_pki_bundle to which the configuration refers,
-# and is what has to be written by hand into a generated configuration.
+# Import a kubeconfig only to keep one that is in use: otherwise a new one is issued.
+# pki comes from the kube_pki_bundle to which the configuration refers. Add it to a
+# generated configuration yourself.
 import {
   to = kube_kubeconfig.admin
   id = "10.0.0.11"

@@ -1,5 +1,5 @@
-# The administrators' kubeconfig of a replica's machine (/etc/kubernetes/admin.conf).
+# The administrators' kubeconfig on a replica's machine (/etc/kubernetes/admin.conf).
 terraform import kube_kubeconfig.admin 10.0.0.11
 
-# One of this computer's files, with certificate and key within.
+# A file on this computer that contains certificate and key.
 terraform import kube_kubeconfig.admin file:admin.kubeconfig

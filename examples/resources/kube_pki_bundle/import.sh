@@ -1,5 +1,6 @@
-# From a backup of the text of bundle (out of a state, or an output), sealed or not.
+# From a backup of the attribute bundle (from a state or an output), sealed or not.
 terraform import kube_pki_bundle.prod file:/safe/place/bundle
 
-# From a replica's machine, or one of kubeadm's. Nothing is touched.
+# From a replica's machine, or one that kubeadm set up. The import changes nothing
+# there.
 terraform import kube_pki_bundle.prod 10.0.0.11
