@@ -2,7 +2,6 @@ package simulated
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -11,8 +10,8 @@ func (m *machine) ask(script string) (string, error) {
 	switch {
 	case strings.Contains(script, "show stat -1 4 -1"):
 		return m.balancer(script), nil
-	case strings.Contains(script, "readlink \"/proc/$pid/exe\""):
-		return m.replica(script)
+	case strings.Contains(script, eachName):
+		return m.replica(script), nil
 	}
 	return "", fmt.Errorf("not simulated: script %.120q", script)
 }
@@ -42,37 +41,38 @@ func (m *machine) balancer(script string) string {
 	return out.String()
 }
 
-var (
-	kubeconfigs = regexp.MustCompile(`for file in ([^;]*); do`)
-	plain       = regexp.MustCompile(`grep -E '([^']*)'`)
-	running     = regexp.MustCompile(`for name in ([^;]*); do`)
+// The words of a replica's question: a loop over kubeconfigs and one over components.
+const (
+	eachFile = "for file in "
+	eachName = "for name in "
 )
 
 // replica answers for kubeconfigs without their keys, and for what runs.
-func (m *machine) replica(script string) (string, error) {
+func (m *machine) replica(script string) string {
 	var out strings.Builder
-	if files := kubeconfigs.FindStringSubmatch(script); files != nil {
-		lines, err := regexp.Compile(plain.FindStringSubmatch(script)[1])
-		if err != nil {
-			return "", fmt.Errorf("not simulated: %w", err)
+	for _, p := range loop(script, eachFile) {
+		f, there := m.files[p]
+		if !there {
+			continue
 		}
-		for _, p := range strings.Fields(files[1]) {
-			f, there := m.files[p]
-			if !there {
-				continue
-			}
-			out.WriteString("=== " + p + "\n")
-			for line := range strings.Lines(f.content) {
-				if lines.MatchString(strings.TrimSuffix(line, "\n")) {
-					out.WriteString(line)
-				}
+		out.WriteString("=== " + p + "\n")
+		for line := range strings.Lines(f.content) {
+			if !strings.Contains(line, "client-key-data:") {
+				out.WriteString(line)
 			}
 		}
 	}
-	for _, name := range strings.Fields(running.FindStringSubmatch(script)[1]) {
+	for _, name := range loop(script, eachName) {
 		if u := m.units[name+".service"]; u != nil && u.active {
-			fmt.Fprintf(&out, "=== %s\n%s\n", name, m.program(name+".service"))
+			fmt.Fprintf(&out, "=== %s\n%s\n", name, m.command(name+".service").Program)
 		}
 	}
-	return out.String(), nil
+	return out.String()
+}
+
+// loop are the words that a loop of a script goes through; none without the loop.
+func loop(script, head string) []string {
+	_, rest, _ := strings.Cut(script, head)
+	words, _, _ := strings.Cut(rest, ";")
+	return strings.Fields(words)
 }

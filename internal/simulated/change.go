@@ -3,13 +3,10 @@ package simulated
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-var digestBytes = regexp.MustCompile(`same=\$\(head -c (\d+) `)
 
 // change does the calls behind apply.sh's functions, and what the script after
 // them does to units.
@@ -19,21 +16,14 @@ func (m *machine) change(script string, stdin io.Reader, stdout io.Writer) error
 		return fmt.Errorf("read standard input: %w", err)
 	}
 	_, tail, _ := strings.Cut(script, "\ntoken=")
-	if size := digestBytes.FindStringSubmatch(tail); size != nil {
-		n, err := strconv.Atoi(size[1])
-		if err != nil || n > len(input) {
-			return fmt.Errorf("not simulated: digests of %s bytes", size[1])
-		}
-		input = input[n:]
-	}
-	calls, err := commands(tail)
+	lines, err := calls(tail)
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := applying{machine: m, input: input}
-	for _, call := range calls {
+	for _, call := range lines {
 		if err := c.do(call); err != nil {
 			return err
 		}
@@ -55,6 +45,8 @@ type applying struct {
 func (c *applying) do(call []string) error {
 	m := c.machine
 	switch call[0] {
+	case "same=$(head": // -c SIZE | sha256sum: the digests come before the content
+		return c.skip(call[2])
 	case "dir": // PATH ID MODE OWNER RAWMODE
 		owner, group, _ := strings.Cut(call[4], ":")
 		if was, there := m.dirs[call[1]]; !there || was.mode != call[3] || was.owner != owner {
@@ -79,6 +71,15 @@ func (c *applying) do(call []string) error {
 	return nil
 }
 
+func (c *applying) skip(size string) error {
+	n, err := strconv.Atoi(size)
+	if err != nil || n > len(c.input) {
+		return fmt.Errorf("not simulated: digests of %s bytes", size)
+	}
+	c.input = c.input[n:]
+	return nil
+}
+
 func (c *applying) stage(call []string) error {
 	size, err := strconv.Atoi(call[3])
 	if err != nil || size > len(c.input) {
@@ -94,67 +95,61 @@ func (c *applying) stage(call []string) error {
 	return nil
 }
 
-var (
-	assigned = regexp.MustCompile(`^unit=(\S+)$`)
-	enabling = regexp.MustCompile(`^systemctl enable --quiet (.*)$`)
-	starting = regexp.MustCompile(`^systemctl (?:re)?start (?:--no-block )?(\S+)$`)
-	removing = regexp.MustCompile(`^rm -f -- (.*)$`)
-	harmless = regexp.MustCompile(`^(systemctl stop |old=|while )`)
-)
-
-// act does what the script after a change does to units.
-func (m *machine) act(script string) error {
-	if strings.Contains(script, "settle "+haproxy) {
-		return m.balance(script)
-	}
-	unit := ""
-	for line := range strings.Lines(script) {
-		line = strings.TrimSpace(line)
-		switch {
-		case assigned.MatchString(line):
-			unit = assigned.FindStringSubmatch(line)[1]
-		case removing.MatchString(line):
-			for _, p := range strings.Fields(removing.FindStringSubmatch(line)[1]) {
-				delete(m.files, p)
-			}
-		case enabling.MatchString(line):
-			for _, name := range strings.Fields(enabling.FindStringSubmatch(line)[1]) {
-				if u := m.unit(name); u != nil {
-					u.enabled = true
-				}
-			}
-		case starting.MatchString(line):
-			name := starting.FindStringSubmatch(line)[1]
-			if name == "$unit" {
-				name = unit
-			}
-			if err := m.start(name); err != nil {
-				return err
-			}
-		case line != "" && !harmless.MatchString(line):
-			return fmt.Errorf("not simulated: %q after a change", line)
-		}
-	}
-	return nil
-}
-
 const (
 	backendsPath = "/etc/haproxy/kube/20-backends.cfg"
 	recordPath   = "/etc/haproxy/kube/endpoint.json"
 	serverPrefix = "    server "
 )
 
-// balance is the endpoint's script after a change.
-func (m *machine) balance(script string) error {
-	if _, there := m.files[backendsPath]; !there {
-		m.write(backendsPath, file{content: variable(script, "servers"), mode: "644", owner: "root", group: "root"})
+// act does what the script after a change does to files and units. What it only
+// looks at, or waits for, is passed over.
+func (m *machine) act(script string) error {
+	if servers, given := variables(script)["servers"]; given && m.files[backendsPath].content == "" {
+		m.write(backendsPath, file{content: servers, mode: "644", owner: "root", group: "root"})
 	}
-	for _, name := range []string{haproxy, keepalived} {
-		if u := m.unit(name); u != nil && u.active {
-			continue
+	unit := ""
+	for line := range strings.Lines(script) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 1:
+			if name, is := strings.CutPrefix(words[0], "unit="); is {
+				unit = name
+			}
+		case len(words) == 0:
+		case words[0] == "rm":
+			for _, p := range words[1:] {
+				delete(m.files, p)
+			}
+		case words[0] == "settle" && strings.HasSuffix(words[1], ".service"):
+			if u := m.unit(words[1]); u == nil || !u.active {
+				if err := m.start(words[1]); err != nil {
+					return err
+				}
+			}
+		case words[0] == "systemctl":
+			if err := m.systemctl(words[1], words[2:], unit); err != nil {
+				return err
+			}
 		}
-		if err := m.start(name); err != nil {
-			return err
+	}
+	return nil
+}
+
+// systemctl enables or starts units. A word in quotes is a function's variable.
+func (m *machine) systemctl(verb string, words []string, unit string) error {
+	for _, name := range words {
+		if name == "$unit" {
+			name = unit
+		}
+		u := m.unit(name)
+		switch {
+		case strings.HasPrefix(name, "-") || strings.HasPrefix(name, `"`):
+		case verb == "enable" && u != nil:
+			u.enabled = true
+		case verb == "start" || verb == "restart":
+			if err := m.start(name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -164,15 +159,16 @@ func (m *machine) balance(script string) error {
 func (m *machine) claim(script string, _ io.Reader, stdout io.Writer) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.write(recordPath, file{content: variable(script, "record"), mode: "644", owner: "root", group: "root"})
+	m.write(recordPath, file{content: variables(script)["record"], mode: "644", owner: "root", group: "root"})
 	_, _ = io.WriteString(stdout, "claimed\n")
 	return nil
 }
 
 // register puts a server into the balancer's list.
 func (m *machine) register(script string, _ io.Reader, stdout io.Writer) error {
-	name, address := variable(script, "name"), variable(script, "address")
-	if name == "" || address == "" {
+	vars := variables(script)
+	name := vars["name"]
+	if name == "" || vars["line"] == "" {
 		return fmt.Errorf("not simulated: %.80q", script)
 	}
 	m.mu.Lock()
@@ -183,7 +179,7 @@ func (m *machine) register(script string, _ io.Reader, stdout io.Writer) error {
 		return nil
 	}
 	var header string
-	servers := []string{variable(script, "line") + "\n"}
+	servers := []string{vars["line"] + "\n"}
 	for line := range strings.Lines(list.content) {
 		switch {
 		case !strings.HasPrefix(line, serverPrefix):

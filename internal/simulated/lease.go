@@ -4,26 +4,18 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"regexp"
-)
-
-var (
-	leaseName     = regexp.MustCompile(`(?m)^name='?([a-z0-9.-]+)'?$`)
-	leaseExpected = regexp.MustCompile(`(?m)^expected='?([0-9]*)'?$`)
 )
 
 // lease holds a lease until its standard input ends.
 func (m *machine) lease(script string, stdin io.Reader, stdout io.Writer) error {
-	name, expected := leaseName.FindStringSubmatch(script), leaseExpected.FindStringSubmatch(script)
-	if name == nil || expected == nil {
-		return fmt.Errorf("not simulated: %.80q", script)
-	}
-	answer, taken := m.takeLease(name[1], expected[1])
+	vars := variables(script)
+	name := vars["name"]
+	answer, taken := m.takeLease(name, vars["expected"])
 	_, _ = io.WriteString(stdout, answer)
 	if !taken {
 		return nil
 	}
-	defer m.giveLease(name[1])
+	defer m.giveLease(name)
 	if buffered, is := stdout.(*bufio.Writer); is {
 		_ = buffered.Flush()
 	}

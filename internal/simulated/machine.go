@@ -7,13 +7,14 @@ import (
 	"io"
 	"net"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // machine is one simulated machine.
@@ -112,12 +113,6 @@ func (m *machine) unit(name string) *unit {
 	return m.units[name]
 }
 
-var (
-	noteLine  = regexp.MustCompile(`sha256sum (.*) >([^' ]+)'`)
-	dataFlag  = regexp.MustCompile(`--data-dir=([^\s"]+)`)
-	startLine = regexp.MustCompile(`(?m)^ExecStart=(\S+)`)
-)
-
 // start does what a start of the unit leaves on the machine: a process, the note
 // of what it has read, and etcd's data.
 func (m *machine) start(name string) error {
@@ -128,29 +123,38 @@ func (m *machine) start(name string) error {
 	m.pids++
 	u.active, u.pid, u.since = true, m.pids, "Mon 2026-01-05 10:00:00 UTC"
 	text := m.files[unitDir+name].content
-	if note := noteLine.FindStringSubmatch(text); note != nil {
-		var lines strings.Builder
-		for _, input := range strings.Fields(note[1]) {
-			fmt.Fprintf(&lines, "%s  %s\n", m.files[input].digest, input)
-		}
-		m.write(note[2], file{content: lines.String(), mode: "644", owner: "root", group: "root"})
-	}
-	if dir := dataFlag.FindStringSubmatch(text); dir != nil {
-		m.dirs[dir[1]+"/member"] = file{mode: "700", owner: "etcd", group: "etcd"}
+	m.noteStart(text)
+	if dir := m.command(name).Flags["data-dir"]; dir != "" {
+		m.dirs[dir+"/member"] = file{mode: "700", owner: "etcd", group: "etcd"}
 	}
 	return nil
 }
 
-// program is the path of what a unit runs.
-func (m *machine) program(name string) string {
-	if found := startLine.FindStringSubmatch(m.files[unitDir+name].content); found != nil {
-		return found[1]
+// noteStart does what the line of systemd.StartNote does in a unit.
+func (m *machine) noteStart(unit string) {
+	head, tail, _ := strings.Cut(systemd.StartNote("|"), "|")
+	for line := range strings.Lines(unit) {
+		rest, is := strings.CutPrefix(line, strings.TrimSuffix(head, " >"))
+		if !is {
+			continue
+		}
+		inputs, note, _ := strings.Cut(strings.TrimSuffix(rest, tail+"\n"), ">")
+		var text strings.Builder
+		for _, input := range strings.Fields(inputs) {
+			text.WriteString(systemd.StartNoteEntry(m.files[input].digest, input))
+		}
+		m.write(note, file{content: text.String(), mode: "644", owner: "root", group: "root"})
 	}
-	return ""
+}
+
+// command is what a unit runs; nothing where it cannot be read.
+func (m *machine) command(name string) systemd.Command {
+	command, _, _ := systemd.ParseUnit(m.files[unitDir+name].content)
+	return command
 }
 
 // version is that of the running program of a unit, which its path names.
-func (m *machine) version(name string) string { return path.Base(path.Dir(m.program(name))) }
+func (m *machine) version(name string) string { return path.Base(path.Dir(m.command(name).Program)) }
 
 // active: the unit runs.
 func (m *machine) active(name string) bool {
@@ -161,11 +165,11 @@ func (m *machine) active(name string) bool {
 
 // execute runs one command line.
 func (m *machine) execute(line string, stdin io.Reader, stdout io.Writer) error {
-	calls, err := commands(line)
-	if err != nil || len(calls) != 1 {
+	lines, err := calls(line)
+	if err != nil || len(lines) != 1 {
 		return fmt.Errorf("not a command of package host: %.80q", line)
 	}
-	words := calls[0]
+	words := lines[0]
 	at := slices.Index(words, "-euc")
 	if at < 0 || at+1 >= len(words) {
 		return fmt.Errorf("not a command of package host: %.80q", line)
@@ -186,6 +190,9 @@ type kind struct {
 	run        func(m *machine, script string, stdin io.Reader, stdout io.Writer) error
 }
 
+// leaseMark is in lease.sh of package host alone.
+const leaseMark = `exec 9>>"$leases/$name.lock"`
+
 func kinds() []kind {
 	return []kind{
 		{"observe", "\nbasics\n", (*machine).observe},
@@ -193,7 +200,7 @@ func kinds() []kind {
 		{"install", "\nreceive ", (*machine).receive},
 		{"claim", "echo claimed", (*machine).claim},
 		{"register", "enable health kube-apiserver/", (*machine).register},
-		{"lease", `exec 9>>"$leases/$name.lock"`, (*machine).lease},
+		{"lease", leaseMark, (*machine).lease},
 		{"end what was left", "PPid:", func(*machine, string, io.Reader, io.Writer) error { return nil }},
 	}
 }

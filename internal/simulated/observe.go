@@ -15,7 +15,7 @@ var installed = []string{"haproxy", "keepalived", "perl", "apt-get"}
 // observe answers the calls behind observe.sh's functions.
 func (m *machine) observe(script string, _ io.Reader, stdout io.Writer) error {
 	_, tail, _ := strings.Cut(script, "\nbasics\n")
-	calls, err := commands(tail)
+	lines, err := calls(tail)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (m *machine) observe(script string, _ io.Reader, stdout io.Writer) error {
 	now := time.Now()
 	fmt.Fprintf(stdout, "clock\t%d.%09d\n", now.Unix(), now.Nanosecond())
 	fmt.Fprintf(stdout, "machine-id\t%s\nboot-id\t%s\nhostname\t%s\nmachine\tx86_64\nos\tID=debian\nsystemd\t252\n", m.id, bootID(m.id), m.name)
-	for _, call := range calls {
+	for _, call := range lines {
 		if err := m.answer(stdout, call[0], call[1:]); err != nil {
 			return err
 		}
