@@ -29,7 +29,7 @@ func TestAbandoned(t *testing.T) {
 		{"a host key is no such thing", map[string]error{"cp3": strange}, host.AbandonedAt("10.0.0.13"), []string{"host key of 10.0.0.13"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := abandoned(t.Context(), s, c.lost, c.gone)
+			err := requireAbandoned(t.Context(), s, c.lost, c.gone)
 			if (err == nil) != (c.want == nil) {
 				t.Fatalf("%v", err)
 			}

@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	//go:embed rotation.sh
-	rotationScript host.Script
+	//go:embed backends.sh
+	backendsScript host.Script
 	//go:embed register.sh
 	registerScript host.Script
 	//go:embed drain.sh
@@ -38,21 +38,14 @@ const (
 	answerGone    = "gone"
 )
 
-// rotate gives the command of one script. Registrar.on adds whose endpoint it is
+// backendCommand gives the command of one script. Registrar.on adds whose endpoint it is
 // about.
-func rotate(script host.Script, at server, seconds int) host.Command {
+func backendCommand(script host.Script, at server, seconds int) host.Command {
 	vars := map[string]string{"name": at.Name, "address": "", "seconds": strconv.Itoa(seconds), "header": backendsHeader}
 	if at.Address.IsValid() {
 		vars["address"] = at.Address.String()
 	}
-	return host.Command{Script: ownerScript + rotationScript + script, Vars: vars}
-}
-
-// register gives the command that puts a server into rotation.
-func register(at server, vip string) host.Command {
-	c := rotate(registerScript, at, int(checkTime.Seconds()))
-	c.Vars["line"] = at.line(vip)
-	return c
+	return host.Command{Script: ownerScript + backendsScript + script, Vars: vars}
 }
 
 // answer is the first word of what a script printed, and the rest.

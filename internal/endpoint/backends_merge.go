@@ -123,7 +123,7 @@ func better(a, b candidate, told map[server]verdict) bool {
 // servers is what each host's list shall hold, after asking what has to be asked.
 func (s Spec) servers(ctx context.Context, seen map[string]balancer) map[string]string {
 	all, lists := candidates(seen)
-	wanted, kept := agreed(all, lists, s.tell(ctx, disputed(all, lists)))
+	wanted, kept := agreed(all, lists, s.askReplicas(ctx, disputed(all, lists)))
 	texts := make(map[string]string, len(seen))
 	for name, b := range seen {
 		stay := slices.DeleteFunc(slices.Clone(kept), func(k server) bool { return !slices.Contains(b.servers, k) })
@@ -132,8 +132,8 @@ func (s Spec) servers(ctx context.Context, seen map[string]balancer) map[string]
 	return texts
 }
 
-// tell asks the machines of servers at once.
-func (s Spec) tell(ctx context.Context, servers []server) map[server]verdict {
+// askReplicas asks the machines of servers at once.
+func (s Spec) askReplicas(ctx context.Context, servers []server) map[server]verdict {
 	told := map[server]verdict{}
 	if s.Registered == nil {
 		return told

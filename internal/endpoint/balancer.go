@@ -1,30 +1,27 @@
 package endpoint
 
 import (
-	"context"
 	_ "embed"
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
-	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // balancer is one machine of the endpoint as it was observed.
 type balancer struct {
-	unreachable error // not nil: nothing else is known
-	facts       host.Facts
-	stranger    string       // whose endpoint it has in words, if another's: nothing below is known then
-	owner       owner        // whose it is
-	device      string       // interface of the VIP; "" when none was found
-	local       []netip.Addr // the machine's addresses
-	neighbour   string       // hardware address of who answers for the VIP on the network; "" unless probed
-	backends                 // of 20-backends.cfg
-	stats       []stat       // of the running HAProxy; nil when it does not answer
-	odd         []string     // names in its statistics that registration does not give
-	answers     bool         // HAProxy's socket does
+	unreachable   error // not nil: nothing else is known
+	facts         host.Facts
+	otherEndpoint string       // whose endpoint it has in words, if another's: nothing below is known then
+	owner         owner        // whose it is
+	device        string       // interface of the VIP; "" when none was found
+	local         []netip.Addr // the machine's addresses
+	neighbour     string       // hardware address of who answers for the VIP on the network; "" unless probed
+	backends                   // of 20-backends.cfg
+	stats         []stat       // of the running HAProxy; nil when it does not answer
+	unexpected    []string     // names in its statistics that registration does not give
+	answers       bool         // HAProxy's socket does
 }
 
 func (b balancer) holds(vip string) bool {
@@ -36,9 +33,9 @@ func (b balancer) holds(vip string) bool {
 	return false
 }
 
-// present: something of the endpoint is on the machine.
-func (b balancer) present() bool {
-	if b.stranger != "" {
+// installed: something of the endpoint is on the machine.
+func (b balancer) installed() bool {
+	if b.otherEndpoint != "" {
 		return false
 	}
 	for _, path := range []string{endpointPath, backendsPath, keepalivedPath, unitDir + haproxyUnit, unitDir + keepalivedUnit} {
@@ -63,126 +60,23 @@ func (b balancer) hasList() bool {
 	return found
 }
 
-const section = "--"
-
-//go:embed probe.sh
-var probeScript host.Script
-
-// question asks all about one balancer, and if probing who else has the VIP.
-func question(s Spec, probing bool) host.Query {
-	var script host.Script = "ip -o address show\necho " + section + "\n"
-	if probing {
-		script += probeScript
-	}
-	script += "echo " + section + "\n" + askStats + "\n"
-	return host.Query{
-		Files:    []string{askPath, reloadPath, caPath, installingPath},
-		Contents: []string{endpointPath, backendsPath, recordPath, keepalivedPath, unitDir + haproxyUnit, unitDir + keepalivedUnit},
-		Units:    []string{haproxyUnit, keepalivedUnit},
-		Ports:    []int{s.port()},
-		Commands: append([]string{"haproxy", "keepalived", "perl", "socat"}, installers()...),
-		Script:   script,
-		Vars:     map[string]string{"vip": s.Address},
-	}
-}
-
-// askStats prints HAProxy's statistics of the servers.
-const askStats = askPath + " " + adminSocket + " 'show stat -1 4 -1'"
-
-// rotationOnly asks one balancer no more than whose it is and which replicas are
-// in rotation.
-func rotationOnly() host.Query {
-	return host.Query{
-		Contents: []string{endpointPath, backendsPath, recordPath},
-		Script:   "echo " + section + "\necho " + section + "\n" + askStats,
-	}
-}
-
-// observe looks at every host in parallel. An unreachable one is no error.
-func observe(ctx context.Context, s Spec, q host.Query) (map[string]balancer, error) {
-	seen := look(ctx, s, q)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var failed []error
+// unreachableOf joins why hosts could not be reached, for errors.Is.
+func unreachableOf(seen map[string]balancer) error {
+	var all []error
 	for _, name := range names(seen) {
-		if err := seen[name].unreachable; err != nil && !errors.Is(err, host.ErrUnreachable) {
-			failed = append(failed, fmt.Errorf("observe endpoint host %s: %w", name, err))
-			delete(seen, name)
+		if err := seen[name].unreachable; err != nil {
+			all = append(all, fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	return seen, errors.Join(failed...)
+	return errors.Join(all...)
 }
 
-// look looks at every host in parallel. Whatever keeps one from being seen is
-// put into its place.
-func look(ctx context.Context, s Spec, q host.Query) map[string]balancer {
-	var (
-		mu   sync.Mutex
-		seen = make(map[string]balancer, len(s.Hosts))
-		all  sync.WaitGroup
-	)
-	for name, machine := range s.Hosts {
-		all.Go(func() {
-			facts, err := machine.Observe(ctx, q)
-			b := balancer{unreachable: err}
-			if err == nil {
-				b = newBalancer(s, facts, machine.Address())
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			seen[name] = b
-		})
-	}
-	all.Wait()
-	return seen
-}
-
-// newBalancer reads what question's script printed. Of a machine that has another
-// endpoint nothing is taken but where it has its addresses.
-func newBalancer(s Spec, facts host.Facts, address string) balancer {
-	parts := append(strings.Split(facts.Output, section+"\n"), "", "")
-	b := balancer{facts: facts, neighbour: answeredBy(parts[1])}
-	b.local, b.device = parseAddresses(parts[0], s.Interface, address)
-	b.owner = ownerOf(readRecord(facts.Files[recordPath].Content), facts.Files[endpointPath].Content)
-	if !s.ours(b.owner) {
-		b.stranger = "the machine has " + b.owner.String()
-		return b
-	}
-	b.backends = parseBackends(s.Address, facts.Files[backendsPath].Content)
-	b.stats, b.odd = readStats(parts[2])
-	b.answers = strings.HasPrefix(parts[2], "# pxname")
-	return b
-}
-
-// parseAddresses reads `ip -o address show`; device is the wanted interface or,
-// for "", the one that holds address. The result is "" where there is none.
-func parseAddresses(text, wanted, address string) (local []netip.Addr, found string) {
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) < 4 || (fields[2] != "inet" && fields[2] != "inet6") {
-			continue
-		}
-		prefix, err := netip.ParsePrefix(fields[3])
-		if err != nil {
-			continue // a peer address: point to point, never the one looked for
-		}
-		local = append(local, prefix.Addr())
-		if name := device(fields[1]); name != "" && (name == wanted || wanted == "" && prefix.Addr().String() == address) {
-			found = name
+func reachableOf(seen map[string]balancer) map[string]balancer {
+	reachable := map[string]balancer{}
+	for name, b := range seen {
+		if b.unreachable == nil {
+			reachable[name] = b
 		}
 	}
-	return local, found
-}
-
-// answeredBy gives the hardware address in `ip neighbour show`. The entry was
-// deleted before the probe, so one with an address is an answer.
-func answeredBy(text string) string {
-	fields := strings.Fields(text)
-	for i, field := range fields {
-		if field == "lladdr" && i+1 < len(fields) && !strings.Contains(text, "FAILED") {
-			return hardwareAddress(fields[i+1])
-		}
-	}
-	return ""
+	return reachable
 }

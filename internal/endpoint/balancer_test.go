@@ -64,7 +64,7 @@ func asRendered(s Spec, name string) balancer {
 		},
 	}
 	for _, file := range files(s, name, b) {
-		b.facts.Files[file.Path] = host.FileState{Mode: file.Mode, Owner: "root", Group: "root", SHA256: sum(file.Content), Content: string(file.Content)}
+		b.facts.Files[file.Path] = host.FileState{Mode: file.Mode, Owner: "root", Group: "root", SHA256: sha256Hex(file.Content), Content: string(file.Content)}
 	}
 	b.owner = owner{s.ClusterID, s.ClusterName, s.Address}
 	return withList(b, s.Address, backendsHeader)
@@ -234,7 +234,7 @@ func TestSequence(t *testing.T) {
 	holder.local = append(holder.local, netip.MustParseAddr("10.0.0.100"))
 	newcomer.facts.Units = nil
 	seen["b"], seen["a"] = holder, newcomer
-	if got := sequence(s, seen); !slices.Equal(got, []string{"c", "d", "b", "a"}) {
+	if got := updateOrder(s, seen); !slices.Equal(got, []string{"c", "d", "b", "a"}) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -242,7 +242,7 @@ func TestSequence(t *testing.T) {
 func TestLeft(t *testing.T) {
 	before := threeHosts()
 	after := specOf("10.0.0.100", map[string]string{"renamed": "10.0.0.11", "cp3": "10.0.0.13"})
-	if got := left(before, after); !slices.Equal(slices.Collect(maps.Keys(got.Hosts)), []string{"cp2"}) {
+	if got := leavingHosts(before, after); !slices.Equal(slices.Collect(maps.Keys(got.Hosts)), []string{"cp2"}) {
 		t.Errorf("got %v", names(got.Hosts))
 	}
 }
@@ -303,10 +303,10 @@ func TestKnown(t *testing.T) {
 		"c": {},
 	}
 	want := map[string]string{"cp1": "10.0.0.11:6443", "cp2": "10.0.0.12:6443", "cp4": "10.0.0.14:6443"}
-	if got := known(seen); !maps.Equal(got, want) {
+	if got := replicaAddresses(seen); !maps.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
-	if got := known(nil); len(got) > 0 {
+	if got := replicaAddresses(nil); len(got) > 0 {
 		t.Errorf("of no balancer: %v", got)
 	}
 }

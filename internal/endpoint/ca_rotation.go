@@ -15,34 +15,34 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// askTime bounds one question for a certificate: as long as HAProxy's own check
+// presentedTimeout bounds one question for a certificate: as long as HAProxy's own check
 // may take.
-const askTime = 5 * time.Second
+const presentedTimeout = 5 * time.Second
 
-// shown is what a replica showed to whoever asked it for its certificate.
-type shown struct {
+// presented is what a replica showed to whoever asked it for its certificate.
+type presented struct {
 	server
 	chain  []*x509.Certificate // leaf first
 	silent error               // why there is no chain
 	serves string              // a balancer that counts it as healthy; "" for none
 }
 
-// keepTrust refuses to take from the balancers an authority that a replica in
+// checkTrust refuses to take from the balancers an authority that a replica in
 // rotation still needs. What the replicas show now is asked for, and only when
 // something is taken away.
-func keepTrust(ctx context.Context, s Spec, what string, seen map[string]balancer) error {
+func checkTrust(ctx context.Context, s Spec, what string, seen map[string]balancer) error {
 	if s.CACertificate == "" {
 		return nil
 	}
-	before, err := trustBefore(ctx, s, seen)
+	before, err := currentTrust(ctx, s, seen)
 	if err != nil {
-		return refused(s, what, err)
+		return refusedError(s, what, err)
 	}
 	before = losing(before, s.CACertificate)
 	if len(before) == 0 {
 		return nil
 	}
-	replicas := askAll(ctx, s, reachableOf(seen))
+	replicas := presentedByAll(ctx, s, reachableOf(seen))
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -67,15 +67,15 @@ func keepTrust(ctx context.Context, s Spec, what string, seen map[string]balance
 	}
 }
 
-// trustBefore gives, by balancer, by which authorities (PEM) it verifies the
+// currentTrust gives, by balancer, by which authorities (PEM) it verifies the
 // replicas, "" where it verifies none. One that has them as wanted is left out.
-func trustBefore(ctx context.Context, s Spec, seen map[string]balancer) (map[string]string, error) {
+func currentTrust(ctx context.Context, s Spec, seen map[string]balancer) (map[string]string, error) {
 	var mu sync.Mutex
 	before := map[string]string{}
 	err := onHosts(names(seen), func(name string) error {
 		b := seen[name]
 		state, found := b.facts.Files[caPath]
-		if b.unreachable != nil || !b.present() || found && state.SHA256 == sum([]byte(s.CACertificate)) {
+		if b.unreachable != nil || !b.installed() || found && state.SHA256 == sha256Hex([]byte(s.CACertificate)) {
 			return nil
 		}
 		facts, err := s.Hosts[name].Observe(ctx, host.Query{Contents: []string{caPath}})
@@ -108,7 +108,7 @@ func losing(before map[string]string, after string) map[string]string {
 // before and would not accept by what it trusts after. One that none of them
 // accepts loses nothing. One that serves without having shown its certificate is
 // not known to be safe.
-func distrusted(before map[string]string, after string, replicas []shown, now time.Time) []string {
+func distrusted(before map[string]string, after string, replicas []presented, now time.Time) []string {
 	accepted := func(chain []*x509.Certificate) bool {
 		for _, roots := range before {
 			if roots == "" || pki.Accepts(roots, chain, pki.Server, now) {
@@ -131,15 +131,15 @@ func distrusted(before map[string]string, after string, replicas []shown, now ti
 	return reasons
 }
 
-// askAll asks every replica that a balancer lists for its certificate.
-func askAll(ctx context.Context, s Spec, reachable map[string]balancer) []shown {
-	replicas := listed(reachable)
-	answers := make([]shown, len(replicas))
+// presentedByAll asks every replica that a balancer lists for its certificate.
+func presentedByAll(ctx context.Context, s Spec, reachable map[string]balancer) []presented {
+	replicas := allServers(reachable)
+	answers := make([]presented, len(replicas))
 	var all sync.WaitGroup
 	for i, replica := range replicas {
 		all.Go(func() {
-			answers[i] = shown{server: replica, serves: healthyOn(replica, reachable)}
-			answers[i].chain, answers[i].silent = ask(ctx, s, names(reachable), replica)
+			answers[i] = presented{server: replica, serves: healthyOn(replica, reachable)}
+			answers[i].chain, answers[i].silent = presentedBy(ctx, s, names(reachable), replica)
 		})
 	}
 	all.Wait()
@@ -158,8 +158,8 @@ func healthyOn(replica server, seen map[string]balancer) string {
 	return ""
 }
 
-// ask asks from one balancer after the other, until the replica answers.
-func ask(ctx context.Context, s Spec, from []string, replica server) ([]*x509.Certificate, error) {
+// presentedBy asks from one balancer after the other, until the replica answers.
+func presentedBy(ctx context.Context, s Spec, from []string, replica server) ([]*x509.Certificate, error) {
 	var failures []error
 	for _, name := range from {
 		chain, err := certificateOf(ctx, s.Hosts[name], replica.Address)
@@ -173,7 +173,7 @@ func ask(ctx context.Context, s Spec, from []string, replica server) ([]*x509.Ce
 
 // certificateOf gives the chain that a replica shows to a client on the machine.
 func certificateOf(ctx context.Context, from *host.Host, address netip.AddrPort) ([]*x509.Certificate, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, presentedTimeout)
 	defer cancel()
 	return from.ServingChain(ctx, address.String())
 }

@@ -74,17 +74,17 @@ func TestDistrusted(t *testing.T) {
 	stages, foreign := bundles(t), bundles(t)[0]
 	roots := func(stage int) string { return stages[stage].Roots(pki.Kubernetes) }
 	chains := [][]*x509.Certificate{chainOf(t, stages[0]), chainOf(t, stages[1]), chainOf(t, stages[2]), chainOf(t, stages[3])}
-	at := func(chain []*x509.Certificate) shown {
-		return shown{server: serverAt("cp1", "10.0.0.11:6443"), chain: chain, serves: "lb"}
+	at := func(chain []*x509.Certificate) presented {
+		return presented{server: serverAt("cp1", "10.0.0.11:6443"), chain: chain, serves: "lb"}
 	}
-	silent := func(serves string) shown {
-		return shown{server: serverAt("cp1", "10.0.0.11:6443"), silent: errors.New("connection refused"), serves: serves}
+	silent := func(serves string) presented {
+		return presented{server: serverAt("cp1", "10.0.0.11:6443"), silent: errors.New("connection refused"), serves: serves}
 	}
 	const old = `cp1 (10.0.0.11:6443): its certificate is signed by "kubernetes", which would no longer be trusted`
 	tests := map[string]struct {
 		before  string
 		after   string
-		replica shown
+		replica presented
 		want    []string
 	}{
 		"a certificate of the first stage":        {roots(2), roots(3), at(chains[0]), []string{old}},
@@ -105,14 +105,14 @@ func TestDistrusted(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := distrusted(map[string]string{"lb": test.before, "other": roots(3)}, test.after, []shown{test.replica}, time.Now())
+			got := distrusted(map[string]string{"lb": test.before, "other": roots(3)}, test.after, []presented{test.replica}, time.Now())
 			if !slices.Equal(got, test.want) {
 				t.Errorf("got %q", got)
 			}
 		})
 	}
 	t.Run("an expired certificate loses nothing", func(t *testing.T) {
-		if got := distrusted(map[string]string{"lb": roots(2)}, roots(3), []shown{at(chains[0])}, time.Now().Add(25*time.Hour)); got != nil {
+		if got := distrusted(map[string]string{"lb": roots(2)}, roots(3), []presented{at(chains[0])}, time.Now().Add(25*time.Hour)); got != nil {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -162,11 +162,11 @@ func TestKeepTrustCostsNothing(t *testing.T) {
 	s := threeHosts()
 	s.CACertificate = bundles(t)[0].Roots(pki.Kubernetes)
 	seen := map[string]balancer{"cp1": asRendered(s, "cp1"), "cp2": {unreachable: errors.New("no route")}, "cp3": {}}
-	if err := keepTrust(t.Context(), s, "changed", seen); err != nil {
+	if err := checkTrust(t.Context(), s, "changed", seen); err != nil {
 		t.Errorf("with the same authorities: %v", err)
 	}
 	s.CACertificate = ""
-	if err := keepTrust(t.Context(), s, "changed", seen); err != nil {
+	if err := checkTrust(t.Context(), s, "changed", seen); err != nil {
 		t.Errorf("with no verification: %v", err)
 	}
 }

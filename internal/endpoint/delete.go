@@ -13,16 +13,16 @@ import (
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {
 	Abandon host.Abandoned // hosts that are gone for good: they are left as they are
-	// Patience is how long to wait for the next replica to leave before those
+	// WaitForReplicas is how long to wait for the next replica to leave before those
 	// that remain are the reason to refuse. Zero refuses at once.
-	Patience time.Duration
+	WaitForReplicas time.Duration
 	// LeftAlone is told of a host that has another endpoint by now. Nil: nobody is.
 	LeftAlone func(why string)
 }
 
 // Delete refuses while backends remain, then removes everything from every host.
 func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
-	seen, err := vacated(ctx, s, o.Patience)
+	seen, err := waitForReplicas(ctx, s, o.WaitForReplicas)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 			lost[name] = b.unreachable
 		}
 	}
-	alone, err := cleanOn(ctx, s, lost)
+	alone, err := cleanHosts(ctx, s, lost)
 	for _, why := range alone {
 		if o.LeftAlone != nil {
 			o.LeftAlone(why)
@@ -41,17 +41,17 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	if err != nil {
 		return err
 	}
-	return abandoned(ctx, s, lost, o.Abandon)
+	return requireAbandoned(ctx, s, lost, o.Abandon)
 }
 
-// vacated looks until no replica is in rotation. Where the graph of a run holds
+// waitForReplicas looks until no replica is in rotation. Where the graph of a run holds
 // no order between the endpoint and its replicas, they leave meanwhile.
-func vacated(ctx context.Context, s Spec, patience time.Duration) (map[string]balancer, error) {
+func waitForReplicas(ctx context.Context, s Spec, patience time.Duration) (map[string]balancer, error) {
 	since, told := time.Now(), ""
 	for {
-		seen, err := observe(ctx, s, question(s, false))
+		seen, err := observe(ctx, s, balancerQuery(s, false))
 		if err != nil {
-			return nil, refused(s, "deleted", err)
+			return nil, refusedError(s, "deleted", err)
 		}
 		err = inUse(s, seen)
 		if err == nil {
@@ -67,12 +67,12 @@ func vacated(ctx context.Context, s Spec, patience time.Duration) (map[string]ba
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(vacatedInterval):
+		case <-time.After(replicasInterval):
 		}
 	}
 }
 
-const vacatedInterval = 500 * time.Millisecond
+const replicasInterval = 500 * time.Millisecond
 
 // inUse refuses to take the address away under replicas that are in rotation.
 func inUse(s Spec, seen map[string]balancer) error {

@@ -22,7 +22,7 @@ const (
 
 // drain gives the command that takes a server out of rotation.
 func drain(name string, how leaving) host.Command {
-	c := rotate(drainScript, server{Name: name}, 0)
+	c := backendCommand(drainScript, server{Name: name}, 0)
 	c.Vars["leaving"] = string(how)
 	return c
 }
@@ -48,11 +48,11 @@ func (r *Registrar) Withdraw(ctx context.Context, name string, lastAllowed bool)
 
 func (r *Registrar) takeOut(ctx context.Context, name string, how leaving) error {
 	if err := validateName("replica name", name); err != nil {
-		return r.failed("drained", name, "", err)
+		return r.operationError("drained", name, "", err)
 	}
-	answers, err := r.onEach(ctx, drain(name, how))
+	answers, err := r.runOnAll(ctx, drain(name, how))
 	if err != nil {
-		return r.failed("drained", name, "", r.putBack(ctx, name, err))
+		return r.operationError("drained", name, "", r.undoDrain(ctx, name, err))
 	}
 	var refused, draining, mute []string
 	for _, balancer := range names(answers) {
@@ -65,29 +65,29 @@ func (r *Registrar) takeOut(ctx context.Context, name string, how leaving) error
 		case answerAbsent, answerStopped: // sends nothing to anybody
 			mute = append(mute, balancer)
 		default:
-			return r.failed("drained", name, "", fmt.Errorf("unexpected answer %q from %s", word, balancer))
+			return r.operationError("drained", name, "", fmt.Errorf("unexpected answer %q from %s", word, balancer))
 		}
 	}
 	switch {
 	case len(refused) > 0:
 		return r.refuse(ctx, name, answers, refused)
 	case how == leavesOthers && len(mute) == len(answers):
-		return r.unjudged(name, mute)
+		return r.notCheckedError(name, mute)
 	}
 	if err := r.wait(ctx, server{Name: name}, draining); err != nil {
-		return r.failed("drained", name, "", r.putBack(ctx, name, err))
+		return r.operationError("drained", name, "", r.undoDrain(ctx, name, err))
 	}
 	return nil
 }
 
-// putBackTime bounds putBack, which has a context of its own: a drain fails most
+// undoDrainTimeout bounds putBack, which has a context of its own: a drain fails most
 // often because its caller has ended.
-const putBackTime = 10 * time.Second
+const undoDrainTimeout = 10 * time.Second
 
-// putBack takes back a drain that broke off, as far as the balancers can be
+// undoDrain takes back a drain that broke off, as far as the balancers can be
 // reached. It returns why the drain broke off.
-func (r *Registrar) putBack(ctx context.Context, name string, why error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackTime)
+func (r *Registrar) undoDrain(ctx context.Context, name string, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoDrainTimeout)
 	defer cancel()
 	if err := r.undrain(ctx, name, names(r.registration.Hosts)); err != nil {
 		return fmt.Errorf("%w; putting it back into rotation failed too: %w", why, err)
@@ -99,16 +99,16 @@ func (r *Registrar) putBack(ctx context.Context, name string, why error) error {
 // it is still registered.
 func (r *Registrar) Undrain(ctx context.Context, name string) error {
 	if err := validateName("replica name", name); err != nil {
-		return r.failed("put back", name, "", err)
+		return r.operationError("put back", name, "", err)
 	}
 	if err := r.undrain(ctx, name, names(r.registration.Hosts)); err != nil {
-		return r.failed("put back", name, "", err)
+		return r.operationError("put back", name, "", err)
 	}
 	return nil
 }
 
 func (r *Registrar) undrain(ctx context.Context, name string, balancers []string) error {
-	answers, err := r.on(ctx, balancers, rotate(undrainScript, server{Name: name}, 0))
+	answers, err := r.runOn(ctx, balancers, backendCommand(undrainScript, server{Name: name}, 0))
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]
 		}
 	}
 	if err := r.undrain(ctx, name, undo); err != nil {
-		return r.failed("drained", name, "", fmt.Errorf("a balancer refused, and taking the drain back failed: %w", err))
+		return r.operationError("drained", name, "", fmt.Errorf("a balancer refused, and taking the drain back failed: %w", err))
 	}
 	word, statistics := answer(answers[at])
 	cause := "another replica is out of rotation, and at most one may be"
@@ -164,8 +164,8 @@ func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]
 	}}
 }
 
-// unjudged refuses where no HAProxy runs that could say whether another one serves.
-func (r *Registrar) unjudged(name string, balancers []string) error {
+// notCheckedError refuses where no HAProxy runs that could say whether another one serves.
+func (r *Registrar) notCheckedError(name string, balancers []string) error {
 	return &problem.Problem{
 		Summary:   "replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
 		Host:      strings.Join(balancers, ", "),
@@ -191,7 +191,7 @@ func rotationTable(stats []stat) string {
 // longer do by themselves.
 func (r *Registrar) wait(ctx context.Context, replica server, balancers []string) error {
 	patience := orDefault(r.registration.DrainTimeout, defaultDrainTimeout)
-	answers, err := r.on(ctx, balancers, rotate(waitScript, replica, int(patience.Round(time.Second)/time.Second)))
+	answers, err := r.runOn(ctx, balancers, backendCommand(waitScript, replica, int(patience.Round(time.Second)/time.Second)))
 	if err != nil {
 		return err
 	}

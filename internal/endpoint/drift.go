@@ -9,77 +9,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// status is what seen means for s.
-func status(s Spec, seen map[string]balancer) Status {
-	holders, blind, lacks := holders(s, seen), false, listDrift(seen)
-	found := Status{Hosts: map[string]string{}, Backends: map[string]string{}, ConfigDigest: digest(seen)}
-	for _, name := range names(seen) {
-		b := seen[name]
-		found.Hosts[name] = health(b)
-		if b.unreachable != nil {
-			blind = true
-			continue
-		}
-		for _, difference := range append(drift(s, name, b), lacks[name]...) {
-			found.Drift = append(found.Drift, name+": "+difference)
-		}
-	}
-	switch {
-	case len(holders) > 1:
-		found.Drift = append(found.Drift, s.Address+" is held by "+strings.Join(holders, " and "))
-	case len(holders) == 0 && !blind: // an unreachable host may hold it
-		found.Drift = append(found.Drift, s.Address+" is held by none of the hosts")
-	}
-	if len(holders) > 0 {
-		found.Holder = holders[0]
-		for _, backend := range seen[found.Holder].stats {
-			found.Backends[backend.Name] = backend.Status
-		}
-	}
-	return found
-}
-
-// holders names the hosts that have the address, in order.
-func holders(s Spec, seen map[string]balancer) []string {
-	var holding []string
-	for _, name := range names(seen) {
-		if seen[name].holds(s.Address) {
-			holding = append(holding, name)
-		}
-	}
-	return holding
-}
-
-// health is "ok", or what is the matter with a host in words.
-func health(b balancer) string {
-	if b.unreachable != nil {
-		return b.unreachable.Error()
-	}
-	if b.stranger != "" {
-		return b.stranger
-	}
-	var reasons []string
-	for _, unit := range []string{haproxyUnit, keepalivedUnit} {
-		if !b.unitActive(unit) {
-			reasons = append(reasons, unit+" is "+activeState(b.facts.Units[unit]))
-		}
-	}
-	if len(reasons) == 0 && !b.answers {
-		reasons = append(reasons, "HAProxy does not answer")
-	}
-	if len(reasons) == 0 {
-		return "ok"
-	}
-	return strings.Join(reasons, "; ")
-}
-
 // drift says what on a reachable host is not as rendered. Which replicas are
 // registered is not the endpoint's to judge; what registration does not write is.
 func drift(s Spec, name string, b balancer) []string {
 	switch {
-	case b.stranger != "":
-		return []string{b.stranger}
-	case !b.present():
+	case b.otherEndpoint != "":
+		return []string{b.otherEndpoint}
+	case !b.installed():
 		return []string{"the endpoint is not set up there"}
 	}
 	var differences []string
@@ -117,7 +53,7 @@ func serversDrift(s Spec, b balancer) []string {
 	for _, found := range b.repeated {
 		differences = append(differences, fmt.Sprintf("%s: %s is there more than once", backendsPath, found))
 	}
-	for _, name := range b.odd {
+	for _, name := range b.unexpected {
 		differences = append(differences, fmt.Sprintf("HAProxy's statistics: found a server %q, which no registration gives", shortened(name)))
 	}
 	wanted := host.File{Path: backendsPath, Mode: 0o644, Content: []byte(renderBackends(s.Address, b.servers, nil))}
@@ -152,7 +88,7 @@ func fileDrift(found map[string]host.FileState, wanted host.File) []string {
 		differences = append(differences, fmt.Sprintf("%s: mode is %#o, wanted %#o", wanted.Path, state.Mode, wanted.Mode))
 	}
 	if state.Owner != "root" || state.Group != "root" {
-		differences = append(differences, fmt.Sprintf("%s: owner is %s:%s, wanted root:root", wanted.Path, words(state.Owner), words(state.Group)))
+		differences = append(differences, fmt.Sprintf("%s: owner is %s:%s, wanted root:root", wanted.Path, printable(state.Owner), printable(state.Group)))
 	}
 	if sameContent(state, wanted) {
 		return differences
@@ -167,7 +103,7 @@ func sameContent(state host.FileState, wanted host.File) bool {
 	if state.Content != "" {
 		return bytes.Equal([]byte(state.Content), wanted.Content)
 	}
-	return state.SHA256 == sum(wanted.Content)
+	return state.SHA256 == sha256Hex(wanted.Content)
 }
 
 // lineDrift says which lines of a configuration differ. A line found in place of

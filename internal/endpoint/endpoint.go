@@ -13,10 +13,12 @@ package endpoint
 import (
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // ErrGone: every host answers and nothing of the endpoint is there.
@@ -121,4 +123,26 @@ func names[T any](byName map[string]T) []string {
 	}
 	slices.Sort(sorted)
 	return sorted
+}
+
+func (s Spec) label(name string) string { return name + " (" + s.Hosts[name].Address() + ")" }
+
+func refusedError(s Spec, what string, err error) error {
+	return &problem.Problem{
+		Summary:   "endpoint " + s.Address + " not " + what,
+		Cause:     err.Error(),
+		Unchanged: problem.Nothing,
+		Err:       err,
+	}
+}
+
+// onHosts runs do for every name in parallel and joins the errors in order.
+func onHosts(hosts []string, do func(name string) error) error {
+	failed := make([]error, len(hosts))
+	var all sync.WaitGroup
+	for i, name := range hosts {
+		all.Go(func() { failed[i] = do(name) })
+	}
+	all.Wait()
+	return errors.Join(failed...)
 }

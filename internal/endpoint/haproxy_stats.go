@@ -80,6 +80,6 @@ func parseStat(cell func(title string) string) (stat, bool) {
 	}
 	return stat{
 		Name: running.Name, Address: running.Address, Status: cell("status"), Sessions: sessions, Check: check,
-		Last: words(strings.TrimSpace(cell("check_desc") + " " + cell("last_chk"))),
+		Last: printable(strings.TrimSpace(cell("check_desc") + " " + cell("last_chk"))),
 	}, true
 }

@@ -42,12 +42,12 @@ type Backend struct {
 // it tells what there is to tell.
 func (r *Registrar) Health(ctx context.Context) Health {
 	s := r.spec()
-	return healthOf(s, look(ctx, s, healthQuery()))
+	return healthOf(s, observeAll(ctx, s, healthQuery()))
 }
 
 // healthQuery asks for what needs no knowledge of how the endpoint is wanted.
 func healthQuery() host.Query {
-	q := rotationOnly()
+	q := backendsQuery()
 	q.Files = []string{endpointPath, unitDir + haproxyUnit, unitDir + keepalivedUnit}
 	q.Units = []string{haproxyUnit, keepalivedUnit}
 	q.Script = "ip -o address show\n" + q.Script
@@ -56,11 +56,11 @@ func healthQuery() host.Query {
 
 // healthOf puts together what was seen.
 func healthOf(s Spec, seen map[string]balancer) Health {
-	out := Health{Address: s.Address, Balancers: map[string]Balancer{}, Replicas: known(reachableOf(seen))}
+	out := Health{Address: s.Address, Balancers: map[string]Balancer{}, Replicas: replicaAddresses(reachableOf(seen))}
 	for name, b := range seen {
-		told := Balancer{Address: s.Hosts[name].Address(), Err: b.unreachable, Other: b.stranger}
+		told := Balancer{Address: s.Hosts[name].Address(), Err: b.unreachable, Other: b.otherEndpoint}
 		if b.unreachable == nil {
-			told.Present, told.Answers, told.Holds = b.present(), b.answers, b.holds(s.Address)
+			told.Present, told.Answers, told.Holds = b.installed(), b.answers, b.holds(s.Address)
 			told.HAProxy, told.Keepalived = b.unitState(haproxyUnit), b.unitState(keepalivedUnit)
 			told.Backends, told.Out = map[string]Backend{}, map[string]string{}
 			for _, seen := range b.stats {
@@ -68,7 +68,7 @@ func healthOf(s Spec, seen map[string]balancer) Health {
 			}
 			for replica, address := range out.Replicas {
 				if at, err := parseServer(replica, address); err == nil {
-					told.note(replica, b.outOfRotation(at))
+					told.addReason(replica, b.outOfRotation(at))
 				}
 			}
 		}
@@ -77,7 +77,7 @@ func healthOf(s Spec, seen map[string]balancer) Health {
 	return out
 }
 
-func (b *Balancer) note(replica, why string) {
+func (b *Balancer) addReason(replica, why string) {
 	if why != "" {
 		b.Out[replica] = why
 	}
@@ -113,8 +113,8 @@ func (h Health) Unseen() []string {
 	return unseen
 }
 
-// Trouble says what is wrong with a balancer that was looked at, or "".
-func (b Balancer) Trouble() string {
+// Problem says what is wrong with a balancer that was looked at, or "".
+func (b Balancer) Problem() string {
 	switch {
 	case b.Other != "":
 		return b.Other

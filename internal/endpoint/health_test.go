@@ -93,8 +93,8 @@ func TestHealthOf(t *testing.T) {
 				t.Errorf("unseen %q, want %q", got, c.unseen)
 			}
 			second := h.Balancers["cp2"]
-			if second.Err == nil && second.Trouble() != c.trouble {
-				t.Errorf("trouble %q, want %q", second.Trouble(), c.trouble)
+			if second.Err == nil && second.Problem() != c.trouble {
+				t.Errorf("trouble %q, want %q", second.Problem(), c.trouble)
 			}
 			if len(second.Out)+len(c.out) > 0 && !reflect.DeepEqual(second.Out, c.out) {
 				t.Errorf("out of rotation %q, want %q", second.Out, c.out)

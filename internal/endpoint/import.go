@@ -50,7 +50,7 @@ func Import(ctx context.Context, h *host.Host, machine func(address string) *hos
 	}
 	out := own.imported()
 	if len(out.Hosts) == 0 {
-		out.Hosts, err = own.ask(ctx, machine)
+		out.Hosts, err = own.askOtherHosts(ctx, machine)
 	}
 	return out, err
 }
@@ -62,8 +62,8 @@ func importQuery() host.Query {
 	}
 }
 
-// standing is one machine's part of an endpoint, read back from its files.
-type standing struct {
+// installed is one machine's part of an endpoint, read back from its files.
+type installed struct {
 	machine  *host.Host
 	name     string
 	address  string // of the machine
@@ -88,16 +88,16 @@ var (
 )
 
 // rendered reads the files that change renders.
-func rendered(h *host.Host, facts host.Facts) (standing, error) {
+func rendered(h *host.Host, facts host.Facts) (installed, error) {
 	balancer, there := facts.Files[endpointPath]
 	vrrp := facts.Files[keepalivedPath].Content
 	if !there || vrrp == "" {
-		return standing{}, notImported(h, "no endpoint of this provider is on the machine", "give the address of one of the endpoint's machines (haproxy.hosts)")
+		return installed{}, notImported(h, "no endpoint of this provider is on the machine", "give the address of one of the endpoint's machines (haproxy.hosts)")
 	}
 	first := func(line *regexp.Regexp, text string) string {
 		return append(line.FindStringSubmatch(text), "", "")[1]
 	}
-	out := standing{
+	out := installed{
 		machine: h, name: first(nameLine, vrrp), address: first(sourceLine, vrrp), device: first(deviceLine, vrrp),
 		ca: facts.Files[caPath].Content, record: readRecord(facts.Files[recordPath].Content),
 		peers: strings.Fields(first(peersBlock, vrrp)),
@@ -106,11 +106,11 @@ func rendered(h *host.Host, facts host.Facts) (standing, error) {
 	out.vip, err = netip.ParseAddrPort(first(bindLine, balancer.Content))
 	out.routerID, numbers = strconv.Atoi(first(idLine, vrrp))
 	if err := errors.Join(err, numbers, out.validate()); err != nil {
-		return standing{}, notImported(h, endpointPath+", "+keepalivedPath+" or "+caPath+" was changed by hand, so that they do not say what the endpoint is: "+
-			words(strings.ReplaceAll(err.Error(), "\n", "; ")), "undo the change, or apply from the configuration, which writes them anew")
+		return installed{}, notImported(h, endpointPath+", "+keepalivedPath+" or "+caPath+" was changed by hand, so that they do not say what the endpoint is: "+
+			printable(strings.ReplaceAll(err.Error(), "\n", "; ")), "undo the change, or apply from the configuration, which writes them anew")
 	}
 	if out.address != h.Address() {
-		return standing{}, notImported(h, "the machine is known to the others as "+out.address, "import by that address")
+		return installed{}, notImported(h, "the machine is known to the others as "+out.address, "import by that address")
 	}
 	out.peers = slices.DeleteFunc(out.peers, func(peer string) bool { return peer == loopback(out.address) })
 	_, out.usual = parseAddresses(facts.Output, "", out.address)
@@ -122,7 +122,7 @@ func rendered(h *host.Host, facts host.Facts) (standing, error) {
 }
 
 // validate: what was read is what the provider writes.
-func (p standing) validate() error {
+func (p installed) validate() error {
 	checks := []error{
 		validateName("host name", p.name), ValidateInterface(p.device), ValidateAddress(p.vip.Addr().String()), ValidateVirtualRouterID(p.routerID),
 	}
@@ -161,7 +161,7 @@ func notImported(h *host.Host, cause, next string) error {
 
 // imported is the endpoint that a machine's part belongs to. What is recorded is
 // taken where it gives what is there; Hosts is empty where it does not.
-func (p standing) imported() Imported {
+func (p installed) imported() Imported {
 	recorded := p.record
 	if recorded == nil {
 		recorded = &record{InstallPackages: true}
@@ -185,12 +185,12 @@ func (p standing) imported() Imported {
 }
 
 // all are the addresses of the endpoint's machines, sorted.
-func (p standing) all() []string {
+func (p installed) all() []string {
 	return slices.Sorted(slices.Values(append(slices.Clone(p.peers), p.address)))
 }
 
-// ask has every machine of the endpoint say its name.
-func (p standing) ask(ctx context.Context, machine func(address string) *host.Host) (map[string]string, error) {
+// askOtherHosts has every machine of the endpoint say its name.
+func (p installed) askOtherHosts(ctx context.Context, machine func(address string) *host.Host) (map[string]string, error) {
 	var mu sync.Mutex
 	hosts := map[string]string{p.name: p.address}
 	err := onHosts(p.peers, func(address string) error {

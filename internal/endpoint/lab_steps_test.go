@@ -174,7 +174,7 @@ func stepLastReplica(f *fixture) {
 		f.Errorf("after the refusal: %+v", now.Backends)
 	}
 	// A drain that was cut off does not make it one that serves nothing.
-	f.shell("a", askStats+" >/dev/null; "+askPath+" "+adminSocket+" 'set server "+proxyName+"/c state drain'")
+	f.shell("a", statsCommand+" >/dev/null; "+askPath+" "+adminSocket+" 'set server "+proxyName+"/c state drain'")
 	for _, way := range []func() error{
 		func() error { return f.registrar.Withdraw(f.ctx, "c", false) },
 		func() error { return f.registrar.Drain(f.ctx, "c") },

@@ -28,7 +28,7 @@ var (
 const (
 	answerOther   = "other" // another endpoint's; its record follows
 	answerClaimed = "claimed"
-	answerOurs    = "ours"
+	answerOwned   = "ours"
 )
 
 // owner is whose endpoint a machine has.
@@ -61,9 +61,9 @@ func ownerOf(recorded *record, rendered string) owner {
 	return o
 }
 
-// ours reports whether a machine of that owner may be changed for s: nobody's, s's
+// owns reports whether a machine of that owner may be changed for s: nobody's, s's
 // own, or one that an earlier version set up for the same address.
-func (s Spec) ours(o owner) bool {
+func (s Spec) owns(o owner) bool {
 	if o == (owner{}) {
 		return true
 	}
@@ -71,8 +71,8 @@ func (s Spec) ours(o owner) bool {
 	return sameCluster && (o.Address == "" || o.Address == s.Address)
 }
 
-// ownership are the variables of owner.sh.
-func (s Spec) ownership() map[string]string {
+// ownerVars are the variables of owner.sh.
+func (s Spec) ownerVars() map[string]string {
 	return map[string]string{"cluster": s.ClusterID, "vip": s.Address}
 }
 
@@ -83,18 +83,18 @@ func with(vars, more map[string]string) map[string]string {
 	return all
 }
 
-// strangers refuses hosts that have another endpoint, all at once.
-func strangers(s Spec, what string, seen map[string]balancer) error {
+// refuseOtherEndpoints refuses hosts that have another endpoint, all at once.
+func refuseOtherEndpoints(s Spec, what string, seen map[string]balancer) error {
 	var lines []string
 	for _, name := range names(seen) {
-		if b := seen[name]; b.stranger != "" {
-			lines = append(lines, s.label(name)+": "+b.stranger)
+		if b := seen[name]; b.otherEndpoint != "" {
+			lines = append(lines, s.label(name)+": "+b.otherEndpoint)
 		}
 	}
-	return s.refuseStrangers(what, lines)
+	return s.otherEndpointsError(what, lines)
 }
 
-func (s Spec) refuseStrangers(what string, lines []string) error {
+func (s Spec) otherEndpointsError(what string, lines []string) error {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -118,17 +118,17 @@ func claim(ctx context.Context, s Spec, what string, seen map[string]balancer) e
 	var claimed []string
 	for _, name := range order {
 		output, err := s.Hosts[name].Run(ctx, host.Command{
-			Script: ownerScript + claimScript, Vars: with(s.ownership(), map[string]string{"record": recordText(s)}),
+			Script: ownerScript + claimScript, Vars: with(s.ownerVars(), map[string]string{"record": recordText(s)}),
 		})
 		word, rest := answer(output)
 		switch {
 		case err != nil:
 			err = fmt.Errorf("claim host %s: %w", s.label(name), err)
 		case word == answerOther:
-			err = s.refuseStrangers(what, []string{s.label(name) + ": " + strangerWords(rest)})
+			err = s.otherEndpointsError(what, []string{s.label(name) + ": " + describeOwner(rest)})
 		case word == answerClaimed:
 			claimed = append(claimed, name)
-		case word != answerOurs:
+		case word != answerOwned:
 			err = fmt.Errorf("claim host %s: unexpected answer %q", s.label(name), word)
 		}
 		if err != nil {
@@ -138,16 +138,16 @@ func claim(ctx context.Context, s Spec, what string, seen map[string]balancer) e
 	return nil
 }
 
-// releaseTime bounds release, whose caller may have been cancelled.
-const releaseTime = 10 * time.Second
+// releaseTimeout bounds release, whose caller may have been cancelled.
+const releaseTimeout = 10 * time.Second
 
 // release takes claims back on hosts that have nothing else of the endpoint, and
 // gives why it has to.
 func release(ctx context.Context, s Spec, claimed []string, why error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	err := onHosts(claimed, func(name string) error {
-		_, err := s.Hosts[name].Run(ctx, host.Command{Script: ownerScript + releaseScript, Vars: s.ownership()})
+		_, err := s.Hosts[name].Run(ctx, host.Command{Script: ownerScript + releaseScript, Vars: s.ownerVars()})
 		return err
 	})
 	if err != nil { // then something was changed
@@ -156,8 +156,8 @@ func release(ctx context.Context, s Spec, claimed []string, why error) error {
 	return why
 }
 
-// strangerWords says whose endpoint it is by the text of its record.
-func strangerWords(text string) string {
+// describeOwner says whose endpoint it is by the text of its record.
+func describeOwner(text string) string {
 	o := ownerOf(readRecord(text), "")
 	if o.Address == "" {
 		return "the machine has another endpoint"
@@ -168,10 +168,10 @@ func strangerWords(text string) string {
 // errOther is a balancer that has another endpoint by now.
 var errOther = errors.New("it is another endpoint's balancer")
 
-// owned turns the answer of a script that found another endpoint into an error.
-func owned(output string) error {
+// checkOwner turns the answer of a script that found another endpoint into an error.
+func checkOwner(output string) error {
 	if word, rest := answer(output); word == answerOther {
-		return fmt.Errorf("%w: %s", errOther, strangerWords(rest))
+		return fmt.Errorf("%w: %s", errOther, describeOwner(rest))
 	}
 	return nil
 }

@@ -55,8 +55,8 @@ func TestOwner(t *testing.T) {
 		b := newBalancer(ownerSpec(testCluster, testVIP), host.Facts{Files: map[string]host.FileState{
 			recordPath: {Content: c.record}, endpointPath: {Content: c.config},
 		}}, "10.0.0.11")
-		if (b.stranger != "") != (c.whose == "other") || b.stranger != "" && b.stranger != "the machine has "+c.words {
-			t.Errorf("%s: %q", name, b.stranger)
+		if (b.otherEndpoint != "") != (c.whose == "other") || b.otherEndpoint != "" && b.otherEndpoint != "the machine has "+c.words {
+			t.Errorf("%s: %q", name, b.otherEndpoint)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestOwnerScript(t *testing.T) {
 			}
 		}
 		script := strings.Replace(string(ownerScript), configDir, dir, 1) + "lock\nwhose\nunless_other\necho mine\n"
-		vars := host.Assignments(ownerSpec(testCluster, testVIP).ownership())
+		vars := host.Assignments(ownerSpec(testCluster, testVIP).ownerVars())
 		output, err := exec.Command("sh", "-euc", string(vars)+script).CombinedOutput()
 		want := c.whose + "\nmine\n"
 		if c.whose == "other" {

@@ -51,7 +51,7 @@ func install(packages []string) host.Command {
 // clean gives the command that takes the endpoint off the machine, with the
 // packages that came with it, unless the machine has another endpoint.
 func clean(s Spec) host.Command {
-	return host.Command{Script: ownerScript + withState(cleanScript), Vars: with(packagesVars(), s.ownership())}
+	return host.Command{Script: ownerScript + withState(cleanScript), Vars: with(packagesVars(), s.ownerVars())}
 }
 
 func packagesVars() map[string]string { return map[string]string{"state": packagesDir} }

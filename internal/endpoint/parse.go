@@ -57,16 +57,16 @@ func activeState(state host.UnitState) string {
 	return state.Active
 }
 
-// maxWords bounds a text of a machine's that stands in a sentence.
-const maxWords = 200
+// maxTextLength bounds a text of a machine's that stands in a sentence.
+const maxTextLength = 200
 
-// words is text of a machine's for people: one visible line, not at any length.
-func words(text string) string { return problem.Line(shortened(text)) }
+// printable is text of a machine's for people: one visible line, not at any length.
+func printable(text string) string { return problem.Line(shortened(text)) }
 
 // shortened is the beginning of what may be of any length.
 func shortened(text string) string {
-	if len(text) > maxWords {
-		return text[:maxWords] + "…"
+	if len(text) > maxTextLength {
+		return text[:maxTextLength] + "…"
 	}
 	return text
 }

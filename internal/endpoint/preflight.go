@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,12 +15,12 @@ func preflight(s Spec, seen map[string]balancer) error {
 	held := false
 	for _, name := range names(seen) {
 		held = held || seen[name].holds(s.Address)
-		for _, reason := range obstacles(s, seen[name]) {
+		for _, reason := range hostProblems(s, seen[name]) {
 			reasons = append(reasons, name+" ("+s.Hosts[name].Address()+"): "+reason)
 		}
 	}
 	if !held {
-		reasons = append(reasons, taken(s, seen)...)
+		reasons = append(reasons, addressInUse(s, seen)...)
 	}
 	if len(reasons) == 0 {
 		return nil
@@ -36,8 +35,8 @@ func preflight(s Spec, seen map[string]balancer) error {
 	}
 }
 
-// obstacles says why one host cannot be a balancer.
-func obstacles(s Spec, b balancer) []string {
+// hostProblems says why one host cannot be a balancer.
+func hostProblems(s Spec, b balancer) []string {
 	if b.unreachable != nil {
 		return []string{b.unreachable.Error()}
 	}
@@ -54,7 +53,7 @@ func obstacles(s Spec, b balancer) []string {
 			reasons = append(reasons, "packages are not installed: "+list+", and none of "+strings.Join(installers(), ", ")+" is there to install them")
 		}
 	}
-	if listener := wildcard(b, s.port()); listener != "" {
+	if listener := wildcardListener(b, s.port()); listener != "" {
 		reasons = append(reasons, fmt.Sprintf("%s listens on port %d of all addresses, so HAProxy cannot have it on %s (an API server needs --bind-address with the machine's own address)", listener, s.port(), s.Address))
 	}
 	switch {
@@ -69,32 +68,21 @@ func obstacles(s Spec, b balancer) []string {
 	return reasons
 }
 
-// wildcard names who listens on port on every address; "" if nobody does.
-func wildcard(b balancer, port int) string {
+// wildcardListener names who listens on port on every address; "" if nobody does.
+func wildcardListener(b balancer, port int) string {
 	listener, found := b.facts.Listeners[port]
 	if !found || !slices.ContainsFunc(listener.Addresses, func(a string) bool { return a == "0.0.0.0" || a == "::" }) {
 		return ""
 	}
-	return orDefault(words(listener.Process), "another program")
+	return orDefault(printable(listener.Process), "another program")
 }
 
-// taken says that a machine outside the endpoint answers for its address.
-func taken(s Spec, seen map[string]balancer) []string {
+// addressInUse says that a machine outside the endpoint answers for its address.
+func addressInUse(s Spec, seen map[string]balancer) []string {
 	for _, name := range names(seen) {
 		if who := seen[name].neighbour; who != "" {
 			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which is none of these hosts", s.Address, name, who)}
 		}
 	}
 	return nil
-}
-
-// unreachableOf joins why hosts could not be reached, for errors.Is.
-func unreachableOf(seen map[string]balancer) error {
-	var all []error
-	for _, name := range names(seen) {
-		if err := seen[name].unreachable; err != nil {
-			all = append(all, fmt.Errorf("%s: %w", name, err))
-		}
-	}
-	return errors.Join(all...)
 }

@@ -49,7 +49,7 @@ func files(s Spec, name string, b balancer) []host.File {
 func change(s Spec, name string, b balancer, servers string) host.Change {
 	listed := "" // no file
 	if b.hasList() {
-		listed = sum([]byte(b.facts.Files[backendsPath].Content))
+		listed = sha256Hex([]byte(b.facts.Files[backendsPath].Content))
 	}
 	c := host.Change{
 		Dirs:  []host.Dir{{Path: configDir, Mode: 0o755}, {Path: keepalivedDir, Mode: 0o755}, {Path: programDir, Mode: 0o755}},
@@ -59,7 +59,7 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 			{Path: unitDir + "multi-user.target.wants/" + keepalivedUnit, Target: unitDir + keepalivedUnit},
 		},
 		Script: ownerScript + applyScript,
-		Vars:   with(s.ownership(), map[string]string{"listed": listed, "servers": servers}),
+		Vars:   with(s.ownerVars(), map[string]string{"listed": listed, "servers": servers}),
 	}
 	if s.CACertificate == "" {
 		c.Remove = []string{caPath}
@@ -80,7 +80,7 @@ func digest(seen map[string]balancer) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-func sum(content []byte) string {
+func sha256Hex(content []byte) string {
 	digest := sha256.Sum256(content)
 	return hex.EncodeToString(digest[:])
 }

@@ -226,7 +226,7 @@ func endpointIssues(h endpoint.Health) []issue {
 		if b.Err != nil {
 			continue
 		}
-		if trouble := b.Trouble(); trouble != "" {
+		if trouble := b.Problem(); trouble != "" {
 			issues = append(issues, unhealthy("%s: %s", labelled("balancer", name, b.Address), trouble))
 		}
 	}
@@ -267,7 +267,7 @@ func rotationIssues(h endpoint.Health, replica, label string) []issue {
 	where := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(h.Balancers)) {
 		b := h.Balancers[name]
-		if b.Err != nil || b.Trouble() != "" {
+		if b.Err != nil || b.Problem() != "" {
 			continue
 		}
 		why, out := b.Out[replica]

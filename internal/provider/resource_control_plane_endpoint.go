@@ -124,8 +124,8 @@ func (r *endpointResource) deleteFrom(ctx context.Context, s endpoint.Spec, supe
 		return nil
 	}
 	return endpoint.Delete(ctx, s, endpoint.DeleteOptions{
-		Abandon:  r.session.abandon,
-		Patience: s.DrainTimeout + betweenReplicas,
+		Abandon:         r.session.abandon,
+		WaitForReplicas: s.DrainTimeout + betweenReplicas,
 		LeftAlone: func(why string) {
 			diags.AddWarning("A host of endpoint "+s.Address+" was left alone", problem.Block(why))
 		},

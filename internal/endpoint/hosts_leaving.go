@@ -1,0 +1,124 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// leavingHosts is before with only those hosts whose machines are no longer in s.
+func leavingHosts(before, s Spec) Spec {
+	gone := before
+	gone.Hosts = map[string]*host.Host{}
+	stay := s.addresses()
+	for name, machine := range before.Hosts {
+		if !slices.ContainsFunc(names(stay), func(other string) bool { return stay[other] == machine.Address() }) {
+			gone.Hosts[name] = machine
+		}
+	}
+	return gone
+}
+
+// stopLeavingHosts takes the address from hosts that leave, and names those that
+// could not be reached.
+func stopLeavingHosts(ctx context.Context, leaving Spec) (lost map[string]error, err error) {
+	var mu sync.Mutex
+	lost = map[string]error{}
+	err = onHosts(names(leaving.Hosts), func(name string) error {
+		_, err := leaving.Hosts[name].Run(ctx, host.Command{Script: ownerScript + stopScript, Vars: leaving.ownerVars()})
+		if errors.Is(err, host.ErrUnreachable) {
+			mu.Lock()
+			defer mu.Unlock()
+			lost[name] = err
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("stop keepalived on %s, which leaves endpoint %s: %w", leaving.label(name), leaving.Address, err)
+		}
+		return nil
+	})
+	return lost, err
+}
+
+// cleanHosts takes the endpoint off every host but those lost, in parallel. A host
+// that has another endpoint by now is left alone, and told of.
+func cleanHosts(ctx context.Context, s Spec, lost map[string]error) (alone []string, err error) {
+	var mu sync.Mutex
+	err = onHosts(names(s.Hosts), func(name string) error {
+		if lost[name] != nil {
+			return nil
+		}
+		problem.Progress(ctx, "remove the endpoint from %s", name)
+		output, err := s.Hosts[name].Run(ctx, clean(s))
+		if err != nil {
+			return &problem.Problem{
+				Summary: "endpoint not removed from a host",
+				Host:    s.label(name),
+				Cause:   err.Error(),
+				Next:    "apply again: what is removed is not removed twice",
+				Err:     err,
+			}
+		}
+		if word, rest := answer(output); word == answerOther {
+			mu.Lock()
+			defer mu.Unlock()
+			alone = append(alone, s.label(name)+": "+describeOwner(rest)+", left alone")
+		}
+		return nil
+	})
+	slices.Sort(alone)
+	for _, why := range alone {
+		problem.Progress(ctx, "%s", why)
+	}
+	return alone, err
+}
+
+// unchangedHosts says which hosts an update could not reach.
+func unchangedHosts(ctx context.Context, s, leaving Spec, seen map[string]balancer, lost map[string]error) error {
+	if err := unreachableOf(seen); err != nil {
+		return &problem.Problem{
+			Summary:   "endpoint " + s.Address + " changed on the hosts that could be reached only",
+			Cause:     err.Error(),
+			Unchanged: "these hosts keep their configuration; the others have the new one and serve.",
+			Next:      "make them reachable and apply again, or take them out of haproxy.hosts",
+			Err:       err,
+		}
+	}
+	return requireAbandoned(ctx, leaving, lost, s.Abandon)
+}
+
+// requireAbandoned refuses to forget hosts that could not be cleaned, but for those
+// that the user has given up.
+func requireAbandoned(ctx context.Context, s Spec, lost map[string]error, gone host.Abandoned) error {
+	var left, kept, addresses []string
+	var causes []error
+	for _, name := range names(lost) {
+		address := s.Hosts[name].Address()
+		if gone.Covers(address, lost[name]) {
+			left = append(left, s.label(name))
+			continue
+		}
+		kept, addresses, causes = append(kept, s.label(name)), append(addresses, address), append(causes, lost[name])
+	}
+	if len(left) > 0 {
+		problem.Progress(ctx, "hosts left as they are, because they cannot be reached: %s", strings.Join(left, ", "))
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	err := errors.Join(causes...)
+	return &problem.Problem{
+		Summary:   "endpoint " + s.Address + " not removed from every host",
+		Host:      strings.Join(kept, ", "),
+		Cause:     err.Error(),
+		Unchanged: "these hosts may still run HAProxy and keepalived for the address; all others are done.",
+		Next:      "make them reachable and apply again, or, if they are gone for good, " + host.AbandonRemedy(addresses...),
+		Err:       err,
+	}
+}

@@ -1,0 +1,137 @@
+package endpoint
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+const section = "--"
+
+//go:embed probe.sh
+var probeScript host.Script
+
+// balancerQuery asks all about one balancer, and if probing who else has the VIP.
+func balancerQuery(s Spec, probing bool) host.Query {
+	var script host.Script = "ip -o address show\necho " + section + "\n"
+	if probing {
+		script += probeScript
+	}
+	script += "echo " + section + "\n" + statsCommand + "\n"
+	return host.Query{
+		Files:    []string{askPath, reloadPath, caPath, installingPath},
+		Contents: []string{endpointPath, backendsPath, recordPath, keepalivedPath, unitDir + haproxyUnit, unitDir + keepalivedUnit},
+		Units:    []string{haproxyUnit, keepalivedUnit},
+		Ports:    []int{s.port()},
+		Commands: append([]string{"haproxy", "keepalived", "perl", "socat"}, installers()...),
+		Script:   script,
+		Vars:     map[string]string{"vip": s.Address},
+	}
+}
+
+// statsCommand prints HAProxy's statistics of the servers.
+const statsCommand = askPath + " " + adminSocket + " 'show stat -1 4 -1'"
+
+// backendsQuery asks one balancer no more than whose it is and which replicas are
+// in rotation.
+func backendsQuery() host.Query {
+	return host.Query{
+		Contents: []string{endpointPath, backendsPath, recordPath},
+		Script:   "echo " + section + "\necho " + section + "\n" + statsCommand,
+	}
+}
+
+// observe looks at every host in parallel. An unreachable one is no error.
+func observe(ctx context.Context, s Spec, q host.Query) (map[string]balancer, error) {
+	seen := observeAll(ctx, s, q)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var failed []error
+	for _, name := range names(seen) {
+		if err := seen[name].unreachable; err != nil && !errors.Is(err, host.ErrUnreachable) {
+			failed = append(failed, fmt.Errorf("observe endpoint host %s: %w", name, err))
+			delete(seen, name)
+		}
+	}
+	return seen, errors.Join(failed...)
+}
+
+// observeAll looks at every host in parallel. Whatever keeps one from being seen is
+// put into its place.
+func observeAll(ctx context.Context, s Spec, q host.Query) map[string]balancer {
+	var (
+		mu   sync.Mutex
+		seen = make(map[string]balancer, len(s.Hosts))
+		all  sync.WaitGroup
+	)
+	for name, machine := range s.Hosts {
+		all.Go(func() {
+			facts, err := machine.Observe(ctx, q)
+			b := balancer{unreachable: err}
+			if err == nil {
+				b = newBalancer(s, facts, machine.Address())
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			seen[name] = b
+		})
+	}
+	all.Wait()
+	return seen
+}
+
+// newBalancer reads what question's script printed. Of a machine that has another
+// endpoint nothing is taken but where it has its addresses.
+func newBalancer(s Spec, facts host.Facts, address string) balancer {
+	parts := append(strings.Split(facts.Output, section+"\n"), "", "")
+	b := balancer{facts: facts, neighbour: answeredBy(parts[1])}
+	b.local, b.device = parseAddresses(parts[0], s.Interface, address)
+	b.owner = ownerOf(readRecord(facts.Files[recordPath].Content), facts.Files[endpointPath].Content)
+	if !s.owns(b.owner) {
+		b.otherEndpoint = "the machine has " + b.owner.String()
+		return b
+	}
+	b.backends = parseBackends(s.Address, facts.Files[backendsPath].Content)
+	b.stats, b.unexpected = readStats(parts[2])
+	b.answers = strings.HasPrefix(parts[2], "# pxname")
+	return b
+}
+
+// parseAddresses reads `ip -o address show`; device is the wanted interface or,
+// for "", the one that holds address. The result is "" where there is none.
+func parseAddresses(text, wanted, address string) (local []netip.Addr, found string) {
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || (fields[2] != "inet" && fields[2] != "inet6") {
+			continue
+		}
+		prefix, err := netip.ParsePrefix(fields[3])
+		if err != nil {
+			continue // a peer address: point to point, never the one looked for
+		}
+		local = append(local, prefix.Addr())
+		if name := device(fields[1]); name != "" && (name == wanted || wanted == "" && prefix.Addr().String() == address) {
+			found = name
+		}
+	}
+	return local, found
+}
+
+// answeredBy gives the hardware address in `ip neighbour show`. The entry was
+// deleted before the probe, so one with an address is an answer.
+func answeredBy(text string) string {
+	fields := strings.Fields(text)
+	for i, field := range fields {
+		if field == "lladdr" && i+1 < len(fields) && !strings.Contains(text, "FAILED") {
+			return hardwareAddress(fields[i+1])
+		}
+	}
+	return ""
+}

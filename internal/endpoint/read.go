@@ -1,0 +1,54 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Read observes every host in one round trip each, in parallel; the replicas of the
+// same refresh go by what it saw. Some hosts unreachable: reported in Status.Hosts;
+// all of them: host.ErrUnreachable. Nothing there on any: ErrGone.
+func (r *Registrars) Read(ctx context.Context, s Spec) (Status, error) {
+	status, seen, err := read(ctx, s)
+	if err == nil {
+		r.cache.put(s.Registration(), seen, time.Now())
+	}
+	return status, err
+}
+
+// read observes every host in one round trip each, in parallel. Some hosts
+// unreachable: reported in Status.Hosts; all of them: host.ErrUnreachable.
+func read(ctx context.Context, s Spec) (Status, map[string]balancer, error) {
+	seen, err := observe(ctx, s, balancerQuery(s, false))
+	if err != nil {
+		return Status{}, nil, fmt.Errorf("read endpoint %s: %w", s.Address, err)
+	}
+	reachable, present := 0, false
+	for _, b := range seen {
+		if b.unreachable == nil {
+			reachable++
+			present = present || b.installed()
+		}
+	}
+	switch {
+	case reachable == 0:
+		return Status{}, nil, fmt.Errorf("read endpoint %s: %w", s.Address, unreachableOf(seen))
+	case reachable == len(s.Hosts) && !present:
+		return Status{}, nil, goneError(s)
+	}
+	return status(s, seen), seen, nil
+}
+
+// goneError is ErrGone with the evidence, for the words beside the new endpoint
+// that the next plan shows.
+func goneError(s Spec) error {
+	return &problem.Problem{
+		Summary: "Endpoint " + s.Address + " is gone", Host: strings.Join(names(s.Hosts), ", "), Err: ErrGone,
+		Cause: "every machine answers and nothing of it is on any",
+		Next:  "apply to create it anew; if it shall stay away, take it out of the configuration",
+	}
+}

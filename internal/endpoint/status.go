@@ -1,0 +1,69 @@
+package endpoint
+
+import (
+	"strings"
+)
+
+// status is what seen means for s.
+func status(s Spec, seen map[string]balancer) Status {
+	holders, blind, lacks := holders(s, seen), false, listDrift(seen)
+	found := Status{Hosts: map[string]string{}, Backends: map[string]string{}, ConfigDigest: digest(seen)}
+	for _, name := range names(seen) {
+		b := seen[name]
+		found.Hosts[name] = health(b)
+		if b.unreachable != nil {
+			blind = true
+			continue
+		}
+		for _, difference := range append(drift(s, name, b), lacks[name]...) {
+			found.Drift = append(found.Drift, name+": "+difference)
+		}
+	}
+	switch {
+	case len(holders) > 1:
+		found.Drift = append(found.Drift, s.Address+" is held by "+strings.Join(holders, " and "))
+	case len(holders) == 0 && !blind: // an unreachable host may hold it
+		found.Drift = append(found.Drift, s.Address+" is held by none of the hosts")
+	}
+	if len(holders) > 0 {
+		found.Holder = holders[0]
+		for _, backend := range seen[found.Holder].stats {
+			found.Backends[backend.Name] = backend.Status
+		}
+	}
+	return found
+}
+
+// holders names the hosts that have the address, in order.
+func holders(s Spec, seen map[string]balancer) []string {
+	var holding []string
+	for _, name := range names(seen) {
+		if seen[name].holds(s.Address) {
+			holding = append(holding, name)
+		}
+	}
+	return holding
+}
+
+// health is "ok", or what is the matter with a host in words.
+func health(b balancer) string {
+	if b.unreachable != nil {
+		return b.unreachable.Error()
+	}
+	if b.otherEndpoint != "" {
+		return b.otherEndpoint
+	}
+	var reasons []string
+	for _, unit := range []string{haproxyUnit, keepalivedUnit} {
+		if !b.unitActive(unit) {
+			reasons = append(reasons, unit+" is "+activeState(b.facts.Units[unit]))
+		}
+	}
+	if len(reasons) == 0 && !b.answers {
+		reasons = append(reasons, "HAProxy does not answer")
+	}
+	if len(reasons) == 0 {
+		return "ok"
+	}
+	return strings.Join(reasons, "; ")
+}
