@@ -37,16 +37,16 @@ func (s Screen) Text() string {
 	b.WriteString("\nReplicas\n")
 	b.WriteString(s.replicas())
 	if len(s.Timings) > 0 {
-		b.WriteString("\nWhat took how long\n")
+		b.WriteString("\nDurations\n")
 		b.WriteString(s.timings())
 	}
 	b.WriteString("\nTry next\n")
 	b.WriteString(table([][]string{
 		{"bin/demo apply -var-file=five.tfvars.json", "scale to five machines"},
-		{"bin/kube-lab poweroff --name demo cp2", "kill a machine, then: bin/demo plan"},
-		{"bin/demo destroy", "back to bare machines; make demo-down removes them"},
+		{"bin/kube-lab poweroff --name demo cp2", "cut the power of a machine, then run bin/demo plan"},
+		{"bin/demo destroy", "return to bare machines; make demo-down removes them"},
 	}))
-	b.WriteString("\n  The API is yours too: bin/demo-kubectl get namespaces\n\n")
+	b.WriteString("\n  To use the API, run bin/demo-kubectl get namespaces\n\n")
 	return b.String()
 }
 
