@@ -26,7 +26,7 @@ var (
 // The answers of the rotation scripts: the first word they print.
 const (
 	answerAbsent  = "absent"  // nothing of the endpoint is on the machine
-	answerStopped = "stopped" // HAProxy does not run; the file is as it shall be
+	answerStopped = "stopped" // HAProxy does not run; its file is up to date
 	answerUp      = "up"
 	answerDown    = "down" // registered, but its check does not pass; statistics follow
 	answerUnknown = "unknown"

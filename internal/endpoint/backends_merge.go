@@ -81,10 +81,9 @@ func disputed(all []candidate, lists int) []server {
 	return some
 }
 
-// agreed decides what every balancer shall list, and which servers stay as they
-// are where they are: without a mark and with a machine that cannot be asked, but
-// serving. A machine that cannot be asked and does not serve loses nothing: its own
-// next apply registers it anew.
+// agreed decides what every balancer must list, and which servers stay unmarked
+// where they are: their machine does not answer, but they serve. A machine that
+// neither answers nor serves loses nothing: its own next apply registers it again.
 func agreed(all []candidate, lists int, told map[server]verdict) (wanted, kept []server) {
 	open := disputed(all, lists)
 	best := map[string]candidate{}
@@ -120,7 +119,7 @@ func better(a, b candidate, told map[server]verdict) bool {
 	return a.marked > b.marked
 }
 
-// servers is what each host's list shall hold, after asking what has to be asked.
+// servers is the wanted content of each host's list.
 func (s Spec) servers(ctx context.Context, seen map[string]balancer) map[string]string {
 	all, lists := candidates(seen)
 	wanted, kept := agreed(all, lists, s.askReplicas(ctx, disputed(all, lists)))

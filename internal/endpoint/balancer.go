@@ -9,11 +9,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// balancer is one machine of the endpoint as it was observed.
+// balancer is the observed state of one machine of the endpoint.
 type balancer struct {
 	unreachable   error // not nil: nothing else is known
 	facts         host.Facts
-	otherEndpoint string       // whose endpoint it has in words, if another's: nothing below is known then
+	otherEndpoint string       // describes the other endpoint that the machine belongs to: nothing below is known then
 	owner         owner        // whose it is
 	device        string       // interface of the VIP; "" when none was found
 	local         []netip.Addr // the machine's addresses

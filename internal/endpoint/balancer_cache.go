@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// cacheTTL is how long a refresh goes by what it has seen of a balancer. Plans
-// of a hundred control planes take longer than any one Read, and each of their
-// replicas would look at every balancer again.
+// cacheTTL is how long a refresh uses a cached observation of the balancers.
+// Without it every replica's Read would observe every balancer again.
 const cacheTTL = 15 * time.Second
 
-// balancerCache are the balancers of each endpoint as a refresh has seen them, by
-// registration. They serve to tell drift and nothing else: whatever is decided
-// before a change is looked at anew, and a change of rotation forgets them.
+// balancerCache holds the last observation of each endpoint's balancers, by
+// registration. It is used for drift only: decisions before a change use a new
+// observation, and a change of the backends invalidates the entry.
 type balancerCache struct {
 	mu   sync.Mutex
 	last map[string]cachedBalancers
@@ -24,7 +23,7 @@ type cachedBalancers struct {
 	at   time.Time
 }
 
-// put remembers what was seen.
+// put stores an observation.
 func (s *balancerCache) put(of Registration, seen map[string]balancer, now time.Time) {
 	kept := make(map[string]balancer, len(seen))
 	for name, b := range seen {
@@ -38,7 +37,7 @@ func (s *balancerCache) put(of Registration, seen map[string]balancer, now time.
 	s.last[fmt.Sprint(of)] = cachedBalancers{seen: kept, at: now}
 }
 
-// get is what was seen of an endpoint's balancers a short while ago, or nil.
+// get returns an endpoint's balancers if the observation is recent, or nil.
 func (s *balancerCache) get(of Registration, now time.Time) map[string]balancer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +47,7 @@ func (s *balancerCache) get(of Registration, now time.Time) map[string]balancer 
 	return nil
 }
 
-// invalidate is for whoever changes what is in rotation.
+// invalidate drops the entry of an endpoint whose backends change.
 func (s *balancerCache) invalidate(of Registration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

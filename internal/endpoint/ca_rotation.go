@@ -19,7 +19,7 @@ import (
 // may take.
 const presentedTimeout = 5 * time.Second
 
-// presented is what a replica showed to whoever asked it for its certificate.
+// presented is the certificate chain that a replica presents to its clients.
 type presented struct {
 	server
 	chain  []*x509.Certificate // leaf first
@@ -27,9 +27,9 @@ type presented struct {
 	serves string              // a balancer that counts it as healthy; "" for none
 }
 
-// checkTrust refuses to take from the balancers an authority that a replica in
-// rotation still needs. What the replicas show now is asked for, and only when
-// something is taken away.
+// checkTrust refuses to remove an authority from the balancers that a replica in
+// rotation still needs. The replicas are asked for their certificates only when an
+// authority is removed.
 func checkTrust(ctx context.Context, s Spec, what string, seen map[string]balancer) error {
 	if s.CACertificate == "" {
 		return nil
@@ -61,7 +61,7 @@ func checkTrust(ctx context.Context, s Spec, what string, seen map[string]balanc
 		Cause: "the balancers would no longer trust the certificates of replicas that they send requests to: " +
 			"the health checks of these would fail, and the endpoint would send them nothing",
 		Unchanged: problem.Nothing,
-		Next: "finish the earlier stage of the rotation: set it back by one and apply, until every replica shows a certificate of the new authority, " +
+		Next: "finish the earlier stage of the rotation: set it back by one and apply, until every replica presents a certificate of the new authority, " +
 			"then raise it again",
 		Detail: "  " + strings.Join(reasons, "\n  "),
 	}
@@ -90,7 +90,7 @@ func currentTrust(ctx context.Context, s Spec, seen map[string]balancer) (map[st
 	return before, err
 }
 
-// losing keeps those balancers that after takes an authority from.
+// losing returns the balancers from which after removes an authority.
 func losing(before map[string]string, after string) map[string]string {
 	taken := map[string]string{}
 	for name, text := range before {
@@ -104,10 +104,10 @@ func losing(before map[string]string, after string) map[string]string {
 	return taken
 }
 
-// distrusted says in words which replicas a balancer accepts by what it trusted
-// before and would not accept by what it trusts after. One that none of them
-// accepts loses nothing. One that serves without having shown its certificate is
-// not known to be safe.
+// distrusted describes the replicas whose certificates a balancer accepts by the
+// trust before and would reject by the trust after. A replica that no balancer
+// accepts loses nothing. A healthy replica that presented no certificate is not
+// known to be safe.
 func distrusted(before map[string]string, after string, replicas []presented, now time.Time) []string {
 	accepted := func(chain []*x509.Certificate) bool {
 		for _, roots := range before {
@@ -122,7 +122,7 @@ func distrusted(before map[string]string, after string, replicas []presented, no
 		label := replica.String()
 		switch {
 		case replica.silent != nil && replica.serves != "":
-			reasons = append(reasons, fmt.Sprintf("%s: %s counts it as healthy, but it did not show its certificate (%v): apply again when it answers",
+			reasons = append(reasons, fmt.Sprintf("%s: %s reports it as healthy, but it presented no certificate (%v): apply again when it answers",
 				label, replica.serves, replica.silent))
 		case replica.silent == nil && accepted(replica.chain) && !pki.Accepts(after, replica.chain, pki.Server, now):
 			reasons = append(reasons, fmt.Sprintf("%s: its certificate is signed by %q, which would no longer be trusted", label, replica.chain[0].Issuer.CommonName))
@@ -146,7 +146,7 @@ func presentedByAll(ctx context.Context, s Spec, reachable map[string]balancer) 
 	return answers
 }
 
-// healthyOn names a balancer that counts the replica as healthy.
+// healthyOn returns a balancer that reports the replica as healthy, or "".
 func healthyOn(replica server, seen map[string]balancer) string {
 	for _, name := range names(seen) {
 		for _, found := range seen[name].stats {
@@ -158,7 +158,7 @@ func healthyOn(replica server, seen map[string]balancer) string {
 	return ""
 }
 
-// presentedBy asks from one balancer after the other, until the replica answers.
+// presentedBy dials the replica from one balancer after the other until it answers.
 func presentedBy(ctx context.Context, s Spec, from []string, replica server) ([]*x509.Certificate, error) {
 	var failures []error
 	for _, name := range from {
@@ -171,7 +171,7 @@ func presentedBy(ctx context.Context, s Spec, from []string, replica server) ([]
 	return nil, errors.Join(failures...)
 }
 
-// certificateOf gives the chain that a replica shows to a client on the machine.
+// certificateOf returns the chain that a replica presents to a client on the machine.
 func certificateOf(ctx context.Context, from *host.Host, address netip.AddrPort) ([]*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, presentedTimeout)
 	defer cancel()

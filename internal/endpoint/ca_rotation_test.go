@@ -100,7 +100,7 @@ func TestDistrusted(t *testing.T) {
 		"no answer": {roots(2), roots(3), silent(""), nil},
 		"no answer, and yet it serves": {
 			roots(2), roots(3), silent("lb"),
-			[]string{"cp1 (10.0.0.11:6443): lb counts it as healthy, but it did not show its certificate (connection refused): apply again when it answers"},
+			[]string{"cp1 (10.0.0.11:6443): lb reports it as healthy, but it presented no certificate (connection refused): apply again when it answers"},
 		},
 	}
 	for name, test := range tests {

@@ -44,8 +44,8 @@ func Create(ctx context.Context, s Spec) (Status, error) {
 	return converge(ctx, s)
 }
 
-// converge waits until the endpoint is as it shall be. Replicas that came or went
-// meanwhile may have left lists that differ: these are mended then.
+// converge waits until the endpoint is healthy. Replicas that were registered or
+// deregistered meanwhile may have left lists that differ: these are repaired.
 func converge(ctx context.Context, s Spec) (Status, error) {
 	const rounds = 3
 	for round := 1; ; round++ {
@@ -91,7 +91,7 @@ func installOn(ctx context.Context, s Spec, seen map[string]balancer) error {
 	})
 }
 
-// applyOn makes one host as it shall be and starts or reloads its programs.
+// applyOn configures one host and starts or reloads its programs.
 func applyOn(ctx context.Context, s Spec, name string, b balancer, servers string) error {
 	problem.Progress(ctx, "configure HAProxy and keepalived on %s", name)
 	_, err := s.Hosts[name].Apply(ctx, change(s, name, b, servers))
@@ -102,7 +102,7 @@ func applyOn(ctx context.Context, s Spec, name string, b balancer, servers strin
 		Summary: "endpoint not configured",
 		Host:    s.label(name),
 		Cause:   err.Error(),
-		Next:    "mend what is said above and apply again: what is done is not done twice",
+		Next:    "fix the error above and apply again; completed steps are skipped",
 		Err:     err,
 	}
 	var exit *host.ExitError

@@ -16,7 +16,7 @@ type DeleteOptions struct {
 	// WaitForReplicas is how long to wait for the next replica to leave before those
 	// that remain are the reason to refuse. Zero refuses at once.
 	WaitForReplicas time.Duration
-	// LeftAlone is told of a host that has another endpoint by now. Nil: nobody is.
+	// LeftAlone is called for a host that belongs to another endpoint. It may be nil.
 	LeftAlone func(why string)
 }
 
@@ -44,8 +44,8 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	return requireAbandoned(ctx, s, lost, o.Abandon)
 }
 
-// waitForReplicas looks until no replica is in rotation. Where the graph of a run holds
-// no order between the endpoint and its replicas, they leave meanwhile.
+// waitForReplicas waits until no replica is in rotation: where Terraform's graph has
+// no edge between the endpoint and its replicas, they leave at the same time.
 func waitForReplicas(ctx context.Context, s Spec, patience time.Duration) (map[string]balancer, error) {
 	since, told := time.Now(), ""
 	for {

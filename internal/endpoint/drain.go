@@ -27,18 +27,16 @@ func drain(name string, how leaving) host.Command {
 	return c
 }
 
-// Drain takes a replica out of rotation that comes back: it stops new connections
-// to it on every balancer and waits until its sessions have ended or the drain
-// timeout has passed. What serves is the balancers' to say, by their own checks.
-// It is refused while another one does not serve. One that serves nothing, or is
-// not registered, has nothing to lose.
+// Drain takes a replica out of rotation for a restart: it stops new connections to
+// it on every balancer and waits until its sessions have ended or the drain timeout
+// has passed. It is refused while the health check of another replica fails on a
+// balancer. A replica that is unhealthy or not registered is always drained.
 func (r *Registrar) Drain(ctx context.Context, name string) error {
 	return r.takeOut(ctx, name, leavesToReturn)
 }
 
-// Withdraw is Drain of a replica that leaves for good, which may go while another
-// one serves. Without lastAllowed that holds for an only one too, and a balancer
-// has to say so.
+// Withdraw drains a replica that leaves for good: one other replica has to serve.
+// With lastAllowed the only replica may leave too.
 func (r *Registrar) Withdraw(ctx context.Context, name string, lastAllowed bool) error {
 	if lastAllowed {
 		return r.takeOut(ctx, name, leavesAlone)
@@ -80,12 +78,12 @@ func (r *Registrar) takeOut(ctx context.Context, name string, how leaving) error
 	return nil
 }
 
-// undoDrainTimeout bounds putBack, which has a context of its own: a drain fails most
-// often because its caller has ended.
+// undoDrainTimeout bounds undoDrain, which has a context of its own: a drain fails
+// most often because its caller's context has ended.
 const undoDrainTimeout = 10 * time.Second
 
-// undoDrain takes back a drain that broke off, as far as the balancers can be
-// reached. It returns why the drain broke off.
+// undoDrain reverts a drain that failed, on the balancers that can be reached. It
+// returns the drain's error.
 func (r *Registrar) undoDrain(ctx context.Context, name string, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoDrainTimeout)
 	defer cancel()
@@ -122,7 +120,7 @@ func (r *Registrar) undrain(ctx context.Context, name string, balancers []string
 	return nil
 }
 
-// refusal is that of a replica's way out.
+// refusal is the error of a drain that a balancer refuses.
 type refusal struct {
 	*problem.Problem
 	last bool
@@ -134,7 +132,7 @@ func (r *refusal) Unwrap() error { return r.Problem }
 // LastServing reports whether the reason is that no other replica serves.
 func (r *refusal) LastServing() bool { return r.last }
 
-// refuse takes back what other balancers did.
+// refuse reverts the drain on the other balancers.
 func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]string, refused []string) error {
 	var undo []string
 	at := refused[0]
@@ -147,7 +145,7 @@ func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]
 		}
 	}
 	if err := r.undrain(ctx, name, undo); err != nil {
-		return r.operationError("drained", name, "", fmt.Errorf("a balancer refused, and taking the drain back failed: %w", err))
+		return r.operationError("drained", name, "", fmt.Errorf("a balancer refused, and undoing the drain failed: %w", err))
 	}
 	word, statistics := answer(answers[at])
 	cause := "another replica is out of rotation, and at most one may be"
@@ -164,12 +162,12 @@ func (r *Registrar) refuse(ctx context.Context, name string, answers map[string]
 	}}
 }
 
-// notCheckedError refuses where no HAProxy runs that could say whether another one serves.
+// notCheckedError is the refusal where no HAProxy runs that checks the other replicas.
 func (r *Registrar) notCheckedError(name string, balancers []string) error {
 	return &problem.Problem{
 		Summary:   "replica " + name + " not taken out of rotation at endpoint " + r.registration.Address,
 		Host:      strings.Join(balancers, ", "),
-		Cause:     "HAProxy runs on none of these hosts: nobody can say whether another replica serves",
+		Cause:     "HAProxy runs on none of these hosts, so it is unknown whether another replica serves",
 		Unchanged: problem.Nothing,
 		Next:      "apply the endpoint (kube_control_plane_endpoint), which starts HAProxy, then apply again",
 	}

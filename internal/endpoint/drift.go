@@ -9,8 +9,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// drift says what on a reachable host is not as rendered. Which replicas are
-// registered is not the endpoint's to judge; what registration does not write is.
+// drift describes what differs on a reachable host from what is rendered. Which
+// replicas are registered is not the endpoint's decision; lines that registration
+// does not write are drift.
 func drift(s Spec, name string, b balancer) []string {
 	switch {
 	case b.otherEndpoint != "":
@@ -33,12 +34,12 @@ func drift(s Spec, name string, b balancer) []string {
 		}
 	}
 	if _, found := b.facts.Files[caPath]; found && s.CACertificate == "" {
-		differences = append(differences, caPath+" is there and not wanted")
+		differences = append(differences, caPath+" exists and is not wanted")
 	}
 	return append(append(differences, serversDrift(s, b)...), unitDrift(b)...)
 }
 
-// serversDrift says what in a host's list of servers no registration writes.
+// serversDrift describes what a host's list of servers has that no registration writes.
 func serversDrift(s Spec, b balancer) []string {
 	if !b.hasList() {
 		return []string{backendsPath + " is not there"}
@@ -57,7 +58,7 @@ func serversDrift(s Spec, b balancer) []string {
 		differences = append(differences, fmt.Sprintf("HAProxy's statistics: found a server %q, which no registration gives", shortened(name)))
 	}
 	wanted := host.File{Path: backendsPath, Mode: 0o644, Content: []byte(renderBackends(s.Address, b.servers, nil))}
-	if len(differences) > 0 { // the content is told of
+	if len(differences) > 0 { // the lines above describe the content
 		wanted.Content = []byte(b.facts.Files[backendsPath].Content)
 	}
 	return append(differences, fileDrift(b.facts.Files, wanted)...)

@@ -3,8 +3,8 @@
 // set of machines, and the registrar through which replicas enter and leave
 // rotation without a dropped connection.
 //
-// Both programs run from configuration and units of their own, beside whatever
-// the distribution or the user runs: nothing of theirs is touched. The
+// Both programs run with a configuration and units of their own. Those of the
+// distribution or the user are not touched. The
 // endpoint owns 10-endpoint.cfg, registration owns 20-backends.cfg; HAProxy
 // loads both, and the files are the whole truth: what the runtime API changes
 // (draining) lasts only as long as the operation that changed it.
@@ -45,7 +45,7 @@ type Spec struct {
 	// are no longer in Hosts as they are when they cannot be reached.
 	Abandon host.Abandoned
 	// Registered is asked about servers of which the balancers' lists alone do not
-	// say that they are replicas. Nil: nobody can be asked.
+	// say that they are replicas. Nil: no machine can be asked.
 	Registered Registered
 }
 
@@ -72,10 +72,10 @@ func (s Spec) Registration() Registration {
 	}
 }
 
-// Status is one endpoint as it was found.
+// Status is the observed state of an endpoint.
 type Status struct {
 	Holder       string            // name of the host that holds the VIP; "" if none
-	Hosts        map[string]string // name → "ok", or the reason in words
+	Hosts        map[string]string // name → "ok", or what is wrong
 	Backends     map[string]string // name → HAProxy's check state on the holder ("UP", "DOWN", "DRAIN", …)
 	ConfigDigest string
 	Drift        []string

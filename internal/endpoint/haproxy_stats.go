@@ -14,7 +14,7 @@ type stat struct {
 	Name     string
 	Status   string // "UP", "UP 1/3", "DOWN", "DRAIN", "MAINT", …
 	Check    string // "L7OK", "L4CON", …; "" before the first one
-	Last     string // the last check's outcome in words
+	Last     string // describes the result of the last check
 	Address  netip.AddrPort
 	Sessions int
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// Health is what the balancers of a registration show at one moment. One that
-// cannot be looked at says why in its place.
+// Health is the observed state of a registration's balancers. One that cannot be
+// observed has an error instead.
 type Health struct {
 	Address   string              // the virtual IP
 	Balancers map[string]Balancer // by name
@@ -18,7 +18,7 @@ type Health struct {
 // Balancer is one machine of an endpoint.
 type Balancer struct {
 	Address    string
-	Err        error  // why it could not be looked at; nothing below is known then
+	Err        error  // why it could not be observed; nothing below is known then
 	Present    bool   // something of the endpoint is on it
 	HAProxy    string // systemd's ActiveState; "" where there is no such unit
 	Keepalived string
@@ -26,7 +26,7 @@ type Balancer struct {
 	Holds      bool // the virtual IP
 	Backends   map[string]Backend
 	Out        map[string]string // replica → why it is not in rotation here
-	Other      string            // whose endpoint it has, in words, if another one's
+	Other      string            // describes the other endpoint that it belongs to, if any
 }
 
 // Backend is a replica as HAProxy sees it.
@@ -34,18 +34,18 @@ type Backend struct {
 	Address  string
 	Status   string // in HAProxy's words: "UP", "DOWN", "DRAIN", "MAINT", "UP 1/3", …
 	Check    string // "L7OK", "L4CON", …
-	Last     string // the last check's outcome in words
+	Last     string // describes the result of the last check
 	Sessions int
 }
 
-// Health looks at every balancer at once. It has no failure: within ctx's time
-// it tells what there is to tell.
+// Health observes every balancer in parallel. It never fails: what cannot be
+// observed before ctx ends is part of the result.
 func (r *Registrar) Health(ctx context.Context) Health {
 	s := r.spec()
 	return healthOf(s, observeAll(ctx, s, healthQuery()))
 }
 
-// healthQuery asks for what needs no knowledge of how the endpoint is wanted.
+// healthQuery needs no description of the wanted endpoint.
 func healthQuery() host.Query {
 	q := backendsQuery()
 	q.Files = []string{endpointPath, unitDir + haproxyUnit, unitDir + keepalivedUnit}
@@ -54,7 +54,7 @@ func healthQuery() host.Query {
 	return q
 }
 
-// healthOf puts together what was seen.
+// healthOf converts an observation.
 func healthOf(s Spec, seen map[string]balancer) Health {
 	out := Health{Address: s.Address, Balancers: map[string]Balancer{}, Replicas: replicaAddresses(reachableOf(seen))}
 	for name, b := range seen {
@@ -102,7 +102,7 @@ func (h Health) Holders() []string {
 	return holding
 }
 
-// Unseen are the balancers that could not be looked at, in order.
+// Unseen are the balancers that could not be observed, in order.
 func (h Health) Unseen() []string {
 	var unseen []string
 	for _, name := range names(h.Balancers) {
@@ -113,7 +113,7 @@ func (h Health) Unseen() []string {
 	return unseen
 }
 
-// Problem says what is wrong with a balancer that was looked at, or "".
+// Problem describes what is wrong with an observed balancer, or "".
 func (b Balancer) Problem() string {
 	switch {
 	case b.Other != "":
@@ -124,7 +124,7 @@ func (b Balancer) Problem() string {
 	var words []string
 	for _, unit := range []struct{ name, state string }{{haproxyUnit, b.HAProxy}, {keepalivedUnit, b.Keepalived}} {
 		if unit.state != "active" && unit.state != "reloading" {
-			words = append(words, unit.name+" is "+orDefault(unit.state, "not there"))
+			words = append(words, unit.name+" is "+orDefault(unit.state, "missing"))
 		}
 	}
 	if len(words) == 0 && !b.Answers {
@@ -133,8 +133,8 @@ func (b Balancer) Problem() string {
 	return strings.Join(words, "; ")
 }
 
-// Registered reports whether a replica is in rotation on every balancer that
-// could be looked at, and on one at least.
+// Registered reports whether a replica is in rotation on every observed balancer,
+// and on at least one.
 func (h Health) Registered(replica string) bool {
 	asked := false
 	for _, b := range h.Balancers {

@@ -15,8 +15,8 @@ import (
 // second; the rest is for machines busy with other things.
 const healthTimeout = 20 * time.Second
 
-// waitUntilHealthy waits until exactly one host holds the VIP and both programs run on
-// every reachable one.
+// waitUntilHealthy waits until exactly one host holds the VIP and both programs run
+// on every reachable host.
 func waitUntilHealthy(ctx context.Context, s Spec) (found Status, seen map[string]balancer, err error) {
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, healthTimeout, true, func(ctx context.Context) (bool, error) {
 		now, err := observe(ctx, s, balancerQuery(s, false))

@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// leavingHosts is before with only those hosts whose machines are no longer in s.
+// leavingHosts is before with only the hosts whose machines are not in s.
 func leavingHosts(before, s Spec) Spec {
 	gone := before
 	gone.Hosts = map[string]*host.Host{}
@@ -25,8 +25,8 @@ func leavingHosts(before, s Spec) Spec {
 	return gone
 }
 
-// stopLeavingHosts takes the address from hosts that leave, and names those that
-// could not be reached.
+// stopLeavingHosts takes the address from hosts that leave. lost are those that
+// cannot be reached.
 func stopLeavingHosts(ctx context.Context, leaving Spec) (lost map[string]error, err error) {
 	var mu sync.Mutex
 	lost = map[string]error{}
@@ -46,8 +46,8 @@ func stopLeavingHosts(ctx context.Context, leaving Spec) (lost map[string]error,
 	return lost, err
 }
 
-// cleanHosts takes the endpoint off every host but those lost, in parallel. A host
-// that has another endpoint by now is left alone, and told of.
+// cleanHosts removes the endpoint from every host but those lost, in parallel. A host
+// that belongs to another endpoint is left alone and returned.
 func cleanHosts(ctx context.Context, s Spec, lost map[string]error) (alone []string, err error) {
 	var mu sync.Mutex
 	err = onHosts(names(s.Hosts), func(name string) error {
@@ -61,7 +61,7 @@ func cleanHosts(ctx context.Context, s Spec, lost map[string]error) (alone []str
 				Summary: "endpoint not removed from a host",
 				Host:    s.label(name),
 				Cause:   err.Error(),
-				Next:    "apply again: what is removed is not removed twice",
+				Next:    "apply again; completed steps are skipped",
 				Err:     err,
 			}
 		}
@@ -93,8 +93,8 @@ func unchangedHosts(ctx context.Context, s, leaving Spec, seen map[string]balanc
 	return requireAbandoned(ctx, leaving, lost, s.Abandon)
 }
 
-// requireAbandoned refuses to forget hosts that could not be cleaned, but for those
-// that the user has given up.
+// requireAbandoned fails for hosts that could not be cleaned, except those that the
+// user has abandoned.
 func requireAbandoned(ctx context.Context, s Spec, lost map[string]error, gone host.Abandoned) error {
 	var left, kept, addresses []string
 	var causes []error

@@ -20,7 +20,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Imported is an endpoint as its machines alone describe it: what a Spec says.
+// Imported is an endpoint as its machines describe it: the content of a Spec.
 type Imported struct {
 	ClusterID       string // "" where an earlier version has set it up
 	Address         string
@@ -36,13 +36,13 @@ type Imported struct {
 	Replicas []string
 }
 
-// Import reads from one machine of an endpoint what the endpoint is. It changes
-// nothing. machine gives the connection for an address: the names of the others
-// stand on themselves where this machine has no record of them.
+// Import reads an endpoint from one of its machines. It changes nothing. machine
+// gives the connection for an address: the names of the other hosts are read from
+// them where this machine has no record of them.
 func Import(ctx context.Context, h *host.Host, machine func(address string) *host.Host) (Imported, error) {
 	facts, err := h.Observe(ctx, importQuery())
 	if err != nil {
-		return Imported{}, fmt.Errorf("look for an endpoint on %s: %w", h.Address(), err)
+		return Imported{}, fmt.Errorf("read the endpoint on %s: %w", h.Address(), err)
 	}
 	own, err := rendered(h, facts)
 	if err != nil {
@@ -107,7 +107,7 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 	out.routerID, numbers = strconv.Atoi(first(idLine, vrrp))
 	if err := errors.Join(err, numbers, out.validate()); err != nil {
 		return installed{}, notImported(h, endpointPath+", "+keepalivedPath+" or "+caPath+" was changed by hand, so that they do not say what the endpoint is: "+
-			printable(strings.ReplaceAll(err.Error(), "\n", "; ")), "undo the change, or apply from the configuration, which writes them anew")
+			printable(strings.ReplaceAll(err.Error(), "\n", "; ")), "undo the change, or apply the configuration, which writes them again")
 	}
 	if out.address != h.Address() {
 		return installed{}, notImported(h, "the machine is known to the others as "+out.address, "import by that address")
@@ -121,7 +121,7 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 	return out, nil
 }
 
-// validate: what was read is what the provider writes.
+// validate reports whether the files have the form that the provider writes.
 func (p installed) validate() error {
 	checks := []error{
 		validateName("host name", p.name), ValidateInterface(p.device), ValidateAddress(p.vip.Addr().String()), ValidateVirtualRouterID(p.routerID),
@@ -133,8 +133,8 @@ func (p installed) validate() error {
 	return errors.Join(append(checks, certificatesOnly(p.ca))...)
 }
 
-// certificatesOnly: text holds nothing but certificates, PEM, and what a person may
-// have written between them.
+// certificatesOnly checks that text holds PEM certificates only, with comments
+// between them.
 func certificatesOnly(text string) error {
 	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) && !strings.ContainsRune("\n\r\t", r) }) {
 		return errors.New(caPath + " holds what is no text")
@@ -145,7 +145,7 @@ func certificatesOnly(text string) error {
 			return errors.New(caPath + " holds more than certificates")
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil || block.Type != "CERTIFICATE" {
-			return errors.New(caPath + " holds what is no certificate")
+			return errors.New(caPath + " holds something that is not a certificate")
 		}
 		rest = after
 	}
@@ -159,8 +159,8 @@ func notImported(h *host.Host, cause, next string) error {
 	}
 }
 
-// imported is the endpoint that a machine's part belongs to. What is recorded is
-// taken where it gives what is there; Hosts is empty where it does not.
+// imported is the endpoint that a machine belongs to. A record is used where it
+// renders the files that exist; otherwise Hosts is empty.
 func (p installed) imported() Imported {
 	recorded := p.record
 	if recorded == nil {
@@ -189,7 +189,7 @@ func (p installed) all() []string {
 	return slices.Sorted(slices.Values(append(slices.Clone(p.peers), p.address)))
 }
 
-// askOtherHosts has every machine of the endpoint say its name.
+// askOtherHosts reads the name of every machine of the endpoint.
 func (p installed) askOtherHosts(ctx context.Context, machine func(address string) *host.Host) (map[string]string, error) {
 	var mu sync.Mutex
 	hosts := map[string]string{p.name: p.address}

@@ -10,9 +10,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Registered says in words what is not as after Register on which balancer
-// (nil: in rotation everywhere). A balancer that cannot be reached says nothing.
-// What a refresh has seen of the balancers in the last 15 seconds is not asked for again.
+// Registered describes what differs from the state after Register, by balancer (nil:
+// in rotation everywhere). A balancer that cannot be reached is skipped. An
+// observation of the last 15 seconds is used again.
 func (r *Registrar) Registered(ctx context.Context, name, address string) ([]string, error) {
 	replica, err := parseServer(name, address)
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *Registrar) Registered(ctx context.Context, name, address string) ([]str
 }
 
 // OutOfRotation gives the replicas that a balancer sends no new requests, with
-// their addresses. A balancer that cannot be reached says nothing.
+// their addresses. A balancer that cannot be reached is skipped.
 func (r *Registrar) OutOfRotation(ctx context.Context) (map[string]string, error) {
 	seen, err := r.observe(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *Registrar) Replicas(ctx context.Context) (map[string]string, error) {
 }
 
 // Serving gives the replicas to which a balancer sends new requests, name →
-// host:port, by what a refresh has seen in the last 15 seconds, or by a look.
+// host:port, from the cache or a new observation.
 func (r *Registrar) Serving(ctx context.Context) (map[string]string, error) {
 	seen := r.cache.get(r.registration, time.Now())
 	if seen == nil {

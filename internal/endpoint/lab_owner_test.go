@@ -33,7 +33,7 @@ func stepTwoEndpoints(f *fixture) {
 		f.Fatalf("%v", failed)
 	}
 	lost := failed[1-won]
-	if !problem.Untouched(lost) || !strings.Contains(lost.Error(), "hosts have another endpoint") {
+	if !problem.Untouched(lost) || !strings.Contains(lost.Error(), "hosts belong to another endpoint") {
 		f.Errorf("the other one: %v", lost)
 	}
 	if again, err := NewRegistrars(f.machine).Read(f.ctx, specs[won]); err != nil || len(again.Drift) > 0 {
@@ -49,7 +49,7 @@ func stepTwoEndpoints(f *fixture) {
 // stepStrangers: an endpoint keeps its hosts, and its rotation.
 func stepStrangers(f *fixture) {
 	before := f.read()
-	words := "the machine has the endpoint " + labVIP + " of cluster lab (id " + testCluster + ")"
+	words := "the machine belongs to the endpoint " + labVIP + " of cluster lab (id " + testCluster + ")"
 	sameAddress := f.other()
 	sameAddress.Address = labVIP
 	elsewhere := f.spec
@@ -72,7 +72,7 @@ func stepStrangers(f *fixture) {
 		"registered":   r.Register(f.ctx, "zz", "10.95.0.12:7443"),
 		"deregistered": r.Deregister(f.ctx, "a"),
 	} {
-		if err == nil || !strings.Contains(err.Error(), "it is another endpoint's balancer: "+words) {
+		if err == nil || !strings.Contains(err.Error(), "it belongs to another endpoint: "+words) {
 			f.Errorf("%s: %v", what, err)
 		}
 	}
@@ -89,7 +89,7 @@ func stepStrangers(f *fixture) {
 func (f *fixture) leavesStrangerAlone() {
 	f.shell("c", "sed -i s/"+testCluster+"/"+otherCluster+"/ "+recordPath)
 	found := f.read()
-	if !slices.Contains(found.Drift, "c: the machine has the endpoint "+labVIP+" of cluster lab (id "+otherCluster+")") {
+	if !slices.Contains(found.Drift, "c: the machine belongs to the endpoint "+labVIP+" of cluster lab (id "+otherCluster+")") {
 		f.Errorf("drift %q", found.Drift)
 	}
 	if _, err := Update(f.ctx, f.spec, f.spec); err == nil || !problem.Untouched(err) {

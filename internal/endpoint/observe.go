@@ -17,7 +17,8 @@ const section = "--"
 //go:embed probe.sh
 var probeScript host.Script
 
-// balancerQuery asks all about one balancer, and if probing who else has the VIP.
+// balancerQuery observes one balancer completely; with probing also who else answers
+// for the VIP.
 func balancerQuery(s Spec, probing bool) host.Query {
 	var script host.Script = "ip -o address show\necho " + section + "\n"
 	if probing {
@@ -38,8 +39,8 @@ func balancerQuery(s Spec, probing bool) host.Query {
 // statsCommand prints HAProxy's statistics of the servers.
 const statsCommand = askPath + " " + adminSocket + " 'show stat -1 4 -1'"
 
-// backendsQuery asks one balancer no more than whose it is and which replicas are
-// in rotation.
+// backendsQuery observes only the owner of one balancer and which replicas are in
+// rotation.
 func backendsQuery() host.Query {
 	return host.Query{
 		Contents: []string{endpointPath, backendsPath, recordPath},
@@ -47,7 +48,7 @@ func backendsQuery() host.Query {
 	}
 }
 
-// observe looks at every host in parallel. An unreachable one is no error.
+// observe observes every host in parallel. An unreachable one is no error.
 func observe(ctx context.Context, s Spec, q host.Query) (map[string]balancer, error) {
 	seen := observeAll(ctx, s, q)
 	if err := ctx.Err(); err != nil {
@@ -63,8 +64,8 @@ func observe(ctx context.Context, s Spec, q host.Query) (map[string]balancer, er
 	return seen, errors.Join(failed...)
 }
 
-// observeAll looks at every host in parallel. Whatever keeps one from being seen is
-// put into its place.
+// observeAll observes every host in parallel. An error takes the host's place in
+// the result.
 func observeAll(ctx context.Context, s Spec, q host.Query) map[string]balancer {
 	var (
 		mu   sync.Mutex
@@ -87,15 +88,15 @@ func observeAll(ctx context.Context, s Spec, q host.Query) map[string]balancer {
 	return seen
 }
 
-// newBalancer reads what question's script printed. Of a machine that has another
-// endpoint nothing is taken but where it has its addresses.
+// newBalancer parses the answer to a query. Of a machine that belongs to another
+// endpoint only its addresses are used.
 func newBalancer(s Spec, facts host.Facts, address string) balancer {
 	parts := append(strings.Split(facts.Output, section+"\n"), "", "")
 	b := balancer{facts: facts, neighbour: answeredBy(parts[1])}
 	b.local, b.device = parseAddresses(parts[0], s.Interface, address)
 	b.owner = ownerOf(readRecord(facts.Files[recordPath].Content), facts.Files[endpointPath].Content)
 	if !s.owns(b.owner) {
-		b.otherEndpoint = "the machine has " + b.owner.String()
+		b.otherEndpoint = "the machine belongs to " + b.owner.String()
 		return b
 	}
 	b.backends = parseBackends(s.Address, facts.Files[backendsPath].Content)
@@ -114,7 +115,7 @@ func parseAddresses(text, wanted, address string) (local []netip.Addr, found str
 		}
 		prefix, err := netip.ParsePrefix(fields[3])
 		if err != nil {
-			continue // a peer address: point to point, never the one looked for
+			continue // a peer address: point to point, never the wanted one
 		}
 		local = append(local, prefix.Addr())
 		if name := device(fields[1]); name != "" && (name == wanted || wanted == "" && prefix.Addr().String() == address) {

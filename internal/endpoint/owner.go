@@ -24,14 +24,14 @@ var (
 	releaseScript host.Script
 )
 
-// The answers of scripts that ask whose endpoint a machine has.
+// The answers of scripts that check the owner.
 const (
 	answerOther   = "other" // another endpoint's; its record follows
 	answerClaimed = "claimed"
 	answerOwned   = "ours"
 )
 
-// owner is whose endpoint a machine has.
+// owner is the endpoint that a machine belongs to.
 type owner struct {
 	ClusterID   string // "" where an earlier version set it up
 	ClusterName string
@@ -61,8 +61,8 @@ func ownerOf(recorded *record, rendered string) owner {
 	return o
 }
 
-// owns reports whether a machine of that owner may be changed for s: nobody's, s's
-// own, or one that an earlier version set up for the same address.
+// owns reports whether a machine with that owner may be changed for s: it has no
+// owner, s owns it, or an earlier version set it up for the same address.
 func (s Spec) owns(o owner) bool {
 	if o == (owner{}) {
 		return true
@@ -83,7 +83,7 @@ func with(vars, more map[string]string) map[string]string {
 	return all
 }
 
-// refuseOtherEndpoints refuses hosts that have another endpoint, all at once.
+// refuseOtherEndpoints refuses hosts that belong to another endpoint, all at once.
 func refuseOtherEndpoints(s Spec, what string, seen map[string]balancer) error {
 	var lines []string
 	for _, name := range names(seen) {
@@ -101,17 +101,17 @@ func (s Spec) otherEndpointsError(what string, lines []string) error {
 	return &problem.Problem{
 		Summary:   "endpoint " + s.Address + " not " + what,
 		Attribute: "haproxy.hosts",
-		Cause:     "hosts have another endpoint, see below: it would lose its address and its replicas",
+		Cause:     "hosts belong to another endpoint, see below: it would lose its address and its replicas",
 		Unchanged: problem.Nothing,
-		Next: "destroy the other endpoint first, or take other hosts for this one; where the other one's cluster is gone for good, run on the host: " +
+		Next: "destroy the other endpoint first, or use other hosts for this one; if the other cluster is gone for good, run on the host: " +
 			"systemctl disable --now " + keepalivedUnit + " " + haproxyUnit + "; rm -r " + configDir,
 		Detail: "  " + strings.Join(lines, "\n  "),
 	}
 }
 
-// claim notes on every host, in the order of their addresses, whose endpoint it
-// belongs to, before anything else is written there. Of two endpoints that want
-// the same host one is refused, and takes back what it has claimed.
+// claim writes the record with the owner on every host, in the order of their
+// addresses, before any other file. Of two endpoints that want the same host one is
+// refused, and releases its claims.
 func claim(ctx context.Context, s Spec, what string, seen map[string]balancer) error {
 	order := names(seen)
 	slices.SortFunc(order, func(a, b string) int { return strings.Compare(s.Hosts[a].Address(), s.Hosts[b].Address()) })
@@ -141,8 +141,8 @@ func claim(ctx context.Context, s Spec, what string, seen map[string]balancer) e
 // releaseTimeout bounds release, whose caller may have been cancelled.
 const releaseTimeout = 10 * time.Second
 
-// release takes claims back on hosts that have nothing else of the endpoint, and
-// gives why it has to.
+// release removes the claims on hosts that have no other file of the endpoint. It
+// returns its reason.
 func release(ctx context.Context, s Spec, claimed []string, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
@@ -151,24 +151,24 @@ func release(ctx context.Context, s Spec, claimed []string, why error) error {
 		return err
 	})
 	if err != nil { // then something was changed
-		return fmt.Errorf("%s\nTaking back the claim on %s failed: %w", why.Error(), strings.Join(claimed, ", "), err)
+		return fmt.Errorf("%s\nReleasing the claim on %s failed: %w", why.Error(), strings.Join(claimed, ", "), err)
 	}
 	return why
 }
 
-// describeOwner says whose endpoint it is by the text of its record.
+// describeOwner describes the owner in the text of a record.
 func describeOwner(text string) string {
 	o := ownerOf(readRecord(text), "")
 	if o.Address == "" {
-		return "the machine has another endpoint"
+		return "the machine belongs to another endpoint"
 	}
-	return "the machine has " + o.String()
+	return "the machine belongs to " + o.String()
 }
 
-// errOther is a balancer that has another endpoint by now.
-var errOther = errors.New("it is another endpoint's balancer")
+// errOther is the error of a balancer that belongs to another endpoint.
+var errOther = errors.New("it belongs to another endpoint")
 
-// checkOwner turns the answer of a script that found another endpoint into an error.
+// checkOwner turns a script's answer "other" into an error.
 func checkOwner(output string) error {
 	if word, rest := answer(output); word == answerOther {
 		return fmt.Errorf("%w: %s", errOther, describeOwner(rest))

@@ -55,7 +55,7 @@ func TestOwner(t *testing.T) {
 		b := newBalancer(ownerSpec(testCluster, testVIP), host.Facts{Files: map[string]host.FileState{
 			recordPath: {Content: c.record}, endpointPath: {Content: c.config},
 		}}, "10.0.0.11")
-		if (b.otherEndpoint != "") != (c.whose == "other") || b.otherEndpoint != "" && b.otherEndpoint != "the machine has "+c.words {
+		if (b.otherEndpoint != "") != (c.whose == "other") || b.otherEndpoint != "" && b.otherEndpoint != "the machine belongs to "+c.words {
 			t.Errorf("%s: %q", name, b.otherEndpoint)
 		}
 	}

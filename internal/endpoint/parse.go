@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// What a machine says is data. It is parsed where it enters into what it can be,
-// and what it cannot be counts as not said.
+// What a machine says is data: it is parsed into a strict type where it enters, and
+// anything else counts as absent.
 
 // programDirs is root's PATH as package host sets it.
 var programDirs = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
@@ -50,20 +50,20 @@ var activeStates = []string{"active", "reloading", "inactive", "failed", "activa
 func activeState(state host.UnitState) string {
 	switch {
 	case state.Active == "":
-		return "not there"
+		return "missing"
 	case !slices.Contains(activeStates, state.Active):
 		return "in an unknown state"
 	}
 	return state.Active
 }
 
-// maxTextLength bounds a text of a machine's that stands in a sentence.
+// maxTextLength bounds a text from a machine that is part of a message.
 const maxTextLength = 200
 
-// printable is text of a machine's for people: one visible line, not at any length.
+// printable is text from a machine for a message: one visible line of bounded length.
 func printable(text string) string { return problem.Line(shortened(text)) }
 
-// shortened is the beginning of what may be of any length.
+// shortened bounds the length of text from a machine.
 func shortened(text string) string {
 	if len(text) > maxTextLength {
 		return text[:maxTextLength] + "…"

@@ -29,7 +29,7 @@ func preflight(s Spec, seen map[string]balancer) error {
 		Summary:   "endpoint " + s.Address + " cannot be set up on these hosts",
 		Cause:     fmt.Sprintf("%d of the checks before the first change failed, see below", len(reasons)),
 		Unchanged: problem.Nothing,
-		Next:      "mend what is listed and apply again",
+		Next:      "fix what is listed below and apply again",
 		Detail:    "  " + strings.Join(reasons, "\n  "),
 		Err:       unreachableOf(seen),
 	}
@@ -68,7 +68,7 @@ func hostProblems(s Spec, b balancer) []string {
 	return reasons
 }
 
-// wildcardListener names who listens on port on every address; "" if nobody does.
+// wildcardListener names the process that listens on port on every address, or "".
 func wildcardListener(b balancer, port int) string {
 	listener, found := b.facts.Listeners[port]
 	if !found || !slices.ContainsFunc(listener.Addresses, func(a string) bool { return a == "0.0.0.0" || a == "::" }) {
@@ -77,7 +77,7 @@ func wildcardListener(b balancer, port int) string {
 	return orDefault(printable(listener.Process), "another program")
 }
 
-// addressInUse says that a machine outside the endpoint answers for its address.
+// addressInUse reports that a machine outside the endpoint answers for its address.
 func addressInUse(s Spec, seen map[string]balancer) []string {
 	for _, name := range names(seen) {
 		if who := seen[name].neighbour; who != "" {

@@ -43,12 +43,12 @@ func read(ctx context.Context, s Spec) (Status, map[string]balancer, error) {
 	return status(s, seen), seen, nil
 }
 
-// goneError is ErrGone with the evidence, for the words beside the new endpoint
-// that the next plan shows.
+// goneError is ErrGone with its evidence. The next plan shows it beside the new
+// endpoint.
 func goneError(s Spec) error {
 	return &problem.Problem{
 		Summary: "Endpoint " + s.Address + " is gone", Host: strings.Join(names(s.Hosts), ", "), Err: ErrGone,
 		Cause: "every machine answers and nothing of it is on any",
-		Next:  "apply to create it anew; if it shall stay away, take it out of the configuration",
+		Next:  "apply to create it again, or remove it from the configuration",
 	}
 }

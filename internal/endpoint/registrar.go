@@ -28,7 +28,7 @@ type Registrar struct {
 }
 
 // Registrars makes registrars that share what they see: a refresh asks for all
-// replicas at the same moment, and the balancers are then looked at once.
+// replicas at the same moment, and the balancers are then observed once.
 type Registrars struct {
 	machine   func(address string) *host.Host
 	observing singleflight.Group
@@ -48,7 +48,7 @@ func (r *Registrars) For(registration Registration) *Registrar {
 
 func (r *Registrar) notObservedError(err error) error {
 	return &problem.Problem{
-		Summary:   "replicas of endpoint " + r.registration.Address + " not looked up",
+		Summary:   "replicas of endpoint " + r.registration.Address + " not read",
 		Host:      strings.Join(names(r.registration.Hosts), ", "),
 		Cause:     "no balancer answers: " + err.Error(),
 		Unchanged: problem.Nothing,
@@ -57,10 +57,11 @@ func (r *Registrar) notObservedError(err error) error {
 	}
 }
 
-// observeTimeout bounds a look that several callers share, for none of them owns it.
+// observeTimeout bounds an observation that several callers share: none of their
+// contexts applies.
 const observeTimeout = time.Minute
 
-// observe observes the balancers, or waits for the look that is under way.
+// observe observes the balancers, or waits for an observation that is under way.
 func (r *Registrar) observe(ctx context.Context) (map[string]balancer, error) {
 	result := r.observing.DoChan(fmt.Sprint(r.registration), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), observeTimeout)
@@ -133,7 +134,7 @@ func (r *Registrar) operationError(what, name, detail string, err error) error {
 	p := &problem.Problem{
 		Summary: "replica " + name + " not " + what + " at endpoint " + r.registration.Address,
 		Cause:   err.Error(),
-		Next:    "mend the cause and apply again: every step may be repeated",
+		Next:    "fix the cause and apply again; completed steps are skipped",
 		Err:     err,
 	}
 	if errors.Is(err, errOther) {

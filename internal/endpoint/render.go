@@ -44,8 +44,8 @@ func files(s Spec, name string, b balancer) []host.File {
 	return wanted
 }
 
-// change makes the named host as it shall be, and its list of servers too unless a
-// replica comes or goes meanwhile.
+// change configures the named host. Its list of servers is written too, unless a
+// replica is registered or deregistered meanwhile.
 func change(s Spec, name string, b balancer, servers string) host.Change {
 	listed := "" // no file
 	if b.hasList() {

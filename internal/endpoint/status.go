@@ -45,7 +45,7 @@ func holders(s Spec, seen map[string]balancer) []string {
 	return holding
 }
 
-// health is "ok", or what is the matter with a host in words.
+// health is "ok", or describes what is wrong with a host.
 func health(b balancer) string {
 	if b.unreachable != nil {
 		return b.unreachable.Error()

@@ -10,7 +10,7 @@ import (
 // renderHAProxyUnit: reloading keeps the master and its listening sockets.
 // RuntimeDirectory goes with a stop, and with it the state of servers from an
 // earlier life; a start never loads one. keepalived watches what the unit writes
-// when HAProxy is ready and when it has ended, of itself or not; that file
+// when HAProxy is ready and when it has ended for any reason; that file
 // outlives the unit, so it is written from outside of the sandbox.
 //
 // The master is root, to bind an address that the machine may not have

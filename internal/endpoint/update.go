@@ -66,9 +66,9 @@ func Update(ctx context.Context, before, s Spec) (Status, error) {
 	return found, unchangedHosts(ctx, s, leaving, seen, lost)
 }
 
-// requireAllHosts refuses to change what the hosts have to agree on while one of them
-// cannot be reached: it would hold the address by the old rules when it comes
-// back. What differs from before on the others is mended without it.
+// requireAllHosts refuses to change what all hosts have to agree on while one of
+// them cannot be reached: it would hold the address with the old configuration when
+// it comes back. Drift on the other hosts is repaired without it.
 func requireAllHosts(before, s Spec, seen map[string]balancer) error {
 	unreachable := unreachableOf(seen)
 	if unreachable == nil || s.rendersLike(before) {
@@ -101,7 +101,7 @@ func (s Spec) rendersLike(other Spec) bool {
 		s.Interface == other.Interface && s.routerID() == other.routerID() && s.CACertificate == other.CACertificate
 }
 
-// updateOrder: established hosts, the holder last of them, then new hosts.
+// updateOrder lists established hosts, the VIP's holder last, then new hosts.
 func updateOrder(s Spec, seen map[string]balancer) []string {
 	rank := func(name string) int {
 		switch b := seen[name]; {

@@ -73,7 +73,7 @@ func validateName(kind, name string) error {
 }
 
 // ValidateHosts checks the balancers (name → address) of the virtual IP at
-// address. They are told to keepalived, which wants IP addresses.
+// address. They go into keepalived's configuration, which wants IP addresses.
 func ValidateHosts(address string, hosts map[string]string) error {
 	if len(hosts) == 0 {
 		return errors.New("an endpoint needs at least one host")
