@@ -70,7 +70,7 @@ func TestShutOutIn(t *testing.T) {
 		"closed /etc/shadow\n\x1b[31mno group x\nseen\n": nil, // nobody asked for that
 		"no setpriv\nseen\n":                             {"setpriv (util-linux) is missing"},
 	} {
-		words, err := shutOutIn(s, output)
+		words, err := shutOutIn(s.Replica, output)
 		if err != nil || len(words) != len(want) {
 			t.Errorf("%q: %q, %v", output, words, err)
 			continue
@@ -81,7 +81,7 @@ func TestShutOutIn(t *testing.T) {
 			}
 		}
 	}
-	if _, err := shutOutIn(s, "no group hsm\n"); err == nil {
+	if _, err := shutOutIn(s.Replica, "no group hsm\n"); err == nil {
 		t.Error("an answer that breaks off is taken for one")
 	}
 }
@@ -133,7 +133,7 @@ func TestAccess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		words, err := shutOutIn(s, string(out))
+		words, err := shutOutIn(s.Replica, string(out))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,8 +166,8 @@ func TestGroupsOfTheUnit(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
 	s.SupplementaryGroups = []string{"kms", "hsm"}
-	for _, c := range components(s, systemdRuntime{}) {
-		unit := systemdRuntime{}.unit(c)
+	for _, c := range components(s.Replica) {
+		unit := unitText(c)
 		if has := strings.Contains(unit, "\nSupplementaryGroups=hsm kms\n"); has != (c.name == release.APIServer) {
 			t.Errorf("%s: %s", c.name, unit)
 		}
@@ -175,10 +175,10 @@ func TestGroupsOfTheUnit(t *testing.T) {
 			t.Errorf("read back: %q", groupsIn(unit))
 		}
 	}
-	if words := strings.Join(drift(s, systemdRuntime{}, f, now), "\n"); !strings.Contains(words, "names the groups [], wanted [hsm kms]") {
+	if words := strings.Join(drift(s.Replica, f, now), "\n"); !strings.Contains(words, "names the groups [], wanted [hsm kms]") {
 		t.Errorf("drift is %q", words)
 	}
-	d, err := decide(s, systemdRuntime{}, f, now)
+	d, err := decide(s.Replica, f, now)
 	if err != nil || !slices.Equal(d.restart, []string{release.APIServer}) {
 		t.Errorf("restarts %q, %v", d.restart, err)
 	}

@@ -60,15 +60,15 @@ func (st *stage) takesOverAWiderKey() {
 	if status, body := send(st, web, "DELETE", bound, ""); status != 200 {
 		st.Fatalf("%d %s", status, body)
 	}
-	f, err := observe(st.ctx, st.spec, systemdRuntime{})
+	f, err := observe(st.ctx, st.spec.Host, st.spec.Replica)
 	if err != nil {
 		st.Fatal(err)
 	}
-	d, err := decide(st.spec, systemdRuntime{}, f, time.Now())
+	d, err := decide(st.spec.Replica, f, time.Now())
 	if err != nil {
 		st.Fatal(err)
 	}
-	if err := bindFirst(st.ctx, st.spec, systemdRuntime{}, d); err != nil {
+	if err := bindFirst(st.ctx, st.spec, d); err != nil {
 		st.Fatal(err)
 	}
 	if status, body := fetch(st, web, bound); status != 200 {

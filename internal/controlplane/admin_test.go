@@ -22,24 +22,24 @@ func paths(files []host.File) []string {
 func TestNoAdminConf(t *testing.T) {
 	s := testSpec(t)
 	f := interpret(host.Facts{Files: map[string]host.FileState{adminConf: {SHA256: "x", Mode: secretMode, Owner: "root", Group: "root"}}})
-	with, err := decide(s, systemdRuntime{}, f, now)
+	with, err := decide(s.Replica, f, now)
 	if err != nil || !slices.Contains(paths(with.files), adminConf) || slices.Contains(with.remove, adminConf) {
 		t.Errorf("by default: %v, removed %q, %v", paths(with.files), with.remove, err)
 	}
 	s.NoAdminConf = true
-	without, err := decide(s, systemdRuntime{}, f, now)
+	without, err := decide(s.Replica, f, now)
 	if err != nil || slices.Contains(paths(without.files), adminConf) || !slices.Contains(without.remove, adminConf) {
 		t.Errorf("without: %v, removed %q, %v", paths(without.files), without.remove, err)
 	}
-	if !slices.ContainsFunc(drift(s, systemdRuntime{}, f, now), func(word string) bool {
+	if !slices.ContainsFunc(drift(s.Replica, f, now), func(word string) bool {
 		return strings.Contains(word, adminConf+" is there, although it is not wanted")
 	}) {
 		t.Error("one that is there is no drift")
 	}
-	if missing := drift(s, systemdRuntime{}, interpret(host.Facts{}), now); slices.ContainsFunc(missing, func(word string) bool { return strings.Contains(word, adminConf) }) {
+	if missing := drift(s.Replica, interpret(host.Facts{}), now); slices.ContainsFunc(missing, func(word string) bool { return strings.Contains(word, adminConf) }) {
 		t.Errorf("one that is not there is drift: %q", missing)
 	}
-	if !slices.Contains(ownFiles(s), adminConf) || !slices.Contains(query(s, systemdRuntime{}).Files, adminConf) {
+	if !slices.Contains(ownFiles(s.Replica), adminConf) || !slices.Contains(query(s.Replica).Files, adminConf) {
 		t.Error("one that is left over is not looked for")
 	}
 	s.Bundle = signedElsewhere(t, s)

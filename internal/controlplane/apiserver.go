@@ -33,11 +33,11 @@ const auditLogDir = "/var/log/" + release.APIServer
 // apiServer follows kubeadm's getAPIServerCommand (v1.34,
 // cmd/kubeadm/app/phases/controlplane/manifests.go). Beyond it: the server
 // binds its own address only, and stops gracefully.
-func apiServer(s Spec) component {
+func apiServer(s Replica) component {
 	extra := s.ExtraArgs[release.APIServer]
 	flags := hardening()
-	flags["advertise-address"] = s.Host.Address()
-	flags["bind-address"] = s.Host.Address()
+	flags["advertise-address"] = s.Address
+	flags["bind-address"] = s.Address
 	flags["secure-port"] = strconv.Itoa(s.port())
 	flags["allow-privileged"] = "true"
 	flags["authorization-mode"] = "Node,RBAC"
@@ -80,7 +80,7 @@ func apiServer(s Spec) component {
 		groups:       slices.Compact(slices.Sorted(slices.Values(s.SupplementaryGroups))),
 		certificates: []string{apiServerCert, kubeletClientCert, frontProxyClientCert, etcdClientCert},
 		notifies:     true, // k8s.io/apiserver/pkg/server, NonBlockingRunWithContext
-		probe:        probe{address: s.Host.Address(), port: s.port(), path: "/readyz", verified: true},
+		probe:        probe{address: s.Address, port: s.port(), path: "/readyz", verified: true},
 	}
 }
 

@@ -96,7 +96,7 @@ rules:
 
 // auditFlags are those of the log, and the policy's. What a user sets in
 // extra_args wins, as with any flag; with another policy file none is written.
-func (s Spec) auditFlags() map[string]string {
+func (s Replica) auditFlags() map[string]string {
 	if s.Audit.Off {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (s Spec) auditFlags() map[string]string {
 
 // auditSpace is what the files of the log may take of the disk, in bytes: often the
 // one that etcd is on. It is not asked for where flags decide about the log.
-func (s Spec) auditSpace() int64 {
+func (s Replica) auditSpace() int64 {
 	for name := range s.ExtraArgs[release.APIServer] {
 		if strings.HasPrefix(name, "audit-log-") {
 			return 0
@@ -133,12 +133,12 @@ func orElse(n, absent int) int {
 }
 
 // writesPolicy reports whether the API server reads a policy of the provider's.
-func (s Spec) writesPolicy() bool {
+func (s Replica) writesPolicy() bool {
 	_, other := s.ExtraArgs[release.APIServer]["audit-policy-file"]
 	return !s.Audit.Off && !other
 }
 
-func (s Spec) policyText() string {
+func (s Replica) policyText() string {
 	if s.Audit.Policy == "" {
 		return builtInPolicy
 	}

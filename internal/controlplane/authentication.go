@@ -78,13 +78,13 @@ func authenticationByHand(extra map[string]string) string {
 
 // writesAuthentication reports whether the API server reads a file of the
 // provider's.
-func (s Spec) writesAuthentication() bool {
+func (s Replica) writesAuthentication() bool {
 	return authenticationByHand(s.ExtraArgs[release.APIServer]) == ""
 }
 
 // authenticationText is the file. Comments and the order of what the user wrote
 // are no part of it, so that changing them restarts nothing.
-func (s Spec) authenticationText() string {
+func (s Replica) authenticationText() string {
 	config := authenticationConfiguration{
 		APIVersion: authenticationVersion, Kind: "AuthenticationConfiguration",
 		Anonymous: anonymousLogin{Enabled: true}, JWT: []map[string]any{},

@@ -1,9 +1,7 @@
 package controlplane
 
 import (
-	"context"
 	"encoding/json"
-	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -33,71 +31,19 @@ func (b before) file() host.File {
 	return host.File{Path: beforePath, Content: append(text, '\n'), Mode: secretMode, Owner: "root", Group: "root"}
 }
 
-// wayBack is what a change to s can be taken back to, nil for nothing: what runs
-// now where all of it is well, or else what did when the change began, which was
-// then cut off. A stage of a rotation is never taken back by itself: others may
-// count on it.
-func wayBack(ctx context.Context, s Spec, rt runtime, f found) *before {
-	target := s.Bundle.Generations()
-	if !sameGenerations(f.record.Generations, target) {
-		return nil
+// runs is what the replica runs now.
+func (f found) runs(generations map[pki.Part]int) before {
+	now := before{
+		Version: f.effectiveVersion(release.APIServer), Port: f.record.Port, Etcd: f.record.Etcd,
+		Generations: generations, Definitions: map[string]string{}, Settings: map[string]string{},
 	}
-	if f.record.Port != 0 && behind(f.facts, release.Components()) == nil && well(ctx, f.asFound(s), rt) {
-		now := before{
-			Version: f.effectiveVersion(rt, release.APIServer), Port: f.record.Port, Etcd: f.record.Etcd,
-			Generations: target, Definitions: map[string]string{}, Settings: map[string]string{},
-		}
-		for _, path := range settingPaths() {
-			if file, there := f.facts.Files[path]; there {
-				now.Settings[path] = file.Content
-			}
-		}
-		for _, name := range release.Components() {
-			now.Definitions[name] = f.facts.Files[unitPath(name)].Content
-		}
-		return &now
-	}
-	if f.before != nil && sameGenerations(f.before.Generations, target) {
-		return f.before
-	}
-	return nil
-}
-
-// asFound is s where it serves until the change.
-func (f found) asFound(s Spec) Spec {
-	s.Port = f.record.Port
-	return s
-}
-
-// well: all three components say that they are ready.
-func well(ctx context.Context, s Spec, rt runtime) bool { return len(ailing(ctx, s, rt)) == 0 }
-
-// ailing says of each component that is not ready why.
-func ailing(ctx context.Context, s Spec, rt runtime) []string {
-	parts := components(s, rt)
-	health := make([]string, len(parts))
-	var asking sync.WaitGroup
-	for i, c := range parts {
-		asking.Go(func() { health[i] = askOnce(ctx, s, c) })
-	}
-	asking.Wait()
-	var words []string
-	for i, c := range parts {
-		if health[i] != healthy {
-			words = append(words, c.name+" "+health[i])
+	for _, path := range settingPaths() {
+		if file, there := f.facts.Files[path]; there {
+			now.Settings[path] = file.Content
 		}
 	}
-	return words
-}
-
-// restored runs the components as they were defined before.
-type restored struct {
-	systemdRuntime
-	before before
-}
-
-func (r restored) definition(c component) host.File {
-	file := r.systemdRuntime.definition(c)
-	file.Content = []byte(r.before.Definitions[c.name])
-	return file
+	for _, name := range release.Components() {
+		now.Definitions[name] = f.facts.Files[unitPath(name)].Content
+	}
+	return now
 }

@@ -15,8 +15,8 @@ import (
 
 func beforeOf(s Spec) before {
 	b := before{Version: s.Version, Port: s.port(), Etcd: s.EtcdURLs, Generations: s.Bundle.Generations(), Definitions: map[string]string{}}
-	for _, c := range components(s, systemdRuntime{}) {
-		b.Definitions[c.name] = systemdRuntime{}.unit(c)
+	for _, c := range components(s.Replica) {
+		b.Definitions[c.name] = unitText(c)
 	}
 	return b
 }
@@ -40,20 +40,20 @@ func TestReadBefore(t *testing.T) {
 func TestWayBack(t *testing.T) {
 	s := unreachable(t)
 	f := converged(t, s)
-	if way := wayBack(t.Context(), s, systemdRuntime{}, f); way != nil {
+	if way := wayBack(t.Context(), s, f); way != nil {
 		t.Errorf("back to what was not ready: %+v", way)
 	}
 	left := beforeOf(s)
 	f.before = &left
-	if way := wayBack(t.Context(), s, systemdRuntime{}, f); way != f.before {
+	if way := wayBack(t.Context(), s, f); way != f.before {
 		t.Errorf("a change that was cut off: %+v", way)
 	}
 	s.Bundle = at(t, s.Bundle, pki.EncryptionPart, 1)
-	if way := wayBack(t.Context(), s, systemdRuntime{}, f); way != nil {
+	if way := wayBack(t.Context(), s, f); way != nil {
 		t.Errorf("a stage is taken back: %+v", way)
 	}
 	f.record.Generations = s.Bundle.Generations()
-	if way := wayBack(t.Context(), s, systemdRuntime{}, f); way != nil {
+	if way := wayBack(t.Context(), s, f); way != nil {
 		t.Errorf("back to definitions that do not know the encryption: %+v", way)
 	}
 }
@@ -66,10 +66,15 @@ func TestRestored(t *testing.T) {
 	next.Version, next.EtcdURLs = "1.35.4", []string{"https://10.0.0.12:2379"}
 	next.ExtraArgs = args(release.Scheduler, "v", "4")
 	f := converged(t, next)
-	rt := restored{before: beforeOf(s)}
+	previous := beforeOf(s)
+	previous.Settings = map[string]string{}
+	for _, file := range settingFiles(s.Replica) {
+		previous.Settings[file.Path] = string(file.Content)
+	}
 	old := next
+	old.Previous = &Previous{Definitions: previous.Definitions, Settings: previous.Settings}
 	old.Version, old.Port, old.EtcdURLs = s.Version, s.port(), s.EtcdURLs
-	d, err := decide(old, rt, f, now)
+	d, err := decide(old.Replica, f, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +92,7 @@ func TestRestored(t *testing.T) {
 	}
 	for _, file := range d.files {
 		rec, err := readRecord(string(file.Content))
-		if file.Path == recordPath && (err != nil || !rec.describes(s) || rec.Issued[apiServerCert] != after[apiServerCert]) {
+		if file.Path == recordPath && (err != nil || !rec.describes(s.Replica) || rec.Issued[apiServerCert] != after[apiServerCert]) {
 			t.Errorf("the record is %+v, %v", rec, err)
 		}
 	}
@@ -116,7 +121,7 @@ func TestStagger(t *testing.T) {
 		{"a new one", s, bare(), release.Components(), nil},
 		{"another flag of one", func() Spec { n := s; n.ExtraArgs = args(release.Scheduler, "v", "4"); return n }(), f, release.Components(), nil},
 	} {
-		d, err := decide(c.spec, systemdRuntime{}, c.found, now)
+		d, err := decide(c.spec.Replica, c.found, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,11 +150,11 @@ func TestChangesVersion(t *testing.T) {
 	} {
 		f := converged(t, s)
 		c.alter(&f)
-		if have := changesVersion(s, systemdRuntime{}, f); have != c.want {
+		if have := changesVersion(s, f); have != c.want {
 			t.Errorf("%s: %v", c.name, have)
 		}
 	}
-	if changesVersion(s, systemdRuntime{}, bare()) {
+	if changesVersion(s, bare()) {
 		t.Error("a bare machine changes its version")
 	}
 }

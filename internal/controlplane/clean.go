@@ -19,18 +19,18 @@ var errNoEvidence = errors.New("it holds part of a replica, and nothing says of 
 
 // whose says whether what the machine holds is s, or nothing at all, so that it
 // may be cleaned; otherwise whose it is, in words. Nobody's is an error.
-func (f found) whose(s Spec, rt runtime) (mine bool, other string, err error) {
+func (f found) whose(s Spec) (mine bool, other string, err error) {
 	held, begun := f.identity()
 	switch {
 	case f.recordErr != nil:
 		return false, "", f.recordErr
-	case held.of(s):
+	case held.of(s.Replica):
 		return true, "", nil
 	case held.ClusterID != "" && begun:
 		return false, "the beginning of " + describe(held), nil
 	case held.ClusterID != "":
 		return false, describe(held), nil
-	case !f.gone(s, rt):
+	case !f.gone(s.Replica):
 		return false, "", errNoEvidence
 	}
 	return true, "", nil
@@ -38,12 +38,12 @@ func (f found) whose(s Spec, rt runtime) (mine bool, other string, err error) {
 
 // mayClean refuses before anything is touched where nobody can say whose the parts
 // of a replica on the machine are.
-func mayClean(ctx context.Context, s Spec, rt runtime) error {
-	f, err := observe(ctx, s, rt)
+func mayClean(ctx context.Context, s Spec) error {
+	f, err := observe(ctx, s.Host, s.Replica)
 	if err != nil {
 		return err
 	}
-	if _, _, err = f.whose(s, rt); err != nil {
+	if _, _, err = f.whose(s); err != nil {
 		return &problem.Problem{
 			Summary: "control-plane replica not deleted", Host: s.machine(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
 			Next: "apply the replica first, which writes " + recordPath + " anew where it is missing; one that cannot be read has to be moved away on the machine. Then destroy again.",
@@ -54,16 +54,16 @@ func mayClean(ctx context.Context, s Spec, rt runtime) error {
 
 // clean stops and removes the replica where the machine still holds it. It is
 // called under the lease of the machine.
-func clean(ctx context.Context, s Spec, rt runtime, o DeleteOptions) error {
+func clean(ctx context.Context, s Spec, o DeleteOptions) error {
 	for range cleanAttempts {
 		if o.superseded() {
 			return errSuperseded
 		}
-		f, err := observe(ctx, s, rt)
+		f, err := observe(ctx, s.Host, s.Replica)
 		if err != nil {
 			return err
 		}
-		mine, other, err := f.whose(s, rt)
+		mine, other, err := f.whose(s)
 		if err != nil {
 			return fmt.Errorf("clean replica %s: %w", s.machine(), err)
 		}
@@ -73,7 +73,7 @@ func clean(ctx context.Context, s Spec, rt runtime, o DeleteOptions) error {
 		}
 		problem.Progress(ctx, "%s: stopping the components", s.machine())
 		out, err := s.Host.Run(ctx, host.Command{
-			Script: guardScript(s, rt) + rt.stop() + cleanScript(s, rt),
+			Script: guardScript(s) + unitStop() + cleanScript(s),
 			Vars:   map[string]string{"record": f.facts.Files[recordPath].SHA256, "creating": f.facts.Files[creatingPath].SHA256},
 		})
 		if err != nil {
@@ -101,10 +101,10 @@ const answerChanged = "changed"
 // guardScript ends the script where the machine does not hold what it was judged by:
 // $record and $creating are the digests of the two files, empty for none. Without
 // either there must be no unit of a replica.
-func guardScript(s Spec, rt runtime) host.Script {
+func guardScript(s Spec) host.Script {
 	var definitions []string
-	for _, c := range components(s, rt) {
-		definitions = append(definitions, rt.definition(c).Path)
+	for _, c := range components(s.Replica) {
+		definitions = append(definitions, unitDefinition(c).Path)
 	}
 	return `digest() { if [ -e "$1" ]; then sha256sum <"$1" | cut -d ' ' -f 1; fi; }
 held=yes
@@ -120,12 +120,12 @@ if [ -z "$held" ]; then echo ` + answerChanged + `; exit 0; fi
 // etcd or a kubelet there need. The audit log stays, as root's: it is evidence, and
 // who gets the user's number next shall not read it. What says whose the replica is
 // goes last, so that it may be repeated after a cut.
-func cleanScript(s Spec, rt runtime) host.Script {
+func cleanScript(s Spec) host.Script {
 	var definitions, files []string
-	for _, c := range components(s, rt) {
-		definitions = append(definitions, rt.definition(c).Path)
+	for _, c := range components(s.Replica) {
+		definitions = append(definitions, unitDefinition(c).Path)
 	}
-	for _, file := range ownFiles(s) {
+	for _, file := range ownFiles(s.Replica) {
 		if file != recordPath && file != creatingPath {
 			files = append(files, file)
 		}

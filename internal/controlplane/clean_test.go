@@ -41,7 +41,7 @@ func TestWhose(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := bare()
 			c.alter(&f)
-			mine, other, err := f.whose(s, systemdRuntime{})
+			mine, other, err := f.whose(s)
 			if mine != c.mine || other != c.other || !strings.Contains(text(err), c.err) || (c.err == "") != (err == nil) {
 				t.Errorf("%t, %q, %v", mine, other, err)
 			}
@@ -82,7 +82,7 @@ func TestGuard(t *testing.T) {
 				}
 			}
 			values := host.Assignments(c.judged)
-			script := strings.ReplaceAll(string(guardScript(s, systemdRuntime{})), "/etc/", dir+"/etc/") + "echo cleaned\n"
+			script := strings.ReplaceAll(string(guardScript(s)), "/etc/", dir+"/etc/") + "echo cleaned\n"
 			out, err := exec.CommandContext(t.Context(), "sh", "-euc", string(values)+script).CombinedOutput()
 			if want := map[bool]string{true: "cleaned", false: answerChanged}[c.goes]; err != nil || strings.TrimSpace(string(out)) != want {
 				t.Errorf("%q, %v, want %q", out, err, want)
@@ -95,14 +95,14 @@ func TestGuard(t *testing.T) {
 func TestCreatingFile(t *testing.T) {
 	s := testSpec(t)
 	f := bare()
-	f.facts.Files[creatingPath] = host.FileState{Content: string(creatingFile(s).Content)}
+	f.facts.Files[creatingPath] = host.FileState{Content: string(creatingFile(s.Replica).Content)}
 	f = interpret(f.facts)
 	held, begun := f.identity()
-	if !begun || !held.of(s) || f.gone(s, systemdRuntime{}) {
-		t.Errorf("%+v, begun %t, gone %t", held, begun, f.gone(s, systemdRuntime{}))
+	if !begun || !held.of(s.Replica) || f.gone(s.Replica) {
+		t.Errorf("%+v, begun %t, gone %t", held, begun, f.gone(s.Replica))
 	}
 	s.Name = "cp2"
-	if failed := foreignChecks(s, f); len(failed) != 1 || !strings.Contains(failed[0], `the beginning of replica "cp1"`) {
+	if failed := foreignChecks(s.Replica, f); len(failed) != 1 || !strings.Contains(failed[0], `the beginning of replica "cp1"`) {
 		t.Errorf("another replica on that machine: %q", failed)
 	}
 }

@@ -15,9 +15,12 @@ type component struct {
 	name    string
 	program string            // path of the executable
 	flags   map[string]string // without dashes; complete
-	// borrowed are private keys that belong to another component's user: the
-	// runtime hands them over, so that no key file is readable by two users.
-	borrowed []string
+	// borrowed are flags whose value is a private key of another component's user:
+	// the runtime hands the key over, so that no key file is readable by two users.
+	borrowed map[string]string
+	// definition, if set, is the runtime's file as it was before a change that is
+	// being undone. It is written as it is.
+	definition string
 	// inputs are the files read at start only. A change of one takes effect by
 	// a restart; every other file the component reloads by itself.
 	inputs []string
@@ -39,9 +42,15 @@ type probe struct {
 	verified bool
 }
 
-// components describes the three for s as runtime rt will run them.
-func components(s Spec, rt runtime) []component {
-	return []component{apiServer(s), controllerManager(s, rt), scheduler(s)}
+// components describes the three for s.
+func components(s Replica) []component {
+	all := []component{apiServer(s), controllerManager(s), scheduler(s)}
+	if s.Previous != nil {
+		for i := range all {
+			all[i].definition = s.Previous.Definitions[all[i].name]
+		}
+	}
+	return all
 }
 
 // program is where a component's executable is installed.

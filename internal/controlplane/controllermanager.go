@@ -15,7 +15,7 @@ const terminatedPods = "12500"
 // controllerManager follows kubeadm's getControllerManagerCommand (v1.34). It
 // reaches the API server of its own machine, which is what makes an upgrade
 // machine by machine legal.
-func controllerManager(s Spec, rt runtime) component {
+func controllerManager(s Replica) component {
 	flags := hardening()
 	flags["bind-address"] = "127.0.0.1"
 	flags["leader-elect"] = "true"
@@ -25,7 +25,7 @@ func controllerManager(s Spec, rt runtime) component {
 	flags["client-ca-file"] = clientCA
 	flags["requestheader-client-ca-file"] = frontProxyCA
 	flags["root-ca-file"] = caCert
-	flags["service-account-private-key-file"] = rt.borrowed(release.ControllerManager, saKey)
+	flags["service-account-private-key-file"] = saKey
 	flags["use-service-account-credentials"] = "true"
 	flags["controllers"] = "*,bootstrapsigner,tokencleaner"
 	flags["terminated-pod-gc-threshold"] = terminatedPods
@@ -46,7 +46,7 @@ func controllerManager(s Spec, rt runtime) component {
 		name:         release.ControllerManager,
 		program:      program(s.Version, release.ControllerManager).Path(),
 		flags:        withExtra(flags, s.ExtraArgs[release.ControllerManager]),
-		borrowed:     []string{saKey},
+		borrowed:     map[string]string{"service-account-private-key-file": saKey},
 		inputs:       inputs,
 		limits:       s.Limits[release.ControllerManager],
 		certificates: []string{controllerManagerConf},

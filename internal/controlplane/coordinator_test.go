@@ -54,7 +54,7 @@ func processes(t *testing.T) (one, other *Replicas, cp1, cp2 Spec, balancer *bal
 	t.Helper()
 	balancer = &balancerMachine{address: "10.0.0.21"}
 	cp1 = calm(t)
-	cp1.Registrar = &recordingRegistrar{balancers: []host.LeaseTaker{balancer}, members: map[string]string{"cp1": cp1.Address(), "cp2": "10.0.0.12:6443"}}
+	cp1.Registrar = &recordingRegistrar{balancers: []host.LeaseTaker{balancer}, members: map[string]string{"cp1": cp1.ServingAddress(), "cp2": "10.0.0.12:6443"}}
 	cp2 = cp1
 	cp2.Name = "cp2"
 	return NewReplicas(nil), NewReplicas(nil), cp1, cp2, balancer
@@ -69,7 +69,7 @@ func TestOneProcessAtATime(t *testing.T) {
 		t.Fatal(drained, err)
 	}
 	registrar := cp1.Registrar.(*recordingRegistrar)
-	registrar.out = map[string]string{"cp1": cp1.Address()} // drained, as by a change that was cut off
+	registrar.out = map[string]string{"cp1": cp1.ServingAddress()} // drained, as by a change that was cut off
 	registrar.take()
 	other.rejoin(t.Context(), cp2, false, time.Now().Add(time.Second))
 	if calls := registrar.take(); calls != nil {

@@ -29,23 +29,23 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error
 		return Status{}, err
 	}
 	defer held.Release()
-	return r.create(held.Context(ctx), s, systemdRuntime{})
+	return r.create(held.Context(ctx), s)
 }
 
-func (r *Replicas) create(ctx context.Context, s Spec, rt runtime) (Status, error) {
+func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 	joining := r.mayJoin(ctx, s)
-	f, err := inspect(ctx, s, rt)
+	f, err := inspect(ctx, s.Host, s.Replica)
 	if err != nil {
 		return Status{}, err
 	}
-	if err := preflight(s, rt, f); err != nil {
+	if err := preflight(s.Replica, f); err != nil {
 		return Status{}, err
 	}
 	if err := joining(); err != nil {
 		return Status{}, err
 	}
-	if f.record.of(s) && runs(f.facts.Units[unitName(release.APIServer)]) {
-		status, err := r.update(ctx, s, rt, f)
+	if f.record.of(s.Replica) && runs(f.facts.Units[unitName(release.APIServer)]) {
+		status, err := r.update(ctx, s, f)
 		if err != nil {
 			return status, &adoption{err}
 		}
@@ -54,7 +54,7 @@ func (r *Replicas) create(ctx context.Context, s Spec, rt runtime) (Status, erro
 	if err := r.enterInStep(ctx, s, f); err != nil {
 		return Status{}, err
 	}
-	d, err := decide(s, rt, f, time.Now())
+	d, err := decide(s.Replica, f, time.Now())
 	if err != nil {
 		return Status{}, err
 	}
@@ -62,10 +62,10 @@ func (r *Replicas) create(ctx context.Context, s Spec, rt runtime) (Status, erro
 		return Status{}, err
 	}
 	d.begins = f.record.ClusterID == ""
-	if err := bringUp(ctx, s, rt, d); err != nil {
+	if err := bringUp(ctx, s, d); err != nil {
 		return Status{}, unregistered(err, "it was not registered: the endpoint sends it nothing.")
 	}
-	return enter(ctx, s, rt)
+	return enter(ctx, s)
 }
 
 // ErrAdopted: Create found the replica running, and it is its change that failed.
@@ -94,24 +94,24 @@ func install(ctx context.Context, s Spec) error {
 }
 
 // apply writes the files and restarts the API server if it must be.
-func apply(ctx context.Context, s Spec, rt runtime, d desired) error {
-	change := host.Change{Dirs: directories(), Files: d.files, Remove: append(slices.Clone(d.remove), pausedPath), Script: rt.enable()}
+func apply(ctx context.Context, s Spec, d desired) error {
+	change := host.Change{Dirs: directories(), Files: d.files, Remove: append(slices.Clone(d.remove), pausedPath), Script: unitEnable()}
 	if d.before != nil { // first: from then on there is something to go back to
 		change.Files = append([]host.File{d.before.file()}, d.files...)
 	}
 	if d.begins { // first: from then on the machine says whose it is
-		change.Files = append([]host.File{creatingFile(s)}, d.files...)
+		change.Files = append([]host.File{creatingFile(s.Replica)}, d.files...)
 		change.Script = host.Discard(creatingPath) + change.Script // the record is there
 	}
 	if len(d.halt) > 0 {
-		change.Script += rt.pause(d.halt)
+		change.Script += unitPause(d.halt)
 	}
 	for _, name := range release.Components() {
 		change.Users = append(change.Users, host.User{Name: name})
 	}
 	if d.restarts(release.APIServer) {
 		problem.Progress(ctx, "%s: starting %s", s.machine(), release.APIServer)
-		change.Script += rt.start([]string{release.APIServer})
+		change.Script += unitStart([]string{release.APIServer})
 	}
 	if _, err := s.Host.Apply(ctx, change); err != nil {
 		return fmt.Errorf("configure replica %s: %w", s.machine(), err)
@@ -120,10 +120,10 @@ func apply(ctx context.Context, s Spec, rt runtime, d desired) error {
 }
 
 // enter registers a replica that is ready, and looks at it meanwhile.
-func enter(ctx context.Context, s Spec, rt runtime) (Status, error) {
+func enter(ctx context.Context, s Spec) (Status, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		if err := s.Registrar.Register(groupCtx, s.Name, s.Address()); err != nil {
+		if err := s.Registrar.Register(groupCtx, s.Name, s.ServingAddress()); err != nil {
 			return fmt.Errorf("register replica %s: %w", s.machine(), err)
 		}
 		problem.Progress(ctx, "%s: registered with the endpoint", s.machine())
@@ -131,7 +131,7 @@ func enter(ctx context.Context, s Spec, rt runtime) (Status, error) {
 	})
 	var seen Status
 	group.Go(func() (err error) {
-		seen, _, err = look(groupCtx, s, rt)
+		seen, _, err = look(groupCtx, s)
 		return err
 	})
 	if err := group.Wait(); err != nil {

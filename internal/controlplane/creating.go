@@ -19,7 +19,7 @@ type creating struct {
 }
 
 // creatingFile is there from the first file of a Create on.
-func creatingFile(s Spec) host.File {
+func creatingFile(s Replica) host.File {
 	text, _ := json.MarshalIndent(creating{s.Bundle.ClusterID, s.Bundle.ClusterName, s.Name}, "", "  ") // strings always encode
 	return host.File{Path: creatingPath, Content: append(text, '\n'), Mode: secretMode, Owner: "root", Group: "root"}
 }
@@ -34,4 +34,4 @@ func (f found) identity() (rec record, begun bool) {
 }
 
 // of reports whether r is a record of s.
-func (r record) of(s Spec) bool { return r.ClusterID == s.Bundle.ClusterID && r.Name == s.Name }
+func (r record) of(s Replica) bool { return r.ClusterID == s.Bundle.ClusterID && r.Name == s.Name }

@@ -52,13 +52,13 @@ func (r *Replicas) remove(ctx context.Context, s Spec, o DeleteOptions) error {
 	}
 	defer held.Release()
 	ctx = held.Context(ctx)
-	if err := mayClean(ctx, s, systemdRuntime{}); err != nil {
+	if err := mayClean(ctx, s); err != nil {
 		return err
 	}
 	if err := r.withdraw(ctx, s, o); err != nil {
 		return err
 	}
-	return clean(ctx, s, systemdRuntime{}, o)
+	return clean(ctx, s, o)
 }
 
 // abandon does for a machine that cannot be reached what the others can do. That

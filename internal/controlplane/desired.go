@@ -61,7 +61,7 @@ func (d *desired) stagger(f found) {
 
 // decide compares what was found with s. Certificates that are right are kept,
 // so that a repeated call restarts nothing; the others are issued here.
-func decide(s Spec, rt runtime, f found, now time.Time) (desired, error) {
+func decide(s Replica, f found, now time.Time) (desired, error) {
 	files, err := issue(s, f, now)
 	if err != nil {
 		return desired{}, fmt.Errorf("prepare replica %s: %w", s.machine(), err)
@@ -76,10 +76,10 @@ func decide(s Spec, rt runtime, f found, now time.Time) (desired, error) {
 	if _, there := f.facts.Files[creatingPath]; there && f.record.ClusterID != "" {
 		remove = append(remove, creatingPath) // a Create was cut off right before its end
 	}
-	for _, c := range components(s, rt) {
-		files = append(files, rt.definition(c))
-		if edits := f.overrides(rt, c.name); len(edits) > 0 {
-			remove = append(append(remove, edits...), rt.overrides(c.name))
+	for _, c := range components(s) {
+		files = append(files, unitDefinition(c))
+		if edits := f.overrides(c.name); len(edits) > 0 {
+			remove = append(append(remove, edits...), unitOverrides(c.name))
 		}
 	}
 	after := f.digests()
@@ -88,11 +88,11 @@ func decide(s Spec, rt runtime, f found, now time.Time) (desired, error) {
 	}
 	// The record comes last: it must not speak of files that are not there yet.
 	files = append(files, recordOf(s, after).file())
-	return desired{files: files, remove: remove, restart: restarts(s, rt, f, after)}, nil
+	return desired{files: files, remove: remove, restart: restarts(s, f, after)}, nil
 }
 
 // issue makes the certificates that are missing or cannot stay.
-func issue(s Spec, f found, now time.Time) ([]host.File, error) {
+func issue(s Replica, f found, now time.Time) ([]host.File, error) {
 	var files []host.File
 	for _, c := range certificates(s) {
 		if len(certificateFaults(s, c, f, now)) == 0 {
@@ -121,11 +121,11 @@ func issue(s Spec, f found, now time.Time) ([]host.File, error) {
 // what the files (after: their digests once written) say. Where the API server
 // does not run, the others end again and again for want of it: they start anew
 // with it, so that none is taken for ready that is about to end.
-func restarts(s Spec, rt runtime, f found, after map[string]string) []string {
+func restarts(s Replica, f found, after map[string]string) []string {
 	var out []string
 	alone := unitFault(f.facts.Units[unitName(release.APIServer)]) != ""
-	for _, c := range components(s, rt) {
-		if alone || restartReason(c, rt, f, after) != "" {
+	for _, c := range components(s) {
+		if alone || restartReason(c, f, after) != "" {
 			out = append(out, c.name)
 		}
 	}
@@ -135,21 +135,21 @@ func restarts(s Spec, rt runtime, f found, after map[string]string) []string {
 // restartReason says why component c must be restarted, or "". The evidence is
 // the note that was made when it started, so that a change whose restart was
 // cut off is still seen by the next call.
-func restartReason(c component, rt runtime, f found, after map[string]string) string {
+func restartReason(c component, f found, after map[string]string) string {
 	unit := f.facts.Units[unitName(c.name)]
 	if fault := unitFault(unit); fault != "" {
 		return fault
 	}
-	noted := systemd.ReadStartNote(f.facts.Files[rt.started(c.name)].Content)
-	definition := rt.definition(c).Path
+	noted := systemd.ReadStartNote(f.facts.Files[startNotePath(c.name)].Content)
+	definition := unitDefinition(c).Path
 	// An edit that systemd has not read is undone without the process ever
 	// having known of it.
 	undone := noted[definition] == after[definition] && f.facts.Files[definition].SHA256 != after[definition]
 	if unit.NeedReload && !undone {
 		return "its definition changed after systemd read it"
 	}
-	if len(f.overrides(rt, c.name)) > 0 {
-		return "its definition is changed by files in " + rt.overrides(c.name)
+	if len(f.overrides(c.name)) > 0 {
+		return "its definition is changed by files in " + unitOverrides(c.name)
 	}
 	for _, path := range append([]string{definition}, c.inputs...) {
 		if noted[path] != after[path] {
@@ -184,7 +184,7 @@ func (c certificate) files(pair pki.KeyPair) []host.File {
 	}
 }
 
-func (k kubeconfig) issue(s Spec, now time.Time) (host.File, error) {
+func (k kubeconfig) issue(s Replica, now time.Time) (host.File, error) {
 	pair, err := s.Bundle.Issue(k.leaf, now, 0)
 	if err != nil {
 		return host.File{}, err
@@ -196,7 +196,7 @@ func (k kubeconfig) issue(s Spec, now time.Time) (host.File, error) {
 	return host.File{Path: k.path, Content: []byte(text), Mode: secretMode, Owner: k.owner, Group: k.owner}, nil
 }
 
-func (k kubeconfig) spec(s Spec, pair pki.KeyPair) pki.KubeconfigSpec {
+func (k kubeconfig) spec(s Replica, pair pki.KeyPair) pki.KubeconfigSpec {
 	return pki.KubeconfigSpec{
 		Cluster: s.Bundle.ClusterName,
 		Server:  k.server,
@@ -210,32 +210,32 @@ func (k kubeconfig) spec(s Spec, pair pki.KeyPair) pki.KubeconfigSpec {
 // it is known before anything exists, and equals Status.ConfigDigest of a
 // machine that holds exactly those files. Certificates and their keys are not
 // in it.
-func (s Spec) ConfigDigest() string {
+func (s Replica) ConfigDigest() string {
 	digests := map[string]string{}
-	for _, file := range stableFiles(s, systemdRuntime{}) {
+	for _, file := range stableFiles(s) {
 		digests[file.Path] = digest(file.Content)
 	}
 	return digestOf(digests)
 }
 
 // configDigest is ConfigDigest of what was found.
-func (f found) configDigest(s Spec, rt runtime) string {
+func (f found) configDigest(s Replica) string {
 	digests := map[string]string{}
-	for _, file := range stableFiles(s, rt) {
+	for _, file := range stableFiles(s) {
 		digests[file.Path] = f.facts.Files[file.Path].SHA256
 	}
 	return digestOf(digests)
 }
 
-func stableFiles(s Spec, rt runtime) []host.File {
+func stableFiles(s Replica) []host.File {
 	var out []host.File
 	for _, file := range fixedFiles(s) {
 		if file.Mode == publicMode {
 			out = append(out, file)
 		}
 	}
-	for _, c := range components(s, rt) {
-		out = append(out, rt.definition(c))
+	for _, c := range components(s) {
+		out = append(out, unitDefinition(c))
 	}
 	return out
 }

@@ -14,7 +14,7 @@ import (
 // rewritten are the issued files that a decision writes anew.
 func rewritten(s Spec, d desired) []string {
 	var out []string
-	for path := range recordOf(s, nil).Issued {
+	for path := range recordOf(s.Replica, nil).Issued {
 		if slices.ContainsFunc(d.files, func(f host.File) bool { return f.Path == path }) {
 			out = append(out, path)
 		}
@@ -25,7 +25,7 @@ func rewritten(s Spec, d desired) []string {
 
 func mustDecide(t *testing.T, s Spec, f found, at time.Time) desired {
 	t.Helper()
-	d, err := decide(s, systemdRuntime{}, f, at)
+	d, err := decide(s.Replica, f, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestDecide(t *testing.T) {
 		{name: "the service-account key changed by hand", alter: func(_ *Spec, f *found) { edit(f, saKey, "x") }},
 		{
 			name: "files written, restart cut off", alter: func(_ *Spec, f *found) {
-				f.facts.Files[systemdRuntime{}.started(release.ControllerManager)] = host.FileState{}
+				f.facts.Files[startNotePath(release.ControllerManager)] = host.FileState{}
 			},
 			restart: []string{release.ControllerManager},
 		},
@@ -118,7 +118,7 @@ func TestDecide(t *testing.T) {
 			unit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
 		}, restart: release.Components()},
 		{name: "a drop-in", alter: func(_ *Spec, f *found) {
-			f.facts.Dirs[systemdRuntime{}.overrides(release.APIServer)] = []string{"override.conf"}
+			f.facts.Dirs[unitOverrides(release.APIServer)] = []string{"override.conf"}
 		}, restart: []string{release.APIServer}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -163,11 +163,11 @@ func unit(f *found, component string, alter func(*host.UnitState)) {
 func TestConfigDigest(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
-	if have, want := f.configDigest(s, systemdRuntime{}), s.ConfigDigest(); have != want {
+	if have, want := f.configDigest(s.Replica), s.ConfigDigest(); have != want {
 		t.Errorf("found %s, planned %s", have, want)
 	}
 	edit(&f, unitPath(release.Scheduler), "x")
-	if f.configDigest(s, systemdRuntime{}) == s.ConfigDigest() {
+	if f.configDigest(s.Replica) == s.ConfigDigest() {
 		t.Error("an edited unit has the digest of the planned one")
 	}
 }

@@ -16,11 +16,11 @@ import (
 // drift says in words how a machine differs from s, each with the machine's
 // name. A component that is merely not healthy at the moment is no drift; one
 // whose unit is down is.
-func drift(s Spec, rt runtime, f found, now time.Time) []string {
+func drift(s Replica, f found, now time.Time) []string {
 	var words []string
 	words = append(words, recordDrift(s, f)...)
-	for _, c := range components(s, rt) {
-		words = append(words, componentDrift(s, rt, c, f)...)
+	for _, c := range components(s) {
+		words = append(words, componentDrift(s, c, f)...)
 	}
 	for _, file := range fixedFiles(s) {
 		if fault := fileFault(f.facts.Files, file); fault != "" {
@@ -44,7 +44,7 @@ func drift(s Spec, rt runtime, f found, now time.Time) []string {
 	return words
 }
 
-func recordDrift(s Spec, f found) []string {
+func recordDrift(s Replica, f found) []string {
 	switch {
 	case f.recordErr != nil:
 		return []string{recordPath + " cannot be read"}
@@ -70,7 +70,7 @@ func generationDrift(have, want map[pki.Part]int) []string {
 	return words
 }
 
-func componentDrift(s Spec, rt runtime, c component, f found) []string {
+func componentDrift(s Replica, c component, f found) []string {
 	var words []string
 	add := func(format string, args ...any) { words = append(words, c.name+": "+fmt.Sprintf(format, args...)) }
 	directory, name := path.Split(c.program)
@@ -81,7 +81,7 @@ func componentDrift(s Spec, rt runtime, c component, f found) []string {
 	fault := unitFault(unit)
 	if fault != "" {
 		add("%s %s", unitName(c.name), fault)
-	} else if reason := restartReason(c, rt, f, f.digests()); reason != "" {
+	} else if reason := restartReason(c, f, f.digests()); reason != "" {
 		add("%s", reason)
 	}
 	if unit.Load == "loaded" && unit.Enabled != "enabled" {
@@ -90,7 +90,7 @@ func componentDrift(s Spec, rt runtime, c component, f found) []string {
 	if version := f.version(c.name); version != "" && version != s.Version {
 		add("runs version %s, wanted %s", version, s.Version)
 	}
-	for _, word := range definitionDrift(rt, c, f) {
+	for _, word := range definitionDrift(c, f) {
 		add("%s", word)
 	}
 	return words
@@ -98,8 +98,8 @@ func componentDrift(s Spec, rt runtime, c component, f found) []string {
 
 // definitionDrift compares a unit file with its rendering: flag by flag where
 // it can be read, as a whole otherwise.
-func definitionDrift(rt runtime, c component, f found) []string {
-	want := rt.definition(c)
+func definitionDrift(c component, f found) []string {
+	want := unitDefinition(c)
 	fault := fileFault(f.facts.Files, want)
 	if fault == "" {
 		return nil
@@ -108,7 +108,7 @@ func definitionDrift(rt runtime, c component, f found) []string {
 	if !ok || state.SHA256 == digest(want.Content) {
 		return []string{want.Path + " " + fault}
 	}
-	executable, flags, err := rt.parse(state.Content)
+	executable, flags, err := unitParse(state.Content)
 	if err != nil {
 		return []string{want.Path + " was edited: " + err.Error()}
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestNoDriftOnAConvergedMachine(t *testing.T) {
 	s := testSpec(t)
-	if words := drift(s, systemdRuntime{}, converged(t, s), now); len(words) > 0 {
+	if words := drift(s.Replica, converged(t, s), now); len(words) > 0 {
 		t.Errorf("drift:\n%s", strings.Join(words, "\n"))
 	}
 }
@@ -48,7 +48,7 @@ func TestDrift(t *testing.T) {
 		{"unit unreadable", func(_ *testing.T, _ *Spec, f *found) { edit(f, unitPath(release.Scheduler), "[Unit]\n") }, "was edited: no ExecStart= line"},
 		{"unit file gone", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Files, unitPath(release.Scheduler)) }, unitPath(release.Scheduler) + " is missing"},
 		{"drop-in", func(_ *testing.T, _ *Spec, f *found) {
-			f.facts.Dirs[systemdRuntime{}.overrides(release.Scheduler)] = []string{"override.conf"}
+			f.facts.Dirs[unitOverrides(release.Scheduler)] = []string{"override.conf"}
 		}, "changed by files in " + unitPath(release.Scheduler) + ".d"},
 		{"stopped", func(_ *testing.T, _ *Spec, f *found) {
 			unit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
@@ -60,7 +60,7 @@ func TestDrift(t *testing.T) {
 			unit(f, release.APIServer, func(u *host.UnitState) { u.Enabled = "disabled" })
 		}, "kube-apiserver.service is disabled, wanted enabled"},
 		{"not restarted", func(_ *testing.T, _ *Spec, f *found) {
-			f.facts.Files[systemdRuntime{}.started(release.Scheduler)] = host.FileState{}
+			f.facts.Files[startNotePath(release.Scheduler)] = host.FileState{}
 		}, "kube-scheduler: it was started with another " + unitPath(release.Scheduler)},
 		{
 			"binary missing", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Dirs, "/opt/kube/kubernetes/1.34.4") },
@@ -100,7 +100,7 @@ func TestDrift(t *testing.T) {
 			s := testSpec(t)
 			f := converged(t, s)
 			c.alter(t, &s, &f)
-			words := drift(s, systemdRuntime{}, f, now)
+			words := drift(s.Replica, f, now)
 			if !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "cp1 (10.0.0.11): ") && strings.Contains(w, c.want) }) {
 				t.Errorf("want %q in\n%s", c.want, strings.Join(words, "\n"))
 			}
@@ -110,7 +110,7 @@ func TestDrift(t *testing.T) {
 
 func TestMomentaryIllHealthIsNoDrift(t *testing.T) {
 	s := testSpec(t)
-	status := status(s, systemdRuntime{}, converged(t, s), []string{"not ready: etcd", healthy, healthy}, now)
+	status := status(s, converged(t, s), []string{"not ready: etcd", healthy, healthy}, now)
 	if len(status.Drift) > 0 {
 		t.Errorf("drift: %q", status.Drift)
 	}
@@ -127,13 +127,13 @@ func TestGone(t *testing.T) {
 	f := bare()
 	f.facts.Files[caCert] = host.FileState{Content: "a kubelet's"}
 	f.facts.Files[etcdCA] = host.FileState{Content: "an etcd member's"}
-	if !f.gone(s, systemdRuntime{}) {
+	if !f.gone(s.Replica) {
 		t.Error("what etcd and kubelet have counts as a replica")
 	}
 	for _, path := range []string{unitPath(release.Scheduler), saKey, recordPath, adminConf} {
 		f := bare()
 		f.facts.Files[path] = host.FileState{}
-		if f.gone(s, systemdRuntime{}) {
+		if f.gone(s.Replica) {
 			t.Errorf("gone although %s is there", path)
 		}
 	}

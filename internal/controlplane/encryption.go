@@ -49,7 +49,7 @@ type kmsPlugin struct {
 }
 
 // encrypts reports whether an API server has anything to read about encryption.
-func (s Spec) encrypts() bool { return len(encryptedBy(s.Bundle)) > 0 }
+func (s Replica) encrypts() bool { return len(encryptedBy(s.Bundle)) > 0 }
 
 // encryptedBy are the resources that any encryption of b covers, sorted.
 func encryptedBy(b *pki.Bundle) []string {

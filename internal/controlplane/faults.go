@@ -40,7 +40,7 @@ func accessFault(state host.FileState, public bool, owner string) string {
 // certificateFaults says why a certificate and its key cannot stay as found.
 // A key that others could read, or that was not issued here for this
 // certificate, is as wrong as an expired certificate.
-func certificateFaults(s Spec, c certificate, f found, now time.Time) []string {
+func certificateFaults(s Replica, c certificate, f found, now time.Time) []string {
 	certificate, ok := f.facts.Files[c.path]
 	key, keyThere := f.facts.Files[keyOf(c.path)]
 	switch {
@@ -56,7 +56,7 @@ func certificateFaults(s Spec, c certificate, f found, now time.Time) []string {
 }
 
 // kubeconfigFaults says why a kubeconfig cannot stay as found.
-func kubeconfigFaults(s Spec, k kubeconfig, f found, now time.Time) []string {
+func kubeconfigFaults(s Replica, k kubeconfig, f found, now time.Time) []string {
 	state, ok := f.facts.Files[k.path]
 	if !ok {
 		return []string{k.path + " is missing"}

@@ -73,7 +73,7 @@ type kubeconfig struct {
 
 // certificates are the replica's leaf certificates. All are the API server's,
 // which reloads them from these files.
-func certificates(s Spec) []certificate {
+func certificates(s Replica) []certificate {
 	return []certificate{
 		{leaf: pki.APIServer(s.names()), path: apiServerCert, owner: release.APIServer},
 		{leaf: pki.APIServerKubeletClient(), path: kubeletClientCert, owner: release.APIServer},
@@ -84,7 +84,7 @@ func certificates(s Spec) []certificate {
 
 // kubeconfigs are the replica's kubeconfig files. Components use their own
 // machine's API server, people use the endpoint.
-func kubeconfigs(s Spec) []kubeconfig {
+func kubeconfigs(s Replica) []kubeconfig {
 	all := []kubeconfig{
 		{leaf: adminUser(), path: adminConf, owner: "root", server: s.EndpointURL()},
 		{leaf: pki.User("system:kube-controller-manager"), path: controllerManagerConf, owner: release.ControllerManager, server: s.localURL()},
@@ -98,7 +98,7 @@ func kubeconfigs(s Spec) []kubeconfig {
 
 // fixedFiles are the files whose content the bundle decides, or the replica's
 // settings do.
-func fixedFiles(s Spec) []host.File {
+func fixedFiles(s Replica) []host.File {
 	public := func(path, content string) host.File {
 		return host.File{Path: path, Content: []byte(content), Mode: publicMode, Owner: "root", Group: "root"}
 	}
@@ -127,7 +127,7 @@ func fixedFiles(s Spec) []host.File {
 // unwantedFiles are those that another bundle of this cluster, or other settings,
 // may have put onto the machine: a key there, once it is held elsewhere, is a key
 // too many.
-func unwantedFiles(s Spec) []string {
+func unwantedFiles(s Replica) []string {
 	var paths []string
 	if !s.signs() {
 		paths = append(paths, caKey, signingCA)
@@ -144,7 +144,7 @@ func unwantedFiles(s Spec) []string {
 // signs reports whether controller-manager can sign what clients request
 // (CertificateSigningRequest). As with kubeadm, it cannot where the authority's
 // key is held elsewhere.
-func (s Spec) signs() bool { return !s.Bundle.External(pki.Kubernetes) }
+func (s Replica) signs() bool { return !s.Bundle.External(pki.Kubernetes) }
 
 func directories() []host.Dir {
 	return []host.Dir{

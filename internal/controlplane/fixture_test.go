@@ -25,14 +25,17 @@ func testSpec(t *testing.T) Spec {
 		t.Fatal(err)
 	}
 	return Spec{
-		Name:         "cp1",
-		Host:         machine(t, host.Config{}, "10.0.0.11"),
-		Bundle:       bundle,
-		Version:      "1.34.4",
-		EndpointHost: "10.0.0.100",
-		EndpointPort: 6443,
-		EtcdURLs:     []string{"https://10.0.0.11:2379"},
-		ServiceCIDRs: []string{"10.96.0.0/12"},
+		Replica: Replica{
+			Name:         "cp1",
+			Address:      "10.0.0.11",
+			Bundle:       bundle,
+			Version:      "1.34.4",
+			EndpointHost: "10.0.0.100",
+			EndpointPort: 6443,
+			EtcdURLs:     []string{"https://10.0.0.11:2379"},
+			ServiceCIDRs: []string{"10.96.0.0/12"},
+		},
+		Host: machine(t, host.Config{}, "10.0.0.11"),
 	}
 }
 
@@ -63,7 +66,7 @@ func bare() found {
 // converged is the machine after everything that decide wants was done on bare.
 func converged(t *testing.T, s Spec) found {
 	t.Helper()
-	d, err := decide(s, systemdRuntime{}, bare(), now)
+	d, err := decide(s.Replica, bare(), now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +78,7 @@ func converged(t *testing.T, s Spec) found {
 		}
 	}
 	plain := regexp.MustCompile(plainLines)
-	for _, k := range kubeconfigs(s) {
+	for _, k := range kubeconfigs(s.Replica) {
 		facts.Output += section + k.path + "\n"
 		for line := range strings.Lines(facts.Files[k.path].Content) {
 			if plain.MatchString(strings.TrimRight(line, "\n")) {
@@ -83,12 +86,12 @@ func converged(t *testing.T, s Spec) found {
 			}
 		}
 	}
-	for _, c := range components(s, systemdRuntime{}) {
+	for _, c := range components(s.Replica) {
 		note := ""
 		for _, path := range append([]string{unitPath(c.name)}, c.inputs...) {
 			note += facts.Files[path].SHA256 + "  " + path + "\n"
 		}
-		facts.Files[systemdRuntime{}.started(c.name)] = host.FileState{Content: note}
+		facts.Files[startNotePath(c.name)] = host.FileState{Content: note}
 		facts.Units[unitName(c.name)] = host.UnitState{Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", MainPID: 7, Result: "success"}
 		facts.Output += section + c.name + "\n" + c.program + "\n"
 		facts.Dirs["/opt/kube/kubernetes/"+s.Version] = append(facts.Dirs["/opt/kube/kubernetes/"+s.Version], c.name)

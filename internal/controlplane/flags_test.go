@@ -24,7 +24,7 @@ func TestFlagsAreKubeadms(t *testing.T) {
 		component component
 		want      map[string]string
 	}{
-		{apiServer(s), common(map[string]string{
+		{apiServer(s.Replica), common(map[string]string{
 			// kubeadm's
 			"advertise-address":                  "10.0.0.11",
 			"allow-privileged":                   "true",
@@ -66,7 +66,7 @@ func TestFlagsAreKubeadms(t *testing.T) {
 			"audit-log-maxsize":     "100",
 			"authentication-config": "/etc/kubernetes/authentication.yaml",
 		})},
-		{controllerManager(s, systemdRuntime{}), common(map[string]string{
+		{controllerManager(s.Replica), common(map[string]string{
 			"authentication-kubeconfig":       "/etc/kubernetes/controller-manager.conf",
 			"authorization-kubeconfig":        "/etc/kubernetes/controller-manager.conf",
 			"bind-address":                    "127.0.0.1",
@@ -80,11 +80,10 @@ func TestFlagsAreKubeadms(t *testing.T) {
 			"requestheader-client-ca-file":    "/etc/kubernetes/pki/front-proxy-ca.crt",
 			"root-ca-file":                    "/etc/kubernetes/pki/ca.crt",
 			"use-service-account-credentials": "true",
-			// the same key as kubeadm's sa.key, handed over by systemd
-			"service-account-private-key-file": "/run/credentials/kube-controller-manager.service/sa.key",
+			"service-account-private-key-file": "/etc/kubernetes/pki/sa.key",
 			"terminated-pod-gc-threshold":      "12500",
 		})},
-		{scheduler(s), common(map[string]string{
+		{scheduler(s.Replica), common(map[string]string{
 			"authentication-kubeconfig": "/etc/kubernetes/scheduler.conf",
 			"authorization-kubeconfig":  "/etc/kubernetes/scheduler.conf",
 			"bind-address":              "127.0.0.1",
@@ -206,7 +205,7 @@ func TestFlagsFollowSettings(t *testing.T) {
 			s := testSpec(t)
 			c.alter(&s)
 			var have []string
-			for _, part := range components(s, systemdRuntime{}) {
+			for _, part := range components(s.Replica) {
 				if part.name == c.component {
 					have = arguments(part.flags)
 				}
@@ -238,7 +237,7 @@ func TestOwnedFlagsAreThoseSet(t *testing.T) {
 	}
 	s := testSpec(t)
 	s.PodCIDRs = []string{"10.244.0.0/16"}
-	for _, c := range components(s, systemdRuntime{}) {
+	for _, c := range components(s.Replica) {
 		for name := range c.flags {
 			_, owned := ownedFlags[c.name][name]
 			if owned == slices.Contains(overridable, name) {
@@ -286,7 +285,7 @@ func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
 	s.PodCIDRs = []string{"10.244.0.0/16"}
 	for minor := release.OldestMinor; minor <= release.NewestMinor; minor++ {
 		s.Version = fmt.Sprintf("1.%d.0", minor)
-		for _, c := range components(s, systemdRuntime{}) {
+		for _, c := range components(s.Replica) {
 			if err := release.ValidateFlags(c.name, s.Version, c.flags); err != nil {
 				t.Error(err)
 			}

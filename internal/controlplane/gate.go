@@ -145,7 +145,7 @@ func stepBetween(s Spec, f found) (Spec, bool) {
 	if f.record.ClusterID == "" || pki.StageOf(to) != pki.Steady {
 		return s, false
 	}
-	noted := systemd.ReadStartNote(f.facts.Files[systemdRuntime{}.started(release.APIServer)].Content)
+	noted := systemd.ReadStartNote(f.facts.Files[startNotePath(release.APIServer)].Content)
 	switch stages := to - f.record.Generations[pki.EncryptionPart]; {
 	case stages >= 2:
 	case stages == 1 && noted[encryptionConfig] != f.facts.Files[encryptionConfig].SHA256: // a change was cut off

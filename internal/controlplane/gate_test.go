@@ -75,7 +75,7 @@ func TestInStep(t *testing.T) {
 
 // TestBehind: what runs is what is on the disk, or it is said what is not.
 func TestBehind(t *testing.T) {
-	started := systemdRuntime{}.started
+	started := startNotePath
 	for _, c := range []struct {
 		name  string
 		alter func(*found)
@@ -116,7 +116,7 @@ func TestEvidenceIsAskedOfEveryInput(t *testing.T) {
 	s := testSpec(t)
 	s.Bundle = encrypting(s.Bundle, secretbox("key1", "secrets"))
 	asked := strings.Join(append(evidenceQuery().Files, evidenceQuery().Contents...), " ")
-	for _, c := range components(s, systemdRuntime{}) {
+	for _, c := range components(s.Replica) {
 		for _, path := range append([]string{unitPath(c.name)}, c.inputs...) {
 			if !strings.Contains(asked, path) {
 				t.Errorf("%s of %s is not asked for", path, c.name)

@@ -84,7 +84,7 @@ func (c checker) probe(ctx context.Context) (health string, err error) {
 // serves asks the replica's API server whether it is ready. Where it cannot be
 // asked that is an error, and says nothing of whether it serves.
 func serves(ctx context.Context, s Spec) (bool, error) {
-	check, err := newChecker(s, apiServer(s))
+	check, err := newChecker(s, apiServer(s.Replica))
 	if err != nil {
 		return false, err
 	}

@@ -46,8 +46,8 @@ func (r *Replicas) Health(ctx context.Context, addresses []string, b *pki.Bundle
 // look is joined by what script asks for beside that, in lines that it can tell
 // from its own.
 func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script host.Script) (h Health, output string) {
-	s := Spec{Host: machine, Bundle: b}
-	q := healthQuery(s)
+	s := Spec{Replica: Replica{Address: machine.Address(), Bundle: b}, Host: machine}
+	q := healthQuery(s.Replica)
 	q.Script = script + q.Script
 	facts, err := machine.Observe(ctx, q)
 	if err != nil {
@@ -55,7 +55,7 @@ func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script hos
 	}
 	f := interpret(facts)
 	s.Name, s.Port = f.record.Name, f.record.Port
-	parts := components(s, systemdRuntime{})
+	parts := components(s.Replica)
 	health := make([]string, len(parts))
 	if f.holds(b.ClusterID) {
 		var asking sync.WaitGroup
@@ -64,7 +64,7 @@ func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script hos
 		}
 		asking.Wait()
 	}
-	return healthOf(s, f, health), facts.Output
+	return healthOf(s.Replica, f, health), facts.Output
 }
 
 // holds reports whether a replica of the cluster is on the machine.
@@ -74,8 +74,8 @@ func (f found) holds(clusterID string) bool {
 
 // healthOf puts together what was seen. A unit that does not run says more than
 // the question that nobody answered.
-func healthOf(s Spec, f found, health []string) Health {
-	out := Health{Address: s.Host.Address()}
+func healthOf(s Replica, f found, health []string) Health {
+	out := Health{Address: s.Address}
 	if !f.holds(s.Bundle.ClusterID) {
 		switch {
 		case f.recordErr != nil:
@@ -85,8 +85,8 @@ func healthOf(s Spec, f found, health []string) Health {
 		}
 		return out
 	}
-	out.Name, out.Port, out.Version = f.record.Name, s.port(), f.effectiveVersion(systemdRuntime{}, release.APIServer)
-	for i, c := range components(s, systemdRuntime{}) {
+	out.Name, out.Port, out.Version = f.record.Name, s.port(), f.effectiveVersion(release.APIServer)
+	for i, c := range components(s) {
 		told := Component{
 			Name: c.name, Healthy: health[i] == healthy, Health: health[i],
 			Version: f.version(c.name), CertificateExpiry: earliest(f, c.certificates),
@@ -102,7 +102,7 @@ func healthOf(s Spec, f found, health []string) Health {
 }
 
 // healthQuery asks for what needs no knowledge of how the replica is wanted.
-func healthQuery(s Spec) host.Query {
+func healthQuery(s Replica) host.Query {
 	q := host.Query{Contents: []string{recordPath}, Units: unitNames(), Script: detailScript()}
 	for _, c := range certificates(s) {
 		q.Contents = append(q.Contents, c.path)

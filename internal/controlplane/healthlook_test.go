@@ -58,7 +58,7 @@ func TestHealthOf(t *testing.T) {
 			if c.change != nil {
 				c.change(&facts)
 			}
-			got := healthOf(Spec{Host: wanted.Host, Bundle: wanted.Bundle}, interpret(facts), c.asked)
+			got := healthOf(Replica{Address: wanted.Address, Bundle: wanted.Bundle}, interpret(facts), c.asked)
 			if got.Name != c.name || !strings.HasPrefix(got.Foreign, c.foreign) || (got.Foreign == "") != (c.foreign == "") {
 				t.Fatalf("%+v, want %q or %q", got, c.name, c.foreign)
 			}
@@ -84,15 +84,15 @@ func TestHealthOf(t *testing.T) {
 // TestHealthQueryIsEnough: nothing is read that was not asked for.
 func TestHealthQueryIsEnough(t *testing.T) {
 	wanted := testSpec(t)
-	q := healthQuery(Spec{Host: wanted.Host, Bundle: wanted.Bundle})
+	q := healthQuery(Replica{Address: wanted.Address, Bundle: wanted.Bundle})
 	facts := converged(t, wanted).facts
 	for path := range facts.Files {
 		if !slices.Contains(q.Contents, path) {
 			delete(facts.Files, path)
 		}
 	}
-	got := healthOf(Spec{Host: wanted.Host, Bundle: wanted.Bundle}, interpret(facts), []string{healthy, healthy, healthy})
-	want := healthOf(Spec{Host: wanted.Host, Bundle: wanted.Bundle}, converged(t, wanted), []string{healthy, healthy, healthy})
+	got := healthOf(Replica{Address: wanted.Address, Bundle: wanted.Bundle}, interpret(facts), []string{healthy, healthy, healthy})
+	want := healthOf(Replica{Address: wanted.Address, Bundle: wanted.Bundle}, converged(t, wanted), []string{healthy, healthy, healthy})
 	if a, b := fmt.Sprint(got), fmt.Sprint(want); a != b {
 		t.Errorf("of what is asked for: %s\nof all: %s", a, b)
 	}

@@ -96,7 +96,7 @@ func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (
 	programs := map[string]string{}
 	for _, name := range release.Components() {
 		definition := facts.Files[unitPath(name)].Content
-		if programs[name], flags[name], err = (systemdRuntime{}).parse(definition); err != nil {
+		if programs[name], flags[name], err = unitParse(definition); err != nil {
 			return Imported{}, notImported(h, unitPath(name)+": "+err.Error(), "apply from the configuration, which writes it anew")
 		}
 	}
@@ -128,8 +128,8 @@ func told(h *host.Host, r record, version, endpoint string, flags map[string]map
 	if port, err := strconv.Atoi(flags[release.APIServer]["secure-port"]); err == nil {
 		out.Port = port
 	}
-	s := Spec{
-		Name: out.Name, Host: h, Version: version, Port: out.Port, EndpointHost: endpoint, EtcdURLs: out.EtcdURLs,
+	s := Replica{
+		Name: out.Name, Address: h.Address(), Version: version, Port: out.Port, EndpointHost: endpoint, EtcdURLs: out.EtcdURLs,
 		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs, Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName},
 	}
 	out.ClusterDomain, out.ExtraSANs = certified(s, files[apiServerCert].Content, given.ExtraSANs)
@@ -158,7 +158,7 @@ func issued(r record, path string) bool {
 // that are recorded where they do, and otherwise what differs from the defaults.
 // What belongs to the provider is none of them, so that a change of it by hand is
 // drift.
-func extraArgs(s Spec, name string, flags, recorded map[string]string) map[string]string {
+func extraArgs(s Replica, name string, flags, recorded map[string]string) map[string]string {
 	own := func(flags map[string]string) map[string]string {
 		rest := maps.Clone(flags)
 		maps.DeleteFunc(rest, func(flag, _ string) bool { _, owned := ownedFlags[name][flag]; return owned })
@@ -178,15 +178,15 @@ func extraArgs(s Spec, name string, flags, recorded map[string]string) map[strin
 }
 
 // flagsOf are those of one component of s.
-func flagsOf(s Spec, name string) map[string]string {
-	all := components(s, systemdRuntime{})
-	return all[slices.IndexFunc(all, func(c component) bool { return c.name == name })].flags
+func flagsOf(s Replica, name string) map[string]string {
+	all := components(s)
+	return unitFlags(all[slices.IndexFunc(all, func(c component) bool { return c.name == name })])
 }
 
 // certified reads the cluster's domain and the further names from the serving
 // certificate. recorded are the further names as they were given; a certificate
 // with other names than those is believed instead.
-func certified(s Spec, certificate string, recorded []string) (domain string, extra []string) {
+func certified(s Replica, certificate string, recorded []string) (domain string, extra []string) {
 	info, err := pki.Inspect(certificate)
 	if err != nil {
 		return DefaultClusterDomain, recorded

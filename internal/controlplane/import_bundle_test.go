@@ -13,7 +13,7 @@ func bundleFiles(t *testing.T, s Spec) map[string]string {
 	files := map[string]string{}
 	var output strings.Builder
 	var paths []string
-	for _, file := range fixedFiles(s) {
+	for _, file := range fixedFiles(s.Replica) {
 		output.WriteString(section + file.Path + "\n" + string(file.Content) + "\n")
 		paths = append(paths, file.Path)
 	}
@@ -48,7 +48,7 @@ func TestBundleIn(t *testing.T) {
 			if s.Bundle, err = pki.Generate(options); err != nil {
 				t.Fatal(err)
 			}
-			got, err := bundleIn(string(recordOf(s, nil).file().Content), bundleFiles(t, s))
+			got, err := bundleIn(string(recordOf(s.Replica, nil).file().Content), bundleFiles(t, s))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,12 +101,12 @@ func TestBundleInRefuses(t *testing.T) {
 		change func(files map[string]string)
 		words  string
 	}{
-		"in a rotation":      {string(recordOf(under, nil).file().Content), func(map[string]string) {}, "rotation of etcd is under way"},
+		"in a rotation":      {string(recordOf(under.Replica, nil).file().Content), func(map[string]string) {}, "rotation of etcd is under way"},
 		"nothing there":      {"", func(files map[string]string) { clear(files) }, "neither a replica of this provider nor"},
 		"external etcd":      {"", func(map[string]string) {}, "elsewhere"},
 		"encrypted":          {"", func(files map[string]string) { files[apiServerManifest] = "- --encryption-provider-config=/etc/x" }, "not supported"},
-		"strange encryption": {string(recordOf(s, nil).file().Content), func(files map[string]string) { files[encryptionConfig] = "kind: Secret\n" }, "not as the provider writes it"},
-		"another CA's key":   {string(recordOf(s, nil).file().Content), func(files map[string]string) { files[caKey] = files[saKey] }, "does not match"},
+		"strange encryption": {string(recordOf(s.Replica, nil).file().Content), func(files map[string]string) { files[encryptionConfig] = "kind: Secret\n" }, "not as the provider writes it"},
+		"another CA's key":   {string(recordOf(s.Replica, nil).file().Content), func(files map[string]string) { files[caKey] = files[saKey] }, "does not match"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := bundleFiles(t, s)

@@ -32,7 +32,7 @@ func (i *Imported) settings(flags, extra map[string]string, files map[string]hos
 // where its flags are not all there, and each that is one of extra's.
 func auditIn(flags, extra map[string]string, policy string) Audit {
 	missing, own := false, false
-	for flag := range (Spec{}).auditFlags() {
+	for flag := range (Replica{}).auditFlags() {
 		_, there := flags[flag]
 		_, given := extra[flag]
 		missing, own = missing || !there, own || there && !given
@@ -83,12 +83,12 @@ func authenticationIn(text string) Authentication {
 // LogsBy reports whether a makes the API server log as it does, beside the extra
 // arguments that it has.
 func (i Imported) LogsBy(a Audit) bool {
-	with := func(a Audit) Spec { return Spec{Audit: a, ExtraArgs: i.ExtraArgs} }
+	with := func(a Audit) Replica { return Replica{Audit: a, ExtraArgs: i.ExtraArgs} }
 	have, want := with(i.Audit), with(a)
 	if have.writesPolicy() && want.writesPolicy() && have.policyText() != want.policyText() {
 		return false
 	}
-	flags := func(s Spec) map[string]string {
+	flags := func(s Replica) map[string]string {
 		all := map[string]string{}
 		maps.Copy(all, s.auditFlags())
 		maps.Copy(all, s.ExtraArgs[release.APIServer])
@@ -99,5 +99,5 @@ func (i Imported) LogsBy(a Audit) bool {
 
 // LetsIn reports whether a lets in whom the API server does.
 func (i Imported) LetsIn(a Authentication) bool {
-	return Spec{Authentication: i.Authentication}.authenticationText() == Spec{Authentication: a}.authenticationText()
+	return Replica{Authentication: i.Authentication}.authenticationText() == Replica{Authentication: a}.authenticationText()
 }

@@ -26,7 +26,7 @@ func TestAuditIn(t *testing.T) {
 		{"the policy was edited", func(map[string]string) {}, onePolicy, Audit{Policy: onePolicy}},
 		{"a policy that nothing reads", func(f map[string]string) { f["audit-policy-file"] = "/etc/policy.yaml" }, onePolicy, Audit{}},
 	} {
-		flags := Spec{}.auditFlags()
+		flags := Replica{}.auditFlags()
 		c.change(flags)
 		if got := auditIn(flags, nil, c.policy); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
@@ -37,7 +37,7 @@ func TestAuditIn(t *testing.T) {
 // TestLogsBy: of what gives the same log, any is as good as what was read.
 func TestLogsBy(t *testing.T) {
 	byHand := map[string]string{}
-	maps.Copy(byHand, Spec{}.auditFlags())
+	maps.Copy(byHand, Replica{}.auditFlags())
 	byHand["audit-policy-file"], byHand["audit-log-maxage"] = "/etc/policy.yaml", "7"
 	for _, c := range []struct {
 		name        string
@@ -61,7 +61,7 @@ func TestLogsBy(t *testing.T) {
 }
 
 func TestLetsIn(t *testing.T) {
-	i := Imported{Authentication: authenticationIn(Spec{Authentication: Authentication{JWT: `[{"issuer": {"url": "https://a"}}]`}}.authenticationText())}
+	i := Imported{Authentication: authenticationIn(Replica{Authentication: Authentication{JWT: `[{"issuer": {"url": "https://a"}}]`}}.authenticationText())}
 	for _, c := range []struct {
 		said Authentication
 		want bool
@@ -88,19 +88,19 @@ func TestLetsIn(t *testing.T) {
 func TestSaysConfigured(t *testing.T) {
 	s := testSpec(t)
 	s.Settings = json.RawMessage(`{"audit":{"max_age_days":7}}`)
-	r, err := readRecord(string(recordOf(s, nil).file().Content))
+	r, err := readRecord(string(recordOf(s.Replica, nil).file().Content))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.saysConfigured(s) {
+	if !r.saysConfigured(s.Replica) {
 		t.Error("what was recorded is not what is configured")
 	}
 	other := s
 	other.Settings = json.RawMessage(`{"audit":{}}`)
-	if r.saysConfigured(other) {
+	if r.saysConfigured(other.Replica) {
 		t.Error("other settings are recorded")
 	}
-	if r.Configured = nil; r.saysConfigured(s) {
+	if r.Configured = nil; r.saysConfigured(s.Replica) {
 		t.Error("an older record says something")
 	}
 }

@@ -23,14 +23,14 @@ func machineOf(t *testing.T, s Spec) host.Facts {
 		t.Fatal(err)
 	}
 	files := map[string]host.FileState{
-		recordPath:    {Content: string(recordOf(s, nil).file().Content)},
+		recordPath:    {Content: string(recordOf(s.Replica, nil).file().Content)},
 		apiServerCert: {Content: pair.Certificate},
 	}
-	for _, file := range settingFiles(s) {
+	for _, file := range settingFiles(s.Replica) {
 		files[file.Path] = host.FileState{Content: string(file.Content)}
 	}
-	for _, c := range components(s, systemdRuntime{}) {
-		files[unitPath(c.name)] = host.FileState{Content: string(systemdRuntime{}.definition(c).Content)}
+	for _, c := range components(s.Replica) {
+		files[unitPath(c.name)] = host.FileState{Content: string(unitDefinition(c).Content)}
 	}
 	return host.Facts{Files: files, Dirs: map[string][]string{}}
 }
@@ -128,7 +128,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	s.ExtraSANs, s.PodCIDRs = []string{"api.example.com"}, []string{"10.244.0.0/16"}
 	s.Audit, s.Limits = Audit{Policy: onePolicy, MaxAgeDays: 7, MaxBackups: DefaultAuditBackups}, map[string]systemd.Limits{release.Scheduler: {MemoryMax: "1G"}}
 	facts := machineOf(t, s)
-	r := recordOf(s, nil)
+	r := recordOf(s.Replica, nil)
 	r.Configured = nil
 	facts.Files[recordPath] = host.FileState{Content: string(r.file().Content)}
 	unit := facts.Files[unitPath(release.APIServer)].Content

@@ -227,17 +227,20 @@ func newBareStage(t *testing.T) *stage {
 	address := machines.lab.Machine("cp1").Address.String()
 	registrar := &recordingRegistrar{members: map[string]string{}}
 	st := &stage{T: t, ctx: ctx, registrar: registrar, spec: Spec{
-		Name:         "cp1",
-		Host:         machine(t, host.Config{Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known}, address),
-		Bundle:       bundle,
-		Version:      labVersion,
-		EndpointHost: "10.94.0.100",
-		EndpointPort: 6443,
-		EtcdURLs:     []string{"https://" + address + ":2379"},
-		ServiceCIDRs: []string{"10.96.0.0/12"},
-		PodCIDRs:     []string{"10.244.0.0/16"},
-		Source:       machines.source,
-		Registrar:    registrar,
+		Replica: Replica{
+			Name:         "cp1",
+			Address:      address,
+			Bundle:       bundle,
+			Version:      labVersion,
+			EndpointHost: "10.94.0.100",
+			EndpointPort: 6443,
+			EtcdURLs:     []string{"https://" + address + ":2379"},
+			ServiceCIDRs: []string{"10.96.0.0/12"},
+			PodCIDRs:     []string{"10.244.0.0/16"},
+		},
+		Host:      machine(t, host.Config{Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known}, address),
+		Source:    machines.source,
+		Registrar: registrar,
 	}}
 	st.replicas = NewReplicas(func(string) *host.Host { return st.spec.Host })
 	st.key, st.known = key, known

@@ -28,7 +28,7 @@ func LeavesWithoutAdmin(names pki.APIServerNames) []pki.Leaf {
 }
 
 // leaves are the certificates that s needs.
-func (s Spec) leaves() []pki.Leaf {
+func (s Replica) leaves() []pki.Leaf {
 	if s.NoAdminConf {
 		return LeavesWithoutAdmin(s.names())
 	}
@@ -42,12 +42,12 @@ func adminUser() pki.Leaf { return pki.User("kubernetes-admin", AdminGroup) }
 func mastersUser() pki.Leaf { return pki.User("terraform-provider-kube", "system:masters") }
 
 // names are what the serving certificate of s depends on.
-func (s Spec) names() pki.APIServerNames {
+func (s Replica) names() pki.APIServerNames {
 	return pki.APIServerNames{
 		NodeName:      s.Name,
 		ClusterDomain: s.domain(),
 		ServiceIPs:    ServiceIPs(s.ServiceCIDRs),
-		Advertise:     s.Host.Address(),
+		Advertise:     s.Address,
 		Endpoint:      s.EndpointHost,
 		Extra:         s.ExtraSANs,
 	}

@@ -34,10 +34,10 @@ func (f found) digests() map[string]string {
 }
 
 // overrides are the files by which somebody changes how component c runs.
-func (f found) overrides(rt runtime, c string) []string {
+func (f found) overrides(c string) []string {
 	var out []string
-	for _, name := range f.facts.Dirs[rt.overrides(c)] {
-		out = append(out, path.Join(rt.overrides(c), name))
+	for _, name := range f.facts.Dirs[unitOverrides(c)] {
+		out = append(out, path.Join(unitOverrides(c), name))
 	}
 	return out
 }
@@ -49,8 +49,8 @@ func (f found) version(c string) string {
 
 // placedVersion is that of the program which the definition of a component
 // names, so that would be started; "" when there is none that can be read.
-func (f found) placedVersion(rt runtime, c string) string {
-	executable, _, err := rt.parse(f.facts.Files[unitPath(c)].Content)
+func (f found) placedVersion(c string) string {
+	executable, _, err := unitParse(f.facts.Files[unitPath(c)].Content)
 	if err != nil {
 		return ""
 	}
@@ -59,13 +59,13 @@ func (f found) placedVersion(rt runtime, c string) string {
 
 // effectiveVersion is the one that runs; of a component that does not, the one
 // that would be started.
-func (f found) effectiveVersion(rt runtime, c string) string {
-	return cmp.Or(f.version(c), f.placedVersion(rt, c))
+func (f found) effectiveVersion(c string) string {
+	return cmp.Or(f.version(c), f.placedVersion(c))
 }
 
 // observe looks at everything that any decision about s needs.
-func observe(ctx context.Context, s Spec, rt runtime) (found, error) {
-	facts, err := s.Host.Observe(ctx, query(s, rt))
+func observe(ctx context.Context, h *host.Host, s Replica) (found, error) {
+	facts, err := h.Observe(ctx, query(s))
 	if err != nil {
 		return found{}, fmt.Errorf("observe replica %s: %w", s.machine(), err)
 	}
@@ -74,7 +74,7 @@ func observe(ctx context.Context, s Spec, rt runtime) (found, error) {
 
 // query never asks for the content of a file that holds a private key: keys
 // are judged by their digest, kubeconfigs by all but the key's line.
-func query(s Spec, rt runtime) host.Query {
+func query(s Replica) host.Query {
 	q := host.Query{
 		Contents: append(settingPaths(), recordPath, creatingPath, beforePath, caCert, etcdClientCA),
 		Files:    append(unwantedFiles(s), etcdUnit),
@@ -96,9 +96,9 @@ func query(s Spec, rt runtime) host.Query {
 	for _, k := range kubeconfigs(s) {
 		q.Files = append(q.Files, k.path)
 	}
-	for _, c := range components(s, rt) {
-		q.Contents = append(q.Contents, rt.definition(c).Path, rt.started(c.name))
-		q.Dirs = append(q.Dirs, rt.overrides(c.name))
+	for _, c := range components(s) {
+		q.Contents = append(q.Contents, unitDefinition(c).Path, startNotePath(c.name))
+		q.Dirs = append(q.Dirs, unitOverrides(c.name))
 		if c.probe.port != s.port() {
 			q.Ports = append(q.Ports, c.probe.port)
 		}
@@ -164,9 +164,9 @@ func interpret(facts host.Facts) found {
 // gone: the machine answers and holds neither a unit nor a file that only a
 // replica has. The authorities' certificates do not count: etcd and kubelet
 // have them too.
-func (f found) gone(s Spec, rt runtime) bool {
-	for _, c := range components(s, rt) {
-		if _, ok := f.facts.Files[rt.definition(c).Path]; ok {
+func (f found) gone(s Replica) bool {
+	for _, c := range components(s) {
+		if _, ok := f.facts.Files[unitDefinition(c).Path]; ok {
 			return false
 		}
 	}
@@ -184,7 +184,7 @@ func (f found) gone(s Spec, rt runtime) bool {
 }
 
 // ownFiles are the files that no one but a replica has on a machine.
-func ownFiles(s Spec) []string {
+func ownFiles(s Replica) []string {
 	files := append(settingPaths(), recordPath, creatingPath, beforePath, adminConf, clientCA, signingCA, caKey, frontProxyCA, etcdClientCA, saPub, saKey, encryptionConfig)
 	for _, c := range certificates(s) {
 		files = append(files, c.path, keyOf(c.path))

@@ -59,7 +59,7 @@ func (o *Outage) Begins(ctx context.Context) error {
 	defer turn.end(true)
 	o.keep(*s)
 	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.machine())
-	stop := host.Command{Script: "touch " + pausedPath + "\n" + systemdRuntime{}.pause(release.Components())}
+	stop := host.Command{Script: "touch " + pausedPath + "\n" + unitPause(release.Components())}
 	if _, err := s.Host.Run(turn.context(ctx), stop); err != nil {
 		return fmt.Errorf("pause replica %s: %w", s.machine(), err)
 	}

@@ -91,7 +91,7 @@ func (st *stage) stepsAsideForItsMember() {
 	}
 	st.expect("calls", st.registrar.take(), []string{"drain"})
 	st.expect("processes", st.pids(), map[string]int{release.APIServer: 0, release.ControllerManager: 0, release.Scheduler: 0})
-	st.registrar.out = map[string]string{"cp1": st.spec.Address()}
+	st.registrar.out = map[string]string{"cp1": st.spec.ServingAddress()}
 	st.run("systemctl stop etcd")
 	if orphans := st.replicas.rejoin(st.ctx, cp2, false, time.Now().Add(time.Minute)); orphans != nil {
 		st.Errorf("one that is kept out of rotation is brought back: %v", orphans)
@@ -158,7 +158,7 @@ func (st *stage) isNotAnothers() {
 		if err := st.replicas.Delete(st.ctx, s, DeleteOptions{Left: func(why string) { left = why }}); err != nil || !strings.Contains(left, `holds replica "cp1" of cluster "lab" now, and was left as it is`) {
 			st.Errorf("delete of %s: %v, left: %q", s.machine(), err, left)
 		}
-		st.registrar.members["cp1"] = st.spec.Address()
+		st.registrar.members["cp1"] = st.spec.ServingAddress()
 		st.registrar.take()
 	}
 	st.expect("restarted", st.restarted(before), []string(nil))
@@ -190,11 +190,11 @@ func (st *stage) otherCluster() *pki.Bundle {
 
 // isCleanedAfterACut: a Create that was cut off says whose its files are.
 func (st *stage) isCleanedAfterACut() {
-	f, err := observe(st.ctx, st.spec, systemdRuntime{})
+	f, err := observe(st.ctx, st.spec.Host, st.spec.Replica)
 	if err != nil {
 		st.Fatal(err)
 	}
-	d, err := decide(st.spec, systemdRuntime{}, f, time.Now())
+	d, err := decide(st.spec.Replica, f, time.Now())
 	if err != nil {
 		st.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func (st *stage) isCleanedAfterACut() {
 	for _, name := range release.Components() {
 		st.run("useradd --system --no-create-home --shell /usr/sbin/nologin " + name)
 	}
-	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Dirs: directories(), Files: append([]host.File{creatingFile(st.spec)}, d.files...)}); err != nil {
+	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Dirs: directories(), Files: append([]host.File{creatingFile(st.spec.Replica)}, d.files...)}); err != nil {
 		st.Fatal(err)
 	}
 	other := st.spec

@@ -31,10 +31,10 @@ type Beside struct {
 // rise starts the named components, waits until the replica is ready, and puts it
 // into rotation.
 func rise(ctx context.Context, s Spec, components []string) error {
-	if err := bringUp(ctx, s, systemdRuntime{}, desired{restart: components}); err != nil {
+	if err := bringUp(ctx, s, desired{restart: components}); err != nil {
 		return err
 	}
-	return s.Registrar.Register(ctx, s.Name, s.Address())
+	return s.Registrar.Register(ctx, s.Name, s.ServingAddress())
 }
 
 // besideState is how a replica beside a member was found.
@@ -61,7 +61,7 @@ func recollect(ctx context.Context, s Spec, state besideState) {
 	defer cancel()
 	w := waiting{reasons: map[string]string{}}
 	var components []string
-	if w.until(soon, s, apiServer(s)) != nil {
+	if w.until(soon, s, apiServer(s.Replica)) != nil {
 		components = []string{release.APIServer}
 	}
 	if err := rise(ctx, s, components); err != nil {
@@ -103,8 +103,10 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err er
 		return nil, state, fmt.Errorf("read the endpoint in %s on %s: %w", recordPath, b.Host.Address(), err)
 	}
 	return &Spec{
-		Name: r.Name, Host: b.Host, Bundle: b.Bundle, Port: r.Port, EtcdURLs: r.Etcd,
-		Registration: r.Endpoint, Registrar: registrar,
+		Replica: Replica{
+			Name: r.Name, Address: b.Host.Address(), Bundle: b.Bundle, Port: r.Port, EtcdURLs: r.Etcd, Registration: r.Endpoint,
+		},
+		Host: b.Host, Registrar: registrar,
 	}, state, nil
 }
 

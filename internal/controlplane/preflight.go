@@ -28,8 +28,8 @@ var architectures = []string{"amd64", "arm64", "ppc64le", "s390x"}
 
 // preflight lists every reason why a replica cannot be made on the machine.
 // What an earlier, interrupted call for the same replica has left is no reason.
-func preflight(s Spec, rt runtime, f found) error {
-	failed := slices.Concat(machineChecks(s, f), foreignChecks(s, f), portChecks(s, rt, f), f.obstacles)
+func preflight(s Replica, f found) error {
+	failed := slices.Concat(machineChecks(s, f), foreignChecks(s, f), portChecks(s, f), f.obstacles)
 	if len(failed) == 0 {
 		return nil
 	}
@@ -42,7 +42,7 @@ func preflight(s Spec, rt runtime, f found) error {
 	}
 }
 
-func machineChecks(s Spec, f found) []string {
+func machineChecks(s Replica, f found) []string {
 	var failed []string
 	if !slices.Contains(architectures, f.facts.Architecture) {
 		failed = append(failed, fmt.Sprintf("there is no Kubernetes for the architecture %q", f.facts.Architecture))
@@ -75,7 +75,7 @@ func machineChecks(s Spec, f found) []string {
 
 // foreignChecks recognise a machine that belongs to another control plane.
 // Writing over it would destroy that one's keys.
-func foreignChecks(s Spec, f found) []string {
+func foreignChecks(s Replica, f found) []string {
 	var failed []string
 	for _, manifest := range f.facts.Dirs[manifestDir] {
 		if name := strings.TrimSuffix(manifest, ".yaml"); slices.Contains(release.Components(), name) {
@@ -107,9 +107,9 @@ func sharesCertificate(a, b string) bool {
 	return slices.ContainsFunc(pki.CertificatesIn(a), func(der string) bool { return slices.Contains(known, der) })
 }
 
-func portChecks(s Spec, rt runtime, f found) []string {
+func portChecks(s Replica, f found) []string {
 	var failed []string
-	for _, c := range components(s, rt) {
+	for _, c := range components(s) {
 		listener, busy := f.facts.Listeners[c.probe.port]
 		ours := f.facts.Units[unitName(c.name)].MainPID > 0
 		if !busy || ours {

@@ -48,7 +48,7 @@ func TestPreflight(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := bare()
 			c.alter(&f)
-			err := preflight(testSpec(t), systemdRuntime{}, f)
+			err := preflight(testSpec(t).Replica, f)
 			if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -63,7 +63,7 @@ func TestPreflightListsEverything(t *testing.T) {
 	f := bare()
 	f.facts.Architecture, f.facts.Systemd = "mips", ""
 	f.facts.Listeners[10257] = host.Listener{Addresses: []string{"0.0.0.0"}}
-	err := preflight(testSpec(t), systemdRuntime{}, f)
+	err := preflight(testSpec(t).Replica, f)
 	for _, want := range []string{"3 preflight checks failed", "mips", "systemd", "10257"} {
 		if !strings.Contains(text(err), want) {
 			t.Errorf("%q is not in %v", want, err)
@@ -73,12 +73,12 @@ func TestPreflightListsEverything(t *testing.T) {
 
 func TestPreflightAdoptsAnEarlierTry(t *testing.T) {
 	s := testSpec(t)
-	if err := preflight(s, systemdRuntime{}, converged(t, s)); err != nil {
+	if err := preflight(s.Replica, converged(t, s)); err != nil {
 		t.Error(err)
 	}
 	other := s
 	other.Name = "cp2"
-	if err := preflight(other, systemdRuntime{}, converged(t, s)); !strings.Contains(text(err), `holds replica "cp1" of this cluster`) {
+	if err := preflight(other.Replica, converged(t, s)); !strings.Contains(text(err), `holds replica "cp1" of this cluster`) {
 		t.Errorf("another replica on the same machine: %v", err)
 	}
 }
@@ -86,19 +86,19 @@ func TestPreflightAdoptsAnEarlierTry(t *testing.T) {
 func TestChangeable(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
-	if err := changeable(s, systemdRuntime{}, f); err != nil {
+	if err := changeable(s, f); err != nil {
 		t.Error(err)
 	}
 	s.Version = "1.35.4"
-	if err := changeable(s, systemdRuntime{}, f); err != nil {
+	if err := changeable(s, f); err != nil {
 		t.Errorf("a version alone: %v", err)
 	}
 	s.Bundle = at(t, s.Bundle, pki.KubernetesPart, 1)
-	if err := changeable(s, systemdRuntime{}, f); !problem.Untouched(err) || !strings.Contains(text(err), "would change together") || !strings.Contains(text(err), "set version back to 1.34.4") {
+	if err := changeable(s, f); !problem.Untouched(err) || !strings.Contains(text(err), "would change together") || !strings.Contains(text(err), "set version back to 1.34.4") {
 		t.Errorf("a version and a stage: %v", err)
 	}
 	s.Version = "1.34.4"
-	if err := changeable(s, systemdRuntime{}, f); err != nil {
+	if err := changeable(s, f); err != nil {
 		t.Errorf("a stage alone: %v", err)
 	}
 }

@@ -50,11 +50,11 @@ func kubeletBinding() *rbac.ClusterRoleBinding {
 // certificate for kubelets: it shows that one within a minute, and what of its
 // rights the older one had from elsewhere is then gone. An API server that does not
 // serve shows kubelets nothing; its bindings come once it is ready.
-func bindFirst(ctx context.Context, s Spec, rt runtime, d desired) error {
+func bindFirst(ctx context.Context, s Spec, d desired) error {
 	if !d.writes(kubeletClientCert) {
 		return nil
 	}
-	for _, c := range components(s, rt) {
+	for _, c := range components(s.Replica) {
 		if c.name == release.APIServer && askOnce(ctx, s, c) == healthy {
 			return ensureBindings(ctx, s)
 		}

@@ -18,14 +18,14 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		rotation, registrarErr = s.Registrar.Registered(ctx, s.Name, s.Address())
+		rotation, registrarErr = s.Registrar.Registered(ctx, s.Name, s.ServingAddress())
 	}()
-	status, f, err := look(ctx, s, systemdRuntime{})
+	status, f, err := look(ctx, s)
 	<-asked
 	switch {
 	case err != nil:
 		return Status{}, err
-	case f.gone(s, systemdRuntime{}):
+	case f.gone(s.Replica):
 		return Status{}, missing(s)
 	case registrarErr != nil:
 		return Status{}, fmt.Errorf("ask whether replica %s is registered: %w", s.machine(), registrarErr)
@@ -46,19 +46,19 @@ func missing(s Spec) error {
 }
 
 // look observes the machine and asks the components, all at once.
-func look(ctx context.Context, s Spec, rt runtime) (Status, found, error) {
-	parts := components(s, rt)
+func look(ctx context.Context, s Spec) (Status, found, error) {
+	parts := components(s.Replica)
 	health := make([]string, len(parts))
 	var asking sync.WaitGroup
 	for i, c := range parts {
 		asking.Go(func() { health[i] = askOnce(ctx, s, c) })
 	}
-	f, err := observe(ctx, s, rt)
+	f, err := observe(ctx, s.Host, s.Replica)
 	asking.Wait()
 	if err != nil {
 		return Status{}, found{}, err
 	}
-	return status(s, rt, f, health, time.Now()), f, nil
+	return status(s, f, health, time.Now()), f, nil
 }
 
 func askOnce(ctx context.Context, s Spec, c component) string {
@@ -72,13 +72,13 @@ func askOnce(ctx context.Context, s Spec, c component) string {
 
 // status puts together what was seen; whether the replica is registered is
 // the registrar's to say.
-func status(s Spec, rt runtime, f found, health []string, now time.Time) Status {
+func status(s Spec, f found, health []string, now time.Time) Status {
 	out := Status{
 		MachineID:    f.facts.MachineID,
-		ConfigDigest: f.configDigest(s, rt),
-		Drift:        drift(s, rt, f, now),
+		ConfigDigest: f.configDigest(s.Replica),
+		Drift:        drift(s.Replica, f, now),
 	}
-	for i, c := range components(s, rt) {
+	for i, c := range components(s.Replica) {
 		expiry := earliest(f, c.certificates)
 		out.Components = append(out.Components, Component{
 			Name:              c.name,

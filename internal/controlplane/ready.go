@@ -38,15 +38,15 @@ var errNotReady = errors.New("not ready")
 // spares the others from being refused, because their roles do not exist until
 // the API server is ready, and from backing off. It gives up early on a
 // component that ends again and again.
-func bringUp(ctx context.Context, s Spec, rt runtime, d desired) error {
-	if err := apply(ctx, s, rt, d); err != nil {
+func bringUp(ctx context.Context, s Spec, d desired) error {
+	if err := apply(ctx, s, d); err != nil {
 		return err
 	}
-	return await(ctx, s, rt, d)
+	return await(ctx, s, d)
 }
 
 // await is bringUp from where the API server was restarted, if it had to be.
-func await(ctx context.Context, s Spec, rt runtime, d desired) error {
+func await(ctx context.Context, s Spec, d desired) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	w := waiting{reasons: map[string]string{}, later: map[string]bool{}}
@@ -59,14 +59,14 @@ func await(ctx context.Context, s Spec, rt runtime, d desired) error {
 	watchCtx, stopWatching := context.WithCancel(groupCtx)
 	serving := make(chan struct{})
 	var asking sync.WaitGroup
-	for _, c := range components(s, rt) {
+	for _, c := range components(s.Replica) {
 		asking.Add(1)
 		group.Go(func() error {
 			defer asking.Done()
 			if c.name == release.APIServer {
 				return w.first(groupCtx, s, c, serving)
 			}
-			return w.then(groupCtx, s, rt, c, d, serving)
+			return w.then(groupCtx, s, c, d, serving)
 		})
 	}
 	group.Go(func() error { return w.watch(watchCtx, s) })
@@ -123,7 +123,7 @@ func (w *waiting) first(ctx context.Context, s Spec, c component, serving chan<-
 }
 
 // then restarts one of the others where it must be, and waits for it.
-func (w *waiting) then(ctx context.Context, s Spec, rt runtime, c component, d desired, serving <-chan struct{}) error {
+func (w *waiting) then(ctx context.Context, s Spec, c component, d desired, serving <-chan struct{}) error {
 	select {
 	case <-serving:
 	case <-ctx.Done():
@@ -131,7 +131,7 @@ func (w *waiting) then(ctx context.Context, s Spec, rt runtime, c component, d d
 	}
 	if d.restarts(c.name) {
 		problem.Progress(ctx, "%s: starting %s", s.machine(), c.name)
-		start := host.Change{Script: rt.start([]string{c.name})}
+		start := host.Change{Script: unitStart([]string{c.name})}
 		if definition, later := d.later[c.name]; later {
 			start.Files = []host.File{definition}
 		}

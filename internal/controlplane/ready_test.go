@@ -63,8 +63,8 @@ func TestKubeconfigsAreReadWithoutTheirKeys(t *testing.T) {
 		t.Skip("no grep on this computer")
 	}
 	s := testSpec(t)
-	k := kubeconfigs(s)[0]
-	file, err := k.issue(s, now)
+	k := kubeconfigs(s.Replica)[0]
+	file, err := k.issue(s.Replica, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,9 +146,10 @@ func TestTurns(t *testing.T) {
 func unreachable(t *testing.T) Spec {
 	t.Helper()
 	s := testSpec(t)
+	s.Address = "127.0.0.1"
 	s.Host = machine(t, host.Config{
 		Credentials: host.Credentials{Port: 1}, KnownHosts: "", ConnectTimeout: time.Second,
-	}, "127.0.0.1")
+	}, s.Address)
 	return s
 }
 
@@ -178,7 +179,7 @@ func TestDeleteOfAnUnreachableReplica(t *testing.T) {
 			bundle := *s.Bundle
 			bundle.Deletable = !c.protected
 			s.Bundle, s.Registrar = &bundle, c.registrar
-			c.registrar.members = map[string]string{"cp1": s.Address()}
+			c.registrar.members = map[string]string{"cp1": s.ServingAddress()}
 			err := NewReplicas(nil).Delete(t.Context(), s, c.options)
 			if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
 				t.Errorf("%v, want %q", err, c.want)

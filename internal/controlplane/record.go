@@ -51,7 +51,7 @@ type configured struct {
 	Settings     json.RawMessage              `json:"settings,omitempty"` // Spec.Settings
 }
 
-func (s Spec) configured() *configured {
+func (s Replica) configured() *configured {
 	names := slices.Clone(s.ExtraSANs)
 	slices.Sort(names)
 	return &configured{
@@ -61,7 +61,7 @@ func (s Spec) configured() *configured {
 
 // saysConfigured reports whether r has what an import of s needs. That it has
 // not is no drift, but an update makes up for it.
-func (r record) saysConfigured(s Spec) bool {
+func (r record) saysConfigured(s Replica) bool {
 	return r.Configured != nil && r.Configured.text() == s.configured().text()
 }
 
@@ -73,7 +73,7 @@ func (c configured) text() string {
 }
 
 // describes reports whether r says of s what is neither digest nor generation.
-func (r record) describes(s Spec) bool {
+func (r record) describes(s Replica) bool {
 	want := recordOf(s, nil)
 	return r.Port == want.Port && slices.Equal(r.Etcd, want.Etcd) && compact(r.Endpoint) == compact(want.Endpoint)
 }
@@ -102,7 +102,7 @@ func digest(content []byte) string {
 }
 
 // recordOf describes the replica once its files have the given digests.
-func recordOf(s Spec, digests map[string]string) record {
+func recordOf(s Replica, digests map[string]string) record {
 	r := record{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
 		Port: s.port(), Etcd: slices.Sorted(slices.Values(s.EtcdURLs)), Endpoint: s.Registration,

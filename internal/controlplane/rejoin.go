@@ -82,7 +82,7 @@ func (r *Replicas) bringBack(ctx context.Context, s Spec, name, address string, 
 			return nil, nil
 		}
 		if err == nil {
-			err = other.Registrar.Register(ctx, name, other.Address())
+			err = other.Registrar.Register(ctx, name, other.ServingAddress())
 		}
 	}
 	if err != nil {

@@ -5,22 +5,10 @@ package controlplane
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net"
-	"strconv"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/pki"
-)
-
-// The names that stand for an absent setting.
-const (
-	DefaultPort          = 6443
-	DefaultClusterDomain = "cluster.local"
 )
 
 // ErrGone: the host answers and nothing of the replica is there.
@@ -73,87 +61,15 @@ type Store interface {
 	Save(ctx context.Context, label string) (string, error)
 }
 
-// Spec is one replica as it is wanted.
+// Spec is one replica as it is wanted, with what it takes to get there.
 type Spec struct {
-	Name          string
-	Host          *host.Host
-	Bundle        *pki.Bundle
-	Version       string // "1.34.4"
-	EndpointHost  string // address or name of the endpoint
-	EndpointPort  int
-	Port          int      // the API server's own, on the machine's address; 0 means 6443
-	EtcdURLs      []string // in any order
-	ServiceCIDRs  []string // one or two (dual stack)
-	PodCIDRs      []string // none, one or two
-	ClusterDomain string   // "" means cluster.local
-	ExtraSANs     []string
-	ExtraArgs     map[string]map[string]string // component → flag without dashes → value
-	NoAdminConf   bool                         // no administrators' kubeconfig on the machine
-	Audit         Audit
-	// Authentication and Audit are the same on every replica, or what a request
-	// may do and what is noted of it would depend on where it arrives.
-	Authentication Authentication
-	Limits         map[string]systemd.Limits // component → of its unit
-	// SupplementaryGroups are groups of the machine whose rights the API server has
-	// beside its own: those that may open the socket of a KMS plugin, say.
-	SupplementaryGroups []string
-	// Settings are Audit, Authentication, Limits and SupplementaryGroups as the
-	// configuration writes them, as JSON. They are kept on the machine, for an import.
-	Settings  json.RawMessage
+	Replica
+	Host      *host.Host // the machine at Replica.Address
 	Source    host.Source
-	Registrar Registrar
-	// Store is the etcd behind EtcdURLs. Where it is nil, whatever a rotation of
-	// encryption has to rewrite is rewritten unseen, and nothing is known of etcd's
-	// version.
+	Registrar Registrar // made from Replica.Registration
+	// Store is the etcd behind EtcdURLs. Without it, a rotation of encryption rewrites
+	// all objects unseen, and the version of etcd is unknown.
 	Store Store
-	// Registration is what Registrar was made from, as JSON. It is kept on the
-	// machine: see Pause.
-	Registration json.RawMessage
-	// EarlyRenewal is how long before its end a certificate is renewed, those in
-	// kubeconfigs included; 0 means a third of its life.
-	EarlyRenewal time.Duration
-	// former is what the replica goes back to, while it does; nil otherwise.
-	former *before
-}
-
-// Address is where the replica's API server listens: the machine's own
-// address, because on the same port of the same machine the endpoint's balancer
-// may hold the virtual IP.
-func (s Spec) Address() string {
-	return net.JoinHostPort(s.Host.Address(), strconv.Itoa(s.port()))
-}
-
-// EndpointURL is what administrators' kubeconfigs point to.
-func (s Spec) EndpointURL() string {
-	port := s.EndpointPort
-	if port == 0 {
-		port = DefaultPort
-	}
-	return "https://" + net.JoinHostPort(s.EndpointHost, strconv.Itoa(port))
-}
-
-func (s Spec) localURL() string { return "https://" + s.Address() }
-
-func (s Spec) port() int {
-	if s.Port == 0 {
-		return DefaultPort
-	}
-	return s.Port
-}
-
-func (s Spec) domain() string {
-	if s.ClusterDomain == "" {
-		return DefaultClusterDomain
-	}
-	return s.ClusterDomain
-}
-
-// machine names the replica's host for messages.
-func (s Spec) machine() string {
-	if s.Name == s.Host.Address() {
-		return s.Name
-	}
-	return s.Name + " (" + s.Host.Address() + ")"
 }
 
 // Component is one of the three programs as it was found.

@@ -42,8 +42,8 @@ func TestReplicaOnAMachine(t *testing.T) {
 func (st *stage) comesBackFromACutOffPause() {
 	another := st.spec
 	another.Name = "cp2"
-	st.registrar.out = map[string]string{"cp1": st.spec.Address()}
-	st.run(string("touch " + pausedPath + "\n" + systemdRuntime{}.pause(release.Components())))
+	st.registrar.out = map[string]string{"cp1": st.spec.ServingAddress()}
+	st.run(string("touch " + pausedPath + "\n" + unitPause(release.Components())))
 	rejoin := func() { st.replicas.rejoin(st.ctx, another, false, time.Now().Add(time.Minute)) }
 
 	outage := st.replicas.Outage(Beside{Host: st.spec.Host, Bundle: st.spec.Bundle})
@@ -69,7 +69,7 @@ func (st *stage) comesBackFromACutOffPause() {
 func (st *stage) isForgottenForAMember() {
 	another := st.spec
 	another.Name = "cp2"
-	st.registrar.out = map[string]string{"cp1": st.spec.Address()}
+	st.registrar.out = map[string]string{"cp1": st.spec.ServingAddress()}
 	st.registrar.take()
 	st.replicas.rejoin(st.ctx, another, false, time.Now().Add(time.Minute))
 	st.expect("calls for a replica's own change", st.registrar.take(), []string(nil))
@@ -167,7 +167,7 @@ func (st *stage) restartsOnlyWhatChanged() {
 // found are the extra flags that component has on the machine.
 func (st *stage) found(component string) map[string]string {
 	st.Helper()
-	_, flags, err := systemdRuntime{}.parse(st.run("cat " + unitPath(component)))
+	_, flags, err := unitParse(st.run("cat " + unitPath(component)))
 	if err != nil {
 		st.Fatal(err)
 	}
@@ -214,15 +214,15 @@ systemctl stop kube-controller-manager
 func (st *stage) finishesACutOffChange() {
 	before := st.pids()
 	st.spec.ExtraArgs[release.Scheduler] = map[string]string{"v": "2"}
-	f, err := observe(st.ctx, st.spec, systemdRuntime{})
+	f, err := observe(st.ctx, st.spec.Host, st.spec.Replica)
 	if err != nil {
 		st.Fatal(err)
 	}
-	d, err := decide(st.spec, systemdRuntime{}, f, time.Now())
+	d, err := decide(st.spec.Replica, f, time.Now())
 	if err != nil {
 		st.Fatal(err)
 	}
-	if err := apply(st.ctx, st.spec, systemdRuntime{}, desired{files: d.files}); err != nil {
+	if err := apply(st.ctx, st.spec, desired{files: d.files}); err != nil {
 		st.Fatal(err)
 	}
 	st.expect("restarted", st.restarted(before), []string(nil))

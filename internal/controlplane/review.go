@@ -83,7 +83,9 @@ func (r *Replicas) Nodes(ctx context.Context, seen []Reading, b *pki.Bundle) ([]
 			continue
 		}
 		var nodes []core.Node
-		if nodes, err = nodesBy(ctx, Spec{Name: replica.Name, Host: r.machine(replica.Address), Port: replica.Port, Bundle: b}); err == nil {
+		if nodes, err = nodesBy(ctx, Spec{
+			Replica: Replica{Name: replica.Name, Address: replica.Address, Port: replica.Port, Bundle: b}, Host: r.machine(replica.Address),
+		}); err == nil {
 			return nodesOf(nodes), nil
 		}
 		err = fmt.Errorf("ask replica %s (%s) for the nodes: %w", replica.Name, replica.Address, err)

@@ -35,13 +35,13 @@ func takeBack(ctx context.Context, s Spec, b before, failure error, drained bool
 }
 
 func goBack(ctx context.Context, s Spec, b before) error {
-	s.Version, s.Port, s.EtcdURLs, s.former = b.Version, b.Port, b.Etcd, &b
-	rt := restored{before: b}
-	f, err := observe(ctx, s, rt)
+	s.Version, s.Port, s.EtcdURLs = b.Version, b.Port, b.Etcd
+	s.Previous = &Previous{Definitions: b.Definitions, Settings: b.Settings}
+	f, err := observe(ctx, s.Host, s.Replica)
 	if err != nil {
 		return err
 	}
-	d, err := decide(s, rt, f, time.Now())
+	d, err := decide(s.Replica, f, time.Now())
 	if err != nil {
 		return err
 	}
@@ -52,10 +52,10 @@ func goBack(ctx context.Context, s Spec, b before) error {
 			}
 		}
 	}
-	if err := bringUp(ctx, s, rt, d); err != nil {
+	if err := bringUp(ctx, s, d); err != nil {
 		return err
 	}
-	if err := s.Registrar.Register(ctx, s.Name, s.Address()); err != nil {
+	if err := s.Registrar.Register(ctx, s.Name, s.ServingAddress()); err != nil {
 		return fmt.Errorf("it is ready, but could not be put into rotation: %w", err)
 	}
 	return settle(ctx, s)

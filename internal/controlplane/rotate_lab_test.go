@@ -186,7 +186,7 @@ func (st *stage) isSeenByOthers() {
 	}
 	st.run("mv " + etcdClientCA + ".kept " + etcdClientCA)
 
-	f, err := observe(st.ctx, st.spec, systemdRuntime{})
+	f, err := observe(st.ctx, st.spec.Host, st.spec.Replica)
 	if err != nil {
 		st.Fatal(err)
 	}

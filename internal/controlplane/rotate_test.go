@@ -105,7 +105,7 @@ func TestStages(t *testing.T) {
 		s.Bundle = target
 		d := mustDecide(t, s, f, now)
 		var changed []string
-		for _, file := range fixedFiles(s) {
+		for _, file := range fixedFiles(s.Replica) {
 			if f.facts.Files[file.Path].SHA256 != digest(file.Content) {
 				changed = append(changed, file.Path)
 			}
@@ -122,11 +122,11 @@ func TestStages(t *testing.T) {
 		if !slices.Equal(d.restart, c.restart) {
 			t.Errorf("%s %d→%d restarts %q, want %q", c.part, c.from, c.to, d.restart, c.restart)
 		}
-		if len(drift(s, systemdRuntime{}, f, now)) == 0 {
+		if len(drift(s.Replica, f, now)) == 0 {
 			t.Errorf("%s %d→%d is no drift", c.part, c.from, c.to)
 		}
-		if after := converged(t, s); len(drift(s, systemdRuntime{}, after, now)) > 0 || !sameGenerations(after.record.Generations, target.Generations()) {
-			t.Errorf("%s at %d: drift %q, record %v", c.part, c.to, drift(s, systemdRuntime{}, after, now), after.record.Generations)
+		if after := converged(t, s); len(drift(s.Replica, after, now)) > 0 || !sameGenerations(after.record.Generations, target.Generations()) {
+			t.Errorf("%s at %d: drift %q, record %v", c.part, c.to, drift(s.Replica, after, now), after.record.Generations)
 		}
 	}
 }
@@ -135,11 +135,11 @@ func TestARecordOfAnEarlierVersionIsOfTheFirstGeneration(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
 	f.record.Generations = nil
-	if words := drift(s, systemdRuntime{}, f, now); len(words) > 0 {
+	if words := drift(s.Replica, f, now); len(words) > 0 {
 		t.Errorf("drift %q", words)
 	}
 	s.Bundle = at(t, s.Bundle, pki.FrontProxyPart, 1)
-	if words := drift(s, systemdRuntime{}, f, now); !slices.Contains(words, "cp1 (10.0.0.11): is at generation 0 of front-proxy, wanted 1") {
+	if words := drift(s.Replica, f, now); !slices.Contains(words, "cp1 (10.0.0.11): is at generation 0 of front-proxy, wanted 1") {
 		t.Errorf("drift %q", words)
 	}
 }
@@ -159,13 +159,13 @@ func TestKeysThatAreNotForTheMachine(t *testing.T) {
 			t.Errorf("%s is removed and written", file.Path)
 		}
 	}
-	words := strings.Join(drift(s, systemdRuntime{}, f, now), "\n")
+	words := strings.Join(drift(s.Replica, f, now), "\n")
 	for _, path := range d.remove {
 		if !strings.Contains(words, path+" is there") {
 			t.Errorf("%s is no drift:\n%s", path, words)
 		}
 	}
-	if left := drift(s, systemdRuntime{}, converged(t, s), now); len(left) > 0 {
+	if left := drift(s.Replica, converged(t, s), now); len(left) > 0 {
 		t.Errorf("drift with what was signed elsewhere: %q", left)
 	}
 }
@@ -178,7 +178,7 @@ func TestPreflightKnowsEveryStage(t *testing.T) {
 		s.Bundle = last
 		f := bare()
 		f.facts.Files[caCert] = host.FileState{Content: content}
-		if err := preflight(s, systemdRuntime{}, f); err != nil {
+		if err := preflight(s.Replica, f); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -187,10 +187,10 @@ func TestPreflightKnowsEveryStage(t *testing.T) {
 func TestLeavesAreAllThatIsIssued(t *testing.T) {
 	s := testSpec(t)
 	var want, have []string
-	for _, c := range certificates(s) {
+	for _, c := range certificates(s.Replica) {
 		want = append(want, c.leaf.Name)
 	}
-	for _, k := range kubeconfigs(s) {
+	for _, k := range kubeconfigs(s.Replica) {
 		want = append(want, k.leaf.Name)
 	}
 	want = append(want, "terraform-provider-kube")
@@ -201,7 +201,7 @@ func TestLeavesAreAllThatIsIssued(t *testing.T) {
 		t.Errorf("leaves %q, want %q", have, want)
 	}
 	s.NoAdminConf = true
-	if got, want := len(s.leaves()), len(certificates(s))+len(kubeconfigs(s))+1; got != want || got != len(have)-1 {
+	if got, want := len(s.leaves()), len(certificates(s.Replica))+len(kubeconfigs(s.Replica))+1; got != want || got != len(have)-1 {
 		t.Errorf("%d leaves without admin.conf, want %d", got, want)
 	}
 }
@@ -225,7 +225,7 @@ func TestEncryptionConfiguration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, "encryption-"+name+".yaml", encryptionText(b)) })
 	}
-	if (Spec{Bundle: between(3, pki.Encryption{}, secretbox("key1", "secrets"))}).encrypts() {
+	if (Replica{Bundle: between(3, pki.Encryption{}, secretbox("key1", "secrets"))}).encrypts() {
 		t.Error("a steady plain bundle has something to read")
 	}
 }

@@ -6,7 +6,7 @@ const schedulerPort = 10259
 
 // scheduler follows kubeadm's getSchedulerCommand (v1.34). It reaches the API
 // server of its own machine.
-func scheduler(s Spec) component {
+func scheduler(s Replica) component {
 	flags := hardening()
 	flags["bind-address"] = "127.0.0.1"
 	flags["leader-elect"] = "true"

@@ -15,9 +15,9 @@ func settingPaths() []string { return []string{auditPolicy, authenticationConfig
 // reload its authentication by itself, but would then keep to the old one where
 // the new one cannot be used, and nobody would know until its next start. A change
 // that is taken back takes back these too.
-func settingFiles(s Spec) []host.File {
-	if s.former != nil {
-		return s.former.settings()
+func settingFiles(s Replica) []host.File {
+	if s.Previous != nil {
+		return s.Previous.files()
 	}
 	var files []host.File
 	if s.writesPolicy() {
@@ -33,11 +33,11 @@ func settingFile(path, content string) host.File {
 	return host.File{Path: path, Content: []byte(content), Mode: publicMode, Owner: "root", Group: "root"}
 }
 
-// settings are the files that there were.
-func (b before) settings() []host.File {
+// files are the setting files that there were.
+func (p Previous) files() []host.File {
 	var files []host.File
 	for _, path := range settingPaths() {
-		if content, there := b.Settings[path]; there {
+		if content, there := p.Settings[path]; there {
 			files = append(files, settingFile(path, content))
 		}
 	}
@@ -45,7 +45,7 @@ func (b before) settings() []host.File {
 }
 
 // settingInputs are what the API server reads of them at its start.
-func settingInputs(s Spec) []string {
+func settingInputs(s Replica) []string {
 	var paths []string
 	for _, file := range settingFiles(s) {
 		paths = append(paths, file.Path)
@@ -54,7 +54,7 @@ func settingInputs(s Spec) []string {
 }
 
 // unwantedSettings are those that other settings of this replica may have left.
-func unwantedSettings(s Spec) []string {
+func unwantedSettings(s Replica) []string {
 	wanted := settingInputs(s)
 	return slices.DeleteFunc(settingPaths(), func(path string) bool { return slices.Contains(wanted, path) })
 }

@@ -238,7 +238,7 @@ func TestSettingsOnTheMachine(t *testing.T) {
 		if !slices.Equal(written, c.written) || !slices.Equal(d.remove, c.removed) || !slices.Equal(d.restart, c.restarts) {
 			t.Errorf("%s: writes %q, removes %q, restarts %q", c.name, written, d.remove, d.restart)
 		}
-		if words := drift(s, systemdRuntime{}, f, now); (len(words) > 0) != (len(c.restarts) > 0) {
+		if words := drift(s.Replica, f, now); (len(words) > 0) != (len(c.restarts) > 0) {
 			t.Errorf("%s: drift %q", c.name, words)
 		}
 	}
@@ -266,8 +266,8 @@ func TestSettingsAreTakenBack(t *testing.T) {
 		next := s
 		next.Audit.Policy = onePolicy
 		f := converged(t, next)
-		next.former = read
-		d, err := decide(next, restored{before: *read}, f, now)
+		next.Previous = &Previous{Definitions: read.Definitions, Settings: read.Settings}
+		d, err := decide(next.Replica, f, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -306,8 +306,8 @@ func TestAuditSpace(t *testing.T) {
 func TestLimitsInUnits(t *testing.T) {
 	s := testSpec(t)
 	s.Limits = map[string]systemd.Limits{release.APIServer: {MemoryMax: "4G"}}
-	for _, c := range components(s, systemdRuntime{}) {
-		if limited := strings.Contains(systemdRuntime{}.unit(c), "\nMemoryMax=4G\n"); limited != (c.name == release.APIServer) {
+	for _, c := range components(s.Replica) {
+		if limited := strings.Contains(unitText(c), "\nMemoryMax=4G\n"); limited != (c.name == release.APIServer) {
 			t.Errorf("%s: limited: %v", c.name, limited)
 		}
 	}

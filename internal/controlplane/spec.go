@@ -12,14 +12,14 @@ import (
 
 // validate refuses a replica that cannot exist, before any machine is asked.
 // Terraform's schema says the same at plan time, where it knows the values.
-func (s Spec) validate() error {
+func (s Replica) validate() error {
 	type check struct {
 		attribute string
 		err       error
 	}
 	checks := []check{
 		{"name", ValidateName(s.Name)},
-		{"host.address", ValidateAddress(s.Host.Address())},
+		{"host.address", ValidateAddress(s.Address)},
 		{"port", ValidatePort(s.port())},
 		{"endpoint", s.validateEndpoint()},
 		{"version", release.ValidateVersion(s.Version)},
@@ -52,7 +52,7 @@ func (s Spec) validate() error {
 	return nil
 }
 
-func (s Spec) validateEndpoint() error {
+func (s Replica) validateEndpoint() error {
 	if s.EndpointHost == "" {
 		return errors.New("the endpoint has no address: administrators' kubeconfigs and the serving certificate name it")
 	}
@@ -61,7 +61,7 @@ func (s Spec) validateEndpoint() error {
 
 // validateBundle wants every key that is written to the machine, and of each
 // authority either the key or what it has signed elsewhere for this replica.
-func (s Spec) validateBundle() error {
+func (s Replica) validateBundle() error {
 	b := s.Bundle
 	switch {
 	case b == nil:

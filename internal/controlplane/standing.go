@@ -98,7 +98,10 @@ func standsAlone(ctx context.Context, s Spec) standing {
 
 // spec is the replica as far as it can be asked for something.
 func (st standing) spec(s Spec) Spec {
-	return Spec{Name: st.name, Host: st.host, Port: st.port, Bundle: s.Bundle, Version: st.version, Registrar: s.Registrar}
+	return Spec{
+		Replica: Replica{Name: st.name, Address: st.address, Port: st.port, Bundle: s.Bundle, Version: st.version},
+		Host:    st.host, Registrar: s.Registrar,
+	}
 }
 
 // judge reads what the replica's machine shows.
@@ -111,7 +114,7 @@ func (st *standing) judge(cluster string, f found) {
 	case f.record.ClusterID != cluster || f.record.Name != st.name:
 		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(describe(f.record), "an API server of somebody else"))
 	default:
-		st.version = f.effectiveVersion(systemdRuntime{}, release.APIServer)
+		st.version = f.effectiveVersion(release.APIServer)
 		st.generations, st.unknown = f.record.Generations, behind(f.facts, release.Components())
 	}
 }
@@ -147,7 +150,7 @@ func describe(r record) string {
 func evidenceQuery() host.Query {
 	q := host.Query{Contents: []string{recordPath, beforePath}, Units: unitNames(), Files: readAtStart(), Script: runningScript()}
 	for _, name := range release.Components() {
-		q.Contents = append(q.Contents, systemdRuntime{}.started(name), unitPath(name))
+		q.Contents = append(q.Contents, startNotePath(name), unitPath(name))
 	}
 	return q
 }
@@ -165,7 +168,7 @@ func behind(facts host.Facts, components []string) error {
 		if !runs(facts.Units[unitName(name)]) {
 			continue
 		}
-		noted := systemd.ReadStartNote(facts.Files[systemdRuntime{}.started(name)].Content)
+		noted := systemd.ReadStartNote(facts.Files[startNotePath(name)].Content)
 		if len(noted) == 0 {
 			return fmt.Errorf("%s runs without a note of what it has read", name)
 		}

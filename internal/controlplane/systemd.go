@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -10,9 +11,6 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
-
-// systemdRuntime runs each component as a unit under its own user.
-type systemdRuntime struct{}
 
 const unitDir = "/etc/systemd/system"
 
@@ -35,21 +33,25 @@ RestrictRealtime=yes
 LimitNOFILE=1048576
 ` + systemd.Sandbox
 
-// definition is the unit file.
-func (r systemdRuntime) definition(c component) host.File {
-	return host.File{Path: unitPath(c.name), Content: []byte(r.unit(c)), Mode: publicMode, Owner: "root", Group: "root"}
+// unitDefinition is the unit file of a component.
+func unitDefinition(c component) host.File {
+	content := c.definition
+	if content == "" {
+		content = unitText(c)
+	}
+	return host.File{Path: unitPath(c.name), Content: []byte(content), Mode: publicMode, Owner: "root", Group: "root"}
 }
 
-func (r systemdRuntime) unit(c component) string {
+func unitText(c component) string {
 	var b strings.Builder
 	line := func(parts ...string) { b.WriteString(strings.Join(parts, "") + "\n") }
 	b.WriteString(systemd.UnitSection{
 		Description:   "Kubernetes " + c.name,
 		Documentation: "https://kubernetes.io/docs/reference/command-line-tools-reference/" + c.name + "/",
-		After:         r.after(c),
+		After:         unitAfter(c),
 	}.String())
 	line("[Service]")
-	r.process(c, line)
+	unitProcess(c, line)
 	line("Restart=always")
 	line("RestartSec=2")
 	b.WriteString(c.limits.Lines())
@@ -77,17 +79,17 @@ func groupsIn(unit string) []string {
 	return slices.Compact(groups)
 }
 
-// after orders the others behind the API server: at a boot they start when it
+// unitAfter orders the others behind the API server: at a boot they start when it
 // serves instead of burning the processor that it needs to get there, and at a
 // shutdown they end before it.
-func (systemdRuntime) after(c component) []string {
+func unitAfter(c component) []string {
 	if c.name == release.APIServer {
 		return []string{"time-sync.target", "etcd.service"}
 	}
 	return []string{unitName(release.APIServer)}
 }
 
-func (r systemdRuntime) process(c component, line func(...string)) {
+func unitProcess(c component, line func(...string)) {
 	kind := "exec"
 	if c.notifies {
 		kind = "notify"
@@ -98,14 +100,14 @@ func (r systemdRuntime) process(c component, line func(...string)) {
 	if len(c.groups) > 0 {
 		line(groupsLine, strings.Join(c.groups, " "))
 	}
-	for _, key := range c.borrowed {
+	for _, key := range slices.Compact(slices.Sorted(maps.Values(c.borrowed))) {
 		line("LoadCredential=", path.Base(key), ":", key)
 	}
 	line("# The note of what this start has read. It tells later whether a restart is due.")
 	line("RuntimeDirectory=", c.name)
 	line("RuntimeDirectoryMode=0755")
-	line(systemd.StartNote(r.started(c.name), append([]string{unitPath(c.name)}, c.inputs...)...))
-	line(systemd.Command{Program: c.program, Flags: c.flags}.ExecStart())
+	line(systemd.StartNote(startNotePath(c.name), append([]string{unitPath(c.name)}, c.inputs...)...))
+	line(systemd.Command{Program: c.program, Flags: unitFlags(c)}.ExecStart())
 	if c.name == release.APIServer {
 		line("LogsDirectory=", path.Base(auditLogDir))
 		line("LogsDirectoryMode=0700")
@@ -117,20 +119,30 @@ func (r systemdRuntime) process(c component, line func(...string)) {
 	}
 }
 
-func (systemdRuntime) borrowed(name, key string) string {
-	return path.Join("/run/credentials", unitName(name), path.Base(key))
+// unitFlags are the flags of the process. Where a flag names a key that belongs to
+// another component's user, systemd hands the key over as a credential.
+func unitFlags(c component) map[string]string {
+	flags := maps.Clone(c.flags)
+	for flag, key := range c.borrowed {
+		flags[flag] = path.Join("/run/credentials", unitName(c.name), path.Base(key))
+	}
+	return flags
 }
 
-func (systemdRuntime) started(name string) string { return path.Join("/run", name, "started") }
+// startNotePath is the file in which a start of a component notes the digests of its
+// unit file and of what it reads: the evidence of whether what runs is what is on
+// disk.
+func startNotePath(name string) string { return path.Join("/run", name, "started") }
 
-func (systemdRuntime) enable() host.Script {
+// unitEnable is a script that has the components run after a boot.
+func unitEnable() host.Script {
 	return "systemctl enable --quiet " + host.Words(unitNames()...) + "\n"
 }
 
-// start returns once no old process of the named components runs: it would
+// unitStart is a script that restarts the named components. It returns once no old process of the named components runs: it would
 // still say that it is ready. The loop only waits, so that a cut leaves the
 // restart to systemd, which completes it.
-func (systemdRuntime) start(names []string) host.Script {
+func unitStart(names []string) host.Script {
 	var script host.Script
 	for _, name := range names {
 		script += `unit=` + host.Words(unitName(name)) + `
@@ -142,9 +154,9 @@ while [ "$old" != 0 ] && [ "$(systemctl show --property=MainPID --value $unit)" 
 	return script
 }
 
-// stop relies on systemd's order: the others end before the API server. A unit
+// unitStop is a script that stops all components and may be repeated. It relies on systemd's order: the others end before the API server. A unit
 // that is not there is none to stop.
-func (systemdRuntime) stop() host.Script {
+func unitStop() host.Script {
 	return `present=
 for unit in ` + host.Words(unitNames()...) + `; do
   if [ -e ` + unitDir + `/$unit ]; then present="$present $unit"; fi
@@ -156,8 +168,8 @@ fi
 `
 }
 
-// pause stops components and leaves them to the next boot.
-func (systemdRuntime) pause(names []string) host.Script {
+// unitPause is a script that stops the named components and leaves them to the next boot.
+func unitPause(names []string) host.Script {
 	var units []string
 	for _, name := range names {
 		units = append(units, unitName(name))
@@ -165,10 +177,11 @@ func (systemdRuntime) pause(names []string) host.Script {
 	return "systemctl stop " + host.Words(units...) + "\n"
 }
 
-// overrides are what `systemctl edit` writes.
-func (systemdRuntime) overrides(name string) string { return unitPath(name) + ".d" }
+// unitOverrides is the directory of the drop-ins that `systemctl edit` writes.
+func unitOverrides(name string) string { return unitPath(name) + ".d" }
 
-func (systemdRuntime) parse(definition string) (program string, flags map[string]string, err error) {
+// unitParse reads a unit file back.
+func unitParse(definition string) (program string, flags map[string]string, err error) {
 	command, _, err := systemd.ParseUnit(definition)
 	return command.Program, command.Flags, err
 }

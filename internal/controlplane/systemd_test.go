@@ -16,8 +16,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func TestUnits(t *testing.T) {
 	s := testSpec(t)
 	s.PodCIDRs = []string{"10.244.0.0/16"}
-	for _, c := range components(s, systemdRuntime{}) {
-		golden(t, unitName(c.name), string(systemdRuntime{}.definition(c).Content))
+	for _, c := range components(s.Replica) {
+		golden(t, unitName(c.name), string(unitDefinition(c).Content))
 	}
 }
 
@@ -49,13 +49,13 @@ func TestUnitsCanBeReadBack(t *testing.T) {
 		"equals":  "a=b,c=d",
 		"other":   "a;b",
 	}}
-	for _, c := range components(s, systemdRuntime{}) {
-		executable, flags, err := systemdRuntime{}.parse(string(systemdRuntime{}.definition(c).Content))
+	for _, c := range components(s.Replica) {
+		executable, flags, err := unitParse(string(unitDefinition(c).Content))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if executable != c.program || !maps.Equal(flags, c.flags) {
-			t.Errorf("%s: read back %s and %v", c.name, executable, systemd.FlagDifferences(flags, c.flags))
+		if executable != c.program || !maps.Equal(flags, unitFlags(c)) {
+			t.Errorf("%s: read back %s and %v", c.name, executable, systemd.FlagDifferences(flags, unitFlags(c)))
 		}
 	}
 }

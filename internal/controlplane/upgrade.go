@@ -20,9 +20,9 @@ var errNotAllReady = errors.New("not all of the control plane is ready")
 
 // changesVersion: a component runs, or would be started at, another version than
 // the wanted one.
-func changesVersion(s Spec, rt runtime, f found) bool {
+func changesVersion(s Spec, f found) bool {
 	return slices.ContainsFunc(release.Components(), func(name string) bool {
-		version := f.effectiveVersion(rt, name)
+		version := f.effectiveVersion(name)
 		return version != "" && version != s.Version
 	})
 }
@@ -89,7 +89,7 @@ func (st standing) ailments(ctx context.Context, s Spec) []string {
 	if st.version == "" {
 		return []string{fmt.Sprintf("replica %s does not report its version: %v", st.machine(), st.unknown)}
 	}
-	words := ailing(ctx, st.spec(s), systemdRuntime{})
+	words := ailing(ctx, st.spec(s))
 	rotation, err := s.Registrar.Registered(ctx, st.name, net.JoinHostPort(st.address, strconv.Itoa(st.port)))
 	if err != nil {
 		rotation = []string{"its registration cannot be seen: " + err.Error()}

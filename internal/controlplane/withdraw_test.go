@@ -19,7 +19,7 @@ func leaving(t *testing.T, protected bool, r *recordingRegistrar) Spec {
 	bundle.Deletable = !protected
 	s.Bundle, s.Registrar = &bundle, r
 	if r.members == nil {
-		r.members = map[string]string{s.Name: s.Address()}
+		r.members = map[string]string{s.Name: s.ServingAddress()}
 	}
 	return s
 }

@@ -137,8 +137,11 @@ func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle
 		return release.Versions{}, fmt.Errorf("read where the balancers have replica %s: %w", first, err)
 	}
 	return d.session.replicas.Versions(ctx, controlplane.Spec{
-		Name: first, Host: d.session.machine(address), Port: port, Bundle: bundle, Version: target,
-		EndpointHost: registration.Address, EndpointPort: registration.Port, Registrar: registrar,
+		Replica: controlplane.Replica{
+			Name: first, Address: address, Port: port, Bundle: bundle, Version: target,
+			EndpointHost: registration.Address, EndpointPort: registration.Port,
+		},
+		Host: d.session.machine(address), Registrar: registrar,
 	})
 }
 

@@ -210,7 +210,7 @@ func (r *replicaResource) planSurvival(ctx context.Context, plan, state replicaM
 
 // identity is what two descriptions of the same replica share.
 func (r *replicaResource) identity(s controlplane.Spec) string {
-	return identity("kube_control_plane_replica", s.Bundle.ClusterID, s.Name, s.Address())
+	return identity("kube_control_plane_replica", s.Bundle.ClusterID, s.Name, s.ServingAddress())
 }
 
 // spec is the replica as the model describes it.
@@ -219,32 +219,34 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 	registration := registrationOf(ctx, m.Endpoint, m.bundle, diags)
 	early, _ := parseDuration(m.EarlyRenewal)
 	return controlplane.Spec{
-		Name:          m.Name.ValueString(),
-		Host:          r.session.machine(addressOf(m.Host).ValueString()),
-		Bundle:        m.bundle,
-		Version:       m.Version.ValueString(),
-		EndpointHost:  registration.Address,
-		EndpointPort:  registration.Port,
-		Port:          int(m.Port.ValueInt64()),
-		EtcdURLs:      urls,
-		ServiceCIDRs:  stringsOf(ctx, m.ServiceCIDRs, diags),
-		PodCIDRs:      stringsOf(ctx, m.PodCIDRs, diags),
-		ClusterDomain: m.ClusterDomain.ValueString(),
-		ExtraSANs:     setOf(ctx, m.ExtraSANs, diags),
-		ExtraArgs:     m.extraArgs(ctx, diags),
-		NoAdminConf:   m.noAdminConf(),
-		Audit:         m.audit(ctx),
-		Limits:        m.limits(ctx),
-		Settings:      m.settings(ctx),
-		Source:        r.session.source,
-		Registrar:     r.session.registrars.For(registration),
-		Registration:  registrationText(registration),
-		EarlyRenewal:  early,
+		Replica: controlplane.Replica{
+			Name:          m.Name.ValueString(),
+			Address:       addressOf(m.Host).ValueString(),
+			Bundle:        m.bundle,
+			Version:       m.Version.ValueString(),
+			EndpointHost:  registration.Address,
+			EndpointPort:  registration.Port,
+			Port:          int(m.Port.ValueInt64()),
+			EtcdURLs:      urls,
+			ServiceCIDRs:  stringsOf(ctx, m.ServiceCIDRs, diags),
+			PodCIDRs:      stringsOf(ctx, m.PodCIDRs, diags),
+			ClusterDomain: m.ClusterDomain.ValueString(),
+			ExtraSANs:     setOf(ctx, m.ExtraSANs, diags),
+			ExtraArgs:     m.extraArgs(ctx, diags),
+			NoAdminConf:   m.noAdminConf(),
+			Audit:         m.audit(ctx),
+			Limits:        m.limits(ctx),
+			Settings:      m.settings(ctx),
+			Registration:  registrationText(registration),
+			EarlyRenewal:  early,
 
-		SupplementaryGroups: m.groups(ctx),
-
-		Authentication: m.authentication(ctx),
-		Store:          r.session.storeAt(urls, m.bundle),
+			SupplementaryGroups: m.groups(ctx),
+			Authentication:      m.authentication(ctx),
+		},
+		Host:      r.session.machine(addressOf(m.Host).ValueString()),
+		Source:    r.session.source,
+		Registrar: r.session.registrars.For(registration),
+		Store:     r.session.storeAt(urls, m.bundle),
 	}
 }
 

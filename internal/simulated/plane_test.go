@@ -79,8 +79,11 @@ func planeOn(t testing.TB, size int) (*Fleet, plane) {
 	for _, m := range first.machines {
 		p.members = append(p.members, etcd.Spec{Name: m.name, Host: hosts[m.name], Peers: hosts, Bundle: bundle, Version: "3.6.16", Source: source})
 		p.servers = append(p.servers, controlplane.Spec{
-			Name: m.name, Host: hosts[m.name], Bundle: bundle, Version: "1.34.4", EndpointHost: first.vip, EtcdURLs: []string{etcd.ClientURL(m.address)},
-			ServiceCIDRs: []string{"10.96.0.0/12"}, Source: source, Registrar: p.registrars.For(p.endpoint.Registration()),
+			Replica: controlplane.Replica{
+				Name: m.name, Address: m.address, Bundle: bundle, Version: "1.34.4", EndpointHost: first.vip,
+				EtcdURLs: []string{etcd.ClientURL(m.address)}, ServiceCIDRs: []string{"10.96.0.0/12"},
+			},
+			Host: hosts[m.name], Source: source, Registrar: p.registrars.For(p.endpoint.Registration()),
 		})
 	}
 	p.create(t)

@@ -1,0 +1,105 @@
+package controlplane
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+//go:embed access.sh
+var accessScript host.Script
+
+// inspect is observe before a change: what only asking tells is an obstacle.
+func inspect(ctx context.Context, h *host.Host, s Replica) (found, error) {
+	var f found
+	var forwarding error
+	var closed []string
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		f, err = observe(groupCtx, h, s)
+		return err
+	})
+	group.Go(func() error {
+		forwarding = h.CheckForwarding(groupCtx, s.probed()...)
+		if errors.Is(forwarding, host.ErrForwarding) {
+			return nil
+		}
+		return forwarding
+	})
+	group.Go(func() (err error) {
+		closed, err = shutOut(groupCtx, h, s)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return found{}, err
+	}
+	if forwarding != nil {
+		f.obstacles = append(f.obstacles, fmt.Sprintf("%v; the components are asked through SSH whether they are ready, at %s",
+			host.ErrForwarding, strings.Join(s.probed(), ", ")))
+	}
+	f.obstacles = append(f.obstacles, closed...)
+	return f, nil
+}
+
+// probed is where the components are asked.
+func (s Replica) probed() []string {
+	var addresses []string
+	for _, c := range components(s) {
+		addresses = append(addresses, net.JoinHostPort(c.probe.address, strconv.Itoa(c.probe.port)))
+	}
+	return addresses
+}
+
+// shutOut says which groups the machine does not have, and which sockets of KMS
+// plugins the API server could not open.
+func shutOut(ctx context.Context, h *host.Host, s Replica) ([]string, error) {
+	if len(s.SupplementaryGroups)+len(s.sockets()) == 0 {
+		return nil, nil
+	}
+	out, err := h.Observe(ctx, host.Query{
+		Script: accessScript,
+		Vars:   map[string]string{"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.sockets(), "\n")},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("see what the API server of %s may open: %w", s.machine(), err)
+	}
+	return shutOutIn(s, out.Output)
+}
+
+var errNotSeen = errors.New("the machine did not answer to the end")
+
+// shutOutIn reads what accessScript says. Only lines about what was asked count.
+func shutOutIn(s Replica, output string) ([]string, error) {
+	lines := strings.Split(output, "\n")
+	if !slices.Contains(lines, "seen") {
+		return nil, fmt.Errorf("see what the API server of %s may open: %w", s.machine(), errNotSeen)
+	}
+	var words []string
+	for _, name := range s.SupplementaryGroups {
+		if slices.Contains(lines, "no group "+name) {
+			words = append(words, fmt.Sprintf("there is no group %q, which supplementary_groups names", name))
+		}
+	}
+	if slices.Contains(lines, "no setpriv") {
+		words = append(words, "setpriv (util-linux) is missing, by which is seen whether the KMS plugin's socket can be opened")
+	}
+	for _, socket := range s.sockets() {
+		switch {
+		case slices.Contains(lines, "no socket "+socket):
+			words = append(words, fmt.Sprintf("the KMS plugin's socket %s is not there", socket))
+		case slices.Contains(lines, "closed "+socket):
+			words = append(words, fmt.Sprintf("user %s may not open the KMS plugin's socket %s: name a group that may in supplementary_groups", release.APIServer, socket))
+		}
+	}
+	return words, nil
+}
