@@ -18,10 +18,9 @@ func AbandonedAt(addresses ...string) Abandoned {
 	return a
 }
 
-// Covers reports whether a machine that failed with err may be left as it is:
-// the user has named it, and it cannot be reached. One that answers is not gone,
-// whoever it may be that answers with a host key that is not trusted, or refuses
-// to let the provider in.
+// Covers reports whether a machine that failed with err may be abandoned: the user
+// named it, and it cannot be reached. A machine that answers is not gone, even if
+// its host key is not trusted or it refuses the login.
 func (a Abandoned) Covers(address string, err error) bool { return a[address] && Unreachable(err) }
 
 // Unreachable reports whether err says that no machine it is about could be
@@ -31,7 +30,7 @@ func Unreachable(err error) bool {
 		!errors.Is(err, ErrHostKey) && !errors.Is(err, ErrAuth) && !errors.Is(err, ErrNotRoot)
 }
 
-// AbandonRemedy is the next step that gives machines up.
+// AbandonRemedy is the next step that abandons machines.
 func AbandonRemedy(addresses ...string) string {
 	quoted := make([]string, len(addresses))
 	for i, address := range addresses {

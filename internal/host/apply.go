@@ -24,7 +24,7 @@ var stagingFunctions string
 //go:embed apply.sh
 var applyFunctions string
 
-// Apply makes c true in one round trip. An unchanged file is left alone (its
+// Apply makes the change in one round trip. An unchanged file is not written (its
 // inode stays).
 func (h *Host) Apply(ctx context.Context, c Change) (Applied, error) {
 	if err := checkChange(c); err != nil {
@@ -201,7 +201,7 @@ func parseApplied(stdout string, paths []string) (Applied, error) {
 			return applied, nil
 		}
 		if !slices.Contains(paths, line) {
-			return Applied{}, unasked("path", line)
+			return Applied{}, unexpectedAnswer("path", line)
 		}
 		applied.Changed = append(applied.Changed, line)
 		rest = after

@@ -2,8 +2,8 @@ package host
 
 import "io/fs"
 
-// Change is what shall be true of a machine, made so in one round trip and
-// repeatable after being cut off at any point. The order is: Users, Dirs,
+// Change is the wanted state of a part of a machine. It is made in one round trip
+// and can be repeated after an interruption at any point. The order is: Users, Dirs,
 // Files (all staged beside their targets first, then renamed one by one),
 // Links, Remove, Script. File content travels on standard input only and
 // never reaches a log, a command line or a temporary file with a wider mode.
@@ -13,7 +13,7 @@ type Change struct {
 	Files []File
 	Links []Link
 	// Remove are files, links or directories, removed where they are. A directory
-	// that still holds something is left.
+	// that is not empty is left.
 	Remove []string
 	// Script runs last, as root under `sh -eu`, with the shell variable
 	// CHANGED set to the space-separated paths that this change altered

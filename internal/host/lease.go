@@ -14,17 +14,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"al.essio.dev/pkg/shellescape"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 const (
 	// leaseHeartbeat is the interval at which a holder shows that it lives.
 	leaseHeartbeat = 5 * time.Second
-	// leasePatience is how long a machine keeps a lease without a heartbeat. A
+	// heartbeatTimeout is how long a machine keeps a lease without a heartbeat. A
 	// process that ends loses its leases at once, because its connections end.
-	leasePatience = 30 * time.Second
+	heartbeatTimeout = 30 * time.Second
 	// leaseReleaseTimeout bounds the wait for a machine to confirm a release.
 	leaseReleaseTimeout = 3 * time.Second
 
@@ -80,14 +78,6 @@ func (l *Lease) Held() bool {
 	}
 }
 
-// fence is what a script on the machine begins with, so that it does nothing once
-// another process has taken the lease.
-func (l *Lease) fence() string {
-	return fmt.Sprintf("[ \"$(head -n 1 /run/kube/leases/%[1]s 2>/dev/null)\" = %[2]s ] || { echo %[3]s >&2; exit %[4]d; }\n",
-		shellescape.Quote(l.name), shellescape.Quote(l.token),
-		shellescape.Quote("the lease "+l.name+" is no longer held by this process"), leaseLostCode)
-}
-
 // TakeLease takes the lease name on the machine, or fails with *HeldError where
 // another process has it. holder says who takes it, for messages. previous is the
 // same lease as this process held it before it lost the connection, or nil: then it
@@ -131,7 +121,7 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string, p
 	}
 	script, err := withVars(Script(withoutComments(leaseScript)), map[string]string{
 		"name": name, "token": token, "holder": strings.ToValidUTF8(holder, "?"), "expected": expected,
-		"patience": strconv.Itoa(int(leasePatience.Seconds())),
+		"timeout": strconv.Itoa(int(heartbeatTimeout.Seconds())),
 	})
 	if err != nil {
 		return nil, err
@@ -159,7 +149,7 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string, p
 		}
 		cancel()
 	})
-	if err := lease.taken(ctx, answer); err != nil {
+	if err := lease.readAnswer(ctx, answer); err != nil {
 		lease.release()
 		var held *HeldError
 		if !errors.As(err, &held) && ctx.Err() == nil {
@@ -169,13 +159,13 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string, p
 		return nil, err
 	}
 	h.pool.leases.Store(h.Address()+" "+name, lease)
-	go lease.beat(heartbeat)
+	go lease.sendHeartbeats(heartbeat)
 	return lease, nil
 }
 
-// taken waits for what the machine answers: "taken" and the epoch, "held" and by
+// readAnswer waits for what the machine answers: "taken" and the epoch, "held" and by
 // whom, or "changed".
-func (l *Lease) taken(ctx context.Context, answer *io.PipeReader) error {
+func (l *Lease) readAnswer(ctx context.Context, answer *io.PipeReader) error {
 	type line struct {
 		text string
 		err  error
@@ -186,7 +176,7 @@ func (l *Lease) taken(ctx context.Context, answer *io.PipeReader) error {
 		first, err := reader.ReadString('\n')
 		if first == "held\n" {
 			holder, _ := reader.ReadString('\n')
-			err = &HeldError{Address: l.address, Name: l.name, Holder: brief(strings.TrimSpace(holder))}
+			err = &HeldError{Address: l.address, Name: l.name, Holder: oneLine(strings.TrimSpace(holder))}
 		}
 		lines <- line{first, err}
 		_, _ = io.Copy(io.Discard, answer)
@@ -210,8 +200,8 @@ func (l *Lease) taken(ctx context.Context, answer *io.PipeReader) error {
 	}
 }
 
-// beat sends heartbeats until the lease ends.
-func (l *Lease) beat(heartbeat *io.PipeWriter) {
+// sendHeartbeats sends heartbeats until the lease ends.
+func (l *Lease) sendHeartbeats(heartbeat *io.PipeWriter) {
 	ticker := time.NewTicker(leaseHeartbeat)
 	defer ticker.Stop()
 	for {

@@ -1,5 +1,5 @@
 # Holds the lease $name until standard input ends, or no heartbeat has come for
-# $patience seconds. The lock ends with this process, however it ends; what is in
+# $timeout seconds. The lock ends with this process, however it ends; what is in
 # the file is what changes made under the lease are checked against.
 umask 077
 leases=/run/kube/leases
@@ -23,5 +23,5 @@ fi
 printf '%s\n%s\n' "$token" "$holder" >"$leases/$name.new"
 mv -f "$leases/$name.new" "$leases/$name"
 echo "taken $epoch"
-while [ -n "$(exec 9>&-; exec timeout "$patience" head -c 1)" ]; do :; done
+while [ -n "$(exec 9>&-; exec timeout "$timeout" head -c 1)" ]; do :; done
 rm -f "$leases/$name"

@@ -66,7 +66,7 @@ func parseSocket(line string) (port int, address, process string, ok bool) {
 	}
 	if _, users, found := strings.Cut(line, `users:(("`); found {
 		process, _, _ = strings.Cut(users, `"`)
-		process = orUnnamed(processForm, process) // any process may call itself anything (prctl(2), PR_SET_NAME)
+		process = matchingOrUnnamed(processForm, process) // any process may call itself anything (prctl(2), PR_SET_NAME)
 	}
 	return port, ip.String(), process, true
 }

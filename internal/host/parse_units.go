@@ -29,7 +29,7 @@ func parseUnits(lines, asked []string) (map[string]UnitState, error) {
 		blocks[len(blocks)-1][key] = value
 	}
 	if len(blocks) != len(asked) {
-		return nil, fmt.Errorf("systemctl told of %d units, asked for %d", len(blocks), len(asked))
+		return nil, fmt.Errorf("systemctl printed %d units, want %d", len(blocks), len(asked))
 	}
 	for i, name := range asked {
 		state, err := parseUnit(blocks[i])
@@ -46,14 +46,14 @@ func parseUnit(properties map[string]string) (UnitState, error) {
 	var errs []error
 	word := func(to *string, name string) {
 		var err error
-		*to, err = orEmpty(stateForm, name, properties[name])
+		*to, err = matchingOrEmpty(stateForm, name, properties[name])
 		errs = append(errs, err)
 	}
 	number := func(to *int, name string, most int64) {
 		if properties[name] == "" { // not every type of unit has it
 			return
 		}
-		n, err := count(name, properties[name], most)
+		n, err := parseCount(name, properties[name], most)
 		*to = int(n)
 		errs = append(errs, err)
 	}

@@ -21,23 +21,23 @@ type Pool struct {
 	closed   bool
 }
 
-// machine is the place of one connection.
+// machine holds the connection to one machine.
 type machine struct {
 	address string
 	dial    func(context.Context) (*connection, error)
 	install chan struct{} // held by the Install under way: one at a time per machine
 
-	mu      sync.Mutex
-	current *connection // may be lost
-	dialing *dialing    // nil when none is under way
-	silence silence
+	mu         sync.Mutex
+	current    *connection // may be lost
+	dialing    *dialing    // nil when none is under way
+	unanswered unansweredDial
 }
 
-// silence is the last dial that ran out of time; zero: none did. A dead machine
-// is asked for by many callers one after the other (endpoint, member, replica,
-// each balancer call): the first pays the time limit, and for half of that the
-// machine is taken not to answer.
-type silence struct {
+// unansweredDial is the last dial that timed out; zero: none did. Many callers dial
+// a dead machine one after the other (endpoint, member, replica, each balancer
+// call): the first waits for the timeout, and for half of that time the others fail
+// at once.
+type unansweredDial struct {
 	err   error
 	until time.Time
 }
@@ -87,7 +87,7 @@ func (p *Pool) Close() error {
 	return errors.Join(errs...)
 }
 
-// machine returns the place of the connection to address.
+// machine returns the holder of the connection to address.
 func (p *Pool) machine(address string) (*machine, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,9 +121,9 @@ func (p *Pool) connect(ctx context.Context, m *machine) (*connection, error) {
 		defer m.mu.Unlock()
 		return m.current, nil
 	}
-	if time.Now().Before(m.silence.until) {
+	if time.Now().Before(m.unanswered.until) {
 		defer m.mu.Unlock()
-		return nil, m.silence.err
+		return nil, m.unanswered.err
 	}
 	attempt := m.dialing
 	if attempt == nil {
@@ -151,7 +151,7 @@ func (p *Pool) runDial(m *machine, attempt *dialing) {
 	case err == nil:
 		m.current = conn
 	case ctx.Err() != nil:
-		m.silence = silence{err: err, until: time.Now().Add(p.settings.connectTimeout / 2)}
+		m.unanswered = unansweredDial{err: err, until: time.Now().Add(p.settings.connectTimeout / 2)}
 	}
 	m.dialing = nil
 	m.mu.Unlock()

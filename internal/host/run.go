@@ -2,8 +2,6 @@ package host
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -20,11 +18,11 @@ const (
 	// maxScript is below Linux's MAX_ARG_STRLEN (128 KiB for one argument), with
 	// room for the quoting on the way through the login shell.
 	maxScript = 96 << 10
-	// maxAttempts: a read can lose its connection, and then find that it had not
-	// yet been known to be dead.
+	// maxAttempts: a read can lose its connection, and its next connection can be one
+	// that is not yet known to be dead.
 	maxAttempts = 3
-	// killPatience bounds how long a cancelled call waits for the machine.
-	killPatience = 3 * time.Second
+	// killTimeout bounds how long a cancelled call waits for the machine.
+	killTimeout = 3 * time.Second
 
 	remotePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
@@ -57,17 +55,9 @@ func (h *Host) Run(ctx context.Context, c Command) (string, error) {
 	return out.stdout, err
 }
 
-func firstLine(script Script) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(string(script)), "\n")
-	if len(line) > 60 {
-		return line[:60] + "…"
-	}
-	return line
-}
-
-// execute is the one way to a remote command. A connection that proves dead
-// before the command can have begun is made again; after that only a read-only
-// job is repeated.
+// execute runs every remote command. If the connection turns out dead before the
+// command can have begun, a new one is made; after that only a read-only job is
+// repeated.
 func (h *Host) execute(ctx context.Context, j job) (outcome, error) {
 	if len(j.script) > maxScript {
 		return outcome{}, fmt.Errorf("%s on %s: the script has %d bytes, more than the %d that fit on a command line", j.summary, h.Address(), len(j.script), maxScript)
@@ -145,25 +135,6 @@ func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) 
 		return outcome{}, err
 	}
 	return outcome{stdout: stdout.String(), sent: sent, arrived: stdout.firstByte()}, nil
-}
-
-// withoutComments drops the lines of a script that are comments alone: it travels
-// each time, and shows in the machine's process list.
-func withoutComments(script string) string {
-	var b strings.Builder
-	for line := range strings.Lines(script) {
-		if trimmed := strings.TrimSpace(line); trimmed != "" && trimmed[0] != '#' {
-			b.WriteString(line)
-		}
-	}
-	return b.String()
-}
-
-// newToken is an unguessable name for one remote command and its temporary files.
-func newToken() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-	return hex.EncodeToString(b[:])
 }
 
 // rootLine is the command line that runs script as root, whatever the login

@@ -13,9 +13,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// What a machine says is read into these forms where it enters, and nothing else
-// of it goes on: a value of another form is an error, or is left out where the
-// rule says so.
+// What a machine says is parsed into these forms where it enters: a value of another
+// form is an error, or is left out where the rule says so.
 var (
 	machineIDForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 	bootIDForm    = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -33,7 +32,7 @@ var (
 )
 
 const (
-	unnamed       = "?" // an owner or process whose name is of no form that is known: certainly none of ours
+	unnamed       = "?" // an owner or process whose name has an unknown form: not one of the provider's
 	maxEntries    = 10_000
 	maxEntryName  = 255     // NAME_MAX
 	maxProcessID  = 1 << 22 // PID_MAX_LIMIT
@@ -42,42 +41,43 @@ const (
 	maxFlagLength = 8 << 10
 )
 
-// inForm is text, where it has the form; "" may be allowed by the caller.
-func inForm(form *regexp.Regexp, what, text string) (string, error) {
+// matching returns text if it has the form.
+func matching(form *regexp.Regexp, what, text string) (string, error) {
 	if form.MatchString(text) {
 		return text, nil
 	}
 	return "", fmt.Errorf("%s reads %s", what, problem.Quote(text))
 }
 
-// orEmpty is inForm for what a machine may lack, in one of these spellings.
-func orEmpty(form *regexp.Regexp, what, text string, none ...string) (string, error) {
+// matchingOrEmpty is matching for a value that a machine may lack; none are the
+// spellings of "no value".
+func matchingOrEmpty(form *regexp.Regexp, what, text string, none ...string) (string, error) {
 	for _, spelling := range append(none, "") {
 		if text == spelling {
 			return "", nil
 		}
 	}
-	return inForm(form, what, text)
+	return matching(form, what, text)
 }
 
-// orUnnamed is text, or unnamed where it has another form.
-func orUnnamed(form *regexp.Regexp, text string) string {
+// matchingOrUnnamed returns text, or unnamed if it has another form.
+func matchingOrUnnamed(form *regexp.Regexp, text string) string {
 	if form.MatchString(text) {
 		return text
 	}
 	return unnamed
 }
 
-// digestOr is a SHA-256, or "" for what is none: that differs from every digest.
-func digestOr(text string) string {
+// digestOrEmpty is a SHA-256, or "" for what is none: that differs from every digest.
+func digestOrEmpty(text string) string {
 	if digestForm.MatchString(text) {
 		return text
 	}
 	return ""
 }
 
-// brief is what an SSH server said in the protocol, for a message.
-func brief(text string) string {
+// oneLine is text of an SSH server for a message.
+func oneLine(text string) string {
 	const most = 300
 	text = problem.Line(text)
 	if len(text) > most {
@@ -86,8 +86,8 @@ func brief(text string) string {
 	return text
 }
 
-// count reads a number from 0 to most.
-func count(what, text string, most int64) (int64, error) {
+// parseCount reads a number from 0 to most.
+func parseCount(what, text string, most int64) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > most {
 		return 0, fmt.Errorf("%s reads %s", what, problem.Quote(text))
@@ -95,8 +95,8 @@ func count(what, text string, most int64) (int64, error) {
 	return n, nil
 }
 
-// decoded reads base64.
-func decoded(what, text string) (string, error) {
+// parseBase64 reads base64.
+func parseBase64(what, text string) (string, error) {
 	content, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
@@ -108,11 +108,11 @@ func decoded(what, text string) (string, error) {
 func parseClock(text string) (time.Time, error) {
 	const endOfTime = 253402300799 // of the year 9999, beyond which no time can be written
 	whole, fraction, _ := strings.Cut(text, ".")
-	seconds, err := count("the machine's clock", whole, endOfTime)
+	seconds, err := parseCount("the machine's clock", whole, endOfTime)
 	if err != nil {
 		return time.Time{}, err
 	}
-	nanoseconds, err := count("fraction", fraction, 999_999_999)
+	nanoseconds, err := parseCount("fraction", fraction, 999_999_999)
 	if err != nil || len(fraction) != 9 {
 		nanoseconds = 0 // a date(1) without %N
 	}
@@ -131,7 +131,7 @@ func goArchitecture(machine string) (string, error) {
 	case "i386", "i686":
 		return "386", nil
 	}
-	return orEmpty(kernelForm, "the machine's architecture", machine) // ppc64le, s390x and riscv64 are the same in Go
+	return matchingOrEmpty(kernelForm, "the machine's architecture", machine) // ppc64le, s390x and riscv64 are the same in Go
 }
 
 // parseOSRelease reads ID and ID_LIKE, quoted or not (os-release(5)).
@@ -142,9 +142,9 @@ func parseOSRelease(lines []string) (id, like string, err error) {
 		var problems [2]error
 		switch key {
 		case "ID":
-			id, problems[0] = orEmpty(osForm, "ID of /etc/os-release", value)
+			id, problems[0] = matchingOrEmpty(osForm, "ID of /etc/os-release", value)
 		case "ID_LIKE":
-			like, problems[1] = orEmpty(osForm, "ID_LIKE of /etc/os-release", value)
+			like, problems[1] = matchingOrEmpty(osForm, "ID_LIKE of /etc/os-release", value)
 		}
 		if err = errors.Join(problems[:]...); err != nil {
 			return "", "", err

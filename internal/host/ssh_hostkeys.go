@@ -124,7 +124,7 @@ func (v verifier) check(_ string, remote net.Addr, seen ssh.PublicKey) error {
 		return refuse(key, "")
 	}
 	if err := v.checkCertificate(remote, certificate); err != nil {
-		return refuse(key, "its certificate is not valid: "+brief(strings.TrimPrefix(err.Error(), "ssh: ")))
+		return refuse(key, "its certificate is not valid: "+oneLine(strings.TrimPrefix(err.Error(), "ssh: ")))
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func keyLine(key ssh.PublicKey) string {
 	const longest = 4 << 10
 	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 	if len(line) > longest {
-		return brief(key.Type()) + " " + ssh.FingerprintSHA256(key)
+		return oneLine(key.Type()) + " " + ssh.FingerprintSHA256(key)
 	}
 	return line
 }

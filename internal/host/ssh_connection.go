@@ -20,14 +20,14 @@ const (
 	maxUnanswered = 3
 )
 
-// connection is one live SSH connection. It ends once, by drop or by loss.
+// connection is one SSH connection. It ends once: it is dropped or lost.
 type connection struct {
-	endpoint endpoint
-	sudo     bool // commands need sudo to be root's
-	raw      net.Conn
-	client   *ssh.Client
-	sessions chan struct{} // one element per open session
-	patience time.Duration // to wait for a session to open
+	endpoint    endpoint
+	sudo        bool // commands need sudo to be root's
+	raw         net.Conn
+	client      *ssh.Client
+	sessions    chan struct{} // one element per open session
+	openTimeout time.Duration // to wait for a session to open
 
 	dropOnce sync.Once
 	dropErr  error
@@ -39,13 +39,13 @@ type connection struct {
 
 func newConnection(e endpoint, raw net.Conn, client *ssh.Client, s settings) *connection {
 	c := &connection{
-		endpoint: e,
-		sudo:     e.user != defaultUser,
-		raw:      raw,
-		client:   client,
-		sessions: make(chan struct{}, maxSessions),
-		patience: s.connectTimeout,
-		lost:     make(chan struct{}),
+		endpoint:    e,
+		sudo:        e.user != defaultUser,
+		raw:         raw,
+		client:      client,
+		sessions:    make(chan struct{}, maxSessions),
+		openTimeout: s.connectTimeout,
+		lost:        make(chan struct{}),
 	}
 	go func() {
 		_ = client.Wait()
@@ -130,7 +130,7 @@ func (c *connection) open(ctx context.Context) (*ssh.Session, func(), error) {
 		release()
 		return nil, nil, ctx.Err()
 	}
-	deadline := time.Now().Add(c.patience)
+	deadline := time.Now().Add(c.openTimeout)
 	for delay := 20 * time.Millisecond; ; delay = min(2*delay, time.Second) {
 		session, err := c.openOnce(ctx)
 		var refused *ssh.OpenChannelError
@@ -140,7 +140,7 @@ func (c *connection) open(ctx context.Context) (*ssh.Session, func(), error) {
 		case !errors.As(err, &refused) || time.Now().Add(delay).After(deadline):
 			release()
 			if refused != nil {
-				err = fmt.Errorf("%w: %s refused a session: %s", ErrUnreachable, c.endpoint.name, brief(refused.Message))
+				err = fmt.Errorf("%w: %s refused a session: %s", ErrUnreachable, c.endpoint.name, oneLine(refused.Message))
 			}
 			return nil, nil, err
 		}
@@ -168,8 +168,8 @@ func (c *connection) openOnce(ctx context.Context) (*ssh.Session, error) {
 			_ = r.session.Close()
 		}
 	}
-	patience := time.NewTimer(c.patience)
-	defer patience.Stop()
+	timeout := time.NewTimer(c.openTimeout)
+	defer timeout.Stop()
 	select {
 	case r := <-opened:
 		var refused *ssh.OpenChannelError
@@ -178,7 +178,7 @@ func (c *connection) openOnce(ctx context.Context) (*ssh.Session, error) {
 			return nil, &errNotStarted{c.lossError()}
 		}
 		return r.session, r.err
-	case <-patience.C:
+	case <-timeout.C:
 		_ = c.drop()
 		go abandon()
 		return nil, &errNotStarted{c.lossError()}

@@ -55,7 +55,7 @@ func (p *Pool) dialTCP(ctx context.Context, e endpoint) (net.Conn, error) {
 	}
 	var refused *ssh.OpenChannelError
 	if errors.As(err, &refused) {
-		err = fmt.Errorf("from bastion %s: %s", p.bastion.address, brief(refused.Message))
+		err = fmt.Errorf("from bastion %s: %s", p.bastion.address, oneLine(refused.Message))
 	}
 	return nil, dialError(ctx, e, err)
 }
@@ -96,7 +96,7 @@ func (p *Pool) handshake(ctx context.Context, raw net.Conn, e endpoint) (*connec
 	return newConnection(e, raw, ssh.NewClient(sshConn, channels, requests), p.settings), nil
 }
 
-// dialError says which of the ways to fail it was.
+// dialError classifies a failure to connect.
 func dialError(ctx context.Context, e endpoint, err error) error {
 	var untrusted *HostKeyError
 	var setting *ConfigError
@@ -110,17 +110,17 @@ func dialError(ctx context.Context, e endpoint, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("connect to %s at %s: %w: no answer in time", e.name, e.dialAddress(), ErrUnreachable)
 	case isAuthRefusal(err):
-		return fmt.Errorf("connect to %s as %s: %w: %s", e.name, e.user, ErrAuth, brief(strings.TrimPrefix(err.Error(), "ssh: handshake failed: ")))
+		return fmt.Errorf("connect to %s as %s: %w: %s", e.name, e.user, ErrAuth, oneLine(strings.TrimPrefix(err.Error(), "ssh: handshake failed: ")))
 	}
-	return fmt.Errorf("connect to %s at %s: %w: %w", e.name, e.dialAddress(), ErrUnreachable, &saidError{err})
+	return fmt.Errorf("connect to %s at %s: %w: %w", e.name, e.dialAddress(), ErrUnreachable, &serverError{err})
 }
 
-// saidError is an error with words of an SSH server in it, such as those with
-// which it disconnects. It shows them as one visible line that is not long.
-type saidError struct{ err error }
+// serverError is an error with text of an SSH server in it, such as a disconnect
+// message. It shows the text as one visible line of bounded length.
+type serverError struct{ err error }
 
-func (e *saidError) Error() string { return brief(e.err.Error()) }
-func (e *saidError) Unwrap() error { return e.err }
+func (e *serverError) Error() string { return oneLine(e.err.Error()) }
+func (e *serverError) Unwrap() error { return e.err }
 
 // isAuthRefusal goes by the words of x/crypto/ssh and of sshd's disconnect
 // message: neither has a type.

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// ServingChain is the certificate chain, leaf first, that a TLS server shows at
-// addr to a client on the machine. It is looked at, not trusted: nothing is sent.
-// A server may end the handshake for want of a client certificate when it has
-// shown its own; then there are both a chain and an error.
+// ServingChain is the certificate chain, leaf first, that a TLS server at addr
+// presents to a client on the machine. The chain is not verified, and nothing is
+// sent. A server may end the handshake for lack of a client certificate after it has
+// presented its own; then there are both a chain and an error.
 func (h *Host) ServingChain(ctx context.Context, addr string) (chain []*x509.Certificate, err error) {
 	connection, err := h.Dial(ctx, "tcp", addr)
 	if err != nil {
@@ -23,7 +23,7 @@ func (h *Host) ServingChain(ctx context.Context, addr string) (chain []*x509.Cer
 	}
 	defer connection.Close()
 	client := tls.Client(connection, &tls.Config{
-		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, //nolint:gosec // the chain is what is asked for
+		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, //nolint:gosec // only reads the chain
 		VerifyConnection: func(state tls.ConnectionState) error {
 			chain = state.PeerCertificates
 			return nil
@@ -51,7 +51,7 @@ func (h *Host) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	}
 	conn, err := h.pool.tunnel(ctx, m, addr)
 	if err != nil {
-		return nil, fmt.Errorf("dial %s from %s: %w", addr, h.Address(), answered(err))
+		return nil, fmt.Errorf("dial %s from %s: %w", addr, h.Address(), classifyDialError(err))
 	}
 	return conn, nil
 }
@@ -104,7 +104,7 @@ func (c *connection) dial(ctx context.Context, addr string) (net.Conn, error) {
 			return nil, &errNotStarted{c.lossError()}
 		}
 		if r.err != nil {
-			return nil, &saidError{r.err}
+			return nil, &serverError{r.err}
 		}
 		return r.conn, nil
 	case <-ctx.Done():

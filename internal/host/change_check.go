@@ -16,8 +16,7 @@ var plainPath = regexp.MustCompile(`^/[A-Za-z0-9._@+:,=%/~-]*$`)
 // plainName is a user or group name as useradd(8) takes it.
 var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 
-// checkChange refuses what could not be carried out as meant, before anything
-// is touched.
+// checkChange refuses an invalid change before anything is touched.
 func checkChange(c Change) error {
 	seen := map[string]bool{}
 	for _, p := range changePaths(c) {

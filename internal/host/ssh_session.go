@@ -19,7 +19,7 @@ type invocation struct {
 	started        func() // called right before the line is sent
 }
 
-// lostError: the connection went away while the command may have been running.
+// lostError is the loss of the connection while the command may have been running.
 type lostError struct{ err error }
 
 func (e *lostError) Error() string {
@@ -54,7 +54,7 @@ func (c *connection) run(ctx context.Context, i invocation) error {
 			finished <- err
 			return
 		}
-		go feed(stdin, i.stdin, inputFailed)
+		go copyInput(stdin, i.stdin, inputFailed)
 		finished <- session.Wait()
 	}()
 
@@ -70,11 +70,11 @@ func (c *connection) run(ctx context.Context, i invocation) error {
 	}
 }
 
-// feed copies input to the remote standard input. A failure to read it must not
+// copyInput copies input to the remote standard input. A failure to read it must not
 // look like its end, so it is reported and standard input stays open until the
 // session is closed. A failure to write means that the command no longer reads:
 // its exit status tells why.
-func feed(stdin io.WriteCloser, input io.Reader, failed chan<- error) {
+func copyInput(stdin io.WriteCloser, input io.Reader, failed chan<- error) {
 	if input == nil {
 		_ = stdin.Close()
 		return
@@ -112,10 +112,10 @@ func (c *connection) classify(err error) error {
 	}
 	// No exit status on a live connection: sshd's end was killed, or the
 	// connection is going down right now.
-	return &lostError{fmt.Errorf("%w: the session on %s broke off (%s)", ErrUnreachable, c.endpoint.name, brief(err.Error()))}
+	return &lostError{fmt.Errorf("%w: the session on %s broke off (%s)", ErrUnreachable, c.endpoint.name, oneLine(err.Error()))}
 }
 
-// abort ends a command that is no longer wanted: its processes by their token
+// abort ends a cancelled command: its processes by their token
 // (sshd refuses signals to root's sessions, and under sudo the group is not the
 // user's to signal), then its session. It is best effort and bounded, for the
 // caller is waiting and the machine may be gone.
@@ -124,8 +124,8 @@ func (c *connection) abort(session *ssh.Session, token string, begun <-chan stru
 	if token == "" || !c.alive() {
 		return
 	}
-	patience := time.NewTimer(killPatience)
-	defer patience.Stop()
+	timeout := time.NewTimer(killTimeout)
+	defer timeout.Stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -146,6 +146,6 @@ func (c *connection) abort(session *ssh.Session, token string, begun <-chan stru
 	select {
 	case <-done:
 	case <-c.lost:
-	case <-patience.C:
+	case <-timeout.C:
 	}
 }

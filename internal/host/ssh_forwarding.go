@@ -17,29 +17,29 @@ var ErrRefused = errors.New("connection refused")
 // ErrForwarding: the machine's sshd opens no TCP connection for its clients.
 var ErrForwarding = errors.New("sshd forbids TCP forwarding (AllowTcpForwarding, PermitOpen or DisableForwarding in its configuration)")
 
-// answered tells what a machine's sshd answered to a dial from what keeps the
-// answer away. Any other failure than these two says nothing of what listens.
-func answered(err error) error {
+// classifyDialError finds the two answers of sshd that say something about the
+// listener. Any other failure says nothing about it.
+func classifyDialError(err error) error {
 	var open *ssh.OpenChannelError
 	switch {
 	case !errors.As(err, &open):
 		return err
 	case open.Reason == ssh.Prohibited:
-		return fmt.Errorf("%s: %w", brief(open.Message), ErrForwarding)
+		return fmt.Errorf("%s: %w", oneLine(open.Message), ErrForwarding)
 	case open.Reason == ssh.ConnectionFailed && strings.Contains(strings.ToLower(open.Message), "refused"):
-		return fmt.Errorf("%s: %w", brief(open.Message), ErrRefused)
+		return fmt.Errorf("%s: %w", oneLine(open.Message), ErrRefused)
 	}
 	return err
 }
 
-// forwardingTime bounds CheckForwarding: what is dialled is on the machine itself.
-const forwardingTime = 10 * time.Second
+// forwardingTimeout bounds CheckForwarding: what is dialled is on the machine itself.
+const forwardingTimeout = 10 * time.Second
 
 // CheckForwarding makes sure that the machine's sshd opens TCP connections from
 // the machine to the addresses ("127.0.0.1:2379"), whether anything listens there
 // or not. It sends nothing. An error that is ErrForwarding says that it does not.
 func (h *Host) CheckForwarding(ctx context.Context, addresses ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, forwardingTime)
+	ctx, cancel := context.WithTimeout(ctx, forwardingTimeout)
 	defer cancel()
 	for _, address := range addresses {
 		conn, err := h.Dial(ctx, "tcp", address)

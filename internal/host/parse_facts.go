@@ -60,7 +60,7 @@ func parseFacts(text string, q Query) (facts Facts, clock time.Time, err error) 
 	facts.Listeners = parseListeners(r, q.Ports)
 	facts.DiskFree, err = parseDisks(r["disk"], q.Disks)
 	keep(err)
-	facts.Output, err = decoded("output of the script", r.first("output"))
+	facts.Output, err = parseBase64("output of the script", r.first("output"))
 	keep(err)
 	if err := errors.Join(errs...); err != nil {
 		return Facts{}, time.Time{}, err
@@ -71,9 +71,9 @@ func parseFacts(text string, q Query) (facts Facts, clock time.Time, err error) 
 // parseBasics reads what is asked of every machine.
 func (f *Facts) parseBasics(r report) error {
 	var errs [6]error
-	f.MachineID, errs[0] = orEmpty(machineIDForm, "/etc/machine-id", r.first("machine-id"), "uninitialized")
-	f.BootID, errs[1] = orEmpty(bootIDForm, "the kernel's boot id", r.first("boot-id"))
-	f.Hostname, errs[2] = orEmpty(hostnameForm, "the host name", r.first("hostname"), "(none)")
+	f.MachineID, errs[0] = matchingOrEmpty(machineIDForm, "/etc/machine-id", r.first("machine-id"), "uninitialized")
+	f.BootID, errs[1] = matchingOrEmpty(bootIDForm, "the kernel's boot id", r.first("boot-id"))
+	f.Hostname, errs[2] = matchingOrEmpty(hostnameForm, "the host name", r.first("hostname"), "(none)")
 	f.Architecture, errs[3] = goArchitecture(r.first("machine"))
 	f.Systemd = systemdForm.FindString(r.first("systemd"))
 	if text := r.first("systemd"); text != "" && f.Systemd == "" {
@@ -88,9 +88,9 @@ func parseCommands(values, asked []string) (map[string]string, error) {
 	for _, value := range values {
 		name, place, _ := strings.Cut(value, "\t")
 		if !slices.Contains(asked, name) {
-			return nil, unasked("program", name)
+			return nil, unexpectedAnswer("program", name)
 		}
-		at, err := inForm(programForm, "the place of "+name, place)
+		at, err := matching(programForm, "the place of "+name, place)
 		if err != nil {
 			return nil, err
 		}
@@ -99,8 +99,8 @@ func parseCommands(values, asked []string) (map[string]string, error) {
 	return commands, nil
 }
 
-// unasked is an answer to no question: the machine makes it up.
-func unasked(what, name string) error {
+// unexpectedAnswer is an answer to no question: the machine makes it up.
+func unexpectedAnswer(what, name string) error {
 	return fmt.Errorf("the machine tells of a %s that it was not asked for: %s", what, problem.Quote(name))
 }
 
@@ -113,14 +113,14 @@ func parseFiles(r report, asked []string) (map[string]FileState, error) {
 			return nil, fmt.Errorf("state of a file: %s", problem.Quote(value))
 		}
 		if !slices.Contains(asked, fields[4]) {
-			return nil, unasked("file", fields[4])
+			return nil, unexpectedAnswer("file", fields[4])
 		}
 		mode, modeErr := parseMode(fields[0])
-		size, sizeErr := count("size", fields[3], math.MaxInt64)
+		size, sizeErr := parseCount("size", fields[3], math.MaxInt64)
 		if err := errors.Join(modeErr, sizeErr); err != nil {
 			return nil, fmt.Errorf("state of %s: %w", fields[4], err)
 		}
-		files[fields[4]] = FileState{Mode: mode, Owner: orUnnamed(ownerForm, fields[1]), Group: orUnnamed(ownerForm, fields[2]), Size: size}
+		files[fields[4]] = FileState{Mode: mode, Owner: matchingOrUnnamed(ownerForm, fields[1]), Group: matchingOrUnnamed(ownerForm, fields[2]), Size: size}
 	}
 	update := func(path string, change func(*FileState)) {
 		if state, there := files[path]; there {
@@ -130,18 +130,18 @@ func parseFiles(r report, asked []string) (map[string]FileState, error) {
 	}
 	for _, value := range r["digest"] {
 		digest, path, _ := strings.Cut(value, "  ")
-		update(path, func(s *FileState) { s.SHA256 = digestOr(digest) })
+		update(path, func(s *FileState) { s.SHA256 = digestOrEmpty(digest) })
 	}
 	for _, value := range r["recorded"] {
 		digest, path, _ := strings.Cut(value, "\t")
-		update(path, func(s *FileState) { s.Recorded = digestOr(digest) })
+		update(path, func(s *FileState) { s.Recorded = digestOrEmpty(digest) })
 	}
 	for _, value := range r["content"] {
 		path, encoded, _ := strings.Cut(value, "\t")
 		if !slices.Contains(asked, path) {
-			return nil, unasked("file", path)
+			return nil, unexpectedAnswer("file", path)
 		}
-		content, err := decoded("content of "+path, encoded)
+		content, err := parseBase64("content of "+path, encoded)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +161,7 @@ func parseDirs(text string, asked []string) (map[string][]string, error) {
 		switch key {
 		case "dir":
 			if !slices.Contains(asked, value) {
-				return nil, unasked("directory", value)
+				return nil, unexpectedAnswer("directory", value)
 			}
 			current = value
 			dirs[current] = []string{}
@@ -186,10 +186,10 @@ func parseDisks(values, asked []string) (map[string]int64, error) {
 			continue // stat failed: a disk that cannot be read has no entry
 		}
 		if !slices.Contains(asked, fields[2]) {
-			return nil, unasked("disk", fields[2])
+			return nil, unexpectedAnswer("disk", fields[2])
 		}
-		blocks, blocksErr := count("blocks", fields[0], math.MaxInt64)
-		size, sizeErr := count("size of a block", fields[1], 1<<30)
+		blocks, blocksErr := parseCount("blocks", fields[0], math.MaxInt64)
+		size, sizeErr := parseCount("size of a block", fields[1], 1<<30)
 		if err := errors.Join(blocksErr, sizeErr); err != nil {
 			return nil, fmt.Errorf("free space at %s: %w", fields[2], err)
 		}

@@ -10,12 +10,12 @@ import (
 type Process struct {
 	Running bool
 	Flags   map[string]string // of its command line, "--name=value" or "--name", without dashes
-	// What systemd limits the unit to, in its words; "" where it does not.
+	// The limits of the unit as systemd prints them; "" for none.
 	MemoryMax string
 	CPUQuota  string // processor time a second: "2s" are two processors
 }
 
-//go:embed process.sh
+//go:embed unit_process.sh
 var processFunctions Script
 
 // ProcessScript is for a Query's Script: it prints what ReadProcesses reads.
@@ -31,16 +31,16 @@ func ReadProcesses(output string) map[string]Process {
 		if len(fields) != 5 || fields[0] != "process" {
 			continue
 		}
-		p := Process{MemoryMax: limit(fields[2]), CPUQuota: limit(fields[3])}
-		p.Flags, p.Running = flagsOf(fields[4])
+		p := Process{MemoryMax: parseLimit(fields[2]), CPUQuota: parseLimit(fields[3])}
+		p.Flags, p.Running = parseFlags(fields[4])
 		processes[fields[1]] = p
 	}
 	return processes
 }
 
-// flagsOf reads a command line in base64; running is false where there is none. A
-// flag of another form than those of our programs is none of theirs.
-func flagsOf(encoded string) (flags map[string]string, running bool) {
+// parseFlags reads a command line in base64; running is false where there is none. A
+// flag of another form than the programs have is left out.
+func parseFlags(encoded string) (flags map[string]string, running bool) {
 	flags = map[string]string{}
 	text, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || len(text) == 0 {
@@ -55,8 +55,8 @@ func flagsOf(encoded string) (flags map[string]string, running bool) {
 	return flags, true
 }
 
-// limit is a limit in systemd's words, "" for none.
-func limit(text string) string {
+// parseLimit reads a limit as systemd prints it, "" for none.
+func parseLimit(text string) string {
 	if text == "infinity" || !limitForm.MatchString(text) {
 		return ""
 	}

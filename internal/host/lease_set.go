@@ -96,14 +96,6 @@ func (l *Leases) Take(ctx context.Context, machines []LeaseTaker, o LeaseOptions
 	return err
 }
 
-// Require changes of which machines a majority must be held, and checks it.
-func (l *Leases) Require(quorum []string) error {
-	l.mu.Lock()
-	l.options.Quorum = quorum
-	l.mu.Unlock()
-	return l.Check()
-}
-
 // takeAtOnce is for the usual case, in which nobody else asks.
 func (l *Leases) takeAtOnce(ctx context.Context, machines []LeaseTaker) error {
 	var group sync.WaitGroup
@@ -113,26 +105,26 @@ func (l *Leases) takeAtOnce(ctx context.Context, machines []LeaseTaker) error {
 			continue
 		}
 		group.Go(func() {
-			lease, err := takeSoon(ctx, machine, l.name, nil)
+			lease, err := takeWithTimeout(ctx, machine, l.name, nil)
 			if failures[i] = err; err == nil {
 				l.keep(machine, lease)
 			}
 		})
 	}
 	group.Wait()
-	return l.judge(ctx, machines, failures)
+	return l.requireEnough(ctx, machines, failures)
 }
 
 // takeInOrder waits for each machine's lease while it holds those before it.
 func (l *Leases) takeInOrder(ctx context.Context, machines []LeaseTaker) error {
 	failures := make([]error, len(machines))
 	for i, machine := range machines {
-		lease, err := l.await(ctx, machine)
+		lease, err := l.waitForRelease(ctx, machine)
 		if failures[i] = err; err == nil {
 			l.keep(machine, lease)
 		}
 	}
-	return l.judge(ctx, machines, failures)
+	return l.requireEnough(ctx, machines, failures)
 }
 
 func (l *Leases) keep(machine LeaseTaker, lease *Lease) {
@@ -141,11 +133,11 @@ func (l *Leases) keep(machine LeaseTaker, lease *Lease) {
 	l.held[lease.address] = heldLease{lease, machine}
 }
 
-// takeSoon bounds what a machine takes to answer.
-func takeSoon(ctx context.Context, machine LeaseTaker, name string, previous *Lease) (*Lease, error) {
+// takeWithTimeout bounds what a machine takes to answer.
+func takeWithTimeout(ctx context.Context, machine LeaseTaker, name string, previous *Lease) (*Lease, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, leaseTimeout, fmt.Errorf("%w: no answer within %s", ErrUnreachable, leaseTimeout))
 	defer cancel()
-	lease, err := machine.TakeLease(ctx, name, holder(), previous)
+	lease, err := machine.TakeLease(ctx, name, describeHolder(), previous)
 	if err != nil && errors.Is(context.Cause(ctx), ErrUnreachable) {
 		err = context.Cause(ctx)
 	}
@@ -174,7 +166,7 @@ func (l *Leases) restore(ctx context.Context, address string) error {
 	if !ok || lost.Held() {
 		return nil
 	}
-	lease, err := takeSoon(ctx, lost.machine, l.name, lost.Lease)
+	lease, err := takeWithTimeout(ctx, lost.machine, l.name, lost.Lease)
 	if other := (*HeldError)(nil); errors.As(err, &other) {
 		return fmt.Errorf("%s: %w: %w", l.options.What, ErrLeaseLost, err)
 	}
@@ -185,11 +177,11 @@ func (l *Leases) restore(ctx context.Context, address string) error {
 	return nil
 }
 
-// await waits for the lease of one machine.
-func (l *Leases) await(ctx context.Context, machine LeaseTaker) (*Lease, error) {
+// waitForRelease waits for the lease of one machine.
+func (l *Leases) waitForRelease(ctx context.Context, machine LeaseTaker) (*Lease, error) {
 	told := ""
 	for {
-		lease, err := takeSoon(ctx, machine, l.name, nil)
+		lease, err := takeWithTimeout(ctx, machine, l.name, nil)
 		var other *HeldError
 		if !errors.As(err, &other) {
 			return lease, err
@@ -206,72 +198,13 @@ func (l *Leases) await(ctx context.Context, machine LeaseTaker) (*Lease, error) 
 	}
 }
 
-// judge says whether enough machines are held. A machine that cannot be reached, or
-// that lets nobody in, is not held.
-func (l *Leases) judge(ctx context.Context, machines []LeaseTaker, failures []error) error {
-	if err := ctx.Err(); err != nil {
-		return errors.Join(append([]error{err}, failures...)...)
-	}
-	missing := errors.Join(failures...)
-	if other := (*HeldError)(nil); errors.As(missing, &other) {
-		return missing
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.options.All && missing != nil || !l.options.Optional && len(machines) > 0 && len(l.held) == 0 {
-		return missing
-	}
-	return l.majority(missing)
-}
-
-// majority is an error where less than a majority of the quorum is held. The
-// caller has the lock.
-func (l *Leases) majority(cause error) error {
-	have := 0
-	for _, address := range l.options.Quorum {
-		if lease, ok := l.held[address]; ok && lease.Held() {
-			have++
-		}
-	}
-	if need := len(l.options.Quorum)/2 + 1; len(l.options.Quorum) > 0 && have < need {
-		return fmt.Errorf("%s: %d of %d machines must be reached to keep other processes from changing the same, and %d are: %w",
-			l.options.What, need, len(l.options.Quorum), have, orUnreachable(cause))
-	}
-	return nil
-}
-
-func orUnreachable(err error) error {
-	if err == nil {
-		return ErrUnreachable
-	}
-	return err
-}
-
-// holder is how this process presents itself to others.
-func holder() string {
+// describeHolder is how this process presents itself to others.
+func describeHolder() string {
 	name, err := os.Hostname()
 	if err != nil {
 		name = "an unnamed computer"
 	}
 	return fmt.Sprintf("process %d on %s since %s", os.Getpid(), name, time.Now().UTC().Format(time.RFC3339))
-}
-
-// Check says whether the leases still keep other processes out, or fails with
-// ErrLeaseLost.
-func (l *Leases) Check() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	anyHeld := false
-	for address, lease := range l.held {
-		anyHeld = anyHeld || lease.Held()
-		if l.options.All && !lease.Held() {
-			return fmt.Errorf("%s: %w on %s", l.options.What, ErrLeaseLost, address)
-		}
-	}
-	if !anyHeld {
-		return fmt.Errorf("%s: %w on every machine", l.options.What, ErrLeaseLost)
-	}
-	return l.majority(ErrLeaseLost)
 }
 
 // Addresses are the machines on which the lease was taken, sorted.
@@ -300,47 +233,4 @@ func (l *Leases) Release() {
 		group.Go(lease.release)
 	}
 	group.Wait()
-}
-
-type leasesKey struct{}
-
-// Context returns a context whose changes (Run, Apply, Install) are checked on the
-// machine against these leases: a script does nothing once another process has
-// taken over. Leases that ctx has already stay in force beside them.
-func (l *Leases) Context(ctx context.Context) context.Context {
-	inForce, _ := ctx.Value(leasesKey{}).([]*Leases)
-	return context.WithValue(ctx, leasesKey{}, append(slices.Clone(inForce), l))
-}
-
-// LeasesOn are the leases that a change on the machine at an address is made
-// under, as Context put them into ctx. It fails with ErrLeaseLost where one of
-// them was lost.
-func LeasesOn(ctx context.Context, address string) ([]*Lease, error) {
-	inForce, _ := ctx.Value(leasesKey{}).([]*Leases)
-	var all []*Lease
-	for _, l := range inForce {
-		if err := l.restore(ctx, address); err != nil {
-			return nil, fmt.Errorf("lease on %s: %w", address, err)
-		}
-		if err := l.Check(); err != nil {
-			return nil, err
-		}
-		l.mu.Lock()
-		lease, ok := l.held[address]
-		l.mu.Unlock()
-		if ok {
-			all = append(all, lease.Lease)
-		}
-	}
-	return all, nil
-}
-
-// fenced is script behind the checks of the leases that ctx holds on the machine.
-func fenced(ctx context.Context, address, script string) (string, error) {
-	leases, err := LeasesOn(ctx, address)
-	var b strings.Builder
-	for _, lease := range leases {
-		b.WriteString(lease.fence())
-	}
-	return b.String() + script, err
 }

@@ -101,8 +101,9 @@ func parseCertificate(line string, key ssh.Signer, now time.Time) (ssh.Signer, e
 	return ssh.NewCertSigner(certificate, key)
 }
 
-// authentication returns the ways to enter e: its own keys, then the agent's.
-// The agent is asked anew for every connection; done hangs up on it.
+// authentication returns the methods to log in at e: its own keys, then the
+// agent's. The agent is asked again for every connection; done closes the
+// connection to it.
 func (s settings) authentication(ctx context.Context, e endpoint) (methods []ssh.AuthMethod, done func(), err error) {
 	signers, done := e.signers, func() {}
 	if s.agent != "" {

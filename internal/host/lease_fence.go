@@ -1,0 +1,80 @@
+package host
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+)
+
+// fence is what a script on the machine begins with, so that it does nothing once
+// another process has taken the lease.
+func (l *Lease) fence() string {
+	return fmt.Sprintf("[ \"$(head -n 1 /run/kube/leases/%[1]s 2>/dev/null)\" = %[2]s ] || { echo %[3]s >&2; exit %[4]d; }\n",
+		shellescape.Quote(l.name), shellescape.Quote(l.token),
+		shellescape.Quote("the lease "+l.name+" is no longer held by this process"), leaseLostCode)
+}
+
+// Check says whether the leases still keep other processes out, or fails with
+// ErrLeaseLost.
+func (l *Leases) Check() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	anyHeld := false
+	for address, lease := range l.held {
+		anyHeld = anyHeld || lease.Held()
+		if l.options.All && !lease.Held() {
+			return fmt.Errorf("%s: %w on %s", l.options.What, ErrLeaseLost, address)
+		}
+	}
+	if !anyHeld {
+		return fmt.Errorf("%s: %w on every machine", l.options.What, ErrLeaseLost)
+	}
+	return l.majority(ErrLeaseLost)
+}
+
+type leasesKey struct{}
+
+// Context returns a context whose changes (Run, Apply, Install) are checked on the
+// machine against these leases: a script does nothing once another process has
+// taken over. Leases that ctx has already stay in force beside them.
+func (l *Leases) Context(ctx context.Context) context.Context {
+	inForce, _ := ctx.Value(leasesKey{}).([]*Leases)
+	return context.WithValue(ctx, leasesKey{}, append(slices.Clone(inForce), l))
+}
+
+// LeasesOn are the leases that a change on the machine at an address is made
+// under, as Context put them into ctx. It fails with ErrLeaseLost where one of
+// them was lost.
+func LeasesOn(ctx context.Context, address string) ([]*Lease, error) {
+	inForce, _ := ctx.Value(leasesKey{}).([]*Leases)
+	var all []*Lease
+	for _, l := range inForce {
+		if err := l.restore(ctx, address); err != nil {
+			return nil, fmt.Errorf("lease on %s: %w", address, err)
+		}
+		if err := l.Check(); err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		lease, ok := l.held[address]
+		l.mu.Unlock()
+		if ok {
+			all = append(all, lease.Lease)
+		}
+	}
+	return all, nil
+}
+
+// fenced is script behind the checks of the leases that ctx holds on the machine.
+func fenced(ctx context.Context, address, script string) (string, error) {
+	leases, err := LeasesOn(ctx, address)
+	var b strings.Builder
+	for _, lease := range leases {
+		b.WriteString(lease.fence())
+	}
+	return b.String() + script, err
+}
