@@ -77,7 +77,7 @@ type Status struct {
 	Holder       string            // name of the host that holds the VIP; "" if none
 	Hosts        map[string]string // name → "ok", or what is wrong
 	Backends     map[string]string // name → HAProxy's check state on the holder ("UP", "DOWN", "DRAIN", …)
-	ConfigDigest string
+	ConfigDigest string            // "" while a host cannot be reached
 	Drift        []string
 }
 

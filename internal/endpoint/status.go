@@ -12,7 +12,7 @@ func status(s Spec, seen map[string]balancer) Status {
 		b := seen[name]
 		found.Hosts[name] = health(b)
 		if b.unreachable != nil {
-			blind = true
+			blind, found.ConfigDigest = true, ""
 			continue
 		}
 		for _, difference := range append(drift(s, name, b), lacks[name]...) {

@@ -103,6 +103,8 @@ type Status struct {
 	// Remedy is the next step for what is in Drift and no Update can mend; "" where
 	// there is no such thing.
 	Remedy string
+	// NewID is whether the next Update joins the member anew, with another id.
+	NewID bool
 
 	unmanaged []Member // see withUnmanaged
 }

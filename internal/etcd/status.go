@@ -18,6 +18,7 @@ func describe(s Spec, f found, v *View) Status {
 		MachineID:         f.facts.MachineID,
 		ConfigDigest:      configDigest(f.facts.Files),
 		CertificateExpiry: expiry(f.facts.Files),
+		NewID:             rebuilt(f) || replaced(s, f, v),
 		unmanaged:         unmanaged(s, v),
 	}
 	var entry *Member

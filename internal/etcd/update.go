@@ -96,6 +96,18 @@ func restartReason(s Spec, f found, entry *Member) string {
 	return ""
 }
 
+// rebuilt reports whether the machine was rebuilt, or the member never established.
+func rebuilt(f found) bool { return !f.Data || f.Pending }
+
+// replaced reports whether a new member has to take the place of this one.
+func replaced(s Spec, f found, v *View) bool {
+	entry := entryOf(v, s)
+	return v != nil && entry == nil || // it was removed
+		entry != nil && entry.has(alarmCorrupt) || // its data is corrupt
+		v != nil && f.earlier(v.ClusterID) != "" || // its data is that of an earlier cluster
+		entry != nil && !entry.Healthy && f.memberID() != 0 && f.memberID() != entry.ID // or that of another member
+}
+
 // Update brings the member to s: one member at a time, followers before the
 // leader, leadership moved away first, restarting only when a file that etcd
 // does not reload has changed.
@@ -112,9 +124,7 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 		turn.leave()
 		return Status{}, unreached("etcd member not changed", s, f.Err)
 	}
-	if !f.Data || f.Pending {
-		// The machine was rebuilt or the member never established: that is
-		// Create's work, with all its checks.
+	if rebuilt(f) { // that is Create's work, with all its checks
 		turn.leave()
 		return c.Create(ctx, s)
 	}
@@ -129,15 +139,11 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	if err := fitness(s, f); err != nil && !f.recordLost(s, v) {
 		return Status{}, err
 	}
-	entry := entryOf(v, s)
-	switch {
-	case v != nil && entry == nil, // it was removed: only a new member can take its place
-		entry != nil && entry.has(alarmCorrupt),                                         // what it holds is worth nothing: it leaves and joins anew
-		v != nil && f.earlier(v.ClusterID) != "",                                        // so does what an earlier cluster left
-		entry != nil && !entry.Healthy && f.memberID() != 0 && f.memberID() != entry.ID: // and another member's data
+	if replaced(s, f, v) {
 		turn.leave()
 		return c.Create(ctx, s)
 	}
+	entry := entryOf(v, s)
 	r, err := repairs(s, f, v, time.Now())
 	if err != nil || !r.needed() && len(missingArtifacts(s, f)) == 0 && !alarming(v, entry) {
 		return describe(s, f, v), err // nothing to wait for

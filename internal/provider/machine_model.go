@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -22,6 +23,7 @@ type machineModel struct {
 
 	bundle *pki.Bundle // nil until it is opened, and while pki or the provider's seal is not known
 	remedy string      // next step for drift that no update can repair
+	newID  bool        // the next update gives it another id
 }
 
 func (m *machineModel) shared() *machineModel { return m }
@@ -35,6 +37,17 @@ func (m *machineModel) rotated(before *machineModel, parts ...pki.Part) bool {
 	}
 	return before.bundle == nil || m.bundle == nil || !before.bundle.Same(m.bundle, parts...)
 }
+
+// planned is what a plan has promised, or what was found where it has promised nothing.
+func planned[V attr.Value](promised, found V) V {
+	if promised.IsUnknown() {
+		return found
+	}
+	return promised
+}
+
+// noDrift is what an update plans.
+func noDrift() types.List { return stringList(nil) }
 
 // otherCluster reports whether a bundle changes to that of another cluster.
 func otherCluster(before, after *pki.Bundle) bool {

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -41,6 +42,7 @@ type modelPointer[M, T any] interface {
 	derive(ctx context.Context, diags *diag.Diagnostics)
 	touches(ctx context.Context, before M, s *session) bool
 	fill(status T)
+	keepPlanned(plan M) // what a plan has promised
 }
 
 // machineDomain is what a resource calls.
@@ -83,6 +85,7 @@ func (r *machineResource[M, P, S, T]) decodePlan(ctx context.Context, req resour
 		state = new(M)
 		diags.Append(req.State.Get(ctx, state)...)
 		state.shared().bundle = r.session.prior(state.shared().PKI)
+		state.shared().newID = hasNewID(ctx, req.Private, diags)
 	}
 	if !req.Plan.Raw.IsNull() {
 		plan = new(M)
@@ -90,6 +93,22 @@ func (r *machineResource[M, P, S, T]) decodePlan(ctx context.Context, req resour
 		r.session.openChecked(ctx, plan, diags)
 	}
 	return plan, state
+}
+
+// newIDKey is where the private state keeps that the next update gives another id.
+const newIDKey = "new_id"
+
+func keepNewID(ctx context.Context, private interface {
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+}, is bool, diags *diag.Diagnostics,
+) {
+	diags.Append(private.SetKey(ctx, newIDKey, strconv.AppendBool(nil, is))...)
+}
+
+func hasNewID(ctx context.Context, private privateState, diags *diag.Diagnostics) bool {
+	text, more := private.GetKey(ctx, newIDKey)
+	diags.Append(more...)
+	return string(text) == "true"
 }
 
 // planBundle replaces what is given the bundle of another cluster, or refuses it.
@@ -157,6 +176,7 @@ func (r *machineResource[M, P, S, T]) Read(ctx context.Context, req resource.Rea
 		return
 	}
 	m.fill(status)
+	keepNewID(ctx, resp.Private, m.shared().newID, &resp.Diagnostics)
 	r.session.survives().exists(r.domain.resident(ctx, model))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
@@ -185,8 +205,10 @@ func (r *machineResource[M, P, S, T]) Update(ctx context.Context, req resource.U
 		if resp.Diagnostics.HasError() {
 			return
 		}
+		plan := model
 		m.fill(status)
 		warnDrift(&resp.Diagnostics, m.label(), stringsOf(ctx, m.shared().Drift, &resp.Diagnostics), m.shared().remedy)
+		m.keepPlanned(plan)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	identify(ctx, resp.Identity, m.address(), &resp.Diagnostics)

@@ -94,7 +94,7 @@ func (r *endpointResource) ModifyPlan(ctx context.Context, req resource.ModifyPl
 		plan.planRegistration(ctx, plannedCluster(ctx, *plan, *state), &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
 		if plan.touches(ctx, *state, r.session) {
-			plan.forgetSeen()
+			plan.planSeen()
 		} else {
 			plan.keepSeen(*state)
 		}
@@ -245,7 +245,9 @@ func (m *endpointModel) touches(_ context.Context, before endpointModel, _ *sess
 
 // fill takes over what was found.
 func (m *endpointModel) fill(s endpoint.Status) {
-	m.ConfigDigest = types.StringValue(s.ConfigDigest)
+	if s.ConfigDigest != "" || m.ConfigDigest.IsUnknown() { // else the state is kept as it was last seen
+		m.ConfigDigest = types.StringValue(s.ConfigDigest)
+	}
 	m.Drift = stringList(s.Drift)
 }
 
@@ -254,8 +256,11 @@ func (m *endpointModel) keepSeen(state endpointModel) {
 	m.ID, m.ConfigDigest, m.Drift = state.ID, state.ConfigDigest, state.Drift
 }
 
-// forgetSeen plans that all of it is known after the apply.
-func (m *endpointModel) forgetSeen() {
-	m.ID, m.ConfigDigest = m.Address, types.StringUnknown()
-	m.Drift = types.ListUnknown(types.StringType)
+// planSeen plans what an update finds.
+func (m *endpointModel) planSeen() {
+	m.ID, m.ConfigDigest, m.Drift = m.Address, types.StringUnknown(), noDrift()
+}
+
+func (m *endpointModel) keepPlanned(plan endpointModel) {
+	m.ConfigDigest, m.Drift = planned(plan.ConfigDigest, m.ConfigDigest), planned(plan.Drift, m.Drift)
 }

@@ -126,7 +126,7 @@ func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		r.planSurvival(ctx, *plan, *state, &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
 		if plan.touches(ctx, *state, r.session) {
-			plan.forgetSeen()
+			plan.planSeen(ctx, *state, r.session)
 		} else {
 			plan.keepSeen(*state)
 		}
@@ -401,11 +401,37 @@ func (m *replicaModel) keepSeen(state replicaModel) {
 	m.ConfigDigest, m.Expiry, m.Drift = state.ConfigDigest, state.Expiry, state.Drift
 }
 
-// forgetSeen plans that all of it is known after the apply.
-func (m *replicaModel) forgetSeen() {
-	m.Registered, m.MachineID = types.BoolUnknown(), types.StringUnknown()
-	m.ConfigDigest, m.Expiry = types.StringUnknown(), types.StringUnknown()
-	m.Drift = types.ListUnknown(types.StringType)
+// planSeen plans what an update finds: what may change is known after the apply, and
+// nothing else.
+func (m *replicaModel) planSeen(ctx context.Context, state replicaModel, s *session) {
+	m.keepSeen(state)
+	m.ConfigDigest, m.Drift = types.StringUnknown(), noDrift()
+	if !state.Registered.ValueBool() {
+		m.Registered = types.BoolUnknown()
+	}
+	if m.MachineID.IsNull() { // an import has not looked at it yet
+		m.MachineID = types.StringUnknown()
+	}
+	if m.Expiry.IsNull() || m.certified(ctx, state, s) {
+		m.Expiry = types.StringUnknown()
+	}
+}
+
+// certified reports whether going from before to m may issue certificates.
+func (m *replicaModel) certified(ctx context.Context, before replicaModel, s *session) bool {
+	return drifted(before.Drift) || m.rotated(&before.machineModel, pki.Parts()...) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
+		[2]attr.Value{m.AdminConf, before.AdminConf},
+		[2]attr.Value{m.Endpoint, before.Endpoint},
+		[2]attr.Value{m.ServiceCIDRs, before.ServiceCIDRs},
+		[2]attr.Value{m.ClusterDomain, before.ClusterDomain},
+		[2]attr.Value{m.ExtraSANs, before.ExtraSANs},
+		[2]attr.Value{m.EarlyRenewal, before.EarlyRenewal},
+	)
+}
+
+func (m *replicaModel) keepPlanned(plan replicaModel) {
+	m.Registered, m.MachineID, m.Expiry = planned(plan.Registered, m.Registered), planned(plan.MachineID, m.MachineID), planned(plan.Expiry, m.Expiry)
+	m.ConfigDigest, m.Drift = planned(plan.ConfigDigest, m.ConfigDigest), planned(plan.Drift, m.Drift)
 }
 
 // knownStrings is a list's strings, and whether all of them are known. Null is nil.

@@ -115,7 +115,7 @@ func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.Modify
 		r.planSurvival(ctx, *plan, *state, &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
 		if plan.touches(ctx, *state, r.session) {
-			plan.forgetSeen()
+			plan.planSeen(ctx, *state, r.session)
 		} else {
 			plan.keepSeen(*state)
 		}
@@ -299,7 +299,7 @@ func (m *etcdMemberModel) fill(s etcd.Status) {
 	m.MachineID = types.StringValue(s.MachineID)
 	m.ConfigDigest = types.StringValue(s.ConfigDigest)
 	m.Expiry = timeString(s.CertificateExpiry)
-	m.Drift, m.remedy = stringList(s.Drift), s.Remedy
+	m.Drift, m.remedy, m.newID = stringList(s.Drift), s.Remedy, s.NewID
 }
 
 // keepSeen plans what was last seen: the machine will not be touched.
@@ -308,9 +308,36 @@ func (m *etcdMemberModel) keepSeen(state etcdMemberModel) {
 	m.ConfigDigest, m.Expiry, m.Drift = state.ConfigDigest, state.Expiry, state.Drift
 }
 
-// forgetSeen plans that all of it is known after the apply.
-func (m *etcdMemberModel) forgetSeen() {
-	m.ID, m.Learner, m.MachineID = types.StringUnknown(), types.BoolUnknown(), types.StringUnknown()
-	m.ConfigDigest, m.Expiry = types.StringUnknown(), types.StringUnknown()
-	m.Drift = types.ListUnknown(types.StringType)
+// planSeen plans what an update finds: what may change is known after the apply, and
+// nothing else.
+func (m *etcdMemberModel) planSeen(ctx context.Context, state etcdMemberModel, s *session) {
+	m.keepSeen(state)
+	m.ConfigDigest, m.Drift = types.StringUnknown(), noDrift()
+	if state.newID {
+		m.ID = types.StringUnknown()
+	}
+	if state.Learner.ValueBool() { // it is promoted
+		m.Learner = types.BoolUnknown()
+	}
+	if drifted(state.Drift) || m.rotated(&state.machineModel, pki.EtcdPart) || s.signedAnew(ctx, state.Signed, m.Signed) || !m.Early.Equal(state.Early) {
+		m.Expiry = types.StringUnknown()
+	}
+	m.unknownIfNull()
+}
+
+// unknownIfNull: what an import has not looked at yet is known after the apply.
+func (m *etcdMemberModel) unknownIfNull() {
+	for _, value := range []*types.String{&m.ID, &m.MachineID, &m.Expiry} {
+		if value.IsNull() {
+			*value = types.StringUnknown()
+		}
+	}
+	if m.Learner.IsNull() {
+		m.Learner = types.BoolUnknown()
+	}
+}
+
+func (m *etcdMemberModel) keepPlanned(plan etcdMemberModel) {
+	m.ID, m.Learner, m.MachineID = planned(plan.ID, m.ID), planned(plan.Learner, m.Learner), planned(plan.MachineID, m.MachineID)
+	m.ConfigDigest, m.Expiry, m.Drift = planned(plan.ConfigDigest, m.ConfigDigest), planned(plan.Expiry, m.Expiry), planned(plan.Drift, m.Drift)
 }

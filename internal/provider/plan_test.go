@@ -1,0 +1,250 @@
+package provider
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+func dynamic(t *testing.T, kind tftypes.Type, value tftypes.Value) *tfprotov6.DynamicValue {
+	t.Helper()
+	dynamic, err := tfprotov6.NewDynamicValue(kind, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &dynamic
+}
+
+// valueOf is a value of a kind; what is not given is null.
+func valueOf(t *testing.T, kind tftypes.Type, given any) tftypes.Value {
+	t.Helper()
+	if given == nil {
+		return tftypes.NewValue(kind, nil)
+	}
+	switch kind := kind.(type) {
+	case tftypes.Object:
+		values := map[string]tftypes.Value{}
+		for name, of := range kind.AttributeTypes {
+			values[name] = valueOf(t, of, given.(map[string]any)[name])
+		}
+		return tftypes.NewValue(kind, values)
+	case tftypes.Map:
+		values := map[string]tftypes.Value{}
+		for name, value := range given.(map[string]any) {
+			values[name] = valueOf(t, kind.ElementType, value)
+		}
+		return tftypes.NewValue(kind, values)
+	case tftypes.List:
+		return tftypes.NewValue(kind, elementsOf(t, kind.ElementType, given))
+	case tftypes.Set:
+		return tftypes.NewValue(kind, elementsOf(t, kind.ElementType, given))
+	}
+	return tftypes.NewValue(kind, given)
+}
+
+func elementsOf(t *testing.T, kind tftypes.Type, given any) []tftypes.Value {
+	t.Helper()
+	values := []tftypes.Value{}
+	for _, value := range given.([]string) {
+		values = append(values, valueOf(t, kind, value))
+	}
+	return values
+}
+
+// update plans a resource with the state prior whose arguments become those of config.
+// It gives the attributes that a person sees change, each as "OLD -> NEW".
+func (p planner) update(t *testing.T, kind string, computed []string, prior, config map[string]any, private string) map[string]string {
+	t.Helper()
+	of := p.schemas.ResourceSchemas[kind].ValueType()
+	arguments, proposed := maps.Clone(config), maps.Clone(config)
+	for _, name := range computed {
+		proposed[name] = prior[name]
+		delete(arguments, name)
+	}
+	state := valueOf(t, of, prior)
+	resp, err := p.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: kind, PriorState: dynamic(t, of, state), ProposedNewState: dynamic(t, of, valueOf(t, of, proposed)),
+		Config: dynamic(t, of, valueOf(t, of, arguments)), PriorPrivate: []byte(private),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range resp.Diagnostics {
+		if d.Severity == tfprotov6.DiagnosticSeverityError {
+			t.Fatalf("%s: %s", d.Summary, d.Detail)
+		}
+	}
+	after, err := resp.PlannedState.Unmarshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return differences(t, state, after)
+}
+
+func differences(t *testing.T, before, after tftypes.Value) map[string]string {
+	t.Helper()
+	var old, new map[string]tftypes.Value
+	if err := before.As(&old); err != nil {
+		t.Fatal(err)
+	}
+	if err := after.As(&new); err != nil {
+		t.Fatal(err)
+	}
+	changes := map[string]string{}
+	for name := range old {
+		if !old[name].Equal(new[name]) {
+			changes[name] = shownValue(old[name]) + " -> " + shownValue(new[name])
+		}
+	}
+	return changes
+}
+
+// shownValue is a value as a plan shows it, roughly.
+func shownValue(v tftypes.Value) string {
+	var text string
+	var list []tftypes.Value
+	switch {
+	case !v.IsKnown():
+		return "(known after apply)"
+	case v.IsNull():
+		return "null"
+	case v.Type().Is(tftypes.String) && v.As(&text) == nil:
+		return text
+	case v.As(&list) == nil:
+		var all []string
+		for _, element := range list {
+			all = append(all, shownValue(element))
+		}
+		return "[" + strings.Join(all, ", ") + "]"
+	}
+	return "…"
+}
+
+var (
+	memberComputed   = []string{"id", "client_url", "peer_url", "machine_id", "config_digest", "certificate_expires_at", "learner", "drift"}
+	replicaComputed  = []string{"id", "machine_id", "config_digest", "certificate_expires_at", "registered", "drift"}
+	endpointComputed = []string{"id", "url", "registration", "config_digest", "drift"}
+)
+
+// with is a copy of values with more in it.
+func with(values map[string]any, more map[string]any) map[string]any {
+	all := maps.Clone(values)
+	maps.Copy(all, more)
+	return all
+}
+
+func memberState(t *testing.T, pki string) map[string]any {
+	t.Helper()
+	return map[string]any{
+		"id": "a6c7", "name": "cp1", "host": map[string]any{"address": "10.0.0.11"}, "pki": pki, "version": "3.6.16", "data_dir": "/var/lib/etcd",
+		"peers":          map[string]any{"cp1": "10.0.0.11", "cp2": "10.0.0.12", "cp3": "10.0.0.13"},
+		"on_destroy":     "archive",
+		"snapshots_kept": 3, "archives_kept": 5, "client_url": "https://10.0.0.11:2379", "peer_url": "https://10.0.0.11:2380", "machine_id": "m1",
+		"config_digest": "d1", "certificate_expires_at": "2030-01-02T00:00:00Z", "learner": false, "drift": []string{},
+	}
+}
+
+func replicaState(t *testing.T, pki, cluster string) map[string]any {
+	t.Helper()
+	return map[string]any{
+		"id": "cp1", "name": "cp1", "host": map[string]any{"address": "10.0.0.11"}, "pki": pki, "version": "1.34.4", "etcd": []string{"https://10.0.0.11:2379"},
+		"endpoint": map[string]any{"address": "10.0.0.100", "port": 6443, "hosts": map[string]any{"cp1": "10.0.0.11"}, "drain_timeout": "10s", "verify_ca": true, "cluster_id": cluster},
+		"port":     6443, "service_cidrs": []string{"10.96.0.0/12"}, "cluster_domain": "cluster.local", "admin_conf": true,
+		"machine_id": "m1", "config_digest": "d1", "certificate_expires_at": "2030-01-02T00:00:00Z", "registered": false, "drift": []string{},
+	}
+}
+
+func endpointState(t *testing.T, pki, cluster string) map[string]any {
+	t.Helper()
+	hosts := map[string]any{"cp1": "10.0.0.11"}
+	return map[string]any{
+		"id": "10.0.0.100", "address": "10.0.0.100", "port": 6443, "pki": pki, "haproxy": map[string]any{"hosts": hosts, "install_packages": true}, "drain_timeout": "10s",
+		"url": "https://10.0.0.100:6443", "config_digest": "d1", "drift": []string{},
+		"registration": map[string]any{"address": "10.0.0.100", "port": 6443, "hosts": hosts, "drain_timeout": "10s", "verify_ca": false, "cluster_id": cluster},
+	}
+}
+
+// TestPlansShowWhatChanges: an update keeps every computed value that stays, and drift
+// is planned to be gone.
+func TestPlansShowWhatChanges(t *testing.T) {
+	here, _ := bundles(t)
+	text := bundleText(t, here).ValueString()
+	changed := *here
+	changed.Deletable = !here.Deletable
+	resealed := bundleText(t, &changed).ValueString()
+	const unknown = "d1 -> (known after apply)"
+	drift := map[string]any{"drift": []string{"cp1: etcd.service is inactive, wanted active"}}
+	driftGone := "[cp1: etcd.service is inactive, wanted active] -> []"
+	expiry := "2030-01-02T00:00:00Z -> (known after apply)"
+	member, replica, endpoint := memberState(t, text), replicaState(t, text, here.ClusterID), endpointState(t, text, here.ClusterID)
+	p := newPlanner(t)
+	for name, test := range map[string]struct {
+		kind          string
+		computed      []string
+		prior, config map[string]any
+		private       string
+		want          map[string]string
+	}{
+		"a member, nothing": {"kube_etcd_member", memberComputed, member, member, "", map[string]string{}},
+		"a member's peers": {
+			"kube_etcd_member", memberComputed, member, with(member, map[string]any{"peers": map[string]any{"cp1": "10.0.0.11"}}), "",
+			map[string]string{"peers": "… -> …"},
+		},
+		"a member's flags": {
+			"kube_etcd_member", memberComputed, member, with(member, map[string]any{"extra_args": map[string]any{"max-txn-ops": "129"}}), "",
+			map[string]string{"extra_args": "null -> …", "config_digest": unknown},
+		},
+		"a member's drift": {
+			"kube_etcd_member", memberComputed, with(member, drift), member, "",
+			map[string]string{"drift": driftGone, "config_digest": unknown, "certificate_expires_at": expiry},
+		},
+		"a member that joins anew": {
+			"kube_etcd_member", memberComputed, with(member, drift), member, `{"new_id":"dHJ1ZQ=="}`,
+			map[string]string{"drift": driftGone, "config_digest": unknown, "certificate_expires_at": expiry, "id": "a6c7 -> (known after apply)"},
+		},
+		"a member's bundle, of which etcd's part stays": {
+			"kube_etcd_member", memberComputed, member, with(member, map[string]any{"pki": resealed}), "",
+			map[string]string{"pki": text + " -> " + resealed},
+		},
+		"a replica, nothing": {"kube_control_plane_replica", replicaComputed, replica, replica, "", map[string]string{}},
+		"a replica's flags": {
+			"kube_control_plane_replica", replicaComputed, with(replica, map[string]any{"registered": true}),
+			with(replica, map[string]any{"extra_args": map[string]any{"apiserver": map[string]any{"v": "3"}}}), "",
+			map[string]string{"extra_args": "null -> …", "config_digest": unknown},
+		},
+		"a replica's names": {
+			"kube_control_plane_replica", replicaComputed, replica, with(replica, map[string]any{"extra_sans": []string{"api.example"}}), "",
+			map[string]string{"extra_sans": "null -> [api.example]", "config_digest": unknown, "certificate_expires_at": expiry, "registered": "… -> (known after apply)"},
+		},
+		"an endpoint's port": {
+			"kube_control_plane_endpoint", endpointComputed, endpoint, with(endpoint, map[string]any{"port": 7443}), "",
+			map[string]string{"port": "… -> …", "url": "https://10.0.0.100:6443 -> https://10.0.0.100:7443", "registration": "… -> …", "config_digest": unknown},
+		},
+		"an endpoint's drift": {
+			"kube_control_plane_endpoint", endpointComputed, with(endpoint, drift), endpoint, "",
+			map[string]string{"drift": driftGone, "config_digest": unknown},
+		},
+		"an endpoint's drain timeout": {
+			"kube_control_plane_endpoint", endpointComputed, endpoint, with(endpoint, map[string]any{"drain_timeout": "20s"}), "",
+			map[string]string{"drain_timeout": "10s -> 20s", "registration": "… -> …"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := p.update(t, test.kind, test.computed, test.prior, test.config, test.private)
+			for _, attribute := range slices.Sorted(maps.Keys(got)) {
+				if got[attribute] != test.want[attribute] {
+					t.Errorf("%s: %s, want %q", attribute, got[attribute], test.want[attribute])
+				}
+			}
+			for attribute, want := range test.want {
+				if _, ok := got[attribute]; !ok {
+					t.Errorf("%s does not change, want %s", attribute, want)
+				}
+			}
+		})
+	}
+}
