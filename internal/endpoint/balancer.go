@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 	"net/netip"

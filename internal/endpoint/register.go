@@ -2,7 +2,6 @@ package endpoint
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"slices"

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
