@@ -57,7 +57,7 @@ func rowsOf(text string) []row {
 }
 
 var (
-	goTest   = regexp.MustCompile("`([a-z]+)\\.(Test\\w+)`")
+	goTest   = regexp.MustCompile("`([a-z/]+)\\.(Test\\w+)`")
 	scenario = regexp.MustCompile("`soak \"([^\"]+)\"`")
 	backed   = regexp.MustCompile("`[^`]*`")
 )

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -24,7 +25,7 @@ func TestAbandon(t *testing.T) {
 		}
 		return a
 	}
-	view := func(letters string) *View { v := clusterOf(letters); return &v }
+	view := func(letters string) *membership.View { v := clusterOf(letters); return &v }
 	changed := &host.HostKeyError{Address: "10.0.0.1", Seen: "ssh-ed25519 AAAA", Known: []string{"ssh-ed25519 BBBB"}}
 	all := named("cp1", "cp2", "cp3")
 	others := func(machines ...found) []found { return machines }
@@ -37,7 +38,7 @@ func TestAbandon(t *testing.T) {
 		name      string
 		self      found
 		others    []found
-		view      *View
+		view      *membership.View
 		abandon   host.Abandoned
 		leaving   []string
 		want      leaveKind

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/server/v3/lease"
 	"google.golang.org/grpc"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -68,7 +69,7 @@ func (c client) keys(name string) map[string]string {
 }
 
 // raise does what etcd does when it finds something wrong.
-func (c client) raise(name string, a Alarm) {
+func (c client) raise(name string, a membership.Alarm) {
 	c.f.t.Helper()
 	err := c.try(name, func(ctx context.Context, conn *grpc.ClientConn) error {
 		_, err := pb.NewMaintenanceClient(conn).Alarm(ctx, &pb.AlarmRequest{
@@ -195,9 +196,9 @@ func (f *fleet) damage(name string) {
 
 // wantRefused checks that the Updates of all members that show drift are
 // refused with these words, and that nothing changed.
-func (f *fleet) wantRefused(specs map[string]Spec, before View, words ...string) {
+func (f *fleet) wantRefused(specs map[string]Spec, before membership.View, words ...string) {
 	f.t.Helper()
-	ids := func(v View) (ids []uint64) {
+	ids := func(v membership.View) (ids []uint64) {
 		for _, m := range v.Members {
 			ids = append(ids, m.ID)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -19,7 +20,7 @@ func TestNoSpaceIsMended(t *testing.T) {
 	specs := f.three(4 << 20)
 	c := f.client(specs["cp1"])
 	acknowledged := c.fill("cp2", func(i int) string { return fmt.Sprint("key", i%3) })
-	full := f.view(specs["cp1"]).raised(alarmSpace)[0].Name // not always the one that was asked
+	full := f.view(specs["cp1"]).Raised(membership.AlarmNoSpace)[0].Name // not always the one that was asked
 	status, err := f.clusters.Read(f.context(), specs[full])
 	if words := strings.Join(status.Drift, "\n"); err != nil || !strings.Contains(words, full+": alarm NOSPACE is raised: the database has") || !strings.Contains(words, "of a quota of 4 MiB") {
 		t.Fatalf("drift of a full database: %q, %v", words, err)
@@ -27,8 +28,8 @@ func TestNoSpaceIsMended(t *testing.T) {
 	f.mend(specs)
 	f.wantStarts(1)
 	// Whoever was as full and had no alarm has room as well.
-	if v := f.view(specs["cp1"]); len(v.cramped()) > 0 {
-		t.Errorf("%s has no room:\n%s", v.cramped()[0].Name, v)
+	if v := f.view(specs["cp1"]); len(v.WithoutSpace()) > 0 {
+		t.Errorf("%s has no room:\n%s", v.WithoutSpace()[0].Name, v)
 	}
 	c.wantWrites(specs)
 	for name := range specs {
@@ -51,7 +52,7 @@ func TestNoSpaceThatStaysIsRefused(t *testing.T) {
 		if len(acknowledged) > 1000 {
 			t.Fatal("60 MiB fit into 4 MiB")
 		}
-		full = specs[f.view(specs["cp1"]).raised(alarmSpace)[0].Name]
+		full = specs[f.view(specs["cp1"]).Raised(membership.AlarmNoSpace)[0].Name]
 		_, err = f.clusters.Update(f.context(), full)
 	}
 	for _, want := range []string{"does not fit its quota", "of a quota of 4 MiB", "quota-backend-bytes", "PEER URL"} {
@@ -62,7 +63,7 @@ func TestNoSpaceThatStaysIsRefused(t *testing.T) {
 	if _, err := f.clusters.Update(f.context(), full); err == nil || !problem.Untouched(err) {
 		t.Errorf("refused again after something was done again: %v", err)
 	}
-	if v := f.view(specs["cp1"]); len(v.raised(alarmSpace)) == 0 {
+	if v := f.view(specs["cp1"]); len(v.Raised(membership.AlarmNoSpace)) == 0 {
 		t.Fatalf("the alarm was disarmed without room:\n%s", v)
 	}
 	// One of the ways out: the members are restarted first, and then there is room.
@@ -88,16 +89,16 @@ func TestCorruptMemberIsReplaced(t *testing.T) {
 		}
 	}
 	before := f.calm(specs["cp1"])
-	leader := before.leader()
+	leader := leaderOf(before)
 	f.damage(leader)
-	c.raise("cp1", Alarm{before.Leader, alarmCorrupt})
+	c.raise("cp1", membership.Alarm{Member: before.Leader, Name: membership.AlarmCorrupt})
 	if err := c.put("cp1", "refused", ""); !sameError(err, rpctypes.ErrCorrupt) {
 		t.Fatalf("write beside a CORRUPT member: %v", err)
 	}
 	f.mend(specs)
 	v := f.calm(specs["cp1"])
-	after, _ := v.named(leader)
-	if v.roster() != "cp1 cp2 cp3" || after.ID == before.Leader || v.Leader == before.Leader {
+	after, _ := v.ByName(leader)
+	if roster(v) != "cp1 cp2 cp3" || after.ID == before.Leader || v.Leader == before.Leader {
 		t.Errorf("%s was not replaced:\n%s", leader, v)
 	}
 	if archived, err := filepath.Glob(f.machine(leader).at(archiveRoot(DefaultDataDir)) + "/*/*/member"); err != nil || len(archived) != 1 {
@@ -124,12 +125,12 @@ func TestWronglyAccusedMemberIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := f.calm(specs["cp1"])
-	accused, _ := v.named("cp2")
+	accused, _ := v.ByName("cp2")
 	f.damage("cp3") // and not cp2
 	if err := c.put("cp1", "key", "another"); err != nil {
 		t.Fatal(err)
 	}
-	c.raise("cp1", Alarm{accused.ID, alarmCorrupt})
+	c.raise("cp1", membership.Alarm{Member: accused.ID, Name: membership.AlarmCorrupt})
 	f.wantRefused(specs, v, "cannot be told whose data is right")
 }
 
@@ -140,8 +141,8 @@ func TestCorruptMajorityIsRefused(t *testing.T) {
 	v := f.calm(specs["cp1"])
 	c := f.client(specs["cp1"])
 	for _, name := range []string{"cp2", "cp3"} {
-		m, _ := v.named(name)
-		c.raise("cp1", Alarm{m.ID, alarmCorrupt})
+		m, _ := v.ByName(name)
+		c.raise("cp1", membership.Alarm{Member: m.ID, Name: membership.AlarmCorrupt})
 	}
 	f.wantRefused(specs, v, "CORRUPT is raised for cp")
 	if err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{}); err == nil || !problem.Untouched(err) {
@@ -161,7 +162,7 @@ func TestUnknownCorruptMemberIsRefused(t *testing.T) {
 	f := newFleet(t)
 	specs := f.three(0)
 	v := f.calm(specs["cp1"])
-	f.client(specs["cp1"]).raise("cp1", Alarm{0, alarmCorrupt})
+	f.client(specs["cp1"]).raise("cp1", membership.Alarm{Member: 0, Name: membership.AlarmCorrupt})
 	f.wantRefused(specs, v, "etcd cannot tell for which member")
 }
 
@@ -170,8 +171,8 @@ func TestOrphanedAlarmsAreDisarmed(t *testing.T) {
 	f := newFleet(t)
 	specs := f.three(0)
 	c := f.client(specs["cp1"])
-	c.raise("cp1", Alarm{0xdead, alarmCorrupt})
-	c.raise("cp1", Alarm{0xdead, alarmSpace})
+	c.raise("cp1", membership.Alarm{Member: 0xdead, Name: membership.AlarmCorrupt})
+	c.raise("cp1", membership.Alarm{Member: 0xdead, Name: membership.AlarmNoSpace})
 	status, err := f.clusters.Read(f.context(), specs["cp3"])
 	if words := strings.Join(status.Drift, "\n"); err != nil || !strings.Contains(words, "cp3: alarm CORRUPT is raised for member dead, which the cluster no longer lists") {
 		t.Fatalf("drift of an orphaned alarm: %q, %v", words, err)
@@ -189,8 +190,8 @@ func TestCorruptMemberLeaves(t *testing.T) {
 	specs := f.three(0)
 	v := f.calm(specs["cp1"])
 	c := f.client(specs["cp1"])
-	c.raise("cp1", Alarm{v.Leader, alarmCorrupt})
-	leader := v.leader()
+	c.raise("cp1", membership.Alarm{Member: v.Leader, Name: membership.AlarmCorrupt})
+	leader := leaderOf(v)
 	stays := slices.DeleteFunc([]string{"cp1", "cp2", "cp3"}, func(name string) bool { return name == leader })
 	if err := f.clusters.Delete(f.context(), specs[stays[0]], DeleteOptions{}); err == nil || !strings.Contains(err.Error(), "CORRUPT is raised for "+leader) || !problem.Untouched(err) {
 		t.Errorf("delete of a healthy member beside a CORRUPT one: %v", err)
@@ -209,8 +210,8 @@ func TestCutOffReplacementResumes(t *testing.T) {
 	specs := f.three(0)
 	c := f.client(specs["cp1"])
 	v := f.calm(specs["cp1"])
-	m := v.Members[slices.IndexFunc(v.Members, func(m Member) bool { return m.ID != v.Leader })]
-	c.raise("cp1", Alarm{m.ID, alarmCorrupt})
+	m := v.Members[slices.IndexFunc(v.Members, func(m membership.Member) bool { return m.ID != v.Leader })]
+	c.raise("cp1", membership.Alarm{Member: m.ID, Name: membership.AlarmCorrupt})
 	// The process ends right after the removal: the alarm has no member then.
 	if _, err := until(f.context(), f.clusters.pace.Poll, f.clusters.pace.Serving, func() (bool, error) {
 		err := c.conv.viaVoter(f.context(), v, m.ID, func(address string) error { return c.conv.remove(f.context(), address, m.ID) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -27,7 +28,7 @@ type approach struct {
 // If not, it has waited a moment, or let others go first: what stands in the
 // way may be changed in the same run. When nothing has moved for as long as
 // patience lasts, the error is the refusal. v is nil where nobody answered.
-func (a *approach) reached(ctx context.Context, v *View) (bool, error) {
+func (a *approach) reached(ctx context.Context, v *membership.View) (bool, error) {
 	o := a.obstacle(ctx, v)
 	if o == nil {
 		a.inTheWay = nil
@@ -49,7 +50,7 @@ func (a *approach) reached(ctx context.Context, v *View) (bool, error) {
 
 // obstacle looks at the members first, then at the API servers. One that joins
 // members of its own generation changes nothing for these.
-func (a *approach) obstacle(ctx context.Context, v *View) *obstacle {
+func (a *approach) obstacle(ctx context.Context, v *membership.View) *obstacle {
 	target := a.s.generation()
 	members := standings(a.s, v, a.cl.lookAround(ctx, a.s))
 	if o := mayTake(target, a.joins, members); o != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
 // startCase is how the members that arrived together come to life.
@@ -101,7 +103,7 @@ func mayHaveCommitted(began []found) bool {
 				same++
 			}
 		}
-		if same >= quorum(len(m.Initial)) {
+		if same >= membership.Quorum(len(m.Initial)) {
 			return true
 		}
 	}

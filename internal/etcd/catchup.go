@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -15,7 +16,7 @@ const promoteEvery = 500 * time.Millisecond
 
 // getsOn reports whether the started member makes progress, as it is in v. It
 // notes what is seen.
-func (j *joining) getsOn(ctx context.Context, v *View, id uint64) bool {
+func (j *joining) getsOn(ctx context.Context, v *membership.View, id uint64) bool {
 	if j.catchUp == nil {
 		j.catchUp = j.cl.follow(j.s, id, []string{j.me.PeerURL}, j.turn.held)
 	}
@@ -24,8 +25,8 @@ func (j *joining) getsOn(ctx context.Context, v *View, id uint64) bool {
 }
 
 // wait waits until the started member serves.
-func (j *joining) wait(ctx context.Context, v View, id uint64) error {
-	entry, _ := v.member(id)
+func (j *joining) wait(ctx context.Context, v membership.View, id uint64) error {
+	entry, _ := v.Member(id)
 	j.cause = "it " + entry.Trouble
 	if !j.getsOn(ctx, &v, id) {
 		return j.cl.stuck(ctx, j.s, fmt.Errorf("%w, and %s: it %s", errComesNot, j.catchUp.still(), entry.Trouble))
@@ -36,7 +37,7 @@ func (j *joining) wait(ctx context.Context, v View, id uint64) error {
 // promote asks the voters, never the learner itself (kubeadm#3287), to promote
 // it. One that is not in sync yet is asked for again, as long as it makes
 // progress.
-func (j *joining) promote(ctx context.Context, v View, id uint64) error {
+func (j *joining) promote(ctx context.Context, v membership.View, id uint64) error {
 	j.changed = true
 	err := j.conv.viaVoter(ctx, v, id, func(address string) error { return j.conv.promote(ctx, address, id) })
 	switch {
@@ -55,7 +56,7 @@ func (j *joining) promote(ctx context.Context, v View, id uint64) error {
 
 // behind waits for another member that is still joining: as long as that one
 // makes progress, and whoever adds it may still promote it.
-func (j *joining) behind(ctx context.Context, v *View, learner Member, cause error) error {
+func (j *joining) behind(ctx context.Context, v *membership.View, learner membership.Member, cause error) error {
 	if j.ahead == nil || j.ahead.id != learner.ID {
 		j.ahead = j.cl.follow(j.s, learner.ID, learner.PeerURLs, j.turn.held)
 		problem.Progress(ctx, "etcd %s: waiting: %s", j.s.Name, cause)
@@ -79,7 +80,7 @@ func (j *joining) ended(ctx context.Context, err error) error {
 	}
 	return &problem.Problem{
 		Summary: "etcd member is still catching up", Host: j.s.label(), Err: fmt.Errorf("%w: %w", ErrAdopted, err),
-		Cause:     fmt.Sprintf("the time for this operation ended (%s); it had %s on its disk by then, and was getting more", ctx.Err(), bytesText(j.catchUp.has())),
+		Cause:     fmt.Sprintf("the time for this operation ended (%s); it had %s on its disk by then, and was getting more", ctx.Err(), membership.Bytes(j.catchUp.has())),
 		Unchanged: "the other members and their data; this one stays a learner, which has no vote, and goes on by itself.",
 		Next:      "apply again, which continues from there; where that is too short again, raise the timeouts of this resource",
 	}
@@ -100,7 +101,7 @@ func (j *joining) undo(ctx context.Context) {
 		if err != nil {
 			return false, nil
 		}
-		entry, listed := v.member(j.added)
+		entry, listed := v.Member(j.added)
 		if listed && !entry.Learner {
 			return true, nil // the promotion had succeeded: a voter stays
 		}

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -143,8 +144,8 @@ func (c *conversation) call(ctx context.Context, address string, timeout time.Du
 
 // list asks one member for the member list by a linearizable read: an answer
 // proves that this member is connected to a quorum.
-func (c *conversation) list(ctx context.Context, address string) (View, error) {
-	var v View
+func (c *conversation) list(ctx context.Context, address string) (membership.View, error) {
+	var v membership.View
 	err := c.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
 		answer, err := pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{Linearizable: true})
 		if err == nil {
@@ -157,7 +158,7 @@ func (c *conversation) list(ctx context.Context, address string) (View, error) {
 
 // memory is the list that the member at an address has in memory, and that
 // member's id. It answers without the others.
-func (c *conversation) memory(ctx context.Context, address string) (v View, id uint64, err error) {
+func (c *conversation) memory(ctx context.Context, address string) (v membership.View, id uint64, err error) {
 	err = c.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
 		answer, err := pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{})
 		if err == nil {
@@ -168,14 +169,14 @@ func (c *conversation) memory(ctx context.Context, address string) (v View, id u
 	return v, id, err
 }
 
-func viewOf(cluster uint64, members []*pb.Member) View {
-	v := View{ClusterID: cluster}
+func viewOf(cluster uint64, members []*pb.Member) membership.View {
+	v := membership.View{ClusterID: cluster}
 	for _, m := range members {
-		v.Members = append(v.Members, Member{
-			ID: m.ID, Name: listedName(m.Name), PeerURLs: listedURLs(m.PeerURLs), ClientURLs: listedURLs(m.ClientURLs), Learner: m.IsLearner,
+		v.Members = append(v.Members, membership.Member{
+			ID: m.ID, Name: membership.NameReported(m.Name), PeerURLs: membership.URLsReported(m.PeerURLs), ClientURLs: membership.URLsReported(m.ClientURLs), Learner: m.IsLearner,
 		})
 	}
-	slices.SortFunc(v.Members, func(a, b Member) int {
+	slices.SortFunc(v.Members, func(a, b membership.Member) int {
 		if order := strings.Compare(a.Name, b.Name); order != 0 {
 			return order
 		}

@@ -7,6 +7,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
 // Clients are the API servers that use the cluster, which package etcd knows by
@@ -23,7 +25,7 @@ type Clients interface {
 const masterLeases = "/registry/masterleases/"
 
 // clients are the standings of all API servers that use the cluster.
-func (c *conversation) clients(ctx context.Context, v *View, clients Clients) []standing {
+func (c *conversation) clients(ctx context.Context, v *membership.View, clients Clients) []standing {
 	addresses, err := c.apiServers(ctx, v)
 	if err != nil {
 		return []standing{{
@@ -49,7 +51,7 @@ func (c *conversation) clients(ctx context.Context, v *View, clients Clients) []
 }
 
 // apiServers are the addresses of the API servers that use the cluster.
-func (c *conversation) apiServers(ctx context.Context, v *View) ([]string, error) {
+func (c *conversation) apiServers(ctx context.Context, v *membership.View) ([]string, error) {
 	if v == nil {
 		return nil, errNoAnswer
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -264,7 +265,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // refusal is the problem for a change that the rules do not allow now.
-func refusal(summary string, s Spec, v *View, cause, unchanged, next string) error {
+func refusal(summary string, s Spec, v *membership.View, cause, unchanged, next string) error {
 	p := &problem.Problem{Summary: summary, Host: s.label(), Cause: cause, Unchanged: unchanged, Next: next}
 	if v != nil {
 		p.Detail = v.String()

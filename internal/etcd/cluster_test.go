@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -23,11 +24,11 @@ func TestBootstrapByRendezvous(t *testing.T) {
 	f.create(specs, "cp1", "cp2", "cp3")
 	t.Logf("three members in %s", time.Since(begin).Round(time.Millisecond))
 	v := f.calm(specs["cp1"])
-	if v.roster() != "cp1 cp2 cp3" {
-		t.Fatalf("members are %s", v.roster())
+	if roster(v) != "cp1 cp2 cp3" {
+		t.Fatalf("members are %s", roster(v))
 	}
 	for name, s := range specs {
-		entry, _ := v.at(s.PeerURL())
+		entry, _ := v.ByPeerURL(s.PeerURL())
 		if id := f.record(name); id.MemberID != fmt.Sprintf("%x", entry.ID) || id.EtcdCluster != fmt.Sprintf("%x", v.ClusterID) {
 			t.Errorf("%s is recorded as %+v, is %x of cluster %x", name, id, entry.ID, v.ClusterID)
 		}
@@ -86,7 +87,7 @@ func TestCutOffJoinResumes(t *testing.T) {
 	f.clusters = f.coordinator()
 	f.create(specs, "cp2")
 	v := f.wantRoster(specs["cp1"], "cp1 cp2")
-	if _, still := v.member(stale); still {
+	if _, still := v.Member(stale); still {
 		t.Error("the stale learner's id was reused")
 	}
 }
@@ -116,7 +117,7 @@ func TestCutOffLearnerIsPromoted(t *testing.T) {
 	learner := j.added
 	f.create(specs, "cp2")
 	v := f.wantRoster(specs["cp1"], "cp1 cp2")
-	if _, ok := v.member(learner); !ok {
+	if _, ok := v.Member(learner); !ok {
 		t.Error("the learner was not continued but made anew")
 	}
 	if f.machine("cp2").starts != 1 {
@@ -156,7 +157,7 @@ func TestCutOffBootstrapStartsAnew(t *testing.T) {
 	for name, s := range specs {
 		members[name] = s.PeerURL()
 	}
-	change, _ := birth(s, found{}, c, memberID{Member: staticMemberID(s.PeerURL(), f.bundle.ClusterID)}, environment(f.bundle.ClusterID, "new", members))
+	change, _ := birth(s, found{}, c, memberID{Member: membership.StaticMemberID(s.PeerURL(), f.bundle.ClusterID)}, environment(f.bundle.ClusterID, "new", members))
 	if _, err := f.machine("cp1").Change(f.context(), change, action{Verb: doStart}); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestStoppedClusterIsResumed(t *testing.T) {
 	}
 	f.clusters = f.coordinator()
 	f.create(specs, "cp1", "cp2", "cp3")
-	if after := f.calm(specs["cp1"]); after.ClusterID != before.ClusterID || after.roster() != "cp1 cp2 cp3" {
+	if after := f.calm(specs["cp1"]); after.ClusterID != before.ClusterID || roster(after) != "cp1 cp2 cp3" {
 		t.Errorf("another cluster came of it:\n%s", after)
 	}
 }
@@ -228,7 +229,7 @@ func TestLeaderLeaves(t *testing.T) {
 	f := newFleet(t)
 	specs := f.specs("cp1", "cp2", "cp3")
 	f.create(specs, "cp1", "cp2", "cp3")
-	leader := f.calm(specs["cp1"]).leader()
+	leader := leaderOf(f.calm(specs["cp1"]))
 	if err := f.clusters.Delete(f.context(), specs[leader], DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,7 @@ func TestLeaderLeaves(t *testing.T) {
 			continue
 		}
 		if v := f.view(s); len(v.Members) != 2 {
-			t.Errorf("members are %s", v.roster())
+			t.Errorf("members are %s", roster(v))
 		}
 	}
 	// Deleting again finds nothing to do.
@@ -378,7 +379,7 @@ func TestRebuiltMachineIsReplaced(t *testing.T) {
 	f := newFleet(t)
 	specs := f.specs("cp1", "cp2", "cp3")
 	f.create(specs, "cp1", "cp2", "cp3")
-	before, _ := f.calm(specs["cp1"]).named("cp1")
+	before, _ := f.calm(specs["cp1"]).ByName("cp1")
 	f.wipe("cp1") // the first node is as replaceable as any
 	status, err := f.clusters.Read(f.context(), specs["cp1"])
 	if err != nil || len(status.Drift) != 1 || !strings.Contains(status.Drift[0], "rebuilt") {
@@ -388,7 +389,7 @@ func TestRebuiltMachineIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := f.wantRoster(specs["cp2"], "cp1 cp2 cp3")
-	if after, _ := v.named("cp1"); after.ID == before.ID {
+	if after, _ := v.ByName("cp1"); after.ID == before.ID {
 		t.Error("the emptied member was started under its old id")
 	}
 }
@@ -398,7 +399,7 @@ func TestUpdateTakesTheLeaderLast(t *testing.T) {
 	f := newFleet(t)
 	specs := f.specs("cp1", "cp2", "cp3")
 	f.create(specs, "cp1", "cp2", "cp3")
-	leader := f.calm(specs["cp1"]).leader()
+	leader := leaderOf(f.calm(specs["cp1"]))
 	changed := map[string]Spec{}
 	for name, s := range specs {
 		s.ExtraArgs = map[string]string{"quota-backend-bytes": "4294967296"}
@@ -424,7 +425,7 @@ func TestUpdateTakesTheLeaderLast(t *testing.T) {
 	if <-order; <-order == leader || <-order != leader {
 		t.Errorf("the leader %s was not the last", leader)
 	}
-	if v := f.calm(specs["cp1"]); v.leader() == leader {
+	if v := f.calm(specs["cp1"]); leaderOf(v) == leader {
 		t.Errorf("leadership did not move off %s", leader)
 	}
 }
@@ -623,7 +624,7 @@ func (f *fleet) removeByHand(through, s Spec) {
 	v := f.calm(through)
 	entry := entryOf(&v, s)
 	if entry == nil {
-		f.t.Fatalf("%s is not listed in %s", s.Name, v.roster())
+		f.t.Fatalf("%s is not listed in %s", s.Name, roster(v))
 	}
 	conv, err := f.clusters.of(through).converse(through)
 	if err != nil {

@@ -2,84 +2,25 @@ package etcd
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha1" //nolint:gosec // the hash that etcd makes ids of
-	"encoding/binary"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// newToken is the initial-cluster-token of a cluster that is founded. Member ids
-// and the cluster id follow from it (membership.computeMemberID, RaftCluster.genID),
-// so a cluster that is founded again under the same bundle shares no identity with
-// the earlier one: its members refuse each other.
-func newToken(clusterID string) string {
-	nonce := make([]byte, 8)
-	_, _ = rand.Read(nonce) // never fails (crypto/rand)
-	return clusterID + "-" + hex.EncodeToString(nonce)
-}
-
-// staticMemberID is the id that etcd gives a member of a static bootstrap: a
-// hash of its peer URL and the cluster token (server/etcdserver/api/membership
-// computeMemberID, with no time mixed in).
-func staticMemberID(peerURL, token string) uint64 {
-	sum := sha1.Sum([]byte(peerURL + token)) //nolint:gosec // etcd's choice
-	return binary.BigEndian.Uint64(sum[:8])
-}
-
-// staticClusterID is the id that etcd gives a cluster of a static bootstrap: a hash
-// of its members' ids (RaftCluster.genID).
-func staticClusterID(peerURLs []string, token string) uint64 {
-	var ids []uint64
-	for _, u := range peerURLs {
-		ids = append(ids, staticMemberID(u, token))
-	}
-	slices.Sort(ids)
-	var b []byte
-	for _, id := range ids {
-		b = binary.BigEndian.AppendUint64(b, id)
-	}
-	sum := sha1.Sum(b) //nolint:gosec // etcd's choice
-	return binary.BigEndian.Uint64(sum[:8])
-}
-
-// errSplit: members under one bundle serve different clusters.
-var errSplit = errors.New("the members do not belong to one etcd cluster")
-
-// splitInto says in words which addresses serve which cluster, where there is more
-// than one, or "".
-func splitInto(ids map[string]uint64) string {
-	byID := map[uint64][]string{}
-	for _, address := range slices.Sorted(maps.Keys(ids)) {
-		byID[ids[address]] = append(byID[ids[address]], address)
-	}
-	if len(byID) < 2 {
-		return ""
-	}
-	var parts []string
-	for _, id := range slices.Sorted(maps.Keys(byID)) {
-		parts = append(parts, fmt.Sprintf("cluster %x is served at %s", id, strings.Join(byID[id], ", ")))
-	}
-	return errSplit.Error() + ": " + strings.Join(parts, "; ")
-}
-
 // split refuses to go on where more than one cluster is served under the bundle.
 func split(ids map[string]uint64) error {
-	cause := splitInto(ids)
+	cause := membership.DescribeSplit(ids)
 	if cause == "" {
 		return nil
 	}
 	return &problem.Problem{
-		Summary: "Two etcd clusters under one PKI bundle", Err: errSplit, Unchanged: problem.Nothing, Cause: cause,
+		Summary: "Two etcd clusters under one PKI bundle", Err: membership.ErrSplit, Unchanged: problem.Nothing, Cause: cause,
 		Next: "find out which of them the API servers use and which holds what is needed (etcdctl endpoint status, etcdctl snapshot save on each); " +
 			"then stop etcd on the machines of the other one, move their data directories and " + configDir + " away, and apply again",
 	}
@@ -118,15 +59,6 @@ func (cl *cluster) oneCluster(ctx context.Context, s Spec) error {
 	}
 	defer conv.Close()
 	return split(clusterIDsIn(conv.lists(ctx, cl.addresses(s))))
-}
-
-// parseID reads an id of etcd in hexadecimal; 0 where it is none.
-func parseID(text string) uint64 {
-	id, err := strconv.ParseUint(text, 16, 64)
-	if err != nil {
-		return 0
-	}
-	return id
 }
 
 // earlier says in words why the data on a machine is not of the cluster that the

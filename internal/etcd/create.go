@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -111,7 +112,7 @@ type founding struct {
 }
 
 func (f founding) id(s Spec) memberID {
-	return memberID{Member: staticMemberID(s.PeerURL(), f.token), Cluster: staticClusterID(slices.Collect(maps.Values(f.members)), f.token)}
+	return memberID{Member: membership.StaticMemberID(s.PeerURL(), f.token), Cluster: membership.StaticClusterID(slices.Collect(maps.Values(f.members)), f.token)}
 }
 
 // bootstrap makes a new cluster of the given members. Who cannot even be
@@ -121,7 +122,7 @@ func (cl *cluster) bootstrap(ctx context.Context, specs map[string]Spec, s surve
 	results := map[string]outcome{}
 	var mu sync.Mutex
 	ready := map[string]newborn{}
-	f := founding{token: newToken(anyOf(specs).Bundle.ClusterID), members: map[string]string{}}
+	f := founding{token: membership.NewToken(anyOf(specs).Bundle.ClusterID), members: map[string]string{}}
 	_ = each(specs, func(name string, spec Spec) error { // errors are in results
 		c, err := cl.prepare(ctx, spec, s.of(spec), slices.Contains(archive, name))
 		mu.Lock()

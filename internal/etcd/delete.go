@@ -8,6 +8,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -76,11 +77,11 @@ type departure struct {
 	s       Spec
 	o       DeleteOptions
 	turn    *turn
-	since   lapse   // of the current wait
-	removed bool    // from the member list, by this call
-	aside   bool    // the outage was announced
-	verdict verdict // on this member, where it does not answer
-	told    string  // the reason that was last reported
+	since   lapse                   // of the current wait
+	removed bool                    // from the member list, by this call
+	aside   bool                    // the outage was announced
+	verdict membership.DeathVerdict // on this member, where it does not answer
+	told    string                  // the reason that was last reported
 }
 
 // step looks at everything, decides, and does one thing.
@@ -198,15 +199,15 @@ func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bo
 
 // remove hands leadership over, or, when that is done, removes the member
 // through another one. What came of it is seen at the next look.
-func (l *departure) remove(ctx context.Context, v View, id uint64) error {
-	entry, _ := v.member(id)
+func (l *departure) remove(ctx context.Context, v membership.View, id uint64) error {
+	entry, _ := v.Member(id)
 	conv, err := l.cl.converse(l.s)
 	if err != nil {
 		return err
 	}
 	defer conv.Close()
 	if v.Leader == id {
-		if waiting, _ := l.turn.others(); waiting > 0 && len(v.voters()) > 1 && l.since.lasted() < l.cl.pace.Patience {
+		if waiting, _ := l.turn.others(); waiting > 0 && len(v.Voters()) > 1 && l.since.lasted() < l.cl.pace.Patience {
 			// Every follower that leaves before the leader spares an election.
 			return l.turn.yield(ctx)
 		}

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"crypto/x509"
 	"fmt"
 	"path"
@@ -8,13 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // drift says in words how a machine differs from s. It is empty, and stays
 // so, for a healthy member. entry is the member as the cluster lists it, or
 // nil where nobody answered.
-func drift(s Spec, f found, entry *Member, now time.Time) []string {
+func drift(s Spec, f found, entry *membership.Member, now time.Time) []string {
 	if words := absent(s, f); len(words) > 0 {
 		return words
 	}
@@ -65,10 +67,10 @@ func unitStateDrift(f found) []string {
 	case f.Unit.Load == "masked":
 		words = append(words, unitName+" is masked, wanted active")
 	case f.Unit.Active != "active":
-		words = append(words, fmt.Sprintf("%s is %s, wanted active", unitName, orNone(f.Unit.Active)))
+		words = append(words, fmt.Sprintf("%s is %s, wanted active", unitName, cmp.Or(f.Unit.Active, "not there")))
 	}
 	if f.Unit.Load != "masked" && f.Unit.Enabled != "enabled" {
-		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", unitName, orNone(f.Unit.Enabled)))
+		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", unitName, cmp.Or(f.Unit.Enabled, "not there")))
 	}
 	for _, name := range f.facts.Dirs[dropInDir] {
 		words = append(words, fmt.Sprintf("%s has the drop-in %s/%s, which was not written by the provider", unitName, dropInDir, name))
@@ -77,13 +79,6 @@ func unitStateDrift(f found) []string {
 		words = append(words, unitName+" was changed on disk after systemd read it")
 	}
 	return words
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "not there"
-	}
-	return text
 }
 
 // unitFileDrift names the flags that differ, and otherwise the lines.
@@ -106,7 +101,7 @@ func unitFileDrift(s Spec, f found) []string {
 	}
 	var words []string
 	if have.Program != want.Program {
-		words = append(words, fmt.Sprintf("%s runs %s, wanted %s", unitName, orNone(have.Program), want.Program))
+		words = append(words, fmt.Sprintf("%s runs %s, wanted %s", unitName, cmp.Or(have.Program, "not there"), want.Program))
 	}
 	words = append(words, systemd.FlagDifferences(have.Flags, want.Flags)...)
 	words = append(words, systemd.LineDifferences(unitPath, haveRest, wantRest)...)
@@ -173,7 +168,7 @@ func missingArtifacts(s Spec, f found) []string {
 }
 
 // memberDrift is what the cluster says of the member.
-func memberDrift(s Spec, f found, entry *Member) []string {
+func memberDrift(s Spec, f found, entry *membership.Member) []string {
 	if entry == nil {
 		return nil
 	}

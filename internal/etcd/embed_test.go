@@ -17,13 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"go.etcd.io/etcd/pkg/v3/flags"
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // testMachine is a machine whose etcd is a real server inside the test's
@@ -547,7 +547,7 @@ func (f *fleet) context() context.Context {
 }
 
 // view is the cluster as seen now.
-func (f *fleet) view(s Spec) View {
+func (f *fleet) view(s Spec) membership.View {
 	f.t.Helper()
 	v, err := f.clusters.of(s).ask(f.context(), s)
 	if err != nil {
@@ -557,7 +557,7 @@ func (f *fleet) view(s Spec) View {
 }
 
 // names are the voters, "+" before a learner.
-func (v View) roster() string {
+func roster(v membership.View) string {
 	var out []string
 	for _, m := range v.Members {
 		if m.Learner {
@@ -569,23 +569,23 @@ func (v View) roster() string {
 	return strings.Join(out, " ")
 }
 
-func (f *fleet) wantRoster(s Spec, want string) View {
+func (f *fleet) wantRoster(s Spec, want string) membership.View {
 	f.t.Helper()
 	v := f.view(s)
-	if got := v.roster(); got != want {
+	if got := roster(v); got != want {
 		f.t.Fatalf("members are %q, want %q\n%s", got, want, v)
 	}
 	return v
 }
 
 // calm waits until every member is healthy.
-func (f *fleet) calm(s Spec) View {
+func (f *fleet) calm(s Spec) membership.View {
 	f.t.Helper()
-	var v View
+	var v membership.View
 	done, err := until(f.context(), 20*time.Millisecond, 20*time.Second, func() (bool, error) {
 		var err error
 		v, err = f.clusters.of(s).ask(f.context(), s)
-		return err == nil && allHealthy(v) == nil, nil
+		return err == nil && membership.RequireAllHealthy(v) == nil, nil
 	})
 	if !done || err != nil {
 		f.t.Fatalf("the cluster did not calm down: %v\n%s", err, v)
@@ -594,8 +594,8 @@ func (f *fleet) calm(s Spec) View {
 }
 
 // leader names the member that leads.
-func (v View) leader() string {
-	m, _ := v.member(v.Leader)
+func leaderOf(v membership.View) string {
+	m, _ := v.Member(v.Leader)
 	return m.Name
 }
 

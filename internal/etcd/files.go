@@ -22,7 +22,8 @@ func Leaves(name, address string) []pki.Leaf {
 func leaves(s Spec) []pki.Leaf { return Leaves(s.Name, s.Host.Address()) }
 
 func certificatePath(l pki.Leaf) string { return path.Join(path.Dir(pkiDir), l.Name) + ".crt" }
-func keyPath(l pki.Leaf) string         { return path.Join(path.Dir(pkiDir), l.Name) + ".key" }
+
+func keyPath(l pki.Leaf) string { return path.Join(path.Dir(pkiDir), l.Name) + ".key" }
 
 // fixedFiles are those that etcd reads at its start and whose content follows from
 // the spec alone. With those of scheduled snapshots they are what WantedDigest

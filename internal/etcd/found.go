@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -105,7 +106,7 @@ func (m marker) configured() configured {
 
 func (m marker) snapshotsKept() int { return orDefault(m.SnapshotsKept) }
 
-func (m marker) id() uint64 { return parseID(m.MemberID) }
+func (m marker) id() uint64 { return membership.ParseID(m.MemberID) }
 
 // found is one machine as it was observed, in this package's terms.
 type found struct {
@@ -165,14 +166,7 @@ func (f found) empty() bool {
 	return !f.Data && !unit && !f.running() && f.Marker == nil
 }
 
-func (f found) label() string { return machineLabel(f.Name, f.Address) }
-
-func machineLabel(name, address string) string {
-	if name == "" {
-		return address
-	}
-	return fmt.Sprintf("%s (%s)", name, address)
-}
+func (f found) label() string { return membership.Label(f.Name, f.Address) }
 
 // interpret reads the facts of one machine.
 func interpret(name, address, dataDir string, facts host.Facts, err error) found {

@@ -5,21 +5,20 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // Health is all that can be told of a cluster at one moment. What does not
 // answer says why in its place, and keeps nothing else from being told.
 type Health struct {
-	Survey
+	membership.Survey
 	Silence  error     // why no member gave an answer that a quorum stands behind; nil: one did
 	Orphans  []string  // alarms that belong to no member of the list, in words
 	Machines []Machine // those that were asked for, sorted by address
@@ -59,10 +58,10 @@ func (cl *cluster) health(ctx context.Context, hosts map[string]*host.Host, b *p
 // survivors asks whoever answers. One question takes no more than a fifth of
 // ctx's time, of which four may follow each other: the member list, that of
 // members found on it, their status, the agreed version.
-func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (Survey, []string, error) {
+func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (membership.Survey, []string, error) {
 	conv, err := cl.converseThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
-		return Survey{}, nil, err
+		return membership.Survey{}, nil, err
 	}
 	defer conv.Close()
 	if end, bounded := ctx.Deadline(); bounded {
@@ -70,7 +69,7 @@ func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b
 	}
 	v, err := conv.view(ctx, hostAddresses(hosts))
 	if err != nil {
-		return Survey{}, nil, err
+		return membership.Survey{}, nil, err
 	}
 	var orphans []string
 	for _, a := range v.Orphans {
@@ -127,7 +126,7 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 		}
 	}
 	command, _, _ := systemd.ParseUnit(facts.Files[unitPath].Content)
-	m.Quota = quotaByFlag(command.Flags["quota-backend-bytes"])
+	m.Quota = release.Quota(command.Flags["quota-backend-bytes"])
 	m.CertificateExpiry = expiry(facts.Files)
 	if service := facts.Units[snapshotService]; service.Active == "failed" && isWritten(facts.Files[snapshotServicePath]) {
 		m.SnapshotFailed = service.Result
@@ -135,19 +134,10 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	return m
 }
 
-// quotaByFlag is what etcd makes of --quota-backend-bytes.
-func quotaByFlag(value string) int64 {
-	bytes, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-	if err != nil || bytes == 0 {
-		return defaultQuota
-	}
-	return bytes
-}
-
 // QuotaOf is the quota of a member in bytes: what it tells itself, and where it
 // does not (etcd 3.5), what its machine's flags say. 0 is not known, and
 // negative none.
-func (h Health) QuotaOf(m Runs) int64 {
+func (h Health) QuotaOf(m membership.MemberStatus) int64 {
 	if m.DBQuota != 0 {
 		return m.DBQuota
 	}
@@ -157,29 +147,4 @@ func (h Health) QuotaOf(m Runs) int64 {
 		}
 	}
 	return 0
-}
-
-// Voting counts the voters, those of them that are healthy, and how many votes
-// are needed.
-func (s Survey) Voting() (voters, healthy, needed int) {
-	for _, m := range s.Members {
-		if m.Learner {
-			continue
-		}
-		voters++
-		if m.Healthy {
-			healthy++
-		}
-	}
-	return voters, healthy, quorum(voters)
-}
-
-// Leader is the name of the member that leads, "" where none does or is known.
-func (s Survey) Leader() string {
-	for _, m := range s.Members {
-		if m.Leader {
-			return m.Name
-		}
-	}
-	return ""
 }

@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // TestMachineOf: what a machine shows is read without knowing how its member is wanted.
@@ -54,25 +55,25 @@ func TestMachineOf(t *testing.T) {
 				Files: map[string]host.FileState{snapshotServicePath: {Content: systemd.Managed + "\n[Unit]\n"}},
 				Units: map[string]host.UnitState{snapshotService: {Load: "loaded", Active: "failed", Result: "exit-code"}},
 			},
-			want: Machine{Quota: defaultQuota, SnapshotFailed: "exit-code"},
+			want: Machine{Quota: release.DefaultQuota, SnapshotFailed: "exit-code"},
 		},
 		"somebody else's failed snapshot": {
 			facts: host.Facts{
 				Files: map[string]host.FileState{snapshotServicePath: {Content: "[Unit]\n"}},
 				Units: map[string]host.UnitState{snapshotService: {Load: "loaded", Active: "failed", Result: "exit-code"}},
 			},
-			want: Machine{Quota: defaultQuota},
+			want: Machine{Quota: release.DefaultQuota},
 		},
 		"a snapshot under way": {
 			facts: host.Facts{
 				Files: map[string]host.FileState{snapshotServicePath: {Content: systemd.Managed + "\n[Unit]\n"}},
 				Units: map[string]host.UnitState{snapshotService: {Load: "loaded", Active: "activating", Result: "success"}},
 			},
-			want: Machine{Quota: defaultQuota},
+			want: Machine{Quota: release.DefaultQuota},
 		},
 		"a bare machine": {
 			facts: host.Facts{Units: map[string]host.UnitState{unitName: {Load: "not-found", Active: "inactive"}}},
-			want:  Machine{Quota: defaultQuota},
+			want:  Machine{Quota: release.DefaultQuota},
 		},
 		"a dead one": {err: host.ErrUnreachable, want: Machine{Err: host.ErrUnreachable}},
 	} {
@@ -92,23 +93,23 @@ func TestMachineOf(t *testing.T) {
 
 func TestQuotaOf(t *testing.T) {
 	h := Health{Machines: []Machine{
-		{Address: "10.0.0.11", Quota: quotaByFlag("8589934592")},
-		{Address: "10.0.0.12", Quota: quotaByFlag("")},
+		{Address: "10.0.0.11", Quota: release.Quota("8589934592")},
+		{Address: "10.0.0.12", Quota: release.Quota("")},
 		{Address: "10.0.0.13", Err: host.ErrUnreachable},
-		{Address: "10.0.0.14", Quota: quotaByFlag("-1")},
-		{Address: "10.0.0.15", Quota: quotaByFlag("0")},
+		{Address: "10.0.0.14", Quota: release.Quota("-1")},
+		{Address: "10.0.0.15", Quota: release.Quota("0")},
 	}}
 	for _, c := range []struct {
-		member Runs
+		member membership.MemberStatus
 		want   int64
 	}{
-		{Runs{Address: "10.0.0.11", DBQuota: 2 << 30}, 2 << 30}, // what runs counts more than what is on its disk
-		{Runs{Address: "10.0.0.11"}, 8 << 30},
-		{Runs{Address: "10.0.0.12"}, 2 << 30},
-		{Runs{Address: "10.0.0.13"}, 0},
-		{Runs{Address: "10.0.0.14"}, -1},
-		{Runs{Address: "10.0.0.15"}, 2 << 30},
-		{Runs{Address: "10.0.0.99"}, 0},
+		{membership.MemberStatus{Address: "10.0.0.11", Member: membership.Member{DBQuota: 2 << 30}}, 2 << 30}, // what runs counts more than what is on its disk
+		{membership.MemberStatus{Address: "10.0.0.11"}, 8 << 30},
+		{membership.MemberStatus{Address: "10.0.0.12"}, 2 << 30},
+		{membership.MemberStatus{Address: "10.0.0.13"}, 0},
+		{membership.MemberStatus{Address: "10.0.0.14"}, -1},
+		{membership.MemberStatus{Address: "10.0.0.15"}, 2 << 30},
+		{membership.MemberStatus{Address: "10.0.0.99"}, 0},
 	} {
 		if got := h.QuotaOf(c.member); got != c.want {
 			t.Errorf("quota of %+v is %d, want %d", c.member, got, c.want)
@@ -117,8 +118,11 @@ func TestQuotaOf(t *testing.T) {
 }
 
 func TestVoting(t *testing.T) {
-	s := Survey{Members: []Runs{
-		{Name: "cp1", Healthy: true}, {Name: "cp2", Healthy: true, Leader: true}, {Name: "cp3"}, {Name: "cp4", Healthy: true, Learner: true},
+	s := membership.Survey{Members: []membership.MemberStatus{
+		{Member: membership.Member{Name: "cp1", Healthy: true}},
+		{Member: membership.Member{Name: "cp2", Healthy: true}, Leader: true},
+		{Member: membership.Member{Name: "cp3"}},
+		{Member: membership.Member{Name: "cp4", Healthy: true, Learner: true}},
 	}}
 	if voters, healthy, needed := s.Voting(); voters != 3 || healthy != 2 || needed != 2 {
 		t.Errorf("%d voters, %d healthy, %d needed", voters, healthy, needed)

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -8,10 +9,10 @@ import (
 	"maps"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // Imported is a member as its machine alone describes it: what a Spec says of it,
@@ -73,7 +74,7 @@ func imported(h *host.Host, facts host.Facts) (Imported, error) {
 	}
 	command, _, _ := systemd.ParseUnit(unit.Content)
 	if reached := command.Flags["advertise-client-urls"]; reached != ClientURL(h.Address()) {
-		return Imported{}, notImported(h, fmt.Sprintf("its member is reached at %s", orNone(reached)), "import it by that address, which is the machine's in the cluster")
+		return Imported{}, notImported(h, fmt.Sprintf("its member is reached at %s", cmp.Or(reached, "not there")), "import it by that address, which is the machine's in the cluster")
 	}
 	given := f.Marker.configured()
 	out := Imported{
@@ -108,7 +109,7 @@ func extraArgs(s Spec, flags, recorded map[string]string) map[string]string {
 	defaults := serverFlags(s)
 	var extra map[string]string
 	for flag, value := range flags {
-		_, taken := owned[flag]
+		_, taken := release.Owned[flag]
 		if standard, ok := defaults[flag]; taken || ok && standard == value {
 			continue
 		}

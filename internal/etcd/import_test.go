@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // factsOf is what a machine shows of a member of s.

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -21,21 +22,21 @@ type joining struct {
 	turn *turn
 	conv *conversation
 	f    found
-	me   self
+	me   membership.JoiningMember
 
-	programs  bool       // are known to be there
-	installed bool       // by this very call
-	changed   bool       // something was changed on the machine or in the member list
-	aside     bool       // the outage of a member that serves was announced
-	added     uint64     // the learner that this very call added; 0: none
-	refused   lapse      // for how long the same condition has been waited for
-	cause     string     // that condition
-	catchUp   *following // the member itself; nil: it was not started
-	ahead     *following // a learner that has to be done first
-	verdict   verdict    // on the last entry that stood in the way
-	near      approach   // to the generation of s
-	versions  bool       // its version may be beside the others
-	asked     bool       // that question is answered, and nobody else had a turn since
+	programs  bool                    // are known to be there
+	installed bool                    // by this very call
+	changed   bool                    // something was changed on the machine or in the member list
+	aside     bool                    // the outage of a member that serves was announced
+	added     uint64                  // the learner that this very call added; 0: none
+	refused   lapse                   // for how long the same condition has been waited for
+	cause     string                  // that condition
+	catchUp   *following              // the member itself; nil: it was not started
+	ahead     *following              // a learner that has to be done first
+	verdict   membership.DeathVerdict // on the last entry that stood in the way
+	near      approach                // to the generation of s
+	versions  bool                    // its version may be beside the others
+	asked     bool                    // that question is answered, and nobody else had a turn since
 }
 
 // join brings one member into the cluster, one member at a time.
@@ -75,7 +76,7 @@ func (j *joining) look(ctx context.Context) error {
 	if err := fitness(j.s, j.f); err != nil {
 		return err
 	}
-	j.me = self{
+	j.me = membership.JoiningMember{
 		Name: j.s.Name, PeerURL: j.s.PeerURL(), Data: j.f.Data, Pending: j.f.Pending,
 		Running: j.f.running() && j.f.Unit.Sub != "auto-restart",
 	}
@@ -108,9 +109,9 @@ func (j *joining) walk(ctx context.Context) error {
 			continue
 		}
 		j.me.Earlier = j.f.earlier(v.ClusterID)
-		v = j.verdict.mark(v, j.cl.verdictLasts())
-		next := nextStep(v, j.me)
-		if next.Kind == stepDone {
+		v = j.verdict.Mark(v, j.cl.verdictLasts())
+		next := membership.NextJoinStep(v, j.me)
+		if next.Kind == membership.JoinDone {
 			return nil
 		}
 		if err := j.take(ctx, v, next); err != nil {
@@ -121,7 +122,7 @@ func (j *joining) walk(ctx context.Context) error {
 
 // take does one step. A step that has to wait returns nil without effect and
 // is asked for again.
-func (j *joining) take(ctx context.Context, v View, next step) error {
+func (j *joining) take(ctx context.Context, v membership.View, next membership.JoinStep) error {
 	if j.changes(next.Kind) && !j.asked {
 		j.near.unchanged = j.unchanged()
 		near, err := j.near.reached(ctx, &v)
@@ -130,7 +131,7 @@ func (j *joining) take(ctx context.Context, v View, next step) error {
 		}
 	}
 	switch next.Kind {
-	case stepArchive:
+	case membership.JoinArchive:
 		problem.Progress(ctx, "etcd %s: archiving its data: %s", j.s.Name, next.Reason)
 		j.changed = true
 		if err := j.cl.retire(ctx, j.s); err != nil {
@@ -139,19 +140,19 @@ func (j *joining) take(ctx context.Context, v View, next step) error {
 		j.me.Data, j.me.Running, j.me.Pending, j.me.MemberID = false, false, false, 0
 		j.f.Data, j.f.Pending, j.f.Marker = false, false, nil
 		return nil
-	case stepVerify:
+	case membership.JoinVerify:
 		return j.verify(ctx, v, next)
-	case stepRemove:
+	case membership.JoinRemove:
 		return j.removeStale(ctx, v, next)
-	case stepAdd:
+	case membership.JoinAdd:
 		return j.add(ctx, v)
-	case stepStart:
+	case membership.JoinStart:
 		return j.start(ctx, v, next.ID)
-	case stepWait:
+	case membership.JoinWait:
 		return j.wait(ctx, v, next.ID)
-	case stepPromote:
+	case membership.JoinPromote:
 		return j.promote(ctx, v, next.ID)
-	case stepEstablish:
+	case membership.JoinEstablish:
 		if _, err := j.cl.machine(j.s.Host).Change(ctx, host.Change{Remove: []string{envPath}}, action{}); err != nil {
 			return fmt.Errorf("establish etcd on %s: %w", j.s.label(), err)
 		}
@@ -163,11 +164,11 @@ func (j *joining) take(ctx context.Context, v View, next step) error {
 
 // changes reports whether a step is on the way to files of another generation
 // than the machine has. What this very call has added is past that question.
-func (j *joining) changes(kind stepKind) bool {
+func (j *joining) changes(kind membership.JoinStepKind) bool {
 	switch kind {
-	case stepArchive, stepRemove, stepAdd:
+	case membership.JoinArchive, membership.JoinRemove, membership.JoinAdd:
 		return j.added == 0
-	case stepStart:
+	case membership.JoinStart:
 		return j.added == 0 && (j.f.Marker == nil || j.f.Marker.Generation != j.s.generation())
 	}
 	return false
@@ -175,7 +176,7 @@ func (j *joining) changes(kind stepKind) bool {
 
 // hold waits a moment for a condition to clear by itself, letting others that
 // may clear it go first. When it has lasted for limit it is the refusal.
-func (j *joining) hold(ctx context.Context, v *View, limit time.Duration, cause error) error {
+func (j *joining) hold(ctx context.Context, v *membership.View, limit time.Duration, cause error) error {
 	// What exactly is wrong may change its wording while one waits for it.
 	if j.cause == "" {
 		j.refused.restart(j.turn)
@@ -188,7 +189,7 @@ func (j *joining) hold(ctx context.Context, v *View, limit time.Duration, cause 
 	return j.letOthers(ctx, v, cause)
 }
 
-func (j *joining) inVain(v *View, cause error) error {
+func (j *joining) inVain(v *membership.View, cause error) error {
 	if errors.Is(cause, errNoAnswer) && !j.changed {
 		return cause
 	}
@@ -196,7 +197,7 @@ func (j *joining) inVain(v *View, cause error) error {
 }
 
 // letOthers waits a moment, and lets those go first that wait for their turn.
-func (j *joining) letOthers(ctx context.Context, v *View, cause error) error {
+func (j *joining) letOthers(ctx context.Context, v *membership.View, cause error) error {
 	if pause(ctx, 5*j.cl.pace.Poll) != nil {
 		return j.inVain(v, cause)
 	}
@@ -210,7 +211,7 @@ func (j *joining) letOthers(ctx context.Context, v *View, cause error) error {
 // moved notes progress: what is waited for next is waited for anew.
 func (j *joining) moved() { j.changed, j.cause = true, "" }
 
-func (j *joining) refuse(v *View, cause, next string) error {
+func (j *joining) refuse(v *membership.View, cause, next string) error {
 	return refusal("etcd member not joined", j.s, v, cause, j.unchanged(), next)
 }
 
@@ -222,13 +223,13 @@ func (j *joining) unchanged() string {
 }
 
 // removeStale removes an entry that stands in the way, by the rules.
-func (j *joining) removeStale(ctx context.Context, v View, next step) error {
-	if entry, _ := v.member(next.ID); entry.has(alarmCorrupt) {
+func (j *joining) removeStale(ctx context.Context, v membership.View, next membership.JoinStep) error {
+	if entry, _ := v.Member(next.ID); entry.HasAlarm(membership.AlarmCorrupt) {
 		if ready, err := j.distrust(ctx, v, entry); !ready {
 			return err
 		}
 	}
-	if err := MayRemove(v, next.ID); err != nil {
+	if err := membership.MayRemove(v, next.ID); err != nil {
 		return j.hold(ctx, &v, j.cl.pace.Patience, err)
 	}
 	problem.Progress(ctx, "etcd %s: removing the stale member %x: %s", j.s.Name, next.ID, next.Reason)
@@ -259,16 +260,16 @@ func (j *joining) install(ctx context.Context) error {
 
 // add adds the member as a learner and starts it. The files that the start
 // needs are written with the id that was given, before any data can be.
-func (j *joining) add(ctx context.Context, v View) error {
-	if alarms := forgettable(v.withQuota(j.s)); len(alarms) > 0 {
+func (j *joining) add(ctx context.Context, v membership.View) error {
+	if alarms := membership.Disarmable(v.WithQuota(j.s.quota())); len(alarms) > 0 {
 		if err := j.conv.forget(ctx, j.cl.pace, v, alarms); err != nil {
 			return j.hold(ctx, &v, j.cl.pace.Patience, err)
 		}
 		return nil
 	}
-	if err := MayAdd(v); err != nil {
-		if errors.Is(err, errLearner) {
-			return j.behind(ctx, &v, v.learners()[0], err)
+	if err := membership.MayAdd(v); err != nil {
+		if errors.Is(err, membership.ErrLearner) {
+			return j.behind(ctx, &v, v.Learners()[0], err)
 		}
 		return j.hold(ctx, &v, j.cl.pace.Patience, err)
 	}
@@ -296,7 +297,7 @@ func (j *joining) add(ctx context.Context, v View) error {
 	j.moved()
 	j.added = id
 	problem.Progress(ctx, "etcd %s: added as learner %x", j.s.Name, id)
-	v.Members = append(v.Members, Member{ID: id, PeerURLs: []string{j.me.PeerURL}})
+	v.Members = append(v.Members, membership.Member{ID: id, PeerURLs: []string{j.me.PeerURL}})
 	j.me.Pending = true
 	return j.start(ctx, v, id)
 }
@@ -304,11 +305,11 @@ func (j *joining) add(ctx context.Context, v View) error {
 // mayRun reports whether a member of this version may come beside the others,
 // once. If not yet, it has waited a moment. What a newer member gets from them
 // is what an upgrade of theirs would start with.
-func (j *joining) mayRun(ctx context.Context, v View) (bool, error) {
+func (j *joining) mayRun(ctx context.Context, v membership.View) (bool, error) {
 	if j.versions {
 		return true, nil
 	}
-	if err := MayUpgrade(j.conv.surveyed(ctx, v), j.s.Version); err != nil {
+	if err := membership.MayUpgrade(j.conv.surveyed(ctx, v), j.s.Version); err != nil {
 		return false, j.refuse(&v, err.Error(), "choose a version that can run beside the others")
 	}
 	inspect := prepare(j.s, v, 0, j.cl.lookAround(ctx, j.s)).Inspect
@@ -323,7 +324,7 @@ func (j *joining) mayRun(ctx context.Context, v View) (bool, error) {
 }
 
 // start writes the member's files and starts it as the member id.
-func (j *joining) start(ctx context.Context, v View, id uint64) error {
+func (j *joining) start(ctx context.Context, v membership.View, id uint64) error {
 	if err := j.install(ctx); err != nil {
 		return err
 	}
@@ -345,7 +346,7 @@ func (j *joining) start(ctx context.Context, v View, id uint64) error {
 
 // initialCluster is the member list as a joining member must be told it: every
 // entry, itself under its own name. etcd compares peer URLs, not names.
-func initialCluster(v View, id uint64, name string) map[string]string {
+func initialCluster(v membership.View, id uint64, name string) map[string]string {
 	members := map[string]string{}
 	for _, m := range v.Members {
 		key := m.Name

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -11,8 +12,8 @@ import (
 // its integrity hash goes into the archive before, whatever becomes of the data.
 // Where the database is damaged, the data directory itself is what is kept, or the
 // member stays; where there is no room, it stays as well.
-func (l *departure) last(ctx context.Context, v View, id uint64) error {
-	entry, _ := v.member(id)
+func (l *departure) last(ctx context.Context, v membership.View, id uint64) error {
+	entry, _ := v.Member(id)
 	place, err := l.cl.lastPlace(ctx, l.s, entry.DBSize)
 	if err != nil {
 		return refusal("etcd member not deleted", l.s, &v, "it is the last voting member, and the snapshot that it leaves cannot be saved: "+err.Error(),
@@ -23,7 +24,7 @@ func (l *departure) last(ctx context.Context, v View, id uint64) error {
 	saved, err := l.snapshot(ctx, place)
 	switch {
 	case err == nil:
-		problem.Progress(ctx, "etcd %s: saved and verified its last snapshot (%s, revision %d)", l.s.Name, bytesText(saved.Size), saved.Revision)
+		problem.Progress(ctx, "etcd %s: saved and verified its last snapshot (%s, revision %d)", l.s.Name, membership.Bytes(saved.Size), saved.Revision)
 	case ctx.Err() != nil:
 		return fmt.Errorf("save the last snapshot of %s: %w", l.s.label(), err)
 	case l.s.OnDestroy == Wipe:

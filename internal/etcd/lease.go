@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -49,16 +50,16 @@ func (cl *cluster) fenced(ctx context.Context) context.Context {
 
 // observeToChange is the cluster's view at the beginning of a change. Other
 // processes must be kept out on the machines of a majority of the members.
-func (cl *cluster) observeToChange(ctx context.Context, conv *conversation, s Spec) (View, error) {
+func (cl *cluster) observeToChange(ctx context.Context, conv *conversation, s Spec) (membership.View, error) {
 	v, err := conv.view(ctx, cl.addresses(s))
 	if err != nil {
-		return View{}, err
+		return membership.View{}, err
 	}
 	return v, cl.exclusive(ctx, s, v)
 }
 
 // exclusive says why another process might change the cluster at the same time, or nil.
-func (cl *cluster) exclusive(ctx context.Context, s Spec, v View) error {
+func (cl *cluster) exclusive(ctx context.Context, s Spec, v membership.View) error {
 	cl.sawMember("it answers with its member list")
 	err := cl.lease.leases.Restore(ctx)
 	if err == nil {
@@ -75,10 +76,10 @@ func (cl *cluster) exclusive(ctx context.Context, s Spec, v View) error {
 
 // memberAddresses are those of the members' peer URLs: a member that has never
 // started has no other.
-func memberAddresses(v View) []string {
+func memberAddresses(v membership.View) []string {
 	var all []string
 	for _, m := range v.Members {
-		all = append(all, m.peerAddress())
+		all = append(all, m.PeerAddress())
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -44,7 +45,7 @@ type leaveInput struct {
 	PeerURL string
 	Cluster string // cluster id
 	DataDir string
-	View    *View // nil: no member gave a linearizable answer
+	View    *membership.View // nil: no member gave a linearizable answer
 	Self    found
 	Others  []found         // the other peers
 	Leaving map[string]bool // members whose Delete is under way in this process
@@ -85,27 +86,27 @@ func decideLeave(in leaveInput) leaveDecision {
 	if in.View == nil {
 		return leaveSilent(in)
 	}
-	entry, listed := in.View.at(in.PeerURL)
+	entry, listed := in.View.ByPeerURL(in.PeerURL)
 	if listed && entry.Name != "" && entry.Name != in.Name { // the address is another member's now
 		return leaveDecision{Kind: leaveOccupied, Reason: fmt.Sprintf("the cluster knows %s as member %q", in.PeerURL, entry.Name)}
 	}
 	if !listed {
 		return leaveUnlisted(in)
 	}
-	err := MayRemove(in.toLeave(), entry.ID)
+	err := membership.MayRemove(in.toLeave(), entry.ID)
 	switch {
 	case err == nil:
 		return leaveDecision{Kind: leaveRemove, ID: entry.ID}
-	case errors.Is(err, errLastMember) && len(in.View.learners()) > 0 && healthy(in.View.learners()) > 0:
+	case errors.Is(err, membership.ErrLastMember) && len(in.View.Learners()) > 0 && membership.CountHealthy(in.View.Learners()) > 0:
 		return leaveDecision{
-			Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: "it is the only voter, and " + in.View.learners()[0].label() + " is joining",
+			Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: "it is the only voter, and " + in.View.Learners()[0].Label() + " is joining",
 			Next: "wait until the other member has joined, then destroy again",
 		}
-	case errors.Is(err, errLastMember):
+	case errors.Is(err, membership.ErrLastMember):
 		return leaveEnd(in, entry)
 	}
 	next := "repair or remove the unhealthy members first (a dead one can always be destroyed), then destroy again"
-	if errors.Is(err, errCorrupt) {
+	if errors.Is(err, membership.ErrCorrupt) {
 		next = corruptNext
 	}
 	return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: err.Error(), Next: next}
@@ -113,7 +114,7 @@ func decideLeave(in leaveInput) leaveDecision {
 
 // leaveEnd decides about the last voter: with it the cluster ends, which is
 // somebody's explicit word and never a by-product of changing something else.
-func leaveEnd(in leaveInput, entry Member) leaveDecision {
+func leaveEnd(in leaveInput, entry membership.Member) leaveDecision {
 	stays := leaveDecision{Kind: leaveRefuse, ID: entry.ID}
 	switch {
 	case len(in.Pending) > 0:
@@ -139,13 +140,13 @@ func leaveEnd(in leaveInput, entry Member) leaveDecision {
 // toLeave is the view that a removal is decided on. When every voter is
 // leaving, nothing is copied from one to another any more and all data is
 // archived, so alarms stand in nobody's way.
-func (in leaveInput) toLeave() View {
-	for _, m := range in.View.voters() {
+func (in leaveInput) toLeave() membership.View {
+	for _, m := range in.View.Voters() {
 		if !in.Leaving[m.Name] {
 			return *in.View
 		}
 	}
-	return in.View.withAlarms(nil)
+	return in.View.WithAlarms(nil)
 }
 
 // leaveUnlisted is for a member that the cluster does not have, or whose

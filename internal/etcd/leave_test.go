@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -19,11 +20,11 @@ func TestDecideLeave(t *testing.T) {
 	stranger.Marker = &marker{ClusterID: "other", ClusterName: "staging", Name: "cp1"}
 	renamed := established("cp1")
 	renamed.Marker.Name = "db1"
-	view := func(letters string) *View { v := clusterOf(letters); return &v }
-	corrupt := func(letters string, ids ...uint64) *View {
-		var alarms []Alarm
+	view := func(letters string) *membership.View { v := clusterOf(letters); return &v }
+	corrupt := func(letters string, ids ...uint64) *membership.View {
+		var alarms []membership.Alarm
 		for _, id := range ids {
-			alarms = append(alarms, Alarm{id, alarmCorrupt})
+			alarms = append(alarms, membership.Alarm{Member: id, Name: membership.AlarmCorrupt})
 		}
 		v := alarmed(clusterOf(letters), alarms...)
 		return &v
@@ -37,7 +38,7 @@ func TestDecideLeave(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		in        leaveInput
-		view      *View
+		view      *membership.View
 		leaving   []string
 		abandon   host.Abandoned
 		want      leaveKind
@@ -54,7 +55,7 @@ func TestDecideLeave(t *testing.T) {
 		{name: "all leave, an unknown one is CORRUPT", in: three(runs(established("cp1"))), view: corrupt("Lhh", 0), leaving: all, want: leaveRemove},
 		{name: "the last, CORRUPT", in: leaveInput{Self: runs(established("cp1"))}, view: corrupt("L", 1), want: leaveLast},
 		{name: "the last", in: leaveInput{Self: runs(established("cp1"))}, view: view("L"), want: leaveLast},
-		{name: "the last, a dead learner left", in: leaveInput{Self: runs(established("cp1"))}, view: func() *View {
+		{name: "the last, a dead learner left", in: leaveInput{Self: runs(established("cp1"))}, view: func() *membership.View {
 			v := clusterOf("Ll")
 			v.Members[1].Healthy = false
 			return &v

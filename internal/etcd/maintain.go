@@ -12,6 +12,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
 // sweepTimeout bounds what reads or writes a whole database: some seconds per
@@ -20,7 +22,7 @@ const sweepTimeout = 10 * time.Minute
 
 // disarm takes an alarm back. It goes through the log, so that afterwards no
 // member holds on to it.
-func (c *conversation) disarm(ctx context.Context, address string, a Alarm) error {
+func (c *conversation) disarm(ctx context.Context, address string, a membership.Alarm) error {
 	return c.call(ctx, address, changeTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
 		_, err := pb.NewMaintenanceClient(conn).Alarm(ctx, &pb.AlarmRequest{
 			Action: pb.AlarmRequest_DEACTIVATE, MemberID: a.Member, Alarm: pb.AlarmType(pb.AlarmType_value[a.Name]),
@@ -85,14 +87,14 @@ func (c *conversation) content(ctx context.Context, address string, revision int
 // compare says whose data differs from that of the others among the given
 // members, in words, or "". comparable is false when that cannot be told at
 // this moment: one of them is behind, or another compaction is under way.
-func (c *conversation) compare(ctx context.Context, members []Member) (difference string, comparable bool, err error) {
+func (c *conversation) compare(ctx context.Context, members []membership.Member) (difference string, comparable bool, err error) {
 	revision, err := c.newest(ctx, members)
 	if err != nil {
 		return "", false, err
 	}
 	contents := make([]content, len(members))
-	errs := inOrder(members, func(i int, m Member) (err error) {
-		contents[i], err = c.content(ctx, m.address(), revision)
+	errs := inOrder(members, func(i int, m membership.Member) (err error) {
+		contents[i], err = c.content(ctx, m.Address(), revision)
 		return err
 	})
 	for i, err := range errs {
@@ -100,7 +102,7 @@ func (c *conversation) compare(ctx context.Context, members []Member) (differenc
 		case sameError(err, rpctypes.ErrFutureRev), sameError(err, rpctypes.ErrCompacted):
 			return "", false, nil
 		case err != nil:
-			return "", false, fmt.Errorf("compare the data of %s: %w", members[i].label(), err)
+			return "", false, fmt.Errorf("compare the data of %s: %w", members[i].Label(), err)
 		case contents[i].compacted != contents[0].compacted:
 			return "", false, nil
 		}
@@ -110,12 +112,12 @@ func (c *conversation) compare(ctx context.Context, members []Member) (differenc
 
 // newest is the highest revision that any of the members has. At a lower one,
 // what one of them has too much would not be seen.
-func (c *conversation) newest(ctx context.Context, members []Member) (int64, error) {
+func (c *conversation) newest(ctx context.Context, members []membership.Member) (int64, error) {
 	revisions := make([]int64, len(members))
-	errs := inOrder(members, func(i int, m Member) error {
-		s, err := c.status(ctx, m.address())
+	errs := inOrder(members, func(i int, m membership.Member) error {
+		s, err := c.status(ctx, m.Address())
 		if err != nil {
-			return fmt.Errorf("ask %s for its revision: %w", m.label(), err)
+			return fmt.Errorf("ask %s for its revision: %w", m.Label(), err)
 		}
 		revisions[i] = s.Header.Revision
 		return nil
@@ -124,7 +126,7 @@ func (c *conversation) newest(ctx context.Context, members []Member) (int64, err
 }
 
 // inOrder calls f for every member at once and returns the errors in the order of members.
-func inOrder(members []Member, f func(i int, m Member) error) []error {
+func inOrder(members []membership.Member, f func(i int, m membership.Member) error) []error {
 	errs := make([]error, len(members))
 	var group sync.WaitGroup
 	for i, m := range members {
@@ -135,13 +137,13 @@ func inOrder(members []Member, f func(i int, m Member) error) []error {
 }
 
 // differing names the members by what they hold, when that is not the same.
-func differing(members []Member, contents []content) string {
+func differing(members []membership.Member, contents []content) string {
 	if !slices.ContainsFunc(contents, func(other content) bool { return other != contents[0] }) {
 		return ""
 	}
 	var words []string
 	for i, m := range members {
-		words = append(words, fmt.Sprintf("%s has hash %d", m.label(), contents[i].hash))
+		words = append(words, fmt.Sprintf("%s has hash %d", m.Label(), contents[i].hash))
 	}
 	return strings.Join(words, ", ")
 }

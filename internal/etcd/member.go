@@ -8,10 +8,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // ErrGone: there is positive evidence that the member no longer exists: the
@@ -82,7 +82,7 @@ func orDefault(snapshots int) int {
 	return snapshots
 }
 
-func (s Spec) label() string { return machineLabel(s.Name, s.Host.Address()) }
+func (s Spec) label() string { return membership.Label(s.Name, s.Host.Address()) }
 
 // Status is one member as it was found.
 type Status struct {
@@ -106,5 +106,5 @@ type Status struct {
 	// NewID is whether the next Update joins the member anew, with another id.
 	NewID bool
 
-	unmanaged []Member // see withUnmanaged
+	unmanaged []membership.Member // see withUnmanaged
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -14,15 +15,15 @@ type mending struct {
 	s     Spec
 	turn  *turn
 	conv  *conversation
-	done  effort
+	done  membership.SpaceAttempts
 	aside bool  // the outage of this member was announced: its end must be too
 	acted bool  // something was compacted, defragmented or disarmed
 	since lapse // of the wait for the rules
 }
 
-// alarming reports whether an alarm is raised that the Update of the member
+// HasAlarm reports whether an alarm is raised that the Update of the member
 // with this entry has to see to.
-func alarming(v *View, entry *Member) bool {
+func HasAlarm(v *membership.View, entry *membership.Member) bool {
 	return v != nil && (len(v.Orphans) > 0 || entry != nil && len(entry.Alarms) > 0)
 }
 
@@ -36,7 +37,7 @@ func (cl *cluster) tend(ctx context.Context, turn *turn, s Spec) (Status, error)
 		return Status{}, err
 	}
 	defer conv.Close()
-	m := &mending{cl: cl, s: s, turn: turn, conv: conv, done: effort{defragmented: map[uint64]bool{}}}
+	m := &mending{cl: cl, s: s, turn: turn, conv: conv, done: membership.SpaceAttempts{Defragmented: map[uint64]bool{}}}
 	if err := m.orphans(ctx); err != nil {
 		return Status{}, err
 	}
@@ -74,15 +75,15 @@ func (m *mending) orphans(ctx context.Context) error {
 	if err != nil {
 		return nil // without a quorum there is nothing to disarm; converge says what there is to say
 	}
-	if v.unnamed() {
-		return m.refuse(v, uncorrupted(v, 0), corruptNext)
+	if v.CorruptUnnamed() {
+		return m.refuse(v, membership.RequireNotCorrupt(v, 0), corruptNext)
 	}
-	alarms := forgettable(v.withQuota(m.s))
+	alarms := membership.Disarmable(v.WithQuota(m.s.quota()))
 	if len(alarms) == 0 {
 		return nil
 	}
 	err = m.conv.forget(ctx, m.cl.pace, v, alarms)
-	if errors.Is(err, errDoubt) {
+	if errors.Is(err, membership.ErrAmbiguous) {
 		return m.refuse(v, err, corruptNext)
 	}
 	m.acted = true
@@ -100,13 +101,13 @@ func (m *mending) space(ctx context.Context) error {
 			}
 			return nil // changed as wanted; the alarm is seen by the next Read
 		}
-		v = v.withQuota(m.s)
+		v = v.WithQuota(m.s.quota())
 		entry := entryOf(&v, m.s)
 		if entry == nil {
 			return nil
 		}
-		next := nextRelief(v, entry.ID, m.done)
-		if next.Kind == reliefNone {
+		next := membership.NextSpaceStep(v, entry.ID, m.done)
+		if next.Kind == membership.SpaceNone {
 			return nil
 		}
 		if err := m.take(ctx, v, next); err != nil {
@@ -116,64 +117,64 @@ func (m *mending) space(ctx context.Context) error {
 }
 
 // take does one step. One that has to wait returns nil and is asked for again.
-func (m *mending) take(ctx context.Context, v View, next relief) error {
-	target, _ := v.member(next.ID)
+func (m *mending) take(ctx context.Context, v membership.View, next membership.SpaceStep) error {
+	target, _ := v.Member(next.ID)
 	switch next.Kind {
-	case reliefCompact:
+	case membership.SpaceCompact:
 		return m.compact(ctx, v, target)
-	case reliefHandOver:
+	case membership.SpaceMoveLeader:
 		if waiting, _ := m.turn.others(); waiting > 0 && target.Name == m.s.Name {
 			return m.turn.yield(ctx) // followers first
 		}
 		return handOver(ctx, m.conv, v, &target)
-	case reliefDefragment:
+	case membership.SpaceDefragment:
 		return m.defragment(ctx, v, target)
-	case reliefDisarm:
+	case membership.SpaceDisarm:
 		return m.disarm(ctx, v, next.Alarms)
-	case reliefWait:
+	case membership.SpaceWait:
 		return m.hold(ctx, v, next.Cause)
 	}
 	return m.refuse(v, next.Cause, "raise quota-backend-bytes in extra_args of every member (etcd advises against more than 8 GiB), "+
 		"or delete objects (that is still possible), then apply again")
 }
 
-func (m *mending) compact(ctx context.Context, v View, target Member) error {
-	problem.Progress(ctx, "etcd %s: compacting up to the present revision: %s", target.label(), target.sizes())
-	dropped, err := m.conv.compact(ctx, target.address())
+func (m *mending) compact(ctx context.Context, v membership.View, target membership.Member) error {
+	problem.Progress(ctx, "etcd %s: compacting up to the present revision: %s", target.Label(), target.Sizes())
+	dropped, err := m.conv.compact(ctx, target.Address())
 	switch {
 	case err != nil && transient(err):
 		return m.hold(ctx, v, err)
 	case err != nil:
-		return fmt.Errorf("compact through %s: %w", target.label(), err)
+		return fmt.Errorf("compact through %s: %w", target.Label(), err)
 	case dropped:
-		m.done.compaction, m.acted = compactedNow, true
+		m.done.Compaction, m.acted = membership.CompactedNow, true
 	default:
-		m.done.compaction = compactedBefore
+		m.done.Compaction = membership.CompactedBefore
 	}
 	m.since.end()
 	return nil
 }
 
-func (m *mending) defragment(ctx context.Context, v View, target Member) error {
+func (m *mending) defragment(ctx context.Context, v membership.View, target membership.Member) error {
 	// Another member's own Update would announce it; that one is not in the plan.
 	if target.Name == m.s.Name && !m.aside {
 		m.aside = true
 		return m.s.outageBegins(ctx) // it takes time: look again
 	}
-	problem.Progress(ctx, "etcd %s: defragmenting: %s", target.label(), target.sizes())
+	problem.Progress(ctx, "etcd %s: defragmenting: %s", target.Label(), target.Sizes())
 	m.acted = true
-	if err := m.conv.defragment(ctx, target.address()); err != nil {
+	if err := m.conv.defragment(ctx, target.Address()); err != nil {
 		if transient(err) {
 			return m.hold(ctx, v, err)
 		}
-		return fmt.Errorf("defragment %s: %w", target.label(), err)
+		return fmt.Errorf("defragment %s: %w", target.Label(), err)
 	}
-	m.done.defragmented[target.ID] = true
+	m.done.Defragmented[target.ID] = true
 	m.since.end()
 	return nil
 }
 
-func (m *mending) disarm(ctx context.Context, v View, alarms []Alarm) error {
+func (m *mending) disarm(ctx context.Context, v membership.View, alarms []membership.Alarm) error {
 	for _, a := range alarms {
 		err := m.conv.viaVoter(ctx, v, 0, func(address string) error { return m.conv.disarm(ctx, address, a) })
 		switch {
@@ -190,7 +191,7 @@ func (m *mending) disarm(ctx context.Context, v View, alarms []Alarm) error {
 
 // hold waits a moment for a condition to clear by itself, letting others that
 // may clear it go first, and refuses when patience, or the time, is at its end.
-func (m *mending) hold(ctx context.Context, v View, cause error) error {
+func (m *mending) hold(ctx context.Context, v membership.View, cause error) error {
 	if !m.since.running() {
 		m.since.begin(m.turn)
 		problem.Progress(ctx, "etcd %s: its alarm is not mended yet: %s", m.s.Name, cause)
@@ -204,7 +205,7 @@ func (m *mending) hold(ctx context.Context, v View, cause error) error {
 	return nil
 }
 
-func (m *mending) refuse(v View, cause error, next string) error {
+func (m *mending) refuse(v membership.View, cause error, next string) error {
 	unchanged := problem.Nothing
 	if m.acted {
 		unchanged = "all keys; the alarm stays raised."
@@ -215,13 +216,13 @@ func (m *mending) refuse(v View, cause error, next string) error {
 // silence disarms the alarms of a member that was just removed, so that they do
 // not stop the writes of those that stay. The next Update of one of these does
 // it when it cannot be done now.
-func (l *departure) silence(ctx context.Context, conv *conversation, gone Member) {
+func (l *departure) silence(ctx context.Context, conv *conversation, gone membership.Member) {
 	if len(gone.Alarms) == 0 {
 		return
 	}
 	v, err := conv.view(ctx, l.cl.addresses(l.s))
 	if err == nil {
-		err = conv.forget(ctx, l.cl.pace, v.withQuota(l.s), forgettable(v.withQuota(l.s)))
+		err = conv.forget(ctx, l.cl.pace, v.WithQuota(l.s.quota()), membership.Disarmable(v.WithQuota(l.s.quota())))
 	}
 	if err != nil {
 		problem.Progress(ctx, "etcd %s: its alarms are left to the next apply: %s", l.s.Name, err)

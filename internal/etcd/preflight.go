@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func preflight(s Spec, f found) []string {
 	}
 	for _, port := range ports {
 		if l, taken := f.facts.Listeners[port]; taken && (!f.running() || f.Marker == nil) {
-			faults = append(faults, fmt.Sprintf("port %d is taken by %s", port, orNone(l.Process)))
+			faults = append(faults, fmt.Sprintf("port %d is taken by %s", port, cmp.Or(l.Process, "not there")))
 		}
 	}
 	if free, ok := f.facts.DiskFree[s.dataDir()]; ok && free < minDisk && !f.Data {

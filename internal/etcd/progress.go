@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -157,12 +158,12 @@ func (cl *cluster) follow(s Spec, id uint64, peerURLs []string, clock func() tim
 }
 
 // look sees the member as v has it, and its machine.
-func (w *following) look(ctx context.Context, v *View) {
+func (w *following) look(ctx context.Context, v *membership.View) {
 	w.lookAt(ctx)
 	s := w.shown
 	if v != nil {
-		m, _ := v.member(w.id)
-		leader, _ := v.member(v.Leader)
+		m, _ := v.Member(w.id)
+		leader, _ := v.Member(v.Leader)
 		s.Index, s.Applied, s.DBSize = m.Index, m.Applied, m.DBSize
 		s.Ready = m.Healthy && leader.Index > 0 && float64(m.Index) >= readyShare*float64(leader.Index)
 	}
@@ -216,7 +217,7 @@ func (w *following) still() string {
 
 // until asks the member at an address until done takes what it says, or it is
 // stuck. What done says, when it does not take it, is the trouble.
-func (w *following) until(ctx context.Context, conv *conversation, address string, done func(Member) string) (View, error) {
+func (w *following) until(ctx context.Context, conv *conversation, address string, done func(membership.Member) string) (membership.View, error) {
 	for {
 		v, err := conv.view(ctx, []string{address})
 		var trouble string
@@ -224,7 +225,7 @@ func (w *following) until(ctx context.Context, conv *conversation, address strin
 			trouble = err.Error()
 			w.look(ctx, nil)
 		} else {
-			entry, listed := v.member(w.id)
+			entry, listed := v.Member(w.id)
 			if trouble = "the cluster does not list it"; listed {
 				trouble = done(entry)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -20,7 +21,7 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	}
 	defer conv.Close()
 	var f found
-	var v *View
+	var v *membership.View
 	var ids map[string]uint64
 	var group sync.WaitGroup
 	group.Go(func() { f = cl.look(ctx, s, s.Name, s.Host) })
@@ -47,9 +48,9 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 
 // clusterDrift says in words that the member, or another one of the bundle, belongs
 // to another etcd cluster than it should.
-func clusterDrift(s Spec, f found, v *View, ids map[string]uint64) []string {
+func clusterDrift(s Spec, f found, v *membership.View, ids map[string]uint64) []string {
 	var words []string
-	if cause := splitInto(ids); cause != "" {
+	if cause := membership.DescribeSplit(ids); cause != "" {
 		words = append(words, s.Name+": "+cause)
 	}
 	if v != nil && f.earlier(v.ClusterID) != "" {
@@ -60,7 +61,7 @@ func clusterDrift(s Spec, f found, v *View, ids map[string]uint64) []string {
 
 // askAbout asks the member itself, which costs one conversation, and the
 // others only when it does not answer. A nil view means that nobody did.
-func (cl *cluster) askAbout(ctx context.Context, s Spec) (*View, error) {
+func (cl *cluster) askAbout(ctx context.Context, s Spec) (*membership.View, error) {
 	conv, err := cl.converse(s)
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func (cl *cluster) askAbout(ctx context.Context, s Spec) (*View, error) {
 // holds something of a removed member keeps it known: the removal was cut off, or
 // made by hand, and either a Delete has to clean it or an Update to join it anew.
 // So does one that cannot be asked: to give it up is the user's to say.
-func gone(s Spec, f found, v *View) bool {
+func gone(s Spec, f found, v *membership.View) bool {
 	if !f.reached() {
 		return false
 	}
@@ -98,7 +99,7 @@ func (f found) holds(s Spec) bool {
 
 // missing is ErrGone with the evidence, for the words beside the new member
 // that the next plan shows.
-func missing(s Spec, v *View) error {
+func missing(s Spec, v *membership.View) error {
 	cause := "the cluster's member list does not have it"
 	if v == nil {
 		cause = "the machine answers and nothing of it is there, and no other member knows of it"

@@ -5,18 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // What machines and members say is read here into the forms that it may have.
@@ -27,8 +26,6 @@ const (
 	mostGeneration = 1 << 20
 	mostKept       = 1 << 20
 	mostArguments  = 500
-	longestName    = 253
-	longestVersion = 64
 )
 
 var (
@@ -38,9 +35,7 @@ var (
 	pairForm      = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	flagForm      = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,99}$`)
 	leafForm      = regexp.MustCompile(`^[a-z0-9][a-z0-9/-]{0,99}$`)
-	listedForm    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 	savedForm     = regexp.MustCompile(`^\d{8}T\d{6}Z-[a-z0-9][a-z0-9.-]{0,99}\.db$`)
-	urlHostForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*$`)
 )
 
 // readRecord reads member.json.
@@ -114,52 +109,13 @@ func initialNames(cluster string) []string {
 	var names []string
 	for entry := range strings.SplitSeq(cluster, ",") {
 		name, peer, _ := strings.Cut(entry, "=")
-		if ValidateName(name) != nil || addressIn(peer) == "" {
+		if ValidateName(name) != nil || membership.HostInURL(peer) == "" {
 			return nil
 		}
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// addressIn is the host of a URL of a member, or "".
-func addressIn(text string) string {
-	u, err := url.Parse(text)
-	if err != nil || len(text) > 512 || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
-		return ""
-	}
-	if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
-		return ""
-	}
-	address := u.Hostname()
-	if _, err := netip.ParseAddr(address); err != nil && (len(address) > longestName || !urlHostForm.MatchString(address)) {
-		return ""
-	}
-	return address
-}
-
-// listedURLs are those of a member that the members' list gives, without what is
-// none.
-func listedURLs(urls []string) []string {
-	return slices.DeleteFunc(slices.Clone(urls), func(text string) bool { return addressIn(text) == "" })
-}
-
-// listedName is what the members' list calls a member. One with a name that etcd
-// has from elsewhere is shown by what is visible of it: it is none of ours.
-func listedName(name string) string {
-	if len(name) <= longestName && listedForm.MatchString(name) || name == "" {
-		return name
-	}
-	return problem.Quote(name)
-}
-
-// listedVersion is the version that a member says it has.
-func listedVersion(version string) string {
-	if len(version) > longestVersion || version != "" && !listedForm.MatchString(version) {
-		return problem.Quote(version)
-	}
-	return version
 }
 
 // installation is where a member's programs and data are.
@@ -171,7 +127,7 @@ func installationIn(unit string) (installation, error) {
 	command, _, _ := systemd.ParseUnit(unit)
 	program, flags := command.Program, command.Flags
 	version := path.Base(path.Dir(program))
-	if err := ValidateVersion(version); err != nil || program != artifacts(version)[0].Path() {
+	if err := release.ValidateVersion(version); err != nil || program != artifacts(version)[0].Path() {
 		return installation{}, fmt.Errorf("%s runs %s, which the provider has not installed", unitPath, problem.Quote(program))
 	}
 	if err := ValidateDataDir(flags["data-dir"]); err != nil {
@@ -194,9 +150,9 @@ func listedPeers(list string) (peers map[string]string, alone bool) {
 		return peers, true
 	}
 	for _, m := range answer.Members {
-		urls := listedURLs(m.PeerURLs)
+		urls := membership.URLsReported(m.PeerURLs)
 		if len(urls) > 0 && ValidateName(m.Name) == nil {
-			peers[m.Name] = addressIn(urls[0])
+			peers[m.Name] = membership.HostInURL(urls[0])
 		}
 	}
 	return peers, false

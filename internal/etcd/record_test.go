@@ -1,10 +1,13 @@
 package etcd
 
 import (
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
 const goodRecord = `{"cluster_id": "0123456789abcdef0123456789abcdef", "cluster_name": "prod", "name": "cp1", "member_id": "8e9e05c52164694d", "generation": 3,
@@ -81,7 +84,7 @@ func FuzzListedPeers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		peers, _ := listedPeers(text)
 		for name, address := range peers {
-			if _, err := netip.ParseAddr(address); ValidateName(name) != nil || err != nil && !urlHostForm.MatchString(address) {
+			if _, err := netip.ParseAddr(address); ValidateName(name) != nil || err != nil && membership.HostInURL("https://"+net.JoinHostPort(address, "2380")) == "" {
 				t.Errorf("%q gives %q at %q", text, name, address)
 			}
 		}
@@ -92,11 +95,11 @@ func TestListed(t *testing.T) {
 	for name, want := range map[string]string{
 		"cp1": "cp1", "node1.example.com": "node1.example.com", "": "", "$(id)": `"$(id)"`, "a\x1b[2J": `"a\x1b[2J"`, "\u202ex": `"\u202ex"`,
 	} {
-		if got := listedName(name); got != want {
+		if got := membership.NameReported(name); got != want {
 			t.Errorf("%q: %s, want %s", name, got, want)
 		}
 	}
-	if got := listedURLs([]string{"https://10.0.0.1:2379", "https://10.0.0.1:2379/;id", "https://$(id):2379", "unix:///x", "https://[fd00::1]:2379"}); len(got) != 2 {
+	if got := membership.URLsReported([]string{"https://10.0.0.1:2379", "https://10.0.0.1:2379/;id", "https://$(id):2379", "unix:///x", "https://[fd00::1]:2379"}); len(got) != 2 {
 		t.Errorf("%q", got)
 	}
 	for key, want := range map[string]string{"10.0.0.1": "10.0.0.1", "fd00::1": "fd00::1", "evil.example": "", "10.0.0.1;id": "", "fe80::1%eth0": ""} {

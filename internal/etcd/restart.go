@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // readyToRestart reports whether the member may be restarted right now. If
 // not, it has waited a moment or let others go first.
-func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) {
+func (c *converging) readyToRestart(ctx context.Context, v *membership.View) (bool, error) {
 	c.since.begin(c.turn)
 	if v == nil {
 		// Without a quorum nothing can be lost by starting what is not serving.
@@ -22,7 +23,7 @@ func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) 
 	}
 	entry := entryOf(v, c.s)
 	leads := v.Leader == entry.ID
-	if waiting, quiet := c.turn.others(); leads && len(v.voters()) > 1 {
+	if waiting, quiet := c.turn.others(); leads && len(v.Voters()) > 1 {
 		awaited := c.f.standing(c.s).obstacle(c.s.generation()) != nil
 		if waiting > 0 && !awaited {
 			c.since.end()
@@ -32,13 +33,13 @@ func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) 
 			return false, pause(ctx, c.cl.pace.Poll)
 		}
 	}
-	if err := MayRestart(*v, entry.ID); err != nil {
+	if err := membership.MayRestart(*v, entry.ID); err != nil {
 		return false, c.hold(ctx, v, err)
 	}
 	if wait, err := c.settle(ctx, *v, entry.ID); wait || err != nil {
 		return false, err
 	}
-	if leads && len(v.voters()) > 1 {
+	if leads && len(v.Voters()) > 1 {
 		return false, handOver(ctx, c.conv, *v, entry)
 	}
 	return true, nil
@@ -46,7 +47,7 @@ func (c *converging) readyToRestart(ctx context.Context, v *View) (bool, error) 
 
 // hold waits a moment, and refuses when patience or the time for it is at its end.
 // What one member has just waited for in vain, the next one does not wait for again.
-func (c *converging) hold(ctx context.Context, v *View, cause error) error {
+func (c *converging) hold(ctx context.Context, v *membership.View, cause error) error {
 	c.since.begin(c.turn)
 	c.cl.mu.Lock()
 	inVain := time.Since(c.cl.waited) < c.cl.pace.Patience
@@ -71,7 +72,7 @@ func (c *converging) hold(ctx context.Context, v *View, cause error) error {
 func (c *converging) mendFirst(cause error) string {
 	before := fmt.Sprintf("set version back to %s", c.step.From)
 	switch {
-	case errors.Is(cause, errAlarm):
+	case errors.Is(cause, membership.ErrAlarm):
 		return before + " and apply, which mends the alarm; then change it again"
 	case errors.Is(cause, errListsDiffer):
 		return before + ", and replace the member that lists others (terraform apply -replace=…); then change it again"
@@ -83,18 +84,18 @@ func (c *converging) mendFirst(cause error) string {
 
 // settle keeps the members healthy for a while between two restarts of this
 // process. When one stays unhealthy beyond patience, quorum (MayRestart) decides alone.
-func (c *converging) settle(ctx context.Context, v View, id uint64) (wait bool, err error) {
+func (c *converging) settle(ctx context.Context, v membership.View, id uint64) (wait bool, err error) {
 	c.cl.mu.Lock()
 	last := c.cl.restarted
 	c.cl.mu.Unlock()
-	target, _ := v.member(id)
+	target, _ := v.Member(id)
 	if !target.Healthy {
 		return false, nil
 	}
 	if left := c.cl.pace.Settle - time.Since(last); left > 0 {
 		return true, pause(ctx, left)
 	}
-	if allHealthy(v) != nil && c.since.lasted() < c.cl.pace.Patience {
+	if membership.RequireAllHealthy(v) != nil && c.since.lasted() < c.cl.pace.Patience {
 		return true, pause(ctx, 5*c.cl.pace.Poll)
 	}
 	return false, nil
@@ -102,15 +103,15 @@ func (c *converging) settle(ctx context.Context, v View, id uint64) (wait bool, 
 
 // handOver moves leadership off a member. The leader itself must be asked;
 // what came of it is seen at the next look.
-func handOver(ctx context.Context, conv *conversation, v View, from *Member) error {
-	to, ok := BestTransferee(v, from.ID)
+func handOver(ctx context.Context, conv *conversation, v membership.View, from *membership.Member) error {
+	to, ok := membership.BestTransferee(v, from.ID)
 	if !ok {
-		return fmt.Errorf("move leadership off %s: %w", from.label(), errUnhealthy)
+		return fmt.Errorf("move leadership off %s: %w", from.Label(), membership.ErrUnhealthy)
 	}
-	problem.Progress(ctx, "etcd: moving leadership from %s to %s", from.label(), to.label())
-	err := conv.moveLeader(ctx, from.address(), to.ID)
+	problem.Progress(ctx, "etcd: moving leadership from %s to %s", from.Label(), to.Label())
+	err := conv.moveLeader(ctx, from.Address(), to.ID)
 	if err != nil && !transient(err) {
-		return fmt.Errorf("move leadership from %s to %s: %w", from.label(), to.label(), err)
+		return fmt.Errorf("move leadership from %s to %s: %w", from.Label(), to.Label(), err)
 	}
 	return nil
 }

@@ -1,17 +1,20 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // change takes the member to its version, and back where it does not come up.
-func (c *converging) change(ctx context.Context, v *View, r repair) error {
+func (c *converging) change(ctx context.Context, v *membership.View, r repair) error {
 	if c.step.Unit != "" { // first: whatever is cut off, the way back is known
 		r.Change.Files = append([]host.File{{Path: beforePath, Content: []byte(c.step.Unit), Mode: 0o644}}, r.Change.Files...)
 	}
@@ -45,7 +48,7 @@ func (c *converging) finish(ctx context.Context) error {
 func (c *converging) comesUp(ctx context.Context, version string) error {
 	w := c.cl.follow(c.s, c.f.memberID(), []string{c.s.PeerURL()}, c.turn.held)
 	w.impatient = true
-	_, err := w.until(ctx, c.conv, c.s.Host.Address(), func(m Member) string {
+	_, err := w.until(ctx, c.conv, c.s.Host.Address(), func(m membership.Member) string {
 		if trouble := healthyMember(m); trouble != "" {
 			return trouble
 		}
@@ -63,7 +66,7 @@ func forlorn(before, now host.UnitState) string {
 	case restarts >= loopRestarts:
 		return fmt.Sprintf("it ended %d times after its start", restarts)
 	case now.Active == "failed" || now.Active == "inactive":
-		return fmt.Sprintf("%s is %s (%s)", unitName, now.Active, orNone(now.Result))
+		return fmt.Sprintf("%s is %s (%s)", unitName, now.Active, cmp.Or(now.Result, "not there"))
 	}
 	return ""
 }
@@ -81,24 +84,24 @@ func forlorn(before, now host.UnitState) string {
 // serves, and again when it applies the entry that raised it, and ends
 // (mustDetectDowngrade, called by RaftCluster.Recover and SetVersion in 3.5;
 // MustDetectDowngrade in 3.6).
-func wayBack(step versionStep, agreed string, others []Member) (possible bool, why string) {
-	from, _, err := parseVersion(step.From)
-	to, _, toErr := parseVersion(step.To)
+func wayBack(step versionStep, agreed string, others []membership.Member) (possible bool, why string) {
+	from, _, err := release.Parse(step.From)
+	to, _, toErr := release.Parse(step.To)
 	if step.Unit == "" || err != nil || toErr != nil {
 		return false, "the unit that it ran on before is not known any more"
 	}
 	if from == to {
 		return true, fmt.Sprintf("%s and %s are of one minor version", step.From, step.To)
 	}
-	if minor, known := agreedMinor(agreed); known {
+	if minor, known := release.AgreedMinor(agreed); known {
 		if minor <= from {
 			return true, fmt.Sprintf("the members still agree on 3.%d", minor)
 		}
 		return false, fmt.Sprintf("it was the last one to leave 3.%d: all members have run 3.%d and agreed on it, and etcd refuses to start an older one from then on", from, minor)
 	}
 	for _, m := range others {
-		if minor, _, err := parseVersion(m.Version); err == nil && minor <= from {
-			return true, fmt.Sprintf("member %s still runs %s", m.label(), m.Version)
+		if minor, _, err := release.Parse(m.Version); err == nil && minor <= from {
+			return true, fmt.Sprintf("member %s still runs %s", m.Label(), m.Version)
 		}
 	}
 	return true, "no other member can say what they agree on, and etcd itself refuses what is not possible"
@@ -106,7 +109,7 @@ func wayBack(step versionStep, agreed string, others []Member) (possible bool, w
 
 // rollBack brings the member back to what it ran before, where that is
 // possible, and says how that went. It takes its own time.
-func (c *converging) rollBack(ctx context.Context, v *View, cause error) error {
+func (c *converging) rollBack(ctx context.Context, v *membership.View, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*c.cl.pace.Serving+startTime(c.size)+c.cl.pace.Cleanup)
 	defer cancel()
 	c.lasting = true
@@ -151,13 +154,13 @@ func (c *converging) rollBack(ctx context.Context, v *View, cause error) error {
 }
 
 // notRolledBack completes the problem of a member that serves on neither version.
-func (c *converging) notRolledBack(p *problem.Problem, v *View, why string) error {
+func (c *converging) notRolledBack(p *problem.Problem, v *membership.View, why string) error {
 	p.Summary = "etcd not upgraded, and not rolled back"
 	p.Cause += "; " + why
 	p.Unchanged = fmt.Sprintf("%s does not serve, and its data stays as it is; the other members were not touched", c.s.Name)
 	if v != nil {
-		p.Unchanged += versionsOf(except(v.Members, c.f.memberID()))
-		if rest := len(v.voters()) - 1; rest < quorum(len(v.voters())) {
+		p.Unchanged += versionsOf(membership.Except(v.Members, c.f.memberID()))
+		if rest := len(v.Voters()) - 1; rest < membership.Quorum(len(v.Voters())) {
 			p.Unchanged += ", but they have no quorum without it"
 		} else {
 			p.Unchanged += ", and they keep quorum as long as no other one fails"
@@ -177,10 +180,10 @@ func savedAt(snapshot string) string {
 }
 
 // versionsOf names what members run: " (cp2 3.5.35, cp3 3.6.16)".
-func versionsOf(members []Member) string {
+func versionsOf(members []membership.Member) string {
 	var words []string
 	for _, m := range members {
-		words = append(words, m.label()+" "+orDash(m.Version))
+		words = append(words, m.Label()+" "+cmp.Or(m.Version, "-"))
 	}
 	if len(words) == 0 {
 		return ""
@@ -189,13 +192,13 @@ func versionsOf(members []Member) string {
 }
 
 // others asks all members but this one what they run, and what they have agreed on.
-func (c *converging) others(ctx context.Context) (agreed string, others []Member) {
+func (c *converging) others(ctx context.Context) (agreed string, others []membership.Member) {
 	v, err := c.conv.view(ctx, c.cl.addresses(c.s))
 	if err != nil {
 		return "", nil
 	}
 	id := c.f.memberID()
-	return c.conv.clusterVersion(ctx, v, id), except(v.Members, id)
+	return c.conv.clusterVersion(ctx, v, id), membership.Except(v.Members, id)
 }
 
 // logWidth is where a line of a log is cut: etcd writes all its arguments, and

@@ -43,7 +43,7 @@ func TestRollBack(t *testing.T) {
 	f := newFleet(t)
 	specs := f.specs("cp1", "cp2", "cp3")
 	f.create(specs, "cp1", "cp2", "cp3")
-	leader := f.calm(specs["cp1"]).leader()
+	leader := leaderOf(f.calm(specs["cp1"]))
 	before := map[string]string{}
 	for name := range specs {
 		before[name] = string(f.machine(name).files[unitPath].Content)

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // generation is where the files of s stand in the rotation of the etcd
@@ -94,7 +94,7 @@ func mayTake(target int, joins bool, others []standing) *obstacle {
 
 // standings are those of all members but that of s. v is nil where nobody
 // answered: then every machine that holds something of a member counts.
-func standings(s Spec, v *View, machines []found) []standing {
+func standings(s Spec, v *membership.View, machines []found) []standing {
 	var out []standing
 	at := map[string]bool{}
 	for _, m := range machines {
@@ -111,7 +111,7 @@ func standings(s Spec, v *View, machines []found) []standing {
 		// A namesake is the predecessor on another machine: it goes before anything comes.
 		if !known && m.Started() && m.Name != s.Name {
 			out = append(out, standing{
-				Who: m.label(), Unknown: "the cluster lists it at " + strings.Join(m.PeerURLs, ", ") + ", and peers does not have it",
+				Who: m.Label(), Unknown: "the cluster lists it at " + strings.Join(m.PeerURLs, ", ") + ", and peers does not have it",
 				Remedy: "add it to peers, or remove it from the cluster, then apply again",
 			})
 		}
@@ -121,9 +121,9 @@ func standings(s Spec, v *View, machines []found) []standing {
 
 // reckoned reports whether the machine has, or may have, a member of the
 // cluster. One that holds nothing is made at the generation that is wanted.
-func (f found) reckoned(v *View) bool {
+func (f found) reckoned(v *membership.View) bool {
 	if v != nil {
-		if _, listed := v.at(PeerURL(f.Address)); !listed {
+		if _, listed := v.ByPeerURL(PeerURL(f.Address)); !listed {
 			return false
 		}
 	}

@@ -232,11 +232,11 @@ func (f *fleet) lead(s Spec) {
 	defer conv.Close()
 	done, err := until(f.context(), 50*time.Millisecond, 10*time.Second, func() (bool, error) {
 		v := f.calm(s)
-		if v.leader() == s.Name {
+		if leaderOf(v) == s.Name {
 			return true, nil
 		}
-		leader, _ := v.member(v.Leader)
-		return false, conv.moveLeader(f.context(), leader.address(), entryOf(&v, s).ID)
+		leader, _ := v.Member(v.Leader)
+		return false, conv.moveLeader(f.context(), leader.Address(), entryOf(&v, s).ID)
 	})
 	if !done || err != nil {
 		f.t.Fatalf("%s does not lead: %v", s.Name, err)

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // lineage is a bundle at the generations 0, 1, … of its etcd authority.
@@ -159,7 +159,7 @@ func memberOn(t *testing.T, s Spec) found {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change, _ := birth(s, f, c, memberID{Member: staticMemberID(s.PeerURL(), s.Bundle.ClusterID)}, "")
+	change, _ := birth(s, f, c, memberID{Member: membership.StaticMemberID(s.PeerURL(), s.Bundle.ClusterID)}, "")
 	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == envPath })
 	return f.after(s, change)
 }
@@ -174,7 +174,7 @@ func TestStandings(t *testing.T) {
 		return Spec{Name: name, Host: pool.Host(host.Target{Address: "10.0.0." + name[2:]}), Bundle: bundles[generation], Version: "3.6.16"}
 	}
 	s := spec("cp1", 1)
-	view := &View{Members: []Member{
+	view := &membership.View{Members: []membership.Member{
 		{ID: 1, Name: "cp1", PeerURLs: []string{PeerURL("10.0.0.1")}, ClientURLs: []string{ClientURL("10.0.0.1")}},
 		{ID: 2, Name: "cp2", PeerURLs: []string{PeerURL("10.0.0.2")}, ClientURLs: []string{ClientURL("10.0.0.2")}},
 	}}
@@ -188,8 +188,8 @@ func TestStandings(t *testing.T) {
 	stopped.Unit.Active = "inactive"
 	bare := other
 	bare.Marker = nil
-	elsewhere := &View{Members: append(slices.Clone(view.Members), Member{Name: "cp7", PeerURLs: []string{PeerURL("10.0.0.7")}, ClientURLs: []string{ClientURL("10.0.0.7")}})}
-	unlistedView := &View{Members: view.Members[:1]}
+	elsewhere := &membership.View{Members: append(slices.Clone(view.Members), membership.Member{Name: "cp7", PeerURLs: []string{PeerURL("10.0.0.7")}, ClientURLs: []string{ClientURL("10.0.0.7")}})}
+	unlistedView := &membership.View{Members: view.Members[:1]}
 	note := func(b *pki.Bundle) string { return systemd.StartNoteEntry(digest([]byte(b.Anchors(pki.Etcd))), caPath) }
 	stranger := newBundle(t)
 	strange, err := stranger.Issue(pki.EtcdPeer("cp2", "10.0.0.2"), time.Now(), 0)
@@ -198,7 +198,7 @@ func TestStandings(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		view    *View
+		view    *membership.View
 		machine found
 		want    string // "" nobody; generation, or a word of Unknown or Between
 	}{

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -57,8 +58,8 @@ func TestRenamedKeys(t *testing.T) {
 	}
 	group.Wait()
 	f.clusters = f.coordinator()
-	if after := f.calm(specs["cp1"]); after.ClusterID != before.ClusterID || after.roster() != "cp1 cp2 cp3" {
-		t.Errorf("the cluster was %x with %s, is now\n%s", before.ClusterID, before.roster(), after)
+	if after := f.calm(specs["cp1"]); after.ClusterID != before.ClusterID || roster(after) != "cp1 cp2 cp3" {
+		t.Errorf("the cluster was %x with %s, is now\n%s", before.ClusterID, roster(before), after)
 	}
 }
 
@@ -97,7 +98,7 @@ func TestProtectedClusterKeepsItsLastVoter(t *testing.T) {
 		}
 	}
 	f.create(specs, "cp1", "cp2") // Terraform goes on with those whose Delete was done
-	if after := f.calm(specs["cp3"]); after.ClusterID != before.ClusterID || after.roster() != "cp1 cp2 cp3" {
+	if after := f.calm(specs["cp3"]); after.ClusterID != before.ClusterID || roster(after) != "cp1 cp2 cp3" {
 		t.Errorf("the cluster was %x, is now\n%s", before.ClusterID, after)
 	}
 }
@@ -224,7 +225,7 @@ func TestAllAddressesChange(t *testing.T) {
 	if _, err := f.clusters.Create(f.context(), fresh["cp1"]); err != nil {
 		t.Fatalf("create at another address: %v", err)
 	}
-	if after := f.calm(old["cp2"]); after.ClusterID != before.ClusterID || after.roster() != "cp1 cp2 cp3" {
+	if after := f.calm(old["cp2"]); after.ClusterID != before.ClusterID || roster(after) != "cp1 cp2 cp3" {
 		t.Errorf("the cluster was %x, is now\n%s", before.ClusterID, after)
 	}
 }
@@ -250,7 +251,7 @@ func TestTwoProcessesFoundOneCluster(t *testing.T) {
 	for _, name := range everyone {
 		ids[f.record(name).EtcdCluster] = true
 	}
-	if v := f.view(specs["cp1"]); len(ids) != 1 || v.roster() != "cp1 cp2 cp3" {
+	if v := f.view(specs["cp1"]); len(ids) != 1 || roster(v) != "cp1 cp2 cp3" {
 		t.Errorf("clusters %v:\n%s", slices.Collect(maps.Keys(ids)), v)
 	}
 }
@@ -298,15 +299,15 @@ func TestSplitClusterIsDrift(t *testing.T) {
 		if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), "do not belong to one etcd cluster") {
 			t.Errorf("read %s: %q, %v", name, status.Drift, err)
 		}
-		if _, err := f.clusters.Update(f.context(), specs[name]); !errors.Is(err, errSplit) || !problem.Untouched(err) {
+		if _, err := f.clusters.Update(f.context(), specs[name]); !errors.Is(err, membership.ErrSplit) || !problem.Untouched(err) {
 			t.Errorf("update %s: %v", name, err)
 		}
-		if err := f.clusters.Delete(f.context(), specs[name], DeleteOptions{}); !errors.Is(err, errSplit) || !problem.Untouched(err) {
+		if err := f.clusters.Delete(f.context(), specs[name], DeleteOptions{}); !errors.Is(err, membership.ErrSplit) || !problem.Untouched(err) {
 			t.Errorf("delete %s: %v", name, err)
 		}
 	}
 	all := f.specs("cp1", "cp2", "cp3")
-	if _, err := f.clusters.Create(f.context(), all["cp3"]); !errors.Is(err, errSplit) || !problem.Untouched(err) {
+	if _, err := f.clusters.Create(f.context(), all["cp3"]); !errors.Is(err, membership.ErrSplit) || !problem.Untouched(err) {
 		t.Errorf("create cp3: %v", err)
 	}
 }
@@ -334,8 +335,8 @@ func TestEarlierLifeIsNotStarted(t *testing.T) {
 	f.clusters = f.coordinator()
 	f.create(specs, everyone...)
 	second := f.calm(specs["cp1"])
-	a, _ := first.named("cp1")
-	b, _ := second.named("cp1")
+	a, _ := first.ByName("cp1")
+	b, _ := second.ByName("cp1")
 	if first.ClusterID == second.ClusterID || a.ID == b.ID {
 		t.Fatalf("both lives have cluster %x, or member %x", first.ClusterID, a.ID)
 	}
@@ -352,7 +353,7 @@ func TestEarlierLifeIsNotStarted(t *testing.T) {
 	if got := f.machine("cp1").starts - starts; got != 1 {
 		t.Errorf("it was started %d times: the data of the earlier life must not be", got)
 	}
-	if v := f.calm(specs["cp2"]); v.ClusterID != second.ClusterID || v.roster() != "cp1 cp2 cp3" {
+	if v := f.calm(specs["cp2"]); v.ClusterID != second.ClusterID || roster(v) != "cp1 cp2 cp3" {
 		t.Errorf("members are\n%s", v)
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // Snapshots is how snapshots are saved on a schedule. Every member's machine has

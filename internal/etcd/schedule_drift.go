@@ -1,15 +1,15 @@
 package etcd
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // timerVerb is what happens to the timer of scheduled snapshots after a change
@@ -145,10 +145,10 @@ func timerDrift(s Spec, timer host.UnitState) []string {
 		return nil
 	}
 	if timer.Active != "active" {
-		words = append(words, fmt.Sprintf("%s is %s, wanted active", snapshotTimer, orNone(timer.Active)))
+		words = append(words, fmt.Sprintf("%s is %s, wanted active", snapshotTimer, cmp.Or(timer.Active, "not there")))
 	}
 	if timer.Enabled != "enabled" {
-		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", snapshotTimer, orNone(timer.Enabled)))
+		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", snapshotTimer, cmp.Or(timer.Enabled, "not there")))
 	}
 	return words
 }

@@ -1,11 +1,13 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -14,7 +16,7 @@ var errComesNot = errors.New("it does not serve")
 
 // serving waits until the member that was started answers as a healthy one. It
 // is asked by who holds the turn and does not give it away meanwhile.
-func (cl *cluster) serving(ctx context.Context, conv *conversation, s Spec, id uint64) (View, error) {
+func (cl *cluster) serving(ctx context.Context, conv *conversation, s Spec, id uint64) (membership.View, error) {
 	begin := time.Now()
 	w := cl.follow(s, id, []string{s.PeerURL()}, func() time.Duration { return time.Since(begin) })
 	v, err := w.until(ctx, conv, s.Host.Address(), healthyMember)
@@ -52,11 +54,11 @@ func (cl *cluster) awake(ctx context.Context, specs map[string]Spec, one Spec) e
 }
 
 // healthyMember is "" for a healthy member, and the trouble of any other.
-func healthyMember(m Member) string {
+func healthyMember(m membership.Member) string {
 	if m.Healthy {
 		return ""
 	}
-	return "it " + orNone(m.Trouble)
+	return "it " + cmp.Or(m.Trouble, "not there")
 }
 
 // stuck is the problem of a member that was started and does not serve, with

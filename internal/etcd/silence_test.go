@@ -8,57 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
-
-func TestSilence(t *testing.T) {
-	const limit = 10 * time.Second
-	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
-	for _, c := range []struct {
-		name  string
-		asked [][2]int // from, until
-		dead  bool
-	}{
-		{"never asked", nil, false},
-		{"one question that took long", [][2]int{{0, 30}}, false},
-		{"two", [][2]int{{0, 6}, {6, 12}}, false},
-		{"three at once", [][2]int{{0, 1}, {1, 2}, {2, 3}}, false},
-		{"three in time", [][2]int{{0, 1}, {5, 6}, {9, 10}}, true},
-		{"many", [][2]int{{0, 0}, {2, 2}, {4, 4}, {6, 6}, {8, 8}, {10, 10}}, true},
-	} {
-		var s silence
-		for _, q := range c.asked {
-			s.unheard(at(q[0]), at(q[1]))
-		}
-		if s.dead(limit) != c.dead {
-			t.Errorf("%s: dead %v, want %v", c.name, s.dead(limit), c.dead)
-		}
-	}
-}
-
-func TestVerdictDoesNotLast(t *testing.T) {
-	for name, c := range map[string]struct {
-		view View
-		d    verdict
-		want bool
-	}{
-		"fresh":         {clusterOf("Lhs"), verdict{3, time.Now()}, true},
-		"old":           {clusterOf("Lhs"), verdict{3, time.Now().Add(-time.Minute)}, false},
-		"answers again": {clusterOf("Lhh"), verdict{3, time.Now()}, false},
-		"of another":    {clusterOf("Lhs"), verdict{7, time.Now()}, false},
-		"none":          {clusterOf("Lhs"), verdict{}, false},
-	} {
-		if m, _ := c.d.mark(c.view, 10*time.Second).member(3); m.Dead != c.want {
-			t.Errorf("%s: dead %v, want %v", name, m.Dead, c.want)
-		}
-	}
-	v := clusterOf("Lhs")
-	v.withDead(3)
-	if v.Members[2].Dead {
-		t.Error("the view that was marked is another one's")
-	}
-}
 
 // stalls are the addresses that answer no dial for a while, as a member does
 // that is short of time or memory.
@@ -133,8 +86,8 @@ func TestDeadNamesakeIsRemoved(t *testing.T) {
 		t.Errorf("it was declared dead within %s", took)
 	}
 	v := f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
-	if m, _ := v.named("cp3"); m.address() != f.address("cp4") {
-		t.Errorf("cp3 is at %s", m.address())
+	if m, _ := v.ByName("cp3"); m.Address() != f.address("cp4") {
+		t.Errorf("cp3 is at %s", m.Address())
 	}
 }
 
@@ -151,7 +104,7 @@ func TestSlowMemberIsNotDeletedAsDead(t *testing.T) {
 	f.clusters.pace.Dead = usualPace.Dead
 	f.stalls.begin(f.address("cp3"), 3*askTimeout) // the look before its outage is announced, and the one behind
 	err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{})
-	if err == nil || !strings.Contains(err.Error(), errUnhealthy.Error()) || !problem.Untouched(err) {
+	if err == nil || !strings.Contains(err.Error(), membership.ErrUnhealthy.Error()) || !problem.Untouched(err) {
 		t.Errorf("delete of a slow member beside a dead one: %v", err)
 	}
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3 cp4 cp5")

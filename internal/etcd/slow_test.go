@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // slowly serves the peers of a machine at its address and passes on what is
@@ -182,7 +182,7 @@ func TestCatchUpGoesOnInTheNextApply(t *testing.T) {
 	if !errors.Is(err, ErrAdopted) || !strings.Contains(err.Error(), "still catching up") {
 		t.Fatalf("create whose time ended: %v", err)
 	}
-	learner, listed := f.view(specs["cp1"]).at(specs["cp2"].PeerURL())
+	learner, listed := f.view(specs["cp1"]).ByPeerURL(specs["cp2"].PeerURL())
 	if !listed || !learner.Learner {
 		t.Fatalf("the learner did not stay: %+v", learner)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -37,7 +38,7 @@ type Snapshot struct {
 
 // String says where it is and what it is.
 func (s Snapshot) String() string {
-	return fmt.Sprintf("%s on %s (%s, revision %d)", s.Path, s.Host, bytesText(s.Size), s.Revision)
+	return fmt.Sprintf("%s on %s (%s, revision %d)", s.Path, s.Host, membership.Bytes(s.Size), s.Revision)
 }
 
 // upgradesDir is where the snapshots of upgrades are kept: in the archive, so
@@ -87,7 +88,7 @@ func (c *Clusters) SaveSnapshot(ctx context.Context, hosts map[string]*host.Host
 		at[h.Address()] = h
 	}
 	for _, m := range v.Members { // sorted, so that the same machine gets them and keeps its newest
-		h, known := at[m.address()]
+		h, known := at[m.Address()]
 		if !known || !m.Healthy || m.Learner {
 			continue
 		}
@@ -106,15 +107,15 @@ func (c *Clusters) SaveSnapshot(ctx context.Context, hosts map[string]*host.Host
 // saving is one snapshot that is about to be saved.
 type saving struct {
 	machine machine
-	cluster string // id
-	member  Member // on that machine, healthy
+	cluster string            // id
+	member  membership.Member // on that machine, healthy
 	label   string
 }
 
 // save saves a snapshot on one machine, by the tools and the certificate of its
 // member, and keeps the newest ones of this kind.
 func (cl *cluster) save(ctx context.Context, s saving) (Snapshot, error) {
-	who := machineLabel(s.member.Name, s.machine.Address())
+	who := membership.Label(s.member.Name, s.machine.Address())
 	if !snapshotLabel.MatchString(s.label) {
 		return Snapshot{}, fmt.Errorf("label %q of a snapshot has characters other than small letters, digits, dots and dashes", s.label)
 	}
@@ -176,7 +177,7 @@ func (s saving) identify(ctx context.Context) (installation, marker, error) {
 func roomFor(size, free int64) error {
 	if need := size + snapshotReserve; free > 0 && free < need {
 		return fmt.Errorf("not enough space: the database has %s, with the %s that etcd itself needs the snapshot takes %s, and %s are free",
-			bytesText(size), bytesText(snapshotReserve), bytesText(need), bytesText(free))
+			membership.Bytes(size), membership.Bytes(snapshotReserve), membership.Bytes(need), membership.Bytes(free))
 	}
 	return nil
 }

@@ -5,14 +5,14 @@ import (
 	"maps"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // describe puts together what was found on the machine and what the cluster
 // said; v is nil where nobody answered.
-func describe(s Spec, f found, v *View) Status {
+func describe(s Spec, f found, v *membership.View) Status {
 	out := Status{
 		Unit:              f.Unit.Active,
 		MachineID:         f.facts.MachineID,
@@ -21,9 +21,9 @@ func describe(s Spec, f found, v *View) Status {
 		NewID:             rebuilt(f) || replaced(s, f, v),
 		unmanaged:         unmanaged(s, v),
 	}
-	var entry *Member
+	var entry *membership.Member
 	if v != nil {
-		if m, ok := v.at(s.PeerURL()); ok {
+		if m, ok := v.ByPeerURL(s.PeerURL()); ok {
 			entry = &m
 			out.ID, out.Version, out.Learner = fmt.Sprintf("%x", m.ID), m.Version, m.Learner
 			out.Healthy = m.Healthy && len(m.Alarms) == 0
@@ -34,7 +34,7 @@ func describe(s Spec, f found, v *View) Status {
 	case v != nil && entry == nil: // nothing else is worth a word then
 		out.Drift = []string{s.Name + ": the cluster no longer lists this member, and its machine still holds what is left of it"}
 	case f.reached():
-		out.Drift = append(drift(s, f, entry, time.Now()), alarmDrift(s.Name, v, entry)...)
+		out.Drift = append(drift(s, f, entry, time.Now()), membership.AlarmDrift(s.Name, v, entry)...)
 	}
 	return out
 }

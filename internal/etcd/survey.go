@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -18,8 +19,8 @@ import (
 type survey struct {
 	machines map[string]found // by address
 	answered bool
-	view     View  // when answered
-	silence  error // why nobody answered
+	view     membership.View // when answered
+	silence  error           // why nobody answered
 }
 
 // survey looks at every peer and asks every one of them, all at once.
@@ -38,10 +39,10 @@ func (cl *cluster) survey(ctx context.Context, s Spec) survey {
 }
 
 // ask asks the cluster of s for its view once.
-func (cl *cluster) ask(ctx context.Context, s Spec) (View, error) {
+func (cl *cluster) ask(ctx context.Context, s Spec) (membership.View, error) {
 	conv, err := cl.converse(s)
 	if err != nil {
-		return View{}, err
+		return membership.View{}, err
 	}
 	defer conv.Close()
 	return conv.view(ctx, cl.addresses(s))

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // errListsDiffer: members do not agree on who the members are.
@@ -21,14 +21,6 @@ var errListsDiffer = errors.New("the members' own lists of members differ")
 // and the log that still has them goes with a raft snapshot taken afterwards.
 const v2Guide = `with enable-v2 = "true" in extra_args, migrate what clients still need and delete all keys through the v2 API (DELETE /v2/keys/KEY?recursive=true); ` +
 	`then take enable-v2 out, set snapshot-count = "1" on every member and apply; take that out too and apply; then change the version`
-
-// leavesV2 reports whether a step leaves the last minor version that has a v2
-// store. 3.6 ends at its start when there is something in it.
-func leavesV2(from, to string) bool {
-	fromMinor, _, err := parseVersion(from)
-	toMinor, _, toErr := parseVersion(to)
-	return err == nil && toErr == nil && fromMinor <= 5 && toMinor > 5
-}
 
 // v2Flag names the flag of a unit by which clients can write to the v2 store.
 func v2Flag(unit string) string {
@@ -53,7 +45,7 @@ func v2Flag(unit string) string {
 // asks of all of them; here every member has to list the same.
 //
 // The finding is in words; the error is what may clear by itself.
-func (cl *cluster) traps(ctx context.Context, conv *conversation, s Spec, v View, inspect []found) (finding string, err error) {
+func (cl *cluster) traps(ctx context.Context, conv *conversation, s Spec, v membership.View, inspect []found) (finding string, err error) {
 	if len(inspect) == 0 {
 		return "", nil
 	}
@@ -70,38 +62,25 @@ func (cl *cluster) traps(ctx context.Context, conv *conversation, s Spec, v View
 }
 
 // sameLists compares the lists that the members give out of their own memory.
-func (c *conversation) sameLists(ctx context.Context, v View) error {
-	wrong := inOrder(v.Members, func(_ int, m Member) error {
+func (c *conversation) sameLists(ctx context.Context, v membership.View) error {
+	wrong := inOrder(v.Members, func(_ int, m membership.Member) error {
 		if !m.Healthy {
 			return nil // the one that is mended by the upgrade
 		}
-		own, err := c.ownList(ctx, m.address())
+		own, err := c.ownList(ctx, m.Address())
 		if err != nil {
-			return fmt.Errorf("%w: %s gives none: %w", errListsDiffer, m.label(), err)
+			return fmt.Errorf("%w: %s gives none: %w", errListsDiffer, m.Label(), err)
 		}
-		if got, want := roles(own), roles(v); got != want {
-			return fmt.Errorf("%w: %s lists %s, and the cluster %s", errListsDiffer, m.label(), got, want)
+		if got, want := membership.Roles(own), membership.Roles(v); got != want {
+			return fmt.Errorf("%w: %s lists %s, and the cluster %s", errListsDiffer, m.Label(), got, want)
 		}
 		return nil
 	})
 	return errors.Join(wrong...)
 }
 
-// roles are the ids of a list with what each of them is.
-func roles(v View) string {
-	var all []string
-	for _, m := range v.Members {
-		role := "voter"
-		if m.Learner {
-			role = "learner"
-		}
-		all = append(all, fmt.Sprintf("%x (%s)", m.ID, role))
-	}
-	return strings.Join(all, ", ")
-}
-
 // ownList asks one member for the list that it has in memory.
-func (c *conversation) ownList(ctx context.Context, address string) (View, error) {
+func (c *conversation) ownList(ctx context.Context, address string) (membership.View, error) {
 	v, _, err := c.memory(ctx, address)
 	return v, err
 }

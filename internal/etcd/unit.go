@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // artifacts are the programs of the product: the server, and the two tools
@@ -61,28 +61,36 @@ func serverFlags(s Spec) map[string]string {
 		"peer-key-file":               keyPath(peer),
 		"peer-trusted-ca-file":        caPath,
 		"peer-client-cert-auth":       "true",
-		quotaFlag:                     strconv.Itoa(wantedQuota),
+		release.QuotaFlag:             strconv.Itoa(wantedQuota),
 	}
 	// 3.5 has these two as experimental flags; 10000 is the default from 3.6 on.
-	minor, _, err := parseVersion(s.Version)
+	minor, _, err := release.Parse(s.Version)
 	if err != nil { // refused before a machine is touched
-		minor = newestMinor
+		minor = release.NewestMinor
 	}
 	if minor == 5 {
-		all[corruptFlag] = "true"
+		all[release.CorruptFlag] = "true"
 		all["experimental-watch-progress-notify-interval"] = "5s"
 		all["snapshot-count"] = "10000"
 	} else {
-		all[progressFlag] = "5s"
+		all[release.ProgressFlag] = "5s"
 	}
 	if !compacts(s.ExtraArgs) {
 		all["auto-compaction-mode"], all["auto-compaction-retention"] = "periodic", compactionRetention
 	}
 	maps.Copy(all, s.ExtraArgs)
-	if gates := gatesOf(s.ExtraArgs); minor >= 6 && len(gates) > 0 {
-		all[gatesFlag] = strings.Join(gates, ",")
+	if gates := release.GatesOf(s.ExtraArgs); minor >= 6 && len(gates) > 0 {
+		all[release.GatesFlag] = strings.Join(gates, ",")
 	}
 	return all
+}
+
+// quota is the size that the database of a member of s may have, in bytes.
+func (s Spec) quota() int64 {
+	if text, set := s.ExtraArgs[release.QuotaFlag]; set {
+		return release.Quota(text)
+	}
+	return wantedQuota
 }
 
 // compacts: the user decides how etcd compacts. The two flags mean something

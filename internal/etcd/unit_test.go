@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 func specAt(t *testing.T, address string) Spec {
@@ -186,3 +186,32 @@ func TestScripts(t *testing.T) {
 
 // whole is the script of an action as it reaches the machine.
 func whole(a action) string { return string(host.Assignments(a.vars()) + a.script()) }
+
+func TestQuota(t *testing.T) {
+	for text, want := range map[string]int64{"": release.DefaultQuota, "0": release.DefaultQuota, "-1": -1, "4096": 4096} {
+		if got := (Spec{ExtraArgs: map[string]string{release.QuotaFlag: text}}).quota(); got != want {
+			t.Errorf("quota %q: %d", text, got)
+		}
+	}
+	if got := (Spec{}).quota(); got != wantedQuota {
+		t.Errorf("without the flag: %d", got)
+	}
+}
+
+func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
+	for _, version := range release.ReadFrom {
+		s := specAt(t, "10.0.0.11")
+		s.Version = version
+		flags := serverFlags(s)
+		for _, wrong := range release.ValidateKnown(version, flags) {
+			t.Errorf("%s: %v", version, wrong)
+		}
+		minor, _, err := release.Parse(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if minor >= 6 && (flags[release.GatesFlag] != strings.Join(release.GatesOf(nil), ",") || flags[release.ProgressFlag] == "") {
+			t.Errorf("%s: the provider's own flags are not those that an old name is held against: %v", version, flags)
+		}
+	}
+}

@@ -4,17 +4,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
 // unmanaged are the members that the cluster lists and the peers of s do not
 // name: somebody else has added them, or a resource was forgotten. Each of them
 // has a vote, or will have one, and all the data. A member is named by its name at
 // its peer URL; one that has not started has no name yet. FormerPeers count too.
-func unmanaged(s Spec, v *View) []Member {
+func unmanaged(s Spec, v *membership.View) []membership.Member {
 	if entryOf(v, s) == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(v.Members), func(m Member) bool {
+	return slices.DeleteFunc(slices.Clone(v.Members), func(m membership.Member) bool {
 		names := s.namesAt(m.PeerURLs)
 		return len(names) > 0 && (m.Name == "" || slices.Contains(names, m.Name))
 	})
@@ -59,7 +61,7 @@ func (cl *cluster) withUnmanaged(s Spec, status Status, err error) (Status, erro
 }
 
 // unmanagedText says who it is. What a member says of itself is quoted.
-func unmanagedText(m Member) string {
+func unmanagedText(m membership.Member) string {
 	who := fmt.Sprintf("member %q (%x)", m.Name, m.ID)
 	switch {
 	case m.Name == "":

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -17,14 +18,14 @@ func TestUnmanaged(t *testing.T) {
 		}
 		return out
 	}
-	member := func(id uint64, name, address string, learner bool) Member {
-		return Member{ID: id, Name: name, PeerURLs: []string{PeerURL(address)}, Learner: learner}
+	member := func(id uint64, name, address string, learner bool) membership.Member {
+		return membership.Member{ID: id, Name: name, PeerURLs: []string{PeerURL(address)}, Learner: learner}
 	}
-	three := []Member{member(1, "cp1", "10.0.0.1", false), member(2, "cp2", "10.0.0.2", false), member(3, "cp3", "10.0.0.3", false)}
+	three := []membership.Member{member(1, "cp1", "10.0.0.1", false), member(2, "cp2", "10.0.0.2", false), member(3, "cp3", "10.0.0.3", false)}
 	all := []string{"cp1=10.0.0.1", "cp2=10.0.0.2", "cp3=10.0.0.3"}
 	for _, c := range []struct {
 		name    string
-		members []Member
+		members []membership.Member
 		peers   []string
 		former  []string
 		leaving string // whose Delete is under way
@@ -60,7 +61,7 @@ func TestUnmanaged(t *testing.T) {
 			s := Spec{Name: "cp1", Host: peers["cp1"], Peers: peers, FormerPeers: machines(c.former...), Version: "3.6.16"}
 			cl := &cluster{leaving: map[string]int{c.leaving: 1}}
 			cl.comes(PeerURL(c.coming), +1)
-			status, err := cl.withUnmanaged(s, Status{unmanaged: unmanaged(s, &View{Members: c.members})}, nil)
+			status, err := cl.withUnmanaged(s, Status{unmanaged: unmanaged(s, &membership.View{Members: c.members})}, nil)
 			if err != nil || len(status.Drift) != len(c.want) {
 				t.Fatalf("drift %q, %v; want %q", status.Drift, err, c.want)
 			}

@@ -1,16 +1,17 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // repair is what brings an established member to its spec.
@@ -27,7 +28,7 @@ func (r repair) needed() bool {
 
 // repairs compares a machine with s. entry is the member as the cluster lists
 // it, or nil.
-func repairs(s Spec, f found, v *View, now time.Time) (repair, error) {
+func repairs(s Spec, f found, v *membership.View, now time.Time) (repair, error) {
 	var r repair
 	entry := entryOf(v, s)
 	if f.Marker == nil && !f.recordLost(s, v) {
@@ -73,10 +74,10 @@ func repairs(s Spec, f found, v *View, now time.Time) (repair, error) {
 // nothing, and connections that there are stay as they are; the CA pool and the
 // flags it reads at start, and the note of that start tells what they were: an
 // edit that no process has read is undone without a restart.
-func restartReason(s Spec, f found, entry *Member) string {
+func restartReason(s Spec, f found, entry *membership.Member) string {
 	switch {
 	case f.Unit.Active != "active":
-		return "it is " + orNone(f.Unit.Active)
+		return "it is " + cmp.Or(f.Unit.Active, "not there")
 	case len(f.facts.Dirs[dropInDir]) > 0:
 		return "a drop-in goes"
 	case entry != nil && entry.Version != "" && entry.Version != s.Version:
@@ -100,10 +101,10 @@ func restartReason(s Spec, f found, entry *Member) string {
 func rebuilt(f found) bool { return !f.Data || f.Pending }
 
 // replaced reports whether a new member has to take the place of this one.
-func replaced(s Spec, f found, v *View) bool {
+func replaced(s Spec, f found, v *membership.View) bool {
 	entry := entryOf(v, s)
 	return v != nil && entry == nil || // it was removed
-		entry != nil && entry.has(alarmCorrupt) || // its data is corrupt
+		entry != nil && entry.HasAlarm(membership.AlarmCorrupt) || // its data is corrupt
 		v != nil && f.earlier(v.ClusterID) != "" || // its data is that of an earlier cluster
 		entry != nil && !entry.Healthy && f.memberID() != 0 && f.memberID() != entry.ID // or that of another member
 }
@@ -145,7 +146,7 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	}
 	entry := entryOf(v, s)
 	r, err := repairs(s, f, v, time.Now())
-	if err != nil || !r.needed() && len(missingArtifacts(s, f)) == 0 && !alarming(v, entry) {
+	if err != nil || !r.needed() && len(missingArtifacts(s, f)) == 0 && !HasAlarm(v, entry) {
 		return describe(s, f, v), err // nothing to wait for
 	}
 	if err := turn.wait(ctx); err != nil {
@@ -225,7 +226,7 @@ func (c *converging) loop(ctx context.Context) (Status, error) {
 
 // observe is the cluster's view; nil where nobody answers. Without one, nothing is
 // started beside data of another life of the cluster.
-func (c *converging) observe(ctx context.Context) (*View, error) {
+func (c *converging) observe(ctx context.Context) (*membership.View, error) {
 	v, err := c.cl.observeToChange(ctx, c.conv, c.s)
 	switch {
 	case err == nil:
@@ -239,11 +240,11 @@ func (c *converging) observe(ctx context.Context) (*View, error) {
 	return nil, nil
 }
 
-func entryOf(v *View, s Spec) *Member {
+func entryOf(v *membership.View, s Spec) *membership.Member {
 	if v == nil {
 		return nil
 	}
-	if m, ok := v.at(s.PeerURL()); ok {
+	if m, ok := v.ByPeerURL(s.PeerURL()); ok {
 		return &m
 	}
 	return nil
@@ -259,7 +260,7 @@ func (c *converging) final(ctx context.Context, err error) (Status, error) {
 
 // apply makes one repair when the rules allow it now. It returns false when
 // it had to wait and everything must be looked at again.
-func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error) {
+func (c *converging) apply(ctx context.Context, v *membership.View, r repair) (bool, error) {
 	if v != nil {
 		if err := c.mayRun(ctx, *v); err != nil {
 			return false, err
@@ -308,14 +309,14 @@ func (c *converging) apply(ctx context.Context, v *View, r repair) (bool, error)
 }
 
 // mayRun checks the version against the running ones before anything is done.
-func (c *converging) mayRun(ctx context.Context, v View) error {
+func (c *converging) mayRun(ctx context.Context, v membership.View) error {
 	if entryOf(&v, c.s) == nil {
 		return refusal("etcd member not changed", c.s, &v, "the cluster does not list this member", problem.Nothing, "plan again: the member has to be created anew")
 	}
 	if unit := unitVersion(c.f.facts.Files[unitPath].Content); !c.step.due() && (unit == "" || unit == c.s.Version) {
 		return nil // as it is
 	}
-	if err := MayUpgrade(c.conv.surveyed(ctx, v), c.s.Version); err != nil {
+	if err := membership.MayUpgrade(c.conv.surveyed(ctx, v), c.s.Version); err != nil {
 		return &problem.Problem{
 			Summary: "etcd version not possible", Attribute: "version", Host: c.s.label(), Cause: err.Error(),
 			Unchanged: problem.Nothing, Next: "choose a version that can follow", Detail: v.String(),

@@ -10,15 +10,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-var (
-	errAlarm       = errors.New("an alarm is raised")
-	errUnreachable = errors.New("a member's machine cannot be reached")
-)
+// errUnreachable: a member's machine cannot be reached.
+var errUnreachable = errors.New("a member's machine cannot be reached")
 
 // beforePath keeps the unit that a member ran on before its version changed. It
 // is there from the moment at which the new one is written until the member
@@ -30,7 +29,7 @@ const beforePath = configDir + "/" + unitName + ".before"
 func unitVersion(unit string) string {
 	command, _, _ := systemd.ParseUnit(unit)
 	version := path.Base(path.Dir(command.Program))
-	if _, _, err := parseVersion(version); err != nil {
+	if _, _, err := release.Parse(version); err != nil {
 		return ""
 	}
 	return version
@@ -47,7 +46,7 @@ type versionStep struct {
 func (s versionStep) due() bool { return s.From != "" && s.From != s.To }
 
 // versionStep reads from the machine and the cluster what the member runs.
-func (f found) versionStep(s Spec, entry *Member) versionStep {
+func (f found) versionStep(s Spec, entry *membership.Member) versionStep {
 	unit, before := f.facts.Files[unitPath].Content, f.facts.Files[beforePath].Content
 	out := versionStep{To: s.Version}
 	answers := entry != nil && entry.Version != ""
@@ -76,55 +75,26 @@ func (f found) unfinished() bool {
 	return there
 }
 
-// mayBegin says why no member may go to another version now, or nil. It is
-// stricter than MayRestart: a restart of the same brings back what was there,
-// an upgrade may not, so every member has to be able to stand in for every
-// other one. The member itself may be the one that is mended by it.
-func mayBegin(v View, id uint64) error {
-	if err := settled(v); err != nil {
-		return err
-	}
-	if learners := v.learners(); len(learners) > 0 {
-		return fmt.Errorf("%w: %s", errLearner, learners[0].label())
-	}
-	if full := v.raised(alarmSpace); len(full) > 0 {
-		return fmt.Errorf("%w: %s for %s", errAlarm, alarmSpace, full[0].label())
-	}
-	if gone := v.orphaned(alarmSpace); len(gone) > 0 {
-		return fmt.Errorf("%w: %s for member %x, which has left", errAlarm, alarmSpace, gone[0].Member)
-	}
-	var words []string
-	for _, m := range except(v.Members, id) {
-		if !m.Healthy {
-			words = append(words, m.label()+" "+m.Trouble)
-		}
-	}
-	if len(words) > 0 {
-		return fmt.Errorf("%w: %s", errUnhealthy, strings.Join(words, ", "))
-	}
-	return nil
-}
-
 // preparation is what comes before the first member goes to a version.
 type preparation struct {
-	Wait    error   // what may clear by itself
-	Refuse  string  // what does not, and
-	Next    string  // the way out of it
-	Install []found // machines that lack the programs
-	Inspect []found // machines whose data is looked through for what etcd 3.6 does not take
-	Save    *Member // on whose machine the snapshot is saved; nil: there is one
-	Saved   string  // the one that there is
+	Wait    error              // what may clear by itself
+	Refuse  string             // what does not, and
+	Next    string             // the way out of it
+	Install []found            // machines that lack the programs
+	Inspect []found            // machines whose data is looked through for what etcd 3.6 does not take
+	Save    *membership.Member // on whose machine the snapshot is saved; nil: there is one
+	Saved   string             // the one that there is
 }
 
 // prepare decides on it from what was seen of all members and machines. A
 // machine of a member that cannot be reached is no one to upgrade beside: its
 // programs could not be brought, nor could it be mended.
-func prepare(s Spec, v View, id uint64, machines []found) preparation {
+func prepare(s Spec, v membership.View, id uint64, machines []found) preparation {
 	var p preparation
 	var silent []string
 	reached := map[string]bool{}
 	for _, f := range machines {
-		switch _, listed := v.at(PeerURL(f.Address)); {
+		switch _, listed := v.ByPeerURL(PeerURL(f.Address)); {
 		case !listed:
 		case !f.reached():
 			silent = append(silent, fmt.Sprintf("%s: %s", f.label(), f.Err))
@@ -139,7 +109,7 @@ func prepare(s Spec, v View, id uint64, machines []found) preparation {
 	}
 	// That members are there already, and a snapshot from before the first of
 	// them, is the evidence that the upgrade is under way.
-	if p.Saved != "" && slices.ContainsFunc(v.Members, func(m Member) bool { return m.Version == s.Version }) {
+	if p.Saved != "" && slices.ContainsFunc(v.Members, func(m membership.Member) bool { return m.Version == s.Version }) {
 		return p
 	}
 	p.Saved, p.Save = "", saver(v, id, reached)
@@ -150,15 +120,15 @@ func prepare(s Spec, v View, id uint64, machines []found) preparation {
 }
 
 // consider adds what one machine needs.
-func (p *preparation) consider(s Spec, v View, f found) {
-	entry, _ := v.at(PeerURL(f.Address))
+func (p *preparation) consider(s Spec, v membership.View, f found) {
+	entry, _ := v.ByPeerURL(PeerURL(f.Address))
 	if len(missingArtifacts(s, f)) > 0 {
 		p.Install = append(p.Install, f)
 	}
 	if saved := savedBefore(f, s.dataDir(), s.Version); len(saved) > 0 && p.Saved == "" {
 		p.Saved = saved[0] + " on " + f.label()
 	}
-	if !leavesV2(entry.Version, s.Version) {
+	if !release.LeavesV2(entry.Version, s.Version) {
 		return
 	}
 	p.Inspect = append(p.Inspect, f)
@@ -170,9 +140,9 @@ func (p *preparation) consider(s Spec, v View, f found) {
 
 // saver is the member whose snapshot is saved: the one that is upgraded first,
 // where it can be, else the first by name.
-func saver(v View, id uint64, reached map[string]bool) *Member {
-	fit := slices.DeleteFunc(v.voters(), func(m Member) bool { return !m.Healthy || !reached[m.address()] })
-	if i := slices.IndexFunc(fit, func(m Member) bool { return m.ID == id }); i >= 0 {
+func saver(v membership.View, id uint64, reached map[string]bool) *membership.Member {
+	fit := slices.DeleteFunc(v.Voters(), func(m membership.Member) bool { return !m.Healthy || !reached[m.Address()] })
+	if i := slices.IndexFunc(fit, func(m membership.Member) bool { return m.ID == id }); i >= 0 {
 		return &fit[i]
 	}
 	if len(fit) == 0 {
@@ -184,7 +154,7 @@ func saver(v View, id uint64, reached map[string]bool) *Member {
 // prepared reports whether the member may go to its version now: once per
 // cluster and version everything is made ready for all members, and before each
 // of them all others are healthy. If not, it has waited a moment.
-func (c *converging) prepared(ctx context.Context, v *View) (bool, error) {
+func (c *converging) prepared(ctx context.Context, v *membership.View) (bool, error) {
 	if failed := c.cl.failedAt(c.s.Version); failed != "" && failed != c.s.Name {
 		return false, c.notUpgraded(v, fmt.Sprintf("member %q did not come up on etcd %s in this run", failed, c.s.Version),
 			"correct the cause that is shown for it, then apply again")
@@ -197,7 +167,7 @@ func (c *converging) prepared(ctx context.Context, v *View) (bool, error) {
 		return false, c.hold(ctx, nil, errNoAnswer)
 	}
 	entry := entryOf(v, c.s)
-	if err := mayBegin(*v, entry.ID); err != nil {
+	if err := membership.MayBeginUpgrade(*v, entry.ID); err != nil {
 		return false, c.hold(ctx, v, err)
 	}
 	if saved, ready := c.cl.readyFor(c.s.Version); ready {
@@ -221,14 +191,14 @@ func (c *converging) prepared(ctx context.Context, v *View) (bool, error) {
 }
 
 // ready brings the programs to every machine and saves the snapshot.
-func (c *converging) ready(ctx context.Context, v View, p preparation) error {
+func (c *converging) ready(ctx context.Context, v membership.View, p preparation) error {
 	problem.Progress(ctx, "etcd: preparing the upgrade to %s of %d members", c.s.Version, len(v.Members))
 	if err := c.installAll(ctx, v, p.Install); err != nil {
 		return err
 	}
 	saved := p.Saved
 	if p.Save != nil {
-		h := c.cl.hostAt(p.Save.address(), c.s)
+		h := c.cl.hostAt(p.Save.Address(), c.s)
 		got, err := c.cl.save(ctx, saving{
 			machine: c.cl.machine(h), cluster: c.s.Bundle.ClusterID, member: *p.Save, label: upgradeLabel(c.step.From, c.s.Version),
 		})
@@ -248,7 +218,7 @@ func (c *converging) ready(ctx context.Context, v View, p preparation) error {
 // installAll brings the programs to all machines at once, however few members
 // Terraform changes at a time: what cannot be had is known before the first
 // member is touched.
-func (c *converging) installAll(ctx context.Context, v View, machines []found) error {
+func (c *converging) installAll(ctx context.Context, v membership.View, machines []found) error {
 	var mu sync.Mutex
 	var troubles []string
 	var group sync.WaitGroup
@@ -278,7 +248,7 @@ func (c *converging) installAll(ctx context.Context, v View, machines []found) e
 }
 
 // notUpgraded is the refusal of an upgrade that has touched no member.
-func (c *converging) notUpgraded(v *View, cause, next string) error {
+func (c *converging) notUpgraded(v *membership.View, cause, next string) error {
 	return refusal("etcd not upgraded", c.s, v, cause, problem.Nothing, next)
 }
 

@@ -19,6 +19,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -99,7 +100,7 @@ func (r *rig) update(ctx context.Context, s Spec) error {
 }
 
 // view is the cluster as seen now.
-func (r *rig) view() View {
+func (r *rig) view() membership.View {
 	r.t.Helper()
 	v, err := r.clusters.of(r.specs["cp1"]).ask(r.t.Context(), r.specs["cp1"])
 	if err != nil {
@@ -237,7 +238,7 @@ func (r *rig) calm() {
 	r.t.Helper()
 	done, err := until(r.t.Context(), 100*time.Millisecond, time.Minute, func() (bool, error) {
 		v, err := r.clusters.of(r.specs["cp1"]).ask(r.t.Context(), r.specs["cp1"])
-		return err == nil && allHealthy(v) == nil, nil
+		return err == nil && membership.RequireAllHealthy(v) == nil, nil
 	})
 	if !done || err != nil {
 		r.t.Fatalf("the cluster did not calm down: %v", err)
@@ -249,7 +250,7 @@ func (r *rig) calm() {
 func (r *rig) rollBack() {
 	r.t.Helper()
 	v := r.view()
-	followers := slices.DeleteFunc(slices.Clone(everyone), func(name string) bool { return name == v.leader() })
+	followers := slices.DeleteFunc(slices.Clone(everyone), func(name string) bool { return name == leaderOf(v) })
 	first := followers[0]
 	plain := maps.Clone(r.specs)
 	r.to(newRelease)
@@ -292,7 +293,7 @@ func (r *rig) rollBack() {
 func (r *rig) giveUp() {
 	r.t.Helper()
 	v := r.view()
-	first := slices.DeleteFunc(slices.Clone(everyone), func(name string) bool { return name == v.leader() })[0]
+	first := slices.DeleteFunc(slices.Clone(everyone), func(name string) bool { return name == leaderOf(v) })[0]
 	plain := maps.Clone(r.specs)
 	r.to(newRelease)
 	r.only([]string{first}, "upgrade one", r.update)
@@ -315,7 +316,7 @@ func (r *rig) giveUp() {
 // upgrade takes all members to a release at once, while a client writes.
 func (r *rig) upgrade(version string) {
 	r.t.Helper()
-	leader := r.view().leader()
+	leader := leaderOf(r.view())
 	from := r.specs["cp1"].Version
 	w := r.writer()
 	var mu sync.Mutex
@@ -338,7 +339,7 @@ func (r *rig) upgrade(version string) {
 	r.sameData()
 	r.restorable(from, version)
 	r.savesOnSchedule()
-	if s, err := r.clusters.Survey(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle); err != nil || MayUpgrade(s, version) != nil {
+	if s, err := r.clusters.Survey(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle); err != nil || membership.MayUpgrade(s, version) != nil {
 		r.t.Errorf("survey after it: %+v, %v", s, err)
 	}
 }
@@ -351,7 +352,7 @@ func (r *rig) savesOnSchedule() {
 			r.t.Errorf("%s: a scheduled snapshot ended with %s", name, got)
 		}
 	}
-	if saved := r.sh(r.view().leader(), savedThere); saved == "" {
+	if saved := r.sh(leaderOf(r.view()), savedThere); saved == "" {
 		r.t.Error("the leader's machine has no scheduled snapshot")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -17,11 +18,13 @@ func unitOf(version string, flags ...string) string {
 func TestVersionStep(t *testing.T) {
 	s := Spec{Version: "3.6.16"}
 	older, newer := unitOf("3.5.35"), unitOf("3.6.16")
-	entry := func(version string, healthy bool) *Member { return &Member{Version: version, Healthy: healthy} }
+	entry := func(version string, healthy bool) *membership.Member {
+		return &membership.Member{Version: version, Healthy: healthy}
+	}
 	for _, c := range []struct {
 		name         string
 		unit, before string
-		entry        *Member
+		entry        *membership.Member
 		want         versionStep
 	}{
 		{"nothing is known", "", "", nil, versionStep{To: "3.6.16"}},
@@ -51,38 +54,8 @@ func TestVersionStep(t *testing.T) {
 	}
 }
 
-func TestMayBegin(t *testing.T) {
-	raise := func(v View, i int, alarm string) View {
-		v.Members[i].Alarms = []string{alarm}
-		return v
-	}
-	orphan := clusterOf("Lhh")
-	orphan.Orphans = []Alarm{{Member: 9, Name: alarmSpace}}
-	for _, c := range []struct {
-		name string
-		view View
-		want error
-	}{
-		{"all healthy", clusterOf("Lhh"), nil},
-		{"alone", clusterOf("L"), nil},
-		{"the one that is mended", clusterOf("dLh"), nil},
-		{"another one", clusterOf("Lhd"), errUnhealthy},
-		{"another one of five", clusterOf("Lhhhd"), errUnhealthy},
-		{"nobody leads", clusterOf("hhh"), errNoLeader},
-		{"a learner", clusterOf("Lhhl"), errLearner},
-		{"CORRUPT", raise(clusterOf("Lhh"), 1, alarmCorrupt), errCorrupt},
-		{"NOSPACE", raise(clusterOf("Lhh"), 1, alarmSpace), errAlarm},
-		{"its own NOSPACE", raise(clusterOf("Lhh"), 0, alarmSpace), errAlarm},
-		{"NOSPACE of one that has left", orphan, errAlarm},
-	} {
-		if err := mayBegin(c.view, 1); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, err, c.want)
-		}
-	}
-}
-
 // atPeers gives the members of a view addresses, and the machines they are on.
-func atPeers(t *testing.T, version string, v View) (Spec, View, []found) {
+func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.View, []found) {
 	t.Helper()
 	s := Spec{Bundle: newBundle(t), Version: "3.6.16"}
 	var machines []found
@@ -107,56 +80,56 @@ func TestPrepare(t *testing.T) {
 		name string
 		from string
 		view string
-		edit func(*View, []found) []found
+		edit func(*membership.View, []found) []found
 		want string // what is to be done, in words
 	}{
 		{"the first one", "3.5.35", "Lhh", nil, "install cp1 cp2 cp3, inspect cp1 cp2 cp3, save cp1"},
 		{"a patch", "3.6.15", "Lhh", nil, "install cp1 cp2 cp3, save cp1"},
-		{"programs are there", "3.6.15", "Lhh", func(_ *View, all []found) []found {
+		{"programs are there", "3.6.15", "Lhh", func(_ *membership.View, all []found) []found {
 			all[1].facts.Dirs[artifactDir("3.6.16")] = []string{"etcd", "etcdctl", "etcdutl"}
 			return all
 		}, "install cp1 cp3, save cp1"},
-		{"half of the programs", "3.6.15", "L", func(_ *View, all []found) []found {
+		{"half of the programs", "3.6.15", "L", func(_ *membership.View, all []found) []found {
 			all[0].facts.Dirs[artifactDir("3.6.16")] = []string{"etcd"}
 			return all
 		}, "install cp1, save cp1"},
 		{"it is down itself", "3.6.15", "dLh", nil, "install cp1 cp2 cp3, save cp2"},
-		{"under way", "3.5.35", "Lhh", func(v *View, all []found) []found {
+		{"under way", "3.5.35", "Lhh", func(v *membership.View, all []found) []found {
 			v.Members[2].Version = "3.6.16"
 			all[2].facts.Dirs[upgradesDir(DefaultDataDir)] = []string{kept}
 			return all
 		}, "install cp1 cp2 cp3, inspect cp1 cp2, saved on cp3 (10.0.0.3)"},
-		{"an attempt that left none behind", "3.5.35", "Lhh", func(_ *View, all []found) []found {
+		{"an attempt that left none behind", "3.5.35", "Lhh", func(_ *membership.View, all []found) []found {
 			all[2].facts.Dirs[upgradesDir(DefaultDataDir)] = []string{kept}
 			return all
 		}, "install cp1 cp2 cp3, inspect cp1 cp2 cp3, save cp1"},
-		{"a newer member that came anew", "3.5.35", "Lhh", func(v *View, all []found) []found {
+		{"a newer member that came anew", "3.5.35", "Lhh", func(v *membership.View, all []found) []found {
 			v.Members[2].Version = "3.6.16"
 			return all
 		}, "install cp1 cp2 cp3, inspect cp1 cp2, save cp1"},
-		{"unreachable", "3.6.15", "Lhh", func(_ *View, all []found) []found {
+		{"unreachable", "3.6.15", "Lhh", func(_ *membership.View, all []found) []found {
 			all[1] = found{Name: "cp2", Address: "10.0.0.2", Err: errors.New("no route to host")}
 			return all
 		}, "wait: a member's machine cannot be reached: cp2 (10.0.0.2): no route to host"},
-		{"unreachable, and no member", "3.6.15", "Lhh", func(_ *View, all []found) []found {
+		{"unreachable, and no member", "3.6.15", "Lhh", func(_ *membership.View, all []found) []found {
 			return append(all, found{Name: "cp4", Address: "10.0.0.4", Err: errors.New("no route to host")})
 		}, "install cp1 cp2 cp3, save cp1"},
-		{"a machine that is yet empty", "3.6.15", "Lhh", func(_ *View, all []found) []found {
+		{"a machine that is yet empty", "3.6.15", "Lhh", func(_ *membership.View, all []found) []found {
 			return append(all, found{Name: "cp4", Address: "10.0.0.4"})
 		}, "install cp1 cp2 cp3, save cp1"},
-		{"the v2 API", "3.5.35", "Lhh", func(_ *View, all []found) []found {
+		{"the v2 API", "3.5.35", "Lhh", func(_ *membership.View, all []found) []found {
 			all[1].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=true")}
 			return all
 		}, "refuse: etcd on cp2 (10.0.0.2) runs with --enable-v2, which etcd 3.6 does not have"},
-		{"the v2 API, switched off", "3.5.35", "L", func(_ *View, all []found) []found {
+		{"the v2 API, switched off", "3.5.35", "L", func(_ *membership.View, all []found) []found {
 			all[0].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=false")}
 			return all
 		}, "install cp1, inspect cp1, save cp1"},
-		{"the emulated v2 API", "3.5.35", "L", func(_ *View, all []found) []found {
+		{"the emulated v2 API", "3.5.35", "L", func(_ *membership.View, all []found) []found {
 			all[0].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--experimental-enable-v2v3=/v2")}
 			return all
 		}, "refuse: etcd on cp1 (10.0.0.1) runs with --experimental-enable-v2v3, which etcd 3.6 does not have"},
-		{"no machine of ours", "3.6.15", "Lh", func(_ *View, all []found) []found { return nil }, "refuse: no healthy member is on a machine that is reached, to save a snapshot of"},
+		{"no machine of ours", "3.6.15", "Lh", func(_ *membership.View, all []found) []found { return nil }, "refuse: no healthy member is on a machine that is reached, to save a snapshot of"},
 	} {
 		s, v, machines := atPeers(t, c.from, clusterOf(c.view))
 		if c.edit != nil {
@@ -195,25 +168,25 @@ func (p preparation) words() string {
 
 func TestWayBack(t *testing.T) {
 	minor, patch := versionStep{"3.5.35", "3.6.16", "unit"}, versionStep{"3.6.15", "3.6.16", "unit"}
-	old, young, silent := Member{Name: "a", Version: "3.5.35"}, Member{Name: "b", Version: "3.6.16"}, Member{Name: "c"}
+	old, young, silent := membership.Member{Name: "a", Version: "3.5.35"}, membership.Member{Name: "b", Version: "3.6.16"}, membership.Member{Name: "c"}
 	for _, c := range []struct {
 		name   string
 		step   versionStep
 		agreed string
-		others []Member
+		others []membership.Member
 		want   bool
 		why    string
 	}{
-		{"patch", patch, "3.6", []Member{young, young}, true, "one minor version"},
+		{"patch", patch, "3.6", []membership.Member{young, young}, true, "one minor version"},
 		{"patch, nobody tells", patch, "", nil, true, "one minor version"},
-		{"minor, the first", minor, "3.5", []Member{old, old}, true, "still agree on 3.5"},
-		{"minor, the last", minor, "3.5", []Member{young, young}, true, "still agree on 3.5"},
-		{"minor, the last, and it was seen by the others", minor, "3.6", []Member{young, young}, false, "agreed on it"},
-		{"minor, nobody tells but one runs the old one", minor, "", []Member{young, old}, true, "member a still runs 3.5.35"},
-		{"minor, nobody tells", minor, "", []Member{young, silent}, true, "etcd itself refuses"},
+		{"minor, the first", minor, "3.5", []membership.Member{old, old}, true, "still agree on 3.5"},
+		{"minor, the last", minor, "3.5", []membership.Member{young, young}, true, "still agree on 3.5"},
+		{"minor, the last, and it was seen by the others", minor, "3.6", []membership.Member{young, young}, false, "agreed on it"},
+		{"minor, nobody tells but one runs the old one", minor, "", []membership.Member{young, old}, true, "member a still runs 3.5.35"},
+		{"minor, nobody tells", minor, "", []membership.Member{young, silent}, true, "etcd itself refuses"},
 		{"minor, alone", minor, "", nil, true, "etcd itself refuses"},
-		{"the unit is lost", versionStep{"3.5.35", "3.6.16", ""}, "3.5", []Member{old}, false, "not known any more"},
-		{"where from is not known", versionStep{"", "3.6.16", "unit"}, "3.5", []Member{old}, false, "not known any more"},
+		{"the unit is lost", versionStep{"3.5.35", "3.6.16", ""}, "3.5", []membership.Member{old}, false, "not known any more"},
+		{"where from is not known", versionStep{"", "3.6.16", "unit"}, "3.5", []membership.Member{old}, false, "not known any more"},
 	} {
 		got, why := wayBack(c.step, c.agreed, c.others)
 		if got != c.want || !strings.Contains(why, c.why) {
@@ -237,13 +210,5 @@ func TestForlorn(t *testing.T) {
 		if got := forlorn(before, c.now); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.now, got, c.want)
 		}
-	}
-}
-
-func TestRolesDiffer(t *testing.T) {
-	v := clusterOf("Lhl")
-	other := clusterOf("Lhh")
-	if roles(v) == roles(other) || roles(v) != roles(clusterOf("Lhl")) {
-		t.Errorf("%s, %s", roles(v), roles(other))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -24,11 +25,11 @@ func TestValidate(t *testing.T) {
 		wantError(t, "name "+name, ValidateName(name), want)
 	}
 	for version, want := range map[string]string{"3.6.16": "", "3.5.26": "", "3.7.0": "", "v3.6.16": "malformed", "3.6": "malformed", "4.0.0": "malformed", "3.4.1": "not known", "3.8.0": "not known"} {
-		wantError(t, "version "+version, ValidateVersion(version), want)
+		wantError(t, "version "+version, release.ValidateVersion(version), want)
 	}
 	for step, want := range map[string]string{"3.6.1 3.6.16": "", "3.6.16 3.6.1": "", "3.5.26 3.6.0": "", "3.5.25 3.6.0": "3.5.26 or later", "3.5.35 3.7.0": "3.6 first", "3.6.0 3.5.35": "older", "3.6.10 3.7.0": "3.6.11 or later", "3.6.11 3.7.0": ""} {
 		from, to, _ := strings.Cut(step, " ")
-		wantError(t, step, ValidateUpgrade(from, to), want)
+		wantError(t, step, release.ValidateUpgrade(from, to), want)
 	}
 	for dir, want := range map[string]string{"/var/lib/etcd": "", "/data/etcd": "", "/var/lib": "shared", "/data": "shared", "etcd": "absolute", "/var/lib/../etcd": "absolute", "/var/lib/e tcd": "characters", "/": "shared"} {
 		wantError(t, "dir "+dir, ValidateDataDir(dir), want)
@@ -37,9 +38,9 @@ func TestValidate(t *testing.T) {
 		"quota-backend-bytes": "", "listen-metrics-urls": "", "--quota": "without dashes", "name": "provider", "initial-cluster-token": "how the cluster is formed",
 		"discovery-srv": "how the cluster is formed", "strict-reconfig-check": "losing quorum", "wal-dir": "archive",
 	} {
-		wantError(t, "extra "+arg, ValidateExtraArgs("", map[string]string{arg: "x"}), want)
+		wantError(t, "extra "+arg, release.ValidateExtraArgs("", map[string]string{arg: "x"}), want)
 	}
-	wantError(t, "line break", ValidateExtraArgs("", map[string]string{"max-txn-ops": "1\n"}), "line break")
+	wantError(t, "line break", release.ValidateExtraArgs("", map[string]string{"max-txn-ops": "1\n"}), "line break")
 	for _, c := range []struct {
 		peers map[string]string
 		want  string

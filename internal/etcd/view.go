@@ -5,16 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
-	"text/tabwriter"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
 // answer is what one member said when it was asked.
 type answer struct {
-	list    View
+	list    membership.View
 	listErr error
 	status  *pb.StatusResponse
 	err     error // of status
@@ -28,21 +28,21 @@ type answer struct {
 // its own addition, panics when it is asked for its status (etcd 3.6,
 // RaftCluster.IsLocalMemberLearner: "failed to find local ID in cluster
 // members"). So that is only asked of members that the list has as started.
-func (c *conversation) view(ctx context.Context, addresses []string) (View, error) {
+func (c *conversation) view(ctx context.Context, addresses []string) (membership.View, error) {
 	answers := c.lists(ctx, addresses)
 	v, err := firstList(addresses, answers)
 	if err != nil {
-		return View{}, err
+		return membership.View{}, err
 	}
 	var more []string
 	for _, m := range v.Members {
-		if _, asked := answers[m.address()]; !asked && m.Started() {
-			more = append(more, m.address())
+		if _, asked := answers[m.Address()]; !asked && m.Started() {
+			more = append(more, m.Address())
 		}
 	}
 	maps.Copy(answers, c.lists(ctx, more))
 	if err := split(clusterIDsIn(answers)); err != nil {
-		return View{}, err
+		return membership.View{}, err
 	}
 	c.statuses(ctx, v, answers)
 	return assemble(v, answers), nil
@@ -61,11 +61,11 @@ func clusterIDsIn(answers map[string]answer) map[string]uint64 {
 
 // ownView is a view that asks nobody but the member at one address: enough to
 // read that one, in one conversation.
-func (c *conversation) ownView(ctx context.Context, address string) (View, error) {
+func (c *conversation) ownView(ctx context.Context, address string) (membership.View, error) {
 	answers := c.lists(ctx, []string{address})
 	v, err := firstList([]string{address}, answers)
 	if err != nil {
-		return View{}, err
+		return membership.View{}, err
 	}
 	c.statuses(ctx, v, answers)
 	return assemble(v, answers), nil
@@ -80,11 +80,11 @@ func (c *conversation) lists(ctx context.Context, addresses []string) map[string
 }
 
 // statuses asks the started members among those that were asked before.
-func (c *conversation) statuses(ctx context.Context, v View, answers map[string]answer) {
+func (c *conversation) statuses(ctx context.Context, v membership.View, answers map[string]answer) {
 	var started []string
 	for _, m := range v.Members {
-		if _, asked := answers[m.address()]; asked && m.Started() {
-			started = append(started, m.address())
+		if _, asked := answers[m.Address()]; asked && m.Started() {
+			started = append(started, m.Address())
 		}
 	}
 	maps.Copy(answers, inParallel(started, func(address string) answer {
@@ -113,7 +113,7 @@ func inParallel(addresses []string, f func(string) answer) map[string]answer {
 
 // firstList takes the list of the first address that gave one. All lists are
 // linearizable, so it does not matter which.
-func firstList(addresses []string, answers map[string]answer) (View, error) {
+func firstList(addresses []string, answers map[string]answer) (membership.View, error) {
 	reasons := []error{errNoAnswer}
 	for _, address := range addresses {
 		a := answers[address]
@@ -122,19 +122,19 @@ func firstList(addresses []string, answers map[string]answer) (View, error) {
 		}
 		reasons = append(reasons, fmt.Errorf("%s: %w", address, a.listErr))
 	}
-	return View{}, errors.Join(reasons...)
+	return membership.View{}, errors.Join(reasons...)
 }
 
 // assemble puts what the members said of themselves beside their entries. It
 // is pure.
-func assemble(v View, answers map[string]answer) View {
+func assemble(v membership.View, answers map[string]answer) membership.View {
 	var term, applied uint64
-	var alarms []Alarm
+	var alarms []membership.Alarm
 	for i := range v.Members {
 		m := &v.Members[i]
-		a, asked := answers[m.address()]
+		a, asked := answers[m.Address()]
 		switch {
-		case m.address() == "":
+		case m.Address() == "":
 			m.Trouble = "has never started"
 			continue
 		case !asked:
@@ -150,7 +150,7 @@ func assemble(v View, answers map[string]answer) View {
 			m.Trouble = fmt.Sprintf("member %x answers at its address", a.status.Header.MemberId)
 			continue
 		}
-		m.Version, m.Index, m.Applied = listedVersion(a.status.Version), a.status.RaftIndex, a.status.RaftAppliedIndex
+		m.Version, m.Index, m.Applied = membership.VersionReported(a.status.Version), a.status.RaftIndex, a.status.RaftAppliedIndex
 		m.DBSize, m.DBInUse, m.DBQuota = a.status.DbSize, a.status.DbSizeInUse, a.status.DbSizeQuota
 		m.Healthy, m.Trouble = judge(*m, a)
 		// The highest term is the newest opinion on who leads.
@@ -160,15 +160,15 @@ func assemble(v View, answers map[string]answer) View {
 		// Every member knows the alarms of all: the one that has applied most
 		// knows what was raised and disarmed last.
 		if a.status.RaftAppliedIndex >= applied {
-			applied, alarms = a.status.RaftAppliedIndex, parseAlarms(a.status.Errors)
+			applied, alarms = a.status.RaftAppliedIndex, membership.ParseAlarms(a.status.Errors)
 		}
 	}
-	return v.withAlarms(alarms)
+	return v.WithAlarms(alarms)
 }
 
 // judge says whether a member that answered is healthy, and if not, why. An
 // alarm does not count here: a member out of space votes like any other.
-func judge(m Member, a answer) (bool, string) {
+func judge(m membership.Member, a answer) (bool, string) {
 	switch {
 	case a.status.Leader == 0:
 		return false, "knows no leader"
@@ -176,54 +176,4 @@ func judge(m Member, a answer) (bool, string) {
 		return false, "linearizable read: " + a.listErr.Error()
 	}
 	return true, ""
-}
-
-// address is where the member is reached: its client URL, and while it has not
-// published one, nowhere.
-func (m Member) address() string {
-	for _, text := range m.ClientURLs {
-		if address := addressIn(text); address != "" {
-			return address
-		}
-	}
-	return ""
-}
-
-// String is the view as a table, for diagnostics.
-func (v View) String() string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tID\tPEER URL\tROLE\tVERSION\tHEALTH")
-	for _, m := range v.Members {
-		role := "follower"
-		switch {
-		case m.Learner:
-			role = "learner"
-		case m.ID == v.Leader:
-			role = "leader"
-		}
-		health := "healthy"
-		if !m.Healthy {
-			health = m.Trouble
-		}
-		if len(m.Alarms) > 0 {
-			health += ", alarm " + strings.Join(m.Alarms, ", ")
-			if m.has(alarmSpace) && m.DBSize > 0 {
-				health += ": " + m.sizes()
-			}
-		}
-		fmt.Fprintf(w, "%s\t%x\t%s\t%s\t%s\t%s\n", orDash(m.Name), m.ID, strings.Join(m.PeerURLs, ","), role, orDash(m.Version), health)
-	}
-	_ = w.Flush() // into memory
-	for _, a := range v.Orphans {
-		fmt.Fprintln(&b, a)
-	}
-	return b.String()
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

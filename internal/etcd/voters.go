@@ -3,13 +3,15 @@ package etcd
 import (
 	"context"
 	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
 // viaVoter runs f against healthy voters, the leader first, until one takes
 // it. Another voter is only tried when the one before could not be talked to.
-func (c *conversation) viaVoter(ctx context.Context, v View, not uint64, f func(address string) error) error {
-	voters := slices.DeleteFunc(except(v.voters(), not), func(m Member) bool { return !m.Healthy })
-	slices.SortStableFunc(voters, func(a, b Member) int {
+func (c *conversation) viaVoter(ctx context.Context, v membership.View, not uint64, f func(address string) error) error {
+	voters := slices.DeleteFunc(membership.Except(v.Voters(), not), func(m membership.Member) bool { return !m.Healthy })
+	slices.SortStableFunc(voters, func(a, b membership.Member) int {
 		switch v.Leader {
 		case a.ID:
 			return -1
@@ -20,7 +22,7 @@ func (c *conversation) viaVoter(ctx context.Context, v View, not uint64, f func(
 	})
 	err := errNoAnswer
 	for _, m := range voters {
-		if err = f(m.address()); err == nil || !unavailable(err) || ctx.Err() != nil {
+		if err = f(m.Address()); err == nil || !unavailable(err) || ctx.Err() != nil {
 			return err
 		}
 	}

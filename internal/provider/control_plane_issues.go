@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -144,7 +145,7 @@ func etcdIssues(h etcd.Health) []issue {
 		if m.SnapshotFailed != "" {
 			issues = append(issues, unhealthy("%s: the last run of etcd-snapshot.service failed (%s); its log says why (journalctl -u etcd-snapshot.service)", labelled("etcd member", m.Member, m.Address), m.SnapshotFailed))
 		}
-		if m.Err == nil && !slices.ContainsFunc(h.Members, func(r etcd.Runs) bool { return r.Address == m.Address }) {
+		if m.Err == nil && !slices.ContainsFunc(h.Members, func(r membership.MemberStatus) bool { return r.Address == m.Address }) {
 			issues = append(issues, unlistedIssues(h, m)...)
 		}
 	}
@@ -152,10 +153,10 @@ func etcdIssues(h etcd.Health) []issue {
 }
 
 // memberIssues are about a member that the cluster lists.
-func memberIssues(h etcd.Health, m etcd.Runs) []issue {
+func memberIssues(h etcd.Health, m membership.MemberStatus) []issue {
 	var issues []issue
 	label := labelled("etcd member", m.Name, m.Address)
-	for _, words := range m.Amiss() {
+	for _, words := range m.Problems() {
 		issues = append(issues, unhealthy("%s %s", label, words))
 	}
 	for _, machine := range h.Machines {
@@ -194,7 +195,7 @@ func orNotThere(state string) string {
 }
 
 // quotaUsed is how much of its quota a member's database fills.
-func quotaUsed(h etcd.Health, m etcd.Runs) (share float64, known bool) {
+func quotaUsed(h etcd.Health, m membership.MemberStatus) (share float64, known bool) {
 	quota := h.QuotaOf(m)
 	if quota <= 0 || m.DBSize == 0 {
 		return 0, false

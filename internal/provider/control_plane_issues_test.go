@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -32,8 +33,9 @@ func wholeControlPlane() controlPlane {
 	seen.etcd.ClusterVersion = "3.6"
 	for i, name := range []string{"cp1", "cp2", "cp3"} {
 		address := fmt.Sprintf("10.0.0.%d", 11+i)
-		seen.etcd.Members = append(seen.etcd.Members, etcd.Runs{
-			Name: name, Address: address, ID: "a" + name, Version: "3.6.16", Healthy: true, Leader: i == 1, DBSize: 20 << 20, DBInUse: 10 << 20, DBQuota: 2 << 30,
+		seen.etcd.Members = append(seen.etcd.Members, membership.MemberStatus{
+			Member:  membership.Member{Name: name, Version: "3.6.16", Healthy: true, DBSize: 20 << 20, DBInUse: 10 << 20, DBQuota: 2 << 30},
+			Address: address, ID: "a" + name, Leader: i == 1,
 		})
 		seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: address, Member: name, Unit: "active", Quota: 2 << 30, CertificateExpiry: farEnd})
 		seen.endpoint.Replicas[name] = address + ":6443"
@@ -74,7 +76,7 @@ func dies(seen *controlPlane, i int, name string) {
 	lost := fmt.Errorf("observe the machine on 10.0.0.%d: connect to it: %w: no answer in time", 11+i, host.ErrUnreachable)
 	address := seen.etcd.Machines[i].Address
 	seen.etcd.Machines[i] = etcd.Machine{Address: address, Err: lost}
-	seen.etcd.Members[i] = etcd.Runs{Name: name, Address: address, Trouble: "does not answer"}
+	seen.etcd.Members[i] = membership.MemberStatus{Member: membership.Member{Name: name, Trouble: "does not answer"}, Address: address}
 	changeReplica(seen, name, func(r *seenReplica) { r.Health = controlplane.Health{Address: address, Err: lost} })
 	changeBalancer(seen, name, func(b *endpoint.Balancer) { *b = endpoint.Balancer{Address: address, Err: lost} })
 	for _, other := range []string{"cp1", "cp2", "cp3"} {
@@ -110,7 +112,7 @@ func TestIssuesOf(t *testing.T) {
 			seen.etcd.Machines[2] = etcd.Machine{Address: "10.0.0.13", Err: fmt.Errorf("observe: %w", &host.HostKeyError{Address: "10.0.0.13", Seen: "ssh-ed25519 AAAA"})}
 		}, []string{`unreachable: machine 10.0.0.13 with etcd member cp3: host key of 10.0.0.13 is not known: it presented "ssh-ed25519 AAAA"`}},
 		"no quorum": {func(seen *controlPlane) {
-			seen.etcd.Survey, seen.etcd.Silence = etcd.Survey{}, errors.New("no member answers")
+			seen.etcd.Survey, seen.etcd.Silence = membership.Survey{}, errors.New("no member answers")
 			seen.etcd.Machines[0].Unit, seen.etcd.Machines[1].Unit = "failed", ""
 		}, []string{
 			"unhealthy: etcd: no member answers",

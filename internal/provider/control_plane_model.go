@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
 // controlPlaneModel is kube_control_plane.
@@ -187,7 +188,7 @@ func etcdOf(h etcd.Health, now time.Time) *etcdClusterModel {
 	if h.Silence != nil {
 		for _, machine := range h.Machines {
 			if machine.Member != "" {
-				lone := etcd.Runs{Name: machine.Member, Address: machine.Address, Trouble: "no quorum answers"}
+				lone := membership.MemberStatus{Member: membership.Member{Name: machine.Member, Trouble: "no quorum answers"}, Address: machine.Address}
 				out.Members[machine.Member] = memberOf(h, lone, machine, now)
 			}
 		}
@@ -206,7 +207,7 @@ func etcdOf(h etcd.Health, now time.Time) *etcdClusterModel {
 }
 
 // memberOf is one member. The zero machine is one that the arguments do not name.
-func memberOf(h etcd.Health, m etcd.Runs, machine etcd.Machine, now time.Time) seenMemberModel {
+func memberOf(h etcd.Health, m membership.MemberStatus, machine etcd.Machine, now time.Time) seenMemberModel {
 	out := seenMemberModel{
 		ID: saidOrNull(m.ID), Address: saidOrNull(m.Address), Reachable: types.BoolNull(), Version: saidOrNull(m.Version),
 		Healthy: types.BoolValue(m.Healthy), Leader: types.BoolValue(m.Leader), Learner: types.BoolValue(m.Learner),

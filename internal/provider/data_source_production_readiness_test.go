@@ -11,6 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/readiness"
 )
@@ -69,7 +70,7 @@ func TestEvidence(t *testing.T) {
 			},
 		},
 		"no quorum": {
-			func(r *reviewed) { r.etcd.Survey, r.etcd.Silence = etcd.Survey{}, etcdSilence },
+			func(r *reviewed) { r.etcd.Survey, r.etcd.Silence = membership.Survey{}, etcdSilence },
 			func(e readiness.Evidence) bool {
 				return strings.Contains(e.Etcd.Unread, "no member answers") && len(e.Members) == 3 && e.Members[2].Name == "cp3" && e.Members[2].Process.Running
 			},

@@ -20,6 +20,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -88,7 +89,7 @@ func (d *versionSkewDataSource) Read(ctx context.Context, req datasource.ReadReq
 // standing is what was seen of a control plane, and in words what was not.
 type standing struct {
 	skew   release.Versions
-	survey etcd.Survey
+	survey membership.Survey
 	issues []string
 }
 
@@ -103,7 +104,7 @@ func (d *versionSkewDataSource) look(ctx context.Context, bundle *pki.Bundle, ur
 	asking.Go(func() { out.skew, skewErr = d.replicas(ctx, bundle, registration, target) })
 	asking.Wait()
 	out.issues = append(unasked("etcd", surveyErr), unasked("the replicas", skewErr)...)
-	ways := etcd.WaysFrom(out.survey)
+	ways := membership.UpgradePathsFrom(out.survey)
 	out.issues = append(out.issues, ways.Issues...)
 	out.issues = append(out.issues, out.skew.Unknown()...) // before etcd is added: its issues say more
 	out.skew.Etcd = ways.Versions
@@ -153,7 +154,7 @@ func askersLeaves() []pki.Leaf {
 
 // fill answers. It needs nothing but what was seen.
 func (m *versionSkewModel) fill(seen standing) {
-	kubernetes, cluster := release.UpgradePathsFrom(seen.skew), etcd.WaysFrom(seen.survey)
+	kubernetes, cluster := release.UpgradePathsFrom(seen.skew), membership.UpgradePathsFrom(seen.survey)
 	m.Kubernetes = object(map[string]attr.Value{
 		"versions":    stringMap(seen.skew.Replicas),
 		"settled":     types.BoolValue(kubernetes.Uniform),
@@ -164,7 +165,7 @@ func (m *versionSkewModel) fill(seen standing) {
 	m.EtcdCluster = object(map[string]attr.Value{
 		"versions":        stringMap(cluster.Versions),
 		"cluster_version": orNull(seen.survey.ClusterVersion),
-		"settled":         types.BoolValue(cluster.Settled),
+		"settled":         types.BoolValue(cluster.Uniform),
 		"healthy":         types.BoolValue(cluster.Healthy),
 		"next_minors":     stringList(cluster.NextMinors),
 	})
@@ -186,7 +187,7 @@ func (m *versionSkewModel) fill(seen standing) {
 func refusalsOf(seen standing, etcdTarget, kubernetesTarget string) []string {
 	var refusals []string
 	if etcdTarget != "" {
-		if err := etcd.MayUpgrade(seen.survey, etcdTarget); err != nil {
+		if err := membership.MayUpgrade(seen.survey, etcdTarget); err != nil {
 			refusals = append(refusals, "etcd: "+err.Error())
 		} else {
 			seen.skew.Etcd = maps.Clone(seen.skew.Etcd)

@@ -11,13 +11,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
 // TestVersionSkewAnswer: what was seen is answered from alone.
 func TestVersionSkewAnswer(t *testing.T) {
-	survey := func(version, agreed string) etcd.Survey {
-		return etcd.Survey{Members: []etcd.Runs{{Name: "cp1", Version: version, Healthy: true}}, ClusterVersion: agreed}
+	survey := func(version, agreed string) membership.Survey {
+		return membership.Survey{Members: []membership.MemberStatus{{Member: membership.Member{Name: "cp1", Version: version, Healthy: true}}}, ClusterVersion: agreed}
 	}
 	skew := func(kubernetes, kubelet string) release.Versions {
 		return release.Versions{Replicas: map[string]string{"cp1": kubernetes}, Kubelets: map[string]string{"n1": kubelet}}
@@ -57,7 +57,7 @@ func TestVersionSkewAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := c.seen
-			seen.skew.Etcd = etcd.WaysFrom(seen.survey).Versions
+			seen.skew.Etcd = membership.UpgradePathsFrom(seen.survey).Versions
 			m := versionSkewModel{KubernetesTarget: orNull(c.kubernetesTarget), EtcdTarget: orNull(c.target)}
 			m.fill(seen)
 			var diags diag.Diagnostics

@@ -11,6 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/readiness"
@@ -99,7 +100,7 @@ func (r reviewed) memberEvidence() []readiness.Member {
 	listed := r.etcd.Members
 	if r.etcd.Silence != nil {
 		for _, machine := range r.etcd.Machines {
-			listed = append(listed, etcd.Runs{Name: machine.Member, Address: machine.Address})
+			listed = append(listed, membership.MemberStatus{Member: membership.Member{Name: machine.Member}, Address: machine.Address})
 		}
 	}
 	for _, m := range listed {

@@ -13,6 +13,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	etcdrelease "github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -88,7 +90,7 @@ func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.Va
 	}
 	validateLimits(ctx, model.Resources, path.Root("resources"), &resp.Diagnostics)
 	if elementsKnown(ctx, model.ExtraArgs) {
-		if err := etcd.ValidateExtraArgs(model.Version.ValueString(), stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
+		if err := etcdrelease.ValidateExtraArgs(model.Version.ValueString(), stringMapOf(ctx, model.ExtraArgs, &resp.Diagnostics)); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("extra_args"), "Invalid extra arguments", err)
 		}
 	}
@@ -268,12 +270,12 @@ func (r *etcdMemberResource) judgeVersion(ctx context.Context, plan, before etcd
 	survey, err := r.session.survey(ctx, plan.bundle, stringMapOf(ctx, plan.Peers, diags))
 	switch {
 	case err == nil:
-		refuseVersion(diags, etcd.MayUpgrade(survey, target))
+		refuseVersion(diags, membership.MayUpgrade(survey, target))
 	case upgrade && !errors.Is(err, errBegun): // what the plan has allowed stays allowed
-		refuseVersion(diags, etcd.ValidateUpgrade(before.Version.ValueString(), target))
+		refuseVersion(diags, etcdrelease.ValidateUpgrade(before.Version.ValueString(), target))
 	}
 	if upgrade {
-		r.session.warnUnseen(diags, "etcd "+target, etcd.WaysFrom(survey).Issues, err)
+		r.session.warnUnseen(diags, "etcd "+target, membership.UpgradePathsFrom(survey).Issues, err)
 	}
 }
 

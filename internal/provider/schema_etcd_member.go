@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	etcdrelease "github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 )
 
 func etcdMemberSchema(ctx context.Context) schema.Schema {
@@ -59,7 +60,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 			"etcd reads its certificates at each handshake."),
 		"version": schema.StringAttribute{
 			Required:            true,
-			Validators:          []validator.String{checked("etcd version", etcd.ValidateVersion)},
+			Validators:          []validator.String{checked("etcd version", etcdrelease.ValidateVersion)},
 			MarkdownDescription: "etcd version, such as `3.6.16`. A change restarts the members one at a time, the leader last. What the cluster, as it runs, does not allow is refused in the plan.",
 		},
 		"extra_args": schema.MapAttribute{

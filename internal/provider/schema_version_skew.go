@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	etcdrelease "github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 )
 
 func versionSkewSchema(ctx context.Context) schema.Schema {
@@ -39,7 +39,7 @@ func versionSkewArguments() map[string]schema.Attribute {
 	kubernetes.MarkdownDescription += " Together with `etcd_target` it is judged beside that one: etcd goes first."
 	attributes := askedSchema()
 	attributes["kubernetes_target"] = kubernetes
-	attributes["etcd_target"] = target("etcd", "3.6.16", etcd.ValidateVersion)
+	attributes["etcd_target"] = target("etcd", "3.6.16", etcdrelease.ValidateVersion)
 	return attributes
 }
 

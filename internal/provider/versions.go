@@ -14,7 +14,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -31,8 +31,8 @@ type versions struct {
 	mu      sync.Mutex
 	begun   bool // a change of this run has begun
 	members map[string]plannedMember
-	surveys map[string]*look[etcd.Survey]      // by cluster id
-	skews   map[string]*look[release.Versions] // by cluster id, endpoint and wanted version
+	surveys map[string]*look[membership.Survey] // by cluster id
+	skews   map[string]*look[release.Versions]  // by cluster id, endpoint and wanted version
 	warned  map[string]bool
 }
 
@@ -52,7 +52,7 @@ type look[T any] struct {
 
 func newVersions() *versions {
 	return &versions{
-		members: map[string]plannedMember{}, surveys: map[string]*look[etcd.Survey]{},
+		members: map[string]plannedMember{}, surveys: map[string]*look[membership.Survey]{},
 		skews: map[string]*look[release.Versions]{}, warned: map[string]bool{},
 	}
 }
@@ -147,15 +147,15 @@ func (s *session) askable(bundle *pki.Bundle) error {
 }
 
 // survey is what the cluster's members run, for a plan.
-func (s *session) survey(ctx context.Context, bundle *pki.Bundle, peers map[string]string) (etcd.Survey, error) {
+func (s *session) survey(ctx context.Context, bundle *pki.Bundle, peers map[string]string) (membership.Survey, error) {
 	if err := s.askable(bundle); err != nil {
-		return etcd.Survey{}, err
+		return membership.Survey{}, err
 	}
-	found, err := shared(ctx, &s.versions.mu, s.versions.surveys, bundle.ClusterID, func(ctx context.Context) (etcd.Survey, error) {
+	found, err := shared(ctx, &s.versions.mu, s.versions.surveys, bundle.ClusterID, func(ctx context.Context) (membership.Survey, error) {
 		return s.clusters.Survey(ctx, s.machinesAt(slices.Collect(maps.Values(peers))), bundle)
 	})
 	if s.versions.hasBegun() { // it may have been seen in the middle of a restart
-		return etcd.Survey{}, errBegun
+		return membership.Survey{}, errBegun
 	}
 	return found, err
 }

@@ -1,4 +1,4 @@
-package etcd
+package release
 
 import (
 	"maps"
@@ -71,26 +71,8 @@ func TestWhatReleasesKnow(t *testing.T) {
 	}
 }
 
-func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
-	for _, version := range readFrom {
-		s := specAt(t, "10.0.0.11")
-		s.Version = version
-		flags := serverFlags(s)
-		for _, wrong := range validateKnown(version, flags) {
-			t.Errorf("%s: %v", version, wrong)
-		}
-		minor, _, err := parseVersion(version)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if minor >= 6 && (flags[gatesFlag] != strings.Join(gatesOf(nil), ",") || flags[progressFlag] == "") {
-			t.Errorf("%s: the provider's own flags are not those that an old name is held against: %v", version, flags)
-		}
-	}
-}
-
 func TestOwnedFlagsExist(t *testing.T) {
-	for flag := range owned {
+	for flag := range Owned {
 		if !slices.Contains(everyMinor, flag) {
 			t.Errorf("etcd has no flag %q", flag)
 		}
@@ -107,7 +89,7 @@ func TestReleasesSayTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for minor, version := range readFrom {
+	for minor, version := range ReadFrom {
 		t.Run(version, func(t *testing.T) {
 			program := filepath.Join(dir, "components", "etcd-v"+version, "etcd")
 			if _, err := os.Stat(program); err != nil {
@@ -164,4 +146,11 @@ func run(t *testing.T, program string, args ...string) string {
 		t.Fatalf("%s %v says nothing: %v", program, args, err)
 	}
 	return string(said)
+}
+
+func wantError(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %v, want %q", what, err, want)
+	}
 }

@@ -1,4 +1,4 @@
-package etcd
+package membership
 
 import (
 	"errors"
@@ -30,9 +30,9 @@ func TestMayAdd(t *testing.T) {
 	for letters, want := range map[string]error{
 		"L": nil, "Lh": nil, "Lhh": nil, "Lhhhh": nil,
 		"Lhhd":  nil, // two of five lost, one already removed: must not deadlock
-		"Lhhhd": errUnhealthy,
+		"Lhhhd": ErrUnhealthy,
 		"Lhd":   errQuorum, "Ld": errQuorum, "Lhhdd": errQuorum,
-		"Lhl": errLearner, "hhh": errNoLeader, "d": errNoLeader,
+		"Lhl": ErrLearner, "hhh": errNoLeader, "d": errNoLeader,
 	} {
 		if err := MayAdd(clusterOf(letters)); !errors.Is(err, want) {
 			t.Errorf("MayAdd(%s) = %v, want %v", letters, err, want)
@@ -49,14 +49,14 @@ func TestMayRemove(t *testing.T) {
 		{"Lhh", 1, nil},
 		{"Lhh", 3, nil},
 		{"Lh", 2, nil},
-		{"L", 1, errLastMember},
+		{"L", 1, ErrLastMember},
 		{"Lhd", 3, nil},            // the dead one first
 		{"Lhd", 2, errQuorum},      // would leave one of two
 		{"Ld", 2, nil},             // a dead one of two: one healthy remains
 		{"Ld", 1, errQuorum},       // the last one that works
-		{"Lhhhd", 2, errUnhealthy}, // quorum would hold, but spare it
+		{"Lhhhd", 2, ErrUnhealthy}, // quorum would hold, but spare it
 		{"Lhhdd", 4, nil},          // two of five lost
-		{"Lhhsd", 4, errUnhealthy}, // one of them may only be slow
+		{"Lhhsd", 4, ErrUnhealthy}, // one of them may only be slow
 		{"Lhs", 3, nil},            // whatever it is, all others work
 		{"Lhhdd", 1, errQuorum},
 		{"Lhl", 3, nil},
@@ -78,7 +78,7 @@ func TestMayRestart(t *testing.T) {
 		{"Lhh", 1, nil},
 		{"L", 1, nil},
 		{"Lh", 2, nil},
-		{"Ld", 1, errUnhealthy},
+		{"Ld", 1, ErrUnhealthy},
 		{"Lhd", 2, errQuorum},
 		{"Lhd", 3, nil},
 		{"Lhhhd", 2, nil},

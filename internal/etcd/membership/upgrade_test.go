@@ -1,12 +1,9 @@
-package etcd
+package membership
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
 // running is a survey of members with these versions.
@@ -14,7 +11,7 @@ func running(cluster string, versions ...string) Survey {
 	s := Survey{ClusterVersion: cluster}
 	for i, version := range versions {
 		name := string(rune('a' + i))
-		s.Members = append(s.Members, Runs{Name: name, Address: "10.0.0." + name, Version: version, Healthy: version != ""})
+		s.Members = append(s.Members, MemberStatus{Member: Member{Name: name, Version: version, Healthy: version != ""}, Address: "10.0.0." + name})
 	}
 	return s
 }
@@ -58,45 +55,40 @@ func TestMayUpgrade(t *testing.T) {
 	}
 }
 
-func TestSurvey(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	specs := f.specs("cp1", "cp2", "cp3")
-	f.create(specs, "cp1", "cp2", "cp3")
-	f.calm(specs["cp1"])
-	f.kill("cp2", true)
-	hosts := map[string]*host.Host{}
-	for _, s := range specs {
-		hosts[s.Host.Address()] = s.Host
+func TestMayBeginUpgrade(t *testing.T) {
+	raise := func(v View, i int, alarm string) View {
+		v.Members[i].Alarms = []string{alarm}
+		return v
 	}
-	f.clusters = f.coordinator()
-	done, err := until(f.context(), f.clusters.pace.Poll, f.clusters.pace.Serving, func() (bool, error) {
-		got, err := f.clusters.Survey(f.context(), hosts, f.bundle)
-		if err != nil || got.ClusterVersion == "" || len(got.Members) != 3 { // the first version is agreed on after the first election
-			return false, nil
+	orphan := clusterOf("Lhh")
+	orphan.Orphans = []Alarm{{Member: 9, Name: AlarmNoSpace}}
+	for _, c := range []struct {
+		name string
+		view View
+		want error
+	}{
+		{"all healthy", clusterOf("Lhh"), nil},
+		{"alone", clusterOf("L"), nil},
+		{"the one that is mended", clusterOf("dLh"), nil},
+		{"another one", clusterOf("Lhd"), ErrUnhealthy},
+		{"another one of five", clusterOf("Lhhhd"), ErrUnhealthy},
+		{"nobody leads", clusterOf("hhh"), errNoLeader},
+		{"a learner", clusterOf("Lhhl"), ErrLearner},
+		{"CORRUPT", raise(clusterOf("Lhh"), 1, AlarmCorrupt), ErrCorrupt},
+		{"NOSPACE", raise(clusterOf("Lhh"), 1, AlarmNoSpace), ErrAlarm},
+		{"its own NOSPACE", raise(clusterOf("Lhh"), 0, AlarmNoSpace), ErrAlarm},
+		{"NOSPACE of one that has left", orphan, ErrAlarm},
+	} {
+		if err := MayBeginUpgrade(c.view, 1); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
-		leaders := 0
-		for _, m := range got.Members {
-			if m.Leader {
-				leaders++
-			}
-			if alive := m.Name != "cp2"; m.Healthy != alive || (m.Version == "3.6.16") != alive || (m.Trouble == "") != alive || m.Address != f.address(m.Name) {
-				return false, nil
-			}
-		}
-		return got.ClusterVersion == "3.6" && leaders == 1, nil
-	})
-	if !done || err != nil {
-		got, again := f.clusters.Survey(f.context(), hosts, f.bundle)
-		t.Fatalf("survey = %+v, %v (%v)", got, again, err)
 	}
-	f.kill("cp1", true)
-	if _, err := f.clusters.Survey(f.context(), hosts, f.bundle); !errors.Is(err, errNoAnswer) {
-		t.Errorf("survey without a quorum: %v", err)
-	}
-	ctx, cancel := context.WithCancel(f.context())
-	cancel()
-	if _, err := f.clusters.SaveSnapshot(ctx, hosts, f.bundle, "before"); err == nil {
-		t.Error("a snapshot without a quorum")
+}
+
+func TestRolesDiffer(t *testing.T) {
+	v := clusterOf("Lhl")
+	other := clusterOf("Lhh")
+	if Roles(v) == Roles(other) || Roles(v) != Roles(clusterOf("Lhl")) {
+		t.Errorf("%s, %s", Roles(v), Roles(other))
 	}
 }

@@ -1,4 +1,4 @@
-package etcd
+package membership
 
 import (
 	"errors"
@@ -8,20 +8,20 @@ import (
 )
 
 func TestParseAlarms(t *testing.T) {
-	got := parseAlarms([]string{"etcdserver: no leader", "memberID:7 alarm:NOSPACE ", "alarm:CORRUPT ", "memberID:7  alarm:CORRUPT"})
-	want := []Alarm{{0, alarmCorrupt}, {7, alarmCorrupt}, {7, alarmSpace}}
+	got := ParseAlarms([]string{"etcdserver: no leader", "memberID:7 alarm:NOSPACE ", "alarm:CORRUPT ", "memberID:7  alarm:CORRUPT"})
+	want := []Alarm{{0, AlarmCorrupt}, {7, AlarmCorrupt}, {7, AlarmNoSpace}}
 	if !slices.Equal(got, want) {
 		t.Errorf("alarms are %v, want %v", got, want)
 	}
 }
 
 // alarmed raises alarms in a view: for member 9 and 0 they are orphans.
-func alarmed(v View, alarms ...Alarm) View { return v.withAlarms(alarms) }
+func alarmed(v View, alarms ...Alarm) View { return v.WithAlarms(alarms) }
 
 func TestAlarmsInWords(t *testing.T) {
-	v := alarmed(clusterOf("Lhh"), Alarm{2, alarmSpace}, Alarm{3, alarmCorrupt}, Alarm{9, alarmCorrupt}, Alarm{0, alarmCorrupt})
+	v := alarmed(clusterOf("Lhh"), Alarm{2, AlarmNoSpace}, Alarm{3, AlarmCorrupt}, Alarm{9, AlarmCorrupt}, Alarm{0, AlarmCorrupt})
 	v.Members[1].DBSize, v.Members[1].DBInUse, v.Members[1].DBQuota = 2254857830, 1<<30, 2<<30
-	words := func(i int) string { return strings.Join(alarmDrift(v.Members[i].Name, &v, &v.Members[i]), "\n") }
+	words := func(i int) string { return strings.Join(AlarmDrift(v.Members[i].Name, &v, &v.Members[i]), "\n") }
 	for _, c := range []struct {
 		text string
 		want []string
@@ -37,13 +37,13 @@ func TestAlarmsInWords(t *testing.T) {
 			}
 		}
 	}
-	if words := alarmDrift("cp1", nil, nil); len(words) > 0 {
+	if words := AlarmDrift("cp1", nil, nil); len(words) > 0 {
 		t.Errorf("alarms of nobody: %v", words)
 	}
 }
 
 func TestRulesWithCorruptMembers(t *testing.T) {
-	third, both := Alarm{3, alarmCorrupt}, []Alarm{{2, alarmCorrupt}, {3, alarmCorrupt}}
+	third, both := Alarm{3, AlarmCorrupt}, []Alarm{{2, AlarmCorrupt}, {3, AlarmCorrupt}}
 	for _, c := range []struct {
 		name    string
 		view    View
@@ -55,20 +55,20 @@ func TestRulesWithCorruptMembers(t *testing.T) {
 		{"the only one, dead", alarmed(clusterOf("Lhd"), third), 3, nil, nil},
 		{"the leader", alarmed(clusterOf("hhL"), third), 3, nil, nil},
 		{"a learner", alarmed(clusterOf("Lhl"), third), 3, nil, nil},
-		{"a learner beside one voter", alarmed(clusterOf("Ll"), Alarm{2, alarmCorrupt}), 2, nil, nil},
-		{"beside it", alarmed(clusterOf("Lhh"), third), 2, errCorrupt, errCorrupt},
-		{"a dead one beside it", alarmed(clusterOf("Ldh"), third), 2, errCorrupt, errCorrupt},
+		{"a learner beside one voter", alarmed(clusterOf("Ll"), Alarm{2, AlarmCorrupt}), 2, nil, nil},
+		{"beside it", alarmed(clusterOf("Lhh"), third), 2, ErrCorrupt, ErrCorrupt},
+		{"a dead one beside it", alarmed(clusterOf("Ldh"), third), 2, ErrCorrupt, ErrCorrupt},
 		{"beside a dead one", alarmed(clusterOf("Ldh"), third), 3, errQuorum, errQuorum},
-		{"of five, beside a dead one", alarmed(clusterOf("Lhhhd"), third), 3, errUnhealthy, errUnhealthy},
-		{"of five, itself dead", alarmed(clusterOf("Lhdhd"), third), 3, errUnhealthy, errUnhealthy},
-		{"two of three", alarmed(clusterOf("Lhh"), both...), 3, errCorrupt, errCorrupt},
-		{"an unknown one", alarmed(clusterOf("Lhh"), Alarm{0, alarmCorrupt}), 3, errCorrupt, errCorrupt},
-		{"this and an unknown one", alarmed(clusterOf("Lhh"), third, Alarm{0, alarmCorrupt}), 3, errCorrupt, errCorrupt},
-		{"one that has left", alarmed(clusterOf("Lhh"), Alarm{9, alarmCorrupt}), 3, errCorrupt, errCorrupt},
-		{"of two: a person may, nobody vouches", alarmed(clusterOf("Lh"), Alarm{2, alarmCorrupt}), 2, nil, errDoubt},
-		{"the last", alarmed(clusterOf("L"), Alarm{1, alarmCorrupt}), 1, errLastMember, errDoubt},
+		{"of five, beside a dead one", alarmed(clusterOf("Lhhhd"), third), 3, ErrUnhealthy, ErrUnhealthy},
+		{"of five, itself dead", alarmed(clusterOf("Lhdhd"), third), 3, ErrUnhealthy, ErrUnhealthy},
+		{"two of three", alarmed(clusterOf("Lhh"), both...), 3, ErrCorrupt, ErrCorrupt},
+		{"an unknown one", alarmed(clusterOf("Lhh"), Alarm{0, AlarmCorrupt}), 3, ErrCorrupt, ErrCorrupt},
+		{"this and an unknown one", alarmed(clusterOf("Lhh"), third, Alarm{0, AlarmCorrupt}), 3, ErrCorrupt, ErrCorrupt},
+		{"one that has left", alarmed(clusterOf("Lhh"), Alarm{9, AlarmCorrupt}), 3, ErrCorrupt, ErrCorrupt},
+		{"of two: a person may, nobody vouches", alarmed(clusterOf("Lh"), Alarm{2, AlarmCorrupt}), 2, nil, ErrAmbiguous},
+		{"the last", alarmed(clusterOf("L"), Alarm{1, AlarmCorrupt}), 1, ErrLastMember, ErrAmbiguous},
 		{"nobody leads", alarmed(clusterOf("hhh"), third), 3, errNoLeader, errNoLeader},
-		{"out of space is no matter", alarmed(clusterOf("Lhh"), Alarm{2, alarmSpace}), 3, nil, nil},
+		{"out of space is no matter", alarmed(clusterOf("Lhh"), Alarm{2, AlarmNoSpace}), 3, nil, nil},
 	} {
 		if err := MayRemove(c.view, c.id); !errors.Is(err, c.remove) {
 			t.Errorf("%s: MayRemove = %v, want %v", c.name, err, c.remove)
@@ -83,14 +83,14 @@ func TestRulesWithCorruptMembers(t *testing.T) {
 		t.Errorf("leadership would go to %d, which is CORRUPT", m.ID)
 	}
 	for name, err := range map[string]error{"add": MayAdd(v), "restart": MayRestart(v, 2)} {
-		if !errors.Is(err, errCorrupt) {
+		if !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s beside a CORRUPT member: %v", name, err)
 		}
 	}
 }
 
-func TestForgettable(t *testing.T) {
-	gone, unknown, full := Alarm{9, alarmCorrupt}, Alarm{0, alarmCorrupt}, Alarm{9, alarmSpace}
+func TestDisarmable(t *testing.T) {
+	gone, unknown, full := Alarm{9, AlarmCorrupt}, Alarm{0, AlarmCorrupt}, Alarm{9, AlarmNoSpace}
 	cramped := filled(clusterOf("Lhh"), 2, 95, 95)
 	for _, c := range []struct {
 		name string
@@ -102,21 +102,11 @@ func TestForgettable(t *testing.T) {
 		{"beside a dead one", alarmed(filled(clusterOf("Lhd"), 1, 10, 10), gone), []Alarm{gone}},
 		{"without quorum", alarmed(filled(clusterOf("Ldd"), 1, 10, 10), gone), nil},
 		{"of an unknown one", alarmed(filled(clusterOf("Lhh"), 1, 10, 10), unknown), nil},
-		{"a listed one is CORRUPT too", alarmed(filled(clusterOf("Lhh"), 1, 10, 10), gone, Alarm{2, alarmCorrupt}), nil},
+		{"a listed one is CORRUPT too", alarmed(filled(clusterOf("Lhh"), 1, 10, 10), gone, Alarm{2, AlarmCorrupt}), nil},
 		{"a database is full", alarmed(cramped, gone, full), []Alarm{gone}},
 	} {
-		if got := forgettable(c.view); !slices.Equal(got, c.want) {
+		if got := Disarmable(c.view); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
-	}
-}
-
-func TestDiffering(t *testing.T) {
-	members := clusterOf("Lhh").Members
-	if text := differing(members, []content{{4, 7}, {4, 7}, {4, 7}}); text != "" {
-		t.Errorf("equal data differs: %s", text)
-	}
-	if text := differing(members, []content{{4, 7}, {4, 7}, {4, 8}}); !strings.Contains(text, "cp3 has hash 8") {
-		t.Errorf("differing data: %q", text)
 	}
 }

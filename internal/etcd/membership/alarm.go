@@ -1,4 +1,4 @@
-package etcd
+package membership
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 // The alarms that etcd knows. Each is raised for one member and holds for the
 // whole cluster: while it stands, every member refuses writes.
 const (
-	alarmSpace   = "NOSPACE" // a database has reached its quota
-	alarmCorrupt = "CORRUPT" // a member's data differs from that of the others
+	AlarmNoSpace = "NOSPACE" // a database has reached its quota
+	AlarmCorrupt = "CORRUPT" // a member's data differs from that of the others
 )
 
 // Alarm is an alarm with the member it was raised for.
@@ -21,9 +21,9 @@ type Alarm struct {
 	Name   string
 }
 
-// parseAlarms picks the alarms out of the errors of a status, where each
+// ParseAlarms picks the alarms out of the errors of a status, where each
 // stands as "memberID:123 alarm:NOSPACE", and without the first word for 0.
-func parseAlarms(errors []string) []Alarm {
+func ParseAlarms(errors []string) []Alarm {
 	var alarms []Alarm
 	for _, text := range errors {
 		var a Alarm
@@ -32,7 +32,7 @@ func parseAlarms(errors []string) []Alarm {
 			case "memberID":
 				a.Member, _ = strconv.ParseUint(value, 10, 64) // what is no number is no known member
 			case "alarm":
-				a.Name = listedVersion(value) // NOSPACE, CORRUPT, or what is not known here
+				a.Name = VersionReported(value) // NOSPACE, CORRUPT, or what is not known here
 			}
 		}
 		if a.Name != "" {
@@ -45,8 +45,8 @@ func parseAlarms(errors []string) []Alarm {
 	return alarms
 }
 
-// withAlarms sorts alarms to the members that are listed; the rest are orphans.
-func (v View) withAlarms(alarms []Alarm) View {
+// WithAlarms sorts alarms to the members that are listed; the rest are orphans.
+func (v View) WithAlarms(alarms []Alarm) View {
 	v.Members, v.Orphans = slices.Clone(v.Members), nil
 	for i := range v.Members {
 		v.Members[i].Alarms = nil
@@ -62,9 +62,9 @@ func (v View) withAlarms(alarms []Alarm) View {
 	return v
 }
 
-// raised lists the members for which an alarm is raised.
-func (v View) raised(name string) []Member {
-	return slices.DeleteFunc(slices.Clone(v.Members), func(m Member) bool { return !m.has(name) })
+// Raised lists the members for which an alarm is raised.
+func (v View) Raised(name string) []Member {
+	return slices.DeleteFunc(slices.Clone(v.Members), func(m Member) bool { return !m.HasAlarm(name) })
 }
 
 // orphaned lists the alarms of that name whose member is not listed.
@@ -72,16 +72,16 @@ func (v View) orphaned(name string) []Alarm {
 	return slices.DeleteFunc(slices.Clone(v.Orphans), func(a Alarm) bool { return a.Name != name })
 }
 
-func (m Member) has(alarm string) bool { return slices.Contains(m.Alarms, alarm) }
+func (m Member) HasAlarm(alarm string) bool { return slices.Contains(m.Alarms, alarm) }
 
-// unnamed reports whether some member's data is known to be wrong, but not whose.
-func (v View) unnamed() bool { return slices.Contains(v.Orphans, Alarm{Name: alarmCorrupt}) }
+// CorruptUnnamed reports whether some member's data is known to be wrong, but not whose.
+func (v View) CorruptUnnamed() bool { return slices.Contains(v.Orphans, Alarm{Name: AlarmCorrupt}) }
 
 // String says in words what the alarm of a member that is not listed means.
 func (a Alarm) String() string {
 	whose := fmt.Sprintf("for member %x, which the cluster no longer lists", a.Member)
 	switch {
-	case a.Member == 0 && a.Name == alarmCorrupt:
+	case a.Member == 0 && a.Name == AlarmCorrupt:
 		whose = "for no member in particular: members hold different data, and etcd cannot tell whose is right"
 	case a.Member == 0:
 		whose = "for no member in particular"
@@ -89,10 +89,10 @@ func (a Alarm) String() string {
 	return fmt.Sprintf("alarm %s is raised %s; writes are refused", a.Name, whose)
 }
 
-// alarmDrift says in words which alarms stand in the way of writes: the
+// AlarmDrift says in words which alarms stand in the way of writes: the
 // member's own, and those that belong to none of the members, so that
 // whichever is planned next mends them.
-func alarmDrift(name string, v *View, entry *Member) []string {
+func AlarmDrift(name string, v *View, entry *Member) []string {
 	if v == nil {
 		return nil
 	}
@@ -110,39 +110,13 @@ func alarmDrift(name string, v *View, entry *Member) []string {
 
 func alarmText(m Member, alarm string) string {
 	switch alarm {
-	case alarmSpace:
+	case AlarmNoSpace:
 		if m.DBSize == 0 {
 			return "the database has reached its quota, writes are refused"
 		}
-		return fmt.Sprintf("%s, writes are refused", m.sizes())
-	case alarmCorrupt:
+		return fmt.Sprintf("%s, writes are refused", m.Sizes())
+	case AlarmCorrupt:
 		return "its data differs from that of the other members, writes are refused"
 	}
 	return "writes may be refused"
-}
-
-// sizes says how full the member's database is.
-func (m Member) sizes() string {
-	text := "the database has " + bytesText(m.DBSize)
-	if m.DBQuota > 0 {
-		text += " of a quota of " + bytesText(m.DBQuota)
-	}
-	if m.DBInUse > 0 {
-		text += fmt.Sprintf(" (%s in use)", bytesText(m.DBInUse))
-	}
-	return text
-}
-
-// bytesText is a size in the largest binary unit that it fills.
-func bytesText(n int64) string {
-	for _, unit := range []struct {
-		name string
-		size int64
-	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if n >= unit.size {
-			text := strconv.FormatFloat(float64(n)/float64(unit.size), 'f', 1, 64)
-			return strings.TrimSuffix(text, ".0") + " " + unit.name
-		}
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

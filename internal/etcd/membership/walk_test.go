@@ -1,4 +1,4 @@
-package etcd
+package membership
 
 import (
 	"fmt"
@@ -50,12 +50,12 @@ type walk struct {
 	wrong string // what a decision got wrong, other than quorum
 }
 
-func (w *walk) hasQuorum() bool { return healthy(w.voters()) >= quorum(len(w.voters())) }
+func (w *walk) hasQuorum() bool { return CountHealthy(w.Voters()) >= Quorum(len(w.Voters())) }
 
 // soundQuorum reports whether a quorum works and has data that nobody doubts.
 func (w *walk) soundQuorum() bool {
-	sound := slices.DeleteFunc(w.voters(), func(m Member) bool { return m.has(alarmCorrupt) })
-	return healthy(sound) >= quorum(len(w.voters()))
+	sound := slices.DeleteFunc(w.Voters(), func(m Member) bool { return m.HasAlarm(AlarmCorrupt) })
+	return CountHealthy(sound) >= Quorum(len(w.Voters()))
 }
 
 func (w *walk) String() string {
@@ -65,7 +65,7 @@ func (w *walk) String() string {
 		if m.Learner {
 			letter = "l" + letter
 		}
-		if m.has(alarmCorrupt) {
+		if m.HasAlarm(AlarmCorrupt) {
 			letter += "!"
 		}
 		text += letter
@@ -76,7 +76,7 @@ func (w *walk) String() string {
 // elect keeps the leader, or makes any healthy voter the leader, one with bad
 // data as soon as another; without quorum there is none.
 func (w *walk) elect(random *rand.Rand) {
-	voters := slices.DeleteFunc(w.voters(), func(m Member) bool { return !m.Healthy })
+	voters := slices.DeleteFunc(w.Voters(), func(m Member) bool { return !m.Healthy })
 	switch {
 	case !w.hasQuorum():
 		w.Leader = 0
@@ -97,7 +97,7 @@ func (w *walk) step(random *rand.Rand) string {
 			return "add"
 		}
 	case 1: // etcd promotes a learner only when it is in sync, that is healthy; nextStep asks for none that is CORRUPT
-		if m.Learner && m.Healthy && !m.has(alarmCorrupt) && w.hasQuorum() {
+		if m.Learner && m.Healthy && !m.HasAlarm(AlarmCorrupt) && w.hasQuorum() {
 			m.Learner = false
 			return "promote"
 		}
@@ -107,7 +107,7 @@ func (w *walk) step(random *rand.Rand) string {
 			return "remove"
 		}
 	case 3:
-		if MayRestart(w.View, m.ID) != nil || len(w.voters()) <= 2 {
+		if MayRestart(w.View, m.ID) != nil || len(w.Voters()) <= 2 {
 			return "" // with two voters an interruption cannot be avoided
 		}
 		was := m.Healthy
@@ -143,7 +143,7 @@ func (w *walk) join(random *rand.Rand) {
 
 // leave takes a member off the list; its alarms stay behind.
 func (w *walk) leave(m Member) {
-	w.Members = except(w.Members, m.ID)
+	w.Members = Except(w.Members, m.ID)
 	for _, name := range m.Alarms {
 		w.Orphans = append(w.Orphans, Alarm{m.ID, name})
 	}
@@ -153,20 +153,20 @@ func (w *walk) leave(m Member) {
 func (w *walk) alarming(random *rand.Rand, m *Member) string {
 	switch random.Intn(6) {
 	case 0:
-		if random.Intn(3) == 0 && !m.has(alarmCorrupt) {
-			m.Alarms = append(m.Alarms, alarmCorrupt)
+		if random.Intn(3) == 0 && !m.HasAlarm(AlarmCorrupt) {
+			m.Alarms = append(m.Alarms, AlarmCorrupt)
 			return "corruption"
 		}
 	case 1:
-		if !m.has(alarmSpace) {
-			m.Alarms = append(m.Alarms, alarmSpace)
+		if !m.HasAlarm(AlarmNoSpace) {
+			m.Alarms = append(m.Alarms, AlarmNoSpace)
 			m.DBSize, m.DBInUse = 100, int64(10+random.Intn(90))
 			return "shortage"
 		}
 	case 2:
 		return w.replace(random, *m)
 	case 3:
-		alarms := forgettable(w.View)
+		alarms := Disarmable(w.View)
 		w.Orphans = slices.DeleteFunc(w.Orphans, func(a Alarm) bool { return slices.Contains(alarms, a) })
 		if len(alarms) > 0 {
 			return "forget"
@@ -180,7 +180,7 @@ func (w *walk) alarming(random *rand.Rand, m *Member) string {
 // replace is what becomes of a CORRUPT member: leadership goes, it is removed,
 // and joins anew.
 func (w *walk) replace(random *rand.Rand, m Member) string {
-	if !m.has(alarmCorrupt) || MayReplaceCorrupt(w.View, m.ID) != nil {
+	if !m.HasAlarm(AlarmCorrupt) || MayReplaceCorrupt(w.View, m.ID) != nil {
 		return ""
 	}
 	if w.Leader == m.ID {
@@ -196,7 +196,7 @@ func (w *walk) handOver(from uint64) string {
 	if !ok {
 		return ""
 	}
-	if to.has(alarmCorrupt) {
+	if to.HasAlarm(AlarmCorrupt) {
 		w.wrong = "leadership goes to a CORRUPT member"
 	}
 	w.Leader = to.ID
@@ -205,22 +205,22 @@ func (w *walk) handOver(from uint64) string {
 
 // relieve takes the next step about NOSPACE.
 func (w *walk) relieve(random *rand.Rand, id uint64) string {
-	next := nextRelief(w.View, id, effort{compaction: compaction(random.Intn(3))})
+	next := NextSpaceStep(w.View, id, SpaceAttempts{Compaction: compaction(random.Intn(3))})
 	i := slices.IndexFunc(w.Members, func(m Member) bool { return m.ID == next.ID })
 	switch next.Kind {
-	case reliefCompact:
+	case SpaceCompact:
 		w.Members[i].DBInUse = int64(10 + random.Intn(90))
-	case reliefHandOver:
+	case SpaceMoveLeader:
 		return w.handOver(next.ID)
-	case reliefDefragment:
+	case SpaceDefragment:
 		w.Members[i].Healthy = false
-		if !w.hasQuorum() && len(w.voters()) > 2 {
+		if !w.hasQuorum() && len(w.Voters()) > 2 {
 			w.wrong = "quorum is lost while it lasts"
 		}
 		w.Members[i].Healthy, w.Members[i].DBSize = true, w.Members[i].DBInUse
-	case reliefDisarm:
+	case SpaceDisarm:
 		for _, a := range next.Alarms {
-			if m, listed := w.member(a.Member); listed && !m.roomy() {
+			if m, listed := w.Member(a.Member); listed && !m.hasSpace() {
 				w.wrong = "an alarm is disarmed that has its cause"
 			}
 		}

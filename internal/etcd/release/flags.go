@@ -1,4 +1,4 @@
-package etcd
+package release
 
 import "strings"
 
@@ -6,7 +6,7 @@ import "strings"
 // server/etcdmain/config.go of 3.5.35, 3.6.16 and 3.7.3, found by the calls that
 // define them. A test asks the programs themselves.
 var (
-	readFrom = map[int]string{5: "3.5.35", 6: "3.6.16", 7: "3.7.3"}
+	ReadFrom = map[int]string{5: "3.5.35", 6: "3.6.16", 7: "3.7.3"}
 
 	everyMinor = strings.Fields(`
 		advertise-client-urls auth-token auth-token-ttl auto-compaction-mode auto-compaction-retention auto-tls

@@ -1,4 +1,4 @@
-package etcd
+package release
 
 import (
 	"fmt"
@@ -10,12 +10,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
+// Flags whose values depend on the release.
 const (
-	gatesFlag    = "feature-gates"
-	quotaFlag    = "quota-backend-bytes"
-	progressFlag = "watch-progress-notify-interval"
+	GatesFlag    = "feature-gates"
+	QuotaFlag    = "quota-backend-bytes"
+	ProgressFlag = "watch-progress-notify-interval"
 	corruptGate  = "InitialCorruptCheck"
-	corruptFlag  = "experimental-initial-corrupt-check" // its name before 3.6, and until 3.7
+	CorruptFlag  = "experimental-initial-corrupt-check" // its name before 3.6, and until 3.7
 )
 
 // knownFlags are those that a minor takes.
@@ -32,14 +33,14 @@ func knownFlags(minor int) []string {
 	return names
 }
 
-// validateKnown refuses what the server of a version would not start with. All
+// ValidateKnown refuses what the server of a version would not start with. All
 // of it is named at once: coming from 3.5, several flags may have to change.
-func validateKnown(version string, args map[string]string) []error {
-	minor, patch, err := parseVersion(version)
+func ValidateKnown(version string, args map[string]string) []error {
+	minor, patch, err := Parse(version)
 	if err != nil {
 		return []error{err}
 	}
-	_, read, err := parseVersion(readFrom[minor])
+	_, read, err := Parse(ReadFrom[minor])
 	if err != nil {
 		return []error{err}
 	}
@@ -57,7 +58,7 @@ func validateKnown(version string, args map[string]string) []error {
 			refused = append(refused, err)
 		}
 	}
-	return append(refused, validateGates(minor, patch > read, args[gatesFlag])...)
+	return append(refused, validateGates(minor, patch > read, args[GatesFlag])...)
 }
 
 // unknownFlag refuses what a minor does not take and never took. later: a patch
@@ -108,10 +109,10 @@ func validateRenamed(minor int, flag string, args map[string]string) error {
 // (SetFeatureGatesFromExperimentalFlags), so it takes a longer name for it too.
 func (r removed) setTwice(args map[string]string) bool {
 	if r.gate != "" {
-		return strings.Contains(strings.Join(gatesOf(args), ","), r.gate)
+		return strings.Contains(strings.Join(GatesOf(args), ","), r.gate)
 	}
 	_, set := args[r.instead]
-	return set || r.instead == progressFlag
+	return set || r.instead == ProgressFlag
 }
 
 // replacement is what to write instead, with the value that is set now.
@@ -119,7 +120,7 @@ func (r removed) replacement(args map[string]string) string {
 	if r.gate == "" {
 		return fmt.Sprintf("%s = %q", r.instead, args[r.flag])
 	}
-	gates := gatesOf(args)
+	gates := GatesOf(args)
 	for _, other := range removals {
 		value, set := args[other.flag]
 		if other.gate == "" || !set {
@@ -128,15 +129,15 @@ func (r removed) replacement(args map[string]string) string {
 		gates = slices.DeleteFunc(gates, func(g string) bool { return strings.HasPrefix(g, other.gate+"=") })
 		gates = append(gates, other.gate+"="+value)
 	}
-	return fmt.Sprintf("%s = %q", gatesFlag, strings.Join(gates, ","))
+	return fmt.Sprintf("%s = %q", GatesFlag, strings.Join(gates, ","))
 }
 
-// gatesOf are the entries of feature-gates that the server gets from 3.6 on: the
+// GatesOf are the entries of feature-gates that the server gets from 3.6 on: the
 // provider's, unless the user names the same one by either of its names, and the
 // user's.
-func gatesOf(args map[string]string) []string {
-	gates := strings.FieldsFunc(strings.ReplaceAll(args[gatesFlag], " ", ""), func(r rune) bool { return r == ',' })
-	_, named := args[corruptFlag]
+func GatesOf(args map[string]string) []string {
+	gates := strings.FieldsFunc(strings.ReplaceAll(args[GatesFlag], " ", ""), func(r rune) bool { return r == ',' })
+	_, named := args[CorruptFlag]
 	if named || slices.ContainsFunc(gates, func(g string) bool { return strings.HasPrefix(g, corruptGate+"=") }) {
 		return gates
 	}
@@ -149,7 +150,7 @@ func validateGates(minor int, later bool, value string) []error {
 		return nil // the flag itself is refused
 	}
 	var refused []error
-	for _, entry := range gatesOf(map[string]string{gatesFlag: value}) {
+	for _, entry := range GatesOf(map[string]string{GatesFlag: value}) {
 		name, text, _ := strings.Cut(entry, "=")
 		since, known := gatesSince[name]
 		meant := problem.Nearest(name, slices.Collect(maps.Keys(gatesSince)))

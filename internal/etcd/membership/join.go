@@ -1,0 +1,116 @@
+package membership
+
+import "fmt"
+
+// JoinStepKind is one step on a member's way into an existing cluster.
+type JoinStepKind int
+
+// The steps of a join.
+const (
+	JoinRefuse    JoinStepKind = iota
+	JoinArchive                // move data away that belongs to a member which no longer exists
+	JoinVerify                 // find out whether an entry that stands in the way is dead
+	JoinRemove                 // remove an entry that stands in the way
+	JoinAdd                    // add as learner
+	JoinStart                  // start the unit on what is there
+	JoinWait                   // wait until it serves
+	JoinPromote                // promote through a voter
+	JoinEstablish              // remove bootstrap.env
+	JoinDone
+)
+
+func (k JoinStepKind) String() string {
+	return [...]string{"refuse", "archive", "verify", "remove", "add", "start", "wait", "promote", "establish", "done"}[k]
+}
+
+// JoinStep is what comes next, with the entry it concerns.
+type JoinStep struct {
+	Kind   JoinStepKind
+	ID     uint64
+	Reason string
+}
+
+// JoiningMember is the joining machine as far as the next step depends on it.
+type JoiningMember struct {
+	Name     string
+	PeerURL  string
+	Data     bool   // its data directory holds a member
+	MemberID uint64 // whose data that is; 0: not recorded
+	Pending  bool   // bootstrap.env is there
+	Running  bool
+	Earlier  string // why that data is of an earlier cluster; "": it is not
+}
+
+// NextJoinStep decides from the cluster's own list and the machine what comes next
+// on the way to an established voter. It is asked again after each step, so a
+// process that was cut off anywhere continues where it stopped.
+//
+// Two invariants: data is only ever started under the member id it was written
+// under, and an id whose data is gone is never started again but removed first
+// (an emptied member under its old id makes the leader panic or loses votes it
+// has given: etcd-io/etcd#10254, #21178). A voter goes only when it is known to
+// be dead.
+func NextJoinStep(v View, s JoiningMember) JoinStep {
+	entry, listed := v.ByPeerURL(s.PeerURL)
+	if serves := listed && entry.Healthy && s.Running; s.Data && s.Earlier != "" && !serves {
+		return JoinStep{Kind: JoinArchive, Reason: s.Earlier}
+	}
+	if !listed {
+		return unlistedStep(v, s)
+	}
+	if s.Data && s.MemberID != 0 && s.MemberID != entry.ID {
+		return JoinStep{Kind: JoinArchive, Reason: fmt.Sprintf("it belongs to member %x, which the cluster no longer has", s.MemberID)}
+	}
+	if entry.Name != "" && entry.Name != s.Name && (entry.Healthy || s.Data) {
+		return JoinStep{Kind: JoinRefuse, ID: entry.ID, Reason: fmt.Sprintf("the cluster knows %s as member %q, not %q", s.PeerURL, entry.Name, s.Name)}
+	}
+	if !s.Data {
+		if entry.Healthy && !s.Running {
+			return JoinStep{Kind: JoinRefuse, ID: entry.ID, Reason: fmt.Sprintf("member %q answers at %s, but its data is not in the data directory of this machine", entry.Label(), s.PeerURL)}
+		}
+		if !s.Running {
+			if !entry.Learner && !entry.Dead {
+				return JoinStep{Kind: JoinVerify, ID: entry.ID}
+			}
+			return JoinStep{Kind: JoinRemove, ID: entry.ID, Reason: "it has never started, or its machine was rebuilt"}
+		}
+		return JoinStep{Kind: JoinWait, ID: entry.ID}
+	}
+	return listedStep(entry, s)
+}
+
+// unlistedStep is the step of a machine whose peer URL the cluster does not know.
+func unlistedStep(v View, s JoiningMember) JoinStep {
+	if s.Data || s.Running {
+		return JoinStep{Kind: JoinArchive, Reason: "the cluster no longer lists its member"}
+	}
+	namesake, taken := v.ByName(s.Name)
+	switch {
+	case taken && namesake.Healthy:
+		return JoinStep{Kind: JoinRefuse, ID: namesake.ID, Reason: fmt.Sprintf("a member named %q is alive at %v", s.Name, namesake.PeerURLs)}
+	case taken && !namesake.Dead:
+		return JoinStep{Kind: JoinVerify, ID: namesake.ID}
+	case taken:
+		return JoinStep{Kind: JoinRemove, ID: namesake.ID, Reason: "it is the dead predecessor of the same name on another machine"}
+	}
+	return JoinStep{Kind: JoinAdd}
+}
+
+// listedStep is the step of a machine whose data belongs to the listed entry.
+func listedStep(entry Member, s JoiningMember) JoinStep {
+	switch {
+	case entry.HasAlarm(AlarmCorrupt):
+		return JoinStep{Kind: JoinRemove, ID: entry.ID, Reason: "the alarm CORRUPT says that its data is wrong; it gets that of the others"}
+	case !s.Running:
+		return JoinStep{Kind: JoinStart, ID: entry.ID}
+	case !entry.Started():
+		return JoinStep{Kind: JoinWait, ID: entry.ID}
+	case entry.Learner:
+		return JoinStep{Kind: JoinPromote, ID: entry.ID}
+	case !entry.Healthy:
+		return JoinStep{Kind: JoinWait, ID: entry.ID}
+	case s.Pending:
+		return JoinStep{Kind: JoinEstablish, ID: entry.ID}
+	}
+	return JoinStep{Kind: JoinDone, ID: entry.ID}
+}

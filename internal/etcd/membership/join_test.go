@@ -1,0 +1,67 @@
+package membership
+
+import "testing"
+
+func TestNextJoinStep(t *testing.T) {
+	const url = "https://10.0.0.4:2380"
+	fresh := JoiningMember{Name: "cp4", PeerURL: url}
+	running := JoiningMember{Name: "cp4", PeerURL: url, Data: true, MemberID: 4, Pending: true, Running: true}
+	with := func(edit func(*Member)) View {
+		v := clusterOf("Lhhh")
+		edit(&v.Members[3])
+		return v
+	}
+	unnamedLearner := with(func(m *Member) { m.Name, m.ClientURLs, m.Learner, m.Healthy = "", nil, true, false })
+	learner := with(func(m *Member) { m.Learner = true })
+	silent := with(func(m *Member) { m.Healthy = false })
+	dead := silent.WithDead(4)
+	neverStarted := with(func(m *Member) { m.ClientURLs, m.Healthy = nil, false })
+	silentElsewhere := with(func(m *Member) { m.PeerURLs, m.Healthy = []string{"https://10.0.0.9:2380"}, false })
+	moved := silentElsewhere.WithDead(4)
+	elsewhere := with(func(m *Member) { m.PeerURLs = []string{"https://10.0.0.9:2380"} })
+	renamed := with(func(m *Member) { m.Name = "old" })
+	corrupt := with(func(m *Member) { m.Alarms = []string{AlarmCorrupt} })
+	three := clusterOf("Lhh")
+
+	edit := func(s JoiningMember, f func(*JoiningMember)) JoiningMember { f(&s); return s }
+	for _, c := range []struct {
+		name string
+		view View
+		self JoiningMember
+		want JoinStep
+	}{
+		{"new", three, fresh, JoinStep{Kind: JoinAdd}},
+		{"removed, data left", three, edit(running, func(s *JoiningMember) { s.Running = false }), JoinStep{Kind: JoinArchive}},
+		{"removed, still running", three, running, JoinStep{Kind: JoinArchive}},
+		{"stale unnamed learner", unnamedLearner, fresh, JoinStep{Kind: JoinRemove, ID: 4}},
+		{"silent member of a static bootstrap", neverStarted, fresh, JoinStep{Kind: JoinVerify, ID: 4}},
+		{"stale member of a static bootstrap", neverStarted.WithDead(4), fresh, JoinStep{Kind: JoinRemove, ID: 4}},
+		{"rebuilt machine, silent at one look", silent, fresh, JoinStep{Kind: JoinVerify, ID: 4}},
+		{"silent namesake elsewhere", silentElsewhere, fresh, JoinStep{Kind: JoinVerify, ID: 4}},
+		{"rebuilt machine", dead, fresh, JoinStep{Kind: JoinRemove, ID: 4}},
+		{"rebuilt machine, answered moments ago", clusterOf("Lhhh"), fresh, JoinStep{Kind: JoinRefuse, ID: 4}},
+		{"dead predecessor elsewhere", moved, fresh, JoinStep{Kind: JoinRemove, ID: 4}},
+		{"live namesake elsewhere", elsewhere, fresh, JoinStep{Kind: JoinRefuse, ID: 4}},
+		{"live member of another name here", renamed, fresh, JoinStep{Kind: JoinRefuse, ID: 4}},
+		{"our data under another name", renamed, running, JoinStep{Kind: JoinRefuse, ID: 4}},
+		{"added anew, old data", learner, edit(running, func(s *JoiningMember) { s.MemberID = 77 }), JoinStep{Kind: JoinArchive}},
+		{"cut off before start", learner, edit(running, func(s *JoiningMember) { s.Running = false }), JoinStep{Kind: JoinStart, ID: 4}},
+		{"starting, no data yet", unnamedLearner, edit(running, func(s *JoiningMember) { s.Data = false }), JoinStep{Kind: JoinWait, ID: 4}},
+		{"starting", unnamedLearner, running, JoinStep{Kind: JoinWait, ID: 4}},
+		{"serving learner", learner, running, JoinStep{Kind: JoinPromote, ID: 4}},
+		{"voter, not yet established", clusterOf("Lhhh"), running, JoinStep{Kind: JoinEstablish, ID: 4}},
+		{"voter that does not answer", dead, running, JoinStep{Kind: JoinWait, ID: 4}},
+		{"established", clusterOf("Lhhh"), edit(running, func(s *JoiningMember) { s.Pending = false }), JoinStep{Kind: JoinDone, ID: 4}},
+		{"its data is CORRUPT", corrupt, edit(running, func(s *JoiningMember) { s.Pending = false }), JoinStep{Kind: JoinRemove, ID: 4}},
+		{"a learner's data is CORRUPT", with(func(m *Member) { m.Alarms, m.Learner = []string{AlarmCorrupt}, true }), running, JoinStep{Kind: JoinRemove, ID: 4}},
+		{"established and stopped", dead, edit(running, func(s *JoiningMember) { s.Running, s.Pending = false, false }), JoinStep{Kind: JoinStart, ID: 4}},
+	} {
+		got := NextJoinStep(c.view, c.self)
+		if got.Kind != c.want.Kind || got.ID != c.want.ID {
+			t.Errorf("%s: got %s of %d, want %s of %d", c.name, got.Kind, got.ID, c.want.Kind, c.want.ID)
+		}
+		if got.Kind == JoinRefuse && got.Reason == "" {
+			t.Errorf("%s: refused without a reason", c.name)
+		}
+	}
+}

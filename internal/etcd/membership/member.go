@@ -1,0 +1,165 @@
+package membership
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// Sizes says how full the member's database is.
+func (m Member) Sizes() string {
+	text := "the database has " + Bytes(m.DBSize)
+	if m.DBQuota > 0 {
+		text += " of a quota of " + Bytes(m.DBQuota)
+	}
+	if m.DBInUse > 0 {
+		text += fmt.Sprintf(" (%s in use)", Bytes(m.DBInUse))
+	}
+	return text
+}
+
+// Bytes is a size in the largest binary unit that it fills.
+func Bytes(n int64) string {
+	for _, unit := range []struct {
+		name string
+		size int64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if n >= unit.size {
+			text := strconv.FormatFloat(float64(n)/float64(unit.size), 'f', 1, 64)
+			return strings.TrimSuffix(text, ".0") + " " + unit.name
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// Label names a member in messages.
+func Label(name, address string) string {
+	if name == "" {
+		return address
+	}
+	return fmt.Sprintf("%s (%s)", name, address)
+}
+
+const (
+	longestName    = 253
+	longestVersion = 64
+)
+
+var (
+	listedForm  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	urlHostForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*$`)
+)
+
+// HostInURL is the host of a URL of a member, or "".
+func HostInURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || len(text) > 512 || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+		return ""
+	}
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
+		return ""
+	}
+	address := u.Hostname()
+	if _, err := netip.ParseAddr(address); err != nil && (len(address) > longestName || !urlHostForm.MatchString(address)) {
+		return ""
+	}
+	return address
+}
+
+// URLsReported are those of a member that the members' list gives, without what is
+// none.
+func URLsReported(urls []string) []string {
+	return slices.DeleteFunc(slices.Clone(urls), func(text string) bool { return HostInURL(text) == "" })
+}
+
+// NameReported is what the members' list calls a member. One with a name that etcd
+// has from elsewhere is shown by what is visible of it: it is none of ours.
+func NameReported(name string) string {
+	if len(name) <= longestName && listedForm.MatchString(name) || name == "" {
+		return name
+	}
+	return problem.Quote(name)
+}
+
+// VersionReported is the version that a member says it has.
+func VersionReported(version string) string {
+	if len(version) > longestVersion || version != "" && !listedForm.MatchString(version) {
+		return problem.Quote(version)
+	}
+	return version
+}
+
+// Member is one entry of the cluster's own member list, with what the member
+// itself answered when it was asked.
+type Member struct {
+	ID         uint64
+	Name       string // "" until the member has started for the first time, for one that was added
+	PeerURLs   []string
+	ClientURLs []string // published by the member itself: empty means that it has never served
+	Learner    bool
+	Healthy    bool   // a voter: a linearizable read through it succeeds; a learner: it answers and knows the leader
+	Trouble    string // why it is not healthy
+	Dead       bool   // not healthy, and silent for long enough (see cluster.examine): never by one look alone
+	Version    string // of the running server; "" when it does not answer
+	Index      uint64 // raft index
+	Applied    uint64 // of it
+	DBSize     int64  // bytes
+	DBInUse    int64  // bytes: what would be left after a defragmentation
+	DBQuota    int64  // bytes; negative: none; 0: not known (etcd 3.5 does not say)
+	Alarms     []string
+}
+
+// Started reports whether the member has ever served: only then can anything
+// have been promised on the strength of its data directory.
+func (m Member) Started() bool { return len(m.ClientURLs) > 0 }
+
+// PeerAddress is where the other members reach it, or "".
+func (m Member) PeerAddress() string {
+	for _, text := range m.PeerURLs {
+		if u, err := url.Parse(text); err == nil && u.Hostname() != "" {
+			return u.Hostname()
+		}
+	}
+	return ""
+}
+
+// Label names the member in messages.
+func (m Member) Label() string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return fmt.Sprintf("%x (%s)", m.ID, strings.Join(m.PeerURLs, ","))
+}
+
+// Addresses are the addresses at which a member may answer: where its clients reach
+// it, and where the other members do.
+func (m Member) Addresses() []string {
+	seen := map[string]bool{}
+	var all []string
+	for _, text := range slices.Concat(m.ClientURLs, m.PeerURLs) {
+		u, err := url.Parse(text)
+		if err != nil || u.Hostname() == "" || seen[u.Hostname()] {
+			continue
+		}
+		seen[u.Hostname()] = true
+		all = append(all, u.Hostname())
+	}
+	return all
+}
+
+// Address is where the member is reached: its client URL, and while it has not
+// published one, nowhere.
+func (m Member) Address() string {
+	for _, text := range m.ClientURLs {
+		if address := HostInURL(text); address != "" {
+			return address
+		}
+	}
+	return ""
+}

@@ -1,0 +1,159 @@
+// Package membership decides about the members of an etcd cluster: who may join,
+// leave, restart or be upgraded, and what an alarm asks for. It takes a View, the
+// cluster as its members described it, and is pure: it asks nobody and changes nothing.
+package membership
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Refusals of the membership rules, for branching with errors.Is. Each comes
+// wrapped with the members it is about.
+var (
+	errNoLeader   = errors.New("the cluster has no leader that its members agree on")
+	ErrLearner    = errors.New("another member is still joining as a learner")
+	errQuorum     = errors.New("the cluster would lose quorum")
+	ErrUnhealthy  = errors.New("another member is unhealthy")
+	ErrLastMember = errors.New("it is the last voting member")
+	ErrCorrupt    = errors.New("the alarm CORRUPT is raised")
+	errNotListed  = errors.New("the cluster does not list the member")
+	ErrAlarm      = errors.New("an alarm is raised")
+)
+
+// RequireStable refuses every membership change while nobody leads or data is known
+// to differ between members (copying from either side would spread the damage).
+func RequireStable(v View) error {
+	if _, ok := v.Member(v.Leader); !ok {
+		return errNoLeader
+	}
+	return RequireNotCorrupt(v, 0)
+}
+
+// MayAdd says why no learner may be added now, or nil. The new member is
+// counted as a voter that is down, so that the cluster keeps quorum even when
+// it never comes up. That is etcd's own gate since 3.6.11
+// (isConnectedToQuorumAfterAddingNewMemberSince).
+//
+// Beyond it an odd number of voters does not grow while one of them is
+// unhealthy, as in cluster-api: the next voter would raise what quorum needs
+// and not the failures that are tolerated. An even number does: that is a
+// replacement under way, and refusing it would deadlock the repair of a
+// cluster that lost two of five (cluster-api#10125).
+func MayAdd(v View) error {
+	if err := RequireStable(v); err != nil {
+		return err
+	}
+	if learners := v.Learners(); len(learners) > 0 {
+		return fmt.Errorf("%w: %s", ErrLearner, learners[0].Label())
+	}
+	voters := v.Voters()
+	// etcd makes the same exception: one member cannot have a majority of two.
+	if len(voters) == 1 && voters[0].Healthy {
+		return nil
+	}
+	if have, need := CountHealthy(voters), Quorum(len(voters)+1); have < need {
+		return fmt.Errorf("%w if the new member failed: of then %d voters %d must be healthy, and %d are (unhealthy: %s)",
+			errQuorum, len(voters)+1, need, have, unhealthyNames(voters))
+	}
+	if names := unhealthyNames(voters); names != "" && len(voters)%2 == 1 {
+		return fmt.Errorf("%w, and one more voter would tolerate no more failures: %s", ErrUnhealthy, names)
+	}
+	return nil
+}
+
+// MayRemove says why the member may not be removed now, or nil. What remains
+// must hold quorum. A member that works is only let go when every survivor
+// works too, because it may be what carries the cluster (cluster-api refuses
+// the same); one that is dead carries nothing, and one look that found it
+// unhealthy does not make it dead. A CORRUPT member may go when it
+// is the only one, and only when every survivor works: what was promised must
+// be on them, because its own copy proves nothing.
+func MayRemove(v View, id uint64) error {
+	target, ok := v.Member(id)
+	if !ok {
+		return errNotListed
+	}
+	if _, led := v.Member(v.Leader); !led {
+		return errNoLeader
+	}
+	if target.Learner {
+		return nil
+	}
+	if err := RequireNotCorrupt(v, id); err != nil {
+		return err
+	}
+	rest := Except(v.Voters(), id)
+	if len(rest) == 0 {
+		return ErrLastMember
+	}
+	have, need := CountHealthy(rest), Quorum(len(rest))
+	if have < need {
+		return fmt.Errorf("%w: of the remaining %d voters %d must be healthy, and %d are (unhealthy: %s)",
+			errQuorum, len(rest), need, have, unhealthyNames(rest))
+	}
+	if (!target.Dead || target.HasAlarm(AlarmCorrupt)) && have < len(rest) {
+		return fmt.Errorf("%w: %s", ErrUnhealthy, unhealthyNames(rest))
+	}
+	return nil
+}
+
+// MayRestart says why the member may not be restarted now, or nil. A member
+// that is not healthy has nothing to lose. Of one or two voters each is needed
+// for quorum, so a short interruption cannot be avoided there; it is taken
+// only when the other one is healthy. Not every other member has to be
+// healthy where quorum holds without: that would forbid all maintenance as
+// long as one machine is dead (kubernetes/kubernetes#138403).
+func MayRestart(v View, id uint64) error {
+	target, ok := v.Member(id)
+	if !ok {
+		return errNotListed
+	}
+	if !target.Healthy || target.Learner {
+		return nil
+	}
+	if err := RequireStable(v); err != nil {
+		return err
+	}
+	voters := v.Voters()
+	rest := Except(voters, id)
+	if len(voters) <= 2 {
+		if CountHealthy(rest) < len(rest) {
+			return fmt.Errorf("%w: %s", ErrUnhealthy, unhealthyNames(rest))
+		}
+		return nil
+	}
+	if have, need := CountHealthy(rest), Quorum(len(voters)); have < need {
+		return fmt.Errorf("%w while it restarts: %d of %d voters have to stay healthy, and without it only %d would be (unhealthy: %s)",
+			errQuorum, need, len(voters), have, unhealthyNames(rest))
+	}
+	return nil
+}
+
+// RequireAllHealthy says which member is not healthy, or nil.
+func RequireAllHealthy(v View) error {
+	if err := RequireStable(v); err != nil {
+		return err
+	}
+	if names := unhealthyNames(v.Members); names != "" {
+		return fmt.Errorf("%w: %s", ErrUnhealthy, names)
+	}
+	return nil
+}
+
+// BestTransferee picks the voter that leadership should go to: healthy, with
+// data that nobody doubts, and of those the one furthest in the log; the name
+// decides a tie.
+func BestTransferee(v View, from uint64) (Member, bool) {
+	var best Member
+	found := false
+	for _, m := range Except(v.Voters(), from) {
+		if !m.Healthy || m.HasAlarm(AlarmCorrupt) {
+			continue
+		}
+		if !found || m.Index > best.Index || m.Index == best.Index && m.Name < best.Name {
+			best, found = m, true
+		}
+	}
+	return best, found
+}

@@ -1,0 +1,89 @@
+// Package release is what is known of etcd's releases: which this provider
+// manages, which may follow which, and which flags and feature gates each takes.
+// It is pure.
+package release
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// LeavesV2 reports whether a step leaves the last minor version that has a v2
+// store. 3.6 ends at its start when there is something in it.
+func LeavesV2(from, to string) bool {
+	fromMinor, _, err := Parse(from)
+	toMinor, _, toErr := Parse(to)
+	return err == nil && toErr == nil && fromMinor <= 5 && toMinor > 5
+}
+
+// The minor versions of etcd 3 whose flags and upgrade rules are known here.
+const (
+	oldestMinor = 5
+	NewestMinor = 7
+)
+
+// Parse returns minor and patch of an etcd 3 release.
+func Parse(release string) (minor, patch int, err error) {
+	v, err := version.ParseSemantic(release)
+	if err != nil || v.String() != release || v.Major() != 3 || v.Minor() > 999 || v.Patch() > 999 || v.PreRelease() != "" || v.BuildMetadata() != "" {
+		return 0, 0, fmt.Errorf("etcd version %q is malformed: write a release like \"3.6.16\", without \"v\"", release)
+	}
+	return int(v.Minor()), int(v.Patch()), nil
+}
+
+// ValidateVersion accepts releases of the minor versions known here.
+func ValidateVersion(release string) error {
+	minor, _, err := Parse(release)
+	if err != nil {
+		return err
+	}
+	if minor < oldestMinor || minor > NewestMinor {
+		return fmt.Errorf("etcd version %q is not known: this provider manages etcd 3.%d to 3.%d", release, oldestMinor, NewestMinor)
+	}
+	return nil
+}
+
+// ValidateUpgrade says why a running member may not be brought from one
+// version to another, or nil: at most one minor step forward, none back, 3.6
+// only from 3.5.26 on (older 3.5 can lose a promotion or keep removed members:
+// etcd-io/etcd#19557, #20793, #20967), and 3.7 only from 3.6.11 on (etcd's guide
+// for 3.7).
+func ValidateUpgrade(from, to string) error {
+	fromMinor, fromPatch, err := Parse(from)
+	if err != nil {
+		return err
+	}
+	toMinor, _, err := Parse(to)
+	if err != nil {
+		return err
+	}
+	switch {
+	case toMinor < fromMinor:
+		return fmt.Errorf("etcd %s cannot follow %s: its data format is older; restore a snapshot instead", to, from)
+	case toMinor > fromMinor+1:
+		return fmt.Errorf("etcd %s cannot follow %s: upgrade by one minor version at a time, 3.%d first", to, from, fromMinor+1)
+	case fromMinor == 5 && toMinor == 6 && fromPatch < 26:
+		return fmt.Errorf("etcd %s cannot follow %s: upgrade to 3.5.26 or later first, which repairs member records that 3.6 would read wrongly", to, from)
+	case fromMinor == 6 && toMinor == 7 && fromPatch < 11:
+		return fmt.Errorf("etcd %s cannot follow %s: upgrade to 3.6.11 or later first, as older 3.6 may not work beside 3.7", to, from)
+	}
+	return nil
+}
+
+// AgreedMinor reads the minor version of "3.6".
+func AgreedMinor(version string) (minor int, ok bool) {
+	if version == "" {
+		return 0, false
+	}
+	minor, _, err := Parse(version + ".0")
+	return minor, err == nil
+}
+
+// NotNewer reports whether a member with this version is of the minor version
+// of target or an older one.
+func NotNewer(version, target string) bool {
+	minor, _, err := Parse(version)
+	to, _, toErr := Parse(target)
+	return err == nil && toErr == nil && minor <= to
+}
