@@ -182,7 +182,7 @@ func (f fleet) replace(t *testing.T, name, old, young string) {
 // checkout installs by, and to which the digests of platforms are added.
 func (f fleet) locked(t *testing.T) {
 	t.Helper()
-	entry := regexp.MustCompile(`provider "\S+/kubequorum/kube" \{\n  version = "\S+"\n  hashes = \[\n    "h1:\S+=",\n  \]\n\}`)
+	entry := regexp.MustCompile(`provider "\S+/kubequorum/kube" \{\n  version     = "\S+"\n  constraints = "[^"]+"\n  hashes = \[\n    "h1:\S+=",\n  \]\n\}`)
 	read := func() map[string]string {
 		files := map[string]string{}
 		for cluster := range clusters {
