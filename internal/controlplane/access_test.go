@@ -11,41 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
-
-func TestValidateSocket(t *testing.T) {
-	for endpoint, want := range map[string]string{
-		"unix:///run/kms.sock":            "",
-		"unix:///var/run/kms/plugin.sock": "",
-		"unix:///opt/kms/tmp/x.sock":      "",
-		"unix://@kms":                     "",
-		"unix:///tmp/kms.sock":            "no /tmp but its own",
-		"unix:///run/../tmp/kms.sock":     "no /tmp but its own",
-		"unix:///var/tmp/kms.sock":        "no /var/tmp but its own",
-		"unix:///home/kms/kms.sock":       "no /home but its own",
-		"unix:///run/user/0/kms.sock":     "no /run/user but its own",
-		"unix:///dev/shm/kms.sock":        "no /dev but its own",
-		"unix://run/kms.sock":             "not the URL of a Unix socket",
-		"tcp://127.0.0.1:1":               "not the URL of a Unix socket",
-		"":                                "not the URL of a Unix socket",
-		"unix:///run/kms.sock\nclosed /x": "not the URL of a Unix socket",
-	} {
-		if err := ValidateSocket(endpoint); (want == "") != (err == nil) || !strings.Contains(text(err), want) {
-			t.Errorf("%q: %v, want %q", endpoint, err, want)
-		}
-	}
-}
-
-func TestValidateGroup(t *testing.T) {
-	for name, good := range map[string]bool{"kms": true, "_kms-1": true, "Kms.Plugins": true, "": false, "1kms": false, "a b": false, "a\nb": false, "a;b": false, "$(id)": false} {
-		if err := ValidateGroup(name); (err == nil) != good {
-			t.Errorf("%q: %v", name, err)
-		}
-	}
-}
 
 // opening is a replica whose API server opens plugins' sockets as a member of groups.
 func opening(t *testing.T, groups []string, sockets ...string) Spec {
@@ -128,7 +100,7 @@ func TestAccess(t *testing.T) {
 	shared, private := listen("it's shared.sock", 0o660), listen("private.sock", 0o600)
 	look := func(s Spec) []string {
 		t.Helper()
-		values := host.Assignments(map[string]string{"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.sockets(), "\n")})
+		values := host.Assignments(map[string]string{"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.Sockets(), "\n")})
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", string(values+accessScript)).Output()
 		if err != nil {
 			t.Fatal(err)
@@ -166,19 +138,19 @@ func TestGroupsOfTheUnit(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
 	s.SupplementaryGroups = []string{"kms", "hsm"}
-	for _, c := range components(s.Replica) {
-		unit := unitText(c)
-		if has := strings.Contains(unit, "\nSupplementaryGroups=hsm kms\n"); has != (c.name == release.APIServer) {
-			t.Errorf("%s: %s", c.name, unit)
+	for _, c := range component.Of(s.Replica) {
+		text := string(unit.File(c).Content)
+		if has := strings.Contains(text, "\nSupplementaryGroups=hsm kms\n"); has != (c.Name == release.APIServer) {
+			t.Errorf("%s: %s", c.Name, text)
 		}
-		if c.name == release.APIServer && !slices.Equal(groupsIn(unit), []string{"hsm", "kms"}) {
-			t.Errorf("read back: %q", groupsIn(unit))
+		if c.Name == release.APIServer && !slices.Equal(unit.Groups(text), []string{"hsm", "kms"}) {
+			t.Errorf("read back: %q", unit.Groups(text))
 		}
 	}
-	if words := strings.Join(drift(s.Replica, f, now), "\n"); !strings.Contains(words, "names the groups [], wanted [hsm kms]") {
+	if words := strings.Join(drift(s.Replica, f, cptest.Now), "\n"); !strings.Contains(words, "names the groups [], wanted [hsm kms]") {
 		t.Errorf("drift is %q", words)
 	}
-	d, err := decide(s.Replica, f, now)
+	d, err := decide(s.Replica, f, cptest.Now)
 	if err != nil || !slices.Equal(d.restart, []string{release.APIServer}) {
 		t.Errorf("restarts %q, %v", d.restart, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -22,19 +23,19 @@ func TestKeysOfAReplica(t *testing.T) {
 	st.deletes()
 }
 
-const kubeletClient = `curl --silent --insecure --cert ` + pkiDir + `/apiserver-kubelet-client.crt --key ` + pkiDir + `/apiserver-kubelet-client.key `
+const kubeletClient = `curl --silent --insecure --cert ` + component.PKIDir + `/apiserver-kubelet-client.crt --key ` + component.PKIDir + `/apiserver-kubelet-client.key `
 
 // kubeletsKeyIsForKubelets: with it one may use the API of kubelets, and no more.
 func (st *stage) kubeletsKeyIsForKubelets() {
 	st.Helper()
 	for path, want := range map[string]string{"/api/v1/secrets": "403", "/api/v1/nodes": "200"} {
-		if code := st.run(kubeletClient + "--output /dev/null --write-out '%{http_code}' " + st.spec.localURL() + path); code != want {
+		if code := st.run(kubeletClient + "--output /dev/null --write-out '%{http_code}' " + st.spec.LocalURL() + path); code != want {
 			st.Errorf("%s with the key for kubelets: %s, want %s", path, code, want)
 		}
 	}
 	for _, verb := range []string{"get", "create"} {
 		review := `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"verb":"` + verb + `","resource":"nodes","subresource":"proxy"}}}`
-		answer := st.run(kubeletClient + "--header 'Content-Type: application/json' --data '" + review + "' " + st.spec.localURL() + "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+		answer := st.run(kubeletClient + "--header 'Content-Type: application/json' --data '" + review + "' " + st.spec.LocalURL() + "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
 		if !strings.Contains(answer, `"allowed": true`) && !strings.Contains(answer, `"allowed":true`) {
 			st.Errorf("%s nodes/proxy: %s", verb, answer)
 		}
@@ -46,13 +47,13 @@ func (st *stage) kubeletsKeyIsForKubelets() {
 func (st *stage) takesOverAWiderKey() {
 	st.Helper()
 	wider := pki.APIServerKubeletClient()
-	wider.Organizations = []string{AdminGroup}
+	wider.Organizations = []string{component.AdminGroup}
 	pair, err := st.spec.Bundle.Issue(wider, time.Now(), 0)
 	if err != nil {
 		st.Fatal(err)
 	}
-	c := certificate{leaf: wider, path: kubeletClientCert, owner: release.APIServer}
-	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Files: c.files(pair)}); err != nil {
+	c := component.Certificate{Leaf: wider, Path: component.KubeletClientCert, Owner: release.APIServer}
+	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Files: c.Files(pair)}); err != nil {
 		st.Fatal(err)
 	}
 	bound := "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/" + kubeletBinding().Name
@@ -94,7 +95,7 @@ func (st *stage) leavesAdminConfOut() {
 		if without {
 			want = "gone"
 		}
-		st.expect("admin.conf", strings.TrimSpace(st.run("if [ -e "+adminConf+" ]; then echo there; else echo gone; fi")), want)
+		st.expect("admin.conf", strings.TrimSpace(st.run("if [ -e "+component.AdminConf+" ]; then echo there; else echo gone; fi")), want)
 	}
 	st.spec.NoAdminConf = true // a Delete removes one that was left over
 	st.expect("restarted", st.restarted(before), []string(nil))

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -21,34 +23,34 @@ func paths(files []host.File) []string {
 // asked for where somebody else signs.
 func TestNoAdminConf(t *testing.T) {
 	s := testSpec(t)
-	f := interpret(host.Facts{Files: map[string]host.FileState{adminConf: {SHA256: "x", Mode: secretMode, Owner: "root", Group: "root"}}})
-	with, err := decide(s.Replica, f, now)
-	if err != nil || !slices.Contains(paths(with.files), adminConf) || slices.Contains(with.remove, adminConf) {
+	f := interpret(host.Facts{Files: map[string]host.FileState{component.AdminConf: {SHA256: "x", Mode: component.SecretMode, Owner: "root", Group: "root"}}})
+	with, err := decide(s.Replica, f, cptest.Now)
+	if err != nil || !slices.Contains(paths(with.files), component.AdminConf) || slices.Contains(with.remove, component.AdminConf) {
 		t.Errorf("by default: %v, removed %q, %v", paths(with.files), with.remove, err)
 	}
 	s.NoAdminConf = true
-	without, err := decide(s.Replica, f, now)
-	if err != nil || slices.Contains(paths(without.files), adminConf) || !slices.Contains(without.remove, adminConf) {
+	without, err := decide(s.Replica, f, cptest.Now)
+	if err != nil || slices.Contains(paths(without.files), component.AdminConf) || !slices.Contains(without.remove, component.AdminConf) {
 		t.Errorf("without: %v, removed %q, %v", paths(without.files), without.remove, err)
 	}
-	if !slices.ContainsFunc(drift(s.Replica, f, now), func(word string) bool {
-		return strings.Contains(word, adminConf+" is there, although it is not wanted")
+	if !slices.ContainsFunc(drift(s.Replica, f, cptest.Now), func(word string) bool {
+		return strings.Contains(word, component.AdminConf+" is there, although it is not wanted")
 	}) {
 		t.Error("one that is there is no drift")
 	}
-	if missing := drift(s.Replica, interpret(host.Facts{}), now); slices.ContainsFunc(missing, func(word string) bool { return strings.Contains(word, adminConf) }) {
+	if missing := drift(s.Replica, interpret(host.Facts{}), cptest.Now); slices.ContainsFunc(missing, func(word string) bool { return strings.Contains(word, component.AdminConf) }) {
 		t.Errorf("one that is not there is drift: %q", missing)
 	}
-	if !slices.Contains(ownFiles(s.Replica), adminConf) || !slices.Contains(query(s.Replica).Files, adminConf) {
+	if !slices.Contains(ownFiles(s.Replica), component.AdminConf) || !slices.Contains(query(s.Replica).Files, component.AdminConf) {
 		t.Error("one that is left over is not looked for")
 	}
 	s.Bundle = signedElsewhere(t, s)
-	delete(s.Bundle.Signed, adminUser().Name)
-	if err := s.validate(); err != nil {
+	delete(s.Bundle.Signed, component.Admin().Name)
+	if err := s.Validate(); err != nil {
 		t.Errorf("without a signed certificate for it: %v", err)
 	}
 	s.NoAdminConf = false
-	if err := s.validate(); err == nil {
+	if err := s.Validate(); err == nil {
 		t.Error("with it, no signed certificate is asked for")
 	}
 }
@@ -66,7 +68,7 @@ func TestBindings(t *testing.T) {
 	if roles["User "+kubelet.CommonName] != "system:kubelet-api-admin" || len(kubelet.Organizations) > 0 {
 		t.Errorf("the kubelet client is %+v, bound to %q", kubelet, roles)
 	}
-	if roles["Group "+AdminGroup] != "cluster-admin" || !slices.Equal(adminUser().Organizations, []string{AdminGroup}) {
-		t.Errorf("the administrators are %+v, bound to %q", adminUser(), roles)
+	if roles["Group "+component.AdminGroup] != "cluster-admin" || !slices.Equal(component.Admin().Organizations, []string{component.AdminGroup}) {
+		t.Errorf("the administrators are %+v, bound to %q", component.Admin(), roles)
 	}
 }

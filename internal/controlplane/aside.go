@@ -32,11 +32,11 @@ func (r *Replicas) stepAside(ctx context.Context, s Spec, way wayOut) (t turn, d
 			return err
 		}
 		held := t.context(ctx)
-		if err = t.refuse(s.machine()); err == nil && way.may != nil {
+		if err = t.refuse(s.Machine()); err == nil && way.may != nil {
 			err = way.may(held, t)
 		}
 		if err == nil && way.restart {
-			problem.Progress(ctx, "%s: draining", s.machine())
+			problem.Progress(ctx, "%s: draining", s.Machine())
 			err = refused(s, s.Registrar.Drain(held, s.Name))
 			drained = err == nil
 		}
@@ -51,7 +51,7 @@ func (r *Replicas) stepAside(ctx context.Context, s Spec, way wayOut) (t turn, d
 // refused passes on the registrar's refusal; a *problem.Problem stays one.
 func refused(s Spec, err error) error {
 	if err != nil {
-		return fmt.Errorf("drain replica %s: %w: %w", s.machine(), errNotDrained, err)
+		return fmt.Errorf("drain replica %s: %w: %w", s.Machine(), errNotDrained, err)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (r *Replicas) patiently(ctx context.Context, s Spec, duringMember bool, f f
 			return err
 		}
 		if p.begin(time.Now()) {
-			problem.Progress(ctx, "%s: waiting: %v", s.machine(), err)
+			problem.Progress(ctx, "%s: waiting: %v", s.Machine(), err)
 		}
 		// A replica whose machine was rebuilt is created after the members in Terraform's
 		// graph: a member's change must not wait for it while another one serves.

@@ -3,7 +3,9 @@ package controlplane
 import (
 	"encoding/json"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -11,7 +13,7 @@ import (
 // beforePath is there while a change is under way, and says what ran well until
 // then: should the change not come up, in this run or in one after a cut, that is
 // what the replica goes back to. It holds no secret.
-const beforePath = kubernetesDir + "/replica.before.json"
+const beforePath = component.KubernetesDir + "/replica.before.json"
 
 // before is what a replica ran: its definitions, and what of the record follows
 // from them and from its settings. Files that the bundle decides are not in it: it is only gone back to
@@ -23,12 +25,12 @@ type before struct {
 	Etcd        []string          `json:"etcd"`
 	Generations map[pki.Part]int  `json:"generations"`
 	Definitions map[string]string `json:"definitions"` // component → unit file
-	Settings    map[string]string `json:"settings"`    // path → content: see settingFiles
+	Settings    map[string]string `json:"settings"`    // path → content: see SettingFiles
 }
 
 func (b before) file() host.File {
 	text, _ := json.MarshalIndent(b, "", "  ") // strings and numbers always encode
-	return host.File{Path: beforePath, Content: append(text, '\n'), Mode: secretMode, Owner: "root", Group: "root"}
+	return host.File{Path: beforePath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
 }
 
 // runs is what the replica runs now.
@@ -37,13 +39,13 @@ func (f found) runs(generations map[pki.Part]int) before {
 		Version: f.effectiveVersion(release.APIServer), Port: f.record.Port, Etcd: f.record.Etcd,
 		Generations: generations, Definitions: map[string]string{}, Settings: map[string]string{},
 	}
-	for _, path := range settingPaths() {
+	for _, path := range component.SettingPaths() {
 		if file, there := f.facts.Files[path]; there {
 			now.Settings[path] = file.Content
 		}
 	}
 	for _, name := range release.Components() {
-		now.Definitions[name] = f.facts.Files[unitPath(name)].Content
+		now.Definitions[name] = f.facts.Files[unit.Path(name)].Content
 	}
 	return now
 }

@@ -7,16 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 func beforeOf(s Spec) before {
-	b := before{Version: s.Version, Port: s.port(), Etcd: s.EtcdURLs, Generations: s.Bundle.Generations(), Definitions: map[string]string{}}
-	for _, c := range components(s.Replica) {
-		b.Definitions[c.name] = unitText(c)
+	b := before{Version: s.Version, Port: s.APIPort(), Etcd: s.EtcdURLs, Generations: s.Bundle.Generations(), Definitions: map[string]string{}}
+	for _, c := range component.Of(s.Replica) {
+		b.Definitions[c.Name] = string(unit.File(c).Content)
 	}
 	return b
 }
@@ -48,7 +51,7 @@ func TestWayBack(t *testing.T) {
 	if way := wayBack(t.Context(), s, f); way != f.before {
 		t.Errorf("a change that was cut off: %+v", way)
 	}
-	s.Bundle = at(t, s.Bundle, pki.EncryptionPart, 1)
+	s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, 1)
 	if way := wayBack(t.Context(), s, f); way != nil {
 		t.Errorf("a stage is taken back: %+v", way)
 	}
@@ -64,17 +67,17 @@ func TestRestored(t *testing.T) {
 	was := converged(t, s)
 	next := s
 	next.Version, next.EtcdURLs = "1.35.4", []string{"https://10.0.0.12:2379"}
-	next.ExtraArgs = args(release.Scheduler, "v", "4")
+	next.ExtraArgs = cptest.Args(release.Scheduler, "v", "4")
 	f := converged(t, next)
 	previous := beforeOf(s)
 	previous.Settings = map[string]string{}
-	for _, file := range settingFiles(s.Replica) {
+	for _, file := range component.SettingFiles(s.Replica) {
 		previous.Settings[file.Path] = string(file.Content)
 	}
 	old := next
-	old.Previous = &Previous{Definitions: previous.Definitions, Settings: previous.Settings}
-	old.Version, old.Port, old.EtcdURLs = s.Version, s.port(), s.EtcdURLs
-	d, err := decide(old.Replica, f, now)
+	old.Previous = &component.Previous{Definitions: previous.Definitions, Settings: previous.Settings}
+	old.Version, old.Port, old.EtcdURLs = s.Version, s.APIPort(), s.EtcdURLs
+	d, err := decide(old.Replica, f, cptest.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,13 +89,13 @@ func TestRestored(t *testing.T) {
 		after[file.Path] = digest(file.Content)
 	}
 	for _, name := range release.Components() {
-		if after[unitPath(name)] != was.facts.Files[unitPath(name)].SHA256 {
-			t.Errorf("%s is not as it was", unitPath(name))
+		if after[unit.Path(name)] != was.facts.Files[unit.Path(name)].SHA256 {
+			t.Errorf("%s is not as it was", unit.Path(name))
 		}
 	}
 	for _, file := range d.files {
 		rec, err := readRecord(string(file.Content))
-		if file.Path == recordPath && (err != nil || !rec.describes(s.Replica) || rec.Issued[apiServerCert] != after[apiServerCert]) {
+		if file.Path == recordPath && (err != nil || !rec.describes(s.Replica) || rec.Issued[component.APIServerCert] != after[component.APIServerCert]) {
 			t.Errorf("the record is %+v, %v", rec, err)
 		}
 	}
@@ -105,8 +108,8 @@ func TestStagger(t *testing.T) {
 	next.Version = "1.35.4"
 	names := func(d desired) (now, later []string) {
 		for _, file := range d.files {
-			if strings.HasPrefix(file.Path, unitDir) {
-				now = append(now, strings.TrimSuffix(strings.TrimPrefix(file.Path, unitDir+"/"), ".service"))
+			if strings.HasPrefix(file.Path, unit.Dir) {
+				now = append(now, strings.TrimSuffix(strings.TrimPrefix(file.Path, unit.Dir+"/"), ".service"))
 			}
 		}
 		return now, slices.Sorted(maps.Keys(d.later))
@@ -119,9 +122,9 @@ func TestStagger(t *testing.T) {
 	}{
 		{"an upgrade", next, f, []string{release.APIServer}, []string{release.ControllerManager, release.Scheduler}},
 		{"a new one", s, bare(), release.Components(), nil},
-		{"another flag of one", func() Spec { n := s; n.ExtraArgs = args(release.Scheduler, "v", "4"); return n }(), f, release.Components(), nil},
+		{"another flag of one", func() Spec { n := s; n.ExtraArgs = cptest.Args(release.Scheduler, "v", "4"); return n }(), f, release.Components(), nil},
 	} {
-		d, err := decide(c.spec.Replica, c.found, now)
+		d, err := decide(c.spec.Replica, c.found, cptest.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,11 +143,11 @@ func TestChangesVersion(t *testing.T) {
 		want  bool
 	}{
 		{"as it is", func(*found) {}, false},
-		{"an older one runs", func(f *found) { f.running[release.APIServer] = program("1.33.13", release.APIServer).Path() }, true},
-		{"one was left behind", func(f *found) { f.running[release.Scheduler] = program("1.33.13", release.Scheduler).Path() }, true},
+		{"an older one runs", func(f *found) { f.running[release.APIServer] = component.Artifact("1.33.13", release.APIServer).Path() }, true},
+		{"one was left behind", func(f *found) { f.running[release.Scheduler] = component.Artifact("1.33.13", release.Scheduler).Path() }, true},
 		{"an older one would start", func(f *found) {
 			f.running = nil
-			edit(f, unitPath(release.APIServer), "[Service]\nExecStart="+program("1.33.13", release.APIServer).Path()+" --v=1\n")
+			edit(f, unit.Path(release.APIServer), "[Service]\nExecStart="+component.Artifact("1.33.13", release.APIServer).Path()+" --v=1\n")
 		}, true},
 		{"the wanted one does not come up", func(f *found) { f.running = nil }, false},
 	} {
@@ -178,7 +181,7 @@ func TestRolledBack(t *testing.T) {
 	} {
 		err := rolledBack(s, b, failure, c.undo, true)
 		for _, want := range c.want {
-			if !strings.Contains(text(err), want) {
+			if !strings.Contains(cptest.Text(err), want) {
 				t.Errorf("%s: %q is not in %v", c.name, want, err)
 			}
 		}

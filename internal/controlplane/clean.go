@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -45,7 +47,7 @@ func mayClean(ctx context.Context, s Spec) error {
 	}
 	if _, _, err = f.whose(s); err != nil {
 		return &problem.Problem{
-			Summary: "control-plane replica not deleted", Host: s.machine(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
+			Summary: "control-plane replica not deleted", Host: s.Machine(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
 			Next: "apply the replica first, which writes " + recordPath + " anew where it is missing; one that cannot be read has to be moved away on the machine. Then destroy again.",
 		}
 	}
@@ -65,31 +67,31 @@ func clean(ctx context.Context, s Spec, o DeleteOptions) error {
 		}
 		mine, other, err := f.whose(s)
 		if err != nil {
-			return fmt.Errorf("clean replica %s: %w", s.machine(), err)
+			return fmt.Errorf("clean replica %s: %w", s.Machine(), err)
 		}
 		if !mine {
 			left(ctx, s, o, other)
 			return nil
 		}
-		problem.Progress(ctx, "%s: stopping the components", s.machine())
+		problem.Progress(ctx, "%s: stopping the components", s.Machine())
 		out, err := s.Host.Run(ctx, host.Command{
-			Script: guardScript(s) + unitStop() + cleanScript(s),
+			Script: guardScript(s) + unit.Stop() + cleanScript(s),
 			Vars:   map[string]string{"record": f.facts.Files[recordPath].SHA256, "creating": f.facts.Files[creatingPath].SHA256},
 		})
 		if err != nil {
-			return fmt.Errorf("clean replica %s: %w", s.machine(), err)
+			return fmt.Errorf("clean replica %s: %w", s.Machine(), err)
 		}
 		if strings.TrimSpace(out) != answerChanged {
 			return nil
 		}
 	}
-	return fmt.Errorf("clean replica %s: somebody else changes it at the same time", s.machine())
+	return fmt.Errorf("clean replica %s: somebody else changes it at the same time", s.Machine())
 }
 
 // left says that the machine was left alone.
 func left(ctx context.Context, s Spec, o DeleteOptions, other string) {
 	why := fmt.Sprintf("%s holds %s now, and was left as it is", s.Host.Address(), other)
-	problem.Progress(ctx, "%s: %s", s.machine(), why)
+	problem.Progress(ctx, "%s: %s", s.Machine(), why)
 	if o.Left != nil {
 		o.Left(why)
 	}
@@ -103,8 +105,8 @@ const answerChanged = "changed"
 // either there must be no unit of a replica.
 func guardScript(s Spec) host.Script {
 	var definitions []string
-	for _, c := range components(s.Replica) {
-		definitions = append(definitions, unitDefinition(c).Path)
+	for _, c := range component.Of(s.Replica) {
+		definitions = append(definitions, unit.File(c).Path)
 	}
 	return `digest() { if [ -e "$1" ]; then sha256sum <"$1" | cut -d ' ' -f 1; fi; }
 held=yes
@@ -122,8 +124,8 @@ if [ -z "$held" ]; then echo ` + answerChanged + `; exit 0; fi
 // goes last, so that it may be repeated after a cut.
 func cleanScript(s Spec) host.Script {
 	var definitions, files []string
-	for _, c := range components(s.Replica) {
-		definitions = append(definitions, unitDefinition(c).Path)
+	for _, c := range component.Of(s.Replica) {
+		definitions = append(definitions, unit.File(c).Path)
 	}
 	for _, file := range ownFiles(s.Replica) {
 		if file != recordPath && file != creatingPath {
@@ -131,16 +133,16 @@ func cleanScript(s Spec) host.Script {
 		}
 	}
 	return host.Discard(definitions...) + `systemctl daemon-reload
-` + host.Discard(files...) + `if [ ! -e ` + etcdUnit + ` ]; then ` + host.Discard(etcdCA) + `fi
-if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(caCert) + `fi
+` + host.Discard(files...) + `if [ ! -e ` + etcdUnit + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
+if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(component.CACert) + `fi
 rm -f ` + pausedPath + `
 rm -rf ` + installRoot + `/kubernetes
-if [ -d ` + auditLogDir + ` ]; then chown -hR root:root ` + auditLogDir + `; fi
+if [ -d ` + component.AuditLogDir + ` ]; then chown -hR root:root ` + component.AuditLogDir + `; fi
 for user in ` + host.Words(release.Components()...) + `; do
   if id -u "$user" >/dev/null 2>&1; then userdel "$user"; fi
   if getent group "$user" >/dev/null; then groupdel "$user"; fi
 done
-` + host.Discard(recordPath, creatingPath) + `for dir in ` + host.Words(etcdDir, pkiDir, kubernetesDir, installRoot, auditLogDir) + `; do
+` + host.Discard(recordPath, creatingPath) + `for dir in ` + host.Words(component.EtcdDir, component.PKIDir, component.KubernetesDir, installRoot, component.AuditLogDir) + `; do
   if [ -d "$dir" ]; then rmdir --ignore-fail-on-non-empty "$dir"; fi
 done
 `

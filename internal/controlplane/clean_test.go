@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -35,14 +37,14 @@ func TestWhose(t *testing.T) {
 		{"another cluster's, of the same name", named(recordPath, "x", "cp1"), false, `replica "cp1" of cluster "prod"`, ""},
 		{"the beginning of another replica", named(creatingPath, id, "cp2"), false, `the beginning of replica "cp2" of cluster "prod"`, ""},
 		{"its record beside another's beginning", func(f *found) { named(creatingPath, id, "cp2")(f); named(recordPath, id, "cp1")(f) }, true, "", ""},
-		{"a unit of nobody's", func(f *found) { f.facts.Files[unitPath(release.APIServer)] = host.FileState{} }, false, "", errNoEvidence.Error()},
+		{"a unit of nobody's", func(f *found) { f.facts.Files[unit.Path(release.APIServer)] = host.FileState{} }, false, "", errNoEvidence.Error()},
 		{"a record that cannot be read", func(f *found) { _, f.recordErr = readRecord("{") }, false, "", "replica.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := bare()
 			c.alter(&f)
 			mine, other, err := f.whose(s)
-			if mine != c.mine || other != c.other || !strings.Contains(text(err), c.err) || (c.err == "") != (err == nil) {
+			if mine != c.mine || other != c.other || !strings.Contains(cptest.Text(err), c.err) || (c.err == "") != (err == nil) {
 				t.Errorf("%t, %q, %v", mine, other, err)
 			}
 		})
@@ -61,14 +63,14 @@ func TestGuard(t *testing.T) {
 		judged map[string]string
 		goes   bool
 	}{
-		{"as judged", []string{recordPath, unitPath(release.APIServer)}, map[string]string{"record": is, "creating": ""}, true},
+		{"as judged", []string{recordPath, unit.Path(release.APIServer)}, map[string]string{"record": is, "creating": ""}, true},
 		{"another record by now", []string{recordPath}, map[string]string{"record": digest(nil), "creating": ""}, false},
 		{"a record by now", []string{recordPath}, map[string]string{"record": "", "creating": ""}, false},
 		{"the record is gone", nil, map[string]string{"record": is, "creating": ""}, false},
 		{"another create has begun", []string{recordPath, creatingPath}, map[string]string{"record": is, "creating": ""}, false},
-		{"its own create was cut off", []string{creatingPath, unitPath(release.APIServer)}, map[string]string{"record": "", "creating": is}, true},
+		{"its own create was cut off", []string{creatingPath, unit.Path(release.APIServer)}, map[string]string{"record": "", "creating": is}, true},
 		{"nothing", nil, map[string]string{"record": "", "creating": ""}, true},
-		{"nothing but a unit by now", []string{unitPath(release.Scheduler)}, map[string]string{"record": "", "creating": ""}, false},
+		{"nothing but a unit by now", []string{unit.Path(release.Scheduler)}, map[string]string{"record": "", "creating": ""}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -82,7 +82,7 @@ func (q *queue) lease(ctx context.Context, s Spec) error {
 	}
 	what := "what is in rotation of control plane " + s.Bundle.ClusterName
 	if err := q.leases.Take(ctx, balancers, host.LeaseOptions{What: what}); err != nil {
-		return fmt.Errorf("keep other processes from changing replicas beside %s: %w", s.machine(), err)
+		return fmt.Errorf("keep other processes from changing replicas beside %s: %w", s.Machine(), err)
 	}
 	return nil
 }

@@ -9,7 +9,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -19,7 +21,7 @@ import (
 // endpoint. It adopts what an earlier call that was cut off has left, and a
 // replica of the same identity that runs is changed as Update does it.
 func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error) {
-	if err := s.validate(); err != nil {
+	if err := s.Validate(); err != nil {
 		return Status{}, err
 	}
 	done := r.underWay.create(s)
@@ -44,7 +46,7 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 	if err := joining(); err != nil {
 		return Status{}, err
 	}
-	if f.record.of(s.Replica) && runs(f.facts.Units[unitName(release.APIServer)]) {
+	if f.record.of(s.Replica) && runs(f.facts.Units[unit.Name(release.APIServer)]) {
 		status, err := r.update(ctx, s, f)
 		if err != nil {
 			return status, &adoption{err}
@@ -81,21 +83,21 @@ func (a *adoption) Unwrap() []error { return []error{a.error, ErrAdopted} }
 func install(ctx context.Context, s Spec) error {
 	var artifacts []host.Artifact
 	for _, name := range release.Components() {
-		artifacts = append(artifacts, program(s.Version, name))
+		artifacts = append(artifacts, component.Artifact(s.Version, name))
 	}
 	transferred, err := s.Host.Install(ctx, s.Source, artifacts)
 	if err != nil {
-		return fmt.Errorf("install Kubernetes %s on %s: %w", s.Version, s.machine(), err)
+		return fmt.Errorf("install Kubernetes %s on %s: %w", s.Version, s.Machine(), err)
 	}
 	for _, artifact := range transferred {
-		problem.Progress(ctx, "%s: installed %s", s.machine(), artifact.Path())
+		problem.Progress(ctx, "%s: installed %s", s.Machine(), artifact.Path())
 	}
 	return nil
 }
 
 // apply writes the files and restarts the API server if it must be.
 func apply(ctx context.Context, s Spec, d desired) error {
-	change := host.Change{Dirs: directories(), Files: d.files, Remove: append(slices.Clone(d.remove), pausedPath), Script: unitEnable()}
+	change := host.Change{Dirs: component.Directories(), Files: d.files, Remove: append(slices.Clone(d.remove), pausedPath), Script: unit.Enable()}
 	if d.before != nil { // first: from then on there is something to go back to
 		change.Files = append([]host.File{d.before.file()}, d.files...)
 	}
@@ -104,17 +106,17 @@ func apply(ctx context.Context, s Spec, d desired) error {
 		change.Script = host.Discard(creatingPath) + change.Script // the record is there
 	}
 	if len(d.halt) > 0 {
-		change.Script += unitPause(d.halt)
+		change.Script += unit.Pause(d.halt)
 	}
 	for _, name := range release.Components() {
 		change.Users = append(change.Users, host.User{Name: name})
 	}
 	if d.restarts(release.APIServer) {
-		problem.Progress(ctx, "%s: starting %s", s.machine(), release.APIServer)
-		change.Script += unitStart([]string{release.APIServer})
+		problem.Progress(ctx, "%s: starting %s", s.Machine(), release.APIServer)
+		change.Script += unit.Restart([]string{release.APIServer})
 	}
 	if _, err := s.Host.Apply(ctx, change); err != nil {
-		return fmt.Errorf("configure replica %s: %w", s.machine(), err)
+		return fmt.Errorf("configure replica %s: %w", s.Machine(), err)
 	}
 	return nil
 }
@@ -124,9 +126,9 @@ func enter(ctx context.Context, s Spec) (Status, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if err := s.Registrar.Register(groupCtx, s.Name, s.ServingAddress()); err != nil {
-			return fmt.Errorf("register replica %s: %w", s.machine(), err)
+			return fmt.Errorf("register replica %s: %w", s.Machine(), err)
 		}
-		problem.Progress(ctx, "%s: registered with the endpoint", s.machine())
+		problem.Progress(ctx, "%s: registered with the endpoint", s.Machine())
 		return nil
 	})
 	var seen Status

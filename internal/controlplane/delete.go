@@ -18,7 +18,7 @@ func claim(ctx context.Context, s Spec) (*host.Leases, error) {
 	what := "the replica on " + s.Host.Address()
 	leases, err := host.TakeLeases(ctx, []host.LeaseTaker{s.Host}, machineLease, host.LeaseOptions{What: what, All: true})
 	if err != nil {
-		return nil, fmt.Errorf("keep other processes away from replica %s: %w", s.machine(), err)
+		return nil, fmt.Errorf("keep other processes away from replica %s: %w", s.Machine(), err)
 	}
 	return leases, nil
 }
@@ -30,7 +30,7 @@ func claim(ctx context.Context, s Spec) (*host.Leases, error) {
 func (r *Replicas) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	err := r.remove(ctx, s, o)
 	if errors.Is(err, errSuperseded) {
-		problem.Progress(ctx, "%s: left as it is: a create of the same replica has begun", s.machine())
+		problem.Progress(ctx, "%s: left as it is: a create of the same replica has begun", s.Machine())
 		return nil
 	}
 	if err == nil {
@@ -73,13 +73,13 @@ func (r *Replicas) abandon(ctx context.Context, s Spec, o DeleteOptions, unreach
 		return err
 	}
 	if o.Abandon.Covers(s.Host.Address(), unreachable) {
-		problem.Progress(ctx, "%s: unreachable, left as it is", s.machine())
+		problem.Progress(ctx, "%s: unreachable, left as it is", s.Machine())
 		return nil
 	}
 	unchanged := "the machine; the replica is no longer registered with any balancer that can be reached."
 	return &problem.Problem{
 		Summary:   "control-plane replica not deleted",
-		Host:      s.machine(),
+		Host:      s.Machine(),
 		Cause:     unreachable.Error(),
 		Unchanged: unchanged,
 		Next:      "make the machine reachable and apply again, or, if it is gone for good, " + host.AbandonRemedy(s.Host.Address()) + ".",

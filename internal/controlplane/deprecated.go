@@ -49,7 +49,7 @@ func deprecatedIn(ctx context.Context, s Spec, want int) ([]string, error) {
 		return nil, err
 	}
 	defer done()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.localURL()+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.LocalURL()+"/metrics", nil)
 	if err != nil {
 		return nil, err
 	}

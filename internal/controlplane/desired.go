@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // desired is what a machine shall hold and which components must be restarted
@@ -47,28 +47,28 @@ func (d *desired) stagger(f found) {
 	}
 	d.later = map[string]host.File{}
 	for _, name := range d.restart {
-		if _, there := f.facts.Files[unitPath(name)]; !there || name == release.APIServer {
+		if _, there := f.facts.Files[unit.Path(name)]; !there || name == release.APIServer {
 			continue
 		}
 		d.files = slices.DeleteFunc(d.files, func(file host.File) bool {
-			if file.Path == unitPath(name) {
+			if file.Path == unit.Path(name) {
 				d.later[name] = file
 			}
-			return file.Path == unitPath(name)
+			return file.Path == unit.Path(name)
 		})
 	}
 }
 
 // decide compares what was found with s. Certificates that are right are kept,
 // so that a repeated call restarts nothing; the others are issued here.
-func decide(s Replica, f found, now time.Time) (desired, error) {
+func decide(s component.Replica, f found, now time.Time) (desired, error) {
 	files, err := issue(s, f, now)
 	if err != nil {
-		return desired{}, fmt.Errorf("prepare replica %s: %w", s.machine(), err)
+		return desired{}, fmt.Errorf("prepare replica %s: %w", s.Machine(), err)
 	}
-	files = append(files, fixedFiles(s)...)
+	files = append(files, component.Files(s)...)
 	var remove []string
-	for _, path := range unwantedFiles(s) {
+	for _, path := range component.UnwantedFiles(s) {
 		if _, there := f.facts.Files[path]; there {
 			remove = append(remove, path)
 		}
@@ -76,10 +76,10 @@ func decide(s Replica, f found, now time.Time) (desired, error) {
 	if _, there := f.facts.Files[creatingPath]; there && f.record.ClusterID != "" {
 		remove = append(remove, creatingPath) // a Create was cut off right before its end
 	}
-	for _, c := range components(s) {
-		files = append(files, unitDefinition(c))
-		if edits := f.overrides(c.name); len(edits) > 0 {
-			remove = append(append(remove, edits...), unitOverrides(c.name))
+	for _, c := range component.Of(s) {
+		files = append(files, unit.File(c))
+		if edits := f.overrides(c.Name); len(edits) > 0 {
+			remove = append(append(remove, edits...), unit.DropInDir(c.Name))
 		}
 	}
 	after := f.digests()
@@ -92,23 +92,23 @@ func decide(s Replica, f found, now time.Time) (desired, error) {
 }
 
 // issue makes the certificates that are missing or cannot stay.
-func issue(s Replica, f found, now time.Time) ([]host.File, error) {
+func issue(s component.Replica, f found, now time.Time) ([]host.File, error) {
 	var files []host.File
-	for _, c := range certificates(s) {
+	for _, c := range component.Certificates(s) {
 		if len(certificateFaults(s, c, f, now)) == 0 {
 			continue
 		}
-		pair, err := s.Bundle.Issue(c.leaf, now, 0)
+		pair, err := s.Bundle.Issue(c.Leaf, now, 0)
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, c.files(pair)...)
+		files = append(files, c.Files(pair)...)
 	}
-	for _, k := range kubeconfigs(s) {
+	for _, k := range component.Kubeconfigs(s) {
 		if len(kubeconfigFaults(s, k, f, now)) == 0 {
 			continue
 		}
-		file, err := k.issue(s, now)
+		file, err := k.Issue(s, now)
 		if err != nil {
 			return nil, err
 		}
@@ -121,12 +121,12 @@ func issue(s Replica, f found, now time.Time) ([]host.File, error) {
 // what the files (after: their digests once written) say. Where the API server
 // does not run, the others end again and again for want of it: they start anew
 // with it, so that none is taken for ready that is about to end.
-func restarts(s Replica, f found, after map[string]string) []string {
+func restarts(s component.Replica, f found, after map[string]string) []string {
 	var out []string
-	alone := unitFault(f.facts.Units[unitName(release.APIServer)]) != ""
-	for _, c := range components(s) {
+	alone := unitFault(f.facts.Units[unit.Name(release.APIServer)]) != ""
+	for _, c := range component.Of(s) {
 		if alone || restartReason(c, f, after) != "" {
-			out = append(out, c.name)
+			out = append(out, c.Name)
 		}
 	}
 	return out
@@ -135,23 +135,23 @@ func restarts(s Replica, f found, after map[string]string) []string {
 // restartReason says why component c must be restarted, or "". The evidence is
 // the note that was made when it started, so that a change whose restart was
 // cut off is still seen by the next call.
-func restartReason(c component, f found, after map[string]string) string {
-	unit := f.facts.Units[unitName(c.name)]
-	if fault := unitFault(unit); fault != "" {
+func restartReason(c component.Component, f found, after map[string]string) string {
+	state := f.facts.Units[unit.Name(c.Name)]
+	if fault := unitFault(state); fault != "" {
 		return fault
 	}
-	noted := systemd.ReadStartNote(f.facts.Files[startNotePath(c.name)].Content)
-	definition := unitDefinition(c).Path
+	noted := systemd.ReadStartNote(f.facts.Files[unit.StartNotePath(c.Name)].Content)
+	definition := unit.File(c).Path
 	// An edit that systemd has not read is undone without the process ever
 	// having known of it.
 	undone := noted[definition] == after[definition] && f.facts.Files[definition].SHA256 != after[definition]
-	if unit.NeedReload && !undone {
+	if state.NeedReload && !undone {
 		return "its definition changed after systemd read it"
 	}
-	if len(f.overrides(c.name)) > 0 {
-		return "its definition is changed by files in " + unitOverrides(c.name)
+	if len(f.overrides(c.Name)) > 0 {
+		return "its definition is changed by files in " + unit.DropInDir(c.Name)
 	}
-	for _, path := range append([]string{definition}, c.inputs...) {
+	for _, path := range append([]string{definition}, c.Inputs...) {
 		if noted[path] != after[path] {
 			return "it was started with another " + path
 		}
@@ -175,51 +175,20 @@ func unitFault(unit host.UnitState) string {
 	return "is " + unit.Active
 }
 
-// files are the pair's two files; the key is written first, so that a reader
-// who follows changes of the certificate finds its key.
-func (c certificate) files(pair pki.KeyPair) []host.File {
-	return []host.File{
-		{Path: keyOf(c.path), Content: []byte(pair.PrivateKey), Mode: secretMode, Owner: c.owner, Group: c.owner},
-		{Path: c.path, Content: []byte(pair.Certificate), Mode: publicMode, Owner: "root", Group: "root"},
-	}
-}
-
-func (k kubeconfig) issue(s Replica, now time.Time) (host.File, error) {
-	pair, err := s.Bundle.Issue(k.leaf, now, 0)
-	if err != nil {
-		return host.File{}, err
-	}
-	text, err := pki.Kubeconfig(k.spec(s, pair))
-	if err != nil {
-		return host.File{}, err
-	}
-	return host.File{Path: k.path, Content: []byte(text), Mode: secretMode, Owner: k.owner, Group: k.owner}, nil
-}
-
-func (k kubeconfig) spec(s Replica, pair pki.KeyPair) pki.KubeconfigSpec {
-	return pki.KubeconfigSpec{
-		Cluster: s.Bundle.ClusterName,
-		Server:  k.server,
-		CA:      s.Bundle.Roots(pki.Kubernetes),
-		User:    k.leaf.CommonName,
-		Client:  pair,
-	}
-}
-
 // ConfigDigest is the digest of every file whose content follows from s alone:
 // it is known before anything exists, and equals Status.ConfigDigest of a
 // machine that holds exactly those files. Certificates and their keys are not
 // in it.
-func (s Replica) ConfigDigest() string {
+func (s Spec) ConfigDigest() string {
 	digests := map[string]string{}
-	for _, file := range stableFiles(s) {
+	for _, file := range stableFiles(s.Replica) {
 		digests[file.Path] = digest(file.Content)
 	}
 	return digestOf(digests)
 }
 
 // configDigest is ConfigDigest of what was found.
-func (f found) configDigest(s Replica) string {
+func (f found) configDigest(s component.Replica) string {
 	digests := map[string]string{}
 	for _, file := range stableFiles(s) {
 		digests[file.Path] = f.facts.Files[file.Path].SHA256
@@ -227,15 +196,15 @@ func (f found) configDigest(s Replica) string {
 	return digestOf(digests)
 }
 
-func stableFiles(s Replica) []host.File {
+func stableFiles(s component.Replica) []host.File {
 	var out []host.File
-	for _, file := range fixedFiles(s) {
-		if file.Mode == publicMode {
+	for _, file := range component.Files(s) {
+		if file.Mode == component.PublicMode {
 			out = append(out, file)
 		}
 	}
-	for _, c := range components(s) {
-		out = append(out, unitDefinition(c))
+	for _, c := range component.Of(s) {
+		out = append(out, unit.File(c))
 	}
 	return out
 }

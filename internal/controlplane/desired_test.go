@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -34,7 +37,7 @@ func mustDecide(t *testing.T, s Spec, f found, at time.Time) desired {
 
 func TestDecideOnABareMachine(t *testing.T) {
 	s := testSpec(t)
-	d := mustDecide(t, s, bare(), now)
+	d := mustDecide(t, s, bare(), cptest.Now)
 	if !slices.Equal(d.restart, release.Components()) {
 		t.Errorf("starts %q", d.restart)
 	}
@@ -43,7 +46,7 @@ func TestDecideOnABareMachine(t *testing.T) {
 	}
 	for _, file := range d.files {
 		private := strings.Contains(string(file.Content), "PRIVATE KEY") || strings.Contains(string(file.Content), "client-key-data")
-		if private != (file.Mode == secretMode) && file.Path != recordPath {
+		if private != (file.Mode == component.SecretMode) && file.Path != recordPath {
 			t.Errorf("%s has mode %o", file.Path, file.Mode)
 		}
 		if strings.HasSuffix(file.Path, "super-admin.conf") || strings.HasSuffix(file.Path, "front-proxy-ca.key") || strings.HasSuffix(file.Path, "etcd/ca.key") {
@@ -54,7 +57,7 @@ func TestDecideOnABareMachine(t *testing.T) {
 
 func TestDecideOnAConvergedMachine(t *testing.T) {
 	s := testSpec(t)
-	d := mustDecide(t, s, converged(t, s), now)
+	d := mustDecide(t, s, converged(t, s), cptest.Now)
 	if files := rewritten(s, d); len(files) > 0 || len(d.restart) > 0 || len(d.remove) > 0 {
 		t.Errorf("rewrites %q, restarts %q, removes %q", files, d.restart, d.remove)
 	}
@@ -69,56 +72,60 @@ func TestDecide(t *testing.T) {
 		restart []string
 	}{
 		{name: "etcd URLs in another order", alter: func(s *Spec, _ *found) { slices.Reverse(s.EtcdURLs) }},
-		{name: "an extra flag", alter: func(s *Spec, _ *found) { s.ExtraArgs = args(release.Scheduler, "v", "4") }, restart: []string{release.Scheduler}},
+		{name: "an extra flag", alter: func(s *Spec, _ *found) { s.ExtraArgs = cptest.Args(release.Scheduler, "v", "4") }, restart: []string{release.Scheduler}},
 		{name: "another version", alter: func(s *Spec, _ *found) { s.Version = "1.34.5" }, restart: release.Components()},
 		{
 			name: "an extra name: the API server reloads its certificate", alter: func(s *Spec, _ *found) { s.ExtraSANs = []string{"api.example"} },
-			reissue: []string{apiServerCert, keyOf(apiServerCert)},
+			reissue: []string{component.APIServerCert, component.KeyPath(component.APIServerCert)},
 		},
 		{
 			name: "another endpoint", alter: func(s *Spec, _ *found) { s.EndpointHost = "10.0.0.200" },
-			reissue: []string{adminConf, apiServerCert, keyOf(apiServerCert)},
+			reissue: []string{component.AdminConf, component.APIServerCert, component.KeyPath(component.APIServerCert)},
 		},
 		{
-			name: "a certificate near its end", alter: func(*Spec, *found) {}, at: now.Add(340 * 24 * time.Hour), restart: []string{release.ControllerManager, release.Scheduler},
+			name: "a certificate near its end", alter: func(*Spec, *found) {}, at: cptest.Now.Add(340 * 24 * time.Hour), restart: []string{release.ControllerManager, release.Scheduler},
 			reissue: []string{
-				adminConf, controllerManagerConf, etcdClientCert, keyOf(etcdClientCert), kubeletClientCert, keyOf(kubeletClientCert),
-				apiServerCert, keyOf(apiServerCert), frontProxyClientCert, keyOf(frontProxyClientCert), schedulerConf,
+				component.AdminConf, component.ControllerManagerConf, component.EtcdClientCert, component.KeyPath(component.EtcdClientCert), component.KubeletClientCert, component.KeyPath(component.KubeletClientCert),
+				component.APIServerCert, component.KeyPath(component.APIServerCert), component.FrontProxyClientCert, component.KeyPath(component.FrontProxyClientCert), component.SchedulerConf,
 			},
 		},
 		{
-			name: "a key from a write that was cut off before its certificate", alter: func(_ *Spec, f *found) { edit(f, keyOf(etcdClientCert), "another key") },
-			reissue: []string{etcdClientCert, keyOf(etcdClientCert)},
+			name: "a key from a write that was cut off before its certificate", alter: func(_ *Spec, f *found) { edit(f, component.KeyPath(component.EtcdClientCert), "another key") },
+			reissue: []string{component.EtcdClientCert, component.KeyPath(component.EtcdClientCert)},
 		},
 		{
-			name: "a key that others could read", alter: func(_ *Spec, f *found) { chmod(f, keyOf(frontProxyClientCert), 0o640) },
-			reissue: []string{frontProxyClientCert, keyOf(frontProxyClientCert)},
+			name: "a key that others could read", alter: func(_ *Spec, f *found) { chmod(f, component.KeyPath(component.FrontProxyClientCert), 0o640) },
+			reissue: []string{component.FrontProxyClientCert, component.KeyPath(component.FrontProxyClientCert)},
 		},
-		{name: "a kubeconfig changed by hand", alter: func(_ *Spec, f *found) { edit(f, schedulerConf, "x") }, reissue: []string{schedulerConf}, restart: []string{release.Scheduler}},
-		{name: "the service-account key changed by hand", alter: func(_ *Spec, f *found) { edit(f, saKey, "x") }},
+		{name: "a kubeconfig changed by hand", alter: func(_ *Spec, f *found) { edit(f, component.SchedulerConf, "x") }, reissue: []string{component.SchedulerConf}, restart: []string{release.Scheduler}},
+		{name: "the service-account key changed by hand", alter: func(_ *Spec, f *found) { edit(f, component.SAKey, "x") }},
 		{
 			name: "files written, restart cut off", alter: func(_ *Spec, f *found) {
-				f.facts.Files[startNotePath(release.ControllerManager)] = host.FileState{}
+				f.facts.Files[unit.StartNotePath(release.ControllerManager)] = host.FileState{}
 			},
 			restart: []string{release.ControllerManager},
 		},
 		{
-			name: "unit file changed, systemd not reloaded", alter: func(_ *Spec, f *found) { unit(f, release.APIServer, func(u *host.UnitState) { u.NeedReload = true }) },
+			name: "unit file changed, systemd not reloaded", alter: func(_ *Spec, f *found) {
+				alterUnit(f, release.APIServer, func(u *host.UnitState) { u.NeedReload = true })
+			},
 			restart: []string{release.APIServer},
 		},
 		{name: "unit file edited, systemd not reloaded, process still that of the right one", alter: func(_ *Spec, f *found) {
-			edit(f, unitPath(release.Scheduler), "x")
-			unit(f, release.Scheduler, func(u *host.UnitState) { u.NeedReload = true })
+			edit(f, unit.Path(release.Scheduler), "x")
+			alterUnit(f, release.Scheduler, func(u *host.UnitState) { u.NeedReload = true })
 		}},
-		{name: "stopped", alter: func(_ *Spec, f *found) { unit(f, release.Scheduler, func(u *host.UnitState) { u.Active = "inactive" }) }, restart: []string{release.Scheduler}},
+		{name: "stopped", alter: func(_ *Spec, f *found) {
+			alterUnit(f, release.Scheduler, func(u *host.UnitState) { u.Active = "inactive" })
+		}, restart: []string{release.Scheduler}},
 		{name: "still starting", alter: func(_ *Spec, f *found) {
-			unit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "start" })
+			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "start" })
 		}},
 		{name: "failing again and again", alter: func(_ *Spec, f *found) {
-			unit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
+			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
 		}, restart: release.Components()},
 		{name: "a drop-in", alter: func(_ *Spec, f *found) {
-			f.facts.Dirs[unitOverrides(release.APIServer)] = []string{"override.conf"}
+			f.facts.Dirs[unit.DropInDir(release.APIServer)] = []string{"override.conf"}
 		}, restart: []string{release.APIServer}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -128,7 +135,7 @@ func TestDecide(t *testing.T) {
 			c.alter(&s, &f)
 			at := c.at
 			if at.IsZero() {
-				at = now
+				at = cptest.Now
 			}
 			d := mustDecide(t, s, f, at)
 			slices.Sort(c.reissue)
@@ -154,10 +161,10 @@ func chmod(f *found, path string, mode fs.FileMode) {
 	f.facts.Files[path] = state
 }
 
-func unit(f *found, component string, alter func(*host.UnitState)) {
-	state := f.facts.Units[unitName(component)]
+func alterUnit(f *found, component string, alter func(*host.UnitState)) {
+	state := f.facts.Units[unit.Name(component)]
 	alter(&state)
-	f.facts.Units[unitName(component)] = state
+	f.facts.Units[unit.Name(component)] = state
 }
 
 func TestConfigDigest(t *testing.T) {
@@ -166,7 +173,7 @@ func TestConfigDigest(t *testing.T) {
 	if have, want := f.configDigest(s.Replica), s.ConfigDigest(); have != want {
 		t.Errorf("found %s, planned %s", have, want)
 	}
-	edit(&f, unitPath(release.Scheduler), "x")
+	edit(&f, unit.Path(release.Scheduler), "x")
 	if f.configDigest(s.Replica) == s.ConfigDigest() {
 		t.Error("an edited unit has the digest of the planned one")
 	}

@@ -8,43 +8,44 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // drift says in words how a machine differs from s, each with the machine's
 // name. A component that is merely not healthy at the moment is no drift; one
 // whose unit is down is.
-func drift(s Replica, f found, now time.Time) []string {
+func drift(s component.Replica, f found, now time.Time) []string {
 	var words []string
 	words = append(words, recordDrift(s, f)...)
-	for _, c := range components(s) {
+	for _, c := range component.Of(s) {
 		words = append(words, componentDrift(s, c, f)...)
 	}
-	for _, file := range fixedFiles(s) {
+	for _, file := range component.Files(s) {
 		if fault := fileFault(f.facts.Files, file); fault != "" {
 			words = append(words, file.Path+" "+fault)
 		}
 	}
-	for _, path := range unwantedFiles(s) {
+	for _, path := range component.UnwantedFiles(s) {
 		if _, there := f.facts.Files[path]; there {
 			words = append(words, path+" is there, although it is not wanted")
 		}
 	}
-	for _, c := range certificates(s) {
+	for _, c := range component.Certificates(s) {
 		words = append(words, certificateFaults(s, c, f, now)...)
 	}
-	for _, k := range kubeconfigs(s) {
+	for _, k := range component.Kubeconfigs(s) {
 		words = append(words, kubeconfigFaults(s, k, f, now)...)
 	}
 	for i, word := range words {
-		words[i] = s.machine() + ": " + word
+		words[i] = s.Machine() + ": " + word
 	}
 	return words
 }
 
-func recordDrift(s Replica, f found) []string {
+func recordDrift(s component.Replica, f found) []string {
 	switch {
 	case f.recordErr != nil:
 		return []string{recordPath + " cannot be read"}
@@ -70,24 +71,24 @@ func generationDrift(have, want map[pki.Part]int) []string {
 	return words
 }
 
-func componentDrift(s Replica, c component, f found) []string {
+func componentDrift(s component.Replica, c component.Component, f found) []string {
 	var words []string
-	add := func(format string, args ...any) { words = append(words, c.name+": "+fmt.Sprintf(format, args...)) }
-	directory, name := path.Split(c.program)
+	add := func(format string, args ...any) { words = append(words, c.Name+": "+fmt.Sprintf(format, args...)) }
+	directory, name := path.Split(c.Program)
 	if !slices.Contains(f.facts.Dirs[path.Clean(directory)], name) {
-		add("%s is missing", c.program)
+		add("%s is missing", c.Program)
 	}
-	unit := f.facts.Units[unitName(c.name)]
-	fault := unitFault(unit)
+	state := f.facts.Units[unit.Name(c.Name)]
+	fault := unitFault(state)
 	if fault != "" {
-		add("%s %s", unitName(c.name), fault)
+		add("%s %s", unit.Name(c.Name), fault)
 	} else if reason := restartReason(c, f, f.digests()); reason != "" {
 		add("%s", reason)
 	}
-	if unit.Load == "loaded" && unit.Enabled != "enabled" {
-		add("%s is %s, wanted enabled", unitName(c.name), cmp.Or(unit.Enabled, "not enabled"))
+	if state.Load == "loaded" && state.Enabled != "enabled" {
+		add("%s is %s, wanted enabled", unit.Name(c.Name), cmp.Or(state.Enabled, "not enabled"))
 	}
-	if version := f.version(c.name); version != "" && version != s.Version {
+	if version := f.version(c.Name); version != "" && version != s.Version {
 		add("runs version %s, wanted %s", version, s.Version)
 	}
 	for _, word := range definitionDrift(c, f) {
@@ -98,8 +99,8 @@ func componentDrift(s Replica, c component, f found) []string {
 
 // definitionDrift compares a unit file with its rendering: flag by flag where
 // it can be read, as a whole otherwise.
-func definitionDrift(c component, f found) []string {
-	want := unitDefinition(c)
+func definitionDrift(c component.Component, f found) []string {
+	want := unit.File(c)
 	fault := fileFault(f.facts.Files, want)
 	if fault == "" {
 		return nil
@@ -108,16 +109,16 @@ func definitionDrift(c component, f found) []string {
 	if !ok || state.SHA256 == digest(want.Content) {
 		return []string{want.Path + " " + fault}
 	}
-	executable, flags, err := unitParse(state.Content)
+	executable, flags, err := unit.Parse(state.Content)
 	if err != nil {
 		return []string{want.Path + " was edited: " + err.Error()}
 	}
-	words := systemd.FlagDifferences(flags, c.flags)
-	if executable != c.program {
-		words = append(words, fmt.Sprintf("%s starts %s, wanted %s", want.Path, executable, c.program))
+	words := systemd.FlagDifferences(flags, c.Flags)
+	if executable != c.Program {
+		words = append(words, fmt.Sprintf("%s starts %s, wanted %s", want.Path, executable, c.Program))
 	}
-	if have := groupsIn(state.Content); !slices.Equal(have, c.groups) {
-		words = append(words, fmt.Sprintf("%s names the groups [%s], wanted [%s]", want.Path, strings.Join(have, " "), strings.Join(c.groups, " ")))
+	if have := unit.Groups(state.Content); !slices.Equal(have, c.Groups) {
+		words = append(words, fmt.Sprintf("%s names the groups [%s], wanted [%s]", want.Path, strings.Join(have, " "), strings.Join(c.Groups, " ")))
 	}
 	if len(words) == 0 {
 		words = append(words, want.Path+" was edited")

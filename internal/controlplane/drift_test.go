@@ -5,14 +5,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 func TestNoDriftOnAConvergedMachine(t *testing.T) {
 	s := testSpec(t)
-	if words := drift(s.Replica, converged(t, s), now); len(words) > 0 {
+	if words := drift(s.Replica, converged(t, s), cptest.Now); len(words) > 0 {
 		t.Errorf("drift:\n%s", strings.Join(words, "\n"))
 	}
 }
@@ -25,43 +28,43 @@ func TestDrift(t *testing.T) {
 	}{
 		{
 			"flag changed", func(_ *testing.T, _ *Spec, f *found) {
-				replace(f, unitPath(release.APIServer), "--secure-port=6443", "--secure-port=7443")
+				replace(f, unit.Path(release.APIServer), "--secure-port=6443", "--secure-port=7443")
 			},
 			`kube-apiserver: flag --secure-port is "7443", wanted "6443"`,
 		},
 		{"flag added", func(_ *testing.T, _ *Spec, f *found) {
-			replace(f, unitPath(release.Scheduler), "--leader-elect=true", "--leader-elect=true --v=9")
+			replace(f, unit.Path(release.Scheduler), "--leader-elect=true", "--leader-elect=true --v=9")
 		}, `kube-scheduler: flag --v is "9", wanted not to be set`},
 		{"flag removed", func(_ *testing.T, _ *Spec, f *found) {
-			replace(f, unitPath(release.Scheduler), "--bind-address=127.0.0.1", "--leader-elect=true")
+			replace(f, unit.Path(release.Scheduler), "--bind-address=127.0.0.1", "--leader-elect=true")
 		}, `kube-scheduler: flag --bind-address is missing, wanted "127.0.0.1"`},
 		{
-			"program of the unit", func(_ *testing.T, _ *Spec, f *found) { replace(f, unitPath(release.Scheduler), "1.34.4", "1.34.3") },
+			"program of the unit", func(_ *testing.T, _ *Spec, f *found) { replace(f, unit.Path(release.Scheduler), "1.34.4", "1.34.3") },
 			`starts /opt/kube/kubernetes/1.34.3/kube-scheduler, wanted /opt/kube/kubernetes/1.34.4/kube-scheduler`,
 		},
 		{
 			"unit edited elsewhere", func(_ *testing.T, _ *Spec, f *found) {
-				replace(f, unitPath(release.Scheduler), "RestartSec=2", "RestartSec=9")
+				replace(f, unit.Path(release.Scheduler), "RestartSec=2", "RestartSec=9")
 			},
-			unitPath(release.Scheduler) + " was edited",
+			unit.Path(release.Scheduler) + " was edited",
 		},
-		{"unit unreadable", func(_ *testing.T, _ *Spec, f *found) { edit(f, unitPath(release.Scheduler), "[Unit]\n") }, "was edited: no ExecStart= line"},
-		{"unit file gone", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Files, unitPath(release.Scheduler)) }, unitPath(release.Scheduler) + " is missing"},
+		{"unit unreadable", func(_ *testing.T, _ *Spec, f *found) { edit(f, unit.Path(release.Scheduler), "[Unit]\n") }, "was edited: no ExecStart= line"},
+		{"unit file gone", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Files, unit.Path(release.Scheduler)) }, unit.Path(release.Scheduler) + " is missing"},
 		{"drop-in", func(_ *testing.T, _ *Spec, f *found) {
-			f.facts.Dirs[unitOverrides(release.Scheduler)] = []string{"override.conf"}
-		}, "changed by files in " + unitPath(release.Scheduler) + ".d"},
+			f.facts.Dirs[unit.DropInDir(release.Scheduler)] = []string{"override.conf"}
+		}, "changed by files in " + unit.Path(release.Scheduler) + ".d"},
 		{"stopped", func(_ *testing.T, _ *Spec, f *found) {
-			unit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
+			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
 		}, "kube-apiserver.service is inactive"},
 		{"failing", func(_ *testing.T, _ *Spec, f *found) {
-			unit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub, u.Result = "activating", "auto-restart", "exit-code" })
+			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub, u.Result = "activating", "auto-restart", "exit-code" })
 		}, "kube-apiserver.service fails (exit-code)"},
 		{"disabled", func(_ *testing.T, _ *Spec, f *found) {
-			unit(f, release.APIServer, func(u *host.UnitState) { u.Enabled = "disabled" })
+			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Enabled = "disabled" })
 		}, "kube-apiserver.service is disabled, wanted enabled"},
 		{"not restarted", func(_ *testing.T, _ *Spec, f *found) {
-			f.facts.Files[startNotePath(release.Scheduler)] = host.FileState{}
-		}, "kube-scheduler: it was started with another " + unitPath(release.Scheduler)},
+			f.facts.Files[unit.StartNotePath(release.Scheduler)] = host.FileState{}
+		}, "kube-scheduler: it was started with another " + unit.Path(release.Scheduler)},
 		{
 			"binary missing", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Dirs, "/opt/kube/kubernetes/1.34.4") },
 			"/opt/kube/kubernetes/1.34.4/kube-apiserver is missing",
@@ -70,26 +73,28 @@ func TestDrift(t *testing.T) {
 			f.running[release.APIServer] = "/opt/kube/kubernetes/1.34.3/kube-apiserver (deleted)"
 		}, "kube-apiserver: runs version 1.34.3, wanted 1.34.4"},
 		{
-			"certificate of another cluster", func(t *testing.T, s *Spec, f *found) { edit(f, etcdClientCert, strangersCertificate(t, s)) },
+			"certificate of another cluster", func(t *testing.T, s *Spec, f *found) { edit(f, component.EtcdClientCert, strangersCertificate(t, s)) },
 			"is signed by another authority",
 		},
-		{"certificate missing", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Files, kubeletClientCert) }, kubeletClientCert + " is missing"},
-		{"key missing", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Files, keyOf(kubeletClientCert)) }, keyOf(kubeletClientCert) + " is missing"},
-		{"key replaced", func(_ *testing.T, _ *Spec, f *found) { edit(f, keyOf(kubeletClientCert), "x") }, "was changed after it was issued"},
-		{"mode", func(_ *testing.T, _ *Spec, f *found) { chmod(f, caKey, 0o644) }, caKey + " has mode 0644, wanted 0600"},
+		{"certificate missing", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Files, component.KubeletClientCert) }, component.KubeletClientCert + " is missing"},
+		{"key missing", func(_ *testing.T, _ *Spec, f *found) {
+			delete(f.facts.Files, component.KeyPath(component.KubeletClientCert))
+		}, component.KeyPath(component.KubeletClientCert) + " is missing"},
+		{"key replaced", func(_ *testing.T, _ *Spec, f *found) { edit(f, component.KeyPath(component.KubeletClientCert), "x") }, "was changed after it was issued"},
+		{"mode", func(_ *testing.T, _ *Spec, f *found) { chmod(f, component.CAKey, 0o644) }, component.CAKey + " has mode 0644, wanted 0600"},
 		{"owner", func(_ *testing.T, _ *Spec, f *found) {
-			state := f.facts.Files[saKey]
+			state := f.facts.Files[component.SAKey]
 			state.Owner, state.Group = "root", "root"
-			f.facts.Files[saKey] = state
-		}, saKey + " belongs to root:root, wanted kube-apiserver:kube-apiserver"},
-		{"authority", func(_ *testing.T, _ *Spec, f *found) { edit(f, caCert, "x") }, caCert + " has other content"},
+			f.facts.Files[component.SAKey] = state
+		}, component.SAKey + " belongs to root:root, wanted kube-apiserver:kube-apiserver"},
+		{"authority", func(_ *testing.T, _ *Spec, f *found) { edit(f, component.CACert, "x") }, component.CACert + " has other content"},
 		{"kubeconfig's server", func(_ *testing.T, _ *Spec, f *found) {
-			f.kubeconfigs[schedulerConf] = strings.Replace(f.kubeconfigs[schedulerConf], "10.0.0.11:6443", "10.0.0.99:6443", 1)
-		}, schedulerConf + ": server is https://10.0.0.99:6443, wanted https://10.0.0.11:6443"},
+			f.kubeconfigs[component.SchedulerConf] = strings.Replace(f.kubeconfigs[component.SchedulerConf], "10.0.0.11:6443", "10.0.0.99:6443", 1)
+		}, component.SchedulerConf + ": server is https://10.0.0.99:6443, wanted https://10.0.0.11:6443"},
 		{"kubeconfig's user", func(_ *testing.T, _ *Spec, f *found) {
-			f.kubeconfigs[adminConf] = strings.ReplaceAll(f.kubeconfigs[adminConf], "kubernetes-admin", "root")
-		}, adminConf + `: user is "root", wanted "kubernetes-admin"`},
-		{"kubeconfig unreadable", func(_ *testing.T, _ *Spec, f *found) { f.kubeconfigs[adminConf] = "" }, adminConf + " cannot be used"},
+			f.kubeconfigs[component.AdminConf] = strings.ReplaceAll(f.kubeconfigs[component.AdminConf], "kubernetes-admin", "root")
+		}, component.AdminConf + `: user is "root", wanted "kubernetes-admin"`},
+		{"kubeconfig unreadable", func(_ *testing.T, _ *Spec, f *found) { f.kubeconfigs[component.AdminConf] = "" }, component.AdminConf + " cannot be used"},
 		{"record gone", func(_ *testing.T, _ *Spec, f *found) { f.record = record{} }, recordPath + " is missing"},
 		{
 			"another cluster's record", func(_ *testing.T, _ *Spec, f *found) { f.record.ClusterID, f.record.ClusterName = "other", "stage" },
@@ -100,7 +105,7 @@ func TestDrift(t *testing.T) {
 			s := testSpec(t)
 			f := converged(t, s)
 			c.alter(t, &s, &f)
-			words := drift(s.Replica, f, now)
+			words := drift(s.Replica, f, cptest.Now)
 			if !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "cp1 (10.0.0.11): ") && strings.Contains(w, c.want) }) {
 				t.Errorf("want %q in\n%s", c.want, strings.Join(words, "\n"))
 			}
@@ -110,14 +115,14 @@ func TestDrift(t *testing.T) {
 
 func TestMomentaryIllHealthIsNoDrift(t *testing.T) {
 	s := testSpec(t)
-	status := status(s, converged(t, s), []string{"not ready: etcd", healthy, healthy}, now)
+	status := status(s, converged(t, s), []string{"not ready: etcd", healthy, healthy}, cptest.Now)
 	if len(status.Drift) > 0 {
 		t.Errorf("drift: %q", status.Drift)
 	}
 	if first := status.Components[0]; first.Healthy || first.Health != "not ready: etcd" || first.Version != "1.34.4" {
 		t.Errorf("component is %+v", first)
 	}
-	if days := status.CertificateExpiry.Sub(now).Hours() / 24; days < 360 || days > 366 {
+	if days := status.CertificateExpiry.Sub(cptest.Now).Hours() / 24; days < 360 || days > 366 {
 		t.Errorf("first certificate ends in %.0f days", days)
 	}
 }
@@ -125,12 +130,12 @@ func TestMomentaryIllHealthIsNoDrift(t *testing.T) {
 func TestGone(t *testing.T) {
 	s := testSpec(t)
 	f := bare()
-	f.facts.Files[caCert] = host.FileState{Content: "a kubelet's"}
-	f.facts.Files[etcdCA] = host.FileState{Content: "an etcd member's"}
+	f.facts.Files[component.CACert] = host.FileState{Content: "a kubelet's"}
+	f.facts.Files[component.EtcdCA] = host.FileState{Content: "an etcd member's"}
 	if !f.gone(s.Replica) {
 		t.Error("what etcd and kubelet have counts as a replica")
 	}
-	for _, path := range []string{unitPath(release.Scheduler), saKey, recordPath, adminConf} {
+	for _, path := range []string{unit.Path(release.Scheduler), component.SAKey, recordPath, component.AdminConf} {
 		f := bare()
 		f.facts.Files[path] = host.FileState{}
 		if f.gone(s.Replica) {
@@ -145,11 +150,11 @@ func replace(f *found, path, old, new string) {
 
 func strangersCertificate(t *testing.T, s *Spec) string {
 	t.Helper()
-	other, err := pki.Generate(pki.Options{ClusterName: s.Bundle.ClusterName, Now: now})
+	other, err := pki.Generate(pki.Options{ClusterName: s.Bundle.ClusterName, Now: cptest.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := other.Issue(pki.APIServerEtcdClient(), now, 0)
+	pair, err := other.Issue(pki.APIServerEtcdClient(), cptest.Now, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

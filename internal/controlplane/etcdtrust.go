@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -20,7 +21,7 @@ const etcdTimeout = 5 * time.Second
 // come back without etcd.
 func etcdStaysTrusted(ctx context.Context, s Spec, f found) error {
 	next := s.Bundle.Anchors(pki.Etcd)
-	if !pki.Loses(f.facts.Files[etcdClientCA].Content, next) {
+	if !pki.Loses(f.facts.Files[component.EtcdClientCA].Content, next) {
 		return nil
 	}
 	var refused []string

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -18,14 +19,14 @@ func fileFault(files map[string]host.FileState, want host.File) string {
 	if state.SHA256 != digest(want.Content) {
 		return "has other content"
 	}
-	return accessFault(state, want.Mode == publicMode, want.Owner)
+	return accessFault(state, want.Mode == component.PublicMode, want.Owner)
 }
 
 // accessFault judges who may read a file.
 func accessFault(state host.FileState, public bool, owner string) string {
-	mode := secretMode
+	mode := component.SecretMode
 	if public {
-		mode = publicMode
+		mode = component.PublicMode
 	}
 	var faults []string
 	if state.Mode.Perm() != mode {
@@ -40,48 +41,48 @@ func accessFault(state host.FileState, public bool, owner string) string {
 // certificateFaults says why a certificate and its key cannot stay as found.
 // A key that others could read, or that was not issued here for this
 // certificate, is as wrong as an expired certificate.
-func certificateFaults(s Replica, c certificate, f found, now time.Time) []string {
-	certificate, ok := f.facts.Files[c.path]
-	key, keyThere := f.facts.Files[keyOf(c.path)]
+func certificateFaults(s component.Replica, c component.Certificate, f found, now time.Time) []string {
+	certificate, ok := f.facts.Files[c.Path]
+	key, keyThere := f.facts.Files[component.KeyPath(c.Path)]
 	switch {
 	case !ok:
-		return []string{c.path + " is missing"}
+		return []string{c.Path + " is missing"}
 	case !keyThere:
-		return []string{keyOf(c.path) + " is missing"}
+		return []string{component.KeyPath(c.Path) + " is missing"}
 	}
-	faults := s.Bundle.Check(c.leaf, certificate.Content, now)
-	faults = append(faults, s.Bundle.Renewal(c.leaf, certificate.Content, s.EarlyRenewal, now)...)
-	faults = append(faults, f.issuedFaults(c.path, certificate, true, "root")...)
-	return append(faults, f.issuedFaults(keyOf(c.path), key, false, c.owner)...)
+	faults := s.Bundle.Check(c.Leaf, certificate.Content, now)
+	faults = append(faults, s.Bundle.Renewal(c.Leaf, certificate.Content, s.EarlyRenewal, now)...)
+	faults = append(faults, f.issuedFaults(c.Path, certificate, true, "root")...)
+	return append(faults, f.issuedFaults(component.KeyPath(c.Path), key, false, c.Owner)...)
 }
 
 // kubeconfigFaults says why a kubeconfig cannot stay as found.
-func kubeconfigFaults(s Replica, k kubeconfig, f found, now time.Time) []string {
-	state, ok := f.facts.Files[k.path]
+func kubeconfigFaults(s component.Replica, k component.Kubeconfig, f found, now time.Time) []string {
+	state, ok := f.facts.Files[k.Path]
 	if !ok {
-		return []string{k.path + " is missing"}
+		return []string{k.Path + " is missing"}
 	}
-	info, err := pki.ParseKubeconfig(f.kubeconfigs[k.path])
+	info, err := pki.ParseKubeconfig(f.kubeconfigs[k.Path])
 	if err != nil {
-		return []string{fmt.Sprintf("%s cannot be used: %v", k.path, err)}
+		return []string{fmt.Sprintf("%s cannot be used: %v", k.Path, err)}
 	}
 	var faults []string
-	if info.Server != k.server {
-		faults = append(faults, fmt.Sprintf("%s: server is %s, wanted %s", k.path, info.Server, k.server))
+	if info.Server != k.Server {
+		faults = append(faults, fmt.Sprintf("%s: server is %s, wanted %s", k.Path, info.Server, k.Server))
 	}
-	if info.User != k.leaf.CommonName {
-		faults = append(faults, fmt.Sprintf("%s: user is %q, wanted %q", k.path, info.User, k.leaf.CommonName))
+	if info.User != k.Leaf.CommonName {
+		faults = append(faults, fmt.Sprintf("%s: user is %q, wanted %q", k.Path, info.User, k.Leaf.CommonName))
 	}
 	if strings.TrimSpace(info.CA) != strings.TrimSpace(s.Bundle.Roots(pki.Kubernetes)) {
-		faults = append(faults, k.path+": trusts another authority than this cluster's")
+		faults = append(faults, k.Path+": trusts another authority than this cluster's")
 	}
-	for _, fault := range s.Bundle.Check(k.leaf, info.ClientCertificate, now) {
-		faults = append(faults, k.path+": "+fault)
+	for _, fault := range s.Bundle.Check(k.Leaf, info.ClientCertificate, now) {
+		faults = append(faults, k.Path+": "+fault)
 	}
-	for _, fault := range s.Bundle.Renewal(k.leaf, info.ClientCertificate, s.EarlyRenewal, now) {
-		faults = append(faults, k.path+": "+fault)
+	for _, fault := range s.Bundle.Renewal(k.Leaf, info.ClientCertificate, s.EarlyRenewal, now) {
+		faults = append(faults, k.Path+": "+fault)
 	}
-	return append(faults, f.issuedFaults(k.path, state, false, k.owner)...)
+	return append(faults, f.issuedFaults(k.Path, state, false, k.Owner)...)
 }
 
 // issuedFaults compares an issued file with the record of what was issued.

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // errOutOfStep: another replica is not within one stage, or cannot be seen to be.
@@ -122,7 +123,7 @@ func outOfStep(s Spec, cause, next string) error {
 func stayed(s Spec, cause, next string) error {
 	return &problem.Problem{
 		Summary:   "control-plane replica not taken to another stage of a rotation",
-		Host:      s.machine(),
+		Host:      s.Machine(),
 		Cause:     cause,
 		Unchanged: problem.Nothing,
 		Next:      next,
@@ -145,10 +146,10 @@ func stepBetween(s Spec, f found) (Spec, bool) {
 	if f.record.ClusterID == "" || pki.StageOf(to) != pki.Steady {
 		return s, false
 	}
-	noted := systemd.ReadStartNote(f.facts.Files[startNotePath(release.APIServer)].Content)
+	noted := systemd.ReadStartNote(f.facts.Files[unit.StartNotePath(release.APIServer)].Content)
 	switch stages := to - f.record.Generations[pki.EncryptionPart]; {
 	case stages >= 2:
-	case stages == 1 && noted[encryptionConfig] != f.facts.Files[encryptionConfig].SHA256: // a change was cut off
+	case stages == 1 && noted[component.EncryptionConfigPath] != f.facts.Files[component.EncryptionConfigPath].SHA256: // a change was cut off
 	default:
 		return s, false
 	}

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 func generations(kubernetes, encryption int) map[pki.Part]int {
@@ -62,7 +64,7 @@ func TestInStep(t *testing.T) {
 				t.Fatalf("%v, want %q", err, c.want)
 			}
 			for _, want := range c.want {
-				if !strings.Contains(text(err), want) {
+				if !strings.Contains(cptest.Text(err), want) {
 					t.Errorf("%q is not in %v", want, err)
 				}
 			}
@@ -75,38 +77,38 @@ func TestInStep(t *testing.T) {
 
 // TestBehind: what runs is what is on the disk, or it is said what is not.
 func TestBehind(t *testing.T) {
-	started := startNotePath
+	started := unit.StartNotePath
 	for _, c := range []struct {
 		name  string
 		alter func(*found)
 		want  string
 	}{
 		{"as it was made", func(*found) {}, ""},
-		{"a file replaced since", func(f *found) { edit(f, saPub, "x") }, "kube-apiserver was started with another " + saPub},
-		{"a unit replaced since", func(f *found) { edit(f, unitPath(release.Scheduler), "x") }, "kube-scheduler was started with another"},
-		{"a file that is reloaded", func(f *found) { edit(f, clientCA, "x") }, ""},
+		{"a file replaced since", func(f *found) { edit(f, component.SAPub, "x") }, "kube-apiserver was started with another " + component.SAPub},
+		{"a unit replaced since", func(f *found) { edit(f, unit.Path(release.Scheduler), "x") }, "kube-scheduler was started with another"},
+		{"a file that is reloaded", func(f *found) { edit(f, component.ClientCA, "x") }, ""},
 		{"no note", func(f *found) { f.facts.Files[started(release.APIServer)] = host.FileState{} }, "kube-apiserver runs without a note"},
 		{"stopped", func(f *found) {
 			f.facts.Files[started(release.APIServer)] = host.FileState{}
-			unit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
+			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
 		}, ""},
 		{"between two starts", func(f *found) {
-			edit(f, saPub, "x")
-			unit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
+			edit(f, component.SAPub, "x")
+			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
 		}, ""},
 		{"ending", func(f *found) {
-			edit(f, saPub, "x")
-			unit(f, release.APIServer, func(u *host.UnitState) { u.Active = "deactivating" })
+			edit(f, component.SAPub, "x")
+			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active = "deactivating" })
 		}, "was started with another"},
 		{"of an earlier version, whose etcd member has gone ahead", func(f *found) {
 			state := f.facts.Files[started(release.APIServer)]
-			state.Content += systemd.StartNoteEntry("0123", etcdCA)
+			state.Content += systemd.StartNoteEntry("0123", component.EtcdCA)
 			f.facts.Files[started(release.APIServer)] = state
 		}, ""},
 	} {
 		f := converged(t, testSpec(t))
 		c.alter(&f)
-		if err := behind(f.facts, release.Components()); (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+		if err := behind(f.facts, release.Components()); (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -114,12 +116,12 @@ func TestBehind(t *testing.T) {
 
 func TestEvidenceIsAskedOfEveryInput(t *testing.T) {
 	s := testSpec(t)
-	s.Bundle = encrypting(s.Bundle, secretbox("key1", "secrets"))
+	s.Bundle = cptest.Encrypting(s.Bundle, cptest.Secretbox("key1", "secrets"))
 	asked := strings.Join(append(evidenceQuery().Files, evidenceQuery().Contents...), " ")
-	for _, c := range components(s.Replica) {
-		for _, path := range append([]string{unitPath(c.name)}, c.inputs...) {
+	for _, c := range component.Of(s.Replica) {
+		for _, path := range append([]string{unit.Path(c.Name)}, c.Inputs...) {
 			if !strings.Contains(asked, path) {
-				t.Errorf("%s of %s is not asked for", path, c.name)
+				t.Errorf("%s of %s is not asked for", path, c.Name)
 			}
 		}
 	}
@@ -134,8 +136,8 @@ func TestUnreachableOthers(t *testing.T) {
 	if err := r.mayStep(t.Context(), s, f); err != nil {
 		t.Errorf("without a rotation: %v", err)
 	}
-	s.Bundle = at(t, s.Bundle, pki.KubernetesPart, 1)
-	if err := r.mayStep(t.Context(), s, f); !problem.Untouched(err) || !strings.Contains(text(err), "cannot tell where replica cp2 (127.0.0.1) stands") {
+	s.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
+	if err := r.mayStep(t.Context(), s, f); !problem.Untouched(err) || !strings.Contains(cptest.Text(err), "cannot tell where replica cp2 (127.0.0.1) stands") {
 		t.Errorf("%v", err)
 	}
 	if _, err := r.EtcdGeneration(t.Context(), "127.0.0.1"); !errors.Is(err, host.ErrUnreachable) {
@@ -158,12 +160,12 @@ func TestStepBetween(t *testing.T) {
 		{name: "back", from: 4, to: 3},
 	} {
 		s := testSpec(t)
-		s.Bundle = at(t, base, pki.EncryptionPart, c.from)
+		s.Bundle = cptest.At(t, base, pki.EncryptionPart, c.from)
 		f := converged(t, s)
 		if c.cutOff {
-			edit(&f, encryptionConfig, "x")
+			edit(&f, component.EncryptionConfigPath, "x")
 		}
-		s.Bundle = at(t, s.Bundle, pki.EncryptionPart, c.to)
+		s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, c.to)
 		between, goes := stepBetween(s, f)
 		if goes != c.goes || goes && between.Bundle.Generation(pki.EncryptionPart) != c.to-1 {
 			t.Errorf("%s: %v, generation %d", c.name, goes, between.Bundle.Generation(pki.EncryptionPart))
@@ -176,8 +178,8 @@ func TestStepBetween(t *testing.T) {
 
 func TestLoses(t *testing.T) {
 	old := testSpec(t).Bundle
-	both := at(t, old, pki.EtcdPart, 1)
-	last := at(t, both, pki.EtcdPart, 3)
+	both := cptest.At(t, old, pki.EtcdPart, 1)
+	last := cptest.At(t, both, pki.EtcdPart, 3)
 	a, ab, b := old.Anchors(pki.Etcd), both.Anchors(pki.Etcd), last.Anchors(pki.Etcd)
 	for _, c := range []struct {
 		before, after string
@@ -191,7 +193,7 @@ func TestLoses(t *testing.T) {
 
 func TestAllAt(t *testing.T) {
 	s := testSpec(t)
-	s.Bundle = at(t, s.Bundle, pki.EncryptionPart, 2)
+	s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, 2)
 	stands := func(g int) standing { return standing{generations: generations(0, g)} }
 	for _, c := range []struct {
 		others []standing
@@ -224,7 +226,7 @@ func (fakeStore) Versions(context.Context) (map[string]string, error) { return n
 func (fakeStore) Save(context.Context, string) (string, error)        { return "", nil }
 
 func TestStoredBy(t *testing.T) {
-	cbc, kms := secretbox("key2", "secrets"), pki.Encryption{Kind: pki.KMS, Name: "vault", Resources: []string{"secrets"}}
+	cbc, kms := cptest.Secretbox("key2", "secrets"), pki.Encryption{Kind: pki.KMS, Name: "vault", Resources: []string{"secrets"}}
 	cbc.Kind = pki.AESCBC
 	for _, c := range []struct {
 		encryption      pki.Encryption
@@ -234,12 +236,12 @@ func TestStoredBy(t *testing.T) {
 		{pki.Encryption{}, "secrets", "k8s\x00...", true},
 		{pki.Encryption{}, "secrets", "", true},
 		{pki.Encryption{}, "secrets", "k8s:enc:secretbox:v1:key1:xx", false},
-		{secretbox("key1", "secrets"), "secrets", "k8s:enc:secretbox:v1:key1:xx", true},
-		{secretbox("key1", "secrets"), "secrets", "k8s:enc:secretbox:v1:key10:xx", false},
-		{secretbox("key1", "secrets"), "secrets", "k8s:enc:aescbc:v1:key1:xx", false},
-		{secretbox("key1", "secrets"), "secrets", "k8s\x00...", false},
-		{secretbox("key1", "secrets"), "configmaps", "k8s\x00...", true},
-		{secretbox("key1", "secrets"), "configmaps", "k8s:enc:secretbox:v1:key1:xx", false},
+		{cptest.Secretbox("key1", "secrets"), "secrets", "k8s:enc:secretbox:v1:key1:xx", true},
+		{cptest.Secretbox("key1", "secrets"), "secrets", "k8s:enc:secretbox:v1:key10:xx", false},
+		{cptest.Secretbox("key1", "secrets"), "secrets", "k8s:enc:aescbc:v1:key1:xx", false},
+		{cptest.Secretbox("key1", "secrets"), "secrets", "k8s\x00...", false},
+		{cptest.Secretbox("key1", "secrets"), "configmaps", "k8s\x00...", true},
+		{cptest.Secretbox("key1", "secrets"), "configmaps", "k8s:enc:secretbox:v1:key1:xx", false},
 		{cbc, "secrets", "k8s:enc:aescbc:v1:key2:xx", true},
 		{kms, "secrets", "k8s:enc:kms:v2:vault:xx", true},
 		{kms, "secrets", "k8s:enc:kms:v1:vault:xx", false},
@@ -270,15 +272,15 @@ func TestForgetsNothing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := unreachable(t)
-			s.Bundle = at(t, base, pki.EncryptionPart, c.from)
+			s.Bundle = cptest.At(t, base, pki.EncryptionPart, c.from)
 			f := found{record: record{ClusterID: s.Bundle.ClusterID, Generations: s.Bundle.Generations()}}
 			if c.joins {
 				f = found{}
 			}
-			s.Bundle = at(t, s.Bundle, pki.EncryptionPart, c.to)
+			s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, c.to)
 			s.Store = c.store
 			err := forgetsNothing(t.Context(), s, f)
-			if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) || err != nil && !problem.Untouched(err) {
+			if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) || err != nil && !problem.Untouched(err) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			if errors.Is(err, errOutOfStep) != (c.joins && err != nil) {

@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 const clusterInfo = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
@@ -45,12 +46,12 @@ func TestHardening(t *testing.T) {
 	st.takesSettingsBack()
 
 	st.spec.Version = labVersion
-	files := st.run("sha256sum " + strings.Join(settingPaths(), " "))
+	files := st.run("sha256sum " + strings.Join(component.SettingPaths(), " "))
 	status, err := st.replicas.Update(st.ctx, st.spec)
 	st.steady(status, err)
-	st.expect("files after the upgrade", st.run("sha256sum "+strings.Join(settingPaths(), " ")), files)
+	st.expect("files after the upgrade", st.run("sha256sum "+strings.Join(component.SettingPaths(), " ")), files)
 	st.opensHealthAlone()
-	st.spec.Audit = Audit{}
+	st.spec.Audit = component.Audit{}
 	status, err = st.replicas.Update(st.ctx, st.spec)
 	st.steady(status, err)
 	st.audits("second")
@@ -91,7 +92,7 @@ type event struct {
 // audits: a Secret is noted without what it holds, a right with what it gives.
 func (st *stage) audits(name string) {
 	st.Helper()
-	written := strings.TrimSpace(st.run("wc -l <" + auditLogDir + "/audit.log")) // by what came before, perhaps by another policy
+	written := strings.TrimSpace(st.run("wc -l <" + component.AuditLogDir + "/audit.log")) // by what came before, perhaps by another policy
 	web := st.as(st.spec.Bundle)
 	value := base64.StdEncoding.EncodeToString([]byte("swordfish-" + name))
 	secret := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `"},"data":{"key":"` + value + `"}}`
@@ -109,7 +110,7 @@ func (st *stage) audits(name string) {
 		st.Fatalf("%d %s", status, body)
 	}
 	seen := map[string]event{}
-	log := st.run("tail -n +$((" + written + " + 1)) " + auditLogDir + "/audit.log")
+	log := st.run("tail -n +$((" + written + " + 1)) " + component.AuditLogDir + "/audit.log")
 	for line := range strings.Lines(log) {
 		var e event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
@@ -121,7 +122,7 @@ func (st *stage) audits(name string) {
 	}
 	for _, verb := range []string{"get", "create"} {
 		e := seen[verb+" secrets"]
-		if e.Level != "Metadata" || e.User.Username != adminUser().CommonName || e.RequestObject != nil || e.ResponseObject != nil {
+		if e.Level != "Metadata" || e.User.Username != component.Admin().CommonName || e.RequestObject != nil || e.ResponseObject != nil {
 			st.Errorf("%s of a Secret is noted as %+v", verb, e)
 		}
 	}
@@ -136,7 +137,7 @@ func (st *stage) audits(name string) {
 			st.Errorf("the audit log has %s", noise)
 		}
 	}
-	st.expect("mode and owner of the audit log", st.run("stat -c '%a %U' "+auditLogDir+" "+auditLogDir+"/audit.log"), "700 kube-apiserver\n600 kube-apiserver\n")
+	st.expect("mode and owner of the audit log", st.run("stat -c '%a %U' "+component.AuditLogDir+" "+component.AuditLogDir+"/audit.log"), "700 kube-apiserver\n600 kube-apiserver\n")
 }
 
 func (st *stage) deniesExternalIPs() {
@@ -156,9 +157,9 @@ func (st *stage) changesSettings() {
 		alter     func(*Spec)
 		restarted []string
 	}{
-		{"policy", func(s *Spec) { s.Audit = Audit{Policy: onePolicy, MaxBackups: 3} }, []string{release.APIServer}},
+		{"policy", func(s *Spec) { s.Audit = component.Audit{Policy: cptest.AuditPolicy, MaxBackups: 3} }, []string{release.APIServer}},
 		{"issuer and path", func(s *Spec) {
-			s.Authentication = Authentication{JWT: oneIssuer, AnonymousPaths: []string{clusterInfo}}
+			s.Authentication = component.Authentication{JWT: cptest.Issuer, AnonymousPaths: []string{clusterInfo}}
 		}, []string{release.APIServer}},
 		{"limit", func(s *Spec) {
 			s.Limits = map[string]systemd.Limits{release.Scheduler: {MemoryHigh: "1G", MemoryMax: "2G", CPUQuota: "200%"}}
@@ -183,15 +184,15 @@ func (st *stage) changesSettings() {
 func (st *stage) takesSettingsBack() {
 	st.Helper()
 	good := st.spec
-	files := st.run("sha256sum " + strings.Join(settingPaths(), " "))
-	st.spec.Audit.Policy = strings.ReplaceAll(onePolicy, "Metadata", "Request")
-	st.spec.Authentication.JWT = strings.TrimRight(oneIssuer, "\n") + "\n  userValidationRules: [{expression: 'user.nonsense('}]\n"
+	files := st.run("sha256sum " + strings.Join(component.SettingPaths(), " "))
+	st.spec.Audit.Policy = strings.ReplaceAll(cptest.AuditPolicy, "Metadata", "Request")
+	st.spec.Authentication.JWT = strings.TrimRight(cptest.Issuer, "\n") + "\n  userValidationRules: [{expression: 'user.nonsense('}]\n"
 	_, err := st.replicas.Update(st.ctx, st.spec)
 	var p *problem.Problem
 	if !errors.As(err, &p) || !strings.Contains(p.Summary, "rolled back to "+good.Version) || !strings.Contains(p.Detail, "nonsense") {
 		st.Errorf("the failure does not say what it is: %v", err)
 	}
-	st.expect("files after the way back", st.run("sha256sum "+strings.Join(settingPaths(), " ")), files)
+	st.expect("files after the way back", st.run("sha256sum "+strings.Join(component.SettingPaths(), " ")), files)
 	st.spec = good
 	status, err := st.replicas.Read(st.ctx, st.spec)
 	st.steady(status, err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -29,16 +30,16 @@ type checker struct {
 	url    string
 }
 
-func newChecker(s Spec, c component) (checker, error) {
+func newChecker(s Spec, c component.Component) (checker, error) {
 	config := selfSignedTLS()
-	if c.probe.verified {
+	if c.Probe.Verified {
 		var err error
-		if config, err = verifiedTLS(s.Bundle, c.probe.address); err != nil {
-			return checker{}, fmt.Errorf("check %s of %s: %w", c.name, s.machine(), err)
+		if config, err = verifiedTLS(s.Bundle, c.Probe.Address); err != nil {
+			return checker{}, fmt.Errorf("check %s of %s: %w", c.Name, s.Machine(), err)
 		}
 	}
-	at := net.JoinHostPort(c.probe.address, strconv.Itoa(c.probe.port))
-	return checker{client: tunnel(s.Host, config), url: "https://" + at + c.probe.path}, nil
+	at := net.JoinHostPort(c.Probe.Address, strconv.Itoa(c.Probe.Port))
+	return checker{client: tunnel(s.Host, config), url: "https://" + at + c.Probe.Path}, nil
 }
 
 func (c checker) close() { c.client.CloseIdleConnections() }
@@ -84,14 +85,14 @@ func (c checker) probe(ctx context.Context) (health string, err error) {
 // serves asks the replica's API server whether it is ready. Where it cannot be
 // asked that is an error, and says nothing of whether it serves.
 func serves(ctx context.Context, s Spec) (bool, error) {
-	check, err := newChecker(s, apiServer(s.Replica))
+	check, err := newChecker(s, component.APIServer(s.Replica))
 	if err != nil {
 		return false, err
 	}
 	defer check.close()
 	health, err := check.probe(ctx)
 	if err != nil {
-		return false, fmt.Errorf("%s of %s %w", release.APIServer, s.machine(), err)
+		return false, fmt.Errorf("%s of %s %w", release.APIServer, s.Machine(), err)
 	}
 	return health == healthy, nil
 }

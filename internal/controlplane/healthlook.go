@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -46,7 +48,7 @@ func (r *Replicas) Health(ctx context.Context, addresses []string, b *pki.Bundle
 // look is joined by what script asks for beside that, in lines that it can tell
 // from its own.
 func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script host.Script) (h Health, output string) {
-	s := Spec{Replica: Replica{Address: machine.Address(), Bundle: b}, Host: machine}
+	s := Spec{Replica: component.Replica{Address: machine.Address(), Bundle: b}, Host: machine}
 	q := healthQuery(s.Replica)
 	q.Script = script + q.Script
 	facts, err := machine.Observe(ctx, q)
@@ -55,7 +57,7 @@ func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script hos
 	}
 	f := interpret(facts)
 	s.Name, s.Port = f.record.Name, f.record.Port
-	parts := components(s.Replica)
+	parts := component.Of(s.Replica)
 	health := make([]string, len(parts))
 	if f.holds(b.ClusterID) {
 		var asking sync.WaitGroup
@@ -74,7 +76,7 @@ func (f found) holds(clusterID string) bool {
 
 // healthOf puts together what was seen. A unit that does not run says more than
 // the question that nobody answered.
-func healthOf(s Replica, f found, health []string) Health {
+func healthOf(s component.Replica, f found, health []string) Health {
 	out := Health{Address: s.Address}
 	if !f.holds(s.Bundle.ClusterID) {
 		switch {
@@ -85,30 +87,30 @@ func healthOf(s Replica, f found, health []string) Health {
 		}
 		return out
 	}
-	out.Name, out.Port, out.Version = f.record.Name, s.port(), f.effectiveVersion(release.APIServer)
-	for i, c := range components(s) {
+	out.Name, out.Port, out.Version = f.record.Name, s.APIPort(), f.effectiveVersion(release.APIServer)
+	for i, c := range component.Of(s) {
 		told := Component{
-			Name: c.name, Healthy: health[i] == healthy, Health: health[i],
-			Version: f.version(c.name), CertificateExpiry: earliest(f, c.certificates),
+			Name: c.Name, Healthy: health[i] == healthy, Health: health[i],
+			Version: f.version(c.Name), CertificateExpiry: earliest(f, c.Certificates),
 		}
-		if fault := unitFault(f.facts.Units[unitName(c.name)]); fault != "" {
-			told.Healthy, told.Health = false, fmt.Sprintf("%s %s", unitName(c.name), fault)
+		if fault := unitFault(f.facts.Units[unit.Name(c.Name)]); fault != "" {
+			told.Healthy, told.Health = false, fmt.Sprintf("%s %s", unit.Name(c.Name), fault)
 		}
 		out.Components = append(out.Components, told)
 		out.CertificateExpiry = sooner(out.CertificateExpiry, told.CertificateExpiry)
 	}
-	out.CertificateExpiry = sooner(out.CertificateExpiry, earliest(f, []string{adminConf}))
+	out.CertificateExpiry = sooner(out.CertificateExpiry, earliest(f, []string{component.AdminConf}))
 	return out
 }
 
 // healthQuery asks for what needs no knowledge of how the replica is wanted.
-func healthQuery(s Replica) host.Query {
-	q := host.Query{Contents: []string{recordPath}, Units: unitNames(), Script: detailScript()}
-	for _, c := range certificates(s) {
-		q.Contents = append(q.Contents, c.path)
+func healthQuery(s component.Replica) host.Query {
+	q := host.Query{Contents: []string{recordPath}, Units: unit.Names(), Script: detailScript()}
+	for _, c := range component.Certificates(s) {
+		q.Contents = append(q.Contents, c.Path)
 	}
 	for _, name := range release.Components() {
-		q.Contents = append(q.Contents, unitPath(name))
+		q.Contents = append(q.Contents, unit.Path(name))
 	}
 	return q
 }

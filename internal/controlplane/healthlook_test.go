@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -27,14 +30,14 @@ func TestHealthOf(t *testing.T) {
 		},
 		"a stopped scheduler": {
 			change: func(f *host.Facts) {
-				f.Units[unitName(release.Scheduler)] = host.UnitState{Load: "loaded", Active: "inactive", Sub: "dead"}
+				f.Units[unit.Name(release.Scheduler)] = host.UnitState{Load: "loaded", Active: "inactive", Sub: "dead"}
 			},
 			asked: []string{healthy, healthy, "does not answer: connection refused"}, name: "cp1",
 			health: []string{healthy, healthy, "kube-scheduler.service is inactive"},
 		},
 		"one that fails again and again answers no more": {
 			change: func(f *host.Facts) {
-				f.Units[unitName(release.Scheduler)] = host.UnitState{Load: "loaded", Active: "activating", Sub: "auto-restart", Result: "exit-code"}
+				f.Units[unit.Name(release.Scheduler)] = host.UnitState{Load: "loaded", Active: "activating", Sub: "auto-restart", Result: "exit-code"}
 			},
 			asked: []string{healthy, healthy, healthy}, name: "cp1", health: []string{healthy, healthy, "kube-scheduler.service fails (exit-code)"},
 		},
@@ -58,7 +61,7 @@ func TestHealthOf(t *testing.T) {
 			if c.change != nil {
 				c.change(&facts)
 			}
-			got := healthOf(Replica{Address: wanted.Address, Bundle: wanted.Bundle}, interpret(facts), c.asked)
+			got := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, interpret(facts), c.asked)
 			if got.Name != c.name || !strings.HasPrefix(got.Foreign, c.foreign) || (got.Foreign == "") != (c.foreign == "") {
 				t.Fatalf("%+v, want %q or %q", got, c.name, c.foreign)
 			}
@@ -74,7 +77,7 @@ func TestHealthOf(t *testing.T) {
 			if !slices.Equal(health, c.health) || got.Healthy() != whole {
 				t.Errorf("health %q, want %q; healthy: %v", health, c.health, got.Healthy())
 			}
-			if c.name != "" && (got.Version != wanted.Version || got.CertificateExpiry.Sub(now) < 300*24*time.Hour) {
+			if c.name != "" && (got.Version != wanted.Version || got.CertificateExpiry.Sub(cptest.Now) < 300*24*time.Hour) {
 				t.Errorf("version %q, certificates until %s", got.Version, got.CertificateExpiry)
 			}
 		})
@@ -84,15 +87,15 @@ func TestHealthOf(t *testing.T) {
 // TestHealthQueryIsEnough: nothing is read that was not asked for.
 func TestHealthQueryIsEnough(t *testing.T) {
 	wanted := testSpec(t)
-	q := healthQuery(Replica{Address: wanted.Address, Bundle: wanted.Bundle})
+	q := healthQuery(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle})
 	facts := converged(t, wanted).facts
 	for path := range facts.Files {
 		if !slices.Contains(q.Contents, path) {
 			delete(facts.Files, path)
 		}
 	}
-	got := healthOf(Replica{Address: wanted.Address, Bundle: wanted.Bundle}, interpret(facts), []string{healthy, healthy, healthy})
-	want := healthOf(Replica{Address: wanted.Address, Bundle: wanted.Bundle}, converged(t, wanted), []string{healthy, healthy, healthy})
+	got := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, interpret(facts), []string{healthy, healthy, healthy})
+	want := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, converged(t, wanted), []string{healthy, healthy, healthy})
 	if a, b := fmt.Sprint(got), fmt.Sprint(want); a != b {
 		t.Errorf("of what is asked for: %s\nof all: %s", a, b)
 	}

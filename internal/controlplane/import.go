@@ -13,12 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // Imported is a replica as its machine alone describes it: what a Spec says of
@@ -38,10 +39,10 @@ type Imported struct {
 	NoAdminConf   bool
 	ExtraArgs     map[string]map[string]string // empty: none are given; a component without: null
 	EarlyRenewal  time.Duration
-	Audit         Audit // a default is 0 or ""
+	Audit         component.Audit // a default is 0 or ""
 	// Authentication is what the API server's file says, its JWT in an order of
 	// its own.
-	Authentication Authentication
+	Authentication component.Authentication
 	Limits         map[string]systemd.Limits // of every component
 	// SupplementaryGroups are those of the API server's unit, sorted; nil for none.
 	SupplementaryGroups []string
@@ -53,9 +54,9 @@ type Imported struct {
 // Import reads from a machine what its replica is. It changes nothing.
 // endpointOf gives the address that a registration names.
 func (r *Replicas) Import(ctx context.Context, h *host.Host, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
-	query := host.Query{Contents: append(settingPaths(), recordPath, apiServerCert), Dirs: []string{manifestDir}}
+	query := host.Query{Contents: append(component.SettingPaths(), recordPath, component.APIServerCert), Dirs: []string{manifestDir}}
 	for _, name := range release.Components() {
-		query.Contents = append(query.Contents, unitPath(name))
+		query.Contents = append(query.Contents, unit.Path(name))
 	}
 	facts, err := h.Observe(ctx, query)
 	if err != nil {
@@ -95,14 +96,14 @@ func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (
 	flags := map[string]map[string]string{}
 	programs := map[string]string{}
 	for _, name := range release.Components() {
-		definition := facts.Files[unitPath(name)].Content
-		if programs[name], flags[name], err = unitParse(definition); err != nil {
-			return Imported{}, notImported(h, unitPath(name)+": "+err.Error(), "apply from the configuration, which writes it anew")
+		definition := facts.Files[unit.Path(name)].Content
+		if programs[name], flags[name], err = unit.Parse(definition); err != nil {
+			return Imported{}, notImported(h, unit.Path(name)+": "+err.Error(), "apply from the configuration, which writes it anew")
 		}
 	}
 	version := path.Base(path.Dir(programs[release.APIServer]))
-	if err := release.ValidateVersion(version); err != nil || programs[release.APIServer] != program(version, release.APIServer).Path() {
-		return Imported{}, notImported(h, fmt.Sprintf("%s starts %s, which the provider has not installed", unitPath(release.APIServer), programs[release.APIServer]), "undo the change of that unit")
+	if err := release.ValidateVersion(version); err != nil || programs[release.APIServer] != component.Artifact(version, release.APIServer).Path() {
+		return Imported{}, notImported(h, fmt.Sprintf("%s starts %s, which the provider has not installed", unit.Path(release.APIServer), programs[release.APIServer]), "undo the change of that unit")
 	}
 	if at := flags[release.APIServer]["advertise-address"]; at != h.Address() {
 		return Imported{}, notImported(h, fmt.Sprintf("its API server is reached at %q", at), "import it by that address, which is the machine's in the cluster")
@@ -122,17 +123,17 @@ func told(h *host.Host, r record, version, endpoint string, flags map[string]map
 		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: given.EarlyRenewal, Settings: given.Settings,
 		EtcdURLs:     asGiven(given.Etcd, elementsOf(flags[release.APIServer]["etcd-servers"])),
 		ServiceCIDRs: elementsOf(flags[release.APIServer]["service-cluster-ip-range"]),
-		NoAdminConf:  !issued(r, adminConf),
+		NoAdminConf:  !issued(r, component.AdminConf),
 		PodCIDRs:     asGiven(given.PodCIDRs, elementsOf(flags[release.ControllerManager]["cluster-cidr"])),
 	}
 	if port, err := strconv.Atoi(flags[release.APIServer]["secure-port"]); err == nil {
 		out.Port = port
 	}
-	s := Replica{
+	s := component.Replica{
 		Name: out.Name, Address: h.Address(), Version: version, Port: out.Port, EndpointHost: endpoint, EtcdURLs: out.EtcdURLs,
 		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs, Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName},
 	}
-	out.ClusterDomain, out.ExtraSANs = certified(s, files[apiServerCert].Content, given.ExtraSANs)
+	out.ClusterDomain, out.ExtraSANs = certified(s, files[component.APIServerCert].Content, given.ExtraSANs)
 	s.ClusterDomain = out.ClusterDomain
 	out.settings(flags[release.APIServer], given.ExtraArgs[release.APIServer], files)
 	s.Audit = out.Audit
@@ -158,10 +159,10 @@ func issued(r record, path string) bool {
 // that are recorded where they do, and otherwise what differs from the defaults.
 // What belongs to the provider is none of them, so that a change of it by hand is
 // drift.
-func extraArgs(s Replica, name string, flags, recorded map[string]string) map[string]string {
+func extraArgs(s component.Replica, name string, flags, recorded map[string]string) map[string]string {
 	own := func(flags map[string]string) map[string]string {
 		rest := maps.Clone(flags)
-		maps.DeleteFunc(rest, func(flag, _ string) bool { _, owned := ownedFlags[name][flag]; return owned })
+		maps.DeleteFunc(rest, func(flag, _ string) bool { _, owned := component.OwnedFlags[name][flag]; return owned })
 		return rest
 	}
 	have := own(flags)
@@ -178,18 +179,18 @@ func extraArgs(s Replica, name string, flags, recorded map[string]string) map[st
 }
 
 // flagsOf are those of one component of s.
-func flagsOf(s Replica, name string) map[string]string {
-	all := components(s)
-	return unitFlags(all[slices.IndexFunc(all, func(c component) bool { return c.name == name })])
+func flagsOf(s component.Replica, name string) map[string]string {
+	all := component.Of(s)
+	return unit.Flags(all[slices.IndexFunc(all, func(c component.Component) bool { return c.Name == name })])
 }
 
 // certified reads the cluster's domain and the further names from the serving
 // certificate. recorded are the further names as they were given; a certificate
 // with other names than those is believed instead.
-func certified(s Replica, certificate string, recorded []string) (domain string, extra []string) {
+func certified(s component.Replica, certificate string, recorded []string) (domain string, extra []string) {
 	info, err := pki.Inspect(certificate)
 	if err != nil {
-		return DefaultClusterDomain, recorded
+		return component.DefaultClusterDomain, recorded
 	}
 	const service = "kubernetes.default.svc."
 	for _, name := range info.DNSNames {
@@ -198,7 +199,7 @@ func certified(s Replica, certificate string, recorded []string) (domain string,
 		}
 	}
 	s.ClusterDomain = domain
-	usual := pki.APIServer(s.names()).Hosts
+	usual := pki.APIServer(s.CertificateNames()).Hosts
 	for _, name := range slices.Concat(info.DNSNames, info.IPAddresses) {
 		if !slices.Contains(usual, name) {
 			extra = append(extra, name)
@@ -210,7 +211,7 @@ func certified(s Replica, certificate string, recorded []string) (domain string,
 		}
 	}
 	s.ExtraSANs = recorded
-	if all := pki.APIServer(s.names()).Hosts; slices.ContainsFunc(extra, func(name string) bool { return !slices.Contains(all, name) }) {
+	if all := pki.APIServer(s.CertificateNames()).Hosts; slices.ContainsFunc(extra, func(name string) bool { return !slices.Contains(all, name) }) {
 		return domain, extra
 	}
 	return domain, recorded
@@ -235,8 +236,8 @@ func elementsOf(value string) []string {
 // strange says what is on a machine that has no record.
 func strange(h *host.Host, facts host.Facts) error {
 	for _, name := range release.Components() {
-		if _, ok := facts.Files[unitPath(name)]; ok {
-			return notImported(h, unitPath(name)+" is there, and no "+recordPath+" says of which cluster: it was not made by this provider",
+		if _, ok := facts.Files[unit.Path(name)]; ok {
+			return notImported(h, unit.Path(name)+" is there, and no "+recordPath+" says of which cluster: it was not made by this provider",
 				"make a replica from the configuration on a machine of its own, and take this one away")
 		}
 	}

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -19,8 +17,8 @@ import (
 
 // What kubeadm has beside the files of a replica.
 const (
-	frontProxyKey             = pkiDir + "/front-proxy-ca.key"
-	etcdCAKey                 = etcdDir + "/ca.key"
+	frontProxyKey             = component.PKIDir + "/front-proxy-ca.key"
+	etcdCAKey                 = component.EtcdDir + "/ca.key"
 	apiServerManifest         = manifestDir + "/" + release.APIServer + ".yaml"
 	controllerManagerManifest = manifestDir + "/" + release.ControllerManager + ".yaml"
 )
@@ -30,7 +28,7 @@ const (
 // authority nor that of the front-proxy authority; one of kubeadm's holds all.
 func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle, error) {
 	secret := []string{
-		caCert, caKey, frontProxyCA, frontProxyKey, etcdClientCA, etcdCA, etcdCAKey, saKey, encryptionConfig, apiServerCert,
+		component.CACert, component.CAKey, component.FrontProxyCA, frontProxyKey, component.EtcdClientCA, component.EtcdCA, etcdCAKey, component.SAKey, component.EncryptionConfigPath, component.APIServerCert,
 		apiServerManifest, controllerManagerManifest,
 	}
 	facts, err := h.Observe(ctx, host.Query{Contents: []string{recordPath}, Script: printScript(secret)})
@@ -70,17 +68,17 @@ func bundleIn(recordText string, files map[string]string) (*pki.Bundle, error) {
 	}
 	found := pki.Found{
 		ClusterID: known.ClusterID, ClusterName: known.ClusterName, Generations: known.Generations,
-		ServiceAccountKey: files[saKey], Leaf: files[apiServerCert],
+		ServiceAccountKey: files[component.SAKey], Leaf: files[component.APIServerCert],
 		Authorities: map[pki.Authority]pki.KeyPair{
-			pki.Kubernetes: {Certificate: files[caCert], PrivateKey: files[caKey]},
-			pki.FrontProxy: {Certificate: files[frontProxyCA], PrivateKey: files[frontProxyKey]},
-			pki.Etcd:       {Certificate: files[etcdClientCA], PrivateKey: files[etcdCAKey]},
+			pki.Kubernetes: {Certificate: files[component.CACert], PrivateKey: files[component.CAKey]},
+			pki.FrontProxy: {Certificate: files[component.FrontProxyCA], PrivateKey: files[frontProxyKey]},
+			pki.Etcd:       {Certificate: files[component.EtcdClientCA], PrivateKey: files[etcdCAKey]},
 		},
 	}
 	if known.ClusterID == "" {
 		err = asKubeadm(&found, files)
-	} else if found.Encryption, err = encryptionIn(files[encryptionConfig]); err != nil {
-		err = fmt.Errorf("read %s: %w", encryptionConfig, err)
+	} else if found.Encryption, err = component.EncryptionFrom(files[component.EncryptionConfigPath]); err != nil {
+		err = fmt.Errorf("read %s: %w", component.EncryptionConfigPath, err)
 	}
 	if err != nil {
 		return nil, err
@@ -96,14 +94,14 @@ var (
 // asKubeadm completes what a machine of kubeadm's tells otherwise.
 func asKubeadm(found *pki.Found, files map[string]string) error {
 	switch {
-	case files[caCert] == "" || files[saKey] == "":
+	case files[component.CACert] == "" || files[component.SAKey] == "":
 		return errors.New("neither a replica of this provider nor a control plane of kubeadm's is on the machine")
 	case encryptionFlag.MatchString(files[apiServerManifest]):
 		return errors.New("the API server encrypts at rest by a configuration of its own, whose keys the bundle would have to take over: that is not supported")
-	case files[etcdCA] == "":
-		return fmt.Errorf("%s is not there: the etcd of this control plane is elsewhere", etcdCA)
+	case files[component.EtcdCA] == "":
+		return fmt.Errorf("%s is not there: the etcd of this control plane is elsewhere", component.EtcdCA)
 	}
-	found.Authorities[pki.Etcd] = pki.KeyPair{Certificate: files[etcdCA], PrivateKey: files[etcdCAKey]}
+	found.Authorities[pki.Etcd] = pki.KeyPair{Certificate: files[component.EtcdCA], PrivateKey: files[etcdCAKey]}
 	found.ClusterName = "kubernetes" // kubeadm's, where nothing else is said
 	if name := clusterNameFlag.FindStringSubmatch(files[controllerManagerManifest]); name != nil {
 		found.ClusterName = name[1]
@@ -111,45 +109,17 @@ func asKubeadm(found *pki.Found, files map[string]string) error {
 	return nil
 }
 
-// encryptionIn reads what encryptionText wrote of a bundle between rotations.
-func encryptionIn(text string) (pki.Encryption, error) {
-	if text == "" {
-		return pki.Encryption{}, nil
-	}
-	var config encryptionConfiguration
-	if err := yaml.Unmarshal([]byte(text), &config); err != nil || len(config.Resources) != 1 || len(config.Resources[0].Providers) != 1 {
-		return pki.Encryption{}, errors.New("it is not as the provider writes it") // it may hold a key: it is not quoted
-	}
-	e := pki.Encryption{Resources: slices.Sorted(slices.Values(config.Resources[0].Resources))}
-	written := config.Resources[0].Providers[0]
-	keys := written.Secretbox
-	switch {
-	case written.KMS != nil:
-		e.Kind, e.Name, e.Endpoint, e.Timeout = pki.KMS, written.KMS.Name, written.KMS.Endpoint, written.KMS.Timeout
-		return e, nil
-	case written.Secretbox != nil:
-		e.Kind = pki.Secretbox
-	case written.AESCBC != nil:
-		e.Kind, keys = pki.AESCBC, written.AESCBC
-	}
-	if keys == nil || len(keys.Keys) != 1 {
-		return pki.Encryption{}, errors.New("it has not one key, as the provider writes it")
-	}
-	e.Name, e.Key = keys.Keys[0].Name, keys.Keys[0].Secret
-	return e, nil
-}
-
 // ImportKubeconfig reads the administrators' kubeconfig from a machine of a
 // replica, or of kubeadm's. It holds a private key.
 func (r *Replicas) ImportKubeconfig(ctx context.Context, h *host.Host) (string, error) {
-	facts, err := h.Observe(ctx, host.Query{Script: printScript([]string{adminConf})})
+	facts, err := h.Observe(ctx, host.Query{Script: printScript([]string{component.AdminConf})})
 	if err != nil {
 		return "", fmt.Errorf("look for a kubeconfig on %s: %w", h.Address(), err)
 	}
-	text, ok := printed(facts.Output, []string{adminConf})[adminConf]
+	text, ok := printed(facts.Output, []string{component.AdminConf})[component.AdminConf]
 	if !ok {
 		return "", &problem.Problem{
-			Summary: "Kubeconfig not imported", Host: h.Address(), Cause: adminConf + " is not there", Unchanged: problem.Nothing,
+			Summary: "Kubeconfig not imported", Host: h.Address(), Cause: component.AdminConf + " is not there", Unchanged: problem.Nothing,
 			Next: "give the address of a machine with a replica that has one (admin_conf), or a kubeconfig of this computer (file:PATH); without an import a new one is issued.",
 		}
 	}
@@ -161,8 +131,8 @@ func (r *Replicas) ImportKubeconfig(ctx context.Context, h *host.Host) (string, 
 func (r *Replicas) Installed(ctx context.Context, h *host.Host, leaves []pki.Leaf) (map[string]pki.KeyPair, error) {
 	var paths []string
 	for _, leaf := range leaves {
-		certificate := path.Join(pkiDir, leaf.Name) + ".crt"
-		paths = append(paths, certificate, keyOf(certificate))
+		certificate := path.Join(component.PKIDir, leaf.Name) + ".crt"
+		paths = append(paths, certificate, component.KeyPath(certificate))
 	}
 	facts, err := h.Observe(ctx, host.Query{Script: printScript(paths)})
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -13,16 +15,16 @@ func bundleFiles(t *testing.T, s Spec) map[string]string {
 	files := map[string]string{}
 	var output strings.Builder
 	var paths []string
-	for _, file := range fixedFiles(s.Replica) {
+	for _, file := range component.Files(s.Replica) {
 		output.WriteString(section + file.Path + "\n" + string(file.Content) + "\n")
 		paths = append(paths, file.Path)
 	}
-	pair, err := s.Bundle.Issue(pki.APIServer(s.names()), now, 0)
+	pair, err := s.Bundle.Issue(pki.APIServer(s.CertificateNames()), cptest.Now, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	output.WriteString(section + apiServerCert + "\n" + pair.Certificate)
-	for path, text := range printed(output.String(), append(paths, apiServerCert)) {
+	output.WriteString(section + component.APIServerCert + "\n" + pair.Certificate)
+	for path, text := range printed(output.String(), append(paths, component.APIServerCert)) {
 		files[path] = text
 	}
 	return files
@@ -43,7 +45,7 @@ func TestBundleIn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testSpec(t)
-			options.ClusterName, options.Now = "prod", now
+			options.ClusterName, options.Now = "prod", cptest.Now
 			var err error
 			if s.Bundle, err = pki.Generate(options); err != nil {
 				t.Fatal(err)
@@ -69,8 +71,8 @@ func TestBundleInOfKubeadm(t *testing.T) {
 	s := testSpec(t)
 	b := s.Bundle
 	files := map[string]string{
-		caCert: b.CA.Certificate, caKey: b.CA.PrivateKey, etcdCA: b.EtcdCA.Certificate, etcdCAKey: b.EtcdCA.PrivateKey,
-		frontProxyCA: b.FrontProxyCA.Certificate, frontProxyKey: b.FrontProxyCA.PrivateKey, saKey: b.ServiceAccount.PrivateKey,
+		component.CACert: b.CA.Certificate, component.CAKey: b.CA.PrivateKey, component.EtcdCA: b.EtcdCA.Certificate, etcdCAKey: b.EtcdCA.PrivateKey,
+		component.FrontProxyCA: b.FrontProxyCA.Certificate, frontProxyKey: b.FrontProxyCA.PrivateKey, component.SAKey: b.ServiceAccount.PrivateKey,
 		controllerManagerManifest: "    - --cluster-name=legacy\n",
 	}
 	first, err := bundleIn("", files)
@@ -90,7 +92,7 @@ func TestBundleInOfKubeadm(t *testing.T) {
 
 func TestBundleInRefuses(t *testing.T) {
 	s := testSpec(t)
-	half, err := s.Bundle.Rotate(map[pki.Part]int{pki.EtcdPart: 1}, pki.Next{}, pki.Options{Now: now})
+	half, err := s.Bundle.Rotate(map[pki.Part]int{pki.EtcdPart: 1}, pki.Next{}, pki.Options{Now: cptest.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +107,8 @@ func TestBundleInRefuses(t *testing.T) {
 		"nothing there":      {"", func(files map[string]string) { clear(files) }, "neither a replica of this provider nor"},
 		"external etcd":      {"", func(map[string]string) {}, "elsewhere"},
 		"encrypted":          {"", func(files map[string]string) { files[apiServerManifest] = "- --encryption-provider-config=/etc/x" }, "not supported"},
-		"strange encryption": {string(recordOf(s.Replica, nil).file().Content), func(files map[string]string) { files[encryptionConfig] = "kind: Secret\n" }, "not as the provider writes it"},
-		"another CA's key":   {string(recordOf(s.Replica, nil).file().Content), func(files map[string]string) { files[caKey] = files[saKey] }, "does not match"},
+		"strange encryption": {string(recordOf(s.Replica, nil).file().Content), func(files map[string]string) { files[component.EncryptionConfigPath] = "kind: Secret\n" }, "not as the provider writes it"},
+		"another CA's key":   {string(recordOf(s.Replica, nil).file().Content), func(files map[string]string) { files[component.CAKey] = files[component.SAKey] }, "does not match"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := bundleFiles(t, s)

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
@@ -16,19 +18,19 @@ func TestAuditIn(t *testing.T) {
 		name   string
 		change func(flags map[string]string)
 		policy string
-		want   Audit
+		want   component.Audit
 	}{
-		{"a flag is gone", func(f map[string]string) { delete(f, "audit-policy-file") }, builtInPolicy, Audit{}},
-		{"all are gone", func(f map[string]string) { clear(f) }, builtInPolicy, Audit{Off: true}},
-		{"another number", func(f map[string]string) { f["audit-log-maxage"] = "31" }, builtInPolicy, Audit{MaxAgeDays: 31}},
-		{"none that a setting can be", func(f map[string]string) { f["audit-log-maxage"], f["audit-log-maxsize"] = "0", "many" }, builtInPolicy, Audit{}},
-		{"the policy is gone", func(map[string]string) {}, "", Audit{}},
-		{"the policy was edited", func(map[string]string) {}, onePolicy, Audit{Policy: onePolicy}},
-		{"a policy that nothing reads", func(f map[string]string) { f["audit-policy-file"] = "/etc/policy.yaml" }, onePolicy, Audit{}},
+		{"a flag is gone", func(f map[string]string) { delete(f, "audit-policy-file") }, component.BuiltInPolicy, component.Audit{}},
+		{"all are gone", func(f map[string]string) { clear(f) }, component.BuiltInPolicy, component.Audit{Off: true}},
+		{"another number", func(f map[string]string) { f["audit-log-maxage"] = "31" }, component.BuiltInPolicy, component.Audit{MaxAgeDays: 31}},
+		{"none that a setting can be", func(f map[string]string) { f["audit-log-maxage"], f["audit-log-maxsize"] = "0", "many" }, component.BuiltInPolicy, component.Audit{}},
+		{"the policy is gone", func(map[string]string) {}, "", component.Audit{}},
+		{"the policy was edited", func(map[string]string) {}, cptest.AuditPolicy, component.Audit{Policy: cptest.AuditPolicy}},
+		{"a policy that nothing reads", func(f map[string]string) { f["audit-policy-file"] = "/etc/policy.yaml" }, cptest.AuditPolicy, component.Audit{}},
 	} {
-		flags := Replica{}.auditFlags()
+		flags := component.Replica{}.AuditFlags()
 		c.change(flags)
-		if got := auditIn(flags, nil, c.policy); got != c.want {
+		if got := component.AuditFrom(flags, nil, c.policy); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
@@ -37,21 +39,21 @@ func TestAuditIn(t *testing.T) {
 // TestLogsBy: of what gives the same log, any is as good as what was read.
 func TestLogsBy(t *testing.T) {
 	byHand := map[string]string{}
-	maps.Copy(byHand, Replica{}.auditFlags())
+	maps.Copy(byHand, component.Replica{}.AuditFlags())
 	byHand["audit-policy-file"], byHand["audit-log-maxage"] = "/etc/policy.yaml", "7"
 	for _, c := range []struct {
 		name        string
-		found, said Audit
+		found, said component.Audit
 		extra       map[string]string
 		want        bool
 	}{
-		{"nothing", Audit{}, Audit{}, nil, true},
-		{"defaults that are written out", Audit{}, Audit{Policy: builtInPolicy, MaxAgeDays: DefaultAuditAge}, nil, true},
-		{"another number", Audit{}, Audit{MaxBackups: 3}, nil, false},
-		{"another policy", Audit{Policy: onePolicy}, Audit{}, nil, false},
-		{"off", Audit{Off: true}, Audit{}, nil, false},
-		{"off, beside flags", Audit{Off: true}, Audit{Off: true}, map[string]string{"audit-log-path": "-"}, true},
-		{"off, and all by flags", Audit{}, Audit{Off: true}, byHand, true},
+		{"nothing", component.Audit{}, component.Audit{}, nil, true},
+		{"defaults that are written out", component.Audit{}, component.Audit{Policy: component.BuiltInPolicy, MaxAgeDays: component.DefaultAuditAge}, nil, true},
+		{"another number", component.Audit{}, component.Audit{MaxBackups: 3}, nil, false},
+		{"another policy", component.Audit{Policy: cptest.AuditPolicy}, component.Audit{}, nil, false},
+		{"off", component.Audit{Off: true}, component.Audit{}, nil, false},
+		{"off, beside flags", component.Audit{Off: true}, component.Audit{Off: true}, map[string]string{"audit-log-path": "-"}, true},
+		{"off, and all by flags", component.Audit{}, component.Audit{Off: true}, byHand, true},
 	} {
 		i := Imported{Audit: c.found, ExtraArgs: map[string]map[string]string{release.APIServer: c.extra}}
 		if got := i.LogsBy(c.said); got != c.want {
@@ -61,23 +63,23 @@ func TestLogsBy(t *testing.T) {
 }
 
 func TestLetsIn(t *testing.T) {
-	i := Imported{Authentication: authenticationIn(Replica{Authentication: Authentication{JWT: `[{"issuer": {"url": "https://a"}}]`}}.authenticationText())}
+	i := Imported{Authentication: component.AuthenticationFrom(component.Replica{Authentication: component.Authentication{JWT: `[{"issuer": {"url": "https://a"}}]`}}.AuthenticationText())}
 	for _, c := range []struct {
-		said Authentication
+		said component.Authentication
 		want bool
 	}{
-		{Authentication{JWT: "# ours\n- issuer:\n    url: \"https://a\""}, true},
-		{Authentication{JWT: "- issuer: {url: https://a}", AnonymousPaths: []string{"/livez"}}, true},
-		{Authentication{JWT: "- issuer: {url: https://b}"}, false},
-		{Authentication{JWT: "- issuer: {url: https://a}", AnonymousPaths: []string{"/version"}}, false},
-		{Authentication{}, false},
+		{component.Authentication{JWT: "# ours\n- issuer:\n    url: \"https://a\""}, true},
+		{component.Authentication{JWT: "- issuer: {url: https://a}", AnonymousPaths: []string{"/livez"}}, true},
+		{component.Authentication{JWT: "- issuer: {url: https://b}"}, false},
+		{component.Authentication{JWT: "- issuer: {url: https://a}", AnonymousPaths: []string{"/version"}}, false},
+		{component.Authentication{}, false},
 	} {
 		if got := i.LetsIn(c.said); got != c.want {
 			t.Errorf("%+v: %v, want %v", c.said, got, c.want)
 		}
 	}
 	for _, text := range []string{"", "{", "kind: [", "jwt: 3\n"} {
-		if got := authenticationIn(text); !reflect.DeepEqual(got, Authentication{}) {
+		if got := component.AuthenticationFrom(text); !reflect.DeepEqual(got, component.Authentication{}) {
 			t.Errorf("%q lets in %+v", text, got)
 		}
 	}

@@ -8,29 +8,31 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // machineOf is what a machine shows of a replica of s.
 func machineOf(t *testing.T, s Spec) host.Facts {
 	t.Helper()
-	pair, err := s.Bundle.Issue(pki.APIServer(s.names()), now, 0)
+	pair, err := s.Bundle.Issue(pki.APIServer(s.CertificateNames()), cptest.Now, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	files := map[string]host.FileState{
-		recordPath:    {Content: string(recordOf(s.Replica, nil).file().Content)},
-		apiServerCert: {Content: pair.Certificate},
+		recordPath:              {Content: string(recordOf(s.Replica, nil).file().Content)},
+		component.APIServerCert: {Content: pair.Certificate},
 	}
-	for _, file := range settingFiles(s.Replica) {
+	for _, file := range component.SettingFiles(s.Replica) {
 		files[file.Path] = host.FileState{Content: string(file.Content)}
 	}
-	for _, c := range components(s.Replica) {
-		files[unitPath(c.name)] = host.FileState{Content: string(unitDefinition(c).Content)}
+	for _, c := range component.Of(s.Replica) {
+		files[unit.Path(c.Name)] = host.FileState{Content: string(unit.File(c).Content)}
 	}
 	return host.Facts{Files: files, Dirs: map[string][]string{}}
 }
@@ -68,7 +70,7 @@ func TestImportReadsBack(t *testing.T) {
 			s.Settings = json.RawMessage(`{"resources":{"scheduler":{"cpu_quota":"50%"}}}`)
 		},
 		"audit": func(s *Spec) {
-			s.Audit = Audit{Policy: onePolicy, MaxAgeDays: 7, MaxSizeMB: 50}
+			s.Audit = component.Audit{Policy: cptest.AuditPolicy, MaxAgeDays: 7, MaxSizeMB: 50}
 			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"audit-log-maxbackup": "3", "v": "2"}}
 		},
 		"no audit": func(s *Spec) { s.Audit.Off = true },
@@ -80,7 +82,7 @@ func TestImportReadsBack(t *testing.T) {
 			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"audit-policy-file": "/etc/policy.yaml"}}
 		},
 		"who may log in": func(s *Spec) {
-			s.Authentication = Authentication{JWT: "- claimMappings:\n    username:\n      claim: sub\n      prefix: \"\"\n  issuer:\n    audiences:\n    - kubernetes\n    url: https://id.example.com\n", AnonymousPaths: []string{"/version"}}
+			s.Authentication = component.Authentication{JWT: "- claimMappings:\n    username:\n      claim: sub\n      prefix: \"\"\n  issuer:\n    audiences:\n    - kubernetes\n    url: https://id.example.com\n", AnonymousPaths: []string{"/version"}}
 		},
 		"authentication by hand": func(s *Spec) {
 			s.ExtraArgs = map[string]map[string]string{release.APIServer: {"oidc-issuer-url": "https://id.example.com", "oidc-client-id": "kubernetes"}}
@@ -104,8 +106,8 @@ func TestImportReadsBack(t *testing.T) {
 			}
 			got.Settings = nil
 			want := Imported{
-				ClusterID: s.Bundle.ClusterID, ClusterName: "prod", Name: "cp1", Version: s.Version, Port: s.port(), EtcdURLs: s.EtcdURLs,
-				ServiceCIDRs: s.ServiceCIDRs, PodCIDRs: s.PodCIDRs, ClusterDomain: s.domain(), ExtraSANs: s.ExtraSANs,
+				ClusterID: s.Bundle.ClusterID, ClusterName: "prod", Name: "cp1", Version: s.Version, Port: s.APIPort(), EtcdURLs: s.EtcdURLs,
+				ServiceCIDRs: s.ServiceCIDRs, PodCIDRs: s.PodCIDRs, ClusterDomain: s.Domain(), ExtraSANs: s.ExtraSANs,
 				NoAdminConf: s.NoAdminConf, ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Audit: s.Audit, Authentication: s.Authentication,
 				Limits: map[string]systemd.Limits{release.APIServer: s.Limits[release.APIServer], release.ControllerManager: s.Limits[release.ControllerManager], release.Scheduler: s.Limits[release.Scheduler]},
 			}
@@ -126,13 +128,13 @@ func TestImportWithoutRecord(t *testing.T) {
 	s.Registration = json.RawMessage(`{"address":"10.0.0.100"}`)
 	s.ExtraArgs = map[string]map[string]string{release.APIServer: {"v": "2", "profiling": "false"}, release.Scheduler: {"v": "3"}}
 	s.ExtraSANs, s.PodCIDRs = []string{"api.example.com"}, []string{"10.244.0.0/16"}
-	s.Audit, s.Limits = Audit{Policy: onePolicy, MaxAgeDays: 7, MaxBackups: DefaultAuditBackups}, map[string]systemd.Limits{release.Scheduler: {MemoryMax: "1G"}}
+	s.Audit, s.Limits = component.Audit{Policy: cptest.AuditPolicy, MaxAgeDays: 7, MaxBackups: component.DefaultAuditBackups}, map[string]systemd.Limits{release.Scheduler: {MemoryMax: "1G"}}
 	facts := machineOf(t, s)
 	r := recordOf(s.Replica, nil)
 	r.Configured = nil
 	facts.Files[recordPath] = host.FileState{Content: string(r.file().Content)}
-	unit := facts.Files[unitPath(release.APIServer)].Content
-	facts.Files[unitPath(release.APIServer)] = host.FileState{Content: strings.Replace(unit, "--etcd-cafile=", "--etcd-cafile=/tmp", 1)}
+	text := facts.Files[unit.Path(release.APIServer)].Content
+	facts.Files[unit.Path(release.APIServer)] = host.FileState{Content: strings.Replace(text, "--etcd-cafile=", "--etcd-cafile=/tmp", 1)}
 	got, err := imported(s.Host, facts, endpointIn)
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +145,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	if !slices.Equal(got.ExtraSANs, s.ExtraSANs) || !slices.Equal(got.PodCIDRs, s.PodCIDRs) || !slices.Equal(got.EtcdURLs, s.EtcdURLs) {
 		t.Errorf("read back as %#v", got)
 	}
-	if want := (Audit{Policy: onePolicy, MaxAgeDays: 7}); got.Audit != want || !got.LogsBy(s.Audit) {
+	if want := (component.Audit{Policy: cptest.AuditPolicy, MaxAgeDays: 7}); got.Audit != want || !got.LogsBy(s.Audit) {
 		t.Errorf("audit is %+v, want %+v", got.Audit, want)
 	}
 	if got.Settings != nil || got.Limits[release.Scheduler] != s.Limits[release.Scheduler] || got.Limits[release.APIServer] != (systemd.Limits{}) {
@@ -162,12 +164,12 @@ func TestImportRefuses(t *testing.T) {
 		"kubeadm's":      {func(f host.Facts) { clear(f.Files); f.Dirs[manifestDir] = []string{release.APIServer + ".yaml"} }, "static pod"},
 		"without record": {func(f host.Facts) { delete(f.Files, recordPath) }, "it was not made by this provider"},
 		"unreadable":     {func(f host.Facts) { f.Files[recordPath] = host.FileState{Content: "{"} }, "read " + recordPath},
-		"half a replica": {func(f host.Facts) { delete(f.Files, unitPath(release.Scheduler)) }, "no ExecStart= line"},
+		"half a replica": {func(f host.Facts) { delete(f.Files, unit.Path(release.Scheduler)) }, "no ExecStart= line"},
 		"another program": {func(f host.Facts) {
-			f.Files[unitPath(release.APIServer)] = host.FileState{Content: "ExecStart=/usr/bin/kube-apiserver --v=2"}
+			f.Files[unit.Path(release.APIServer)] = host.FileState{Content: "ExecStart=/usr/bin/kube-apiserver --v=2"}
 		}, "has not installed"},
 		"another address": {func(f host.Facts) {
-			f.Files[unitPath(release.APIServer)] = host.FileState{Content: strings.ReplaceAll(f.Files[unitPath(release.APIServer)].Content, "advertise-address=10.0.0.11", "advertise-address=10.0.0.12")}
+			f.Files[unit.Path(release.APIServer)] = host.FileState{Content: strings.ReplaceAll(f.Files[unit.Path(release.APIServer)].Content, "advertise-address=10.0.0.11", "advertise-address=10.0.0.12")}
 		}, `reached at "10.0.0.12"`},
 	} {
 		t.Run(name, func(t *testing.T) {

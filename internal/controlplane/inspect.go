@@ -12,15 +12,16 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-//go:embed access.sh
+//go:embed inspect.sh
 var accessScript host.Script
 
 // inspect is observe before a change: what only asking tells is an obstacle.
-func inspect(ctx context.Context, h *host.Host, s Replica) (found, error) {
+func inspect(ctx context.Context, h *host.Host, s component.Replica) (found, error) {
 	var f found
 	var forwarding error
 	var closed []string
@@ -30,7 +31,7 @@ func inspect(ctx context.Context, h *host.Host, s Replica) (found, error) {
 		return err
 	})
 	group.Go(func() error {
-		forwarding = h.CheckForwarding(groupCtx, s.probed()...)
+		forwarding = h.CheckForwarding(groupCtx, probed(s)...)
 		if errors.Is(forwarding, host.ErrForwarding) {
 			return nil
 		}
@@ -45,33 +46,33 @@ func inspect(ctx context.Context, h *host.Host, s Replica) (found, error) {
 	}
 	if forwarding != nil {
 		f.obstacles = append(f.obstacles, fmt.Sprintf("%v; the components are asked through SSH whether they are ready, at %s",
-			host.ErrForwarding, strings.Join(s.probed(), ", ")))
+			host.ErrForwarding, strings.Join(probed(s), ", ")))
 	}
 	f.obstacles = append(f.obstacles, closed...)
 	return f, nil
 }
 
 // probed is where the components are asked.
-func (s Replica) probed() []string {
+func probed(s component.Replica) []string {
 	var addresses []string
-	for _, c := range components(s) {
-		addresses = append(addresses, net.JoinHostPort(c.probe.address, strconv.Itoa(c.probe.port)))
+	for _, c := range component.Of(s) {
+		addresses = append(addresses, net.JoinHostPort(c.Probe.Address, strconv.Itoa(c.Probe.Port)))
 	}
 	return addresses
 }
 
 // shutOut says which groups the machine does not have, and which sockets of KMS
 // plugins the API server could not open.
-func shutOut(ctx context.Context, h *host.Host, s Replica) ([]string, error) {
-	if len(s.SupplementaryGroups)+len(s.sockets()) == 0 {
+func shutOut(ctx context.Context, h *host.Host, s component.Replica) ([]string, error) {
+	if len(s.SupplementaryGroups)+len(s.Sockets()) == 0 {
 		return nil, nil
 	}
 	out, err := h.Observe(ctx, host.Query{
 		Script: accessScript,
-		Vars:   map[string]string{"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.sockets(), "\n")},
+		Vars:   map[string]string{"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.Sockets(), "\n")},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("see what the API server of %s may open: %w", s.machine(), err)
+		return nil, fmt.Errorf("see what the API server of %s may open: %w", s.Machine(), err)
 	}
 	return shutOutIn(s, out.Output)
 }
@@ -79,10 +80,10 @@ func shutOut(ctx context.Context, h *host.Host, s Replica) ([]string, error) {
 var errNotSeen = errors.New("the machine did not answer to the end")
 
 // shutOutIn reads what accessScript says. Only lines about what was asked count.
-func shutOutIn(s Replica, output string) ([]string, error) {
+func shutOutIn(s component.Replica, output string) ([]string, error) {
 	lines := strings.Split(output, "\n")
 	if !slices.Contains(lines, "seen") {
-		return nil, fmt.Errorf("see what the API server of %s may open: %w", s.machine(), errNotSeen)
+		return nil, fmt.Errorf("see what the API server of %s may open: %w", s.Machine(), errNotSeen)
 	}
 	var words []string
 	for _, name := range s.SupplementaryGroups {
@@ -93,7 +94,7 @@ func shutOutIn(s Replica, output string) ([]string, error) {
 	if slices.Contains(lines, "no setpriv") {
 		words = append(words, "setpriv (util-linux) is missing, by which is seen whether the KMS plugin's socket can be opened")
 	}
-	for _, socket := range s.sockets() {
+	for _, socket := range s.Sockets() {
 		switch {
 		case slices.Contains(lines, "no socket "+socket):
 			words = append(words, fmt.Sprintf("the KMS plugin's socket %s is not there", socket))

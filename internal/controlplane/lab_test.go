@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -227,7 +229,7 @@ func newBareStage(t *testing.T) *stage {
 	address := machines.lab.Machine("cp1").Address.String()
 	registrar := &recordingRegistrar{members: map[string]string{}}
 	st := &stage{T: t, ctx: ctx, registrar: registrar, spec: Spec{
-		Replica: Replica{
+		Replica: component.Replica{
 			Name:         "cp1",
 			Address:      address,
 			Bundle:       bundle,
@@ -294,14 +296,14 @@ ExecStart=%s --data-dir=/var/lib/etcd --listen-client-urls=https://%s:2379 --adv
   --cert-file=%s/server.crt --key-file=%s/server.key --trusted-ca-file=%s --client-cert-auth
 [Install]
 WantedBy=multi-user.target
-`, etcd.Path(), address, address, etcdDir, etcdDir, etcdCA)
+`, etcd.Path(), address, address, component.EtcdDir, component.EtcdDir, component.EtcdCA)
 	_, err = st.spec.Host.Apply(st.ctx, host.Change{
-		Dirs: append(directories(), host.Dir{Path: etcdDir, Mode: 0o755}),
+		Dirs: append(component.Directories(), host.Dir{Path: component.EtcdDir, Mode: 0o755}),
 		Files: []host.File{
-			{Path: etcdCA, Content: []byte(st.spec.Bundle.EtcdCA.Certificate), Mode: publicMode},
-			{Path: etcdDir + "/server.crt", Content: []byte(pair.Certificate), Mode: publicMode},
-			{Path: etcdDir + "/server.key", Content: []byte(pair.PrivateKey), Mode: secretMode},
-			{Path: etcdUnit, Content: []byte(unit), Mode: publicMode},
+			{Path: component.EtcdCA, Content: []byte(st.spec.Bundle.EtcdCA.Certificate), Mode: component.PublicMode},
+			{Path: component.EtcdDir + "/server.crt", Content: []byte(pair.Certificate), Mode: component.PublicMode},
+			{Path: component.EtcdDir + "/server.key", Content: []byte(pair.PrivateKey), Mode: component.SecretMode},
+			{Path: etcdUnit, Content: []byte(unit), Mode: component.PublicMode},
 		},
 		Script: "systemctl enable --quiet --now etcd.service",
 	})
@@ -313,13 +315,13 @@ WantedBy=multi-user.target
 // pids are the components' processes.
 func (st *stage) pids() map[string]int {
 	st.Helper()
-	facts, err := st.spec.Host.Observe(st.ctx, host.Query{Units: unitNames()})
+	facts, err := st.spec.Host.Observe(st.ctx, host.Query{Units: unit.Names()})
 	if err != nil {
 		st.Fatal(err)
 	}
 	pids := map[string]int{}
 	for _, name := range release.Components() {
-		pids[name] = facts.Units[unitName(name)].MainPID
+		pids[name] = facts.Units[unit.Name(name)].MainPID
 	}
 	return pids
 }

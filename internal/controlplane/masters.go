@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -27,7 +28,7 @@ type apiAccess struct {
 // mayAsk reports whether there can be a certificate for masters: a bundle that
 // comes with an etcd member has none that were signed elsewhere for a replica.
 func (s Spec) mayAsk() bool {
-	_, signed := s.Bundle.Signed[mastersUser().Name]
+	_, signed := s.Bundle.Signed[component.SystemMasters().Name]
 	return signed || !s.Bundle.External(pki.Kubernetes)
 }
 
@@ -39,7 +40,7 @@ func masters(s Spec) (access apiAccess, done func(), err error) {
 	if err != nil {
 		return apiAccess{}, nil, err
 	}
-	pair, err := s.Bundle.Issue(mastersUser(), time.Now(), breakGlass)
+	pair, err := s.Bundle.Issue(component.SystemMasters(), time.Now(), breakGlass)
 	if err != nil {
 		return apiAccess{}, nil, err
 	}
@@ -51,7 +52,7 @@ func masters(s Spec) (access apiAccess, done func(), err error) {
 	web := tunnel(s.Host, config)
 	web.Timeout = apiTimeout
 	return apiAccess{
-		rest: &rest.Config{Host: s.localURL(), UserAgent: "terraform-provider-kube", QPS: -1}, // unlimited: the server has its own limits
+		rest: &rest.Config{Host: s.LocalURL(), UserAgent: "terraform-provider-kube", QPS: -1}, // unlimited: the server has its own limits
 		web:  web,
 	}, web.CloseIdleConnections, nil
 }

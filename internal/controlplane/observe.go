@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -36,8 +38,8 @@ func (f found) digests() map[string]string {
 // overrides are the files by which somebody changes how component c runs.
 func (f found) overrides(c string) []string {
 	var out []string
-	for _, name := range f.facts.Dirs[unitOverrides(c)] {
-		out = append(out, path.Join(unitOverrides(c), name))
+	for _, name := range f.facts.Dirs[unit.DropInDir(c)] {
+		out = append(out, path.Join(unit.DropInDir(c), name))
 	}
 	return out
 }
@@ -50,7 +52,7 @@ func (f found) version(c string) string {
 // placedVersion is that of the program which the definition of a component
 // names, so that would be started; "" when there is none that can be read.
 func (f found) placedVersion(c string) string {
-	executable, _, err := unitParse(f.facts.Files[unitPath(c)].Content)
+	executable, _, err := unit.Parse(f.facts.Files[unit.Path(c)].Content)
 	if err != nil {
 		return ""
 	}
@@ -64,43 +66,43 @@ func (f found) effectiveVersion(c string) string {
 }
 
 // observe looks at everything that any decision about s needs.
-func observe(ctx context.Context, h *host.Host, s Replica) (found, error) {
+func observe(ctx context.Context, h *host.Host, s component.Replica) (found, error) {
 	facts, err := h.Observe(ctx, query(s))
 	if err != nil {
-		return found{}, fmt.Errorf("observe replica %s: %w", s.machine(), err)
+		return found{}, fmt.Errorf("observe replica %s: %w", s.Machine(), err)
 	}
 	return interpret(facts), nil
 }
 
 // query never asks for the content of a file that holds a private key: keys
 // are judged by their digest, kubeconfigs by all but the key's line.
-func query(s Replica) host.Query {
+func query(s component.Replica) host.Query {
 	q := host.Query{
-		Contents: append(settingPaths(), recordPath, creatingPath, beforePath, caCert, etcdClientCA),
-		Files:    append(unwantedFiles(s), etcdUnit),
-		Dirs:     []string{path.Dir(program(s.Version, release.APIServer).Path()), manifestDir},
-		Units:    unitNames(),
-		Ports:    []int{s.port()},
-		Disks:    []string{installRoot, kubernetesDir, auditLogDir},
+		Contents: append(component.SettingPaths(), recordPath, creatingPath, beforePath, component.CACert, component.EtcdClientCA),
+		Files:    append(component.UnwantedFiles(s), etcdUnit),
+		Dirs:     []string{path.Dir(component.Artifact(s.Version, release.APIServer).Path()), manifestDir},
+		Units:    unit.Names(),
+		Ports:    []int{s.APIPort()},
+		Disks:    []string{installRoot, component.KubernetesDir, component.AuditLogDir},
 		Script:   detailScript(),
 	}
-	for _, file := range fixedFiles(s) {
+	for _, file := range component.Files(s) {
 		if !slices.Contains(q.Contents, file.Path) {
 			q.Files = append(q.Files, file.Path)
 		}
 	}
-	for _, c := range certificates(s) {
-		q.Contents = append(q.Contents, c.path)
-		q.Files = append(q.Files, keyOf(c.path))
+	for _, c := range component.Certificates(s) {
+		q.Contents = append(q.Contents, c.Path)
+		q.Files = append(q.Files, component.KeyPath(c.Path))
 	}
-	for _, k := range kubeconfigs(s) {
-		q.Files = append(q.Files, k.path)
+	for _, k := range component.Kubeconfigs(s) {
+		q.Files = append(q.Files, k.Path)
 	}
-	for _, c := range components(s) {
-		q.Contents = append(q.Contents, unitDefinition(c).Path, startNotePath(c.name))
-		q.Dirs = append(q.Dirs, unitOverrides(c.name))
-		if c.probe.port != s.port() {
-			q.Ports = append(q.Ports, c.probe.port)
+	for _, c := range component.Of(s) {
+		q.Contents = append(q.Contents, unit.File(c).Path, unit.StartNotePath(c.Name))
+		q.Dirs = append(q.Dirs, unit.DropInDir(c.Name))
+		if c.Probe.Port != s.APIPort() {
+			q.Ports = append(q.Ports, c.Probe.Port)
 		}
 	}
 	return q
@@ -109,9 +111,9 @@ func query(s Replica) host.Query {
 // Other places on a machine that matter here.
 const (
 	installRoot = "/opt/kube"
-	manifestDir = kubernetesDir + "/manifests" // of a kubelet's static pods
-	etcdUnit    = unitDir + "/" + etcdUnitName
-	kubeletConf = kubernetesDir + "/kubelet.conf"
+	manifestDir = component.KubernetesDir + "/manifests" // of a kubelet's static pods
+	etcdUnit    = unit.Dir + "/" + etcdUnitName
+	kubeletConf = component.KubernetesDir + "/kubelet.conf"
 )
 
 // etcdUnitName is the unit of an etcd member on the same machine.
@@ -125,7 +127,7 @@ const section = "=== "
 const plainLines = `^[ -]*(apiVersion|kind|clusters|contexts|current-context|users|name|cluster|context|user|server|certificate-authority-data|client-certificate-data):[^{]*$`
 
 // plainKubeconfigs are those of which detailScript prints what is no secret.
-var plainKubeconfigs = []string{adminConf, controllerManagerConf, schedulerConf}
+var plainKubeconfigs = []string{component.AdminConf, component.ControllerManagerConf, component.SchedulerConf}
 
 // detailScript prints each kubeconfig without its private key, and the
 // executable of each component.
@@ -164,9 +166,9 @@ func interpret(facts host.Facts) found {
 // gone: the machine answers and holds neither a unit nor a file that only a
 // replica has. The authorities' certificates do not count: etcd and kubelet
 // have them too.
-func (f found) gone(s Replica) bool {
-	for _, c := range components(s) {
-		if _, ok := f.facts.Files[unitDefinition(c).Path]; ok {
+func (f found) gone(s component.Replica) bool {
+	for _, c := range component.Of(s) {
+		if _, ok := f.facts.Files[unit.File(c).Path]; ok {
 			return false
 		}
 	}
@@ -184,14 +186,14 @@ func (f found) gone(s Replica) bool {
 }
 
 // ownFiles are the files that no one but a replica has on a machine.
-func ownFiles(s Replica) []string {
-	files := append(settingPaths(), recordPath, creatingPath, beforePath, adminConf, clientCA, signingCA, caKey, frontProxyCA, etcdClientCA, saPub, saKey, encryptionConfig)
-	for _, c := range certificates(s) {
-		files = append(files, c.path, keyOf(c.path))
+func ownFiles(s component.Replica) []string {
+	files := append(component.SettingPaths(), recordPath, creatingPath, beforePath, component.AdminConf, component.ClientCA, component.SigningCA, component.CAKey, component.FrontProxyCA, component.EtcdClientCA, component.SAPub, component.SAKey, component.EncryptionConfigPath)
+	for _, c := range component.Certificates(s) {
+		files = append(files, c.Path, component.KeyPath(c.Path))
 	}
-	for _, k := range kubeconfigs(s) {
-		if k.path != adminConf {
-			files = append(files, k.path)
+	for _, k := range component.Kubeconfigs(s) {
+		if k.Path != component.AdminConf {
+			files = append(files, k.Path)
 		}
 	}
 	return files

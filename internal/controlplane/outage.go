@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -50,7 +51,7 @@ func (o *Outage) Begins(ctx context.Context) error {
 	if err != nil || !serving {
 		return err
 	}
-	problem.Progress(ctx, "%s: its etcd member is going to stop", s.machine())
+	problem.Progress(ctx, "%s: its etcd member is going to stop", s.Machine())
 	way := wayOut{restart: true, duringMember: true}
 	turn, _, err := o.replicas.stepAside(ctx, *s, way)
 	if err != nil {
@@ -58,10 +59,10 @@ func (o *Outage) Begins(ctx context.Context) error {
 	}
 	defer turn.end(true)
 	o.keep(*s)
-	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.machine())
-	stop := host.Command{Script: "touch " + pausedPath + "\n" + unitPause(release.Components())}
+	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.Machine())
+	stop := host.Command{Script: "touch " + pausedPath + "\n" + unit.Pause(release.Components())}
 	if _, err := s.Host.Run(turn.context(ctx), stop); err != nil {
-		return fmt.Errorf("pause replica %s: %w", s.machine(), err)
+		return fmt.Errorf("pause replica %s: %w", s.Machine(), err)
 	}
 	return nil
 }
@@ -92,10 +93,10 @@ func (o *Outage) Ended(ctx context.Context) error {
 	}
 	if err := rise(ctx, *s, release.Components()); err != nil {
 		came = false
-		return unregistered(fmt.Errorf("resume replica %s: %w", s.machine(), err), "the etcd member is done; the replica stays out of rotation until it is applied again.")
+		return unregistered(fmt.Errorf("resume replica %s: %w", s.Machine(), err), "the etcd member is done; the replica stays out of rotation until it is applied again.")
 	}
 	o.let()
-	problem.Progress(ctx, "%s: back in rotation", s.machine())
+	problem.Progress(ctx, "%s: back in rotation", s.Machine())
 	return nil
 }
 
@@ -177,8 +178,8 @@ func unsure(s Spec, err error) error {
 		return nil
 	}
 	return &problem.Problem{
-		Summary: "control-plane replica not stopped", Host: s.machine(), Err: err, Unchanged: problem.Nothing,
+		Summary: "control-plane replica not stopped", Host: s.Machine(), Err: err, Unchanged: problem.Nothing,
 		Cause: "whether it serves cannot be told: " + err.Error(),
-		Next:  "correct this, or stop an API server that hangs (systemctl stop " + unitName(release.APIServer) + "); then apply again.",
+		Next:  "correct this, or stop an API server that hangs (systemctl stop " + unit.Name(release.APIServer) + "); then apply again.",
 	}
 }

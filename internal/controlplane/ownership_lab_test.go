@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -57,7 +60,7 @@ func (st *stage) refusesAfterHardening() {
 	before := st.pids()
 	st.harden("AllowTcpForwarding no")
 	s := st.another()
-	s.ExtraArgs = args(release.APIServer, "event-ttl", "5h")
+	s.ExtraArgs = cptest.Args(release.APIServer, "event-ttl", "5h")
 	if _, err := st.replicas.Update(st.ctx, s); !problem.Untouched(err) || !strings.Contains(err.Error(), "sshd forbids TCP forwarding") {
 		st.Errorf("update: %v", err)
 	}
@@ -99,7 +102,7 @@ func (st *stage) stepsAsideForItsMember() {
 	end() // as a Delete of the member ends: without Ended
 	begun := time.Now()
 	orphans := st.replicas.rejoin(st.ctx, cp2, false, time.Now().Add(time.Minute))
-	if len(orphans) != 1 || orphans[0].machine != st.spec.machine() || orphans[0].changing || time.Since(begun) > 20*time.Second {
+	if len(orphans) != 1 || orphans[0].machine != st.spec.Machine() || orphans[0].changing || time.Since(begun) > 20*time.Second {
 		st.Errorf("one whose member has left: %+v after %s", orphans, time.Since(begun))
 	}
 	st.expect("calls", st.registrar.take(), []string(nil))
@@ -131,7 +134,7 @@ func (st *stage) belongsToGroups() {
 	status, err := st.replicas.Update(st.ctx, st.spec)
 	st.steady(status, err)
 	st.expect("restarted", st.restarted(before), []string{release.APIServer})
-	got := st.run("grep ^Groups: /proc/$(systemctl show --property=MainPID --value " + unitName(release.APIServer) + ")/status; getent group games | cut -d : -f 3")
+	got := st.run("grep ^Groups: /proc/$(systemctl show --property=MainPID --value " + unit.Name(release.APIServer) + ")/status; getent group games | cut -d : -f 3")
 	groups := strings.Fields(got)
 	if len(groups) < 3 || !strings.Contains(" "+strings.Join(groups[1:len(groups)-1], " ")+" ", " "+groups[len(groups)-1]+" ") {
 		st.Errorf("groups of the API server and the number of games: %q", got)
@@ -156,7 +159,7 @@ func (st *stage) isNotAnothers() {
 		other(&s)
 		var left string
 		if err := st.replicas.Delete(st.ctx, s, DeleteOptions{Left: func(why string) { left = why }}); err != nil || !strings.Contains(left, `holds replica "cp1" of cluster "lab" now, and was left as it is`) {
-			st.Errorf("delete of %s: %v, left: %q", s.machine(), err, left)
+			st.Errorf("delete of %s: %v, left: %q", s.Machine(), err, left)
 		}
 		st.registrar.members["cp1"] = st.spec.ServingAddress()
 		st.registrar.take()
@@ -202,7 +205,7 @@ func (st *stage) isCleanedAfterACut() {
 	for _, name := range release.Components() {
 		st.run("useradd --system --no-create-home --shell /usr/sbin/nologin " + name)
 	}
-	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Dirs: directories(), Files: append([]host.File{creatingFile(st.spec.Replica)}, d.files...)}); err != nil {
+	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Dirs: component.Directories(), Files: append([]host.File{creatingFile(st.spec.Replica)}, d.files...)}); err != nil {
 		st.Fatal(err)
 	}
 	other := st.spec
@@ -215,12 +218,12 @@ func (st *stage) isCleanedAfterACut() {
 	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); err != nil {
 		st.Fatal(err)
 	}
-	st.expect("left", st.run("ls /etc/kubernetes/*.json /etc/kubernetes/*.conf "+unitPath(release.APIServer)+" 2>/dev/null || :; getent passwd | grep ^kube || :"), "")
-	st.run("touch " + unitPath(release.APIServer)) // of somebody else's
+	st.expect("left", st.run("ls /etc/kubernetes/*.json /etc/kubernetes/*.conf "+unit.Path(release.APIServer)+" 2>/dev/null || :; getent passwd | grep ^kube || :"), "")
+	st.run("touch " + unit.Path(release.APIServer)) // of somebody else's
 	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); !problem.Untouched(err) || !errors.Is(err, errNoEvidence) {
 		st.Errorf("delete of what nobody's record speaks of: %v", err)
 	}
-	st.run("rm " + unitPath(release.APIServer))
+	st.run("rm " + unit.Path(release.APIServer))
 }
 
 // TestTwoProcessesOnMachines: leases are held on real machines.

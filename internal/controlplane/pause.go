@@ -9,7 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -61,11 +63,11 @@ func recollect(ctx context.Context, s Spec, state besideState) {
 	defer cancel()
 	w := waiting{reasons: map[string]string{}}
 	var components []string
-	if w.until(soon, s, apiServer(s.Replica)) != nil {
+	if w.until(soon, s, component.APIServer(s.Replica)) != nil {
 		components = []string{release.APIServer}
 	}
 	if err := rise(ctx, s, components); err != nil {
-		problem.Progress(ctx, "%s: its etcd member serves again, the replica does not yet: %v", s.machine(), err)
+		problem.Progress(ctx, "%s: its etcd member serves again, the replica does not yet: %v", s.Machine(), err)
 	}
 }
 
@@ -82,7 +84,7 @@ func (b Beside) dependent(ctx context.Context) (*Spec, besideState, error) {
 // replica is the one on the machine, by its own record; nil when there is none.
 // Of its spec only what pausing and resuming need is known.
 func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err error) {
-	facts, err := b.Host.Observe(ctx, host.Query{Contents: []string{recordPath}, Files: []string{pausedPath}, Units: []string{unitName(release.APIServer), etcdUnitName}})
+	facts, err := b.Host.Observe(ctx, host.Query{Contents: []string{recordPath}, Files: []string{pausedPath}, Units: []string{unit.Name(release.APIServer), etcdUnitName}})
 	if errors.Is(err, host.ErrUnreachable) {
 		return nil, state, nil
 	}
@@ -90,11 +92,11 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err er
 		return nil, state, fmt.Errorf("look for a replica on %s: %w", b.Host.Address(), err)
 	}
 	_, state.paused = facts.Files[pausedPath]
-	state.running = facts.Units[unitName(release.APIServer)].Active == "active"
+	state.running = facts.Units[unit.Name(release.APIServer)].Active == "active"
 	// One that cannot be read is no replica that could be paused; its own Read says so.
 	r, err := readRecord(facts.Files[recordPath].Content)
 	if err != nil || r.ClusterID != b.Bundle.ClusterID {
-		state.absent = err == nil && r.ClusterID == "" && !runs(facts.Units[unitName(release.APIServer)])
+		state.absent = err == nil && r.ClusterID == "" && !runs(facts.Units[unit.Name(release.APIServer)])
 		return nil, state, nil
 	}
 	state.orphan = livesOn(r.Etcd, b.Host.Address()) && !runs(facts.Units[etcdUnitName])
@@ -103,7 +105,7 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err er
 		return nil, state, fmt.Errorf("read the endpoint in %s on %s: %w", recordPath, b.Host.Address(), err)
 	}
 	return &Spec{
-		Replica: Replica{
+		Replica: component.Replica{
 			Name: r.Name, Address: b.Host.Address(), Bundle: b.Bundle, Port: r.Port, EtcdURLs: r.Etcd, Registration: r.Endpoint,
 		},
 		Host: b.Host, Registrar: registrar,

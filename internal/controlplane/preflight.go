@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -28,21 +30,21 @@ var architectures = []string{"amd64", "arm64", "ppc64le", "s390x"}
 
 // preflight lists every reason why a replica cannot be made on the machine.
 // What an earlier, interrupted call for the same replica has left is no reason.
-func preflight(s Replica, f found) error {
+func preflight(s component.Replica, f found) error {
 	failed := slices.Concat(machineChecks(s, f), foreignChecks(s, f), portChecks(s, f), f.obstacles)
 	if len(failed) == 0 {
 		return nil
 	}
 	return &problem.Problem{
 		Summary:   "control-plane replica cannot be created",
-		Host:      s.machine(),
+		Host:      s.Machine(),
 		Cause:     fmt.Sprintf("%d preflight checks failed: %s", len(failed), strings.Join(failed, "; ")),
 		Unchanged: problem.Nothing,
 		Next:      "correct this on the machine and apply again.",
 	}
 }
 
-func machineChecks(s Replica, f found) []string {
+func machineChecks(s component.Replica, f found) []string {
 	var failed []string
 	if !slices.Contains(architectures, f.facts.Architecture) {
 		failed = append(failed, fmt.Sprintf("there is no Kubernetes for the architecture %q", f.facts.Architecture))
@@ -54,10 +56,10 @@ func machineChecks(s Replica, f found) []string {
 	case err == nil && version < minimumSystemd:
 		failed = append(failed, fmt.Sprintf("systemd is version %d, at least %d is needed", version, minimumSystemd))
 	}
-	for _, place := range []string{installRoot, kubernetesDir, auditLogDir} {
+	for _, place := range []string{installRoot, component.KubernetesDir, component.AuditLogDir} {
 		needed := int64(minimumDisk)
-		if place == auditLogDir {
-			needed = s.auditSpace()
+		if place == component.AuditLogDir {
+			needed = s.AuditSpace()
 		}
 		if free, ok := f.facts.DiskFree[place]; ok && free < needed {
 			failed = append(failed, fmt.Sprintf("%d MiB are free for %s, at least %d are needed", free>>20, place, needed>>20))
@@ -75,14 +77,14 @@ func machineChecks(s Replica, f found) []string {
 
 // foreignChecks recognise a machine that belongs to another control plane.
 // Writing over it would destroy that one's keys.
-func foreignChecks(s Replica, f found) []string {
+func foreignChecks(s component.Replica, f found) []string {
 	var failed []string
 	for _, manifest := range f.facts.Dirs[manifestDir] {
 		if name := strings.TrimSuffix(manifest, ".yaml"); slices.Contains(release.Components(), name) {
 			failed = append(failed, fmt.Sprintf("a kubelet runs %s from %s/%s", name, manifestDir, manifest))
 		}
 	}
-	ca, there := f.facts.Files[caCert]
+	ca, there := f.facts.Files[component.CACert]
 	held, begun := f.identity()
 	part := ""
 	if begun {
@@ -96,7 +98,7 @@ func foreignChecks(s Replica, f found) []string {
 	case held.ClusterID != "" && held.Name != s.Name:
 		failed = append(failed, fmt.Sprintf("it holds %sreplica %q of this cluster", part, held.Name))
 	case held.ClusterID == "" && there && !sharesCertificate(ca.Content, s.Bundle.Known(pki.Kubernetes)):
-		failed = append(failed, caCert+" is another cluster's authority")
+		failed = append(failed, component.CACert+" is another cluster's authority")
 	}
 	return failed
 }
@@ -107,20 +109,20 @@ func sharesCertificate(a, b string) bool {
 	return slices.ContainsFunc(pki.CertificatesIn(a), func(der string) bool { return slices.Contains(known, der) })
 }
 
-func portChecks(s Replica, f found) []string {
+func portChecks(s component.Replica, f found) []string {
 	var failed []string
-	for _, c := range components(s) {
-		listener, busy := f.facts.Listeners[c.probe.port]
-		ours := f.facts.Units[unitName(c.name)].MainPID > 0
+	for _, c := range component.Of(s) {
+		listener, busy := f.facts.Listeners[c.Probe.Port]
+		ours := f.facts.Units[unit.Name(c.Name)].MainPID > 0
 		if !busy || ours {
 			continue
 		}
-		if address := conflict(listener.Addresses, c.probe.address); address != "" {
+		if address := conflict(listener.Addresses, c.Probe.Address); address != "" {
 			process := listener.Process
 			if process == "" {
 				process = "another process"
 			}
-			failed = append(failed, fmt.Sprintf("%s listens on %s port %d, which %s needs", process, address, c.probe.port, c.name))
+			failed = append(failed, fmt.Sprintf("%s listens on %s port %d, which %s needs", process, address, c.Probe.Port, c.Name))
 		}
 	}
 	return failed

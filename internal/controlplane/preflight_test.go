@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -29,10 +32,10 @@ func TestPreflight(t *testing.T) {
 		{"scheduler's port elsewhere", listen(10259, "x", "10.0.0.11"), ""},
 		{"an earlier try runs", func(f *found) {
 			listen(6443, release.APIServer, "10.0.0.11")(f)
-			f.facts.Units[unitName(release.APIServer)] = host.UnitState{Active: "active", MainPID: 9}
+			f.facts.Units[unit.Name(release.APIServer)] = host.UnitState{Active: "active", MainPID: 9}
 		}, ""},
 		{"disk", func(f *found) { f.facts.DiskFree[installRoot] = 300 << 20 }, "300 MiB are free for /opt/kube, at least 1024 are needed"},
-		{"disk of the audit log", func(f *found) { f.facts.DiskFree[auditLogDir] = 1 << 30 }, "1024 MiB are free for /var/log/kube-apiserver, at least 1100 are needed"},
+		{"disk of the audit log", func(f *found) { f.facts.DiskFree[component.AuditLogDir] = 1 << 30 }, "1024 MiB are free for /var/log/kube-apiserver, at least 1100 are needed"},
 		{"clock behind", func(f *found) { f.facts.ClockOffset = -10 * time.Minute }, "the clock is 10m0s behind this computer's"},
 		{"clock ahead", func(f *found) { f.facts.ClockOffset = 3 * time.Minute }, "the clock is 3m0s ahead of this computer's"},
 		{"clock not known well enough to judge", func(f *found) { f.facts.ClockOffset, f.facts.ClockError = 3*time.Minute, 2*time.Minute }, ""},
@@ -41,7 +44,7 @@ func TestPreflight(t *testing.T) {
 		{"old systemd", func(f *found) { f.facts.Systemd = "241" }, "systemd is version 241, at least 247 is needed"},
 		{"kubeadm", func(f *found) { f.facts.Dirs[manifestDir] = []string{"etcd.yaml", "kube-apiserver.yaml"} }, "a kubelet runs kube-apiserver"},
 		{"only etcd in a static pod", func(f *found) { f.facts.Dirs[manifestDir] = []string{"etcd.yaml"} }, ""},
-		{"another cluster's authority", func(f *found) { f.facts.Files[caCert] = host.FileState{Content: "x"} }, "another cluster's authority"},
+		{"another cluster's authority", func(f *found) { f.facts.Files[component.CACert] = host.FileState{Content: "x"} }, "another cluster's authority"},
 		{"another cluster's replica", func(f *found) { f.record = record{ClusterID: "x", ClusterName: "stage"} }, `another cluster, "stage" (x)`},
 		{"record unreadable", func(f *found) { _, f.recordErr = readRecord("{") }, "read /etc/kubernetes/replica.json"},
 	} {
@@ -49,7 +52,7 @@ func TestPreflight(t *testing.T) {
 			f := bare()
 			c.alter(&f)
 			err := preflight(testSpec(t).Replica, f)
-			if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+			if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			if err != nil && !problem.Untouched(err) {
@@ -65,7 +68,7 @@ func TestPreflightListsEverything(t *testing.T) {
 	f.facts.Listeners[10257] = host.Listener{Addresses: []string{"0.0.0.0"}}
 	err := preflight(testSpec(t).Replica, f)
 	for _, want := range []string{"3 preflight checks failed", "mips", "systemd", "10257"} {
-		if !strings.Contains(text(err), want) {
+		if !strings.Contains(cptest.Text(err), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}
 	}
@@ -78,7 +81,7 @@ func TestPreflightAdoptsAnEarlierTry(t *testing.T) {
 	}
 	other := s
 	other.Name = "cp2"
-	if err := preflight(other.Replica, converged(t, s)); !strings.Contains(text(err), `holds replica "cp1" of this cluster`) {
+	if err := preflight(other.Replica, converged(t, s)); !strings.Contains(cptest.Text(err), `holds replica "cp1" of this cluster`) {
 		t.Errorf("another replica on the same machine: %v", err)
 	}
 }
@@ -93,8 +96,8 @@ func TestChangeable(t *testing.T) {
 	if err := changeable(s, f); err != nil {
 		t.Errorf("a version alone: %v", err)
 	}
-	s.Bundle = at(t, s.Bundle, pki.KubernetesPart, 1)
-	if err := changeable(s, f); !problem.Untouched(err) || !strings.Contains(text(err), "would change together") || !strings.Contains(text(err), "set version back to 1.34.4") {
+	s.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
+	if err := changeable(s, f); !problem.Untouched(err) || !strings.Contains(cptest.Text(err), "would change together") || !strings.Contains(cptest.Text(err), "set version back to 1.34.4") {
 		t.Errorf("a version and a stage: %v", err)
 	}
 	s.Version = "1.34.4"

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	typedrbac "k8s.io/client-go/kubernetes/typed/rbac/v1"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -29,9 +30,9 @@ func bindings() []*rbac.ClusterRoleBinding {
 // EnsureAdminClusterRoleBinding): without it admin.conf has no rights.
 func adminBinding() *rbac.ClusterRoleBinding {
 	return &rbac.ClusterRoleBinding{
-		ObjectMeta: meta.ObjectMeta{Name: AdminGroup},
+		ObjectMeta: meta.ObjectMeta{Name: component.AdminGroup},
 		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.GroupKind, Name: AdminGroup}},
+		Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.GroupKind, Name: component.AdminGroup}},
 	}
 }
 
@@ -51,11 +52,11 @@ func kubeletBinding() *rbac.ClusterRoleBinding {
 // rights the older one had from elsewhere is then gone. An API server that does not
 // serve shows kubelets nothing; its bindings come once it is ready.
 func bindFirst(ctx context.Context, s Spec, d desired) error {
-	if !d.writes(kubeletClientCert) {
+	if !d.writes(component.KubeletClientCert) {
 		return nil
 	}
-	for _, c := range components(s.Replica) {
-		if c.name == release.APIServer && askOnce(ctx, s, c) == healthy {
+	for _, c := range component.Of(s.Replica) {
+		if c.Name == release.APIServer && askOnce(ctx, s, c) == healthy {
 			return ensureBindings(ctx, s)
 		}
 	}
@@ -70,12 +71,12 @@ func ensureBindings(ctx context.Context, s Spec) error {
 	}
 	config, done, err := masters(s)
 	if err != nil {
-		return fmt.Errorf("bind roles on %s: %w", s.machine(), err)
+		return fmt.Errorf("bind roles on %s: %w", s.Machine(), err)
 	}
 	defer done()
 	api, err := typedrbac.NewForConfigAndClient(config.rest, config.web)
 	if err != nil {
-		return fmt.Errorf("bind roles on %s: %w", s.machine(), err)
+		return fmt.Errorf("bind roles on %s: %w", s.Machine(), err)
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, askInterval, bindingTimeout, true, func(ctx context.Context) (bool, error) {
@@ -91,7 +92,7 @@ func ensureBindings(ctx context.Context, s Spec) error {
 		err = last
 	}
 	if err != nil {
-		return fmt.Errorf("bind roles on %s: %w", s.machine(), err)
+		return fmt.Errorf("bind roles on %s: %w", s.Machine(), err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -28,7 +29,7 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 	case f.gone(s.Replica):
 		return Status{}, missing(s)
 	case registrarErr != nil:
-		return Status{}, fmt.Errorf("ask whether replica %s is registered: %w", s.machine(), registrarErr)
+		return Status{}, fmt.Errorf("ask whether replica %s is registered: %w", s.Machine(), registrarErr)
 	}
 	status.Registered = len(rotation) == 0
 	status.Drift = append(status.Drift, rotation...)
@@ -39,7 +40,7 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 // that the next plan shows.
 func missing(s Spec) error {
 	return &problem.Problem{
-		Summary: fmt.Sprintf("Control-plane replica %q is gone", s.Name), Host: s.machine(), Err: ErrGone,
+		Summary: fmt.Sprintf("Control-plane replica %q is gone", s.Name), Host: s.Machine(), Err: ErrGone,
 		Cause: "the machine answers and nothing of it is there",
 		Next:  "apply to create it anew; if it shall stay away, take it out of the configuration",
 	}
@@ -47,7 +48,7 @@ func missing(s Spec) error {
 
 // look observes the machine and asks the components, all at once.
 func look(ctx context.Context, s Spec) (Status, found, error) {
-	parts := components(s.Replica)
+	parts := component.Of(s.Replica)
 	health := make([]string, len(parts))
 	var asking sync.WaitGroup
 	for i, c := range parts {
@@ -61,7 +62,7 @@ func look(ctx context.Context, s Spec) (Status, found, error) {
 	return status(s, f, health, time.Now()), f, nil
 }
 
-func askOnce(ctx context.Context, s Spec, c component) string {
+func askOnce(ctx context.Context, s Spec, c component.Component) string {
 	check, err := newChecker(s, c)
 	if err != nil {
 		return err.Error()
@@ -78,18 +79,18 @@ func status(s Spec, f found, health []string, now time.Time) Status {
 		ConfigDigest: f.configDigest(s.Replica),
 		Drift:        drift(s.Replica, f, now),
 	}
-	for i, c := range components(s.Replica) {
-		expiry := earliest(f, c.certificates)
+	for i, c := range component.Of(s.Replica) {
+		expiry := earliest(f, c.Certificates)
 		out.Components = append(out.Components, Component{
-			Name:              c.name,
+			Name:              c.Name,
 			Healthy:           health[i] == healthy,
 			Health:            health[i],
-			Version:           f.version(c.name),
+			Version:           f.version(c.Name),
 			CertificateExpiry: expiry,
 		})
 		out.CertificateExpiry = sooner(out.CertificateExpiry, expiry)
 	}
-	out.CertificateExpiry = sooner(out.CertificateExpiry, earliest(f, []string{adminConf}))
+	out.CertificateExpiry = sooner(out.CertificateExpiry, earliest(f, []string{component.AdminConf}))
 	return out
 }
 

@@ -12,7 +12,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -59,11 +61,11 @@ func await(ctx context.Context, s Spec, d desired) error {
 	watchCtx, stopWatching := context.WithCancel(groupCtx)
 	serving := make(chan struct{})
 	var asking sync.WaitGroup
-	for _, c := range components(s.Replica) {
+	for _, c := range component.Of(s.Replica) {
 		asking.Add(1)
 		group.Go(func() error {
 			defer asking.Done()
-			if c.name == release.APIServer {
+			if c.Name == release.APIServer {
 				return w.first(groupCtx, s, c, serving)
 			}
 			return w.then(groupCtx, s, c, d, serving)
@@ -98,7 +100,7 @@ func (w *waiting) unbegun() []string {
 	defer w.mu.Unlock()
 	var units []string
 	for name := range w.later {
-		units = append(units, unitName(name))
+		units = append(units, unit.Name(name))
 	}
 	return units
 }
@@ -114,7 +116,7 @@ func (w *waiting) note(component, reason string) {
 }
 
 // first waits for the API server, and makes sure of the administrators' rights.
-func (w *waiting) first(ctx context.Context, s Spec, c component, serving chan<- struct{}) error {
+func (w *waiting) first(ctx context.Context, s Spec, c component.Component, serving chan<- struct{}) error {
 	if err := w.until(ctx, s, c); err != nil {
 		return err
 	}
@@ -123,28 +125,28 @@ func (w *waiting) first(ctx context.Context, s Spec, c component, serving chan<-
 }
 
 // then restarts one of the others where it must be, and waits for it.
-func (w *waiting) then(ctx context.Context, s Spec, c component, d desired, serving <-chan struct{}) error {
+func (w *waiting) then(ctx context.Context, s Spec, c component.Component, d desired, serving <-chan struct{}) error {
 	select {
 	case <-serving:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if d.restarts(c.name) {
-		problem.Progress(ctx, "%s: starting %s", s.machine(), c.name)
-		start := host.Change{Script: unitStart([]string{c.name})}
-		if definition, later := d.later[c.name]; later {
+	if d.restarts(c.Name) {
+		problem.Progress(ctx, "%s: starting %s", s.Machine(), c.Name)
+		start := host.Change{Script: unit.Restart([]string{c.Name})}
+		if definition, later := d.later[c.Name]; later {
 			start.Files = []host.File{definition}
 		}
 		if _, err := s.Host.Apply(ctx, start); err != nil {
-			return fmt.Errorf("start %s on %s: %w", c.name, s.machine(), err)
+			return fmt.Errorf("start %s on %s: %w", c.Name, s.Machine(), err)
 		}
-		w.begun(c.name)
+		w.begun(c.Name)
 	}
 	return w.until(ctx, s, c)
 }
 
 // until asks c until it is ready.
-func (w *waiting) until(ctx context.Context, s Spec, c component) error {
+func (w *waiting) until(ctx context.Context, s Spec, c component.Component) error {
 	check, err := newChecker(s, c)
 	if err != nil {
 		return err
@@ -157,9 +159,9 @@ func (w *waiting) until(ctx context.Context, s Spec, c component) error {
 		if ctx.Err() != nil {
 			return ctx.Err() // the reason is then only that nobody waits any more
 		}
-		w.note(c.name, reason)
+		w.note(c.Name, reason)
 		if reason == healthy {
-			problem.Progress(ctx, "%s: %s is ready", s.machine(), c.name)
+			problem.Progress(ctx, "%s: %s is ready", s.Machine(), c.Name)
 			return nil
 		}
 		select {
@@ -183,16 +185,16 @@ func (w *waiting) watch(ctx context.Context, s Spec) error {
 			return nil
 		}
 		unbegun := w.unbegun() // asked first: one of them may be started meanwhile
-		facts, err := s.Host.Observe(ctx, host.Query{Units: unitNames()})
+		facts, err := s.Host.Observe(ctx, host.Query{Units: unit.Names()})
 		if err != nil {
 			continue
 		}
 		for _, unit := range unbegun {
 			delete(facts.Units, unit)
 		}
-		for unit, state := range facts.Units {
-			if _, seen := before[unit]; !seen {
-				before[unit] = state
+		for name, state := range facts.Units {
+			if _, seen := before[name]; !seen {
+				before[name] = state
 			}
 		}
 		if name, reason := hopeless(before, facts.Units); name != "" {
@@ -205,13 +207,13 @@ func (w *waiting) watch(ctx context.Context, s Spec) error {
 // hopeless names a component that has failed for good since before, and why.
 func hopeless(before, now map[string]host.UnitState) (component, reason string) {
 	for _, name := range release.Components() {
-		unit := now[unitName(name)]
-		restarts := unit.Restarts - before[unitName(name)].Restarts
+		state := now[unit.Name(name)]
+		restarts := state.Restarts - before[unit.Name(name)].Restarts
 		switch {
 		case restarts >= loopRestarts:
 			return name, fmt.Sprintf("ended %d times after its start", restarts)
-		case unit.Active == "failed":
-			return name, "failed (" + unit.Result + ")"
+		case state.Active == "failed":
+			return name, "failed (" + state.Result + ")"
 		}
 	}
 	return "", ""
@@ -221,7 +223,7 @@ func hopeless(before, now map[string]host.UnitState) (component, reason string) 
 // it said last, and the end of its log.
 func (w *waiting) explain(ctx context.Context, s Spec, err error) error {
 	if errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled) {
-		return fmt.Errorf("wait for replica %s: %w", s.machine(), err)
+		return fmt.Errorf("wait for replica %s: %w", s.Machine(), err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,7 +240,7 @@ func (w *waiting) explain(ctx context.Context, s Spec, err error) error {
 	}
 	return &problem.Problem{
 		Summary: "control-plane replica is not ready",
-		Host:    s.machine(),
+		Host:    s.Machine(),
 		Cause:   strings.Join(causes, "; "),
 		Next:    "correct the cause that the log below shows and apply again.",
 		Detail:  logs(ctx, s, names),
@@ -253,11 +255,11 @@ func logs(ctx context.Context, s Spec, components []string) string {
 	defer cancel()
 	var b strings.Builder
 	for _, name := range components {
-		text, err := s.Host.UnitLog(ctx, unitName(name), logLines)
+		text, err := s.Host.UnitLog(ctx, unit.Name(name), logLines)
 		if err != nil {
 			text = "the journal could not be read: " + err.Error()
 		}
-		b.WriteString("--- last lines of " + unitName(name) + "\n" + strings.TrimRight(text, "\n") + "\n")
+		b.WriteString("--- last lines of " + unit.Name(name) + "\n" + strings.TrimRight(text, "\n") + "\n")
 	}
 	return b.String()
 }

@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -37,7 +40,7 @@ func TestReadAnswer(t *testing.T) {
 
 func TestHopeless(t *testing.T) {
 	units := func(active string, restarts int) map[string]host.UnitState {
-		return map[string]host.UnitState{unitName(release.ControllerManager): {Active: active, Restarts: restarts, Result: "exit-code"}}
+		return map[string]host.UnitState{unit.Name(release.ControllerManager): {Active: active, Restarts: restarts, Result: "exit-code"}}
 	}
 	for _, c := range []struct {
 		name   string
@@ -63,8 +66,8 @@ func TestKubeconfigsAreReadWithoutTheirKeys(t *testing.T) {
 		t.Skip("no grep on this computer")
 	}
 	s := testSpec(t)
-	k := kubeconfigs(s.Replica)[0]
-	file, err := k.issue(s.Replica, now)
+	k := component.Kubeconfigs(s.Replica)[0]
+	file, err := k.Issue(s.Replica, cptest.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +85,7 @@ func TestKubeconfigsAreReadWithoutTheirKeys(t *testing.T) {
 	}
 	shown := filter(file.Content)
 	info, err := pki.ParseKubeconfig(shown)
-	if err != nil || info.Server != k.server || strings.Contains(shown, "key") {
+	if err != nil || info.Server != k.Server || strings.Contains(shown, "key") {
 		t.Errorf("%v, %+v from\n%s", err, info, shown)
 	}
 	for _, other := range []string{
@@ -126,7 +129,7 @@ func TestTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := second.refuse("cp2"); !strings.Contains(text(err), `the change of replica "cp1" failed`) {
+	if err := second.refuse("cp2"); !strings.Contains(cptest.Text(err), `the change of replica "cp1" failed`) {
 		t.Errorf("changed after a failed one: %v", err)
 	}
 	second.end(true)
@@ -181,7 +184,7 @@ func TestDeleteOfAnUnreachableReplica(t *testing.T) {
 			s.Bundle, s.Registrar = &bundle, c.registrar
 			c.registrar.members = map[string]string{"cp1": s.ServingAddress()}
 			err := NewReplicas(nil).Delete(t.Context(), s, c.options)
-			if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+			if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			if calls := c.registrar.take(); !slices.Equal(calls, c.calls) {
@@ -214,7 +217,7 @@ func TestSpecValidate(t *testing.T) {
 		{func(s *Spec) { s.EtcdURLs = nil }, "no etcd URL"},
 		{func(s *Spec) { s.ServiceCIDRs = nil }, "no service range"},
 		{func(s *Spec) { s.Bundle = nil }, "no PKI bundle"},
-		{func(s *Spec) { s.Bundle = external(s.Bundle) }, `the kubernetes authority is held elsewhere, and no signed certificate is given for "apiserver"`},
+		{func(s *Spec) { s.Bundle = cptest.External(s.Bundle) }, `the kubernetes authority is held elsewhere, and no signed certificate is given for "apiserver"`},
 		{func(s *Spec) { s.Bundle = signedElsewhere(t, *s) }, ""},
 		{func(s *Spec) {
 			s.Bundle = signedElsewhere(t, *s)
@@ -225,11 +228,11 @@ func TestSpecValidate(t *testing.T) {
 			bundle.ServiceAccount.PrivateKey = ""
 			s.Bundle = &bundle
 		}, "lacks the service-account keys"},
-		{func(s *Spec) { s.ExtraArgs = args(release.APIServer, "secure-port", "1") }, "cannot be set"},
+		{func(s *Spec) { s.ExtraArgs = cptest.Args(release.APIServer, "secure-port", "1") }, "cannot be set"},
 	} {
 		s := testSpec(t)
 		c.alter(&s)
-		if err := s.validate(); (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+		if err := s.Validate(); (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}

@@ -8,13 +8,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // recordPath says whose replica a machine holds and which certificates were
 // issued for it.
-const recordPath = kubernetesDir + "/replica.json"
+const recordPath = component.KubernetesDir + "/replica.json"
 
 // record is written after every file it speaks of. It is the proof that a
 // certificate and a key on the machine belong together: a write cut off
@@ -51,7 +52,7 @@ type configured struct {
 	Settings     json.RawMessage              `json:"settings,omitempty"` // Spec.Settings
 }
 
-func (s Replica) configured() *configured {
+func configuredOf(s component.Replica) *configured {
 	names := slices.Clone(s.ExtraSANs)
 	slices.Sort(names)
 	return &configured{
@@ -61,8 +62,8 @@ func (s Replica) configured() *configured {
 
 // saysConfigured reports whether r has what an import of s needs. That it has
 // not is no drift, but an update makes up for it.
-func (r record) saysConfigured(s Replica) bool {
-	return r.Configured != nil && r.Configured.text() == s.configured().text()
+func (r record) saysConfigured(s component.Replica) bool {
+	return r.Configured != nil && r.Configured.text() == configuredOf(s).text()
 }
 
 // text is how c is compared: without the white space that indenting has put into
@@ -73,7 +74,7 @@ func (c configured) text() string {
 }
 
 // describes reports whether r says of s what is neither digest nor generation.
-func (r record) describes(s Replica) bool {
+func (r record) describes(s component.Replica) bool {
 	want := recordOf(s, nil)
 	return r.Port == want.Port && slices.Equal(r.Etcd, want.Etcd) && compact(r.Endpoint) == compact(want.Endpoint)
 }
@@ -93,7 +94,7 @@ func compact(text json.RawMessage) string {
 func (r record) file() host.File {
 	// Its one raw part is JSON by Spec's promise: it always encodes.
 	text, _ := json.MarshalIndent(r, "", "  ")
-	return host.File{Path: recordPath, Content: append(text, '\n'), Mode: secretMode, Owner: "root", Group: "root"}
+	return host.File{Path: recordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
 }
 
 func digest(content []byte) string {
@@ -102,19 +103,19 @@ func digest(content []byte) string {
 }
 
 // recordOf describes the replica once its files have the given digests.
-func recordOf(s Replica, digests map[string]string) record {
+func recordOf(s component.Replica, digests map[string]string) record {
 	r := record{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
-		Port: s.port(), Etcd: slices.Sorted(slices.Values(s.EtcdURLs)), Endpoint: s.Registration,
+		Port: s.APIPort(), Etcd: slices.Sorted(slices.Values(s.EtcdURLs)), Endpoint: s.Registration,
 		Issued: map[string]string{}, Generations: s.Bundle.Generations(),
-		Configured: s.configured(),
+		Configured: configuredOf(s),
 	}
-	for _, c := range certificates(s) {
-		r.Issued[c.path] = digests[c.path]
-		r.Issued[keyOf(c.path)] = digests[keyOf(c.path)]
+	for _, c := range component.Certificates(s) {
+		r.Issued[c.Path] = digests[c.Path]
+		r.Issued[component.KeyPath(c.Path)] = digests[component.KeyPath(c.Path)]
 	}
-	for _, k := range kubeconfigs(s) {
-		r.Issued[k.path] = digests[k.path]
+	for _, k := range component.Kubeconfigs(s) {
+		r.Issued[k.Path] = digests[k.Path]
 	}
 	return r
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -67,11 +68,11 @@ func (r record) check() error {
 		return fmt.Errorf("cluster_id is %s", problem.Quote(r.ClusterID))
 	case r.ClusterName != "" && pki.ValidateClusterName(r.ClusterName) != nil:
 		return fmt.Errorf("cluster_name is %s", problem.Quote(r.ClusterName))
-	case r.Name != "" && ValidateName(r.Name) != nil:
+	case r.Name != "" && component.ValidateName(r.Name) != nil:
 		return fmt.Errorf("name is %s", problem.Quote(r.Name))
 	case r.Port < 0 || r.Port > 65535:
 		return fmt.Errorf("port is %d", r.Port)
-	case len(r.Etcd) > 0 && (len(r.Etcd) > mostListed || ValidateEtcdURLs(r.Etcd) != nil):
+	case len(r.Etcd) > 0 && (len(r.Etcd) > mostListed || component.ValidateEtcdURLs(r.Etcd) != nil):
 		return fmt.Errorf("etcd is %s", problem.Quote(strings.Join(r.Etcd, " ")))
 	case len(r.Endpoint) > longestRaw:
 		return fmt.Errorf("endpoint has %d bytes", len(r.Endpoint))
@@ -132,14 +133,14 @@ func readBefore(text string) *before {
 	if readJSON(text, &b) != nil || b.Port <= 0 || b.Port > 65535 || checkGenerations(b.Generations) != nil {
 		return nil
 	}
-	if b.Version != "" && programVersion(b.Version) == "" || len(b.Etcd) > 0 && ValidateEtcdURLs(b.Etcd) != nil {
+	if b.Version != "" && programVersion(b.Version) == "" || len(b.Etcd) > 0 && component.ValidateEtcdURLs(b.Etcd) != nil {
 		return nil
 	}
 	if slices.ContainsFunc(release.Components(), func(name string) bool { return b.Definitions[name] == "" }) {
 		return nil
 	}
 	for file := range b.Settings {
-		if !slices.Contains(settingPaths(), file) {
+		if !slices.Contains(component.SettingPaths(), file) {
 			return nil
 		}
 	}

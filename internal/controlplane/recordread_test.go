@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
@@ -53,7 +54,7 @@ func FuzzReadRecord(f *testing.F) {
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := readRecord(text)
-		if err == nil && text != "" && (!clusterIDForm.MatchString(r.ClusterID) || r.Name != "" && ValidateName(r.Name) != nil || r.Port < 0 || r.Port > 65535) {
+		if err == nil && text != "" && (!clusterIDForm.MatchString(r.ClusterID) || r.Name != "" && component.ValidateName(r.Name) != nil || r.Port < 0 || r.Port > 65535) {
 			t.Errorf("%q is read as %+v", text, r)
 		}
 	})
@@ -71,7 +72,7 @@ func FuzzReadBefore(f *testing.F) {
 			t.Errorf("%q is read as %+v", text, b)
 		}
 		for file := range b.Settings {
-			if !strings.HasPrefix(file, kubernetesDir+"/") {
+			if !strings.HasPrefix(file, component.KubernetesDir+"/") {
 				t.Errorf("%q would be written", file)
 			}
 		}

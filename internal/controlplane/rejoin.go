@@ -28,14 +28,14 @@ func (r *Replicas) rejoin(ctx context.Context, s Spec, forget bool, end time.Tim
 	// In a turn no other, of this process or another one, is on its way out or back.
 	turn, err := r.turns.take(ctx, s)
 	if err != nil {
-		problem.Detail(ctx, "%s: %v", s.machine(), err)
+		problem.Detail(ctx, "%s: %v", s.Machine(), err)
 		return nil
 	}
 	defer turn.end(true)
 	ctx = turn.context(ctx)
 	others, err := s.Registrar.OutOfRotation(ctx)
 	if err != nil {
-		problem.Detail(ctx, "%s: %v", s.machine(), err)
+		problem.Detail(ctx, "%s: %v", s.Machine(), err)
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
@@ -72,7 +72,7 @@ func (r *Replicas) bringBack(ctx context.Context, s Spec, name, address string, 
 		return nil, err
 	}
 	if state.orphan {
-		return &orphan{machine: other.machine(), changing: r.underWay.changes(at)}, nil
+		return &orphan{machine: other.Machine(), changing: r.underWay.changes(at)}, nil
 	}
 	if state.paused {
 		err = rise(ctx, *other, release.Components())
@@ -88,6 +88,6 @@ func (r *Replicas) bringBack(ctx context.Context, s Spec, name, address string, 
 	if err != nil {
 		return nil, err
 	}
-	problem.Progress(ctx, "%s: back in rotation, which a change that was cut off had taken it out of", other.machine())
+	problem.Progress(ctx, "%s: back in rotation, which a change that was cut off had taken it out of", other.Machine())
 	return nil, nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -63,7 +64,7 @@ type Store interface {
 
 // Spec is one replica as it is wanted, with what it takes to get there.
 type Spec struct {
-	Replica
+	component.Replica
 	Host      *host.Host // the machine at Replica.Address
 	Source    host.Source
 	Registrar Registrar // made from Replica.Registration

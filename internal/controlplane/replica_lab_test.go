@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -43,7 +46,7 @@ func (st *stage) comesBackFromACutOffPause() {
 	another := st.spec
 	another.Name = "cp2"
 	st.registrar.out = map[string]string{"cp1": st.spec.ServingAddress()}
-	st.run(string("touch " + pausedPath + "\n" + unitPause(release.Components())))
+	st.run(string("touch " + pausedPath + "\n" + unit.Pause(release.Components())))
 	rejoin := func() { st.replicas.rejoin(st.ctx, another, false, time.Now().Add(time.Minute)) }
 
 	outage := st.replicas.Outage(Beside{Host: st.spec.Host, Bundle: st.spec.Bundle})
@@ -122,7 +125,7 @@ func fetch(st *stage, web *http.Client, path string) (int, string) {
 
 func send(st *stage, web *http.Client, method, path, text string) (int, string) {
 	st.Helper()
-	request, err := http.NewRequestWithContext(st.ctx, method, st.spec.localURL()+path, strings.NewReader(text))
+	request, err := http.NewRequestWithContext(st.ctx, method, st.spec.LocalURL()+path, strings.NewReader(text))
 	if err != nil {
 		st.Fatal(err)
 	}
@@ -149,7 +152,7 @@ func (st *stage) restartsOnlyWhatChanged() {
 		{release.APIServer, "event-ttl", "2h", []string{"drain", "register"}},
 	} {
 		before := st.pids()
-		st.spec.ExtraArgs = args(c.component, c.flag, c.value)
+		st.spec.ExtraArgs = cptest.Args(c.component, c.flag, c.value)
 		for _, other := range release.Components() { // keep what the earlier rows have set
 			if other != c.component && before[other] > 0 {
 				st.spec.ExtraArgs[other] = st.found(other)
@@ -167,7 +170,7 @@ func (st *stage) restartsOnlyWhatChanged() {
 // found are the extra flags that component has on the machine.
 func (st *stage) found(component string) map[string]string {
 	st.Helper()
-	_, flags, err := unitParse(st.run("cat " + unitPath(component)))
+	_, flags, err := unit.Parse(st.run("cat " + unit.Path(component)))
 	if err != nil {
 		st.Fatal(err)
 	}
@@ -182,9 +185,9 @@ func (st *stage) found(component string) map[string]string {
 
 func (st *stage) seesAndUndoesHandEdits() {
 	st.run(`
-sed -i 's/--event-ttl=2h/--event-ttl=3h/' ` + unitPath(release.APIServer) + `
-chmod 0644 ` + keyOf(apiServerCert) + `
-sed -i 's/system:kube-scheduler@lab/x/' ` + schedulerConf + `
+sed -i 's/--event-ttl=2h/--event-ttl=3h/' ` + unit.Path(release.APIServer) + `
+chmod 0644 ` + component.KeyPath(component.APIServerCert) + `
+sed -i 's/system:kube-scheduler@lab/x/' ` + component.SchedulerConf + `
 systemctl stop kube-controller-manager
 `)
 	status, err := st.replicas.Read(st.ctx, st.spec)
@@ -193,9 +196,9 @@ systemctl stop kube-controller-manager
 	}
 	drift := strings.Join(status.Drift, "\n")
 	for _, want := range []string{
-		st.spec.machine() + `: kube-apiserver: flag --event-ttl is "3h", wanted "2h"`,
-		keyOf(apiServerCert) + " has mode 0644, wanted 0600",
-		schedulerConf + " was changed after it was issued",
+		st.spec.Machine() + `: kube-apiserver: flag --event-ttl is "3h", wanted "2h"`,
+		component.KeyPath(component.APIServerCert) + " has mode 0644, wanted 0600",
+		component.SchedulerConf + " was changed after it was issued",
 		"kube-controller-manager.service is inactive",
 	} {
 		if !strings.Contains(drift, want) {
@@ -236,7 +239,7 @@ func (st *stage) finishesACutOffChange() {
 // changed after it.
 func (st *stage) takesBackAChangeThatFails() {
 	good := st.spec.ExtraArgs
-	st.spec.ExtraArgs = args(release.APIServer, "event-ttl", "no-such-duration")
+	st.spec.ExtraArgs = cptest.Args(release.APIServer, "event-ttl", "no-such-duration")
 	start := time.Now()
 	_, err := st.replicas.Update(st.ctx, st.spec)
 	st.Logf("taken back in %s:\n%v", time.Since(start).Round(100*time.Millisecond), err)
@@ -260,7 +263,7 @@ func (st *stage) takesBackAChangeThatFails() {
 func (st *stage) reportsAComponentThatFails() {
 	good := st.spec.ExtraArgs
 	st.run("systemctl stop kube-scheduler")
-	st.spec.ExtraArgs = args(release.APIServer, "event-ttl", "no-such-duration")
+	st.spec.ExtraArgs = cptest.Args(release.APIServer, "event-ttl", "no-such-duration")
 	_, err := st.replicas.Update(st.ctx, st.spec)
 	var p *problem.Problem
 	if !errors.As(err, &p) || !strings.Contains(p.Detail, "no-such-duration") || !strings.Contains(p.Unchanged, "left out of rotation") {
@@ -281,7 +284,7 @@ func (st *stage) refusesOthers() {
 	if err != nil {
 		st.Fatal(err)
 	}
-	if err := turn.refuse(other.machine()); err == nil || !strings.Contains(err.Error(), `the change of replica "cp1" failed`) {
+	if err := turn.refuse(other.Machine()); err == nil || !strings.Contains(err.Error(), `the change of replica "cp1" failed`) {
 		st.Errorf("another replica may be changed: %v", err)
 	}
 	turn.end(true)
@@ -323,16 +326,16 @@ ps -e | grep kube || :
 `)
 	for line := range strings.Lines(left) {
 		lease := strings.HasPrefix(line, "/run/kube/leases/") // goes with the next boot
-		if !strings.Contains(line, "/etcd") && !strings.HasPrefix(line, auditLogDir+"/audit") && !lease {
+		if !strings.Contains(line, "/etcd") && !strings.HasPrefix(line, component.AuditLogDir+"/audit") && !lease {
 			st.Errorf("left behind: %s", line)
 		}
 	}
-	for _, kept := range []string{etcdCA, etcdDir + "/server.key"} {
+	for _, kept := range []string{component.EtcdCA, component.EtcdDir + "/server.key"} {
 		if !strings.Contains(left, kept) {
 			st.Errorf("etcd's %s was removed", kept)
 		}
 	}
-	st.expect("owners of the audit log", st.run("stat -c %U "+auditLogDir+" "+auditLogDir+"/audit.log"), "root\nroot\n")
+	st.expect("owners of the audit log", st.run("stat -c %U "+component.AuditLogDir+" "+component.AuditLogDir+"/audit.log"), "root\nroot\n")
 	if _, err := st.replicas.Read(st.ctx, st.spec); !errors.Is(err, ErrGone) {
 		st.Errorf("read after delete: %v", err)
 	}

@@ -10,7 +10,9 @@ import (
 
 	core "k8s.io/api/core/v1"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -33,7 +35,7 @@ type Node struct {
 // the files that flags of its API server name. These must hold no secret.
 func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki.Bundle) []Reading {
 	out := make([]Reading, len(addresses))
-	script := host.ProcessScript(unitNames()...) + filesScript(flags)
+	script := host.ProcessScript(unit.Names()...) + filesScript(flags)
 	var looking sync.WaitGroup
 	for i, address := range addresses {
 		looking.Go(func() {
@@ -47,7 +49,7 @@ func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki
 
 // filesScript prints the files that the API server's process was given.
 func filesScript(flags []string) host.Script {
-	return `pid=$(systemctl show --property=MainPID --value ` + host.Words(unitName(release.APIServer)) + `)
+	return `pid=$(systemctl show --property=MainPID --value ` + host.Words(unit.Name(release.APIServer)) + `)
 if [ "${pid:-0}" -gt 0 ]; then for flag in ` + host.Words(flags...) + `; do
   file=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n "s/^--$flag=//p")
   [ -f "$file" ] && printf 'file\t%s\t%s\n' "$flag" "$(base64 -w 0 "$file")"
@@ -84,7 +86,7 @@ func (r *Replicas) Nodes(ctx context.Context, seen []Reading, b *pki.Bundle) ([]
 		}
 		var nodes []core.Node
 		if nodes, err = nodesBy(ctx, Spec{
-			Replica: Replica{Name: replica.Name, Address: replica.Address, Port: replica.Port, Bundle: b}, Host: r.machine(replica.Address),
+			Replica: component.Replica{Name: replica.Name, Address: replica.Address, Port: replica.Port, Bundle: b}, Host: r.machine(replica.Address),
 		}); err == nil {
 			return nodesOf(nodes), nil
 		}

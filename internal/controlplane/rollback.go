@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -26,17 +27,17 @@ const rollbackTimeout = readyTimeout + 2*time.Minute
 func takeBack(ctx context.Context, s Spec, b before, failure error, drained bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	problem.Progress(ctx, "%s: not ready, going back to what ran before: %s", s.machine(), b.Version)
+	problem.Progress(ctx, "%s: not ready, going back to what ran before: %s", s.Machine(), b.Version)
 	err := goBack(ctx, s, b)
 	if err == nil {
-		problem.Progress(ctx, "%s: serves %s again", s.machine(), b.Version)
+		problem.Progress(ctx, "%s: serves %s again", s.Machine(), b.Version)
 	}
 	return rolledBack(s, b, failure, err, drained)
 }
 
 func goBack(ctx context.Context, s Spec, b before) error {
 	s.Version, s.Port, s.EtcdURLs = b.Version, b.Port, b.Etcd
-	s.Previous = &Previous{Definitions: b.Definitions, Settings: b.Settings}
+	s.Previous = &component.Previous{Definitions: b.Definitions, Settings: b.Settings}
 	f, err := observe(ctx, s.Host, s.Replica)
 	if err != nil {
 		return err
@@ -64,14 +65,14 @@ func goBack(ctx context.Context, s Spec, b before) error {
 // settle forgets what ran before: the change is done, or undone.
 func settle(ctx context.Context, s Spec) error {
 	if _, err := s.Host.Run(ctx, host.Command{Script: host.Discard(beforePath)}); err != nil {
-		return fmt.Errorf("finish the change of replica %s: %w", s.machine(), err)
+		return fmt.Errorf("finish the change of replica %s: %w", s.Machine(), err)
 	}
 	return nil
 }
 
 // rolledBack is the failure of a change that was taken back, or could not be.
 func rolledBack(s Spec, b before, failure, undo error, drained bool) error {
-	p := &problem.Problem{Host: s.machine(), Cause: failure.Error(), Next: "correct the cause and apply again.", Err: errors.Join(failure, undo)}
+	p := &problem.Problem{Host: s.Machine(), Cause: failure.Error(), Next: "correct the cause and apply again.", Err: errors.Join(failure, undo)}
 	var said *problem.Problem
 	if errors.As(failure, &said) {
 		p.Cause, p.Next, p.Detail = said.Cause, cmp.Or(said.Next, p.Next), said.Detail

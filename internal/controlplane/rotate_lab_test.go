@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -21,8 +23,8 @@ import (
 type ctlStore struct{ *stage }
 
 func (c ctlStore) ctl(ctx context.Context, arguments string, input []byte) (string, error) {
-	script := "/opt/kube/etcd/" + etcdVersion + "/etcdctl --endpoints=" + c.spec.EtcdURLs[0] + " --cacert=" + etcdClientCA +
-		" --cert=" + etcdClientCert + " --key=" + keyOf(etcdClientCert) + " " + arguments
+	script := "/opt/kube/etcd/" + etcdVersion + "/etcdctl --endpoints=" + c.spec.EtcdURLs[0] + " --cacert=" + component.EtcdClientCA +
+		" --cert=" + component.EtcdClientCert + " --key=" + component.KeyPath(component.EtcdClientCert) + " " + arguments
 	if input != nil {
 		script = "echo " + base64.StdEncoding.EncodeToString(input) + " | base64 -d | " + script
 	}
@@ -177,14 +179,14 @@ func (st *stage) isSeenByOthers() {
 		st.Errorf("etcd generation %d, %v", at, err)
 	}
 
-	st.run("cp -p " + etcdClientCA + " " + etcdClientCA + ".kept; echo >>" + etcdClientCA)
-	if seen := others(); !strings.Contains(text(seen.unknown), "kube-apiserver was started with another "+etcdClientCA) {
+	st.run("cp -p " + component.EtcdClientCA + " " + component.EtcdClientCA + ".kept; echo >>" + component.EtcdClientCA)
+	if seen := others(); !strings.Contains(cptest.Text(seen.unknown), "kube-apiserver was started with another "+component.EtcdClientCA) {
 		st.Errorf("a file that nothing runs with: %+v", seen)
 	}
 	if _, err := st.replicas.EtcdGeneration(st.ctx, st.spec.Host.Address()); err == nil {
 		st.Error("an etcd generation without evidence")
 	}
-	st.run("mv " + etcdClientCA + ".kept " + etcdClientCA)
+	st.run("mv " + component.EtcdClientCA + ".kept " + component.EtcdClientCA)
 
 	f, err := observe(st.ctx, st.spec.Host, st.spec.Replica)
 	if err != nil {
@@ -194,7 +196,7 @@ func (st *stage) isSeenByOthers() {
 	for generation := 1; generation <= 3; generation++ {
 		ahead.Bundle = st.rotated(ahead.Bundle, pki.EtcdPart, generation, pki.Next{})
 		err := etcdStaysTrusted(st.ctx, ahead, f)
-		if refused := strings.Contains(text(err), `shows a certificate of "etcd-ca"`); refused != (generation == 3) || refused != (err != nil) {
+		if refused := strings.Contains(cptest.Text(err), `shows a certificate of "etcd-ca"`); refused != (generation == 3) || refused != (err != nil) {
 			st.Errorf("etcd at %d, while the member is at 0: %v", generation, err)
 		}
 	}
@@ -218,7 +220,7 @@ func (st *stage) within(what string, f func() (int, bool)) {
 // as is a client with an administrator's kubeconfig of the bundle.
 func (st *stage) as(b *pki.Bundle) *http.Client {
 	st.Helper()
-	pair, err := b.Issue(adminUser(), time.Now(), time.Hour)
+	pair, err := b.Issue(component.Admin(), time.Now(), time.Hour)
 	if err != nil {
 		st.Fatal(err)
 	}

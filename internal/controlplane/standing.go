@@ -11,14 +11,15 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // standing is where a replica stands in the rotations and in an upgrade, by
@@ -58,7 +59,7 @@ func (r *Replicas) others(ctx context.Context, s Spec) ([]standing, error) {
 func (r *Replicas) stands(ctx context.Context, s Spec, name, address string) standing {
 	at, port, err := splitAddress(address)
 	if err == nil {
-		err = errors.Join(ValidateName(name), isAddress(at), ValidatePort(port)) // it becomes a machine to log in to
+		err = errors.Join(component.ValidateName(name), isAddress(at), component.ValidatePort(port)) // it becomes a machine to log in to
 	}
 	if err != nil {
 		return standing{name: name, address: address, unknown: fmt.Errorf("read its address: %w", err)}
@@ -75,7 +76,7 @@ func (r *Replicas) stands(ctx context.Context, s Spec, name, address string) sta
 
 // standsAlone is where the replica itself stands.
 func standsAlone(ctx context.Context, s Spec) standing {
-	st := standing{name: s.Name, address: s.Host.Address(), port: s.port(), host: s.Host}
+	st := standing{name: s.Name, address: s.Host.Address(), port: s.APIPort(), host: s.Host}
 	facts, err := s.Host.Observe(ctx, evidenceQuery())
 	if err != nil {
 		st.unknown = err
@@ -99,7 +100,7 @@ func standsAlone(ctx context.Context, s Spec) standing {
 // spec is the replica as far as it can be asked for something.
 func (st standing) spec(s Spec) Spec {
 	return Spec{
-		Replica: Replica{Name: st.name, Address: st.address, Port: st.port, Bundle: s.Bundle, Version: st.version},
+		Replica: component.Replica{Name: st.name, Address: st.address, Port: st.port, Bundle: s.Bundle, Version: st.version},
 		Host:    st.host, Registrar: s.Registrar,
 	}
 }
@@ -109,7 +110,7 @@ func (st *standing) judge(cluster string, f found) {
 	switch {
 	case f.recordErr != nil:
 		st.unknown = f.recordErr
-	case f.record.ClusterID == "" && !runs(f.facts.Units[unitName(release.APIServer)]):
+	case f.record.ClusterID == "" && !runs(f.facts.Units[unit.Name(release.APIServer)]):
 		st.absent = true
 	case f.record.ClusterID != cluster || f.record.Name != st.name:
 		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(describe(f.record), "an API server of somebody else"))
@@ -148,9 +149,9 @@ func describe(r record) string {
 // for each component which program runs, what it has read at its start, and what
 // it would read now.
 func evidenceQuery() host.Query {
-	q := host.Query{Contents: []string{recordPath, beforePath}, Units: unitNames(), Files: readAtStart(), Script: runningScript()}
+	q := host.Query{Contents: []string{recordPath, beforePath}, Units: unit.Names(), Files: readAtStart(), Script: runningScript()}
 	for _, name := range release.Components() {
-		q.Contents = append(q.Contents, startNotePath(name), unitPath(name))
+		q.Contents = append(q.Contents, unit.StartNotePath(name), unit.Path(name))
 	}
 	return q
 }
@@ -158,23 +159,23 @@ func evidenceQuery() host.Query {
 // readAtStart are all files that a component may have read at its start, its
 // definition aside.
 func readAtStart() []string {
-	return append(settingPaths(), saKey, saPub, etcdClientCA, encryptionConfig, caCert, caKey, signingCA, controllerManagerConf, schedulerConf)
+	return append(component.SettingPaths(), component.SAKey, component.SAPub, component.EtcdClientCA, component.EncryptionConfigPath, component.CACert, component.CAKey, component.SigningCA, component.ControllerManagerConf, component.SchedulerConf)
 }
 
 // behind says which of the components runs with something else than is on its
 // disk, or nil. One that does not run has read nothing.
 func behind(facts host.Facts, components []string) error {
 	for _, name := range components {
-		if !runs(facts.Units[unitName(name)]) {
+		if !runs(facts.Units[unit.Name(name)]) {
 			continue
 		}
-		noted := systemd.ReadStartNote(facts.Files[startNotePath(name)].Content)
+		noted := systemd.ReadStartNote(facts.Files[unit.StartNotePath(name)].Content)
 		if len(noted) == 0 {
 			return fmt.Errorf("%s runs without a note of what it has read", name)
 		}
 		// Earlier versions read the etcd member's own file, which has a
 		// rotation of its own. They had none.
-		delete(noted, etcdCA)
+		delete(noted, component.EtcdCA)
 		for _, path := range slices.Sorted(maps.Keys(noted)) {
 			if noted[path] != facts.Files[path].SHA256 {
 				return fmt.Errorf("%s was started with another %s than its machine has now", name, path)

@@ -130,7 +130,7 @@ func (r *Replicas) adopt(ctx context.Context, s Spec) error {
 	}
 	if err != nil {
 		return &problem.Problem{
-			Summary: "objects not rewritten with the new encryption key", Host: s.machine(), Cause: err.Error(),
+			Summary: "objects not rewritten with the new encryption key", Host: s.Machine(), Cause: err.Error(),
 			Unchanged: "the replica is done and in rotation; both keys can still be read.",
 			Next:      "correct this, then apply again; the next stage of the rotation makes sure of it too.",
 			Err:       err,
@@ -146,7 +146,7 @@ func rewriteLeftover(ctx context.Context, s Spec, left leftover) (leftover, erro
 		if err != nil {
 			return nil, fmt.Errorf("rewrite %s: %w", resource, err)
 		}
-		problem.Progress(ctx, "%s: rewrote %d %s with the present encryption", s.machine(), n, resource)
+		problem.Progress(ctx, "%s: rewrote %d %s with the present encryption", s.Machine(), n, resource)
 	}
 	if s.Store == nil {
 		return nil, nil

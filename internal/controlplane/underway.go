@@ -16,7 +16,7 @@ type underWay struct {
 
 // create notes that the Create of a replica has begun. done takes what came of it.
 func (u *underWay) create(s Spec) (done func(error)) {
-	cluster, name := s.Bundle.ClusterID, s.machine()
+	cluster, name := s.Bundle.ClusterID, s.Machine()
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.creates == nil {
@@ -39,8 +39,8 @@ func (u *underWay) create(s Spec) (done func(error)) {
 func (u *underWay) forget(s Spec) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !u.creates[s.Bundle.ClusterID][s.machine()] {
-		delete(u.creates[s.Bundle.ClusterID], s.machine())
+	if !u.creates[s.Bundle.ClusterID][s.Machine()] {
+		delete(u.creates[s.Bundle.ClusterID], s.Machine())
 	}
 }
 
@@ -52,7 +52,7 @@ func (u *underWay) others(s Spec) (pending, failed []string) {
 	creates := u.creates[s.Bundle.ClusterID]
 	for _, other := range slices.Sorted(maps.Keys(creates)) {
 		switch {
-		case other == s.machine():
+		case other == s.Machine():
 		case creates[other]:
 			pending = append(pending, other)
 		default:

@@ -14,7 +14,7 @@ import (
 // Update brings the replica to s: drained, changed, ready, registered; one
 // replica at a time; components restarted only when they must be.
 func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
-	if err := s.validate(); err != nil {
+	if err := s.Validate(); err != nil {
 		return Status{}, err
 	}
 	held, err := claim(ctx, s)
@@ -40,7 +40,7 @@ func (r *Replicas) stages(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, err
 	}
 	if between, further := stepBetween(s, f); further {
-		if err := between.validate(); err != nil {
+		if err := between.Validate(); err != nil {
 			return Status{}, err
 		}
 		if status, err := r.stages(ctx, between); err != nil {
@@ -142,7 +142,7 @@ func stranded(err error) error {
 // be taken back where it does not come up, a stage on which others may count
 // cannot, and definitions of before do not fit the files of after.
 func changeable(s Spec, f found) error {
-	refusal := &problem.Problem{Summary: "control-plane replica cannot be changed", Host: s.machine(), Unchanged: problem.Nothing}
+	refusal := &problem.Problem{Summary: "control-plane replica cannot be changed", Host: s.Machine(), Unchanged: problem.Nothing}
 	if failed := foreignChecks(s.Replica, f); len(failed) > 0 {
 		refusal.Cause = strings.Join(failed, "; ")
 		refusal.Next = "check the replica's host address."

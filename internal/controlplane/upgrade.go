@@ -46,7 +46,7 @@ func (r *Replicas) mayUpgrade(ctx context.Context, s Spec, t turn) error {
 
 func notUpgraded(s Spec, cause, next string, err error) error {
 	return &problem.Problem{
-		Summary: "control-plane replica not brought to " + s.Version, Attribute: "version", Host: s.machine(),
+		Summary: "control-plane replica not brought to " + s.Version, Attribute: "version", Host: s.Machine(),
 		Cause: cause, Unchanged: problem.Nothing, Next: next, Err: err,
 	}
 }
@@ -115,7 +115,7 @@ func prepare(ctx context.Context, s Spec, t turn, seen release.Versions, all []s
 	first := !slices.ContainsFunc(all, func(st standing) bool { return st.begun || st.name != s.Name && st.version == s.Version })
 	if first {
 		for _, api := range seen.Removed {
-			problem.Progress(ctx, "%s: warning: clients have asked for %s", s.machine(), api)
+			problem.Progress(ctx, "%s: warning: clients have asked for %s", s.Machine(), api)
 		}
 		if err := saveEtcd(ctx, s); err != nil {
 			return notUpgraded(s, "etcd could not be saved first: "+err.Error(), "correct this, then apply again.", err)
@@ -140,7 +140,7 @@ func installEverywhere(ctx context.Context, s Spec, all []standing) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	problem.Progress(ctx, "%s: Kubernetes %s is on every replica's machine", s.machine(), s.Version)
+	problem.Progress(ctx, "%s: Kubernetes %s is on every replica's machine", s.Machine(), s.Version)
 	return nil
 }
 
@@ -153,10 +153,10 @@ func saveEtcd(ctx context.Context, s Spec) error {
 		}
 	}
 	if place == "" {
-		problem.Progress(ctx, "%s: etcd is not on machines of this provider: no snapshot is taken before the upgrade", s.machine())
+		problem.Progress(ctx, "%s: etcd is not on machines of this provider: no snapshot is taken before the upgrade", s.Machine())
 		return nil
 	}
-	problem.Progress(ctx, "%s: etcd before the upgrade is kept at %s", s.machine(), place)
+	problem.Progress(ctx, "%s: etcd before the upgrade is kept at %s", s.Machine(), place)
 	return nil
 }
 

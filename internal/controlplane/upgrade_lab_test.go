@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -125,7 +127,7 @@ func TestUpgradeThroughMinors(t *testing.T) {
 	if os.Getenv("KUBE_TEST_LONG") != "1" {
 		t.Skip("KUBE_TEST_LONG=1 runs it: it needs three releases of Kubernetes")
 	}
-	p := newPair(t, "1.33.13", machines.source, args(release.APIServer, "runtime-config", "admissionregistration.k8s.io/v1beta1=true"))
+	p := newPair(t, "1.33.13", machines.source, cptest.Args(release.APIServer, "runtime-config", "admissionregistration.k8s.io/v1beta1=true"))
 	p.refusesToSkip("1.35.4")
 	p.seesWhatIsRemoved("1.34.4")
 	for _, version := range []string{"1.34.4", "1.35.4"} {
@@ -231,10 +233,10 @@ func (p *pair) finishesACutOffUpgrade(version string) {
 	st.run("rm -f /etc/kubernetes/scheduler-config.yaml")
 	st.writeSchedulerConfig()
 	st.registrar.drains = func(string) {
-		p.two.run("test -x " + program(version, release.Scheduler).Path())
+		p.two.run("test -x " + component.Artifact(version, release.Scheduler).Path())
 		st.expect("snapshots", len(p.store.saved), 1)
 	}
-	st.spec.Version, st.spec.ExtraArgs = version, args(release.Scheduler, "config", schedulerConfigPath)
+	st.spec.Version, st.spec.ExtraArgs = version, cptest.Args(release.Scheduler, "config", schedulerConfigPath)
 	ctx, cut := context.WithCancel(problem.WithReport(st.ctx, problem.Report{}))
 	defer cut()
 	ctx = problem.WithReport(ctx, problem.Report{Progress: func(line string) {
@@ -259,8 +261,8 @@ const schedulerConfigPath = "/etc/kubernetes/scheduler-config.yaml"
 
 func (st *stage) writeSchedulerConfig() {
 	st.Helper()
-	text := "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nclientConnection:\n  kubeconfig: " + schedulerConf + "\n"
-	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Files: []host.File{{Path: schedulerConfigPath, Content: []byte(text), Mode: publicMode}}}); err != nil {
+	text := "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nclientConnection:\n  kubeconfig: " + component.SchedulerConf + "\n"
+	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Files: []host.File{{Path: schedulerConfigPath, Content: []byte(text), Mode: component.PublicMode}}}); err != nil {
 		st.Fatal(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
@@ -37,7 +38,7 @@ func well(ctx context.Context, s Spec) bool { return len(ailing(ctx, s)) == 0 }
 
 // ailing says of each component that is not ready why.
 func ailing(ctx context.Context, s Spec) []string {
-	parts := components(s.Replica)
+	parts := component.Of(s.Replica)
 	health := make([]string, len(parts))
 	var asking sync.WaitGroup
 	for i, c := range parts {
@@ -47,7 +48,7 @@ func ailing(ctx context.Context, s Spec) []string {
 	var words []string
 	for i, c := range parts {
 		if health[i] != healthy {
-			words = append(words, c.name+" "+health[i])
+			words = append(words, c.Name+" "+health[i])
 		}
 	}
 	return words

@@ -30,10 +30,10 @@ func (r *Replicas) withdraw(ctx context.Context, s Spec, o DeleteOptions) error 
 		}
 		listed, err := s.Registrar.Replicas(ctx)
 		if err != nil {
-			return fmt.Errorf("ask where replica %s is registered: %w", s.machine(), err)
+			return fmt.Errorf("ask where replica %s is registered: %w", s.Machine(), err)
 		}
 		if at, _, err := splitAddress(listed[s.Name]); err == nil && at != s.Host.Address() {
-			problem.Progress(ctx, "%s: %s is registered by its name now, and stays so", s.machine(), at)
+			problem.Progress(ctx, "%s: %s is registered by its name now, and stays so", s.Machine(), at)
 			return nil
 		}
 		delete(listed, s.Name)
@@ -45,7 +45,7 @@ func (r *Replicas) withdraw(ctx context.Context, s Spec, o DeleteOptions) error 
 // list other ones.
 func (r *Replicas) leave(ctx context.Context, s Spec, o DeleteOptions, others bool) error {
 	stays := r.mustStay(s, o)
-	problem.Progress(ctx, "%s: draining", s.machine())
+	problem.Progress(ctx, "%s: draining", s.Machine())
 	err := s.Registrar.Withdraw(ctx, s.Name, stays == nil)
 	switch {
 	case lastServing(err) && stays != nil:
@@ -54,12 +54,12 @@ func (r *Replicas) leave(ctx context.Context, s Spec, o DeleteOptions, others bo
 		return refused(s, err)
 	case o.superseded():
 		if err := s.Registrar.Undrain(ctx, s.Name); err != nil {
-			return fmt.Errorf("put replica %s back into rotation: %w", s.machine(), err)
+			return fmt.Errorf("put replica %s back into rotation: %w", s.Machine(), err)
 		}
 		return errSuperseded
 	}
 	if err := s.Registrar.Deregister(ctx, s.Name); err != nil {
-		return fmt.Errorf("deregister replica %s: %w", s.machine(), err)
+		return fmt.Errorf("deregister replica %s: %w", s.Machine(), err)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (r *Replicas) mustStay(s Spec, o DeleteOptions) *stay {
 // where another replica could come to serve.
 func (st *stay) refusal(s Spec, err error, others bool) error {
 	p := &problem.Problem{
-		Summary: "last serving control-plane replica not deleted", Host: s.machine(), Unchanged: problem.Nothing, Err: err, Next: st.next,
+		Summary: "last serving control-plane replica not deleted", Host: s.Machine(), Unchanged: problem.Nothing, Err: err, Next: st.next,
 		Cause: "no other replica serves, and " + st.why,
 	}
 	var said *problem.Problem

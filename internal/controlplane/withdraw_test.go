@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -60,7 +61,7 @@ func TestLastReplicaStays(t *testing.T) {
 			}
 			begun := time.Now()
 			err := r.withdraw(t.Context(), s, DeleteOptions{Creates: func() []string { return c.creates }})
-			if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+			if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
 				t.Fatalf("%v, want %q", err, c.want)
 			}
 			want := []string{"withdraw", "deregister"}

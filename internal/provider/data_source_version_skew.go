@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
@@ -138,7 +139,7 @@ func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle
 		return release.Versions{}, fmt.Errorf("read where the balancers have replica %s: %w", first, err)
 	}
 	return d.session.replicas.Versions(ctx, controlplane.Spec{
-		Replica: controlplane.Replica{
+		Replica: component.Replica{
 			Name: first, Address: address, Port: port, Bundle: bundle, Version: target,
 			EndpointHost: registration.Address, EndpointPort: registration.Port,
 		},
@@ -149,7 +150,7 @@ func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle
 // askersLeaves are the certificates by which this asks, should an authority's
 // key be held elsewhere.
 func askersLeaves() []pki.Leaf {
-	return append(etcd.Leaves("", ""), controlplane.Leaves(pki.APIServerNames{})...)
+	return append(etcd.Leaves("", ""), component.Leaves(pki.APIServerNames{})...)
 }
 
 // fill answers. It needs nothing but what was seen.

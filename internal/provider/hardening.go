@@ -3,14 +3,13 @@ package provider
 import (
 	"context"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // validateHardening checks what holds between these settings, and between them
@@ -24,12 +23,12 @@ func (m replicaModel) validateHardening(ctx context.Context, diags *diag.Diagnos
 	}
 	extra := m.extraArgs(ctx, diags)[release.APIServer]
 	if elementsKnown(ctx, m.Audit) {
-		if err := controlplane.ValidateAudit(m.audit(ctx), extra); err != nil {
+		if err := component.ValidateAudit(m.audit(ctx), extra); err != nil {
 			addInvalid(diags, path.Root("audit"), "Invalid audit settings", err)
 		}
 	}
 	if elementsKnown(ctx, m.Authentication) {
-		if err := controlplane.ValidateAuthentication(m.authentication(ctx), m.Version.ValueString(), extra); err != nil {
+		if err := component.ValidateAuthentication(m.authentication(ctx), m.Version.ValueString(), extra); err != nil {
 			addInvalid(diags, path.Root("authentication"), "Invalid authentication settings", err)
 		}
 	}
@@ -45,11 +44,11 @@ func validateLimits(ctx context.Context, value any, at path.Path, diags *diag.Di
 	}
 }
 
-func (m replicaModel) audit(ctx context.Context) controlplane.Audit {
+func (m replicaModel) audit(ctx context.Context) component.Audit {
 	return written[auditModel](ctx, m.Audit).audit()
 }
 
-func (m replicaModel) authentication(ctx context.Context) controlplane.Authentication {
+func (m replicaModel) authentication(ctx context.Context) component.Authentication {
 	return written[authenticationModel](ctx, m.Authentication).authentication()
 }
 

@@ -4,15 +4,14 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // nested is a value of a nested attribute as Terraform hands it over: what is not
@@ -39,22 +38,22 @@ func TestAuditOf(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		values map[string]attr.Value
-		want   controlplane.Audit
+		want   component.Audit
 	}{
-		{"nothing set", nil, controlplane.Audit{}},
-		{"on", map[string]attr.Value{"enabled": types.BoolValue(true)}, controlplane.Audit{}},
-		{"off", map[string]attr.Value{"enabled": types.BoolValue(false)}, controlplane.Audit{Off: true}},
+		{"nothing set", nil, component.Audit{}},
+		{"on", map[string]attr.Value{"enabled": types.BoolValue(true)}, component.Audit{}},
+		{"off", map[string]attr.Value{"enabled": types.BoolValue(false)}, component.Audit{Off: true}},
 		{
 			"all",
 			map[string]attr.Value{"policy": types.StringValue("x"), "max_age_days": types.Int64Value(1), "max_backups": types.Int64Value(2), "max_size_mb": types.Int64Value(3)},
-			controlplane.Audit{Policy: "x", MaxAgeDays: 1, MaxBackups: 2, MaxSizeMB: 3},
+			component.Audit{Policy: "x", MaxAgeDays: 1, MaxBackups: 2, MaxSizeMB: 3},
 		},
 	} {
 		if have := (replicaModel{Audit: nested(t, auditSchema(), c.values)}).audit(t.Context()); have != c.want {
 			t.Errorf("%s: %+v", c.name, have)
 		}
 	}
-	if have := (replicaModel{}).audit(t.Context()); have != (controlplane.Audit{}) {
+	if have := (replicaModel{}).audit(t.Context()); have != (component.Audit{}) {
 		t.Errorf("no audit at all: %+v", have)
 	}
 }
@@ -62,11 +61,11 @@ func TestAuditOf(t *testing.T) {
 func TestAuthenticationOf(t *testing.T) {
 	paths := types.SetValueMust(types.StringType, []attr.Value{types.StringValue("/version")})
 	model := replicaModel{Authentication: nested(t, authenticationSchema(), map[string]attr.Value{"jwt": types.StringValue("[]"), "anonymous_paths": paths})}
-	want := controlplane.Authentication{JWT: "[]", AnonymousPaths: []string{"/version"}}
+	want := component.Authentication{JWT: "[]", AnonymousPaths: []string{"/version"}}
 	if have := model.authentication(t.Context()); !reflect.DeepEqual(have, want) {
 		t.Errorf("%+v", have)
 	}
-	if have := (replicaModel{}).authentication(t.Context()); !reflect.DeepEqual(have, controlplane.Authentication{}) {
+	if have := (replicaModel{}).authentication(t.Context()); !reflect.DeepEqual(have, component.Authentication{}) {
 		t.Errorf("no authentication at all: %+v", have)
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // recorded reads what text kept. One that cannot be read says nothing.
@@ -56,8 +56,8 @@ func limitsOfMember(found etcd.Imported) *limitsModel {
 	return s.Resources
 }
 
-func auditFound(a controlplane.Audit) *auditModel {
-	if a == (controlplane.Audit{}) {
+func auditFound(a component.Audit) *auditModel {
+	if a == (component.Audit{}) {
 		return nil
 	}
 	m := auditModel{Policy: unlessZero(a.Policy), MaxAgeDays: unlessZero(a.MaxAgeDays), MaxBackups: unlessZero(a.MaxBackups), MaxSizeMB: unlessZero(a.MaxSizeMB)}
@@ -67,7 +67,7 @@ func auditFound(a controlplane.Audit) *auditModel {
 	return &m
 }
 
-func authenticationFound(a controlplane.Authentication) *authenticationModel {
+func authenticationFound(a component.Authentication) *authenticationModel {
 	if a.JWT == "" && a.AnonymousPaths == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"filippo.io/age"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -35,7 +35,7 @@ func bundles(t *testing.T) (here, elsewhere *pki.Bundle) {
 
 func replicaNames() pki.APIServerNames {
 	return pki.APIServerNames{
-		NodeName: "cp1", ClusterDomain: "cluster.local", ServiceIPs: controlplane.ServiceIPs([]string{"10.96.0.0/12"}),
+		NodeName: "cp1", ClusterDomain: "cluster.local", ServiceIPs: component.ServiceIPs([]string{"10.96.0.0/12"}),
 		Advertise: "10.0.0.11", Endpoint: "10.0.0.100",
 	}
 }
@@ -43,7 +43,7 @@ func replicaNames() pki.APIServerNames {
 // TestRequestsFor: requested is what the bundle cannot sign by itself.
 func TestRequestsFor(t *testing.T) {
 	here, elsewhere := bundles(t)
-	leaves := append(etcd.Leaves("cp1", "10.0.0.11"), controlplane.Leaves(replicaNames())...)
+	leaves := append(etcd.Leaves("cp1", "10.0.0.11"), component.Leaves(replicaNames())...)
 	none, err := requestsFor(here, leaves)
 	if err != nil || len(none) != 0 {
 		t.Errorf("with all keys %d are requested: %v", len(none), err)

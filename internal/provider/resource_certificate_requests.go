@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -81,7 +81,7 @@ func (r *certificateRequestsResource) ValidateConfig(ctx context.Context, req re
 	}
 	replica := decodeReplica(ctx, model.Replica, &resp.Diagnostics)
 	if cidrs := stringsOf(ctx, replica.ServiceCIDRs, &resp.Diagnostics); cidrs != nil {
-		if err := controlplane.ValidateCIDRs(cidrs, nil); err != nil {
+		if err := component.ValidateCIDRs(cidrs, nil); err != nil {
 			addInvalid(&resp.Diagnostics, attributePath("replica.service_cidrs"), "Invalid CIDRs", err)
 		}
 	}
@@ -209,7 +209,7 @@ func (m certificateRequestsModel) wanted(ctx context.Context, bundle *pki.Bundle
 		leaves = append(leaves, etcd.Leaves(member.Name.ValueString(), member.Address.ValueString())...)
 	}
 	if !m.Replica.IsNull() {
-		leaves = append(leaves, controlplane.Leaves(decodeReplica(ctx, m.Replica, diags).names(ctx, diags))...)
+		leaves = append(leaves, component.Leaves(decodeReplica(ctx, m.Replica, diags).names(ctx, diags))...)
 	}
 	if !m.User.IsNull() {
 		var user requestedUserModel
@@ -236,7 +236,7 @@ func (m requestedReplicaModel) names(ctx context.Context, diags *diag.Diagnostic
 	return pki.APIServerNames{
 		NodeName:      m.Name.ValueString(),
 		ClusterDomain: m.ClusterDomain.ValueString(),
-		ServiceIPs:    controlplane.ServiceIPs(stringsOf(ctx, m.ServiceCIDRs, diags)),
+		ServiceIPs:    component.ServiceIPs(stringsOf(ctx, m.ServiceCIDRs, diags)),
 		Advertise:     m.Address.ValueString(),
 		Endpoint:      m.Endpoint.ValueString(),
 		Extra:         setOf(ctx, m.ExtraSANs, diags),

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -91,16 +92,16 @@ func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.Valid
 	model.validateCIDRs(ctx, &resp.Diagnostics)
 	model.validateHardening(ctx, &resp.Diagnostics)
 	if urls, known := knownStrings(ctx, model.Etcd, &resp.Diagnostics); known {
-		if err := controlplane.ValidateEtcdURLs(urls); err != nil {
+		if err := component.ValidateEtcdURLs(urls); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("etcd"), "Invalid etcd URLs", err)
 		}
 	}
-	for attribute, component := range extraArgsComponents {
+	for attribute, name := range extraArgsComponents {
 		args, _ := model.ExtraArgs.Attributes()[attribute].(types.Map)
 		if !elementsKnown(ctx, args) {
 			continue
 		}
-		if err := controlplane.ValidateExtraArgs(component, model.Version.ValueString(), stringMapOf(ctx, args, &resp.Diagnostics)); err != nil {
+		if err := component.ValidateExtraArgs(name, model.Version.ValueString(), stringMapOf(ctx, args, &resp.Diagnostics)); err != nil {
 			addInvalid(&resp.Diagnostics, path.Root("extra_args").AtName(attribute), "Invalid extra arguments", err)
 		}
 	}
@@ -219,7 +220,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 	registration := registrationOf(ctx, m.Endpoint, m.bundle, diags)
 	early, _ := parseDuration(m.EarlyRenewal)
 	return controlplane.Spec{
-		Replica: controlplane.Replica{
+		Replica: component.Replica{
 			Name:          m.Name.ValueString(),
 			Address:       addressOf(m.Host).ValueString(),
 			Bundle:        m.bundle,
@@ -319,9 +320,9 @@ func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 		ServiceCIDRs: m.ServiceCIDRs, ClusterDomain: m.ClusterDomain, ExtraSANs: m.ExtraSANs,
 	}.names(ctx, &ignored)
 	if m.noAdminConf() {
-		return controlplane.LeavesWithoutAdmin(names)
+		return component.LeavesWithoutAdmin(names)
 	}
-	return controlplane.Leaves(names)
+	return component.Leaves(names)
 }
 
 // noAdminConf reports whether the machine is to have no administrators' kubeconfig.
@@ -364,7 +365,7 @@ func (m replicaModel) validateCIDRs(ctx context.Context, diags *diag.Diagnostics
 	if !known {
 		return
 	}
-	if err := controlplane.ValidateCIDRs(services, pods); err != nil {
+	if err := component.ValidateCIDRs(services, pods); err != nil {
 		addInvalid(diags, path.Root("service_cidrs"), "Invalid CIDRs", err)
 	}
 }
@@ -378,9 +379,9 @@ var extraArgsComponents = map[string]string{
 
 func (m replicaModel) extraArgs(ctx context.Context, diags *diag.Diagnostics) map[string]map[string]string {
 	out := map[string]map[string]string{}
-	for attribute, component := range extraArgsComponents {
+	for attribute, name := range extraArgsComponents {
 		if args, ok := m.ExtraArgs.Attributes()[attribute].(types.Map); ok {
-			out[component] = stringMapOf(ctx, args, diags)
+			out[name] = stringMapOf(ctx, args, diags)
 		}
 	}
 	return out

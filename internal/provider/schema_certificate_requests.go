@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 )
 
@@ -65,7 +65,7 @@ func requestedReplicaSchema() schema.Attribute {
 		MarkdownDescription: "The `kube_control_plane_replica` whose certificates are requested, those in its kubeconfigs included. Default: none." + requestedAnew,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
-				Required: true, Validators: []validator.String{checked("replica name", controlplane.ValidateName)},
+				Required: true, Validators: []validator.String{checked("replica name", component.ValidateName)},
 				MarkdownDescription: "Its `name`.",
 			},
 			"address": requestedAddressSchema(),
@@ -80,7 +80,7 @@ func requestedReplicaSchema() schema.Attribute {
 			},
 			"cluster_domain": schema.StringAttribute{
 				Optional: true, Computed: true, Default: stringdefault.StaticString(defaultDomain),
-				Validators:          []validator.String{checked("cluster domain", controlplane.ValidateDomain)},
+				Validators:          []validator.String{checked("cluster domain", component.ValidateDomain)},
 				MarkdownDescription: "Its `cluster_domain`. Default `" + defaultDomain + "`.",
 			},
 			"extra_sans": schema.SetAttribute{

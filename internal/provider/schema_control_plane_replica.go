@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
@@ -56,7 +56,7 @@ func replicaArguments() map[string]schema.Attribute {
 		"name": schema.StringAttribute{
 			Required:            true,
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
-			Validators:          []validator.String{checked("replica name", controlplane.ValidateName)},
+			Validators:          []validator.String{checked("replica name", component.ValidateName)},
 			MarkdownDescription: "Name of the replica, unique in its cluster. A change replaces the replica.",
 		},
 		"host":     hostSchema("on which the replica runs"),
@@ -126,7 +126,7 @@ func replicaNetwork() map[string]schema.Attribute {
 		},
 		"cluster_domain": schema.StringAttribute{
 			Optional: true, Computed: true, Default: stringdefault.StaticString(defaultDomain),
-			Validators: []validator.String{checked("cluster domain", controlplane.ValidateDomain)},
+			Validators: []validator.String{checked("cluster domain", component.ValidateDomain)},
 			MarkdownDescription: "DNS domain of the cluster. Default `" + defaultDomain + "`. The same on every replica. " +
 				"A change restarts the API servers, one replica at a time. It changes the issuer of service-account tokens too: those from before are refused from then on.",
 		},

@@ -3,8 +3,6 @@ package provider
 import (
 	"fmt"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -12,7 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // replicaHardening are what a replica logs, whom it lets in, and what it may take
@@ -38,7 +37,7 @@ func replicaHardening() map[string]schema.Attribute {
 		},
 		"supplementary_groups": schema.SetAttribute{
 			Optional: true, ElementType: types.StringType,
-			Validators: []validator.Set{setvalidator.ValueStringsAre(checked("group name", controlplane.ValidateGroup))},
+			Validators: []validator.Set{setvalidator.ValueStringsAre(checked("group name", component.ValidateGroup))},
 			MarkdownDescription: "Groups of the machine whose rights the API server has beside its own (`SupplementaryGroups=` of its unit): those that may open the socket of a KMS plugin. " +
 				"They must be there; whether the socket can be opened is seen before anything is changed. Default: none. A change restarts the API servers, one replica at a time.",
 		},
@@ -48,7 +47,7 @@ func replicaHardening() map[string]schema.Attribute {
 func auditSchema() schema.Attribute {
 	number := func(description string, value int) schema.Attribute {
 		return schema.Int64Attribute{
-			Optional: true, Validators: []validator.Int64{int64validator.Between(1, controlplane.MaxAuditNumber)},
+			Optional: true, Validators: []validator.Int64{int64validator.Between(1, component.MaxAuditNumber)},
 			MarkdownDescription: fmt.Sprintf("%s Default `%d`. A change restarts the API servers, one replica at a time.", description, value),
 		}
 	}
@@ -67,9 +66,9 @@ func auditSchema() schema.Attribute {
 				MarkdownDescription: "YAML text of a `Policy` of `audit.k8s.io/v1`. Default: the built-in policy, which the guide [Hardening](../guides/hardening.md) shows. " +
 					"A change restarts the API servers, one replica at a time.",
 			},
-			"max_age_days": number("For how many days a file of the log is kept.", controlplane.DefaultAuditAge),
-			"max_backups":  number("How many files of the log are kept beside the one that is written.", controlplane.DefaultAuditBackups),
-			"max_size_mb":  number("At which size, in megabytes, a new file is begun.", controlplane.DefaultAuditSize),
+			"max_age_days": number("For how many days a file of the log is kept.", component.DefaultAuditAge),
+			"max_backups":  number("How many files of the log are kept beside the one that is written.", component.DefaultAuditBackups),
+			"max_size_mb":  number("At which size, in megabytes, a new file is begun.", component.DefaultAuditSize),
 		},
 	}
 }

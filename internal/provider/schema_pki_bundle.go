@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -126,7 +126,7 @@ func encryptionSchema() schema.Attribute {
 					},
 					"endpoint": schema.StringAttribute{
 						Required:            true,
-						Validators:          []validator.String{checked("endpoint", controlplane.ValidateSocket)},
+						Validators:          []validator.String{checked("endpoint", component.ValidateSocket)},
 						MarkdownDescription: "Socket of the plugin, such as `unix:///run/kms.sock`; not below `/tmp`, `/home`, `/root` or `/dev`, of which the API server's unit has its own or none. Whether the API server may open it is seen before a replica is changed, see its `supplementary_groups`.",
 					},
 					"timeout": schema.StringAttribute{

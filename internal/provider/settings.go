@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // settings are what a replica logs, whom it lets in and what it may take and open of
@@ -60,21 +59,21 @@ func written[M any](ctx context.Context, object types.Object) *M {
 	return out
 }
 
-func (m *auditModel) audit() controlplane.Audit {
+func (m *auditModel) audit() component.Audit {
 	if m == nil {
-		return controlplane.Audit{}
+		return component.Audit{}
 	}
-	return controlplane.Audit{
+	return component.Audit{
 		Off: m.Enabled != nil && !*m.Enabled, Policy: orZero(m.Policy),
 		MaxAgeDays: orZero(m.MaxAgeDays), MaxBackups: orZero(m.MaxBackups), MaxSizeMB: orZero(m.MaxSizeMB),
 	}
 }
 
-func (m *authenticationModel) authentication() controlplane.Authentication {
+func (m *authenticationModel) authentication() component.Authentication {
 	if m == nil {
-		return controlplane.Authentication{}
+		return component.Authentication{}
 	}
-	return controlplane.Authentication{JWT: orZero(m.JWT), AnonymousPaths: m.AnonymousPaths}
+	return component.Authentication{JWT: orZero(m.JWT), AnonymousPaths: m.AnonymousPaths}
 }
 
 // limits gives the limits of every component, nil where nothing is said of any.

@@ -5,9 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -17,7 +14,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // importedState is the state of an import that set values.
@@ -106,7 +106,7 @@ func foundOf(t *testing.T, m replicaModel) controlplane.Imported {
 	for component, limits := range m.limits(t.Context()) {
 		found.Limits[component] = limits
 	}
-	if !found.LogsBy(controlplane.Audit{Off: found.Audit.Off, Policy: found.Audit.Policy}) {
+	if !found.LogsBy(component.Audit{Off: found.Audit.Off, Policy: found.Audit.Policy}) {
 		return found
 	}
 	found.Audit.MaxAgeDays, found.Audit.MaxBackups, found.Audit.MaxSizeMB = 0, 0, 0 // a default is read as none
@@ -205,7 +205,7 @@ func TestWrittenUnknown(t *testing.T) {
 			Resources:      nested(t, resources, map[string]attr.Value{"apiserver": nested(t, limitsSchema("x"), map[string]attr.Value{"cpu_quota": types.StringUnknown()})}),
 		},
 	} {
-		if audit, limits := m.audit(t.Context()), m.limits(t.Context()); audit != (controlplane.Audit{}) || limits[release.APIServer] != (systemd.Limits{}) {
+		if audit, limits := m.audit(t.Context()), m.limits(t.Context()); audit != (component.Audit{}) || limits[release.APIServer] != (systemd.Limits{}) {
 			t.Errorf("%s: %+v, %+v", name, audit, limits)
 		}
 		if jwt := m.authentication(t.Context()).JWT; jwt != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -137,7 +137,7 @@ func TestCheckSignedNames(t *testing.T) {
 // that a bundle which has its keys goes on by itself.
 func TestSignedInto(t *testing.T) {
 	here, bundle := bundles(t)
-	leaves := controlplane.Leaves(replicaNames())
+	leaves := component.Leaves(replicaNames())
 	s := &session{sealKnown: true}
 	var diags diag.Diagnostics
 	faults := s.readSigned(t.Context(), signedValue(t, signElsewhere(t, here, leaves)), &diags).into(bundle, leaves)

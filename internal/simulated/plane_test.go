@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
@@ -79,7 +80,7 @@ func planeOn(t testing.TB, size int) (*Fleet, plane) {
 	for _, m := range first.machines {
 		p.members = append(p.members, etcd.Spec{Name: m.name, Host: hosts[m.name], Peers: hosts, Bundle: bundle, Version: "3.6.16", Source: source})
 		p.servers = append(p.servers, controlplane.Spec{
-			Replica: controlplane.Replica{
+			Replica: component.Replica{
 				Name: m.name, Address: m.address, Bundle: bundle, Version: "1.34.4", EndpointHost: first.vip,
 				EtcdURLs: []string{etcd.ClientURL(m.address)}, ServiceCIDRs: []string{"10.96.0.0/12"},
 			},

@@ -1,4 +1,4 @@
-package controlplane
+package component
 
 import (
 	"fmt"
@@ -43,8 +43,8 @@ func ValidateSocket(endpoint string) error {
 	return nil
 }
 
-// sockets are the files through which the API server reaches KMS plugins.
-func (s Replica) sockets() []string {
+// Sockets are the files through which the API server reaches KMS plugins.
+func (s Replica) Sockets() []string {
 	var paths []string
 	for _, e := range s.Bundle.Encryptions() {
 		if at := strings.TrimPrefix(e.Endpoint, "unix://"); e.Kind == pki.KMS && strings.HasPrefix(at, "/") {

@@ -1,4 +1,4 @@
-package controlplane
+package component
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// validate refuses a replica that cannot exist, before any machine is asked.
+// Validate refuses a replica that cannot exist, before any machine is asked.
 // Terraform's schema says the same at plan time, where it knows the values.
-func (s Replica) validate() error {
+func (s Replica) Validate() error {
 	type check struct {
 		attribute string
 		err       error
@@ -20,12 +20,12 @@ func (s Replica) validate() error {
 	checks := []check{
 		{"name", ValidateName(s.Name)},
 		{"host.address", ValidateAddress(s.Address)},
-		{"port", ValidatePort(s.port())},
+		{"port", ValidatePort(s.APIPort())},
 		{"endpoint", s.validateEndpoint()},
 		{"version", release.ValidateVersion(s.Version)},
 		{"etcd", ValidateEtcdURLs(s.EtcdURLs)},
 		{"service_cidrs", ValidateCIDRs(s.ServiceCIDRs, s.PodCIDRs)},
-		{"cluster_domain", ValidateDomain(s.domain())},
+		{"cluster_domain", ValidateDomain(s.Domain())},
 		{"pki", s.validateBundle()},
 		{"audit", ValidateAudit(s.Audit, s.ExtraArgs[release.APIServer])},
 		{"supplementary_groups", s.validateGroups()},
@@ -42,7 +42,7 @@ func (s Replica) validate() error {
 			return &problem.Problem{
 				Summary:   "control-plane replica is not possible as it is described",
 				Attribute: check.attribute,
-				Host:      s.machine(),
+				Host:      s.Machine(),
 				Cause:     check.err.Error(),
 				Unchanged: problem.Nothing,
 				Err:       check.err,

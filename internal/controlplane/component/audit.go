@@ -1,4 +1,4 @@
-package controlplane
+package component
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
-// auditPolicy is what the API server reads of what it shall log.
-const auditPolicy = kubernetesDir + "/audit-policy.yaml"
+// AuditPolicyPath is what the API server reads of what it shall log.
+const AuditPolicyPath = KubernetesDir + "/audit-policy.yaml"
 
 // What is kept of the audit log: the CIS benchmark's values (1.2.17 to 1.2.19).
 const (
@@ -31,11 +31,11 @@ type Audit struct {
 	MaxSizeMB  int
 }
 
-// builtInPolicy follows the benchmark's 3.2.2: who did what to which object is
+// BuiltInPolicy follows the benchmark's 3.2.2: who did what to which object is
 // noted of every request that could matter, bodies only where they hold no secret
 // and are what an inquiry asks for. Rules are tried in order, the first that
 // matches decides.
-const builtInPolicy = `# Written by terraform-provider-kube: its built-in audit policy.
+const BuiltInPolicy = `# Written by terraform-provider-kube: its built-in audit policy.
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitManagedFields: true
@@ -94,25 +94,25 @@ rules:
   - level: Metadata
 `
 
-// auditFlags are those of the log, and the policy's. What a user sets in
+// AuditFlags are those of the log, and the policy's. What a user sets in
 // extra_args wins, as with any flag; with another policy file none is written.
-func (s Replica) auditFlags() map[string]string {
+func (s Replica) AuditFlags() map[string]string {
 	if s.Audit.Off {
 		return nil
 	}
 	a := s.Audit
 	return map[string]string{
-		"audit-policy-file":   auditPolicy,
-		"audit-log-path":      auditLogDir + "/audit.log",
+		"audit-policy-file":   AuditPolicyPath,
+		"audit-log-path":      AuditLogDir + "/audit.log",
 		"audit-log-maxage":    strconv.Itoa(orElse(a.MaxAgeDays, DefaultAuditAge)),
 		"audit-log-maxbackup": strconv.Itoa(orElse(a.MaxBackups, DefaultAuditBackups)),
 		"audit-log-maxsize":   strconv.Itoa(orElse(a.MaxSizeMB, DefaultAuditSize)),
 	}
 }
 
-// auditSpace is what the files of the log may take of the disk, in bytes: often the
+// AuditSpace is what the files of the log may take of the disk, in bytes: often the
 // one that etcd is on. It is not asked for where flags decide about the log.
-func (s Replica) auditSpace() int64 {
+func (s Replica) AuditSpace() int64 {
 	for name := range s.ExtraArgs[release.APIServer] {
 		if strings.HasPrefix(name, "audit-log-") {
 			return 0
@@ -132,15 +132,16 @@ func orElse(n, absent int) int {
 	return n
 }
 
-// writesPolicy reports whether the API server reads a policy of the provider's.
-func (s Replica) writesPolicy() bool {
+// WritesPolicy reports whether the API server reads a policy of the provider's.
+func (s Replica) WritesPolicy() bool {
 	_, other := s.ExtraArgs[release.APIServer]["audit-policy-file"]
 	return !s.Audit.Off && !other
 }
 
-func (s Replica) policyText() string {
+// PolicyText is the audit policy that the provider writes.
+func (s Replica) PolicyText() string {
 	if s.Audit.Policy == "" {
-		return builtInPolicy
+		return BuiltInPolicy
 	}
 	return s.Audit.Policy
 }
@@ -168,4 +169,34 @@ func ValidateAudit(a Audit, extra map[string]string) error {
 		return nil
 	}
 	return validatePolicy(a.Policy)
+}
+
+// AuditFrom is what flags, and the policy on the machine, say of auditing. A flag in
+// extra is not its to say, nor is a number that no setting can be. Auditing is off
+// where its flags are not all there, and each that is one of extra's.
+func AuditFrom(flags, extra map[string]string, policy string) Audit {
+	missing, own := false, false
+	for flag := range (Replica{}).AuditFlags() {
+		_, there := flags[flag]
+		_, given := extra[flag]
+		missing, own = missing || !there, own || there && !given
+	}
+	if missing && !own {
+		return Audit{Off: true}
+	}
+	number := func(flag string, absent int) int {
+		n, err := strconv.Atoi(flags[flag])
+		if _, given := extra[flag]; given || err != nil || n < 1 || n > MaxAuditNumber || n == absent {
+			return 0
+		}
+		return n
+	}
+	a := Audit{
+		MaxAgeDays: number("audit-log-maxage", DefaultAuditAge), MaxBackups: number("audit-log-maxbackup", DefaultAuditBackups),
+		MaxSizeMB: number("audit-log-maxsize", DefaultAuditSize),
+	}
+	if flags["audit-policy-file"] == AuditPolicyPath && policy != BuiltInPolicy {
+		a.Policy = policy
+	}
+	return a
 }

@@ -1,4 +1,4 @@
-package controlplane
+package component
 
 import (
 	"maps"
@@ -27,24 +27,24 @@ const watchGrace = "5s"
 // in turn, connections would otherwise stay on the first ones.
 const goawayChance = "0.001"
 
-// auditLogDir is the only place an API server may write audit logs to.
-const auditLogDir = "/var/log/" + release.APIServer
+// AuditLogDir is the only place an API server may write audit logs to.
+const AuditLogDir = "/var/log/" + release.APIServer
 
-// apiServer follows kubeadm's getAPIServerCommand (v1.34,
+// APIServer follows kubeadm's getAPIServerCommand (v1.34,
 // cmd/kubeadm/app/phases/controlplane/manifests.go). Beyond it: the server
 // binds its own address only, and stops gracefully.
-func apiServer(s Replica) component {
+func APIServer(s Replica) Component {
 	extra := s.ExtraArgs[release.APIServer]
 	flags := hardening()
 	flags["advertise-address"] = s.Address
 	flags["bind-address"] = s.Address
-	flags["secure-port"] = strconv.Itoa(s.port())
+	flags["secure-port"] = strconv.Itoa(s.APIPort())
 	flags["allow-privileged"] = "true"
 	flags["authorization-mode"] = "Node,RBAC"
 	flags[admissionFlag] = admission(extra)
 	flags["enable-bootstrap-token-auth"] = "true"
 	flags["kubelet-preferred-address-types"] = "InternalIP,ExternalIP,Hostname"
-	flags["service-account-issuer"] = "https://kubernetes.default.svc." + s.domain()
+	flags["service-account-issuer"] = "https://kubernetes.default.svc." + s.Domain()
 	flags["service-cluster-ip-range"] = strings.Join(s.ServiceCIDRs, ",")
 	flags["shutdown-delay-duration"] = shutdownDelay
 	flags["shutdown-watch-termination-grace-period"] = watchGrace
@@ -52,18 +52,18 @@ func apiServer(s Replica) component {
 	// Sorted: another order of the same members is not a change.
 	flags["etcd-servers"] = strings.Join(slices.Sorted(slices.Values(s.EtcdURLs)), ",")
 	apiServerCertificates(flags)
-	maps.Copy(flags, s.auditFlags())
+	maps.Copy(flags, s.AuditFlags())
 	if s.writesAuthentication() {
-		flags["authentication-config"] = authenticationConfig
+		flags["authentication-config"] = AuthenticationConfigPath
 	}
 	// Read at the start only. Reloaded by the server itself: its serving
 	// certificate, both client authorities, and its client certificates for
 	// kubelets, for aggregated servers and (at each handshake) for etcd.
-	inputs := []string{saKey, saPub, etcdClientCA}
+	inputs := []string{SAKey, SAPub, EtcdClientCA}
 	if s.encrypts() {
 		// Not reloaded by the server, as it could: nobody would know when.
-		flags["encryption-provider-config"] = encryptionConfig
-		inputs = append(inputs, encryptionConfig)
+		flags["encryption-provider-config"] = EncryptionConfigPath
+		inputs = append(inputs, EncryptionConfigPath)
 	}
 	inputs = append(inputs, settingInputs(s)...)
 	if _, ok := extra["authorization-config"]; ok {
@@ -71,16 +71,16 @@ func apiServer(s Replica) component {
 	}
 	extra = maps.Clone(extra)
 	delete(extra, admissionFlag) // it is part of the default
-	return component{
-		name:         release.APIServer,
-		program:      program(s.Version, release.APIServer).Path(),
-		flags:        withExtra(flags, extra),
-		inputs:       inputs,
-		limits:       s.Limits[release.APIServer],
-		groups:       slices.Compact(slices.Sorted(slices.Values(s.SupplementaryGroups))),
-		certificates: []string{apiServerCert, kubeletClientCert, frontProxyClientCert, etcdClientCert},
-		notifies:     true, // k8s.io/apiserver/pkg/server, NonBlockingRunWithContext
-		probe:        probe{address: s.Address, port: s.port(), path: "/readyz", verified: true},
+	return Component{
+		Name:         release.APIServer,
+		Program:      Artifact(s.Version, release.APIServer).Path(),
+		Flags:        withExtra(flags, extra),
+		Inputs:       inputs,
+		Limits:       s.Limits[release.APIServer],
+		Groups:       slices.Compact(slices.Sorted(slices.Values(s.SupplementaryGroups))),
+		Certificates: []string{APIServerCert, KubeletClientCert, FrontProxyClientCert, EtcdClientCert},
+		Notifies:     true, // k8s.io/apiserver/pkg/server, NonBlockingRunWithContext
+		Probe:        probe{Address: s.Address, Port: s.APIPort(), Path: "/readyz", Verified: true},
 	}
 }
 
@@ -108,21 +108,21 @@ func admission(extra map[string]string) string {
 }
 
 func apiServerCertificates(flags map[string]string) {
-	flags["client-ca-file"] = clientCA
-	flags["tls-cert-file"] = apiServerCert
-	flags["tls-private-key-file"] = keyOf(apiServerCert)
-	flags["kubelet-client-certificate"] = kubeletClientCert
-	flags["kubelet-client-key"] = keyOf(kubeletClientCert)
-	flags["proxy-client-cert-file"] = frontProxyClientCert
-	flags["proxy-client-key-file"] = keyOf(frontProxyClientCert)
+	flags["client-ca-file"] = ClientCA
+	flags["tls-cert-file"] = APIServerCert
+	flags["tls-private-key-file"] = KeyPath(APIServerCert)
+	flags["kubelet-client-certificate"] = KubeletClientCert
+	flags["kubelet-client-key"] = KeyPath(KubeletClientCert)
+	flags["proxy-client-cert-file"] = FrontProxyClientCert
+	flags["proxy-client-key-file"] = KeyPath(FrontProxyClientCert)
 	flags["requestheader-allowed-names"] = "front-proxy-client"
-	flags["requestheader-client-ca-file"] = frontProxyCA
+	flags["requestheader-client-ca-file"] = FrontProxyCA
 	flags["requestheader-extra-headers-prefix"] = "X-Remote-Extra-"
 	flags["requestheader-group-headers"] = "X-Remote-Group"
 	flags["requestheader-username-headers"] = "X-Remote-User"
-	flags["service-account-key-file"] = saPub
-	flags["service-account-signing-key-file"] = saKey
-	flags["etcd-cafile"] = etcdClientCA
-	flags["etcd-certfile"] = etcdClientCert
-	flags["etcd-keyfile"] = keyOf(etcdClientCert)
+	flags["service-account-key-file"] = SAPub
+	flags["service-account-signing-key-file"] = SAKey
+	flags["etcd-cafile"] = EtcdClientCA
+	flags["etcd-certfile"] = EtcdClientCert
+	flags["etcd-keyfile"] = KeyPath(EtcdClientCert)
 }

@@ -1,4 +1,4 @@
-package controlplane
+package component
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -19,12 +20,12 @@ func common(flags map[string]string) map[string]string {
 }
 
 func TestFlagsAreKubeadms(t *testing.T) {
-	s := testSpec(t)
+	s := testReplica(t)
 	for _, c := range []struct {
-		component component
+		component Component
 		want      map[string]string
 	}{
-		{apiServer(s.Replica), common(map[string]string{
+		{APIServer(s), common(map[string]string{
 			// kubeadm's
 			"advertise-address":                  "10.0.0.11",
 			"allow-privileged":                   "true",
@@ -66,7 +67,7 @@ func TestFlagsAreKubeadms(t *testing.T) {
 			"audit-log-maxsize":     "100",
 			"authentication-config": "/etc/kubernetes/authentication.yaml",
 		})},
-		{controllerManager(s.Replica), common(map[string]string{
+		{controllerManager(s), common(map[string]string{
 			"authentication-kubeconfig":        "/etc/kubernetes/controller-manager.conf",
 			"authorization-kubeconfig":         "/etc/kubernetes/controller-manager.conf",
 			"bind-address":                     "127.0.0.1",
@@ -83,7 +84,7 @@ func TestFlagsAreKubeadms(t *testing.T) {
 			"service-account-private-key-file": "/etc/kubernetes/pki/sa.key",
 			"terminated-pod-gc-threshold":      "12500",
 		})},
-		{scheduler(s.Replica), common(map[string]string{
+		{scheduler(s), common(map[string]string{
 			"authentication-kubeconfig": "/etc/kubernetes/scheduler.conf",
 			"authorization-kubeconfig":  "/etc/kubernetes/scheduler.conf",
 			"bind-address":              "127.0.0.1",
@@ -91,8 +92,8 @@ func TestFlagsAreKubeadms(t *testing.T) {
 			"leader-elect":              "true",
 		})},
 	} {
-		if !maps.Equal(c.component.flags, c.want) {
-			t.Errorf("%s:\n%s", c.component.name, strings.Join(systemd.FlagDifferences(c.component.flags, c.want), "\n"))
+		if !maps.Equal(c.component.Flags, c.want) {
+			t.Errorf("%s:\n%s", c.component.Name, strings.Join(systemd.FlagDifferences(c.component.Flags, c.want), "\n"))
 		}
 	}
 }
@@ -100,114 +101,120 @@ func TestFlagsAreKubeadms(t *testing.T) {
 func TestFlagsFollowSettings(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		alter     func(*Spec)
+		alter     func(*Replica)
 		component string
 		want      []string // arguments that are there, or with a leading "!" are not
 	}{
 		{
-			"external etcd in any order", func(s *Spec) { s.EtcdURLs = []string{"https://c:2379", "https://a:2379", "https://b:2379"} },
+			"external etcd in any order", func(s *Replica) { s.EtcdURLs = []string{"https://c:2379", "https://a:2379", "https://b:2379"} },
 			release.APIServer,
 			[]string{"--etcd-servers=https://a:2379,https://b:2379,https://c:2379"},
 		},
-		{"port", func(s *Spec) { s.Port = 7443 }, release.APIServer, []string{"--secure-port=7443"}},
+		{"port", func(s *Replica) { s.Port = 7443 }, release.APIServer, []string{"--secure-port=7443"}},
 		{
-			"cluster domain", func(s *Spec) { s.ClusterDomain = "k8s.example" },
+			"cluster domain", func(s *Replica) { s.ClusterDomain = "k8s.example" },
 			release.APIServer,
 			[]string{"--service-account-issuer=https://kubernetes.default.svc.k8s.example"},
 		},
-		{"dual stack", func(s *Spec) {
+		{"dual stack", func(s *Replica) {
 			s.ServiceCIDRs, s.PodCIDRs = []string{"10.96.0.0/12", "fd00:1::/112"}, []string{"10.244.0.0/16", "fd00:2::/56"}
 		}, release.ControllerManager, []string{"--allocate-node-cidrs=true", "--cluster-cidr=10.244.0.0/16,fd00:2::/56", "--service-cluster-ip-range=10.96.0.0/12,fd00:1::/112"}},
-		{"no pod ranges", func(*Spec) {}, release.ControllerManager, []string{"!--allocate-node-cidrs", "!--cluster-cidr", "!--service-cluster-ip-range"}},
+		{"no pod ranges", func(*Replica) {}, release.ControllerManager, []string{"!--allocate-node-cidrs", "!--cluster-cidr", "!--service-cluster-ip-range"}},
 		{
-			"a plugin is added", func(s *Spec) {
-				s.ExtraArgs = args(release.APIServer, "enable-admission-plugins", "PodNodeSelector, AlwaysPullImages")
+			"a plugin is added", func(s *Replica) {
+				s.ExtraArgs = cptest.Args(release.APIServer, "enable-admission-plugins", "PodNodeSelector, AlwaysPullImages")
 			},
 			release.APIServer,
 			[]string{"--enable-admission-plugins=NodeRestriction,DenyServiceExternalIPs,PodNodeSelector,AlwaysPullImages"},
 		},
 		{
-			"a plugin is there already", func(s *Spec) {
-				s.ExtraArgs = args(release.APIServer, "enable-admission-plugins", "PodNodeSelector,NodeRestriction")
+			"a plugin is there already", func(s *Replica) {
+				s.ExtraArgs = cptest.Args(release.APIServer, "enable-admission-plugins", "PodNodeSelector,NodeRestriction")
 			},
 			release.APIServer,
 			[]string{"--enable-admission-plugins=DenyServiceExternalIPs,PodNodeSelector,NodeRestriction"},
 		},
 		{
-			"a plugin is taken away", func(s *Spec) {
-				s.ExtraArgs = args(release.APIServer, "disable-admission-plugins", "DenyServiceExternalIPs")
+			"a plugin is taken away", func(s *Replica) {
+				s.ExtraArgs = cptest.Args(release.APIServer, "disable-admission-plugins", "DenyServiceExternalIPs")
 			},
 			release.APIServer,
 			[]string{"--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=DenyServiceExternalIPs"},
 		},
-		{"an extra flag overrides", func(s *Spec) { s.ExtraArgs = args(release.APIServer, "goaway-chance", "0") }, release.APIServer, []string{"--goaway-chance=0"}},
+		{"an extra flag overrides", func(s *Replica) { s.ExtraArgs = cptest.Args(release.APIServer, "goaway-chance", "0") }, release.APIServer, []string{"--goaway-chance=0"}},
 		{
-			"nothing is audited", func(s *Spec) { s.Audit.Off = true },
+			"nothing is audited", func(s *Replica) { s.Audit.Off = true },
 			release.APIServer,
 			[]string{"!--audit-policy-file", "!--audit-log-path", "!--audit-log-maxage", "!--audit-log-maxbackup", "!--audit-log-maxsize"},
 		},
 		{
-			"auditing by hand", func(s *Spec) {
+			"auditing by hand", func(s *Replica) {
 				s.Audit.Off = true
-				s.ExtraArgs = args(release.APIServer, "audit-webhook-config-file", "/etc/hook")
+				s.ExtraArgs = cptest.Args(release.APIServer, "audit-webhook-config-file", "/etc/hook")
 			},
 			release.APIServer,
 			[]string{"--audit-webhook-config-file=/etc/hook", "!--audit-log-path"},
 		},
 		{
-			"another policy file", func(s *Spec) { s.ExtraArgs = args(release.APIServer, "audit-policy-file", "/etc/audit-policy.yaml") },
+			"another policy file", func(s *Replica) {
+				s.ExtraArgs = cptest.Args(release.APIServer, "audit-policy-file", "/etc/audit-policy.yaml")
+			},
 			release.APIServer,
 			[]string{"--audit-policy-file=/etc/audit-policy.yaml", "--audit-log-maxage=30"},
 		},
 		{
-			"less of the audit log", func(s *Spec) { s.Audit = Audit{MaxAgeDays: 7, MaxBackups: 2, MaxSizeMB: 50} },
+			"less of the audit log", func(s *Replica) { s.Audit = Audit{MaxAgeDays: 7, MaxBackups: 2, MaxSizeMB: 50} },
 			release.APIServer,
 			[]string{"--audit-log-maxage=7", "--audit-log-maxbackup=2", "--audit-log-maxsize=50"},
 		},
 		{
-			"logins by flags", func(s *Spec) { s.ExtraArgs = args(release.APIServer, "oidc-issuer-url", "https://login.example") },
-			release.APIServer,
-			[]string{"!--authentication-config"},
-		},
-		{
-			"logins by a file of one's own", func(s *Spec) { s.ExtraArgs = args(release.APIServer, "authentication-config", "/etc/login.yaml") },
-			release.APIServer,
-			[]string{"--authentication-config=/etc/login.yaml"},
-		},
-		{
-			"without the gate", func(s *Spec) {
-				s.Version, s.ExtraArgs = "1.33.13", args(release.APIServer, release.FeatureGates, "AnonymousAuthConfigurableEndpoints=false")
+			"logins by flags", func(s *Replica) {
+				s.ExtraArgs = cptest.Args(release.APIServer, "oidc-issuer-url", "https://login.example")
 			},
 			release.APIServer,
 			[]string{"!--authentication-config"},
 		},
-		{"nothing encrypted", func(*Spec) {}, release.APIServer, []string{"!--encryption-provider-config"}},
 		{
-			"encryption at rest", func(s *Spec) { s.Bundle = encrypting(s.Bundle, secretbox("key1", "secrets")) },
+			"logins by a file of one's own", func(s *Replica) {
+				s.ExtraArgs = cptest.Args(release.APIServer, "authentication-config", "/etc/login.yaml")
+			},
+			release.APIServer,
+			[]string{"--authentication-config=/etc/login.yaml"},
+		},
+		{
+			"without the gate", func(s *Replica) {
+				s.Version, s.ExtraArgs = "1.33.13", cptest.Args(release.APIServer, release.FeatureGates, "AnonymousAuthConfigurableEndpoints=false")
+			},
+			release.APIServer,
+			[]string{"!--authentication-config"},
+		},
+		{"nothing encrypted", func(*Replica) {}, release.APIServer, []string{"!--encryption-provider-config"}},
+		{
+			"encryption at rest", func(s *Replica) { s.Bundle = cptest.Encrypting(s.Bundle, cptest.Secretbox("key1", "secrets")) },
 			release.APIServer,
 			[]string{"--encryption-provider-config=/etc/kubernetes/encryption.yaml", "!--encryption-provider-config-automatic-reload"},
 		},
 		{
-			"the authority's key is held elsewhere", func(s *Spec) { s.Bundle = external(s.Bundle) },
+			"the authority's key is held elsewhere", func(s *Replica) { s.Bundle = cptest.External(s.Bundle) },
 			release.ControllerManager,
 			[]string{"--root-ca-file=/etc/kubernetes/pki/ca.crt", "!--cluster-signing-cert-file", "!--cluster-signing-key-file"},
 		},
-		{"an extra flag adds", func(s *Spec) { s.ExtraArgs = args(release.Scheduler, "v", "4") }, release.Scheduler, []string{"--v=4"}},
+		{"an extra flag adds", func(s *Replica) { s.ExtraArgs = cptest.Args(release.Scheduler, "v", "4") }, release.Scheduler, []string{"--v=4"}},
 		{
-			"structured authorization", func(s *Spec) {
-				s.ExtraArgs = args(release.APIServer, "authorization-config", "/etc/kubernetes/authorization.yaml")
+			"structured authorization", func(s *Replica) {
+				s.ExtraArgs = cptest.Args(release.APIServer, "authorization-config", "/etc/kubernetes/authorization.yaml")
 			},
 			release.APIServer,
 			[]string{"--authorization-config=/etc/kubernetes/authorization.yaml", "!--authorization-mode"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := testSpec(t)
+			s := testReplica(t)
 			c.alter(&s)
 			var have []string
-			for _, part := range components(s.Replica) {
-				if part.name == c.component {
-					have = arguments(part.flags)
+			for _, part := range Of(s) {
+				if part.Name == c.component {
+					have = arguments(part.Flags)
 				}
 			}
 			for _, want := range c.want {
@@ -223,10 +230,6 @@ func TestFlagsFollowSettings(t *testing.T) {
 	}
 }
 
-func args(component, flag, value string) map[string]map[string]string {
-	return map[string]map[string]string{component: {flag: value}}
-}
-
 func TestOwnedFlagsAreThoseSet(t *testing.T) {
 	overridable := []string{
 		"allow-privileged", "authorization-mode", "enable-admission-plugins", "enable-bootstrap-token-auth",
@@ -235,13 +238,13 @@ func TestOwnedFlagsAreThoseSet(t *testing.T) {
 		"tls-cipher-suites", "terminated-pod-gc-threshold", "authentication-config",
 		"audit-policy-file", "audit-log-path", "audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize",
 	}
-	s := testSpec(t)
+	s := testReplica(t)
 	s.PodCIDRs = []string{"10.244.0.0/16"}
-	for _, c := range components(s.Replica) {
-		for name := range c.flags {
-			_, owned := ownedFlags[c.name][name]
+	for _, c := range Of(s) {
+		for name := range c.Flags {
+			_, owned := OwnedFlags[c.Name][name]
 			if owned == slices.Contains(overridable, name) {
-				t.Errorf("%s: whether --%s can be overridden is not decided", c.name, name)
+				t.Errorf("%s: whether --%s can be overridden is not decided", c.Name, name)
 			}
 		}
 	}
@@ -274,19 +277,19 @@ func TestValidateExtraArgs(t *testing.T) {
 		{release.ControllerManager, release.FeatureGates, "WatchList=on", "malformed feature gate"},
 	} {
 		err := ValidateExtraArgs(c.component, "", map[string]string{c.flag: c.value})
-		if got := text(err); (c.want == "") != (err == nil) || !strings.Contains(got, c.want) {
+		if got := cptest.Text(err); (c.want == "") != (err == nil) || !strings.Contains(got, c.want) {
 			t.Errorf("%s --%s=%q: %q, want %q", c.component, c.flag, c.value, got, c.want)
 		}
 	}
 }
 
 func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
-	s := testSpec(t)
+	s := testReplica(t)
 	s.PodCIDRs = []string{"10.244.0.0/16"}
 	for minor := release.OldestMinor; minor <= release.NewestMinor; minor++ {
 		s.Version = fmt.Sprintf("1.%d.0", minor)
-		for _, c := range components(s.Replica) {
-			if err := release.ValidateFlags(c.name, s.Version, c.flags); err != nil {
+		for _, c := range Of(s) {
+			if err := release.ValidateFlags(c.Name, s.Version, c.Flags); err != nil {
 				t.Error(err)
 			}
 		}
@@ -296,7 +299,7 @@ func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
 // TestOwnedFlagsExist catches a misspelling in the table of owned flags.
 func TestOwnedFlagsExist(t *testing.T) {
 	newest := fmt.Sprintf("1.%d.0", release.NewestMinor)
-	for component, owned := range ownedFlags {
+	for component, owned := range OwnedFlags {
 		for name := range owned {
 			if err := release.ValidateFlags(component, newest, map[string]string{name: "1"}); err != nil {
 				t.Errorf("%s has no flag %q: %v", component, name, err)
@@ -305,9 +308,10 @@ func TestOwnedFlagsExist(t *testing.T) {
 	}
 }
 
-func text(err error) string {
-	if err == nil {
-		return ""
+func arguments(flags map[string]string) []string {
+	out := make([]string, 0, len(flags))
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		out = append(out, "--"+name+"="+flags[name])
 	}
-	return err.Error()
+	return out
 }

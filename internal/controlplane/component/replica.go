@@ -1,4 +1,4 @@
-package controlplane
+package component
 
 import (
 	"encoding/json"
@@ -56,14 +56,14 @@ type Replica struct {
 // Previous holds the files that a replica had before a change.
 type Previous struct {
 	Definitions map[string]string // component → the runtime's file
-	Settings    map[string]string // path → content: see settingFiles
+	Settings    map[string]string // path → content: see SettingFiles
 }
 
 // ServingAddress is where the API server listens: at the machine's own address,
 // because the endpoint's balancer on the same machine may use the same port of the
 // virtual IP.
 func (s Replica) ServingAddress() string {
-	return net.JoinHostPort(s.Address, strconv.Itoa(s.port()))
+	return net.JoinHostPort(s.Address, strconv.Itoa(s.APIPort()))
 }
 
 // EndpointURL is what administrators' kubeconfigs point to.
@@ -75,24 +75,27 @@ func (s Replica) EndpointURL() string {
 	return "https://" + net.JoinHostPort(s.EndpointHost, strconv.Itoa(port))
 }
 
-func (s Replica) localURL() string { return "https://" + s.ServingAddress() }
+// LocalURL is the URL of the replica's own API server.
+func (s Replica) LocalURL() string { return "https://" + s.ServingAddress() }
 
-func (s Replica) port() int {
+// APIPort is the API server's port.
+func (s Replica) APIPort() int {
 	if s.Port == 0 {
 		return DefaultPort
 	}
 	return s.Port
 }
 
-func (s Replica) domain() string {
+// Domain is the DNS domain of the cluster.
+func (s Replica) Domain() string {
 	if s.ClusterDomain == "" {
 		return DefaultClusterDomain
 	}
 	return s.ClusterDomain
 }
 
-// machine names the replica's host for messages.
-func (s Replica) machine() string {
+// Machine names the replica's host for messages.
+func (s Replica) Machine() string {
 	if s.Name == s.Address {
 		return s.Name
 	}

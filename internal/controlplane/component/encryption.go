@@ -1,6 +1,7 @@
-package controlplane
+package component
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 
@@ -9,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// encryptionConfig is what the API server reads of encryption at rest.
-const encryptionConfig = kubernetesDir + "/encryption.yaml"
+// EncryptionConfigPath is what the API server reads of encryption at rest.
+const EncryptionConfigPath = KubernetesDir + "/encryption.yaml"
 
 // encryptionConfiguration is the file's form (k8s.io/apiserver/pkg/apis/apiserver/v1).
 type encryptionConfiguration struct {
@@ -98,4 +99,32 @@ func providerOf(e pki.Encryption, resource string) encryptionProvider {
 		return encryptionProvider{AESCBC: keys}
 	}
 	return encryptionProvider{Secretbox: keys}
+}
+
+// EncryptionFrom reads what encryptionText wrote of a bundle between rotations.
+func EncryptionFrom(text string) (pki.Encryption, error) {
+	if text == "" {
+		return pki.Encryption{}, nil
+	}
+	var config encryptionConfiguration
+	if err := yaml.Unmarshal([]byte(text), &config); err != nil || len(config.Resources) != 1 || len(config.Resources[0].Providers) != 1 {
+		return pki.Encryption{}, errors.New("it is not as the provider writes it") // it may hold a key: it is not quoted
+	}
+	e := pki.Encryption{Resources: slices.Sorted(slices.Values(config.Resources[0].Resources))}
+	written := config.Resources[0].Providers[0]
+	keys := written.Secretbox
+	switch {
+	case written.KMS != nil:
+		e.Kind, e.Name, e.Endpoint, e.Timeout = pki.KMS, written.KMS.Name, written.KMS.Endpoint, written.KMS.Timeout
+		return e, nil
+	case written.Secretbox != nil:
+		e.Kind = pki.Secretbox
+	case written.AESCBC != nil:
+		e.Kind, keys = pki.AESCBC, written.AESCBC
+	}
+	if keys == nil || len(keys.Keys) != 1 {
+		return pki.Encryption{}, errors.New("it has not one key, as the provider writes it")
+	}
+	e.Name, e.Key = keys.Keys[0].Name, keys.Keys[0].Secret
+	return e, nil
 }

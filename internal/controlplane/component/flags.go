@@ -1,4 +1,4 @@
-package controlplane
+package component
 
 import (
 	"fmt"
@@ -26,9 +26,9 @@ const (
 	ownShutdown   = "it is tied to how fast the endpoint's health checks notice a stopping replica"
 )
 
-// ownedFlags are the flags of each component that cannot be overridden, with
+// OwnedFlags are the flags of each component that cannot be overridden, with
 // the reason: changing one breaks what the provider promises.
-var ownedFlags = map[string]map[string]string{
+var OwnedFlags = map[string]map[string]string{
 	release.APIServer: {
 		"advertise-address": ownAddress, "bind-address": ownAddress, "secure-port": ownAddress,
 		"etcd-servers": ownEtcd, "etcd-cafile": ownEtcd, "etcd-certfile": ownEtcd, "etcd-keyfile": ownEtcd,
@@ -69,7 +69,7 @@ var flagName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 // because it has removed it, locked it, or not got it yet (releases_table.go).
 // Where version is not known (""), or none, the last are left out.
 func ValidateExtraArgs(component, version string, args map[string]string) error {
-	owned, ok := ownedFlags[component]
+	owned, ok := OwnedFlags[component]
 	if !ok {
 		return fmt.Errorf("unknown component %q: it must be one of %s", component, strings.Join(release.Components(), ", "))
 	}
@@ -94,8 +94,8 @@ func validateFlag(owned map[string]string, name, value string) error {
 	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("flag %q: its value holds a control character", name)
 	}
-	if name == "audit-log-path" && value != "" && value != "-" && path.Dir(path.Clean(value)) != auditLogDir {
-		return fmt.Errorf("flag %q: the API server may write below %s only", name, auditLogDir)
+	if name == "audit-log-path" && value != "" && value != "-" && path.Dir(path.Clean(value)) != AuditLogDir {
+		return fmt.Errorf("flag %q: the API server may write below %s only", name, AuditLogDir)
 	}
 	if name == release.FeatureGates {
 		if _, err := release.ParseGates(value); err != nil {

@@ -1,4 +1,4 @@
-package controlplane
+package component
 
 import (
 	"slices"
@@ -6,37 +6,37 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// settingPaths are all files that a replica's own settings may make. They hold no
+// SettingPaths are all files that a replica's own settings may make. They hold no
 // secret.
-func settingPaths() []string { return []string{auditPolicy, authenticationConfig} }
+func SettingPaths() []string { return []string{AuditPolicyPath, AuthenticationConfigPath} }
 
-// settingFiles are the files whose content the replica's settings decide, and not
+// SettingFiles are the files whose content the replica's settings decide, and not
 // the bundle. All are the API server's, which reads them when it starts: it could
 // reload its authentication by itself, but would then keep to the old one where
 // the new one cannot be used, and nobody would know until its next start. A change
 // that is taken back takes back these too.
-func settingFiles(s Replica) []host.File {
+func SettingFiles(s Replica) []host.File {
 	if s.Previous != nil {
 		return s.Previous.files()
 	}
 	var files []host.File
-	if s.writesPolicy() {
-		files = append(files, settingFile(auditPolicy, s.policyText()))
+	if s.WritesPolicy() {
+		files = append(files, settingFile(AuditPolicyPath, s.PolicyText()))
 	}
 	if s.writesAuthentication() {
-		files = append(files, settingFile(authenticationConfig, s.authenticationText()))
+		files = append(files, settingFile(AuthenticationConfigPath, s.AuthenticationText()))
 	}
 	return files
 }
 
 func settingFile(path, content string) host.File {
-	return host.File{Path: path, Content: []byte(content), Mode: publicMode, Owner: "root", Group: "root"}
+	return host.File{Path: path, Content: []byte(content), Mode: PublicMode, Owner: "root", Group: "root"}
 }
 
 // files are the setting files that there were.
 func (p Previous) files() []host.File {
 	var files []host.File
-	for _, path := range settingPaths() {
+	for _, path := range SettingPaths() {
 		if content, there := p.Settings[path]; there {
 			files = append(files, settingFile(path, content))
 		}
@@ -47,7 +47,7 @@ func (p Previous) files() []host.File {
 // settingInputs are what the API server reads of them at its start.
 func settingInputs(s Replica) []string {
 	var paths []string
-	for _, file := range settingFiles(s) {
+	for _, file := range SettingFiles(s) {
 		paths = append(paths, file.Path)
 	}
 	return paths
@@ -56,5 +56,5 @@ func settingInputs(s Replica) []string {
 // unwantedSettings are those that other settings of this replica may have left.
 func unwantedSettings(s Replica) []string {
 	wanted := settingInputs(s)
-	return slices.DeleteFunc(settingPaths(), func(path string) bool { return slices.Contains(wanted, path) })
+	return slices.DeleteFunc(SettingPaths(), func(path string) bool { return slices.Contains(wanted, path) })
 }

@@ -1,60 +1,61 @@
-package controlplane
+// Package component describes a control-plane replica as it is wanted: what its three
+// components run with, and the files they read. The description is plain values and
+// follows from a Replica alone; package unit renders it for systemd.
+package component
 
 import (
 	"maps"
-	"slices"
 	"strings"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
-
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// component is one program described once; a runtime renders it.
-type component struct {
-	name    string
-	program string            // path of the executable
-	flags   map[string]string // without dashes; complete
+// Component is one program described once; a runtime renders it.
+type Component struct {
+	Name    string
+	Program string            // path of the executable
+	Flags   map[string]string // without dashes; complete
 	// borrowed are flags whose value is a private key of another component's user:
 	// the runtime hands the key over, so that no key file is readable by two users.
-	borrowed map[string]string
+	Borrowed map[string]string
 	// definition, if set, is the runtime's file as it was before a change that is
 	// being undone. It is written as it is.
-	definition string
+	Definition string
 	// inputs are the files read at start only. A change of one takes effect by
 	// a restart; every other file the component reloads by itself.
-	inputs []string
+	Inputs []string
 	// certificates are the files whose expiry the component depends on.
-	certificates []string
-	limits       systemd.Limits
-	groups       []string // of the machine, beside the component's own; sorted
-	notifies     bool     // tells systemd when it serves
-	probe        probe
+	Certificates []string
+	Limits       systemd.Limits
+	Groups       []string // of the machine, beside the component's own; sorted
+	Notifies     bool     // tells systemd when it serves
+	Probe        probe
 }
 
 // probe is where a component says whether it is ready.
 type probe struct {
-	address string // as seen from the machine
-	port    int
-	path    string
+	Address string // as seen from the machine
+	Port    int
+	Path    string
 	// verified: the serving certificate is the cluster's own. Otherwise it is
 	// one that the program made for itself.
-	verified bool
+	Verified bool
 }
 
-// components describes the three for s.
-func components(s Replica) []component {
-	all := []component{apiServer(s), controllerManager(s), scheduler(s)}
+// Of describes the three for s.
+func Of(s Replica) []Component {
+	all := []Component{APIServer(s), controllerManager(s), scheduler(s)}
 	if s.Previous != nil {
 		for i := range all {
-			all[i].definition = s.Previous.Definitions[all[i].name]
+			all[i].Definition = s.Previous.Definitions[all[i].Name]
 		}
 	}
 	return all
 }
 
-// program is where a component's executable is installed.
-func program(version, name string) host.Artifact {
+// Artifact is where a component's executable is installed.
+func Artifact(version, name string) host.Artifact {
 	return host.Artifact{Product: "kubernetes", Version: version, Name: name}
 }
 
@@ -64,16 +65,6 @@ func withExtra(flags, extra map[string]string) map[string]string {
 	merged := maps.Clone(flags)
 	maps.Copy(merged, extra)
 	return merged
-}
-
-// arguments renders flags sorted by name, so that the same flags are always
-// the same command line.
-func arguments(flags map[string]string) []string {
-	out := make([]string, 0, len(flags))
-	for _, name := range slices.Sorted(maps.Keys(flags)) {
-		out = append(out, "--"+name+"="+flags[name])
-	}
-	return out
 }
 
 // cipherSuites are those of TLS 1.2 with forward secrecy and authenticated

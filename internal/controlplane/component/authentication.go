@@ -1,4 +1,4 @@
-package controlplane
+package component
 
 import (
 	"errors"
@@ -6,12 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
-// authenticationConfig is what the API server reads of who may log in how.
-const authenticationConfig = kubernetesDir + "/authentication.yaml"
+// AuthenticationConfigPath is what the API server reads of who may log in how.
+const AuthenticationConfigPath = KubernetesDir + "/authentication.yaml"
 
 // healthPaths are open to everybody: the endpoint's health checks and the
 // provider's own ask without credentials.
@@ -82,9 +83,9 @@ func (s Replica) writesAuthentication() bool {
 	return authenticationByHand(s.ExtraArgs[release.APIServer]) == ""
 }
 
-// authenticationText is the file. Comments and the order of what the user wrote
+// AuthenticationText is the file. Comments and the order of what the user wrote
 // are no part of it, so that changing them restarts nothing.
-func (s Replica) authenticationText() string {
+func (s Replica) AuthenticationText() string {
 	config := authenticationConfiguration{
 		APIVersion: authenticationVersion, Kind: "AuthenticationConfiguration",
 		Anonymous: anonymousLogin{Enabled: true}, JWT: []map[string]any{},
@@ -139,4 +140,27 @@ func ValidateAuthentication(a Authentication, version string, extra map[string]s
 		seen[j.Issuer.URL] = true
 	}
 	return nil
+}
+
+// AuthenticationFrom reads back what AuthenticationText has written, or the zero
+// value.
+func AuthenticationFrom(text string) Authentication {
+	var config authenticationConfiguration
+	if yaml.Unmarshal([]byte(text), &config) != nil {
+		return Authentication{}
+	}
+	var a Authentication
+	for _, open := range config.Anonymous.Conditions {
+		if !slices.Contains(healthPaths(), open.Path) {
+			a.AnonymousPaths = append(a.AnonymousPaths, open.Path)
+		}
+	}
+	if len(config.JWT) > 0 {
+		jwt, err := yaml.Marshal(config.JWT)
+		if err != nil {
+			panic("controlplane: encode authenticators: " + err.Error()) // what was read from YAML encodes
+		}
+		a.JWT = string(jwt)
+	}
+	return a
 }

@@ -1,4 +1,4 @@
-package controlplane
+package component
 
 import (
 	"slices"
@@ -14,38 +14,39 @@ func Leaves(names pki.APIServerNames) []pki.Leaf {
 		pki.APIServerKubeletClient(),
 		pki.FrontProxyClient(),
 		pki.APIServerEtcdClient(),
-		adminUser(),
+		Admin(),
 		pki.User("system:kube-controller-manager"),
 		pki.User("system:kube-scheduler"),
-		mastersUser(),
+		SystemMasters(),
 	}
 }
 
 // LeavesWithoutAdmin are those that a replica needs on whose machine there is to be
 // no admin.conf.
 func LeavesWithoutAdmin(names pki.APIServerNames) []pki.Leaf {
-	return slices.DeleteFunc(Leaves(names), func(leaf pki.Leaf) bool { return leaf.Name == adminUser().Name })
+	return slices.DeleteFunc(Leaves(names), func(leaf pki.Leaf) bool { return leaf.Name == Admin().Name })
 }
 
 // leaves are the certificates that s needs.
 func (s Replica) leaves() []pki.Leaf {
 	if s.NoAdminConf {
-		return LeavesWithoutAdmin(s.names())
+		return LeavesWithoutAdmin(s.CertificateNames())
 	}
-	return Leaves(s.names())
+	return Leaves(s.CertificateNames())
 }
 
-func adminUser() pki.Leaf { return pki.User("kubernetes-admin", AdminGroup) }
+// Admin is the administrator of admin.conf.
+func Admin() pki.Leaf { return pki.User("kubernetes-admin", AdminGroup) }
 
-// mastersUser is who the provider is to an API server: above RBAC, because it
+// SystemMasters is who the provider is to an API server: above RBAC, because it
 // makes sure of the binding that gives administrators their rights.
-func mastersUser() pki.Leaf { return pki.User("terraform-provider-kube", "system:masters") }
+func SystemMasters() pki.Leaf { return pki.User("terraform-provider-kube", "system:masters") }
 
-// names are what the serving certificate of s depends on.
-func (s Replica) names() pki.APIServerNames {
+// CertificateNames are what the serving certificate of s depends on.
+func (s Replica) CertificateNames() pki.APIServerNames {
 	return pki.APIServerNames{
 		NodeName:      s.Name,
-		ClusterDomain: s.domain(),
+		ClusterDomain: s.Domain(),
 		ServiceIPs:    ServiceIPs(s.ServiceCIDRs),
 		Advertise:     s.Address,
 		Endpoint:      s.EndpointHost,

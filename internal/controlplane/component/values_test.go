@@ -1,8 +1,10 @@
-package controlplane
+package component
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 )
 
 func TestValidateCIDRs(t *testing.T) {
@@ -23,7 +25,7 @@ func TestValidateCIDRs(t *testing.T) {
 		{"10.0.0.0/8", "", "too large"},
 	} {
 		err := ValidateCIDRs(strings.Fields(c.services), strings.Fields(c.pods))
-		if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+		if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
 			t.Errorf("%q, %q: %v, want %q", c.services, c.pods, err, c.want)
 		}
 	}
@@ -42,7 +44,7 @@ func TestValidateEtcdURLs(t *testing.T) {
 		{"https://a:2379 https://a:2379", "given twice"},
 	} {
 		err := ValidateEtcdURLs(strings.Fields(c.urls))
-		if (c.want == "") != (err == nil) || !strings.Contains(text(err), c.want) {
+		if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
 			t.Errorf("%q: %v, want %q", c.urls, err, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package controlplane
+package component
 
 import (
 	"strings"
@@ -15,17 +15,17 @@ const terminatedPods = "12500"
 // controllerManager follows kubeadm's getControllerManagerCommand (v1.34). It
 // reaches the API server of its own machine, which is what makes an upgrade
 // machine by machine legal.
-func controllerManager(s Replica) component {
+func controllerManager(s Replica) Component {
 	flags := hardening()
 	flags["bind-address"] = "127.0.0.1"
 	flags["leader-elect"] = "true"
-	flags["kubeconfig"] = controllerManagerConf
-	flags["authentication-kubeconfig"] = controllerManagerConf
-	flags["authorization-kubeconfig"] = controllerManagerConf
-	flags["client-ca-file"] = clientCA
-	flags["requestheader-client-ca-file"] = frontProxyCA
-	flags["root-ca-file"] = caCert
-	flags["service-account-private-key-file"] = saKey
+	flags["kubeconfig"] = ControllerManagerConf
+	flags["authentication-kubeconfig"] = ControllerManagerConf
+	flags["authorization-kubeconfig"] = ControllerManagerConf
+	flags["client-ca-file"] = ClientCA
+	flags["requestheader-client-ca-file"] = FrontProxyCA
+	flags["root-ca-file"] = CACert
+	flags["service-account-private-key-file"] = SAKey
 	flags["use-service-account-credentials"] = "true"
 	flags["controllers"] = "*,bootstrapsigner,tokencleaner"
 	flags["terminated-pod-gc-threshold"] = terminatedPods
@@ -35,21 +35,21 @@ func controllerManager(s Replica) component {
 		flags["cluster-cidr"] = strings.Join(s.PodCIDRs, ",")
 		flags["service-cluster-ip-range"] = strings.Join(s.ServiceCIDRs, ",")
 	}
-	inputs := []string{controllerManagerConf, saKey, caCert}
+	inputs := []string{ControllerManagerConf, SAKey, CACert}
 	if s.signs() {
-		flags["cluster-signing-cert-file"] = signingCA
-		flags["cluster-signing-key-file"] = caKey
+		flags["cluster-signing-cert-file"] = SigningCA
+		flags["cluster-signing-key-file"] = CAKey
 		// It could reload the two; a restart is when both are known to be in use.
-		inputs = append(inputs, signingCA, caKey)
+		inputs = append(inputs, SigningCA, CAKey)
 	}
-	return component{
-		name:         release.ControllerManager,
-		program:      program(s.Version, release.ControllerManager).Path(),
-		flags:        withExtra(flags, s.ExtraArgs[release.ControllerManager]),
-		borrowed:     map[string]string{"service-account-private-key-file": saKey},
-		inputs:       inputs,
-		limits:       s.Limits[release.ControllerManager],
-		certificates: []string{controllerManagerConf},
-		probe:        probe{address: "127.0.0.1", port: controllerManagerPort, path: "/healthz"},
+	return Component{
+		Name:         release.ControllerManager,
+		Program:      Artifact(s.Version, release.ControllerManager).Path(),
+		Flags:        withExtra(flags, s.ExtraArgs[release.ControllerManager]),
+		Borrowed:     map[string]string{"service-account-private-key-file": SAKey},
+		Inputs:       inputs,
+		Limits:       s.Limits[release.ControllerManager],
+		Certificates: []string{ControllerManagerConf},
+		Probe:        probe{Address: "127.0.0.1", Port: controllerManagerPort, Path: "/healthz"},
 	}
 }

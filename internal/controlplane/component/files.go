@@ -1,0 +1,201 @@
+package component
+
+import (
+	"io/fs"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// kubeadm's layout. It has three files more, which are not written because
+// nothing on the machine uses them: front-proxy-ca.key and etcd/ca.key (only
+// the bundle issues certificates), and super-admin.conf (the way in when RBAC
+// is broken: it is issued on demand and never lies on a machine).
+//
+// Where kubeadm has one ca.crt for everything, a rotation needs three: whom to
+// believe as a server, whom as a client, and which one signs. And etcd/ca.crt is
+// the etcd member's: the two take the stages of a rotation one after the other,
+// so that the API server's trust is a file of its own.
+const (
+	KubernetesDir = "/etc/kubernetes"
+	PKIDir        = KubernetesDir + "/pki"
+	EtcdDir       = PKIDir + "/etcd"
+
+	CACert       = PKIDir + "/ca.crt"
+	ClientCA     = PKIDir + "/client-ca.crt"
+	SigningCA    = PKIDir + "/ca-signing.crt"
+	CAKey        = PKIDir + "/ca.key"
+	FrontProxyCA = PKIDir + "/front-proxy-ca.crt"
+	EtcdClientCA = PKIDir + "/apiserver-etcd-ca.crt"
+	EtcdCA       = EtcdDir + "/ca.crt" // a member's; earlier versions wrote it where there is none
+	SAKey        = PKIDir + "/sa.key"
+	SAPub        = PKIDir + "/sa.pub"
+
+	APIServerCert        = PKIDir + "/apiserver.crt"
+	KubeletClientCert    = PKIDir + "/apiserver-kubelet-client.crt"
+	FrontProxyClientCert = PKIDir + "/front-proxy-client.crt"
+	EtcdClientCert       = PKIDir + "/apiserver-etcd-client.crt"
+
+	AdminConf             = KubernetesDir + "/admin.conf"
+	ControllerManagerConf = KubernetesDir + "/controller-manager.conf"
+	SchedulerConf         = KubernetesDir + "/scheduler.conf"
+)
+
+// AdminGroup is kubeadm's group of administrators. It has rights only through
+// the ClusterRoleBinding that every replica makes sure of.
+const AdminGroup = "kubeadm:cluster-admins"
+
+// Modes of files that everybody, and of those that only their owner, may read.
+const (
+	PublicMode fs.FileMode = 0o644
+	SecretMode fs.FileMode = 0o600
+)
+
+// KeyPath is where the private key of a certificate file lies.
+func KeyPath(certificate string) string { return strings.TrimSuffix(certificate, ".crt") + ".key" }
+
+// Certificate is a leaf certificate and its key in two files. Only owner reads the key.
+type Certificate struct {
+	Leaf  pki.Leaf
+	Path  string // of the certificate
+	Owner string
+}
+
+// Kubeconfig is a client certificate inside a kubeconfig file.
+type Kubeconfig struct {
+	Leaf   pki.Leaf
+	Path   string
+	Owner  string
+	Server string
+}
+
+// Certificates are the replica's leaf certificates. All are the API server's,
+// which reloads them from these files.
+func Certificates(s Replica) []Certificate {
+	return []Certificate{
+		{Leaf: pki.APIServer(s.CertificateNames()), Path: APIServerCert, Owner: release.APIServer},
+		{Leaf: pki.APIServerKubeletClient(), Path: KubeletClientCert, Owner: release.APIServer},
+		{Leaf: pki.FrontProxyClient(), Path: FrontProxyClientCert, Owner: release.APIServer},
+		{Leaf: pki.APIServerEtcdClient(), Path: EtcdClientCert, Owner: release.APIServer},
+	}
+}
+
+// Kubeconfigs are the replica's kubeconfig files. Components use their own
+// machine's API server, people use the endpoint.
+func Kubeconfigs(s Replica) []Kubeconfig {
+	all := []Kubeconfig{
+		{Leaf: Admin(), Path: AdminConf, Owner: "root", Server: s.EndpointURL()},
+		{Leaf: pki.User("system:kube-controller-manager"), Path: ControllerManagerConf, Owner: release.ControllerManager, Server: s.LocalURL()},
+		{Leaf: pki.User("system:kube-scheduler"), Path: SchedulerConf, Owner: release.Scheduler, Server: s.LocalURL()},
+	}
+	if s.NoAdminConf {
+		return all[1:]
+	}
+	return all
+}
+
+// Files are the files whose content the bundle decides, or the replica's
+// settings do.
+func Files(s Replica) []host.File {
+	public := func(path, content string) host.File {
+		return host.File{Path: path, Content: []byte(content), Mode: PublicMode, Owner: "root", Group: "root"}
+	}
+	secret := func(path, owner, content string) host.File {
+		return host.File{Path: path, Content: []byte(content), Mode: SecretMode, Owner: owner, Group: owner}
+	}
+	files := []host.File{
+		public(CACert, s.Bundle.Roots(pki.Kubernetes)),
+		public(ClientCA, s.Bundle.Anchors(pki.Kubernetes)),
+		public(FrontProxyCA, s.Bundle.Anchors(pki.FrontProxy)),
+		public(EtcdClientCA, s.Bundle.Anchors(pki.Etcd)),
+		public(SAPub, s.Bundle.PublicKeys()),
+		secret(SAKey, release.APIServer, s.Bundle.ServiceAccount.PrivateKey),
+	}
+	if s.signs() {
+		files = append(files,
+			secret(CAKey, release.ControllerManager, s.Bundle.CA.PrivateKey),
+			public(SigningCA, s.Bundle.Signing(pki.Kubernetes)))
+	}
+	if s.encrypts() {
+		files = append(files, secret(EncryptionConfigPath, release.APIServer, encryptionText(s.Bundle)))
+	}
+	return append(files, SettingFiles(s)...)
+}
+
+// UnwantedFiles are those that another bundle of this cluster, or other settings,
+// may have put onto the machine: a key there, once it is held elsewhere, is a key
+// too many.
+func UnwantedFiles(s Replica) []string {
+	var paths []string
+	if !s.signs() {
+		paths = append(paths, CAKey, SigningCA)
+	}
+	if !s.encrypts() {
+		paths = append(paths, EncryptionConfigPath)
+	}
+	if s.NoAdminConf {
+		paths = append(paths, AdminConf)
+	}
+	return append(paths, unwantedSettings(s)...)
+}
+
+// signs reports whether controller-manager can sign what clients request
+// (CertificateSigningRequest). As with kubeadm, it cannot where the authority's
+// key is held elsewhere.
+func (s Replica) signs() bool { return !s.Bundle.External(pki.Kubernetes) }
+
+// Directories are the directories of the files.
+func Directories() []host.Dir {
+	return []host.Dir{
+		{Path: KubernetesDir, Mode: 0o755},
+		{Path: PKIDir, Mode: 0o755},
+	}
+}
+
+// ServiceIPs are the addresses of the Service "kubernetes": the first one of
+// each service range. A malformed range has none (ValidateCIDRs reports it).
+func ServiceIPs(cidrs []string) []string {
+	var out []string
+	for _, cidr := range cidrs {
+		if prefix, err := netip.ParsePrefix(cidr); err == nil {
+			out = append(out, prefix.Masked().Addr().Next().String())
+		}
+	}
+	return out
+}
+
+// Files are the pair's two files; the key is written first, so that a reader
+// who follows changes of the certificate finds its key.
+func (c Certificate) Files(pair pki.KeyPair) []host.File {
+	return []host.File{
+		{Path: KeyPath(c.Path), Content: []byte(pair.PrivateKey), Mode: SecretMode, Owner: c.Owner, Group: c.Owner},
+		{Path: c.Path, Content: []byte(pair.Certificate), Mode: PublicMode, Owner: "root", Group: "root"},
+	}
+}
+
+// Issue issues the client certificate and renders the kubeconfig around it.
+func (k Kubeconfig) Issue(s Replica, now time.Time) (host.File, error) {
+	pair, err := s.Bundle.Issue(k.Leaf, now, 0)
+	if err != nil {
+		return host.File{}, err
+	}
+	text, err := pki.Kubeconfig(k.spec(s, pair))
+	if err != nil {
+		return host.File{}, err
+	}
+	return host.File{Path: k.Path, Content: []byte(text), Mode: SecretMode, Owner: k.Owner, Group: k.Owner}, nil
+}
+
+func (k Kubeconfig) spec(s Replica, pair pki.KeyPair) pki.KubeconfigSpec {
+	return pki.KubeconfigSpec{
+		Cluster: s.Bundle.ClusterName,
+		Server:  k.Server,
+		CA:      s.Bundle.Roots(pki.Kubernetes),
+		User:    k.Leaf.CommonName,
+		Client:  pair,
+	}
+}

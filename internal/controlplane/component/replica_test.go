@@ -1,0 +1,21 @@
+package component
+
+import (
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+)
+
+func testReplica(t *testing.T) Replica {
+	t.Helper()
+	return Replica{
+		Name:         "cp1",
+		Address:      "10.0.0.11",
+		Bundle:       cptest.Bundle(t),
+		Version:      "1.34.4",
+		EndpointHost: "10.0.0.100",
+		EndpointPort: 6443,
+		EtcdURLs:     []string{"https://10.0.0.11:2379"},
+		ServiceCIDRs: []string{"10.96.0.0/12"},
+	}
+}

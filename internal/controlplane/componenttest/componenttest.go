@@ -1,0 +1,24 @@
+// Package componenttest has a replica for tests.
+package componenttest
+
+import (
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+)
+
+// Stacked is a replica that runs beside its etcd member. It may be altered.
+func Stacked(t *testing.T) component.Replica {
+	t.Helper()
+	return component.Replica{
+		Name:         "cp1",
+		Address:      "10.0.0.11",
+		Bundle:       cptest.Bundle(t),
+		Version:      "1.34.4",
+		EndpointHost: "10.0.0.100",
+		EndpointPort: 6443,
+		EtcdURLs:     []string{"https://10.0.0.11:2379"},
+		ServiceCIDRs: []string{"10.96.0.0/12"},
+	}
+}
