@@ -97,7 +97,7 @@ func arrange(t *testing.T, w *workspace.Workspace, replicas []string, a arrangem
 func underWay(c load.Client) int {
 	const most = 3 * 2
 	n := 0
-	for _, fault := range c.Faults {
+	for _, fault := range c.Errors {
 		if fault.Kind == "HTTP 500" && (strings.Contains(fault.Text, "Unavailable") || strings.Contains(fault.Text, "raft: stopped")) {
 			n += fault.Count
 		}

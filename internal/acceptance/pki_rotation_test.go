@@ -151,7 +151,7 @@ func undisturbed(t *testing.T, l *load.Load, excused ...func(load.Client) int) {
 			report.Clients[i].All.Failed -= excuse(report.Clients[i])
 		}
 	}
-	broken := report.Broken(longestSilence + report.Late)
+	broken := report.Violations(longestSilence + report.Late)
 	for _, words := range broken {
 		t.Error(words)
 	}
@@ -174,7 +174,7 @@ grep -E 'elected leader|lost leader|leadership|transfer|Stopp|Start|DOWN|UP|STAT
 func sentElsewhere(c load.Client) int {
 	const stops = 3 * 2
 	n := 0
-	for _, fault := range c.Faults {
+	for _, fault := range c.Errors {
 		if c.Name == "kept" && fault.Kind == "HTTP 503" && strings.Contains(fault.Text, "apiserver is shutting down") {
 			n += fault.Count
 		}

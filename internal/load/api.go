@@ -39,7 +39,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("HTTP %d: %s", e.code, e.text) }
 
-// refused says whether err is an answer of that code.
+// refused reports whether err is an answer with that code.
 func refused(err error, code int) bool {
 	var answer *statusError
 	return errors.As(err, &answer) && answer.code == code
@@ -68,9 +68,9 @@ func (a api) get(ctx context.Context, via *link, name string) error {
 	return a.call(ctx, via, http.MethodGet, a.configMaps()+"/"+name, nil, nil, nil)
 }
 
-// found makes sure of the namespace and says the revision before the first write.
-func (a api) found(ctx context.Context, via *link) (revision string, err error) {
-	err = persist(ctx, func(ctx context.Context) error {
+// ensureNamespace creates the namespace if needed and returns the revision before the first write.
+func (a api) ensureNamespace(ctx context.Context, via *link) (revision string, err error) {
+	err = retry(ctx, func(ctx context.Context) error {
 		wanted := core.Namespace{ObjectMeta: meta.ObjectMeta{Name: namespace}}
 		err := a.call(ctx, via, http.MethodPost, "/api/v1/namespaces", nil, wanted, nil)
 		if err != nil && !refused(err, http.StatusConflict) {
@@ -95,10 +95,10 @@ func (a api) page(ctx context.Context, via *link, next string) (page meta.Partia
 	return page, nil
 }
 
-// names lists the run's ConfigMaps, asking until there is a whole answer.
+// names lists the run's ConfigMaps. It retries until the list is complete.
 func (a api) names(ctx context.Context, via *link) (map[string]bool, error) {
 	var names map[string]bool
-	err := persist(ctx, func(ctx context.Context) error {
+	err := retry(ctx, func(ctx context.Context) error {
 		names = map[string]bool{}
 		for next, more := "", true; more; more = next != "" {
 			page, err := a.page(ctx, via, next)

@@ -55,9 +55,9 @@ func freeAddress(t *testing.T) string {
 // ask puts a question to the etcd of this test.
 func ask(t *testing.T, reach Etcd, question func(context.Context, *grpc.ClientConn) error) {
 	t.Helper()
-	m := &members{dial: new(net.Dialer).DialContext, tls: reach.TLS, endpoints: reach.Endpoints}
+	m := &etcdMembers{dial: new(net.Dialer).DialContext, tls: reach.TLS, endpoints: reach.Endpoints}
 	defer m.close()
-	if err := m.anyone(t.Context(), question); err != nil {
+	if err := m.askAny(t.Context(), question); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -68,7 +68,7 @@ func TestDirectWriter(t *testing.T) {
 	cfg := s.config()
 	cfg.Etcd = &reach
 	report := s.during(cfg, 100)
-	if broken := report.Broken(generous); len(broken) > 0 {
+	if broken := report.Violations(generous); len(broken) > 0 {
 		t.Errorf("nothing happened, and the report says:\n%s", strings.Join(broken, "\n"))
 	}
 	if !report.HashesAgree() || report.Hashes.Members[0].Name != "cp1" || report.Hashes.Members[0].Hash == 0 {
@@ -144,7 +144,7 @@ func TestDirectWriterLoses(t *testing.T) {
 		t.Errorf("%s is lost, the report says %v", taken, lost)
 	}
 	if report.Etcd.kinds()["gRPC Unavailable"] == 0 || report.Failed() != 0 {
-		t.Errorf("every second put has nobody to go to, which is told but not held against anybody: %v", report.Etcd.Faults)
+		t.Errorf("every second put has nobody to go to, which is told but not held against anybody: %v", report.Etcd.Errors)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestHashOfAbsentMember(t *testing.T) {
 		_, err := pb.NewClusterClient(conn).MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{"http://127.0.0.1:1"}, IsLearner: true})
 		return err
 	})
-	m := &members{dial: new(net.Dialer).DialContext, tls: reach.TLS, endpoints: reach.Endpoints}
+	m := &etcdMembers{dial: new(net.Dialer).DialContext, tls: reach.TLS, endpoints: reach.Endpoints}
 	defer m.close()
 	got, err := m.hashes(t.Context())
 	if err != nil || len(got.Members) != 2 || got.Agree() || got.Differ() {

@@ -8,79 +8,78 @@ import (
 	"time"
 )
 
-// rhythm finds the longest time between two successive successes. All times
-// count from the beginning of the run.
-type rhythm struct {
+// gapFinder finds the longest time between two successive successes. Times count
+// from the start of the run.
+type gapFinder struct {
 	longest Gap
 	last    time.Duration // the latest success, or the beginning
 	begun   bool
 }
 
-// beat is a success. What led to the first one is not a gap: nobody was served
-// before.
-func (r *rhythm) beat(at time.Duration) {
+// success records a success. The time before the first one is not a gap.
+func (r *gapFinder) success(at time.Duration) {
 	if r.begun {
-		r.widen(at)
+		r.extend(at)
 	}
 	r.last, r.begun = at, true
 }
 
-// until gives the longest gap when no request was sent after at: a silence that
+// longestUntil gives the longest gap when no request was sent after at: a silence that
 // lasted to the end is one too.
-func (r rhythm) until(at time.Duration) Gap {
-	r.widen(at)
+func (r gapFinder) longestUntil(at time.Duration) Gap {
+	r.extend(at)
 	return r.longest
 }
 
-func (r *rhythm) widen(at time.Duration) {
+func (r *gapFinder) extend(at time.Duration) {
 	if length := at - r.last; length > r.longest.Length {
 		r.longest = Gap{Length: length, At: r.last}
 	}
 }
 
-// tally counts requests of one sort.
-type tally struct {
+// counter counts requests of one sort.
+type counter struct {
 	tried, failed int
-	rhythm        rhythm
+	gaps          gapFinder
 }
 
-func (t *tally) count(at time.Duration, err error) {
+func (t *counter) count(at time.Duration, err error) {
 	t.tried++
 	if err != nil {
 		t.failed++
 		return
 	}
-	t.rhythm.beat(at)
+	t.gaps.success(at)
 }
 
-func (t tally) requests(stopped time.Duration) Requests {
-	return Requests{Tried: t.tried, Failed: t.failed, Gap: t.rhythm.until(stopped)}
+func (t counter) requests(stopped time.Duration) Requests {
+	return Requests{Tried: t.tried, Failed: t.failed, Gap: t.gaps.longestUntil(stopped)}
 }
 
-// ledger is the account of one client. Its methods may run at the same time.
+// ledger records the requests of one client. Its methods may run at the same time.
 type ledger struct {
 	began time.Time
 	first *milestone
 
 	mu                 sync.Mutex
-	all, reads, writes tally
+	all, reads, writes counter
 	series             Series
-	faults             faults
+	errors             errorCounts
 	written            []string // acknowledged, in the order of the answers
 }
 
 func newLedger(began time.Time) *ledger {
-	return &ledger{began: began, first: newMilestone(), faults: faults{}}
+	return &ledger{began: began, first: newMilestone(), errors: errorCounts{}}
 }
 
-// read is the outcome of one read.
+// read records the result of one read.
 func (l *ledger) read(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.count(&l.reads, err)
 }
 
-// wrote is the outcome of writing a key.
+// wrote records the result of writing a key.
 func (l *ledger) wrote(key string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,13 +90,13 @@ func (l *ledger) wrote(key string, err error) {
 }
 
 // count takes the time under the lock, so that times never run backwards.
-func (l *ledger) count(t *tally, err error) {
+func (l *ledger) count(t *counter, err error) {
 	at := time.Since(l.began)
-	l.series.count(at, l.all.rhythm.last, err == nil)
+	l.series.count(at, l.all.gaps.last, err == nil)
 	t.count(at, err)
 	l.all.count(at, err)
 	if err != nil {
-		l.faults.add(at, err)
+		l.errors.add(at, err)
 		return
 	}
 	l.first.pass()
@@ -119,12 +118,12 @@ func (l *ledger) acknowledged() []string {
 	return slices.Clone(l.written)
 }
 
-// awaitFirst waits for the first success.
-func (l *ledger) awaitFirst(ctx context.Context) error {
-	return l.first.await(ctx, func() []Fault {
+// waitForFirst waits for the first success.
+func (l *ledger) waitForFirst(ctx context.Context) error {
+	return l.first.wait(ctx, func() []ErrorCount {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.faults.list()
+		return l.errors.list()
 	})
 }
 
@@ -134,11 +133,11 @@ func (l *ledger) report(name string, dialled int, stopped time.Duration) Client 
 	return Client{
 		Name: name, Dialled: dialled,
 		All: l.all.requests(stopped), Reads: l.reads.requests(stopped), Writes: l.writes.requests(stopped),
-		Acknowledged: len(l.written), Faults: l.faults.list(), Series: l.series.named(name),
+		Acknowledged: len(l.written), Errors: l.errors.list(), Series: l.series.named(name),
 	}
 }
 
-// milestone is passed once, and may be waited for.
+// milestone is passed once, and can be waited for.
 type milestone struct {
 	once   sync.Once
 	passed chan struct{}
@@ -148,8 +147,8 @@ func newMilestone() *milestone { return &milestone{passed: make(chan struct{})} 
 
 func (m *milestone) pass() { m.once.Do(func() { close(m.passed) }) }
 
-// await says, when ctx ends first, what was seen instead.
-func (m *milestone) await(ctx context.Context, seen func() []Fault) error {
+// wait says, when ctx ends first, what was seen instead.
+func (m *milestone) wait(ctx context.Context, seen func() []ErrorCount) error {
 	select {
 	case <-m.passed:
 		return nil
@@ -161,7 +160,7 @@ func (m *milestone) await(ctx context.Context, seen func() []Fault) error {
 	}
 }
 
-// without gives those of names that are not there.
+// without returns the names that are missing from there.
 func without(names []string, there map[string]bool) []string {
 	var lost []string
 	for _, name := range names {

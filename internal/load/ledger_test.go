@@ -27,11 +27,11 @@ func TestRhythm(t *testing.T) {
 		"answered after the end":   {[]int{20, 940}, 900, Gap{920 * time.Millisecond, 20 * time.Millisecond}},
 		"never":                    {nil, 900, Gap{900 * time.Millisecond, 0}},
 	} {
-		var r rhythm
+		var r gapFinder
 		for _, at := range c.beats {
-			r.beat(time.Duration(at) * time.Millisecond)
+			r.success(time.Duration(at) * time.Millisecond)
 		}
-		if got := r.until(time.Duration(c.until) * time.Millisecond); got != c.want {
+		if got := r.longestUntil(time.Duration(c.until) * time.Millisecond); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -59,12 +59,12 @@ func TestKind(t *testing.T) {
 }
 
 func TestFaultsKeepTheFirst(t *testing.T) {
-	f := faults{}
+	f := errorCounts{}
 	f.add(3*time.Second, errors.New("late"))
 	f.add(time.Second, syscall.ECONNRESET)
 	f.add(2*time.Second, fmt.Errorf("again: %w", syscall.ECONNRESET))
 	got := f.list()
-	want := Fault{Kind: "connection reset", Count: 2, First: time.Second, Text: "connection reset by peer"}
+	want := ErrorCount{Kind: "connection reset", Count: 2, First: time.Second, Text: "connection reset by peer"}
 	if len(got) != 2 || got[0] != want || got[1].Kind != "other" {
 		t.Errorf("%+v", got)
 	}

@@ -3,8 +3,8 @@
 // writes that were acknowledged and lost, events that watches missed. Tests and
 // cmd/kube-lab use it to prove what the provider promises.
 //
-// The clients retry nothing. What they call failed would have been seen by a
-// program that holds an ordinary connection.
+// The clients retry nothing: what they count as failed is what a program with an
+// ordinary connection would have seen.
 package load
 
 import (
@@ -56,24 +56,24 @@ func (c Config) complete() Config {
 	return c
 }
 
-// Load is a set of clients at work.
+// Load is a set of running clients.
 type Load struct {
-	run     string
-	begun   time.Time
-	api     api
-	admin   *link // the kept client's: what is not measured goes there too; nil without API
-	clients []*client
-	watches []*watch
-	etcd    *putter // nil without direct writer
-	halt    context.CancelFunc
-	cut     context.CancelFunc
-	sending sync.WaitGroup
-	looking sync.WaitGroup
+	run      string
+	begun    time.Time
+	api      api
+	admin    *link // the kept client's: what is not measured goes there too; nil without API
+	clients  []*client
+	watches  []*watch
+	etcd     *etcdWriter // nil without direct writer
+	halt     context.CancelFunc
+	cut      context.CancelFunc
+	sending  sync.WaitGroup
+	watching sync.WaitGroup
 }
 
-// Start puts the clients to work. It returns when every one of them has had its
-// first success. They work until Stop is called or ctx ends; a ctx that ends
-// before Stop shows in the report as a gap.
+// Start starts the clients. It returns after the first success of each. They run
+// until Stop is called or ctx ends; a ctx that ends before Stop shows in the report
+// as a gap.
 func Start(ctx context.Context, cfg Config) (*Load, error) {
 	l, err := prepare(cfg.complete())
 	if err != nil {
@@ -83,13 +83,13 @@ func Start(ctx context.Context, cfg Config) (*Load, error) {
 	defer cancel()
 	revision := ""
 	if l.admin != nil {
-		if revision, err = l.api.found(starting, l.admin); err != nil {
+		if revision, err = l.api.ensureNamespace(starting, l.admin); err != nil {
 			l.close()
 			return nil, fmt.Errorf("start load: %w", err)
 		}
 	}
 	l.work(ctx, revision)
-	if err := l.awaitFirst(starting); err != nil {
+	if err := l.waitForFirst(starting); err != nil {
 		l.end()
 		l.clean(context.WithoutCancel(ctx))
 		l.close()
@@ -110,8 +110,8 @@ func prepare(cfg Config) (*Load, error) {
 		if cfg.Etcd.TLS == nil || cfg.Etcd.Endpoints == nil {
 			return nil, errors.New("etcd is to be written to directly, but its endpoints or credentials are not given")
 		}
-		l.etcd = &putter{
-			members: &members{dial: cfg.Dial, tls: cfg.Etcd.TLS, endpoints: cfg.Etcd.Endpoints},
+		l.etcd = &etcdWriter{
+			members: &etcdMembers{dial: cfg.Dial, tls: cfg.Etcd.TLS, endpoints: cfg.Etcd.Endpoints},
 			prefix:  "/kube-load/" + l.run + "/", ledger: newLedger(begun),
 		}
 	}
@@ -121,7 +121,7 @@ func prepare(cfg Config) (*Load, error) {
 	return l, nil
 }
 
-// prepareClients makes the clients of the API server.
+// prepareClients creates the clients of the API server.
 func (l *Load) prepareClients(cfg Config) error {
 	to, err := readTarget(cfg)
 	if err != nil {
@@ -135,7 +135,7 @@ func (l *Load) prepareClients(cfg Config) error {
 		{name: "fresh", rate: cfg.Rate, api: l.api, via: fresh, ledger: newLedger(l.begun)},
 	}
 	for i := range cfg.Watches {
-		w := &watch{name: fmt.Sprintf("kept %d", i/2+1), api: l.api, via: kept, sightings: newSightings(l.begun)}
+		w := &watch{name: fmt.Sprintf("kept %d", i/2+1), api: l.api, via: kept, log: newWatchLog(l.begun)}
 		if i%2 == 1 {
 			w.name, w.via = fmt.Sprintf("own %d", i/2+1), to.kept()
 		}
@@ -150,7 +150,7 @@ func (l *Load) work(ctx context.Context, revision string) {
 	sending, l.halt = context.WithCancel(ctx)
 	watching, l.cut = context.WithCancel(ctx)
 	for _, w := range l.watches {
-		l.looking.Go(func() { w.work(watching, revision) })
+		l.watching.Go(func() { w.work(watching, revision) })
 	}
 	for _, c := range l.clients {
 		l.sending.Go(func() { c.work(sending) })
@@ -160,21 +160,21 @@ func (l *Load) work(ctx context.Context, revision string) {
 	}
 }
 
-func (l *Load) awaitFirst(ctx context.Context) error {
+func (l *Load) waitForFirst(ctx context.Context) error {
 	for _, c := range l.clients {
-		if err := c.ledger.awaitFirst(ctx); err != nil {
+		if err := c.ledger.waitForFirst(ctx); err != nil {
 			return fmt.Errorf("client %s: %w", c.name, err)
 		}
 	}
 	for _, w := range l.watches {
-		if err := w.sightings.awaitFirst(ctx); err != nil {
+		if err := w.log.waitForFirst(ctx); err != nil {
 			return fmt.Errorf("watch %s: %w", w.name, err)
 		}
 	}
 	if l.etcd == nil {
 		return nil
 	}
-	if err := l.etcd.ledger.awaitFirst(ctx); err != nil {
+	if err := l.etcd.ledger.waitForFirst(ctx); err != nil {
 		return fmt.Errorf("direct writer to etcd: %w", err)
 	}
 	return nil

@@ -35,7 +35,7 @@ func (s *standIn) during(cfg Config, requests int64) Report {
 // kinds counts the errors of a client by kind.
 func (c Client) kinds() map[string]int {
 	kinds := map[string]int{}
-	for _, f := range c.Faults {
+	for _, f := range c.Errors {
 		kinds[f.Kind] = f.Count
 	}
 	return kinds
@@ -46,7 +46,7 @@ const generous = 10 * time.Second // a gap that no busy computer makes
 func TestUndisturbed(t *testing.T) {
 	s := newStandIn(t, nil)
 	report := s.during(s.config(), 100)
-	if broken := report.Broken(generous); len(broken) > 0 {
+	if broken := report.Violations(generous); len(broken) > 0 {
 		t.Errorf("nothing happened, and the report says:\n%s", strings.Join(broken, "\n"))
 	}
 	if got := int64(report.Tried()); got != s.number.Load() {
@@ -118,10 +118,10 @@ func TestDrops(t *testing.T) {
 	report := s.during(s.config(), 60)
 	kept, fresh := report.Clients[0], report.Clients[1]
 	if got := kept.kinds()["HTTP/2 stream error"]; int64(got) != drops[2].Load() || kept.All.Failed != got {
-		t.Errorf("kept: %d streams dropped, the report says %v", drops[2].Load(), kept.Faults)
+		t.Errorf("kept: %d streams dropped, the report says %v", drops[2].Load(), kept.Errors)
 	}
 	if got := fresh.kinds()["connection closed"]; int64(got) != drops[1].Load() || fresh.All.Failed != got {
-		t.Errorf("fresh: %d connections dropped, the report says %v", drops[1].Load(), fresh.Faults)
+		t.Errorf("fresh: %d connections dropped, the report says %v", drops[1].Load(), fresh.Errors)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestCut(t *testing.T) {
 		t.Error("request 50 had no answer, and the report says nothing")
 	}
 	for _, w := range report.Watches {
-		if w.Resumed == 0 || len(w.Faults) == 0 || len(w.Missed)+w.Repeated+w.Disordered > 0 {
+		if w.Resumed == 0 || len(w.Errors) == 0 || len(w.Missed)+w.Repeated+w.Disordered > 0 {
 			t.Errorf("watch %s did not resume where it was: %+v", w.Name, w)
 		}
 	}
@@ -158,7 +158,7 @@ func TestGoAway(t *testing.T) {
 		}
 	})
 	report := s.during(s.config(), 100)
-	if broken := report.Broken(generous); len(broken) > 0 {
+	if broken := report.Violations(generous); len(broken) > 0 {
 		t.Errorf("nothing was lost, and the report says:\n%s", strings.Join(broken, "\n"))
 	}
 	if dialled := report.Clients[0].Dialled; dialled < 2 {
@@ -187,7 +187,7 @@ func TestStall(t *testing.T) {
 	s := newStandIn(t, stalled(stall))
 	report := s.during(s.config(), 120)
 	if report.Failed() > 0 {
-		t.Errorf("all were answered in time, and the report says: %v", report.Broken(generous))
+		t.Errorf("all were answered in time, and the report says: %v", report.Violations(generous))
 	}
 	for _, c := range report.Clients {
 		if gap := c.All.Gap.Length; gap < stall/2 {
@@ -223,7 +223,7 @@ func TestKeptConnectionStaysOne(t *testing.T) {
 	working.Wait()
 	got := kept.ledger.report("kept", int(kept.via.dialled.Load()), time.Since(l.begun))
 	if got.All.Failed > 0 || got.Dialled != 1 {
-		t.Errorf("%d connections, %d of %d requests failed: %s", got.Dialled, got.All.Failed, got.All.Tried, join(got.Faults))
+		t.Errorf("%d connections, %d of %d requests failed: %s", got.Dialled, got.All.Failed, got.All.Tried, join(got.Errors))
 	}
 }
 
@@ -241,7 +241,7 @@ func TestSilence(t *testing.T) {
 	})
 	report := s.during(s.config(), 60)
 	if got := report.Clients[0].kinds()["no answer in time"] + report.Clients[1].kinds()["no answer in time"]; got != 1 || report.Failed() != 1 {
-		t.Errorf("one request had no answer, the report says: %v", report.Broken(generous))
+		t.Errorf("one request had no answer, the report says: %v", report.Violations(generous))
 	}
 }
 
@@ -273,7 +273,7 @@ func TestLostWrite(t *testing.T) {
 func TestStreamsThatEnd(t *testing.T) {
 	s := newStandIn(t, func(s *standIn) { s.streamLength = 10 })
 	report := s.during(s.config(), 100)
-	if broken := report.Broken(generous); len(broken) > 0 {
+	if broken := report.Violations(generous); len(broken) > 0 {
 		t.Errorf("streams may end, and the report says:\n%s", strings.Join(broken, "\n"))
 	}
 	for _, w := range report.Watches {

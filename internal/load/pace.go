@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// askInterval is the pause between attempts that are not measured.
-	askInterval = 100 * time.Millisecond
+	// retryInterval is the pause between attempts that are not measured.
+	retryInterval = 100 * time.Millisecond
 	// attemptTimeout bounds one of them. Ten minutes of writes are listed in a
 	// few seconds.
 	attemptTimeout = 20 * time.Second
@@ -20,11 +20,11 @@ const (
 // errNotSent is a request that never left: too many before it were unanswered.
 var errNotSent = errors.New("not sent: too many requests are unanswered")
 
-// pace starts request number 0, 1, ... at rate per second by the clock, whatever
-// becomes of those before: a slow answer must not slow the sender, or it would
-// hide what it measures. One that is late, because this computer was busy, is
-// sent at once; late is the most that any was. When ctx ends, pace waits for
-// what is under way.
+// pace starts request number 0, 1, ... at rate per second by the clock, independent
+// of earlier requests: a slow answer must not slow the sender, or it would hide what
+// it measures. A request that is late, because this computer was busy, is sent at
+// once; late is the maximum delay. When ctx ends, pace waits for the requests under
+// way.
 func pace(ctx context.Context, rate int, send func(n int), skip func(n int)) (late time.Duration) {
 	interval := time.Second / time.Duration(rate)
 	room := make(chan struct{}, roomFor(interval))
@@ -49,8 +49,8 @@ func pace(ctx context.Context, rate int, send func(n int), skip func(n int)) (la
 	}
 }
 
-// roomFor is twice what falls due while one request waits in vain: it is never
-// used up by a server's silence, only by a computer that has no time for us.
+// roomFor is twice the number of requests that are due before one times out: a
+// server that does not answer never uses it up, only an overloaded computer does.
 func roomFor(interval time.Duration) int { return 2 * int(requestTimeout/interval) }
 
 // Sleep waits for d, or less when ctx ends first.
@@ -65,14 +65,17 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// persist repeats act, which is not measured, until it succeeds or ctx ends.
-func persist(ctx context.Context, act func(context.Context) error) error {
+// retry repeats act, which is not measured, until it succeeds or ctx ends.
+func retry(ctx context.Context, act func(context.Context) error) error {
 	var last error
-	stopped := wait.PollUntilContextCancel(ctx, askInterval, true, func(ctx context.Context) (bool, error) {
+	stopped := wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
-		last = act(attempt)
-		return last == nil, nil
+		err := act(attempt)
+		if last == nil || ctx.Err() == nil { // the end of ctx says less than the error before it
+			last = err
+		}
+		return err == nil, nil
 	})
 	if stopped != nil {
 		return errors.Join(last, stopped)

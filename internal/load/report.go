@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Report is what the clients saw.
+// Report is the result of a load.
 type Report struct {
 	Run     string
 	Took    time.Duration
@@ -25,7 +25,7 @@ type Client struct {
 	Writes       Requests
 	Acknowledged int      // writes
 	Lost         []string // of these, the ones that cannot be read back
-	Faults       []Fault
+	Errors       []ErrorCount
 	Series       Series
 }
 
@@ -37,8 +37,8 @@ type Requests struct {
 	Gap    Gap
 }
 
-// Gap is the longest time between the completions of two successive successes,
-// or between the last one and the end.
+// Gap is the longest time between two successive successes, or between the last one
+// and the end.
 type Gap struct {
 	Length time.Duration `json:"length"`
 	At     time.Duration `json:"at"` // since the start
@@ -60,7 +60,7 @@ type Watch struct {
 	Repeated   int      // seen more than once
 	Disordered int      // seen after a later one
 	Gap        Gap      // between events
-	Faults     []Fault
+	Errors     []ErrorCount
 }
 
 // Failed counts the clients' requests that failed. The direct writer's are not
@@ -73,11 +73,11 @@ func (r Report) Failed() int {
 	return n
 }
 
-// Refused counts the attempts to open a watch that failed. A server that stops
+// RefusedWatches counts the attempts to open a watch that failed. A server that stops
 // ends its watches before its GOAWAY arrives, and answers who comes back on the
 // same connection in that moment with 503. What a watch was promised are its
 // events, without a gap.
-func (r Report) Refused() int {
+func (r Report) RefusedWatches() int {
 	n := 0
 	for _, w := range r.Watches {
 		n += w.Failed
@@ -105,7 +105,7 @@ func (r Report) LongestGap() Gap {
 	return longest
 }
 
-// Acknowledged counts the writes that were, those directly into etcd included.
+// Acknowledged counts the acknowledged writes, including those directly into etcd.
 func (r Report) Acknowledged() int {
 	n := 0
 	for _, c := range r.writers() {
@@ -114,7 +114,7 @@ func (r Report) Acknowledged() int {
 	return n
 }
 
-// Lost lists the writes that were acknowledged and are not there.
+// Lost lists the acknowledged writes that are missing.
 func (r Report) Lost() []string {
 	var lost []string
 	for _, c := range r.writers() {
@@ -130,18 +130,18 @@ func (r Report) writers() []Client {
 	return append(r.Clients[:len(r.Clients):len(r.Clients)], *r.Etcd)
 }
 
-// HashesAgree says whether every member of etcd was asked and holds the same.
+// HashesAgree reports whether every etcd member answered with the same hash.
 func (r Report) HashesAgree() bool { return r.Hashes != nil && r.Hashes.Agree() }
 
-// Broken says in words what the clients were promised and did not get: no
-// failed request, no gap longer than longest, no lost write, no missed event,
-// members that agree. Nothing is the proof.
-func (r Report) Broken(longest time.Duration) []string {
+// Violations describes what the clients were promised and did not get: no failed
+// request, no gap longer than longest, no lost write, no missed event, members that
+// agree. It is empty when all promises were kept.
+func (r Report) Violations(longest time.Duration) []string {
 	var broken []string
 	say := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
 	for _, c := range r.Clients {
 		if c.All.Failed > 0 {
-			say("%s: %d of %d requests failed: %s", c.Name, c.All.Failed, c.All.Tried, join(c.Faults))
+			say("%s: %d of %d requests failed: %s", c.Name, c.All.Failed, c.All.Tried, join(c.Errors))
 		}
 		if c.All.Gap.Length > longest {
 			say("%s: no success for %s", c.Name, c.All.Gap)
@@ -149,16 +149,16 @@ func (r Report) Broken(longest time.Duration) []string {
 	}
 	for _, w := range r.Watches {
 		if w.Gap.Length > longest {
-			say("watch %s: no event for %s, %d times not opened: %s", w.Name, w.Gap, w.Failed, join(w.Faults))
+			say("watch %s: no event for %s, %d times not opened: %s", w.Name, w.Gap, w.Failed, join(w.Errors))
 		}
 		if len(w.Missed)+w.Repeated+w.Disordered > 0 {
 			say("watch %s: of %d events %d missed, %d repeated, %d out of order", w.Name, w.Events, len(w.Missed), w.Repeated, w.Disordered)
 		}
 	}
-	return append(broken, r.brokenWrites()...)
+	return append(broken, r.writeViolations()...)
 }
 
-func (r Report) brokenWrites() []string {
+func (r Report) writeViolations() []string {
 	var broken []string
 	for _, c := range r.writers() {
 		if len(c.Lost) > 0 {

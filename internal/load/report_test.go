@@ -33,12 +33,12 @@ func TestBroken(t *testing.T) {
 		"watch own 1: of 100 events 1":     func(r *Report) { r.Watches[0].Missed = []string{"a"} },
 		"watch own 1: of 100 events 0":     func(r *Report) { r.Watches[0].Disordered = 1 },
 		"ETCD'S MEMBERS DIFFER":            func(r *Report) { r.Hashes.Members[1].Hash = 2 },
-		"not all of etcd's members could":  func(r *Report) { r.Hashes.Members[1].Err = errors.New("no route") },
-		"not all of etcd's members could ": func(r *Report) { r.Hashes.Members = nil },
+		"not every etcd member answered":  func(r *Report) { r.Hashes.Members[1].Err = errors.New("no route") },
+		"not every etcd member answered ": func(r *Report) { r.Hashes.Members = nil },
 	} {
 		r := good()
 		spoil(&r)
-		broken := r.Broken(500 * time.Millisecond)
+		broken := r.Violations(500 * time.Millisecond)
 		if got := strings.Join(broken, "\n"); len(broken) > 1 || !strings.HasPrefix(got, want) || (want == "") != (got == "") {
 			t.Errorf("want %q, got %q", want, got)
 		}
@@ -52,7 +52,7 @@ func TestBroken(t *testing.T) {
 func TestTheDirectWriterFailsFreely(t *testing.T) {
 	r := good()
 	r.Etcd.All.Failed, r.Etcd.All.Gap.Length = 9, time.Minute
-	if broken := r.Broken(time.Second); len(broken) > 0 || r.Failed() > 0 || r.LongestGap().Length > time.Second {
+	if broken := r.Violations(time.Second); len(broken) > 0 || r.Failed() > 0 || r.LongestGap().Length > time.Second {
 		t.Errorf("%v", broken)
 	}
 }

@@ -10,7 +10,7 @@ import (
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "load %s, %.1f s: %d of %d requests failed, longest gap %s, %d of %d acknowledged writes lost, %d times a watch was not opened; sent at most %d ms late\n",
-		r.Run, r.Took.Seconds(), r.Failed(), r.Tried(), r.LongestGap(), len(r.Lost()), r.Acknowledged(), r.Refused(), r.Late.Milliseconds())
+		r.Run, r.Took.Seconds(), r.Failed(), r.Tried(), r.LongestGap(), len(r.Lost()), r.Acknowledged(), r.RefusedWatches(), r.Late.Milliseconds())
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CLIENT\tREADS FAILED\tWRITES FAILED\tGAP\tGAP OF WRITES\tDIALLED\tACKNOWLEDGED\tLOST")
 	for _, c := range r.writers() {
@@ -23,10 +23,10 @@ func (r Report) String() string {
 	}
 	_ = w.Flush() // a strings.Builder does not fail
 	for _, c := range r.writers() {
-		writeFaults(&b, c.Name, c.Faults)
+		writeErrors(&b, c.Name, c.Errors)
 	}
 	for _, v := range r.Watches {
-		writeFaults(&b, "watch "+v.Name, v.Faults)
+		writeErrors(&b, "watch "+v.Name, v.Errors)
 	}
 	if r.Hashes != nil {
 		fmt.Fprintln(&b, r.Hashes)
@@ -34,7 +34,7 @@ func (r Report) String() string {
 	return b.String()
 }
 
-func writeFaults(b *strings.Builder, who string, faults []Fault) {
+func writeErrors(b *strings.Builder, who string, faults []ErrorCount) {
 	for _, f := range faults {
 		fmt.Fprintf(b, "  %s: %s\n", who, f)
 	}

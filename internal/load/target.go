@@ -48,8 +48,8 @@ func readTarget(cfg Config) (target, error) {
 // not safe: golang/go#70809.)
 const maxStreams = 90
 
-// link is one client's way to the API. A Transport of its own means connections
-// of its own.
+// link is one client's connection to the API. Each has a Transport of its own, so
+// that connections are not shared.
 type link struct {
 	transport *http.Transport
 	dialled   atomic.Int64
@@ -97,7 +97,7 @@ func (t target) link(protocols func(*http.Protocols)) *link {
 // with its values for a connection that has gone silent. When the connection
 // ends, or a GOAWAY says that it will, the Transport makes the next one and
 // repeats there what the server has not begun to process (RFC 9113, 6.8). That
-// is no retry of ours: no client of Go's standard library goes without.
+// is not a retry of this package: every client of Go's standard library does it.
 func (t target) kept() *link {
 	l := t.link(func(p *http.Protocols) { p.SetHTTP2(true) })
 	l.streams = make(chan struct{}, maxStreams)

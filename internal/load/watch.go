@@ -15,13 +15,13 @@ const reopenPause = 100 * time.Millisecond
 // watch follows the run's ConfigMaps, from before the first one. When its stream
 // ends it resumes after the last revision that it saw.
 type watch struct {
-	name      string
-	api       api
-	via       *link
-	sightings *sightings
+	name string
+	api  api
+	via  *link
+	log  *watchLog
 }
 
-// event is what matters of a watch event: an object, a bookmark, or a Status.
+// event has the used fields of a watch event: an object, a bookmark, or a Status.
 type event struct {
 	Type   string
 	Object struct {
@@ -35,10 +35,10 @@ type event struct {
 }
 
 func (w *watch) work(ctx context.Context, revision string) {
-	w.sightings.start(revision)
+	w.log.start(revision)
 	for ctx.Err() == nil {
 		if err := w.follow(ctx); err != nil && ctx.Err() == nil {
-			w.sightings.fail(err)
+			w.log.fail(err)
 			if refused(err, http.StatusGone) {
 				w.skip(ctx)
 			}
@@ -47,22 +47,22 @@ func (w *watch) work(ctx context.Context, revision string) {
 	}
 }
 
-// skip goes on from now: what lies between is lost to this watch.
+// skip continues from the current revision: the events between are lost.
 func (w *watch) skip(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if page, err := w.api.page(ctx, w.via, ""); err == nil {
-		w.sightings.start(page.ResourceVersion)
+		w.log.start(page.ResourceVersion)
 	}
 }
 
-// follow opens one stream and takes what it brings until it ends, which is
-// normal. Its error is a failure to open it, or one that the server sent.
+// follow opens one stream and reads it until it ends, which is normal. It fails when
+// the stream cannot be opened, or when the server sends an error.
 func (w *watch) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	slow := time.AfterFunc(requestTimeout, func() { cancel(context.DeadlineExceeded) })
-	stream, err := w.api.watch(ctx, w.via, w.sightings.revision())
+	stream, err := w.api.watch(ctx, w.via, w.log.revision())
 	if !slow.Stop() && err == nil {
 		stream.Close()
 		err = context.DeadlineExceeded
@@ -74,16 +74,16 @@ func (w *watch) follow(ctx context.Context) error {
 		return fmt.Errorf("open: %w", err)
 	}
 	defer stream.Close()
-	w.sightings.opened()
+	w.log.opened()
 	for decoder := json.NewDecoder(stream); ; {
 		var e event
 		if err := decoder.Decode(&e); err != nil {
 			if ctx.Err() == nil {
-				w.sightings.ended(err)
+				w.log.ended(err)
 			}
 			return nil
 		}
-		if err := w.sightings.see(e); err != nil {
+		if err := w.log.add(e); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func partition(ctx context.Context, e *Env) ([]Result, error) {
 		refused.Detail += variable + ": " + detail + ". "
 		err = s.apply(ctx)
 		if err == nil {
-			err = s.settled(ctx)
+			err = s.checkConverged(ctx)
 		}
 		healed.count(err == nil)
 		if err != nil {
@@ -50,7 +50,7 @@ func partition(ctx context.Context, e *Env) ([]Result, error) {
 	return []Result{refused, healed}, nil
 }
 
-// refuses tries a change while a machine is cut off.
+// refuses applies a change while a machine is cut off.
 func (s *site) refuses(ctx context.Context, away *lab.Machine, variable string, value any) (ok bool, detail string, err error) {
 	var others fleet
 	for _, m := range s.three() {
@@ -69,7 +69,7 @@ func (s *site) refuses(ctx context.Context, away *lab.Machine, variable string, 
 		return false, "", err
 	}
 	begun := time.Now()
-	failure := s.quietly(ctx)
+	failure := s.applyQuietly(ctx)
 	took := time.Since(begun)
 	after, lookErr := s.starts(ctx, others)
 	if err := away.Heal(ctx); err != nil {
@@ -150,7 +150,7 @@ func accidents(ctx context.Context, e *Env, a accident) ([]Result, error) {
 				continue
 			}
 			after := time.Duration(e.Random.Int64N(int64(st.took)))
-			o, err := s.amid(ctx, a, after)
+			o, err := s.duringApply(ctx, a, after)
 			if err == nil {
 				err = s.three().clean(ctx, st.machines, bare)
 			}
@@ -159,10 +159,10 @@ func accidents(ctx context.Context, e *Env, a accident) ([]Result, error) {
 			case err != nil:
 				result.count(false)
 				return []Result{result}, fmt.Errorf("%s %.1f s after the machine's turn came, which %s: %w", a.name, after.Seconds(), st.name, err)
-			case o == over:
+			case o == tooLate:
 				missed++
 				continue
-			case o == noticedIt:
+			case o == applyFailed:
 				noticed++
 			}
 			result.count(true)
@@ -175,33 +175,33 @@ func accidents(ctx context.Context, e *Env, a accident) ([]Result, error) {
 // timed applies undisturbed and takes the time from when it came to the third machine.
 func (s *site) timed(ctx context.Context, st *stage) error {
 	var begun time.Time
-	w := s.watching(func() { begun = time.Now() })
+	w := s.notifyingWorkspace(func() { begun = time.Now() })
 	if _, err := w.Apply(ctx, s.env.Log); err != nil {
 		return err
 	}
 	if begun.IsZero() {
-		return fmt.Errorf("nothing was done on %s when it should have been the machine that %s", s.victim().Name, st.name)
+		return fmt.Errorf("nothing was done on %s when it should have been the machine that %s", s.target().Name, st.name)
 	}
 	st.took = time.Since(begun)
 	return nil
 }
 
-// outcome says what became of an apply that met with an accident.
+// outcome is the result of an apply during an accident.
 type outcome string
 
 const (
-	over      outcome = "the apply was over before"
-	noticedIt outcome = "the apply failed"
-	gotOverIt outcome = "the apply got over it"
+	tooLate        outcome = "the apply was over before"
+	applyFailed    outcome = "the apply failed"
+	applySucceeded outcome = "the apply got over it"
 )
 
-// amid lets the accident happen some time after the apply's turn of the third
-// machine has come, and applies again.
-func (s *site) amid(ctx context.Context, a accident, after time.Duration) (outcome, error) {
+// duringApply lets the accident happen some time after the apply has begun with the
+// third machine, and applies again.
+func (s *site) duringApply(ctx context.Context, a accident, after time.Duration) (outcome, error) {
 	turn, applied := make(chan struct{}), make(chan struct{})
 	happened := make(chan error, 1)
 	late := false // read after happened
-	w := s.watching(func() {
+	w := s.notifyingWorkspace(func() {
 		close(turn)
 		go func() {
 			select {
@@ -209,7 +209,7 @@ func (s *site) amid(ctx context.Context, a accident, after time.Duration) (outco
 				late = true
 			case <-time.After(after):
 			}
-			happened <- a.do(ctx, s.victim())
+			happened <- a.do(ctx, s.target())
 		}()
 	})
 	_, failure := w.Apply(ctx, s.env.Log)
@@ -217,37 +217,37 @@ func (s *site) amid(ctx context.Context, a accident, after time.Duration) (outco
 	select {
 	case <-turn:
 	default:
-		return over, errors.Join(fmt.Errorf("the apply never came to %s", s.victim().Name), failure)
+		return tooLate, errors.Join(fmt.Errorf("the apply never came to %s", s.target().Name), failure)
 	}
 	if err := <-happened; err != nil {
-		return over, err
+		return tooLate, err
 	}
-	o := gotOverIt
+	o := applySucceeded
 	switch {
 	case failure != nil:
-		o = noticedIt
+		o = applyFailed
 	case late:
-		o = over
+		o = tooLate
 	}
-	if err := a.undo(ctx, s.victim()); err != nil {
+	if err := a.undo(ctx, s.target()); err != nil {
 		return o, err
 	}
-	if err := s.quietly(ctx); err != nil {
+	if err := s.applyQuietly(ctx); err != nil {
 		return o, err
 	}
-	return o, s.settled(ctx)
+	return o, s.checkConverged(ctx)
 }
 
-// victim is the machine that accidents happen to.
-func (s *site) victim() *lab.Machine { return s.three()[2] }
+// target is the machine that accidents happen to.
+func (s *site) target() *lab.Machine { return s.three()[2] }
 
-// watching is the workspace with an Apply that tells once when the first
+// notifyingWorkspace is the workspace with an Apply that tells once when the first
 // resource on the third machine begins.
-func (s *site) watching(tell func()) *workspace.Workspace {
+func (s *site) notifyingWorkspace(tell func()) *workspace.Workspace {
 	var once sync.Once
 	w := *s.work
 	w.Started = func(address string) {
-		if strings.Contains(address, `"`+s.victim().Name+`"`) {
+		if strings.Contains(address, `"`+s.target().Name+`"`) {
 			once.Do(tell)
 		}
 	}

@@ -33,8 +33,8 @@ func carelessScenarios() []Scenario {
 	return all
 }
 
-// careless is a cluster that somebody edits without thinking, with a client that
-// writes all the time. Its deletion protection is on: nothing allows to end it.
+// careless is a cluster whose configuration is edited at random, with a client that
+// writes all the time. Its deletion protection is on: no edit may destroy it.
 type careless struct {
 	env      *Env
 	replicas bool // there are API servers
@@ -91,7 +91,7 @@ func (c *careless) begin(ctx context.Context) error {
 	for i, m := range c.machines() {
 		c.drafts.pool = append(c.drafts.pool, m.Address.String())
 		if i < len(machineNames) {
-			c.now[m.Name] = place{m.Name, m.Address.String()}
+			c.now[m.Name] = memberSpec{m.Name, m.Address.String()}
 		}
 	}
 	var err error
@@ -116,7 +116,7 @@ func (c *careless) begin(ctx context.Context) error {
 	if err := c.apply(ctx, c.now); err != nil {
 		return err
 	}
-	if c.cluster, err = c.machines().alive(ctx, 0); err != nil {
+	if c.cluster, err = c.machines().waitForCluster(ctx, 0); err != nil {
 		return err
 	}
 	return c.write(ctx)
@@ -142,13 +142,13 @@ func (c *careless) write(ctx context.Context) error {
 
 // end stops the writer.
 func (c *careless) end(ctx context.Context) {
-	ctx = context.WithoutCancel(ctx) // what was written is read back also when the run is called off
+	ctx = context.WithoutCancel(ctx) // writes are read back even when the run is cancelled
 	report, err := c.load.Stop(ctx)
 	fmt.Fprintf(c.env.Log, "%v\n%v\n", report, err)
-	c.tally.wrote(report)
+	c.tally.recordWrites(report)
 }
 
-// describe writes the configuration of a layout. moved are the new keys by the old ones.
+// describe writes the configuration of a layout. moved maps old keys to new ones.
 func (c *careless) describe(l layout, moved map[string]string) error {
 	c.unit.variables["members"], c.unit.variables["peers"] = l, l.peers()
 	if c.replicas {
@@ -183,22 +183,22 @@ func (c *careless) at(key string) []string {
 	return all
 }
 
-// apply brings a layout about, undisturbed, and keeps a copy of the state.
+// apply applies a layout without an interruption, and keeps a copy of the state.
 func (c *careless) apply(ctx context.Context, l layout) error {
 	if err := c.describe(l, nil); err != nil {
 		return err
 	}
 	done, err := c.unit.work.Apply(ctx, c.env.Log)
 	if err != nil {
-		return fmt.Errorf("%s: %w", endingOf(done, err), err)
+		return fmt.Errorf("%s: %w", outcomeOf(done, err), err)
 	}
 	c.now = l
 	return c.save()
 }
 
-// step makes one edit, and sees that the cluster has survived it and that there is a
-// way on from it. Its error says that there is nothing to go on with. A step in which
-// the whole run is called off does not count.
+// step makes one edit, and checks that the cluster survives it and that another
+// apply converges. It fails when the run cannot continue. A step in which the whole
+// run is cancelled does not count.
 func (c *careless) step(ctx context.Context, off func() bool) error {
 	d := c.drafts.next(c.now)
 	begun := time.Now()
@@ -208,24 +208,24 @@ func (c *careless) step(ctx context.Context, off func() bool) error {
 	}
 	c.tally.steps++
 	c.tally.count(d.edit, how)
-	what := fmt.Sprintf("step %d, %s: %s%s", c.tally.steps, d.edit, how, reached(log))
+	what := fmt.Sprintf("step %d, %s: %s%s", c.tally.steps, d.edit, how, progressOf(log))
 	if how == failing || how == stopped {
-		what += ": " + complaints(failure)
+		what += ": " + errorsOf(failure)
 	}
-	living := c.living(ctx)
+	living := c.checkSurvival(ctx)
 	if off() {
 		return living
 	}
-	c.tally.lived(what, living)
+	c.tally.recordCluster(what, living)
 	if living == nil {
-		err = c.onward(ctx, d, how)
-		living = c.living(ctx)
+		err = c.recover(ctx, d, how)
+		living = c.checkSurvival(ctx)
 		if off() {
 			return living
 		}
-		c.tally.wentOn(what, err)
+		c.tally.recordRecovery(what, err)
 		if living != nil {
-			c.tally.lived(what+", and what followed", living)
+			c.tally.recordCluster(what+", and what followed", living)
 		}
 	}
 	fmt.Fprintf(c.env.Log, "%s: %s %.1f s\n", what, verdict(errors.Join(living, err)), time.Since(begun).Seconds())
@@ -235,17 +235,17 @@ func (c *careless) step(ctx context.Context, off func() bool) error {
 	return err
 }
 
-// reached is how far an apply came.
-func reached(log cut.Log) string {
+// progressOf is how far an apply came.
+func progressOf(log cut.Log) string {
 	if !log.Cut {
 		return fmt.Sprintf(", %d commands", log.Commands)
 	}
 	return fmt.Sprintf(" at command %d (%s)", log.Commands, log.At)
 }
 
-// living says what is lost, or nil.
-func (c *careless) living(ctx context.Context) error {
-	if _, err := c.machines().alive(ctx, c.cluster); err != nil {
+// checkSurvival returns what is lost, or nil.
+func (c *careless) checkSurvival(ctx context.Context) error {
+	if _, err := c.machines().waitForCluster(ctx, c.cluster); err != nil {
 		return err
 	}
 	lost, err := c.load.Lost(ctx)

@@ -14,7 +14,7 @@ import (
 
 // edit makes the edit and applies it: with -parallelism=1 or 10, and mostly with a
 // provider that is killed at some command, if it comes that far.
-func (c *careless) edit(ctx context.Context, d *draft) (how ending, log cut.Log, failure, err error) {
+func (c *careless) edit(ctx context.Context, d *draft) (how applyOutcome, log cut.Log, failure, err error) {
 	if err := c.describe(d.layout, d.moved); err != nil {
 		return failing, log, nil, err
 	}
@@ -36,7 +36,7 @@ func (c *careless) edit(ctx context.Context, d *draft) (how ending, log cut.Log,
 		return cutOff, log, failure, nil
 	}
 	c.longest = max(c.longest, log.Commands)
-	return endingOf(done, failure), log, failure, nil
+	return outcomeOf(done, failure), log, failure, nil
 }
 
 // arguments are those of the apply.
@@ -127,23 +127,23 @@ func (c *careless) backup(n int) string {
 	return filepath.Join(c.env.Dir, fmt.Sprintf("state-%03d", n))
 }
 
-// onward leads from an edit to a configuration that is applied and whose plan is
-// empty: the same one again where the apply was cut off, or else what was there before.
-func (c *careless) onward(ctx context.Context, d draft, how ending) error {
+// recover applies until the plan is empty: the same configuration where the apply was cut
+// off, otherwise the previous one.
+func (c *careless) recover(ctx context.Context, d draft, how applyOutcome) error {
 	switch {
 	case how == applied && d.all:
 		return errors.New("everything was destroyed although the cluster is protected")
 	case how == applied && !d.destroys():
 		c.now = d.layout
-		return errors.Join(c.save(), c.settled(ctx))
+		return errors.Join(c.save(), c.checkConverged(ctx))
 	}
 	var tried []string
 	if how != refused {
 		err := c.apply(ctx, d.layout)
 		if err == nil {
-			return c.settled(ctx)
+			return c.checkConverged(ctx)
 		}
-		tried = append(tried, "the same again: "+complaints(err))
+		tried = append(tried, "the same again: "+errorsOf(err))
 	}
 	if err := c.untaint(ctx); err != nil {
 		return err
@@ -155,13 +155,13 @@ func (c *careless) onward(ctx context.Context, d draft, how ending) error {
 	}
 	err := c.apply(ctx, c.now)
 	if err == nil {
-		return c.settled(ctx)
+		return c.checkConverged(ctx)
 	}
-	tried = append(tried, "back to what was there: "+complaints(err))
+	tried = append(tried, "back to what was there: "+errorsOf(err))
 	return errors.New("no way on: " + strings.Join(tried, "; "))
 }
 
-// untaint takes back what taint did, and what a failed Create left behind.
+// untaint reverts taints, also those of a failed Create.
 func (c *careless) untaint(ctx context.Context) error {
 	resources, err := c.unit.work.State(ctx)
 	if err != nil {
@@ -178,8 +178,8 @@ func (c *careless) untaint(ctx context.Context) error {
 	return nil
 }
 
-// settled says why the last apply has not made all whole, or nil.
-func (c *careless) settled(ctx context.Context) error {
+// checkConverged returns why the last apply has not converged, or nil.
+func (c *careless) checkConverged(ctx context.Context) error {
 	text, changes, err := c.unit.work.Plan(ctx)
 	if err == nil && changes {
 		err = fmt.Errorf("the plan is not empty:\n%s", text)

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// aftermath is how long what the killed provider had begun on a machine may go
+// cleanupTimeout is how long what the killed provider had begun on a machine may go
 // on there: a command notices only when it reads or writes that nobody is at the
 // other end, and then tidies up.
-const aftermath = 10 * time.Second
+const cleanupTimeout = 10 * time.Second
 
 // converged says what is not as it is after an operation that nothing has
 // disturbed, or nil.
 func (s *sweep) converged(ctx context.Context, o operation) error {
-	text, changes, err := s.work.Plan(ctx, o.standing()...)
+	text, changes, err := s.work.Plan(ctx, o.repeatedArguments()...)
 	if err != nil {
 		return err
 	}
@@ -36,19 +36,18 @@ func (s *sweep) converged(ctx context.Context, o operation) error {
 	return s.all().clean(ctx, o.machines, s.bare)
 }
 
-// clean waits until nothing is left over on the first n machines, and on the
-// others nothing but what was there when they were bare and the archives. Those
-// it removes: disks are not that large.
+// clean waits until nothing is left over on the first n machines, and until the
+// others are bare except for archives. It removes the archives to save disk space.
 func (f fleet) clean(ctx context.Context, n int, bare map[string][]string) error {
 	if _, err := f.each(ctx, "rm -rf /var/lib/etcd-archive"); err != nil {
 		return err
 	}
-	return eventually(ctx, aftermath, 300*time.Millisecond, func(ctx context.Context) error {
+	return eventually(ctx, cleanupTimeout, 300*time.Millisecond, func(ctx context.Context) error {
 		left, err := f[:n].leftovers(ctx)
 		if err != nil {
 			return err
 		}
-		traces, err := f[n:].traces(ctx, bare)
+		traces, err := f[n:].differences(ctx, bare)
 		if err != nil {
 			return err
 		}

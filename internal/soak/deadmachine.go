@@ -21,9 +21,9 @@ const (
 
 func deadMachineScenario() Scenario { return Scenario{Name: "dead machine", Run: deadMachine} }
 
-// deadMachine pulls the plug of the machine that holds the virtual IP and whose
-// member leads etcd, several times. Clients on fresh connections tell when the
-// address answers again, and when it takes writes.
+// deadMachine powers off the machine that holds the virtual IP and whose member
+// leads etcd, several times. Clients on fresh connections measure when the address
+// answers again, and when it takes writes.
 func deadMachine(ctx context.Context, e *Env) ([]Result, error) {
 	s, err := newSite(ctx, e)
 	if err != nil {
@@ -48,7 +48,7 @@ func deadMachine(ctx context.Context, e *Env) ([]Result, error) {
 	}
 	address.Detail = fmt.Sprintf("longest %s, mean %s", longest(answered), mean(answered))
 	writes.Detail = fmt.Sprintf("longest %s, mean %s", longest(written), mean(written))
-	return []Result{address, writes, kept}, s.settled(ctx)
+	return []Result{address, writes, kept}, s.checkConverged(ctx)
 }
 
 func (r *Result) count(passed bool) {
@@ -58,7 +58,7 @@ func (r *Result) count(passed bool) {
 	}
 }
 
-// lose pulls the plug while clients are on, and plugs it in again.
+// lose powers a machine off while clients are running, and on again.
 func (s *site) lose(ctx context.Context) (load.Report, error) {
 	victim, err := s.holder(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *site) lose(ctx context.Context) (load.Report, error) {
 	})
 }
 
-// healthy says what is not, or nil.
+// healthy returns an error for the first machine that is not.
 func (s *site) healthy(ctx context.Context) error {
 	for _, m := range s.three() {
 		script := with(map[string]string{"address": m.Address.String()}, etcdctl+healthyScript)
@@ -100,8 +100,11 @@ func (s *site) healthy(ctx context.Context) error {
 func eventually(ctx context.Context, limit, interval time.Duration, check func(context.Context) error) error {
 	var last error
 	stopped := wait.PollUntilContextTimeout(ctx, interval, limit, true, func(context.Context) (bool, error) {
-		last = check(ctx) // not bounded by the limit: a check is completed
-		return last == nil, nil
+		err := check(ctx) // not bounded by the limit: a check is completed
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
 	})
 	if stopped == nil || last == nil {
 		return stopped

@@ -11,7 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// fleet is some machines, looked at past the provider.
+// fleet is a set of machines that are observed without the provider.
 type fleet []*lab.Machine
 
 // each runs a script on all of them at once and gives what each has printed.
@@ -62,8 +62,8 @@ func (f fleet) leftovers(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-// traces are what machines that are not in use have and had not, or the reverse.
-func (f fleet) traces(ctx context.Context, bare map[string][]string) ([]string, error) {
+// differences are what machines that are not in use have and had not, or the reverse.
+func (f fleet) differences(ctx context.Context, bare map[string][]string) ([]string, error) {
 	now, err := f.fingerprints(ctx)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (f fleet) traces(ctx context.Context, bare map[string][]string) ([]string, 
 	return all, nil
 }
 
-// state is for the log of a failure, so it has no error of its own.
+// state is for the log of a failure, so it never fails.
 func (f fleet) state(ctx context.Context) string {
 	printed, err := f.each(ctx, stateScript)
 	var b strings.Builder

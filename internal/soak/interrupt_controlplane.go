@@ -49,7 +49,7 @@ func interruptControlPlane(ctx context.Context, e *Env) ([]Result, error) {
 		{name: "control plane scale down", machines: 2, variables: verbosity(3)},
 		{name: "control plane destroy"},
 	} {
-		tracks = append(tracks, newTrack(o, &sampled{random: e.Random, left: e.Sample}))
+		tracks = append(tracks, newTrack(o, &randomPoints{random: e.Random, left: e.Sample}))
 	}
 	return s.run(ctx, tracks...)
 }

@@ -35,8 +35,8 @@ func cutCreate(ctx context.Context, e *Env) ([]Result, error) {
 		return nil, err
 	}
 	return s.run(ctx,
-		newTrack(operation{name: "etcd create", machines: 3}, e.exhaustive()),
-		newTrack(operation{name: "etcd destroy", settled: true}, e.exhaustive()))
+		newTrack(operation{name: "etcd create", machines: 3}, e.everyPoint()),
+		newTrack(operation{name: "etcd destroy", afterHealthInterval: true}, e.everyPoint()))
 }
 
 // cutScaling lets a follower leave, and a leader: their ways out differ.
@@ -46,16 +46,16 @@ func cutScaling(ctx context.Context, e *Env) ([]Result, error) {
 		return nil, err
 	}
 	leave := func(name string, leader int) *track {
-		return newTrack(operation{name: name, machines: 2, settled: true, once: func(ctx context.Context) ([]string, error) {
+		return newTrack(operation{name: name, machines: 2, afterHealthInterval: true, once: func(ctx context.Context) ([]string, error) {
 			return nil, s.machines(s.size).lead(ctx, leader)
-		}}, e.exhaustive())
+		}}, e.everyPoint())
 	}
-	join := newTrack(operation{name: "etcd join", machines: 3}, e.exhaustive())
+	join := newTrack(operation{name: "etcd join", machines: 3}, e.everyPoint())
 	results, err := s.run(ctx, join, leave("etcd scale down, a follower", 0))
 	if err != nil {
 		return results, err
 	}
-	back := newTrack(join.operation, &exhaustive{ended: true})
+	back := newTrack(join.operation, &everyPoint{ended: true})
 	more, err := s.run(ctx, back, leave("etcd scale down, the leader", 2))
 	return append(results, more...), err
 }
@@ -69,7 +69,7 @@ func cutChange(ctx context.Context, e *Env) ([]Result, error) {
 	argument := func(n int) map[string]any {
 		return map[string]any{"extra_args": map[string]string{"max-txn-ops": strconv.Itoa(128 + n)}}
 	}
-	return s.run(ctx, newTrack(operation{name: "etcd change", machines: 3, variables: argument}, e.exhaustive()))
+	return s.run(ctx, newTrack(operation{name: "etcd change", machines: 3, variables: argument}, e.everyPoint()))
 }
 
 func cutReplace(ctx context.Context, e *Env) ([]Result, error) {
@@ -81,5 +81,5 @@ func cutReplace(ctx context.Context, e *Env) ([]Result, error) {
 		name, err := s.machines(s.size).leader(ctx)
 		return []string{fmt.Sprintf("-replace=kube_etcd_member.this[%q]", name)}, err
 	}
-	return s.run(ctx, newTrack(operation{name: "etcd replace of the leader", machines: 3, settled: true, once: leader}, e.exhaustive()))
+	return s.run(ctx, newTrack(operation{name: "etcd replace of the leader", machines: 3, afterHealthInterval: true, once: leader}, e.everyPoint()))
 }

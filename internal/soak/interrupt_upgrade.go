@@ -21,7 +21,7 @@ func cutEtcdUpgrade(ctx context.Context, e *Env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.upgrades(ctx, "etcd upgrade", "etcd_version", [2]string{"etcd-3.5", "etcd"}, nil, e.exhaustive())
+	return s.upgrades(ctx, "etcd upgrade", "etcd_version", [2]string{"etcd-3.5", "etcd"}, nil, e.everyPoint())
 }
 
 func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
@@ -30,7 +30,7 @@ func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
 		return nil, err
 	}
 	return s.upgrades(ctx, "control plane upgrade", "kubernetes_version", [2]string{"kubernetes-1.33", "kubernetes"},
-		map[string]any{"drain_timeout": "2s"}, &sampled{random: e.Random, left: e.Sample})
+		map[string]any{"drain_timeout": "2s"}, &randomPoints{random: e.Random, left: e.Sample})
 }
 
 // upgrades changes a variable from one release's version to another's, from
@@ -47,10 +47,10 @@ func (s *sweep) upgrades(ctx context.Context, name, variable string, releases [2
 		at[i] = func(int) map[string]any { return variables }
 	}
 	return s.run(ctx,
-		newTrack(operation{name: name + ", before it", machines: len(machineNames), variables: at[0]}, undisturbedly()),
+		newTrack(operation{name: name + ", before it", machines: len(machineNames), variables: at[0]}, uninterrupted()),
 		newTrack(operation{name: name, machines: len(machineNames), variables: at[1]}, points),
-		newTrack(operation{name: name + ", after it"}, undisturbedly()))
+		newTrack(operation{name: name + ", after it"}, uninterrupted()))
 }
 
-// undisturbedly is for what only leads to an operation.
-func undisturbedly() cursor { return &exhaustive{ended: true} }
+// uninterrupted is for what only leads to an operation.
+func uninterrupted() cursor { return &everyPoint{ended: true} }

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// place is one member as a configuration describes it.
-type place struct {
+// memberSpec is one member as a configuration describes it.
+type memberSpec struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
 }
 
 // layout is the members by the keys of their for_each.
-type layout map[string]place
+type layout map[string]memberSpec
 
 func (l layout) keys() []string { return slices.Sorted(maps.Keys(l)) }
 
@@ -28,7 +28,7 @@ func (l layout) peers() map[string]string {
 }
 
 // with is l with another description under a key.
-func (l layout) with(key string, p place) layout {
+func (l layout) with(key string, p memberSpec) layout {
 	other := maps.Clone(l)
 	other[key] = p
 	return other
@@ -78,7 +78,7 @@ func (d *drafts) edits() []func(layout) *draft {
 		d.add, d.add, d.remove,
 	}
 	for _, n := range []extent{justOne, butOne, everyone} {
-		all = append(all, d.rekey(n, false), d.rename(n), d.readdress(n), d.again("replace", n), d.again("taint", n))
+		all = append(all, d.rekey(n, false), d.rename(n), d.readdress(n), d.recreate("replace", n), d.recreate("taint", n))
 	}
 	return append(all, d.destroySome(justOne), d.destroySome(butOne))
 }
@@ -143,7 +143,7 @@ func (d *drafts) rename(n extent) func(layout) *draft {
 	return func(l layout) *draft {
 		out := draft{edit: "rename " + string(n), layout: l}
 		for _, key := range d.some(l, n) {
-			out.layout = out.layout.with(key, place{d.fresh("node"), l[key].Address})
+			out.layout = out.layout.with(key, memberSpec{d.fresh("node"), l[key].Address})
 		}
 		return &out
 	}
@@ -158,7 +158,7 @@ func (d *drafts) readdress(n extent) func(layout) *draft {
 		}
 		out := draft{edit: "re-address " + string(n), layout: l}
 		for i, key := range keys {
-			out.layout = out.layout.with(key, place{l[key].Name, free[i]})
+			out.layout = out.layout.with(key, memberSpec{l[key].Name, free[i]})
 		}
 		return &out
 	}
@@ -170,12 +170,12 @@ func (d *drafts) swap(l layout) *draft {
 	a, b := l[two[0]], l[two[1]]
 	return &draft{
 		edit:   "exchange the addresses of two",
-		layout: l.with(two[0], place{a.Name, b.Address}).with(two[1], place{b.Name, a.Address}),
+		layout: l.with(two[0], memberSpec{a.Name, b.Address}).with(two[1], memberSpec{b.Name, a.Address}),
 	}
 }
 
-// again has members made anew where they are.
-func (d *drafts) again(how string, n extent) func(layout) *draft {
+// recreate has members made anew where they are.
+func (d *drafts) recreate(how string, n extent) func(layout) *draft {
 	return func(l layout) *draft {
 		out := draft{edit: how + " " + string(n), layout: l}
 		if how == "taint" {
@@ -207,7 +207,7 @@ func (d *drafts) add(l layout) *draft {
 	if len(l) >= most || len(free) == 0 {
 		return nil
 	}
-	return &draft{edit: "add one", layout: l.with(d.fresh("key"), place{d.fresh("node"), free[0]})}
+	return &draft{edit: "add one", layout: l.with(d.fresh("key"), memberSpec{d.fresh("node"), free[0]})}
 }
 
 func (d *drafts) remove(l layout) *draft {
@@ -223,7 +223,7 @@ func (d *drafts) remove(l layout) *draft {
 func (d *drafts) free(l layout) []string {
 	var all []string
 	for _, address := range d.pool {
-		used := func(p place) bool { return p.Address == address }
+		used := func(p memberSpec) bool { return p.Address == address }
 		if !slices.ContainsFunc(slices.Collect(maps.Values(l)), used) {
 			all = append(all, address)
 		}

@@ -12,9 +12,9 @@ import (
 // operation is one change of a control plane, from the state in which the
 // operation before it has left everything.
 type operation struct {
-	name     string
-	machines int  // that it leaves members on; 0: it destroys
-	settled  bool // waits until etcd lets a member go at once
+	name                string
+	machines            int  // that it leaves members on; 0: it destroys
+	afterHealthInterval bool // waits until etcd lets a member go at once
 	// variables are set beside the machines. n is another for each run, for an
 	// operation that has to change something each time.
 	variables func(n int) map[string]any
@@ -22,7 +22,7 @@ type operation struct {
 	once func(ctx context.Context) ([]string, error)
 }
 
-func (o operation) standing() []string {
+func (o operation) repeatedArguments() []string {
 	if o.machines == 0 {
 		return []string{"-destroy"}
 	}
@@ -52,7 +52,7 @@ const maxFailures = 10
 
 func (t *track) done() bool { return len(t.failures) >= maxFailures || t.cursor.done() }
 
-// note takes down what came of a run. One that was not cut counts only when it failed.
+// note records the result of a run. One that was not cut counts only when it failed.
 func (t *track) note(p cut.Point, log cut.Log, err error, took time.Duration) {
 	t.ran(log)
 	t.runs++

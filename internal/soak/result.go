@@ -9,7 +9,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 )
 
-// Result is what came of something that was tried many times.
+// Result counts the attempts at one thing and how many passed.
 type Result struct {
 	Name   string `json:"name"`
 	Tried  int    `json:"tried"`
@@ -19,8 +19,8 @@ type Result struct {
 	Series []load.Series `json:"series,omitempty"`
 }
 
-// broken is the result of a scenario that could not be carried through.
-func broken(name string, err error) Result {
+// incompleteResult is the result of a scenario that could not be carried through.
+func incompleteResult(name string, err error) Result {
 	return Result{Name: name, Tried: 1, Detail: "broken off: " + err.Error()}
 }
 

@@ -15,20 +15,21 @@ const (
 	rotationLog  = "/run/" + rotationUnit + ".log"
 )
 
-// watchRotation begins to look at the balancer of a machine.
+// watchRotation starts to record the balancer of a machine.
 func watchRotation(ctx context.Context, m *lab.Machine) error {
 	start := fmt.Sprintf("rm -f %[2]s\nsystemd-run --quiet --collect --unit=%[1]s --property=StandardOutput=file:%[2]s sh -c \"$watch\"", rotationUnit, rotationLog)
 	if _, err := m.Run(ctx, with(map[string]string{"watch": rotationScript}, start)); err != nil {
-		return fmt.Errorf("look at the balancer of %s: %w", m.Name, err)
+		return fmt.Errorf("record the balancer of %s: %w", m.Name, err)
 	}
 	return nil
 }
 
-// rotationSeen ends the look and gives, for each change, who was out of rotation.
+// rotationSeen ends the recording and returns, for each change, the replicas out of
+// rotation.
 func rotationSeen(ctx context.Context, m *lab.Machine) ([][]string, error) {
 	out, err := m.Run(ctx, fmt.Sprintf("set -e\nsystemctl stop %s\ncat %s", rotationUnit, rotationLog))
 	if err != nil {
-		return nil, fmt.Errorf("look at the balancer of %s: %w", m.Name, err)
+		return nil, fmt.Errorf("record the balancer of %s: %w", m.Name, err)
 	}
 	return parseRotation(out), nil
 }
@@ -54,7 +55,7 @@ func rotationResult(name string, seen [][]string) Result {
 	}
 	if r.Detail = strings.Join(slices.Compact(words), ", "); len(seen) == 0 {
 		r.count(false)
-		r.Detail = "none was seen to leave: the look at the balancer did not work"
+		r.Detail = "no replica left rotation: the recording of the balancer failed"
 	}
 	return r
 }

@@ -17,7 +17,7 @@ type running struct {
 	started          uint64 // the member, in microseconds: machines of a lab have one clock
 }
 
-// running asks every machine, past the provider.
+// running reads every machine without the provider.
 func (s *site) running(ctx context.Context) (map[string]running, error) {
 	all := map[string]running{}
 	for _, m := range s.three() {

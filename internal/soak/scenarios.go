@@ -2,7 +2,7 @@ package soak
 
 import "slices"
 
-// Scenarios are all that are known, in the order in which they are run.
+// Scenarios lists all scenarios in the order in which they run.
 func Scenarios() []Scenario {
 	return slices.Concat(
 		[]Scenario{loadScenario(), deadMachineScenario()}, carelessScenarios(), twoProcessScenarios(), upgradeScenarios(), accidentScenarios(),

@@ -70,8 +70,8 @@ func (s *site) apply(ctx context.Context, args ...string) error {
 	return err
 }
 
-// settled says why the control plane is not as described, or nil.
-func (s *site) settled(ctx context.Context) error {
+// checkConverged returns why the control plane differs from its configuration, or nil.
+func (s *site) checkConverged(ctx context.Context) error {
 	text, changes, err := s.work.Plan(ctx)
 	if err == nil && changes {
 		err = fmt.Errorf("the plan is not empty:\n%s", text)
@@ -152,8 +152,8 @@ func (s *site) starts(ctx context.Context, machines fleet) (string, error) {
 	return fmt.Sprint(printed), err
 }
 
-// quietly applies without a line on the log.
-func (s *site) quietly(ctx context.Context, args ...string) error {
+// applyQuietly applies without log output.
+func (s *site) applyQuietly(ctx context.Context, args ...string) error {
 	_, err := s.work.Apply(ctx, io.Discard, args...)
 	return err
 }

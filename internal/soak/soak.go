@@ -1,6 +1,6 @@
-// Package soak tries on lab machines what takes too long for every run of the
-// tests: a control plane is changed, cut off and broken in many ways, and each
-// time it has to come out whole.
+// Package soak runs on lab machines what takes too long for every test run: a
+// control plane is changed, interrupted and broken in many ways, and each time it has
+// to converge.
 package soak
 
 import (
@@ -27,7 +27,7 @@ const labName = "soak"
 
 var machineNames = []string{"cp1", "cp2", "cp3"}
 
-// ErrFailed says that not all that was tried has passed.
+// ErrFailed reports that some attempts failed.
 var ErrFailed = errors.New("not everything passed")
 
 // Scenario is something to try. A new one is a new entry in Scenarios.
@@ -79,7 +79,7 @@ func runAll(ctx context.Context, chosen []Scenario, l *lab.Lab, o Options, out, 
 	fmt.Fprintf(log, "soak: %d scenarios, seed %d\n", len(chosen), o.Seed)
 	var results []Result
 	for _, s := range chosen {
-		results = append(results, one(ctx, s, l, o, log)...)
+		results = append(results, runScenario(ctx, s, l, o, log)...)
 		if err := write(o.Out, results); err != nil {
 			return err
 		}
@@ -113,9 +113,9 @@ func needed(chosen []Scenario) []string {
 	return names
 }
 
-// one runs a scenario on new machines. Its random numbers depend on the seed and
+// runScenario runs a scenario on new machines. Its random numbers depend on the seed and
 // its name alone, so that it can be repeated by itself.
-func one(ctx context.Context, s Scenario, l *lab.Lab, o Options, log io.Writer) []Result {
+func runScenario(ctx context.Context, s Scenario, l *lab.Lab, o Options, log io.Writer) []Result {
 	fmt.Fprintf(log, "\n== %s\n", s.Name)
 	begun := time.Now()
 	results, err := func() ([]Result, error) {
@@ -135,7 +135,7 @@ func one(ctx context.Context, s Scenario, l *lab.Lab, o Options, log io.Writer) 
 		return s.Run(ctx, e)
 	}()
 	if err != nil {
-		results = append(results, broken(s.Name, err))
+		results = append(results, incompleteResult(s.Name, err))
 	}
 	fmt.Fprintf(log, "== %s: %s\n%s", s.Name, time.Since(begun).Round(time.Second), Table(results))
 	return results

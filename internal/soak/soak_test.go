@@ -33,7 +33,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestTrack(t *testing.T) {
-	track := newTrack(operation{name: "join"}, &exhaustive{})
+	track := newTrack(operation{name: "join"}, &everyPoint{})
 	at := cut.Point{Side: cut.Before, Command: 2}
 	whole, part := cut.Log{Commands: 5}, cut.Log{Commands: 2, Cut: true, At: "10.0.0.1: observe"}
 	track.note(cut.Point{}, whole, nil, time.Second)
@@ -52,7 +52,7 @@ func TestTrack(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
-	results := []Result{{Name: "good", Tried: 2, Passed: 2, Detail: "fine"}, {Name: "bad", Tried: 3, Passed: 1, Detail: "first line\nsecond line"}, broken("worse", errors.New("no machines"))}
+	results := []Result{{Name: "good", Tried: 2, Passed: 2, Detail: "fine"}, {Name: "bad", Tried: 3, Passed: 1, Detail: "first line\nsecond line"}, incompleteResult("worse", errors.New("no machines"))}
 	if n := failed(results); n != 2 {
 		t.Errorf("%d have failed, want 2", n)
 	}

@@ -20,17 +20,17 @@ import (
 // pointTime bounds one run with everything that is looked at after it.
 const pointTime = 10 * time.Minute
 
-// sweep cuts operations off, one run after the other, and sees whether the apply
-// that follows makes everything whole.
+// sweep cuts operations off, one run after the other, and checks that the next apply
+// converges.
 type sweep struct {
-	env    *Env
-	config fs.FS                              // the *.tf files
-	more   func(context.Context, fleet) error // checks beside etcd's; may be nil
-	work   *workspace.Workspace
-	bare   map[string][]string // fingerprints of the machines before anything
-	size   int                 // machines with a member now
-	moved  time.Time           // when members were last changed
-	keys   int                 // that the writer has put into the present cluster
+	env            *Env
+	config         fs.FS                              // the *.tf files
+	more           func(context.Context, fleet) error // checks beside etcd's; may be nil
+	work           *workspace.Workspace
+	bare           map[string][]string // fingerprints of the machines before anything
+	size           int                 // machines with a member now
+	membersChanged time.Time           // when members were last changed
+	keys           int                 // that the writer has put into the present cluster
 }
 
 // newSweep makes the workspace for bare machines.
@@ -76,13 +76,13 @@ func (s *sweep) run(ctx context.Context, tracks ...*track) ([]Result, error) {
 }
 
 func (s *sweep) round(ctx context.Context, tracks []*track) error {
-	if err := s.reach(ctx, tracks[len(tracks)-1]); err != nil {
+	if err := s.reachEnd(ctx, tracks[len(tracks)-1]); err != nil {
 		return err
 	}
 	for left := true; left; {
 		left = false
 		for _, t := range tracks {
-			if err := s.turn(ctx, t); err != nil {
+			if err := s.runOnce(ctx, t); err != nil {
 				return err
 			}
 			left = left || !t.done()
@@ -91,10 +91,10 @@ func (s *sweep) round(ctx context.Context, tracks []*track) error {
 	return nil
 }
 
-// turn is one run of one track.
-func (s *sweep) turn(ctx context.Context, t *track) error {
+// runOnce is one run of one track.
+func (s *sweep) runOnce(ctx context.Context, t *track) error {
 	if t.done() {
-		return s.reach(ctx, t)
+		return s.reachEnd(ctx, t)
 	}
 	p := t.next()
 	begun := time.Now()
@@ -117,7 +117,7 @@ func (s *sweep) turn(ctx context.Context, t *track) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	return s.reach(ctx, t)
+	return s.reachEnd(ctx, t)
 }
 
 func verdict(err error) string {
@@ -127,15 +127,15 @@ func verdict(err error) string {
 	return "ok"
 }
 
-// reach brings everything to where the operation ends, undisturbed.
-func (s *sweep) reach(ctx context.Context, t *track) error {
+// reachEnd brings everything to where the operation ends, undisturbed.
+func (s *sweep) reachEnd(ctx context.Context, t *track) error {
 	if s.size == 0 && t.machines == 0 {
 		return nil
 	}
 	if err := s.describe(t, t.runs); err != nil {
 		return err
 	}
-	if err := s.apply(ctx, t.standing()...); err != nil {
+	if err := s.apply(ctx, t.repeatedArguments()...); err != nil {
 		return fmt.Errorf("reach the end of %s: %w", t.name, err)
 	}
 	s.resize(t.machines)
@@ -163,19 +163,19 @@ func (s *sweep) resize(n int) {
 
 func (s *sweep) apply(ctx context.Context, args ...string) error {
 	_, err := s.work.Apply(ctx, io.Discard, args...)
-	s.moved = time.Now()
+	s.membersChanged = time.Now()
 	return err
 }
 
-// settling is how long after a change etcd refuses to let a member go as long as
+// healthInterval is how long after a change etcd refuses to let a member go as long as
 // it has not been connected to all others for that long (etcdserver.HealthInterval).
-const settling = 5 * time.Second
+const healthInterval = 5 * time.Second
 
-// settle waits until a member may leave at once. Otherwise the provider would ask
+// waitHealthInterval waits until a member may leave at once. Otherwise the provider would ask
 // again and again, each time by some commands, and those that follow would have
 // another number in each run.
-func (s *sweep) settle(ctx context.Context) error {
-	return load.Sleep(ctx, time.Until(s.moved.Add(settling)))
+func (s *sweep) waitHealthInterval(ctx context.Context) error {
+	return load.Sleep(ctx, time.Until(s.membersChanged.Add(healthInterval)))
 }
 
 // interrupt runs an operation up to the point, applies again where it was cut
@@ -189,7 +189,7 @@ func (s *sweep) interrupt(ctx context.Context, t *track, p cut.Point) (cut.Log, 
 		return log, err
 	}
 	if log.Cut {
-		if err := s.apply(ctx, t.standing()...); err != nil {
+		if err := s.apply(ctx, t.repeatedArguments()...); err != nil {
 			return log, fmt.Errorf("the apply after it: %w", err)
 		}
 	}
@@ -197,17 +197,17 @@ func (s *sweep) interrupt(ctx context.Context, t *track, p cut.Point) (cut.Log, 
 	return log, s.converged(ctx, t.operation)
 }
 
-// operate runs the operation itself with the knife in the provider.
+// operate runs the operation itself with fault injection in the provider.
 func (s *sweep) operate(ctx context.Context, t *track, p cut.Point) (cut.Log, error) {
 	if err := s.describe(t, t.runs+1); err != nil {
 		return cut.Log{}, err
 	}
-	if t.settled {
-		if err := s.settle(ctx); err != nil {
+	if t.afterHealthInterval {
+		if err := s.waitHealthInterval(ctx); err != nil {
 			return cut.Log{}, err
 		}
 	}
-	args := t.standing()
+	args := t.repeatedArguments()
 	if t.once != nil {
 		once, err := t.once(ctx)
 		if err != nil {
@@ -222,7 +222,7 @@ func (s *sweep) operate(ctx context.Context, t *track, p cut.Point) (cut.Log, er
 	w := *s.work
 	w.Env = p.Environment(path)
 	_, failure := w.Apply(ctx, io.Discard, args...)
-	s.moved = time.Now()
+	s.membersChanged = time.Now()
 	log, err := cut.ReadLog(path)
 	switch {
 	case err != nil:

@@ -12,52 +12,52 @@ import (
 
 // tally counts what came of edits.
 type tally struct {
-	steps        int
-	endings      map[ending]int
-	byEdit       map[string]map[ending]int
-	alive, onway Result
-	dead, stuck  []string
-	acknowledged int
-	lost         int
-	tried, fails int // requests to the API
-	gap          time.Duration
+	steps           int
+	endings         map[applyOutcome]int
+	byEdit          map[string]map[applyOutcome]int
+	alive, recovery Result
+	dead, stuck     []string
+	acknowledged    int
+	lost            int
+	tried, fails    int // requests to the API
+	gap             time.Duration
 }
 
 func newTally(name string) *tally {
 	return &tally{
-		endings: map[ending]int{}, byEdit: map[string]map[ending]int{},
-		alive: Result{Name: name + ": one living cluster, no acknowledged write lost"},
-		onway: Result{Name: name + ": the next apply converges, or the edit is taken back"},
+		endings: map[applyOutcome]int{}, byEdit: map[string]map[applyOutcome]int{},
+		alive:    Result{Name: name + ": one living cluster, no acknowledged write lost"},
+		recovery: Result{Name: name + ": the next apply converges, or the edit is taken back"},
 	}
 }
 
-func (t *tally) count(edit string, how ending) {
+func (t *tally) count(edit string, how applyOutcome) {
 	t.endings[how]++
 	if t.byEdit[edit] == nil {
-		t.byEdit[edit] = map[ending]int{}
+		t.byEdit[edit] = map[applyOutcome]int{}
 	}
 	t.byEdit[edit][how]++
 }
 
-// lived notes whether the cluster was whole after a step.
-func (t *tally) lived(what string, err error) {
+// recordCluster notes whether the cluster was whole after a step.
+func (t *tally) recordCluster(what string, err error) {
 	t.alive.count(err == nil)
 	if err != nil {
 		t.dead = append(t.dead, what+": "+err.Error())
 	}
 }
 
-// wentOn notes whether there was a way on from a step.
-func (t *tally) wentOn(what string, err error) {
-	t.onway.count(err == nil)
+// recordRecovery notes whether there was a way on from a step.
+func (t *tally) recordRecovery(what string, err error) {
+	t.recovery.count(err == nil)
 	if err != nil {
 		t.stuck = append(t.stuck, what+": "+err.Error())
 	}
 }
 
-// wrote adds what the clients of one cluster saw. The gap is that of the API, where
+// recordWrites adds what the clients of one cluster saw. The gap is that of the API, where
 // there is one: a client of etcd is served by each member in turn.
-func (t *tally) wrote(r load.Report) {
+func (t *tally) recordWrites(r load.Report) {
 	t.acknowledged += r.Acknowledged()
 	t.lost += len(r.Lost())
 	t.tried, t.fails = t.tried+r.Tried(), t.fails+r.Failed()
@@ -79,18 +79,18 @@ func (t *tally) results() []Result {
 	if t.lost > 0 {
 		t.alive.Passed = 0
 	}
-	t.onway.Detail = fmt.Sprintf("%d kinds of edits", len(t.byEdit))
+	t.recovery.Detail = fmt.Sprintf("%d kinds of edits", len(t.byEdit))
 	for _, edit := range slices.Sorted(maps.Keys(t.byEdit)) {
-		t.onway.Detail += "\n" + edit + ": " + counts(t.byEdit[edit])
+		t.recovery.Detail += "\n" + edit + ": " + counts(t.byEdit[edit])
 	}
-	t.onway.Detail = strings.Join(append([]string{t.onway.Detail}, t.stuck...), "\n")
-	return []Result{t.alive, t.onway}
+	t.recovery.Detail = strings.Join(append([]string{t.recovery.Detail}, t.stuck...), "\n")
+	return []Result{t.alive, t.recovery}
 }
 
 // counts says how often there was each ending.
-func counts(endings map[ending]int) string {
+func counts(endings map[applyOutcome]int) string {
 	var all []string
-	for _, e := range []ending{applied, refused, stopped, cutOff, failing} {
+	for _, e := range []applyOutcome{applied, refused, stopped, cutOff, failing} {
 		if n := endings[e]; n > 0 {
 			all = append(all, fmt.Sprintf("%d %s", n, e))
 		}

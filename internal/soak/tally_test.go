@@ -15,14 +15,14 @@ func TestTally(t *testing.T) {
 	c.count("taint one", applied)
 	c.count("taint one", cutOff)
 	c.count("replace all", refused)
-	c.lived("step 1", nil)
-	c.lived("step 2", nil)
-	c.lived("step 3", errOtherCluster)
-	c.wentOn("step 1", nil)
-	c.wentOn("step 2", errors.New("no way on"))
+	c.recordCluster("step 1", nil)
+	c.recordCluster("step 2", nil)
+	c.recordCluster("step 3", errOtherCluster)
+	c.recordRecovery("step 1", nil)
+	c.recordRecovery("step 2", errors.New("no way on"))
 	direct := load.Client{Acknowledged: 40}
 	direct.Writes.Gap.Length = 300 * time.Millisecond
-	c.wrote(load.Report{Etcd: &direct})
+	c.recordWrites(load.Report{Etcd: &direct})
 	r := c.results()
 	if r[0].Tried != 3 || r[0].Passed != 2 || r[1].Tried != 2 || r[1].Passed != 1 {
 		t.Errorf("the results are %+v", r)
@@ -38,7 +38,7 @@ func TestTally(t *testing.T) {
 		}
 	}
 	direct.Lost = []string{"/kube-load/a"}
-	c.wrote(load.Report{Etcd: &direct})
+	c.recordWrites(load.Report{Etcd: &direct})
 	if r := c.results(); r[0].Passed != 0 {
 		t.Errorf("a write is lost: %+v", r[0])
 	}

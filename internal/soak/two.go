@@ -156,7 +156,7 @@ func (p *pair) resize(n int) error {
 func placed(names []string, addresses map[string]string) layout {
 	l := layout{}
 	for _, name := range names {
-		l[name] = place{name, addresses[name]}
+		l[name] = memberSpec{name, addresses[name]}
 	}
 	return l
 }
@@ -165,13 +165,13 @@ func (p *pair) all() fleet { return p.site.env.Lab.Machines() }
 
 // outcomes is how each of the two applies has ended.
 type outcomes [2]struct {
-	how  ending
+	how  applyOutcome
 	said string
 	took time.Duration
 }
 
-// together applies both units at once.
-func (p *pair) together(ctx context.Context, args [2][]string) (outcomes, error) {
+// applyBoth applies both units at once.
+func (p *pair) applyBoth(ctx context.Context, args [2][]string) (outcomes, error) {
 	var out outcomes
 	if p.division.copy {
 		if err := p.copyState(); err != nil {
@@ -186,9 +186,9 @@ func (p *pair) together(ctx context.Context, args [2][]string) (outcomes, error)
 		group.Go(func() error {
 			begun := time.Now()
 			done, err := u.work.Apply(ctx, io.Discard, args[i]...)
-			out[i].how, out[i].took = endingOf(done, err), time.Since(begun)
+			out[i].how, out[i].took = outcomeOf(done, err), time.Since(begun)
 			if err != nil {
-				out[i].said = complaints(err)
+				out[i].said = errorsOf(err)
 			}
 			return nil
 		})
@@ -208,11 +208,11 @@ func (p *pair) copyState() error {
 	return os.WriteFile(filepath.Join(p.units[1].work.Dir, "terraform.tfstate"), text, 0o600)
 }
 
-// follow applies one unit after the other, and says whose plan is not empty then.
-func (p *pair) follow(ctx context.Context) error {
+// applyAgain applies one unit after the other, and says whose plan is not empty then.
+func (p *pair) applyAgain(ctx context.Context) error {
 	for _, u := range p.units {
 		if _, err := u.work.Apply(ctx, p.site.env.Log); err != nil {
-			return fmt.Errorf("the %s unit's apply after it: %s", u.name, complaints(err))
+			return fmt.Errorf("the %s unit's apply after it: %s", u.name, errorsOf(err))
 		}
 	}
 	for _, u := range p.units {

@@ -118,25 +118,25 @@ func (p *pair) operate(ctx context.Context, o jointOperation) (Result, error) {
 		}
 	}
 	begun := time.Now()
-	var seen sight
+	var seen observation
 	var err error
 	seen.clients, err = p.during(ctx, func() (err error) {
-		seen.ends, err = p.together(ctx, args)
+		seen.ends, err = p.applyBoth(ctx, args)
 		return err
 	})
 	if err != nil {
 		return result, err
 	}
-	if err := p.look(ctx, begun, &seen); err != nil {
+	if err := p.observe(ctx, begun, &seen); err != nil {
 		return result, err
 	}
-	seen.after = p.follow(ctx)
-	p.judge(&result, o, seen)
+	seen.after = p.applyAgain(ctx)
+	p.evaluate(&result, o, seen)
 	return result, seen.after
 }
 
-// sight is what was seen of an operation.
-type sight struct {
+// observation is the observed course of an operation.
+type observation struct {
 	ends     outcomes
 	clients  load.Report
 	restarts []restart
@@ -145,8 +145,8 @@ type sight struct {
 	after    error // of the applies that follow
 }
 
-// look asks the machines what has happened since a moment.
-func (p *pair) look(ctx context.Context, begun time.Time, seen *sight) error {
+// observe reads from the machines what happened since a point in time.
+func (p *pair) observe(ctx context.Context, begun time.Time, seen *observation) error {
 	all, err := p.all().restarts(ctx, p.begun)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (p *pair) look(ctx context.Context, begun time.Time, seen *sight) error {
 		}
 	}
 	founded := p.cluster == 0
-	p.cluster, seen.alive = p.all().alive(ctx, p.cluster)
+	p.cluster, seen.alive = p.all().waitForCluster(ctx, p.cluster)
 	if founded {
 		return nil
 	}
@@ -165,9 +165,9 @@ func (p *pair) look(ctx context.Context, begun time.Time, seen *sight) error {
 	return err
 }
 
-// judge counts what had to be so: both ends, one cluster, restarts and replicas one
+// evaluate counts what had to be so: both ends, one cluster, restarts and replicas one
 // at a time, writes kept, and an apply that follows and converges.
-func (p *pair) judge(r *Result, o jointOperation, seen sight) {
+func (p *pair) evaluate(r *Result, o jointOperation, seen observation) {
 	var faults []string
 	hold := func(right bool, fault string) {
 		r.count(right)

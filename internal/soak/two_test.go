@@ -40,8 +40,8 @@ func TestDivisions(t *testing.T) {
 // TestJudge: each thing that must not be is a fault of its own.
 func TestJudge(t *testing.T) {
 	p := &pair{units: [2]*unit{{name: "first"}, {name: "second"}}}
-	good := func() sight {
-		s := sight{restarts: []restart{{"cp1", 1, 2}, {"cp2", 3, 4}}, rotation: [][]string{{"cp1"}, {"cp2"}}}
+	good := func() observation {
+		s := observation{restarts: []restart{{"cp1", 1, 2}, {"cp2", 3, 4}}, rotation: [][]string{{"cp1"}, {"cp2"}}}
 		s.ends[0].how, s.ends[1].how = applied, refused
 		s.clients.Clients = []load.Client{{All: load.Requests{Tried: 10}, Acknowledged: 5}}
 		s.clients.Hashes = &load.Hashes{Members: []load.MemberHash{{Name: "cp1", Hash: 1}}}
@@ -49,24 +49,24 @@ func TestJudge(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		change func(*sight)
+		change func(*observation)
 		faults int
 		detail string
 	}{
-		{"all well", func(*sight) {}, 0, "first applied after 0 s, second refused after 0 s; 2 restarts of members; 5 writes acknowledged, 0 lost"},
-		{"one failed in the middle", func(s *sight) { s.ends[1].how, s.ends[1].said = failing, "broken" }, 1, "the second apply failed in the middle: broken"},
-		{"a second cluster", func(s *sight) { s.alive = errOtherCluster }, 1, "another etcd cluster"},
-		{"restarts at once", func(s *sight) { s.restarts[1].from = 1.5 }, 1, "members restarted at once: cp1"},
-		{"nothing restarted", func(s *sight) { s.restarts = nil }, 1, "0 members were restarted, not 2"},
-		{"two replicas out", func(s *sight) { s.rotation[1] = []string{"cp1", "cp2"} }, 1, "cp1 and cp2"},
-		{"the balancer was not seen", func(s *sight) { s.rotation = nil }, 1, "the look at the balancer did not work"},
-		{"a write is lost", func(s *sight) { s.clients.Clients[0].Lost = []string{"x"} }, 1, "writes are lost"},
-		{"the next apply fails", func(s *sight) { s.after = errors.New("no") }, 1, "no"},
+		{"all well", func(*observation) {}, 0, "first applied after 0 s, second refused after 0 s; 2 restarts of members; 5 writes acknowledged, 0 lost"},
+		{"one failed in the middle", func(s *observation) { s.ends[1].how, s.ends[1].said = failing, "broken" }, 1, "the second apply failed in the middle: broken"},
+		{"a second cluster", func(s *observation) { s.alive = errOtherCluster }, 1, "another etcd cluster"},
+		{"restarts at once", func(s *observation) { s.restarts[1].from = 1.5 }, 1, "members restarted at once: cp1"},
+		{"nothing restarted", func(s *observation) { s.restarts = nil }, 1, "0 members were restarted, not 2"},
+		{"two replicas out", func(s *observation) { s.rotation[1] = []string{"cp1", "cp2"} }, 1, "cp1 and cp2"},
+		{"the balancer was not seen", func(s *observation) { s.rotation = nil }, 1, "the recording of the balancer failed"},
+		{"a write is lost", func(s *observation) { s.clients.Clients[0].Lost = []string{"x"} }, 1, "writes are lost"},
+		{"the next apply fails", func(s *observation) { s.after = errors.New("no") }, 1, "no"},
 	} {
 		seen := good()
 		c.change(&seen)
 		var r Result
-		p.judge(&r, jointOperation{restarts: 2}, seen)
+		p.evaluate(&r, jointOperation{restarts: 2}, seen)
 		if r.Tried-r.Passed != c.faults || !strings.Contains(r.Detail, c.detail) {
 			t.Errorf("%s: %+v", c.name, r)
 		}

@@ -16,8 +16,8 @@ import (
 // plane is changed.
 const longestGap = 500 * time.Millisecond
 
-// undisturbed is how long the clients go on alone before and after a change.
-const undisturbed = 3 * time.Second
+// quietTime is how long the clients go on alone before and after a change.
+const quietTime = 3 * time.Second
 
 // change is something done to a control plane that its clients must not notice.
 type change struct {
@@ -77,7 +77,7 @@ func underLoad(ctx context.Context, e *Env) ([]Result, error) {
 		}
 		report, err := s.during(ctx, func() error { return c.do(ctx, s) })
 		if err == nil {
-			err = s.settled(ctx)
+			err = s.checkConverged(ctx)
 		}
 		if err != nil {
 			return results, fmt.Errorf("%s: %w", c.name, err)
@@ -86,7 +86,7 @@ func underLoad(ctx context.Context, e *Env) ([]Result, error) {
 		if err != nil {
 			return results, err
 		}
-		judgement := judged("under load: "+c.name, report)
+		judgement := loadResults("under load: "+c.name, report)
 		if after.Name != before.Name { // which ends the connections through it
 			judgement[0].Detail += fmt.Sprintf("; the virtual IP moved from %s to %s", before.Name, after.Name)
 		}
@@ -101,9 +101,9 @@ func (s *site) during(ctx context.Context, act func() error) (load.Report, error
 	if err != nil {
 		return load.Report{}, err
 	}
-	_ = load.Sleep(ctx, undisturbed) // whatever comes next notices the end of ctx
+	_ = load.Sleep(ctx, quietTime) // whatever comes next notices the end of ctx
 	failure := act()
-	_ = load.Sleep(ctx, undisturbed)
+	_ = load.Sleep(ctx, quietTime)
 	report, err := l.Stop(ctx)
 	fmt.Fprintln(s.env.Log, report)
 	if failure != nil {
@@ -112,12 +112,12 @@ func (s *site) during(ctx context.Context, act func() error) (load.Report, error
 	return report, err
 }
 
-// judged is what clients saw, as results: requests that were answered, clients
+// loadResults is what clients saw, as results: requests that were answered, clients
 // and watches without a long gap, and what etcd and the watches have kept.
-func judged(name string, r load.Report) []Result {
+func loadResults(name string, r load.Report) []Result {
 	requests := Result{
 		Name: name, Tried: r.Tried(), Passed: r.Tried() - r.Failed(),
-		Detail: fmt.Sprintf("%.0f s; watches resumed, %d times at the second attempt", r.Took.Seconds(), r.Refused()),
+		Detail: fmt.Sprintf("%.0f s; watches resumed, %d times at the second attempt", r.Took.Seconds(), r.RefusedWatches()),
 		Series: r.Series(),
 	}
 	gaps := Result{Name: fmt.Sprintf("%s: no gap over %s", name, longestGap), Detail: "longest " + r.LongestGap().String()}
@@ -136,7 +136,7 @@ func judged(name string, r load.Report) []Result {
 		kept.Passed = 0
 	}
 	kept.Detail = fmt.Sprintf("%d writes acknowledged, %d lost; members agree: %v", r.Acknowledged(), len(r.Lost()), r.HashesAgree())
-	if broken := r.Broken(longestGap); len(broken) > 0 {
+	if broken := r.Violations(longestGap); len(broken) > 0 {
 		requests.Detail += "; " + strings.Join(broken, "; ")
 	}
 	return []Result{requests, gaps, kept}
@@ -156,7 +156,7 @@ func changeEndpoint(ctx context.Context, s *site) error {
 }
 
 // loseCertificate deletes the API server's serving certificate on a machine, and
-// has it mended.
+// applies.
 func loseCertificate(ctx context.Context, s *site) error {
 	if _, err := s.machine("cp2").Run(ctx, "rm /etc/kubernetes/pki/apiserver.crt"); err != nil {
 		return err

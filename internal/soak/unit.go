@@ -65,19 +65,19 @@ func (u *unit) share(ctx context.Context, base *unit) error {
 	return nil
 }
 
-// ending is how an apply has ended.
-type ending string
+// applyOutcome is how an apply has ended.
+type applyOutcome string
 
 const (
-	applied ending = "applied"
-	refused ending = "refused" // before it has changed anything
-	stopped ending = "stopped" // after a part of it; what it did not do it refused before it had changed anything
-	cutOff  ending = "cut off" // the provider was killed
-	failing ending = "failed"  // in the middle of a change
+	applied applyOutcome = "applied"
+	refused applyOutcome = "refused" // before it has changed anything
+	stopped applyOutcome = "stopped" // after a part of it; what it did not do it refused before it had changed anything
+	cutOff  applyOutcome = "cut off" // the provider was killed
+	failing applyOutcome = "failed"  // in the middle of a change
 )
 
-// endingOf tells how an apply has ended by what it has done and said.
-func endingOf(done []workspace.Timing, err error) ending {
+// outcomeOf tells how an apply has ended by what it has done and said.
+func outcomeOf(done []workspace.Timing, err error) applyOutcome {
 	if err == nil {
 		return applied
 	}
@@ -95,8 +95,8 @@ func endingOf(done []workspace.Timing, err error) ending {
 	return refused
 }
 
-// complaints are the errors of an apply on one line, for a detail.
-func complaints(err error) string {
+// errorsOf joins the errors of an apply on one line, for a detail.
+func errorsOf(err error) string {
 	var failure *workspace.FailedError
 	if !errors.As(err, &failure) || len(failure.Errors()) == 0 {
 		return strings.Join(strings.Fields(fmt.Sprint(err)), " ")

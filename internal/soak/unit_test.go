@@ -17,7 +17,7 @@ func TestEndingOf(t *testing.T) {
 		name string
 		done []workspace.Timing
 		said []workspace.Diagnostic
-		want ending
+		want applyOutcome
 	}{
 		{"a refusal", nil, []workspace.Diagnostic{warning, refusal}, refused},
 		{"a refusal after a part", some, []workspace.Diagnostic{refusal}, stopped},
@@ -25,18 +25,18 @@ func TestEndingOf(t *testing.T) {
 		{"it says nothing", nil, []workspace.Diagnostic{warning}, failing},
 	} {
 		err := &workspace.FailedError{Err: errors.New("exit status 1"), Diagnostics: c.said}
-		if got := endingOf(c.done, err); got != c.want {
+		if got := outcomeOf(c.done, err); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	if got := endingOf(some, nil); got != applied {
+	if got := outcomeOf(some, nil); got != applied {
 		t.Errorf("a success: %s", got)
 	}
-	if got := endingOf(nil, errors.New("no such program")); got != failing {
+	if got := outcomeOf(nil, errors.New("no such program")); got != failing {
 		t.Errorf("no apply at all: %s", got)
 	}
 	err := &workspace.FailedError{Diagnostics: []workspace.Diagnostic{refusal, refusal, warning}}
-	if got := complaints(err); strings.Count(got, "not now") != 1 || strings.Contains(got, "careful") || strings.Contains(got, "\n") {
+	if got := errorsOf(err); strings.Count(got, "not now") != 1 || strings.Contains(got, "careful") || strings.Contains(got, "\n") {
 		t.Errorf("it complains %q", got)
 	}
 }

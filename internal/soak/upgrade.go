@@ -15,16 +15,16 @@ type upgrade struct {
 	to   workspace.Release
 }
 
-// journey is a control plane that is made at one release and upgraded from there.
-type journey struct {
+// upgradePath is a control plane that is made at one release and upgraded from there.
+type upgradePath struct {
 	name  string
 	from  workspace.Release
 	steps []upgrade
 }
 
-// journeys are a whole minor version of both products in one apply, with the
+// upgradePaths are a whole minor version of both products in one apply, with the
 // next one of Kubernetes after it, and a step by a patch.
-var journeys = []journey{
+var upgradePaths = []upgradePath{
 	{"upgrade", workspace.Release{Etcd: "etcd-3.5", Kubernetes: "kubernetes-1.33"}, []upgrade{
 		{"etcd and Kubernetes by a minor version", workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes"}},
 		{"Kubernetes by the next minor version", workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes-1.35"}},
@@ -36,14 +36,14 @@ var journeys = []journey{
 
 func upgradeScenarios() []Scenario {
 	var all []Scenario
-	for _, j := range journeys {
+	for _, j := range upgradePaths {
 		all = append(all, Scenario{Name: j.name, Builds: j.builds(), Run: j.underLoad})
 	}
 	return all
 }
 
 // builds are the releases on the way, each once.
-func (j journey) builds() []string {
+func (j upgradePath) builds() []string {
 	names := []string{j.from.Etcd, j.from.Kubernetes}
 	for _, step := range j.steps {
 		names = append(names, step.to.Etcd, step.to.Kubernetes)
@@ -53,7 +53,7 @@ func (j journey) builds() []string {
 }
 
 // underLoad takes the journey, each step with clients of its own.
-func (j journey) underLoad(ctx context.Context, e *Env) ([]Result, error) {
+func (j upgradePath) underLoad(ctx context.Context, e *Env) ([]Result, error) {
 	variables, err := j.from.Variables()
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (s *site) upgraded(ctx context.Context, name string, from, to workspace.Rel
 	if err != nil {
 		return nil, err
 	}
-	results := append(judged(name, report), rotationResult(name, seen))
+	results := append(loadResults(name, report), rotationResult(name, seen))
 	found, err := s.running(ctx)
 	if err != nil {
 		return results, err
@@ -108,7 +108,7 @@ func (s *site) upgraded(ctx context.Context, name string, from, to workspace.Rel
 	if from.Etcd != to.Etcd {
 		results = append(results, leaderLast(name, leader, found))
 	}
-	return results, s.settled(ctx)
+	return results, s.checkConverged(ctx)
 }
 
 // upgrade changes both versions in one apply.

@@ -12,7 +12,7 @@ import (
 
 // TestJourneys: what a journey names can be built, and each step goes up.
 func TestJourneys(t *testing.T) {
-	for _, j := range journeys {
+	for _, j := range upgradePaths {
 		for _, name := range j.builds() {
 			if !slices.Contains(build.Names(), name) {
 				t.Errorf("%s: package build knows nothing called %q", j.name, name)
@@ -95,7 +95,7 @@ func TestRotationResult(t *testing.T) {
 	}{
 		{"one after the other", "cp1 \n\ncp2 \n\n", 2, 2, "cp1, cp2"},
 		{"two at once", "cp1 \ncp1 cp3 \ncp3 \n\n", 3, 2, "cp1, cp1 and cp3, cp3"},
-		{"nobody seen", "", 1, 0, "did not work"},
+		{"nobody seen", "", 1, 0, "the recording of the balancer failed"},
 	} {
 		r := rotationResult("upgrade", parseRotation(c.log))
 		if r.Tried != c.tried || r.Passed != c.passed || !strings.Contains(r.Detail, c.detail) {

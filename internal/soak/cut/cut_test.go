@@ -20,7 +20,7 @@ func TestPoint(t *testing.T) {
 	}
 }
 
-func TestKnife(t *testing.T) {
+func TestInjector(t *testing.T) {
 	for _, c := range []struct {
 		at   Point
 		want Log
@@ -31,7 +31,7 @@ func TestKnife(t *testing.T) {
 		{Point{After, 2}, Log{Commands: 2, Cut: true, At: "b: second"}},
 		{Point{Before, 3}, Log{Commands: 2}},
 	} {
-		if got := useKnife(t, c.at); got != c.want {
+		if got := runInjected(t, c.at); got != c.want {
 			t.Errorf("cut at %q: log is %+v, want %+v", c.at, got, c.want)
 		}
 	}
@@ -43,9 +43,9 @@ func TestNoLog(t *testing.T) {
 	}
 }
 
-// useKnife runs two commands, one beginning before the other has ended, until
-// the knife ends them, and gives the log.
-func useKnife(t *testing.T, at Point) Log {
+// runInjected runs two commands, one beginning before the other has ended, until
+// the injector ends them, and gives the log.
+func runInjected(t *testing.T, at Point) Log {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
 	file, err := os.Create(path)
@@ -53,7 +53,7 @@ func useKnife(t *testing.T, at Point) Log {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	k := NewKnife(at, file, runtime.Goexit) // ends the goroutine in place of the process
+	k := NewInjector(at, file, runtime.Goexit) // ends the goroutine in place of the process
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

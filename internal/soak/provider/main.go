@@ -1,4 +1,4 @@
-// Command provider is the provider with a knife in it: for the interruption
+// Command provider is the provider with a fault injector: for the interruption
 // sweep, never released. It serves what main.go serves, counts the remote
 // commands of an apply, and kills itself at the one it is told.
 package main
@@ -20,25 +20,25 @@ import (
 )
 
 func main() {
-	knife, err := newKnife()
+	injector, err := newInjector()
 	if err != nil {
 		log.Fatal(err)
 	}
-	constructor := provider.NewAround("soak", knife.Around)
+	constructor := provider.NewAround("soak", injector.Around)
 	err = tf6server.Serve("registry.terraform.io/kubequorum/kube", func() tfprotov6.ProviderServer {
-		return server{providerserver.NewProtocol6(constructor())(), knife}
+		return server{providerserver.NewProtocol6(constructor())(), injector}
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// newKnife reads the environment. Without a log nothing is cut, as in the runs
+// newInjector reads the environment. Without a log nothing is cut, as in the runs
 // that have to converge.
-func newKnife() (*cut.Knife, error) {
+func newInjector() (*cut.Injector, error) {
 	path := os.Getenv(cut.LogVariable)
 	if path == "" {
-		return cut.NewKnife(cut.Point{}, io.Discard, nil), nil
+		return cut.NewInjector(cut.Point{}, io.Discard, nil), nil
 	}
 	at, err := cut.Parse(os.Getenv(cut.PointVariable))
 	if err != nil {
@@ -48,7 +48,7 @@ func newKnife() (*cut.Knife, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log of commands: %w", err)
 	}
-	return cut.NewKnife(at, file, die), nil
+	return cut.NewInjector(at, file, die), nil
 }
 
 // die ends this process as it stands. Nobody gets a say any more.
@@ -57,15 +57,15 @@ func die() {
 	select {}
 }
 
-// server opens the knife when Terraform first asks for a change. Terraform
+// server opens the injector when Terraform first asks for a change. Terraform
 // starts providers for validation and for the plan too, each in a process of
 // its own: what they ask machines is not counted.
 type server struct {
 	tfprotov6.ProviderServer
-	knife *cut.Knife
+	injector *cut.Injector
 }
 
 func (s server) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
-	s.knife.Open()
+	s.injector.Open()
 	return s.ProviderServer.ApplyResourceChange(ctx, req)
 }

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// putRate is per second. It is there for what is acknowledged, not for load.
+	// putRate is per second: the writer checks acknowledged writes, it is not load.
 	putRate = 20
 	// keysPerPage bounds what one range request brings.
 	keysPerPage = 1000
 )
 
-// putter writes keys directly into etcd, to one member after the other.
-type putter struct {
-	members *members
+// etcdWriter writes keys directly into etcd, to one member after the other.
+type etcdWriter struct {
+	members *etcdMembers
 	prefix  string
 	ledger  *ledger
 }
 
-func (p *putter) work(ctx context.Context) {
+func (p *etcdWriter) work(ctx context.Context) {
 	answers := context.WithoutCancel(ctx)
 	pace(ctx, putRate,
 		func(n int) {
@@ -34,7 +34,7 @@ func (p *putter) work(ctx context.Context) {
 		func(int) { p.ledger.wrote("", errNotSent) })
 }
 
-func (p *putter) put(ctx context.Context, n int, key string) error {
+func (p *etcdWriter) put(ctx context.Context, n int, key string) error {
 	endpoints := p.members.endpoints()
 	if len(endpoints) == 0 {
 		return errors.New("etcd has no endpoints")
@@ -45,19 +45,19 @@ func (p *putter) put(ctx context.Context, n int, key string) error {
 	})
 }
 
-// end is the key after all that begin with the prefix.
-func (p *putter) end() []byte {
+// end is the first key after those with the prefix.
+func (p *etcdWriter) end() []byte {
 	end := []byte(p.prefix)
 	end[len(end)-1]++
 	return end
 }
 
-// keys reads all keys of the run linearizably, asking until there is a whole
-// answer.
-func (p *putter) keys(ctx context.Context) (map[string]bool, error) {
+// keys reads all keys of the run linearizably. It retries until the list is
+// complete.
+func (p *etcdWriter) keys(ctx context.Context) (map[string]bool, error) {
 	keys := map[string]bool{}
-	err := persist(ctx, func(ctx context.Context) error {
-		return p.members.anyone(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+	err := retry(ctx, func(ctx context.Context) error {
+		return p.members.askAny(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
 			clear(keys)
 			return collect(ctx, pb.NewKVClient(conn), []byte(p.prefix), p.end(), keys)
 		})
@@ -68,8 +68,8 @@ func (p *putter) keys(ctx context.Context) (map[string]bool, error) {
 	return keys, nil
 }
 
-// lost lists the keys that were acknowledged when it is called and are not there.
-func (p *putter) lost(ctx context.Context) ([]string, error) {
+// lost lists the acknowledged keys that are missing.
+func (p *etcdWriter) lost(ctx context.Context) ([]string, error) {
 	written := p.ledger.acknowledged()
 	keys, err := p.keys(ctx)
 	if err != nil {
@@ -96,8 +96,8 @@ func collect(ctx context.Context, kv pb.KVClient, from, end []byte, into map[str
 }
 
 // clean deletes the keys of the run.
-func (p *putter) clean(ctx context.Context) error {
-	return p.members.anyone(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+func (p *etcdWriter) clean(ctx context.Context) error {
+	return p.members.askAny(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
 		_, err := pb.NewKVClient(conn).DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(p.prefix), RangeEnd: p.end()})
 		return err
 	})

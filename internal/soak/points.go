@@ -13,21 +13,21 @@ type cursor interface {
 	ran(cut.Log)     // tells what came of it
 }
 
-// exhaustive goes before and after every command, or every so many commands.
+// everyPoint goes before and after every command, or every so many commands.
 // Runs differ a little in their number of commands, so it goes on until a number
 // is beyond that of every run.
-type exhaustive struct {
+type everyPoint struct {
 	every   int // 0 and 1: all commands
 	last    cut.Point
 	longest int // number of commands of the longest run
 	ended   bool
 }
 
-func (e *Env) exhaustive() *exhaustive { return &exhaustive{every: e.Every} }
+func (e *Env) everyPoint() *everyPoint { return &everyPoint{every: e.Every} }
 
-func (e *exhaustive) done() bool { return e.ended }
+func (e *everyPoint) done() bool { return e.ended }
 
-func (e *exhaustive) next() cut.Point {
+func (e *everyPoint) next() cut.Point {
 	switch {
 	case e.longest == 0: // the first run only counts
 	case e.last.Side == cut.Before:
@@ -38,13 +38,13 @@ func (e *exhaustive) next() cut.Point {
 	return e.last
 }
 
-func (e *exhaustive) ran(log cut.Log) {
+func (e *everyPoint) ran(log cut.Log) {
 	e.longest = max(e.longest, log.Commands)
 	e.ended = !log.Cut && (e.last.Command > e.longest || e.longest == 0)
 }
 
-// sampled tries points at random, each as likely as another.
-type sampled struct {
+// randomPoints tries points at random, each as likely as another.
+type randomPoints struct {
 	random  *rand.Rand
 	left    int // points still to be tried
 	longest int
@@ -54,9 +54,9 @@ type sampled struct {
 // maxMisses bounds how often a point that was missed is drawn again.
 const maxMisses = 5
 
-func (s *sampled) done() bool { return s.left == 0 }
+func (s *randomPoints) done() bool { return s.left == 0 }
 
-func (s *sampled) next() cut.Point {
+func (s *randomPoints) next() cut.Point {
 	if s.longest == 0 { // the first run only counts
 		return cut.Point{}
 	}
@@ -64,7 +64,7 @@ func (s *sampled) next() cut.Point {
 	return cut.Point{Side: side, Command: 1 + s.random.IntN(s.longest)}
 }
 
-func (s *sampled) ran(log cut.Log) {
+func (s *randomPoints) ran(log cut.Log) {
 	counting := s.longest == 0 && log.Commands > 0
 	s.longest = max(s.longest, log.Commands)
 	switch {

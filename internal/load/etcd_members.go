@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// members speaks with etcd's members, each at its client URL. The generated
+// etcdMembers speaks with etcd's members, each at its client URL. The generated
 // stubs are used, not clientv3, which would balance and retry.
-type members struct {
+type etcdMembers struct {
 	dial      Dial
 	tls       *tls.Config
 	endpoints func() []string
@@ -28,8 +28,8 @@ type members struct {
 	conns map[string]*grpc.ClientConn // by client URL
 }
 
-// to returns the connection to the member at a client URL.
-func (m *members) to(clientURL string) (*grpc.ClientConn, error) {
+// connect returns the connection to the member at a client URL.
+func (m *etcdMembers) connect(clientURL string) (*grpc.ClientConn, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if conn, ok := m.conns[clientURL]; ok {
@@ -63,9 +63,9 @@ func (m *members) to(clientURL string) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// ask puts one question to the member at a client URL.
-func (m *members) ask(ctx context.Context, clientURL string, question func(context.Context, *grpc.ClientConn) error) error {
-	conn, err := m.to(clientURL)
+// ask calls the member at a client URL.
+func (m *etcdMembers) ask(ctx context.Context, clientURL string, question func(context.Context, *grpc.ClientConn) error) error {
+	conn, err := m.connect(clientURL)
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (m *members) ask(ctx context.Context, clientURL string, question func(conte
 	return question(ctx, conn)
 }
 
-// anyone puts a question to one member after the other until one answers it.
-func (m *members) anyone(ctx context.Context, question func(context.Context, *grpc.ClientConn) error) error {
+// askAny calls one member after the other until one answers.
+func (m *etcdMembers) askAny(ctx context.Context, question func(context.Context, *grpc.ClientConn) error) error {
 	err := errors.New("etcd has no endpoints")
 	for _, endpoint := range m.endpoints() {
 		if err = m.ask(ctx, endpoint, question); err == nil {
@@ -85,11 +85,11 @@ func (m *members) anyone(ctx context.Context, question func(context.Context, *gr
 	return err
 }
 
-func (m *members) close() {
+func (m *etcdMembers) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, conn := range m.conns {
-		_ = conn.Close() // every call has been answered or given up
+		_ = conn.Close() // every call has ended
 	}
 	m.conns = nil
 }

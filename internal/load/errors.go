@@ -18,8 +18,8 @@ import (
 // longestText bounds the text that is kept of an error.
 const longestText = 300
 
-// Fault is one kind of error.
-type Fault struct {
+// ErrorCount is one kind of error.
+type ErrorCount struct {
 	Kind  string
 	Count int
 	First time.Duration // since the start
@@ -27,12 +27,12 @@ type Fault struct {
 }
 
 // String is one line.
-func (f Fault) String() string {
+func (f ErrorCount) String() string {
 	return fmt.Sprintf("%d × %s, first at %.3f s: %s", f.Count, f.Kind, f.First.Seconds(), f.Text)
 }
 
 // join is many of them in one line.
-func join(all []Fault) string {
+func join(all []ErrorCount) string {
 	var lines []string
 	for _, f := range all {
 		lines = append(lines, f.String())
@@ -40,31 +40,31 @@ func join(all []Fault) string {
 	return strings.Join(lines, "; ")
 }
 
-// faults counts errors by kind.
-type faults map[string]*Fault
+// errorCounts counts errors by kind.
+type errorCounts map[string]*ErrorCount
 
-func (f faults) add(at time.Duration, err error) {
+func (f errorCounts) add(at time.Duration, err error) {
 	kind := kind(err)
 	if f[kind] == nil {
 		text := strings.ReplaceAll(err.Error(), "\n", " ")
-		f[kind] = &Fault{Kind: kind, First: at, Text: text[:min(len(text), longestText)]}
+		f[kind] = &ErrorCount{Kind: kind, First: at, Text: text[:min(len(text), longestText)]}
 	}
 	f[kind].Count++
 }
 
 // list gives them in the order in which they first came.
-func (f faults) list() []Fault {
-	var all []Fault
+func (f errorCounts) list() []ErrorCount {
+	var all []ErrorCount
 	for _, fault := range f {
 		all = append(all, *fault)
 	}
-	slices.SortFunc(all, func(a, b Fault) int {
+	slices.SortFunc(all, func(a, b ErrorCount) int {
 		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Kind, b.Kind))
 	})
 	return all
 }
 
-// endedError is a stream that was cut: told, but no failed request.
+// endedError is a stream that broke: it is listed, but is no failed request.
 type endedError struct{ cause error }
 
 func (e *endedError) Error() string { return "stream ended: " + e.cause.Error() }

@@ -18,7 +18,7 @@ func runOf(commands int, p cut.Point) cut.Log {
 
 func TestExhaustive(t *testing.T) {
 	var points []string
-	c := &exhaustive{}
+	c := &everyPoint{}
 	lengths := []int{2, 2, 2, 1, 3} // the fourth run has a command less, the fifth one more
 	for n := 0; !c.done(); n++ {
 		p := c.next()
@@ -33,7 +33,7 @@ func TestExhaustive(t *testing.T) {
 
 func TestEveryThird(t *testing.T) {
 	var points []string
-	c := (&Env{Every: 3}).exhaustive()
+	c := (&Env{Every: 3}).everyPoint()
 	for !c.done() {
 		p := c.next()
 		points = append(points, p.String())
@@ -46,7 +46,7 @@ func TestEveryThird(t *testing.T) {
 }
 
 func TestNothingToCut(t *testing.T) {
-	for name, c := range map[string]cursor{"exhaustive": &exhaustive{}, "sampled": &sampled{left: 3}} {
+	for name, c := range map[string]cursor{"exhaustive": &everyPoint{}, "sampled": &randomPoints{left: 3}} {
 		runs := 0
 		for ; !c.done(); runs++ {
 			if runs > 100 {
@@ -63,7 +63,7 @@ func TestNothingToCut(t *testing.T) {
 func TestSampled(t *testing.T) {
 	const seed = 7
 	t.Logf("seed %d", seed)
-	c := &sampled{random: rand.New(rand.NewPCG(seed, 0)), left: 200}
+	c := &randomPoints{random: rand.New(rand.NewPCG(seed, 0)), left: 200}
 	seen := map[string]int{}
 	for !c.done() {
 		p := c.next()

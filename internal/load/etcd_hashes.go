@@ -23,7 +23,7 @@ const (
 	applyTimeout = 10 * time.Second
 )
 
-// Hashes is what every member makes of the same revision.
+// Hashes are the hashes of every member at the same revision.
 type Hashes struct {
 	Revision int64
 	Members  []MemberHash // all that etcd itself lists
@@ -37,14 +37,14 @@ type MemberHash struct {
 	Err       error // instead of an answer
 }
 
-// Agree says whether all members answered, and the same. One that could not be
-// asked does not agree.
+// Agree reports whether all members answered with the same hash. A member that did
+// not answer does not agree.
 func (h Hashes) Agree() bool {
 	silent := func(m MemberHash) bool { return m.Err != nil }
 	return len(h.Members) > 0 && !h.Differ() && !slices.ContainsFunc(h.Members, silent)
 }
 
-// Differ says whether two members hold different things.
+// Differ reports whether two members have different data.
 func (h Hashes) Differ() bool {
 	different := map[MemberHash]bool{}
 	for _, m := range h.Members {
@@ -55,8 +55,8 @@ func (h Hashes) Differ() bool {
 	return len(different) > 1
 }
 
-// crossed says whether a compaction ran between the answers, so that they
-// cannot be compared.
+// crossed reports whether a compaction ran between the answers, so that they cannot
+// be compared.
 func (h Hashes) crossed() bool {
 	compacted := map[int64]bool{}
 	for _, m := range h.Members {
@@ -80,7 +80,7 @@ func (h Hashes) String() string {
 			all = append(all, fmt.Sprintf("%s %08x", m.Name, m.Hash))
 		}
 	}
-	verdict := "not all of etcd's members could be asked"
+	verdict := "not every etcd member answered"
 	switch {
 	case h.Agree():
 		verdict = "etcd's members agree"
@@ -92,7 +92,7 @@ func (h Hashes) String() string {
 
 // hashes asks every member of the cluster, not only the known endpoints, for its
 // hash at one revision.
-func (m *members) hashes(ctx context.Context) (h Hashes, err error) {
+func (m *etcdMembers) hashes(ctx context.Context) (h Hashes, err error) {
 	for range hashRounds {
 		if h, err = m.compare(ctx); err != nil {
 			return h, fmt.Errorf("compare members of etcd: %w", err)
@@ -104,11 +104,11 @@ func (m *members) hashes(ctx context.Context) (h Hashes, err error) {
 	return h, nil
 }
 
-func (m *members) compare(ctx context.Context) (Hashes, error) {
+func (m *etcdMembers) compare(ctx context.Context) (Hashes, error) {
 	var list []*pb.Member
 	var h Hashes
-	err := persist(ctx, func(ctx context.Context) error {
-		return m.anyone(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+	err := retry(ctx, func(ctx context.Context) error {
+		return m.askAny(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
 			answer, err := pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{Linearizable: true})
 			if err != nil {
 				return err
@@ -136,7 +136,7 @@ func (m *members) compare(ctx context.Context) (Hashes, error) {
 }
 
 // hash asks one member, which may first have to apply what leads to revision.
-func (m *members) hash(ctx context.Context, member *pb.Member, revision int64) MemberHash {
+func (m *etcdMembers) hash(ctx context.Context, member *pb.Member, revision int64) MemberHash {
 	h := MemberHash{Name: member.Name}
 	if len(member.ClientURLs) == 0 {
 		h.Name = fmt.Sprintf("%x", member.ID)
@@ -145,7 +145,7 @@ func (m *members) hash(ctx context.Context, member *pb.Member, revision int64) M
 	}
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
-	_ = wait.PollUntilContextCancel(ctx, askInterval, true, func(ctx context.Context) (bool, error) {
+	_ = wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
 		h.Err = m.ask(ctx, member.ClientURLs[0], func(ctx context.Context, conn *grpc.ClientConn) error {
 			answer, err := pb.NewMaintenanceClient(conn).HashKV(ctx, &pb.HashKVRequest{Revision: revision})
 			if err == nil {

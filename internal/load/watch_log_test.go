@@ -38,10 +38,10 @@ func TestSightings(t *testing.T) {
 		},
 		"written, but never acknowledged": {[]event{added("a", "8"), added("x", "9"), added("b", "10"), added("c", "11")}, Watch{Events: 4}, "11"},
 	} {
-		s := newSightings(time.Now())
+		s := newWatchLog(time.Now())
 		s.start("7")
 		for _, e := range c.events {
-			if err := s.see(e); err != nil {
+			if err := s.add(e); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -54,16 +54,16 @@ func TestSightings(t *testing.T) {
 }
 
 func TestSightingsOfErrors(t *testing.T) {
-	s := newSightings(time.Now())
+	s := newWatchLog(time.Now())
 	s.start("7")
 	gone := event{Type: "ERROR"}
 	gone.Object.Code, gone.Object.Message = 410, "too old resource version"
-	if err := s.see(gone); !refused(err, 410) {
+	if err := s.add(gone); !refused(err, 410) {
 		t.Errorf("an expired revision is answered with %v", err)
 	}
 	deleted := added("a", "8")
 	deleted.Type = "DELETED"
-	if err := s.see(deleted); err != nil || s.revision() != "8" {
+	if err := s.add(deleted); err != nil || s.revision() != "8" {
 		t.Errorf("a stream goes on after an event that nobody expected: %v, at %s", err, s.revision())
 	}
 	s.fail(errors.New("not granted"))

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// aliveTime is how long a cluster may take to elect a leader and to answer after an
+// clusterTimeout is how long a cluster may take to elect a leader and to answer after an
 // apply that was cut off anywhere.
-const aliveTime = time.Minute
+const clusterTimeout = time.Minute
 
 // served is what one machine's member says.
 type served struct {
@@ -58,12 +58,12 @@ func (f fleet) clusters(ctx context.Context) (map[string]served, error) {
 	return all, nil
 }
 
-// errOtherCluster: a member serves another cluster than the one that was founded first.
+// errOtherCluster: a member serves another cluster than the one created first.
 var errOtherCluster = errors.New("another etcd cluster is served")
 
-// notAlive says why these answers are not those of one living cluster, or nil. A
-// cluster id of 0 is any.
-func notAlive(cluster uint64, answers map[string]served) error {
+// checkCluster returns why these answers are not those of one working cluster, or nil.
+// A cluster id of 0 matches any.
+func checkCluster(cluster uint64, answers map[string]served) error {
 	linearizable := false
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		a := answers[name]
@@ -84,14 +84,14 @@ func notAlive(cluster uint64, answers map[string]served) error {
 	return nil
 }
 
-// alive waits until the cluster answers, and gives its id. Another cluster is not
-// waited for: it does not go away.
-func (f fleet) alive(ctx context.Context, cluster uint64) (uint64, error) {
+// waitForCluster waits until the cluster answers, and returns its id. It does not wait
+// while another cluster is served: that does not go away.
+func (f fleet) waitForCluster(ctx context.Context, cluster uint64) (uint64, error) {
 	var other error
-	err := eventually(ctx, aliveTime, time.Second, func(ctx context.Context) error {
+	err := eventually(ctx, clusterTimeout, time.Second, func(ctx context.Context) error {
 		answers, err := f.clusters(ctx)
 		if err == nil {
-			err = notAlive(cluster, answers)
+			err = checkCluster(cluster, answers)
 		}
 		if errors.Is(err, errOtherCluster) {
 			other, err = err, nil

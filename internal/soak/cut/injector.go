@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Knife counts commands from Open on, writes each to its log, and calls kill at
+// Injector counts commands from Open on, writes each to its log, and calls kill at
 // its point. It may be used by many commands at the same time.
-type Knife struct {
+type Injector struct {
 	at   Point
 	log  io.Writer
 	kill func()
@@ -18,22 +18,22 @@ type Knife struct {
 	commands int
 }
 
-// NewKnife returns a knife that is not open. kill is called once, and nothing is
-// counted or logged while it runs.
-func NewKnife(at Point, log io.Writer, kill func()) *Knife {
-	return &Knife{at: at, log: log, kill: kill}
+// NewInjector returns a injector that that does not count yet. kill is called once, and
+// nothing is counted or logged while it runs.
+func NewInjector(at Point, log io.Writer, kill func()) *Injector {
+	return &Injector{at: at, log: log, kill: kill}
 }
 
 // Open begins the count: what came before is none of the commands that change
 // machines.
-func (k *Knife) Open() {
+func (k *Injector) Open() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.open = true
 }
 
 // Around counts one command. It fits host.Config.AroundCommand.
-func (k *Knife) Around(address, summary string) (ended func()) {
+func (k *Injector) Around(address, summary string) (ended func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.open {
@@ -50,7 +50,7 @@ func (k *Knife) Around(address, summary string) (ended func()) {
 }
 
 // reach notes one side of a command and ends the process there, if it is to end there.
-func (k *Knife) reach(side Side, r record) {
+func (k *Injector) reach(side Side, r record) {
 	fmt.Fprintln(k.log, r.line(string(side)))
 	if k.at == (Point{Side: side, Command: r.command}) {
 		fmt.Fprintln(k.log, r.line(hasCut))

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// sightings is what one watch saw. Its methods may run at the same time.
-type sightings struct {
+// watchLog records what one watch received. Its methods may run at the same time.
+type watchLog struct {
 	began time.Time
 	first *milestone
 
@@ -22,56 +22,56 @@ type sightings struct {
 	events, opens       int
 	failed              int
 	repeated, disorders int
-	rhythm              rhythm
-	faults              faults
+	gaps                gapFinder
+	errors              errorCounts
 }
 
-func newSightings(began time.Time) *sightings {
-	return &sightings{began: began, first: newMilestone(), seen: map[string]bool{}, faults: faults{}}
+func newWatchLog(began time.Time) *watchLog {
+	return &watchLog{began: began, first: newMilestone(), seen: map[string]bool{}, errors: errorCounts{}}
 }
 
-// start puts the watch to a revision that a list gave.
-func (s *sightings) start(revision string) {
+// start sets the revision, which comes from a list.
+func (s *watchLog) start(revision string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at = revision
 	s.number, _ = strconv.ParseUint(revision, 10, 64) // 0: any event is later
 }
 
-func (s *sightings) revision() string {
+func (s *watchLog) revision() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.at
 }
 
-// opened is a stream that the server has granted.
-func (s *sightings) opened() {
+// opened records a stream that the server has accepted.
+func (s *watchLog) opened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opens++
 	s.first.pass()
 }
 
-// fail is a stream that was not granted, or that the server ended with an error.
-func (s *sightings) fail(err error) {
+// fail records a stream that was refused, or that the server ended with an error.
+func (s *watchLog) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed++
-	s.faults.add(time.Since(s.began), err)
+	s.errors.add(time.Since(s.began), err)
 }
 
-// ended is the end of a stream. A clean one is nothing to speak of; a cut one is
-// told, but it is no failure either, as long as the next one misses nothing.
-func (s *sightings) ended(err error) {
+// ended records the end of a stream. A broken stream is listed as an error, but is
+// not a failure as long as the next stream misses nothing.
+func (s *watchLog) ended(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !errors.Is(err, io.EOF) {
-		s.faults.add(time.Since(s.began), &endedError{err})
+		s.errors.add(time.Since(s.began), &endedError{err})
 	}
 }
 
-// see takes one event. Its error is one that the server sent.
-func (s *sightings) see(e event) error {
+// add takes one event. Its error is one that the server sent.
+func (s *watchLog) add(e event) error {
 	if e.Type == "ERROR" {
 		return &statusError{e.Object.Code, e.Object.Message}
 	}
@@ -87,7 +87,7 @@ func (s *sightings) see(e event) error {
 	case "BOOKMARK": // it may repeat the revision of the last event
 	default:
 		s.failed++
-		s.faults.add(time.Since(s.began), fmt.Errorf("unexpected %s event of %s", e.Type, e.Object.Metadata.Name))
+		s.errors.add(time.Since(s.began), fmt.Errorf("unexpected %s event of %s", e.Type, e.Object.Metadata.Name))
 	}
 	if number > s.number {
 		s.at, s.number = e.Object.Metadata.ResourceVersion, number
@@ -95,9 +95,9 @@ func (s *sightings) see(e event) error {
 	return nil
 }
 
-func (s *sightings) added(name string, number uint64) {
+func (s *watchLog) added(name string, number uint64) {
 	s.events++
-	s.rhythm.beat(time.Since(s.began))
+	s.gaps.success(time.Since(s.began))
 	switch {
 	case s.seen[name]:
 		s.repeated++
@@ -107,29 +107,29 @@ func (s *sightings) added(name string, number uint64) {
 	s.seen[name] = true
 }
 
-// missed gives those of names that the watch has not seen.
-func (s *sightings) missed(names []string) []string {
+// missed returns the names that the watch has not received.
+func (s *watchLog) missed(names []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return without(names, s.seen)
 }
 
-// awaitFirst waits for the first stream.
-func (s *sightings) awaitFirst(ctx context.Context) error {
-	return s.first.await(ctx, func() []Fault {
+// waitForFirst waits for the first stream.
+func (s *watchLog) waitForFirst(ctx context.Context) error {
+	return s.first.wait(ctx, func() []ErrorCount {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.faults.list()
+		return s.errors.list()
 	})
 }
 
-func (s *sightings) report(name string, written []string, stopped time.Duration) Watch {
+func (s *watchLog) report(name string, written []string, stopped time.Duration) Watch {
 	missed := s.missed(written)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Watch{
 		Name: name, Events: s.events, Opened: s.opens, Resumed: max(0, s.opens-1), Failed: s.failed,
 		Missed: missed, Repeated: s.repeated, Disordered: s.disorders,
-		Gap: s.rhythm.until(stopped), Faults: s.faults.list(),
+		Gap: s.gaps.longestUntil(stopped), Errors: s.errors.list(),
 	}
 }

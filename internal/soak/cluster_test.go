@@ -36,7 +36,7 @@ func TestNotAlive(t *testing.T) {
 		{"another one", 1, map[string]served{"a": {2, true}}, true, false},
 		{"a second one", 0, map[string]served{"a": {1, true}, "b": {2, true}}, true, false},
 	} {
-		err := notAlive(c.cluster, c.answers)
+		err := checkCluster(c.cluster, c.answers)
 		if (err == nil) != c.alive || errors.Is(err, errOtherCluster) != c.other {
 			t.Errorf("%s: %v", c.name, err)
 		}

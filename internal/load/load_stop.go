@@ -11,22 +11,20 @@ import (
 const (
 	// readBackTimeout bounds the search, at the end, for a server that answers.
 	readBackTimeout = time.Minute
-	// cleanTimeout bounds what only tidies up. Some 15 000 ConfigMaps are
-	// deleted within it.
+	// cleanTimeout bounds the cleanup. Some 15 000 ConfigMaps are deleted within it.
 	cleanTimeout = time.Minute
 	// catchUpTimeout is how long watches may lag behind the last write.
 	catchUpTimeout = 10 * time.Second
 )
 
-// Stop ends the clients and reads every acknowledged key back. With an error
-// the report says what the clients saw, but not whether all writes are there.
-// It is called once.
+// Stop ends the clients and reads every acknowledged key back. With an error the
+// report is complete except for lost writes. It is called once.
 func (l *Load) Stop(ctx context.Context) (Report, error) {
 	defer l.close()
 	stopped := time.Since(l.begun)
 	l.halt()
 	l.sending.Wait()
-	l.awaitWatches(ctx)
+	l.waitForWatches(ctx)
 	l.end()
 	report := l.report(stopped)
 	err := l.readBack(ctx, &report)
@@ -42,17 +40,17 @@ func (l *Load) end() {
 	l.halt()
 	l.cut()
 	l.sending.Wait()
-	l.looking.Wait()
+	l.watching.Wait()
 }
 
-// awaitWatches gives the watches time to see the last writes.
-func (l *Load) awaitWatches(ctx context.Context) {
+// waitForWatches gives the watches time to see the last writes.
+func (l *Load) waitForWatches(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
 	written := l.acknowledged()
 	for _, w := range l.watches {
-		_ = wait.PollUntilContextCancel(ctx, askInterval, true, func(context.Context) (bool, error) {
-			return len(w.sightings.missed(written)) == 0, nil
+		_ = wait.PollUntilContextCancel(ctx, retryInterval, true, func(context.Context) (bool, error) {
+			return len(w.log.missed(written)) == 0, nil
 		})
 	}
 }
@@ -75,7 +73,7 @@ func (l *Load) report(stopped time.Duration) Report {
 	}
 	written := l.acknowledged()
 	for _, w := range l.watches {
-		report.Watches = append(report.Watches, w.sightings.report(w.name, written, stopped))
+		report.Watches = append(report.Watches, w.log.report(w.name, written, stopped))
 	}
 	if l.etcd != nil {
 		direct := l.etcd.ledger.report("etcd", int(l.etcd.members.dialled.Load()), stopped)
@@ -110,8 +108,8 @@ func (l *Load) readBack(ctx context.Context, report *Report) error {
 	return err
 }
 
-// Lost lists what was acknowledged until now and cannot be read back. The clients go
-// on meanwhile.
+// Lost lists the acknowledged writes that cannot be read back. The clients continue
+// meanwhile.
 func (l *Load) Lost(ctx context.Context) (lost []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readBackTimeout)
 	defer cancel()
