@@ -8,8 +8,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/lease"
-	"google.golang.org/grpc"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -27,12 +27,13 @@ func (f *fleet) client(s Spec) client {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	conv.maxAnswer = pageBytes
 	f.t.Cleanup(conv.Close)
 	return client{f, conv}
 }
 
 // try calls a member until it takes a call or refuses it for good.
-func (c client) try(name string, call func(context.Context, *grpc.ClientConn) error) error {
+func (c client) try(name string, call func(context.Context, *clientv3.Client) error) error {
 	ctx := c.f.context()
 	for {
 		err := c.conv.call(ctx, c.f.address(name), changeTimeout, call)
@@ -43,8 +44,8 @@ func (c client) try(name string, call func(context.Context, *grpc.ClientConn) er
 }
 
 func (c client) put(name, key, value string) error {
-	return c.try(name, func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte(key), Value: []byte(value)})
+	return c.try(name, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.Put(ctx, key, value)
 		return err
 	})
 }
@@ -53,8 +54,8 @@ func (c client) put(name, key, value string) error {
 func (c client) keys(name string) map[string]string {
 	c.f.t.Helper()
 	keys := map[string]string{}
-	err := c.try(name, func(ctx context.Context, conn *grpc.ClientConn) error {
-		answer, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}, Serializable: true}, grpc.MaxCallRecvMsgSize(1<<26))
+	err := c.try(name, func(ctx context.Context, member *clientv3.Client) error {
+		answer, err := member.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithSerializable())
 		if err == nil {
 			for _, kv := range answer.Kvs {
 				keys[string(kv.Key)] = string(kv.Value)
@@ -71,8 +72,8 @@ func (c client) keys(name string) map[string]string {
 // raise does what etcd does when it finds something wrong.
 func (c client) raise(name string, a membership.Alarm) {
 	c.f.t.Helper()
-	err := c.try(name, func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewMaintenanceClient(conn).Alarm(ctx, &pb.AlarmRequest{
+	err := c.try(name, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := pb.NewMaintenanceClient(member.ActiveConnection()).Alarm(ctx, &pb.AlarmRequest{
 			Action: pb.AlarmRequest_ACTIVATE, MemberID: a.Member, Alarm: pb.AlarmType(pb.AlarmType_value[a.Name]),
 		})
 		return err

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -14,10 +15,11 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
@@ -67,9 +69,9 @@ func clientTLS(b *pki.Bundle, now time.Time) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
 }
 
-// conversation speaks with the members of one cluster, each at its address
-// through SSH. It uses etcd's protocol without clientv3's balancer: here it
-// matters which member an answer comes from.
+// conversation speaks with the members of one cluster: one client for each
+// member's address, as etcdctl does with one endpoint, dialled through SSH. So it
+// is known which member an answer comes from.
 type conversation struct {
 	tls  *tls.Config
 	dial func(ctx context.Context, addr string) (net.Conn, error)
@@ -78,8 +80,11 @@ type conversation struct {
 	// askTimeout; 0: it has not.
 	patience time.Duration
 
-	mu    sync.Mutex
-	conns map[string]*grpc.ClientConn // by address
+	// maxAnswer bounds an answer in bytes where it may be larger than usual; 0: it may not.
+	maxAnswer int
+
+	mu      sync.Mutex
+	members map[string]*clientv3.Client // by address
 }
 
 // patienceOr is the time for one question that usually has so much.
@@ -90,64 +95,78 @@ func (c *conversation) patienceOr(usual time.Duration) time.Duration {
 	return usual
 }
 
+// Close closes the connections to all members.
 func (c *conversation) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, conn := range c.conns {
-		_ = conn.Close() // nothing is lost: every call has been answered or given up
+	for _, member := range c.members {
+		_ = member.Close() // nothing is lost: every call has been answered or given up
 	}
-	c.conns = nil
+	c.members = nil
 }
 
-// longestHeader bounds what a member says beside an answer: a status with its text.
-// An answer itself is bounded by gRPC, at 4 MiB.
-const longestHeader = 64 << 10
+const (
+	// maxHeader bounds what a member says beside an answer: a status with its text.
+	maxHeader = 64 << 10
+	// maxAnswer bounds an answer that is not a page of keys.
+	maxAnswer = 4 << 20
+)
 
-// to returns the connection to the member at an address.
-func (c *conversation) to(address string) (*grpc.ClientConn, error) {
+// member returns the client of the member at an address. It never retries: a call
+// that failed may have been carried out, and who calls decides what to do about it.
+func (c *conversation) member(address string) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if conn, ok := c.conns[address]; ok {
-		return conn, nil
+	if member, ok := c.members[address]; ok {
+		return member, nil
 	}
 	config := c.tls.Clone()
 	config.ServerName = address
-	conn, err := grpc.NewClient("passthrough:///"+net.JoinHostPort(address, "2379"),
-		grpc.WithTransportCredentials(credentials.NewTLS(config)),
-		grpc.WithContextDialer(c.dial),
-		grpc.WithNoProxy(),
-		grpc.WithMaxHeaderListSize(longestHeader),
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond},
-			MinConnectTimeout: askTimeout,
-		}))
+	member, err := clientv3.New(clientv3.Config{
+		Endpoints:          []string{ClientURL(address)},
+		TLS:                config,
+		Logger:             zap.NewNop(),
+		MaxUnaryRetries:    1,
+		MaxCallRecvMsgSize: cmp.Or(c.maxAnswer, maxAnswer),
+		DialOptions: []grpc.DialOption{
+			grpc.WithContextDialer(c.dial),
+			grpc.WithNoProxy(),
+			grpc.WithMaxHeaderListSize(maxHeader),
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond},
+				MinConnectTimeout: askTimeout,
+			}),
+		},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd at %s: %w", address, err)
 	}
-	if c.conns == nil {
-		c.conns = map[string]*grpc.ClientConn{}
+	// Its own would make a connection for each call, to choose a member by itself.
+	member.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(member, member.ActiveConnection()), member)
+	if c.members == nil {
+		c.members = map[string]*clientv3.Client{}
 	}
-	c.conns[address] = conn
-	return conn, nil
+	c.members[address] = member
+	return member, nil
 }
 
 // call runs f against the member at an address, bounded by timeout.
-func (c *conversation) call(ctx context.Context, address string, timeout time.Duration, f func(context.Context, *grpc.ClientConn) error) error {
-	conn, err := c.to(address)
+func (c *conversation) call(ctx context.Context, address string, timeout time.Duration, f func(context.Context, *clientv3.Client) error) error {
+	member, err := c.member(address)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.patienceOr(timeout))
 	defer cancel()
-	return rpctypes.Error(f(ctx, conn))
+	return f(ctx, member)
 }
 
 // list asks one member for the member list by a linearizable read: an answer
 // proves that this member is connected to a quorum.
 func (c *conversation) list(ctx context.Context, address string) (membership.View, error) {
 	var v membership.View
-	err := c.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
-		answer, err := pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{Linearizable: true})
+	err := c.call(ctx, address, askTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		answer, err := member.MemberList(ctx)
 		if err == nil {
 			v = viewOf(answer.Header.ClusterId, answer.Members)
 		}
@@ -159,8 +178,8 @@ func (c *conversation) list(ctx context.Context, address string) (membership.Vie
 // memory is the list that the member at an address has in memory, and that
 // member's id. It answers without the others.
 func (c *conversation) memory(ctx context.Context, address string) (v membership.View, id uint64, err error) {
-	err = c.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
-		answer, err := pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{})
+	err = c.call(ctx, address, askTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		answer, err := member.MemberList(ctx, clientv3.WithSerializable())
 		if err == nil {
 			v, id = viewOf(answer.Header.ClusterId, answer.Members), answer.Header.MemberId
 		}
@@ -188,10 +207,10 @@ func viewOf(cluster uint64, members []*pb.Member) membership.View {
 	return v
 }
 
-func (c *conversation) status(ctx context.Context, address string) (*pb.StatusResponse, error) {
-	var answer *pb.StatusResponse
-	err := c.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
-		answer, err = pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{})
+func (c *conversation) status(ctx context.Context, address string) (*clientv3.StatusResponse, error) {
+	var answer *clientv3.StatusResponse
+	err := c.call(ctx, address, askTimeout, func(ctx context.Context, member *clientv3.Client) (err error) {
+		answer, err = member.Status(ctx, address)
 		return err
 	})
 	return answer, err
@@ -201,8 +220,8 @@ func (c *conversation) status(ctx context.Context, address string) (*pb.StatusRe
 
 func (c *conversation) addLearner(ctx context.Context, address, peerURL string) (uint64, error) {
 	var id uint64
-	err := c.call(ctx, address, changeTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
-		answer, err := pb.NewClusterClient(conn).MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{peerURL}, IsLearner: true})
+	err := c.call(ctx, address, changeTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		answer, err := member.MemberAddAsLearner(ctx, []string{peerURL})
 		if err == nil {
 			id = answer.Member.ID
 		}
@@ -212,23 +231,23 @@ func (c *conversation) addLearner(ctx context.Context, address, peerURL string) 
 }
 
 func (c *conversation) remove(ctx context.Context, address string, id uint64) error {
-	return c.call(ctx, address, changeTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewClusterClient(conn).MemberRemove(ctx, &pb.MemberRemoveRequest{ID: id})
+	return c.call(ctx, address, changeTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.MemberRemove(ctx, id)
 		return err
 	})
 }
 
 func (c *conversation) promote(ctx context.Context, address string, id uint64) error {
-	return c.call(ctx, address, changeTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewClusterClient(conn).MemberPromote(ctx, &pb.MemberPromoteRequest{ID: id})
+	return c.call(ctx, address, changeTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.MemberPromote(ctx, id)
 		return err
 	})
 }
 
 // moveLeader must be asked of the leader itself.
 func (c *conversation) moveLeader(ctx context.Context, address string, to uint64) error {
-	return c.call(ctx, address, changeTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewMaintenanceClient(conn).MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: to})
+	return c.call(ctx, address, changeTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.MoveLeader(ctx, to)
 		return err
 	})
 }
@@ -256,8 +275,7 @@ func transient(err error) bool {
 	if errors.As(err, &known) {
 		return known.Code() == codes.Unavailable
 	}
-	code := status.Code(err)
-	return code == codes.Unavailable || code == codes.DeadlineExceeded
+	return unavailable(err)
 }
 
 // sameError compares by text, as rpctypes itself does: its errors are values
@@ -272,6 +290,15 @@ func unavailable(err error) bool {
 	if errors.As(err, &known) {
 		return false
 	}
-	code := status.Code(err)
+	code := codeOf(err)
 	return code == codes.Unavailable || code == codes.DeadlineExceeded
+}
+
+// codeOf is the code of a failed call. A client returns the error of a context that
+// ended as it is.
+func codeOf(err error) codes.Code {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return status.FromContextError(err).Code()
+	}
+	return status.Code(err)
 }

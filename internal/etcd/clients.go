@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
@@ -55,10 +54,10 @@ func (c *conversation) apiServers(ctx context.Context, v *membership.View) ([]st
 	if v == nil {
 		return nil, errNoAnswer
 	}
-	var keys *pb.RangeResponse
+	var keys *clientv3.GetResponse
 	err := c.viaVoter(ctx, *v, 0, func(address string) error {
-		return c.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
-			keys, err = pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(masterLeases), RangeEnd: prefixEnd(masterLeases), KeysOnly: true})
+		return c.call(ctx, address, askTimeout, func(ctx context.Context, member *clientv3.Client) (err error) {
+			keys, err = member.Get(ctx, masterLeases, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 			return err
 		})
 	})

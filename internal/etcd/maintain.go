@@ -11,7 +11,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
@@ -23,10 +23,8 @@ const sweepTimeout = 10 * time.Minute
 // disarm takes an alarm back. It goes through the log, so that afterwards no
 // member holds on to it.
 func (c *conversation) disarm(ctx context.Context, address string, a membership.Alarm) error {
-	return c.call(ctx, address, changeTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewMaintenanceClient(conn).Alarm(ctx, &pb.AlarmRequest{
-			Action: pb.AlarmRequest_DEACTIVATE, MemberID: a.Member, Alarm: pb.AlarmType(pb.AlarmType_value[a.Name]),
-		})
+	return c.call(ctx, address, changeTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: a.Member, Alarm: pb.AlarmType(pb.AlarmType_value[a.Name])})
 		return err
 	})
 }
@@ -46,8 +44,8 @@ func (c *conversation) compact(ctx context.Context, address string) (bool, error
 	if err != nil {
 		return false, err
 	}
-	err = c.call(ctx, address, sweepTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewKVClient(conn).Compact(ctx, &pb.CompactionRequest{Revision: s.Header.Revision, Physical: true})
+	err = c.call(ctx, address, sweepTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.Compact(ctx, s.Header.Revision, clientv3.WithCompactPhysical())
 		return err
 	})
 	if sameError(err, rpctypes.ErrCompacted) {
@@ -59,8 +57,8 @@ func (c *conversation) compact(ctx context.Context, address string) (bool, error
 // defragment rewrites the database of the member at an address, which answers
 // nothing while that runs.
 func (c *conversation) defragment(ctx context.Context, address string) error {
-	return c.call(ctx, address, sweepTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewMaintenanceClient(conn).Defragment(ctx, &pb.DefragmentRequest{})
+	return c.call(ctx, address, sweepTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.Defragment(ctx, address)
 		return err
 	})
 }
@@ -74,8 +72,8 @@ type content struct {
 
 func (c *conversation) content(ctx context.Context, address string, revision int64) (content, error) {
 	var out content
-	err := c.call(ctx, address, sweepTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
-		answer, err := pb.NewMaintenanceClient(conn).HashKV(ctx, &pb.HashKVRequest{Revision: revision})
+	err := c.call(ctx, address, sweepTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		answer, err := member.HashKV(ctx, address, revision)
 		if err == nil {
 			out = content{answer.CompactRevision, answer.Hash}
 		}

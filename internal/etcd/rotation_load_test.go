@@ -11,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -54,8 +53,8 @@ func (w *writer) put(ctx context.Context, address, key, value string) error {
 		return d.DialContext(ctx, "tcp", addr)
 	}}
 	defer conv.Close()
-	return conv.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte(key), Value: []byte(value)})
+	return conv.call(ctx, address, askTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.Put(ctx, key, value)
 		return err
 	})
 }

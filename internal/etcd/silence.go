@@ -11,7 +11,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -69,7 +68,7 @@ func isAnswer(err error) bool {
 	if errors.As(err, &known) {
 		return true
 	}
-	switch status.Code(err) {
+	switch codeOf(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
 		return false
 	}

@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 const slowLine = "50mbit"
@@ -60,8 +59,8 @@ func (r *rig) gigabyte(megabytes int) {
 	begin := time.Now()
 	value := make([]byte, 1<<20)
 	for i := range megabytes {
-		if err := conv.call(r.t.Context(), s.Host.Address(), time.Minute, func(ctx context.Context, conn *grpc.ClientConn) error {
-			_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: fmt.Appendf(nil, "key%d", i), Value: value})
+		if err := conv.call(r.t.Context(), s.Host.Address(), time.Minute, func(ctx context.Context, member *clientv3.Client) error {
+			_, err := member.Put(ctx, fmt.Sprintf("key%d", i), string(value))
 			return err
 		}); err != nil {
 			r.t.Fatalf("write %d: %v", i, err)

@@ -11,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -91,8 +90,8 @@ func (f *fleet) fill(s Spec, megabytes int) {
 	defer conv.Close()
 	value := make([]byte, 1<<20)
 	for i := range megabytes {
-		if err := conv.call(f.context(), s.Host.Address(), 10*time.Second, func(ctx context.Context, conn *grpc.ClientConn) error {
-			_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: fmt.Appendf(nil, "key%d", i), Value: value})
+		if err := conv.call(f.context(), s.Host.Address(), 10*time.Second, func(ctx context.Context, member *clientv3.Client) error {
+			_, err := member.Put(ctx, fmt.Sprintf("key%d", i), string(value))
 			return err
 		}); err != nil {
 			f.t.Fatal(err)

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -20,8 +19,8 @@ import (
 )
 
 const (
-	pageKeys    = 500      // of one answer, at most
-	pageBytes   = 64 << 20 // the same; where keys are large, fewer of them are asked for
+	pageKeys    = 500 // of one answer, at most; where keys are large, fewer are asked for
+	pageBytes   = 64 << 20
 	pageTimeout = 30 * time.Second
 )
 
@@ -35,6 +34,7 @@ func (c *Clusters) Stored(ctx context.Context, hosts map[string]*host.Host, b *p
 		return err
 	}
 	defer conv.Close()
+	conv.maxAnswer = pageBytes
 	err = conv.stored(ctx, conv.answering(ctx, hostAddresses(hosts)), prefix, see)
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -61,15 +61,16 @@ func (c *conversation) answering(ctx context.Context, addresses []string) []stri
 
 // stored reads page after page, all at the revision of the first.
 func (c *conversation) stored(ctx context.Context, addresses []string, prefix string, see func(key string, value []byte)) error {
-	next := &pb.RangeRequest{Key: []byte(prefix), RangeEnd: prefixEnd(prefix), Limit: pageKeys}
+	key, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	if prefix == "" {
-		next.Key = []byte{0} // the first key there can be
+		key = "\x00" // the first key there can be
 	}
+	limit, revision := int64(pageKeys), int64(0)
 	for {
-		page, err := c.page(ctx, addresses, next)
+		page, err := c.page(ctx, addresses, key, clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithRev(revision))
 		switch {
-		case status.Code(err) == codes.ResourceExhausted && next.Limit > 1:
-			next.Limit /= 2
+		case status.Code(err) == codes.ResourceExhausted && limit > 1:
+			limit /= 2
 			continue
 		case err != nil:
 			return err
@@ -80,20 +81,20 @@ func (c *conversation) stored(ctx context.Context, addresses []string, prefix st
 		if !page.More || len(page.Kvs) == 0 {
 			return nil
 		}
-		if next.Revision == 0 {
-			next.Revision = page.Header.Revision
+		if revision == 0 {
+			revision = page.Header.Revision
 		}
-		next.Key = append(slices.Clone(page.Kvs[len(page.Kvs)-1].Key), 0) // the first one behind it
+		key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00" // the first one behind it
 	}
 }
 
 // page asks one member after the other until one answers.
-func (c *conversation) page(ctx context.Context, addresses []string, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+func (c *conversation) page(ctx context.Context, addresses []string, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	reasons := []error{errNoAnswer}
 	for _, address := range addresses {
-		var page *pb.RangeResponse
-		err := c.call(ctx, address, pageTimeout, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
-			page, err = pb.NewKVClient(conn).Range(ctx, r, grpc.MaxCallRecvMsgSize(pageBytes))
+		var page *clientv3.GetResponse
+		err := c.call(ctx, address, pageTimeout, func(ctx context.Context, member *clientv3.Client) (err error) {
+			page, err = member.Get(ctx, key, options...)
 			return err
 		})
 		if err == nil || !transient(err) || ctx.Err() != nil {
@@ -102,16 +103,4 @@ func (c *conversation) page(ctx context.Context, addresses []string, r *pb.Range
 		reasons = append(reasons, fmt.Errorf("%s: %w", address, err))
 	}
 	return nil, errors.Join(reasons...)
-}
-
-// prefixEnd is the key behind all keys of a prefix, as etcd's ranges want it.
-func prefixEnd(prefix string) []byte {
-	end := []byte(prefix)
-	for i := len(end) - 1; i >= 0; i-- {
-		if end[i] < 0xff {
-			end[i]++
-			return end[:i+1]
-		}
-	}
-	return []byte{0} // there is none: to the end
 }

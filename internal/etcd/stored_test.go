@@ -70,11 +70,3 @@ func TestStored(t *testing.T) {
 		t.Errorf("nobody answers: %v", err)
 	}
 }
-
-func TestPrefixEnd(t *testing.T) {
-	for prefix, want := range map[string]string{"a/": "a0", "a\xff": "b", "\xff\xff": "\x00", "": "\x00"} {
-		if got := string(prefixEnd(prefix)); got != want {
-			t.Errorf("%q ends before %q, want %q", prefix, got, want)
-		}
-	}
-}

@@ -16,8 +16,7 @@ import (
 	"testing"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -380,8 +379,8 @@ func (r *rig) writer() *keysWriter {
 		for i := 0; ctx.Err() == nil; i++ {
 			key := fmt.Sprintf("/w/%d/%06d", run, i)
 			address := r.specs[everyone[i%len(everyone)]].Host.Address()
-			err := conv.call(ctx, address, askTimeout, func(ctx context.Context, conn *grpc.ClientConn) error {
-				_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte(key), Value: []byte(key)})
+			err := conv.call(ctx, address, askTimeout, func(ctx context.Context, member *clientv3.Client) error {
+				_, err := member.Put(ctx, key, key)
 				return err
 			})
 			if err == nil {

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"sync"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
@@ -16,7 +16,7 @@ import (
 type answer struct {
 	list    membership.View
 	listErr error
-	status  *pb.StatusResponse
+	status  *clientv3.StatusResponse
 	err     error // of status
 }
 
