@@ -8,8 +8,16 @@ locals {
 
   programs  = get_env("FLEET_PROGRAMS", "") # a directory with the programs; "" downloads the upstream releases
   settings  = read_terragrunt_config("${local.fleet}/${local.environment}/environment.hcl").locals
-  release   = read_terragrunt_config("${local.fleet}/releases.hcl").locals.releases[local.settings.release]
   inventory = yamldecode(file("${local.fleet}/${local.environment}/inventory.yaml"))[local.name]
+
+  # Clusters of the canary wave get a release first.
+  canary  = try(local.inventory.wave, "") == "canary"
+  release = read_terragrunt_config("${local.fleet}/releases.hcl").locals.releases[
+    local.canary ? try(local.settings.canary_release, local.settings.release) : local.settings.release
+  ]
+
+  # "s3", or "local" to try the example without a bucket.
+  backend = get_env("FLEET_BACKEND", "s3")
 }
 
 # In a repository of your own:
@@ -28,12 +36,19 @@ inputs = {
 }
 
 # One state for each cluster, so that a broken or locked state affects only one
-# cluster. This example uses a file; a team needs a backend with locking and encryption.
+# cluster. Enable versioning of the bucket, and let only those write to it who apply.
 remote_state {
-  backend = "local"
+  backend = local.backend
   config = {
-    path = "${get_terragrunt_dir()}/terraform.tfstate"
-  }
+    s3 = {
+      bucket       = get_env("FLEET_BUCKET", "example-fleet-state")
+      region       = get_env("FLEET_REGION", "eu-central-1")
+      key          = "${local.environment}/${local.name}/terraform.tfstate"
+      encrypt      = true
+      use_lockfile = true
+    }
+    local = { path = "${get_terragrunt_dir()}/terraform.tfstate" }
+  }[local.backend]
   generate = {
     path      = "backend.tf"
     if_exists = "overwrite_terragrunt"

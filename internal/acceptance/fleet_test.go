@@ -31,8 +31,9 @@ var clusters = map[string]string{
 }
 
 // TestFleet takes the example through what a fleet does: everything at once, a
-// release that is promoted by one line, and a machine that is dead while
-// everything changes, which is the trouble of its own cluster only.
+// release that is promoted by one line for the canary wave and by another one for
+// the rest, and a machine that is dead while everything changes, which fails only
+// its own cluster.
 func TestFleet(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3", "cp4"}
 	f := newFleet(t, all)
@@ -43,10 +44,15 @@ func TestFleet(t *testing.T) {
 	f.runs(t, "1.34.4", "cp1", "cp2")
 	f.runs(t, "1.33.13", "cp3", "cp4")
 
-	t.Run("a promotion is one line", func(t *testing.T) {
+	t.Run("a promotion is one line for each wave", func(t *testing.T) {
 		before := processes(t, "cp1", "cp2")
-		f.replace(t, "production/environment.hcl", `"2026-10"`, `"2026-11"`)
-		f.planned(t, "production/berlin", "production/paris")
+		f.replace(t, "production/environment.hcl", `canary_release = "2026-10"`, `canary_release = "2026-11"`)
+		f.planned(t, "production/berlin")
+		f.run(t, "apply")
+		f.runs(t, "1.34.4", "cp3")
+		f.runs(t, "1.33.13", "cp4")
+		f.replace(t, "production/environment.hcl", `release = "2026-10"`, `release = "2026-11"`)
+		f.planned(t, "production/paris")
 		f.run(t, "apply")
 		f.planned(t)
 		f.runs(t, "1.34.4", all...)
@@ -100,8 +106,9 @@ func newFleet(t *testing.T, names []string) fleet {
 	inventory := map[string]string{}
 	for i, cluster := range []string{"staging/berlin", "staging/paris", "production/berlin", "production/paris"} {
 		environment, name, _ := strings.Cut(cluster, "/")
-		inventory[environment] += fmt.Sprintf("%s:\n  endpoint: { address: %s%d }\n  machines:\n    %s: { address: %s }\n",
-			name, strings.TrimSuffix(vip, "100"), 100+i, clusters[cluster], address(clusters[cluster]))
+		wave := map[string]string{"production/berlin": "  wave: canary\n"}[cluster]
+		inventory[environment] += fmt.Sprintf("%s:\n%s  endpoint: { address: %s%d }\n  machines:\n    %s: { address: %s }\n",
+			name, wave, strings.TrimSuffix(vip, "100"), 100+i, clusters[cluster], address(clusters[cluster]))
 	}
 	for environment, text := range inventory {
 		if err := os.WriteFile(filepath.Join(f.dir, environment, "inventory.yaml"), []byte(text), 0o600); err != nil {
@@ -127,6 +134,7 @@ func (f fleet) command(t *testing.T, args ...string) (string, error) {
 	cmd.Env = append(os.Environ(),
 		"TG_TF_PATH="+terraform, "TF_CLI_CONFIG_FILE="+f.w.CLIConfig(), "CHECKPOINT_DISABLE=1",
 		"FLEET_SSH_KEY="+shared.lab.PrivateKeyPath(), "FLEET_KNOWN_HOSTS="+shared.lab.KnownHostsPath(), "FLEET_PROGRAMS="+shared.components,
+		"FLEET_BACKEND=local",
 	)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
