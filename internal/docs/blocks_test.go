@@ -1,6 +1,5 @@
-// Package docs holds the documents to what they say: commands, configurations,
-// targets and links. It is tests only. How a block is marked stands in
-// CONTRIBUTING.md.
+// Package docs tests the documents: commands, configurations, messages, targets
+// and links. It contains only tests. CONTRIBUTING.md describes the marks of blocks.
 package docs
 
 import (
@@ -16,13 +15,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
-// block is a fenced block of a Markdown file.
+// block is a fenced code block of a Markdown file.
 type block struct {
-	file     string // within the checkout
-	line     int    // of its fence
+	file     string // path in the checkout
+	line     int    // line of the opening fence
 	language string
-	mark     string // the comment on the line before it, "" where there is none
-	text     string // without the fence's indentation
+	mark     string // comment on the line before it; "" if there is none
+	text     string // without the indentation of the fence
 }
 
 func (b block) String() string { return fmt.Sprintf("%s:%d", b.file, b.line) }
@@ -32,7 +31,7 @@ var (
 	comment = regexp.MustCompile(`^ *<!-- (.*) -->$`)
 )
 
-// blocksOf are the fenced blocks of a document.
+// blocksOf returns the fenced blocks of a document.
 func blocksOf(file, text string) []block {
 	var out []block
 	var open *block
@@ -69,7 +68,7 @@ func TestBlocksOf(t *testing.T) {
 	}
 }
 
-// root is the checkout.
+// root returns the directory of the checkout.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := build.Checkout()
@@ -79,8 +78,8 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// documents are the Markdown files that people write, by their path. docs/ is
-// made from templates/.
+// documents returns the Markdown files that people write, by path. docs/ is
+// generated from templates/.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -113,7 +112,7 @@ func documents(t *testing.T) map[string]string {
 	return out
 }
 
-// allBlocks are those of every document.
+// allBlocks returns the blocks of every document.
 func allBlocks(t *testing.T) []block {
 	t.Helper()
 	var out []block

@@ -17,14 +17,14 @@ import (
 var (
 	within   = regexp.MustCompile(`^in (provider|resource) (\w+)$`)
 	fromFile = regexp.MustCompile(`^in (\S+/\S+\.(?:hcl|tf))$`)
-	// released is a module's source, which has to name a release.
+	// released is the source of a module, which must have the tag of a release.
 	released = regexp.MustCompile(`github\.com/kubequorum/terraform-provider-kube//(modules/[a-z-]+)\?ref=v[0-9]+\.[0-9]+\.[0-9]+`)
 )
 
-// TestConfigurations validates each configuration of the documents, those that
-// examples give to docs/ included, by the CLI and the provider's own schema. A
-// part of a resource is completed by testdata/base.tf; one that is marked as an
-// illustration is left out; one that is marked with a file stands in it.
+// TestConfigurations validates each configuration in the documents, and each example
+// that docs/ includes, with the CLI and the provider's schema. testdata/base.tf
+// completes a part of a resource. A block that is marked as illustrative is skipped. A
+// block that is marked with a file must be in that file.
 func TestConfigurations(t *testing.T) {
 	base, err := os.ReadFile(filepath.Join("testdata", "base.tf"))
 	if err != nil {
@@ -34,22 +34,21 @@ func TestConfigurations(t *testing.T) {
 	cli := newCLI(t)
 	shown := slices.DeleteFunc(configurations(t), func(b block) bool { return illustrative.MatchString(b.mark) })
 	if len(shown) == 0 {
-		t.Error("there are no configurations at all: the documents are not where this test looks")
+		t.Error("found no configurations: the documents are not where this test looks")
 	}
-	cli.formatted(t, shown)
+	cli.expectFormatted(t, shown)
 	for _, b := range shown {
 		if file := fromFile.FindStringSubmatch(b.mark); file != nil {
-			standsIn(t, b, file[1])
+			expectInFile(t, b, file[1])
 			continue
 		}
-		t.Run(b.String(), func(t *testing.T) { cli.valid(t, completed(whole, sectionsOf(t, b))) })
+		t.Run(b.String(), func(t *testing.T) { cli.expectValid(t, completed(whole, sectionsOf(t, b))) })
 	}
 }
 
-// configurations are the blocks of HCL in documents, and the files of examples
-// that docs/ shows: all that need neither a signer (TestExternalAuthorities has
-// one) nor a kubeconfig with its key (TestFunctions). What is left out in a text is
-// a comment here.
+// configurations returns the HCL blocks in documents, and the example files that docs/
+// includes, except those that need a signer (TestExternalAuthorities has one) or a
+// kubeconfig with its key (TestFunctions). A line with an ellipsis becomes a comment.
 func configurations(t *testing.T) []block {
 	t.Helper()
 	out := slices.DeleteFunc(allBlocks(t), func(b block) bool { return b.language != "hcl" })
@@ -75,7 +74,7 @@ func configurations(t *testing.T) []block {
 	return out
 }
 
-// sectionsOf are a block's; a fragment is of what its mark names.
+// sectionsOf returns the sections of a block. The mark names the section of a fragment.
 func sectionsOf(t *testing.T, b block) []section {
 	t.Helper()
 	inner := within.FindStringSubmatch(b.mark)
@@ -83,7 +82,7 @@ func sectionsOf(t *testing.T, b block) []section {
 		out, loose := sections(b.text)
 		loose = slices.DeleteFunc(loose, func(line string) bool { return strings.HasPrefix(line, "#") })
 		if len(loose) > 0 {
-			t.Fatalf("these stand in no section, and no mark says of what they are a part: %q", loose)
+			t.Fatalf("these lines are in no section, and no mark names one: %q", loose)
 		}
 		return out
 	}
@@ -98,8 +97,8 @@ func sectionsOf(t *testing.T, b block) []section {
 	return []section{{head, body}}
 }
 
-// standsIn: a file of the examples has these lines, however far they are indented.
-func standsIn(t *testing.T, b block, file string) {
+// expectInFile fails unless a file contains these lines, with any indentation.
+func expectInFile(t *testing.T, b block, file string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), file))
 	if err != nil {
@@ -132,8 +131,8 @@ func newCLI(t *testing.T) cli {
 	return c
 }
 
-// formatted: each text is as "fmt" leaves it.
-func (c cli) formatted(t *testing.T, blocks []block) {
+// expectFormatted fails if "fmt" would change a block.
+func (c cli) expectFormatted(t *testing.T, blocks []block) {
 	t.Helper()
 	command := c.command(t, "fmt", "-check", "-diff", "-no-color")
 	command.Dir = t.TempDir()
@@ -144,15 +143,16 @@ func (c cli) formatted(t *testing.T, blocks []block) {
 		}
 	}
 	if out, err := command.CombinedOutput(); err != nil {
-		t.Errorf("not all is as fmt leaves it: %v\n%s", err, out)
+		t.Errorf("fmt would change a block: %v\n%s", err, out)
 	}
 }
 
-// valid: the CLI has nothing against the configuration. Its module is the checkout's.
-func (c cli) valid(t *testing.T, text string) {
+// expectValid fails unless the CLI accepts the configuration. The source of the module
+// is replaced by the checkout.
+func (c cli) expectValid(t *testing.T, text string) {
 	t.Helper()
 	dir := t.TempDir()
-	text = surroundings(t, text, dir, c.home)
+	text = withFilesAndVariables(t, text, dir, c.home)
 	text = released.ReplaceAllString(text, filepath.Join(root(t), "$1"))
 	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func (c cli) valid(t *testing.T, text string) {
 	}
 }
 
-// command is the CLI with none of the user's settings.
+// command is the CLI without the user's settings.
 func (c cli) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), c.program, args...)

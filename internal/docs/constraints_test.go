@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestVersionConstraints holds that every configuration to copy says which
-// release of the provider it takes, and every source of the module on GitHub which
-// tag: without them an init installs whatever is newest.
+// TestVersionConstraints checks that every configuration to copy has a version
+// constraint for the provider, and every source of the module on GitHub a tag:
+// without them, init installs the newest.
 func TestVersionConstraints(t *testing.T) {
 	requires := regexp.MustCompile(`(?s)kube = \{[^}]*source\s+= "kubequorum/kube"[^}]*\}`)
 	constrained := regexp.MustCompile(`version\s+= "(~>|>=) \d`)
@@ -29,16 +29,16 @@ func TestVersionConstraints(t *testing.T) {
 		for _, source := range remote.FindAllString(text, -1) {
 			modules++
 			if !tagged.MatchString(source) {
-				t.Errorf("%s takes the module without a tag: %s", file, source)
+				t.Errorf("%s uses the module without a tag: %s", file, source)
 			}
 		}
 	}
 	if providers == 0 || modules == 0 {
-		t.Errorf("%d providers and %d modules are required: the configurations are not where this test looks", providers, modules)
+		t.Errorf("found %d providers and %d modules: the configurations are not where this test looks", providers, modules)
 	}
 }
 
-// copied are the configurations that readers copy: documents, examples and modules.
+// copied returns the texts that readers copy: documents, examples and modules.
 func copied(t *testing.T) map[string]string {
 	t.Helper()
 	out := documents(t)

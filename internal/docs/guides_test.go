@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// groups are the guides' in the navigation of the registries.
+// groups are the groups of guides in the navigation of the registries.
 var groups = []string{"Start", "Day 2", "Security", "Fleets"}
 
-// TestGuides holds that every guide is in a group, says first when to read it, and
-// is linked from the README and from the index.
+// TestGuides checks that every guide is in a group, first says when to read it, and is
+// linked from the README and from the index.
 func TestGuides(t *testing.T) {
 	all, count := documents(t), 0
 	group := regexp.MustCompile(`(?m)^subcategory: "(.+)"$`)
@@ -35,6 +35,6 @@ func TestGuides(t *testing.T) {
 		}
 	}
 	if count == 0 {
-		t.Error("there are no guides: they are not where this test looks")
+		t.Error("found no guides: they are not where this test looks")
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/soak"
 )
 
-// incidents are those of other projects that the guide has to say something about.
+// incidents are the incidents of other projects that the guide must cover.
 const incidents = `
 etcd#19557 etcd#20793 etcd#20967 etcd#10254 etcd#21178 etcd#21694 etcd#16028 kubernetes#107457
 kops#6764 etcd-manager#299 kubeadm#3269 kubeadm#3287 kubeadm#2005 k8s-snap#2813 wksctl#284 k3s#4865 k0sctl#603
@@ -25,16 +25,16 @@ kubernetes#138403 cluster-api#11138 cluster-api#10934 cluster-api#4365 cluster-a
 talos#9153 kube-vip#684 kube-vip#1176 pharos#260 kubernetes#118216
 `
 
-// findings are the numbers of what was found in this project.
+// findings is the number of findings in this project.
 const findings = 24
 
-// row is a line of one of the guide's tables.
+// row is a row of a table in the guide.
 type row struct {
 	line  int
 	cells []string
 }
 
-// rowsOf are the lines of tables in a document, without heads and rules.
+// rowsOf returns the rows of the tables in a document, without their heads.
 func rowsOf(text string) []row {
 	var rows []row
 	head := true
@@ -62,8 +62,8 @@ var (
 	backed   = regexp.MustCompile("`[^`]*`")
 )
 
-// TestIncidents holds that the guide has a row for each known incident, and that
-// every test that it names is there.
+// TestIncidents checks that the guide has a row for each known incident, and that
+// every test that it names exists.
 func TestIncidents(t *testing.T) {
 	file := filepath.Join(root(t), "templates", "guides", "incidents.md")
 	text, err := os.ReadFile(file)
@@ -77,8 +77,8 @@ func TestIncidents(t *testing.T) {
 	}
 	var named []string
 	for _, r := range rowsOf(string(text)) {
-		for _, fault := range r.faults(tests, scenarios) {
-			t.Errorf("%s:%d %s", file, r.line, fault)
+		for _, problem := range r.problems(tests, scenarios) {
+			t.Errorf("%s:%d %s", file, r.line, problem)
 		}
 		named = append(named, strings.Split(r.cells[0], ", ")...)
 	}
@@ -93,8 +93,8 @@ func TestIncidents(t *testing.T) {
 	}
 }
 
-// faults is what is wrong with a row.
-func (r row) faults(tests map[string]bool, scenarios []string) []string {
+// problems returns the problems of a row.
+func (r row) problems(tests map[string]bool, scenarios []string) []string {
 	if len(r.cells) != 4 || slices.Contains(r.cells, "") {
 		return []string{"does not fill four columns: " + strings.Join(r.cells, " | ")}
 	}
@@ -107,7 +107,7 @@ func (r row) faults(tests map[string]bool, scenarios []string) []string {
 		test, run := goTest.FindStringSubmatch(text), scenario.FindStringSubmatch(text)
 		switch {
 		case test != nil && !tests[test[1]+"."+test[2]]:
-			out = append(out, "names "+text+", which is not there")
+			out = append(out, "names "+text+", which does not exist")
 		case run != nil && !slices.Contains(scenarios, run[1]):
 			out = append(out, "names "+text+", and make soak has no such scenario")
 		case test == nil && run == nil:
@@ -117,14 +117,14 @@ func (r row) faults(tests map[string]bool, scenarios []string) []string {
 	return out
 }
 
-func TestIncidentFaults(t *testing.T) {
+func TestIncidentProblems(t *testing.T) {
 	tests := map[string]bool{"etcd.TestA": true}
 	for cell, want := range map[string]int{
 		"`etcd.TestA`": 0, "`etcd.TestA`, `soak \"b\"`": 0, "none": 1, "`etcd.TestB`": 1, "`host.TestA`": 1, "`soak \"c\"`": 1, "`TestA`": 1, "": 1,
 	} {
 		r := row{1, []string{"1", "a", "b", cell}}
-		if got := r.faults(tests, []string{"b"}); len(got) != want {
-			t.Errorf("%q has the faults %q, want %d", cell, got, want)
+		if got := r.problems(tests, []string{"b"}); len(got) != want {
+			t.Errorf("%q has the problems %q, want %d", cell, got, want)
 		}
 	}
 	got := rowsOf("| a | b |\n|---|---|\n| 1 | x |\n| 2 | y |\n\n| c |\n|---|\n| 3 |\n")
@@ -133,7 +133,7 @@ func TestIncidentFaults(t *testing.T) {
 	}
 }
 
-// sources are the Go files below internal/, parsed.
+// sources visits the parsed Go files below internal/.
 func sources(t *testing.T, visit func(name string, file *ast.File)) {
 	t.Helper()
 	dir := filepath.Join(root(t), "internal")
@@ -152,7 +152,7 @@ func sources(t *testing.T, visit func(name string, file *ast.File)) {
 	}
 }
 
-// declaredTests are the tests by the directory below internal/ and their name.
+// declaredTests returns the tests as DIRECTORY.NAME, with the directory below internal/.
 func declaredTests(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -167,8 +167,8 @@ func declaredTests(t *testing.T) map[string]bool {
 	return out
 }
 
-// TestMembersAreNeverUpdated: etcd's MemberUpdate spoils the record of a learner
-// (etcd#21694), so nothing here calls it.
+// TestMembersAreNeverUpdated checks that nothing calls etcd's MemberUpdate, which
+// corrupts the record of a learner (etcd#21694).
 func TestMembersAreNeverUpdated(t *testing.T) {
 	calls := 0
 	sources(t, func(name string, file *ast.File) {
@@ -184,6 +184,6 @@ func TestMembersAreNeverUpdated(t *testing.T) {
 		})
 	})
 	if calls == 0 {
-		t.Error("no member is promoted either: the sources are not where this test looks")
+		t.Error("found no call of MemberPromote: the sources are not where this test looks")
 	}
 }

@@ -14,8 +14,8 @@ var (
 	code    = regexp.MustCompile("(?s)```.*?```")
 )
 
-// TestLinks holds that what documents refer to within the checkout is there:
-// files, and headings in them. Guides are read where they are made to: docs/guides.
+// TestLinks checks that links in documents lead to files and headings that exist in
+// the checkout. Guides are resolved where they are generated: docs/guides.
 func TestLinks(t *testing.T) {
 	dir, count := root(t), 0
 	for file, text := range documents(t) {
@@ -31,20 +31,20 @@ func TestLinks(t *testing.T) {
 				path = filepath.Join(filepath.Dir(path), target)
 			}
 			if _, err := os.Stat(path); err != nil {
-				t.Errorf("%s refers to %s, which is not there", file, match[1])
+				t.Errorf("%s links %s, which does not exist", file, match[1])
 				continue
 			}
 			if anchor != "" && !anchors(t, path)[anchor] {
-				t.Errorf("%s refers to %s, and there is no such heading", file, match[1])
+				t.Errorf("%s links %s, and there is no such heading", file, match[1])
 			}
 		}
 	}
 	if count == 0 {
-		t.Error("there are no links at all: the documents are not where this test looks")
+		t.Error("found no links: the documents are not where this test looks")
 	}
 }
 
-// anchors are the headings of a document as links spell them.
+// anchors returns the anchors of the headings of a document.
 func anchors(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -61,7 +61,7 @@ func anchors(t *testing.T, path string) map[string]bool {
 	return out
 }
 
-// slug is how GitHub and the registries make an anchor of a heading.
+// slug returns the anchor of a heading, as GitHub and the registries build it.
 func slug(title string) string {
 	kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(title), "")
 	return strings.ReplaceAll(kept, " ", "-")

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// section is a block of Terraform's language at the top of a file, formatted as
-// "terraform fmt" does.
+// section is a top-level block of a Terraform file, formatted by "terraform fmt".
 type section struct {
 	head string // such as: resource "kube_etcd_member" "prod"
 	body []string
@@ -22,8 +21,8 @@ var (
 	attribute = regexp.MustCompile(`^ {2}(\w+) +=`)
 )
 
-// sections are the blocks of a text; loose is what stands in none, as the
-// attributes of a fragment do.
+// sections returns the sections of a text. loose are the lines in no section, such as
+// the attributes of a fragment.
 func sections(text string) (out []section, loose []string) {
 	var open *section
 	for line := range strings.Lines(text) {
@@ -46,7 +45,7 @@ func sections(text string) (out []section, loose []string) {
 	return out, loose
 }
 
-// foreign are sections of other providers, which are not validated here.
+// foreign matches sections of other providers, which are not validated.
 var foreign = regexp.MustCompile(`^(provider "|(resource|data|ephemeral) ")([a-z0-9_]+)`)
 
 func (s section) foreign() bool {
@@ -54,9 +53,9 @@ func (s section) foreign() bool {
 	return of != nil && of[3] != "kube" && !strings.HasPrefix(of[3], "kube_")
 }
 
-// completed is a document's configuration on top of a base: a section that both
-// have is the document's, with the base's attributes that it leaves out. Each
-// attribute of the base is one line.
+// completed merges a configuration of a document into a base: a section in both is the
+// document's, plus the attributes of the base that it leaves out. Each attribute of
+// the base is one line.
 func completed(base, snippet []section) string {
 	var out []section
 	for _, b := range base {
@@ -64,7 +63,7 @@ func completed(base, snippet []section) string {
 		switch {
 		case given < 0:
 			out = append(out, b)
-		case b.head != "terraform": // there is no half of a terraform block
+		case b.head != "terraform": // a terraform block is never partial
 			set := map[string]bool{}
 			for _, line := range snippet[given].body {
 				if name := attribute.FindStringSubmatch(line); name != nil {
@@ -78,11 +77,11 @@ func completed(base, snippet []section) string {
 			out = append(out, section{b.head, left})
 		}
 	}
-	return written(out, snippet)
+	return render(out, snippet)
 }
 
-// written is all that is in either, a section of the same head together.
-func written(base, snippet []section) string {
+// render writes all sections. Sections with the same head become one.
+func render(base, snippet []section) string {
 	bodies := map[string][]string{}
 	var heads []string
 	for _, s := range slices.Concat(base, snippet) {
@@ -116,7 +115,7 @@ func TestCompleted(t *testing.T) {
 	} {
 		snippet, loose := sections(c.snippet)
 		if got := completed(base, snippet); got != c.want || loose != nil {
-			t.Errorf("%s: got\n%s\nwant\n%s\nand %q stands in no section", name, got, c.want, loose)
+			t.Errorf("%s: got\n%s\nwant\n%s\nand %q is in no section", name, got, c.want, loose)
 		}
 	}
 }
@@ -126,10 +125,9 @@ var (
 	usedNames = regexp.MustCompile(`\bvar\.(\w+)`)
 )
 
-// surroundings makes what a configuration counts on: the files that it reads,
-// with what testdata has of them, those below ~ in home; and declarations of its
-// variables.
-func surroundings(t *testing.T, text, dir, home string) string {
+// withFilesAndVariables creates the files that a configuration reads, with the content
+// from testdata, and those below ~ in home. It adds declarations of the variables.
+func withFilesAndVariables(t *testing.T, text, dir, home string) string {
 	t.Helper()
 	for _, match := range fileRead.FindAllStringSubmatch(text, -1) {
 		path := filepath.Join(dir, match[1])
@@ -140,8 +138,8 @@ func surroundings(t *testing.T, text, dir, home string) string {
 			t.Fatal(err)
 		}
 		content, err := os.ReadFile(filepath.Join("testdata", match[1]))
-		if err != nil { // nothing looks into it
-			content = []byte("of no use")
+		if err != nil { // its content does not matter
+			content = []byte("unused")
 		}
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)

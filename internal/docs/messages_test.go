@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestMessages holds that each message that the guide on troubleshooting explains
-// is one that the provider can give: what stands between its gaps (…) is in the
-// sources.
+// TestMessages checks that the provider contains each message that the guide on
+// troubleshooting explains. An ellipsis (…) in a message stands for any text.
 func TestMessages(t *testing.T) {
 	sources, count := sourcesOf(t), 0
 	quoted := regexp.MustCompile("`([^`]+)`")
@@ -24,17 +23,17 @@ func TestMessages(t *testing.T) {
 			count++
 			for _, words := range strings.Split(message[1], "…") {
 				if words = strings.ToLower(strings.TrimSpace(words)); !strings.Contains(sources, words) {
-					t.Errorf("%q is explained, and nothing says %q", message[1], words)
+					t.Errorf("the guide explains %q, and no source contains %q", message[1], words)
 				}
 			}
 		}
 	}
 	if count == 0 {
-		t.Error("no message is explained: the guide is not where this test looks")
+		t.Error("found no messages: the guide is not where this test looks")
 	}
 }
 
-// sourcesOf is all that is compiled into the provider, in lower case.
+// sourcesOf returns the sources below internal/ without tests, in lower case.
 func sourcesOf(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

@@ -12,8 +12,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
-// TestInstallFromCheckout runs the README's recipe in a home of its own, and then
-// init of the example of the provider, which has to find it there.
+// TestInstallFromCheckout runs the README's recipe in a temporary home, and then init
+// of the provider's example, which must find the provider there.
 func TestInstallFromCheckout(t *testing.T) {
 	recipe := slices.IndexFunc(allBlocks(t), func(b block) bool {
 		return b.file == "README.md" && b.mark == "run by TestInstallFromCheckout"

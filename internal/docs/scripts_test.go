@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// quoting is where package host makes a script of what varies; bench measures
-// scripts by hand, which no provider runs.
+// quoting lists the files that may build scripts from variable text: those of package
+// host, and the manual scripts that bench measures and no provider runs.
 var quoting = []string{"internal/host/script.go", "internal/host/lease.go", "internal/bench/byhand.go"}
 
-// TestScriptsAreQuoted: DESIGN says that what a machine says never becomes code.
-// host.Script holds that at compile time, as long as nobody converts a string to
-// one, or quotes by himself.
+// TestScriptsAreQuoted checks a promise of DESIGN: text from a machine never becomes
+// code. host.Script ensures that at compile time, unless a package converts a string
+// to a script, or quotes on its own.
 func TestScriptsAreQuoted(t *testing.T) {
 	root := filepath.Join("..", "..")
 	scanned := 0
@@ -30,9 +30,9 @@ func TestScriptsAreQuoted(t *testing.T) {
 			return err
 		}
 		scanned++
-		for _, fault := range unquoted(t, path) {
-			if !slices.Contains(quoting, filepath.ToSlash(name)) && (fault != quotesItself || filepath.Dir(name) != filepath.Join("internal", "host")) {
-				t.Errorf("%s: %s: pass the value in Vars, or as host.Words", name, fault)
+		for _, problem := range unquoted(t, path) {
+			if !slices.Contains(quoting, filepath.ToSlash(name)) && (problem != quotesItself || filepath.Dir(name) != filepath.Join("internal", "host")) {
+				t.Errorf("%s: %s: pass the value in Vars, or as host.Words", name, problem)
 			}
 		}
 		return nil
@@ -47,26 +47,26 @@ const (
 	converts     = "it converts a string to a script"
 )
 
-// unquoted are the faults of one file.
+// unquoted returns the problems of a file.
 func unquoted(t *testing.T, path string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var faults []string
+	var problems []string
 	for _, imported := range file.Imports {
 		if strings.Contains(imported.Path.Value, "shellescape") {
-			faults = append(faults, quotesItself)
+			problems = append(problems, quotesItself)
 		}
 	}
 	ast.Inspect(file, func(node ast.Node) bool {
 		if call, is := node.(*ast.CallExpr); is && isScript(call.Fun, file.Name.Name) {
-			faults = append(faults, converts)
+			problems = append(problems, converts)
 		}
 		return true
 	})
-	return faults
+	return problems
 }
 
 // isScript reports whether an expression is the type host.Script.

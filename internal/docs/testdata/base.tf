@@ -1,5 +1,5 @@
-# What the documents' configurations are put on top of: whole resources, under
-# the names that documents use, so that a part of one can be given alone.
+# The base of the configurations in documents: complete resources with the names
+# that documents use, so that a document can show a part of one.
 
 terraform {
   required_providers {
