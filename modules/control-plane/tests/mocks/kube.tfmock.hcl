@@ -21,7 +21,6 @@ mock_resource "kube_pki_bundle" {
       hfnO0SvvB9bp
       -----END CERTIFICATE-----
     PEM
-    drift          = []
   }
 }
 

@@ -1,0 +1,98 @@
+# The same as mocked.tftest.hcl for OpenTofu, which reads this file instead of it:
+# its mock_provider takes no source, so the mocks of mocks/kube.tfmock.hcl are inline.
+
+mock_provider "kube" {
+  mock_resource "kube_pki_bundle" {
+    defaults = {
+      bundle         = "{\"mock\": true}"
+      ca_certificate = <<-PEM
+        -----BEGIN CERTIFICATE-----
+        MIIBhTCCASugAwIBAgIUc2npl9aFfzg8JJD+TC2i/5C8SS0wCgYIKoZIzj0EAwIw
+        DzENMAsGA1UEAwwEbW9jazAgFw0yNjExMjIxOTQ2MTVaGA8yMTI2MTAyOTE5NDYx
+        NVowDzENMAsGA1UEAwwEbW9jazBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABHnb
+        uQgqcq1QTq4mDdbdUCjPgXHol2AiYUv9MELItUphoiM6teV7ok2LlsE3Fsu4zLvF
+        /9X/dognJE0d1LJaQzqjYzBhMB0GA1UdDgQWBBSqRSvaogxfSRENIF7OnNfHN/2P
+        nzAfBgNVHSMEGDAWgBSqRSvaogxfSRENIF7OnNfHN/2PnzAPBgNVHRMBAf8EBTAD
+        AQH/MA4GA1UdDwEB/wQEAwIBBjAKBggqhkjOPQQDAgNIADBFAiATAxHsc0w5fI3j
+        e82UTEeRV1Jub6tBv2RhVPkwuZbOoQIhAPB1y3DojoTEQ1cjN3ZXts7wgbReg1Rk
+        hfnO0SvvB9bp
+        -----END CERTIFICATE-----
+      PEM
+    }
+  }
+
+  mock_resource "kube_control_plane_endpoint" {
+    defaults = {
+      url   = "https://192.0.2.100:6443"
+      drift = []
+      registration = {
+        address       = "192.0.2.100"
+        port          = 6443
+        hosts         = { cp1 = "192.0.2.11" }
+        drain_timeout = "10s"
+        verify_ca     = true
+        cluster_id    = "8f14e45fceea167a"
+      }
+    }
+  }
+
+  mock_resource "kube_etcd_member" {
+    defaults = {
+      id         = "8e9e05c52164694d"
+      client_url = "https://192.0.2.11:2379"
+      peer_url   = "https://192.0.2.11:2380"
+      drift      = []
+    }
+  }
+
+  mock_resource "kube_control_plane_replica" {
+    defaults = {
+      drift = []
+    }
+  }
+
+  mock_resource "kube_kubeconfig" {
+    defaults = {
+      content = "apiVersion: v1\nkind: Config\n"
+    }
+  }
+}
+
+variables {
+  cluster_name = "prod"
+  endpoint     = { address = "10.0.0.100" }
+  machines = {
+    cp1 = { address = "10.0.0.11" }
+    cp2 = { address = "10.0.0.12" }
+    cp3 = { address = "10.0.0.13" }
+    lb1 = { address = "10.0.0.21", roles = ["balancer"] }
+  }
+  etcd       = { version = "3.6.16" }
+  kubernetes = { version = "1.34.4" }
+}
+
+run "outputs" {
+  assert {
+    condition     = output.url == "https://192.0.2.100:6443" && startswith(output.ca_certificate, "-----BEGIN CERTIFICATE-----")
+    error_message = "url and ca_certificate come from the endpoint and the bundle."
+  }
+  assert {
+    condition     = length(output.etcd_client_urls) == 3 && toset(output.etcd_client_urls) == toset(["https://192.0.2.11:2379"]) && length(output.drift) == 0
+    error_message = "There is a client URL for each of the three members, and no drift."
+  }
+  assert {
+    condition     = length(kube_control_plane_endpoint.this.haproxy.hosts) == 4
+    error_message = "The endpoint is on all four balancers."
+  }
+}
+
+run "without_a_kubeconfig" {
+  variables {
+    admin_kubeconfig = false
+  }
+
+  assert {
+    condition     = output.kubeconfig == null && length(kube_kubeconfig.admin) == 0
+    error_message = "No kubeconfig is made where none is asked for."
+  }
+}
