@@ -33,8 +33,8 @@ func TestBroken(t *testing.T) {
 		"watch own 1: of 100 events 1":     func(r *Report) { r.Watches[0].Missed = []string{"a"} },
 		"watch own 1: of 100 events 0":     func(r *Report) { r.Watches[0].Disordered = 1 },
 		"ETCD'S MEMBERS DIFFER":            func(r *Report) { r.Hashes.Members[1].Hash = 2 },
-		"not every etcd member answered":  func(r *Report) { r.Hashes.Members[1].Err = errors.New("no route") },
-		"not every etcd member answered ": func(r *Report) { r.Hashes.Members = nil },
+		"not every etcd member answered":   func(r *Report) { r.Hashes.Members[1].Err = errors.New("no route") },
+		"not every etcd member answered ":  func(r *Report) { r.Hashes.Members = nil },
 	} {
 		r := good()
 		spoil(&r)
