@@ -38,7 +38,7 @@ func baseTree(ctx context.Context, log io.Writer) (string, error) {
 	if exists(tree) {
 		return tree, nil
 	}
-	fmt.Fprintln(log, "the machines' base tree is not there: building it once, or waiting for who builds it, 1-2 minutes")
+	fmt.Fprintln(log, "building the machines' base tree once, or waiting for another process that builds it: 1-2 minutes")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("make cache directory: %w", err)
 	}
@@ -82,8 +82,8 @@ func buildBase(ctx context.Context, log io.Writer, tree string) error {
 	return nil
 }
 
-// aptMirror is where this computer's own apt takes the suite from. Nothing means
-// that it is not configured, and debootstrap uses its default.
+// aptMirror is the mirror from which this computer's own apt takes the suite, or ""
+// for debootstrap's default.
 func aptMirror(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI)",
 		"Created-By: Packages", "Origin: Debian", "Label: Debian", "Component: main", "Codename: "+suite).Output()

@@ -68,8 +68,8 @@ func makeCgroup(path string) ([]string, error) {
 }
 
 // killCgroup kills every process below the cgroup, waits until they are gone, and
-// removes the cgroup. A group stays busy for a moment after its last process ended,
-// and one that is about to join may still come: both are met by looking again.
+// removes the cgroup. It repeats this because a group stays busy for a moment after
+// its last process has ended, and because a process may still join.
 func killCgroup(ctx context.Context, path string) error {
 	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
 		pids, err := cgroupProcesses(path)

@@ -117,9 +117,9 @@ func (l *Lab) hosts() string {
 	return text.String()
 }
 
-// tellHosts brings /etc/hosts of machines that were there before up to date. A
-// disk that is mounted is changed only from within the machine.
-func (l *Lab) tellHosts(ctx context.Context) error {
+// updateHosts updates /etc/hosts of the existing machines. A mounted disk is changed
+// from within the machine only.
+func (l *Lab) updateHosts(ctx context.Context) error {
 	text := l.hosts()
 	for _, m := range l.Machines() {
 		if !exists(m.path("disk")) {

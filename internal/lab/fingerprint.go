@@ -20,7 +20,7 @@ func (m *Machine) Fingerprint(ctx context.Context) ([]string, error) {
 	return strings.Split(strings.TrimSpace(out), "\n"), nil
 }
 
-// Differences says what came and what went between two fingerprints of a machine.
+// Differences describes what was added and removed between two fingerprints.
 func Differences(before, after []string) []string {
 	var all []string
 	for _, line := range after {

@@ -1,6 +1,6 @@
-// Package lab makes real machines on one computer: systemd, sshd, a disk, a
-// network cable each. Tests and the demonstration use it to do what happens to
-// machines: pull the plug, cut the network, replace the hardware.
+// Package lab makes machines on one computer, each with systemd, sshd, a disk and a
+// network cable. Tests and the demonstration do to them what happens to real ones:
+// power loss, a cut network, replaced hardware.
 //
 // A machine is a systemd-nspawn container with a writable overlay on a shared
 // base tree. The machines of a lab hang on a bridge in a network namespace that
@@ -27,7 +27,7 @@ import (
 // DefaultSubnet is the network of a lab that does not name one.
 var DefaultSubnet = netip.MustParsePrefix("10.90.0.0/24")
 
-// ErrNoLab says that there is no lab of that name.
+// ErrNoLab reports that there is no lab of that name.
 var ErrNoLab = errors.New("no such lab")
 
 // firstMachine is the last part of the first machine's address.
@@ -38,7 +38,7 @@ var (
 	machineName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,14}$`) // also a network interface's name
 )
 
-// Config says which lab to make.
+// Config describes a lab.
 type Config struct {
 	Name     string       // lower case, digits, dashes
 	Subnet   netip.Prefix // IPv4; DefaultSubnet when zero. Labs do not see each other
@@ -46,7 +46,7 @@ type Config struct {
 	Log      io.Writer    // gets progress; standard error when nil
 }
 
-// check says whether this computer can run the lab.
+// check reports why this computer cannot run the lab.
 func (c Config) check() error {
 	if missing := Missing(); missing != "" {
 		return errors.New(missing)
@@ -137,7 +137,7 @@ func (l *Lab) loadState(ctx context.Context, cfg Config) error {
 	return l.saveState()
 }
 
-// Open gives an existing lab, whatever state its machines are in.
+// Open returns an existing lab in whatever state its machines are.
 func Open(name string) (*Lab, error) {
 	s, err := readState(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -204,7 +204,7 @@ func (l *Lab) add(ctx context.Context, names []string) error {
 		return err
 	}
 	if grown {
-		return l.tellHosts(ctx)
+		return l.updateHosts(ctx)
 	}
 	return nil
 }
@@ -228,14 +228,14 @@ func (l *Lab) Machine(name string) *Machine {
 	return nil
 }
 
-// Destroy removes the lab: processes, network, disks, keys. A half-made lab, one
-// that is not there, and one that another process destroys are all fine.
+// Destroy removes the lab: processes, network, disks, keys. An incomplete lab, one
+// that does not exist, and one that another process destroys are no errors.
 func (l *Lab) Destroy(ctx context.Context) error {
 	return Destroy(ctx, l.Name)
 }
 
-// Destroy removes the lab of that name. It asks the kernel what there is, not the
-// lab's state, so that it also cleans up what a crash left.
+// Destroy removes the lab of that name. It finds what exists by the kernel, not by
+// the lab's state, so that it also cleans up after a crash.
 func Destroy(ctx context.Context, name string) error {
 	if !labName.MatchString(name) {
 		return fmt.Errorf("%w: %q", ErrNoLab, name)

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// bootTimeout is far above what a machine needs (0.7 s alone, a few seconds when
-// many boot at once on two CPUs).
+// bootTimeout is much longer than a boot (0.7 s alone, a few seconds when many
+// machines boot at once on two CPUs).
 const bootTimeout = 90 * time.Second
 
 //go:embed boot.sh
@@ -37,7 +37,7 @@ type Machine struct {
 	lab *Lab
 }
 
-// Running says whether the machine has power: whether any of its processes exists.
+// Running reports whether the machine is on: whether any of its processes exists.
 func (m *Machine) Running() (bool, error) {
 	pids, err := cgroupProcesses(m.cgroup())
 	return len(pids) > 0, err
@@ -62,7 +62,7 @@ func (m *Machine) powerOff(ctx context.Context) error {
 }
 
 // Boot switches the machine on, with its cable plugged in, and waits until it is
-// up. A machine that runs is left as it is.
+// up. It does nothing to a running machine.
 func (m *Machine) Boot(ctx context.Context) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (m *Machine) boot(ctx context.Context) error {
 	if err := m.lab.writeKnownHosts(ctx); err != nil {
 		return err
 	}
-	if err := m.awaitSSH(ctx); err != nil {
+	if err := m.waitForSSH(ctx); err != nil {
 		return fmt.Errorf("boot %s: %w (its console: %s)", m.Name, err, m.path("console.log"))
 	}
 	return nil
@@ -155,12 +155,12 @@ func (m *Machine) start(ctx context.Context) error {
 		defer close(ended)
 		_ = cmd.Wait()
 	}()
-	return m.awaitPower(ctx, ended)
+	return m.waitForPower(ctx, ended)
 }
 
-// awaitPower waits until the machine's first process has joined its cgroup: until
+// waitForPower waits until the machine's first process has joined its cgroup: until
 // then the machine would look switched off.
-func (m *Machine) awaitPower(ctx context.Context, ended <-chan struct{}) error {
+func (m *Machine) waitForPower(ctx context.Context, ended <-chan struct{}) error {
 	return wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(context.Context) (bool, error) {
 		select {
 		case <-ended:
@@ -178,8 +178,8 @@ func (m *Machine) mac() string {
 	return fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", ip[0], ip[1], ip[2], ip[3])
 }
 
-// awaitSSH waits until sshd answers and the boot is complete.
-func (m *Machine) awaitSSH(ctx context.Context) error {
+// waitForSSH waits until sshd answers and the boot is complete.
+func (m *Machine) waitForSSH(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		if m.answers(ctx) {
 			return true, nil
@@ -199,7 +199,7 @@ func (m *Machine) awaitSSH(ctx context.Context) error {
 	return err
 }
 
-// answers says whether an SSH server greets.
+// answers reports whether an SSH server greets.
 func (m *Machine) answers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

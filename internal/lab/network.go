@@ -107,8 +107,8 @@ func Enter(l *Lab) error {
 	return fmt.Errorf("enter lab %s: %w", l.Name, err)
 }
 
-// mustBeInside is the last guard of the promise that no packet leaves the
-// computer: whoever dials machines must see the lab's own interface.
+// mustBeInside checks that no packet can leave the computer: a program that dials
+// machines must see the lab's own interface.
 func (l *Lab) mustBeInside() error {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {

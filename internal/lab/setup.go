@@ -30,7 +30,7 @@ var checkPrograms = []program{
 	{"shellcheck", "shellcheck"},
 }
 
-// Missing says in one line what this computer lacks to run a lab, or nothing.
+// Missing lists what this computer lacks to run a lab on one line, or is "".
 func Missing() string {
 	var lacks []string
 	if os.Geteuid() != 0 {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Shape makes the machine's cable a slow one: what comes to it comes at a rate
-// ("50mbit", as tc writes it). "" makes it a fast one again.
+// Shape limits the rate at which the machine receives ("50mbit", in tc's notation).
+// "" removes the limit.
 func (m *Machine) Shape(ctx context.Context, rate string) error {
 	args := []string{"qdisc", "replace", "dev", m.Name, "root", "tbf", "rate", rate, "burst", "128kb", "latency", "100ms"}
 	if rate == "" {

@@ -57,11 +57,11 @@ func (m *Machine) SSH(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 // Run runs a shell script as root on the machine, by SSH, and gives its output,
-// standard error included. It is for tests to look at machines and to break them
-// with nothing of the code under test in between.
+// standard error included. Tests use it to observe and to break machines without the
+// code under test.
 func (m *Machine) Run(ctx context.Context, script string) (string, error) {
 	// The shell reads the whole script first: a command in it that reads its standard
-	// input shall not swallow the rest.
+	// input must not read the rest.
 	cmd := m.ssh(ctx, []string{"-T", "-o", "BatchMode=yes"}, []string{`exec sh -c "$(cat)" </dev/null`})
 	cmd.Stdin = strings.NewReader(script)
 	var out bytes.Buffer
@@ -72,8 +72,8 @@ func (m *Machine) Run(ctx context.Context, script string) (string, error) {
 	return out.String(), nil
 }
 
-// HangUp ends all SSH connections to the machine but its own, as a broken network
-// or an end of sshd's process does: what they run goes on.
+// HangUp ends all SSH connections to the machine but its own, as a broken network or
+// the end of sshd's process does: the commands in them continue.
 func (m *Machine) HangUp(ctx context.Context) error {
 	_, err := m.Run(ctx, `for pid in $(pgrep -f '^sshd: .*@'); do [ "$pid" = "$PPID" ] || kill -KILL "$pid"; done`)
 	return err

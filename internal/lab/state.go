@@ -17,8 +17,8 @@ import (
 // machines have disks there, and outlive the process that made them.
 const stateRoot = "/var/lib/kube-lab"
 
-// state is what a lab remembers in lab.json. Everything else about it is read
-// from the kernel: whether a machine runs, where its cable is.
+// state is the content of lab.json. Everything else about a lab is read from the
+// kernel: whether a machine runs, where its cable is.
 type state struct {
 	Subnet   netip.Prefix   `json:"subnet"`
 	Base     string         `json:"base"` // the tree below the machines' disks
@@ -77,9 +77,9 @@ func writeFile(path string, data []byte, mode fs.FileMode) error {
 	return os.Rename(part, path)
 }
 
-// lockDir takes the exclusive lock of a directory, which it makes when it is not
-// there. The lock ends with the process. The directory may be removed by who
-// holds the lock; whoever waited then starts over with a new one.
+// lockDir takes the exclusive lock of a directory, which it makes if it does not
+// exist. The lock ends with the process. Its holder may remove the directory; a
+// process that waited then starts over with a new one.
 func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
 	for {
 		if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -30,9 +30,9 @@ func (p *Problem) Title() string { return Line(p.Summary) }
 // Unwrap gives Err, so that sentinels can be asked for.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Text is the body below the summary. What machines have said is in it, so each
-// part is made visible and bounded here, and no part can pass for another: a line
-// within one never begins with a label.
+// Text is the body below the summary. It may contain text from machines, so each part
+// is made visible and bounded here, and no part can pass for another: a line within
+// one never begins with a label.
 func (p *Problem) Text() string {
 	var b strings.Builder
 	line := func(label, text string) {
@@ -59,8 +59,8 @@ func unlabelled(text string) string { return label.ReplaceAllString(text, "  $0"
 // Nothing is the Unchanged text of a refusal that came before the first change.
 const Nothing = "nothing was changed."
 
-// Untouched reports whether err is a refusal that came before the first
-// change, so that there is nothing to record or to clean up.
+// Untouched reports whether err is a refusal before the first change, so that there
+// is nothing to record or to clean up.
 func Untouched(err error) bool {
 	var p *Problem
 	return errors.As(err, &p) && p.Unchanged == Nothing

@@ -15,10 +15,10 @@ const (
 	maxDetail = 64 << 10
 )
 
-// Visible shows as text whatever is not: control characters (the escapes of a
-// terminal among them), characters that turn the direction of writing or take no
-// room, and bytes that are no UTF-8. Line ends and tabs stay. All that a machine
-// says passes through it on its way to a person.
+// Visible escapes what is not plain text: control characters (among them terminal
+// escapes), bidirectional and zero-width characters, and bytes that are not UTF-8.
+// Line ends and tabs stay. All text from a machine passes through it before it is
+// shown.
 func Visible(text string) string {
 	if isVisible(text) {
 		return text
@@ -57,8 +57,7 @@ func Line(text string) string {
 // Block is text of several visible lines, of bounded length.
 func Block(text string) string { return shownWithin(text, maxField) }
 
-// Quote is a value that a machine gave, in a message: quoted, in ASCII, and not at
-// any length.
+// Quote is a value from a machine for a message: quoted, in ASCII, of bounded length.
 func Quote(value string) string {
 	const most = 80
 	if len(value) > most {
@@ -67,7 +66,7 @@ func Quote(value string) string {
 	return strconv.QuoteToASCII(value)
 }
 
-// Lines is each of texts as a Line, and not any number of them.
+// Lines is each of texts as a Line, up to a maximum number.
 func Lines(texts []string) []string {
 	const most = 200
 	out := make([]string, 0, min(len(texts), most+1))
@@ -82,11 +81,11 @@ func Lines(texts []string) []string {
 
 func isBreak(r rune) bool { return r == '\n' || r == '\r' }
 
-// shownWithin is text made visible, of a bounded length before and after that.
+// shownWithin makes text visible, with a bounded length before and after.
 func shownWithin(text string, limit int) string { return bounded(Visible(bounded(text, limit)), limit) }
 
-// bounded cuts the middle out of a text that is too long: its beginning says what
-// happened, and its end why.
+// bounded cuts out the middle of a long text: its beginning says what happened, and
+// its end why.
 func bounded(text string, limit int) string {
 	if len(text) <= limit {
 		return text

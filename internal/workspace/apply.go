@@ -61,7 +61,7 @@ func (w *Workspace) Apply(ctx context.Context, log io.Writer, args ...string) ([
 // Diagnostic is one error or warning of an apply.
 type Diagnostic struct{ Severity, Summary, Detail string }
 
-// FailedError is an apply that has failed, with what it said.
+// FailedError is a failed apply with its diagnostics.
 type FailedError struct {
 	Err         error
 	Diagnostics []Diagnostic
@@ -76,16 +76,16 @@ func (e *FailedError) Error() string {
 	return fmt.Sprintf("run apply: %v\n%s%s", e.Err, strings.Join(lines, "\n"), e.Stderr)
 }
 
-// Unwrap gives how the CLI has ended.
+// Unwrap returns the exit of the CLI.
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// Errors are the diagnostics that are no warnings.
+// Errors are the diagnostics that are not warnings.
 func (e *FailedError) Errors() []Diagnostic {
 	return slices.DeleteFunc(slices.Clone(e.Diagnostics), func(d Diagnostic) bool { return d.Severity != "error" })
 }
 
-// follow reads events until the output ends, and tells begun of each resource
-// that is begun.
+// follow reads events until the output ends, and calls begun for each resource that
+// an apply begins.
 func follow(out io.Reader, log io.Writer, begun func(address string)) (timings []Timing, diagnostics []Diagnostic) {
 	started := map[string]time.Time{}
 	lines := bufio.NewScanner(out)

@@ -31,7 +31,7 @@ type Workspace struct {
 	Log       string               // file for a trace of everything, as TF_LOG_PATH; "" for none
 	Program   string               // folder of the provider's main package; "" for the released one
 	Env       []string             // added to the environment of the CLI and of the provider
-	Started   func(address string) // told of each resource that an Apply begins; may be nil
+	Started   func(address string) // called for each resource that an Apply begins; may be nil
 	lab       *lab.Lab
 	terraform string
 }
@@ -181,8 +181,8 @@ func (w *Workspace) Machines(n int) map[string]string {
 	return machines
 }
 
-// stopPatience is how long a CLI that was told to stop may take to write its state.
-const stopPatience = 30 * time.Second
+// stopTimeout is how long a CLI that was told to stop may take to write its state.
+const stopTimeout = 30 * time.Second
 
 // Command is the CLI within the lab's network, with the workspace's settings.
 // When ctx ends it is interrupted, as by Ctrl-C, before it is killed.
@@ -191,14 +191,14 @@ func (w *Workspace) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd.Env = append(environment(), "TF_CLI_CONFIG_FILE="+w.CLIConfig(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
 	cmd.Env = append(cmd.Env, w.Env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = stopPatience
+	cmd.WaitDelay = stopTimeout
 	if w.Log != "" {
 		cmd.Env = append(cmd.Env, "TF_LOG=TRACE", "TF_LOG_PATH="+w.Log)
 	}
 	return cmd
 }
 
-// environment is this process's, less the settings of the user's own Terraform.
+// environment is this process's without the settings of the user's own Terraform.
 func environment() []string {
 	var kept []string
 	for _, variable := range os.Environ() {
