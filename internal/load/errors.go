@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/status"
 )
 
@@ -80,6 +81,10 @@ func kind(err error) string {
 	var answer *statusError
 	if errors.As(err, &answer) {
 		return fmt.Sprintf("HTTP %d", answer.code)
+	}
+	var refusal rpctypes.EtcdError
+	if errors.As(err, &refusal) {
+		return "gRPC " + refusal.Code().String()
 	}
 	if s, ok := status.FromError(err); ok {
 		return "gRPC " + s.Code().String()

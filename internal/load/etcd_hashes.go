@@ -11,7 +11,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -108,13 +108,13 @@ func (m *etcdMembers) compare(ctx context.Context) (Hashes, error) {
 	var list []*pb.Member
 	var h Hashes
 	err := retry(ctx, func(ctx context.Context) error {
-		return m.askAny(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
-			answer, err := pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{Linearizable: true})
+		return m.askAny(ctx, func(ctx context.Context, member *clientv3.Client) error {
+			answer, err := member.MemberList(ctx)
 			if err != nil {
 				return err
 			}
 			list = answer.Members
-			now, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte("/"), CountOnly: true})
+			now, err := member.Get(ctx, "/", clientv3.WithCountOnly())
 			if err != nil {
 				return err
 			}
@@ -146,12 +146,12 @@ func (m *etcdMembers) hash(ctx context.Context, member *pb.Member, revision int6
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
 	_ = wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
-		h.Err = m.ask(ctx, member.ClientURLs[0], func(ctx context.Context, conn *grpc.ClientConn) error {
-			answer, err := pb.NewMaintenanceClient(conn).HashKV(ctx, &pb.HashKVRequest{Revision: revision})
+		h.Err = m.ask(ctx, member.ClientURLs[0], func(ctx context.Context, client *clientv3.Client) error {
+			answer, err := client.HashKV(ctx, member.ClientURLs[0], revision)
 			if err == nil {
 				h.Hash, h.Compacted = answer.Hash, answer.CompactRevision
 			}
-			return rpctypes.Error(err)
+			return err
 		})
 		return !errors.Is(h.Err, rpctypes.ErrFutureRev), nil
 	})

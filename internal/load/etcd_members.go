@@ -11,74 +11,94 @@ import (
 	"sync/atomic"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
 )
 
-// etcdMembers speaks with etcd's members, each at its client URL. The generated
-// stubs are used, not clientv3, which would balance and retry.
+// etcdMembers has one client for each member's client URL, so that it is known
+// which member answers. The clients never retry.
 type etcdMembers struct {
 	dial      Dial
 	tls       *tls.Config
 	endpoints func() []string
 	dialled   atomic.Int64
 
-	mu    sync.Mutex
-	conns map[string]*grpc.ClientConn // by client URL
+	mu      sync.Mutex
+	clients map[string]*clientv3.Client // by client URL
 }
 
-// connect returns the connection to the member at a client URL.
-func (m *etcdMembers) connect(clientURL string) (*grpc.ClientConn, error) {
+// client returns the client of the member at a client URL.
+func (m *etcdMembers) client(clientURL string) (*clientv3.Client, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if conn, ok := m.conns[clientURL]; ok {
-		return conn, nil
+	if member, ok := m.clients[clientURL]; ok {
+		return member, nil
 	}
+	member, err := m.connect(clientURL)
+	if err != nil {
+		return nil, fmt.Errorf("connect to etcd at %s: %w", clientURL, err)
+	}
+	if m.clients == nil {
+		m.clients = map[string]*clientv3.Client{}
+	}
+	m.clients[clientURL] = member
+	return member, nil
+}
+
+func (m *etcdMembers) connect(clientURL string) (*clientv3.Client, error) {
 	where, err := url.Parse(clientURL)
 	if err != nil {
-		return nil, fmt.Errorf("connect to etcd: %w", err)
+		return nil, err
 	}
 	config := m.tls.Clone()
 	config.ServerName = where.Hostname()
-	conn, err := grpc.NewClient("passthrough:///"+where.Host,
-		grpc.WithTransportCredentials(credentials.NewTLS(config)),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			m.dialled.Add(1)
-			return m.dial(ctx, "tcp", address)
-		}),
-		grpc.WithNoProxy(),
-		grpc.WithDisableRetry(),
-		grpc.WithConnectParams(grpc.ConnectParams{ // a member that comes back is used at once
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond},
-			MinConnectTimeout: requestTimeout,
-		}))
+	member, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{clientURL}, TLS: config, Logger: zap.NewNop(), MaxUnaryRetries: 1,
+		DialOptions: []grpc.DialOption{
+			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+				m.dialled.Add(1)
+				return m.dial(ctx, "tcp", address)
+			}),
+			grpc.WithNoProxy(),
+			grpc.WithChainUnaryInterceptor(failFast),
+			grpc.WithConnectParams(grpc.ConnectParams{ // a member that comes back is used at once
+				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond},
+				MinConnectTimeout: requestTimeout,
+			}),
+		},
+	})
 	if err != nil {
-		return nil, fmt.Errorf("connect to etcd: %w", err)
+		return nil, err
 	}
-	if m.conns == nil {
-		m.conns = map[string]*grpc.ClientConn{}
-	}
-	m.conns[clientURL] = conn
-	return conn, nil
+	// The default one makes a connection for each call.
+	member.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(member, member.ActiveConnection()), member)
+	return member, nil
+}
+
+// failFast makes a call fail while there is no connection. A client of etcd waits
+// for one by default.
+func failFast(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	return call(ctx, method, request, reply, conn, append(options, grpc.WaitForReady(false))...)
 }
 
 // ask calls the member at a client URL.
-func (m *etcdMembers) ask(ctx context.Context, clientURL string, question func(context.Context, *grpc.ClientConn) error) error {
-	conn, err := m.connect(clientURL)
+func (m *etcdMembers) ask(ctx context.Context, clientURL string, call func(context.Context, *clientv3.Client) error) error {
+	member, err := m.client(clientURL)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return question(ctx, conn)
+	return call(ctx, member)
 }
 
 // askAny calls one member after the other until one answers.
-func (m *etcdMembers) askAny(ctx context.Context, question func(context.Context, *grpc.ClientConn) error) error {
+func (m *etcdMembers) askAny(ctx context.Context, call func(context.Context, *clientv3.Client) error) error {
 	err := errors.New("etcd has no endpoints")
 	for _, endpoint := range m.endpoints() {
-		if err = m.ask(ctx, endpoint, question); err == nil {
+		if err = m.ask(ctx, endpoint, call); err == nil {
 			return nil
 		}
 	}
@@ -88,8 +108,8 @@ func (m *etcdMembers) askAny(ctx context.Context, question func(context.Context,
 func (m *etcdMembers) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, conn := range m.conns {
-		_ = conn.Close() // every call has ended
+	for _, member := range m.clients {
+		_ = member.Close() // every call has ended
 	}
-	m.conns = nil
+	m.clients = nil
 }

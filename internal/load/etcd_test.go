@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
-	"google.golang.org/grpc"
 )
 
 // startEtcd runs a real etcd of one member within the test.
@@ -53,7 +52,7 @@ func freeAddress(t *testing.T) string {
 }
 
 // ask puts a question to the etcd of this test.
-func ask(t *testing.T, reach Etcd, question func(context.Context, *grpc.ClientConn) error) {
+func ask(t *testing.T, reach Etcd, question func(context.Context, *clientv3.Client) error) {
 	t.Helper()
 	m := &etcdMembers{dial: new(net.Dialer).DialContext, tls: reach.TLS, endpoints: reach.Endpoints}
 	defer m.close()
@@ -77,8 +76,8 @@ func TestDirectWriter(t *testing.T) {
 	if c := report.Etcd; c.Acknowledged == 0 || c.Acknowledged != c.Writes.Tried {
 		t.Errorf("direct writer: %+v", c)
 	}
-	ask(t, reach, func(ctx context.Context, conn *grpc.ClientConn) error {
-		left, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}, CountOnly: true})
+	ask(t, reach, func(ctx context.Context, member *clientv3.Client) error {
+		left, err := member.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
 		if err == nil && left.Count != 0 {
 			err = fmt.Errorf("the run left %d keys", left.Count)
 		}
@@ -100,8 +99,8 @@ func TestDirectWriterAlone(t *testing.T) {
 		t.Errorf("lost are %q, %v", lost, err)
 	}
 	key := l.etcd.ledger.acknowledged()[0]
-	ask(t, reach, func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewKVClient(conn).DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(key)})
+	ask(t, reach, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.Delete(ctx, key)
 		return err
 	})
 	if lost, err := l.Lost(t.Context()); err != nil || !slices.Equal(lost, []string{key}) {
@@ -118,9 +117,9 @@ func TestDirectWriterAlone(t *testing.T) {
 
 func TestDirectWriterLoses(t *testing.T) {
 	_, real := startEtcd(t)
-	nobody := "https://" + freeAddress(t)
-	reach := Etcd{TLS: real.TLS, Endpoints: func() []string { return append(real.Endpoints(), nobody) }}
 	s := newStandIn(t, nil)
+	nobody := "https://" + freeAddress(t) // after all servers, or one of them may get the port
+	reach := Etcd{TLS: real.TLS, Endpoints: func() []string { return append(real.Endpoints(), nobody) }}
 	cfg := s.config()
 	cfg.Etcd = &reach
 	l, err := Start(t.Context(), cfg)
@@ -131,8 +130,8 @@ func TestDirectWriterLoses(t *testing.T) {
 		continue
 	}
 	taken := l.etcd.ledger.acknowledged()[1]
-	ask(t, real, func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewKVClient(conn).DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(taken)})
+	ask(t, real, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.Delete(ctx, taken)
 		return err
 	})
 	report, err := l.Stop(t.Context())
@@ -152,8 +151,8 @@ func TestDirectWriterLoses(t *testing.T) {
 // agree.
 func TestHashOfAbsentMember(t *testing.T) {
 	_, reach := startEtcd(t)
-	ask(t, reach, func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewClusterClient(conn).MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{"http://127.0.0.1:1"}, IsLearner: true})
+	ask(t, reach, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.MemberAddAsLearner(ctx, []string{"http://127.0.0.1:1"})
 		return err
 	})
 	m := &etcdMembers{dial: new(net.Dialer).DialContext, tls: reach.TLS, endpoints: reach.Endpoints}

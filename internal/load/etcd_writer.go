@@ -1,13 +1,11 @@
 package load
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 const (
@@ -39,17 +37,10 @@ func (p *etcdWriter) put(ctx context.Context, n int, key string) error {
 	if len(endpoints) == 0 {
 		return errors.New("etcd has no endpoints")
 	}
-	return p.members.ask(ctx, endpoints[n%len(endpoints)], func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte(key), Value: []byte(key)})
+	return p.members.ask(ctx, endpoints[n%len(endpoints)], func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.Put(ctx, key, key)
 		return err
 	})
-}
-
-// end is the first key after those with the prefix.
-func (p *etcdWriter) end() []byte {
-	end := []byte(p.prefix)
-	end[len(end)-1]++
-	return end
 }
 
 // keys reads all keys of the run linearizably. It retries until the list is
@@ -57,9 +48,9 @@ func (p *etcdWriter) end() []byte {
 func (p *etcdWriter) keys(ctx context.Context) (map[string]bool, error) {
 	keys := map[string]bool{}
 	err := retry(ctx, func(ctx context.Context) error {
-		return p.members.askAny(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+		return p.members.askAny(ctx, func(ctx context.Context, member *clientv3.Client) error {
 			clear(keys)
-			return collect(ctx, pb.NewKVClient(conn), []byte(p.prefix), p.end(), keys)
+			return collect(ctx, member, p.prefix, keys)
 		})
 	})
 	if err != nil {
@@ -78,16 +69,17 @@ func (p *etcdWriter) lost(ctx context.Context) ([]string, error) {
 	return without(written, keys), nil
 }
 
-// collect adds the keys from one to before another, page by page.
-func collect(ctx context.Context, kv pb.KVClient, from, end []byte, into map[string]bool) error {
-	for {
-		page, err := kv.Range(ctx, &pb.RangeRequest{Key: from, RangeEnd: end, Limit: keysPerPage, KeysOnly: true})
+// collect adds the keys with a prefix, page by page.
+func collect(ctx context.Context, kv clientv3.KV, prefix string, into map[string]bool) error {
+	end := clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix))
+	for from := prefix; ; {
+		page, err := kv.Get(ctx, from, end, clientv3.WithLimit(keysPerPage), clientv3.WithKeysOnly())
 		if err != nil {
 			return err
 		}
-		for _, found := range page.Kvs {
-			into[string(found.Key)] = true
-			from = append(bytes.Clone(found.Key), 0)
+		for _, pair := range page.Kvs {
+			into[string(pair.Key)] = true
+			from = string(pair.Key) + "\x00"
 		}
 		if !page.More {
 			return nil
@@ -97,8 +89,8 @@ func collect(ctx context.Context, kv pb.KVClient, from, end []byte, into map[str
 
 // clean deletes the keys of the run.
 func (p *etcdWriter) clean(ctx context.Context) error {
-	return p.members.askAny(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewKVClient(conn).DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(p.prefix), RangeEnd: p.end()})
+	return p.members.askAny(ctx, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.Delete(ctx, p.prefix, clientv3.WithPrefix())
 		return err
 	})
 }
