@@ -55,6 +55,8 @@ module "plane" {
   cluster_name = each.key
   endpoint     = { address = each.value.endpoint }
   machines     = { for name, address in each.value.machines : name => { address = address } }
+  etcd         = { version = %q }
+  kubernetes   = { version = %q }
 }
 `
 
@@ -123,6 +125,10 @@ func (b *bench) fleetWorkspace(ctx context.Context, machines *simulated.Fleet) (
 	if err != nil {
 		return nil, err
 	}
+	etcd, kubernetes, err := newer.Versions()
+	if err != nil {
+		return nil, err
+	}
 	programs := filepath.Join(b.dir, "programs")
 	if err := simulated.Programs(programs, all); err != nil {
 		return nil, err
@@ -136,7 +142,7 @@ func (b *bench) fleetWorkspace(ctx context.Context, machines *simulated.Fleet) (
 		return nil, fmt.Errorf("make a seal: %w", err)
 	}
 	w, err := b.configured(ctx, "fleet", map[string]string{
-		"main.tf": fmt.Sprintf(fleetConfig, filepath.Join(root, "modules", "control-plane")),
+		"main.tf": fmt.Sprintf(fleetConfig, filepath.Join(root, "modules", "control-plane"), etcd, kubernetes),
 	})
 	if err != nil {
 		return nil, err
