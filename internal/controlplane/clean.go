@@ -19,9 +19,9 @@ const cleanAttempts = 3
 
 var errNoEvidence = errors.New("it holds part of a replica, and nothing says of which")
 
-// whose says whether what the machine holds is s, or nothing at all, so that it
+// owner says whether what the machine holds is s, or nothing at all, so that it
 // may be cleaned; otherwise whose it is, in words. Nobody's is an error.
-func (f found) whose(s Spec) (mine bool, other string, err error) {
+func (f observed) owner(s Spec) (mine bool, other string, err error) {
 	held, begun := f.identity()
 	switch {
 	case f.recordErr != nil:
@@ -38,14 +38,14 @@ func (f found) whose(s Spec) (mine bool, other string, err error) {
 	return true, "", nil
 }
 
-// mayClean refuses before anything is touched where nobody can say whose the parts
+// checkClean refuses before anything is touched where nobody can say whose the parts
 // of a replica on the machine are.
-func mayClean(ctx context.Context, s Spec) error {
+func checkClean(ctx context.Context, s Spec) error {
 	f, err := observe(ctx, s.Host, s.Replica)
 	if err != nil {
 		return err
 	}
-	if _, _, err = f.whose(s); err != nil {
+	if _, _, err = f.owner(s); err != nil {
 		return &problem.Problem{
 			Summary: "control-plane replica not deleted", Host: s.Machine(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
 			Next: "apply the replica first, which writes " + recordPath + " anew where it is missing; one that cannot be read has to be moved away on the machine. Then destroy again.",
@@ -65,12 +65,12 @@ func clean(ctx context.Context, s Spec, o DeleteOptions) error {
 		if err != nil {
 			return err
 		}
-		mine, other, err := f.whose(s)
+		mine, other, err := f.owner(s)
 		if err != nil {
 			return fmt.Errorf("clean replica %s: %w", s.Machine(), err)
 		}
 		if !mine {
-			left(ctx, s, o, other)
+			reportLeft(ctx, s, o, other)
 			return nil
 		}
 		problem.Progress(ctx, "%s: stopping the components", s.Machine())
@@ -88,8 +88,8 @@ func clean(ctx context.Context, s Spec, o DeleteOptions) error {
 	return fmt.Errorf("clean replica %s: somebody else changes it at the same time", s.Machine())
 }
 
-// left says that the machine was left alone.
-func left(ctx context.Context, s Spec, o DeleteOptions, other string) {
+// reportLeft says that the machine was left alone.
+func reportLeft(ctx context.Context, s Spec, o DeleteOptions, other string) {
 	why := fmt.Sprintf("%s holds %s now, and was left as it is", s.Host.Address(), other)
 	problem.Progress(ctx, "%s: %s", s.Machine(), why)
 	if o.Left != nil {

@@ -15,8 +15,8 @@ import (
 
 func TestWhose(t *testing.T) {
 	s := testSpec(t)
-	named := func(path, cluster, name string) func(*found) {
-		return func(f *found) {
+	named := func(path, cluster, name string) func(*observed) {
+		return func(f *observed) {
 			text := `{"cluster_id": "` + cluster + `", "cluster_name": "prod", "name": "` + name + `"}`
 			f.facts.Files[path] = host.FileState{Content: text}
 			*f = interpret(f.facts)
@@ -25,25 +25,25 @@ func TestWhose(t *testing.T) {
 	id := s.Bundle.ClusterID
 	for _, c := range []struct {
 		name  string
-		alter func(*found)
+		alter func(*observed)
 		mine  bool
 		other string
 		err   string
 	}{
 		{"itself", named(recordPath, id, "cp1"), true, "", ""},
 		{"itself, cut off", named(creatingPath, id, "cp1"), true, "", ""},
-		{"nothing", func(*found) {}, true, "", ""},
+		{"nothing", func(*observed) {}, true, "", ""},
 		{"another replica of the cluster", named(recordPath, id, "cp2"), false, `replica "cp2" of cluster "prod"`, ""},
 		{"another cluster's, of the same name", named(recordPath, "x", "cp1"), false, `replica "cp1" of cluster "prod"`, ""},
 		{"the beginning of another replica", named(creatingPath, id, "cp2"), false, `the beginning of replica "cp2" of cluster "prod"`, ""},
-		{"its record beside another's beginning", func(f *found) { named(creatingPath, id, "cp2")(f); named(recordPath, id, "cp1")(f) }, true, "", ""},
-		{"a unit of nobody's", func(f *found) { f.facts.Files[unit.Path(release.APIServer)] = host.FileState{} }, false, "", errNoEvidence.Error()},
-		{"a record that cannot be read", func(f *found) { _, f.recordErr = readRecord("{") }, false, "", "replica.json"},
+		{"its record beside another's beginning", func(f *observed) { named(creatingPath, id, "cp2")(f); named(recordPath, id, "cp1")(f) }, true, "", ""},
+		{"a unit of nobody's", func(f *observed) { f.facts.Files[unit.Path(release.APIServer)] = host.FileState{} }, false, "", errNoEvidence.Error()},
+		{"a record that cannot be read", func(f *observed) { _, f.recordErr = readRecord("{") }, false, "", "replica.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := bare()
 			c.alter(&f)
-			mine, other, err := f.whose(s)
+			mine, other, err := f.owner(s)
 			if mine != c.mine || other != c.other || !strings.Contains(cptest.Text(err), c.err) || (c.err == "") != (err == nil) {
 				t.Errorf("%t, %q, %v", mine, other, err)
 			}

@@ -24,9 +24,9 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error
 	if err := s.Validate(); err != nil {
 		return Status{}, err
 	}
-	done := r.underWay.create(s)
+	done := r.inProgress.create(s)
 	defer func() { done(err) }()
-	held, err := claim(ctx, s)
+	held, err := takeMachineLease(ctx, s)
 	if err != nil {
 		return Status{}, err
 	}
@@ -35,7 +35,7 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error
 }
 
 func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
-	joining := r.mayJoin(ctx, s)
+	joining := r.beginCheckJoin(ctx, s)
 	f, err := inspect(ctx, s.Host, s.Replica)
 	if err != nil {
 		return Status{}, err
@@ -53,7 +53,7 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 		}
 		return status, nil
 	}
-	if err := r.enterInStep(ctx, s, f); err != nil {
+	if err := r.awaitRotation(ctx, s, f); err != nil {
 		return Status{}, err
 	}
 	d, err := decide(s.Replica, f, time.Now())
@@ -65,9 +65,9 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 	}
 	d.begins = f.record.ClusterID == ""
 	if err := bringUp(ctx, s, d); err != nil {
-		return Status{}, unregistered(err, "it was not registered: the endpoint sends it nothing.")
+		return Status{}, withRotationState(err, "it was not registered: the endpoint sends it nothing.")
 	}
-	return enter(ctx, s)
+	return register(ctx, s)
 }
 
 // ErrAdopted: Create found the replica running, and it is its change that failed.
@@ -96,10 +96,10 @@ func install(ctx context.Context, s Spec) error {
 }
 
 // apply writes the files and restarts the API server if it must be.
-func apply(ctx context.Context, s Spec, d desired) error {
+func apply(ctx context.Context, s Spec, d changes) error {
 	change := host.Change{Dirs: component.Directories(), Files: d.files, Remove: append(slices.Clone(d.remove), pausedPath), Script: unit.Enable()}
-	if d.before != nil { // first: from then on there is something to go back to
-		change.Files = append([]host.File{d.before.file()}, d.files...)
+	if d.rollback != nil { // first: from then on there is something to go back to
+		change.Files = append([]host.File{d.rollback.file()}, d.files...)
 	}
 	if d.begins { // first: from then on the machine says whose it is
 		change.Files = append([]host.File{creatingFile(s.Replica)}, d.files...)
@@ -121,8 +121,8 @@ func apply(ctx context.Context, s Spec, d desired) error {
 	return nil
 }
 
-// enter registers a replica that is ready, and looks at it meanwhile.
-func enter(ctx context.Context, s Spec) (Status, error) {
+// register registers a replica that is ready, and looks at it meanwhile.
+func register(ctx context.Context, s Spec) (Status, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if err := s.Registrar.Register(groupCtx, s.Name, s.ServingAddress()); err != nil {
@@ -133,7 +133,7 @@ func enter(ctx context.Context, s Spec) (Status, error) {
 	})
 	var seen Status
 	group.Go(func() (err error) {
-		seen, _, err = look(groupCtx, s)
+		seen, _, err = observeStatus(groupCtx, s)
 		return err
 	})
 	if err := group.Wait(); err != nil {

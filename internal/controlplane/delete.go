@@ -13,8 +13,8 @@ import (
 // machine, which it is held on for as long as that lasts.
 const machineLease = "replica"
 
-// claim takes the lease of the replica's machine.
-func claim(ctx context.Context, s Spec) (*host.Leases, error) {
+// takeMachineLease takes the lease of the replica's machine.
+func takeMachineLease(ctx context.Context, s Spec) (*host.Leases, error) {
 	what := "the replica on " + s.Host.Address()
 	leases, err := host.TakeLeases(ctx, []host.LeaseTaker{s.Host}, machineLease, host.LeaseOptions{What: what, All: true})
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *Replicas) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 		return nil
 	}
 	if err == nil {
-		r.underWay.forget(s)
+		r.inProgress.forget(s)
 	}
 	return err
 }
@@ -43,7 +43,7 @@ func (r *Replicas) remove(ctx context.Context, s Spec, o DeleteOptions) error {
 	if o.superseded() {
 		return errSuperseded
 	}
-	held, err := claim(ctx, s)
+	held, err := takeMachineLease(ctx, s)
 	if errors.Is(err, host.ErrUnreachable) {
 		return r.abandon(ctx, s, o, err)
 	}
@@ -52,7 +52,7 @@ func (r *Replicas) remove(ctx context.Context, s Spec, o DeleteOptions) error {
 	}
 	defer held.Release()
 	ctx = held.Context(ctx)
-	if err := mayClean(ctx, s); err != nil {
+	if err := checkClean(ctx, s); err != nil {
 		return err
 	}
 	if err := r.withdraw(ctx, s, o); err != nil {
@@ -69,7 +69,7 @@ func (r *Replicas) remove(ctx context.Context, s Spec, o DeleteOptions) error {
 func (r *Replicas) abandon(ctx context.Context, s Spec, o DeleteOptions, unreachable error) error {
 	err := r.withdraw(ctx, s, o)
 	unasked := errors.Is(err, host.ErrUnreachable)
-	if err != nil && (!unasked || r.mustStay(s, o) != nil) {
+	if err != nil && (!unasked || r.keepLastReplica(s, o) != nil) {
 		return err
 	}
 	if o.Abandon.Covers(s.Host.Address(), unreachable) {

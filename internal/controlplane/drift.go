@@ -17,35 +17,35 @@ import (
 // drift says in words how a machine differs from s, each with the machine's
 // name. A component that is merely not healthy at the moment is no drift; one
 // whose unit is down is.
-func drift(s component.Replica, f found, now time.Time) []string {
-	var words []string
-	words = append(words, recordDrift(s, f)...)
+func drift(s component.Replica, f observed, now time.Time) []string {
+	var problems []string
+	problems = append(problems, recordDrift(s, f)...)
 	for _, c := range component.Of(s) {
-		words = append(words, componentDrift(s, c, f)...)
+		problems = append(problems, componentDrift(s, c, f)...)
 	}
 	for _, file := range component.Files(s) {
-		if fault := fileFault(f.facts.Files, file); fault != "" {
-			words = append(words, file.Path+" "+fault)
+		if fault := fileProblem(f.facts.Files, file); fault != "" {
+			problems = append(problems, file.Path+" "+fault)
 		}
 	}
 	for _, path := range component.UnwantedFiles(s) {
 		if _, there := f.facts.Files[path]; there {
-			words = append(words, path+" is there, although it is not wanted")
+			problems = append(problems, path+" is there, although it is not wanted")
 		}
 	}
 	for _, c := range component.Certificates(s) {
-		words = append(words, certificateFaults(s, c, f, now)...)
+		problems = append(problems, certificateProblems(s, c, f, now)...)
 	}
 	for _, k := range component.Kubeconfigs(s) {
-		words = append(words, kubeconfigFaults(s, k, f, now)...)
+		problems = append(problems, kubeconfigProblems(s, k, f, now)...)
 	}
-	for i, word := range words {
-		words[i] = s.Machine() + ": " + word
+	for i, text := range problems {
+		problems[i] = s.Machine() + ": " + text
 	}
-	return words
+	return problems
 }
 
-func recordDrift(s component.Replica, f found) []string {
+func recordDrift(s component.Replica, f observed) []string {
 	switch {
 	case f.recordErr != nil:
 		return []string{recordPath + " cannot be read"}
@@ -62,24 +62,26 @@ func recordDrift(s component.Replica, f found) []string {
 }
 
 func generationDrift(have, want map[pki.Part]int) []string {
-	var words []string
+	var problems []string
 	for _, part := range pki.Parts() {
 		if have[part] != want[part] {
-			words = append(words, fmt.Sprintf("is at generation %d of %s, wanted %d", have[part], part, want[part]))
+			problems = append(problems, fmt.Sprintf("is at generation %d of %s, wanted %d", have[part], part, want[part]))
 		}
 	}
-	return words
+	return problems
 }
 
-func componentDrift(s component.Replica, c component.Component, f found) []string {
-	var words []string
-	add := func(format string, args ...any) { words = append(words, c.Name+": "+fmt.Sprintf(format, args...)) }
+func componentDrift(s component.Replica, c component.Component, f observed) []string {
+	var problems []string
+	add := func(format string, args ...any) {
+		problems = append(problems, c.Name+": "+fmt.Sprintf(format, args...))
+	}
 	directory, name := path.Split(c.Program)
 	if !slices.Contains(f.facts.Dirs[path.Clean(directory)], name) {
 		add("%s is missing", c.Program)
 	}
 	state := f.facts.Units[unit.Name(c.Name)]
-	fault := unitFault(state)
+	fault := unitProblem(state)
 	if fault != "" {
 		add("%s %s", unit.Name(c.Name), fault)
 	} else if reason := restartReason(c, f, f.digests()); reason != "" {
@@ -91,17 +93,17 @@ func componentDrift(s component.Replica, c component.Component, f found) []strin
 	if version := f.version(c.Name); version != "" && version != s.Version {
 		add("runs version %s, wanted %s", version, s.Version)
 	}
-	for _, word := range definitionDrift(c, f) {
-		add("%s", word)
+	for _, text := range definitionDrift(c, f) {
+		add("%s", text)
 	}
-	return words
+	return problems
 }
 
 // definitionDrift compares a unit file with its rendering: flag by flag where
 // it can be read, as a whole otherwise.
-func definitionDrift(c component.Component, f found) []string {
+func definitionDrift(c component.Component, f observed) []string {
 	want := unit.File(c)
-	fault := fileFault(f.facts.Files, want)
+	fault := fileProblem(f.facts.Files, want)
 	if fault == "" {
 		return nil
 	}
@@ -113,15 +115,15 @@ func definitionDrift(c component.Component, f found) []string {
 	if err != nil {
 		return []string{want.Path + " was edited: " + err.Error()}
 	}
-	words := systemd.FlagDifferences(flags, c.Flags)
+	problems := systemd.FlagDifferences(flags, unit.Flags(c))
 	if executable != c.Program {
-		words = append(words, fmt.Sprintf("%s starts %s, wanted %s", want.Path, executable, c.Program))
+		problems = append(problems, fmt.Sprintf("%s starts %s, wanted %s", want.Path, executable, c.Program))
 	}
 	if have := unit.Groups(state.Content); !slices.Equal(have, c.Groups) {
-		words = append(words, fmt.Sprintf("%s names the groups [%s], wanted [%s]", want.Path, strings.Join(have, " "), strings.Join(c.Groups, " ")))
+		problems = append(problems, fmt.Sprintf("%s names the groups [%s], wanted [%s]", want.Path, strings.Join(have, " "), strings.Join(c.Groups, " ")))
 	}
-	if len(words) == 0 {
-		words = append(words, want.Path+" was edited")
+	if len(problems) == 0 {
+		problems = append(problems, want.Path+" was edited")
 	}
-	return words
+	return problems
 }

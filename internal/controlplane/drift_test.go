@@ -23,81 +23,83 @@ func TestNoDriftOnAConvergedMachine(t *testing.T) {
 func TestDrift(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		alter func(*testing.T, *Spec, *found)
+		alter func(*testing.T, *Spec, *observed)
 		want  string
 	}{
 		{
-			"flag changed", func(_ *testing.T, _ *Spec, f *found) {
+			"flag changed", func(_ *testing.T, _ *Spec, f *observed) {
 				replace(f, unit.Path(release.APIServer), "--secure-port=6443", "--secure-port=7443")
 			},
 			`kube-apiserver: flag --secure-port is "7443", wanted "6443"`,
 		},
-		{"flag added", func(_ *testing.T, _ *Spec, f *found) {
+		{"flag added", func(_ *testing.T, _ *Spec, f *observed) {
 			replace(f, unit.Path(release.Scheduler), "--leader-elect=true", "--leader-elect=true --v=9")
 		}, `kube-scheduler: flag --v is "9", wanted not to be set`},
-		{"flag removed", func(_ *testing.T, _ *Spec, f *found) {
+		{"flag removed", func(_ *testing.T, _ *Spec, f *observed) {
 			replace(f, unit.Path(release.Scheduler), "--bind-address=127.0.0.1", "--leader-elect=true")
 		}, `kube-scheduler: flag --bind-address is missing, wanted "127.0.0.1"`},
 		{
-			"program of the unit", func(_ *testing.T, _ *Spec, f *found) { replace(f, unit.Path(release.Scheduler), "1.34.4", "1.34.3") },
+			"program of the unit", func(_ *testing.T, _ *Spec, f *observed) { replace(f, unit.Path(release.Scheduler), "1.34.4", "1.34.3") },
 			`starts /opt/kube/kubernetes/1.34.3/kube-scheduler, wanted /opt/kube/kubernetes/1.34.4/kube-scheduler`,
 		},
 		{
-			"unit edited elsewhere", func(_ *testing.T, _ *Spec, f *found) {
+			"unit edited elsewhere", func(_ *testing.T, _ *Spec, f *observed) {
 				replace(f, unit.Path(release.Scheduler), "RestartSec=2", "RestartSec=9")
 			},
 			unit.Path(release.Scheduler) + " was edited",
 		},
-		{"unit unreadable", func(_ *testing.T, _ *Spec, f *found) { edit(f, unit.Path(release.Scheduler), "[Unit]\n") }, "was edited: no ExecStart= line"},
-		{"unit file gone", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Files, unit.Path(release.Scheduler)) }, unit.Path(release.Scheduler) + " is missing"},
-		{"drop-in", func(_ *testing.T, _ *Spec, f *found) {
+		{"unit unreadable", func(_ *testing.T, _ *Spec, f *observed) { edit(f, unit.Path(release.Scheduler), "[Unit]\n") }, "was edited: no ExecStart= line"},
+		{"unit file gone", func(_ *testing.T, _ *Spec, f *observed) { delete(f.facts.Files, unit.Path(release.Scheduler)) }, unit.Path(release.Scheduler) + " is missing"},
+		{"drop-in", func(_ *testing.T, _ *Spec, f *observed) {
 			f.facts.Dirs[unit.DropInDir(release.Scheduler)] = []string{"override.conf"}
 		}, "changed by files in " + unit.Path(release.Scheduler) + ".d"},
-		{"stopped", func(_ *testing.T, _ *Spec, f *found) {
+		{"stopped", func(_ *testing.T, _ *Spec, f *observed) {
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
 		}, "kube-apiserver.service is inactive"},
-		{"failing", func(_ *testing.T, _ *Spec, f *found) {
+		{"failing", func(_ *testing.T, _ *Spec, f *observed) {
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub, u.Result = "activating", "auto-restart", "exit-code" })
 		}, "kube-apiserver.service fails (exit-code)"},
-		{"disabled", func(_ *testing.T, _ *Spec, f *found) {
+		{"disabled", func(_ *testing.T, _ *Spec, f *observed) {
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Enabled = "disabled" })
 		}, "kube-apiserver.service is disabled, wanted enabled"},
-		{"not restarted", func(_ *testing.T, _ *Spec, f *found) {
+		{"not restarted", func(_ *testing.T, _ *Spec, f *observed) {
 			f.facts.Files[unit.StartNotePath(release.Scheduler)] = host.FileState{}
 		}, "kube-scheduler: it was started with another " + unit.Path(release.Scheduler)},
 		{
-			"binary missing", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Dirs, "/opt/kube/kubernetes/1.34.4") },
+			"binary missing", func(_ *testing.T, _ *Spec, f *observed) { delete(f.facts.Dirs, "/opt/kube/kubernetes/1.34.4") },
 			"/opt/kube/kubernetes/1.34.4/kube-apiserver is missing",
 		},
-		{"other version runs", func(_ *testing.T, _ *Spec, f *found) {
+		{"other version runs", func(_ *testing.T, _ *Spec, f *observed) {
 			f.running[release.APIServer] = "/opt/kube/kubernetes/1.34.3/kube-apiserver (deleted)"
 		}, "kube-apiserver: runs version 1.34.3, wanted 1.34.4"},
 		{
-			"certificate of another cluster", func(t *testing.T, s *Spec, f *found) { edit(f, component.EtcdClientCert, strangersCertificate(t, s)) },
+			"certificate of another cluster", func(t *testing.T, s *Spec, f *observed) {
+				edit(f, component.EtcdClientCert, strangersCertificate(t, s))
+			},
 			"is signed by another authority",
 		},
-		{"certificate missing", func(_ *testing.T, _ *Spec, f *found) { delete(f.facts.Files, component.KubeletClientCert) }, component.KubeletClientCert + " is missing"},
-		{"key missing", func(_ *testing.T, _ *Spec, f *found) {
+		{"certificate missing", func(_ *testing.T, _ *Spec, f *observed) { delete(f.facts.Files, component.KubeletClientCert) }, component.KubeletClientCert + " is missing"},
+		{"key missing", func(_ *testing.T, _ *Spec, f *observed) {
 			delete(f.facts.Files, component.KeyPath(component.KubeletClientCert))
 		}, component.KeyPath(component.KubeletClientCert) + " is missing"},
-		{"key replaced", func(_ *testing.T, _ *Spec, f *found) { edit(f, component.KeyPath(component.KubeletClientCert), "x") }, "was changed after it was issued"},
-		{"mode", func(_ *testing.T, _ *Spec, f *found) { chmod(f, component.CAKey, 0o644) }, component.CAKey + " has mode 0644, wanted 0600"},
-		{"owner", func(_ *testing.T, _ *Spec, f *found) {
+		{"key replaced", func(_ *testing.T, _ *Spec, f *observed) { edit(f, component.KeyPath(component.KubeletClientCert), "x") }, "was changed after it was issued"},
+		{"mode", func(_ *testing.T, _ *Spec, f *observed) { chmod(f, component.CAKey, 0o644) }, component.CAKey + " has mode 0644, wanted 0600"},
+		{"owner", func(_ *testing.T, _ *Spec, f *observed) {
 			state := f.facts.Files[component.SAKey]
 			state.Owner, state.Group = "root", "root"
 			f.facts.Files[component.SAKey] = state
 		}, component.SAKey + " belongs to root:root, wanted kube-apiserver:kube-apiserver"},
-		{"authority", func(_ *testing.T, _ *Spec, f *found) { edit(f, component.CACert, "x") }, component.CACert + " has other content"},
-		{"kubeconfig's server", func(_ *testing.T, _ *Spec, f *found) {
+		{"authority", func(_ *testing.T, _ *Spec, f *observed) { edit(f, component.CACert, "x") }, component.CACert + " has other content"},
+		{"kubeconfig's server", func(_ *testing.T, _ *Spec, f *observed) {
 			f.kubeconfigs[component.SchedulerConf] = strings.Replace(f.kubeconfigs[component.SchedulerConf], "10.0.0.11:6443", "10.0.0.99:6443", 1)
 		}, component.SchedulerConf + ": server is https://10.0.0.99:6443, wanted https://10.0.0.11:6443"},
-		{"kubeconfig's user", func(_ *testing.T, _ *Spec, f *found) {
+		{"kubeconfig's user", func(_ *testing.T, _ *Spec, f *observed) {
 			f.kubeconfigs[component.AdminConf] = strings.ReplaceAll(f.kubeconfigs[component.AdminConf], "kubernetes-admin", "root")
 		}, component.AdminConf + `: user is "root", wanted "kubernetes-admin"`},
-		{"kubeconfig unreadable", func(_ *testing.T, _ *Spec, f *found) { f.kubeconfigs[component.AdminConf] = "" }, component.AdminConf + " cannot be used"},
-		{"record gone", func(_ *testing.T, _ *Spec, f *found) { f.record = record{} }, recordPath + " is missing"},
+		{"kubeconfig unreadable", func(_ *testing.T, _ *Spec, f *observed) { f.kubeconfigs[component.AdminConf] = "" }, component.AdminConf + " cannot be used"},
+		{"record gone", func(_ *testing.T, _ *Spec, f *observed) { f.record = record{} }, recordPath + " is missing"},
 		{
-			"another cluster's record", func(_ *testing.T, _ *Spec, f *found) { f.record.ClusterID, f.record.ClusterName = "other", "stage" },
+			"another cluster's record", func(_ *testing.T, _ *Spec, f *observed) { f.record.ClusterID, f.record.ClusterName = "other", "stage" },
 			`holds a replica of another cluster, "stage"`,
 		},
 	} {
@@ -110,6 +112,24 @@ func TestDrift(t *testing.T) {
 				t.Errorf("want %q in\n%s", c.want, strings.Join(words, "\n"))
 			}
 		})
+	}
+}
+
+// TestOnlyTheEditedFlagDiffers: the credential that systemd hands over is the path
+// that the unit has, and no difference.
+func TestOnlyTheEditedFlagDiffers(t *testing.T) {
+	s := testSpec(t)
+	f := converged(t, s)
+	replace(&f, unit.Path(release.ControllerManager), "--leader-elect=true", "--leader-elect=false")
+	var flags []string
+	for _, text := range drift(s.Replica, f, cptest.Now) {
+		if strings.Contains(text, "flag --") {
+			flags = append(flags, text)
+		}
+	}
+	want := []string{`cp1 (10.0.0.11): kube-controller-manager: flag --leader-elect is "false", wanted "true"`}
+	if !slices.Equal(flags, want) {
+		t.Errorf("%q, want %q", flags, want)
 	}
 }
 
@@ -144,7 +164,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-func replace(f *found, path, old, new string) {
+func replace(f *observed, path, old, new string) {
 	edit(f, path, strings.Replace(f.facts.Files[path].Content, old, new, 1))
 }
 

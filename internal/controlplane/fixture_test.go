@@ -30,7 +30,7 @@ func machine(t *testing.T, config host.Config, address string) *host.Host {
 }
 
 // bare is a machine on which nothing was ever done.
-func bare() found {
+func bare() observed {
 	return interpret(host.Facts{
 		MachineID:    "4f1c",
 		Architecture: "amd64",
@@ -44,7 +44,7 @@ func bare() found {
 }
 
 // converged is the machine after everything that decide wants was done on bare.
-func converged(t *testing.T, s Spec) found {
+func converged(t *testing.T, s Spec) observed {
 	t.Helper()
 	d, err := decide(s.Replica, bare(), cptest.Now)
 	if err != nil {

@@ -2,134 +2,115 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"regexp"
-	"strconv"
-	"strings"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// healthy is what a component's health reads when it is ready.
-const healthy = "ok"
-
-// probeTimeout is for one question; /readyz has answers that wait for etcd.
-const probeTimeout = 5 * time.Second
-
-// checker asks one component over one connection.
-type checker struct {
-	client *http.Client
-	url    string
+// Health is what was found on one machine that may hold a replica.
+type Health struct {
+	Address           string
+	Err               error       // why it could not be looked at; nothing below is known then
+	Port              int         // where its API server listens
+	Name              string      // of the replica of this cluster; "" where it holds none
+	Foreign           string      // whose replica it holds instead, in words
+	Version           string      // of the API server that runs, or would
+	Components        []Component // as Status.Components
+	CertificateExpiry time.Time   // the earliest of all
 }
 
-func newChecker(s Spec, c component.Component) (checker, error) {
-	config := selfSignedTLS()
-	if c.Probe.Verified {
-		var err error
-		if config, err = verifiedTLS(s.Bundle, c.Probe.Address); err != nil {
-			return checker{}, fmt.Errorf("check %s of %s: %w", c.Name, s.Machine(), err)
+// Healthy reports whether all three components are ready.
+func (h Health) Healthy() bool {
+	return len(h.Components) > 0 && !slices.ContainsFunc(h.Components, func(c Component) bool { return !c.Healthy })
+}
+
+// Health looks at machines, and asks the components of the replicas that they
+// hold, all at once. It has no failure: within ctx's time it tells what there is
+// to tell, in the order of addresses.
+func (r *Replicas) Health(ctx context.Context, addresses []string, b *pki.Bundle) []Health {
+	out := make([]Health, len(addresses))
+	var looking sync.WaitGroup
+	for i, address := range addresses {
+		looking.Go(func() { out[i], _ = healthAt(ctx, r.machine(address), b, "") })
+	}
+	looking.Wait()
+	return out
+}
+
+// healthAt looks first: where the API server listens stands in the record. Its
+// look is joined by what script asks for beside that, in lines that it can tell
+// from its own.
+func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script host.Script) (h Health, output string) {
+	s := Spec{Replica: component.Replica{Address: machine.Address(), Bundle: b}, Host: machine}
+	q := healthQuery(s.Replica)
+	q.Script = script + q.Script
+	facts, err := machine.Observe(ctx, q)
+	if err != nil {
+		return Health{Address: machine.Address(), Err: err}, ""
+	}
+	f := interpret(facts)
+	s.Name, s.Port = f.record.Name, f.record.Port
+	parts := component.Of(s.Replica)
+	health := make([]string, len(parts))
+	if f.holds(b.ClusterID) {
+		var asking sync.WaitGroup
+		for i, c := range parts {
+			asking.Go(func() { health[i] = askOnce(ctx, s, c) })
 		}
+		asking.Wait()
 	}
-	at := net.JoinHostPort(c.Probe.Address, strconv.Itoa(c.Probe.Port))
-	return checker{client: tunnel(s.Host, config), url: "https://" + at + c.Probe.Path}, nil
+	return healthOf(s.Replica, f, health), facts.Output
 }
 
-func (c checker) close() { c.client.CloseIdleConnections() }
-
-// ask returns healthy, or in words why the component is not ready. An answer
-// that does not come is a reason like any other: the question has no failure.
-func (c checker) ask(ctx context.Context) string {
-	health, err := c.probe(ctx)
-	if err != nil {
-		return err.Error()
-	}
-	return health
+// holds reports whether a replica of the cluster is on the machine.
+func (f observed) holds(clusterID string) bool {
+	return f.recordErr == nil && f.record.ClusterID == clusterID
 }
 
-// probe returns healthy, or in words why the component is not ready. It is an
-// error where the component did not answer, so that nothing is known of it: sshd
-// forbids the connection, it was lost, or no answer came in time. That the machine
-// refuses the connection is an answer: nobody listens.
-func (c checker) probe(ctx context.Context) (health string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
-	if err != nil {
-		return "", fmt.Errorf("cannot be asked: %w", err)
-	}
-	response, err := c.client.Do(request)
-	switch {
-	case errors.Is(err, host.ErrRefused):
-		return "does not answer: " + innermost(err).Error(), nil
-	case errors.Is(err, host.ErrForwarding):
-		return "", fmt.Errorf("cannot be asked: %w", host.ErrForwarding)
-	case err != nil:
-		return "", fmt.Errorf("does not answer: %w", innermost(err))
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
-	if err != nil {
-		return "", fmt.Errorf("does not answer: %w", err)
-	}
-	return readAnswer(response.StatusCode, string(body)), nil
-}
-
-// serves asks the replica's API server whether it is ready. Where it cannot be
-// asked that is an error, and says nothing of whether it serves.
-func serves(ctx context.Context, s Spec) (bool, error) {
-	check, err := newChecker(s, component.APIServer(s.Replica))
-	if err != nil {
-		return false, err
-	}
-	defer check.close()
-	health, err := check.probe(ctx)
-	if err != nil {
-		return false, fmt.Errorf("%s of %s %w", release.APIServer, s.Machine(), err)
-	}
-	return health == healthy, nil
-}
-
-// mostChecks is how many of the checks that fail are named.
-const mostChecks = 50
-
-var checkForm = regexp.MustCompile(`^[A-Za-z0-9./_-]{1,100}$`)
-
-var failedCheck = regexp.MustCompile(`(?m)^\[-\](\S+)`)
-
-// readAnswer turns a health endpoint's answer into words: which of its checks
-// fail, where it lists them.
-func readAnswer(status int, body string) string {
-	if status == http.StatusOK {
-		return healthy
-	}
-	var names []string
-	for _, match := range failedCheck.FindAllStringSubmatch(body, mostChecks) {
-		if checkForm.MatchString(match[1]) {
-			names = append(names, match[1])
+// healthOf puts together what was seen. A unit that does not run says more than
+// the question that nobody answered.
+func healthOf(s component.Replica, f observed, health []string) Health {
+	out := Health{Address: s.Address}
+	if !f.holds(s.Bundle.ClusterID) {
+		switch {
+		case f.recordErr != nil:
+			out.Foreign = f.recordErr.Error()
+		default:
+			out.Foreign = describe(f.record)
 		}
+		return out
 	}
-	if len(names) > 0 {
-		return "not ready: " + strings.Join(names, ", ")
+	out.Name, out.Port, out.Version = f.record.Name, s.APIPort(), f.effectiveVersion(release.APIServer)
+	for i, c := range component.Of(s) {
+		told := Component{
+			Name: c.Name, Healthy: health[i] == healthy, Health: health[i],
+			Version: f.version(c.Name), CertificateExpiry: earliest(f, c.Certificates),
+		}
+		if fault := unitProblem(f.facts.Units[unit.Name(c.Name)]); fault != "" {
+			told.Healthy, told.Health = false, fmt.Sprintf("%s %s", unit.Name(c.Name), fault)
+		}
+		out.Components = append(out.Components, told)
+		out.CertificateExpiry = sooner(out.CertificateExpiry, told.CertificateExpiry)
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(body), "\n")
-	return fmt.Sprintf("not ready: HTTP status %d %s", status, problem.Quote(first))
+	out.CertificateExpiry = sooner(out.CertificateExpiry, earliest(f, []string{component.AdminConf}))
+	return out
 }
 
-// innermost unwraps the layers that net/http and net put around the reason.
-func innermost(err error) error {
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			return err
-		}
-		err = next
+// healthQuery asks for what needs no knowledge of how the replica is wanted.
+func healthQuery(s component.Replica) host.Query {
+	q := host.Query{Contents: []string{recordPath}, Units: unit.Names(), Script: detailScript()}
+	for _, c := range component.Certificates(s) {
+		q.Contents = append(q.Contents, c.Path)
 	}
+	for _, name := range release.Components() {
+		q.Contents = append(q.Contents, unit.Path(name))
+	}
+	return q
 }

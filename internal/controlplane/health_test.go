@@ -1,64 +1,107 @@
 package controlplane
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// TestProbe tells what an API server says from that it could not be asked.
-func TestProbe(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/slow":
-			<-r.Context().Done()
-		case "/cut":
-			panic(http.ErrAbortHandler)
-		case "/down":
-			w.WriteHeader(http.StatusInternalServerError)
-			fmt.Fprint(w, "[-]etcd failed: reason withheld\n")
-		}
-	}))
-	defer server.Close()
-	failing := func(err error) *http.Client {
-		return &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-			return nil, fmt.Errorf("dial 10.0.0.11:6443 from 10.0.0.11: %w", err)
-		}}}
-	}
-	for _, c := range []struct {
-		name   string
-		client *http.Client
-		path   string
-		want   string // "" where it cannot be asked
+// TestHealthOf: a replica is read without knowing how it is wanted.
+func TestHealthOf(t *testing.T) {
+	wanted := testSpec(t)
+	for name, c := range map[string]struct {
+		change  func(f *host.Facts)
+		asked   []string
+		name    string
+		foreign string
+		health  []string
 	}{
-		{"ready", server.Client(), "/readyz", healthy},
-		{"not ready", server.Client(), "/down", "not ready: etcd"},
-		{"nobody listens", failing(host.ErrRefused), "/readyz", "does not answer: connection refused"},
-		{"sshd forbids it", failing(host.ErrForwarding), "/readyz", ""},
-		{"the machine is lost", failing(host.ErrUnreachable), "/readyz", ""},
-		{"no answer in time", server.Client(), "/slow", ""},
-		{"the connection breaks off", server.Client(), "/cut", ""},
+		"all well": {asked: []string{healthy, healthy, healthy}, name: "cp1", health: []string{healthy, healthy, healthy}},
+		"one is not ready": {
+			asked: []string{"not ready: etcd", healthy, healthy}, name: "cp1", health: []string{"not ready: etcd", healthy, healthy},
+		},
+		"a stopped scheduler": {
+			change: func(f *host.Facts) {
+				f.Units[unit.Name(release.Scheduler)] = host.UnitState{Load: "loaded", Active: "inactive", Sub: "dead"}
+			},
+			asked: []string{healthy, healthy, "does not answer: connection refused"}, name: "cp1",
+			health: []string{healthy, healthy, "kube-scheduler.service is inactive"},
+		},
+		"one that fails again and again answers no more": {
+			change: func(f *host.Facts) {
+				f.Units[unit.Name(release.Scheduler)] = host.UnitState{Load: "loaded", Active: "activating", Sub: "auto-restart", Result: "exit-code"}
+			},
+			asked: []string{healthy, healthy, healthy}, name: "cp1", health: []string{healthy, healthy, "kube-scheduler.service fails (exit-code)"},
+		},
+		"another cluster's": {
+			change: func(f *host.Facts) {
+				f.Files[recordPath] = host.FileState{Content: `{"cluster_id": "ff", "cluster_name": "other", "name": "cp9"}`}
+			},
+			asked: []string{"", "", ""}, foreign: `replica "cp9" of cluster "other"`,
+		},
+		"a record that cannot be read": {
+			change: func(f *host.Facts) { f.Files[recordPath] = host.FileState{Content: `{`} },
+			asked:  []string{"", "", ""}, foreign: "read " + recordPath,
+		},
+		"a bare machine": {
+			change: func(f *host.Facts) { *f = bare().facts },
+			asked:  []string{"", "", ""},
+		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			health, err := checker{client: c.client, url: server.URL + c.path}.probe(ctx)
-			if health != c.want || (err != nil) != (c.want == "") {
-				t.Errorf("%q, %v; want %q", health, err, c.want)
+		t.Run(name, func(t *testing.T) {
+			facts := converged(t, wanted).facts
+			if c.change != nil {
+				c.change(&facts)
 			}
-			if said := (checker{client: c.client, url: server.URL + c.path}).ask(ctx); said == "" || said == healthy && c.want != healthy {
-				t.Errorf("in words: %q", said)
+			got := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, interpret(facts), c.asked)
+			if got.Name != c.name || !strings.HasPrefix(got.Foreign, c.foreign) || (got.Foreign == "") != (c.foreign == "") {
+				t.Fatalf("%+v, want %q or %q", got, c.name, c.foreign)
+			}
+			var health []string
+			whole := len(c.health) > 0
+			for i, part := range got.Components {
+				health = append(health, part.Health)
+				if part.Healthy != (c.health[i] == healthy) || part.Version != wanted.Version || part.CertificateExpiry.IsZero() {
+					t.Errorf("%+v", part)
+				}
+				whole = whole && part.Healthy
+			}
+			if !slices.Equal(health, c.health) || got.Healthy() != whole {
+				t.Errorf("health %q, want %q; healthy: %v", health, c.health, got.Healthy())
+			}
+			if c.name != "" && (got.Version != wanted.Version || got.CertificateExpiry.Sub(cptest.Now) < 300*24*time.Hour) {
+				t.Errorf("version %q, certificates until %s", got.Version, got.CertificateExpiry)
 			}
 		})
 	}
-	if _, err := (checker{client: failing(host.ErrForwarding), url: server.URL}).probe(t.Context()); !errors.Is(err, host.ErrForwarding) {
-		t.Errorf("sshd's refusal is not told: %v", err)
+}
+
+// TestHealthQueryIsEnough: nothing is read that was not asked for.
+func TestHealthQueryIsEnough(t *testing.T) {
+	wanted := testSpec(t)
+	q := healthQuery(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle})
+	facts := converged(t, wanted).facts
+	for path := range facts.Files {
+		if !slices.Contains(q.Contents, path) {
+			delete(facts.Files, path)
+		}
+	}
+	got := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, interpret(facts), []string{healthy, healthy, healthy})
+	want := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, converged(t, wanted), []string{healthy, healthy, healthy})
+	if a, b := fmt.Sprint(got), fmt.Sprint(want); a != b {
+		t.Errorf("of what is asked for: %s\nof all: %s", a, b)
+	}
+	for _, path := range q.Contents {
+		if strings.HasSuffix(path, ".key") || strings.HasSuffix(path, ".conf") {
+			t.Errorf("%s holds a private key", path)
+		}
 	}
 }

@@ -47,7 +47,7 @@ type Imported struct {
 	// SupplementaryGroups are those of the API server's unit, sorted; nil for none.
 	SupplementaryGroups []string
 	// Settings are as Spec.Settings. It is the caller's to see what of them is still
-	// so: see LogsBy and LetsIn.
+	// so: see SameAudit and SameAuthentication.
 	Settings json.RawMessage
 }
 
@@ -91,7 +91,7 @@ func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (
 	case err != nil:
 		return Imported{}, notImported(h, err.Error(), "apply from the configuration, which writes it anew")
 	case known.ClusterID == "":
-		return Imported{}, strange(h, facts)
+		return Imported{}, notAReplica(h, facts)
 	}
 	flags := map[string]map[string]string{}
 	programs := map[string]string{}
@@ -112,19 +112,19 @@ func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (
 	if err != nil {
 		return Imported{}, notImported(h, recordPath+" does not say where the replica is registered: "+err.Error(), "apply from the configuration, which writes it anew")
 	}
-	return told(h, known, version, endpoint, flags, facts.Files), nil
+	return assemble(h, known, version, endpoint, flags, facts.Files), nil
 }
 
-// told puts together what the parts of a replica say.
-func told(h *host.Host, r record, version, endpoint string, flags map[string]map[string]string, files map[string]host.FileState) Imported {
+// assemble puts together what the parts of a replica say.
+func assemble(h *host.Host, r record, version, endpoint string, flags map[string]map[string]string, files map[string]host.FileState) Imported {
 	given := cmp.Or(r.Configured, &configured{})
 	out := Imported{
 		ClusterID: r.ClusterID, ClusterName: r.ClusterName, Name: r.Name, Version: version,
 		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: given.EarlyRenewal, Settings: given.Settings,
-		EtcdURLs:     asGiven(given.Etcd, elementsOf(flags[release.APIServer]["etcd-servers"])),
-		ServiceCIDRs: elementsOf(flags[release.APIServer]["service-cluster-ip-range"]),
+		EtcdURLs:     recordedIfSame(given.Etcd, splitList(flags[release.APIServer]["etcd-servers"])),
+		ServiceCIDRs: splitList(flags[release.APIServer]["service-cluster-ip-range"]),
 		NoAdminConf:  !issued(r, component.AdminConf),
-		PodCIDRs:     asGiven(given.PodCIDRs, elementsOf(flags[release.ControllerManager]["cluster-cidr"])),
+		PodCIDRs:     recordedIfSame(given.PodCIDRs, splitList(flags[release.ControllerManager]["cluster-cidr"])),
 	}
 	if port, err := strconv.Atoi(flags[release.APIServer]["secure-port"]); err == nil {
 		out.Port = port
@@ -133,7 +133,7 @@ func told(h *host.Host, r record, version, endpoint string, flags map[string]map
 		Name: out.Name, Address: h.Address(), Version: version, Port: out.Port, EndpointHost: endpoint, EtcdURLs: out.EtcdURLs,
 		ServiceCIDRs: out.ServiceCIDRs, PodCIDRs: out.PodCIDRs, Bundle: &pki.Bundle{ClusterID: r.ClusterID, ClusterName: r.ClusterName},
 	}
-	out.ClusterDomain, out.ExtraSANs = certified(s, files[component.APIServerCert].Content, given.ExtraSANs)
+	out.ClusterDomain, out.ExtraSANs = namesIn(s, files[component.APIServerCert].Content, given.ExtraSANs)
 	s.ClusterDomain = out.ClusterDomain
 	out.settings(flags[release.APIServer], given.ExtraArgs[release.APIServer], files)
 	s.Audit = out.Audit
@@ -184,10 +184,10 @@ func flagsOf(s component.Replica, name string) map[string]string {
 	return unit.Flags(all[slices.IndexFunc(all, func(c component.Component) bool { return c.Name == name })])
 }
 
-// certified reads the cluster's domain and the further names from the serving
+// namesIn reads the cluster's domain and the further names from the serving
 // certificate. recorded are the further names as they were given; a certificate
 // with other names than those is believed instead.
-func certified(s component.Replica, certificate string, recorded []string) (domain string, extra []string) {
+func namesIn(s component.Replica, certificate string, recorded []string) (domain string, extra []string) {
 	info, err := pki.Inspect(certificate)
 	if err != nil {
 		return component.DefaultClusterDomain, recorded
@@ -217,24 +217,24 @@ func certified(s component.Replica, certificate string, recorded []string) (doma
 	return domain, recorded
 }
 
-// asGiven is what is recorded where it has the same elements as what was found.
-func asGiven(recorded, found []string) []string {
+// recordedIfSame is what is recorded where it has the same elements as what was found.
+func recordedIfSame(recorded, found []string) []string {
 	if slices.Equal(slices.Sorted(slices.Values(recorded)), slices.Sorted(slices.Values(found))) {
 		return recorded
 	}
 	return found
 }
 
-// elementsOf splits the value of a flag.
-func elementsOf(value string) []string {
+// splitList splits the value of a flag.
+func splitList(value string) []string {
 	if value == "" {
 		return nil
 	}
 	return strings.Split(value, ",")
 }
 
-// strange says what is on a machine that has no record.
-func strange(h *host.Host, facts host.Facts) error {
+// notAReplica says what is on a machine that has no record.
+func notAReplica(h *host.Host, facts host.Facts) error {
 	for _, name := range release.Components() {
 		if _, ok := facts.Files[unit.Path(name)]; ok {
 			return notImported(h, unit.Path(name)+" is there, and no "+recordPath+" says of which cluster: it was not made by this provider",

@@ -24,9 +24,9 @@ func (i *Imported) settings(flags, extra map[string]string, files map[string]hos
 	}
 }
 
-// LogsBy reports whether a makes the API server log as it does, beside the extra
+// SameAudit reports whether a makes the API server log as it does, beside the extra
 // arguments that it has.
-func (i Imported) LogsBy(a component.Audit) bool {
+func (i Imported) SameAudit(a component.Audit) bool {
 	with := func(a component.Audit) component.Replica { return component.Replica{Audit: a, ExtraArgs: i.ExtraArgs} }
 	have, want := with(i.Audit), with(a)
 	if have.WritesPolicy() && want.WritesPolicy() && have.PolicyText() != want.PolicyText() {
@@ -41,7 +41,7 @@ func (i Imported) LogsBy(a component.Audit) bool {
 	return maps.Equal(flags(have), flags(want))
 }
 
-// LetsIn reports whether a lets in whom the API server does.
-func (i Imported) LetsIn(a component.Authentication) bool {
+// SameAuthentication reports whether a lets in whom the API server does.
+func (i Imported) SameAuthentication(a component.Authentication) bool {
 	return component.Replica{Authentication: i.Authentication}.AuthenticationText() == component.Replica{Authentication: a}.AuthenticationText()
 }

@@ -36,8 +36,8 @@ func TestAuditIn(t *testing.T) {
 	}
 }
 
-// TestLogsBy: of what gives the same log, any is as good as what was read.
-func TestLogsBy(t *testing.T) {
+// TestSameAudit: of what gives the same log, any is as good as what was read.
+func TestSameAudit(t *testing.T) {
 	byHand := map[string]string{}
 	maps.Copy(byHand, component.Replica{}.AuditFlags())
 	byHand["audit-policy-file"], byHand["audit-log-maxage"] = "/etc/policy.yaml", "7"
@@ -56,13 +56,13 @@ func TestLogsBy(t *testing.T) {
 		{"off, and all by flags", component.Audit{}, component.Audit{Off: true}, byHand, true},
 	} {
 		i := Imported{Audit: c.found, ExtraArgs: map[string]map[string]string{release.APIServer: c.extra}}
-		if got := i.LogsBy(c.said); got != c.want {
+		if got := i.SameAudit(c.said); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }
 
-func TestLetsIn(t *testing.T) {
+func TestSameAuthentication(t *testing.T) {
 	i := Imported{Authentication: component.AuthenticationFrom(component.Replica{Authentication: component.Authentication{JWT: `[{"issuer": {"url": "https://a"}}]`}}.AuthenticationText())}
 	for _, c := range []struct {
 		said component.Authentication
@@ -74,7 +74,7 @@ func TestLetsIn(t *testing.T) {
 		{component.Authentication{JWT: "- issuer: {url: https://a}", AnonymousPaths: []string{"/version"}}, false},
 		{component.Authentication{}, false},
 	} {
-		if got := i.LetsIn(c.said); got != c.want {
+		if got := i.SameAuthentication(c.said); got != c.want {
 			t.Errorf("%+v: %v, want %v", c.said, got, c.want)
 		}
 	}

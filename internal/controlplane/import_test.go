@@ -145,7 +145,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	if !slices.Equal(got.ExtraSANs, s.ExtraSANs) || !slices.Equal(got.PodCIDRs, s.PodCIDRs) || !slices.Equal(got.EtcdURLs, s.EtcdURLs) {
 		t.Errorf("read back as %#v", got)
 	}
-	if want := (component.Audit{Policy: cptest.AuditPolicy, MaxAgeDays: 7}); got.Audit != want || !got.LogsBy(s.Audit) {
+	if want := (component.Audit{Policy: cptest.AuditPolicy, MaxAgeDays: 7}); got.Audit != want || !got.SameAudit(s.Audit) {
 		t.Errorf("audit is %+v, want %+v", got.Audit, want)
 	}
 	if got.Settings != nil || got.Limits[release.Scheduler] != s.Limits[release.Scheduler] || got.Limits[release.APIServer] != (systemd.Limits{}) {

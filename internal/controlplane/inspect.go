@@ -21,8 +21,8 @@ import (
 var accessScript host.Script
 
 // inspect is observe before a change: what only asking tells is an obstacle.
-func inspect(ctx context.Context, h *host.Host, s component.Replica) (found, error) {
-	var f found
+func inspect(ctx context.Context, h *host.Host, s component.Replica) (observed, error) {
+	var f observed
 	var forwarding error
 	var closed []string
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -38,11 +38,11 @@ func inspect(ctx context.Context, h *host.Host, s component.Replica) (found, err
 		return forwarding
 	})
 	group.Go(func() (err error) {
-		closed, err = shutOut(groupCtx, h, s)
+		closed, err = checkAccess(groupCtx, h, s)
 		return err
 	})
 	if err := group.Wait(); err != nil {
-		return found{}, err
+		return observed{}, err
 	}
 	if forwarding != nil {
 		f.obstacles = append(f.obstacles, fmt.Sprintf("%v; the components are asked through SSH whether they are ready, at %s",
@@ -61,9 +61,9 @@ func probed(s component.Replica) []string {
 	return addresses
 }
 
-// shutOut says which groups the machine does not have, and which sockets of KMS
+// checkAccess says which groups the machine does not have, and which sockets of KMS
 // plugins the API server could not open.
-func shutOut(ctx context.Context, h *host.Host, s component.Replica) ([]string, error) {
+func checkAccess(ctx context.Context, h *host.Host, s component.Replica) ([]string, error) {
 	if len(s.SupplementaryGroups)+len(s.Sockets()) == 0 {
 		return nil, nil
 	}
@@ -74,33 +74,33 @@ func shutOut(ctx context.Context, h *host.Host, s component.Replica) ([]string, 
 	if err != nil {
 		return nil, fmt.Errorf("see what the API server of %s may open: %w", s.Machine(), err)
 	}
-	return shutOutIn(s, out.Output)
+	return readAccess(s, out.Output)
 }
 
 var errNotSeen = errors.New("the machine did not answer to the end")
 
-// shutOutIn reads what accessScript says. Only lines about what was asked count.
-func shutOutIn(s component.Replica, output string) ([]string, error) {
+// readAccess reads what accessScript says. Only lines about what was asked count.
+func readAccess(s component.Replica, output string) ([]string, error) {
 	lines := strings.Split(output, "\n")
 	if !slices.Contains(lines, "seen") {
 		return nil, fmt.Errorf("see what the API server of %s may open: %w", s.Machine(), errNotSeen)
 	}
-	var words []string
+	var problems []string
 	for _, name := range s.SupplementaryGroups {
 		if slices.Contains(lines, "no group "+name) {
-			words = append(words, fmt.Sprintf("there is no group %q, which supplementary_groups names", name))
+			problems = append(problems, fmt.Sprintf("there is no group %q, which supplementary_groups names", name))
 		}
 	}
 	if slices.Contains(lines, "no setpriv") {
-		words = append(words, "setpriv (util-linux) is missing, by which is seen whether the KMS plugin's socket can be opened")
+		problems = append(problems, "setpriv (util-linux) is missing, by which is seen whether the KMS plugin's socket can be opened")
 	}
 	for _, socket := range s.Sockets() {
 		switch {
 		case slices.Contains(lines, "no socket "+socket):
-			words = append(words, fmt.Sprintf("the KMS plugin's socket %s is not there", socket))
+			problems = append(problems, fmt.Sprintf("the KMS plugin's socket %s is not there", socket))
 		case slices.Contains(lines, "closed "+socket):
-			words = append(words, fmt.Sprintf("user %s may not open the KMS plugin's socket %s: name a group that may in supplementary_groups", release.APIServer, socket))
+			problems = append(problems, fmt.Sprintf("user %s may not open the KMS plugin's socket %s: name a group that may in supplementary_groups", release.APIServer, socket))
 		}
 	}
-	return words, nil
+	return problems, nil
 }

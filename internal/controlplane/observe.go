@@ -14,20 +14,20 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// found is a machine as it was seen in one round trip.
-type found struct {
+// observed is a machine as it was seen in one round trip.
+type observed struct {
 	facts       host.Facts
 	record      record
 	creating    record            // whose Create was cut off: of the record no more than the identity
 	recordErr   error             // one of the two is there and cannot be read
-	before      *before           // what a change that is not done has left to go back to
+	rollback    *rollbackRecord   // what a change that is not done has left to go back to
 	kubeconfigs map[string]string // path → text without the private key
 	running     map[string]string // component → path of the program that runs
 	obstacles   []string          // what keeps any change from being made; only inspect looks for it
 }
 
 // digests gives the digests of what is on disk.
-func (f found) digests() map[string]string {
+func (f observed) digests() map[string]string {
 	out := make(map[string]string, len(f.facts.Files))
 	for path, state := range f.facts.Files {
 		out[path] = state.SHA256
@@ -36,7 +36,7 @@ func (f found) digests() map[string]string {
 }
 
 // overrides are the files by which somebody changes how component c runs.
-func (f found) overrides(c string) []string {
+func (f observed) overrides(c string) []string {
 	var out []string
 	for _, name := range f.facts.Dirs[unit.DropInDir(c)] {
 		out = append(out, path.Join(unit.DropInDir(c), name))
@@ -45,13 +45,13 @@ func (f found) overrides(c string) []string {
 }
 
 // version is that of the running program, which its path names; "" when none runs.
-func (f found) version(c string) string {
+func (f observed) version(c string) string {
 	return versionIn(strings.TrimSuffix(f.running[c], " (deleted)"), c)
 }
 
-// placedVersion is that of the program which the definition of a component
+// definedVersion is that of the program which the definition of a component
 // names, so that would be started; "" when there is none that can be read.
-func (f found) placedVersion(c string) string {
+func (f observed) definedVersion(c string) string {
 	executable, _, err := unit.Parse(f.facts.Files[unit.Path(c)].Content)
 	if err != nil {
 		return ""
@@ -61,15 +61,15 @@ func (f found) placedVersion(c string) string {
 
 // effectiveVersion is the one that runs; of a component that does not, the one
 // that would be started.
-func (f found) effectiveVersion(c string) string {
-	return cmp.Or(f.version(c), f.placedVersion(c))
+func (f observed) effectiveVersion(c string) string {
+	return cmp.Or(f.version(c), f.definedVersion(c))
 }
 
 // observe looks at everything that any decision about s needs.
-func observe(ctx context.Context, h *host.Host, s component.Replica) (found, error) {
+func observe(ctx context.Context, h *host.Host, s component.Replica) (observed, error) {
 	facts, err := h.Observe(ctx, query(s))
 	if err != nil {
-		return found{}, fmt.Errorf("observe replica %s: %w", s.Machine(), err)
+		return observed{}, fmt.Errorf("observe replica %s: %w", s.Machine(), err)
 	}
 	return interpret(facts), nil
 }
@@ -78,7 +78,7 @@ func observe(ctx context.Context, h *host.Host, s component.Replica) (found, err
 // are judged by their digest, kubeconfigs by all but the key's line.
 func query(s component.Replica) host.Query {
 	q := host.Query{
-		Contents: append(component.SettingPaths(), recordPath, creatingPath, beforePath, component.CACert, component.EtcdClientCA),
+		Contents: append(component.SettingPaths(), recordPath, creatingPath, rollbackRecordPath, component.CACert, component.EtcdClientCA),
 		Files:    append(component.UnwantedFiles(s), etcdUnit),
 		Dirs:     []string{path.Dir(component.Artifact(s.Version, release.APIServer).Path()), manifestDir},
 		Units:    unit.Names(),
@@ -148,15 +148,15 @@ done
 }
 
 // interpret reads what query asked for.
-func interpret(facts host.Facts) found {
-	f := found{facts: facts, kubeconfigs: printedBy(facts.Output, plainKubeconfigs), running: printedBy(facts.Output, release.Components())}
+func interpret(facts host.Facts) observed {
+	f := observed{facts: facts, kubeconfigs: printedBy(facts.Output, plainKubeconfigs), running: printedBy(facts.Output, release.Components())}
 	f.record, f.recordErr = readRecord(facts.Files[recordPath].Content)
 	if f.recordErr == nil {
 		if f.creating, f.recordErr = readRecord(facts.Files[creatingPath].Content); f.recordErr != nil {
 			f.recordErr = fmt.Errorf("%s: %w", creatingPath, f.recordErr)
 		}
 	}
-	f.before = readBefore(facts.Files[beforePath].Content)
+	f.rollback = readRollbackRecord(facts.Files[rollbackRecordPath].Content)
 	for name, text := range f.running {
 		f.running[name] = strings.TrimSpace(text)
 	}
@@ -166,7 +166,7 @@ func interpret(facts host.Facts) found {
 // gone: the machine answers and holds neither a unit nor a file that only a
 // replica has. The authorities' certificates do not count: etcd and kubelet
 // have them too.
-func (f found) gone(s component.Replica) bool {
+func (f observed) gone(s component.Replica) bool {
 	for _, c := range component.Of(s) {
 		if _, ok := f.facts.Files[unit.File(c).Path]; ok {
 			return false
@@ -187,7 +187,7 @@ func (f found) gone(s component.Replica) bool {
 
 // ownFiles are the files that no one but a replica has on a machine.
 func ownFiles(s component.Replica) []string {
-	files := append(component.SettingPaths(), recordPath, creatingPath, beforePath, component.AdminConf, component.ClientCA, component.SigningCA, component.CAKey, component.FrontProxyCA, component.EtcdClientCA, component.SAPub, component.SAKey, component.EncryptionConfigPath)
+	files := append(component.SettingPaths(), recordPath, creatingPath, rollbackRecordPath, component.AdminConf, component.ClientCA, component.SigningCA, component.CAKey, component.FrontProxyCA, component.EtcdClientCA, component.SAPub, component.SAKey, component.EncryptionConfigPath)
 	for _, c := range component.Certificates(s) {
 		files = append(files, c.Path, component.KeyPath(c.Path))
 	}

@@ -29,9 +29,9 @@ func (r *Replicas) Outage(b Beside) *Outage { return &Outage{replicas: r, beside
 
 // Open says that the change begins, and gives how to say that it has ended.
 func (o *Outage) Open() (end func()) {
-	done := o.replicas.underWay.member(o.beside.Host.Address())
+	done := o.replicas.inProgress.member(o.beside.Host.Address())
 	return func() {
-		o.let()
+		o.unpause()
 		done()
 	}
 }
@@ -47,18 +47,18 @@ func (o *Outage) Begins(ctx context.Context) error {
 	if s == nil || err != nil || !state.running {
 		return err
 	}
-	serving, err := surely(ctx, *s)
+	serving, err := checkServing(ctx, *s)
 	if err != nil || !serving {
 		return err
 	}
 	problem.Progress(ctx, "%s: its etcd member is going to stop", s.Machine())
-	way := wayOut{restart: true, duringMember: true}
-	turn, _, err := o.replicas.stepAside(ctx, *s, way)
+	way := drainOptions{stops: true, duringMember: true}
+	turn, _, err := o.replicas.drain(ctx, *s, way)
 	if err != nil {
 		return err
 	}
 	defer turn.end(true)
-	o.keep(*s)
+	o.pause(*s)
 	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.Machine())
 	stop := host.Command{Script: "touch " + pausedPath + "\n" + unit.Pause(release.Components())}
 	if _, err := s.Host.Run(turn.context(ctx), stop); err != nil {
@@ -87,22 +87,22 @@ func (o *Outage) Ended(ctx context.Context) error {
 		return err
 	}
 	if !state.paused {
-		recollect(ctx, *s, state)
-		o.let()
+		recoverAfterMember(ctx, *s, state)
+		o.unpause()
 		return nil // what may be wrong with it is not of this change
 	}
-	if err := rise(ctx, *s, release.Components()); err != nil {
+	if err := startAndRegister(ctx, *s, release.Components()); err != nil {
 		came = false
-		return unregistered(fmt.Errorf("resume replica %s: %w", s.Machine(), err), "the etcd member is done; the replica stays out of rotation until it is applied again.")
+		return withRotationState(fmt.Errorf("resume replica %s: %w", s.Machine(), err), "the etcd member is done; the replica stays out of rotation until it is applied again.")
 	}
-	o.let()
+	o.unpause()
 	problem.Progress(ctx, "%s: back in rotation", s.Machine())
 	return nil
 }
 
-// keep notes that the replica is out of rotation for this change. Until let, other
+// pause notes that the replica is out of rotation for this change. Until let, other
 // processes change no replica of its control plane, and nobody here brings it back.
-func (o *Outage) keep(s Spec) {
+func (o *Outage) pause(s Spec) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.paused != nil {
@@ -110,10 +110,10 @@ func (o *Outage) keep(s Spec) {
 	}
 	o.paused = &s
 	o.replicas.turns.queue(s.Bundle.ClusterID).enter()
-	o.replicas.pauses.begin(s, o)
+	o.replicas.paused.begin(s, o)
 }
 
-func (o *Outage) let() {
+func (o *Outage) unpause() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.paused == nil {
@@ -121,17 +121,17 @@ func (o *Outage) let() {
 	}
 	s := *o.paused
 	o.paused = nil
-	o.replicas.pauses.end(s, o)
+	o.replicas.paused.end(s, o)
 	o.replicas.turns.queue(s.Bundle.ClusterID).leave()
 }
 
-// pauses are the replicas that changes of this process keep out of rotation.
-type pauses struct {
+// pausedReplicas are the replicas that changes of this process keep out of rotation.
+type pausedReplicas struct {
 	mu  sync.Mutex
 	now map[string]*Outage // by cluster id and name
 }
 
-func (p *pauses) begin(s Spec, o *Outage) {
+func (p *pausedReplicas) begin(s Spec, o *Outage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.now == nil {
@@ -140,7 +140,7 @@ func (p *pauses) begin(s Spec, o *Outage) {
 	p.now[s.Bundle.ClusterID+"/"+s.Name] = o
 }
 
-func (p *pauses) end(s Spec, o *Outage) {
+func (p *pausedReplicas) end(s Spec, o *Outage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if key := s.Bundle.ClusterID + "/" + s.Name; p.now[key] == o {
@@ -148,22 +148,22 @@ func (p *pauses) end(s Spec, o *Outage) {
 	}
 }
 
-func (p *pauses) has(cluster, name string) bool {
+func (p *pausedReplicas) has(cluster, name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now[cluster+"/"+name] != nil
 }
 
-// surelyAttempts is how often an API server that gives no answer is asked.
-const surelyAttempts = 3
+// servingAttempts is how often an API server that gives no answer is asked.
+const servingAttempts = 3
 
-// surely reports whether the replica serves. One that gives no answer is asked
+// checkServing reports whether the replica serves. One that gives no answer is asked
 // again, and is then a reason to change nothing: what is done next would stop it.
-func surely(ctx context.Context, s Spec) (bool, error) {
+func checkServing(ctx context.Context, s Spec) (bool, error) {
 	for attempt := 1; ; attempt++ {
 		serving, err := serves(ctx, s)
-		if err == nil || attempt == surelyAttempts || ctx.Err() != nil {
-			return serving, unsure(s, err)
+		if err == nil || attempt == servingAttempts || ctx.Err() != nil {
+			return serving, servingUnknown(s, err)
 		}
 		select {
 		case <-time.After(askInterval):
@@ -172,8 +172,8 @@ func surely(ctx context.Context, s Spec) (bool, error) {
 	}
 }
 
-// unsure is the refusal for an API server that cannot be asked; nil for no error.
-func unsure(s Spec, err error) error {
+// servingUnknown is the refusal for an API server that cannot be asked; nil for no error.
+func servingUnknown(s Spec, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -96,12 +96,12 @@ func (st *stage) stepsAsideForItsMember() {
 	st.expect("processes", st.pids(), map[string]int{release.APIServer: 0, release.ControllerManager: 0, release.Scheduler: 0})
 	st.registrar.out = map[string]string{"cp1": st.spec.ServingAddress()}
 	st.run("systemctl stop etcd")
-	if orphans := st.replicas.rejoin(st.ctx, cp2, false, time.Now().Add(time.Minute)); orphans != nil {
+	if orphans := st.replicas.returnToRotation(st.ctx, cp2, false, time.Now().Add(time.Minute)); orphans != nil {
 		st.Errorf("one that is kept out of rotation is brought back: %v", orphans)
 	}
 	end() // as a Delete of the member ends: without Ended
 	begun := time.Now()
-	orphans := st.replicas.rejoin(st.ctx, cp2, false, time.Now().Add(time.Minute))
+	orphans := st.replicas.returnToRotation(st.ctx, cp2, false, time.Now().Add(time.Minute))
 	if len(orphans) != 1 || orphans[0].machine != st.spec.Machine() || orphans[0].changing || time.Since(begun) > 20*time.Second {
 		st.Errorf("one whose member has left: %+v after %s", orphans, time.Since(begun))
 	}
@@ -109,7 +109,7 @@ func (st *stage) stepsAsideForItsMember() {
 
 	outage = st.replicas.Outage(beside) // that of the Create
 	end = outage.Open()
-	if orphans := st.replicas.rejoin(st.ctx, cp2, false, time.Now().Add(time.Minute)); len(orphans) != 1 || !orphans[0].changing {
+	if orphans := st.replicas.returnToRotation(st.ctx, cp2, false, time.Now().Add(time.Minute)); len(orphans) != 1 || !orphans[0].changing {
 		st.Errorf("one whose member is being made: %+v", orphans)
 	}
 	st.run("systemctl start etcd")
@@ -166,7 +166,7 @@ func (st *stage) isNotAnothers() {
 	}
 	st.expect("restarted", st.restarted(before), []string(nil))
 
-	held, err := claim(st.ctx, st.another()) // the Create of another process
+	held, err := takeMachineLease(st.ctx, st.another()) // the Create of another process
 	if err != nil {
 		st.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestTwoProcessesOnMachines(t *testing.T) {
 	}
 	cp1.Registrar, cp2.Registrar = registrar(cp1.Host), registrar(cp2.Host)
 	one, other := NewReplicas(nil), NewReplicas(nil)
-	turn, _, err := one.stepAside(st.ctx, cp1, wayOut{restart: true})
+	turn, _, err := one.drain(st.ctx, cp1, drainOptions{stops: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,14 +248,14 @@ func TestTwoProcessesOnMachines(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(st.ctx, 2*time.Second)
 	defer cancel()
-	if _, _, err := other.stepAside(short, cp2, wayOut{restart: true}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, _, err := other.drain(short, cp2, drainOptions{stops: true}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("another process drains too: %v", err)
 	}
 	if calls := cp2.Registrar.(*recordingRegistrar).take(); calls != nil {
 		t.Errorf("another process did %q", calls)
 	}
 	turn.end(true)
-	turn, _, err = other.stepAside(st.ctx, cp2, wayOut{restart: true})
+	turn, _, err = other.drain(st.ctx, cp2, drainOptions{stops: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ var architectures = []string{"amd64", "arm64", "ppc64le", "s390x"}
 
 // preflight lists every reason why a replica cannot be made on the machine.
 // What an earlier, interrupted call for the same replica has left is no reason.
-func preflight(s component.Replica, f found) error {
+func preflight(s component.Replica, f observed) error {
 	failed := slices.Concat(machineChecks(s, f), foreignChecks(s, f), portChecks(s, f), f.obstacles)
 	if len(failed) == 0 {
 		return nil
@@ -44,7 +44,7 @@ func preflight(s component.Replica, f found) error {
 	}
 }
 
-func machineChecks(s component.Replica, f found) []string {
+func machineChecks(s component.Replica, f observed) []string {
 	var failed []string
 	if !slices.Contains(architectures, f.facts.Architecture) {
 		failed = append(failed, fmt.Sprintf("there is no Kubernetes for the architecture %q", f.facts.Architecture))
@@ -77,7 +77,7 @@ func machineChecks(s component.Replica, f found) []string {
 
 // foreignChecks recognise a machine that belongs to another control plane.
 // Writing over it would destroy that one's keys.
-func foreignChecks(s component.Replica, f found) []string {
+func foreignChecks(s component.Replica, f observed) []string {
 	var failed []string
 	for _, manifest := range f.facts.Dirs[manifestDir] {
 		if name := strings.TrimSuffix(manifest, ".yaml"); slices.Contains(release.Components(), name) {
@@ -109,7 +109,7 @@ func sharesCertificate(a, b string) bool {
 	return slices.ContainsFunc(pki.CertificatesIn(a), func(der string) bool { return slices.Contains(known, der) })
 }
 
-func portChecks(s component.Replica, f found) []string {
+func portChecks(s component.Replica, f observed) []string {
 	var failed []string
 	for _, c := range component.Of(s) {
 		listener, busy := f.facts.Listeners[c.Probe.Port]

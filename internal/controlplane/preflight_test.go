@@ -15,38 +15,38 @@ import (
 )
 
 func TestPreflight(t *testing.T) {
-	listen := func(port int, process string, addresses ...string) func(*found) {
-		return func(f *found) { f.facts.Listeners[port] = host.Listener{Process: process, Addresses: addresses} }
+	listen := func(port int, process string, addresses ...string) func(*observed) {
+		return func(f *observed) { f.facts.Listeners[port] = host.Listener{Process: process, Addresses: addresses} }
 	}
 	for _, c := range []struct {
 		name  string
-		alter func(*found)
+		alter func(*observed)
 		want  string // part of the cause; "" for a machine that will do
 	}{
-		{"a bare machine", func(*found) {}, ""},
+		{"a bare machine", func(*observed) {}, ""},
 		{"the balancer holds the virtual IP", listen(6443, "haproxy", "10.0.0.100"), ""},
 		{"the balancer holds every address", listen(6443, "haproxy", "0.0.0.0"), "haproxy listens on 0.0.0.0 port 6443, which kube-apiserver needs"},
 		{"every address of both families", listen(6443, "haproxy", "10.0.0.100", "::"), "haproxy listens on :: port 6443"},
 		{"the machine's address", listen(6443, "nginx", "10.0.0.100", "10.0.0.11"), "nginx listens on 10.0.0.11 port 6443"},
 		{"controller-manager's port", listen(10257, "", "127.0.0.1"), "another process listens on 127.0.0.1 port 10257"},
 		{"scheduler's port elsewhere", listen(10259, "x", "10.0.0.11"), ""},
-		{"an earlier try runs", func(f *found) {
+		{"an earlier try runs", func(f *observed) {
 			listen(6443, release.APIServer, "10.0.0.11")(f)
 			f.facts.Units[unit.Name(release.APIServer)] = host.UnitState{Active: "active", MainPID: 9}
 		}, ""},
-		{"disk", func(f *found) { f.facts.DiskFree[installRoot] = 300 << 20 }, "300 MiB are free for /opt/kube, at least 1024 are needed"},
-		{"disk of the audit log", func(f *found) { f.facts.DiskFree[component.AuditLogDir] = 1 << 30 }, "1024 MiB are free for /var/log/kube-apiserver, at least 1100 are needed"},
-		{"clock behind", func(f *found) { f.facts.ClockOffset = -10 * time.Minute }, "the clock is 10m0s behind this computer's"},
-		{"clock ahead", func(f *found) { f.facts.ClockOffset = 3 * time.Minute }, "the clock is 3m0s ahead of this computer's"},
-		{"clock not known well enough to judge", func(f *found) { f.facts.ClockOffset, f.facts.ClockError = 3*time.Minute, 2*time.Minute }, ""},
-		{"architecture", func(f *found) { f.facts.Architecture = "mips" }, `no Kubernetes for the architecture "mips"`},
-		{"no systemd", func(f *found) { f.facts.Systemd = "" }, "systemd is not the init system"},
-		{"old systemd", func(f *found) { f.facts.Systemd = "241" }, "systemd is version 241, at least 247 is needed"},
-		{"kubeadm", func(f *found) { f.facts.Dirs[manifestDir] = []string{"etcd.yaml", "kube-apiserver.yaml"} }, "a kubelet runs kube-apiserver"},
-		{"only etcd in a static pod", func(f *found) { f.facts.Dirs[manifestDir] = []string{"etcd.yaml"} }, ""},
-		{"another cluster's authority", func(f *found) { f.facts.Files[component.CACert] = host.FileState{Content: "x"} }, "another cluster's authority"},
-		{"another cluster's replica", func(f *found) { f.record = record{ClusterID: "x", ClusterName: "stage"} }, `another cluster, "stage" (x)`},
-		{"record unreadable", func(f *found) { _, f.recordErr = readRecord("{") }, "read /etc/kubernetes/replica.json"},
+		{"disk", func(f *observed) { f.facts.DiskFree[installRoot] = 300 << 20 }, "300 MiB are free for /opt/kube, at least 1024 are needed"},
+		{"disk of the audit log", func(f *observed) { f.facts.DiskFree[component.AuditLogDir] = 1 << 30 }, "1024 MiB are free for /var/log/kube-apiserver, at least 1100 are needed"},
+		{"clock behind", func(f *observed) { f.facts.ClockOffset = -10 * time.Minute }, "the clock is 10m0s behind this computer's"},
+		{"clock ahead", func(f *observed) { f.facts.ClockOffset = 3 * time.Minute }, "the clock is 3m0s ahead of this computer's"},
+		{"clock not known well enough to judge", func(f *observed) { f.facts.ClockOffset, f.facts.ClockError = 3*time.Minute, 2*time.Minute }, ""},
+		{"architecture", func(f *observed) { f.facts.Architecture = "mips" }, `no Kubernetes for the architecture "mips"`},
+		{"no systemd", func(f *observed) { f.facts.Systemd = "" }, "systemd is not the init system"},
+		{"old systemd", func(f *observed) { f.facts.Systemd = "241" }, "systemd is version 241, at least 247 is needed"},
+		{"kubeadm", func(f *observed) { f.facts.Dirs[manifestDir] = []string{"etcd.yaml", "kube-apiserver.yaml"} }, "a kubelet runs kube-apiserver"},
+		{"only etcd in a static pod", func(f *observed) { f.facts.Dirs[manifestDir] = []string{"etcd.yaml"} }, ""},
+		{"another cluster's authority", func(f *observed) { f.facts.Files[component.CACert] = host.FileState{Content: "x"} }, "another cluster's authority"},
+		{"another cluster's replica", func(f *observed) { f.record = record{ClusterID: "x", ClusterName: "stage"} }, `another cluster, "stage" (x)`},
+		{"record unreadable", func(f *observed) { _, f.recordErr = readRecord("{") }, "read /etc/kubernetes/replica.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := bare()
@@ -89,19 +89,19 @@ func TestPreflightAdoptsAnEarlierTry(t *testing.T) {
 func TestChangeable(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
-	if err := changeable(s, f); err != nil {
+	if err := checkChangeable(s, f); err != nil {
 		t.Error(err)
 	}
 	s.Version = "1.35.4"
-	if err := changeable(s, f); err != nil {
+	if err := checkChangeable(s, f); err != nil {
 		t.Errorf("a version alone: %v", err)
 	}
 	s.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
-	if err := changeable(s, f); !problem.Untouched(err) || !strings.Contains(cptest.Text(err), "would change together") || !strings.Contains(cptest.Text(err), "set version back to 1.34.4") {
+	if err := checkChangeable(s, f); !problem.Untouched(err) || !strings.Contains(cptest.Text(err), "would change together") || !strings.Contains(cptest.Text(err), "set version back to 1.34.4") {
 		t.Errorf("a version and a stage: %v", err)
 	}
 	s.Version = "1.34.4"
-	if err := changeable(s, f); err != nil {
+	if err := checkChangeable(s, f); err != nil {
 		t.Errorf("a stage alone: %v", err)
 	}
 }

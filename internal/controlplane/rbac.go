@@ -51,7 +51,7 @@ func kubeletBinding() *rbac.ClusterRoleBinding {
 // certificate for kubelets: it shows that one within a minute, and what of its
 // rights the older one had from elsewhere is then gone. An API server that does not
 // serve shows kubelets nothing; its bindings come once it is ready.
-func bindFirst(ctx context.Context, s Spec, d desired) error {
+func bindFirst(ctx context.Context, s Spec, d changes) error {
 	if !d.writes(component.KubeletClientCert) {
 		return nil
 	}
@@ -66,10 +66,10 @@ func bindFirst(ctx context.Context, s Spec, d desired) error {
 // ensureBindings makes sure of the bindings. Every replica does so, because none
 // is the first one.
 func ensureBindings(ctx context.Context, s Spec) error {
-	if !s.mayAsk() {
+	if !s.hasAdminCertificate() {
 		return nil // a replica that only comes back: the bindings were made when it was created
 	}
-	config, done, err := masters(s)
+	config, done, err := adminClient(s)
 	if err != nil {
 		return fmt.Errorf("bind roles on %s: %w", s.Machine(), err)
 	}

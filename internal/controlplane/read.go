@@ -21,7 +21,7 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 		defer close(asked)
 		rotation, registrarErr = s.Registrar.Registered(ctx, s.Name, s.ServingAddress())
 	}()
-	status, f, err := look(ctx, s)
+	status, f, err := observeStatus(ctx, s)
 	<-asked
 	switch {
 	case err != nil:
@@ -46,8 +46,8 @@ func missing(s Spec) error {
 	}
 }
 
-// look observes the machine and asks the components, all at once.
-func look(ctx context.Context, s Spec) (Status, found, error) {
+// observeStatus observes the machine and asks the components, all at once.
+func observeStatus(ctx context.Context, s Spec) (Status, observed, error) {
 	parts := component.Of(s.Replica)
 	health := make([]string, len(parts))
 	var asking sync.WaitGroup
@@ -57,7 +57,7 @@ func look(ctx context.Context, s Spec) (Status, found, error) {
 	f, err := observe(ctx, s.Host, s.Replica)
 	asking.Wait()
 	if err != nil {
-		return Status{}, found{}, err
+		return Status{}, observed{}, err
 	}
 	return status(s, f, health, time.Now()), f, nil
 }
@@ -73,7 +73,7 @@ func askOnce(ctx context.Context, s Spec, c component.Component) string {
 
 // status puts together what was seen; whether the replica is registered is
 // the registrar's to say.
-func status(s Spec, f found, health []string, now time.Time) Status {
+func status(s Spec, f observed, health []string, now time.Time) Status {
 	out := Status{
 		MachineID:    f.facts.MachineID,
 		ConfigDigest: f.configDigest(s.Replica),
@@ -96,7 +96,7 @@ func status(s Spec, f found, health []string, now time.Time) Status {
 
 // earliest is the end of the first of the certificates in files to expire;
 // those that cannot be read are drift and do not count here.
-func earliest(f found, files []string) time.Time {
+func earliest(f observed, files []string) time.Time {
 	var end time.Time
 	for _, path := range files {
 		certificate := f.facts.Files[path].Content

@@ -40,15 +40,15 @@ var errNotReady = errors.New("not ready")
 // spares the others from being refused, because their roles do not exist until
 // the API server is ready, and from backing off. It gives up early on a
 // component that ends again and again.
-func bringUp(ctx context.Context, s Spec, d desired) error {
+func bringUp(ctx context.Context, s Spec, d changes) error {
 	if err := apply(ctx, s, d); err != nil {
 		return err
 	}
-	return await(ctx, s, d)
+	return awaitReady(ctx, s, d)
 }
 
-// await is bringUp from where the API server was restarted, if it had to be.
-func await(ctx context.Context, s Spec, d desired) error {
+// awaitReady is bringUp from where the API server was restarted, if it had to be.
+func awaitReady(ctx context.Context, s Spec, d changes) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	w := waiting{reasons: map[string]string{}, later: map[string]bool{}}
@@ -66,9 +66,9 @@ func await(ctx context.Context, s Spec, d desired) error {
 		group.Go(func() error {
 			defer asking.Done()
 			if c.Name == release.APIServer {
-				return w.first(groupCtx, s, c, serving)
+				return w.awaitAPIServer(groupCtx, s, c, serving)
 			}
-			return w.then(groupCtx, s, c, d, serving)
+			return w.startAndAwait(groupCtx, s, c, d, serving)
 		})
 	}
 	group.Go(func() error { return w.watch(watchCtx, s) })
@@ -115,17 +115,17 @@ func (w *waiting) note(component, reason string) {
 	w.reasons[component] = reason
 }
 
-// first waits for the API server, and makes sure of the administrators' rights.
-func (w *waiting) first(ctx context.Context, s Spec, c component.Component, serving chan<- struct{}) error {
-	if err := w.until(ctx, s, c); err != nil {
+// awaitAPIServer waits for the API server, and makes sure of the administrators' rights.
+func (w *waiting) awaitAPIServer(ctx context.Context, s Spec, c component.Component, serving chan<- struct{}) error {
+	if err := w.poll(ctx, s, c); err != nil {
 		return err
 	}
 	close(serving)
 	return ensureBindings(ctx, s)
 }
 
-// then restarts one of the others where it must be, and waits for it.
-func (w *waiting) then(ctx context.Context, s Spec, c component.Component, d desired, serving <-chan struct{}) error {
+// startAndAwait restarts one of the others where it must be, and waits for it.
+func (w *waiting) startAndAwait(ctx context.Context, s Spec, c component.Component, d changes, serving <-chan struct{}) error {
 	select {
 	case <-serving:
 	case <-ctx.Done():
@@ -142,11 +142,11 @@ func (w *waiting) then(ctx context.Context, s Spec, c component.Component, d des
 		}
 		w.begun(c.Name)
 	}
-	return w.until(ctx, s, c)
+	return w.poll(ctx, s, c)
 }
 
-// until asks c until it is ready.
-func (w *waiting) until(ctx context.Context, s Spec, c component.Component) error {
+// poll asks c until it is ready.
+func (w *waiting) poll(ctx context.Context, s Spec, c component.Component) error {
 	check, err := newChecker(s, c)
 	if err != nil {
 		return err
@@ -197,15 +197,15 @@ func (w *waiting) watch(ctx context.Context, s Spec) error {
 				before[name] = state
 			}
 		}
-		if name, reason := hopeless(before, facts.Units); name != "" {
+		if name, reason := crashLooping(before, facts.Units); name != "" {
 			w.note(name, reason)
 			return fmt.Errorf("%s %s: %w", name, reason, errNotReady)
 		}
 	}
 }
 
-// hopeless names a component that has failed for good since before, and why.
-func hopeless(before, now map[string]host.UnitState) (component, reason string) {
+// crashLooping names a component that has failed for good since before, and why.
+func crashLooping(before, now map[string]host.UnitState) (component, reason string) {
 	for _, name := range release.Components() {
 		state := now[unit.Name(name)]
 		restarts := state.Restarts - before[unit.Name(name)].Restarts

@@ -54,7 +54,7 @@ func TestHopeless(t *testing.T) {
 		{"restarted often, long ago", 7, units("active", 7), ""},
 		{"failed for good", 0, units("failed", 0), release.ControllerManager},
 	} {
-		if component, _ := hopeless(units("active", c.before), c.now); component != c.want {
+		if component, _ := crashLooping(units("active", c.before), c.now); component != c.want {
 			t.Errorf("%s: %q, want %q", c.name, component, c.want)
 		}
 	}

@@ -96,10 +96,10 @@ type Status struct {
 // one value per provider. Its methods are safe for the parallel calls that
 // Terraform makes.
 type Replicas struct {
-	turns    turns
-	pauses   pauses
-	underWay underWay
-	machine  func(address string) *host.Host
+	turns      turns
+	paused     pausedReplicas
+	inProgress inProgress
+	machine    func(address string) *host.Host
 }
 
 // NewReplicas returns an empty coordinator; machine gives the connection for an

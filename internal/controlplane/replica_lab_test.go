@@ -47,11 +47,11 @@ func (st *stage) comesBackFromACutOffPause() {
 	another.Name = "cp2"
 	st.registrar.out = map[string]string{"cp1": st.spec.ServingAddress()}
 	st.run(string("touch " + pausedPath + "\n" + unit.Pause(release.Components())))
-	rejoin := func() { st.replicas.rejoin(st.ctx, another, false, time.Now().Add(time.Minute)) }
+	rejoin := func() { st.replicas.returnToRotation(st.ctx, another, false, time.Now().Add(time.Minute)) }
 
 	outage := st.replicas.Outage(Beside{Host: st.spec.Host, Bundle: st.spec.Bundle})
 	end := outage.Open()
-	outage.keep(st.spec)
+	outage.pause(st.spec)
 	rejoin()
 	st.expect("calls while this process keeps it paused", st.registrar.take(), []string(nil))
 	end() // whatever way the change of the member ends
@@ -74,9 +74,9 @@ func (st *stage) isForgottenForAMember() {
 	another.Name = "cp2"
 	st.registrar.out = map[string]string{"cp1": st.spec.ServingAddress()}
 	st.registrar.take()
-	st.replicas.rejoin(st.ctx, another, false, time.Now().Add(time.Minute))
+	st.replicas.returnToRotation(st.ctx, another, false, time.Now().Add(time.Minute))
 	st.expect("calls for a replica's own change", st.registrar.take(), []string(nil))
-	st.replicas.rejoin(st.ctx, another, true, time.Now().Add(time.Minute))
+	st.replicas.returnToRotation(st.ctx, another, true, time.Now().Add(time.Minute))
 	st.expect("calls for a member's change", st.registrar.take(), []string{"deregister"})
 	st.registrar.out = nil
 }
@@ -225,7 +225,7 @@ func (st *stage) finishesACutOffChange() {
 	if err != nil {
 		st.Fatal(err)
 	}
-	if err := apply(st.ctx, st.spec, desired{files: d.files}); err != nil {
+	if err := apply(st.ctx, st.spec, changes{files: d.files}); err != nil {
 		st.Fatal(err)
 	}
 	st.expect("restarted", st.restarted(before), []string(nil))

@@ -40,7 +40,7 @@ func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki
 	for i, address := range addresses {
 		looking.Go(func() {
 			h, output := healthAt(ctx, r.machine(address), b, script)
-			out[i] = readingOf(h, output)
+			out[i] = readReview(h, output)
 		})
 	}
 	looking.Wait()
@@ -57,8 +57,8 @@ done; fi
 `
 }
 
-// readingOf reads what Review's script printed.
-func readingOf(h Health, output string) Reading {
+// readReview reads what Review's script printed.
+func readReview(h Health, output string) Reading {
 	r := Reading{Health: h, Processes: map[string]host.Process{}, Files: map[string]string{}}
 	for unit, process := range host.ReadProcesses(output) {
 		r.Processes[strings.TrimSuffix(unit, ".service")] = process

@@ -25,7 +25,7 @@ func TestReadingOf(t *testing.T) {
 	if !reflect.DeepEqual(plain, with) {
 		t.Errorf("%+v became %+v", plain, with)
 	}
-	got := readingOf(with, facts.Output)
+	got := readReview(with, facts.Output)
 	want := map[string]host.Process{release.APIServer: {Running: true, Flags: map[string]string{"v": "2"}}}
 	if !reflect.DeepEqual(got.Processes, want) || !reflect.DeepEqual(got.Files, map[string]string{"audit-policy-file": "rules: []\n"}) {
 		t.Errorf("%+v", got)

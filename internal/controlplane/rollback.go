@@ -17,25 +17,25 @@ import (
 // most when the caller's time is up.
 const rollbackTimeout = readyTimeout + 2*time.Minute
 
-// takeBack undoes a change that did not come up: the definitions are as they
+// rollBack undoes a change that did not come up: the definitions are as they
 // were, what ran before runs again, and the replica is back in rotation. It
 // returns the failure, with what became of the replica.
 //
 // An API server may go back by a minor: nothing finished that has not been legal
 // beside the other replicas, which are at the older one or have been within one
 // minor of it.
-func takeBack(ctx context.Context, s Spec, b before, failure error, drained bool) error {
+func rollBack(ctx context.Context, s Spec, b rollbackRecord, failure error, drained bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	problem.Progress(ctx, "%s: not ready, going back to what ran before: %s", s.Machine(), b.Version)
-	err := goBack(ctx, s, b)
+	err := restore(ctx, s, b)
 	if err == nil {
 		problem.Progress(ctx, "%s: serves %s again", s.Machine(), b.Version)
 	}
-	return rolledBack(s, b, failure, err, drained)
+	return rollbackProblem(s, b, failure, err, drained)
 }
 
-func goBack(ctx context.Context, s Spec, b before) error {
+func restore(ctx context.Context, s Spec, b rollbackRecord) error {
 	s.Version, s.Port, s.EtcdURLs = b.Version, b.Port, b.Etcd
 	s.Previous = &component.Previous{Definitions: b.Definitions, Settings: b.Settings}
 	f, err := observe(ctx, s.Host, s.Replica)
@@ -59,19 +59,19 @@ func goBack(ctx context.Context, s Spec, b before) error {
 	if err := s.Registrar.Register(ctx, s.Name, s.ServingAddress()); err != nil {
 		return fmt.Errorf("it is ready, but could not be put into rotation: %w", err)
 	}
-	return settle(ctx, s)
+	return removeRollbackRecord(ctx, s)
 }
 
-// settle forgets what ran before: the change is done, or undone.
-func settle(ctx context.Context, s Spec) error {
-	if _, err := s.Host.Run(ctx, host.Command{Script: host.Discard(beforePath)}); err != nil {
+// removeRollbackRecord forgets what ran before: the change is done, or undone.
+func removeRollbackRecord(ctx context.Context, s Spec) error {
+	if _, err := s.Host.Run(ctx, host.Command{Script: host.Discard(rollbackRecordPath)}); err != nil {
 		return fmt.Errorf("finish the change of replica %s: %w", s.Machine(), err)
 	}
 	return nil
 }
 
-// rolledBack is the failure of a change that was taken back, or could not be.
-func rolledBack(s Spec, b before, failure, undo error, drained bool) error {
+// rollbackProblem is the failure of a change that was taken back, or could not be.
+func rollbackProblem(s Spec, b rollbackRecord, failure, undo error, drained bool) error {
 	p := &problem.Problem{Host: s.Machine(), Cause: failure.Error(), Next: "correct the cause and apply again.", Err: errors.Join(failure, undo)}
 	var said *problem.Problem
 	if errors.As(failure, &said) {
@@ -94,12 +94,12 @@ func rolledBack(s Spec, b before, failure, undo error, drained bool) error {
 		p.Detail += "--- after going back to " + b.Version + "\n" + why.Detail
 	}
 	p.Cause += fmt.Sprintf("; going back to %s failed too: %s", b.Version, cause)
-	p.Unchanged = leftAs(drained)
+	p.Unchanged = rotationAfter(drained)
 	return p
 }
 
-// leftAs says where a failure leaves a replica whose change was not taken back.
-func leftAs(drained bool) string {
+// rotationAfter says where a failure leaves a replica whose change was not taken back.
+func rotationAfter(drained bool) string {
 	if drained {
 		return "it is left out of rotation: the endpoint sends it nothing until it is ready and applied again."
 	}

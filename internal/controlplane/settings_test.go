@@ -63,7 +63,7 @@ func TestSettingsAreTakenBack(t *testing.T) {
 		if c.before == nil {
 			b.Definitions[release.APIServer] = strings.ReplaceAll(b.Definitions[release.APIServer], "  --audit-policy-file="+component.AuditPolicyPath+" \\\n", "")
 		}
-		read := readBefore(string(b.file().Content))
+		read := readRollbackRecord(string(b.file().Content))
 		next := s
 		next.Audit.Policy = cptest.AuditPolicy
 		f := converged(t, next)

@@ -17,14 +17,14 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 	if err := s.Validate(); err != nil {
 		return Status{}, err
 	}
-	held, err := claim(ctx, s)
+	held, err := takeMachineLease(ctx, s)
 	if err != nil {
 		return Status{}, err
 	}
 	defer held.Release()
 	status, err := r.stages(held.Context(ctx), s)
 	if err == nil {
-		r.underWay.forget(s)
+		r.inProgress.forget(s)
 	}
 	return status, err
 }
@@ -36,10 +36,10 @@ func (r *Replicas) stages(ctx context.Context, s Spec) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	if err := changeable(s, f); err != nil {
+	if err := checkChangeable(s, f); err != nil {
 		return Status{}, err
 	}
-	if between, further := stepBetween(s, f); further {
+	if between, further := intermediateStage(s, f); further {
 		if err := between.Validate(); err != nil {
 			return Status{}, err
 		}
@@ -53,81 +53,81 @@ func (r *Replicas) stages(ctx context.Context, s Spec) (Status, error) {
 	return r.update(ctx, s, f)
 }
 
-func (r *Replicas) update(ctx context.Context, s Spec, f found) (Status, error) {
+func (r *Replicas) update(ctx context.Context, s Spec, f observed) (Status, error) {
 	now := time.Now()
 	if len(drift(s.Replica, f, now)) == 0 && f.record.saysConfigured(s.Replica) {
-		status, err := reenter(ctx, s, f)
+		status, err := reregister(ctx, s, f)
 		if err != nil {
 			return status, err
 		}
-		return status, r.adopt(ctx, s)
+		return status, r.rewriteWhenAdopted(ctx, s)
 	}
 	d, err := decide(s.Replica, f, now)
 	if err != nil {
 		return Status{}, err
 	}
 	d.stagger(f)
-	if d.before = wayBack(ctx, s, f); d.before == nil {
-		d.remove = append(d.remove, beforePath)
+	if d.rollback = rollbackTarget(ctx, s, f); d.rollback == nil {
+		d.remove = append(d.remove, rollbackRecordPath)
 	}
-	way := wayOut{restart: d.restarts(release.APIServer), may: func(ctx context.Context, _ turn) error { return r.mayStep(ctx, s, f) }}
+	way := drainOptions{stops: d.restarts(release.APIServer), check: func(ctx context.Context, _ turn) error { return r.checkRotation(ctx, s, f) }}
 	if changesVersion(s, f) {
-		way.may = func(ctx context.Context, t turn) error { return r.mayUpgrade(ctx, s, t) }
+		way.check = func(ctx context.Context, t turn) error { return r.checkUpgrade(ctx, s, t) }
 	} else if err := install(ctx, s); err != nil { // before leaving rotation, so that an upload lengthens nothing
 		return Status{}, err
 	}
-	if err := bindFirst(ctx, f.asFound(s), d); err != nil {
+	if err := bindFirst(ctx, f.servingAsFound(s), d); err != nil {
 		return Status{}, err
 	}
-	turn, drained, err := r.stepAside(ctx, s, way)
+	turn, drained, err := r.drain(ctx, s, way)
 	if err != nil {
 		return Status{}, err
 	}
-	status, err := change(turn.context(ctx), s, d, drained)
+	status, err := applyOrRollBack(turn.context(ctx), s, d, drained)
 	turn.end(err == nil)
-	if err != nil && d.before == nil && changesVersion(s, f) {
-		err = stranded(err)
+	if err != nil && d.rollback == nil && changesVersion(s, f) {
+		err = withoutRollback(err)
 	}
 	if err != nil {
 		return status, err
 	}
-	return status, r.adopt(ctx, s)
+	return status, r.rewriteWhenAdopted(ctx, s)
 }
 
-// reenter registers a replica on whose machine nothing differs. What kept it
+// reregister registers a replica on whose machine nothing differs. What kept it
 // out of rotation may be over only now: an API server needs a while to find an
 // etcd member that has come back.
-func reenter(ctx context.Context, s Spec, f found) (Status, error) {
-	if err := await(ctx, s, desired{}); err != nil {
-		return Status{}, unregistered(err, problem.Nothing)
+func reregister(ctx context.Context, s Spec, f observed) (Status, error) {
+	if err := awaitReady(ctx, s, changes{}); err != nil {
+		return Status{}, withRotationState(err, problem.Nothing)
 	}
-	if f.before != nil {
-		if err := settle(ctx, s); err != nil {
+	if f.rollback != nil {
+		if err := removeRollbackRecord(ctx, s); err != nil {
 			return Status{}, err
 		}
 	}
-	return enter(ctx, s)
+	return register(ctx, s)
 }
 
-// change makes d true while the replica has the turn, or takes it back where it
+// applyOrRollBack makes d true while the replica has the turn, or takes it back where it
 // does not come up. Who cancels wants neither: the next apply goes on.
-func change(ctx context.Context, s Spec, d desired, drained bool) (Status, error) {
+func applyOrRollBack(ctx context.Context, s Spec, d changes, drained bool) (Status, error) {
 	if err := bringUp(ctx, s, d); err != nil {
-		if d.before != nil && !errors.Is(ctx.Err(), context.Canceled) {
-			return Status{}, takeBack(ctx, s, *d.before, err, drained)
+		if d.rollback != nil && !errors.Is(ctx.Err(), context.Canceled) {
+			return Status{}, rollBack(ctx, s, *d.rollback, err, drained)
 		}
-		return Status{}, unregistered(err, leftAs(drained))
+		return Status{}, withRotationState(err, rotationAfter(drained))
 	}
-	if d.before != nil {
-		if err := settle(ctx, s); err != nil {
+	if d.rollback != nil {
+		if err := removeRollbackRecord(ctx, s); err != nil {
 			return Status{}, err
 		}
 	}
-	return enter(ctx, s)
+	return register(ctx, s)
 }
 
-// stranded adds to a failure why there was nothing to roll back to.
-func stranded(err error) error {
+// withoutRollback adds to a failure why there was nothing to roll back to.
+func withoutRollback(err error) error {
 	const why = "nothing to roll back to: the replica was not ready before either"
 	var p *problem.Problem
 	if errors.As(err, &p) {
@@ -137,11 +137,11 @@ func stranded(err error) error {
 	return fmt.Errorf("%w; %s", err, why)
 }
 
-// changeable refuses before the first change: a machine that is another
+// checkChangeable refuses before the first change: a machine that is another
 // replica's, and a new version together with a stage of a rotation. A version can
 // be taken back where it does not come up, a stage on which others may count
 // cannot, and definitions of before do not fit the files of after.
-func changeable(s Spec, f found) error {
+func checkChangeable(s Spec, f observed) error {
 	refusal := &problem.Problem{Summary: "control-plane replica cannot be changed", Host: s.Machine(), Unchanged: problem.Nothing}
 	if failed := foreignChecks(s.Replica, f); len(failed) > 0 {
 		refusal.Cause = strings.Join(failed, "; ")
@@ -164,8 +164,8 @@ func changeable(s Spec, f found) error {
 	return nil
 }
 
-// unregistered adds to a failure where it leaves the replica.
-func unregistered(err error, rotation string) error {
+// withRotationState adds to a failure where it leaves the replica.
+func withRotationState(err error, rotation string) error {
 	var p *problem.Problem
 	if errors.As(err, &p) {
 		p.Unchanged = rotation

@@ -20,56 +20,56 @@ var errNotAllReady = errors.New("not all of the control plane is ready")
 
 // changesVersion: a component runs, or would be started at, another version than
 // the wanted one.
-func changesVersion(s Spec, f found) bool {
+func changesVersion(s Spec, f observed) bool {
 	return slices.ContainsFunc(release.Components(), func(name string) bool {
 		version := f.effectiveVersion(name)
 		return version != "" && version != s.Version
 	})
 }
 
-// mayUpgrade says why the replica may not go to its wanted version now, or nil
+// checkUpgrade says why the replica may not go to its wanted version now, or nil
 // once everything is prepared for it. It asks inside the turn: no other replica of
 // this process is then on its way.
-func (r *Replicas) mayUpgrade(ctx context.Context, s Spec, t turn) error {
-	seen, all, err := r.survey(ctx, s)
+func (r *Replicas) checkUpgrade(ctx context.Context, s Spec, t turn) error {
+	seen, all, err := r.observeVersions(ctx, s)
 	if err != nil {
-		return notUpgraded(s, err.Error(), "correct this, then apply again.", errors.Join(errNotAllReady, err))
+		return upgradeRefused(s, err.Error(), "correct this, then apply again.", errors.Join(errNotAllReady, err))
 	}
 	if err := release.CheckSkew(s.Version, s.Name, seen); err != nil {
-		return notUpgraded(s, err.Error(), "follow what the rule says, then apply again.", err)
+		return upgradeRefused(s, err.Error(), "follow what the rule says, then apply again.", err)
 	}
-	if words := append(untold(s, seen), unready(ctx, s, all)...); len(words) > 0 {
-		return notUpgraded(s, strings.Join(words, "; "), "bring it back, apply its resource first, or destroy it if it is gone; then apply again.", errNotAllReady)
+	if problems := append(unknownVersions(s, seen), replicasNotReady(ctx, s, all)...); len(problems) > 0 {
+		return upgradeRefused(s, strings.Join(problems, "; "), "bring it back, apply its resource first, or destroy it if it is gone; then apply again.", errNotAllReady)
 	}
 	return prepare(ctx, s, t, seen, all)
 }
 
-func notUpgraded(s Spec, cause, next string, err error) error {
+func upgradeRefused(s Spec, cause, next string, err error) error {
 	return &problem.Problem{
 		Summary: "control-plane replica not brought to " + s.Version, Attribute: "version", Host: s.Machine(),
 		Cause: cause, Unchanged: problem.Nothing, Next: next, Err: err,
 	}
 }
 
-// untold lists whose version an upgrade has to know and does not.
-func untold(s Spec, seen release.Versions) []string {
-	var words []string
+// unknownVersions lists whose version an upgrade has to know and does not.
+func unknownVersions(s Spec, seen release.Versions) []string {
+	var problems []string
 	for name, version := range seen.Etcd {
 		if version == "" {
-			words = append(words, "etcd member "+name+" does not answer")
+			problems = append(problems, "etcd member "+name+" does not answer")
 		}
 	}
-	slices.Sort(words)
+	slices.Sort(problems)
 	// Kubelets are judged by the minor alone: another patch needs none of them.
 	if seen.Kubelets == nil && !release.SameMinor(seen.Replicas[s.Name], s.Version) {
-		words = append(words, "no API server answers which nodes there are, whose kubelets must suit the new version")
+		problems = append(problems, "no API server answers which nodes there are, whose kubelets must suit the new version")
 	}
-	return words
+	return problems
 }
 
-// unready says of each other replica what keeps it from carrying the clients
+// replicasNotReady says of each other replica what keeps it from carrying the clients
 // while this one is away.
-func unready(ctx context.Context, s Spec, all []standing) []string {
+func replicasNotReady(ctx context.Context, s Spec, all []replicaStatus) []string {
 	reasons := make([][]string, len(all))
 	group, groupCtx := errgroup.WithContext(ctx)
 	for i, st := range all {
@@ -77,7 +77,7 @@ func unready(ctx context.Context, s Spec, all []standing) []string {
 			continue
 		}
 		group.Go(func() error {
-			reasons[i] = st.ailments(groupCtx, s)
+			reasons[i] = st.notReady(groupCtx, s)
 			return nil
 		})
 	}
@@ -85,40 +85,40 @@ func unready(ctx context.Context, s Spec, all []standing) []string {
 	return slices.Concat(reasons...)
 }
 
-func (st standing) ailments(ctx context.Context, s Spec) []string {
+func (st replicaStatus) notReady(ctx context.Context, s Spec) []string {
 	if st.version == "" {
 		return []string{fmt.Sprintf("replica %s does not report its version: %v", st.machine(), st.unknown)}
 	}
-	words := ailing(ctx, st.spec(s))
+	problems := componentsNotReady(ctx, st.spec(s))
 	rotation, err := s.Registrar.Registered(ctx, st.name, net.JoinHostPort(st.address, strconv.Itoa(st.port)))
 	if err != nil {
 		rotation = []string{"its registration cannot be seen: " + err.Error()}
 	}
-	words = append(words, rotation...)
-	for i, word := range words {
-		words[i] = "replica " + st.machine() + ": " + word
+	problems = append(problems, rotation...)
+	for i, text := range problems {
+		problems[i] = "replica " + st.machine() + ": " + text
 	}
-	return words
+	return problems
 }
 
 // prepare does what an upgrade wants done before the first machine is touched:
 // the programs are on every machine, so that nothing about them can go wrong in the
 // middle, and the first replica that goes to a version leaves a snapshot of etcd
 // behind. What is done in this run is not done again.
-func prepare(ctx context.Context, s Spec, t turn, seen release.Versions, all []standing) error {
+func prepare(ctx context.Context, s Spec, t turn, seen release.Versions, all []replicaStatus) error {
 	if t.queue.prepared == s.Version {
 		return install(ctx, s)
 	}
 	if err := installEverywhere(ctx, s, all); err != nil {
-		return notUpgraded(s, err.Error(), "correct this, then apply again.", err)
+		return upgradeRefused(s, err.Error(), "correct this, then apply again.", err)
 	}
-	first := !slices.ContainsFunc(all, func(st standing) bool { return st.begun || st.name != s.Name && st.version == s.Version })
+	first := !slices.ContainsFunc(all, func(st replicaStatus) bool { return st.changing || st.name != s.Name && st.version == s.Version })
 	if first {
 		for _, api := range seen.Removed {
 			problem.Progress(ctx, "%s: warning: clients have asked for %s", s.Machine(), api)
 		}
-		if err := saveEtcd(ctx, s); err != nil {
-			return notUpgraded(s, "etcd could not be saved first: "+err.Error(), "correct this, then apply again.", err)
+		if err := saveSnapshot(ctx, s); err != nil {
+			return upgradeRefused(s, "etcd could not be saved first: "+err.Error(), "correct this, then apply again.", err)
 		}
 	}
 	t.queue.prepared = s.Version
@@ -126,7 +126,7 @@ func prepare(ctx context.Context, s Spec, t turn, seen release.Versions, all []s
 }
 
 // installEverywhere puts the programs onto the machines of all replicas.
-func installEverywhere(ctx context.Context, s Spec, all []standing) error {
+func installEverywhere(ctx context.Context, s Spec, all []replicaStatus) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return install(groupCtx, s) })
 	for _, st := range all {
@@ -144,7 +144,7 @@ func installEverywhere(ctx context.Context, s Spec, all []standing) error {
 	return nil
 }
 
-func saveEtcd(ctx context.Context, s Spec) error {
+func saveSnapshot(ctx context.Context, s Spec) error {
 	place := ""
 	if s.Store != nil {
 		var err error
@@ -160,23 +160,23 @@ func saveEtcd(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// mayJoin begins to look whether a new replica may run beside what there is; the
+// beginCheckJoin begins to look whether a new replica may run beside what there is; the
 // answer comes from the function it returns. A machine that is dead does not keep
 // a cluster from growing: one at the wanted minor that answers is enough, for it
 // went there when all were within one.
-func (r *Replicas) mayJoin(ctx context.Context, s Spec) func() error {
+func (r *Replicas) beginCheckJoin(ctx context.Context, s Spec) func() error {
 	answer := make(chan error, 1)
-	go func() { answer <- r.joins(ctx, s) }()
+	go func() { answer <- r.checkJoin(ctx, s) }()
 	return func() error { return <-answer }
 }
 
-func (r *Replicas) joins(ctx context.Context, s Spec) error {
-	seen, all, err := r.survey(ctx, s)
+func (r *Replicas) checkJoin(ctx context.Context, s Spec) error {
+	seen, all, err := r.observeVersions(ctx, s)
 	if err != nil {
-		return notUpgraded(s, err.Error(), "correct this, then apply again.", err)
+		return upgradeRefused(s, err.Error(), "correct this, then apply again.", err)
 	}
 	if err := release.CheckSkew(s.Version, s.Name, seen); err != nil {
-		return notUpgraded(s, err.Error(), "follow what the rule says, then apply again.", err)
+		return upgradeRefused(s, err.Error(), "follow what the rule says, then apply again.", err)
 	}
 	var unseen []string
 	for _, st := range all {
@@ -189,7 +189,7 @@ func (r *Replicas) joins(ctx context.Context, s Spec) error {
 		}
 	}
 	if len(unseen) > 0 {
-		return notUpgraded(s, strings.Join(unseen, "; ")+"; and no other one runs the same minor", "bring it back, or destroy its replica, or choose the version of the others; then apply again.", errNotAllReady)
+		return upgradeRefused(s, strings.Join(unseen, "; ")+"; and no other one runs the same minor", "bring it back, or destroy its replica, or choose the version of the others; then apply again.", errNotAllReady)
 	}
 	return nil
 }

@@ -165,7 +165,7 @@ func (p *pair) refused(version string, want ...string) {
 		p.one.Fatal(err)
 	}
 	defer t.end(true)
-	err = p.one.replicas.mayUpgrade(p.one.ctx, s, t)
+	err = p.one.replicas.checkUpgrade(p.one.ctx, s, t)
 	p.one.Log(err)
 	for _, part := range want {
 		if !problem.Untouched(err) || !strings.Contains(err.Error(), part) {
@@ -248,11 +248,11 @@ func (p *pair) finishesACutOffUpgrade(version string) {
 	if _, err := st.replicas.Update(ctx, st.spec); !errors.Is(err, context.Canceled) {
 		st.Fatalf("not cut off: %v", err)
 	}
-	st.run("test -s " + beforePath)
+	st.run("test -s " + rollbackRecordPath)
 	st.registrar.drains = nil
 	status, err := st.replicas.Update(st.ctx, st.spec)
 	st.steady(status, err)
-	st.run("test ! -e " + beforePath)
+	st.run("test ! -e " + rollbackRecordPath)
 	st.expect("snapshots", len(p.store.saved), 1)
 	st.registrar.take()
 }
@@ -286,7 +286,7 @@ func (p *pair) rollsBack(version string) {
 	st.spec = old
 	status, err := st.replicas.Read(st.ctx, old)
 	st.steady(status, err)
-	st.run("test ! -e " + beforePath)
+	st.run("test ! -e " + rollbackRecordPath)
 	st.spec = wanted
 	st.writeSchedulerConfig()
 	status, err = st.replicas.Update(st.ctx, st.spec)

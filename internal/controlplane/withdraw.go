@@ -18,7 +18,7 @@ var errSuperseded = errors.New("superseded by a create of the same replica")
 // balancers have forgotten it, so that the next one to leave is judged by
 // those that are left.
 func (r *Replicas) withdraw(ctx context.Context, s Spec, o DeleteOptions) error {
-	return r.patiently(ctx, s, false, func() error {
+	return r.waitForOthers(ctx, s, false, func() error {
 		turn, err := r.turns.take(ctx, s)
 		if err != nil {
 			return err
@@ -37,21 +37,21 @@ func (r *Replicas) withdraw(ctx context.Context, s Spec, o DeleteOptions) error 
 			return nil
 		}
 		delete(listed, s.Name)
-		return r.leave(ctx, s, o, len(listed) > 0)
+		return r.drainAndDeregister(ctx, s, o, len(listed) > 0)
 	})
 }
 
-// leave drains and deregisters the replica, in its turn. others: the balancers
+// drainAndDeregister drains and deregisters the replica, in its turn. others: the balancers
 // list other ones.
-func (r *Replicas) leave(ctx context.Context, s Spec, o DeleteOptions, others bool) error {
-	stays := r.mustStay(s, o)
+func (r *Replicas) drainAndDeregister(ctx context.Context, s Spec, o DeleteOptions, others bool) error {
+	stays := r.keepLastReplica(s, o)
 	problem.Progress(ctx, "%s: draining", s.Machine())
 	err := s.Registrar.Withdraw(ctx, s.Name, stays == nil)
 	switch {
 	case lastServing(err) && stays != nil:
 		return stays.refusal(s, err, others)
 	case err != nil:
-		return refused(s, err)
+		return drainRefused(s, err)
 	case o.superseded():
 		if err := s.Registrar.Undrain(ctx, s.Name); err != nil {
 			return fmt.Errorf("put replica %s back into rotation: %w", s.Machine(), err)
@@ -64,30 +64,30 @@ func (r *Replicas) leave(ctx context.Context, s Spec, o DeleteOptions, others bo
 	return nil
 }
 
-// stay is why the last replica that serves must not leave.
-type stay struct {
+// keepReason is why the last replica that serves must not leave.
+type keepReason struct {
 	why, next string
 	ends      bool // by what this process is doing
 }
 
-// mustStay says why the replica must not leave if it is the last one that serves;
+// keepLastReplica says why the replica must not leave if it is the last one that serves;
 // nil where it may.
-func (r *Replicas) mustStay(s Spec, o DeleteOptions) *stay {
-	pending, failed := r.underWay.others(s)
+func (r *Replicas) keepLastReplica(s Spec, o DeleteOptions) *keepReason {
+	pending, failed := r.inProgress.others(s)
 	var beside []string
 	if o.Creates != nil {
 		beside = o.Creates()
 	}
 	switch {
 	case len(pending) > 0:
-		return &stay{why: "this run is creating " + strings.Join(pending, ", "), next: "apply again when that one is there.", ends: true}
+		return &keepReason{why: "this run is creating " + strings.Join(pending, ", "), next: "apply again when that one is there.", ends: true}
 	case s.Bundle.DeletionProtected():
-		return &stay{
+		return &keepReason{
 			why:  "the control plane is protected from deletion",
 			next: "if it shall end, set deletion_protection = false on the kube_pki_bundle, apply, then destroy.",
 		}
 	case len(failed)+len(beside) > 0:
-		return &stay{
+		return &keepReason{
 			why:  "the control plane is meant to go on, and this run has not made " + strings.Join(slices.Concat(failed, beside), ", "),
 			next: "correct what keeps that from being made, then apply again.",
 		}
@@ -97,7 +97,7 @@ func (r *Replicas) mustStay(s Spec, o DeleteOptions) *stay {
 
 // refusal is the registrar's in the words of what is kept. It may be waited out
 // where another replica could come to serve.
-func (st *stay) refusal(s Spec, err error, others bool) error {
+func (st *keepReason) refusal(s Spec, err error, others bool) error {
 	p := &problem.Problem{
 		Summary: "last serving control-plane replica not deleted", Host: s.Machine(), Unchanged: problem.Nothing, Err: err, Next: st.next,
 		Cause: "no other replica serves, and " + st.why,

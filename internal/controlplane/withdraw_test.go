@@ -39,17 +39,17 @@ func TestLastReplicaStays(t *testing.T) {
 		{"the last, protected", true, true, nil, nil, "set deletion_protection = false on the kube_pki_bundle, apply, then destroy"},
 		{"the last, unprotected, while a create has failed", false, true, func(r *Replicas, s Spec) {
 			s.Name = "cp9"
-			r.underWay.create(s)(errors.New("a bad flag"))
+			r.inProgress.create(s)(errors.New("a bad flag"))
 		}, nil, "has not made cp9 (10.0.0.11)"},
 		{"the last, unprotected, after that create was mended", false, true, func(r *Replicas, s Spec) {
 			s.Name = "cp9"
-			r.underWay.create(s)(errors.New("a bad flag"))
-			r.underWay.forget(s)
+			r.inProgress.create(s)(errors.New("a bad flag"))
+			r.inProgress.forget(s)
 		}, nil, ""},
 		{"the last, unprotected, while a member is being made", false, true, nil, []string{"etcd member cp9"}, "has not made etcd member cp9"},
 		{"one of several while a create has failed", false, false, func(r *Replicas, s Spec) {
 			s.Name = "cp9"
-			r.underWay.create(s)(errors.New("a bad flag"))
+			r.inProgress.create(s)(errors.New("a bad flag"))
 		}, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,13 +85,13 @@ func TestLastReplicaWaitsForACreate(t *testing.T) {
 	r := NewReplicas(nil)
 	other := s
 	other.Name = "cp9"
-	done := r.underWay.create(other)
+	done := r.inProgress.create(other)
 	left := make(chan error, 1)
 	go func() { left <- r.withdraw(t.Context(), s, DeleteOptions{}) }()
 	select {
 	case err := <-left:
 		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(2 * asideInterval):
+	case <-time.After(2 * drainInterval):
 	}
 	registrar.mu.Lock()
 	registrar.last = false

@@ -25,10 +25,10 @@ func recorded[R any](text json.RawMessage) settings[R] {
 // machine has, and else what it has.
 func settingsOfReplica(found controlplane.Imported) settings[resourcesModel] {
 	s := recorded[resourcesModel](found.Settings)
-	if !found.LogsBy(s.Audit.audit()) {
+	if !found.SameAudit(s.Audit.audit()) {
 		s.Audit = auditFound(found.Audit)
 	}
-	if !found.LetsIn(s.Authentication.authentication()) {
+	if !found.SameAuthentication(s.Authentication.authentication()) {
 		s.Authentication = authenticationFound(found.Authentication)
 	}
 	given := (&resourcesModel{}).limits()

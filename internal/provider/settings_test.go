@@ -106,7 +106,7 @@ func foundOf(t *testing.T, m replicaModel) controlplane.Imported {
 	for component, limits := range m.limits(t.Context()) {
 		found.Limits[component] = limits
 	}
-	if !found.LogsBy(component.Audit{Off: found.Audit.Off, Policy: found.Audit.Policy}) {
+	if !found.SameAudit(component.Audit{Off: found.Audit.Off, Policy: found.Audit.Policy}) {
 		return found
 	}
 	found.Audit.MaxAgeDays, found.Audit.MaxBackups, found.Audit.MaxSizeMB = 0, 0, 0 // a default is read as none

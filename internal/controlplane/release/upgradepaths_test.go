@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWaysFrom(t *testing.T) {
+func TestUpgradePathsFrom(t *testing.T) {
 	etcd := map[string]string{"cp1": "3.6.16"}
 	for name, c := range map[string]struct {
 		skew           Versions

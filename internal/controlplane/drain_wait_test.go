@@ -42,11 +42,11 @@ func TestPatience(t *testing.T) {
 		{"a replica that is being made, during a member's change", true, func(int) ([]orphan, bool) { return nil, true }, 31, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := patience{duringMember: c.duringMember}
+			p := drainWait{duringMember: c.duringMember}
 			begin := time.Unix(1000, 0)
 			for second := 0; second < 1000; second++ {
 				at := begin.Add(time.Duration(second) * time.Second)
-				if p.over(at) {
+				if p.expired(at) {
 					if second != c.ends || c.futile {
 						t.Errorf("over after %d s, want %d (futile: %t)", second, c.ends, c.futile)
 					}
@@ -56,7 +56,7 @@ func TestPatience(t *testing.T) {
 					t.Fatalf("second %d begins: %t", second, first)
 				}
 				orphans, comes := c.see(second)
-				if p.see(at, orphans, comes) {
+				if p.update(at, orphans, comes) {
 					if second != c.ends || !c.futile {
 						t.Errorf("futile after %d s, want %d (futile: %t)", second, c.ends, c.futile)
 					}
@@ -70,7 +70,7 @@ func TestPatience(t *testing.T) {
 
 func TestInVain(t *testing.T) {
 	held := &problem.Problem{Summary: "cp2 not taken out", Cause: "another replica is out", Unchanged: problem.Nothing, Next: "bring it back", Detail: "table"}
-	err := inVain(fmt.Errorf("%w: %w", errNotDrained, held), []orphan{{"cp1 (10.0.0.11)", false}})
+	err := waitInVain(fmt.Errorf("%w: %w", errNotDrained, held), []orphan{{"cp1 (10.0.0.11)", false}})
 	var p *problem.Problem
 	if !errors.As(err, &p) || !problem.Untouched(err) || !errors.Is(err, errNotDrained) {
 		t.Fatalf("%v", err)

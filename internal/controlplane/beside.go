@@ -30,50 +30,50 @@ type Beside struct {
 	Registrar func(registration json.RawMessage) (Registrar, error)
 }
 
-// rise starts the named components, waits until the replica is ready, and puts it
+// startAndRegister starts the named components, waits until the replica is ready, and puts it
 // into rotation.
-func rise(ctx context.Context, s Spec, components []string) error {
-	if err := bringUp(ctx, s, desired{restart: components}); err != nil {
+func startAndRegister(ctx context.Context, s Spec, components []string) error {
+	if err := bringUp(ctx, s, changes{restart: components}); err != nil {
 		return err
 	}
 	return s.Registrar.Register(ctx, s.Name, s.ServingAddress())
 }
 
-// besideState is how a replica beside a member was found.
-type besideState struct {
+// besideStatus is how a replica beside a member was found.
+type besideStatus struct {
 	paused  bool // by an Outage
 	running bool // its API server is
 	orphan  bool // it lives on the etcd member on its own machine alone, which does not run
 	absent  bool // the machine answers and holds no replica
 }
 
-// recollectTime is how long an API server may take to find its member again by
+// recoveryTimeout is how long an API server may take to find its member again by
 // itself: it looks ever more seldom, up to two minutes apart, the longer the
 // member was away.
-const recollectTime = 5 * time.Second
+const recoveryTimeout = 5 * time.Second
 
-// recollect sees to it that a replica which ran without its member serves again
+// recoverAfterMember sees to it that a replica which ran without its member serves again
 // now that the member does, so that the next plan has nothing to say about it.
 // What else may be wrong with the replica is not the member's failure.
-func recollect(ctx context.Context, s Spec, state besideState) {
+func recoverAfterMember(ctx context.Context, s Spec, state besideStatus) {
 	if !state.running {
 		return
 	}
-	soon, cancel := context.WithTimeout(ctx, recollectTime)
+	soon, cancel := context.WithTimeout(ctx, recoveryTimeout)
 	defer cancel()
 	w := waiting{reasons: map[string]string{}}
 	var components []string
-	if w.until(soon, s, component.APIServer(s.Replica)) != nil {
+	if w.poll(soon, s, component.APIServer(s.Replica)) != nil {
 		components = []string{release.APIServer}
 	}
-	if err := rise(ctx, s, components); err != nil {
+	if err := startAndRegister(ctx, s, components); err != nil {
 		problem.Progress(ctx, "%s: its etcd member serves again, the replica does not yet: %v", s.Machine(), err)
 	}
 }
 
 // dependent is the replica on the machine that lives on this member alone; nil
 // when there is none.
-func (b Beside) dependent(ctx context.Context) (*Spec, besideState, error) {
+func (b Beside) dependent(ctx context.Context) (*Spec, besideStatus, error) {
 	s, state, err := b.replica(ctx)
 	if s == nil || err != nil || !slices.Equal(s.EtcdURLs, []string{b.EtcdURL}) {
 		return nil, state, err
@@ -83,7 +83,7 @@ func (b Beside) dependent(ctx context.Context) (*Spec, besideState, error) {
 
 // replica is the one on the machine, by its own record; nil when there is none.
 // Of its spec only what pausing and resuming need is known.
-func (b Beside) replica(ctx context.Context) (s *Spec, state besideState, err error) {
+func (b Beside) replica(ctx context.Context) (s *Spec, state besideStatus, err error) {
 	facts, err := b.Host.Observe(ctx, host.Query{Contents: []string{recordPath}, Files: []string{pausedPath}, Units: []string{unit.Name(release.APIServer), etcdUnitName}})
 	if errors.Is(err, host.ErrUnreachable) {
 		return nil, state, nil

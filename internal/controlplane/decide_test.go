@@ -15,7 +15,7 @@ import (
 )
 
 // rewritten are the issued files that a decision writes anew.
-func rewritten(s Spec, d desired) []string {
+func rewritten(s Spec, d changes) []string {
 	var out []string
 	for path := range recordOf(s.Replica, nil).Issued {
 		if slices.ContainsFunc(d.files, func(f host.File) bool { return f.Path == path }) {
@@ -26,7 +26,7 @@ func rewritten(s Spec, d desired) []string {
 	return out
 }
 
-func mustDecide(t *testing.T, s Spec, f found, at time.Time) desired {
+func mustDecide(t *testing.T, s Spec, f observed, at time.Time) changes {
 	t.Helper()
 	d, err := decide(s.Replica, f, at)
 	if err != nil {
@@ -66,65 +66,65 @@ func TestDecideOnAConvergedMachine(t *testing.T) {
 func TestDecide(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		alter   func(*Spec, *found)
+		alter   func(*Spec, *observed)
 		at      time.Time
 		reissue []string
 		restart []string
 	}{
-		{name: "etcd URLs in another order", alter: func(s *Spec, _ *found) { slices.Reverse(s.EtcdURLs) }},
-		{name: "an extra flag", alter: func(s *Spec, _ *found) { s.ExtraArgs = cptest.Args(release.Scheduler, "v", "4") }, restart: []string{release.Scheduler}},
-		{name: "another version", alter: func(s *Spec, _ *found) { s.Version = "1.34.5" }, restart: release.Components()},
+		{name: "etcd URLs in another order", alter: func(s *Spec, _ *observed) { slices.Reverse(s.EtcdURLs) }},
+		{name: "an extra flag", alter: func(s *Spec, _ *observed) { s.ExtraArgs = cptest.Args(release.Scheduler, "v", "4") }, restart: []string{release.Scheduler}},
+		{name: "another version", alter: func(s *Spec, _ *observed) { s.Version = "1.34.5" }, restart: release.Components()},
 		{
-			name: "an extra name: the API server reloads its certificate", alter: func(s *Spec, _ *found) { s.ExtraSANs = []string{"api.example"} },
+			name: "an extra name: the API server reloads its certificate", alter: func(s *Spec, _ *observed) { s.ExtraSANs = []string{"api.example"} },
 			reissue: []string{component.APIServerCert, component.KeyPath(component.APIServerCert)},
 		},
 		{
-			name: "another endpoint", alter: func(s *Spec, _ *found) { s.EndpointHost = "10.0.0.200" },
+			name: "another endpoint", alter: func(s *Spec, _ *observed) { s.EndpointHost = "10.0.0.200" },
 			reissue: []string{component.AdminConf, component.APIServerCert, component.KeyPath(component.APIServerCert)},
 		},
 		{
-			name: "a certificate near its end", alter: func(*Spec, *found) {}, at: cptest.Now.Add(340 * 24 * time.Hour), restart: []string{release.ControllerManager, release.Scheduler},
+			name: "a certificate near its end", alter: func(*Spec, *observed) {}, at: cptest.Now.Add(340 * 24 * time.Hour), restart: []string{release.ControllerManager, release.Scheduler},
 			reissue: []string{
 				component.AdminConf, component.ControllerManagerConf, component.EtcdClientCert, component.KeyPath(component.EtcdClientCert), component.KubeletClientCert, component.KeyPath(component.KubeletClientCert),
 				component.APIServerCert, component.KeyPath(component.APIServerCert), component.FrontProxyClientCert, component.KeyPath(component.FrontProxyClientCert), component.SchedulerConf,
 			},
 		},
 		{
-			name: "a key from a write that was cut off before its certificate", alter: func(_ *Spec, f *found) { edit(f, component.KeyPath(component.EtcdClientCert), "another key") },
+			name: "a key from a write that was cut off before its certificate", alter: func(_ *Spec, f *observed) { edit(f, component.KeyPath(component.EtcdClientCert), "another key") },
 			reissue: []string{component.EtcdClientCert, component.KeyPath(component.EtcdClientCert)},
 		},
 		{
-			name: "a key that others could read", alter: func(_ *Spec, f *found) { chmod(f, component.KeyPath(component.FrontProxyClientCert), 0o640) },
+			name: "a key that others could read", alter: func(_ *Spec, f *observed) { chmod(f, component.KeyPath(component.FrontProxyClientCert), 0o640) },
 			reissue: []string{component.FrontProxyClientCert, component.KeyPath(component.FrontProxyClientCert)},
 		},
-		{name: "a kubeconfig changed by hand", alter: func(_ *Spec, f *found) { edit(f, component.SchedulerConf, "x") }, reissue: []string{component.SchedulerConf}, restart: []string{release.Scheduler}},
-		{name: "the service-account key changed by hand", alter: func(_ *Spec, f *found) { edit(f, component.SAKey, "x") }},
+		{name: "a kubeconfig changed by hand", alter: func(_ *Spec, f *observed) { edit(f, component.SchedulerConf, "x") }, reissue: []string{component.SchedulerConf}, restart: []string{release.Scheduler}},
+		{name: "the service-account key changed by hand", alter: func(_ *Spec, f *observed) { edit(f, component.SAKey, "x") }},
 		{
-			name: "files written, restart cut off", alter: func(_ *Spec, f *found) {
+			name: "files written, restart cut off", alter: func(_ *Spec, f *observed) {
 				f.facts.Files[unit.StartNotePath(release.ControllerManager)] = host.FileState{}
 			},
 			restart: []string{release.ControllerManager},
 		},
 		{
-			name: "unit file changed, systemd not reloaded", alter: func(_ *Spec, f *found) {
+			name: "unit file changed, systemd not reloaded", alter: func(_ *Spec, f *observed) {
 				alterUnit(f, release.APIServer, func(u *host.UnitState) { u.NeedReload = true })
 			},
 			restart: []string{release.APIServer},
 		},
-		{name: "unit file edited, systemd not reloaded, process still that of the right one", alter: func(_ *Spec, f *found) {
+		{name: "unit file edited, systemd not reloaded, process still that of the right one", alter: func(_ *Spec, f *observed) {
 			edit(f, unit.Path(release.Scheduler), "x")
 			alterUnit(f, release.Scheduler, func(u *host.UnitState) { u.NeedReload = true })
 		}},
-		{name: "stopped", alter: func(_ *Spec, f *found) {
+		{name: "stopped", alter: func(_ *Spec, f *observed) {
 			alterUnit(f, release.Scheduler, func(u *host.UnitState) { u.Active = "inactive" })
 		}, restart: []string{release.Scheduler}},
-		{name: "still starting", alter: func(_ *Spec, f *found) {
+		{name: "still starting", alter: func(_ *Spec, f *observed) {
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "start" })
 		}},
-		{name: "failing again and again", alter: func(_ *Spec, f *found) {
+		{name: "failing again and again", alter: func(_ *Spec, f *observed) {
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
 		}, restart: release.Components()},
-		{name: "a drop-in", alter: func(_ *Spec, f *found) {
+		{name: "a drop-in", alter: func(_ *Spec, f *observed) {
 			f.facts.Dirs[unit.DropInDir(release.APIServer)] = []string{"override.conf"}
 		}, restart: []string{release.APIServer}},
 	} {
@@ -149,19 +149,19 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func edit(f *found, path, content string) {
+func edit(f *observed, path, content string) {
 	state := f.facts.Files[path]
 	state.Content, state.SHA256 = content, digest([]byte(content))
 	f.facts.Files[path] = state
 }
 
-func chmod(f *found, path string, mode fs.FileMode) {
+func chmod(f *observed, path string, mode fs.FileMode) {
 	state := f.facts.Files[path]
 	state.Mode = mode
 	f.facts.Files[path] = state
 }
 
-func alterUnit(f *found, component string, alter func(*host.UnitState)) {
+func alterUnit(f *observed, component string, alter func(*host.UnitState)) {
 	state := f.facts.Units[unit.Name(component)]
 	alter(&state)
 	f.facts.Units[unit.Name(component)] = state

@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// fileFault says in words how a file differs from what is wanted, or "".
-func fileFault(files map[string]host.FileState, want host.File) string {
+// fileProblem says in problems how a file differs from what is wanted, or "".
+func fileProblem(files map[string]host.FileState, want host.File) string {
 	state, ok := files[want.Path]
 	if !ok {
 		return "is missing"
@@ -19,11 +19,11 @@ func fileFault(files map[string]host.FileState, want host.File) string {
 	if state.SHA256 != digest(want.Content) {
 		return "has other content"
 	}
-	return accessFault(state, want.Mode == component.PublicMode, want.Owner)
+	return accessProblem(state, want.Mode == component.PublicMode, want.Owner)
 }
 
-// accessFault judges who may read a file.
-func accessFault(state host.FileState, public bool, owner string) string {
+// accessProblem judges who may read a file.
+func accessProblem(state host.FileState, public bool, owner string) string {
 	mode := component.SecretMode
 	if public {
 		mode = component.PublicMode
@@ -38,10 +38,10 @@ func accessFault(state host.FileState, public bool, owner string) string {
 	return strings.Join(faults, " and ")
 }
 
-// certificateFaults says why a certificate and its key cannot stay as found.
+// certificateProblems says why a certificate and its key cannot stay as found.
 // A key that others could read, or that was not issued here for this
 // certificate, is as wrong as an expired certificate.
-func certificateFaults(s component.Replica, c component.Certificate, f found, now time.Time) []string {
+func certificateProblems(s component.Replica, c component.Certificate, f observed, now time.Time) []string {
 	certificate, ok := f.facts.Files[c.Path]
 	key, keyThere := f.facts.Files[component.KeyPath(c.Path)]
 	switch {
@@ -52,12 +52,12 @@ func certificateFaults(s component.Replica, c component.Certificate, f found, no
 	}
 	faults := s.Bundle.Check(c.Leaf, certificate.Content, now)
 	faults = append(faults, s.Bundle.Renewal(c.Leaf, certificate.Content, s.EarlyRenewal, now)...)
-	faults = append(faults, f.issuedFaults(c.Path, certificate, true, "root")...)
-	return append(faults, f.issuedFaults(component.KeyPath(c.Path), key, false, c.Owner)...)
+	faults = append(faults, f.issuedFileProblems(c.Path, certificate, true, "root")...)
+	return append(faults, f.issuedFileProblems(component.KeyPath(c.Path), key, false, c.Owner)...)
 }
 
-// kubeconfigFaults says why a kubeconfig cannot stay as found.
-func kubeconfigFaults(s component.Replica, k component.Kubeconfig, f found, now time.Time) []string {
+// kubeconfigProblems says why a kubeconfig cannot stay as found.
+func kubeconfigProblems(s component.Replica, k component.Kubeconfig, f observed, now time.Time) []string {
 	state, ok := f.facts.Files[k.Path]
 	if !ok {
 		return []string{k.Path + " is missing"}
@@ -82,11 +82,11 @@ func kubeconfigFaults(s component.Replica, k component.Kubeconfig, f found, now 
 	for _, fault := range s.Bundle.Renewal(k.Leaf, info.ClientCertificate, s.EarlyRenewal, now) {
 		faults = append(faults, k.Path+": "+fault)
 	}
-	return append(faults, f.issuedFaults(k.Path, state, false, k.Owner)...)
+	return append(faults, f.issuedFileProblems(k.Path, state, false, k.Owner)...)
 }
 
-// issuedFaults compares an issued file with the record of what was issued.
-func (f found) issuedFaults(path string, state host.FileState, public bool, owner string) []string {
+// issuedFileProblems compares an issued file with the record of what was issued.
+func (f observed) issuedFileProblems(path string, state host.FileState, public bool, owner string) []string {
 	var faults []string
 	switch f.record.Issued[path] {
 	case state.SHA256:
@@ -95,7 +95,7 @@ func (f found) issuedFaults(path string, state host.FileState, public bool, owne
 	default:
 		faults = append(faults, path+" was changed after it was issued")
 	}
-	if fault := accessFault(state, public, owner); fault != "" {
+	if fault := accessProblem(state, public, owner); fault != "" {
 		faults = append(faults, path+" "+fault)
 	}
 	return faults

@@ -22,68 +22,68 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// standing is where a replica stands in the rotations and in an upgrade, by
+// replicaStatus is where a replica stands in the rotations and in an upgrade, by
 // evidence from its machine.
-type standing struct {
+type replicaStatus struct {
 	name, address string
 	port          int
 	host          *host.Host       // nil where the address cannot be read
 	version       string           // of its API server: the one that runs, or would; "" if not known
-	begun         bool             // a change of it is not done; only of the replica itself
+	changing      bool             // a change of it is not done; only of the replica itself
 	generations   map[pki.Part]int // of what is on disk, which is what runs
 	unknown       error            // why that cannot be told; then the generations do not count
 	absent        bool             // the machine answers and holds no replica
 }
 
-func (st standing) machine() string { return st.name + " (" + st.address + ")" }
+func (st replicaStatus) machine() string { return st.name + " (" + st.address + ")" }
 
-// others asks the machines of all other replicas of the endpoint.
-func (r *Replicas) others(ctx context.Context, s Spec) ([]standing, error) {
+// otherReplicas asks the machines of all other replicas of the endpoint.
+func (r *Replicas) otherReplicas(ctx context.Context, s Spec) ([]replicaStatus, error) {
 	listed, err := s.Registrar.Replicas(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask which replicas the endpoint has: %w", err)
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(listed)), func(name string) bool { return name == s.Name })
-	out := make([]standing, len(names))
+	out := make([]replicaStatus, len(names))
 	group, groupCtx := errgroup.WithContext(ctx)
 	for i, name := range names {
 		group.Go(func() error {
-			out[i] = r.stands(groupCtx, s, name, listed[name])
+			out[i] = r.peerStatus(groupCtx, s, name, listed[name])
 			return nil
 		})
 	}
 	return out, group.Wait()
 }
 
-// stands asks the machine of one other replica.
-func (r *Replicas) stands(ctx context.Context, s Spec, name, address string) standing {
+// peerStatus asks the machine of one other replica.
+func (r *Replicas) peerStatus(ctx context.Context, s Spec, name, address string) replicaStatus {
 	at, port, err := splitAddress(address)
 	if err == nil {
 		err = errors.Join(component.ValidateName(name), isAddress(at), component.ValidatePort(port)) // it becomes a machine to log in to
 	}
 	if err != nil {
-		return standing{name: name, address: address, unknown: fmt.Errorf("read its address: %w", err)}
+		return replicaStatus{name: name, address: address, unknown: fmt.Errorf("read its address: %w", err)}
 	}
-	st := standing{name: name, address: at, port: port, host: r.machine(at)}
-	facts, err := st.host.Observe(ctx, evidenceQuery())
+	st := replicaStatus{name: name, address: at, port: port, host: r.machine(at)}
+	facts, err := st.host.Observe(ctx, statusQuery())
 	if err != nil {
 		st.unknown = err
 		return st
 	}
-	st.judge(s.Bundle.ClusterID, interpret(facts))
+	st.read(s.Bundle.ClusterID, interpret(facts))
 	return st
 }
 
-// standsAlone is where the replica itself stands.
-func standsAlone(ctx context.Context, s Spec) standing {
-	st := standing{name: s.Name, address: s.Host.Address(), port: s.APIPort(), host: s.Host}
-	facts, err := s.Host.Observe(ctx, evidenceQuery())
+// ownStatus is where the replica itself stands.
+func ownStatus(ctx context.Context, s Spec) replicaStatus {
+	st := replicaStatus{name: s.Name, address: s.Host.Address(), port: s.APIPort(), host: s.Host}
+	facts, err := s.Host.Observe(ctx, statusQuery())
 	if err != nil {
 		st.unknown = err
 		return st
 	}
 	f := interpret(facts)
-	st.judge(s.Bundle.ClusterID, f)
+	st.read(s.Bundle.ClusterID, f)
 	if st.version == "" {
 		return st
 	}
@@ -91,22 +91,22 @@ func standsAlone(ctx context.Context, s Spec) standing {
 		st.port = f.record.Port // where it serves until the change
 	}
 	// One whose upgrade is not done stands where it came from: it may go on, and back.
-	if st.begun = f.before != nil; st.begun {
-		st.version = cmp.Or(f.before.Version, st.version)
+	if st.changing = f.rollback != nil; st.changing {
+		st.version = cmp.Or(f.rollback.Version, st.version)
 	}
 	return st
 }
 
 // spec is the replica as far as it can be asked for something.
-func (st standing) spec(s Spec) Spec {
+func (st replicaStatus) spec(s Spec) Spec {
 	return Spec{
 		Replica: component.Replica{Name: st.name, Address: st.address, Port: st.port, Bundle: s.Bundle, Version: st.version},
 		Host:    st.host, Registrar: s.Registrar,
 	}
 }
 
-// judge reads what the replica's machine shows.
-func (st *standing) judge(cluster string, f found) {
+// read reads what the replica's machine shows.
+func (st *replicaStatus) read(cluster string, f observed) {
 	switch {
 	case f.recordErr != nil:
 		st.unknown = f.recordErr
@@ -116,7 +116,7 @@ func (st *standing) judge(cluster string, f found) {
 		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(describe(f.record), "an API server of somebody else"))
 	default:
 		st.version = f.effectiveVersion(release.APIServer)
-		st.generations, st.unknown = f.record.Generations, behind(f.facts, release.Components())
+		st.generations, st.unknown = f.record.Generations, staleProcess(f.facts, release.Components())
 	}
 }
 
@@ -145,11 +145,11 @@ func describe(r record) string {
 	return fmt.Sprintf("replica %q of cluster %q", r.Name, r.ClusterName)
 }
 
-// evidenceQuery asks for what tells where a replica stands: its record, and
+// statusQuery asks for what tells where a replica stands: its record, and
 // for each component which program runs, what it has read at its start, and what
 // it would read now.
-func evidenceQuery() host.Query {
-	q := host.Query{Contents: []string{recordPath, beforePath}, Units: unit.Names(), Files: readAtStart(), Script: runningScript()}
+func statusQuery() host.Query {
+	q := host.Query{Contents: []string{recordPath, rollbackRecordPath}, Units: unit.Names(), Files: readAtStart(), Script: runningScript()}
 	for _, name := range release.Components() {
 		q.Contents = append(q.Contents, unit.StartNotePath(name), unit.Path(name))
 	}
@@ -162,9 +162,9 @@ func readAtStart() []string {
 	return append(component.SettingPaths(), component.SAKey, component.SAPub, component.EtcdClientCA, component.EncryptionConfigPath, component.CACert, component.CAKey, component.SigningCA, component.ControllerManagerConf, component.SchedulerConf)
 }
 
-// behind says which of the components runs with something else than is on its
+// staleProcess says which of the components runs with something else than is on its
 // disk, or nil. One that does not run has read nothing.
-func behind(facts host.Facts, components []string) error {
+func staleProcess(facts host.Facts, components []string) error {
 	for _, name := range components {
 		if !runs(facts.Units[unit.Name(name)]) {
 			continue
@@ -203,7 +203,7 @@ var errNoReplica = errors.New("it holds no control-plane replica of this provide
 // server on the machine at address runs. It is an error where that cannot be
 // told, and where the machine holds no replica of ours.
 func (r *Replicas) EtcdGeneration(ctx context.Context, address string) (int, error) {
-	facts, err := r.machine(address).Observe(ctx, evidenceQuery())
+	facts, err := r.machine(address).Observe(ctx, statusQuery())
 	if err != nil {
 		return 0, fmt.Errorf("look for the API server on %s: %w", address, err)
 	}
@@ -212,7 +212,7 @@ func (r *Replicas) EtcdGeneration(ctx context.Context, address string) (int, err
 		err = errNoReplica
 	}
 	if err == nil {
-		err = behind(facts, []string{release.APIServer})
+		err = staleProcess(facts, []string{release.APIServer})
 	}
 	if err != nil {
 		return 0, fmt.Errorf("tell which etcd authority the API server on %s trusts: %w", address, err)

@@ -64,7 +64,7 @@ func FuzzReadBefore(f *testing.F) {
 	f.Add(`{"version":"1.34.1","port":6443,"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"},"settings":{"/etc/shadow":"x"}}`)
 	f.Add(`{"version":"../x","port":6443,"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		b := readBefore(text)
+		b := readRollbackRecord(text)
 		if b == nil {
 			return
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// rejoin brings back into rotation the others that a change has left out of it
+// returnToRotation brings back into rotation the others that a change has left out of it
 // when it was cut off: those that serve all the same, as after a power cut, and
 // those that are still paused. Without it, what waits for them might be what
 // Terraform does before them. It tries until end at the latest; one that does not
@@ -22,7 +22,7 @@ import (
 //
 // With forget, a registration whose machine holds no replica, as after a rebuild,
 // is removed from the balancers: the replica registers again when it is created.
-func (r *Replicas) rejoin(ctx context.Context, s Spec, forget bool, end time.Time) (orphans []orphan) {
+func (r *Replicas) returnToRotation(ctx context.Context, s Spec, forget bool, end time.Time) (orphans []orphan) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	// In a turn no other, of this process or another one, is on its way out or back.
@@ -39,10 +39,10 @@ func (r *Replicas) rejoin(ctx context.Context, s Spec, forget bool, end time.Tim
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
-		if name == s.Name || r.pauses.has(s.Bundle.ClusterID, name) {
+		if name == s.Name || r.paused.has(s.Bundle.ClusterID, name) {
 			continue
 		}
-		alone, err := r.bringBack(ctx, s, name, others[name], forget)
+		alone, err := r.returnReplica(ctx, s, name, others[name], forget)
 		if err != nil {
 			problem.Detail(ctx, "%s: not brought back: %v", name, err)
 		}
@@ -53,11 +53,11 @@ func (r *Replicas) rejoin(ctx context.Context, s Spec, forget bool, end time.Tim
 	return orphans
 }
 
-// bringBack brings one replica back that is out of rotation although nobody is
+// returnReplica brings one replica back that is out of rotation although nobody is
 // changing it, where nothing else is wrong with it. One that lives on an etcd
 // member that is not there is returned instead. With forget, one whose machine
 // holds no replica is deregistered.
-func (r *Replicas) bringBack(ctx context.Context, s Spec, name, address string, forget bool) (*orphan, error) {
+func (r *Replicas) returnReplica(ctx context.Context, s Spec, name, address string, forget bool) (*orphan, error) {
 	at, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("read the address of replica %s: %w", name, err)
@@ -72,10 +72,10 @@ func (r *Replicas) bringBack(ctx context.Context, s Spec, name, address string, 
 		return nil, err
 	}
 	if state.orphan {
-		return &orphan{machine: other.Machine(), changing: r.underWay.changes(at)}, nil
+		return &orphan{machine: other.Machine(), changing: r.inProgress.changes(at)}, nil
 	}
 	if state.paused {
-		err = rise(ctx, *other, release.Components())
+		err = startAndRegister(ctx, *other, release.Components())
 	} else {
 		var serving bool
 		if serving, err = serves(ctx, *other); err == nil && !serving {

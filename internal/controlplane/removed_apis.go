@@ -14,7 +14,7 @@ import (
 // requestedRemovedAPIs asks those API servers that run an older minor than the wanted one
 // which APIs their clients use that the wanted one does not serve any more. It is
 // a hint: a server that does not answer gives none.
-func requestedRemovedAPIs(ctx context.Context, s Spec, all []standing) []string {
+func requestedRemovedAPIs(ctx context.Context, s Spec, all []replicaStatus) []string {
 	want, err := release.Minor(s.Version)
 	if err != nil {
 		return nil
@@ -27,13 +27,13 @@ func requestedRemovedAPIs(ctx context.Context, s Spec, all []standing) []string 
 			continue
 		}
 		asking.Go(func() {
-			words, err := deprecatedIn(ctx, st.spec(s), want)
+			requested, err := deprecatedIn(ctx, st.spec(s), want)
 			if err != nil {
 				problem.Detail(ctx, "%s: not asked for deprecated APIs: %v", st.machine(), err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			found = append(found, words...)
+			found = append(found, requested...)
 		})
 	}
 	asking.Wait()
@@ -42,9 +42,9 @@ func requestedRemovedAPIs(ctx context.Context, s Spec, all []standing) []string 
 }
 
 func deprecatedIn(ctx context.Context, s Spec, want int) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	ctx, cancel := context.WithTimeout(ctx, apiQueryTimeout)
 	defer cancel()
-	access, done, err := masters(s)
+	access, done, err := adminClient(s)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func TestPatienceIsForTheOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			calls := 0
-			err := NewReplicas(nil).patiently(t.Context(), calm(t), false, func() error {
+			err := NewReplicas(nil).waitForOthers(t.Context(), calm(t), false, func() error {
 				calls++
 				return c.answers[calls-1]
 			})
@@ -40,7 +40,7 @@ func TestPatienceIsForTheOthers(t *testing.T) {
 
 func TestPatienceEndsWithTheCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	err := NewReplicas(nil).patiently(ctx, calm(t), false, func() error {
+	err := NewReplicas(nil).waitForOthers(ctx, calm(t), false, func() error {
 		cancel()
 		return fmt.Errorf("%w: %w", errNotDrained, &problem.Problem{Summary: "cp2 is out", Unchanged: problem.Nothing})
 	})

@@ -18,31 +18,31 @@ import (
 // encryptable are the resources whose objects can be encrypted at rest.
 func encryptable() []string { return []string{"secrets", "configmaps"} }
 
-// encryptedMark begins every value that an API server has stored encrypted
+// encryptedPrefix begins every value that an API server has stored encrypted
 // (k8s.io/apiserver/pkg/server/options/encryptionconfig).
-const encryptedMark = "k8s:enc:"
+const encryptedPrefix = "k8s:enc:"
 
-// storedBy reports whether a value in etcd is stored as an API server that
+// storedWith reports whether a value in etcd is stored as an API server that
 // writes with e stores objects of the resource.
-func storedBy(e pki.Encryption, resource string, value []byte) bool {
+func storedWith(e pki.Encryption, resource string, value []byte) bool {
 	if !e.Covers(resource) {
-		return !bytes.HasPrefix(value, []byte(encryptedMark))
+		return !bytes.HasPrefix(value, []byte(encryptedPrefix))
 	}
 	version := "v1"
 	if e.Kind == pki.KMS {
 		version = "v2"
 	}
-	return bytes.HasPrefix(value, []byte(encryptedMark+string(e.Kind)+":"+version+":"+e.Name+":"))
+	return bytes.HasPrefix(value, []byte(encryptedPrefix+string(e.Kind)+":"+version+":"+e.Name+":"))
 }
 
-// leftover is what etcd holds that is not stored as it is written now: the
+// staleObjects is what etcd holds that is not stored as it is written now: the
 // number of objects, by resource.
-type leftover map[string]int
+type staleObjects map[string]int
 
-// lookForLeftover looks at every object that could be encrypted. Without a
+// findStaleObjects looks at every object that could be encrypted. Without a
 // store, whatever a rotation may have to do with counts as left over.
-func lookForLeftover(ctx context.Context, s Spec) (leftover, error) {
-	left := leftover{}
+func findStaleObjects(ctx context.Context, s Spec) (staleObjects, error) {
+	left := staleObjects{}
 	if s.Store == nil {
 		for _, resource := range s.rotated() {
 			left[resource] = 0
@@ -52,7 +52,7 @@ func lookForLeftover(ctx context.Context, s Spec) (leftover, error) {
 	for _, resource := range encryptable() {
 		prefix := path.Join("/", cmp.Or(s.ExtraArgs[release.APIServer]["etcd-prefix"], "registry"), resource) + "/"
 		err := s.Store.Stored(ctx, prefix, func(_ string, value []byte) {
-			if !storedBy(s.Bundle.Encryption, resource, value) {
+			if !storedWith(s.Bundle.Encryption, resource, value) {
 				left[resource]++
 			}
 		})
@@ -72,10 +72,10 @@ func (s Spec) rotated() []string {
 	})
 }
 
-// forgetsNothing refuses to drop the other key of a rotation while objects are
+// checkNoStaleObjects refuses to drop the other key of a rotation while objects are
 // stored with it: without it nobody could read them. It rewrites them before it
 // gives up. All others write with the one that stays: they are within one stage.
-func forgetsNothing(ctx context.Context, s Spec, f found) error {
+func checkNoStaleObjects(ctx context.Context, s Spec, f observed) error {
 	to := s.Bundle.Generation(pki.EncryptionPart)
 	if f.record.Generations[pki.EncryptionPart] == to || pki.StageOf(to) != pki.Steady {
 		return nil
@@ -84,46 +84,46 @@ func forgetsNothing(ctx context.Context, s Spec, f found) error {
 	if joins && s.Store == nil {
 		return nil
 	}
-	left, err := lookForLeftover(ctx, s)
+	left, err := findStaleObjects(ctx, s)
 	if err == nil && len(left) > 0 && !joins {
-		left, err = rewriteLeftover(ctx, s, left)
+		left, err = rewriteStaleObjects(ctx, s, left)
 	}
 	if err != nil {
-		return stayed(s, "how etcd holds the objects could not be made sure of: "+err.Error(), "correct this, then apply again.")
+		return rotationRefused(s, "how etcd holds the objects could not be made sure of: "+err.Error(), "correct this, then apply again.")
 	}
 	cause := left.String() + " in etcd not stored as they are written now: at this stage they could not be read, or would stay in the clear"
 	switch {
 	case len(left) == 0:
 		return nil
 	case joins:
-		return outOfStep(s, cause, fmt.Sprintf("apply the other replicas first; where there are none, set rotation.encryption back to %d.", to-1))
+		return rotationNotYet(s, cause, fmt.Sprintf("apply the other replicas first; where there are none, set rotation.encryption back to %d.", to-1))
 	}
-	return stayed(s, cause, fmt.Sprintf("set rotation.encryption back to %d, apply, and look for what keeps the API server from rewriting these objects.", to-1))
+	return rotationRefused(s, cause, fmt.Sprintf("set rotation.encryption back to %d, apply, and look for what keeps the API server from rewriting these objects.", to-1))
 }
 
-// String counts in words: "3 secrets".
-func (l leftover) String() string {
-	var words []string
+// String counts the objects: "3 secrets are".
+func (l staleObjects) String() string {
+	var counts []string
 	for _, resource := range slices.Sorted(maps.Keys(l)) {
-		words = append(words, fmt.Sprintf("%d %s", l[resource], resource))
+		counts = append(counts, fmt.Sprintf("%d %s", l[resource], resource))
 	}
-	return strings.Join(words, " and ") + " are"
+	return strings.Join(counts, " and ") + " are"
 }
 
-// adopt rewrites what is stored with the previous key once every replica writes
+// rewriteWhenAdopted rewrites what is stored with the previous key once every replica writes
 // with the new one. So the one that takes this stage last does it. What is left
 // undone here is made up for before the key is dropped.
-func (r *Replicas) adopt(ctx context.Context, s Spec) error {
+func (r *Replicas) rewriteWhenAdopted(ctx context.Context, s Spec) error {
 	if s.Bundle.EncryptionRotation.Stage() != pki.Adopted {
 		return nil
 	}
-	others, err := r.others(ctx, s)
+	others, err := r.otherReplicas(ctx, s)
 	if err != nil || !allAt(s, pki.EncryptionPart, others) {
 		return err
 	}
-	left, err := lookForLeftover(ctx, s)
+	left, err := findStaleObjects(ctx, s)
 	if err == nil && len(left) > 0 {
-		left, err = rewriteLeftover(ctx, s, left)
+		left, err = rewriteStaleObjects(ctx, s, left)
 	}
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("%s stored with the previous key still", left)
@@ -139,8 +139,8 @@ func (r *Replicas) adopt(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// rewriteLeftover rewrites the objects of the given resources, and looks again.
-func rewriteLeftover(ctx context.Context, s Spec, left leftover) (leftover, error) {
+// rewriteStaleObjects rewrites the objects of the given resources, and looks again.
+func rewriteStaleObjects(ctx context.Context, s Spec, left staleObjects) (staleObjects, error) {
 	for _, resource := range slices.Sorted(maps.Keys(left)) {
 		n, err := rewrite(ctx, s, resource)
 		if err != nil {
@@ -151,5 +151,5 @@ func rewriteLeftover(ctx context.Context, s Spec, left leftover) (leftover, erro
 	if s.Store == nil {
 		return nil, nil
 	}
-	return lookForLeftover(ctx, s)
+	return findStaleObjects(ctx, s)
 }

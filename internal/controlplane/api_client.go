@@ -13,45 +13,45 @@ import (
 )
 
 const (
-	// breakGlass is how long the certificate lives that the provider shows.
-	breakGlass = 10 * time.Minute
+	// adminCertificateLife is how long the certificate lives that the provider shows.
+	adminCertificateLife = 10 * time.Minute
 	// apiTimeout bounds one request.
 	apiTimeout = 30 * time.Second
 )
 
-// apiAccess is what a typed client of the replica's own API server needs.
-type apiAccess struct {
+// apiClient is what a typed client of the replica's own API server needs.
+type apiClient struct {
 	rest *rest.Config
 	web  *http.Client
 }
 
-// mayAsk reports whether there can be a certificate for masters: a bundle that
+// hasAdminCertificate reports whether there can be a certificate for masters: a bundle that
 // comes with an etcd member has none that were signed elsewhere for a replica.
-func (s Spec) mayAsk() bool {
+func (s Spec) hasAdminCertificate() bool {
 	_, signed := s.Bundle.Signed[component.SystemMasters().Name]
 	return signed || !s.Bundle.External(pki.Kubernetes)
 }
 
-// masters speaks to the replica's own API server through SSH, as system:masters,
+// adminClient speaks to the replica's own API server through SSH, as system:masters,
 // the group above RBAC. Its certificate is issued for this call and lives in
 // memory only, unless it was signed elsewhere.
-func masters(s Spec) (access apiAccess, done func(), err error) {
+func adminClient(s Spec) (access apiClient, done func(), err error) {
 	config, err := verifiedTLS(s.Bundle, s.Host.Address())
 	if err != nil {
-		return apiAccess{}, nil, err
+		return apiClient{}, nil, err
 	}
-	pair, err := s.Bundle.Issue(component.SystemMasters(), time.Now(), breakGlass)
+	pair, err := s.Bundle.Issue(component.SystemMasters(), time.Now(), adminCertificateLife)
 	if err != nil {
-		return apiAccess{}, nil, err
+		return apiClient{}, nil, err
 	}
 	certificate, err := tls.X509KeyPair([]byte(pair.Certificate), []byte(pair.PrivateKey))
 	if err != nil {
-		return apiAccess{}, nil, fmt.Errorf("load client certificate: %w", err)
+		return apiClient{}, nil, fmt.Errorf("load client certificate: %w", err)
 	}
 	config.Certificates = []tls.Certificate{certificate}
 	web := tunnel(s.Host, config)
 	web.Timeout = apiTimeout
-	return apiAccess{
+	return apiClient{
 		rest: &rest.Config{Host: s.LocalURL(), UserAgent: "terraform-provider-kube", QPS: -1}, // unlimited: the server has its own limits
 		web:  web,
 	}, web.CloseIdleConnections, nil

@@ -16,46 +16,46 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// errOutOfStep: another replica is not within one stage, or cannot be seen to be.
-var errOutOfStep = errors.New("replicas out of step")
+// errRotationNotYet: another replica is not within one stage, or cannot be seen to be.
+var errRotationNotYet = errors.New("replicas out of step")
 
-// mayStep says why the replica found on a machine may not take the bundle's
+// checkRotation says why the replica found on a machine may not take the bundle's
 // generations now, or nil. It asks inside the turn: no other replica of this
 // process is then between two stages.
 //
 // Whatever is made at one stage is understood at the stages beside it and not
 // further away. So nobody goes where another one could not follow.
-func (r *Replicas) mayStep(ctx context.Context, s Spec, f found) error {
+func (r *Replicas) checkRotation(ctx context.Context, s Spec, f observed) error {
 	target := s.Bundle.Generations()
 	if sameGenerations(f.record.Generations, target) {
 		return nil
 	}
-	others, err := r.others(ctx, s)
+	others, err := r.otherReplicas(ctx, s)
 	if err != nil {
 		return err
 	}
-	if err := inStep(s, target, others, f.record.ClusterID == ""); err != nil {
+	if err := checkStages(s, target, others, f.record.ClusterID == ""); err != nil {
 		return err
 	}
-	if err := etcdStaysTrusted(ctx, s, f); err != nil {
+	if err := checkEtcdTrust(ctx, s, f); err != nil {
 		return err
 	}
-	return forgetsNothing(ctx, s, f)
+	return checkNoStaleObjects(ctx, s, f)
 }
 
-// enterInStep is mayStep of a replica that is being made, which waits for
+// awaitRotation is checkRotation of a replica that is being made, which waits for
 // others that are on their way.
-func (r *Replicas) enterInStep(ctx context.Context, s Spec, f found) error {
+func (r *Replicas) awaitRotation(ctx context.Context, s Spec, f observed) error {
 	if sameGenerations(f.record.Generations, s.Bundle.Generations()) {
 		return nil
 	}
-	return r.patiently(ctx, s, false, func() error {
+	return r.waitForOthers(ctx, s, false, func() error {
 		t, err := r.turns.take(ctx, s)
 		if err != nil {
 			return err
 		}
 		defer t.end(true)
-		return r.mayStep(t.context(ctx), s, f)
+		return r.checkRotation(t.context(ctx), s, f)
 	})
 }
 
@@ -64,14 +64,14 @@ func sameGenerations(a, b map[pki.Part]int) bool {
 	return !slices.ContainsFunc(pki.Parts(), func(p pki.Part) bool { return a[p] != b[p] })
 }
 
-// inStep says which of the others is not within one stage of target, or nil.
+// checkStages says which of the others is not within one stage of target, or nil.
 //
 // joins: the replica is a new one. To it, one of the others that stands at
 // target answers for those that cannot be seen: it went there when all were
 // within one stage. So a dead machine does not keep a cluster from growing.
-func inStep(s Spec, target map[pki.Part]int, others []standing, joins bool) error {
+func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins bool) error {
 	var far, unseen, steps []string
-	answered := joins && slices.ContainsFunc(others, func(st standing) bool {
+	answered := joins && slices.ContainsFunc(others, func(st replicaStatus) bool {
 		return st.unknown == nil && !st.absent && sameGenerations(st.generations, target)
 	})
 	for _, st := range others {
@@ -80,8 +80,8 @@ func inStep(s Spec, target map[pki.Part]int, others []standing, joins bool) erro
 		case st.unknown != nil:
 			unseen = append(unseen, fmt.Sprintf("cannot tell where replica %s stands: %v", st.machine(), st.unknown))
 		default:
-			words, next := distance(st, target)
-			far, steps = append(far, words...), append(steps, next...)
+			problems, next := stagesApart(st, target)
+			far, steps = append(far, problems...), append(steps, next...)
 		}
 	}
 	if len(far)+len(unseen) == 0 {
@@ -92,12 +92,12 @@ func inStep(s Spec, target map[pki.Part]int, others []standing, joins bool) erro
 		slices.Sort(steps)
 		next = "apply again, the others included; where that does not help, " + strings.Join(slices.Compact(steps), "; ") + "."
 	}
-	return outOfStep(s, strings.Join(append(far, unseen...), "; "), next)
+	return rotationNotYet(s, strings.Join(append(far, unseen...), "; "), next)
 }
 
-// distance lists the parts of which a replica is more than one stage from
+// stagesApart lists the parts of which a replica is more than one stage from
 // target, and for each the way out: the stage between.
-func distance(st standing, target map[pki.Part]int) (words, steps []string) {
+func stagesApart(st replicaStatus, target map[pki.Part]int) (problems, steps []string) {
 	for _, p := range pki.Parts() {
 		have, want := st.generations[p], target[p]
 		if max(have-want, want-have) <= 1 {
@@ -109,18 +109,18 @@ func distance(st standing, target map[pki.Part]int) (words, steps []string) {
 			step = fmt.Sprintf("set %s to %d, apply, then lower it again", setting, want+1)
 		}
 		steps = append(steps, step)
-		words = append(words, fmt.Sprintf("replica %s stands at generation %d of %s, this one would go to %d: they would not understand each other",
+		problems = append(problems, fmt.Sprintf("replica %s stands at generation %d of %s, this one would go to %d: they would not understand each other",
 			st.machine(), have, p, want))
 	}
-	return words, steps
+	return problems, steps
 }
 
-// outOfStep is a refusal that the others may end.
-func outOfStep(s Spec, cause, next string) error {
-	return fmt.Errorf("%w: %w", errOutOfStep, stayed(s, cause, next))
+// rotationNotYet is a refusal that the others may end.
+func rotationNotYet(s Spec, cause, next string) error {
+	return fmt.Errorf("%w: %w", errRotationNotYet, rotationRefused(s, cause, next))
 }
 
-func stayed(s Spec, cause, next string) error {
+func rotationRefused(s Spec, cause, next string) error {
 	return &problem.Problem{
 		Summary:   "control-plane replica not taken to another stage of a rotation",
 		Host:      s.Machine(),
@@ -132,16 +132,16 @@ func stayed(s Spec, cause, next string) error {
 
 // allAt reports whether every other replica is seen to stand at s's generation
 // of a part.
-func allAt(s Spec, p pki.Part, others []standing) bool {
-	return !slices.ContainsFunc(others, func(st standing) bool {
+func allAt(s Spec, p pki.Part, others []replicaStatus) bool {
+	return !slices.ContainsFunc(others, func(st replicaStatus) bool {
 		return !st.absent && (st.unknown != nil || st.generations[p] != s.Bundle.Generation(p))
 	})
 }
 
-// stepBetween is s at the stage of encryption before the wanted one, where the
+// intermediateStage is s at the stage of encryption before the wanted one, where the
 // replica does not run at that yet although the wanted one drops a key. While it
 // still writes with that key, nobody can see that nothing is stored with it.
-func stepBetween(s Spec, f found) (Spec, bool) {
+func intermediateStage(s Spec, f observed) (Spec, bool) {
 	to := s.Bundle.Generation(pki.EncryptionPart)
 	if f.record.ClusterID == "" || pki.StageOf(to) != pki.Steady {
 		return s, false

@@ -10,16 +10,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// beforePath is there while a change is under way, and says what ran well until
+// rollbackRecordPath is there while a change is under way, and says what ran well until
 // then: should the change not come up, in this run or in one after a cut, that is
 // what the replica goes back to. It holds no secret.
-const beforePath = component.KubernetesDir + "/replica.before.json"
+const rollbackRecordPath = component.KubernetesDir + "/replica.before.json"
 
-// before is what a replica ran: its definitions, and what of the record follows
+// rollbackRecord is what a replica ran: its definitions, and what of the record follows
 // from them and from its settings. Files that the bundle decides are not in it: it is only gone back to
 // while the bundle's generations are the same. Nor are certificates and
 // kubeconfigs, which are issued for whatever is to run.
-type before struct {
+type rollbackRecord struct {
 	Version     string            `json:"version"` // of the API server
 	Port        int               `json:"port"`
 	Etcd        []string          `json:"etcd"`
@@ -28,14 +28,14 @@ type before struct {
 	Settings    map[string]string `json:"settings"`    // path → content: see SettingFiles
 }
 
-func (b before) file() host.File {
+func (b rollbackRecord) file() host.File {
 	text, _ := json.MarshalIndent(b, "", "  ") // strings and numbers always encode
-	return host.File{Path: beforePath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
+	return host.File{Path: rollbackRecordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
 }
 
-// runs is what the replica runs now.
-func (f found) runs(generations map[pki.Part]int) before {
-	now := before{
+// rollbackRecord is what the replica runs now.
+func (f observed) rollbackRecord(generations map[pki.Part]int) rollbackRecord {
+	now := rollbackRecord{
 		Version: f.effectiveVersion(release.APIServer), Port: f.record.Port, Etcd: f.record.Etcd,
 		Generations: generations, Definitions: map[string]string{}, Settings: map[string]string{},
 	}

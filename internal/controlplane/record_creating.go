@@ -27,7 +27,7 @@ func creatingFile(s component.Replica) host.File {
 
 // identity is the record of the replica that the machine holds or, where there is
 // none yet, of the one whose Create was cut off there; zero for neither.
-func (f found) identity() (rec record, begun bool) {
+func (f observed) identity() (rec record, begun bool) {
 	if f.record.ClusterID != "" {
 		return f.record, false
 	}

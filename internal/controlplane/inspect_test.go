@@ -42,7 +42,7 @@ func TestShutOutIn(t *testing.T) {
 		"closed /etc/shadow\n\x1b[31mno group x\nseen\n": nil, // nobody asked for that
 		"no setpriv\nseen\n":                             {"setpriv (util-linux) is missing"},
 	} {
-		words, err := shutOutIn(s.Replica, output)
+		words, err := readAccess(s.Replica, output)
 		if err != nil || len(words) != len(want) {
 			t.Errorf("%q: %q, %v", output, words, err)
 			continue
@@ -53,7 +53,7 @@ func TestShutOutIn(t *testing.T) {
 			}
 		}
 	}
-	if _, err := shutOutIn(s.Replica, "no group hsm\n"); err == nil {
+	if _, err := readAccess(s.Replica, "no group hsm\n"); err == nil {
 		t.Error("an answer that breaks off is taken for one")
 	}
 }
@@ -105,7 +105,7 @@ func TestAccess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		words, err := shutOutIn(s.Replica, string(out))
+		words, err := readAccess(s.Replica, string(out))
 		if err != nil {
 			t.Fatal(err)
 		}

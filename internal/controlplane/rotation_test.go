@@ -23,43 +23,43 @@ func generations(kubernetes, encryption int) map[pki.Part]int {
 }
 
 func TestInStep(t *testing.T) {
-	stands := func(name string, kubernetes, encryption int) standing {
-		return standing{name: name, address: "10.0.0.12", generations: generations(kubernetes, encryption)}
+	stands := func(name string, kubernetes, encryption int) replicaStatus {
+		return replicaStatus{name: name, address: "10.0.0.12", generations: generations(kubernetes, encryption)}
 	}
-	dead := standing{name: "cp3", address: "10.0.0.13", unknown: fmt.Errorf("connect: %w", host.ErrUnreachable)}
-	unsettled := standing{name: "cp3", address: "10.0.0.13", unknown: errors.New("kube-apiserver was started with another sa.pub")}
+	dead := replicaStatus{name: "cp3", address: "10.0.0.13", unknown: fmt.Errorf("connect: %w", host.ErrUnreachable)}
+	unsettled := replicaStatus{name: "cp3", address: "10.0.0.13", unknown: errors.New("kube-apiserver was started with another sa.pub")}
 	for _, c := range []struct {
 		name   string
 		target map[pki.Part]int
-		others []standing
+		others []replicaStatus
 		joins  bool
 		want   []string // parts of the refusal; none: it may
 	}{
 		{name: "alone", target: generations(3, 0)},
-		{name: "the first to go", target: generations(1, 0), others: []standing{stands("cp2", 0, 0), stands("cp3", 0, 0)}},
-		{name: "the last to go", target: generations(1, 0), others: []standing{stands("cp2", 1, 0), stands("cp3", 1, 0)}},
-		{name: "two stages behind the others' next", target: generations(2, 0), others: []standing{stands("cp2", 1, 0)}},
-		{name: "back", target: generations(2, 0), others: []standing{stands("cp2", 3, 0)}},
+		{name: "the first to go", target: generations(1, 0), others: []replicaStatus{stands("cp2", 0, 0), stands("cp3", 0, 0)}},
+		{name: "the last to go", target: generations(1, 0), others: []replicaStatus{stands("cp2", 1, 0), stands("cp3", 1, 0)}},
+		{name: "two stages behind the others' next", target: generations(2, 0), others: []replicaStatus{stands("cp2", 1, 0)}},
+		{name: "back", target: generations(2, 0), others: []replicaStatus{stands("cp2", 3, 0)}},
 		{
-			name: "another one is two stages behind", target: generations(2, 1), others: []standing{stands("cp2", 0, 0), stands("cp3", 1, 0)},
+			name: "another one is two stages behind", target: generations(2, 1), others: []replicaStatus{stands("cp2", 0, 0), stands("cp3", 1, 0)},
 			want: []string{"replica cp2 (10.0.0.12) stands at generation 0 of kubernetes", "would go to 2", "set rotation.kubernetes back to 1, apply, then raise it again"},
 		},
 		{
-			name: "another one is two stages ahead", target: generations(0, 3), others: []standing{stands("cp2", 0, 5)},
+			name: "another one is two stages ahead", target: generations(0, 3), others: []replicaStatus{stands("cp2", 0, 5)},
 			want: []string{"stands at generation 5 of encryption", "set rotation.encryption to 4, apply, then lower it again"},
 		},
 		{
-			name: "unreachable", target: generations(1, 0), others: []standing{stands("cp2", 1, 0), dead},
+			name: "unreachable", target: generations(1, 0), others: []replicaStatus{stands("cp2", 1, 0), dead},
 			want: []string{"cannot tell where replica cp3 (10.0.0.13) stands", "bring it back", "destroy its replica"},
 		},
-		{name: "in the middle of a change", target: generations(1, 0), others: []standing{unsettled}, want: []string{"another sa.pub"}},
-		{name: "a new one, answered for", target: generations(3, 0), others: []standing{stands("cp2", 3, 0), dead}, joins: true},
-		{name: "a new one, not answered for", target: generations(3, 0), others: []standing{stands("cp2", 2, 0), dead}, joins: true, want: []string{"cannot tell"}},
-		{name: "a new one beside one that is being changed", target: generations(3, 0), others: []standing{stands("cp2", 3, 0), unsettled}, joins: true, want: []string{"cannot tell"}},
-		{name: "nothing there", target: generations(3, 0), others: []standing{{name: "cp3", absent: true}}},
+		{name: "in the middle of a change", target: generations(1, 0), others: []replicaStatus{unsettled}, want: []string{"another sa.pub"}},
+		{name: "a new one, answered for", target: generations(3, 0), others: []replicaStatus{stands("cp2", 3, 0), dead}, joins: true},
+		{name: "a new one, not answered for", target: generations(3, 0), others: []replicaStatus{stands("cp2", 2, 0), dead}, joins: true, want: []string{"cannot tell"}},
+		{name: "a new one beside one that is being changed", target: generations(3, 0), others: []replicaStatus{stands("cp2", 3, 0), unsettled}, joins: true, want: []string{"cannot tell"}},
+		{name: "nothing there", target: generations(3, 0), others: []replicaStatus{{name: "cp3", absent: true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := inStep(testSpec(t), c.target, c.others, c.joins)
+			err := checkStages(testSpec(t), c.target, c.others, c.joins)
 			if (err == nil) != (len(c.want) == 0) {
 				t.Fatalf("%v, want %q", err, c.want)
 			}
@@ -68,7 +68,7 @@ func TestInStep(t *testing.T) {
 					t.Errorf("%q is not in %v", want, err)
 				}
 			}
-			if err != nil && (!errors.Is(err, errOutOfStep) || !problem.Untouched(err)) {
+			if err != nil && (!errors.Is(err, errRotationNotYet) || !problem.Untouched(err)) {
 				t.Errorf("not waited for: %v", err)
 			}
 		})
@@ -80,27 +80,27 @@ func TestBehind(t *testing.T) {
 	started := unit.StartNotePath
 	for _, c := range []struct {
 		name  string
-		alter func(*found)
+		alter func(*observed)
 		want  string
 	}{
-		{"as it was made", func(*found) {}, ""},
-		{"a file replaced since", func(f *found) { edit(f, component.SAPub, "x") }, "kube-apiserver was started with another " + component.SAPub},
-		{"a unit replaced since", func(f *found) { edit(f, unit.Path(release.Scheduler), "x") }, "kube-scheduler was started with another"},
-		{"a file that is reloaded", func(f *found) { edit(f, component.ClientCA, "x") }, ""},
-		{"no note", func(f *found) { f.facts.Files[started(release.APIServer)] = host.FileState{} }, "kube-apiserver runs without a note"},
-		{"stopped", func(f *found) {
+		{"as it was made", func(*observed) {}, ""},
+		{"a file replaced since", func(f *observed) { edit(f, component.SAPub, "x") }, "kube-apiserver was started with another " + component.SAPub},
+		{"a unit replaced since", func(f *observed) { edit(f, unit.Path(release.Scheduler), "x") }, "kube-scheduler was started with another"},
+		{"a file that is reloaded", func(f *observed) { edit(f, component.ClientCA, "x") }, ""},
+		{"no note", func(f *observed) { f.facts.Files[started(release.APIServer)] = host.FileState{} }, "kube-apiserver runs without a note"},
+		{"stopped", func(f *observed) {
 			f.facts.Files[started(release.APIServer)] = host.FileState{}
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
 		}, ""},
-		{"between two starts", func(f *found) {
+		{"between two starts", func(f *observed) {
 			edit(f, component.SAPub, "x")
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
 		}, ""},
-		{"ending", func(f *found) {
+		{"ending", func(f *observed) {
 			edit(f, component.SAPub, "x")
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active = "deactivating" })
 		}, "was started with another"},
-		{"of an earlier version, whose etcd member has gone ahead", func(f *found) {
+		{"of an earlier version, whose etcd member has gone ahead", func(f *observed) {
 			state := f.facts.Files[started(release.APIServer)]
 			state.Content += systemd.StartNoteEntry("0123", component.EtcdCA)
 			f.facts.Files[started(release.APIServer)] = state
@@ -108,7 +108,7 @@ func TestBehind(t *testing.T) {
 	} {
 		f := converged(t, testSpec(t))
 		c.alter(&f)
-		if err := behind(f.facts, release.Components()); (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
+		if err := staleProcess(f.facts, release.Components()); (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -117,7 +117,7 @@ func TestBehind(t *testing.T) {
 func TestEvidenceIsAskedOfEveryInput(t *testing.T) {
 	s := testSpec(t)
 	s.Bundle = cptest.Encrypting(s.Bundle, cptest.Secretbox("key1", "secrets"))
-	asked := strings.Join(append(evidenceQuery().Files, evidenceQuery().Contents...), " ")
+	asked := strings.Join(append(statusQuery().Files, statusQuery().Contents...), " ")
 	for _, c := range component.Of(s.Replica) {
 		for _, path := range append([]string{unit.Path(c.Name)}, c.Inputs...) {
 			if !strings.Contains(asked, path) {
@@ -133,11 +133,11 @@ func TestUnreachableOthers(t *testing.T) {
 	f := converged(t, s)
 	s.Registrar = &recordingRegistrar{others: map[string]string{"cp1": "10.0.0.11:6443", "cp2": "127.0.0.1:6443"}}
 	r := NewReplicas(func(string) *host.Host { return unreachable(t).Host })
-	if err := r.mayStep(t.Context(), s, f); err != nil {
+	if err := r.checkRotation(t.Context(), s, f); err != nil {
 		t.Errorf("without a rotation: %v", err)
 	}
 	s.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
-	if err := r.mayStep(t.Context(), s, f); !problem.Untouched(err) || !strings.Contains(cptest.Text(err), "cannot tell where replica cp2 (127.0.0.1) stands") {
+	if err := r.checkRotation(t.Context(), s, f); !problem.Untouched(err) || !strings.Contains(cptest.Text(err), "cannot tell where replica cp2 (127.0.0.1) stands") {
 		t.Errorf("%v", err)
 	}
 	if _, err := r.EtcdGeneration(t.Context(), "127.0.0.1"); !errors.Is(err, host.ErrUnreachable) {
@@ -166,7 +166,7 @@ func TestStepBetween(t *testing.T) {
 			edit(&f, component.EncryptionConfigPath, "x")
 		}
 		s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, c.to)
-		between, goes := stepBetween(s, f)
+		between, goes := intermediateStage(s, f)
 		if goes != c.goes || goes && between.Bundle.Generation(pki.EncryptionPart) != c.to-1 {
 			t.Errorf("%s: %v, generation %d", c.name, goes, between.Bundle.Generation(pki.EncryptionPart))
 		}
@@ -194,15 +194,15 @@ func TestLoses(t *testing.T) {
 func TestAllAt(t *testing.T) {
 	s := testSpec(t)
 	s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, 2)
-	stands := func(g int) standing { return standing{generations: generations(0, g)} }
+	stands := func(g int) replicaStatus { return replicaStatus{generations: generations(0, g)} }
 	for _, c := range []struct {
-		others []standing
+		others []replicaStatus
 		want   bool
 	}{
 		{nil, true},
-		{[]standing{stands(2), {absent: true}}, true},
-		{[]standing{stands(2), stands(1)}, false},
-		{[]standing{stands(2), {unknown: errors.New("x")}}, false},
+		{[]replicaStatus{stands(2), {absent: true}}, true},
+		{[]replicaStatus{stands(2), stands(1)}, false},
+		{[]replicaStatus{stands(2), {unknown: errors.New("x")}}, false},
 	} {
 		if have := allAt(s, pki.EncryptionPart, c.others); have != c.want {
 			t.Errorf("%v: %v", c.others, have)
@@ -246,7 +246,7 @@ func TestStoredBy(t *testing.T) {
 		{kms, "secrets", "k8s:enc:kms:v2:vault:xx", true},
 		{kms, "secrets", "k8s:enc:kms:v1:vault:xx", false},
 	} {
-		if have := storedBy(c.encryption, c.resource, []byte(c.value)); have != c.want {
+		if have := storedWith(c.encryption, c.resource, []byte(c.value)); have != c.want {
 			t.Errorf("%q of %s by %s: %v", c.value, c.resource, c.encryption.Kind, have)
 		}
 	}
@@ -273,17 +273,17 @@ func TestForgetsNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := unreachable(t)
 			s.Bundle = cptest.At(t, base, pki.EncryptionPart, c.from)
-			f := found{record: record{ClusterID: s.Bundle.ClusterID, Generations: s.Bundle.Generations()}}
+			f := observed{record: record{ClusterID: s.Bundle.ClusterID, Generations: s.Bundle.Generations()}}
 			if c.joins {
-				f = found{}
+				f = observed{}
 			}
 			s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, c.to)
 			s.Store = c.store
-			err := forgetsNothing(t.Context(), s, f)
+			err := checkNoStaleObjects(t.Context(), s, f)
 			if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) || err != nil && !problem.Untouched(err) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
-			if errors.Is(err, errOutOfStep) != (c.joins && err != nil) {
+			if errors.Is(err, errRotationNotYet) != (c.joins && err != nil) {
 				t.Errorf("waited for: %v", err)
 			}
 		})

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// underWay is what this process is doing, or has failed to do, as far as others
+// inProgress is what this process is doing, or has failed to do, as far as others
 // that wait have to know: a wait for what nobody is going to do would never end.
-type underWay struct {
+type inProgress struct {
 	mu       sync.Mutex
 	creates  map[string]map[string]bool // cluster id → replica → whether its Create is under way; false: it has failed
 	changing map[string]int             // address → changes of the etcd member there
 }
 
 // create notes that the Create of a replica has begun. done takes what came of it.
-func (u *underWay) create(s Spec) (done func(error)) {
+func (u *inProgress) create(s Spec) (done func(error)) {
 	cluster, name := s.Bundle.ClusterID, s.Machine()
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -36,7 +36,7 @@ func (u *underWay) create(s Spec) (done func(error)) {
 }
 
 // forget is for a replica that is as it shall be, or has left.
-func (u *underWay) forget(s Spec) {
+func (u *inProgress) forget(s Spec) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !u.creates[s.Bundle.ClusterID][s.Machine()] {
@@ -46,7 +46,7 @@ func (u *underWay) forget(s Spec) {
 
 // others are the other replicas of a control plane whose Create is under way, and
 // those whose Create has failed.
-func (u *underWay) others(s Spec) (pending, failed []string) {
+func (u *inProgress) others(s Spec) (pending, failed []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	creates := u.creates[s.Bundle.ClusterID]
@@ -63,7 +63,7 @@ func (u *underWay) others(s Spec) (pending, failed []string) {
 }
 
 // member notes that a change of the etcd member on a machine is under way.
-func (u *underWay) member(address string) (done func()) {
+func (u *inProgress) member(address string) (done func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.changing == nil {
@@ -78,7 +78,7 @@ func (u *underWay) member(address string) (done func()) {
 }
 
 // changes reports whether the etcd member on a machine is being changed.
-func (u *underWay) changes(address string) bool {
+func (u *inProgress) changes(address string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.changing[address] > 0

@@ -126,10 +126,10 @@ func (c configured) check() error {
 	return nil
 }
 
-// readBefore is nil for no text, and for one from which nothing could be brought
+// readRollbackRecord is nil for no text, and for one from which nothing could be brought
 // back: its files are those of a replica, and nothing else is written from it.
-func readBefore(text string) *before {
-	var b before
+func readRollbackRecord(text string) *rollbackRecord {
+	var b rollbackRecord
 	if readJSON(text, &b) != nil || b.Port <= 0 || b.Port > 65535 || checkGenerations(b.Generations) != nil {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-func beforeOf(s Spec) before {
-	b := before{Version: s.Version, Port: s.APIPort(), Etcd: s.EtcdURLs, Generations: s.Bundle.Generations(), Definitions: map[string]string{}}
+func beforeOf(s Spec) rollbackRecord {
+	b := rollbackRecord{Version: s.Version, Port: s.APIPort(), Etcd: s.EtcdURLs, Generations: s.Bundle.Generations(), Definitions: map[string]string{}}
 	for _, c := range component.Of(s.Replica) {
 		b.Definitions[c.Name] = string(unit.File(c).Content)
 	}
@@ -26,13 +26,13 @@ func beforeOf(s Spec) before {
 
 func TestReadBefore(t *testing.T) {
 	b := beforeOf(testSpec(t))
-	read := readBefore(string(b.file().Content))
+	read := readRollbackRecord(string(b.file().Content))
 	if read == nil || read.Version != b.Version || read.Port != b.Port || !slices.Equal(read.Etcd, b.Etcd) || !maps.Equal(read.Definitions, b.Definitions) {
 		t.Errorf("%+v, want %+v", read, b)
 	}
 	delete(b.Definitions, release.Scheduler)
 	for _, text := range []string{"", "{", "{}", string(b.file().Content)} {
-		if read := readBefore(text); read != nil {
+		if read := readRollbackRecord(text); read != nil {
 			t.Errorf("%q gives %+v", text, read)
 		}
 	}
@@ -43,20 +43,20 @@ func TestReadBefore(t *testing.T) {
 func TestWayBack(t *testing.T) {
 	s := unreachable(t)
 	f := converged(t, s)
-	if way := wayBack(t.Context(), s, f); way != nil {
+	if way := rollbackTarget(t.Context(), s, f); way != nil {
 		t.Errorf("back to what was not ready: %+v", way)
 	}
 	left := beforeOf(s)
-	f.before = &left
-	if way := wayBack(t.Context(), s, f); way != f.before {
+	f.rollback = &left
+	if way := rollbackTarget(t.Context(), s, f); way != f.rollback {
 		t.Errorf("a change that was cut off: %+v", way)
 	}
 	s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, 1)
-	if way := wayBack(t.Context(), s, f); way != nil {
+	if way := rollbackTarget(t.Context(), s, f); way != nil {
 		t.Errorf("a stage is taken back: %+v", way)
 	}
 	f.record.Generations = s.Bundle.Generations()
-	if way := wayBack(t.Context(), s, f); way != nil {
+	if way := rollbackTarget(t.Context(), s, f); way != nil {
 		t.Errorf("back to definitions that do not know the encryption: %+v", way)
 	}
 }
@@ -106,7 +106,7 @@ func TestStagger(t *testing.T) {
 	f := converged(t, s)
 	next := s
 	next.Version = "1.35.4"
-	names := func(d desired) (now, later []string) {
+	names := func(d changes) (now, later []string) {
 		for _, file := range d.files {
 			if strings.HasPrefix(file.Path, unit.Dir) {
 				now = append(now, strings.TrimSuffix(strings.TrimPrefix(file.Path, unit.Dir+"/"), ".service"))
@@ -117,7 +117,7 @@ func TestStagger(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		spec       Spec
-		found      found
+		found      observed
 		now, later []string
 	}{
 		{"an upgrade", next, f, []string{release.APIServer}, []string{release.ControllerManager, release.Scheduler}},
@@ -139,17 +139,21 @@ func TestChangesVersion(t *testing.T) {
 	s := testSpec(t)
 	for _, c := range []struct {
 		name  string
-		alter func(*found)
+		alter func(*observed)
 		want  bool
 	}{
-		{"as it is", func(*found) {}, false},
-		{"an older one runs", func(f *found) { f.running[release.APIServer] = component.Artifact("1.33.13", release.APIServer).Path() }, true},
-		{"one was left behind", func(f *found) { f.running[release.Scheduler] = component.Artifact("1.33.13", release.Scheduler).Path() }, true},
-		{"an older one would start", func(f *found) {
+		{"as it is", func(*observed) {}, false},
+		{"an older one runs", func(f *observed) {
+			f.running[release.APIServer] = component.Artifact("1.33.13", release.APIServer).Path()
+		}, true},
+		{"one was left behind", func(f *observed) {
+			f.running[release.Scheduler] = component.Artifact("1.33.13", release.Scheduler).Path()
+		}, true},
+		{"an older one would start", func(f *observed) {
 			f.running = nil
 			edit(f, unit.Path(release.APIServer), "[Service]\nExecStart="+component.Artifact("1.33.13", release.APIServer).Path()+" --v=1\n")
 		}, true},
-		{"the wanted one does not come up", func(f *found) { f.running = nil }, false},
+		{"the wanted one does not come up", func(f *observed) { f.running = nil }, false},
 	} {
 		f := converged(t, s)
 		c.alter(&f)
@@ -166,7 +170,7 @@ func TestRolledBack(t *testing.T) {
 	s := testSpec(t)
 	s.Version = "1.35.4"
 	failure := &problem.Problem{Summary: "x", Cause: "kube-scheduler ended 3 times", Detail: "new log\n", Err: errNotReady}
-	b := before{Version: "1.34.4"}
+	b := rollbackRecord{Version: "1.34.4"}
 	for _, c := range []struct {
 		name string
 		undo error
@@ -179,7 +183,7 @@ func TestRolledBack(t *testing.T) {
 		},
 		{"unreachable", host.ErrUnreachable, []string{"failed too: " + host.ErrUnreachable.Error()}},
 	} {
-		err := rolledBack(s, b, failure, c.undo, true)
+		err := rollbackProblem(s, b, failure, c.undo, true)
 		for _, want := range c.want {
 			if !strings.Contains(cptest.Text(err), want) {
 				t.Errorf("%s: %q is not in %v", c.name, want, err)

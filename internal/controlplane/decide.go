@@ -14,9 +14,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// desired is what a machine shall hold and which components must be restarted
+// changes is what a machine shall hold and which components must be restarted
 // for it. It is decided before the first change.
-type desired struct {
+type changes struct {
 	files   []host.File // with content: to be made so
 	remove  []string    // files that must not be there, and directories of such
 	restart []string    // components that do not run what the files then say
@@ -26,22 +26,22 @@ type desired struct {
 	later map[string]host.File
 	// halt are components that end before the API server is restarted, because
 	// they would be newer than it.
-	halt   []string
-	before *before // what ran until now, where one can go back to it
-	begins bool    // it is a Create on a machine that holds no record yet
+	halt     []string
+	rollback *rollbackRecord // what ran until now, where one can go back to it
+	begins   bool            // it is a Create on a machine that holds no record yet
 }
 
 // writes says whether the file at path is among those to be made.
-func (d desired) writes(path string) bool {
+func (d changes) writes(path string) bool {
 	return slices.ContainsFunc(d.files, func(file host.File) bool { return file.Path == path })
 }
 
 // restarts says whether component c is among those to be restarted.
-func (d desired) restarts(c string) bool { return slices.Contains(d.restart, c) }
+func (d changes) restarts(c string) bool { return slices.Contains(d.restart, c) }
 
 // stagger takes the definitions of components that are restarted after the API
 // server, and are there already, out of what is written at once.
-func (d *desired) stagger(f found) {
+func (d *changes) stagger(f observed) {
 	if !d.restarts(release.APIServer) {
 		return
 	}
@@ -61,10 +61,10 @@ func (d *desired) stagger(f found) {
 
 // decide compares what was found with s. Certificates that are right are kept,
 // so that a repeated call restarts nothing; the others are issued here.
-func decide(s component.Replica, f found, now time.Time) (desired, error) {
+func decide(s component.Replica, f observed, now time.Time) (changes, error) {
 	files, err := issue(s, f, now)
 	if err != nil {
-		return desired{}, fmt.Errorf("prepare replica %s: %w", s.Machine(), err)
+		return changes{}, fmt.Errorf("prepare replica %s: %w", s.Machine(), err)
 	}
 	files = append(files, component.Files(s)...)
 	var remove []string
@@ -88,14 +88,14 @@ func decide(s component.Replica, f found, now time.Time) (desired, error) {
 	}
 	// The record comes last: it must not speak of files that are not there yet.
 	files = append(files, recordOf(s, after).file())
-	return desired{files: files, remove: remove, restart: restarts(s, f, after)}, nil
+	return changes{files: files, remove: remove, restart: restarts(s, f, after)}, nil
 }
 
 // issue makes the certificates that are missing or cannot stay.
-func issue(s component.Replica, f found, now time.Time) ([]host.File, error) {
+func issue(s component.Replica, f observed, now time.Time) ([]host.File, error) {
 	var files []host.File
 	for _, c := range component.Certificates(s) {
-		if len(certificateFaults(s, c, f, now)) == 0 {
+		if len(certificateProblems(s, c, f, now)) == 0 {
 			continue
 		}
 		pair, err := s.Bundle.Issue(c.Leaf, now, 0)
@@ -105,7 +105,7 @@ func issue(s component.Replica, f found, now time.Time) ([]host.File, error) {
 		files = append(files, c.Files(pair)...)
 	}
 	for _, k := range component.Kubeconfigs(s) {
-		if len(kubeconfigFaults(s, k, f, now)) == 0 {
+		if len(kubeconfigProblems(s, k, f, now)) == 0 {
 			continue
 		}
 		file, err := k.Issue(s, now)
@@ -121,9 +121,9 @@ func issue(s component.Replica, f found, now time.Time) ([]host.File, error) {
 // what the files (after: their digests once written) say. Where the API server
 // does not run, the others end again and again for want of it: they start anew
 // with it, so that none is taken for ready that is about to end.
-func restarts(s component.Replica, f found, after map[string]string) []string {
+func restarts(s component.Replica, f observed, after map[string]string) []string {
 	var out []string
-	alone := unitFault(f.facts.Units[unit.Name(release.APIServer)]) != ""
+	alone := unitProblem(f.facts.Units[unit.Name(release.APIServer)]) != ""
 	for _, c := range component.Of(s) {
 		if alone || restartReason(c, f, after) != "" {
 			out = append(out, c.Name)
@@ -135,9 +135,9 @@ func restarts(s component.Replica, f found, after map[string]string) []string {
 // restartReason says why component c must be restarted, or "". The evidence is
 // the note that was made when it started, so that a change whose restart was
 // cut off is still seen by the next call.
-func restartReason(c component.Component, f found, after map[string]string) string {
+func restartReason(c component.Component, f observed, after map[string]string) string {
 	state := f.facts.Units[unit.Name(c.Name)]
-	if fault := unitFault(state); fault != "" {
+	if fault := unitProblem(state); fault != "" {
 		return fault
 	}
 	noted := systemd.ReadStartNote(f.facts.Files[unit.StartNotePath(c.Name)].Content)
@@ -159,9 +159,9 @@ func restartReason(c component.Component, f found, after map[string]string) stri
 	return ""
 }
 
-// unitFault says why a unit does not run, or "". One that is starting for the
+// unitProblem says why a unit does not run, or "". One that is starting for the
 // first time is on its way; one that systemd starts again and again is not.
-func unitFault(unit host.UnitState) string {
+func unitProblem(unit host.UnitState) string {
 	switch {
 	case unit.Active == "active":
 		return ""
@@ -188,7 +188,7 @@ func (s Spec) ConfigDigest() string {
 }
 
 // configDigest is ConfigDigest of what was found.
-func (f found) configDigest(s component.Replica) string {
+func (f observed) configDigest(s component.Replica) string {
 	digests := map[string]string{}
 	for _, file := range stableFiles(s) {
 		digests[file.Path] = f.facts.Files[file.Path].SHA256

@@ -16,10 +16,10 @@ import (
 // etcdTimeout bounds the look at one member's certificate.
 const etcdTimeout = 5 * time.Second
 
-// etcdStaysTrusted refuses to take an etcd authority from an API server's trust
+// checkEtcdTrust refuses to take an etcd authority from an API server's trust
 // while one of its members is certified by that one alone: the API server would
 // come back without etcd.
-func etcdStaysTrusted(ctx context.Context, s Spec, f found) error {
+func checkEtcdTrust(ctx context.Context, s Spec, f observed) error {
 	next := s.Bundle.Anchors(pki.Etcd)
 	if !pki.Loses(f.facts.Files[component.EtcdClientCA].Content, next) {
 		return nil
@@ -37,7 +37,7 @@ func etcdStaysTrusted(ctx context.Context, s Spec, f found) error {
 	if len(refused) == 0 {
 		return nil
 	}
-	return outOfStep(s, strings.Join(refused, "; "), "make sure that every etcd member runs and has been applied at the stage before, then apply again.")
+	return rotationNotYet(s, strings.Join(refused, "; "), "make sure that every etcd member runs and has been applied at the stage before, then apply again.")
 }
 
 // servingChain is what an etcd member shows to its clients, seen from the

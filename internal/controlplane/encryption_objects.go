@@ -21,7 +21,7 @@ const (
 // not the present one, and does nothing for the others
 // (k8s.io/apiserver/pkg/storage/etcd3, GuaranteedUpdate): so it may be repeated.
 func rewrite(ctx context.Context, s Spec, resource string) (int, error) {
-	access, done, err := masters(s)
+	access, done, err := adminClient(s)
 	if err != nil {
 		return 0, err
 	}

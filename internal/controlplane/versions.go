@@ -21,21 +21,21 @@ const (
 	// skewTimeout bounds the whole look: a machine that is dead takes a
 	// connection's time limit (10 s) to be known as such.
 	skewTimeout = 30 * time.Second
-	// apiPatience bounds what one API server is asked for.
-	apiPatience = 10 * time.Second
-	nodesPage   = 500
+	// apiQueryTimeout bounds what one API server is asked for.
+	apiQueryTimeout = 10 * time.Second
+	nodesPage       = 500
 )
 
 // Versions looks at which versions run in the replica's control plane: its own and
 // the others', etcd's, the nodes'. Who does not answer tells none.
 func (r *Replicas) Versions(ctx context.Context, s Spec) (release.Versions, error) {
-	seen, _, err := r.survey(ctx, s)
+	seen, _, err := r.observeVersions(ctx, s)
 	return seen, err
 }
 
-// survey is Skew with where each replica stands, the replica's own first if there
+// observeVersions is Skew with where each replica stands, the replica's own first if there
 // is one.
-func (r *Replicas) survey(ctx context.Context, s Spec) (release.Versions, []standing, error) {
+func (r *Replicas) observeVersions(ctx context.Context, s Spec) (release.Versions, []replicaStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, skewTimeout)
 	defer cancel()
 	seen := release.Versions{Replicas: map[string]string{}}
@@ -48,7 +48,7 @@ func (r *Replicas) survey(ctx context.Context, s Spec) (release.Versions, []stan
 			}
 		})
 	}
-	all, err := r.all(ctx, s)
+	all, err := r.allReplicas(ctx, s)
 	for _, st := range all {
 		seen.Replicas[st.name] = st.version
 	}
@@ -58,18 +58,18 @@ func (r *Replicas) survey(ctx context.Context, s Spec) (release.Versions, []stan
 	return seen, all, errors.Join(err, etcdErr)
 }
 
-// all are the replicas that there are.
-func (r *Replicas) all(ctx context.Context, s Spec) ([]standing, error) {
-	own := make(chan standing, 1)
-	go func() { own <- standsAlone(ctx, s) }()
-	others, err := r.others(ctx, s)
-	all := append([]standing{<-own}, others...)
-	return slices.DeleteFunc(all, func(st standing) bool { return st.absent }), err
+// allReplicas are the replicas that there are.
+func (r *Replicas) allReplicas(ctx context.Context, s Spec) ([]replicaStatus, error) {
+	own := make(chan replicaStatus, 1)
+	go func() { own <- ownStatus(ctx, s) }()
+	others, err := r.otherReplicas(ctx, s)
+	all := append([]replicaStatus{<-own}, others...)
+	return slices.DeleteFunc(all, func(st replicaStatus) bool { return st.absent }), err
 }
 
 // kubelets asks the first of the API servers that answers for its nodes. Without
 // any replica there is none.
-func kubelets(ctx context.Context, s Spec, all []standing) map[string]string {
+func kubelets(ctx context.Context, s Spec, all []replicaStatus) map[string]string {
 	if len(all) == 0 {
 		return map[string]string{}
 	}
@@ -100,9 +100,9 @@ func nodeVersions(ctx context.Context, s Spec) (map[string]string, error) {
 
 // nodesBy asks the replica's API server for all nodes.
 func nodesBy(ctx context.Context, s Spec) ([]core.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	ctx, cancel := context.WithTimeout(ctx, apiQueryTimeout)
 	defer cancel()
-	access, done, err := masters(s)
+	access, done, err := adminClient(s)
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func (st *stage) encryptsWhatWasPlain() {
 			st.Errorf("at generation %d it reads %d %s", c.generation, status, text)
 		}
 	}
-	left, err := lookForLeftover(st.ctx, st.spec)
+	left, err := findStaleObjects(st.ctx, st.spec)
 	if err != nil || len(left) > 0 {
 		st.Errorf("left in the clear: %v, %v", left, err)
 	}
@@ -161,11 +161,11 @@ func (st *stage) rotatesTheAuthority() {
 // isSeenByOthers: another replica asks this machine before it takes a stage, and
 // does not give up an etcd authority that etcd depends on.
 func (st *stage) isSeenByOthers() {
-	others := func() standing {
+	others := func() replicaStatus {
 		st.Helper()
 		another := st.spec
 		another.Name = "cp2"
-		seen, err := st.replicas.others(st.ctx, another)
+		seen, err := st.replicas.otherReplicas(st.ctx, another)
 		if err != nil || len(seen) != 1 || seen[0].name != "cp1" {
 			st.Fatalf("%+v, %v", seen, err)
 		}
@@ -195,7 +195,7 @@ func (st *stage) isSeenByOthers() {
 	ahead := st.spec
 	for generation := 1; generation <= 3; generation++ {
 		ahead.Bundle = st.rotated(ahead.Bundle, pki.EtcdPart, generation, pki.Next{})
-		err := etcdStaysTrusted(st.ctx, ahead, f)
+		err := checkEtcdTrust(st.ctx, ahead, f)
 		if refused := strings.Contains(cptest.Text(err), `shows a certificate of "etcd-ca"`); refused != (generation == 3) || refused != (err != nil) {
 			st.Errorf("etcd at %d, while the member is at 0: %v", generation, err)
 		}

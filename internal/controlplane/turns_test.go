@@ -64,20 +64,20 @@ func processes(t *testing.T) (one, other *Replicas, cp1, cp2 Spec, balancer *bal
 // changes nor brings back any.
 func TestOneProcessAtATime(t *testing.T) {
 	one, other, cp1, cp2, _ := processes(t)
-	turn, drained, err := one.stepAside(t.Context(), cp1, wayOut{restart: true})
+	turn, drained, err := one.drain(t.Context(), cp1, drainOptions{stops: true})
 	if err != nil || !drained {
 		t.Fatal(drained, err)
 	}
 	registrar := cp1.Registrar.(*recordingRegistrar)
 	registrar.out = map[string]string{"cp1": cp1.ServingAddress()} // drained, as by a change that was cut off
 	registrar.take()
-	other.rejoin(t.Context(), cp2, false, time.Now().Add(time.Second))
+	other.returnToRotation(t.Context(), cp2, false, time.Now().Add(time.Second))
 	if calls := registrar.take(); calls != nil {
 		t.Errorf("the other process did %q", calls)
 	}
 	stepped := make(chan error, 1)
 	go func() {
-		turn, _, err := other.stepAside(t.Context(), cp2, wayOut{restart: true})
+		turn, _, err := other.drain(t.Context(), cp2, drainOptions{stops: true})
 		if err == nil {
 			turn.end(true)
 		}
@@ -130,9 +130,9 @@ func TestLeaseOfThoseWhoWait(t *testing.T) {
 	}
 	outage := one.Outage(Beside{Host: cp1.Host, Bundle: cp1.Bundle})
 	end := outage.Open()
-	outage.keep(cp1)
+	outage.pause(cp1)
 	turn.end(true)
-	if !balancer.holds(name) || !one.pauses.has(cp1.Bundle.ClusterID, "cp1") {
+	if !balancer.holds(name) || !one.paused.has(cp1.Bundle.ClusterID, "cp1") {
 		t.Error("a paused replica does not keep the lease")
 	}
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -141,7 +141,7 @@ func TestLeaseOfThoseWhoWait(t *testing.T) {
 		t.Errorf("another process has the turn while a replica is paused: %v", err)
 	}
 	end() // without Ended: the change of the member broke off
-	if balancer.holds(name) || one.pauses.has(cp1.Bundle.ClusterID, "cp1") {
+	if balancer.holds(name) || one.paused.has(cp1.Bundle.ClusterID, "cp1") {
 		t.Error("what a change of a member kept outlives it")
 	}
 }

@@ -1,0 +1,55 @@
+package controlplane
+
+import (
+	"context"
+	"sync"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+)
+
+// rollbackTarget is what a change to s can be taken back to, nil for nothing: what runs
+// now where all of it is well, or else what did when the change began, which was
+// then cut off. A stage of a rotation is never taken back by itself: others may
+// count on it.
+func rollbackTarget(ctx context.Context, s Spec, f observed) *rollbackRecord {
+	target := s.Bundle.Generations()
+	if !sameGenerations(f.record.Generations, target) {
+		return nil
+	}
+	if f.record.Port != 0 && staleProcess(f.facts, release.Components()) == nil && allReady(ctx, f.servingAsFound(s)) {
+		now := f.rollbackRecord(target)
+		return &now
+	}
+	if f.rollback != nil && sameGenerations(f.rollback.Generations, target) {
+		return f.rollback
+	}
+	return nil
+}
+
+// servingAsFound is s where it serves until the change.
+func (f observed) servingAsFound(s Spec) Spec {
+	s.Port = f.record.Port
+	return s
+}
+
+// allReady: all three components say that they are ready.
+func allReady(ctx context.Context, s Spec) bool { return len(componentsNotReady(ctx, s)) == 0 }
+
+// componentsNotReady says of each component that is not ready why.
+func componentsNotReady(ctx context.Context, s Spec) []string {
+	parts := component.Of(s.Replica)
+	health := make([]string, len(parts))
+	var asking sync.WaitGroup
+	for i, c := range parts {
+		asking.Go(func() { health[i] = askOnce(ctx, s, c) })
+	}
+	asking.Wait()
+	var problems []string
+	for i, c := range parts {
+		if health[i] != healthy {
+			problems = append(problems, c.Name+" "+health[i])
+		}
+	}
+	return problems
+}
