@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership/membershiptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -25,7 +26,7 @@ func TestAbandon(t *testing.T) {
 		}
 		return a
 	}
-	view := func(letters string) *membership.View { v := clusterOf(letters); return &v }
+	view := func(letters string) *membership.View { v := membershiptest.ClusterOf(letters); return &v }
 	changed := &host.HostKeyError{Address: "10.0.0.1", Seen: "ssh-ed25519 AAAA", Known: []string{"ssh-ed25519 BBBB"}}
 	all := named("cp1", "cp2", "cp3")
 	others := func(machines ...found) []found { return machines }
@@ -108,7 +109,7 @@ func TestAbandon(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := leaveInput{
-				Name: c.self.Name, PeerURL: PeerURL(c.self.Address), Cluster: testCluster, DataDir: DefaultDataDir,
+				Name: c.self.Name, PeerURL: membership.PeerURL(c.self.Address), Cluster: testCluster, DataDir: DefaultDataDir,
 				View: c.view, Self: c.self, Others: c.others, Abandon: c.abandon, Leaving: map[string]bool{},
 			}
 			for _, name := range c.leaving {

@@ -11,39 +11,40 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/lease"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// client speaks with the members as an API server or etcdctl would.
-type client struct {
+// etcdctl speaks with the members as an API server or etcdctl would.
+type etcdctl struct {
 	f    *fleet
-	conv *conversation
+	conv *client.Clients
 }
 
-func (f *fleet) client(s Spec) client {
+func (f *fleet) client(s Spec) etcdctl {
 	f.t.Helper()
-	conv, err := f.clusters.of(s).converse(s)
+	conv, err := f.clusters.of(s).connect(s)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	conv.maxAnswer = pageBytes
+	conv.MaxAnswer = client.MaxPage
 	f.t.Cleanup(conv.Close)
-	return client{f, conv}
+	return etcdctl{f, conv}
 }
 
 // try calls a member until it takes a call or refuses it for good.
-func (c client) try(name string, call func(context.Context, *clientv3.Client) error) error {
+func (c etcdctl) try(name string, call func(context.Context, *clientv3.Client) error) error {
 	ctx := c.f.context()
 	for {
-		err := c.conv.call(ctx, c.f.address(name), changeTimeout, call)
-		if err == nil || !transient(err) || ctx.Err() != nil {
+		err := c.conv.Call(ctx, c.f.address(name), client.ChangeTimeout, call)
+		if err == nil || !client.Transient(err) || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-func (c client) put(name, key, value string) error {
+func (c etcdctl) put(name, key, value string) error {
 	return c.try(name, func(ctx context.Context, member *clientv3.Client) error {
 		_, err := member.Put(ctx, key, value)
 		return err
@@ -51,7 +52,7 @@ func (c client) put(name, key, value string) error {
 }
 
 // keys is what one member itself has.
-func (c client) keys(name string) map[string]string {
+func (c etcdctl) keys(name string) map[string]string {
 	c.f.t.Helper()
 	keys := map[string]string{}
 	err := c.try(name, func(ctx context.Context, member *clientv3.Client) error {
@@ -70,7 +71,7 @@ func (c client) keys(name string) map[string]string {
 }
 
 // raise does what etcd does when it finds something wrong.
-func (c client) raise(name string, a membership.Alarm) {
+func (c etcdctl) raise(name string, a membership.Alarm) {
 	c.f.t.Helper()
 	err := c.try(name, func(ctx context.Context, member *clientv3.Client) error {
 		_, err := pb.NewMaintenanceClient(member.ActiveConnection()).Alarm(ctx, &pb.AlarmRequest{
@@ -85,13 +86,13 @@ func (c client) raise(name string, a membership.Alarm) {
 
 // fill puts 64 KiB under one key after the other until the quota refuses it,
 // and returns what was acknowledged.
-func (c client) fill(name string, key func(i int) string) map[string]string {
+func (c etcdctl) fill(name string, key func(i int) string) map[string]string {
 	c.f.t.Helper()
 	acknowledged := map[string]string{}
 	for i := range 1000 {
 		value := fmt.Sprintf("%064d", i) + strings.Repeat("x", 1<<16)
 		err := c.put(name, key(i), value)
-		if sameError(err, rpctypes.ErrNoSpace) {
+		if client.SameError(err, rpctypes.ErrNoSpace) {
 			// etcd may have applied it nevertheless (quotaApplierV3.Put).
 			delete(acknowledged, key(i))
 			return acknowledged
@@ -105,7 +106,7 @@ func (c client) fill(name string, key func(i int) string) map[string]string {
 	return nil
 }
 
-func (c client) wantKeys(name string, want map[string]string) {
+func (c etcdctl) wantKeys(name string, want map[string]string) {
 	c.f.t.Helper()
 	have := c.keys(name)
 	for key, value := range want {
@@ -116,7 +117,7 @@ func (c client) wantKeys(name string, want map[string]string) {
 }
 
 // wantWrites checks that writes are accepted by every member, and no alarm is left.
-func (c client) wantWrites(specs map[string]Spec) {
+func (c etcdctl) wantWrites(specs map[string]Spec) {
 	c.f.t.Helper()
 	for name, s := range specs {
 		if err := c.put(name, "again-"+name, "written"); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -92,7 +93,7 @@ func TestCorruptMemberIsReplaced(t *testing.T) {
 	leader := leaderOf(before)
 	f.damage(leader)
 	c.raise("cp1", membership.Alarm{Member: before.Leader, Name: membership.AlarmCorrupt})
-	if err := c.put("cp1", "refused", ""); !sameError(err, rpctypes.ErrCorrupt) {
+	if err := c.put("cp1", "refused", ""); !client.SameError(err, rpctypes.ErrCorrupt) {
 		t.Fatalf("write beside a CORRUPT member: %v", err)
 	}
 	f.mend(specs)
@@ -111,7 +112,7 @@ func TestCorruptMemberIsReplaced(t *testing.T) {
 			t.Errorf("%s has the damaged data", name)
 		}
 	}
-	if err := c.conv.vouched(f.context(), f.clusters.pace, v.Members); err != nil {
+	if err := requireSameData(f.context(), c.conv, f.clusters.pace, v.Members); err != nil {
 		t.Error(err)
 	}
 }
@@ -214,7 +215,7 @@ func TestCutOffReplacementResumes(t *testing.T) {
 	c.raise("cp1", membership.Alarm{Member: m.ID, Name: membership.AlarmCorrupt})
 	// The process ends right after the removal: the alarm has no member then.
 	if _, err := until(f.context(), f.clusters.pace.Poll, f.clusters.pace.Serving, func() (bool, error) {
-		err := c.conv.viaVoter(f.context(), v, m.ID, func(address string) error { return c.conv.remove(f.context(), address, m.ID) })
+		err := c.conv.ViaVoter(f.context(), v, m.ID, func(address string) error { return c.conv.Remove(f.context(), address, m.ID) })
 		return err == nil, nil // etcd refuses until all have been connected for 5 s
 	}); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -14,7 +15,7 @@ type approach struct {
 	cl    *cluster
 	s     Spec
 	turn  *turn
-	conv  *conversation
+	conv  *client.Clients
 	joins bool // a member that comes anew
 
 	summary   string // of a refusal
@@ -57,8 +58,8 @@ func (a *approach) obstacle(ctx context.Context, v *membership.View) *obstacle {
 		return o
 	}
 	first := !slices.ContainsFunc(members, func(m standing) bool { return m.Unknown == "" && m.Generation == target })
-	if a.s.Clients == nil || a.joins && !first {
+	if a.s.APIServers == nil || a.joins && !first {
 		return nil
 	}
-	return mayTake(target, false, a.conv.clients(ctx, v, a.s.Clients))
+	return mayTake(target, false, apiServerGenerations(ctx, a.conv, v, a.s.APIServers))
 }

@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -39,13 +40,13 @@ func (j *joining) wait(ctx context.Context, v membership.View, id uint64) error 
 // progress.
 func (j *joining) promote(ctx context.Context, v membership.View, id uint64) error {
 	j.changed = true
-	err := j.conv.viaVoter(ctx, v, id, func(address string) error { return j.conv.promote(ctx, address, id) })
+	err := j.conv.ViaVoter(ctx, v, id, func(address string) error { return j.conv.Promote(ctx, address, id) })
 	switch {
-	case err == nil || sameError(err, rpctypes.ErrMemberNotLearner):
+	case err == nil || client.SameError(err, rpctypes.ErrMemberNotLearner):
 		j.moved()
 		problem.Progress(ctx, "etcd %s: promoted to voter", j.s.Name)
 		return nil
-	case !transient(err):
+	case !client.Transient(err):
 		return fmt.Errorf("promote etcd member %s: %w", j.s.label(), err)
 	case !j.getsOn(ctx, &v, id):
 		return j.refuse(&v, fmt.Sprintf("the learner is not promoted, and %s: %s", j.catchUp.still(), err),
@@ -97,7 +98,7 @@ func (j *joining) undo(ctx context.Context) {
 	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.cl.pace.Cleanup)
 	defer cancel()
 	_, err := until(fresh, 5*j.cl.pace.Poll, j.cl.pace.Cleanup, func() (bool, error) {
-		v, err := j.conv.view(fresh, j.cl.addresses(j.s))
+		v, err := j.conv.View(fresh, j.cl.addresses(j.s))
 		if err != nil {
 			return false, nil
 		}
@@ -106,8 +107,8 @@ func (j *joining) undo(ctx context.Context) {
 			return true, nil // the promotion had succeeded: a voter stays
 		}
 		if listed {
-			err := j.conv.viaVoter(fresh, v, j.added, func(address string) error { return j.conv.remove(fresh, address, j.added) })
-			if err != nil && !sameError(err, rpctypes.ErrMemberNotFound) {
+			err := j.conv.ViaVoter(fresh, v, j.added, func(address string) error { return j.conv.Remove(fresh, address, j.added) })
+			if err != nil && !client.SameError(err, rpctypes.ErrMemberNotFound) {
 				return false, nil
 			}
 		}

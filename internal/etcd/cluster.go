@@ -3,10 +3,7 @@ package etcd
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +11,6 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -104,114 +100,6 @@ func (c *Clusters) named(clusterID string) *cluster {
 		c.clusters[clusterID] = cl
 	}
 	return cl
-}
-
-// converse opens a conversation with the cluster of s. A member is dialled
-// through its own machine's SSH; when that cannot be had, or when it is no
-// machine of ours, through one of the others, which can reach it anyway.
-func (cl *cluster) converse(s Spec) (*conversation, error) {
-	return cl.converseThrough(s.Bundle, cl.hosts())
-}
-
-func (cl *cluster) converseThrough(b *pki.Bundle, hosts []*host.Host) (*conversation, error) {
-	return cl.converseBy(b, hosts, dialThrough)
-}
-
-// dialer dials an address by way of machines.
-type dialer func(ctx context.Context, routes map[string]machine, addr string) (net.Conn, error)
-
-func (cl *cluster) converseBy(b *pki.Bundle, hosts []*host.Host, by dialer) (*conversation, error) {
-	config, err := cl.clientTLS(b)
-	if err != nil {
-		return nil, err
-	}
-	routes := map[string]machine{}
-	for _, h := range hosts {
-		routes[h.Address()] = cl.machine(h)
-	}
-	return &conversation{tls: config, dial: func(ctx context.Context, addr string) (net.Conn, error) {
-		return by(ctx, routes, addr)
-	}}, nil
-}
-
-func (cl *cluster) clientTLS(b *pki.Bundle) (*tls.Config, error) {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	// A rotation changes what is trusted and who signs one after the other; a
-	// certificate that is signed elsewhere changes by itself.
-	madeOf := b.Known(pki.Etcd) + b.Signing(pki.Etcd) + b.Signed[asker(b).Name].Certificate
-	if cl.tls != nil && time.Since(cl.issued) < 30*time.Minute && cl.madeOf == madeOf {
-		return cl.tls, nil
-	}
-	config, err := clientTLS(b, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	cl.tls, cl.madeOf, cl.issued = config, madeOf, time.Now()
-	return config, nil
-}
-
-// dialThrough dials addr from its own machine, else from any other that can be
-// had. The others are tried at once, so that one dead machine does not eat the
-// time of the rest.
-func dialThrough(ctx context.Context, routes map[string]machine, addr string) (net.Conn, error) {
-	address, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, err
-	}
-	own, known := routes[address]
-	if known {
-		conn, err := own.Dial(ctx, "tcp", addr)
-		if err == nil || !lostMachine(err) {
-			return conn, err
-		}
-	}
-	results := make(chan dialled, len(routes))
-	tried := 0
-	for other, m := range routes {
-		if other == address {
-			continue
-		}
-		tried++
-		go func() {
-			conn, err := m.Dial(ctx, "tcp", addr)
-			results <- dialled{conn, err}
-		}()
-	}
-	errs := []error{fmt.Errorf("reach %s: %w", addr, host.ErrUnreachable)}
-	for i := range tried {
-		r := <-results
-		if r.err == nil {
-			go closeRest(results, tried-i-1)
-			return r.conn, nil
-		}
-		errs = append(errs, r.err)
-	}
-	return nil, errors.Join(errs...)
-}
-
-// dialled is the outcome of one of several dials.
-type dialled struct {
-	conn net.Conn
-	err  error
-}
-
-// closeRest closes the connections that came too late to be used.
-func closeRest(results <-chan dialled, n int) {
-	for range n {
-		if r := <-results; r.err == nil {
-			_ = r.conn.Close() // never used
-		}
-	}
-}
-
-// lostMachine reports whether an error means that there is no SSH connection to
-// the machine, rather than that its member refused to be dialled. All it decides
-// is the way by which a member is dialled: who answers there is told by TLS, and a
-// voter that lives is not to be taken for dead because its machine lets nobody in.
-// It gives no machine up: see host.Abandoned.
-func lostMachine(err error) bool {
-	return errors.Is(err, host.ErrUnreachable) || errors.Is(err, host.ErrHostKey) || errors.Is(err, host.ErrAuth) || errors.Is(err, host.ErrNotRoot)
 }
 
 // look observes one machine.

@@ -75,12 +75,12 @@ func TestCutOffJoinResumes(t *testing.T) {
 
 	// Cut off between the addition and the start: an unnamed learner is left.
 	cl := f.clusters.of(specs["cp2"])
-	conv, err := cl.converse(specs["cp2"])
+	conv, err := cl.connect(specs["cp2"])
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conv.Close()
-	stale, err := conv.addLearner(f.context(), f.address("cp1"), specs["cp2"].PeerURL())
+	stale, err := conv.AddLearner(f.context(), f.address("cp1"), specs["cp2"].PeerURL())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestCutOffLearnerIsPromoted(t *testing.T) {
 	f.create(specs, "cp1")
 	// The caller dies after the learner was started: nothing is undone then.
 	j := &joining{cl: f.clusters.of(specs["cp2"]), s: specs["cp2"]}
-	conv, err := j.cl.converse(j.s)
+	conv, err := j.cl.connect(j.s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -626,13 +626,13 @@ func (f *fleet) removeByHand(through, s Spec) {
 	if entry == nil {
 		f.t.Fatalf("%s is not listed in %s", s.Name, roster(v))
 	}
-	conv, err := f.clusters.of(through).converse(through)
+	conv, err := f.clusters.of(through).connect(through)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	defer conv.Close()
 	if _, err := until(f.context(), 100*time.Millisecond, 20*time.Second, func() (bool, error) {
-		err := conv.remove(f.context(), through.Host.Address(), entry.ID)
+		err := conv.Remove(f.context(), through.Host.Address(), entry.ID)
 		return err == nil, nil
 	}); err != nil {
 		f.t.Fatal(err)

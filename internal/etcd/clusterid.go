@@ -9,22 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
-
-// split refuses to go on where more than one cluster is served under the bundle.
-func split(ids map[string]uint64) error {
-	cause := membership.DescribeSplit(ids)
-	if cause == "" {
-		return nil
-	}
-	return &problem.Problem{
-		Summary: "Two etcd clusters under one PKI bundle", Err: membership.ErrSplit, Unchanged: problem.Nothing, Cause: cause,
-		Next: "find out which of them the API servers use and which holds what is needed (etcdctl endpoint status, etcdctl snapshot save on each); " +
-			"then stop etcd on the machines of the other one, move their data directories and " + configDir + " away, and apply again",
-	}
-}
 
 // clusterIDsFor is how long Reads of a refresh share one look at the cluster ids.
 const clusterIDsFor = 15 * time.Second
@@ -38,13 +25,13 @@ type clusterIDs struct {
 
 // served asks every known machine which etcd cluster it serves; what does not
 // answer is left out. A refresh asks once for all members.
-func (cl *cluster) served(ctx context.Context, conv *conversation, s Spec) map[string]uint64 {
+func (cl *cluster) served(ctx context.Context, conv *client.Clients, s Spec) map[string]uint64 {
 	cl.ids.mu.Lock()
 	defer cl.ids.mu.Unlock()
 	if cl.ids.last != nil && time.Since(cl.ids.at) < clusterIDsFor {
 		return cl.ids.last
 	}
-	ids := clusterIDsIn(conv.lists(ctx, cl.addresses(s)))
+	ids := conv.ServedClusters(ctx, cl.addresses(s))
 	if ctx.Err() == nil {
 		cl.ids.at, cl.ids.last = time.Now(), ids
 	}
@@ -53,12 +40,12 @@ func (cl *cluster) served(ctx context.Context, conv *conversation, s Spec) map[s
 
 // oneCluster refuses a change while members serve different clusters.
 func (cl *cluster) oneCluster(ctx context.Context, s Spec) error {
-	conv, err := cl.converse(s)
+	conv, err := cl.connect(s)
 	if err != nil {
 		return err
 	}
 	defer conv.Close()
-	return split(clusterIDsIn(conv.lists(ctx, cl.addresses(s))))
+	return membership.RequireOneCluster(conv.ServedClusters(ctx, cl.addresses(s)))
 }
 
 // earlier says in words why the data on a machine is not of the cluster that the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -20,7 +21,7 @@ const corruptNext = "compare the members (etcdctl endpoint hashkv --cluster, on 
 func (j *joining) distrust(ctx context.Context, v membership.View, m membership.Member) (bool, error) {
 	err := membership.MayReplaceCorrupt(v, m.ID)
 	if err == nil {
-		err = j.conv.vouched(ctx, j.cl.pace, membership.Except(v.Voters(), m.ID))
+		err = requireSameData(ctx, j.conv, j.cl.pace, membership.Except(v.Voters(), m.ID))
 	}
 	switch {
 	case err != nil && membership.NeedsDecision(err):
@@ -36,8 +37,8 @@ func (j *joining) distrust(ctx context.Context, v membership.View, m membership.
 	return true, nil
 }
 
-// vouched compares the data of those among the members that are healthy.
-func (c *conversation) vouched(ctx context.Context, p pace, members []membership.Member) error {
+// requireSameData compares the data of those among the members that are healthy.
+func requireSameData(ctx context.Context, c *client.Clients, p pace, members []membership.Member) error {
 	var asked []membership.Member
 	for _, m := range members {
 		if m.Healthy {
@@ -45,13 +46,13 @@ func (c *conversation) vouched(ctx context.Context, p pace, members []membership
 		}
 	}
 	if len(asked) == 0 {
-		return errNoAnswer
+		return client.ErrNoAnswer
 	}
 	var difference string
 	done, err := until(ctx, p.Poll, p.Patience, func() (bool, error) {
 		var comparable bool
 		var err error
-		difference, comparable, err = c.compare(ctx, asked)
+		difference, comparable, err = c.CompareData(ctx, asked)
 		return comparable, err
 	})
 	switch {
@@ -65,16 +66,16 @@ func (c *conversation) vouched(ctx context.Context, p pace, members []membership
 	return nil
 }
 
-// forget disarms orphaned alarms. Before the first, when one says that data is
+// disarmOrphans disarms orphaned alarms. Before the first, when one says that data is
 // wrong, the members are compared.
-func (c *conversation) forget(ctx context.Context, p pace, v membership.View, alarms []membership.Alarm) error {
+func disarmOrphans(ctx context.Context, c *client.Clients, p pace, v membership.View, alarms []membership.Alarm) error {
 	if slices.ContainsFunc(alarms, func(a membership.Alarm) bool { return a.Name == membership.AlarmCorrupt }) {
-		if err := c.vouched(ctx, p, v.Voters()); err != nil {
+		if err := requireSameData(ctx, c, p, v.Voters()); err != nil {
 			return fmt.Errorf("the alarm of a member that has left is not disarmed: %w", err)
 		}
 	}
 	for _, a := range alarms {
-		if err := c.viaVoter(ctx, v, 0, func(address string) error { return c.disarm(ctx, address, a) }); err != nil {
+		if err := c.ViaVoter(ctx, v, 0, func(address string) error { return c.Disarm(ctx, address, a) }); err != nil {
 			return fmt.Errorf("disarm %s of member %x: %w", a.Name, a.Member, err)
 		}
 		problem.Progress(ctx, "etcd: disarmed the alarm %s of member %x, which the cluster no longer lists", a.Name, a.Member)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -42,7 +43,7 @@ func (cl *cluster) create(ctx context.Context, s Spec) (Status, error) {
 		}
 		// The cluster that answered can be gone by the time it is this member's
 		// turn, when all of its members were destroyed before. Then decide anew.
-		if !errors.Is(err, errNoAnswer) || ctx.Err() != nil {
+		if !errors.Is(err, client.ErrNoAnswer) || ctx.Err() != nil {
 			return status, err
 		}
 		problem.Progress(ctx, "etcd %s: the cluster no longer answers; looking again", s.Name)
@@ -162,7 +163,7 @@ func (cl *cluster) stillNew(ctx context.Context, ready map[string]newborn) *outc
 		return &outcome{err: refusal("etcd cluster not bootstrapped", one, nil, err.Error(), "no etcd was started.", "wait for other runs to end, and apply again")}
 	}
 	s := cl.survey(ctx, one)
-	if !s.answered && !errors.Is(s.silence, errNoAnswer) {
+	if !s.answered && !errors.Is(s.silence, client.ErrNoAnswer) {
 		return &outcome{err: s.silence}
 	}
 	switch d := cl.decideStart(one, s, names, true); d.Case {
@@ -224,7 +225,7 @@ func (cl *cluster) bear(ctx context.Context, n newborn, start founding) (Status,
 	if _, err := m.Change(ctx, change, action{Verb: doStart, Timer: timer}); err != nil {
 		return Status{}, fmt.Errorf("start etcd on %s: %w", s.label(), err)
 	}
-	conv, err := cl.converse(s)
+	conv, err := cl.connect(s)
 	if err != nil {
 		return Status{}, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -101,7 +102,7 @@ func (l *departure) step(ctx context.Context) (done bool, err error) {
 		if sv.view, err = l.judged(ctx, sv.view); err != nil {
 			return false, err
 		}
-	case !errors.Is(sv.silence, errNoAnswer):
+	case !errors.Is(sv.silence, client.ErrNoAnswer):
 		return false, sv.silence
 	}
 	in := l.input(sv)
@@ -201,7 +202,7 @@ func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bo
 // through another one. What came of it is seen at the next look.
 func (l *departure) remove(ctx context.Context, v membership.View, id uint64) error {
 	entry, _ := v.Member(id)
-	conv, err := l.cl.converse(l.s)
+	conv, err := l.cl.connect(l.s)
 	if err != nil {
 		return err
 	}
@@ -213,16 +214,16 @@ func (l *departure) remove(ctx context.Context, v membership.View, id uint64) er
 		}
 		return handOver(ctx, conv, v, &entry)
 	}
-	err = conv.viaVoter(ctx, v, id, func(address string) error { return conv.remove(ctx, address, id) })
+	err = conv.ViaVoter(ctx, v, id, func(address string) error { return conv.Remove(ctx, address, id) })
 	switch {
-	case err == nil || sameError(err, rpctypes.ErrMemberNotFound):
+	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):
 		l.removed = true
 		l.since.restart(l.turn)
 		l.cl.sawMember("it has removed member " + l.s.Name)
 		problem.Progress(ctx, "etcd %s: the cluster has removed member %x", l.s.Name, id)
 		l.silence(ctx, conv, entry)
 		return nil
-	case transient(err) && l.since.lasted() < l.cl.pace.Serving:
+	case client.Transient(err) && l.since.lasted() < l.cl.pace.Serving:
 		return l.wait(ctx, leaveDecision{Reason: err.Error()})
 	}
 	return &problem.Problem{

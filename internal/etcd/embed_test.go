@@ -404,7 +404,7 @@ func (m *testMachine) config(args, env map[string]string) (*embed.Config, error)
 	config.AddFlags(set)
 	delete(args, "listen-metrics-urls")
 	args["data-dir"] = m.at(args["data-dir"])
-	args["listen-client-urls"] = ClientURL(m.address)
+	args["listen-client-urls"] = membership.ClientURL(m.address)
 	m.listenElsewhere(args)
 	for name, value := range args {
 		if strings.HasSuffix(name, "-file") {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -78,7 +79,7 @@ func (cl *cluster) run(b *batch) {
 	first := b.any()
 	cl.mu.Unlock()
 	s := cl.survey(b.ctx, first)
-	if errors.Is(s.silence, errNoAnswer) {
+	if errors.Is(s.silence, client.ErrNoAnswer) {
 		cl.gather(b)
 	}
 	specs := cl.close(b)
@@ -86,7 +87,7 @@ func (cl *cluster) run(b *batch) {
 	case err != nil:
 		b.fail(specs, err)
 		return
-	case errors.Is(s.silence, errNoAnswer): // whoever came late may know further machines
+	case errors.Is(s.silence, client.ErrNoAnswer): // whoever came late may know further machines
 		if err := cl.lease.take(b.ctx, cl); err != nil {
 			b.fail(specs, err)
 			return
@@ -145,7 +146,7 @@ func (cl *cluster) close(b *batch) map[string]Spec {
 
 // begin decides for the whole batch and acts on it.
 func (cl *cluster) begin(b *batch, specs map[string]Spec, s survey) {
-	if !s.answered && !errors.Is(s.silence, errNoAnswer) {
+	if !s.answered && !errors.Is(s.silence, client.ErrNoAnswer) {
 		b.fail(specs, s.silence)
 		return
 	}

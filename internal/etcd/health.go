@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -59,15 +60,15 @@ func (cl *cluster) health(ctx context.Context, hosts map[string]*host.Host, b *p
 // ctx's time, of which four may follow each other: the member list, that of
 // members found on it, their status, the agreed version.
 func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (membership.Survey, []string, error) {
-	conv, err := cl.converseThrough(b, slices.Collect(maps.Values(hosts)))
+	conv, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
 		return membership.Survey{}, nil, err
 	}
 	defer conv.Close()
 	if end, bounded := ctx.Deadline(); bounded {
-		conv.patience = min(askTimeout, time.Until(end)/5)
+		conv.Limit = min(client.RequestTimeout, time.Until(end)/5)
 	}
-	v, err := conv.view(ctx, hostAddresses(hosts))
+	v, err := conv.View(ctx, hostAddresses(hosts))
 	if err != nil {
 		return membership.Survey{}, nil, err
 	}
@@ -75,7 +76,7 @@ func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b
 	for _, a := range v.Orphans {
 		orphans = append(orphans, a.String())
 	}
-	return conv.surveyed(ctx, v), orphans, nil
+	return conv.Survey(ctx, v), orphans, nil
 }
 
 // lookAt observes every machine at once.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -167,7 +168,7 @@ func TestHealth(t *testing.T) {
 	}
 	f.kill("cp1", true)
 	got = f.clusters.Health(f.context(), hosts, f.bundle)
-	if !errors.Is(got.Silence, errNoAnswer) || len(got.Machines) != 3 || got.Leader() != "" {
+	if !errors.Is(got.Silence, client.ErrNoAnswer) || len(got.Machines) != 3 || got.Leader() != "" {
 		t.Errorf("without a quorum: %+v", got)
 	}
 }

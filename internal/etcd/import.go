@@ -9,6 +9,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -44,7 +45,7 @@ func (c *Clusters) Import(ctx context.Context, h *host.Host) (Imported, error) {
 		Dirs:     []string{DefaultDataDir},
 		Units:    []string{unitName},
 		Script:   listScript,
-		Vars:     map[string]string{"unit": unitPath, "endpoint": ClientURL(h.Address()), "pki": pkiDir},
+		Vars:     map[string]string{"unit": unitPath, "endpoint": membership.ClientURL(h.Address()), "pki": pkiDir},
 	})
 	if err != nil {
 		return Imported{}, fmt.Errorf("look for an etcd member on %s: %w", h.Address(), err)
@@ -73,7 +74,7 @@ func imported(h *host.Host, facts host.Facts) (Imported, error) {
 		return Imported{}, notImported(h, err.Error(), "undo the change of that unit")
 	}
 	command, _, _ := systemd.ParseUnit(unit.Content)
-	if reached := command.Flags["advertise-client-urls"]; reached != ClientURL(h.Address()) {
+	if reached := command.Flags["advertise-client-urls"]; reached != membership.ClientURL(h.Address()) {
 		return Imported{}, notImported(h, fmt.Sprintf("its member is reached at %s", cmp.Or(reached, "not there")), "import it by that address, which is the machine's in the cluster")
 	}
 	given := f.Marker.configured()

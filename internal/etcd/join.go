@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -20,7 +21,7 @@ type joining struct {
 	cl   *cluster
 	s    Spec
 	turn *turn
-	conv *conversation
+	conv *client.Clients
 	f    found
 	me   membership.JoiningMember
 
@@ -51,7 +52,7 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	if err := j.look(ctx); err != nil {
 		return Status{}, err
 	}
-	conv, err := cl.converse(s)
+	conv, err := cl.connect(s)
 	if err != nil {
 		return Status{}, err
 	}
@@ -100,7 +101,7 @@ func (j *joining) walk(ctx context.Context) error {
 		}
 		v, err := j.cl.observeToChange(ctx, j.conv, j.s)
 		if err != nil {
-			if !transient(err) {
+			if !client.Transient(err) {
 				return fmt.Errorf("ask the cluster for its members: %w", err)
 			}
 			if err := j.hold(ctx, nil, j.cl.pace.Patience, err); err != nil {
@@ -190,7 +191,7 @@ func (j *joining) hold(ctx context.Context, v *membership.View, limit time.Durat
 }
 
 func (j *joining) inVain(v *membership.View, cause error) error {
-	if errors.Is(cause, errNoAnswer) && !j.changed {
+	if errors.Is(cause, client.ErrNoAnswer) && !j.changed {
 		return cause
 	}
 	return j.refuse(v, cause.Error(), "repair or destroy the member that is named (a dead one can always be destroyed), then apply again")
@@ -233,12 +234,12 @@ func (j *joining) removeStale(ctx context.Context, v membership.View, next membe
 		return j.hold(ctx, &v, j.cl.pace.Patience, err)
 	}
 	problem.Progress(ctx, "etcd %s: removing the stale member %x: %s", j.s.Name, next.ID, next.Reason)
-	err := j.conv.viaVoter(ctx, v, next.ID, func(address string) error { return j.conv.remove(ctx, address, next.ID) })
+	err := j.conv.ViaVoter(ctx, v, next.ID, func(address string) error { return j.conv.Remove(ctx, address, next.ID) })
 	switch {
-	case err == nil || sameError(err, rpctypes.ErrMemberNotFound):
+	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):
 		j.moved()
 		return nil
-	case transient(err):
+	case client.Transient(err):
 		return j.hold(ctx, &v, j.cl.pace.Serving, err)
 	}
 	return fmt.Errorf("remove stale member %x: %w", next.ID, err)
@@ -262,7 +263,7 @@ func (j *joining) install(ctx context.Context) error {
 // needs are written with the id that was given, before any data can be.
 func (j *joining) add(ctx context.Context, v membership.View) error {
 	if alarms := membership.Disarmable(v.WithQuota(j.s.quota())); len(alarms) > 0 {
-		if err := j.conv.forget(ctx, j.cl.pace, v, alarms); err != nil {
+		if err := disarmOrphans(ctx, j.conv, j.cl.pace, v, alarms); err != nil {
 			return j.hold(ctx, &v, j.cl.pace.Patience, err)
 		}
 		return nil
@@ -280,14 +281,14 @@ func (j *joining) add(ctx context.Context, v membership.View) error {
 		return j.install(ctx) // takes a while: whether it may be added is asked again
 	}
 	var id uint64
-	err := j.conv.viaVoter(ctx, v, 0, func(address string) (err error) {
-		id, err = j.conv.addLearner(ctx, address, j.me.PeerURL)
+	err := j.conv.ViaVoter(ctx, v, 0, func(address string) (err error) {
+		id, err = j.conv.AddLearner(ctx, address, j.me.PeerURL)
 		return err
 	})
 	switch {
-	case err != nil && transient(err):
+	case err != nil && client.Transient(err):
 		return j.hold(ctx, &v, j.cl.pace.Serving, err) // a learner of another process is seen at the next look
-	case sameError(err, rpctypes.ErrPeerURLExist), sameError(err, rpctypes.ErrMemberNotFound):
+	case client.SameError(err, rpctypes.ErrPeerURLExist), client.SameError(err, rpctypes.ErrMemberNotFound):
 		// Either the next look sees the entry; or the new id is that of the
 		// entry just removed, as it is made of URL, token and the second.
 		return j.hold(ctx, &v, j.cl.pace.Patience, err)
@@ -309,7 +310,7 @@ func (j *joining) mayRun(ctx context.Context, v membership.View) (bool, error) {
 	if j.versions {
 		return true, nil
 	}
-	if err := membership.MayUpgrade(j.conv.surveyed(ctx, v), j.s.Version); err != nil {
+	if err := membership.MayUpgrade(j.conv.Survey(ctx, v), j.s.Version); err != nil {
 		return false, j.refuse(&v, err.Error(), "choose a version that can run beside the others")
 	}
 	inspect := prepare(j.s, v, 0, j.cl.lookAround(ctx, j.s)).Inspect

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -50,8 +51,8 @@ func (cl *cluster) fenced(ctx context.Context) context.Context {
 
 // observeToChange is the cluster's view at the beginning of a change. Other
 // processes must be kept out on the machines of a majority of the members.
-func (cl *cluster) observeToChange(ctx context.Context, conv *conversation, s Spec) (membership.View, error) {
-	v, err := conv.view(ctx, cl.addresses(s))
+func (cl *cluster) observeToChange(ctx context.Context, conv *client.Clients, s Spec) (membership.View, error) {
+	v, err := conv.View(ctx, cl.addresses(s))
 	if err != nil {
 		return membership.View{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership/membershiptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -20,13 +21,13 @@ func TestDecideLeave(t *testing.T) {
 	stranger.Marker = &marker{ClusterID: "other", ClusterName: "staging", Name: "cp1"}
 	renamed := established("cp1")
 	renamed.Marker.Name = "db1"
-	view := func(letters string) *membership.View { v := clusterOf(letters); return &v }
+	view := func(letters string) *membership.View { v := membershiptest.ClusterOf(letters); return &v }
 	corrupt := func(letters string, ids ...uint64) *membership.View {
 		var alarms []membership.Alarm
 		for _, id := range ids {
 			alarms = append(alarms, membership.Alarm{Member: id, Name: membership.AlarmCorrupt})
 		}
-		v := alarmed(clusterOf(letters), alarms...)
+		v := membershiptest.ClusterOf(letters).WithAlarms(alarms)
 		return &v
 	}
 	unlisted := stranger
@@ -56,7 +57,7 @@ func TestDecideLeave(t *testing.T) {
 		{name: "the last, CORRUPT", in: leaveInput{Self: runs(established("cp1"))}, view: corrupt("L", 1), want: leaveLast},
 		{name: "the last", in: leaveInput{Self: runs(established("cp1"))}, view: view("L"), want: leaveLast},
 		{name: "the last, a dead learner left", in: leaveInput{Self: runs(established("cp1"))}, view: func() *membership.View {
-			v := clusterOf("Ll")
+			v := membershiptest.ClusterOf("Ll")
 			v.Members[1].Healthy = false
 			return &v
 		}(), want: leaveLast},
@@ -90,7 +91,7 @@ func TestDecideLeave(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := c.in
-			in.Name, in.PeerURL, in.Cluster, in.DataDir, in.View, in.Abandon = in.Self.Name, PeerURL(in.Self.Address), testCluster, DefaultDataDir, c.view, c.abandon
+			in.Name, in.PeerURL, in.Cluster, in.DataDir, in.View, in.Abandon = in.Self.Name, membership.PeerURL(in.Self.Address), testCluster, DefaultDataDir, c.view, c.abandon
 			in.Leaving = map[string]bool{}
 			for _, name := range c.leaving {
 				in.Leaving[name] = true

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -106,7 +107,7 @@ func (a action) vars() map[string]string {
 	case doSnapshot:
 		vars := archiveVars(a.DataDir, a.Member, a.Keep)
 		maps.Copy(vars, map[string]string{
-			"tools": a.Tools, "endpoint": ClientURL(a.Address), "pki": pkiDir, "dir": a.Archive, "file": a.File, "keep": strconv.Itoa(a.Keep),
+			"tools": a.Tools, "endpoint": membership.ClientURL(a.Address), "pki": pkiDir, "dir": a.Archive, "file": a.File, "keep": strconv.Itoa(a.Keep),
 		})
 		return vars
 	}

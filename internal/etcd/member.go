@@ -30,18 +30,18 @@ const (
 
 // Spec is one member as it is wanted.
 type Spec struct {
-	Name      string
-	Host      *host.Host
-	Peers     map[string]*host.Host // by member name, this one included: where to look for the cluster
-	Bundle    *pki.Bundle
-	Version   string            // "3.6.16"
-	ExtraArgs map[string]string // flag without dashes → value; override the defaults
-	Limits    systemd.Limits    // of the unit; a change restarts the member
-	DataDir   string            // "" means /var/lib/etcd
-	OnDestroy OnDestroy
-	Source    host.Source
-	Outage    Outage  // nil: nobody has to step aside
-	Clients   Clients // nil: nobody is asked
+	Name       string
+	Host       *host.Host
+	Peers      map[string]*host.Host // by member name, this one included: where to look for the cluster
+	Bundle     *pki.Bundle
+	Version    string            // "3.6.16"
+	ExtraArgs  map[string]string // flag without dashes → value; override the defaults
+	Limits     systemd.Limits    // of the unit; a change restarts the member
+	DataDir    string            // "" means /var/lib/etcd
+	OnDestroy  OnDestroy
+	Source     host.Source
+	Outage     Outage     // nil: nobody has to step aside
+	APIServers APIServers // nil: nobody is asked
 	// EarlyRenewal is how long before its end a certificate is renewed; 0 means a
 	// third of its life.
 	EarlyRenewal time.Duration
@@ -61,10 +61,10 @@ type Spec struct {
 }
 
 // ClientURL is where API servers reach the member.
-func (s Spec) ClientURL() string { return ClientURL(s.Host.Address()) }
+func (s Spec) ClientURL() string { return membership.ClientURL(s.Host.Address()) }
 
 // PeerURL is where the other members reach it.
-func (s Spec) PeerURL() string { return PeerURL(s.Host.Address()) }
+func (s Spec) PeerURL() string { return membership.PeerURL(s.Host.Address()) }
 
 func (s Spec) dataDir() string {
 	if s.DataDir == "" {

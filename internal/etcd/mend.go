@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -14,7 +15,7 @@ type mending struct {
 	cl    *cluster
 	s     Spec
 	turn  *turn
-	conv  *conversation
+	conv  *client.Clients
 	done  membership.SpaceAttempts
 	aside bool  // the outage of this member was announced: its end must be too
 	acted bool  // something was compacted, defragmented or disarmed
@@ -32,7 +33,7 @@ func HasAlarm(v *membership.View, entry *membership.Member) bool {
 // what differs on the machine, which may be a quota that was too small; then
 // NOSPACE.
 func (cl *cluster) tend(ctx context.Context, turn *turn, s Spec) (Status, error) {
-	conv, err := cl.converse(s)
+	conv, err := cl.connect(s)
 	if err != nil {
 		return Status{}, err
 	}
@@ -56,12 +57,12 @@ func (cl *cluster) tend(ctx context.Context, turn *turn, s Spec) (Status, error)
 }
 
 // statusNow is the status after a change.
-func (cl *cluster) statusNow(ctx context.Context, conv *conversation, s Spec) (Status, error) {
+func (cl *cluster) statusNow(ctx context.Context, conv *client.Clients, s Spec) (Status, error) {
 	f := cl.look(ctx, s, s.Name, s.Host)
 	if !f.reached() {
 		return Status{}, fmt.Errorf("observe %s after its change: %w", s.label(), f.Err)
 	}
-	v, err := conv.view(ctx, cl.addresses(s))
+	v, err := conv.View(ctx, cl.addresses(s))
 	if err != nil {
 		return describe(s, f, nil), nil // changed as wanted; health is what Read is for
 	}
@@ -71,7 +72,7 @@ func (cl *cluster) statusNow(ctx context.Context, conv *conversation, s Spec) (S
 // orphans disarms the alarms of members that have left, as far as their cause
 // has left with them.
 func (m *mending) orphans(ctx context.Context) error {
-	v, err := m.conv.view(ctx, m.cl.addresses(m.s))
+	v, err := m.conv.View(ctx, m.cl.addresses(m.s))
 	if err != nil {
 		return nil // without a quorum there is nothing to disarm; converge says what there is to say
 	}
@@ -82,7 +83,7 @@ func (m *mending) orphans(ctx context.Context) error {
 	if len(alarms) == 0 {
 		return nil
 	}
-	err = m.conv.forget(ctx, m.cl.pace, v, alarms)
+	err = disarmOrphans(ctx, m.conv, m.cl.pace, v, alarms)
 	if errors.Is(err, membership.ErrAmbiguous) {
 		return m.refuse(v, err, corruptNext)
 	}
@@ -94,9 +95,9 @@ func (m *mending) orphans(ctx context.Context) error {
 // this member, or nothing more can be gained.
 func (m *mending) space(ctx context.Context) error {
 	for {
-		v, err := m.conv.view(ctx, m.cl.addresses(m.s))
+		v, err := m.conv.View(ctx, m.cl.addresses(m.s))
 		if err != nil {
-			if !transient(err) {
+			if !client.Transient(err) {
 				return fmt.Errorf("ask the cluster for its alarms: %w", err)
 			}
 			return nil // changed as wanted; the alarm is seen by the next Read
@@ -140,9 +141,9 @@ func (m *mending) take(ctx context.Context, v membership.View, next membership.S
 
 func (m *mending) compact(ctx context.Context, v membership.View, target membership.Member) error {
 	problem.Progress(ctx, "etcd %s: compacting up to the present revision: %s", target.Label(), target.Sizes())
-	dropped, err := m.conv.compact(ctx, target.Address())
+	dropped, err := m.conv.Compact(ctx, target.Address())
 	switch {
-	case err != nil && transient(err):
+	case err != nil && client.Transient(err):
 		return m.hold(ctx, v, err)
 	case err != nil:
 		return fmt.Errorf("compact through %s: %w", target.Label(), err)
@@ -163,8 +164,8 @@ func (m *mending) defragment(ctx context.Context, v membership.View, target memb
 	}
 	problem.Progress(ctx, "etcd %s: defragmenting: %s", target.Label(), target.Sizes())
 	m.acted = true
-	if err := m.conv.defragment(ctx, target.Address()); err != nil {
-		if transient(err) {
+	if err := m.conv.Defragment(ctx, target.Address()); err != nil {
+		if client.Transient(err) {
 			return m.hold(ctx, v, err)
 		}
 		return fmt.Errorf("defragment %s: %w", target.Label(), err)
@@ -176,9 +177,9 @@ func (m *mending) defragment(ctx context.Context, v membership.View, target memb
 
 func (m *mending) disarm(ctx context.Context, v membership.View, alarms []membership.Alarm) error {
 	for _, a := range alarms {
-		err := m.conv.viaVoter(ctx, v, 0, func(address string) error { return m.conv.disarm(ctx, address, a) })
+		err := m.conv.ViaVoter(ctx, v, 0, func(address string) error { return m.conv.Disarm(ctx, address, a) })
 		switch {
-		case err != nil && transient(err):
+		case err != nil && client.Transient(err):
 			return m.hold(ctx, v, err)
 		case err != nil:
 			return fmt.Errorf("disarm %s: %w", a.Name, err)
@@ -216,13 +217,13 @@ func (m *mending) refuse(v membership.View, cause error, next string) error {
 // silence disarms the alarms of a member that was just removed, so that they do
 // not stop the writes of those that stay. The next Update of one of these does
 // it when it cannot be done now.
-func (l *departure) silence(ctx context.Context, conv *conversation, gone membership.Member) {
+func (l *departure) silence(ctx context.Context, conv *client.Clients, gone membership.Member) {
 	if len(gone.Alarms) == 0 {
 		return
 	}
-	v, err := conv.view(ctx, l.cl.addresses(l.s))
+	v, err := conv.View(ctx, l.cl.addresses(l.s))
 	if err == nil {
-		err = conv.forget(ctx, l.cl.pace, v.WithQuota(l.s.quota()), membership.Disarmable(v.WithQuota(l.s.quota())))
+		err = disarmOrphans(ctx, conv, l.cl.pace, v.WithQuota(l.s.quota()), membership.Disarmable(v.WithQuota(l.s.quota())))
 	}
 	if err != nil {
 		problem.Progress(ctx, "etcd %s: its alarms are left to the next apply: %s", l.s.Name, err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -149,7 +150,7 @@ func (cl *cluster) follow(s Spec, id uint64, peerURLs []string, clock func() tim
 	w := &following{cl: cl, id: id, clock: clock}
 	for _, h := range append([]*host.Host{s.Host}, cl.hosts()...) {
 		for _, u := range peerURLs {
-			if w.machine == nil && u == PeerURL(h.Address()) {
+			if w.machine == nil && u == membership.PeerURL(h.Address()) {
 				w.machine = cl.machine(h)
 			}
 		}
@@ -217,9 +218,9 @@ func (w *following) still() string {
 
 // until asks the member at an address until done takes what it says, or it is
 // stuck. What done says, when it does not take it, is the trouble.
-func (w *following) until(ctx context.Context, conv *conversation, address string, done func(membership.Member) string) (membership.View, error) {
+func (w *following) until(ctx context.Context, conv *client.Clients, address string, done func(membership.Member) string) (membership.View, error) {
 	for {
-		v, err := conv.view(ctx, []string{address})
+		v, err := conv.View(ctx, []string{address})
 		var trouble string
 		if err != nil {
 			trouble = err.Error()

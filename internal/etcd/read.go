@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -15,7 +16,7 @@ import (
 // host.ErrUnreachable (the caller keeps its state then).
 func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
-	conv, err := cl.converse(s)
+	conv, err := cl.connect(s)
 	if err != nil {
 		return Status{}, err
 	}
@@ -62,17 +63,17 @@ func clusterDrift(s Spec, f found, v *membership.View, ids map[string]uint64) []
 // askAbout asks the member itself, which costs one conversation, and the
 // others only when it does not answer. A nil view means that nobody did.
 func (cl *cluster) askAbout(ctx context.Context, s Spec) (*membership.View, error) {
-	conv, err := cl.converse(s)
+	conv, err := cl.connect(s)
 	if err != nil {
 		return nil, err
 	}
 	defer conv.Close()
-	v, err := conv.ownView(ctx, s.Host.Address())
+	v, err := conv.OwnView(ctx, s.Host.Address())
 	if err != nil {
-		v, err = conv.view(ctx, cl.addresses(s))
+		v, err = conv.View(ctx, cl.addresses(s))
 	}
 	switch {
-	case errors.Is(err, errNoAnswer):
+	case errors.Is(err, client.ErrNoAnswer):
 		return nil, nil
 	case err != nil:
 		return nil, err

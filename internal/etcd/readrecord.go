@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"path"
 	"regexp"
 	"slices"
@@ -156,16 +155,6 @@ func listedPeers(list string) (peers map[string]string, alone bool) {
 		}
 	}
 	return peers, false
-}
-
-// apiServerIn is the address in the key by which an API server lists itself.
-func apiServerIn(key string) (string, error) {
-	text := strings.TrimPrefix(key, masterLeases)
-	address, err := netip.ParseAddr(text)
-	if err != nil || address.Zone() != "" {
-		return "", fmt.Errorf("%s lists %s, which is no address", masterLeases, problem.Quote(text))
-	}
-	return address.String(), nil
 }
 
 // isSaved reports whether a file is a snapshot by its name.

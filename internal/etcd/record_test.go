@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
@@ -103,7 +104,7 @@ func TestListed(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for key, want := range map[string]string{"10.0.0.1": "10.0.0.1", "fd00::1": "fd00::1", "evil.example": "", "10.0.0.1;id": "", "fe80::1%eth0": ""} {
-		got, err := apiServerIn(masterLeases + key)
+		got, err := client.APIServerOfKey(client.MasterLeases + key)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", key, got, err)
 		}

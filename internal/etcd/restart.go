@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -19,7 +20,7 @@ func (c *converging) readyToRestart(ctx context.Context, v *membership.View) (bo
 		if c.f.Unit.Active != "active" {
 			return true, nil
 		}
-		return false, c.hold(ctx, nil, errNoAnswer)
+		return false, c.hold(ctx, nil, client.ErrNoAnswer)
 	}
 	entry := entryOf(v, c.s)
 	leads := v.Leader == entry.ID
@@ -74,7 +75,7 @@ func (c *converging) mendFirst(cause error) string {
 	switch {
 	case errors.Is(cause, membership.ErrAlarm):
 		return before + " and apply, which mends the alarm; then change it again"
-	case errors.Is(cause, errListsDiffer):
+	case errors.Is(cause, client.ErrListsDiffer):
 		return before + ", and replace the member that lists others (terraform apply -replace=…); then change it again"
 	case errors.Is(cause, errUnreachable):
 		return "bring the machine back and apply again; if it is gone for good, " + before + " and destroy or replace its member first"
@@ -103,14 +104,14 @@ func (c *converging) settle(ctx context.Context, v membership.View, id uint64) (
 
 // handOver moves leadership off a member. The leader itself must be asked;
 // what came of it is seen at the next look.
-func handOver(ctx context.Context, conv *conversation, v membership.View, from *membership.Member) error {
+func handOver(ctx context.Context, conv *client.Clients, v membership.View, from *membership.Member) error {
 	to, ok := membership.BestTransferee(v, from.ID)
 	if !ok {
 		return fmt.Errorf("move leadership off %s: %w", from.Label(), membership.ErrUnhealthy)
 	}
 	problem.Progress(ctx, "etcd: moving leadership from %s to %s", from.Label(), to.Label())
-	err := conv.moveLeader(ctx, from.Address(), to.ID)
-	if err != nil && !transient(err) {
+	err := conv.MoveLeader(ctx, from.Address(), to.ID)
+	if err != nil && !client.Transient(err) {
 		return fmt.Errorf("move leadership from %s to %s: %w", from.Label(), to.Label(), err)
 	}
 	return nil

@@ -151,7 +151,7 @@ type latency struct {
 func (cl *cluster) latencies(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) map[string]latency {
 	addresses := hostAddresses(hosts)
 	all := make(map[string]latency, len(addresses))
-	conv, err := cl.converseThrough(b, slices.Collect(maps.Values(hosts)))
+	conv, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
 		for _, address := range addresses {
 			all[address] = latency{err: err}
@@ -163,7 +163,7 @@ func (cl *cluster) latencies(ctx context.Context, hosts map[string]*host.Host, b
 	var asking sync.WaitGroup
 	for _, address := range addresses {
 		asking.Go(func() {
-			text, err := conv.get(ctx, address, "/metrics", 8<<20)
+			text, err := conv.GetHTTP(ctx, address, "/metrics", 8<<20)
 			found := latency{err: err}
 			if err == nil {
 				found = fsyncIn(string(text))

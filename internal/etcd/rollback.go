@@ -193,12 +193,12 @@ func versionsOf(members []membership.Member) string {
 
 // others asks all members but this one what they run, and what they have agreed on.
 func (c *converging) others(ctx context.Context) (agreed string, others []membership.Member) {
-	v, err := c.conv.view(ctx, c.cl.addresses(c.s))
+	v, err := c.conv.View(ctx, c.cl.addresses(c.s))
 	if err != nil {
 		return "", nil
 	}
 	id := c.f.memberID()
-	return c.conv.clusterVersion(ctx, v, id), membership.Except(v.Members, id)
+	return c.conv.ClusterVersion(ctx, v, id), membership.Except(v.Members, id)
 }
 
 // logWidth is where a line of a log is cut: etcd writes all its arguments, and

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -184,7 +185,7 @@ func TestUpgradeNeedsAll(t *testing.T) {
 	f.kill("cp4", false)
 	f.kill("cp3", false)
 	f.impatient()
-	refused("no quorum", errNoAnswer.Error())
+	refused("no quorum", client.ErrNoAnswer.Error())
 }
 
 // killed is a machine that does nothing any more from its n-th change on.

@@ -98,7 +98,7 @@ func standings(s Spec, v *membership.View, machines []found) []standing {
 	var out []standing
 	at := map[string]bool{}
 	for _, m := range machines {
-		at[PeerURL(m.Address)] = true
+		at[membership.PeerURL(m.Address)] = true
 		if m.Name != s.Name && m.reckoned(v) {
 			out = append(out, m.standing(s))
 		}
@@ -123,7 +123,7 @@ func standings(s Spec, v *membership.View, machines []found) []standing {
 // cluster. One that holds nothing is made at the generation that is wanted.
 func (f found) reckoned(v *membership.View) bool {
 	if v != nil {
-		if _, listed := v.ByPeerURL(PeerURL(f.Address)); !listed {
+		if _, listed := v.ByPeerURL(membership.PeerURL(f.Address)); !listed {
 			return false
 		}
 	}

@@ -225,7 +225,7 @@ func TestRotationCutOffAtAnyFile(t *testing.T) {
 // lead makes a member the leader.
 func (f *fleet) lead(s Spec) {
 	f.t.Helper()
-	conv, err := f.clusters.of(s).converse(s)
+	conv, err := f.clusters.of(s).connect(s)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func (f *fleet) lead(s Spec) {
 			return true, nil
 		}
 		leader, _ := v.Member(v.Leader)
-		return false, conv.moveLeader(f.context(), leader.Address(), entryOf(&v, s).ID)
+		return false, conv.MoveLeader(f.context(), leader.Address(), entryOf(&v, s).ID)
 	})
 	if !done || err != nil {
 		f.t.Fatalf("%s does not lead: %v", s.Name, err)

@@ -13,6 +13,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -48,12 +49,12 @@ func (f *fleet) writer(name string, b *pki.Bundle, specs map[string]Spec) *write
 
 // put writes through the member at one address.
 func (w *writer) put(ctx context.Context, address, key, value string) error {
-	conv := &conversation{tls: w.tls, dial: func(ctx context.Context, addr string) (net.Conn, error) {
+	conv := client.NewConversation(w.tls, func(ctx context.Context, addr string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", addr)
-	}}
+	})
 	defer conv.Close()
-	return conv.call(ctx, address, askTimeout, func(ctx context.Context, member *clientv3.Client) error {
+	return conv.Call(ctx, address, client.RequestTimeout, func(ctx context.Context, member *clientv3.Client) error {
 		_, err := member.Put(ctx, key, value)
 		return err
 	})
@@ -74,7 +75,7 @@ func (w *writer) run(ctx context.Context, t *testing.T) {
 				w.acked[key] = value
 				break
 			}
-			if time.Since(begin) > 2*askTimeout {
+			if time.Since(begin) > 2*client.RequestTimeout {
 				t.Errorf("%s: no member takes a write any more: %v", w.name, err)
 				return
 			}

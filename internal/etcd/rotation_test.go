@@ -175,8 +175,8 @@ func TestStandings(t *testing.T) {
 	}
 	s := spec("cp1", 1)
 	view := &membership.View{Members: []membership.Member{
-		{ID: 1, Name: "cp1", PeerURLs: []string{PeerURL("10.0.0.1")}, ClientURLs: []string{ClientURL("10.0.0.1")}},
-		{ID: 2, Name: "cp2", PeerURLs: []string{PeerURL("10.0.0.2")}, ClientURLs: []string{ClientURL("10.0.0.2")}},
+		{ID: 1, Name: "cp1", PeerURLs: []string{membership.PeerURL("10.0.0.1")}, ClientURLs: []string{membership.ClientURL("10.0.0.1")}},
+		{ID: 2, Name: "cp2", PeerURLs: []string{membership.PeerURL("10.0.0.2")}, ClientURLs: []string{membership.ClientURL("10.0.0.2")}},
 	}}
 	with := func(f found, path, content string) found {
 		f.facts.Files = maps.Clone(f.facts.Files)
@@ -188,7 +188,7 @@ func TestStandings(t *testing.T) {
 	stopped.Unit.Active = "inactive"
 	bare := other
 	bare.Marker = nil
-	elsewhere := &membership.View{Members: append(slices.Clone(view.Members), membership.Member{Name: "cp7", PeerURLs: []string{PeerURL("10.0.0.7")}, ClientURLs: []string{ClientURL("10.0.0.7")}})}
+	elsewhere := &membership.View{Members: append(slices.Clone(view.Members), membership.Member{Name: "cp7", PeerURLs: []string{membership.PeerURL("10.0.0.7")}, ClientURLs: []string{membership.ClientURL("10.0.0.7")}})}
 	unlistedView := &membership.View{Members: view.Members[:1]}
 	note := func(b *pki.Bundle) string { return systemd.StartNoteEntry(digest([]byte(b.Anchors(pki.Etcd))), caPath) }
 	stranger := newBundle(t)

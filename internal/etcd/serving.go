@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -16,7 +17,7 @@ var errComesNot = errors.New("it does not serve")
 
 // serving waits until the member that was started answers as a healthy one. It
 // is asked by who holds the turn and does not give it away meanwhile.
-func (cl *cluster) serving(ctx context.Context, conv *conversation, s Spec, id uint64) (membership.View, error) {
+func (cl *cluster) serving(ctx context.Context, conv *client.Clients, s Spec, id uint64) (membership.View, error) {
 	begin := time.Now()
 	w := cl.follow(s, id, []string{s.PeerURL()}, func() time.Duration { return time.Since(begin) })
 	v, err := w.until(ctx, conv, s.Host.Address(), healthyMember)
@@ -36,7 +37,7 @@ func (cl *cluster) awake(ctx context.Context, specs map[string]Spec, one Spec) e
 		watched = append(watched, cl.follow(s, 0, []string{s.PeerURL()}, func() time.Duration { return time.Since(begin) }))
 	}
 	for {
-		if _, err := cl.ask(ctx, one); err == nil || !errors.Is(err, errNoAnswer) {
+		if _, err := cl.ask(ctx, one); err == nil || !errors.Is(err, client.ErrNoAnswer) {
 			return err
 		}
 		over := true

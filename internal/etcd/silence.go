@@ -2,23 +2,19 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc/codes"
-
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // verdictLasts is long enough for one look behind it, in which the member is
 // silent once more.
-func (cl *cluster) verdictLasts() time.Duration { return cl.pace.Dead + 4*askTimeout }
+func (cl *cluster) verdictLasts() time.Duration { return cl.pace.Dead + 4*client.RequestTimeout }
 
 // examine says whether a member that was not healthy at one look is dead. It is
 // asked again and again, at its own machine and through every other one, until
@@ -47,54 +43,18 @@ func (cl *cluster) examine(ctx context.Context, s Spec, m membership.Member) (me
 // answers reports whether a member answers anything, on connections that are
 // made for this question.
 func (cl *cluster) answers(ctx context.Context, s Spec, m membership.Member) (bool, error) {
-	conv, err := cl.converseBy(s.Bundle, append(slices.Collect(maps.Values(s.Peers)), s.Host), dialAny)
+	conv, err := cl.connectBy(s.Bundle, append(slices.Collect(maps.Values(s.Peers)), s.Host), dialAny)
 	if err != nil {
 		return false, err
 	}
 	defer conv.Close()
 	for _, address := range m.Addresses() {
-		_, id, err := conv.memory(ctx, address)
-		if id == m.ID || err != nil && isAnswer(err) {
+		_, id, err := conv.MemberListInMemory(ctx, address)
+		if id == m.ID || err != nil && client.IsAnswer(err) {
 			return true, nil
 		}
 	}
 	return false, ctx.Err()
-}
-
-// isAnswer reports whether an error came from a server of the cluster, rather
-// than from not getting to one.
-func isAnswer(err error) bool {
-	var known rpctypes.EtcdError
-	if errors.As(err, &known) {
-		return true
-	}
-	switch codeOf(err) {
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
-		return false
-	}
-	return true
-}
-
-// dialAny dials addr from every machine at once: what one of them cannot reach
-// another may.
-func dialAny(ctx context.Context, routes map[string]machine, addr string) (net.Conn, error) {
-	results := make(chan dialled, len(routes))
-	for _, m := range routes {
-		go func() {
-			conn, err := m.Dial(ctx, "tcp", addr)
-			results <- dialled{conn, err}
-		}()
-	}
-	errs := []error{fmt.Errorf("reach %s", addr)}
-	for i := range len(routes) {
-		r := <-results
-		if r.err == nil {
-			go closeRest(results, len(routes)-i-1)
-			return r.conn, nil
-		}
-		errs = append(errs, r.err)
-	}
-	return nil, errors.Join(errs...)
 }
 
 // verify finds out whether a member that stands in the way is dead. One that

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -61,7 +62,7 @@ func TestSlowNamesakeIsNotRemoved(t *testing.T) {
 	f.create(specs, "cp1", "cp2", "cp3")
 	f.calm(specs["cp1"])
 	f.clusters = f.coordinator()
-	f.stalls.begin(f.address("cp3"), 2*askTimeout+500*time.Millisecond) // the survey's look, and the first one of the join
+	f.stalls.begin(f.address("cp3"), 2*client.RequestTimeout+500*time.Millisecond) // the survey's look, and the first one of the join
 	_, err := f.clusters.Create(f.context(), f.namesake(specs, "cp3", "cp4"))
 	if err == nil || !strings.Contains(err.Error(), `"cp3" is alive`) || !problem.Untouched(err) {
 		t.Errorf("create of a namesake: %v", err)
@@ -102,7 +103,7 @@ func TestSlowMemberIsNotDeletedAsDead(t *testing.T) {
 	f.kill("cp5", true)
 	f.clusters = f.coordinator()
 	f.clusters.pace.Dead = usualPace.Dead
-	f.stalls.begin(f.address("cp3"), 3*askTimeout) // the look before its outage is announced, and the one behind
+	f.stalls.begin(f.address("cp3"), 3*client.RequestTimeout) // the look before its outage is announced, and the one behind
 	err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{})
 	if err == nil || !strings.Contains(err.Error(), membership.ErrUnhealthy.Error()) || !problem.Untouched(err) {
 		t.Errorf("delete of a slow member beside a dead one: %v", err)

@@ -51,7 +51,7 @@ func TestSlowLineOnMachines(t *testing.T) {
 func (r *rig) gigabyte(megabytes int) {
 	r.t.Helper()
 	s := r.specs["cp1"]
-	conv, err := r.clusters.of(s).converse(s)
+	conv, err := r.clusters.of(s).connect(s)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func (r *rig) gigabyte(megabytes int) {
 	begin := time.Now()
 	value := make([]byte, 1<<20)
 	for i := range megabytes {
-		if err := conv.call(r.t.Context(), s.Host.Address(), time.Minute, func(ctx context.Context, member *clientv3.Client) error {
+		if err := conv.Call(r.t.Context(), s.Host.Address(), time.Minute, func(ctx context.Context, member *clientv3.Client) error {
 			_, err := member.Put(ctx, fmt.Sprintf("key%d", i), string(value))
 			return err
 		}); err != nil {

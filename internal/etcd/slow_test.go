@@ -13,6 +13,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
@@ -83,14 +84,14 @@ func (m *testMachine) movement() string {
 // fill writes so many values of a megabyte through the member on a machine.
 func (f *fleet) fill(s Spec, megabytes int) {
 	f.t.Helper()
-	conv, err := f.clusters.of(s).converse(s)
+	conv, err := f.clusters.of(s).connect(s)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	defer conv.Close()
 	value := make([]byte, 1<<20)
 	for i := range megabytes {
-		if err := conv.call(f.context(), s.Host.Address(), 10*time.Second, func(ctx context.Context, member *clientv3.Client) error {
+		if err := conv.Call(f.context(), s.Host.Address(), 10*time.Second, func(ctx context.Context, member *clientv3.Client) error {
 			_, err := member.Put(ctx, fmt.Sprintf("key%d", i), string(value))
 			return err
 		}); err != nil {
@@ -268,5 +269,5 @@ func (m *testMachine) listenElsewhere(args map[string]string) {
 	if m.behind == "" {
 		m.behind = m.slowly(m.slow)
 	}
-	args["listen-peer-urls"] = PeerURL(m.behind)
+	args["listen-peer-urls"] = membership.PeerURL(m.behind)
 }

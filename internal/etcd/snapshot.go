@@ -73,12 +73,12 @@ func savedBefore(f found, dataDir, to string) []string {
 // of its name.
 func (c *Clusters) SaveSnapshot(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, label string) (Snapshot, error) {
 	cl := c.named(b.ClusterID)
-	conv, err := cl.converseThrough(b, slices.Collect(maps.Values(hosts)))
+	conv, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer conv.Close()
-	v, err := conv.view(ctx, hostAddresses(hosts))
+	v, err := conv.View(ctx, hostAddresses(hosts))
 	if err != nil {
 		return Snapshot{}, notSaved(err)
 	}

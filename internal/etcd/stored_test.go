@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -23,7 +24,7 @@ func TestStored(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const prefix, n = "/registry/secrets/", 2*pageKeys + 1
+	const prefix, n = "/registry/secrets/", 2*client.PageKeys + 1
 	for i := range n {
 		put(fmt.Sprintf("%s%05d", prefix, i), fmt.Sprint("value", i))
 	}
@@ -58,15 +59,15 @@ func TestStored(t *testing.T) {
 		t.Errorf("keys where there are none: %v", seen)
 	}
 	// More than one answer may have.
-	for i := range pageBytes>>20 + 4 {
+	for i := range client.MaxPage>>20 + 4 {
 		put(fmt.Sprintf("/large/%02d", i), strings.Repeat("x", 1<<20))
 	}
-	if seen = read("/large/", func(int) {}); len(seen) != pageBytes>>20+4 {
+	if seen = read("/large/", func(int) {}); len(seen) != client.MaxPage>>20+4 {
 		t.Errorf("%d large keys", len(seen))
 	}
 	f.kill("cp2", false)
 	err := f.clusters.Stored(f.context(), specs["cp1"].Peers, f.bundle, prefix, func(string, []byte) {})
-	if !errors.Is(err, errNoAnswer) || !problem.Untouched(err) {
+	if !errors.Is(err, client.ErrNoAnswer) || !problem.Untouched(err) {
 		t.Errorf("nobody answers: %v", err)
 	}
 }

@@ -40,12 +40,12 @@ func (cl *cluster) survey(ctx context.Context, s Spec) survey {
 
 // ask asks the cluster of s for its view once.
 func (cl *cluster) ask(ctx context.Context, s Spec) (membership.View, error) {
-	conv, err := cl.converse(s)
+	conv, err := cl.connect(s)
 	if err != nil {
 		return membership.View{}, err
 	}
 	defer conv.Close()
-	return conv.view(ctx, cl.addresses(s))
+	return conv.View(ctx, cl.addresses(s))
 }
 
 // agree refuses members that are created together and contradict each other about

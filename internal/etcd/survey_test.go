@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -41,7 +42,7 @@ func TestSurvey(t *testing.T) {
 		t.Fatalf("survey = %+v, %v (%v)", got, again, err)
 	}
 	f.kill("cp1", true)
-	if _, err := f.clusters.Survey(f.context(), hosts, f.bundle); !errors.Is(err, errNoAnswer) {
+	if _, err := f.clusters.Survey(f.context(), hosts, f.bundle); !errors.Is(err, client.ErrNoAnswer) {
 		t.Errorf("survey without a quorum: %v", err)
 	}
 	ctx, cancel := context.WithCancel(f.context())

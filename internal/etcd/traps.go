@@ -2,19 +2,16 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
-
-// errListsDiffer: members do not agree on who the members are.
-var errListsDiffer = errors.New("the members' own lists of members differ")
 
 // v2Guide is the way out that etcd's guide names (Upgrade etcd from v3.5 to v3.6,
 // "V2 Store"), by the means of this provider. Keys go through the v2 API alone,
@@ -45,11 +42,11 @@ func v2Flag(unit string) string {
 // asks of all of them; here every member has to list the same.
 //
 // The finding is in words; the error is what may clear by itself.
-func (cl *cluster) traps(ctx context.Context, conv *conversation, s Spec, v membership.View, inspect []found) (finding string, err error) {
+func (cl *cluster) traps(ctx context.Context, conv *client.Clients, s Spec, v membership.View, inspect []found) (finding string, err error) {
 	if len(inspect) == 0 {
 		return "", nil
 	}
-	if err := conv.sameLists(ctx, v); err != nil {
+	if err := conv.RequireSameLists(ctx, v); err != nil {
 		return "", err
 	}
 	findings := make([]string, len(inspect))
@@ -59,30 +56,6 @@ func (cl *cluster) traps(ctx context.Context, conv *conversation, s Spec, v memb
 	}
 	group.Wait()
 	return strings.Join(slices.DeleteFunc(findings, func(text string) bool { return text == "" }), "; "), nil
-}
-
-// sameLists compares the lists that the members give out of their own memory.
-func (c *conversation) sameLists(ctx context.Context, v membership.View) error {
-	wrong := inOrder(v.Members, func(_ int, m membership.Member) error {
-		if !m.Healthy {
-			return nil // the one that is mended by the upgrade
-		}
-		own, err := c.ownList(ctx, m.Address())
-		if err != nil {
-			return fmt.Errorf("%w: %s gives none: %w", errListsDiffer, m.Label(), err)
-		}
-		if got, want := membership.Roles(own), membership.Roles(v); got != want {
-			return fmt.Errorf("%w: %s lists %s, and the cluster %s", errListsDiffer, m.Label(), got, want)
-		}
-		return nil
-	})
-	return errors.Join(wrong...)
-}
-
-// ownList asks one member for the list that it has in memory.
-func (c *conversation) ownList(ctx context.Context, address string) (membership.View, error) {
-	v, _, err := c.memory(ctx, address)
-	return v, err
 }
 
 // inspect says what is wrong with the data of the member on a machine, or "".

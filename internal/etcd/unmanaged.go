@@ -26,12 +26,12 @@ func unmanaged(s Spec, v *membership.View) []membership.Member {
 func (s Spec) namesAt(peerURLs []string) []string {
 	var out []string
 	for name, h := range s.Peers {
-		if slices.Contains(peerURLs, PeerURL(h.Address())) {
+		if slices.Contains(peerURLs, membership.PeerURL(h.Address())) {
 			out = append(out, name)
 		}
 	}
 	for name, h := range s.FormerPeers {
-		if slices.Contains(peerURLs, PeerURL(h.Address())) {
+		if slices.Contains(peerURLs, membership.PeerURL(h.Address())) {
 			out = append(out, name)
 		}
 	}

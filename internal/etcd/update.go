@@ -8,6 +8,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -160,7 +161,7 @@ type converging struct {
 	cl    *cluster
 	s     Spec
 	turn  *turn
-	conv  *conversation
+	conv  *client.Clients
 	f     found
 	since lapse    // of the wait for the rules
 	aside bool     // the outage was announced: its end must be too
@@ -174,7 +175,7 @@ type converging struct {
 
 // converge looks, compares and acts until nothing differs.
 func (cl *cluster) converge(ctx context.Context, turn *turn, s Spec) (Status, error) {
-	conv, err := cl.converse(s)
+	conv, err := cl.connect(s)
 	if err != nil {
 		return Status{}, err
 	}
@@ -231,7 +232,7 @@ func (c *converging) observe(ctx context.Context) (*membership.View, error) {
 	switch {
 	case err == nil:
 		return &v, nil
-	case !errors.Is(err, errNoAnswer):
+	case !errors.Is(err, client.ErrNoAnswer):
 		return nil, err
 	}
 	if mixed := differentLives(c.cl.lookAround(ctx, c.s)); mixed != "" {
@@ -316,7 +317,7 @@ func (c *converging) mayRun(ctx context.Context, v membership.View) error {
 	if unit := unitVersion(c.f.facts.Files[unitPath].Content); !c.step.due() && (unit == "" || unit == c.s.Version) {
 		return nil // as it is
 	}
-	if err := membership.MayUpgrade(c.conv.surveyed(ctx, v), c.s.Version); err != nil {
+	if err := membership.MayUpgrade(c.conv.Survey(ctx, v), c.s.Version); err != nil {
 		return &problem.Problem{
 			Summary: "etcd version not possible", Attribute: "version", Host: c.s.label(), Cause: err.Error(),
 			Unchanged: problem.Nothing, Next: "choose a version that can follow", Detail: v.String(),

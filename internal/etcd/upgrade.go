@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -94,7 +95,7 @@ func prepare(s Spec, v membership.View, id uint64, machines []found) preparation
 	var silent []string
 	reached := map[string]bool{}
 	for _, f := range machines {
-		switch _, listed := v.ByPeerURL(PeerURL(f.Address)); {
+		switch _, listed := v.ByPeerURL(membership.PeerURL(f.Address)); {
 		case !listed:
 		case !f.reached():
 			silent = append(silent, fmt.Sprintf("%s: %s", f.label(), f.Err))
@@ -121,7 +122,7 @@ func prepare(s Spec, v membership.View, id uint64, machines []found) preparation
 
 // consider adds what one machine needs.
 func (p *preparation) consider(s Spec, v membership.View, f found) {
-	entry, _ := v.ByPeerURL(PeerURL(f.Address))
+	entry, _ := v.ByPeerURL(membership.PeerURL(f.Address))
 	if len(missingArtifacts(s, f)) > 0 {
 		p.Install = append(p.Install, f)
 	}
@@ -164,7 +165,7 @@ func (c *converging) prepared(ctx context.Context, v *membership.View) (bool, er
 		if c.f.unfinished() {
 			return true, nil
 		}
-		return false, c.hold(ctx, nil, errNoAnswer)
+		return false, c.hold(ctx, nil, client.ErrNoAnswer)
 	}
 	entry := entryOf(v, c.s)
 	if err := membership.MayBeginUpgrade(*v, entry.ID); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -177,14 +178,14 @@ func (r *rig) refuseV2() {
 // v2 changes the v2 store, as only its own HTTP API could.
 func (r *rig) v2(s Spec, method, key string, want int) {
 	r.t.Helper()
-	conv, err := r.clusters.of(s).converse(s)
+	conv, err := r.clusters.of(s).connect(s)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	defer conv.Close()
-	config := conv.tls.Clone()
+	config := conv.Tls.Clone()
 	config.ServerName = s.Host.Address()
-	transport := &http.Transport{TLSClientConfig: config, DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return conv.dial(ctx, addr) }}
+	transport := &http.Transport{TLSClientConfig: config, DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return conv.Dial(ctx, addr) }}
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(r.t.Context(), method, s.ClientURL()+"/v2/keys/"+key, strings.NewReader("value=v"))
 	if err != nil {
@@ -368,7 +369,7 @@ type keysWriter struct {
 func (r *rig) writer() *keysWriter {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	w := &keysWriter{cancel: cancel, done: make(chan struct{})}
-	conv, err := r.clusters.of(r.specs["cp1"]).converse(r.specs["cp1"])
+	conv, err := r.clusters.of(r.specs["cp1"]).connect(r.specs["cp1"])
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -379,7 +380,7 @@ func (r *rig) writer() *keysWriter {
 		for i := 0; ctx.Err() == nil; i++ {
 			key := fmt.Sprintf("/w/%d/%06d", run, i)
 			address := r.specs[everyone[i%len(everyone)]].Host.Address()
-			err := conv.call(ctx, address, askTimeout, func(ctx context.Context, member *clientv3.Client) error {
+			err := conv.Call(ctx, address, client.RequestTimeout, func(ctx context.Context, member *clientv3.Client) error {
 				_, err := member.Put(ctx, key, key)
 				return err
 			})
@@ -422,12 +423,12 @@ func (r *rig) readBack(keys []string) {
 // sameData compares what all members hold.
 func (r *rig) sameData() {
 	r.t.Helper()
-	conv, err := r.clusters.of(r.specs["cp1"]).converse(r.specs["cp1"])
+	conv, err := r.clusters.of(r.specs["cp1"]).connect(r.specs["cp1"])
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	defer conv.Close()
-	difference, comparable, err := conv.compare(r.t.Context(), r.view().Members)
+	difference, comparable, err := conv.CompareData(r.t.Context(), r.view().Members)
 	if difference != "" || !comparable || err != nil {
 		r.t.Errorf("the members' data: %q, comparable %v, %v", difference, comparable, err)
 	}

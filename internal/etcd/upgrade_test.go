@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership/membershiptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -61,7 +62,7 @@ func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.
 	var machines []found
 	for i := range v.Members {
 		m, address := &v.Members[i], fmt.Sprintf("10.0.0.%d", i+1)
-		m.Name, m.PeerURLs, m.ClientURLs = fmt.Sprint("cp", i+1), []string{PeerURL(address)}, []string{ClientURL(address)}
+		m.Name, m.PeerURLs, m.ClientURLs = fmt.Sprint("cp", i+1), []string{membership.PeerURL(address)}, []string{membership.ClientURL(address)}
 		m.Version = ""
 		if m.Healthy {
 			m.Version = version
@@ -131,7 +132,7 @@ func TestPrepare(t *testing.T) {
 		}, "refuse: etcd on cp1 (10.0.0.1) runs with --experimental-enable-v2v3, which etcd 3.6 does not have"},
 		{"no machine of ours", "3.6.15", "Lh", func(_ *membership.View, all []found) []found { return nil }, "refuse: no healthy member is on a machine that is reached, to save a snapshot of"},
 	} {
-		s, v, machines := atPeers(t, c.from, clusterOf(c.view))
+		s, v, machines := atPeers(t, c.from, membershiptest.ClusterOf(c.view))
 		if c.edit != nil {
 			machines = c.edit(&v, machines)
 		}

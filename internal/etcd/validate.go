@@ -3,7 +3,6 @@ package etcd
 import (
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"path"
 	"regexp"
@@ -13,12 +12,6 @@ import (
 
 // DefaultDataDir is where a member keeps its data, as kubeadm has it.
 const DefaultDataDir = "/var/lib/etcd"
-
-// ClientURL is where API servers reach the member at an address.
-func ClientURL(address string) string { return "https://" + net.JoinHostPort(address, "2379") }
-
-// PeerURL is where the other members reach the member at an address.
-func PeerURL(address string) string { return "https://" + net.JoinHostPort(address, "2380") }
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 

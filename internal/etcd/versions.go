@@ -2,16 +2,10 @@ package etcd
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"maps"
-	"net"
-	"net/http"
 	"slices"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -19,19 +13,19 @@ import (
 
 // Survey asks the cluster what its members run, through any of the hosts.
 func (c *Clusters) Survey(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (membership.Survey, error) {
-	conv, err := c.named(b.ClusterID).converseThrough(b, slices.Collect(maps.Values(hosts)))
+	conv, err := c.named(b.ClusterID).connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
 		return membership.Survey{}, err
 	}
 	defer conv.Close()
-	v, err := conv.view(ctx, hostAddresses(hosts))
+	v, err := conv.View(ctx, hostAddresses(hosts))
 	if err != nil {
 		return membership.Survey{}, &problem.Problem{
 			Summary: "etcd does not tell what runs", Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
 			Next: "bring back a quorum of the etcd members, and the machines through which they are reached, then try again",
 		}
 	}
-	return conv.surveyed(ctx, v), nil
+	return conv.Survey(ctx, v), nil
 }
 
 // hostAddresses are those of hosts, sorted by the name of the host.
@@ -41,80 +35,4 @@ func hostAddresses(hosts map[string]*host.Host) []string {
 		all = append(all, hosts[name].Address())
 	}
 	return all
-}
-
-// surveyed is v with the version that the members have agreed on.
-func (c *conversation) surveyed(ctx context.Context, v membership.View) membership.Survey {
-	out := membership.Survey{ClusterVersion: c.clusterVersion(ctx, v, 0)}
-	for _, m := range v.Members {
-		out.Members = append(out.Members, membership.MemberStatus{Member: m, ID: fmt.Sprintf("%x", m.ID), Address: m.Address(), Leader: m.ID == v.Leader})
-	}
-	return out
-}
-
-// clusterVersion is what the members have agreed on, as any of them other than
-// the one with the given id tells, or "". It only ever rises while nobody asks
-// etcd for a downgrade, and a member that lags behind tells an older one, so the
-// highest is taken.
-func (c *conversation) clusterVersion(ctx context.Context, v membership.View, not uint64) string {
-	told := make([]string, len(v.Members))
-	_ = inOrder(v.Members, func(i int, m membership.Member) (err error) { // who does not tell is left out
-		if m.ID != not && m.Version != "" {
-			told[i], err = c.agreed(ctx, m.Address())
-		}
-		return err
-	})
-	highest, newest := "", -1
-	for _, version := range told {
-		if minor, ok := release.AgreedMinor(version); ok && minor > newest {
-			highest, newest = version, minor
-		}
-	}
-	return highest
-}
-
-// agreed asks one member for the version that the members have agreed on.
-func (c *conversation) agreed(ctx context.Context, address string) (string, error) {
-	text, err := c.get(ctx, address, "/version", 1<<12)
-	if err != nil {
-		return "", fmt.Errorf("ask %s for its version: %w", address, err)
-	}
-	var versions struct {
-		Cluster string `json:"etcdcluster"` // "3.6.0", or "not_decided"
-	}
-	if err := json.Unmarshal(text, &versions); err != nil {
-		return "", fmt.Errorf("read the version of %s: %w", address, err)
-	}
-	minor, _, err := release.Parse(versions.Cluster)
-	if err != nil {
-		return "", fmt.Errorf("read the version of %s: %w", address, err)
-	}
-	return fmt.Sprintf("3.%d", minor), nil
-}
-
-// get asks one member for a page of at most so many bytes that it serves beside
-// its API.
-func (c *conversation) get(ctx context.Context, address, page string, most int64) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.patienceOr(askTimeout))
-	defer cancel()
-	config := c.tls.Clone()
-	config.ServerName = address
-	transport := &http.Transport{
-		TLSClientConfig:   config,
-		DisableKeepAlives: true,
-		DialContext:       func(ctx context.Context, _, addr string) (net.Conn, error) { return c.dial(ctx, addr) },
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, ClientURL(address)+page, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answers %s", response.Status)
-	}
-	return io.ReadAll(io.LimitReader(response.Body, most))
 }

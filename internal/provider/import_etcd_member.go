@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
 func (r *etcdMemberResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
@@ -45,8 +46,8 @@ func (r *etcdMemberResource) ImportState(ctx context.Context, req resource.Impor
 	i.set("early_renewal", durationText(found.EarlyRenewal))
 	i.set("resources", limitsOfMember(found))
 	i.set("on_destroy", string(etcd.Archive))
-	i.set("client_url", etcd.ClientURL(machine.Address()))
-	i.set("peer_url", etcd.PeerURL(machine.Address()))
+	i.set("client_url", membership.ClientURL(machine.Address()))
+	i.set("peer_url", membership.PeerURL(machine.Address()))
 	i.keepCluster(found.ClusterID)
 	identify(ctx, resp.Identity, addressValue(machine), &resp.Diagnostics)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -15,7 +16,7 @@ import (
 // not serve, the replica that has no other member steps aside.
 func (s *session) outage(member *host.Host, bundle *pki.Bundle) *controlplane.Outage {
 	return s.replicas.Outage(controlplane.Beside{
-		Host: member, Bundle: bundle, EtcdURL: etcd.ClientURL(member.Address()), Registrar: s.registrar,
+		Host: member, Bundle: bundle, EtcdURL: membership.ClientURL(member.Address()), Registrar: s.registrar,
 	})
 }
 

@@ -210,7 +210,7 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 		ArchivesKept:  int(m.Archives.ValueInt64()),
 		Snapshots:     snapshotsOf(m.Snapshots),
 		EarlyRenewal:  early,
-		Clients:       r.session.replicas,
+		APIServers:    r.session.replicas,
 		Outage:        r.session.outage(machine, m.bundle),
 	}
 }
@@ -226,8 +226,8 @@ func (m *etcdMemberModel) signature(context.Context) signature {
 // derive sets what follows from the arguments.
 func (m *etcdMemberModel) derive(context.Context, *diag.Diagnostics) {
 	if address := addressOf(m.Host); !address.IsUnknown() {
-		m.ClientURL = types.StringValue(etcd.ClientURL(address.ValueString()))
-		m.PeerURL = types.StringValue(etcd.PeerURL(address.ValueString()))
+		m.ClientURL = types.StringValue(membership.ClientURL(address.ValueString()))
+		m.PeerURL = types.StringValue(membership.PeerURL(address.ValueString()))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -82,7 +83,7 @@ func planeOn(t testing.TB, size int) (*Fleet, plane) {
 		p.servers = append(p.servers, controlplane.Spec{
 			Replica: component.Replica{
 				Name: m.name, Address: m.address, Bundle: bundle, Version: "1.34.4", EndpointHost: first.vip,
-				EtcdURLs: []string{etcd.ClientURL(m.address)}, ServiceCIDRs: []string{"10.96.0.0/12"},
+				EtcdURLs: []string{membership.ClientURL(m.address)}, ServiceCIDRs: []string{"10.96.0.0/12"},
 			},
 			Host: hosts[m.name], Source: source, Registrar: p.registrars.For(p.endpoint.Registration()),
 		})

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // NewToken is the initial-cluster-token of a cluster that is founded. Member ids
@@ -74,4 +76,17 @@ func ParseID(text string) uint64 {
 		return 0
 	}
 	return id
+}
+
+// RequireOneCluster refuses to go on where more than one cluster is served under the bundle.
+func RequireOneCluster(ids map[string]uint64) error {
+	cause := DescribeSplit(ids)
+	if cause == "" {
+		return nil
+	}
+	return &problem.Problem{
+		Summary: "Two etcd clusters under one PKI bundle", Err: ErrSplit, Unchanged: problem.Nothing, Cause: cause,
+		Next: "find out which of them the API servers use and which holds what is needed (etcdctl endpoint status, etcdctl snapshot save on each); " +
+			"then stop etcd on the machines of the other one, move their data directories and /etc/etcd away, and apply again",
+	}
 }

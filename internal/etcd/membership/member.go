@@ -2,6 +2,7 @@ package membership
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -163,3 +164,9 @@ func (m Member) Address() string {
 	}
 	return ""
 }
+
+// ClientURL is where API servers reach the member at an address.
+func ClientURL(address string) string { return "https://" + net.JoinHostPort(address, "2379") }
+
+// PeerURL is where the other members reach the member at an address.
+func PeerURL(address string) string { return "https://" + net.JoinHostPort(address, "2380") }

@@ -1,4 +1,4 @@
-package etcd
+package client
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-// viaVoter runs f against healthy voters, the leader first, until one takes
+// ViaVoter runs f against healthy voters, the leader first, until one takes
 // it. Another voter is only tried when the one before could not be talked to.
-func (c *conversation) viaVoter(ctx context.Context, v membership.View, not uint64, f func(address string) error) error {
+func (c *Clients) ViaVoter(ctx context.Context, v membership.View, not uint64, f func(address string) error) error {
 	voters := slices.DeleteFunc(membership.Except(v.Voters(), not), func(m membership.Member) bool { return !m.Healthy })
 	slices.SortStableFunc(voters, func(a, b membership.Member) int {
 		switch v.Leader {
@@ -20,7 +20,7 @@ func (c *conversation) viaVoter(ctx context.Context, v membership.View, not uint
 		}
 		return 0
 	})
-	err := errNoAnswer
+	err := ErrNoAnswer
 	for _, m := range voters {
 		if err = f(m.Address()); err == nil || !unavailable(err) || ctx.Err() != nil {
 			return err

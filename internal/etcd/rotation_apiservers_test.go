@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 )
 
 // apiServers is what the provider knows of the API servers.
@@ -41,7 +43,7 @@ func TestRotationWaitsForAPIServers(t *testing.T) {
 	to := func(generation int) map[string]Spec {
 		all := at(specs, bundles[generation])
 		for name, s := range all {
-			s.Clients = servers
+			s.APIServers = servers
 			all[name] = s
 		}
 		return all
@@ -52,7 +54,7 @@ func TestRotationWaitsForAPIServers(t *testing.T) {
 	}
 	c := f.client(specs["cp1"])
 	for address := range servers.at {
-		if err := c.put("cp1", masterLeases+address, "lease"); err != nil {
+		if err := c.put("cp1", client.MasterLeases+address, "lease"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package etcd
+package client
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type answer struct {
 	err     error // of status
 }
 
-// view asks the members at the given addresses for the member list, then every
+// View asks the members at the given addresses for the member list, then every
 // member on it about itself, and puts the answers together. It fails with
 // errNoAnswer when no list that a quorum stands behind could be had.
 //
@@ -28,8 +28,8 @@ type answer struct {
 // its own addition, panics when it is asked for its status (etcd 3.6,
 // RaftCluster.IsLocalMemberLearner: "failed to find local ID in cluster
 // members"). So that is only asked of members that the list has as started.
-func (c *conversation) view(ctx context.Context, addresses []string) (membership.View, error) {
-	answers := c.lists(ctx, addresses)
+func (c *Clients) View(ctx context.Context, addresses []string) (membership.View, error) {
+	answers := c.memberLists(ctx, addresses)
 	v, err := firstList(addresses, answers)
 	if err != nil {
 		return membership.View{}, err
@@ -40,12 +40,18 @@ func (c *conversation) view(ctx context.Context, addresses []string) (membership
 			more = append(more, m.Address())
 		}
 	}
-	maps.Copy(answers, c.lists(ctx, more))
-	if err := split(clusterIDsIn(answers)); err != nil {
+	maps.Copy(answers, c.memberLists(ctx, more))
+	if err := membership.RequireOneCluster(clusterIDsIn(answers)); err != nil {
 		return membership.View{}, err
 	}
 	c.statuses(ctx, v, answers)
 	return assemble(v, answers), nil
+}
+
+// ServedClusters asks every address which cluster its member serves; who does not answer is
+// left out.
+func (c *Clients) ServedClusters(ctx context.Context, addresses []string) map[string]uint64 {
+	return clusterIDsIn(c.memberLists(ctx, addresses))
 }
 
 // clusterIDsIn are the clusters that members serve, by address.
@@ -59,10 +65,10 @@ func clusterIDsIn(answers map[string]answer) map[string]uint64 {
 	return ids
 }
 
-// ownView is a view that asks nobody but the member at one address: enough to
+// OwnView is a view that asks nobody but the member at one address: enough to
 // read that one, in one conversation.
-func (c *conversation) ownView(ctx context.Context, address string) (membership.View, error) {
-	answers := c.lists(ctx, []string{address})
+func (c *Clients) OwnView(ctx context.Context, address string) (membership.View, error) {
+	answers := c.memberLists(ctx, []string{address})
 	v, err := firstList([]string{address}, answers)
 	if err != nil {
 		return membership.View{}, err
@@ -71,16 +77,16 @@ func (c *conversation) ownView(ctx context.Context, address string) (membership.
 	return assemble(v, answers), nil
 }
 
-// lists asks every address for the member list at once.
-func (c *conversation) lists(ctx context.Context, addresses []string) map[string]answer {
+// memberLists asks every address for the member list at once.
+func (c *Clients) memberLists(ctx context.Context, addresses []string) map[string]answer {
 	return inParallel(addresses, func(address string) (a answer) {
-		a.list, a.listErr = c.list(ctx, address)
+		a.list, a.listErr = c.MemberList(ctx, address)
 		return a
 	})
 }
 
 // statuses asks the started members among those that were asked before.
-func (c *conversation) statuses(ctx context.Context, v membership.View, answers map[string]answer) {
+func (c *Clients) statuses(ctx context.Context, v membership.View, answers map[string]answer) {
 	var started []string
 	for _, m := range v.Members {
 		if _, asked := answers[m.Address()]; asked && m.Started() {
@@ -114,7 +120,7 @@ func inParallel(addresses []string, f func(string) answer) map[string]answer {
 // firstList takes the list of the first address that gave one. All lists are
 // linearizable, so it does not matter which.
 func firstList(addresses []string, answers map[string]answer) (membership.View, error) {
-	reasons := []error{errNoAnswer}
+	reasons := []error{ErrNoAnswer}
 	for _, address := range addresses {
 		a := answers[address]
 		if a.listErr == nil {

@@ -1,4 +1,4 @@
-package etcd
+package client
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership/membershiptest"
 )
 
 // TestViaVoter: a promotion or a removal is never asked of a learner, of a dead
@@ -26,10 +28,10 @@ func TestViaVoter(t *testing.T) {
 		{name: "the leader is silent", letters: "hLhl", not: 4, answers: map[string]error{"10.0.0.2": silent}, want: []string{"10.0.0.2", "10.0.0.1"}},
 		{name: "the leader refuses", letters: "hLhl", not: 4, answers: map[string]error{"10.0.0.2": refusal}, want: []string{"10.0.0.2"}, err: refusal},
 		{name: "the leader is the one", letters: "hLd", not: 2, want: []string{"10.0.0.1"}},
-		{name: "nobody is left", letters: "Ldl", not: 1, err: errNoAnswer},
+		{name: "nobody is left", letters: "Ldl", not: 1, err: ErrNoAnswer},
 	} {
 		var asked []string
-		err := new(conversation).viaVoter(t.Context(), clusterOf(c.letters), c.not, func(address string) error {
+		err := new(Clients).ViaVoter(t.Context(), membershiptest.ClusterOf(c.letters), c.not, func(address string) error {
 			asked = append(asked, address)
 			return c.answers[address]
 		})

@@ -1,4 +1,4 @@
-package etcd
+package client
 
 import (
 	"testing"
@@ -21,11 +21,11 @@ func TestAsker(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := clientTLS(b, time.Now()); err != nil {
+	if _, err := TLS(b, time.Now()); err != nil {
 		t.Errorf("with the key: %v", err)
 	}
 	b.EtcdCA.PrivateKey = ""
-	if _, err := clientTLS(b, time.Now()); err == nil {
+	if _, err := TLS(b, time.Now()); err == nil {
 		t.Error("nothing was signed, and yet there is a certificate")
 	}
 	for _, c := range []struct {
@@ -40,7 +40,7 @@ func TestAsker(t *testing.T) {
 		for _, name := range c.signed {
 			b.Signed[name] = pairs[name]
 		}
-		config, err := clientTLS(b, time.Now())
+		config, err := TLS(b, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,5 @@
-package etcd
+// Package membershiptest makes views of clusters for tests.
+package membershiptest
 
 import (
 	"fmt"
@@ -6,10 +7,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-// clusterOf makes a view from one letter per member: "L" the healthy leader,
+// ClusterOf makes a view from one letter per member: "L" the healthy leader,
 // "h" a healthy voter, "d" a dead voter, "s" one that was silent when it was
 // asked, "l" a learner.
-func clusterOf(letters string) membership.View {
+func ClusterOf(letters string) membership.View {
 	v := membership.View{ClusterID: 1}
 	for i, letter := range letters {
 		m := membership.Member{
@@ -24,8 +25,4 @@ func clusterOf(letters string) membership.View {
 		v.Members = append(v.Members, m)
 	}
 	return v
-}
-
-func alarmed(v membership.View, alarms ...membership.Alarm) membership.View {
-	return v.WithAlarms(alarms)
 }

@@ -1,0 +1,79 @@
+package client
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// ErrNoAnswer: no member gave a linearizable answer, so there is no quorum
+// that can be reached.
+var ErrNoAnswer = errors.New("no member of the cluster gives an answer that a quorum stands behind")
+
+// temporary lists etcd's refusals that time alone can lift: its gates on
+// membership changes, and everything around an election.
+var temporary = []error{
+	rpctypes.ErrUnhealthy, rpctypes.ErrTooManyLearners, rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrMemberLearnerNotReady,
+	rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrGRPCNotSupportedForLearner, rpctypes.ErrStopped,
+	rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrTimeoutWaitAppliedIndex,
+	rpctypes.ErrTooManyRequests, rpctypes.ErrNotCapable,
+}
+
+// Transient reports whether a failed call may succeed when repeated.
+func Transient(err error) bool {
+	if errors.Is(err, ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	for _, p := range temporary {
+		if SameError(err, p) {
+			return true
+		}
+	}
+	var known rpctypes.EtcdError
+	if errors.As(err, &known) {
+		return known.Code() == codes.Unavailable
+	}
+	return unavailable(err)
+}
+
+// SameError compares by text, as rpctypes itself does: its errors are values
+// that hold a code and a text, and it does not know all of the server's.
+func SameError(err, want error) bool {
+	return err != nil && rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(want)
+}
+
+// unavailable reports whether a call did not get to a server that could decide.
+func unavailable(err error) bool {
+	var known rpctypes.EtcdError
+	if errors.As(err, &known) {
+		return false
+	}
+	code := codeOf(err)
+	return code == codes.Unavailable || code == codes.DeadlineExceeded
+}
+
+// codeOf is the code of a failed call. A client returns the error of a context that
+// ended as it is.
+func codeOf(err error) codes.Code {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return status.FromContextError(err).Code()
+	}
+	return status.Code(err)
+}
+
+// IsAnswer reports whether an error came from a server of the cluster, rather
+// than from not getting to one.
+func IsAnswer(err error) bool {
+	var known rpctypes.EtcdError
+	if errors.As(err, &known) {
+		return true
+	}
+	switch codeOf(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,119 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// MasterLeases is where API servers list themselves: one key each, which ends
+// with its address, under a lease of 15 s (kube-apiserver's
+// --endpoint-reconciler-type=lease). A dead one is forgotten within that time.
+const MasterLeases = "/registry/masterleases/"
+
+// ApiServers are the addresses of the API servers that use the cluster.
+func (c *Clients) ApiServers(ctx context.Context, v *membership.View) ([]string, error) {
+	if v == nil {
+		return nil, ErrNoAnswer
+	}
+	var keys *clientv3.GetResponse
+	err := c.ViaVoter(ctx, *v, 0, func(address string) error {
+		return c.Call(ctx, address, RequestTimeout, func(ctx context.Context, member *clientv3.Client) (err error) {
+			keys, err = member.Get(ctx, MasterLeases, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", MasterLeases, err)
+	}
+	var out []string
+	for _, kv := range keys.Kvs {
+		address, err := APIServerOfKey(string(kv.Key))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, address)
+	}
+	return out, nil
+}
+
+// APIServerOfKey is the address in the key by which an API server lists itself.
+func APIServerOfKey(key string) (string, error) {
+	text := strings.TrimPrefix(key, MasterLeases)
+	address, err := netip.ParseAddr(text)
+	if err != nil || address.Zone() != "" {
+		return "", fmt.Errorf("%s lists %s, which is no address", MasterLeases, problem.Quote(text))
+	}
+	return address.String(), nil
+}
+
+const (
+	PageKeys    = 500 // of one answer, at most; where keys are large, fewer are asked for
+	MaxPage     = 64 << 20
+	pageTimeout = 30 * time.Second
+)
+
+// AnsweringFirst puts those of the addresses first that answer at once.
+func (c *Clients) AnsweringFirst(ctx context.Context, addresses []string) []string {
+	answers := c.memberLists(ctx, addresses)
+	silent := func(a string) bool { return answers[a].listErr != nil }
+	answer := func(a string) bool { return answers[a].listErr == nil }
+	return slices.Concat(slices.DeleteFunc(slices.Clone(addresses), silent), slices.DeleteFunc(slices.Clone(addresses), answer))
+}
+
+// Read reads page after page, all at the revision of the first.
+func (c *Clients) Read(ctx context.Context, addresses []string, prefix string, see func(key string, value []byte)) error {
+	key, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
+	if prefix == "" {
+		key = "\x00" // the first key there can be
+	}
+	limit, revision := int64(PageKeys), int64(0)
+	for {
+		page, err := c.page(ctx, addresses, key, clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithRev(revision))
+		switch {
+		case status.Code(err) == codes.ResourceExhausted && limit > 1:
+			limit /= 2
+			continue
+		case err != nil:
+			return err
+		}
+		for _, kv := range page.Kvs {
+			see(string(kv.Key), kv.Value)
+		}
+		if !page.More || len(page.Kvs) == 0 {
+			return nil
+		}
+		if revision == 0 {
+			revision = page.Header.Revision
+		}
+		key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00" // the first one behind it
+	}
+}
+
+// page asks one member after the other until one answers.
+func (c *Clients) page(ctx context.Context, addresses []string, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	reasons := []error{ErrNoAnswer}
+	for _, address := range addresses {
+		var page *clientv3.GetResponse
+		err := c.Call(ctx, address, pageTimeout, func(ctx context.Context, member *clientv3.Client) (err error) {
+			page, err = member.Get(ctx, key, options...)
+			return err
+		})
+		if err == nil || !Transient(err) || ctx.Err() != nil {
+			return page, err
+		}
+		reasons = append(reasons, fmt.Errorf("%s: %w", address, err))
+	}
+	return nil, errors.Join(reasons...)
+}

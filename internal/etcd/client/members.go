@@ -1,0 +1,103 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+)
+
+// MemberList asks one member for the member list by a linearizable read: an answer
+// proves that this member is connected to a quorum.
+func (c *Clients) MemberList(ctx context.Context, address string) (membership.View, error) {
+	var v membership.View
+	err := c.Call(ctx, address, RequestTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		answer, err := member.MemberList(ctx)
+		if err == nil {
+			v = viewOf(answer.Header.ClusterId, answer.Members)
+		}
+		return err
+	})
+	return v, err
+}
+
+// MemberListInMemory is the list that the member at an address has in memory, and that
+// member's id. It answers without the others.
+func (c *Clients) MemberListInMemory(ctx context.Context, address string) (v membership.View, id uint64, err error) {
+	err = c.Call(ctx, address, RequestTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		answer, err := member.MemberList(ctx, clientv3.WithSerializable())
+		if err == nil {
+			v, id = viewOf(answer.Header.ClusterId, answer.Members), answer.Header.MemberId
+		}
+		return err
+	})
+	return v, id, err
+}
+
+func viewOf(cluster uint64, members []*pb.Member) membership.View {
+	v := membership.View{ClusterID: cluster}
+	for _, m := range members {
+		v.Members = append(v.Members, membership.Member{
+			ID: m.ID, Name: membership.NameReported(m.Name), PeerURLs: membership.URLsReported(m.PeerURLs), ClientURLs: membership.URLsReported(m.ClientURLs), Learner: m.IsLearner,
+		})
+	}
+	slices.SortFunc(v.Members, func(a, b membership.Member) int {
+		if order := strings.Compare(a.Name, b.Name); order != 0 {
+			return order
+		}
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	return v
+}
+
+func (c *Clients) status(ctx context.Context, address string) (*clientv3.StatusResponse, error) {
+	var answer *clientv3.StatusResponse
+	err := c.Call(ctx, address, RequestTimeout, func(ctx context.Context, member *clientv3.Client) (err error) {
+		answer, err = member.Status(ctx, address)
+		return err
+	})
+	return answer, err
+}
+
+// The membership changes, each asked of the member at an address.
+
+func (c *Clients) AddLearner(ctx context.Context, address, peerURL string) (uint64, error) {
+	var id uint64
+	err := c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		answer, err := member.MemberAddAsLearner(ctx, []string{peerURL})
+		if err == nil {
+			id = answer.Member.ID
+		}
+		return err
+	})
+	return id, err
+}
+
+func (c *Clients) Remove(ctx context.Context, address string, id uint64) error {
+	return c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.MemberRemove(ctx, id)
+		return err
+	})
+}
+
+func (c *Clients) Promote(ctx context.Context, address string, id uint64) error {
+	return c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.MemberPromote(ctx, id)
+		return err
+	})
+}
+
+// MoveLeader must be asked of the leader itself.
+func (c *Clients) MoveLeader(ctx context.Context, address string, to uint64) error {
+	return c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
+		_, err := member.MoveLeader(ctx, to)
+		return err
+	})
+}

@@ -1,0 +1,89 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
+)
+
+// Survey is v with the version that the members have agreed on.
+func (c *Clients) Survey(ctx context.Context, v membership.View) membership.Survey {
+	out := membership.Survey{ClusterVersion: c.ClusterVersion(ctx, v, 0)}
+	for _, m := range v.Members {
+		out.Members = append(out.Members, membership.MemberStatus{Member: m, ID: fmt.Sprintf("%x", m.ID), Address: m.Address(), Leader: m.ID == v.Leader})
+	}
+	return out
+}
+
+// ClusterVersion is what the members have agreed on, as any of them other than
+// the one with the given id tells, or "". It only ever rises while nobody asks
+// etcd for a downgrade, and a member that lags behind tells an older one, so the
+// highest is taken.
+func (c *Clients) ClusterVersion(ctx context.Context, v membership.View, not uint64) string {
+	told := make([]string, len(v.Members))
+	_ = forEach(v.Members, func(i int, m membership.Member) (err error) { // who does not tell is left out
+		if m.ID != not && m.Version != "" {
+			told[i], err = c.agreedVersion(ctx, m.Address())
+		}
+		return err
+	})
+	highest, newest := "", -1
+	for _, version := range told {
+		if minor, ok := release.AgreedMinor(version); ok && minor > newest {
+			highest, newest = version, minor
+		}
+	}
+	return highest
+}
+
+// agreedVersion asks one member for the version that the members have agreed on.
+func (c *Clients) agreedVersion(ctx context.Context, address string) (string, error) {
+	text, err := c.GetHTTP(ctx, address, "/version", 1<<12)
+	if err != nil {
+		return "", fmt.Errorf("ask %s for its version: %w", address, err)
+	}
+	var versions struct {
+		Cluster string `json:"etcdcluster"` // "3.6.0", or "not_decided"
+	}
+	if err := json.Unmarshal(text, &versions); err != nil {
+		return "", fmt.Errorf("read the version of %s: %w", address, err)
+	}
+	minor, _, err := release.Parse(versions.Cluster)
+	if err != nil {
+		return "", fmt.Errorf("read the version of %s: %w", address, err)
+	}
+	return fmt.Sprintf("3.%d", minor), nil
+}
+
+// GetHTTP asks one member for a page of at most so many bytes that it serves beside
+// its API.
+func (c *Clients) GetHTTP(ctx context.Context, address, page string, most int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.limitOr(RequestTimeout))
+	defer cancel()
+	config := c.Tls.Clone()
+	config.ServerName = address
+	transport := &http.Transport{
+		TLSClientConfig:   config,
+		DisableKeepAlives: true,
+		DialContext:       func(ctx context.Context, _, addr string) (net.Conn, error) { return c.Dial(ctx, addr) },
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, membership.ClientURL(address)+page, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers %s", response.Status)
+	}
+	return io.ReadAll(io.LimitReader(response.Body, most))
+}

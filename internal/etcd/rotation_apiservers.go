@@ -1,0 +1,43 @@
+package etcd
+
+import (
+	"context"
+	"sync"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+)
+
+// APIServers are the API servers that use the cluster, which package etcd knows by
+// their addresses only.
+type APIServers interface {
+	// EtcdGeneration is the generation of the etcd authority that the API server
+	// at an address runs with: what its process has loaded.
+	EtcdGeneration(ctx context.Context, address string) (int, error)
+}
+
+// apiServerGenerations is where all API servers that use the cluster are in a rotation.
+func apiServerGenerations(ctx context.Context, c *client.Clients, v *membership.View, servers APIServers) []standing {
+	addresses, err := c.ApiServers(ctx, v)
+	if err != nil {
+		return []standing{{
+			Who: "the API servers", Unknown: "the cluster does not tell who they are: " + err.Error(),
+			Remedy: "bring back a quorum of the members (with rotation.etcd as it was), then apply again",
+		}}
+	}
+	out := make([]standing, len(addresses))
+	var group sync.WaitGroup
+	for i, address := range addresses {
+		group.Go(func() {
+			out[i] = standing{Who: "the API server at " + address}
+			generation, err := servers.EtcdGeneration(ctx, address)
+			if err != nil {
+				out[i].Unknown = err.Error()
+				out[i].Remedy = "bring that API server back or stop it (it is forgotten within 15 s), then apply again"
+			}
+			out[i].Generation = generation
+		})
+	}
+	group.Wait()
+	return out
+}
