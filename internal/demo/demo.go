@@ -70,7 +70,7 @@ func Up(ctx context.Context, out, log io.Writer) error {
 func Show(ctx context.Context, out io.Writer) error {
 	l, err := lab.Open(LabName)
 	if err != nil {
-		return fmt.Errorf("%w (make demo makes it)", err)
+		return fmt.Errorf("%w (run make demo first)", err)
 	}
 	dir, err := directory()
 	if err != nil {
