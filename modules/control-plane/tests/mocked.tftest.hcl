@@ -1,5 +1,5 @@
-# What the module makes of its resources, with a mocked provider: applied, and no
-# machine is contacted. The mocks are for tests of modules that use this one, too.
+# The outputs of the module, applied with a mocked provider: no machine is contacted.
+# Tests of modules that use this one can use the same mocks.
 
 mock_provider "kube" {
   source = "./tests/mocks"
@@ -40,6 +40,6 @@ run "without_a_kubeconfig" {
 
   assert {
     condition     = output.kubeconfig == null && length(kube_kubeconfig.admin) == 0
-    error_message = "No kubeconfig is made where none is asked for."
+    error_message = "Without admin_kubeconfig no kubeconfig is issued."
   }
 }

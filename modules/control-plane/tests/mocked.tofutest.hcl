@@ -93,6 +93,6 @@ run "without_a_kubeconfig" {
 
   assert {
     condition     = output.kubeconfig == null && length(kube_kubeconfig.admin) == 0
-    error_message = "No kubeconfig is made where none is asked for."
+    error_message = "Without admin_kubeconfig no kubeconfig is issued."
   }
 }

@@ -1,8 +1,9 @@
 # Mocks of the provider kube, for tests of modules that use it ("terraform test").
-# No machine is contacted and no key is generated. The certificate's key is nowhere.
+# No machine is contacted and no key is generated. The key of the certificate was not
+# kept.
 #
 #   mock_provider "kube" {
-#     source = "./tests/mocks" # or where this file is
+#     source = "./tests/mocks" # the directory of this file
 #   }
 
 mock_resource "kube_pki_bundle" {
