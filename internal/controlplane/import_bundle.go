@@ -66,7 +66,7 @@ func bundleIn(recordText string, files map[string]string) (*pki.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := pki.Found{
+	found := pki.MachineFiles{
 		ClusterID: known.ClusterID, ClusterName: known.ClusterName, Generations: known.Generations,
 		ServiceAccountKey: files[component.SAKey], Leaf: files[component.APIServerCert],
 		Authorities: map[pki.Authority]pki.KeyPair{
@@ -83,7 +83,7 @@ func bundleIn(recordText string, files map[string]string) (*pki.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pki.Salvage(found)
+	return pki.FromMachine(found)
 }
 
 var (
@@ -92,7 +92,7 @@ var (
 )
 
 // asKubeadm completes what a machine of kubeadm's tells otherwise.
-func asKubeadm(found *pki.Found, files map[string]string) error {
+func asKubeadm(found *pki.MachineFiles, files map[string]string) error {
 	switch {
 	case files[component.CACert] == "" || files[component.SAKey] == "":
 		return errors.New("neither a replica of this provider nor a control plane of kubeadm's is on the machine")

@@ -82,7 +82,7 @@ func embedded(field, file, data string, check func(text string) error) (string, 
 // the client can use it is the client's to say.
 func checkPrivateKey(text string) error {
 	if !slices.Contains(pemKinds(text), privateKeyKind) {
-		return fmt.Errorf("no PEM private key in it: %s", found(text))
+		return fmt.Errorf("no PEM private key in it: %s", describePEM(text))
 	}
 	return nil
 }

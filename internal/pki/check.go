@@ -9,19 +9,18 @@ import (
 	"time"
 )
 
-// Check says in words why a certificate (with its issuer and purpose) is not
-// what l asks for, or nil: wrong authority, subject, names, usage, expired or
-// not yet valid at now. It needs no private key.
+// Check describes why a certificate does not match l, or is nil: wrong authority,
+// subject, names, usage, expired or not yet valid at now. It needs no private key.
 func (b *Bundle) Check(l Leaf, certificate string, now time.Time) []string {
 	var words []string
-	for _, fault := range b.faults(l, certificate, now) {
+	for _, fault := range b.problems(l, certificate, now) {
 		words = append(words, l.Name+" certificate "+fault)
 	}
 	return words
 }
 
-// faults lists what is wrong as predicates: "lacks 10.0.0.13".
-func (b *Bundle) faults(l Leaf, text string, now time.Time) []string {
+// problems lists what is wrong as predicates: "lacks 10.0.0.13".
+func (b *Bundle) problems(l Leaf, text string, now time.Time) []string {
 	names, err := l.validate()
 	if err != nil {
 		return []string{"cannot exist: " + err.Error()}
@@ -37,23 +36,23 @@ func (b *Bundle) faults(l Leaf, text string, now time.Time) []string {
 	if err != nil {
 		return []string{"cannot be read: " + err.Error()}
 	}
-	faults := slices.Concat(
-		authorityFaults(c, authority, now),
-		timeFaults(c, now),
-		subjectFaults(c, l),
-		nameFaults(c, names),
-		usageFaults(c, l.Usage),
+	problems := slices.Concat(
+		authorityProblems(c, authority, now),
+		timeProblems(c, now),
+		subjectProblems(c, l),
+		nameProblems(c, names),
+		usageProblems(c, l.Usage),
 	)
-	if len(faults) == 0 {
-		faults = verify(c, authority, l.Usage, now)
+	if len(problems) == 0 {
+		problems = verify(c, authority, l.Usage, now)
 	}
-	if pair, ok := b.Signed[l.Name]; ok && len(faults) == 0 && strings.TrimSpace(pair.Certificate) != strings.TrimSpace(text) {
-		faults = append(faults, "is not the one that was signed for it")
+	if pair, ok := b.Signed[l.Name]; ok && len(problems) == 0 && strings.TrimSpace(pair.Certificate) != strings.TrimSpace(text) {
+		problems = append(problems, "is not the one that was signed for it")
 	}
-	return faults
+	return problems
 }
 
-func authorityFaults(c, authority *x509.Certificate, now time.Time) []string {
+func authorityProblems(c, authority *x509.Certificate, now time.Time) []string {
 	name := authority.Subject.CommonName
 	if !bytes.Equal(c.RawIssuer, authority.RawSubject) || c.CheckSignatureFrom(authority) != nil {
 		return []string{fmt.Sprintf("is signed by another authority (%q) than this cluster's %q", c.Issuer.CommonName, name)}
@@ -64,7 +63,7 @@ func authorityFaults(c, authority *x509.Certificate, now time.Time) []string {
 	return nil
 }
 
-func timeFaults(c *x509.Certificate, now time.Time) []string {
+func timeProblems(c *x509.Certificate, now time.Time) []string {
 	switch {
 	case now.After(c.NotAfter):
 		return []string{"expired " + span(now.Sub(c.NotAfter)) + " ago"}
@@ -74,21 +73,21 @@ func timeFaults(c *x509.Certificate, now time.Time) []string {
 	return nil
 }
 
-func subjectFaults(c *x509.Certificate, l Leaf) []string {
-	var faults []string
+func subjectProblems(c *x509.Certificate, l Leaf) []string {
+	var problems []string
 	if c.Subject.CommonName != l.CommonName {
-		faults = append(faults, fmt.Sprintf("is for %q instead of %q", c.Subject.CommonName, l.CommonName))
+		problems = append(problems, fmt.Sprintf("is for %q instead of %q", c.Subject.CommonName, l.CommonName))
 	}
-	if !groupsFit(l, c.Subject.Organization) {
-		faults = append(faults, fmt.Sprintf("has the groups %q instead of %q", c.Subject.Organization, l.Organizations))
+	if !acceptableGroups(l, c.Subject.Organization) {
+		problems = append(problems, fmt.Sprintf("has the groups %q instead of %q", c.Subject.Organization, l.Organizations))
 	}
-	return faults
+	return problems
 }
 
-// groupsFit also accepts system:masters where earlier versions of kubeadm wrote
+// acceptableGroups also accepts system:masters where earlier versions of kubeadm wrote
 // it (the admin, and the clients of etcd, which knows no groups), so that adopting an older cluster replaces no certificate. It is
 // never accepted anywhere else.
-func groupsFit(l Leaf, groups []string) bool {
+func acceptableGroups(l Leaf, groups []string) bool {
 	want, have := slices.Sorted(slices.Values(l.Organizations)), slices.Sorted(slices.Values(groups))
 	if slices.Equal(want, have) {
 		return true
@@ -97,38 +96,38 @@ func groupsFit(l Leaf, groups []string) bool {
 	return older && slices.Equal(have, []string{"system:masters"})
 }
 
-// nameFaults reports surplus names too: a name that moved to another machine
+// nameProblems reports surplus names too: a name that moved to another machine
 // must not stay valid on this one.
-func nameFaults(c *x509.Certificate, want hostNames) []string {
+func nameProblems(c *x509.Certificate, want hostNames) []string {
 	info := infoOf(c)
 	have := slices.Concat(info.DNSNames, info.IPAddresses)
-	var faults []string
+	var problems []string
 	if missing := without(want.all(), have); len(missing) > 0 {
-		faults = append(faults, "lacks "+strings.Join(missing, ", "))
+		problems = append(problems, "lacks "+strings.Join(missing, ", "))
 	}
 	if surplus := without(have, want.all()); len(surplus) > 0 {
-		faults = append(faults, "also names "+strings.Join(surplus, ", "))
+		problems = append(problems, "also names "+strings.Join(surplus, ", "))
 	}
-	return faults
+	return problems
 }
 
-func usageFaults(c *x509.Certificate, want Usage) []string {
-	var faults []string
+func usageProblems(c *x509.Certificate, want Usage) []string {
+	var problems []string
 	for _, role := range []struct {
 		usage Usage
 		name  string
 	}{{Server, "server"}, {Client, "client"}} {
 		switch have := usageOf(c)&role.usage != 0; {
 		case have && want&role.usage == 0:
-			faults = append(faults, "may be used by a "+role.name+" too")
+			problems = append(problems, "may be used by a "+role.name+" too")
 		case !have && want&role.usage != 0:
-			faults = append(faults, "may not be used by a "+role.name)
+			problems = append(problems, "may not be used by a "+role.name)
 		}
 	}
 	if c.IsCA {
-		faults = append(faults, "may sign other certificates")
+		problems = append(problems, "may sign other certificates")
 	}
-	return faults
+	return problems
 }
 
 // verify asks crypto/x509 last: it knows rules that have no words of their own

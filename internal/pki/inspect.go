@@ -108,7 +108,7 @@ func firstCertificate(text string) (*x509.Certificate, error) {
 	for rest := []byte(text); ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
-			return nil, fmt.Errorf("%w: %s", errNoCertificate, found(text))
+			return nil, fmt.Errorf("%w: %s", errNoCertificate, describePEM(text))
 		}
 		if block.Type == "CERTIFICATE" {
 			return parseCertificate(block)

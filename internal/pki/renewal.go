@@ -18,7 +18,7 @@ func (i Info) Due(early time.Duration, now time.Time) bool {
 // Life is how long a certificate was issued for, as Issue counts it.
 func (i Info) Life() time.Duration { return i.NotAfter.Sub(i.NotBefore) - backdate }
 
-// Renewal says in words that a certificate is due (see Info.Due), or nil. One
+// Renewal describes a certificate that is due (see Info.Due), or is nil. One
 // that ends together with its authority stays: a new one would not last longer.
 // What cannot be read or has expired is for Check to say, and what is signed
 // elsewhere is renewed there.

@@ -137,11 +137,11 @@ func (b *Bundle) Rotate(generations map[Part]int, next Next, o Options) (*Bundle
 func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 	switch p {
 	case ServiceAccountPart:
-		return turn(&b.ServiceAccount, &b.ServiceAccountRotation, to,
+		return advance(&b.ServiceAccount, &b.ServiceAccountRotation, to,
 			func() (KeyPair, error) { return b.nextServiceAccount(next.ServiceAccount, o) }, KeyPair.public)
 	case EncryptionPart:
 		// What the previous key has encrypted may live on in backups: it is kept.
-		return turn(&b.Encryption, &b.EncryptionRotation, to,
+		return advance(&b.Encryption, &b.EncryptionRotation, to,
 			func() (Encryption, error) { return next.Encryption.fresh(to) }, func(e Encryption) (Encryption, bool) { return e, false })
 	}
 	a, err := b.authority(Authority(p))
@@ -149,7 +149,7 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 		return err
 	}
 	old := *a.pair
-	err = turn(a.pair, a.rotation, to,
+	err = advance(a.pair, a.rotation, to,
 		func() (KeyPair, error) { return b.nextAuthority(Authority(p), next, to, o) }, KeyPair.public)
 	if err != nil {
 		return err
@@ -160,8 +160,8 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 	return nil
 }
 
-// turn moves one part by one stage: forth to the next number, or back.
-func turn[T any](inUse *T, r *Rotation[T], to int, introduce func() (T, error), retire func(T) (T, bool)) error {
+// advance moves one part by one stage: forth to the next number, or back.
+func advance[T any](inUse *T, r *Rotation[T], to int, introduce func() (T, error), retire func(T) (T, bool)) error {
 	forth := to > r.Generation
 	stage := r.Stage()
 	switch {
@@ -233,7 +233,7 @@ func newest[T any](inUse T, r Rotation[T]) T {
 	return inUse
 }
 
-// Conflict says in words how what the user brings differs from the newest of
+// Conflict describes how what the user brings differs from the newest of
 // each part, or nil: another authority or key takes a rotation.
 func (b *Bundle) Conflict(given Next) error {
 	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {
@@ -275,7 +275,7 @@ func (p Part) Attribute() string {
 	return string(p)
 }
 
-// Expiring says in words which of the authorities in use end within the given
+// Expiring lists the authorities in use that expire within the given
 // time, or nil: what they issue ends with them.
 func (b *Bundle) Expiring(within time.Duration, now time.Time) []string {
 	var words []string

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Found is what a machine holds of a bundle between rotations. Keys that are
-// not there are empty.
-type Found struct {
+// MachineFiles are the parts of a bundle on a machine between rotations. Missing keys
+// are empty.
+type MachineFiles struct {
 	ClusterID   string // "": made of the Kubernetes authority, so that every machine gives the same
 	ClusterName string
 	Authorities map[Authority]KeyPair
@@ -20,9 +20,9 @@ type Found struct {
 	Leaf              string // a certificate that was issued: new ones get keys of its kind
 }
 
-// Salvage makes a bundle of what a machine holds. What was left of earlier
-// rotations is on none, so the bundle cannot go back into one.
-func Salvage(f Found) (*Bundle, error) {
+// FromMachine makes a bundle of the files of a machine. No machine has what earlier
+// rotations left, so the bundle cannot return to one.
+func FromMachine(f MachineFiles) (*Bundle, error) {
 	for part, generation := range f.Generations {
 		if stage := StageOf(generation); stage != Steady {
 			return nil, fmt.Errorf("rotation of %s is under way (generation %d), and a machine does not hold both of its sides", part, generation)
@@ -74,9 +74,9 @@ func (b *Bundle) Externals() []Authority {
 	return names
 }
 
-// Validity is the life of the bundle's authorities, as far as the newest
-// Kubernetes one tells: one that lives for a broken number of hours was made by
-// somebody else, and says nothing of those to come.
+// Validity is the lifetime of the bundle's authorities by the newest Kubernetes one,
+// or zero: an authority whose lifetime is not a whole number of hours was made by
+// another tool, and does not say how long the next one lives.
 func (b *Bundle) Validity() time.Duration {
 	c, err := firstCertificate(newest(b.CA, b.CARotation).Certificate)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 // kubeconfigs and Secrets hold it.
 const base64OfPEM = "LS0tLS1CRUdJT"
 
-// found says what a text holds that is not what was asked for. The words are
-// fixed: a label, or a line of the text, may be part of a key.
-func found(text string) string {
+// describePEM describes the content of a text that is not what was expected. It
+// quotes nothing: a label, or a line of the text, may be part of a key.
+func describePEM(text string) string {
 	kinds := pemKinds(text)
 	switch text = strings.TrimSpace(text); {
 	case text == "":

@@ -13,14 +13,14 @@ func TestSalvage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := Found{
+	found := MachineFiles{
 		ClusterName:       "prod",
 		Authorities:       map[Authority]KeyPair{Kubernetes: b.CA, Etcd: {Certificate: b.EtcdCA.Certificate}, FrontProxy: b.FrontProxyCA},
 		ServiceAccountKey: b.ServiceAccount.PrivateKey,
 		Generations:       map[Part]int{EtcdPart: 6},
 		Leaf:              b.CA.Certificate,
 	}
-	got, err := Salvage(found)
+	got, err := FromMachine(found)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,20 +28,20 @@ func TestSalvage(t *testing.T) {
 		t.Errorf("salvaged %v: validity %s, algorithm %s, generation %d, external %v", got, got.Validity(), got.Algorithm, got.Generation(EtcdPart), got.Externals())
 	}
 	for name, c := range map[string]struct {
-		change func(*Found)
+		change func(*MachineFiles)
 		words  string
 	}{
-		"in a rotation": {func(f *Found) { f.Generations = map[Part]int{KubernetesPart: 2} }, "is under way"},
-		"no authority":  {func(f *Found) { f.Authorities = nil }, "authority kubernetes"},
-		"no account":    {func(f *Found) { f.ServiceAccountKey = "" }, "service account"},
-		"one key for two": {func(f *Found) {
+		"in a rotation": {func(f *MachineFiles) { f.Generations = map[Part]int{KubernetesPart: 2} }, "is under way"},
+		"no authority":  {func(f *MachineFiles) { f.Authorities = nil }, "authority kubernetes"},
+		"no account":    {func(f *MachineFiles) { f.ServiceAccountKey = "" }, "service account"},
+		"one key for two": {func(f *MachineFiles) {
 			f.Authorities = map[Authority]KeyPair{Kubernetes: b.CA, Etcd: b.CA, FrontProxy: b.FrontProxyCA}
 		}, "same key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := found
 			c.change(&broken)
-			if _, err := Salvage(broken); err == nil || !strings.Contains(err.Error(), c.words) {
+			if _, err := FromMachine(broken); err == nil || !strings.Contains(err.Error(), c.words) {
 				t.Errorf("error is %v, want one that says %q", err, c.words)
 			}
 		})
