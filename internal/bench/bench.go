@@ -121,11 +121,11 @@ func (b *bench) controlPlane(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 	peak := memory.stop()
-	ours, err := b.dayTwo(ctx)
+	terraform, err := b.dayTwo(ctx)
 	if err != nil {
 		return nil, err
 	}
-	theirs, err := b.byHand(ctx)
+	script, err := b.byHand(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (b *bench) controlPlane(ctx context.Context) ([]Result, error) {
 		ratio("terraform apply, three replicas, against the first floor", median(applies), median(lowest.serving), 1.5, "s"),
 		difference("terraform plan, nothing to do", median(plans), median(bare), 1, "s"),
 		figure("peak memory of the provider", peak, "MiB"),
-	}, compare(ours, theirs)), nil
+	}, compare(terraform, script)), nil
 }
 
 // applies measures the apply of the whole control plane on bare machines with
@@ -189,7 +189,7 @@ func (b *bench) plans(ctx context.Context) ([]float64, error) {
 	return b.planned(ctx, b.work)
 }
 
-// planned measures plans of what is as it shall be.
+// planned measures plans without changes.
 func (b *bench) planned(ctx context.Context, w *workspace.Workspace, args ...string) ([]float64, error) {
 	var took []float64
 	for range rounds {

@@ -20,7 +20,7 @@ import (
 // server that is ready. The API server's own shutdown delay is in it, as it is
 // for Terraform.
 //
-// Left out is what makes the steps safe to run: looking at the machines and the
+// Left out is what makes the steps safe to run: observing the machines and the
 // cluster before, the rules about quorum and the last backend, waiting for the
 // sessions of a drained replica, waiting for the balancers to see a replica
 // healthy, handing over leadership, archives of data, and all that lets an
@@ -59,9 +59,9 @@ func (b *bench) byHand(ctx context.Context) (times, error) {
 	shrink := step{name: shrunk, leaves: few, act: o.shrink}
 	steps := []step{shrink}
 	for range dayTwoRounds {
-		steps = append(steps, o.replacing(b), step{name: changed, leaves: few, act: o.change}, step{name: grown, leaves: many, act: o.grow}, shrink)
+		steps = append(steps, o.replaceByScript(b), step{name: changed, leaves: few, act: o.change}, step{name: grown, leaves: many, act: o.grow}, shrink)
 	}
-	return b.walk(ctx, "by hand", steps)
+	return b.runSteps(ctx, "by hand", steps)
 }
 
 // action is one script on several machines at the same time.
@@ -97,27 +97,27 @@ func (o operator) do(ctx context.Context, actions ...action) error {
 func (o operator) grow(ctx context.Context) error {
 	actions := []action{{o.joining, startBalancer}}
 	for _, m := range o.joining {
-		actions = append(actions, action{[]*lab.Machine{m}, join(o.three[0])})
+		actions = append(actions, action{[]*lab.Machine{m}, joinMember(o.three[0])})
 	}
 	return o.do(ctx, append(actions,
 		action{o.joining, startReplica},
-		action{o.five, enter(o.joining...)})...)
+		action{o.five, addServers(o.joining...)})...)
 }
 
 // shrink takes the same two machines away.
 func (o operator) shrink(ctx context.Context) error {
-	actions := []action{{o.five, leave(o.joining...)}, {o.joining, stopReplica}}
+	actions := []action{{o.five, removeServers(o.joining...)}, {o.joining, stopReplica}}
 	for _, m := range o.joining {
 		actions = append(actions,
-			action{o.three[:1], remove(m)},
+			action{o.three[:1], removeMember(m)},
 			action{[]*lab.Machine{m}, stopMember})
 	}
 	return o.do(ctx, append(actions, action{o.joining, stopBalancer})...)
 }
 
-// replacing is the step of a new member in the place of one that does not lead,
+// replaceByScript is the step of a new member in the place of one that does not lead,
 // whose replica cannot serve without it.
-func (o operator) replacing(b *bench) step {
+func (o operator) replaceByScript(b *bench) step {
 	var old, other *lab.Machine
 	return step{
 		name:   replaced,
@@ -135,13 +135,13 @@ func (o operator) replacing(b *bench) step {
 		act: func(ctx context.Context) error {
 			here := []*lab.Machine{old}
 			return o.do(ctx,
-				action{o.three, leave(old)},
+				action{o.three, removeServers(old)},
 				action{here, stopReplica},
-				action{[]*lab.Machine{other}, remove(old)},
+				action{[]*lab.Machine{other}, removeMember(old)},
 				action{here, stopMember},
-				action{here, join(other)},
+				action{here, joinMember(other)},
 				action{here, startReplica},
-				action{o.three, enter(old)})
+				action{o.three, addServers(old)})
 		},
 	}
 }

@@ -34,9 +34,9 @@ type step struct {
 // times are the seconds that each step took, by its name.
 type times map[string][]float64
 
-// walk takes the steps one after the other. One that did not leave what it
+// runSteps takes the steps one after the other. One that did not leave what it
 // should is an error: its time would mean nothing.
-func (b *bench) walk(ctx context.Context, who string, steps []step) (times, error) {
+func (b *bench) runSteps(ctx context.Context, who string, steps []step) (times, error) {
 	took := times{}
 	for _, s := range steps {
 		if s.before != nil {
@@ -46,7 +46,7 @@ func (b *bench) walk(ctx context.Context, who string, steps []step) (times, erro
 		}
 		seconds, err := timed(func() error { return s.act(ctx) })
 		if err == nil {
-			err = b.sound(ctx, s.leaves)
+			err = b.waitForHealthy(ctx, s.leaves)
 		}
 		if err == nil && s.after != nil {
 			err = s.after(ctx)
@@ -68,7 +68,7 @@ func (b *bench) dayTwo(ctx context.Context) (times, error) {
 		flags = map[string]string{"max-requests-inflight": strconv.Itoa(500 + round)} // harmless, and new each time
 		steps = append(steps, b.replace(), b.apply(changed, few, flags), b.apply(grown, many, flags), b.apply(shrunk, few, flags))
 	}
-	return b.walk(ctx, "terraform", append(steps, b.apply(grown, many, flags)))
+	return b.runSteps(ctx, "terraform", append(steps, b.apply(grown, many, flags)))
 }
 
 // apply is a step by other variables. New machines have the programs and the
@@ -130,12 +130,12 @@ func leads(ctx context.Context, m *lab.Machine) (bool, error) {
 	return metrics == "etcd_server_is_leader 1\n", nil
 }
 
-// sound waits until a control plane of n machines is whole.
-func (b *bench) sound(ctx context.Context, n int) error {
+// waitForHealthy waits until a control plane of n machines is healthy.
+func (b *bench) waitForHealthy(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for _, m := range b.first(n) {
-		if err := run(ctx, m, with(variables(m), with(map[string]string{"n": strconv.Itoa(n)}, memberScript+soundScript))); err != nil {
+		if err := run(ctx, m, with(variables(m), with(map[string]string{"n": strconv.Itoa(n)}, memberScript+healthyScript))); err != nil {
 			return err
 		}
 	}
@@ -143,10 +143,10 @@ func (b *bench) sound(ctx context.Context, n int) error {
 }
 
 // compare holds what Terraform took against what the same steps took by hand.
-func compare(ours, theirs times) []Result {
+func compare(terraform, script times) []Result {
 	var results []Result
 	for _, name := range []string{grown, shrunk, replaced, changed} {
-		results = append(results, against("terraform apply, "+name+", against a script", median(ours[name]), median(theirs[name]), "s"))
+		results = append(results, ratioTo("terraform apply, "+name+", against a script", median(terraform[name]), median(script[name]), "s"))
 	}
 	return results
 }

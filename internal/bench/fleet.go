@@ -89,7 +89,7 @@ func (b *bench) fleet(ctx context.Context) (results []Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	used := spent().less(before)
+	used := spent().minus(before)
 	peak := memory.stop()
 	served := machines.Count()
 	fmt.Fprintf(b.log, "in %d plans (%.2f s): %+v\n", rounds, plans, served)
@@ -199,6 +199,6 @@ func spent() processorTime {
 	return processorTime{of(syscall.RUSAGE_SELF), of(syscall.RUSAGE_CHILDREN)}
 }
 
-func (p processorTime) less(other processorTime) processorTime {
+func (p processorTime) minus(other processorTime) processorTime {
 	return processorTime{p.own - other.own, p.children - other.children}
 }

@@ -67,7 +67,7 @@ func (b *bench) waitServing(ctx context.Context) (time.Time, error) {
 	return time.Now(), err
 }
 
-// waitWhole waits for the rest: where an apply ends.
+// waitWhole waits for the other components and the virtual IP: where an apply ends.
 func (b *bench) waitWhole(ctx context.Context) error {
 	if err := b.onEach(ctx, b.first(few), othersScript); err != nil {
 		return err

@@ -32,8 +32,8 @@ func difference(name string, value, reference, most float64, unit string) Result
 	return Result{Name: name, Value: value, Unit: unit, Reference: reference, Ratio: d, Goal: fmt.Sprintf("≤ +%.1f %s", most, unit), Met: d <= most}
 }
 
-// against is a result that is held against a reference without a goal.
-func against(name string, value, reference float64, unit string) Result {
+// ratioTo is a result that is held against a reference without a goal.
+func ratioTo(name string, value, reference float64, unit string) Result {
 	return Result{Name: name, Value: value, Unit: unit, Reference: reference, Ratio: value / reference, Met: true}
 }
 

@@ -17,7 +17,7 @@ func TestGoals(t *testing.T) {
 		{"beyond a multiple", ratio("apply", 16, 10, 1.5, "s"), 1.6, false},
 		{"within a difference", difference("plan", 2, 1.5, 1, "s"), 0.5, true},
 		{"beyond a difference", difference("plan", 3, 1.5, 1, "s"), 1.5, false},
-		{"a reference without a goal", against("replace", 30, 10, "s"), 3, true},
+		{"a reference without a goal", ratioTo("replace", 30, 10, "s"), 3, true},
 		{"no goal", figure("memory", 50, "MiB"), 0, true},
 	} {
 		if c.result.Ratio != c.ratio || c.result.Met != c.met {
@@ -55,7 +55,7 @@ func TestMedian(t *testing.T) {
 }
 
 func TestTableWithoutGoal(t *testing.T) {
-	table := Table([]Result{against("replace", 30, 10, "s")})
+	table := Table([]Result{ratioTo("replace", 30, 10, "s")})
 	row := strings.Fields(strings.Split(table, "\n")[1])
 	if want := []string{"replace", "30.00", "s", "10.00", "s", "3.00", "–"}; !slices.Equal(row, want) {
 		t.Errorf("the row is %q, want %q", row, want)

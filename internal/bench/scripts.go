@@ -48,10 +48,10 @@ var (
 	emptyScript string
 	//go:embed scripts/packages.sh
 	packagesScript string
-	//go:embed scripts/runs.sh
-	runsScript string
-	//go:embed scripts/sound.sh
-	soundScript string
+	//go:embed scripts/versions.sh
+	versionsScript string
+	//go:embed scripts/healthy.sh
+	healthyScript string
 )
 
 // with sets the variables of a script, quoted.
@@ -64,13 +64,13 @@ func variables(m *lab.Machine) map[string]string {
 	return map[string]string{"name": m.Name, "address": m.Address.String()}
 }
 
-// join makes the machine's etcd a voter, by way of a member that is one.
-func join(by *lab.Machine) string {
+// joinMember makes the machine's etcd a voter, by way of a member that is one.
+func joinMember(by *lab.Machine) string {
 	return with(map[string]string{"by": by.Address.String()}, memberScript+joinScript)
 }
 
-// remove removes another machine's member.
-func remove(m *lab.Machine) string {
+// removeMember removes another machine's member.
+func removeMember(m *lab.Machine) string {
 	return with(map[string]string{"other": m.Address.String()}, memberScript+removeScript)
 }
 
@@ -79,8 +79,8 @@ func moveLeader(to *lab.Machine) string {
 	return with(map[string]string{"other": to.Address.String()}, memberScript+moveLeaderScript)
 }
 
-// enter puts servers into rotation.
-func enter(machines ...*lab.Machine) string {
+// addServers puts servers into rotation.
+func addServers(machines ...*lab.Machine) string {
 	var b strings.Builder
 	for _, m := range machines {
 		fmt.Fprintf(&b, "echo '    server %s %s:6443' >>%s\n", m.Name, m.Address, backends)
@@ -88,8 +88,8 @@ func enter(machines ...*lab.Machine) string {
 	return b.String() + reload
 }
 
-// leave takes servers out of rotation for new connections.
-func leave(machines ...*lab.Machine) string {
+// removeServers takes servers out of rotation for new connections.
+func removeServers(machines ...*lab.Machine) string {
 	var b strings.Builder
 	for _, m := range machines {
 		fmt.Fprintf(&b, "sed -i '/^ *server %s /d' %s\n", m.Name, backends)

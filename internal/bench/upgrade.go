@@ -39,7 +39,7 @@ func (b *bench) upgrades(ctx context.Context) ([]Result, error) {
 	if err := b.wantRelease(older); err != nil {
 		return nil, err
 	}
-	ours, err := b.walk(ctx, "terraform", slices.Repeat([]step{b.upgrade()}, dayTwoRounds))
+	terraform, err := b.runSteps(ctx, "terraform", slices.Repeat([]step{b.upgrade()}, dayTwoRounds))
 	if err != nil {
 		return nil, err
 	}
@@ -47,9 +47,9 @@ func (b *bench) upgrades(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	theirs, err := b.walk(ctx, "by hand", slices.Repeat([]step{
-		o.upgrading(b, upgradedTwice, definitions, o.membersThenReplicas),
-		o.upgrading(b, upgradedOnce, definitions, o.machineByMachine),
+	script, err := b.runSteps(ctx, "by hand", slices.Repeat([]step{
+		o.upgradeByScript(b, upgradedTwice, definitions, o.membersThenReplicas),
+		o.upgradeByScript(b, upgradedOnce, definitions, o.machineByMachine),
 	}, dayTwoRounds))
 	if err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func (b *bench) upgrades(ctx context.Context) ([]Result, error) {
 	}
 	const what = "terraform apply, " + upgraded + ", against a script"
 	return []Result{
-		against(what+" that upgrades members, then replicas", median(ours[upgraded]), median(theirs[upgradedTwice]), "s"),
-		against(what+" that restarts each machine once", median(ours[upgraded]), median(theirs[upgradedOnce]), "s"),
+		ratioTo(what+" that upgrades members, then replicas", median(terraform[upgraded]), median(script[upgradedTwice]), "s"),
+		ratioTo(what+" that restarts each machine once", median(terraform[upgraded]), median(script[upgradedOnce]), "s"),
 	}, nil
 }
 
@@ -70,7 +70,7 @@ func (b *bench) upgrade() step {
 		name:   upgraded,
 		leaves: few,
 		before: func(ctx context.Context) error {
-			if err := b.anew(ctx); err != nil {
+			if err := b.recreate(ctx); err != nil {
 				return err
 			}
 			return b.wantRelease(newer)
@@ -79,13 +79,13 @@ func (b *bench) upgrade() step {
 			_, err := b.work.Apply(ctx, b.log)
 			return err
 		},
-		after: func(ctx context.Context) error { return b.runs(ctx, newer) },
+		after: func(ctx context.Context) error { return b.checkVersions(ctx, newer) },
 	}
 }
 
-// anew makes a control plane of three at the older release, on machines that
+// recreate makes a control plane of three at the older release, on machines that
 // have the programs of both.
-func (b *bench) anew(ctx context.Context) error {
+func (b *bench) recreate(ctx context.Context) error {
 	if _, err := b.work.Apply(ctx, io.Discard, "-destroy"); err != nil {
 		return err
 	}
@@ -98,10 +98,10 @@ func (b *bench) anew(ctx context.Context) error {
 	if _, err := b.work.Apply(ctx, io.Discard); err != nil {
 		return err
 	}
-	if err := b.sound(ctx, few); err != nil {
+	if err := b.waitForHealthy(ctx, few); err != nil {
 		return err
 	}
-	return b.runs(ctx, older)
+	return b.checkVersions(ctx, older)
 }
 
 // wantRelease writes Terraform's variables for a control plane of three.
@@ -114,14 +114,14 @@ func (b *bench) wantRelease(r workspace.Release) error {
 	return b.work.WriteJSON("terraform.tfvars.json", variables)
 }
 
-// runs says what else runs than the release, or nil.
-func (b *bench) runs(ctx context.Context, r workspace.Release) error {
+// checkVersions says what else runs than the release, or nil.
+func (b *bench) checkVersions(ctx context.Context, r workspace.Release) error {
 	etcd, kubernetes, err := r.Versions()
 	if err != nil {
 		return err
 	}
 	for _, m := range b.first(few) {
-		if err := run(ctx, m, with(variables(m), with(map[string]string{"etcd": etcd, "kubernetes": kubernetes}, runsScript))); err != nil {
+		if err := run(ctx, m, with(variables(m), with(map[string]string{"etcd": etcd, "kubernetes": kubernetes}, versionsScript))); err != nil {
 			return fmt.Errorf("etcd %s with Kubernetes %s does not run: %w", etcd, kubernetes, err)
 		}
 	}

@@ -61,7 +61,7 @@ func TestUpgradeScripts(t *testing.T) {
 func TestLay(t *testing.T) {
 	const unit = "[Service]\nExecStart=/opt/kube/etcd \\\n  --name=$HOME \"--x='1'\" `id`\n"
 	dir := t.TempDir()
-	script := strings.ReplaceAll(lay(map[string]string{"etcd": unit}), newerUnits, dir)
+	script := strings.ReplaceAll(writeUnits(map[string]string{"etcd": unit}), newerUnits, dir)
 	if out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -8,21 +8,21 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// upgrading is the upgrade by a script. The units of the newer release lie on
+// upgradeByScript is the upgrade by a script. The units of the newer release lie on
 // the machines, and it is known who leads. The floor of byhand.go holds here too:
-// no look at health or versions before, no snapshot, no waiting for sessions or
+// no check of health or versions before, no snapshot, no waiting for sessions or
 // for the balancers, and no way back.
-func (o operator) upgrading(b *bench, name string, definitions map[string]map[string]string, script func(leader *lab.Machine) []action) step {
+func (o operator) upgradeByScript(b *bench, name string, definitions map[string]map[string]string, script func(leader *lab.Machine) []action) step {
 	var leader *lab.Machine
 	return step{
 		name:   name,
 		leaves: few,
 		before: func(ctx context.Context) (err error) {
-			if err := b.anew(ctx); err != nil {
+			if err := b.recreate(ctx); err != nil {
 				return err
 			}
 			for _, m := range o.three {
-				if err := run(ctx, m, lay(definitions[m.Name])); err != nil {
+				if err := run(ctx, m, writeUnits(definitions[m.Name])); err != nil {
 					return err
 				}
 			}
@@ -30,7 +30,7 @@ func (o operator) upgrading(b *bench, name string, definitions map[string]map[st
 			return err
 		},
 		act:   func(ctx context.Context) error { return o.do(ctx, script(leader)...) },
-		after: func(ctx context.Context) error { return b.runs(ctx, newer) },
+		after: func(ctx context.Context) error { return b.checkVersions(ctx, newer) },
 	}
 }
 
@@ -47,7 +47,7 @@ func (o operator) membersThenReplicas(leader *lab.Machine) []action {
 		actions = append(actions, o.outOfRotation(m, stopReplica+"\n"+restartEtcd()+startReplica)...)
 	}
 	for _, m := range o.three {
-		actions = append(actions, o.outOfRotation(m, stopReplica+"\n"+take(components...)+startReplica)...)
+		actions = append(actions, o.outOfRotation(m, stopReplica+"\n"+installUnits(components...)+startReplica)...)
 	}
 	return actions
 }
@@ -61,7 +61,7 @@ func (o operator) machineByMachine(leader *lab.Machine) []action {
 		if m.Name == leader.Name {
 			actions = append(actions, action{[]*lab.Machine{m}, moveLeader(followers[0])})
 		}
-		actions = append(actions, o.outOfRotation(m, stopReplica+"\n"+take(components...)+restartEtcd()+startReplica)...)
+		actions = append(actions, o.outOfRotation(m, stopReplica+"\n"+installUnits(components...)+restartEtcd()+startReplica)...)
 	}
 	return actions
 }
@@ -89,8 +89,8 @@ func (o operator) outOfRotation(m *lab.Machine, script string) []action {
 // newerUnits is where the units of the newer release lie on a machine.
 const newerUnits = "/root/newer"
 
-// lay puts units there, by their names.
-func lay(definitions map[string]string) string {
+// writeUnits puts units there, by their names.
+func writeUnits(definitions map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "set -e\nmkdir -p %s\n", newerUnits)
 	for unit, text := range definitions {
@@ -99,8 +99,8 @@ func lay(definitions map[string]string) string {
 	return b.String()
 }
 
-// take puts units of the newer release in force.
-func take(units ...string) string {
+// installUnits puts units of the newer release in force.
+func installUnits(units ...string) string {
 	var b strings.Builder
 	for _, unit := range units {
 		fmt.Fprintf(&b, "cp %s/%s.service %s\n", newerUnits, unit, unitFile(unit))
@@ -110,5 +110,5 @@ func take(units ...string) string {
 
 // restartEtcd restarts etcd as the newer release and waits until it serves.
 func restartEtcd() string {
-	return take("etcd") + "systemctl restart etcd\nuntil curl -sf http://127.0.0.1:2381/readyz >/dev/null; do sleep 0.1; done\n"
+	return installUnits("etcd") + "systemctl restart etcd\nuntil curl -sf http://127.0.0.1:2381/readyz >/dev/null; do sleep 0.1; done\n"
 }

@@ -75,7 +75,7 @@ func (b *Bundle) Externals() []Authority {
 }
 
 // Validity is the lifetime of the bundle's authorities by the newest Kubernetes one,
-// or zero: an authority whose lifetime is not a whole number of hours was made by
+// or the default: an authority whose lifetime is not a whole number of hours was made by
 // another tool, and does not say how long the next one lives.
 func (b *Bundle) Validity() time.Duration {
 	c, err := firstCertificate(newest(b.CA, b.CARotation).Certificate)
