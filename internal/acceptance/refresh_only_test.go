@@ -2,6 +2,9 @@ package acceptance
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,23 +12,38 @@ import (
 )
 
 // TestRefreshOnlyIsQuiet: nothing that changes by itself is in the state of a resource.
-// "terraform plan -refresh-only -detailed-exitcode" gives 0 on an idle control plane,
-// and again after etcd's leader and the virtual IP have moved.
+// "plan -refresh-only -detailed-exitcode" finds nothing on an idle control plane, and
+// again after etcd's leader and the virtual IP have moved.
 func TestRefreshOnlyIsQuiet(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
 	bare := fingerprints(t, names...)
 	apply(t, w)
 	awaitRotation(t, names...)
-	expectEmptyPlan(t, w, "-refresh-only")
+	expectNoDrift(t, w)
 	moveLeader(t, w)
-	expectEmptyPlan(t, w, "-refresh-only")
+	expectNoDrift(t, w)
 	moveVirtualIP(t, w)
 	awaitRotation(t, names...)
-	expectEmptyPlan(t, w, "-refresh-only")
+	expectNoDrift(t, w)
 	expectEmptyPlan(t, w)
 	apply(t, w, "-destroy")
 	expectBare(t, bare, names...)
+}
+
+// expectNoDrift expects a refresh without differences, and of OpenTofu exit status 0.
+// Terraform 1.11 gives 2 nevertheless where a resource has a number: it compares how
+// numbers are held in memory (hashicorp/terraform#37406).
+func expectNoDrift(t *testing.T, w *workspace.Workspace) {
+	t.Helper()
+	text, changes, err := w.Plan(t.Context(), "-refresh-only")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tofu := strings.Contains(filepath.Base(os.Getenv("KUBE_TEST_TERRAFORM")), "tofu")
+	if !strings.Contains(text, "No changes.") || strings.Contains(text, "changed outside of") || tofu && changes {
+		t.Fatalf("a refresh finds changes (exit status 2: %v):\n%s", changes, text)
+	}
 }
 
 // moveLeader makes another member of etcd the leader.

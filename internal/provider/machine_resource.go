@@ -98,11 +98,12 @@ func (r *machineResource[M, P, S, T]) decodePlan(ctx context.Context, req resour
 // newIDKey is where the private state keeps that the next update gives another id.
 const newIDKey = "new_id"
 
-func keepNewID(ctx context.Context, private interface {
-	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
-}, is bool, diags *diag.Diagnostics,
-) {
-	diags.Append(private.SetKey(ctx, newIDKey, strconv.AppendBool(nil, is))...)
+// keepNewID writes nothing where nothing changes: Terraform counts a difference of the
+// private state as one of the resource.
+func keepNewID(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse, newID bool) {
+	if newID != hasNewID(ctx, req.Private, &resp.Diagnostics) {
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, newIDKey, strconv.AppendBool(nil, newID))...)
+	}
 }
 
 func hasNewID(ctx context.Context, private privateState, diags *diag.Diagnostics) bool {
@@ -176,7 +177,7 @@ func (r *machineResource[M, P, S, T]) Read(ctx context.Context, req resource.Rea
 		return
 	}
 	m.fill(status)
-	keepNewID(ctx, resp.Private, m.shared().newID, &resp.Diagnostics)
+	keepNewID(ctx, req, resp, m.shared().newID)
 	r.session.survives().exists(r.domain.resident(ctx, model))
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
