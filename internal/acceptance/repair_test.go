@@ -193,7 +193,7 @@ func repairRebuilt(t *testing.T, w *workspace.Workspace) {
 	trustAnew(t, w)
 	says(t, plan(t, w),
 		`"cp1: machine rebuilt: neither unit nor data of the member is there, but the cluster lists it"`,
-		`Control-plane replica "cp1" is gone`, `the machine answers and nothing of it is there`,
+		`Control-plane replica "cp1" is gone`, `the machine is reachable and holds nothing of it`,
 		`"cp1: the endpoint is not set up there"`)
 	apply(t, w)
 	expectEmptyPlan(t, w)

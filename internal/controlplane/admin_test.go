@@ -34,7 +34,7 @@ func TestNoAdminConf(t *testing.T) {
 		t.Errorf("without: %v, removed %q, %v", paths(without.files), without.remove, err)
 	}
 	if !slices.ContainsFunc(drift(s.Replica, f, cptest.Now), func(word string) bool {
-		return strings.Contains(word, component.AdminConf+" is there, although it is not wanted")
+		return strings.Contains(word, component.AdminConf+" exists, but is not wanted")
 	}) {
 		t.Error("one that is there is no drift")
 	}

@@ -89,7 +89,7 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideStatus, err e
 		return nil, state, nil
 	}
 	if err != nil {
-		return nil, state, fmt.Errorf("look for a replica on %s: %w", b.Host.Address(), err)
+		return nil, state, fmt.Errorf("read the replica on %s: %w", b.Host.Address(), err)
 	}
 	_, state.paused = facts.Files[pausedPath]
 	state.running = facts.Units[unit.Name(release.APIServer)].Active == "active"

@@ -17,7 +17,7 @@ import (
 // it was seen to hold a moment ago.
 const cleanAttempts = 3
 
-var errNoEvidence = errors.New("it holds part of a replica, and nothing says of which")
+var errNoEvidence = errors.New("it holds part of a replica, and no record says of which one")
 
 // owner says whether what the machine holds is s, or nothing at all, so that it
 // may be cleaned; otherwise whose it is, in words. Nobody's is an error.
@@ -85,7 +85,7 @@ func clean(ctx context.Context, s Spec, o DeleteOptions) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("clean replica %s: somebody else changes it at the same time", s.Machine())
+	return fmt.Errorf("clean replica %s: another process is changing it", s.Machine())
 }
 
 // reportLeft says that the machine was left alone.

@@ -65,7 +65,7 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 	}
 	d.begins = f.record.ClusterID == ""
 	if err := bringUp(ctx, s, d); err != nil {
-		return Status{}, withRotationState(err, "it was not registered: the endpoint sends it nothing.")
+		return Status{}, withRotationState(err, "it was not registered: the endpoint sends it no requests.")
 	}
 	return register(ctx, s)
 }

@@ -18,7 +18,7 @@ func takeMachineLease(ctx context.Context, s Spec) (*host.Leases, error) {
 	what := "the replica on " + s.Host.Address()
 	leases, err := host.TakeLeases(ctx, []host.LeaseTaker{s.Host}, machineLease, host.LeaseOptions{What: what, All: true})
 	if err != nil {
-		return nil, fmt.Errorf("keep other processes away from replica %s: %w", s.Machine(), err)
+		return nil, fmt.Errorf("lock the machine of replica %s: %w", s.Machine(), err)
 	}
 	return leases, nil
 }

@@ -87,8 +87,8 @@ func waitInVain(err error, orphans []orphan) error {
 		machines = append(machines, o.machine)
 	}
 	told := *p
-	told.Cause += "; " + strings.Join(machines, ", ") + " stays out until the etcd member on its machine is made again, which would wait for this"
-	told.Next = "apply again: that member is made first. Replace one etcd member at a time."
+	told.Cause += "; " + strings.Join(machines, ", ") + " stays out of rotation until the etcd member on its machine is created again, which would wait for this"
+	told.Next = "apply again: that member is created first. Replace one etcd member at a time."
 	told.Err = err
 	return &told
 }

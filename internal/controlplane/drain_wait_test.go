@@ -75,7 +75,7 @@ func TestInVain(t *testing.T) {
 	if !errors.As(err, &p) || !problem.Untouched(err) || !errors.Is(err, errNotDrained) {
 		t.Fatalf("%v", err)
 	}
-	for _, part := range []string{"another replica is out", "cp1 (10.0.0.11) stays out until the etcd member", "one etcd member at a time", "table"} {
+	for _, part := range []string{"another replica is out", "cp1 (10.0.0.11) stays out of rotation until the etcd member", "one etcd member at a time", "table"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in %v", part, err)
 		}

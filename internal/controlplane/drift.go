@@ -30,7 +30,7 @@ func drift(s component.Replica, f observed, now time.Time) []string {
 	}
 	for _, path := range component.UnwantedFiles(s) {
 		if _, there := f.facts.Files[path]; there {
-			problems = append(problems, path+" is there, although it is not wanted")
+			problems = append(problems, path+" exists, but is not wanted")
 		}
 	}
 	for _, c := range component.Certificates(s) {

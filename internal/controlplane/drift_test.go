@@ -89,7 +89,7 @@ func TestDrift(t *testing.T) {
 			state.Owner, state.Group = "root", "root"
 			f.facts.Files[component.SAKey] = state
 		}, component.SAKey + " belongs to root:root, wanted kube-apiserver:kube-apiserver"},
-		{"authority", func(_ *testing.T, _ *Spec, f *observed) { edit(f, component.CACert, "x") }, component.CACert + " has other content"},
+		{"authority", func(_ *testing.T, _ *Spec, f *observed) { edit(f, component.CACert, "x") }, component.CACert + " has different content"},
 		{"kubeconfig's server", func(_ *testing.T, _ *Spec, f *observed) {
 			f.kubeconfigs[component.SchedulerConf] = strings.Replace(f.kubeconfigs[component.SchedulerConf], "10.0.0.11:6443", "10.0.0.99:6443", 1)
 		}, component.SchedulerConf + ": server is https://10.0.0.99:6443, wanted https://10.0.0.11:6443"},

@@ -57,7 +57,7 @@ func findStaleObjects(ctx context.Context, s Spec) (staleObjects, error) {
 			}
 		})
 		if err != nil {
-			return nil, fmt.Errorf("look at how etcd holds %s: %w", resource, err)
+			return nil, fmt.Errorf("check how etcd stores %s: %w", resource, err)
 		}
 	}
 	return left, nil
@@ -89,9 +89,9 @@ func checkNoStaleObjects(ctx context.Context, s Spec, f observed) error {
 		left, err = rewriteStaleObjects(ctx, s, left)
 	}
 	if err != nil {
-		return rotationRefused(s, "how etcd holds the objects could not be made sure of: "+err.Error(), "correct this, then apply again.")
+		return rotationRefused(s, "cannot determine how etcd stores the objects: "+err.Error(), "fix this, then apply again.")
 	}
-	cause := left.String() + " in etcd not stored as they are written now: at this stage they could not be read, or would stay in the clear"
+	cause := left.String() + " stored in etcd with another encryption than the current one: at this stage they would become unreadable, or stay unencrypted"
 	switch {
 	case len(left) == 0:
 		return nil
@@ -126,13 +126,13 @@ func (r *Replicas) rewriteWhenAdopted(ctx context.Context, s Spec) error {
 		left, err = rewriteStaleObjects(ctx, s, left)
 	}
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("%s stored with the previous key still", left)
+		err = fmt.Errorf("%s still stored with the previous key", left)
 	}
 	if err != nil {
 		return &problem.Problem{
 			Summary: "objects not rewritten with the new encryption key", Host: s.Machine(), Cause: err.Error(),
-			Unchanged: "the replica is done and in rotation; both keys can still be read.",
-			Next:      "correct this, then apply again; the next stage of the rotation makes sure of it too.",
+			Unchanged: "the replica is up to date and in rotation; both keys can still be read.",
+			Next:      "fix this, then apply again; the next stage of the rotation checks it too.",
 			Err:       err,
 		}
 	}

@@ -17,7 +17,7 @@ func fileProblem(files map[string]host.FileState, want host.File) string {
 		return "is missing"
 	}
 	if state.SHA256 != digest(want.Content) {
-		return "has other content"
+		return "has different content"
 	}
 	return accessProblem(state, want.Mode == component.PublicMode, want.Owner)
 }

@@ -60,7 +60,7 @@ func (r *Replicas) Import(ctx context.Context, h *host.Host, endpointOf func(jso
 	}
 	facts, err := h.Observe(ctx, query)
 	if err != nil {
-		return Imported{}, fmt.Errorf("look for a replica on %s: %w", h.Address(), err)
+		return Imported{}, fmt.Errorf("read the replica on %s: %w", h.Address(), err)
 	}
 	return imported(h, facts, endpointOf)
 }
@@ -78,7 +78,7 @@ type Recorded struct {
 func (r *Replicas) Recorded(ctx context.Context, h *host.Host) (Recorded, error) {
 	facts, err := h.Observe(ctx, host.Query{Contents: []string{recordPath}})
 	if err != nil {
-		return Recorded{}, fmt.Errorf("look for a replica on %s: %w", h.Address(), err)
+		return Recorded{}, fmt.Errorf("read the replica on %s: %w", h.Address(), err)
 	}
 	found, err := readRecord(facts.Files[recordPath].Content)
 	return Recorded{ClusterID: found.ClusterID, Name: found.Name, Port: found.Port, Registration: found.Endpoint}, err

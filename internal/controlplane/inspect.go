@@ -72,32 +72,32 @@ func checkAccess(ctx context.Context, h *host.Host, s component.Replica) ([]stri
 		Vars:   map[string]string{"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.Sockets(), "\n")},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("see what the API server of %s may open: %w", s.Machine(), err)
+		return nil, fmt.Errorf("check what the API server of %s may open: %w", s.Machine(), err)
 	}
 	return readAccess(s, out.Output)
 }
 
-var errNotSeen = errors.New("the machine did not answer to the end")
+var errNotSeen = errors.New("the output of the machine is incomplete")
 
 // readAccess reads what accessScript says. Only lines about what was asked count.
 func readAccess(s component.Replica, output string) ([]string, error) {
 	lines := strings.Split(output, "\n")
 	if !slices.Contains(lines, "seen") {
-		return nil, fmt.Errorf("see what the API server of %s may open: %w", s.Machine(), errNotSeen)
+		return nil, fmt.Errorf("check what the API server of %s may open: %w", s.Machine(), errNotSeen)
 	}
 	var problems []string
 	for _, name := range s.SupplementaryGroups {
 		if slices.Contains(lines, "no group "+name) {
-			problems = append(problems, fmt.Sprintf("there is no group %q, which supplementary_groups names", name))
+			problems = append(problems, fmt.Sprintf("group %q of supplementary_groups does not exist", name))
 		}
 	}
 	if slices.Contains(lines, "no setpriv") {
-		problems = append(problems, "setpriv (util-linux) is missing, by which is seen whether the KMS plugin's socket can be opened")
+		problems = append(problems, "setpriv (util-linux) is missing: it is needed to check whether the KMS plugin's socket can be opened")
 	}
 	for _, socket := range s.Sockets() {
 		switch {
 		case slices.Contains(lines, "no socket "+socket):
-			problems = append(problems, fmt.Sprintf("the KMS plugin's socket %s is not there", socket))
+			problems = append(problems, fmt.Sprintf("the KMS plugin's socket %s does not exist", socket))
 		case slices.Contains(lines, "closed "+socket):
 			problems = append(problems, fmt.Sprintf("user %s may not open the KMS plugin's socket %s: name a group that may in supplementary_groups", release.APIServer, socket))
 		}

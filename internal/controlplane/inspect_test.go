@@ -37,7 +37,7 @@ func TestShutOutIn(t *testing.T) {
 	for output, want := range map[string][]string{
 		"seen\n": nil,
 		"no group hsm\nclosed /run/a.sock\nno socket /run/b.sock\nseen\n": {
-			`no group "hsm"`, "user kube-apiserver may not open the KMS plugin's socket /run/a.sock", "socket /run/b.sock is not there",
+			`group "hsm"`, "user kube-apiserver may not open the KMS plugin's socket /run/a.sock", "socket /run/b.sock does not exist",
 		},
 		"closed /etc/shadow\n\x1b[31mno group x\nseen\n": nil, // nobody asked for that
 		"no setpriv\nseen\n":                             {"setpriv (util-linux) is missing"},
@@ -124,8 +124,8 @@ func TestAccess(t *testing.T) {
 	expect("a member of the group", look(opening(t, []string{"games"}, shared)))
 	expect("nobody's member", look(opening(t, nil, shared)), "may not open the KMS plugin's socket "+shared)
 	expect("a socket of root's", look(opening(t, []string{"games"}, shared, private)), "may not open the KMS plugin's socket "+private)
-	expect("no socket", look(opening(t, []string{"games"}, dir)), "is not there")
-	expect("no group", look(opening(t, []string{"no-such-group"}, shared)), `no group "no-such-group"`, "may not open")
+	expect("no socket", look(opening(t, []string{"games"}, dir)), "does not exist")
+	expect("no group", look(opening(t, []string{"no-such-group"}, shared)), `group "no-such-group"`, "may not open")
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

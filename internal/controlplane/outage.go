@@ -51,7 +51,7 @@ func (o *Outage) Begins(ctx context.Context) error {
 	if err != nil || !serving {
 		return err
 	}
-	problem.Progress(ctx, "%s: its etcd member is going to stop", s.Machine())
+	problem.Progress(ctx, "%s: its etcd member is about to stop", s.Machine())
 	way := drainOptions{stops: true, duringMember: true}
 	turn, _, err := o.replicas.drain(ctx, *s, way)
 	if err != nil {
@@ -179,7 +179,7 @@ func servingUnknown(s Spec, err error) error {
 	}
 	return &problem.Problem{
 		Summary: "control-plane replica not stopped", Host: s.Machine(), Err: err, Unchanged: problem.Nothing,
-		Cause: "whether it serves cannot be told: " + err.Error(),
+		Cause: "cannot determine whether it is serving: " + err.Error(),
 		Next:  "correct this, or stop an API server that hangs (systemctl stop " + unit.Name(release.APIServer) + "); then apply again.",
 	}
 }

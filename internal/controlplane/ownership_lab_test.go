@@ -69,7 +69,7 @@ func (st *stage) refusesAfterHardening() {
 		Registrar: func(json.RawMessage) (Registrar, error) { return st.registrar, nil },
 	})
 	end := outage.Open()
-	if err := outage.Begins(st.ctx); !problem.Untouched(err) || !strings.Contains(err.Error(), "whether it serves cannot be told") {
+	if err := outage.Begins(st.ctx); !problem.Untouched(err) || !strings.Contains(err.Error(), "cannot determine whether it is serving") {
 		st.Errorf("an outage of its member: %v", err)
 	}
 	end()
@@ -127,7 +127,7 @@ func (st *stage) stepsAsideForItsMember() {
 func (st *stage) belongsToGroups() {
 	before := st.pids()
 	st.spec.SupplementaryGroups = []string{"no-such-group"}
-	if _, err := st.replicas.Update(st.ctx, st.spec); !problem.Untouched(err) || !strings.Contains(err.Error(), `there is no group "no-such-group"`) {
+	if _, err := st.replicas.Update(st.ctx, st.spec); !problem.Untouched(err) || !strings.Contains(err.Error(), `group "no-such-group" of supplementary_groups does not exist`) {
 		st.Errorf("a group that is not there: %v", err)
 	}
 	st.spec.SupplementaryGroups = []string{"games"}

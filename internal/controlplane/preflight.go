@@ -40,21 +40,21 @@ func preflight(s component.Replica, f observed) error {
 		Host:      s.Machine(),
 		Cause:     fmt.Sprintf("%d preflight checks failed: %s", len(failed), strings.Join(failed, "; ")),
 		Unchanged: problem.Nothing,
-		Next:      "correct this on the machine and apply again.",
+		Next:      "fix this on the machine and apply again.",
 	}
 }
 
 func machineChecks(s component.Replica, f observed) []string {
 	var failed []string
 	if !slices.Contains(architectures, f.facts.Architecture) {
-		failed = append(failed, fmt.Sprintf("there is no Kubernetes for the architecture %q", f.facts.Architecture))
+		failed = append(failed, fmt.Sprintf("Kubernetes is not released for the architecture %q", f.facts.Architecture))
 	}
 	version, err := strconv.Atoi(f.facts.Systemd)
 	switch {
 	case f.facts.Systemd == "":
 		failed = append(failed, "systemd is not the init system")
 	case err == nil && version < minimumSystemd:
-		failed = append(failed, fmt.Sprintf("systemd is version %d, at least %d is needed", version, minimumSystemd))
+		failed = append(failed, fmt.Sprintf("systemd is version %d, at least %d is required", version, minimumSystemd))
 	}
 	for _, place := range []string{installRoot, component.KubernetesDir, component.AuditLogDir} {
 		needed := int64(minimumDisk)
@@ -62,7 +62,7 @@ func machineChecks(s component.Replica, f observed) []string {
 			needed = s.AuditSpace()
 		}
 		if free, ok := f.facts.DiskFree[place]; ok && free < needed {
-			failed = append(failed, fmt.Sprintf("%d MiB are free for %s, at least %d are needed", free>>20, place, needed>>20))
+			failed = append(failed, fmt.Sprintf("%d MiB are free for %s, at least %d are required", free>>20, place, needed>>20))
 		}
 	}
 	if offset := f.facts.ClockOffset.Abs() - f.facts.ClockError; offset > clockLimit {

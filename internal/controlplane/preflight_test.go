@@ -34,14 +34,14 @@ func TestPreflight(t *testing.T) {
 			listen(6443, release.APIServer, "10.0.0.11")(f)
 			f.facts.Units[unit.Name(release.APIServer)] = host.UnitState{Active: "active", MainPID: 9}
 		}, ""},
-		{"disk", func(f *observed) { f.facts.DiskFree[installRoot] = 300 << 20 }, "300 MiB are free for /opt/kube, at least 1024 are needed"},
-		{"disk of the audit log", func(f *observed) { f.facts.DiskFree[component.AuditLogDir] = 1 << 30 }, "1024 MiB are free for /var/log/kube-apiserver, at least 1100 are needed"},
+		{"disk", func(f *observed) { f.facts.DiskFree[installRoot] = 300 << 20 }, "300 MiB are free for /opt/kube, at least 1024 are required"},
+		{"disk of the audit log", func(f *observed) { f.facts.DiskFree[component.AuditLogDir] = 1 << 30 }, "1024 MiB are free for /var/log/kube-apiserver, at least 1100 are required"},
 		{"clock behind", func(f *observed) { f.facts.ClockOffset = -10 * time.Minute }, "the clock is 10m0s behind this computer's"},
 		{"clock ahead", func(f *observed) { f.facts.ClockOffset = 3 * time.Minute }, "the clock is 3m0s ahead of this computer's"},
 		{"clock not known well enough to judge", func(f *observed) { f.facts.ClockOffset, f.facts.ClockError = 3*time.Minute, 2*time.Minute }, ""},
-		{"architecture", func(f *observed) { f.facts.Architecture = "mips" }, `no Kubernetes for the architecture "mips"`},
+		{"architecture", func(f *observed) { f.facts.Architecture = "mips" }, `not released for the architecture "mips"`},
 		{"no systemd", func(f *observed) { f.facts.Systemd = "" }, "systemd is not the init system"},
-		{"old systemd", func(f *observed) { f.facts.Systemd = "241" }, "systemd is version 241, at least 247 is needed"},
+		{"old systemd", func(f *observed) { f.facts.Systemd = "241" }, "systemd is version 241, at least 247 is required"},
 		{"kubeadm", func(f *observed) { f.facts.Dirs[manifestDir] = []string{"etcd.yaml", "kube-apiserver.yaml"} }, "a kubelet runs kube-apiserver"},
 		{"only etcd in a static pod", func(f *observed) { f.facts.Dirs[manifestDir] = []string{"etcd.yaml"} }, ""},
 		{"another cluster's authority", func(f *observed) { f.facts.Files[component.CACert] = host.FileState{Content: "x"} }, "another cluster's authority"},

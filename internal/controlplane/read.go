@@ -29,7 +29,7 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 	case f.gone(s.Replica):
 		return Status{}, missing(s)
 	case registrarErr != nil:
-		return Status{}, fmt.Errorf("ask whether replica %s is registered: %w", s.Machine(), registrarErr)
+		return Status{}, fmt.Errorf("check whether replica %s is registered: %w", s.Machine(), registrarErr)
 	}
 	status.Registered = len(rotation) == 0
 	status.Drift = append(status.Drift, rotation...)
@@ -41,8 +41,8 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 func missing(s Spec) error {
 	return &problem.Problem{
 		Summary: fmt.Sprintf("Control-plane replica %q is gone", s.Name), Host: s.Machine(), Err: ErrGone,
-		Cause: "the machine answers and nothing of it is there",
-		Next:  "apply to create it anew; if it shall stay away, take it out of the configuration",
+		Cause: "the machine is reachable and holds nothing of it",
+		Next:  "apply to create it again; to keep it deleted, remove it from the configuration",
 	}
 }
 

@@ -242,7 +242,7 @@ func (w *waiting) explain(ctx context.Context, s Spec, err error) error {
 		Summary: "control-plane replica is not ready",
 		Host:    s.Machine(),
 		Cause:   strings.Join(causes, "; "),
-		Next:    "correct the cause that the log below shows and apply again.",
+		Next:    "fix the cause that the log below shows and apply again.",
 		Detail:  logs(ctx, s, names),
 		Err:     errors.Join(errNotReady, err),
 	}

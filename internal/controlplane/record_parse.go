@@ -57,7 +57,7 @@ func readJSON(text string, into any) error {
 		return fmt.Errorf("it has %d bytes", len(text))
 	}
 	if json.Unmarshal([]byte(text), into) != nil {
-		return errors.New("it is no JSON of the provider's")
+		return errors.New("it is not JSON that the provider writes")
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func requestedRemovedAPIs(ctx context.Context, s Spec, all []replicaStatus) []st
 		asking.Go(func() {
 			requested, err := deprecatedIn(ctx, st.spec(s), want)
 			if err != nil {
-				problem.Detail(ctx, "%s: not asked for deprecated APIs: %v", st.machine(), err)
+				problem.Detail(ctx, "%s: deprecated APIs unknown: %v", st.machine(), err)
 			}
 			mu.Lock()
 			defer mu.Unlock()

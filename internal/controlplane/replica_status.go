@@ -41,7 +41,7 @@ func (st replicaStatus) machine() string { return st.name + " (" + st.address + 
 func (r *Replicas) otherReplicas(ctx context.Context, s Spec) ([]replicaStatus, error) {
 	listed, err := s.Registrar.Replicas(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask which replicas the endpoint has: %w", err)
+		return nil, fmt.Errorf("list the replicas of the endpoint: %w", err)
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(listed)), func(name string) bool { return name == s.Name })
 	out := make([]replicaStatus, len(names))
@@ -171,7 +171,7 @@ func staleProcess(facts host.Facts, components []string) error {
 		}
 		noted := systemd.ReadStartNote(facts.Files[unit.StartNotePath(name)].Content)
 		if len(noted) == 0 {
-			return fmt.Errorf("%s runs without a note of what it has read", name)
+			return fmt.Errorf("%s runs without a record of the files it has read", name)
 		}
 		// Earlier versions read the etcd member's own file, which has a
 		// rotation of its own. They had none.
@@ -215,7 +215,7 @@ func (r *Replicas) EtcdGeneration(ctx context.Context, address string) (int, err
 		err = staleProcess(facts, []string{release.APIServer})
 	}
 	if err != nil {
-		return 0, fmt.Errorf("tell which etcd authority the API server on %s trusts: %w", address, err)
+		return 0, fmt.Errorf("determine which etcd authority the API server on %s trusts: %w", address, err)
 	}
 	return rec.Generations[pki.EtcdPart], nil
 }

@@ -44,7 +44,7 @@ func (r *Replicas) returnToRotation(ctx context.Context, s Spec, forget bool, en
 		}
 		alone, err := r.returnReplica(ctx, s, name, others[name], forget)
 		if err != nil {
-			problem.Detail(ctx, "%s: not brought back: %v", name, err)
+			problem.Detail(ctx, "%s: not returned to rotation: %v", name, err)
 		}
 		if alone != nil {
 			orphans = append(orphans, *alone)
@@ -88,6 +88,6 @@ func (r *Replicas) returnReplica(ctx context.Context, s Spec, name, address stri
 	if err != nil {
 		return nil, err
 	}
-	problem.Progress(ctx, "%s: back in rotation, which a change that was cut off had taken it out of", other.Machine())
+	problem.Progress(ctx, "%s: back in rotation after an interrupted change", other.Machine())
 	return nil, nil
 }

@@ -27,10 +27,10 @@ const rollbackTimeout = readyTimeout + 2*time.Minute
 func rollBack(ctx context.Context, s Spec, b rollbackRecord, failure error, drained bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	problem.Progress(ctx, "%s: not ready, going back to what ran before: %s", s.Machine(), b.Version)
+	problem.Progress(ctx, "%s: not ready, rolling back to %s", s.Machine(), b.Version)
 	err := restore(ctx, s, b)
 	if err == nil {
-		problem.Progress(ctx, "%s: serves %s again", s.Machine(), b.Version)
+		problem.Progress(ctx, "%s: serving %s again", s.Machine(), b.Version)
 	}
 	return rollbackProblem(s, b, failure, err, drained)
 }
@@ -72,7 +72,7 @@ func removeRollbackRecord(ctx context.Context, s Spec) error {
 
 // rollbackProblem is the failure of a change that was taken back, or could not be.
 func rollbackProblem(s Spec, b rollbackRecord, failure, undo error, drained bool) error {
-	p := &problem.Problem{Host: s.Machine(), Cause: failure.Error(), Next: "correct the cause and apply again.", Err: errors.Join(failure, undo)}
+	p := &problem.Problem{Host: s.Machine(), Cause: failure.Error(), Next: "fix the cause and apply again.", Err: errors.Join(failure, undo)}
 	var said *problem.Problem
 	if errors.As(failure, &said) {
 		p.Cause, p.Next, p.Detail = said.Cause, cmp.Or(said.Next, p.Next), said.Detail
@@ -91,9 +91,9 @@ func rollbackProblem(s Spec, b rollbackRecord, failure, undo error, drained bool
 	var why *problem.Problem
 	if errors.As(undo, &why) {
 		cause = why.Cause
-		p.Detail += "--- after going back to " + b.Version + "\n" + why.Detail
+		p.Detail += "--- after rolling back to " + b.Version + "\n" + why.Detail
 	}
-	p.Cause += fmt.Sprintf("; going back to %s failed too: %s", b.Version, cause)
+	p.Cause += fmt.Sprintf("; rolling back to %s failed as well: %s", b.Version, cause)
 	p.Unchanged = rotationAfter(drained)
 	return p
 }
@@ -101,7 +101,7 @@ func rollbackProblem(s Spec, b rollbackRecord, failure, undo error, drained bool
 // rotationAfter says where a failure leaves a replica whose change was not taken back.
 func rotationAfter(drained bool) string {
 	if drained {
-		return "it is left out of rotation: the endpoint sends it nothing until it is ready and applied again."
+		return "it is left out of rotation: the endpoint sends it no requests until it is ready and applied again."
 	}
 	return "it stays registered as it was."
 }

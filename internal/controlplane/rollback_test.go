@@ -178,10 +178,10 @@ func TestRolledBack(t *testing.T) {
 	}{
 		{"done", nil, []string{"not upgraded to 1.35.4: rolled back to 1.34.4", "Cause: kube-scheduler ended 3 times\n", "serves 1.34.4 in rotation again", "new log"}},
 		{
-			"failed too", &problem.Problem{Cause: "kube-apiserver does not answer", Detail: "old log"},
-			[]string{"and not rolled back", "ended 3 times; going back to 1.34.4 failed too: kube-apiserver does not answer", "left out of rotation", "new log", "old log"},
+			"failed as well", &problem.Problem{Cause: "kube-apiserver does not answer", Detail: "old log"},
+			[]string{"and not rolled back", "ended 3 times; rolling back to 1.34.4 failed as well: kube-apiserver does not answer", "left out of rotation", "new log", "old log"},
 		},
-		{"unreachable", host.ErrUnreachable, []string{"failed too: " + host.ErrUnreachable.Error()}},
+		{"unreachable", host.ErrUnreachable, []string{"failed as well: " + host.ErrUnreachable.Error()}},
 	} {
 		err := rollbackProblem(s, b, failure, c.undo, true)
 		for _, want := range c.want {

@@ -78,7 +78,7 @@ func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins 
 		switch {
 		case st.absent, st.unknown != nil && answered && errors.Is(st.unknown, host.ErrUnreachable):
 		case st.unknown != nil:
-			unseen = append(unseen, fmt.Sprintf("cannot tell where replica %s stands: %v", st.machine(), st.unknown))
+			unseen = append(unseen, fmt.Sprintf("cannot determine the rotation stage of replica %s: %v", st.machine(), st.unknown))
 		default:
 			problems, next := stagesApart(st, target)
 			far, steps = append(far, problems...), append(steps, next...)
@@ -109,7 +109,7 @@ func stagesApart(st replicaStatus, target map[pki.Part]int) (problems, steps []s
 			step = fmt.Sprintf("set %s to %d, apply, then lower it again", setting, want+1)
 		}
 		steps = append(steps, step)
-		problems = append(problems, fmt.Sprintf("replica %s stands at generation %d of %s, this one would go to %d: they would not understand each other",
+		problems = append(problems, fmt.Sprintf("replica %s is at generation %d of %s, this one would go to %d: they would not trust each other",
 			st.machine(), have, p, want))
 	}
 	return problems, steps
@@ -122,7 +122,7 @@ func rotationNotYet(s Spec, cause, next string) error {
 
 func rotationRefused(s Spec, cause, next string) error {
 	return &problem.Problem{
-		Summary:   "control-plane replica not taken to another stage of a rotation",
+		Summary:   "control-plane replica not moved to another stage of a rotation",
 		Host:      s.Machine(),
 		Cause:     cause,
 		Unchanged: problem.Nothing,

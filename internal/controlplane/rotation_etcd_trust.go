@@ -29,9 +29,9 @@ func checkEtcdTrust(ctx context.Context, s Spec, f observed) error {
 		chain, err := servingChain(ctx, s, member)
 		switch {
 		case err != nil:
-			refused = append(refused, fmt.Sprintf("cannot tell whose certificate %s shows: %v", member, err))
+			refused = append(refused, fmt.Sprintf("cannot determine which certificate %s serves: %v", member, err))
 		case !pki.Accepts(next, chain, pki.Server, time.Now()):
-			refused = append(refused, fmt.Sprintf("%s shows a certificate of %q, which would not be trusted any more", member, chain[0].Issuer.CommonName))
+			refused = append(refused, fmt.Sprintf("%s serves a certificate of %q, which would no longer be trusted", member, chain[0].Issuer.CommonName))
 		}
 	}
 	if len(refused) == 0 {

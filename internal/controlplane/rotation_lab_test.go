@@ -196,7 +196,7 @@ func (st *stage) isSeenByOthers() {
 	for generation := 1; generation <= 3; generation++ {
 		ahead.Bundle = st.rotated(ahead.Bundle, pki.EtcdPart, generation, pki.Next{})
 		err := checkEtcdTrust(st.ctx, ahead, f)
-		if refused := strings.Contains(cptest.Text(err), `shows a certificate of "etcd-ca"`); refused != (generation == 3) || refused != (err != nil) {
+		if refused := strings.Contains(cptest.Text(err), `serves a certificate of "etcd-ca"`); refused != (generation == 3) || refused != (err != nil) {
 			st.Errorf("etcd at %d, while the member is at 0: %v", generation, err)
 		}
 	}

@@ -42,20 +42,20 @@ func TestInStep(t *testing.T) {
 		{name: "back", target: generations(2, 0), others: []replicaStatus{stands("cp2", 3, 0)}},
 		{
 			name: "another one is two stages behind", target: generations(2, 1), others: []replicaStatus{stands("cp2", 0, 0), stands("cp3", 1, 0)},
-			want: []string{"replica cp2 (10.0.0.12) stands at generation 0 of kubernetes", "would go to 2", "set rotation.kubernetes back to 1, apply, then raise it again"},
+			want: []string{"replica cp2 (10.0.0.12) is at generation 0 of kubernetes", "would go to 2", "set rotation.kubernetes back to 1, apply, then raise it again"},
 		},
 		{
 			name: "another one is two stages ahead", target: generations(0, 3), others: []replicaStatus{stands("cp2", 0, 5)},
-			want: []string{"stands at generation 5 of encryption", "set rotation.encryption to 4, apply, then lower it again"},
+			want: []string{"is at generation 5 of encryption", "set rotation.encryption to 4, apply, then lower it again"},
 		},
 		{
 			name: "unreachable", target: generations(1, 0), others: []replicaStatus{stands("cp2", 1, 0), dead},
-			want: []string{"cannot tell where replica cp3 (10.0.0.13) stands", "bring it back", "destroy its replica"},
+			want: []string{"cannot determine the rotation stage of replica cp3 (10.0.0.13)", "bring it back", "destroy its replica"},
 		},
 		{name: "in the middle of a change", target: generations(1, 0), others: []replicaStatus{unsettled}, want: []string{"another sa.pub"}},
 		{name: "a new one, answered for", target: generations(3, 0), others: []replicaStatus{stands("cp2", 3, 0), dead}, joins: true},
-		{name: "a new one, not answered for", target: generations(3, 0), others: []replicaStatus{stands("cp2", 2, 0), dead}, joins: true, want: []string{"cannot tell"}},
-		{name: "a new one beside one that is being changed", target: generations(3, 0), others: []replicaStatus{stands("cp2", 3, 0), unsettled}, joins: true, want: []string{"cannot tell"}},
+		{name: "a new one, not answered for", target: generations(3, 0), others: []replicaStatus{stands("cp2", 2, 0), dead}, joins: true, want: []string{"cannot determine"}},
+		{name: "a new one beside one that is being changed", target: generations(3, 0), others: []replicaStatus{stands("cp2", 3, 0), unsettled}, joins: true, want: []string{"cannot determine"}},
 		{name: "nothing there", target: generations(3, 0), others: []replicaStatus{{name: "cp3", absent: true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestBehind(t *testing.T) {
 		{"a file replaced since", func(f *observed) { edit(f, component.SAPub, "x") }, "kube-apiserver was started with another " + component.SAPub},
 		{"a unit replaced since", func(f *observed) { edit(f, unit.Path(release.Scheduler), "x") }, "kube-scheduler was started with another"},
 		{"a file that is reloaded", func(f *observed) { edit(f, component.ClientCA, "x") }, ""},
-		{"no note", func(f *observed) { f.facts.Files[started(release.APIServer)] = host.FileState{} }, "kube-apiserver runs without a note"},
+		{"no note", func(f *observed) { f.facts.Files[started(release.APIServer)] = host.FileState{} }, "kube-apiserver runs without a record of the files it has read"},
 		{"stopped", func(f *observed) {
 			f.facts.Files[started(release.APIServer)] = host.FileState{}
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
@@ -137,7 +137,7 @@ func TestUnreachableOthers(t *testing.T) {
 		t.Errorf("without a rotation: %v", err)
 	}
 	s.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
-	if err := r.checkRotation(t.Context(), s, f); !problem.Untouched(err) || !strings.Contains(cptest.Text(err), "cannot tell where replica cp2 (127.0.0.1) stands") {
+	if err := r.checkRotation(t.Context(), s, f); !problem.Untouched(err) || !strings.Contains(cptest.Text(err), "cannot determine the rotation stage of replica cp2 (127.0.0.1)") {
 		t.Errorf("%v", err)
 	}
 	if _, err := r.EtcdGeneration(t.Context(), "127.0.0.1"); !errors.Is(err, host.ErrUnreachable) {
@@ -264,7 +264,7 @@ func TestForgetsNothing(t *testing.T) {
 	}{
 		{"nothing is left", 2, 3, fakeStore{"/registry/secrets/a/b": present, "/registry/configmaps/a/b": old, "/registry/pods/a/b": "x"}, false, ""},
 		{"nothing is dropped", 1, 2, fakeStore{"/registry/secrets/a/b": old}, false, ""},
-		{"something is left, and the API server cannot rewrite it", 2, 3, fakeStore{"/registry/secrets/a/b": old}, false, "how etcd holds the objects could not be made sure of: rewrite secrets"},
+		{"something is left, and the API server cannot rewrite it", 2, 3, fakeStore{"/registry/secrets/a/b": old}, false, "cannot determine how etcd stores the objects: rewrite secrets"},
 		{"back, and something is encrypted", 1, 0, fakeStore{"/registry/secrets/a/b": present}, false, "rewrite secrets"},
 		{"unseen", 2, 3, nil, false, "rewrite secrets"},
 		{"a new replica", 0, 3, fakeStore{"/registry/secrets/a/b": old}, true, "apply the other replicas first"},

@@ -108,7 +108,7 @@ func TestKeysThatAreNotForTheMachine(t *testing.T) {
 	}
 	words := strings.Join(drift(s.Replica, f, cptest.Now), "\n")
 	for _, path := range d.remove {
-		if !strings.Contains(words, path+" is there") {
+		if !strings.Contains(words, path+" exists, but is not wanted") {
 			t.Errorf("%s is no drift:\n%s", path, words)
 		}
 	}

@@ -82,7 +82,7 @@ func (q *queue) lease(ctx context.Context, s Spec) error {
 	}
 	what := "what is in rotation of control plane " + s.Bundle.ClusterName
 	if err := q.leases.Take(ctx, balancers, host.LeaseOptions{What: what}); err != nil {
-		return fmt.Errorf("keep other processes from changing replicas beside %s: %w", s.Machine(), err)
+		return fmt.Errorf("lock the replicas beside %s: %w", s.Machine(), err)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (t turn) refuse(machine string) error {
 	return &problem.Problem{
 		Summary:   "control-plane replica not changed",
 		Host:      machine,
-		Cause:     fmt.Sprintf("the change of replica %q failed: the same might happen here, and at most one replica is out of rotation at a time", failed),
+		Cause:     fmt.Sprintf("the change of replica %q failed: this one might fail as well, and at most one replica is out of rotation at a time", failed),
 		Unchanged: problem.Nothing,
 		Next:      fmt.Sprintf("correct the cause at replica %q and apply again.", failed),
 	}

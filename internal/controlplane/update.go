@@ -128,7 +128,7 @@ func applyOrRollBack(ctx context.Context, s Spec, d changes, drained bool) (Stat
 
 // withoutRollback adds to a failure why there was nothing to roll back to.
 func withoutRollback(err error) error {
-	const why = "nothing to roll back to: the replica was not ready before either"
+	const why = "there was nothing to roll back to: the replica was not ready before the change either"
 	var p *problem.Problem
 	if errors.As(err, &p) {
 		p.Cause += "; " + why
@@ -150,7 +150,7 @@ func checkChangeable(s Spec, f observed) error {
 	}
 	if len(f.obstacles) > 0 {
 		refusal.Cause = strings.Join(f.obstacles, "; ")
-		refusal.Next = "correct this on the machine and apply again."
+		refusal.Next = "fix this on the machine and apply again."
 		return refusal
 	}
 	if f.record.ClusterID != "" && changesVersion(s, f) && !sameGenerations(f.record.Generations, s.Bundle.Generations()) {

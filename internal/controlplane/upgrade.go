@@ -33,10 +33,10 @@ func changesVersion(s Spec, f observed) bool {
 func (r *Replicas) checkUpgrade(ctx context.Context, s Spec, t turn) error {
 	seen, all, err := r.observeVersions(ctx, s)
 	if err != nil {
-		return upgradeRefused(s, err.Error(), "correct this, then apply again.", errors.Join(errNotAllReady, err))
+		return upgradeRefused(s, err.Error(), "fix this, then apply again.", errors.Join(errNotAllReady, err))
 	}
 	if err := release.CheckSkew(s.Version, s.Name, seen); err != nil {
-		return upgradeRefused(s, err.Error(), "follow what the rule says, then apply again.", err)
+		return upgradeRefused(s, err.Error(), "follow the rule above, then apply again.", err)
 	}
 	if problems := append(unknownVersions(s, seen), replicasNotReady(ctx, s, all)...); len(problems) > 0 {
 		return upgradeRefused(s, strings.Join(problems, "; "), "bring it back, apply its resource first, or destroy it if it is gone; then apply again.", errNotAllReady)
@@ -46,7 +46,7 @@ func (r *Replicas) checkUpgrade(ctx context.Context, s Spec, t turn) error {
 
 func upgradeRefused(s Spec, cause, next string, err error) error {
 	return &problem.Problem{
-		Summary: "control-plane replica not brought to " + s.Version, Attribute: "version", Host: s.Machine(),
+		Summary: "control-plane replica not upgraded to " + s.Version, Attribute: "version", Host: s.Machine(),
 		Cause: cause, Unchanged: problem.Nothing, Next: next, Err: err,
 	}
 }
@@ -62,7 +62,7 @@ func unknownVersions(s Spec, seen release.Versions) []string {
 	slices.Sort(problems)
 	// Kubelets are judged by the minor alone: another patch needs none of them.
 	if seen.Kubelets == nil && !release.SameMinor(seen.Replicas[s.Name], s.Version) {
-		problems = append(problems, "no API server answers which nodes there are, whose kubelets must suit the new version")
+		problems = append(problems, "no API server lists the nodes, whose kubelets must be compatible with the new version")
 	}
 	return problems
 }
@@ -110,15 +110,15 @@ func prepare(ctx context.Context, s Spec, t turn, seen release.Versions, all []r
 		return install(ctx, s)
 	}
 	if err := installEverywhere(ctx, s, all); err != nil {
-		return upgradeRefused(s, err.Error(), "correct this, then apply again.", err)
+		return upgradeRefused(s, err.Error(), "fix this, then apply again.", err)
 	}
 	first := !slices.ContainsFunc(all, func(st replicaStatus) bool { return st.changing || st.name != s.Name && st.version == s.Version })
 	if first {
 		for _, api := range seen.Removed {
-			problem.Progress(ctx, "%s: warning: clients have asked for %s", s.Machine(), api)
+			problem.Progress(ctx, "%s: warning: clients have requested %s", s.Machine(), api)
 		}
 		if err := saveSnapshot(ctx, s); err != nil {
-			return upgradeRefused(s, "etcd could not be saved first: "+err.Error(), "correct this, then apply again.", err)
+			return upgradeRefused(s, "no snapshot of etcd could be saved: "+err.Error(), "fix this, then apply again.", err)
 		}
 	}
 	t.queue.prepared = s.Version
@@ -156,7 +156,7 @@ func saveSnapshot(ctx context.Context, s Spec) error {
 		problem.Progress(ctx, "%s: etcd is not on machines of this provider: no snapshot is taken before the upgrade", s.Machine())
 		return nil
 	}
-	problem.Progress(ctx, "%s: etcd before the upgrade is kept at %s", s.Machine(), place)
+	problem.Progress(ctx, "%s: snapshot of etcd before the upgrade: %s", s.Machine(), place)
 	return nil
 }
 
@@ -173,10 +173,10 @@ func (r *Replicas) beginCheckJoin(ctx context.Context, s Spec) func() error {
 func (r *Replicas) checkJoin(ctx context.Context, s Spec) error {
 	seen, all, err := r.observeVersions(ctx, s)
 	if err != nil {
-		return upgradeRefused(s, err.Error(), "correct this, then apply again.", err)
+		return upgradeRefused(s, err.Error(), "fix this, then apply again.", err)
 	}
 	if err := release.CheckSkew(s.Version, s.Name, seen); err != nil {
-		return upgradeRefused(s, err.Error(), "follow what the rule says, then apply again.", err)
+		return upgradeRefused(s, err.Error(), "follow the rule above, then apply again.", err)
 	}
 	var unseen []string
 	for _, st := range all {

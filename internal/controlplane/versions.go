@@ -44,7 +44,7 @@ func (r *Replicas) observeVersions(ctx context.Context, s Spec) (release.Version
 	if s.Store != nil {
 		asking.Go(func() {
 			if seen.Etcd, etcdErr = s.Store.Versions(ctx); etcdErr != nil {
-				etcdErr = fmt.Errorf("ask which versions etcd runs: %w", etcdErr)
+				etcdErr = fmt.Errorf("read the versions of etcd: %w", etcdErr)
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func kubelets(ctx context.Context, s Spec, all []replicaStatus) map[string]strin
 		if err == nil {
 			return nodes
 		}
-		problem.Detail(ctx, "%s: not asked for its nodes: %v", st.machine(), err)
+		problem.Detail(ctx, "%s: nodes unknown: %v", st.machine(), err)
 	}
 	return nil
 }

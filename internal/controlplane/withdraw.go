@@ -30,10 +30,10 @@ func (r *Replicas) withdraw(ctx context.Context, s Spec, o DeleteOptions) error 
 		}
 		listed, err := s.Registrar.Replicas(ctx)
 		if err != nil {
-			return fmt.Errorf("ask where replica %s is registered: %w", s.Machine(), err)
+			return fmt.Errorf("check where replica %s is registered: %w", s.Machine(), err)
 		}
 		if at, _, err := splitAddress(listed[s.Name]); err == nil && at != s.Host.Address() {
-			problem.Progress(ctx, "%s: %s is registered by its name now, and stays so", s.Machine(), at)
+			problem.Progress(ctx, "%s: %s is now registered under its name, and stays registered", s.Machine(), at)
 			return nil
 		}
 		delete(listed, s.Name)
@@ -80,16 +80,16 @@ func (r *Replicas) keepLastReplica(s Spec, o DeleteOptions) *keepReason {
 	}
 	switch {
 	case len(pending) > 0:
-		return &keepReason{why: "this run is creating " + strings.Join(pending, ", "), next: "apply again when that one is there.", ends: true}
+		return &keepReason{why: "this run is creating " + strings.Join(pending, ", "), next: "apply again once that one exists.", ends: true}
 	case s.Bundle.DeletionProtected():
 		return &keepReason{
 			why:  "the control plane is protected from deletion",
-			next: "if it shall end, set deletion_protection = false on the kube_pki_bundle, apply, then destroy.",
+			next: "to delete it, set deletion_protection = false on the kube_pki_bundle, apply, then destroy.",
 		}
 	case len(failed)+len(beside) > 0:
 		return &keepReason{
-			why:  "the control plane is meant to go on, and this run has not made " + strings.Join(slices.Concat(failed, beside), ", "),
-			next: "correct what keeps that from being made, then apply again.",
+			why:  "the control plane is to continue, and this run failed to create " + strings.Join(slices.Concat(failed, beside), ", "),
+			next: "fix what keeps that from being created, then apply again.",
 		}
 	}
 	return nil

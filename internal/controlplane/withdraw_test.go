@@ -40,13 +40,13 @@ func TestLastReplicaStays(t *testing.T) {
 		{"the last, unprotected, while a create has failed", false, true, func(r *Replicas, s Spec) {
 			s.Name = "cp9"
 			r.inProgress.create(s)(errors.New("a bad flag"))
-		}, nil, "has not made cp9 (10.0.0.11)"},
+		}, nil, "failed to create cp9 (10.0.0.11)"},
 		{"the last, unprotected, after that create was mended", false, true, func(r *Replicas, s Spec) {
 			s.Name = "cp9"
 			r.inProgress.create(s)(errors.New("a bad flag"))
 			r.inProgress.forget(s)
 		}, nil, ""},
-		{"the last, unprotected, while a member is being made", false, true, nil, []string{"etcd member cp9"}, "has not made etcd member cp9"},
+		{"the last, unprotected, while a member is being made", false, true, nil, []string{"etcd member cp9"}, "failed to create etcd member cp9"},
 		{"one of several while a create has failed", false, false, func(r *Replicas, s Spec) {
 			s.Name = "cp9"
 			r.inProgress.create(s)(errors.New("a bad flag"))

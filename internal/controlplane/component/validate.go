@@ -40,7 +40,7 @@ func (s Replica) Validate() error {
 	for _, check := range checks {
 		if check.err != nil {
 			return &problem.Problem{
-				Summary:   "control-plane replica is not possible as it is described",
+				Summary:   "invalid control-plane replica",
 				Attribute: check.attribute,
 				Host:      s.Machine(),
 				Cause:     check.err.Error(),
