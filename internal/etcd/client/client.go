@@ -37,7 +37,7 @@ type Clients struct {
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 
 	// Limit bounds a question to one member where that has to be less than
-	// askTimeout; 0: it has not.
+	// RequestTimeout; 0: it has not.
 	Limit time.Duration
 
 	// MaxAnswer bounds an answer in bytes where it may be larger than usual; 0: it may not.
@@ -95,6 +95,7 @@ func (c *Clients) member(address string) (*clientv3.Client, error) {
 		MaxCallRecvMsgSize: cmp.Or(c.MaxAnswer, maxAnswer),
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(c.Dial),
+			grpc.WithChainUnaryInterceptor(failFast),
 			grpc.WithNoProxy(),
 			grpc.WithMaxHeaderListSize(maxHeader),
 			grpc.WithConnectParams(grpc.ConnectParams{
@@ -113,6 +114,12 @@ func (c *Clients) member(address string) (*clientv3.Client, error) {
 	}
 	c.clients[address] = member
 	return member, nil
+}
+
+// failFast makes a call to a member that cannot be reached fail at once. The
+// client's default waits for a connection until the time of the call is over.
+func failFast(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return invoke(ctx, method, req, reply, conn, append(opts, grpc.WaitForReady(false))...)
 }
 
 // Call runs f against the member at an address, bounded by timeout.
