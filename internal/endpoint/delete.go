@@ -46,7 +46,7 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 
 // waitForReplicas waits until no replica is in rotation: where Terraform's graph has
 // no edge between the endpoint and its replicas, they leave at the same time.
-func waitForReplicas(ctx context.Context, s Spec, patience time.Duration) (map[string]balancer, error) {
+func waitForReplicas(ctx context.Context, s Spec, timeout time.Duration) (map[string]balancer, error) {
 	since, told := time.Now(), ""
 	for {
 		seen, err := observe(ctx, s, balancerQuery(s, false))
@@ -61,7 +61,7 @@ func waitForReplicas(ctx context.Context, s Spec, patience time.Duration) (map[s
 			since, told = time.Now(), remain
 			problem.Progress(ctx, "endpoint %s: replicas are still in rotation", s.Address)
 		}
-		if time.Since(since) >= patience {
+		if time.Since(since) >= timeout {
 			return nil, err
 		}
 		select {

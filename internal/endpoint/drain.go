@@ -188,8 +188,8 @@ func rotationTable(stats []stat) string {
 // wait returns when the replica's sessions on the balancers have ended, or no
 // longer do by themselves.
 func (r *Registrar) wait(ctx context.Context, replica server, balancers []string) error {
-	patience := orDefault(r.registration.DrainTimeout, defaultDrainTimeout)
-	answers, err := r.runOn(ctx, balancers, backendCommand(waitScript, replica, int(patience.Round(time.Second)/time.Second)))
+	timeout := orDefault(r.registration.DrainTimeout, defaultDrainTimeout)
+	answers, err := r.runOn(ctx, balancers, backendCommand(waitScript, replica, int(timeout.Round(time.Second)/time.Second)))
 	if err != nil {
 		return err
 	}

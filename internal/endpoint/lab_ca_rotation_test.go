@@ -76,7 +76,7 @@ func withoutChain(pair pki.KeyPair) pki.KeyPair {
 	return pair
 }
 
-// serve gives a replica another certificate: HAProxy, which meets it anew, must
+// serve gives a replica another certificate: HAProxy, which sees it again, must
 // find it healthy.
 func (f *fixture) serve(name string, pair pki.KeyPair) {
 	f.Helper()

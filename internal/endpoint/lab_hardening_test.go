@@ -88,7 +88,7 @@ func stepServers(f *fixture) {
 			f.Errorf("drift lacks %q:\n%s", words, drift)
 		}
 	}
-	f.timed("mend lists of servers", func() error {
+	f.timed("repair lists of servers", func() error {
 		found, err := Update(f.ctx, f.spec, f.spec)
 		if len(found.Drift) > 0 {
 			f.Errorf("drift after update: %q", found.Drift)

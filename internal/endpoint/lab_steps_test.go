@@ -208,7 +208,7 @@ func stepDrift(f *fixture) {
 			f.Errorf("drift %q lacks %q", found.Drift, wanted)
 		}
 	}
-	f.timed("mend drift", func() error {
+	f.timed("repair drift", func() error {
 		found, err := Update(f.ctx, f.spec, f.spec)
 		if len(found.Drift) > 0 {
 			f.Errorf("drift after update: %q", found.Drift)

@@ -62,7 +62,7 @@ func hostProblems(s Spec, b balancer) []string {
 	case b.device == "":
 		reasons = append(reasons, "no interface has the host's address (set haproxy.interface)")
 	}
-	if _, ours := b.facts.Files[keepalivedPath]; !ours && b.holds(s.Address) {
+	if _, installed := b.facts.Files[keepalivedPath]; !installed && b.holds(s.Address) {
 		reasons = append(reasons, s.Address+" is already an address of this machine")
 	}
 	return reasons

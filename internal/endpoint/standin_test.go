@@ -27,7 +27,7 @@ const standInPair = "/etc/stand-in.pem"
 // seenFrom is the header in which a stand-in says where a request came from.
 const seenFrom = "X-Seen-From"
 
-// present reads the certificate anew each time, as kube-apiserver takes a new one
+// present reads the certificate each time, as kube-apiserver takes a new one
 // without a restart. It and its key are one file, so that they always match.
 func present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(standInPair, standInPair)

@@ -82,7 +82,7 @@ func (l *Leases) Take(ctx context.Context, machines []LeaseTaker, o LeaseOptions
 	l.options = o
 	l.mu.Unlock()
 	if err := l.Restore(ctx); err != nil {
-		l.Release() // another process has been at work: whoever takes it looks at everything anew
+		l.Release() // another process has made changes: the next holder has to observe everything again
 	}
 	err := l.takeAtOnce(ctx, machines)
 	var other *HeldError

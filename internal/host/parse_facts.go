@@ -152,7 +152,7 @@ func parseFiles(r report, asked []string) (map[string]FileState, error) {
 
 // parseDirs goes through the lines in order: entries follow their directory. The
 // name of an entry is as it is shown: one with characters that are not visible is
-// none of ours, and is there all the same.
+// not one of the provider, but is listed all the same.
 func parseDirs(text string, asked []string) (map[string][]string, error) {
 	dirs := map[string][]string{}
 	current := ""

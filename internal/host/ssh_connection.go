@@ -115,7 +115,7 @@ func (e *errNotStarted) Error() string { return e.err.Error() }
 func (e *errNotStarted) Unwrap() error { return e.err }
 
 // open waits for a free session and opens it. A refusal by the server (its
-// MaxSessions may be lower than ours) is tried again while others end; no
+// MaxSessions may be lower than maxSessions) is tried again while others end; no
 // answer at all means that the connection is dead, and drops it.
 func (c *connection) open(ctx context.Context) (*ssh.Session, func(), error) {
 	select {

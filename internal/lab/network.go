@@ -77,7 +77,7 @@ func (l *Lab) Command(ctx context.Context, name string, args ...string) *exec.Cm
 	return exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + l.netnsPath(), "--", name}, args...)...)
 }
 
-// Enter moves the running program into the lab's namespace by starting it anew
+// Enter moves the running program into the lab's namespace by starting it again
 // there; it returns only when the program is there already. Call it first thing
 // in TestMain, so that a plain `go test` reaches the machines.
 func Enter(l *Lab) error {

@@ -12,8 +12,8 @@ func (b *Bundle) Same(other *Bundle, parts ...Part) bool {
 	if b == nil || other == nil {
 		return b == other
 	}
-	mine, theirs := b.only(parts), other.only(parts)
-	return reflect.DeepEqual(mine.encoded(), theirs.encoded())
+	own, others := b.only(parts), other.only(parts)
+	return reflect.DeepEqual(own.encoded(), others.encoded())
 }
 
 // DeletionProtected reports whether the cluster must not end: while it is so, the

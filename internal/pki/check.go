@@ -84,9 +84,9 @@ func subjectProblems(c *x509.Certificate, l Leaf) []string {
 	return problems
 }
 
-// acceptableGroups also accepts system:masters where earlier versions of kubeadm wrote
-// it (the admin, and the clients of etcd, which knows no groups), so that adopting an older cluster replaces no certificate. It is
-// never accepted anywhere else.
+// acceptableGroups also accepts system:masters where earlier versions of kubeadm
+// wrote it (the admin, and the clients of etcd, which knows no groups), so that
+// adopting an older cluster replaces no certificate. It is accepted nowhere else.
 func acceptableGroups(l Leaf, groups []string) bool {
 	want, have := slices.Sorted(slices.Values(l.Organizations)), slices.Sorted(slices.Values(groups))
 	if slices.Equal(want, have) {

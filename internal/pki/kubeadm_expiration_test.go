@@ -18,7 +18,7 @@ mkdir /etc/kubernetes
 mount --bind "$1" /etc/kubernetes
 exec "$2" certs check-expiration --config /etc/kubernetes/kubeadm.yaml --output json`
 
-// TestKubeadmReadsOurs: kubeadm certs check-expiration finds all of ours where
+// TestKubeadmReadsOurs: kubeadm certs check-expiration finds all certificates of this package where
 // it looks, and says of each when it ends.
 func TestKubeadmReadsOurs(t *testing.T) {
 	binary := kubeadmBinary(t)

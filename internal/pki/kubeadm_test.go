@@ -42,35 +42,35 @@ func TestKubeadm(t *testing.T) {
 		t.Run(string(algorithm), func(t *testing.T) {
 			k := runKubeadm(t, binary, algorithm)
 			made := time.Now()
-			theirs := k.bundle(t, algorithm)
-			if err := theirs.Validate(); err != nil {
+			kubeadms := k.bundle(t, algorithm)
+			if err := kubeadms.Validate(); err != nil {
 				t.Fatalf("kubeadm's files are no bundle: %v", err)
 			}
-			ours, err := Generate(Options{ClusterName: "prod", Algorithm: algorithm, Now: made})
+			own, err := Generate(Options{ClusterName: "prod", Algorithm: algorithm, Now: made})
 			if err != nil {
 				t.Fatal(err)
 			}
-			sameAuthorities(t, theirs, ours)
+			sameAuthorities(t, kubeadms, own)
 			for _, l := range catalogue() {
 				if l.Name == APIServerKubeletClient().Name { // the one row that differs: kubeadm's is an administrator
 					l.Organizations = []string{clusterAdmins}
 				}
 				t.Run(l.Name, func(t *testing.T) {
 					pair := KeyPair{Certificate: k.read(t, "pki/"+l.Name+".crt", 0o644), PrivateKey: k.read(t, "pki/"+l.Name+".key", 0o600)}
-					if wrong := theirs.Check(l, pair.Certificate, made); wrong != nil {
+					if wrong := kubeadms.Check(l, pair.Certificate, made); wrong != nil {
 						t.Errorf("Check on kubeadm's certificate says %q", wrong)
 					}
-					samePair(t, pair, issue(t, *ours, l, made, 0))
+					samePair(t, pair, issue(t, *own, l, made, 0))
 				})
 			}
-			k.compareKubeconfigs(t, theirs, ours, made)
+			k.compareKubeconfigs(t, kubeadms, own, made)
 		})
 	}
 }
 
 // compareKubeconfigs renders kubeadm's kubeconfigs with kubeadm's own keys: the
 // texts must be equal.
-func (k kubeadm) compareKubeconfigs(t *testing.T, theirs, ours *Bundle, made time.Time) {
+func (k kubeadm) compareKubeconfigs(t *testing.T, kubeadms, own *Bundle, made time.Time) {
 	const local, endpoint = "https://10.0.0.11:6443", "https://10.0.0.100:6443"
 	for _, f := range []struct {
 		file, server string
@@ -87,15 +87,15 @@ func (k kubeadm) compareKubeconfigs(t *testing.T, theirs, ours *Bundle, made tim
 			if err != nil {
 				t.Fatal(err)
 			}
-			if info.Server != f.server || info.User != f.leaf.CommonName || info.Cluster != "prod" || info.CA != theirs.CA.Certificate {
+			if info.Server != f.server || info.User != f.leaf.CommonName || info.Cluster != "prod" || info.CA != kubeadms.CA.Certificate {
 				t.Errorf("kubeadm's says %s, %s, %s", info.Server, info.User, info.Cluster)
 			}
-			if wrong := theirs.Check(f.leaf, info.ClientCertificate, made); wrong != nil {
+			if wrong := kubeadms.Check(f.leaf, info.ClientCertificate, made); wrong != nil {
 				t.Errorf("Check on kubeadm's certificate says %q", wrong)
 			}
 			client := KeyPair{Certificate: info.ClientCertificate, PrivateKey: clientKey(t, text)}
-			samePair(t, client, issue(t, *ours, f.leaf, made, 0))
-			rendered, err := Kubeconfig(KubeconfigSpec{"prod", f.server, theirs.CA.Certificate, f.leaf.CommonName, client})
+			samePair(t, client, issue(t, *own, f.leaf, made, 0))
+			rendered, err := Kubeconfig(KubeconfigSpec{"prod", f.server, kubeadms.CA.Certificate, f.leaf.CommonName, client})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,30 +106,30 @@ func (k kubeadm) compareKubeconfigs(t *testing.T, theirs, ours *Bundle, made tim
 	}
 }
 
-func sameAuthorities(t *testing.T, theirs, ours *Bundle) {
+func sameAuthorities(t *testing.T, kubeadms, own *Bundle) {
 	t.Helper()
-	samePair(t, theirs.CA, ours.CA)
-	samePair(t, theirs.EtcdCA, ours.EtcdCA)
-	samePair(t, theirs.FrontProxyCA, ours.FrontProxyCA)
-	if a, b := pemType(theirs.ServiceAccount.PublicKey), pemType(ours.ServiceAccount.PublicKey); a != b {
+	samePair(t, kubeadms.CA, own.CA)
+	samePair(t, kubeadms.EtcdCA, own.EtcdCA)
+	samePair(t, kubeadms.FrontProxyCA, own.FrontProxyCA)
+	if a, b := pemType(kubeadms.ServiceAccount.PublicKey), pemType(own.ServiceAccount.PublicKey); a != b {
 		t.Errorf("sa.pub: kubeadm writes %s, we write %s", a, b)
 	}
-	if a, b := pemType(theirs.ServiceAccount.PrivateKey), pemType(ours.ServiceAccount.PrivateKey); a != b {
+	if a, b := pemType(kubeadms.ServiceAccount.PrivateKey), pemType(own.ServiceAccount.PrivateKey); a != b {
 		t.Errorf("sa.key: kubeadm writes %s, we write %s", a, b)
 	}
 }
 
 // samePair compares all that does not have to differ. Lifetimes are rounded,
 // because kubeadm's leaves begin when their authority begins.
-func samePair(t *testing.T, theirs, ours KeyPair) {
+func samePair(t *testing.T, kubeadms, own KeyPair) {
 	t.Helper()
-	want, got := describe(t, theirs), describe(t, ours)
+	want, got := describe(t, kubeadms), describe(t, own)
 	for i := range want {
 		if want[i] != got[i] {
 			t.Errorf("kubeadm makes %s, we make %s", want[i], got[i])
 		}
 	}
-	for _, pair := range []KeyPair{theirs, ours} {
+	for _, pair := range []KeyPair{kubeadms, own} {
 		if c := parse(t, pair.Certificate); time.Since(c.NotBefore.Add(5*time.Minute)).Abs() > time.Minute {
 			t.Errorf("not before %s is not about five minutes ago", c.NotBefore)
 		}

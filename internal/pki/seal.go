@@ -63,8 +63,8 @@ func (s *Seal) address(recipients []string, own map[string]age.Recipient) error 
 			return fmt.Errorf("recipient %d is not an age X25519 recipient (age1…)", i+1) // it may be an identity
 		}
 		to[recipient.String()] = recipient
-		_, ours := own[recipient.String()]
-		readable = readable || ours
+		_, isOwn := own[recipient.String()]
+		readable = readable || isOwn
 	}
 	if !readable {
 		return errors.New("none of the identities belongs to one of the recipients: what is sealed could not be opened again")

@@ -84,7 +84,7 @@ func (c *careless) run(ctx context.Context) ([]Result, error) {
 // begin makes a cluster of three, and puts the writer onto it.
 func (c *careless) begin(ctx context.Context) error {
 	if err := os.RemoveAll(c.env.Dir); err != nil {
-		return fmt.Errorf("begin anew: %w", err)
+		return fmt.Errorf("start over: %w", err)
 	}
 	c.now, c.cluster, c.saved = layout{}, 0, 0
 	c.drafts = &drafts{random: c.env.Random}
