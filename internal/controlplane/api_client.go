@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// adminCertificateLife is how long the certificate lives that the provider shows.
+	// adminCertificateLife is the lifetime of the provider's client certificate.
 	adminCertificateLife = 10 * time.Minute
 	// apiTimeout bounds one request.
 	apiTimeout = 30 * time.Second
 )
 
-// apiClient is what a typed client of the replica's own API server needs.
+// apiClient is what a typed client of the API server of a replica needs.
 type apiClient struct {
 	rest *rest.Config
 	web  *http.Client
 }
 
-// hasAdminCertificate reports whether there can be a certificate for masters: a bundle that
+// hasAdminCertificate reports whether an admin certificate is available: a bundle that
 // comes with an etcd member has none that were signed elsewhere for a replica.
 func (s Spec) hasAdminCertificate() bool {
 	_, signed := s.Bundle.Signed[component.SystemMasters().Name]
 	return signed || !s.Bundle.External(pki.Kubernetes)
 }
 
-// adminClient speaks to the replica's own API server through SSH, as system:masters,
-// the group above RBAC. Its certificate is issued for this call and lives in
-// memory only, unless it was signed elsewhere.
+// adminClient connects to the API server of the replica through SSH, as
+// system:masters, the group above RBAC. The certificate is issued for this call and
+// exists in memory only, unless it was signed elsewhere.
 func adminClient(s Spec) (access apiClient, done func(), err error) {
 	config, err := verifiedTLS(s.Bundle, s.Host.Address())
 	if err != nil {

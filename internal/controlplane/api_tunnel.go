@@ -12,8 +12,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// tunnel is an HTTP client whose connections begin on machine h, inside the
-// SSH connection to it. The caller ends them with CloseIdleConnections.
+// tunnel is an HTTP client whose connections start on machine h, inside the SSH
+// connection to it. The caller closes them with CloseIdleConnections.
 func tunnel(h *host.Host, config *tls.Config) *http.Client {
 	return &http.Client{Transport: bounded{&http.Transport{
 		DialContext:     h.Dial,
@@ -25,8 +25,8 @@ func tunnel(h *host.Host, config *tls.Config) *http.Client {
 	}}}
 }
 
-// longestAnswer is in bytes: a page of a list fits, and a machine that was taken
-// over cannot fill the memory of who asks it.
+// longestAnswer is in bytes: a page of a list fits, and a compromised machine cannot
+// fill the memory of the provider.
 const longestAnswer = 32 << 20
 
 var errAnswerTooLong = fmt.Errorf("the answer is longer than %d MiB", longestAnswer>>20)
@@ -64,10 +64,9 @@ func verifiedTLS(b *pki.Bundle, address string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: address}, nil
 }
 
-// selfSignedTLS accepts any certificate. controller-manager and scheduler
-// serve with one that they make for themselves at each start, on a loopback
-// address that is reached through SSH, whose host key was verified. Nothing
-// secret is sent to them: the question carries no credential.
+// selfSignedTLS accepts any certificate. kube-controller-manager and kube-scheduler
+// serve with one that they create at each start, on a loopback address that is reached
+// through SSH, whose host key was verified. The request carries no credential.
 func selfSignedTLS() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
 }

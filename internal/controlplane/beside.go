@@ -17,21 +17,21 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// pausedPath marks a replica that an Outage has stopped. A boot starts the replica
-// and removes the mark.
+// pausedPath marks a replica that an Outage has stopped. A boot starts the replica and
+// removes the mark.
 const pausedPath = "/run/kube-replica.paused"
 
-// Beside is an etcd member's machine, as far as a replica on it is concerned.
+// Beside describes the machine of an etcd member, on which a replica may run.
 type Beside struct {
 	Host    *host.Host
 	Bundle  *pki.Bundle
 	EtcdURL string // of the member
-	// Registrar is made from what the replica was registered with (Spec.Registration).
+	// Registrar returns the registrar for a Replica.Registration.
 	Registrar func(registration json.RawMessage) (Registrar, error)
 }
 
-// startAndRegister starts the named components, waits until the replica is ready, and puts it
-// into rotation.
+// startAndRegister starts the named components, waits until the replica is ready, and
+// puts it into rotation.
 func startAndRegister(ctx context.Context, s Spec, components []string) error {
 	if err := bringUp(ctx, s, changes{restart: components}); err != nil {
 		return err
@@ -39,22 +39,22 @@ func startAndRegister(ctx context.Context, s Spec, components []string) error {
 	return s.Registrar.Register(ctx, s.Name, s.ServingAddress())
 }
 
-// besideStatus is how a replica beside a member was found.
+// besideStatus is the observed status of a replica beside a member.
 type besideStatus struct {
 	paused  bool // by an Outage
-	running bool // its API server is
-	orphan  bool // it lives on the etcd member on its own machine alone, which does not run
-	absent  bool // the machine answers and holds no replica
+	running bool // its API server runs
+	orphan  bool // its only etcd member is on the same machine and does not run
+	absent  bool // the machine is reachable and holds no replica
 }
 
-// recoveryTimeout is how long an API server may take to find its member again by
-// itself: it looks ever more seldom, up to two minutes apart, the longer the
-// member was away.
+// recoveryTimeout is how long an API server may take to reconnect to its member by
+// itself. It retries ever more seldom, up to two minutes apart, the longer the member
+// was away.
 const recoveryTimeout = 5 * time.Second
 
-// recoverAfterMember sees to it that a replica which ran without its member serves again
-// now that the member does, so that the next plan has nothing to say about it.
-// What else may be wrong with the replica is not the member's failure.
+// recoverAfterMember makes a replica that ran without its member serve again now that
+// the member does, so that the next plan reports no drift. Any other problem of the
+// replica is not a failure of the member.
 func recoverAfterMember(ctx context.Context, s Spec, state besideStatus) {
 	if !state.running {
 		return
@@ -71,8 +71,8 @@ func recoverAfterMember(ctx context.Context, s Spec, state besideStatus) {
 	}
 }
 
-// dependent is the replica on the machine that lives on this member alone; nil
-// when there is none.
+// dependent returns the replica on the machine whose only etcd member this is; nil if
+// there is none.
 func (b Beside) dependent(ctx context.Context) (*Spec, besideStatus, error) {
 	s, state, err := b.replica(ctx)
 	if s == nil || err != nil || !slices.Equal(s.EtcdURLs, []string{b.EtcdURL}) {
@@ -81,8 +81,8 @@ func (b Beside) dependent(ctx context.Context) (*Spec, besideStatus, error) {
 	return s, state, nil
 }
 
-// replica is the one on the machine, by its own record; nil when there is none.
-// Of its spec only what pausing and resuming need is known.
+// replica returns the replica on the machine, as its record describes it; nil if there
+// is none. Only what pausing and resuming need is set.
 func (b Beside) replica(ctx context.Context) (s *Spec, state besideStatus, err error) {
 	facts, err := b.Host.Observe(ctx, host.Query{Contents: []string{recordPath}, Files: []string{pausedPath}, Units: []string{unit.Name(release.APIServer), etcdUnitName}})
 	if errors.Is(err, host.ErrUnreachable) {
@@ -93,7 +93,7 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideStatus, err e
 	}
 	_, state.paused = facts.Files[pausedPath]
 	state.running = facts.Units[unit.Name(release.APIServer)].Active == "active"
-	// One that cannot be read is no replica that could be paused; its own Read says so.
+	// A replica whose record cannot be read cannot be paused; its Read reports that.
 	r, err := readRecord(facts.Files[recordPath].Content)
 	if err != nil || r.ClusterID != b.Bundle.ClusterID {
 		state.absent = err == nil && r.ClusterID == "" && !runs(facts.Units[unit.Name(release.APIServer)])
@@ -112,7 +112,7 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideStatus, err e
 	}, state, nil
 }
 
-// livesOn reports whether these client URLs are those of one machine alone.
+// livesOn reports whether the client URLs are those of one machine alone.
 func livesOn(urls []string, address string) bool {
 	if len(urls) != 1 {
 		return false

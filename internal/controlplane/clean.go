@@ -13,14 +13,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// cleanAttempts is how often a machine is looked at again that does not hold what
-// it was seen to hold a moment ago.
+// cleanAttempts is how often the machine is observed again if it changed after it was
+// observed.
 const cleanAttempts = 3
 
 var errNoEvidence = errors.New("it holds part of a replica, and no record says of which one")
 
-// owner says whether what the machine holds is s, or nothing at all, so that it
-// may be cleaned; otherwise whose it is, in words. Nobody's is an error.
+// owner says whether the machine holds s, or nothing at all, so that it may be
+// cleaned; otherwise it names the owner. Parts of a replica without an owner are an
+// error.
 func (f observed) owner(s Spec) (mine bool, other string, err error) {
 	held, begun := f.identity()
 	switch {
@@ -38,8 +39,8 @@ func (f observed) owner(s Spec) (mine bool, other string, err error) {
 	return true, "", nil
 }
 
-// checkClean refuses before anything is touched where nobody can say whose the parts
-// of a replica on the machine are.
+// checkClean refuses before the first change if the machine holds parts of a replica
+// whose owner is unknown.
 func checkClean(ctx context.Context, s Spec) error {
 	f, err := observe(ctx, s.Host, s.Replica)
 	if err != nil {
@@ -54,8 +55,8 @@ func checkClean(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// clean stops and removes the replica where the machine still holds it. It is
-// called under the lease of the machine.
+// clean stops and removes the replica if the machine still holds it. The caller holds
+// the lease of the machine.
 func clean(ctx context.Context, s Spec, o DeleteOptions) error {
 	for range cleanAttempts {
 		if o.superseded() {
@@ -88,7 +89,7 @@ func clean(ctx context.Context, s Spec, o DeleteOptions) error {
 	return fmt.Errorf("clean replica %s: another process is changing it", s.Machine())
 }
 
-// reportLeft says that the machine was left alone.
+// reportLeft reports that the machine was left unchanged.
 func reportLeft(ctx context.Context, s Spec, o DeleteOptions, other string) {
 	why := fmt.Sprintf("%s holds %s now, and was left as it is", s.Host.Address(), other)
 	problem.Progress(ctx, "%s: %s", s.Machine(), why)
@@ -97,12 +98,12 @@ func reportLeft(ctx context.Context, s Spec, o DeleteOptions, other string) {
 	}
 }
 
-// answerChanged is what guardScript says where it stops.
+// answerChanged is what guardScript prints if it stops.
 const answerChanged = "changed"
 
-// guardScript ends the script where the machine does not hold what it was judged by:
-// $record and $creating are the digests of the two files, empty for none. Without
-// either there must be no unit of a replica.
+// guardScript ends the script if the machine changed since it was observed: $record
+// and $creating are the digests of the two files, empty for none. Without either there
+// must be no unit of a replica.
 func guardScript(s Spec) host.Script {
 	var definitions []string
 	for _, c := range component.Of(s.Replica) {
@@ -118,10 +119,10 @@ if [ -z "$held" ]; then echo ` + answerChanged + `; exit 0; fi
 `
 }
 
-// cleanScript removes what a replica has put onto a machine, and nothing that
-// etcd or a kubelet there need. The audit log stays, as root's: it is evidence, and
-// who gets the user's number next shall not read it. What says whose the replica is
-// goes last, so that it may be repeated after a cut.
+// cleanScript removes what a replica has put onto a machine, except what etcd or a
+// kubelet there need. The audit log stays, owned by root: it is evidence, and another
+// user with the same number must not read it. The records are removed last, so that
+// the script may be repeated after an interruption.
 func cleanScript(s Spec) host.Script {
 	var definitions, files []string
 	for _, c := range component.Of(s.Replica) {

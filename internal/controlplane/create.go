@@ -16,10 +16,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Create installs and starts the three components, waits until all are ready,
-// makes sure of the kubeadm:cluster-admins binding, then registers with the
-// endpoint. It adopts what an earlier call that was cut off has left, and a
-// replica of the same identity that runs is changed as Update does it.
+// Create installs and starts the three components, waits until all are ready, ensures
+// the kubeadm:cluster-admins binding, and registers with the endpoint. It continues
+// what an interrupted call has left. A running replica of the same identity is changed
+// as Update does.
 func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error) {
 	if err := s.Validate(); err != nil {
 		return Status{}, err
@@ -70,16 +70,16 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 	return register(ctx, s)
 }
 
-// ErrAdopted: Create found the replica running, and it is its change that failed.
+// ErrAdopted: Create found the replica running, and changing it failed.
 var ErrAdopted = errors.New("the replica was there before")
 
-// adoption is a failure that is ErrAdopted, in its own words.
+// adoption marks a failure as ErrAdopted without changing its text.
 type adoption struct{ error }
 
 func (a *adoption) Unwrap() []error { return []error{a.error, ErrAdopted} }
 
-// install puts the three programs onto a machine. It disturbs nothing: other
-// versions stay where they are.
+// install installs the three programs on a machine. Other versions stay where they
+// are.
 func install(ctx context.Context, s Spec) error {
 	var artifacts []host.Artifact
 	for _, name := range release.Components() {
@@ -95,15 +95,15 @@ func install(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// apply writes the files and restarts the API server if it must be.
+// apply writes the files and restarts the API server if needed.
 func apply(ctx context.Context, s Spec, d changes) error {
 	change := host.Change{Dirs: component.Directories(), Files: d.files, Remove: append(slices.Clone(d.remove), pausedPath), Script: unit.Enable()}
-	if d.rollback != nil { // first: from then on there is something to go back to
+	if d.rollback != nil { // first: from then on a rollback is possible
 		change.Files = append([]host.File{d.rollback.file()}, d.files...)
 	}
-	if d.begins { // first: from then on the machine says whose it is
+	if d.begins { // first: from then on the machine names its owner
 		change.Files = append([]host.File{creatingFile(s.Replica)}, d.files...)
-		change.Script = host.Discard(creatingPath) + change.Script // the record is there
+		change.Script = host.Discard(creatingPath) + change.Script // the record is written
 	}
 	if len(d.halt) > 0 {
 		change.Script += unit.Pause(d.halt)
@@ -121,7 +121,7 @@ func apply(ctx context.Context, s Spec, d changes) error {
 	return nil
 }
 
-// register registers a replica that is ready, and looks at it meanwhile.
+// register registers a ready replica, and observes its status meanwhile.
 func register(ctx context.Context, s Spec) (Status, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error {

@@ -14,33 +14,33 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// changes is what a machine shall hold and which components must be restarted
+// changes is what has to change on a machine, and which components must be restarted
 // for it. It is decided before the first change.
 type changes struct {
-	files   []host.File // with content: to be made so
+	files   []host.File // to be written
 	remove  []string    // files that must not be there, and directories of such
 	restart []string    // components that do not run what the files then say
-	// later are definitions, by component, that wait until the API server is
-	// ready: should one of the others end meanwhile, it must not come back as a
-	// newer one than the API server that still runs.
+	// later are unit files, by component, that are written once the API server is
+	// ready: a component that ends meanwhile must not restart as a newer one than the
+	// API server that still runs.
 	later map[string]host.File
-	// halt are components that end before the API server is restarted, because
+	// halt are components that are stopped before the API server is restarted, because
 	// they would be newer than it.
 	halt     []string
-	rollback *rollbackRecord // what ran until now, where one can go back to it
+	rollback *rollbackRecord // what ran until now; nil if it cannot be restored
 	begins   bool            // it is a Create on a machine that holds no record yet
 }
 
-// writes says whether the file at path is among those to be made.
+// writes reports whether the file at path is written.
 func (d changes) writes(path string) bool {
 	return slices.ContainsFunc(d.files, func(file host.File) bool { return file.Path == path })
 }
 
-// restarts says whether component c is among those to be restarted.
+// restarts reports whether component c is restarted.
 func (d changes) restarts(c string) bool { return slices.Contains(d.restart, c) }
 
-// stagger takes the definitions of components that are restarted after the API
-// server, and are there already, out of what is written at once.
+// stagger delays the unit files of components that are restarted after the API server
+// and exist already.
 func (d *changes) stagger(f observed) {
 	if !d.restarts(release.APIServer) {
 		return
@@ -59,8 +59,8 @@ func (d *changes) stagger(f observed) {
 	}
 }
 
-// decide compares what was found with s. Certificates that are right are kept,
-// so that a repeated call restarts nothing; the others are issued here.
+// decide compares what was observed with s. Valid certificates are kept, so that a
+// repeated call restarts nothing; the others are issued here.
 func decide(s component.Replica, f observed, now time.Time) (changes, error) {
 	files, err := issue(s, f, now)
 	if err != nil {
@@ -74,7 +74,7 @@ func decide(s component.Replica, f observed, now time.Time) (changes, error) {
 		}
 	}
 	if _, there := f.facts.Files[creatingPath]; there && f.record.ClusterID != "" {
-		remove = append(remove, creatingPath) // a Create was cut off right before its end
+		remove = append(remove, creatingPath) // a Create was interrupted right before its end
 	}
 	for _, c := range component.Of(s) {
 		files = append(files, unit.File(c))
@@ -86,12 +86,12 @@ func decide(s component.Replica, f observed, now time.Time) (changes, error) {
 	for _, file := range files {
 		after[file.Path] = digest(file.Content)
 	}
-	// The record comes last: it must not speak of files that are not there yet.
+	// The record comes last: it must not name files that do not exist yet.
 	files = append(files, recordOf(s, after).file())
 	return changes{files: files, remove: remove, restart: restarts(s, f, after)}, nil
 }
 
-// issue makes the certificates that are missing or cannot stay.
+// issue issues the certificates that are missing or invalid.
 func issue(s component.Replica, f observed, now time.Time) ([]host.File, error) {
 	var files []host.File
 	for _, c := range component.Certificates(s) {
@@ -117,10 +117,10 @@ func issue(s component.Replica, f observed, now time.Time) ([]host.File, error) 
 	return files, nil
 }
 
-// restarts lists the components that do not run, or run something else than
-// what the files (after: their digests once written) say. Where the API server
-// does not run, the others end again and again for want of it: they start anew
-// with it, so that none is taken for ready that is about to end.
+// restarts lists the components that do not run, or run with other files than the
+// wanted ones (after: their digests once written). If the API server does not run, the
+// others crash-loop without it: they are restarted with it, so that none that is about
+// to end counts as ready.
 func restarts(s component.Replica, f observed, after map[string]string) []string {
 	var out []string
 	alone := unitProblem(f.facts.Units[unit.Name(release.APIServer)]) != ""
@@ -132,9 +132,9 @@ func restarts(s component.Replica, f observed, after map[string]string) []string
 	return out
 }
 
-// restartReason says why component c must be restarted, or "". The evidence is
-// the note that was made when it started, so that a change whose restart was
-// cut off is still seen by the next call.
+// restartReason returns why component c must be restarted, or "". The evidence is the
+// note written at its start, so that a change that was interrupted before the restart
+// is still detected.
 func restartReason(c component.Component, f observed, after map[string]string) string {
 	state := f.facts.Units[unit.Name(c.Name)]
 	if fault := unitProblem(state); fault != "" {
@@ -142,8 +142,7 @@ func restartReason(c component.Component, f observed, after map[string]string) s
 	}
 	noted := systemd.ReadStartNote(f.facts.Files[unit.StartNotePath(c.Name)].Content)
 	definition := unit.File(c).Path
-	// An edit that systemd has not read is undone without the process ever
-	// having known of it.
+	// An edit that systemd has not read is undone before the process has seen it.
 	undone := noted[definition] == after[definition] && f.facts.Files[definition].SHA256 != after[definition]
 	if state.NeedReload && !undone {
 		return "its definition changed after systemd read it"
@@ -159,8 +158,8 @@ func restartReason(c component.Component, f observed, after map[string]string) s
 	return ""
 }
 
-// unitProblem says why a unit does not run, or "". One that is starting for the
-// first time is on its way; one that systemd starts again and again is not.
+// unitProblem returns why a unit does not run, or "". A first start in progress is no
+// problem; a unit that systemd restarts again and again is one.
 func unitProblem(unit host.UnitState) string {
 	switch {
 	case unit.Active == "active":
@@ -175,10 +174,9 @@ func unitProblem(unit host.UnitState) string {
 	return "is " + unit.Active
 }
 
-// ConfigDigest is the digest of every file whose content follows from s alone:
-// it is known before anything exists, and equals Status.ConfigDigest of a
-// machine that holds exactly those files. Certificates and their keys are not
-// in it.
+// ConfigDigest is the digest of every file whose content follows from s alone: it is
+// known before anything exists, and equals Status.ConfigDigest of a machine that holds
+// exactly those files. It does not cover certificates and keys.
 func (s Spec) ConfigDigest() string {
 	digests := map[string]string{}
 	for _, file := range stableFiles(s.Replica) {
@@ -187,7 +185,7 @@ func (s Spec) ConfigDigest() string {
 	return digestOf(digests)
 }
 
-// configDigest is ConfigDigest of what was found.
+// configDigest is ConfigDigest of what was observed.
 func (f observed) configDigest(s component.Replica) string {
 	digests := map[string]string{}
 	for _, file := range stableFiles(s) {

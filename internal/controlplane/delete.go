@@ -9,11 +9,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// machineLease is the lease of who makes, changes or removes a replica on a
-// machine, which it is held on for as long as that lasts.
+// machineLease is held on a machine while a replica is created, changed or deleted
+// there.
 const machineLease = "replica"
 
-// takeMachineLease takes the lease of the replica's machine.
+// takeMachineLease takes the lease of the machine of a replica.
 func takeMachineLease(ctx context.Context, s Spec) (*host.Leases, error) {
 	what := "the replica on " + s.Host.Address()
 	leases, err := host.TakeLeases(ctx, []host.LeaseTaker{s.Host}, machineLease, host.LeaseOptions{What: what, All: true})
@@ -23,10 +23,9 @@ func takeMachineLease(ctx context.Context, s Spec) (*host.Leases, error) {
 	return leases, nil
 }
 
-// Delete drains and deregisters the replica, then stops it and cleans the machine.
-// The last replica that serves stays while its control plane is protected from
-// deletion, or is meant to go on. A machine that holds something else by now is
-// left as it is.
+// Delete drains and deregisters the replica, then stops it and cleans the machine. The
+// last serving replica stays while its control plane is protected from deletion, or is
+// to continue. A machine that now holds something else is left unchanged.
 func (r *Replicas) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	err := r.remove(ctx, s, o)
 	if errors.Is(err, errSuperseded) {
@@ -61,11 +60,10 @@ func (r *Replicas) remove(ctx context.Context, s Spec, o DeleteOptions) error {
 	return clean(ctx, s, o)
 }
 
-// abandon does for a machine that cannot be reached what the others can do. That
-// it cannot be reached does not say that it serves nobody: it leaves as any other
-// does. A balancer that cannot be reached either (often it is on the same machine)
-// is no obstacle; one that refuses is, and so is that nobody can say whether
-// another replica serves where one has to.
+// abandon does for an unreachable machine what the others can do. The replica there
+// may still serve, so it leaves rotation as any other. An unreachable balancer (often
+// on the same machine) is no obstacle. One that refuses is, and so is an unknown state
+// of the others if one of them has to serve.
 func (r *Replicas) abandon(ctx context.Context, s Spec, o DeleteOptions, unreachable error) error {
 	err := r.withdraw(ctx, s, o)
 	unasked := errors.Is(err, host.ErrUnreachable)

@@ -9,23 +9,23 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// errNotDrained: the endpoint did not let the replica out of rotation.
+// errNotDrained: the endpoint did not allow the replica to leave rotation.
 var errNotDrained = errors.New("not drained")
 
-// drainOptions is how a replica leaves rotation for a while.
+// drainOptions says how a replica leaves rotation temporarily.
 type drainOptions struct {
-	check func(context.Context, turn) error // whether its change may be; nil: it may
-	stops bool                              // its API server is going to stop
-	// duringMember: it is for a change of the etcd member beside it, for which all
-	// other changes of members wait.
+	check func(context.Context, turn) error // whether the change is allowed; nil: it is
+	stops bool                              // the API server will stop
+	// duringMember: the drain is for a change of the etcd member on the same machine.
+	// All other changes of members wait for it.
 	duringMember bool
 }
 
-// drain takes the turn for a change of the replica, asks whether the change
-// may be, and, where its API server is going to stop, takes it out of rotation.
-// The caller ends the turn. Whether there is anything to drain is the balancers'
-// to say: one that they know to serve nothing may always go, so that a broken
-// control plane can be repaired.
+// drain takes the turn for a change of the replica, checks whether the change is
+// allowed, and takes the replica out of rotation if its API server will stop. The
+// caller ends the turn. The balancers decide whether there is anything to drain: a
+// replica that they know not to serve may always leave, so that a broken control plane
+// can be repaired.
 func (r *Replicas) drain(ctx context.Context, s Spec, way drainOptions) (t turn, drained bool, err error) {
 	err = r.waitForOthers(ctx, s, way.duringMember, func() error {
 		if t, err = r.turns.take(ctx, s); err != nil {
@@ -41,14 +41,14 @@ func (r *Replicas) drain(ctx context.Context, s Spec, way drainOptions) (t turn,
 			drained = err == nil
 		}
 		if err != nil {
-			t.end(true) // it is as it was
+			t.end(true) // nothing was changed
 		}
 		return err
 	})
 	return t, drained, err
 }
 
-// drainRefused passes on the registrar's refusal; a *problem.Problem stays one.
+// drainRefused wraps a refusal of the registrar.
 func drainRefused(s Spec, err error) error {
 	if err != nil {
 		return fmt.Errorf("drain replica %s: %w: %w", s.Machine(), errNotDrained, err)
@@ -62,10 +62,9 @@ func lastServing(err error) bool {
 	return errors.As(err, &refusal) && refusal.LastServing()
 }
 
-// waitForOthers repeats f while the state of the others keeps the replica in
-// rotation, at its stage of one, or at its version, and nothing was changed; and
-// meanwhile brings back others that stay out for no reason. The wait for the turn,
-// which lasts as long as the changes of others do, costs no patience.
+// waitForOthers retries f while the state of other replicas refuses the change and
+// nothing was changed. Meanwhile it returns replicas to rotation that an interrupted
+// change has left out. The time spent waiting for the turn does not count.
 func (r *Replicas) waitForOthers(ctx context.Context, s Spec, duringMember bool, f func() error) error {
 	p := drainWait{duringMember: duringMember}
 	for {

@@ -8,38 +8,38 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// How long a replica waits for the others to let it out of rotation: they may
-// be coming back, or leaving for good, in the same run. A machine that is dead
-// takes a connection's time limit (10 s) to be known as such.
+// How long a replica waits until the others allow it to leave rotation. They may be
+// returning, or being deleted, in the same run. It takes a connection's timeout (10 s)
+// to find that a machine is down.
 const (
 	drainTimeout  = 30 * time.Second
 	drainInterval = time.Second
-	// orphanTimeout is for an etcd member that has left and is to be made anew:
-	// where this process does that, it begins as soon as the member has left.
+	// orphanTimeout is for an etcd member that was removed and will be created again.
+	// If this process does that, it begins as soon as the member was removed.
 	orphanTimeout = 5 * time.Second
 )
 
-// orphan is a replica that stays out of rotation until the etcd member on its
-// machine is made, which it lives on alone.
+// orphan is a replica that stays out of rotation until its only etcd member, on the
+// same machine, is created.
 type orphan struct {
 	machine  string
 	changing bool // this process has begun to change that member
 }
 
-// drainWait is how long one replica has waited for others.
+// drainWait is the time that one replica has waited for others.
 type drainWait struct {
-	// duringMember: all changes of etcd members wait while this one does, so that
-	// none of them can end what it waits for.
+	// duringMember: all changes of etcd members wait for this one, so none of them can
+	// end what it waits for.
 	duringMember bool
 
 	end           time.Time // when it gives up; zero: it has not waited yet
-	orphanedSince time.Time // since when it has waited for a member that nobody makes; zero: it does not
+	orphanedSince time.Time // since when it waits for a member that nobody creates; zero: it does not
 }
 
-// expired reports whether the others had their time.
+// expired reports whether the wait is over.
 func (p *drainWait) expired(now time.Time) bool { return !p.end.IsZero() && now.After(p.end) }
 
-// begin starts to wait; it reports whether that is the first time.
+// begin starts the wait. It reports whether this is the first time.
 func (p *drainWait) begin(now time.Time) bool {
 	if !p.end.IsZero() {
 		return false
@@ -48,10 +48,10 @@ func (p *drainWait) begin(now time.Time) bool {
 	return true
 }
 
-// update takes in what the others are at, and reports whether to wait is futile. Time
-// in which this process does what is waited for is not counted; what only this
-// process could do, and does not, is not waited for. comes: another replica is
-// being made that may take over.
+// update records the state of the others and reports whether waiting is futile. The
+// wait is extended while this process does what is waited for. It is futile to wait
+// for what only this process could do, and is not doing. comes: another replica is
+// being created that may take over.
 func (p *drainWait) update(now time.Time, orphans []orphan, comes bool) (futile bool) {
 	helped := comes && !p.duringMember
 	alone := false
@@ -76,7 +76,7 @@ func (p *drainWait) update(now time.Time, orphans []orphan, comes bool) (futile 
 	return false
 }
 
-// waitInVain is a refusal that would be waited out in vain, and for whom.
+// waitInVain explains a refusal that no wait would end.
 func waitInVain(err error, orphans []orphan) error {
 	var p *problem.Problem
 	if !errors.As(err, &p) {

@@ -14,9 +14,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// drift says in words how a machine differs from s, each with the machine's
-// name. A component that is merely not healthy at the moment is no drift; one
-// whose unit is down is.
+// drift describes how a machine differs from s, each line with the name of the
+// machine. A component that is temporarily not ready is no drift; one whose unit does
+// not run is.
 func drift(s component.Replica, f observed, now time.Time) []string {
 	var problems []string
 	problems = append(problems, recordDrift(s, f)...)
@@ -99,8 +99,8 @@ func componentDrift(s component.Replica, c component.Component, f observed) []st
 	return problems
 }
 
-// definitionDrift compares a unit file with its rendering: flag by flag where
-// it can be read, as a whole otherwise.
+// definitionDrift compares a unit file with the rendered one: by flag if it can be
+// parsed, as a whole otherwise.
 func definitionDrift(c component.Component, f observed) []string {
 	want := unit.File(c)
 	fault := fileProblem(f.facts.Files, want)

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	rewritePage = 25 // each may be a mebibyte, and an answer is bounded
-	// rewriteTries is how often one object is tried that others change meanwhile.
+	rewritePage = 25 // an object may have a mebibyte, and responses are bounded
+	// rewriteTries is how often an object is tried on conflicts.
 	rewriteTries = 10
 )
 
-// rewrite updates every object of a resource as it is, through the replica's own
-// API server, and counts them. The server writes one anew whose stored form is
-// not the present one, and does nothing for the others
-// (k8s.io/apiserver/pkg/storage/etcd3, GuaranteedUpdate): so it may be repeated.
+// rewrite updates every object of a resource unchanged, through the API server of the
+// replica, and counts them. The server writes an object again if its stored form is
+// not the current one, and does nothing for the others
+// (k8s.io/apiserver/pkg/storage/etcd3, GuaranteedUpdate), so it may be repeated.
 func rewrite(ctx context.Context, s Spec, resource string) (int, error) {
 	access, done, err := adminClient(s)
 	if err != nil {
@@ -92,8 +92,8 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// rewrite goes through the pages. A list that has become too old to go on with
-// begins anew: what was rewritten costs little the second time.
+// rewrite walks through the pages. A list that has expired begins again: objects that
+// were rewritten already cost little.
 func (o objects[T]) rewrite(ctx context.Context) (int, error) {
 	n := 0
 	for next := ""; ; {
@@ -117,7 +117,7 @@ func (o objects[T]) rewrite(ctx context.Context) (int, error) {
 	}
 }
 
-// touch updates one object as it is. One that is gone needs nothing.
+// touch updates one object unchanged. A deleted one needs nothing.
 func (o objects[T]) touch(ctx context.Context, item T) error {
 	namespace, name := item.GetNamespace(), item.GetName()
 	for try := 1; ; try++ {

@@ -18,12 +18,12 @@ import (
 // encryptable are the resources whose objects can be encrypted at rest.
 func encryptable() []string { return []string{"secrets", "configmaps"} }
 
-// encryptedPrefix begins every value that an API server has stored encrypted
+// encryptedPrefix begins every value that an API server stores encrypted
 // (k8s.io/apiserver/pkg/server/options/encryptionconfig).
 const encryptedPrefix = "k8s:enc:"
 
-// storedWith reports whether a value in etcd is stored as an API server that
-// writes with e stores objects of the resource.
+// storedWith reports whether a value in etcd is stored as an API server that writes
+// with e stores objects of the resource.
 func storedWith(e pki.Encryption, resource string, value []byte) bool {
 	if !e.Covers(resource) {
 		return !bytes.HasPrefix(value, []byte(encryptedPrefix))
@@ -35,12 +35,12 @@ func storedWith(e pki.Encryption, resource string, value []byte) bool {
 	return bytes.HasPrefix(value, []byte(encryptedPrefix+string(e.Kind)+":"+version+":"+e.Name+":"))
 }
 
-// staleObjects is what etcd holds that is not stored as it is written now: the
-// number of objects, by resource.
+// staleObjects counts, by resource, the objects in etcd that are stored otherwise than
+// an API server would write them now.
 type staleObjects map[string]int
 
-// findStaleObjects looks at every object that could be encrypted. Without a
-// store, whatever a rotation may have to do with counts as left over.
+// findStaleObjects reads every object that could be encrypted. Without a store, all
+// resources of the rotation count as stale.
 func findStaleObjects(ctx context.Context, s Spec) (staleObjects, error) {
 	left := staleObjects{}
 	if s.Store == nil {
@@ -63,8 +63,8 @@ func findStaleObjects(ctx context.Context, s Spec) (staleObjects, error) {
 	return left, nil
 }
 
-// rotated are the resources that the encryption in use or the other one of its
-// rotation covers.
+// rotated are the resources that the current encryption, or the other one of its
+// rotation, covers.
 func (s Spec) rotated() []string {
 	return slices.DeleteFunc(encryptable(), func(resource string) bool {
 		other := s.Bundle.EncryptionRotation.Other
@@ -73,14 +73,14 @@ func (s Spec) rotated() []string {
 }
 
 // checkNoStaleObjects refuses to drop the other key of a rotation while objects are
-// stored with it: without it nobody could read them. It rewrites them before it
-// gives up. All others write with the one that stays: they are within one stage.
+// stored with it: nobody could read them any more. It first tries to rewrite them. All
+// other replicas write with the remaining key: they are within one stage.
 func checkNoStaleObjects(ctx context.Context, s Spec, f observed) error {
 	to := s.Bundle.Generation(pki.EncryptionPart)
 	if f.record.Generations[pki.EncryptionPart] == to || pki.StageOf(to) != pki.Steady {
 		return nil
 	}
-	joins := f.record.ClusterID == "" // its own API server does not run yet: the others rewrite
+	joins := f.record.ClusterID == "" // its own API server does not run yet; the others rewrite
 	if joins && s.Store == nil {
 		return nil
 	}
@@ -110,9 +110,9 @@ func (l staleObjects) String() string {
 	return strings.Join(counts, " and ") + " are"
 }
 
-// rewriteWhenAdopted rewrites what is stored with the previous key once every replica writes
-// with the new one. So the one that takes this stage last does it. What is left
-// undone here is made up for before the key is dropped.
+// rewriteWhenAdopted rewrites what is stored with the previous key once every replica
+// writes with the new one. So the replica that takes this stage last does it. The
+// stage that drops the key checks it again.
 func (r *Replicas) rewriteWhenAdopted(ctx context.Context, s Spec) error {
 	if s.Bundle.EncryptionRotation.Stage() != pki.Adopted {
 		return nil
@@ -139,7 +139,7 @@ func (r *Replicas) rewriteWhenAdopted(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// rewriteStaleObjects rewrites the objects of the given resources, and looks again.
+// rewriteStaleObjects rewrites the objects of the given resources and counts again.
 func rewriteStaleObjects(ctx context.Context, s Spec, left staleObjects) (staleObjects, error) {
 	for _, resource := range slices.Sorted(maps.Keys(left)) {
 		n, err := rewrite(ctx, s, resource)

@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// fileProblem says in problems how a file differs from what is wanted, or "".
+// fileProblem describes how a file differs from the wanted one, or "".
 func fileProblem(files map[string]host.FileState, want host.File) string {
 	state, ok := files[want.Path]
 	if !ok {
@@ -22,25 +22,25 @@ func fileProblem(files map[string]host.FileState, want host.File) string {
 	return accessProblem(state, want.Mode == component.PublicMode, want.Owner)
 }
 
-// accessProblem judges who may read a file.
+// accessProblem checks mode and owner of a file.
 func accessProblem(state host.FileState, public bool, owner string) string {
 	mode := component.SecretMode
 	if public {
 		mode = component.PublicMode
 	}
-	var faults []string
+	var problems []string
 	if state.Mode.Perm() != mode {
-		faults = append(faults, fmt.Sprintf("has mode %04o, wanted %04o", state.Mode.Perm(), mode))
+		problems = append(problems, fmt.Sprintf("has mode %04o, wanted %04o", state.Mode.Perm(), mode))
 	}
 	if state.Owner != owner || state.Group != owner {
-		faults = append(faults, fmt.Sprintf("belongs to %s:%s, wanted %s:%s", state.Owner, state.Group, owner, owner))
+		problems = append(problems, fmt.Sprintf("belongs to %s:%s, wanted %s:%s", state.Owner, state.Group, owner, owner))
 	}
-	return strings.Join(faults, " and ")
+	return strings.Join(problems, " and ")
 }
 
-// certificateProblems says why a certificate and its key cannot stay as found.
-// A key that others could read, or that was not issued here for this
-// certificate, is as wrong as an expired certificate.
+// certificateProblems returns why a certificate and its key must be replaced. A key
+// that others could read, or that was not issued for this certificate, is as invalid
+// as an expired certificate.
 func certificateProblems(s component.Replica, c component.Certificate, f observed, now time.Time) []string {
 	certificate, ok := f.facts.Files[c.Path]
 	key, keyThere := f.facts.Files[component.KeyPath(c.Path)]
@@ -50,13 +50,13 @@ func certificateProblems(s component.Replica, c component.Certificate, f observe
 	case !keyThere:
 		return []string{component.KeyPath(c.Path) + " is missing"}
 	}
-	faults := s.Bundle.Check(c.Leaf, certificate.Content, now)
-	faults = append(faults, s.Bundle.Renewal(c.Leaf, certificate.Content, s.EarlyRenewal, now)...)
-	faults = append(faults, f.issuedFileProblems(c.Path, certificate, true, "root")...)
-	return append(faults, f.issuedFileProblems(component.KeyPath(c.Path), key, false, c.Owner)...)
+	problems := s.Bundle.Check(c.Leaf, certificate.Content, now)
+	problems = append(problems, s.Bundle.Renewal(c.Leaf, certificate.Content, s.EarlyRenewal, now)...)
+	problems = append(problems, f.issuedFileProblems(c.Path, certificate, true, "root")...)
+	return append(problems, f.issuedFileProblems(component.KeyPath(c.Path), key, false, c.Owner)...)
 }
 
-// kubeconfigProblems says why a kubeconfig cannot stay as found.
+// kubeconfigProblems returns why a kubeconfig must be replaced.
 func kubeconfigProblems(s component.Replica, k component.Kubeconfig, f observed, now time.Time) []string {
 	state, ok := f.facts.Files[k.Path]
 	if !ok {
@@ -66,37 +66,37 @@ func kubeconfigProblems(s component.Replica, k component.Kubeconfig, f observed,
 	if err != nil {
 		return []string{fmt.Sprintf("%s cannot be used: %v", k.Path, err)}
 	}
-	var faults []string
+	var problems []string
 	if info.Server != k.Server {
-		faults = append(faults, fmt.Sprintf("%s: server is %s, wanted %s", k.Path, info.Server, k.Server))
+		problems = append(problems, fmt.Sprintf("%s: server is %s, wanted %s", k.Path, info.Server, k.Server))
 	}
 	if info.User != k.Leaf.CommonName {
-		faults = append(faults, fmt.Sprintf("%s: user is %q, wanted %q", k.Path, info.User, k.Leaf.CommonName))
+		problems = append(problems, fmt.Sprintf("%s: user is %q, wanted %q", k.Path, info.User, k.Leaf.CommonName))
 	}
 	if strings.TrimSpace(info.CA) != strings.TrimSpace(s.Bundle.Roots(pki.Kubernetes)) {
-		faults = append(faults, k.Path+": trusts another authority than this cluster's")
+		problems = append(problems, k.Path+": trusts another authority than this cluster's")
 	}
-	for _, fault := range s.Bundle.Check(k.Leaf, info.ClientCertificate, now) {
-		faults = append(faults, k.Path+": "+fault)
+	for _, text := range s.Bundle.Check(k.Leaf, info.ClientCertificate, now) {
+		problems = append(problems, k.Path+": "+text)
 	}
-	for _, fault := range s.Bundle.Renewal(k.Leaf, info.ClientCertificate, s.EarlyRenewal, now) {
-		faults = append(faults, k.Path+": "+fault)
+	for _, text := range s.Bundle.Renewal(k.Leaf, info.ClientCertificate, s.EarlyRenewal, now) {
+		problems = append(problems, k.Path+": "+text)
 	}
-	return append(faults, f.issuedFileProblems(k.Path, state, false, k.Owner)...)
+	return append(problems, f.issuedFileProblems(k.Path, state, false, k.Owner)...)
 }
 
 // issuedFileProblems compares an issued file with the record of what was issued.
 func (f observed) issuedFileProblems(path string, state host.FileState, public bool, owner string) []string {
-	var faults []string
+	var problems []string
 	switch f.record.Issued[path] {
 	case state.SHA256:
 	case "":
-		faults = append(faults, path+" was not issued by the provider")
+		problems = append(problems, path+" was not issued by the provider")
 	default:
-		faults = append(faults, path+" was changed after it was issued")
+		problems = append(problems, path+" was changed after it was issued")
 	}
-	if fault := accessProblem(state, public, owner); fault != "" {
-		faults = append(faults, path+" "+fault)
+	if text := accessProblem(state, public, owner); text != "" {
+		problems = append(problems, path+" "+text)
 	}
-	return faults
+	return problems
 }

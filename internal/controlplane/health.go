@@ -14,7 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// Health is what was found on one machine that may hold a replica.
+// Health is what was observed on a machine that may hold a replica.
 type Health struct {
 	Address           string
 	Err               error       // why it could not be looked at; nothing below is known then
@@ -31,9 +31,8 @@ func (h Health) Healthy() bool {
 	return len(h.Components) > 0 && !slices.ContainsFunc(h.Components, func(c Component) bool { return !c.Healthy })
 }
 
-// Health looks at machines, and asks the components of the replicas that they
-// hold, all at once. It has no failure: within ctx's time it tells what there is
-// to tell, in the order of addresses.
+// Health observes machines and the components of their replicas, all at once. It never
+// fails: within the time of ctx it returns what is known, in the order of addresses.
 func (r *Replicas) Health(ctx context.Context, addresses []string, b *pki.Bundle) []Health {
 	out := make([]Health, len(addresses))
 	var looking sync.WaitGroup
@@ -44,9 +43,8 @@ func (r *Replicas) Health(ctx context.Context, addresses []string, b *pki.Bundle
 	return out
 }
 
-// healthAt looks first: where the API server listens stands in the record. Its
-// look is joined by what script asks for beside that, in lines that it can tell
-// from its own.
+// healthAt reads the record first, which says where the API server listens. script is
+// run in the same round trip; its output lines differ from those of the query.
 func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script host.Script) (h Health, output string) {
 	s := Spec{Replica: component.Replica{Address: machine.Address(), Bundle: b}, Host: machine}
 	q := healthQuery(s.Replica)
@@ -74,8 +72,8 @@ func (f observed) holds(clusterID string) bool {
 	return f.recordErr == nil && f.record.ClusterID == clusterID
 }
 
-// healthOf puts together what was seen. A unit that does not run says more than
-// the question that nobody answered.
+// healthOf combines what was observed. A unit that does not run explains more than a
+// request without an answer.
 func healthOf(s component.Replica, f observed, health []string) Health {
 	out := Health{Address: s.Address}
 	if !f.holds(s.Bundle.ClusterID) {
@@ -103,7 +101,7 @@ func healthOf(s component.Replica, f observed, health []string) Health {
 	return out
 }
 
-// healthQuery asks for what needs no knowledge of how the replica is wanted.
+// healthQuery asks for what is known without the description of the replica.
 func healthQuery(s component.Replica) host.Query {
 	q := host.Query{Contents: []string{recordPath}, Units: unit.Names(), Script: detailScript()}
 	for _, c := range component.Certificates(s) {

@@ -22,14 +22,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// Imported is a replica as its machine alone describes it: what a Spec says of
-// it, but for the bundle.
+// Imported is a replica as its machine alone describes it: a Spec without the bundle.
 type Imported struct {
 	ClusterID     string
 	ClusterName   string
 	Name          string
 	Version       string
-	Registration  json.RawMessage // as Spec.Registration
+	Registration  json.RawMessage // as Replica.Registration
 	Port          int
 	EtcdURLs      []string
 	ServiceCIDRs  []string
@@ -40,19 +39,18 @@ type Imported struct {
 	ExtraArgs     map[string]map[string]string // empty: none are given; a component without: null
 	EarlyRenewal  time.Duration
 	Audit         component.Audit // a default is 0 or ""
-	// Authentication is what the API server's file says, its JWT in an order of
-	// its own.
+	// Authentication is read from the API server's file; the order in its JWT may differ.
 	Authentication component.Authentication
 	Limits         map[string]systemd.Limits // of every component
 	// SupplementaryGroups are those of the API server's unit, sorted; nil for none.
 	SupplementaryGroups []string
-	// Settings are as Spec.Settings. It is the caller's to see what of them is still
-	// so: see SameAudit and SameAuthentication.
+	// Settings are as Replica.Settings. The caller checks which of them still hold: see
+	// SameAudit and SameAuthentication.
 	Settings json.RawMessage
 }
 
-// Import reads from a machine what its replica is. It changes nothing.
-// endpointOf gives the address that a registration names.
+// Import reads from a machine what its replica is. It changes nothing. endpointOf
+// returns the address that a registration names.
 func (r *Replicas) Import(ctx context.Context, h *host.Host, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
 	query := host.Query{Contents: append(component.SettingPaths(), recordPath, component.APIServerCert), Dirs: []string{manifestDir}}
 	for _, name := range release.Components() {
@@ -65,8 +63,7 @@ func (r *Replicas) Import(ctx context.Context, h *host.Host, endpointOf func(jso
 	return imported(h, facts, endpointOf)
 }
 
-// Recorded is the replica of a machine as its record has it; zero where there is
-// none.
+// Recorded is the replica of a machine according to its record; zero if there is none.
 type Recorded struct {
 	ClusterID    string
 	Name         string
@@ -74,7 +71,7 @@ type Recorded struct {
 	Registration json.RawMessage // what it was registered with
 }
 
-// Recorded reads it from the machine.
+// Recorded reads the record of a machine.
 func (r *Replicas) Recorded(ctx context.Context, h *host.Host) (Recorded, error) {
 	facts, err := h.Observe(ctx, host.Query{Contents: []string{recordPath}})
 	if err != nil {
@@ -84,7 +81,7 @@ func (r *Replicas) Recorded(ctx context.Context, h *host.Host) (Recorded, error)
 	return Recorded{ClusterID: found.ClusterID, Name: found.Name, Port: found.Port, Registration: found.Endpoint}, err
 }
 
-// imported reads the facts that Import asked for.
+// imported interprets the facts that Import asked for.
 func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
 	known, err := readRecord(facts.Files[recordPath].Content)
 	switch {
@@ -115,7 +112,7 @@ func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (
 	return assemble(h, known, version, endpoint, flags, facts.Files), nil
 }
 
-// assemble puts together what the parts of a replica say.
+// assemble combines record, flags and files.
 func assemble(h *host.Host, r record, version, endpoint string, flags map[string]map[string]string, files map[string]host.FileState) Imported {
 	given := cmp.Or(r.Configured, &configured{})
 	out := Imported{
@@ -148,17 +145,16 @@ func assemble(h *host.Host, r record, version, endpoint string, flags map[string
 	return out
 }
 
-// issued reports whether the record speaks of a file: one that is missing on the
-// machine for no other reason than that somebody has deleted it is drift.
+// issued reports whether the record names a file. If it does and the file is missing,
+// somebody has deleted it, which is drift.
 func issued(r record, path string) bool {
 	_, ok := r.Issued[path]
 	return ok
 }
 
-// extraArgs are the arguments that give a component of s the flags it has: those
-// that are recorded where they do, and otherwise what differs from the defaults.
-// What belongs to the provider is none of them, so that a change of it by hand is
-// drift.
+// extraArgs returns the arguments that give a component of s its flags: the recorded
+// ones if they do, and otherwise what differs from the defaults. Flags that belong to
+// the provider are left out, so that a change of one by hand is drift.
 func extraArgs(s component.Replica, name string, flags, recorded map[string]string) map[string]string {
 	own := func(flags map[string]string) map[string]string {
 		rest := maps.Clone(flags)
@@ -178,15 +174,15 @@ func extraArgs(s component.Replica, name string, flags, recorded map[string]stri
 	return have
 }
 
-// flagsOf are those of one component of s.
+// flagsOf are the flags of one component of s.
 func flagsOf(s component.Replica, name string) map[string]string {
 	all := component.Of(s)
 	return unit.Flags(all[slices.IndexFunc(all, func(c component.Component) bool { return c.Name == name })])
 }
 
-// namesIn reads the cluster's domain and the further names from the serving
-// certificate. recorded are the further names as they were given; a certificate
-// with other names than those is believed instead.
+// namesIn reads the DNS domain of the cluster and the extra names from the serving
+// certificate. recorded are the extra names as configured; a certificate with other
+// names wins.
 func namesIn(s component.Replica, certificate string, recorded []string) (domain string, extra []string) {
 	info, err := pki.Inspect(certificate)
 	if err != nil {
@@ -217,7 +213,7 @@ func namesIn(s component.Replica, certificate string, recorded []string) (domain
 	return domain, recorded
 }
 
-// recordedIfSame is what is recorded where it has the same elements as what was found.
+// recordedIfSame is the recorded list if it has the same elements as the observed one.
 func recordedIfSame(recorded, found []string) []string {
 	if slices.Equal(slices.Sorted(slices.Values(recorded)), slices.Sorted(slices.Values(found))) {
 		return recorded
@@ -233,7 +229,7 @@ func splitList(value string) []string {
 	return strings.Split(value, ",")
 }
 
-// notAReplica says what is on a machine that has no record.
+// notAReplica explains what is on a machine without a record.
 func notAReplica(h *host.Host, facts host.Facts) error {
 	for _, name := range release.Components() {
 		if _, ok := facts.Files[unit.Path(name)]; ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// What kubeadm has beside the files of a replica.
+// Files that kubeadm has beside those of a replica.
 const (
 	frontProxyKey             = component.PKIDir + "/front-proxy-ca.key"
 	etcdCAKey                 = component.EtcdDir + "/ca.key"
@@ -23,9 +23,9 @@ const (
 	controllerManagerManifest = manifestDir + "/" + release.ControllerManager + ".yaml"
 )
 
-// ImportBundle reads from a machine what it holds of its cluster's bundle. It
-// changes nothing. A replica's machine holds neither the key of the etcd
-// authority nor that of the front-proxy authority; one of kubeadm's holds all.
+// ImportBundle reads from a machine what it holds of the bundle of its cluster. It
+// changes nothing. The machine of a replica has neither the key of the etcd authority
+// nor that of the front-proxy authority; one of kubeadm has all.
 func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle, error) {
 	secret := []string{
 		component.CACert, component.CAKey, component.FrontProxyCA, frontProxyKey, component.EtcdClientCA, component.EtcdCA, etcdCAKey, component.SAKey, component.EncryptionConfigPath, component.APIServerCert,
@@ -45,8 +45,7 @@ func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle,
 	return b, nil
 }
 
-// printScript prints files behind their names. What it prints is kept nowhere
-// but in the bundle.
+// printScript prints files behind their names. The output is kept in the bundle alone.
 func printScript(paths []string) host.Script {
 	return "for file in " + host.Words(paths...) + "; do\n" +
 		`  if [ -r "$file" ]; then echo "` + section + `$file"; cat "$file"; echo; fi` + "\ndone\n"
@@ -60,7 +59,7 @@ func printed(output string, paths []string) map[string]string {
 	return files
 }
 
-// bundleIn makes a bundle of the files of a machine.
+// bundleIn makes a bundle from the files of a machine.
 func bundleIn(recordText string, files map[string]string) (*pki.Bundle, error) {
 	known, err := readRecord(recordText)
 	if err != nil {
@@ -91,7 +90,7 @@ var (
 	encryptionFlag  = regexp.MustCompile(`--encryption-provider-config=`)
 )
 
-// asKubeadm completes what a machine of kubeadm's tells otherwise.
+// asKubeadm completes the bundle from a machine that kubeadm has set up.
 func asKubeadm(found *pki.MachineFiles, files map[string]string) error {
 	switch {
 	case files[component.CACert] == "" || files[component.SAKey] == "":
@@ -102,15 +101,15 @@ func asKubeadm(found *pki.MachineFiles, files map[string]string) error {
 		return fmt.Errorf("%s is not there: the etcd of this control plane is elsewhere", component.EtcdCA)
 	}
 	found.Authorities[pki.Etcd] = pki.KeyPair{Certificate: files[component.EtcdCA], PrivateKey: files[etcdCAKey]}
-	found.ClusterName = "kubernetes" // kubeadm's, where nothing else is said
+	found.ClusterName = "kubernetes" // kubeadm's default
 	if name := clusterNameFlag.FindStringSubmatch(files[controllerManagerManifest]); name != nil {
 		found.ClusterName = name[1]
 	}
 	return nil
 }
 
-// ImportKubeconfig reads the administrators' kubeconfig from a machine of a
-// replica, or of kubeadm's. It holds a private key.
+// ImportKubeconfig reads the administrators' kubeconfig from a machine of a replica,
+// or of kubeadm. It holds a private key.
 func (r *Replicas) ImportKubeconfig(ctx context.Context, h *host.Host) (string, error) {
 	facts, err := h.Observe(ctx, host.Query{Script: printScript([]string{component.AdminConf})})
 	if err != nil {
@@ -126,8 +125,8 @@ func (r *Replicas) ImportKubeconfig(ctx context.Context, h *host.Host) (string, 
 	return text, nil
 }
 
-// Installed are the pairs for leaves that are on a machine, by the name of the
-// leaf: kubeadm's names are their places.
+// Installed returns the key pairs of leaves that are on a machine, by the name of the
+// leaf, which is also the path that kubeadm uses.
 func (r *Replicas) Installed(ctx context.Context, h *host.Host, leaves []pki.Leaf) (map[string]pki.KeyPair, error) {
 	var paths []string
 	for _, leaf := range leaves {

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// inProgress is what this process is doing, or has failed to do, as far as others
-// that wait have to know: a wait for what nobody is going to do would never end.
+// inProgress is what this process is doing, or has failed to do, as far as waiting
+// operations need to know: nobody should wait for what nobody is going to do.
 type inProgress struct {
 	mu       sync.Mutex
-	creates  map[string]map[string]bool // cluster id → replica → whether its Create is under way; false: it has failed
+	creates  map[string]map[string]bool // cluster id → replica → whether its Create is in progress; false: it has failed
 	changing map[string]int             // address → changes of the etcd member there
 }
 
-// create notes that the Create of a replica has begun. done takes what came of it.
+// create records that the Create of a replica has begun. done takes its result.
 func (u *inProgress) create(s Spec) (done func(error)) {
 	cluster, name := s.Bundle.ClusterID, s.Machine()
 	u.mu.Lock()
@@ -35,7 +35,7 @@ func (u *inProgress) create(s Spec) (done func(error)) {
 	}
 }
 
-// forget is for a replica that is as it shall be, or has left.
+// forget removes a replica that is as wanted, or was deleted.
 func (u *inProgress) forget(s Spec) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -44,8 +44,8 @@ func (u *inProgress) forget(s Spec) {
 	}
 }
 
-// others are the other replicas of a control plane whose Create is under way, and
-// those whose Create has failed.
+// others returns the other replicas of a control plane whose Create is in progress,
+// and those whose Create has failed.
 func (u *inProgress) others(s Spec) (pending, failed []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -62,7 +62,7 @@ func (u *inProgress) others(s Spec) (pending, failed []string) {
 	return pending, failed
 }
 
-// member notes that a change of the etcd member on a machine is under way.
+// member records that a change of the etcd member on a machine is in progress.
 func (u *inProgress) member(address string) (done func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

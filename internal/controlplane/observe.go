@@ -14,16 +14,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// observed is a machine as it was seen in one round trip.
+// observed is a machine as observed in one round trip.
 type observed struct {
 	facts       host.Facts
 	record      record
-	creating    record            // whose Create was cut off: of the record no more than the identity
-	recordErr   error             // one of the two is there and cannot be read
-	rollback    *rollbackRecord   // what a change that is not done has left to go back to
+	creating    record            // the replica whose Create was interrupted: its identity alone
+	recordErr   error             // one of the two cannot be parsed
+	rollback    *rollbackRecord   // what an interrupted change can be rolled back to
 	kubeconfigs map[string]string // path → text without the private key
 	running     map[string]string // component → path of the program that runs
-	obstacles   []string          // what keeps any change from being made; only inspect looks for it
+	obstacles   []string          // what prevents any change; only set by inspect
 }
 
 // digests gives the digests of what is on disk.
@@ -35,7 +35,7 @@ func (f observed) digests() map[string]string {
 	return out
 }
 
-// overrides are the files by which somebody changes how component c runs.
+// overrides are the drop-ins that change how component c runs.
 func (f observed) overrides(c string) []string {
 	var out []string
 	for _, name := range f.facts.Dirs[unit.DropInDir(c)] {
@@ -44,13 +44,13 @@ func (f observed) overrides(c string) []string {
 	return out
 }
 
-// version is that of the running program, which its path names; "" when none runs.
+// version is that of the running program, from its path; "" if none runs.
 func (f observed) version(c string) string {
 	return versionIn(strings.TrimSuffix(f.running[c], " (deleted)"), c)
 }
 
-// definedVersion is that of the program which the definition of a component
-// names, so that would be started; "" when there is none that can be read.
+// definedVersion is that of the program that the unit file of a component starts; ""
+// if it cannot be read.
 func (f observed) definedVersion(c string) string {
 	executable, _, err := unit.Parse(f.facts.Files[unit.Path(c)].Content)
 	if err != nil {
@@ -59,13 +59,13 @@ func (f observed) definedVersion(c string) string {
 	return versionIn(executable, c)
 }
 
-// effectiveVersion is the one that runs; of a component that does not, the one
-// that would be started.
+// effectiveVersion is the one that runs or, if none does, the one that would be
+// started.
 func (f observed) effectiveVersion(c string) string {
 	return cmp.Or(f.version(c), f.definedVersion(c))
 }
 
-// observe looks at everything that any decision about s needs.
+// observe reads everything that any decision about s needs.
 func observe(ctx context.Context, h *host.Host, s component.Replica) (observed, error) {
 	facts, err := h.Observe(ctx, query(s))
 	if err != nil {
@@ -74,8 +74,8 @@ func observe(ctx context.Context, h *host.Host, s component.Replica) (observed, 
 	return interpret(facts), nil
 }
 
-// query never asks for the content of a file that holds a private key: keys
-// are judged by their digest, kubeconfigs by all but the key's line.
+// query never asks for the content of a file that holds a private key: keys are
+// compared by their digest, kubeconfigs by all but the line of the key.
 func query(s component.Replica) host.Query {
 	q := host.Query{
 		Contents: append(component.SettingPaths(), recordPath, creatingPath, rollbackRecordPath, component.CACert, component.EtcdClientCA),
@@ -163,9 +163,9 @@ func interpret(facts host.Facts) observed {
 	return f
 }
 
-// gone: the machine answers and holds neither a unit nor a file that only a
-// replica has. The authorities' certificates do not count: etcd and kubelet
-// have them too.
+// gone: the machine is reachable and holds neither a unit nor a file that only a
+// replica has. The certificates of the authorities do not count: etcd and kubelet have
+// them too.
 func (f observed) gone(s component.Replica) bool {
 	for _, c := range component.Of(s) {
 		if _, ok := f.facts.Files[unit.File(c).Path]; ok {

@@ -12,9 +12,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Outage is one change of an etcd member, as far as the replica beside it is
-// concerned, from Open to Close. What it keeps paused it keeps until then at the
-// latest, whatever way the change ends: afterwards anybody may bring it back.
+// Outage covers one change of an etcd member for the replica on the same machine, from
+// Open until it ends. Whatever it keeps paused is released when it ends, however it
+// ends: from then on any process may return the replica to rotation.
 type Outage struct {
 	replicas *Replicas
 	beside   Beside
@@ -23,11 +23,10 @@ type Outage struct {
 	paused *Spec // the replica that this change has stopped
 }
 
-// Outage describes the change of the member that b is beside. It implements
-// etcd.Outage.
+// Outage describes a change of the member that b is beside. It implements etcd.Outage.
 func (r *Replicas) Outage(b Beside) *Outage { return &Outage{replicas: r, beside: b} }
 
-// Open says that the change begins, and gives how to say that it has ended.
+// Open marks the beginning of the change and returns the function that ends it.
 func (o *Outage) Open() (end func()) {
 	done := o.replicas.inProgress.member(o.beside.Host.Address())
 	return func() {
@@ -36,12 +35,11 @@ func (o *Outage) Open() (end func()) {
 	}
 }
 
-// Begins takes the replica that lives on this member alone out of rotation and
-// stops it, before the member stops: its API server would fail every request
-// for as long as that lasts, on connections that clients keep. One with other
-// members to turn to stays, and one that does not serve has nothing to lose. A
-// machine that cannot be reached is no obstacle; an API server that cannot be
-// asked is one.
+// Begins takes the replica out of rotation and stops it before its only etcd member
+// stops: its API server would fail every request meanwhile, on connections that
+// clients keep. A replica with other members stays, and so does one that does not
+// serve. An unreachable machine is no obstacle; an API server whose readiness is
+// unknown is.
 func (o *Outage) Begins(ctx context.Context) error {
 	s, state, err := o.beside.dependent(ctx)
 	if s == nil || err != nil || !state.running {
@@ -67,9 +65,9 @@ func (o *Outage) Begins(ctx context.Context) error {
 	return nil
 }
 
-// Ended brings back what Begins has stopped, in this run or an earlier one, and
-// registers it when it is ready. One that lost its member otherwise is helped to
-// find it again.
+// Ended starts what Begins has stopped, in this run or an earlier one, and registers
+// it when it is ready. A replica that lost its member in another way is helped to
+// reconnect.
 func (o *Outage) Ended(ctx context.Context) error {
 	s, _, err := o.beside.dependent(ctx)
 	if s == nil || err != nil {
@@ -82,14 +80,14 @@ func (o *Outage) Ended(ctx context.Context) error {
 	came := true
 	defer func() { turn.end(came) }()
 	ctx = turn.context(ctx)
-	s, state, err := o.beside.dependent(ctx) // as it is now: another one may have brought it back
+	s, state, err := o.beside.dependent(ctx) // again: another process may have returned it
 	if s == nil || err != nil {
 		return err
 	}
 	if !state.paused {
 		recoverAfterMember(ctx, *s, state)
 		o.unpause()
-		return nil // what may be wrong with it is not of this change
+		return nil // another problem of it is not of this change
 	}
 	if err := startAndRegister(ctx, *s, release.Components()); err != nil {
 		came = false
@@ -100,8 +98,9 @@ func (o *Outage) Ended(ctx context.Context) error {
 	return nil
 }
 
-// pause notes that the replica is out of rotation for this change. Until let, other
-// processes change no replica of its control plane, and nobody here brings it back.
+// pause records that the replica is out of rotation for this change. Until unpause,
+// other processes change no replica of its control plane, and nothing in this process
+// returns it.
 func (o *Outage) pause(s Spec) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -113,6 +112,7 @@ func (o *Outage) pause(s Spec) {
 	o.replicas.paused.begin(s, o)
 }
 
+// unpause releases the replica.
 func (o *Outage) unpause() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,7 +125,7 @@ func (o *Outage) unpause() {
 	o.replicas.turns.queue(s.Bundle.ClusterID).leave()
 }
 
-// pausedReplicas are the replicas that changes of this process keep out of rotation.
+// pausedReplicas are the replicas that changes in this process keep out of rotation.
 type pausedReplicas struct {
 	mu  sync.Mutex
 	now map[string]*Outage // by cluster id and name
@@ -154,11 +154,11 @@ func (p *pausedReplicas) has(cluster, name string) bool {
 	return p.now[cluster+"/"+name] != nil
 }
 
-// servingAttempts is how often an API server that gives no answer is asked.
+// servingAttempts is how often an API server that does not answer is asked.
 const servingAttempts = 3
 
-// checkServing reports whether the replica serves. One that gives no answer is asked
-// again, and is then a reason to change nothing: what is done next would stop it.
+// checkServing reports whether the replica serves. If the API server does not answer
+// after several attempts, that is an error: the next step would stop it.
 func checkServing(ctx context.Context, s Spec) (bool, error) {
 	for attempt := 1; ; attempt++ {
 		serving, err := serves(ctx, s)
@@ -172,7 +172,8 @@ func checkServing(ctx context.Context, s Spec) (bool, error) {
 	}
 }
 
-// servingUnknown is the refusal for an API server that cannot be asked; nil for no error.
+// servingUnknown refuses a change because the API server does not answer; nil for no
+// error.
 func servingUnknown(s Spec, err error) error {
 	if err == nil {
 		return nil

@@ -28,8 +28,8 @@ const (
 // architectures are those for which Kubernetes releases server programs.
 var architectures = []string{"amd64", "arm64", "ppc64le", "s390x"}
 
-// preflight lists every reason why a replica cannot be made on the machine.
-// What an earlier, interrupted call for the same replica has left is no reason.
+// preflight lists every reason why the replica cannot be created on the machine. What
+// an earlier, interrupted call for the same replica has left is no reason.
 func preflight(s component.Replica, f observed) error {
 	failed := slices.Concat(machineChecks(s, f), foreignChecks(s, f), portChecks(s, f), f.obstacles)
 	if len(failed) == 0 {
@@ -75,8 +75,8 @@ func machineChecks(s component.Replica, f observed) []string {
 	return failed
 }
 
-// foreignChecks recognise a machine that belongs to another control plane.
-// Writing over it would destroy that one's keys.
+// foreignChecks recognise a machine that belongs to another control plane, whose keys
+// would be overwritten.
 func foreignChecks(s component.Replica, f observed) []string {
 	var failed []string
 	for _, manifest := range f.facts.Dirs[manifestDir] {

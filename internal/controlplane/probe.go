@@ -44,8 +44,8 @@ func newChecker(s Spec, c component.Component) (checker, error) {
 
 func (c checker) close() { c.client.CloseIdleConnections() }
 
-// ask returns healthy, or in words why the component is not ready. An answer
-// that does not come is a reason like any other: the question has no failure.
+// ask returns healthy, or why the component is not ready. A missing answer is a reason
+// like any other: a health check never fails.
 func (c checker) ask(ctx context.Context) string {
 	health, err := c.probe(ctx)
 	if err != nil {
@@ -54,10 +54,10 @@ func (c checker) ask(ctx context.Context) string {
 	return health
 }
 
-// probe returns healthy, or in words why the component is not ready. It is an
-// error where the component did not answer, so that nothing is known of it: sshd
-// forbids the connection, it was lost, or no answer came in time. That the machine
-// refuses the connection is an answer: nobody listens.
+// probe returns healthy, or why the component is not ready. It is an error if the
+// component did not answer, so that its state is unknown: sshd forbids the connection,
+// it was lost, or it timed out. A connection that the machine refuses is an answer:
+// nothing listens.
 func (c checker) probe(ctx context.Context) (health string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -82,8 +82,8 @@ func (c checker) probe(ctx context.Context) (health string, err error) {
 	return readAnswer(response.StatusCode, string(body)), nil
 }
 
-// serves asks the replica's API server whether it is ready. Where it cannot be
-// asked that is an error, and says nothing of whether it serves.
+// serves reports whether the API server of the replica is ready. It is an error if
+// that is unknown.
 func serves(ctx context.Context, s Spec) (bool, error) {
 	check, err := newChecker(s, component.APIServer(s.Replica))
 	if err != nil {
@@ -97,15 +97,15 @@ func serves(ctx context.Context, s Spec) (bool, error) {
 	return health == healthy, nil
 }
 
-// mostChecks is how many of the checks that fail are named.
+// mostChecks is how many failed checks are named.
 const mostChecks = 50
 
 var checkForm = regexp.MustCompile(`^[A-Za-z0-9./_-]{1,100}$`)
 
 var failedCheck = regexp.MustCompile(`(?m)^\[-\](\S+)`)
 
-// readAnswer turns a health endpoint's answer into words: which of its checks
-// fail, where it lists them.
+// readAnswer describes the answer of a health endpoint: the checks that fail, if it
+// lists them.
 func readAnswer(status int, body string) string {
 	if status == http.StatusOK {
 		return healthy
@@ -123,7 +123,7 @@ func readAnswer(status int, body string) string {
 	return fmt.Sprintf("not ready: HTTP status %d %s", status, problem.Quote(first))
 }
 
-// innermost unwraps the layers that net/http and net put around the reason.
+// innermost unwraps the layers that net/http and net put around an error.
 func innermost(err error) error {
 	for {
 		next := errors.Unwrap(err)

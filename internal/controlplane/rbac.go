@@ -20,8 +20,7 @@ import (
 // bindingTimeout bounds the bindings once the API server is ready.
 const bindingTimeout = 20 * time.Second
 
-// bindings are those without which certificates that are issued here have no
-// rights.
+// bindings are required for the certificates that the provider issues.
 func bindings() []*rbac.ClusterRoleBinding {
 	return []*rbac.ClusterRoleBinding{adminBinding(), kubeletBinding()}
 }
@@ -36,9 +35,9 @@ func adminBinding() *rbac.ClusterRoleBinding {
 	}
 }
 
-// kubeletBinding lets the API server use the API of kubelets, and nothing else.
-// The role is one of those that every API server makes sure of; the binding has
-// the name that it has in upstream's cluster/addons/rbac.
+// kubeletBinding allows the API server to use the API of kubelets, and nothing else.
+// Every API server ensures the role; the binding has the name that it has in
+// upstream's cluster/addons/rbac.
 func kubeletBinding() *rbac.ClusterRoleBinding {
 	return &rbac.ClusterRoleBinding{
 		ObjectMeta: meta.ObjectMeta{Name: "kube-apiserver-kubelet-api-admin"},
@@ -47,10 +46,10 @@ func kubeletBinding() *rbac.ClusterRoleBinding {
 	}
 }
 
-// bindFirst makes sure of the bindings before the API server gets another client
-// certificate for kubelets: it shows that one within a minute, and what of its
-// rights the older one had from elsewhere is then gone. An API server that does not
-// serve shows kubelets nothing; its bindings come once it is ready.
+// bindFirst ensures the bindings before the API server gets another client certificate
+// for kubelets: it uses the new one within a minute, and loses the rights that only
+// the old one had. An API server that does not serve uses none; its bindings follow
+// once it is ready.
 func bindFirst(ctx context.Context, s Spec, d changes) error {
 	if !d.writes(component.KubeletClientCert) {
 		return nil
@@ -63,11 +62,11 @@ func bindFirst(ctx context.Context, s Spec, d changes) error {
 	return nil
 }
 
-// ensureBindings makes sure of the bindings. Every replica does so, because none
-// is the first one.
+// ensureBindings ensures the bindings. Every replica does so, because none is the
+// first one.
 func ensureBindings(ctx context.Context, s Spec) error {
 	if !s.hasAdminCertificate() {
-		return nil // a replica that only comes back: the bindings were made when it was created
+		return nil // the replica only returns: the bindings exist since it was created
 	}
 	config, done, err := adminClient(s)
 	if err != nil {
@@ -97,7 +96,7 @@ func ensureBindings(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// ensureBinding makes a binding, or adds its subject to the one that is there.
+// ensureBinding creates a binding, or adds its subject to the existing one.
 func ensureBinding(ctx context.Context, api typedrbac.ClusterRoleBindingInterface, binding *rbac.ClusterRoleBinding) error {
 	_, err := api.Create(ctx, binding, meta.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {

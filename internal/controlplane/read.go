@@ -11,8 +11,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Read observes the replica. Gone is ErrGone; an unreachable host
-// host.ErrUnreachable.
+// Read observes the replica. It returns ErrGone if it does not exist, and
+// host.ErrUnreachable if the machine cannot be reached.
 func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 	var rotation []string
 	var registrarErr error
@@ -36,8 +36,7 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 	return status, nil
 }
 
-// missing is ErrGone with the evidence, for the words beside the new replica
-// that the next plan shows.
+// missing is ErrGone with the evidence, shown beside the new replica in the next plan.
 func missing(s Spec) error {
 	return &problem.Problem{
 		Summary: fmt.Sprintf("Control-plane replica %q is gone", s.Name), Host: s.Machine(), Err: ErrGone,
@@ -46,7 +45,7 @@ func missing(s Spec) error {
 	}
 }
 
-// observeStatus observes the machine and asks the components, all at once.
+// observeStatus observes the machine and probes the components, all at once.
 func observeStatus(ctx context.Context, s Spec) (Status, observed, error) {
 	parts := component.Of(s.Replica)
 	health := make([]string, len(parts))
@@ -71,8 +70,8 @@ func askOnce(ctx context.Context, s Spec, c component.Component) string {
 	return check.ask(ctx)
 }
 
-// status puts together what was seen; whether the replica is registered is
-// the registrar's to say.
+// status combines what was observed; the registrar says whether the replica is
+// registered.
 func status(s Spec, f observed, health []string, now time.Time) Status {
 	out := Status{
 		MachineID:    f.facts.MachineID,
@@ -94,8 +93,8 @@ func status(s Spec, f observed, health []string, now time.Time) Status {
 	return out
 }
 
-// earliest is the end of the first of the certificates in files to expire;
-// those that cannot be read are drift and do not count here.
+// earliest is when the first of the certificates in files expires. Unreadable ones are
+// drift and do not count here.
 func earliest(f observed, files []string) time.Time {
 	var end time.Time
 	for _, path := range files {
@@ -114,7 +113,7 @@ func earliest(f observed, files []string) time.Time {
 	return end
 }
 
-// sooner is the earlier of two moments, of which a zero one is none.
+// sooner is the earlier of two times; a zero one does not count.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
@@ -20,13 +21,12 @@ import (
 )
 
 const (
-	// readyTimeout is kubeadm's for a control-plane component.
+	// readyTimeout is the timeout that kubeadm has for a control-plane component.
 	readyTimeout  = 4 * time.Minute
 	askInterval   = 150 * time.Millisecond
 	watchInterval = 2 * time.Second
-	// loopRestarts is how often a component may end before it counts as one
-	// that will not come up. Once or twice happens while etcd or the API
-	// server are themselves starting.
+	// loopRestarts is how often a component may end before it counts as crash-looping.
+	// Once or twice is normal while etcd or the API server are starting.
 	loopRestarts = 3
 	logLines     = 15
 )
@@ -34,12 +34,11 @@ const (
 // errNotReady: a component did not become ready.
 var errNotReady = errors.New("not ready")
 
-// bringUp restarts what d says, the API server first and the others once it is
-// ready, and returns when all three are. That order is the one of an upgrade
-// (nothing is newer than the API server it reaches), and in a new cluster it
-// spares the others from being refused, because their roles do not exist until
-// the API server is ready, and from backing off. It gives up early on a
-// component that ends again and again.
+// bringUp applies d, restarts the API server first and the others once it is ready,
+// and returns when all three are ready. An upgrade needs that order (nothing is newer
+// than the API server it reaches). In a new cluster it saves the others from being
+// refused, because their roles do not exist until the API server is ready. It gives up
+// early on a component that crash-loops.
 func bringUp(ctx context.Context, s Spec, d changes) error {
 	if err := apply(ctx, s, d); err != nil {
 		return err
@@ -47,7 +46,8 @@ func bringUp(ctx context.Context, s Spec, d changes) error {
 	return awaitReady(ctx, s, d)
 }
 
-// awaitReady is bringUp from where the API server was restarted, if it had to be.
+// awaitReady is bringUp without the first part: the API server was restarted already
+// if needed.
 func awaitReady(ctx context.Context, s Spec, d changes) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -80,21 +80,21 @@ func awaitReady(ctx context.Context, s Spec, d changes) error {
 	return nil
 }
 
-// waiting is what the components said last while they were waited for.
+// waiting holds the last state of the components that are waited for.
 type waiting struct {
 	mu      sync.Mutex
 	reasons map[string]string // component → why it is not ready
-	later   map[string]bool   // components that are still to be started: how they are now says nothing
+	later   map[string]bool   // components that are not started yet: their state does not matter
 }
 
-// begun notes that a component was started.
+// begun records that a component was started.
 func (w *waiting) begun(component string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.later, component)
 }
 
-// unbegun are the units of the components that are still to be started.
+// unbegun lists the units of the components that are not started yet.
 func (w *waiting) unbegun() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +115,7 @@ func (w *waiting) note(component, reason string) {
 	w.reasons[component] = reason
 }
 
-// awaitAPIServer waits for the API server, and makes sure of the administrators' rights.
+// awaitAPIServer waits for the API server, and ensures the administrators' rights.
 func (w *waiting) awaitAPIServer(ctx context.Context, s Spec, c component.Component, serving chan<- struct{}) error {
 	if err := w.poll(ctx, s, c); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (w *waiting) awaitAPIServer(ctx context.Context, s Spec, c component.Compon
 	return ensureBindings(ctx, s)
 }
 
-// startAndAwait restarts one of the others where it must be, and waits for it.
+// startAndAwait restarts one of the other components if needed, and waits for it.
 func (w *waiting) startAndAwait(ctx context.Context, s Spec, c component.Component, d changes, serving <-chan struct{}) error {
 	select {
 	case <-serving:
@@ -145,35 +145,28 @@ func (w *waiting) startAndAwait(ctx context.Context, s Spec, c component.Compone
 	return w.poll(ctx, s, c)
 }
 
-// poll asks c until it is ready.
+// poll probes c until it is ready.
 func (w *waiting) poll(ctx context.Context, s Spec, c component.Component) error {
 	check, err := newChecker(s, c)
 	if err != nil {
 		return err
 	}
 	defer check.close()
-	ticker := time.NewTicker(askInterval)
-	defer ticker.Stop()
-	for {
+	return wait.PollUntilContextCancel(ctx, askInterval, true, func(ctx context.Context) (bool, error) {
 		reason := check.ask(ctx)
 		if ctx.Err() != nil {
-			return ctx.Err() // the reason is then only that nobody waits any more
+			return false, ctx.Err() // the reason would only be the cancellation
 		}
 		w.note(c.Name, reason)
 		if reason == healthy {
 			problem.Progress(ctx, "%s: %s is ready", s.Machine(), c.Name)
-			return nil
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		return reason == healthy, nil
+	})
 }
 
-// watch ends with an error when a component fails for good. That the machine
-// cannot be seen for a moment is no reason to give up.
+// watch returns an error when a component fails for good. It ignores failed
+// observations.
 func (w *waiting) watch(ctx context.Context, s Spec) error {
 	before := map[string]host.UnitState{}
 	ticker := time.NewTicker(watchInterval)
@@ -184,7 +177,7 @@ func (w *waiting) watch(ctx context.Context, s Spec) error {
 		case <-ctx.Done():
 			return nil
 		}
-		unbegun := w.unbegun() // asked first: one of them may be started meanwhile
+		unbegun := w.unbegun() // first: one of them may be started meanwhile
 		facts, err := s.Host.Observe(ctx, host.Query{Units: unit.Names()})
 		if err != nil {
 			continue
@@ -219,8 +212,8 @@ func crashLooping(before, now map[string]host.UnitState) (component, reason stri
 	return "", ""
 }
 
-// explain makes the failure of a component one that a person can act on: what
-// it said last, and the end of its log.
+// explain reports the failure of a component with its last state and the end of its
+// log.
 func (w *waiting) explain(ctx context.Context, s Spec, err error) error {
 	if errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("wait for replica %s: %w", s.Machine(), err)
@@ -228,7 +221,7 @@ func (w *waiting) explain(ctx context.Context, s Spec, err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.reasons) == 0 {
-		return err // no component is at fault
+		return err // no component has failed
 	}
 	names := slices.Sorted(maps.Keys(w.reasons))
 	if _, ok := w.reasons[release.APIServer]; ok {
@@ -248,8 +241,8 @@ func (w *waiting) explain(ctx context.Context, s Spec, err error) error {
 	}
 }
 
-// logs returns the last lines of each component's journal. It has its own
-// deadline: it is wanted most when the caller's has passed.
+// logs returns the last lines of each component's journal. It has its own deadline: it
+// is needed most when that of the caller has passed.
 func logs(ctx context.Context, s Spec, components []string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

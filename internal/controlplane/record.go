@@ -13,16 +13,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// recordPath says whose replica a machine holds and which certificates were
+// recordPath names the replica that a machine holds and the certificates that were
 // issued for it.
 const recordPath = component.KubernetesDir + "/replica.json"
 
-// record is written after every file it speaks of. It is the proof that a
-// certificate and a key on the machine belong together: a write cut off
-// between the two leaves a pair that the record does not know, which is then
-// issued anew. It also says what the replica depends on and where it is
-// registered, so that whoever has to stop its etcd can take it out of rotation
-// first (see Pause). It holds no secret.
+// record is written after every file that it names. It proves that a certificate and a
+// key on the machine belong together: a write that was interrupted between the two
+// leaves a pair that the record does not know, which is then issued again. It also
+// says what the replica depends on and where it is registered, so that whoever stops
+// its etcd member can take it out of rotation first (see Outage). It holds no secret.
 type record struct {
 	ClusterID   string            `json:"cluster_id"`
 	ClusterName string            `json:"cluster_name"`
@@ -31,18 +30,17 @@ type record struct {
 	Etcd        []string          `json:"etcd"`     // client URLs, sorted
 	Endpoint    json.RawMessage   `json:"endpoint"` // Spec.Registration
 	Issued      map[string]string `json:"issued"`   // path → SHA-256, of certificates, keys and kubeconfigs
-	// Generations are those of the bundle that the files are of. A record of
-	// an earlier version has none: nothing was rotated then.
+	// Generations are those of the bundle that the files follow from. A record of an
+	// earlier version of the provider has none: nothing was rotated then.
 	Generations map[pki.Part]int `json:"generations"`
-	// Configured is for an import. A record of an earlier version has none, which
-	// is no drift.
+	// Configured is for an import. A record of an earlier version of the provider has
+	// none, which is no drift.
 	Configured *configured `json:"configured,omitempty"`
 }
 
-// configured is what the configuration says, in its own words, where the machine
-// tells only what came of it: flags have the defaults among them, a certificate
-// the names that every one has, a file what its YAML says, and nothing says when a
-// certificate is to be renewed. Null is what is left out.
+// configured is the configuration as written, where the machine only shows the result:
+// flags include defaults, a certificate includes names that every one has, and nothing
+// says when to renew a certificate. Null is a setting that is left out.
 type configured struct {
 	ExtraArgs    map[string]map[string]string `json:"extra_args"`
 	ExtraSANs    []string                     `json:"extra_sans"`
@@ -60,26 +58,25 @@ func configuredOf(s component.Replica) *configured {
 	}
 }
 
-// saysConfigured reports whether r has what an import of s needs. That it has
-// not is no drift, but an update makes up for it.
+// saysConfigured reports whether r has what an import of s needs. If not, that is no
+// drift, but an update adds it.
 func (r record) saysConfigured(s component.Replica) bool {
 	return r.Configured != nil && r.Configured.text() == configuredOf(s).text()
 }
 
-// text is how c is compared: without the white space that indenting has put into
-// its raw part.
+// text is c for comparison, without the white space of indentation.
 func (c configured) text() string {
-	text, _ := json.Marshal(c) // its one raw part is JSON by Spec's promise: it always encodes
+	text, _ := json.Marshal(c) // its one raw part is JSON: it always encodes
 	return string(text)
 }
 
-// describes reports whether r says of s what is neither digest nor generation.
+// describes reports whether r matches s, digests and generations aside.
 func (r record) describes(s component.Replica) bool {
 	want := recordOf(s, nil)
 	return r.Port == want.Port && slices.Equal(r.Etcd, want.Etcd) && compact(r.Endpoint) == compact(want.Endpoint)
 }
 
-// compact is JSON without the white space that indenting has put there.
+// compact is JSON without the white space of indentation.
 func compact(text json.RawMessage) string {
 	if len(text) == 0 {
 		return "null" // as it is encoded
@@ -92,7 +89,7 @@ func compact(text json.RawMessage) string {
 }
 
 func (r record) file() host.File {
-	// Its one raw part is JSON by Spec's promise: it always encodes.
+	// Its one raw part is JSON: it always encodes.
 	text, _ := json.MarshalIndent(r, "", "  ")
 	return host.File{Path: recordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
 }

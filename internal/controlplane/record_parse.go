@@ -16,8 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// What a machine says is read here into the forms that it may have. What has
-// another form is none of ours, and does not go on.
+// What a machine says is parsed here into strict types. Anything else is refused.
 
 const (
 	longestRecord  = 1 << 20
@@ -33,8 +32,8 @@ var (
 	flagForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,99}$`)
 )
 
-// readRecord reads a machine's record. None at all is the zero value; one that
-// cannot be read is an error, since it may be another cluster's.
+// readRecord parses the record of a machine. A missing one is the zero value. One that
+// cannot be parsed is an error, since it may belong to another cluster.
 func readRecord(text string) (record, error) {
 	var r record
 	if text == "" {
@@ -50,8 +49,7 @@ func readRecord(text string) (record, error) {
 	return r, nil
 }
 
-// readJSON says of what is no JSON that it is none: the error's own text may
-// quote it.
+// readJSON parses JSON. Its errors do not quote the text.
 func readJSON(text string, into any) error {
 	if len(text) > longestRecord {
 		return fmt.Errorf("it has %d bytes", len(text))
@@ -97,8 +95,8 @@ func checkGenerations(generations map[pki.Part]int) error {
 	return nil
 }
 
-// check is for the record of what was configured: an import proposes it to a
-// person as a configuration.
+// check validates what was configured: an import proposes it to a person as a
+// configuration.
 func (c configured) check() error {
 	for component, flags := range c.ExtraArgs {
 		if !slices.Contains(release.Components(), component) || len(flags) > mostListed {
@@ -126,8 +124,8 @@ func (c configured) check() error {
 	return nil
 }
 
-// readRollbackRecord is nil for no text, and for one from which nothing could be brought
-// back: its files are those of a replica, and nothing else is written from it.
+// readRollbackRecord is nil for no text, and for a record that could not be restored:
+// nothing but the files of a replica is written from it.
 func readRollbackRecord(text string) *rollbackRecord {
 	var b rollbackRecord
 	if readJSON(text, &b) != nil || b.Port <= 0 || b.Port > 65535 || checkGenerations(b.Generations) != nil {
@@ -147,8 +145,8 @@ func readRollbackRecord(text string) *rollbackRecord {
 	return &b
 }
 
-// versionIn is the version that the path of component c's program names, or ""
-// where it is not one that the provider has installed.
+// versionIn returns the version in the path of the program of component c, or "" if
+// the provider has not installed it.
 func versionIn(executable, c string) string {
 	if path.Base(executable) != c {
 		return ""
@@ -156,7 +154,7 @@ func versionIn(executable, c string) string {
 	return programVersion(path.Base(path.Dir(executable)))
 }
 
-// programVersion is version where it is one of a Kubernetes release, or "".
+// programVersion is version if it has the form of a Kubernetes version, or "".
 func programVersion(version string) string {
 	if release.IsVersion(version) {
 		return version
@@ -164,7 +162,7 @@ func programVersion(version string) string {
 	return ""
 }
 
-// printedBy splits what a script printed behind headings, of those that are known.
+// printedBy splits the output of a script at headings with known names.
 func printedBy(output string, known []string) map[string]string {
 	parts := map[string]string{}
 	for part := range strings.SplitSeq("\n"+output, "\n"+section) {

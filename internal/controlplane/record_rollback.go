@@ -10,14 +10,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// rollbackRecordPath is there while a change is under way, and says what ran well until
-// then: should the change not come up, in this run or in one after a cut, that is
-// what the replica goes back to. It holds no secret.
+// rollbackRecordPath exists while a change is in progress and holds what ran before
+// it. If the replica does not become ready, in this run or after an interruption, that
+// is what is restored. It holds no secret.
 const rollbackRecordPath = component.KubernetesDir + "/replica.before.json"
 
-// rollbackRecord is what a replica ran: its definitions, and what of the record follows
-// from them and from its settings. Files that the bundle decides are not in it: it is only gone back to
-// while the bundle's generations are the same. Nor are certificates and
+// rollbackRecord is what a replica ran: its unit files, and the parts of the record
+// that belong to them. Files that follow from the bundle are not in it: it is only
+// restored while the generations of the bundle are the same. Nor are certificates and
 // kubeconfigs, which are issued for whatever is to run.
 type rollbackRecord struct {
 	Version     string            `json:"version"` // of the API server

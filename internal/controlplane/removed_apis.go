@@ -11,9 +11,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// requestedRemovedAPIs asks those API servers that run an older minor than the wanted one
-// which APIs their clients use that the wanted one does not serve any more. It is
-// a hint: a server that does not answer gives none.
+// requestedRemovedAPIs asks the API servers that run an older minor than the wanted
+// one which APIs their clients have requested that the wanted one no longer serves. It
+// is a hint: an API server that does not answer is left out.
 func requestedRemovedAPIs(ctx context.Context, s Spec, all []replicaStatus) []string {
 	want, err := release.Minor(s.Version)
 	if err != nil {

@@ -1,6 +1,10 @@
-// Package controlplane makes, reads, changes and removes the replicas of one
-// control plane: kube-apiserver, kube-controller-manager and kube-scheduler on
-// a machine, with kubeadm's files, flags and kubeconfigs.
+// Package controlplane creates, observes, changes and deletes the replicas of a
+// control plane: kube-apiserver, kube-controller-manager and kube-scheduler on a
+// machine, with the files, flags and kubeconfigs of kubeadm.
+//
+// A workflow observes the machine (observe.go), decides in pure functions what has to
+// change (decide.go, drift.go), and acts: create.go, update.go, upgrade.go,
+// rollback.go, delete.go. What is wanted is described by package component.
 package controlplane
 
 import (
@@ -12,40 +16,39 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// ErrGone: the host answers and nothing of the replica is there.
+// ErrGone: the machine is reachable and holds nothing of the replica.
 var ErrGone = errors.New("control-plane replica does not exist")
 
-// Registrar puts replicas in and out of the endpoint's rotation. Every method
-// may be repeated. What serves is the balancers' to say, by their own checks:
-// where none of them can be asked, that is an error and never an answer.
+// Registrar puts replicas into and out of the rotation of the endpoint. Every method
+// may be repeated. The balancers decide what serves, by their own checks: if none of
+// them can be reached, that is an error and never an answer.
 type Registrar interface {
 	// Register puts the replica into rotation on every balancer. address is host:port.
 	Register(ctx context.Context, name, address string) error
-	// Drain takes a replica out of rotation that comes back: it stops new
-	// connections to it on every balancer and waits until its sessions have ended
-	// or the drain timeout has passed. It refuses (problem.Untouched) while another
-	// one does not serve. One that serves nothing has nothing to lose, and may.
+	// Drain takes a replica out of rotation that will return: it stops new connections
+	// to it on every balancer and waits until its sessions have ended or the drain
+	// timeout has passed. It refuses (problem.Untouched) while another replica does not
+	// serve. A replica that does not serve may always be drained.
 	Drain(ctx context.Context, name string) error
-	// Withdraw is Drain of a replica that leaves for good, which needs one other
-	// that serves; with lastAllowed, none where there is no other at all. A refusal
-	// for want of one that serves has a method LastServing() bool that says so.
+	// Withdraw is Drain of a replica that is deleted. It requires another one that
+	// serves; with lastAllowed, only if there is another one. A refusal because none
+	// serves has a method LastServing() bool that says so.
 	Withdraw(ctx context.Context, name string, lastAllowed bool) error
-	// Undrain puts a replica back into rotation that Drain or Withdraw has taken
-	// out of it, where it is still registered.
+	// Undrain returns a replica to rotation after Drain or Withdraw, if it is still
+	// registered.
 	Undrain(ctx context.Context, name string) error
 	// Deregister removes the replica from every balancer.
 	Deregister(ctx context.Context, name string) error
-	// Registered says in words what is not as after Register on which balancer
+	// Registered describes, by balancer, what differs from the state after Register
 	// (nil: in rotation everywhere).
 	Registered(ctx context.Context, name, address string) ([]string, error)
-	// OutOfRotation gives the replicas that a balancer sends no new requests,
-	// name → host:port. A balancer that cannot be reached says nothing.
+	// OutOfRotation returns the replicas to which a balancer sends no new requests,
+	// name → host:port. Unreachable balancers are left out.
 	OutOfRotation(ctx context.Context) (map[string]string, error)
-	// Replicas gives every replica that a balancer lists, name → host:port. A
-	// balancer that cannot be reached says nothing.
+	// Replicas returns every replica that a balancer lists, name → host:port.
+	// Unreachable balancers are left out.
 	Replicas(ctx context.Context) (map[string]string, error)
-	// Balancers are the machines on which the lease of those who change what is in
-	// rotation is held.
+	// Balancers are the machines on which the lease for changes of rotation is held.
 	Balancers() []host.LeaseTaker
 }
 
@@ -53,12 +56,12 @@ type Registrar interface {
 type Store interface {
 	// Stored calls see for every key below prefix with its stored value.
 	Stored(ctx context.Context, prefix string, see func(key string, value []byte)) error
-	// Versions are those that the members run, by member; "" is one that does
-	// not tell. Where etcd is not on machines of this provider there is none.
+	// Versions are the versions of the members, by name; "" is unknown. There are none
+	// if etcd is not on machines of this provider.
 	Versions(ctx context.Context) (map[string]string, error)
-	// Save keeps a verified snapshot on the machine of one member, whose name
-	// carries label, and says where: HOST:PATH. It is "" where etcd is not on
-	// machines of this provider.
+	// Save keeps a verified snapshot on the machine of one member, with label in its
+	// name, and returns its place: HOST:PATH. It is "" if etcd is not on machines of
+	// this provider.
 	Save(ctx context.Context, label string) (string, error)
 }
 
@@ -73,7 +76,7 @@ type Spec struct {
 	Store Store
 }
 
-// Component is one of the three programs as it was found.
+// Component is the observed status of one of the three programs.
 type Component struct {
 	Name              string // "kube-apiserver"
 	Healthy           bool
@@ -82,7 +85,7 @@ type Component struct {
 	CertificateExpiry time.Time // the earliest of the certificates it uses
 }
 
-// Status is one replica as it was found.
+// Status is the observed status of a replica.
 type Status struct {
 	Components        []Component // in the order apiserver, controller-manager, scheduler
 	Registered        bool
@@ -102,7 +105,7 @@ type Replicas struct {
 	machine    func(address string) *host.Host
 }
 
-// NewReplicas returns an empty coordinator; machine gives the connection for an
+// NewReplicas returns an empty coordinator; machine returns the connection for an
 // address.
 func NewReplicas(machine func(address string) *host.Host) *Replicas {
 	return &Replicas{machine: machine}
@@ -110,16 +113,16 @@ func NewReplicas(machine func(address string) *host.Host) *Replicas {
 
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {
-	Abandon host.Abandoned // machines that are gone for good: deregistered, and left as they are
+	Abandon host.Abandoned // machines that are gone for good: deregistered, and left unchanged
 	// Superseded reports whether a Create of the same identity (cluster, name,
-	// address) has begun in this process. It is asked again after every wait and
-	// before each step; once it is so, nothing more is touched. Nil: never.
+	// address) has begun in this process. It is called after every wait and before
+	// each step; once it is true, nothing more is changed. Nil: never.
 	Superseded func() bool
-	// Creates says in words which parts of the same control plane other than
-	// replicas this process is making, or has failed to make: it is meant to go on,
-	// so that its last replica stays. Nil: none.
+	// Creates describes the parts of the same control plane, replicas aside, that this
+	// process is creating, or has failed to create: then the control plane is to
+	// continue, and its last replica stays. Nil: none.
 	Creates func() []string
-	// Left is told where the machine was left as it is, and why. Nil: nobody is.
+	// Left is called if the machine was left unchanged, with the reason. May be nil.
 	Left func(why string)
 }
 

@@ -22,22 +22,22 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// replicaStatus is where a replica stands in the rotations and in an upgrade, by
-// evidence from its machine.
+// replicaStatus is the progress of a replica in rotations and upgrades, by evidence
+// from its machine.
 type replicaStatus struct {
 	name, address string
 	port          int
-	host          *host.Host       // nil where the address cannot be read
-	version       string           // of its API server: the one that runs, or would; "" if not known
-	changing      bool             // a change of it is not done; only of the replica itself
-	generations   map[pki.Part]int // of what is on disk, which is what runs
-	unknown       error            // why that cannot be told; then the generations do not count
-	absent        bool             // the machine answers and holds no replica
+	host          *host.Host       // nil if the address is malformed
+	version       string           // of its API server, running or defined; "" if unknown
+	changing      bool             // a change of it was interrupted; only known of the replica itself
+	generations   map[pki.Part]int // of what is on disk and runs
+	unknown       error            // why the generations are unknown
+	absent        bool             // the machine is reachable and holds no replica
 }
 
 func (st replicaStatus) machine() string { return st.name + " (" + st.address + ")" }
 
-// otherReplicas asks the machines of all other replicas of the endpoint.
+// otherReplicas reads the status of all other replicas of the endpoint.
 func (r *Replicas) otherReplicas(ctx context.Context, s Spec) ([]replicaStatus, error) {
 	listed, err := s.Registrar.Replicas(ctx)
 	if err != nil {
@@ -55,11 +55,11 @@ func (r *Replicas) otherReplicas(ctx context.Context, s Spec) ([]replicaStatus, 
 	return out, group.Wait()
 }
 
-// peerStatus asks the machine of one other replica.
+// peerStatus reads the status of one other replica from its machine.
 func (r *Replicas) peerStatus(ctx context.Context, s Spec, name, address string) replicaStatus {
 	at, port, err := splitAddress(address)
 	if err == nil {
-		err = errors.Join(component.ValidateName(name), isAddress(at), component.ValidatePort(port)) // it becomes a machine to log in to
+		err = errors.Join(component.ValidateName(name), isAddress(at), component.ValidatePort(port)) // the provider logs in there
 	}
 	if err != nil {
 		return replicaStatus{name: name, address: address, unknown: fmt.Errorf("read its address: %w", err)}
@@ -74,7 +74,7 @@ func (r *Replicas) peerStatus(ctx context.Context, s Spec, name, address string)
 	return st
 }
 
-// ownStatus is where the replica itself stands.
+// ownStatus reads the status of the replica itself.
 func ownStatus(ctx context.Context, s Spec) replicaStatus {
 	st := replicaStatus{name: s.Name, address: s.Host.Address(), port: s.APIPort(), host: s.Host}
 	facts, err := s.Host.Observe(ctx, statusQuery())
@@ -88,16 +88,16 @@ func ownStatus(ctx context.Context, s Spec) replicaStatus {
 		return st
 	}
 	if f.record.Port != 0 {
-		st.port = f.record.Port // where it serves until the change
+		st.port = f.record.Port // it serves there until the change
 	}
-	// One whose upgrade is not done stands where it came from: it may go on, and back.
+	// During an upgrade the old version counts: it may go on, and back.
 	if st.changing = f.rollback != nil; st.changing {
 		st.version = cmp.Or(f.rollback.Version, st.version)
 	}
 	return st
 }
 
-// spec is the replica as far as it can be asked for something.
+// spec describes the replica as far as needed to connect to its API server.
 func (st replicaStatus) spec(s Spec) Spec {
 	return Spec{
 		Replica: component.Replica{Name: st.name, Address: st.address, Port: st.port, Bundle: s.Bundle, Version: st.version},
@@ -105,7 +105,7 @@ func (st replicaStatus) spec(s Spec) Spec {
 	}
 }
 
-// read reads what the replica's machine shows.
+// read takes the status from what was observed.
 func (st *replicaStatus) read(cluster string, f observed) {
 	switch {
 	case f.recordErr != nil:
@@ -127,7 +127,7 @@ func isAddress(text string) error {
 	return nil
 }
 
-// splitAddress parts host:port.
+// splitAddress splits host:port.
 func splitAddress(address string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -137,7 +137,7 @@ func splitAddress(address string) (host string, port int, err error) {
 	return host, port, err
 }
 
-// describe names the replica that a record is of.
+// describe names the replica of a record.
 func describe(r record) string {
 	if r.ClusterID == "" {
 		return ""
@@ -145,9 +145,8 @@ func describe(r record) string {
 	return fmt.Sprintf("replica %q of cluster %q", r.Name, r.ClusterName)
 }
 
-// statusQuery asks for what tells where a replica stands: its record, and
-// for each component which program runs, what it has read at its start, and what
-// it would read now.
+// statusQuery asks for the record and, for each component, which program runs, what it
+// has read at its start, and what it would read now.
 func statusQuery() host.Query {
 	q := host.Query{Contents: []string{recordPath, rollbackRecordPath}, Units: unit.Names(), Files: readAtStart(), Script: runningScript()}
 	for _, name := range release.Components() {
@@ -156,14 +155,14 @@ func statusQuery() host.Query {
 	return q
 }
 
-// readAtStart are all files that a component may have read at its start, its
-// definition aside.
+// readAtStart lists all files that a component may have read at its start, except its
+// unit file.
 func readAtStart() []string {
 	return append(component.SettingPaths(), component.SAKey, component.SAPub, component.EtcdClientCA, component.EncryptionConfigPath, component.CACert, component.CAKey, component.SigningCA, component.ControllerManagerConf, component.SchedulerConf)
 }
 
-// staleProcess says which of the components runs with something else than is on its
-// disk, or nil. One that does not run has read nothing.
+// staleProcess returns which of the components runs with other files than are on disk.
+// One that does not run has read nothing.
 func staleProcess(facts host.Facts, components []string) error {
 	for _, name := range components {
 		if !runs(facts.Units[unit.Name(name)]) {
@@ -173,8 +172,8 @@ func staleProcess(facts host.Facts, components []string) error {
 		if len(noted) == 0 {
 			return fmt.Errorf("%s runs without a record of the files it has read", name)
 		}
-		// Earlier versions read the etcd member's own file, which has a
-		// rotation of its own. They had none.
+		// Earlier versions of the provider noted the etcd member's file. It is
+		// rotated separately.
 		delete(noted, component.EtcdCA)
 		for _, path := range slices.Sorted(maps.Keys(noted)) {
 			if noted[path] != facts.Files[path].SHA256 {
@@ -185,8 +184,8 @@ func staleProcess(facts host.Facts, components []string) error {
 	return nil
 }
 
-// runs: a process of the unit may be there. One that systemd is about to start
-// again has none, and will read what is on disk.
+// runs reports whether a process of the unit may exist. A unit that systemd is about
+// to start again has none, and will read what is on disk.
 func runs(unit host.UnitState) bool {
 	switch unit.Active {
 	case "active", "reloading", "deactivating":
@@ -199,9 +198,9 @@ func runs(unit host.UnitState) bool {
 
 var errNoReplica = errors.New("it holds no control-plane replica of this provider")
 
-// EtcdGeneration is the generation of the etcd authority with which the API
-// server on the machine at address runs. It is an error where that cannot be
-// told, and where the machine holds no replica of ours.
+// EtcdGeneration returns the generation of the etcd authority that the API server on a
+// machine runs with. It is an error if that is unknown, or if the machine holds no
+// replica of this provider.
 func (r *Replicas) EtcdGeneration(ctx context.Context, address string) (int, error) {
 	facts, err := r.machine(address).Observe(ctx, statusQuery())
 	if err != nil {

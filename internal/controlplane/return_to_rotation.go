@@ -13,19 +13,18 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// returnToRotation brings back into rotation the others that a change has left out of it
-// when it was cut off: those that serve all the same, as after a power cut, and
-// those that are still paused. Without it, what waits for them might be what
-// Terraform does before them. It tries until end at the latest; one that does not
-// come back is the refusal's to tell. It returns those that nobody can bring back
-// before their etcd member is made.
+// returnToRotation returns other replicas to rotation that an interrupted change has
+// left out: those that serve (after a power failure, for example) and those that are
+// still paused. Otherwise whoever waits for them might be what Terraform runs before
+// them. It stops at end. It returns the replicas that cannot return before their etcd
+// member is created.
 //
-// With forget, a registration whose machine holds no replica, as after a rebuild,
-// is removed from the balancers: the replica registers again when it is created.
+// With forget, a registration whose machine holds no replica, as after a rebuild, is
+// removed from the balancers: the replica registers again when it is created.
 func (r *Replicas) returnToRotation(ctx context.Context, s Spec, forget bool, end time.Time) (orphans []orphan) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	// In a turn no other, of this process or another one, is on its way out or back.
+	// Within the turn, no other replica is leaving or returning, in any process.
 	turn, err := r.turns.take(ctx, s)
 	if err != nil {
 		problem.Detail(ctx, "%s: %v", s.Machine(), err)
@@ -53,10 +52,9 @@ func (r *Replicas) returnToRotation(ctx context.Context, s Spec, forget bool, en
 	return orphans
 }
 
-// returnReplica brings one replica back that is out of rotation although nobody is
-// changing it, where nothing else is wrong with it. One that lives on an etcd
-// member that is not there is returned instead. With forget, one whose machine
-// holds no replica is deregistered.
+// returnReplica returns one replica to rotation that nobody is changing, if nothing
+// else is wrong with it. A replica whose only etcd member does not run is returned as
+// an orphan. With forget, one whose machine holds no replica is deregistered.
 func (r *Replicas) returnReplica(ctx context.Context, s Spec, name, address string, forget bool) (*orphan, error) {
 	at, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// rollbackTimeout bounds going back, which has a context of its own: it is wanted
-// most when the caller's time is up.
+// rollbackTimeout bounds a rollback, which has a context of its own: it is needed most
+// when the time of the caller is up.
 const rollbackTimeout = readyTimeout + 2*time.Minute
 
-// rollBack undoes a change that did not come up: the definitions are as they
-// were, what ran before runs again, and the replica is back in rotation. It
-// returns the failure, with what became of the replica.
+// rollBack undoes a change after which the replica did not become ready: it restores
+// the unit files, waits until the replica is ready, and puts it back into rotation. It
+// returns the failure, with the result of the rollback.
 //
-// An API server may go back by a minor: nothing finished that has not been legal
-// beside the other replicas, which are at the older one or have been within one
-// minor of it.
+// An API server may go back by a minor: the other replicas are at the older minor, or
+// within one minor of it, so nothing that the newer one has stored is unreadable to
+// them.
 func rollBack(ctx context.Context, s Spec, b rollbackRecord, failure error, drained bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
@@ -49,7 +49,7 @@ func restore(ctx context.Context, s Spec, b rollbackRecord) error {
 	if d.restarts(release.APIServer) {
 		for _, name := range d.restart {
 			if name != release.APIServer {
-				d.halt = append(d.halt, name) // the newer one must not meet the older API server
+				d.halt = append(d.halt, name) // a newer component must not reach the older API server
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func restore(ctx context.Context, s Spec, b rollbackRecord) error {
 	return removeRollbackRecord(ctx, s)
 }
 
-// removeRollbackRecord forgets what ran before: the change is done, or undone.
+// removeRollbackRecord ends a change, or its rollback.
 func removeRollbackRecord(ctx context.Context, s Spec) error {
 	if _, err := s.Host.Run(ctx, host.Command{Script: host.Discard(rollbackRecordPath)}); err != nil {
 		return fmt.Errorf("finish the change of replica %s: %w", s.Machine(), err)
@@ -70,7 +70,7 @@ func removeRollbackRecord(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// rollbackProblem is the failure of a change that was taken back, or could not be.
+// rollbackProblem reports a change that was rolled back, or could not be.
 func rollbackProblem(s Spec, b rollbackRecord, failure, undo error, drained bool) error {
 	p := &problem.Problem{Host: s.Machine(), Cause: failure.Error(), Next: "fix the cause and apply again.", Err: errors.Join(failure, undo)}
 	var said *problem.Problem
@@ -98,7 +98,8 @@ func rollbackProblem(s Spec, b rollbackRecord, failure, undo error, drained bool
 	return p
 }
 
-// rotationAfter says where a failure leaves a replica whose change was not taken back.
+// rotationAfter says whether a failure that was not rolled back leaves the replica in
+// rotation.
 func rotationAfter(drained bool) string {
 	if drained {
 		return "it is left out of rotation: the endpoint sends it no requests until it is ready and applied again."

@@ -8,10 +8,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
-// rollbackTarget is what a change to s can be taken back to, nil for nothing: what runs
-// now where all of it is well, or else what did when the change began, which was
-// then cut off. A stage of a rotation is never taken back by itself: others may
-// count on it.
+// rollbackTarget returns what a change to s can be rolled back to; nil for nothing.
+// That is what runs now, if all of it is ready, or what ran when an interrupted change
+// began. A stage of a rotation is never rolled back automatically: other replicas may
+// rely on it.
 func rollbackTarget(ctx context.Context, s Spec, f observed) *rollbackRecord {
 	target := s.Bundle.Generations()
 	if !sameGenerations(f.record.Generations, target) {
@@ -27,13 +27,13 @@ func rollbackTarget(ctx context.Context, s Spec, f observed) *rollbackRecord {
 	return nil
 }
 
-// servingAsFound is s where it serves until the change.
+// servingAsFound is s at the port where it serves until the change.
 func (f observed) servingAsFound(s Spec) Spec {
 	s.Port = f.record.Port
 	return s
 }
 
-// allReady: all three components say that they are ready.
+// allReady reports whether all three components are ready.
 func allReady(ctx context.Context, s Spec) bool { return len(componentsNotReady(ctx, s)) == 0 }
 
 // componentsNotReady says of each component that is not ready why.

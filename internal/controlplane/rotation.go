@@ -16,15 +16,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// errRotationNotYet: another replica is not within one stage, or cannot be seen to be.
+// errRotationNotYet: another replica is more than one stage away, or its stage is
+// unknown.
 var errRotationNotYet = errors.New("replicas out of step")
 
-// checkRotation says why the replica found on a machine may not take the bundle's
-// generations now, or nil. It asks inside the turn: no other replica of this
-// process is then between two stages.
+// checkRotation returns why the replica may not take the generations of the bundle
+// now. It runs within the turn, so no other replica of this process is between two
+// stages.
 //
-// Whatever is made at one stage is understood at the stages beside it and not
-// further away. So nobody goes where another one could not follow.
+// What is created at one stage is trusted at the stages beside it and no further. So
+// no replica may go where another could not follow.
 func (r *Replicas) checkRotation(ctx context.Context, s Spec, f observed) error {
 	target := s.Bundle.Generations()
 	if sameGenerations(f.record.Generations, target) {
@@ -43,8 +44,8 @@ func (r *Replicas) checkRotation(ctx context.Context, s Spec, f observed) error 
 	return checkNoStaleObjects(ctx, s, f)
 }
 
-// awaitRotation is checkRotation of a replica that is being made, which waits for
-// others that are on their way.
+// awaitRotation is checkRotation for a new replica. It waits for others that are
+// changing.
 func (r *Replicas) awaitRotation(ctx context.Context, s Spec, f observed) error {
 	if sameGenerations(f.record.Generations, s.Bundle.Generations()) {
 		return nil
@@ -59,16 +60,16 @@ func (r *Replicas) awaitRotation(ctx context.Context, s Spec, f observed) error 
 	})
 }
 
-// sameGenerations compares by part: none at all is the first generation.
+// sameGenerations compares by part; a missing one is the first generation.
 func sameGenerations(a, b map[pki.Part]int) bool {
 	return !slices.ContainsFunc(pki.Parts(), func(p pki.Part) bool { return a[p] != b[p] })
 }
 
-// checkStages says which of the others is not within one stage of target, or nil.
+// checkStages returns which of the others is more than one stage from target.
 //
-// joins: the replica is a new one. To it, one of the others that stands at
-// target answers for those that cannot be seen: it went there when all were
-// within one stage. So a dead machine does not keep a cluster from growing.
+// joins: the replica is new. If one of the others is at target, replicas that cannot
+// be reached do not count: that one went there when all were within one stage. So a
+// dead machine does not keep a cluster from growing.
 func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins bool) error {
 	var far, unseen, steps []string
 	answered := joins && slices.ContainsFunc(others, func(st replicaStatus) bool {
@@ -95,8 +96,8 @@ func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins 
 	return rotationNotYet(s, strings.Join(append(far, unseen...), "; "), next)
 }
 
-// stagesApart lists the parts of which a replica is more than one stage from
-// target, and for each the way out: the stage between.
+// stagesApart lists the parts in which a replica is more than one stage from target,
+// and for each the stage to take in between.
 func stagesApart(st replicaStatus, target map[pki.Part]int) (problems, steps []string) {
 	for _, p := range pki.Parts() {
 		have, want := st.generations[p], target[p]
@@ -115,11 +116,12 @@ func stagesApart(st replicaStatus, target map[pki.Part]int) (problems, steps []s
 	return problems, steps
 }
 
-// rotationNotYet is a refusal that the others may end.
+// rotationNotYet is a refusal that a change of the others may end.
 func rotationNotYet(s Spec, cause, next string) error {
 	return fmt.Errorf("%w: %w", errRotationNotYet, rotationRefused(s, cause, next))
 }
 
+// rotationRefused reports that the replica stays at its stage.
 func rotationRefused(s Spec, cause, next string) error {
 	return &problem.Problem{
 		Summary:   "control-plane replica not moved to another stage of a rotation",
@@ -130,17 +132,18 @@ func rotationRefused(s Spec, cause, next string) error {
 	}
 }
 
-// allAt reports whether every other replica is seen to stand at s's generation
-// of a part.
+// allAt reports whether every other replica is known to be at the generation of s for
+// a part.
 func allAt(s Spec, p pki.Part, others []replicaStatus) bool {
 	return !slices.ContainsFunc(others, func(st replicaStatus) bool {
 		return !st.absent && (st.unknown != nil || st.generations[p] != s.Bundle.Generation(p))
 	})
 }
 
-// intermediateStage is s at the stage of encryption before the wanted one, where the
-// replica does not run at that yet although the wanted one drops a key. While it
-// still writes with that key, nobody can see that nothing is stored with it.
+// intermediateStage returns s at the encryption stage before the wanted one, if the
+// wanted stage drops a key and the replica does not run at the stage before it yet.
+// While it still writes with that key, nobody can tell that no object is stored with
+// it.
 func intermediateStage(s Spec, f observed) (Spec, bool) {
 	to := s.Bundle.Generation(pki.EncryptionPart)
 	if f.record.ClusterID == "" || pki.StageOf(to) != pki.Steady {
@@ -149,13 +152,13 @@ func intermediateStage(s Spec, f observed) (Spec, bool) {
 	noted := systemd.ReadStartNote(f.facts.Files[unit.StartNotePath(release.APIServer)].Content)
 	switch stages := to - f.record.Generations[pki.EncryptionPart]; {
 	case stages >= 2:
-	case stages == 1 && noted[component.EncryptionConfigPath] != f.facts.Files[component.EncryptionConfigPath].SHA256: // a change was cut off
+	case stages == 1 && noted[component.EncryptionConfigPath] != f.facts.Files[component.EncryptionConfigPath].SHA256: // an interrupted change
 	default:
 		return s, false
 	}
 	between, err := s.Bundle.Rotate(map[pki.Part]int{pki.EncryptionPart: to - 1}, pki.Next{}, pki.Options{})
 	if err != nil {
-		return s, false // what is left of the previous one is not known: the look into etcd decides
+		return s, false // the previous encryption is unknown: what etcd holds decides
 	}
 	s.Bundle = between
 	return s, true

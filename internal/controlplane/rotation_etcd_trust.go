@@ -13,12 +13,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// etcdTimeout bounds the look at one member's certificate.
+// etcdTimeout bounds the request for the certificate of one member.
 const etcdTimeout = 5 * time.Second
 
-// checkEtcdTrust refuses to take an etcd authority from an API server's trust
-// while one of its members is certified by that one alone: the API server would
-// come back without etcd.
+// checkEtcdTrust refuses to remove an etcd authority from the trust of an API server
+// while a member has a certificate of that authority alone: the API server would come
+// back without etcd.
 func checkEtcdTrust(ctx context.Context, s Spec, f observed) error {
 	next := s.Bundle.Anchors(pki.Etcd)
 	if !pki.Loses(f.facts.Files[component.EtcdClientCA].Content, next) {
@@ -40,8 +40,8 @@ func checkEtcdTrust(ctx context.Context, s Spec, f observed) error {
 	return rotationNotYet(s, strings.Join(refused, "; "), "make sure that every etcd member runs and has been applied at the stage before, then apply again.")
 }
 
-// servingChain is what an etcd member shows to its clients, seen from the
-// replica's machine.
+// servingChain is the certificate chain that an etcd member serves, as seen from the
+// machine of the replica.
 func servingChain(ctx context.Context, s Spec, member string) ([]*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
@@ -49,8 +49,8 @@ func servingChain(ctx context.Context, s Spec, member string) ([]*x509.Certifica
 	if err != nil {
 		return nil, err
 	}
-	// Without a client certificate a member may end the handshake. It has shown
-	// its own by then.
+	// A member may end the handshake without a client certificate. By then it has sent
+	// its own.
 	chain, err := s.Host.ServingChain(ctx, at.Host)
 	if len(chain) == 0 && err != nil {
 		return nil, innermost(err)

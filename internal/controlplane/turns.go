@@ -9,25 +9,25 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// turns lets one replica of a control plane at a time leave rotation or
-// change, and no other change after one that did not come back. Within a process
-// a queue sees to that; between processes a lease on the balancers' machines does,
-// which the queue holds for as long as anybody in it has something to change.
+// turns lets one replica of a control plane at a time leave rotation or change, and
+// none after a change that failed. Within a process, a queue ensures this. Between
+// processes, a lease on the machines of the balancers does; the queue holds it while
+// anybody in it has something to change.
 type turns struct {
 	mu     sync.Mutex
 	queues map[string]*queue // by cluster id
 }
 
-// queue is one control plane's. The semaphore guards failed and prepared, and who
-// has it takes the lease.
+// queue is the queue of one control plane. The semaphore guards failed and prepared;
+// whoever has it takes the lease.
 type queue struct {
 	cluster   string
-	semaphore chan struct{} // full while someone has the turn
+	semaphore chan struct{} // full while somebody has the turn
 	failed    string        // the replica whose change failed; "" if none
 	prepared  string        // the version that all machines are prepared for
 
 	mu     sync.Mutex
-	users  int          // who wait for the turn, have it, or keep a replica paused
+	users  int          // operations that wait for the turn, have it, or keep a replica paused
 	leases *host.Leases // held while there are users
 }
 
@@ -37,8 +37,8 @@ type turn struct {
 	replica string
 }
 
-// take waits for the turn, and for other processes that change replicas of the
-// same control plane.
+// take waits for the turn, and for other processes that change replicas of the same
+// control plane.
 func (t *turns) take(ctx context.Context, s Spec) (turn, error) {
 	q := t.queue(s.Bundle.ClusterID)
 	q.enter()
@@ -70,11 +70,11 @@ func (t *turns) queue(cluster string) *queue {
 	return q
 }
 
-// leaseName is the lease of those who change what is in a control plane's rotation.
+// leaseName is the lease for changes of what is in rotation.
 func leaseName(cluster string) string { return "replicas-" + cluster }
 
-// lease takes the lease on every balancer that can be reached and does not have it
-// yet. Whoever drains needs them all the same, so that one balancer is enough.
+// lease takes the lease on every reachable balancer that does not hold it yet. A drain
+// needs all of them anyway, so one is enough here.
 func (q *queue) lease(ctx context.Context, s Spec) error {
 	balancers := s.Registrar.Balancers()
 	if len(balancers) == 0 {
@@ -102,17 +102,17 @@ func (q *queue) leave() {
 	}
 }
 
-// context is ctx for changes under the turn: none is made once another process has
+// context returns ctx for changes within the turn: they fail once another process has
 // taken the lease.
 func (t turn) context(ctx context.Context) context.Context {
 	if len(t.queue.leases.Addresses()) == 0 {
-		return ctx // there is no balancer
+		return ctx // no balancers
 	}
 	return t.queue.leases.Context(ctx)
 }
 
-// refuse says why a change must not begin after another replica's has failed,
-// also where that one is back as it was: the same change would break this one too.
+// refuse returns why no change may begin after the change of another replica has
+// failed, even if that one was rolled back: the same change would break this one too.
 func (t turn) refuse(machine string) error {
 	failed := t.queue.failed
 	if failed == "" || failed == t.replica {
@@ -127,7 +127,7 @@ func (t turn) refuse(machine string) error {
 	}
 }
 
-// end gives the turn back; came says whether its change was done.
+// end returns the turn; came says whether the change succeeded.
 func (t turn) end(came bool) {
 	switch {
 	case !came:

@@ -11,8 +11,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Update brings the replica to s: drained, changed, ready, registered; one
-// replica at a time; components restarted only when they must be.
+// Update changes the replica to s: drain, change, wait until ready, register. One
+// replica changes at a time, and components are restarted only if they must be.
 func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 	if err := s.Validate(); err != nil {
 		return Status{}, err
@@ -29,8 +29,8 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 	return status, err
 }
 
-// stages takes the replica to s, by way of the stage of encryption before it where
-// that has to come first.
+// stages changes the replica to s, through the encryption stage before it if that must
+// come first.
 func (r *Replicas) stages(ctx context.Context, s Spec) (Status, error) {
 	f, err := inspect(ctx, s.Host, s.Replica)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *Replicas) update(ctx context.Context, s Spec, f observed) (Status, erro
 	way := drainOptions{stops: d.restarts(release.APIServer), check: func(ctx context.Context, _ turn) error { return r.checkRotation(ctx, s, f) }}
 	if changesVersion(s, f) {
 		way.check = func(ctx context.Context, t turn) error { return r.checkUpgrade(ctx, s, t) }
-	} else if err := install(ctx, s); err != nil { // before leaving rotation, so that an upload lengthens nothing
+	} else if err := install(ctx, s); err != nil { // before the drain, so that an upload does not lengthen it
 		return Status{}, err
 	}
 	if err := bindFirst(ctx, f.servingAsFound(s), d); err != nil {
@@ -94,9 +94,8 @@ func (r *Replicas) update(ctx context.Context, s Spec, f observed) (Status, erro
 	return status, r.rewriteWhenAdopted(ctx, s)
 }
 
-// reregister registers a replica on whose machine nothing differs. What kept it
-// out of rotation may be over only now: an API server needs a while to find an
-// etcd member that has come back.
+// reregister registers a replica without drift. What kept it out of rotation may have
+// ended only now: an API server takes a while to reconnect to an etcd member.
 func reregister(ctx context.Context, s Spec, f observed) (Status, error) {
 	if err := awaitReady(ctx, s, changes{}); err != nil {
 		return Status{}, withRotationState(err, problem.Nothing)
@@ -109,8 +108,8 @@ func reregister(ctx context.Context, s Spec, f observed) (Status, error) {
 	return register(ctx, s)
 }
 
-// applyOrRollBack makes d true while the replica has the turn, or takes it back where it
-// does not come up. Who cancels wants neither: the next apply goes on.
+// applyOrRollBack applies d within the turn, and rolls back if the replica does not
+// become ready. A cancelled apply does neither: the next one continues.
 func applyOrRollBack(ctx context.Context, s Spec, d changes, drained bool) (Status, error) {
 	if err := bringUp(ctx, s, d); err != nil {
 		if d.rollback != nil && !errors.Is(ctx.Err(), context.Canceled) {
@@ -137,10 +136,10 @@ func withoutRollback(err error) error {
 	return fmt.Errorf("%w; %s", err, why)
 }
 
-// checkChangeable refuses before the first change: a machine that is another
-// replica's, and a new version together with a stage of a rotation. A version can
-// be taken back where it does not come up, a stage on which others may count
-// cannot, and definitions of before do not fit the files of after.
+// checkChangeable refuses before the first change: a machine that holds another
+// replica, and a new version together with a stage of a rotation. A version can be
+// rolled back, a stage on which others may rely cannot, and unit files from before it
+// do not fit the files of after.
 func checkChangeable(s Spec, f observed) error {
 	refusal := &problem.Problem{Summary: "control-plane replica cannot be changed", Host: s.Machine(), Unchanged: problem.Nothing}
 	if failed := foreignChecks(s.Replica, f); len(failed) > 0 {
@@ -164,7 +163,7 @@ func checkChangeable(s Spec, f observed) error {
 	return nil
 }
 
-// withRotationState adds to a failure where it leaves the replica.
+// withRotationState adds to a failure whether the replica is in rotation.
 func withRotationState(err error, rotation string) error {
 	var p *problem.Problem
 	if errors.As(err, &p) {

@@ -15,11 +15,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// errNotAllReady: an upgrade waits for what is not well, or does not tell.
+// errNotAllReady: an upgrade waits for something that is not ready, or unknown.
 var errNotAllReady = errors.New("not all of the control plane is ready")
 
-// changesVersion: a component runs, or would be started at, another version than
-// the wanted one.
+// changesVersion reports whether a component runs, or would be started at, another
+// version than the wanted one.
 func changesVersion(s Spec, f observed) bool {
 	return slices.ContainsFunc(release.Components(), func(name string) bool {
 		version := f.effectiveVersion(name)
@@ -27,9 +27,9 @@ func changesVersion(s Spec, f observed) bool {
 	})
 }
 
-// checkUpgrade says why the replica may not go to its wanted version now, or nil
-// once everything is prepared for it. It asks inside the turn: no other replica of
-// this process is then on its way.
+// checkUpgrade returns why the replica may not go to its wanted version now; nil once
+// everything is prepared. It runs within the turn: no other replica of this process is
+// changing.
 func (r *Replicas) checkUpgrade(ctx context.Context, s Spec, t turn) error {
 	seen, all, err := r.observeVersions(ctx, s)
 	if err != nil {
@@ -51,7 +51,7 @@ func upgradeRefused(s Spec, cause, next string, err error) error {
 	}
 }
 
-// unknownVersions lists whose version an upgrade has to know and does not.
+// unknownVersions lists the versions that an upgrade needs to know and does not.
 func unknownVersions(s Spec, seen release.Versions) []string {
 	var problems []string
 	for name, version := range seen.Etcd {
@@ -60,15 +60,15 @@ func unknownVersions(s Spec, seen release.Versions) []string {
 		}
 	}
 	slices.Sort(problems)
-	// Kubelets are judged by the minor alone: another patch needs none of them.
+	// Only the minor matters for kubelets: a patch needs none of them.
 	if seen.Kubelets == nil && !release.SameMinor(seen.Replicas[s.Name], s.Version) {
 		problems = append(problems, "no API server lists the nodes, whose kubelets must be compatible with the new version")
 	}
 	return problems
 }
 
-// replicasNotReady says of each other replica what keeps it from carrying the clients
-// while this one is away.
+// replicasNotReady says of each other replica what keeps it from serving while this
+// one is away.
 func replicasNotReady(ctx context.Context, s Spec, all []replicaStatus) []string {
 	reasons := make([][]string, len(all))
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -81,7 +81,7 @@ func replicasNotReady(ctx context.Context, s Spec, all []replicaStatus) []string
 			return nil
 		})
 	}
-	_ = group.Wait() // it has no failure: what cannot be seen is a reason
+	_ = group.Wait() // it never fails: an error is a reason
 	return slices.Concat(reasons...)
 }
 
@@ -101,10 +101,9 @@ func (st replicaStatus) notReady(ctx context.Context, s Spec) []string {
 	return problems
 }
 
-// prepare does what an upgrade wants done before the first machine is touched:
-// the programs are on every machine, so that nothing about them can go wrong in the
-// middle, and the first replica that goes to a version leaves a snapshot of etcd
-// behind. What is done in this run is not done again.
+// prepare prepares an upgrade before the first machine is changed: the programs are
+// installed on every machine, and the first replica that goes to a version saves a
+// snapshot of etcd. Both are done once per run.
 func prepare(ctx context.Context, s Spec, t turn, seen release.Versions, all []replicaStatus) error {
 	if t.queue.prepared == s.Version {
 		return install(ctx, s)
@@ -125,7 +124,7 @@ func prepare(ctx context.Context, s Spec, t turn, seen release.Versions, all []r
 	return nil
 }
 
-// installEverywhere puts the programs onto the machines of all replicas.
+// installEverywhere installs the programs on the machines of all replicas.
 func installEverywhere(ctx context.Context, s Spec, all []replicaStatus) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return install(groupCtx, s) })
@@ -160,10 +159,10 @@ func saveSnapshot(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// beginCheckJoin begins to look whether a new replica may run beside what there is; the
-// answer comes from the function it returns. A machine that is dead does not keep
-// a cluster from growing: one at the wanted minor that answers is enough, for it
-// went there when all were within one.
+// beginCheckJoin starts to check whether a new replica may run beside the existing
+// ones; the function it returns waits for the result. A dead machine does not keep a
+// cluster from growing: one replica at the wanted minor is enough, because it went
+// there when all were within one minor.
 func (r *Replicas) beginCheckJoin(ctx context.Context, s Spec) func() error {
 	answer := make(chan error, 1)
 	go func() { answer <- r.checkJoin(ctx, s) }()

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// skewTimeout bounds the whole look: a machine that is dead takes a
-	// connection's time limit (10 s) to be known as such.
+	// skewTimeout bounds the whole observation: it takes a connection's timeout (10 s)
+	// to find that a machine is down.
 	skewTimeout = 30 * time.Second
-	// apiQueryTimeout bounds what one API server is asked for.
+	// apiQueryTimeout bounds the queries to one API server.
 	apiQueryTimeout = 10 * time.Second
 	nodesPage       = 500
 )
 
-// Versions looks at which versions run in the replica's control plane: its own and
-// the others', etcd's, the nodes'. Who does not answer tells none.
+// Versions observes which versions run in the control plane of the replica: of all API
+// servers, of etcd and of the kubelets. A version that cannot be read is "".
 func (r *Replicas) Versions(ctx context.Context, s Spec) (release.Versions, error) {
 	seen, _, err := r.observeVersions(ctx, s)
 	return seen, err
 }
 
-// observeVersions is Skew with where each replica stands, the replica's own first if there
-// is one.
+// observeVersions returns the versions and the status of each replica, the own one
+// first if it exists.
 func (r *Replicas) observeVersions(ctx context.Context, s Spec) (release.Versions, []replicaStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, skewTimeout)
 	defer cancel()
@@ -58,7 +58,7 @@ func (r *Replicas) observeVersions(ctx context.Context, s Spec) (release.Version
 	return seen, all, errors.Join(err, etcdErr)
 }
 
-// allReplicas are the replicas that there are.
+// allReplicas reads the status of the replicas that exist.
 func (r *Replicas) allReplicas(ctx context.Context, s Spec) ([]replicaStatus, error) {
 	own := make(chan replicaStatus, 1)
 	go func() { own <- ownStatus(ctx, s) }()
@@ -67,8 +67,8 @@ func (r *Replicas) allReplicas(ctx context.Context, s Spec) ([]replicaStatus, er
 	return slices.DeleteFunc(all, func(st replicaStatus) bool { return st.absent }), err
 }
 
-// kubelets asks the first of the API servers that answers for its nodes. Without
-// any replica there is none.
+// kubelets returns the kubelet versions from the first API server that answers; nil if
+// none does. Without any replica there are none.
 func kubelets(ctx context.Context, s Spec, all []replicaStatus) map[string]string {
 	if len(all) == 0 {
 		return map[string]string{}
@@ -98,7 +98,7 @@ func nodeVersions(ctx context.Context, s Spec) (map[string]string, error) {
 	return versions, nil
 }
 
-// nodesBy asks the replica's API server for all nodes.
+// nodesBy lists all nodes through the API server of the replica.
 func nodesBy(ctx context.Context, s Spec) ([]core.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiQueryTimeout)
 	defer cancel()

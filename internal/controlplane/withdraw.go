@@ -10,13 +10,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// errSuperseded: a Create of the same identity has begun, so that there is nothing
-// to delete any more.
+// errSuperseded: a Create of the same identity has begun, so there is nothing left to
+// delete.
 var errSuperseded = errors.New("superseded by a create of the same replica")
 
-// withdraw takes the replica out of the endpoint. It keeps the turn until the
-// balancers have forgotten it, so that the next one to leave is judged by
-// those that are left.
+// withdraw removes the replica from the endpoint. It keeps the turn until the
+// balancers have removed it, so that the next replica to leave is judged by those that
+// remain.
 func (r *Replicas) withdraw(ctx context.Context, s Spec, o DeleteOptions) error {
 	return r.waitForOthers(ctx, s, false, func() error {
 		turn, err := r.turns.take(ctx, s)
@@ -41,8 +41,8 @@ func (r *Replicas) withdraw(ctx context.Context, s Spec, o DeleteOptions) error 
 	})
 }
 
-// drainAndDeregister drains and deregisters the replica, in its turn. others: the balancers
-// list other ones.
+// drainAndDeregister drains and deregisters the replica, within its turn. others: the
+// balancers list other replicas.
 func (r *Replicas) drainAndDeregister(ctx context.Context, s Spec, o DeleteOptions, others bool) error {
 	stays := r.keepLastReplica(s, o)
 	problem.Progress(ctx, "%s: draining", s.Machine())
@@ -64,14 +64,14 @@ func (r *Replicas) drainAndDeregister(ctx context.Context, s Spec, o DeleteOptio
 	return nil
 }
 
-// keepReason is why the last replica that serves must not leave.
+// keepReason is why the last serving replica must not leave.
 type keepReason struct {
 	why, next string
-	ends      bool // by what this process is doing
+	ends      bool // once this process has finished what it is doing
 }
 
-// keepLastReplica says why the replica must not leave if it is the last one that serves;
-// nil where it may.
+// keepLastReplica returns why the replica must not leave if it is the last one that
+// serves; nil if it may.
 func (r *Replicas) keepLastReplica(s Spec, o DeleteOptions) *keepReason {
 	pending, failed := r.inProgress.others(s)
 	var beside []string
@@ -95,8 +95,8 @@ func (r *Replicas) keepLastReplica(s Spec, o DeleteOptions) *keepReason {
 	return nil
 }
 
-// refusal is the registrar's in the words of what is kept. It may be waited out
-// where another replica could come to serve.
+// refusal is the refusal of the registrar, with the reason why the replica is kept. It
+// may be retried if another replica could begin to serve.
 func (st *keepReason) refusal(s Spec, err error, others bool) error {
 	p := &problem.Problem{
 		Summary: "last serving control-plane replica not deleted", Host: s.Machine(), Unchanged: problem.Nothing, Err: err, Next: st.next,

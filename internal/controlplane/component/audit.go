@@ -8,7 +8,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
-// AuditPolicyPath is what the API server reads of what it shall log.
+// AuditPolicyPath is the audit policy that the API server reads.
 const AuditPolicyPath = KubernetesDir + "/audit-policy.yaml"
 
 // What is kept of the audit log: the CIS benchmark's values (1.2.17 to 1.2.19).
@@ -21,8 +21,8 @@ const (
 // MaxAuditNumber is the most that each of them can be.
 const MaxAuditNumber = 36500
 
-// Audit says what an API server logs of the requests it gets. The zero value logs
-// by the built-in policy.
+// Audit says what an API server logs of its requests. The zero value uses the built-in
+// policy.
 type Audit struct {
 	Off        bool
 	Policy     string // YAML of audit.k8s.io/v1; "" is the built-in one
@@ -146,8 +146,8 @@ func (s Replica) PolicyText() string {
 	return s.Audit.Policy
 }
 
-// ValidateAudit says why a cannot be, beside the API server's extra arguments:
-// a setting and its flag do not say two things about the same.
+// ValidateAudit returns why a is invalid beside the extra arguments of the API server:
+// a setting and its flag must not contradict each other.
 func ValidateAudit(a Audit, extra map[string]string) error {
 	for _, twice := range []struct {
 		set           bool

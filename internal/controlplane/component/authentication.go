@@ -11,15 +11,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
-// AuthenticationConfigPath is what the API server reads of who may log in how.
+// AuthenticationConfigPath is the authentication configuration that the API server
+// reads.
 const AuthenticationConfigPath = KubernetesDir + "/authentication.yaml"
 
 // healthPaths are open to everybody: the endpoint's health checks and the
 // provider's own ask without credentials.
 func healthPaths() []string { return []string{"/livez", "/readyz", "/healthz"} }
 
-// Authentication says who may log in beside client certificates, service accounts
-// and bootstrap tokens. The zero value is nobody.
+// Authentication says who may log in beside client certificates, service accounts and
+// bootstrap tokens. The zero value is nobody.
 type Authentication struct {
 	// JWT is YAML: the field jwt of an AuthenticationConfiguration.
 	JWT string
@@ -83,8 +84,8 @@ func (s Replica) writesAuthentication() bool {
 	return authenticationByHand(s.ExtraArgs[release.APIServer]) == ""
 }
 
-// AuthenticationText is the file. Comments and the order of what the user wrote
-// are no part of it, so that changing them restarts nothing.
+// AuthenticationText is the file. It does not depend on comments and order in the
+// configuration, so that changing these restarts nothing.
 func (s Replica) AuthenticationText() string {
 	config := authenticationConfiguration{
 		APIVersion: authenticationVersion, Kind: "AuthenticationConfiguration",
@@ -107,8 +108,8 @@ func (s Replica) AuthenticationText() string {
 	return string(text)
 }
 
-// ValidateAuthentication says why a cannot be, beside the API server's extra
-// arguments.
+// ValidateAuthentication returns why a is invalid beside the extra arguments of the
+// API server.
 func ValidateAuthentication(a Authentication, version string, extra map[string]string) error {
 	if how := authenticationByHand(extra); how != "" && a.set() {
 		return fmt.Errorf("authentication is set, and by %s of extra_args.apiserver too: the API server takes one of them; move what that says into authentication, and drop it from extra_args", how)

@@ -43,7 +43,7 @@ type probe struct {
 	Verified bool
 }
 
-// Of describes the three for s.
+// Of describes the three components of s.
 func Of(s Replica) []Component {
 	all := []Component{APIServer(s), controllerManager(s), scheduler(s)}
 	if s.Previous != nil {
@@ -54,13 +54,13 @@ func Of(s Replica) []Component {
 	return all
 }
 
-// Artifact is where a component's executable is installed.
+// Artifact is the executable of a component.
 func Artifact(version, name string) host.Artifact {
 	return host.Artifact{Product: "kubernetes", Version: version, Name: name}
 }
 
-// withExtra lays the user's flags over the defaults. Flags that the provider
-// owns never get here: ValidateExtraArgs refuses them.
+// withExtra merges the user's flags over the defaults. ValidateExtraArgs refuses flags
+// that the provider owns.
 func withExtra(flags, extra map[string]string) map[string]string {
 	merged := maps.Clone(flags)
 	maps.Copy(merged, extra)

@@ -10,7 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// EncryptionConfigPath is what the API server reads of encryption at rest.
+// EncryptionConfigPath is the configuration of encryption at rest that the API server
+// reads.
 const EncryptionConfigPath = KubernetesDir + "/encryption.yaml"
 
 // encryptionConfiguration is the file's form (k8s.io/apiserver/pkg/apis/apiserver/v1).

@@ -98,8 +98,8 @@ func Kubeconfigs(s Replica) []Kubeconfig {
 	return all
 }
 
-// Files are the files whose content the bundle decides, or the replica's
-// settings do.
+// Files are the files whose content follows from the bundle or from the settings of
+// the replica.
 func Files(s Replica) []host.File {
 	public := func(path, content string) host.File {
 		return host.File{Path: path, Content: []byte(content), Mode: PublicMode, Owner: "root", Group: "root"}
@@ -126,9 +126,8 @@ func Files(s Replica) []host.File {
 	return append(files, SettingFiles(s)...)
 }
 
-// UnwantedFiles are those that another bundle of this cluster, or other settings,
-// may have put onto the machine: a key there, once it is held elsewhere, is a key
-// too many.
+// UnwantedFiles are those that another bundle of this cluster, or other settings, may
+// have left on the machine: a key that is now held elsewhere must not stay there.
 func UnwantedFiles(s Replica) []string {
 	var paths []string
 	if !s.signs() {

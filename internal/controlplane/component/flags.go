@@ -26,8 +26,8 @@ const (
 	ownShutdown   = "it is tied to how fast the endpoint's health checks notice a stopping replica"
 )
 
-// OwnedFlags are the flags of each component that cannot be overridden, with
-// the reason: changing one breaks what the provider promises.
+// OwnedFlags are the flags of each component that cannot be overridden, with the
+// reason: changing one breaks what the provider promises.
 var OwnedFlags = map[string]map[string]string{
 	release.APIServer: {
 		"advertise-address": ownAddress, "bind-address": ownAddress, "secure-port": ownAddress,

@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Validate refuses a replica that cannot exist, before any machine is asked.
-// Terraform's schema says the same at plan time, where it knows the values.
+// Validate refuses an invalid replica before any machine is reached. The schema
+// reports the same at plan time for values that are known.
 func (s Replica) Validate() error {
 	type check struct {
 		attribute string
