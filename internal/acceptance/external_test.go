@@ -97,7 +97,7 @@ func rotateExternal(t *testing.T, w *workspace.Workspace, s *signer) {
 		override(t, w, signedOverride(s, bundle))
 		apply(t, w, "-target=kube_certificate_requests.this")
 		if number == 2 { // the next one issues from here on
-			says(t, refused(t, w), "Signed certificate cannot be used", `sign requests["etcd/server"] anew, by the etcd authority`)
+			says(t, refused(t, w), "Signed certificate cannot be used", `sign requests["etcd/server"] again, by the etcd authority`)
 			s.bundle = &next
 			sign(t, w, s)
 		}

@@ -262,7 +262,7 @@ func healthStopped(t *testing.T, w *workspace.Workspace) {
 	if err == nil {
 		t.Fatal("fail_on lets it pass")
 	}
-	says(t, unfolded(err.Error()), "Control plane is not healthy", "kube-scheduler.service is inactive", "Unchanged: nothing was changed.", "out of fail_on")
+	says(t, unfolded(err.Error()), "Control plane is not healthy", "kube-scheduler.service is inactive", "Unchanged: nothing was changed.", "from fail_on")
 	apply(t, w) // the repair, which is not kept from it
 	expectEmptyPlan(t, w)
 	expectIssues(t, healthNow(t, w))

@@ -77,7 +77,7 @@ func driftSchema(more string) schema.Attribute {
 	return schema.ListAttribute{
 		Computed:    true,
 		ElementType: types.StringType,
-		MarkdownDescription: strings.TrimSpace("Differences between the machines and what this resource describes, in words. " +
+		MarkdownDescription: strings.TrimSpace("Differences between the machines and what this resource describes. " +
 			"Every refresh looks for them; when there are any, the plan shows an update that repairs them. " + more),
 	}
 }

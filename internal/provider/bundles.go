@@ -9,7 +9,7 @@ import (
 
 // openedBundles are those that were read, by the digest of their text. All resources of
 // a control plane have the same bundle as an attribute, and opening sealed keys takes
-// milliseconds: most of the work of a large fleet's plan, if each did it anew.
+// milliseconds: most of the work of a large fleet's plan, if each resource opened them again.
 type openedBundles struct {
 	mu      sync.Mutex
 	digests map[[sha256.Size]byte]*pki.Bundle

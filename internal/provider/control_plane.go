@@ -45,7 +45,7 @@ type asked struct {
 // asked decodes what askedSchema describes.
 func (s *session) asked(ctx context.Context, bundle types.String, signed types.Object, urls types.List, registration types.Object, diags *diag.Diagnostics) asked {
 	a := asked{
-		bundle: s.bundleWith(ctx, bundle, signed, askersLeaves(), types.StringNull(), diags),
+		bundle: s.bundleWith(ctx, bundle, signed, clientLeaves(), types.StringNull(), diags),
 		urls:   stringsOf(ctx, urls, diags),
 	}
 	a.registration = registrationOf(ctx, registration, a.bundle, diags)
@@ -58,9 +58,9 @@ func (s *session) asked(ctx context.Context, bundle types.String, signed types.O
 	return a
 }
 
-// lookAtControlPlane asks everything at once, and comes back in time with what
+// observeControlPlane asks everything at once, and comes back in time with what
 // was told.
-func (s *session) lookAtControlPlane(ctx context.Context, at asked) controlPlane {
+func (s *session) observeControlPlane(ctx context.Context, at asked) controlPlane {
 	out := controlPlane{authorities: authoritiesOf(at.bundle)}
 	var asking sync.WaitGroup
 	asking.Go(func() { out.etcd = s.clusters.Health(ctx, s.machinesAt(addressesOf(at.urls)), at.bundle) })

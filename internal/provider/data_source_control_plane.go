@@ -14,7 +14,7 @@ import (
 
 // controlPlaneDataSource tells how a whole control plane is. It is made for
 // check blocks: whatever is down is an answer, and an error only where fail_on
-// asks for one, so that it never stands in the way of what would mend it.
+// asks for one, so that it never blocks a repair.
 type controlPlaneDataSource struct {
 	configured
 	now func() time.Time
@@ -64,7 +64,7 @@ func (d *controlPlaneDataSource) Read(ctx context.Context, req datasource.ReadRe
 	defer cancel()
 	seen := controlPlane{endpoint: endpoint.Health{Address: at.registration.Address}, unasked: at.nobody}
 	if at.nobody == "" {
-		seen = d.session.lookAtControlPlane(ctx, at)
+		seen = d.session.observeControlPlane(ctx, at)
 	}
 	days, now := int64(defaultCertificateDays), d.now()
 	if !model.CertificateDays.IsNull() {
@@ -93,7 +93,7 @@ func failOnIssues(diags *diag.Diagnostics, kinds []string, issues []issue) {
 		if len(words) > 0 && slices.Contains(kinds, kind) {
 			diags.AddAttributeError(attributePath("fail_on"), failure[kind],
 				"Cause: "+indented(strings.Join(words, "\n"))+
-					"\nUnchanged: nothing was changed.\nNext step: mend it and try again. To go on without, take \""+kind+"\" out of fail_on.")
+					"\nUnchanged: nothing was changed.\nNext step: fix it and try again, or remove \""+kind+"\" from fail_on.")
 		}
 	}
 }

@@ -263,7 +263,7 @@ func TestControlPlaneUnreachable(t *testing.T) {
 func TestControlPlaneFails(t *testing.T) {
 	kinds := tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{textValue("unreachable")})
 	_, said, _ := readNowhere(t, "kube_control_plane", map[string]tftypes.Value{"fail_on": kinds})
-	for _, word := range []string{"ERROR", "cannot be asked", "192.0.2.11", "192.0.2.12", "take \"unreachable\" out of fail_on"} {
+	for _, word := range []string{"ERROR", "cannot be asked", "192.0.2.11", "192.0.2.12", "remove \"unreachable\" from fail_on"} {
 		if !strings.Contains(said, word) {
 			t.Errorf("%q lacks %q", said, word)
 		}

@@ -79,7 +79,7 @@ func (d *versionSkewDataSource) Read(ctx context.Context, req datasource.ReadReq
 	}
 	ctx, cancel := operation(ctx, timeout, "kube_version_skew", at.registration.Address)
 	defer cancel()
-	seen := standing{issues: []string{at.nobody}}
+	seen := observedVersions{issues: []string{at.nobody}}
 	if at.nobody == "" {
 		seen = d.look(ctx, at.bundle, at.urls, at.registration, model.KubernetesTarget.ValueString())
 	}
@@ -87,16 +87,16 @@ func (d *versionSkewDataSource) Read(ctx context.Context, req datasource.ReadReq
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// standing is what was seen of a control plane, and in words what was not.
-type standing struct {
+// observedVersions are the versions of a control plane, and what is unknown of them.
+type observedVersions struct {
 	skew   release.Versions
 	survey membership.Survey
 	issues []string
 }
 
 // look asks etcd and the replicas at once. Each is half of the answer.
-func (d *versionSkewDataSource) look(ctx context.Context, bundle *pki.Bundle, urls []string, registration endpoint.Registration, target string) standing {
-	var out standing
+func (d *versionSkewDataSource) look(ctx context.Context, bundle *pki.Bundle, urls []string, registration endpoint.Registration, target string) observedVersions {
+	var out observedVersions
 	var surveyErr, skewErr error
 	var asking sync.WaitGroup
 	asking.Go(func() {
@@ -112,7 +112,7 @@ func (d *versionSkewDataSource) look(ctx context.Context, bundle *pki.Bundle, ur
 	return out
 }
 
-// unasked says in words who could not be asked.
+// unasked says who could not be asked.
 func unasked(whom string, err error) []string {
 	if err == nil {
 		return nil
@@ -147,14 +147,14 @@ func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle
 	})
 }
 
-// askersLeaves are the certificates by which this asks, should an authority's
+// clientLeaves are the certificates by which this asks, should an authority's
 // key be held elsewhere.
-func askersLeaves() []pki.Leaf {
+func clientLeaves() []pki.Leaf {
 	return append(etcd.Leaves("", ""), component.Leaves(pki.APIServerNames{})...)
 }
 
 // fill answers. It needs nothing but what was seen.
-func (m *versionSkewModel) fill(seen standing) {
+func (m *versionSkewModel) fill(seen observedVersions) {
 	kubernetes, cluster := release.UpgradePathsFrom(seen.skew), membership.UpgradePathsFrom(seen.survey)
 	m.Kubernetes = object(map[string]attr.Value{
 		"versions":    stringMap(seen.skew.Replicas),
@@ -185,7 +185,7 @@ func (m *versionSkewModel) fill(seen standing) {
 
 // refusalsOf are the rules by which the targets may not be gone to, etcd's
 // first: it goes first, so Kubernetes is judged beside it as it is then.
-func refusalsOf(seen standing, etcdTarget, kubernetesTarget string) []string {
+func refusalsOf(seen observedVersions, etcdTarget, kubernetesTarget string) []string {
 	var refusals []string
 	if etcdTarget != "" {
 		if err := membership.MayUpgrade(seen.survey, etcdTarget); err != nil {

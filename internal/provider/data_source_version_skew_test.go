@@ -23,37 +23,37 @@ func TestVersionSkewAnswer(t *testing.T) {
 		return release.Versions{Replicas: map[string]string{"cp1": kubernetes}, Kubelets: map[string]string{"n1": kubelet}}
 	}
 	for name, c := range map[string]struct {
-		seen                     standing
+		seen                     observedVersions
 		kubernetesTarget, target string // Kubernetes', etcd's
 		allowed                  types.Bool
 		refusals                 []string
 	}{
-		"no target": {seen: standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.16", "3.6")}, allowed: types.BoolNull()},
+		"no target": {seen: observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.16", "3.6")}, allowed: types.BoolNull()},
 		"one allowed": {
-			seen:             standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.16", "3.6")},
+			seen:             observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.16", "3.6")},
 			kubernetesTarget: "1.35.4", allowed: types.BoolValue(true),
 		},
 		"refused by two rules": {
-			seen:             standing{skew: skew("1.34.4", "1.31.0"), survey: survey("3.6.16", "3.6")},
+			seen:             observedVersions{skew: skew("1.34.4", "1.31.0"), survey: survey("3.6.16", "3.6")},
 			kubernetesTarget: "1.36.3", allowed: types.BoolValue(false), refusals: []string{"Kubernetes: ", "Kubernetes: "},
 		},
 		"etcd is too old": {
-			seen:             standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
+			seen:             observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
 			kubernetesTarget: "1.35.4", allowed: types.BoolValue(false), refusals: []string{"Kubernetes: "},
 		},
 		"etcd goes first": {
-			seen:             standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
+			seen:             observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
 			kubernetesTarget: "1.35.4", target: "3.5.35", allowed: types.BoolValue(true),
 		},
 		"etcd may not go": { // and Kubernetes is judged beside what stays
-			seen:             standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
+			seen:             observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
 			kubernetesTarget: "1.35.4", target: "3.6.16", allowed: types.BoolValue(false), refusals: []string{"etcd: ", "Kubernetes: "},
 		},
 		"not all was told": {
-			seen:   standing{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.15", "3.6"), issues: []string{"replica cp2 does not report its version"}},
+			seen:   observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.6.15", "3.6"), issues: []string{"replica cp2 does not report its version"}},
 			target: "3.6.16", allowed: types.BoolValue(false),
 		},
-		"nothing was told": {seen: standing{issues: []string{"no balancer answers"}}, kubernetesTarget: "1.35.4", allowed: types.BoolValue(false)},
+		"nothing was told": {seen: observedVersions{issues: []string{"no balancer answers"}}, kubernetesTarget: "1.35.4", allowed: types.BoolValue(false)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := c.seen

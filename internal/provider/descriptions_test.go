@@ -29,7 +29,7 @@ func TestArgumentsSayWhatAChangeDoes(t *testing.T) {
 		make().Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: "kube"}, &name)
 		make().Schema(t.Context(), resource.SchemaRequest{}, &made)
 		for _, a := range argumentsIn(name.TypeName, false, made.Schema.Attributes) {
-			for _, fault := range a.faults(t.Context()) {
+			for _, fault := range a.problems(t.Context()) {
 				t.Errorf("%s %s\n\tit says: %s", a.at, fault, a.text())
 			}
 		}
@@ -75,8 +75,8 @@ func (a argument) saysChange() bool { return change.MatchString(a.text()) }
 // text is its description; the timeouts' own library does not write Markdown.
 func (a argument) text() string { return cmp.Or(a.GetMarkdownDescription(), a.GetDescription()) }
 
-// faults are what its description leaves out, or says and should not.
-func (a argument) faults(ctx context.Context) []string {
+// problems are what its description leaves out, or says and should not.
+func (a argument) problems(ctx context.Context) []string {
 	text := a.text()
 	var out []string
 	if !a.covered && !a.saysChange() {

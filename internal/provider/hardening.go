@@ -45,15 +45,15 @@ func validateLimits(ctx context.Context, value any, at path.Path, diags *diag.Di
 }
 
 func (m replicaModel) audit(ctx context.Context) component.Audit {
-	return written[auditModel](ctx, m.Audit).audit()
+	return decodeObject[auditModel](ctx, m.Audit).audit()
 }
 
 func (m replicaModel) authentication(ctx context.Context) component.Authentication {
-	return written[authenticationModel](ctx, m.Authentication).authentication()
+	return decodeObject[authenticationModel](ctx, m.Authentication).authentication()
 }
 
 func (m replicaModel) limits(ctx context.Context) map[string]systemd.Limits {
-	return written[resourcesModel](ctx, m.Resources).limits()
+	return decodeObject[resourcesModel](ctx, m.Resources).limits()
 }
 
 // groups are the further groups of the API server, null is nil.
@@ -67,5 +67,5 @@ func (m replicaModel) groups(ctx context.Context) []string {
 
 // limitsOf reads the limits of one unit; null is none.
 func limitsOf(ctx context.Context, object types.Object) systemd.Limits {
-	return written[limitsModel](ctx, object).limits()
+	return decodeObject[limitsModel](ctx, object).limits()
 }

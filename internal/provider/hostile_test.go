@@ -35,7 +35,7 @@ func TestWordsOfMachines(t *testing.T) {
 		addError(&diags, path.Root("host"), "not created", err)
 		keepUnread(&diags, "etcd member", err)
 		warnGone(&diags, err)
-		(&session{versions: newVersions()}).warnUnseen(&diags, "Version", []string{taunt}, err)
+		(&session{versions: newVersions()}).warnUnknownVersions(&diags, "Version", []string{taunt}, err)
 	}
 	warnDrift(&diags, "etcd member", []string{taunt, taunt}, "")
 	(&session{versions: newVersions()}).warnRemoved(&diags, []string{taunt}, "1.34")

@@ -132,23 +132,23 @@ func (b *knownBundles) of(clusterID string) types.String {
 	return types.StringNull()
 }
 
-// recall gives a resource that was imported without a bundle that of its
+// restoreBundle gives a resource that was imported without a bundle that of its
 // cluster, and reports whether it has one now.
-func (s *session) recall(ctx context.Context, value *types.String, private privateState, what string, diags *diag.Diagnostics) bool {
+func (s *session) restoreBundle(ctx context.Context, value *types.String, private privateState, what string, diags *diag.Diagnostics) bool {
 	if !value.IsNull() || s == nil {
 		return true
 	}
 	*value = s.bundles.of(clusterImported(ctx, private, diags))
 	if value.IsNull() && !diags.HasError() {
-		diags.AddWarning(what+" not looked at", "It was imported, and its PKI bundle is not known yet, without which nobody can ask for its health or tell what differs.\n"+
-			"Unchanged: the state is as it was imported.\nNext step: give pki in the configuration and plan. Where it is the bundle of a kube_pki_bundle of the same configuration, import that one too.")
+		diags.AddWarning(what+" not read", "It was imported, and its PKI bundle is not known yet. Without the bundle, neither its health nor its drift can be read.\n"+
+			"Unchanged: the state is as it was imported.\nNext step: set pki in the configuration and plan. If it is the bundle of a kube_pki_bundle of the same configuration, import that resource too.")
 	}
 	return !value.IsNull()
 }
 
-// refuseStranger refuses the bundle of another cluster for what was imported
+// refuseOtherCluster refuses the bundle of another cluster for what was imported
 // without one: it would not be noticed as such by comparison.
-func (s *session) refuseStranger(ctx context.Context, before types.String, planned *pki.Bundle, private privateState, diags *diag.Diagnostics) {
+func (s *session) refuseOtherCluster(ctx context.Context, before types.String, planned *pki.Bundle, private privateState, diags *diag.Diagnostics) {
 	if !before.IsNull() || planned == nil {
 		return
 	}
@@ -162,8 +162,8 @@ func (s *session) refuseStranger(ctx context.Context, before types.String, plann
 // refuseWithoutBundle refuses to destroy what was imported and never given its bundle.
 func refuseWithoutBundle(what string, diags *diag.Diagnostics) {
 	diags.AddAttributeError(path.Root("pki"), what+" not deleted",
-		"Cause: it was imported and has no PKI bundle, without which nobody can ask the others to let it go.\nUnchanged: nothing was changed.\n"+
-			"Next step: give pki in the configuration and apply, then destroy; or forget it (terraform state rm).")
+		"Cause: it was imported and has no PKI bundle, which is needed to remove it from its cluster.\nUnchanged: nothing was changed.\n"+
+			"Next step: set pki in the configuration and apply, then destroy; or remove it from the state (terraform state rm).")
 }
 
 // machineFor is the machine that an import reads, or nil with a diagnostic.

@@ -26,7 +26,7 @@ func (r *endpointResource) IdentitySchema(_ context.Context, _ resource.Identity
 
 // ImportState reads from one of the endpoint's machines what the endpoint is.
 func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	machine, wanted := r.lookedForOn(ctx, req, &resp.Diagnostics)
+	machine, wanted := r.machineNamed(ctx, req, &resp.Diagnostics)
 	if machine == nil {
 		return
 	}
@@ -67,9 +67,9 @@ func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportS
 	}
 }
 
-// lookedForOn is the machine on which an import looks, and the address that it
+// machineNamed is the machine on which an import looks, and the address that it
 // wants there, if it says so.
-func (r *endpointResource) lookedForOn(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) (*host.Host, string) {
+func (r *endpointResource) machineNamed(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) (*host.Host, string) {
 	if req.ID != "" || req.Identity == nil {
 		return r.machineFor(ctx, req, diags), ""
 	}

@@ -86,8 +86,8 @@ func (m *kubeconfigResourceModel) take(ctx context.Context, text string, access 
 	m.ClientKey, m.ExpiresAt = types.StringValue(access.Client.PrivateKey), timeString(info.NotAfter)
 }
 
-// recall gives an imported kubeconfig the bundle of its authority.
-func (r *kubeconfigResource) recall(m *kubeconfigResourceModel) bool {
+// restoreBundle gives an imported kubeconfig the bundle of its authority.
+func (r *kubeconfigResource) restoreBundle(m *kubeconfigResourceModel) bool {
 	if r.session == nil || !m.PKI.IsNull() {
 		return false
 	}

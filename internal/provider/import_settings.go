@@ -47,7 +47,7 @@ func settingsOfReplica(found controlplane.Imported) settings[resourcesModel] {
 	return s
 }
 
-// limitsOfMember are a member's, likewise.
+// limitsOfMember are the limits of a member.
 func limitsOfMember(found etcd.Imported) *limitsModel {
 	s := recorded[limitsModel](found.Settings)
 	if s.Resources.limits() != found.Limits {

@@ -80,7 +80,7 @@ func TestRecall(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var diags diag.Diagnostics
 			got := c.before
-			known := s.recall(t.Context(), &got, c.private, "it", &diags)
+			known := s.restoreBundle(t.Context(), &got, c.private, "it", &diags)
 			if !got.Equal(c.want) || known == c.want.IsNull() || diags.WarningsCount() != c.warns || diags.HasError() {
 				t.Errorf("pki is %s (%v), want %s; %v", got, known, c.want, diags)
 			}
@@ -109,7 +109,7 @@ func TestRefuseStranger(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var diags diag.Diagnostics
-			(&session{}).refuseStranger(t.Context(), c.before, &pki.Bundle{ClusterID: "a"}, c.private, &diags)
+			(&session{}).refuseOtherCluster(t.Context(), c.before, &pki.Bundle{ClusterID: "a"}, c.private, &diags)
 			if diags.HasError() != c.refused {
 				t.Errorf("refused: %v", diags)
 			}

@@ -47,7 +47,7 @@ func keepPartial(ctx context.Context, resp *resource.CreateResponse, model any, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// warnDrift tells what an Update could not mend, and what to do where it never can.
+// warnDrift warns of drift that an update could not repair, with the next step if it never can.
 func warnDrift(diags *diag.Diagnostics, what string, drift []string, remedy string) {
 	if len(drift) > 0 {
 		diags.AddWarning(what+" still differs", "After the change the machine still differs from what is described:\n  "+
@@ -55,7 +55,7 @@ func warnDrift(diags *diag.Diagnostics, what string, drift []string, remedy stri
 	}
 }
 
-// drifted reports whether Read found differences that an apply has to mend.
+// drifted reports whether Read found differences that an apply has to repair.
 func drifted(drift types.List) bool { return len(drift.Elements()) > 0 }
 
 // changed reports whether any pair of values differs.

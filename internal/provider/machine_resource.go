@@ -115,7 +115,7 @@ func hasNewID(ctx context.Context, private privateState, diags *diag.Diagnostics
 // planBundle replaces what is given the bundle of another cluster, or refuses it.
 func (r *machineResource[M, P, S, T]) planBundle(ctx context.Context, plan, state P, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	before, after := state.shared(), plan.shared().bundle
-	r.session.refuseStranger(ctx, before.PKI, after, req.Private, &resp.Diagnostics)
+	r.session.refuseOtherCluster(ctx, before.PKI, after, req.Private, &resp.Diagnostics)
 	if otherCluster(before.bundle, after) {
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("pki"))
 	}
@@ -157,7 +157,7 @@ func (r *machineResource[M, P, S, T]) Read(ctx context.Context, req resource.Rea
 	timeout, diags := m.shared().Timeouts.Read(ctx, time.Minute)
 	resp.Diagnostics.Append(diags...)
 	identify(ctx, resp.Identity, m.address(), &resp.Diagnostics)
-	if !r.session.recall(ctx, &m.shared().PKI, req.Private, m.label(), &resp.Diagnostics) {
+	if !r.session.restoreBundle(ctx, &m.shared().PKI, req.Private, m.label(), &resp.Diagnostics) {
 		return
 	}
 	spec := r.describe(ctx, m, r.session.open, &resp.Diagnostics)

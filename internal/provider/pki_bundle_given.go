@@ -126,12 +126,12 @@ func givenServiceAccount(ctx context.Context, value types.Object, seal *pki.Seal
 
 // key is the private key that is given, in the clear; "" when none is.
 func (m privateKeyModel) key(seal *pki.Seal) (string, error) {
-	stored, written := m.PrivateKey.ValueString(), m.PrivateKeyWO.ValueString()
+	stored, writeOnly := m.PrivateKey.ValueString(), m.PrivateKeyWO.ValueString()
 	switch {
-	case stored != "" && written != "":
+	case stored != "" && writeOnly != "":
 		return "", errors.New("private_key and private_key_wo are both given: give one of them")
-	case written != "":
-		return written, nil
+	case writeOnly != "":
+		return writeOnly, nil
 	case stored != "" && seal != nil && !pki.Sealed(stored):
 		return "", errors.New("private_key would stand in the clear in a state that is sealed: give private_key_wo, or encrypt it with age to one of the seal's identities")
 	}

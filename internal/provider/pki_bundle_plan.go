@@ -61,7 +61,7 @@ func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel
 		return
 	}
 	for _, words := range before.Expiring(leafLife, r.now()) {
-		diags.AddWarning("Certificate authority ends soon", words+", and what it issues ends with it.\n"+
+		diags.AddWarning("Certificate authority expires soon", words+", and what it issues ends with it.\n"+
 			"Next step: rotate it (rotation), stage by stage.")
 	}
 	keys, known := r.keysOf(ctx, config, diags)

@@ -125,9 +125,9 @@ func shownValue(v tftypes.Value) string {
 }
 
 var (
-	memberComputed   = []string{"id", "client_url", "peer_url", "machine_id", "config_digest", "certificate_expires_at", "learner", "drift"}
-	replicaComputed  = []string{"id", "machine_id", "config_digest", "certificate_expires_at", "registered", "drift"}
-	endpointComputed = []string{"id", "url", "registration", "config_digest", "drift"}
+	memberOutputs   = []string{"id", "client_url", "peer_url", "machine_id", "config_digest", "certificate_expires_at", "learner", "drift"}
+	replicaOutputs  = []string{"id", "machine_id", "config_digest", "certificate_expires_at", "registered", "drift"}
+	endpointOutputs = []string{"id", "url", "registration", "config_digest", "drift"}
 )
 
 // with is a copy of values with more in it.
@@ -189,47 +189,47 @@ func TestPlansShowWhatChanges(t *testing.T) {
 		private       string
 		want          map[string]string
 	}{
-		"a member, nothing": {"kube_etcd_member", memberComputed, member, member, "", map[string]string{}},
+		"a member, nothing": {"kube_etcd_member", memberOutputs, member, member, "", map[string]string{}},
 		"a member's peers": {
-			"kube_etcd_member", memberComputed, member, with(member, map[string]any{"peers": map[string]any{"cp1": "10.0.0.11"}}), "",
+			"kube_etcd_member", memberOutputs, member, with(member, map[string]any{"peers": map[string]any{"cp1": "10.0.0.11"}}), "",
 			map[string]string{"peers": "… -> …"},
 		},
 		"a member's flags": {
-			"kube_etcd_member", memberComputed, member, with(member, map[string]any{"extra_args": map[string]any{"max-txn-ops": "129"}}), "",
+			"kube_etcd_member", memberOutputs, member, with(member, map[string]any{"extra_args": map[string]any{"max-txn-ops": "129"}}), "",
 			map[string]string{"extra_args": "null -> …", "config_digest": unknown},
 		},
 		"a member's drift": {
-			"kube_etcd_member", memberComputed, with(member, drift), member, "",
+			"kube_etcd_member", memberOutputs, with(member, drift), member, "",
 			map[string]string{"drift": driftGone, "config_digest": unknown, "certificate_expires_at": expiry},
 		},
 		"a member that joins anew": {
-			"kube_etcd_member", memberComputed, with(member, drift), member, `{"new_id":"dHJ1ZQ=="}`,
+			"kube_etcd_member", memberOutputs, with(member, drift), member, `{"new_id":"dHJ1ZQ=="}`,
 			map[string]string{"drift": driftGone, "config_digest": unknown, "certificate_expires_at": expiry, "id": "a6c7 -> (known after apply)"},
 		},
 		"a member's bundle, of which etcd's part stays": {
-			"kube_etcd_member", memberComputed, member, with(member, map[string]any{"pki": resealed}), "",
+			"kube_etcd_member", memberOutputs, member, with(member, map[string]any{"pki": resealed}), "",
 			map[string]string{"pki": text + " -> " + resealed},
 		},
-		"a replica, nothing": {"kube_control_plane_replica", replicaComputed, replica, replica, "", map[string]string{}},
+		"a replica, nothing": {"kube_control_plane_replica", replicaOutputs, replica, replica, "", map[string]string{}},
 		"a replica's flags": {
-			"kube_control_plane_replica", replicaComputed, with(replica, map[string]any{"registered": true}),
+			"kube_control_plane_replica", replicaOutputs, with(replica, map[string]any{"registered": true}),
 			with(replica, map[string]any{"extra_args": map[string]any{"apiserver": map[string]any{"v": "3"}}}), "",
 			map[string]string{"extra_args": "null -> …", "config_digest": unknown},
 		},
 		"a replica's names": {
-			"kube_control_plane_replica", replicaComputed, replica, with(replica, map[string]any{"extra_sans": []string{"api.example"}}), "",
+			"kube_control_plane_replica", replicaOutputs, replica, with(replica, map[string]any{"extra_sans": []string{"api.example"}}), "",
 			map[string]string{"extra_sans": "null -> [api.example]", "config_digest": unknown, "certificate_expires_at": expiry, "registered": "… -> (known after apply)"},
 		},
 		"an endpoint's port": {
-			"kube_control_plane_endpoint", endpointComputed, endpoint, with(endpoint, map[string]any{"port": 7443}), "",
+			"kube_control_plane_endpoint", endpointOutputs, endpoint, with(endpoint, map[string]any{"port": 7443}), "",
 			map[string]string{"port": "… -> …", "url": "https://10.0.0.100:6443 -> https://10.0.0.100:7443", "registration": "… -> …", "config_digest": unknown},
 		},
 		"an endpoint's drift": {
-			"kube_control_plane_endpoint", endpointComputed, with(endpoint, drift), endpoint, "",
+			"kube_control_plane_endpoint", endpointOutputs, with(endpoint, drift), endpoint, "",
 			map[string]string{"drift": driftGone, "config_digest": unknown},
 		},
 		"an endpoint's drain timeout": {
-			"kube_control_plane_endpoint", endpointComputed, endpoint, with(endpoint, map[string]any{"drain_timeout": "20s"}), "",
+			"kube_control_plane_endpoint", endpointOutputs, endpoint, with(endpoint, map[string]any{"drain_timeout": "20s"}), "",
 			map[string]string{"drain_timeout": "10s -> 20s", "registration": "… -> …"},
 		},
 	} {

@@ -79,7 +79,7 @@ func abandonSchema() schema.Attribute {
 			"the survivors do all they can (the member is removed from etcd, the replica from the balancers), and the machine is left as it is. Default: none. " +
 			"It counts only where a machine does not answer: one with an untrusted host key, or that does not let the provider in, is an error all the same. " +
 			"An etcd member is given up only when another member answers and has removed it. Where none answers, it may be your network that is down, so every machine of `peers` that cannot be reached has to be named, " +
-			"and those that can be reached must hold no member: that is the end of the cluster. A change touches no machine; take the addresses out again when they are used anew.",
+			"and those that can be reached must hold no member: that is the end of the cluster. A change touches no machine; remove the addresses before they are used again.",
 	}
 }
 

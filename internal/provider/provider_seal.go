@@ -23,7 +23,7 @@ func sealSchema() schema.Attribute {
 		Optional: true,
 		MarkdownDescription: "Encrypts every private key in state and plan with [age](https://age-encryption.org). " +
 			"Default: none, and they are sensitive attributes, readable by whoever can read the state. " +
-			"A change seals everything anew in place, and touches no machine.",
+			"A change encrypts everything again in place, and changes no machine.",
 		Attributes: map[string]schema.Attribute{
 			"identities": schema.ListAttribute{
 				Required: true, Sensitive: true, ElementType: types.StringType,
@@ -37,7 +37,7 @@ func sealSchema() schema.Attribute {
 			"recipients": schema.ListAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Who can open what is sealed from now on (`age1…`), one of `identities` among them. Default: the recipients of `identities`. " +
-					"A change seals everything anew in place, and touches no machine.",
+					"A change encrypts everything again in place, and changes no machine.",
 			},
 		},
 	}

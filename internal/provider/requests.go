@@ -119,8 +119,8 @@ func (wanted requests) encode(ctx context.Context, diags *diag.Diagnostics) type
 	for name, request := range wanted {
 		models[name] = request.requestModel
 	}
-	value, faults := types.MapValueFrom(ctx, requestType, models)
-	diags.Append(faults...)
+	value, problems := types.MapValueFrom(ctx, requestType, models)
+	diags.Append(problems...)
 	return value
 }
 

@@ -88,7 +88,7 @@ func (r *certificateRequestsResource) ValidateConfig(ctx context.Context, req re
 }
 
 // ModifyPlan keeps the requests whose content stays: what the signer made of
-// them stays as well. Those that come anew are planned with all but their text.
+// them stays as well. New ones are planned with all but their text.
 func (r *certificateRequestsResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
 		return
@@ -137,7 +137,7 @@ func (r *certificateRequestsResource) Create(ctx context.Context, req resource.C
 func (r *certificateRequestsResource) Read(context.Context, resource.ReadRequest, *resource.ReadResponse) {
 }
 
-// Update makes the requests that are new or say something else, and seals anew.
+// Update makes the requests that are new or have changed, and encrypts again.
 func (r *certificateRequestsResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var model, state certificateRequestsModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)

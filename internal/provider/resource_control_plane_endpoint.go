@@ -2,11 +2,8 @@ package provider
 
 import (
 	"context"
-	"net"
-	"strconv"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -32,26 +29,6 @@ var (
 	_ resource.ResourceWithIdentity       = (*endpointResource)(nil)
 	_ resource.ResourceWithUpgradeState   = (*endpointResource)(nil)
 )
-
-type endpointModel struct {
-	machineModel
-
-	Address      types.String `tfsdk:"address"`
-	Port         types.Int64  `tfsdk:"port"`
-	HAProxy      types.Object `tfsdk:"haproxy"`
-	CA           types.String `tfsdk:"ca_certificate"`
-	DrainTimeout types.String `tfsdk:"drain_timeout"`
-
-	URL          types.String `tfsdk:"url"`
-	Registration types.Object `tfsdk:"registration"`
-}
-
-type haproxyModel struct {
-	Hosts           types.Map    `tfsdk:"hosts"`
-	Interface       types.String `tfsdk:"interface"`
-	VirtualRouterID types.Int64  `tfsdk:"virtual_router_id"`
-	InstallPackages types.Bool   `tfsdk:"install_packages"`
-}
 
 func newEndpointResource() resource.Resource {
 	r := &endpointResource{}
@@ -94,9 +71,9 @@ func (r *endpointResource) ModifyPlan(ctx context.Context, req resource.ModifyPl
 		plan.planRegistration(ctx, plannedCluster(ctx, *plan, *state), &resp.Diagnostics)
 		r.planBundle(ctx, plan, state, req, resp)
 		if plan.touches(ctx, *state, r.session) {
-			plan.planSeen()
+			plan.planUpdate()
 		} else {
-			plan.keepSeen(*state)
+			plan.keepObserved(*state)
 		}
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
@@ -125,7 +102,7 @@ func (r *endpointResource) deleteFrom(ctx context.Context, s endpoint.Spec, supe
 	}
 	return endpoint.Delete(ctx, s, endpoint.DeleteOptions{
 		Abandon:         r.session.abandon,
-		WaitForReplicas: s.DrainTimeout + betweenReplicas,
+		WaitForReplicas: s.DrainTimeout + betweenDeletes,
 		LeftAlone: func(why string) {
 			diags.AddWarning("A host of endpoint "+s.Address+" was left alone", problem.Block(why))
 		},
@@ -135,9 +112,9 @@ func (r *endpointResource) deleteFrom(ctx context.Context, s endpoint.Spec, supe
 // resident is nobody: survival follows members and replicas.
 func (r *endpointResource) resident(context.Context, endpointModel) resident { return resident{} }
 
-// betweenReplicas is what passes, beside the drain, between two replicas that
+// betweenDeletes is what passes, beside the drain, between two replicas that
 // leave the endpoint one after the other.
-const betweenReplicas = 10 * time.Second
+const betweenDeletes = 10 * time.Second
 
 // identity is what two descriptions of the same endpoint share.
 func (r *endpointResource) identity(s endpoint.Spec) string {
@@ -179,88 +156,4 @@ func plannedCluster(ctx context.Context, plan, state endpointModel) types.String
 		return before.ClusterID
 	}
 	return types.StringUnknown()
-}
-
-// balancers decodes the haproxy attribute; all of it is unknown while it is.
-func (m endpointModel) balancers(ctx context.Context, diags *diag.Diagnostics) haproxyModel {
-	model := haproxyModel{Hosts: types.MapUnknown(types.StringType)}
-	if allKnown(m.HAProxy) {
-		diags.Append(m.HAProxy.As(ctx, &model, basetypes.ObjectAsOptions{})...)
-	}
-	return model
-}
-
-func (m *endpointModel) name() string          { return m.Address.ValueString() }
-func (m *endpointModel) label() string         { return "Endpoint " + m.name() }
-func (m *endpointModel) address() types.String { return m.Address }
-
-// signature is of nothing: an endpoint has no certificates.
-func (m *endpointModel) signature(context.Context) signature { return signature{} }
-
-// derive sets what follows from the arguments.
-func (m *endpointModel) derive(ctx context.Context, diags *diag.Diagnostics) {
-	m.ID = m.Address
-	m.planRegistration(ctx, types.StringValue(m.bundle.ClusterID), diags)
-}
-
-// planRegistration sets url and registration where all they follow from is known.
-func (m *endpointModel) planRegistration(ctx context.Context, cluster types.String, diags *diag.Diagnostics) {
-	m.Registration = types.ObjectUnknown(registrationTypes)
-	m.URL = types.StringUnknown()
-	if !allKnown(m.Address, m.Port) {
-		return
-	}
-	m.URL = types.StringValue(apiURL(m.Address.ValueString(), m.Port.ValueInt64()))
-	hosts := m.balancers(ctx, diags).Hosts
-	if !allKnown(hosts, m.DrainTimeout) || !elementsKnown(ctx, hosts) {
-		return
-	}
-	object, more := types.ObjectValueFrom(ctx, registrationTypes, registrationModel{
-		Address:      m.Address,
-		Port:         m.Port,
-		Hosts:        hosts,
-		DrainTimeout: m.DrainTimeout,
-		VerifyCA:     types.BoolValue(!m.CA.IsNull()),
-		ClusterID:    cluster,
-	})
-	diags.Append(more...)
-	m.Registration = object
-}
-
-func apiURL(address string, port int64) string {
-	return "https://" + net.JoinHostPort(address, strconv.FormatInt(port, 10))
-}
-
-// touches reports whether going from before to m has to do anything on the
-// machines. The drain timeout is only read when a replica leaves; of the bundle only
-// the cluster counts, which stays. What was imported without a bundle was never
-// looked at.
-func (m *endpointModel) touches(_ context.Context, before endpointModel, _ *session) bool {
-	return drifted(before.Drift) || before.PKI.IsNull() || changed(
-		[2]attr.Value{m.Port, before.Port},
-		[2]attr.Value{m.CA, before.CA},
-		[2]attr.Value{m.HAProxy, before.HAProxy},
-	)
-}
-
-// fill takes over what was found.
-func (m *endpointModel) fill(s endpoint.Status) {
-	if s.ConfigDigest != "" || m.ConfigDigest.IsUnknown() { // else the state is kept as it was last seen
-		m.ConfigDigest = types.StringValue(s.ConfigDigest)
-	}
-	m.Drift = stringList(s.Drift)
-}
-
-// keepSeen plans what was last seen: the machines will not be touched.
-func (m *endpointModel) keepSeen(state endpointModel) {
-	m.ID, m.ConfigDigest, m.Drift = state.ID, state.ConfigDigest, state.Drift
-}
-
-// planSeen plans what an update finds.
-func (m *endpointModel) planSeen() {
-	m.ID, m.ConfigDigest, m.Drift = m.Address, types.StringUnknown(), noDrift()
-}
-
-func (m *endpointModel) keepPlanned(plan endpointModel) {
-	m.ConfigDigest, m.Drift = planned(plan.ConfigDigest, m.ConfigDigest), planned(plan.Drift, m.Drift)
 }

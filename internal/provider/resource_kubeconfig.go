@@ -122,7 +122,7 @@ func (r *kubeconfigResource) ModifyPlan(ctx context.Context, req resource.Modify
 	plan.SealedFor = r.session.sealedFor()
 	bundle := r.session.bundle(plan.PKI, &resp.Diagnostics)
 	r.session.checkSigned(ctx, bundle, plan.Signed, plan.leaves(ctx), types.StringNull(), r.now(), &resp.Diagnostics)
-	warnEnding(bundle, plan.Early, r.now(), &resp.Diagnostics)
+	warnExpiring(bundle, plan.Early, r.now(), &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		switch {
@@ -150,7 +150,7 @@ func (m kubeconfigResourceModel) leaf(ctx context.Context) pki.Leaf {
 	return pki.User(m.User.ValueString(), stringsOf(ctx, m.Groups, &ignored)...)
 }
 
-// due reports whether what is there has to be made anew.
+// due reports whether the kubeconfig has to be issued again.
 func (m kubeconfigResourceModel) due(ctx context.Context, bundle *pki.Bundle, now time.Time) bool {
 	user := m.leaf(ctx)
 	early, _ := parseDuration(m.Early)
@@ -234,7 +234,7 @@ func (r *kubeconfigResource) reseal(m *kubeconfigResourceModel, diags *diag.Diag
 func (r *kubeconfigResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var model kubeconfigResourceModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
-	if !resp.Diagnostics.HasError() && r.recall(&model) {
+	if !resp.Diagnostics.HasError() && r.restoreBundle(&model) {
 		resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	}
 }

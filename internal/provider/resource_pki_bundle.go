@@ -103,7 +103,7 @@ func (r *pkiBundleResource) Read(ctx context.Context, req resource.ReadRequest, 
 	}
 }
 
-// Update takes stages of rotations, and seals anew.
+// Update takes stages of rotations, and encrypts again.
 func (r *pkiBundleResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var model, state pkiBundleModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)

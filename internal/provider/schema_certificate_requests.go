@@ -35,7 +35,7 @@ func certificateRequestsSchema() schema.Schema {
 }
 
 // requestedAnew is what a change of what is requested does.
-const requestedAnew = " A change makes those requests anew that say something else by it, for the signer to sign; it touches no machine."
+const requestedAnew = " A change creates the affected requests again, for the signer to sign; it changes no machine."
 
 func requestedMemberSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
@@ -124,7 +124,7 @@ func requestsSchema() schema.Attribute {
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"request":       text("The certificate request (PKCS #10), PEM."),
 			"authority":     text("Authority that has to sign it: `kubernetes`, `etcd` or `front-proxy`."),
-			"signer":        text("SHA-256 fingerprint of that authority's certificate, hexadecimal. After a rotation it is another one, and the request is made anew."),
+			"signer":        text("SHA-256 fingerprint of that authority's certificate, hexadecimal. After a rotation it is another one, and the request is created again."),
 			"common_name":   text("Common name of the subject."),
 			"organizations": list("Organizations of the subject, which are groups to Kubernetes."),
 			"dns_names":     list("Host names of the certificate."),

@@ -19,14 +19,14 @@ func controlPlaneSchema(ctx context.Context) schema.Schema {
 		Optional: true, ElementType: types.StringType,
 		Validators: []validator.List{listvalidator.ValueStringsAre(stringvalidator.OneOf(issueKinds...))},
 		MarkdownDescription: "Kinds of issues that are an error: `unreachable` (a machine or a part that cannot be asked), `unhealthy` (one that was asked, and is not as it should be), " +
-			"`expiring` (a certificate that ends within `certificate_days`). Default: none is, so that nothing that is down keeps an apply from mending it. " +
+			"`expiring` (a certificate that ends within `certificate_days`). Default: none is, so that a failure never blocks the apply that repairs it. " +
 			"With one of them, plans fail while such an issue lasts, plans to destroy included; within a `check` block an error is a warning.",
 	}
 	attributes["certificate_days"] = schema.Int64Attribute{
 		Optional: true, Validators: []validator.Int64{int64validator.Between(0, 36500)},
 		MarkdownDescription: "A certificate that ends in fewer days than this is an issue. Default `30`. The provider renews its own in the last third of their life.",
 	}
-	for name, attribute := range controlPlaneSeenSchema() {
+	for name, attribute := range controlPlaneComputed() {
 		attributes[name] = attribute
 	}
 	attributes["timeouts"] = lookLimit(timeouts.AttributesWithOpts(ctx, timeouts.Opts{
@@ -34,7 +34,7 @@ func controlPlaneSchema(ctx context.Context) schema.Schema {
 	}))
 	return schema.Schema{
 		MarkdownDescription: "How is this control plane? Looks at the machines of etcd, of the endpoint's balancers and of the replicas that these list, and asks every component, all at once: " +
-			"one command for each part on each machine, none of which changes anything. What is down stands in `issues`, in words, and is no error unless `fail_on` says so: " +
+			"one command for each part on each machine, none of which changes anything. Whatever is down is listed in `issues`, and is an error only if `fail_on` says so: " +
 			"let a `check` block assert `healthy`, and plans warn while scaling, repairs and destroys go on. Put the data source beside that block: " +
 			"one within is planned to be read again in every apply, so that no plan is empty.",
 		Attributes: attributes,
@@ -109,7 +109,7 @@ func seenEnd(of string, attributes map[string]schema.Attribute) map[string]schem
 	return attributes
 }
 
-func controlPlaneSeenSchema() map[string]schema.Attribute {
+func controlPlaneComputed() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"healthy": seenFlag("Whether there are no `issues`."),
 		"issues": seenTexts("All that is not as it should be, one sentence each, which names the machine and the part. What cannot be asked is an issue too, and so is what " +
@@ -124,7 +124,7 @@ func controlPlaneSeenSchema() map[string]schema.Attribute {
 			"address":          seenText("Address of the machine."),
 			"reachable":        seenFlag("Whether the machine could be looked at."),
 			"haproxy":          seenText("State of HAProxy's unit in systemd's words, such as `active`; null where it is not known, or there is none."),
-			"keepalived":       seenText("State of keepalived's unit, likewise."),
+			"keepalived":       seenText("State of keepalived's unit."),
 			"holds_virtual_ip": seenFlag("Whether it holds the virtual IP."),
 			"backends": seenMap("The replicas as HAProxy sees them, by name.", map[string]schema.Attribute{
 				"address":  seenText("Address and port of the replica."),
@@ -151,7 +151,7 @@ func seenReplicaSchema() map[string]schema.Attribute {
 		"registered": seenFlag("Whether it is in rotation on every balancer that could be looked at."),
 		"components": seenMap("`kube-apiserver`, `kube-controller-manager` and `kube-scheduler`; empty where nobody could be asked.", map[string]schema.Attribute{
 			"healthy":                seenFlag("Whether it is ready."),
-			"health":                 seenText("`ok`, or why it is not ready, in words."),
+			"health":                 seenText("`ok`, or why it is not ready."),
 			"version":                seenText("Version of the program that runs; null where none does."),
 			"certificate_expires_at": seenText("When the first of the certificates that it uses ends, RFC 3339."),
 		}),
@@ -173,7 +173,7 @@ func seenEtcdSchema() map[string]schema.Attribute {
 			"healthy":         seenFlag("Whether it answers and is connected to a quorum."),
 			"leader":          seenFlag("Whether it leads."),
 			"learner":         seenFlag("Whether it is a learner, which does not vote."),
-			"trouble":         seenText("Why it is not healthy, in words; null where it is."),
+			"trouble":         seenText("Why it is not healthy; null if it is."),
 			"unit_state":      seenText("systemd's state of `etcd.service`, such as `active`; null where its machine cannot be looked at, or there is none."),
 			"alarms":          seenTexts("Alarms that are raised for it, such as `NOSPACE`."),
 			"db_size_bytes":   seenNumber("Size of its database, bytes."),

@@ -20,7 +20,7 @@ import (
 
 func endpointSchema(ctx context.Context) schema.Schema {
 	attributes := endpointArguments()
-	for name, attribute := range endpointSeen() {
+	for name, attribute := range endpointComputed() {
 		attributes[name] = attribute
 	}
 	attributes["timeouts"] = timeLimits(timeouts.Attributes(ctx, timeouts.Opts{
@@ -100,7 +100,7 @@ func haproxySchema() schema.Attribute {
 	}
 }
 
-func endpointSeen() map[string]schema.Attribute {
+func endpointComputed() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id":  schema.StringAttribute{Computed: true, MarkdownDescription: "The virtual IP."},
 		"url": schema.StringAttribute{Computed: true, MarkdownDescription: "The API's address, such as `https://10.0.0.100:6443`."},

@@ -33,7 +33,7 @@ func replicaSchema(ctx context.Context) schema.Schema {
 	for name, attribute := range replicaHardening() {
 		attributes[name] = attribute
 	}
-	for name, attribute := range replicaSeen() {
+	for name, attribute := range replicaComputed() {
 		attributes[name] = attribute
 	}
 	attributes["timeouts"] = timeLimits(timeouts.Attributes(ctx, timeouts.Opts{
@@ -137,7 +137,7 @@ func replicaNetwork() map[string]schema.Attribute {
 	}
 }
 
-func replicaSeen() map[string]schema.Attribute {
+func replicaComputed() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id":                     schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the replica."},
 		"registered":             schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the replica is in rotation on every balancer."},

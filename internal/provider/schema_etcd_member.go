@@ -21,7 +21,7 @@ import (
 
 func etcdMemberSchema(ctx context.Context) schema.Schema {
 	attributes := etcdMemberArguments()
-	for name, attribute := range etcdMemberSeen() {
+	for name, attribute := range etcdMemberComputed() {
 		attributes[name] = attribute
 	}
 	attributes["timeouts"] = timeLimits(timeouts.Attributes(ctx, timeouts.Opts{
@@ -99,7 +99,7 @@ func etcdMemberArguments() map[string]schema.Attribute {
 	}
 }
 
-func etcdMemberSeen() map[string]schema.Attribute {
+func etcdMemberComputed() map[string]schema.Attribute {
 	seen := func(description string) schema.StringAttribute {
 		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 	}
@@ -112,6 +112,6 @@ func etcdMemberSeen() map[string]schema.Attribute {
 		"certificate_expires_at": expirySchema("the member's certificates"),
 		"learner":                schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the member is a learner, without a vote."},
 		"drift": driftSchema("An alarm of etcd is listed too, and repaired where that is safe: `NOSPACE` by giving back free space, " +
-			"`CORRUPT` by joining the member anew from the others' data."),
+			"`CORRUPT` by a new member in its place, with the data of the others."),
 	}
 }

@@ -199,7 +199,7 @@ func pkiBundleOutputs() map[string]schema.Attribute {
 		"service_account_public_key": keptString("Public keys that verify service-account tokens, PEM: one, or two during a rotation."),
 		"fingerprints":               keptMap("SHA-256 fingerprints of the authorities that issue (`kubernetes`, `etcd`, `front-proxy`), hexadecimal."),
 		"expires_at":                 keptMap("When the authorities that issue (`kubernetes`, `etcd`, `front-proxy`) expire, RFC 3339."),
-		"stages":                     keptMap("Stage of each part's rotation, in words."),
+		"stages":                     keptMap("Stage of each part's rotation."),
 		"sealed_for":                 sealedForSchema(),
 	}
 }

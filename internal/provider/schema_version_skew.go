@@ -83,8 +83,8 @@ func versionSkewSeen() map[string]schema.Attribute {
 			"blocks":   text("The first minor version of Kubernetes that the oldest kubelet keeps the replicas from, such as `1.37`: a kubelet may be three minors older. Null when there is none."),
 		}),
 		"target_allowed": flag("Whether no rule refuses the targets, and there are no `issues`; null without a target."),
-		"refusals":       texts("Each rule that refuses a target, with the way out, in words."),
+		"refusals":       texts("Each rule that refuses a target, with the remedy."),
 		"removed_apis":   texts("APIs that clients have asked the running API servers for and that `kubernetes_target` does not serve any more. They refuse nothing."),
-		"issues":         texts("What could not be told, and what is wrong with whom, in words."),
+		"issues":         texts("What is unknown, and detected problems."),
 	}
 }

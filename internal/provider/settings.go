@@ -49,8 +49,8 @@ type limitsModel struct {
 	CPUQuota   *string `tfsdk:"cpu_quota" json:"cpu_quota,omitempty"`
 }
 
-// written reads an object into its model; null is nil, and so is what is not known.
-func written[M any](ctx context.Context, object types.Object) *M {
+// decodeObject reads an object into its model; null is nil, and so is what is not known.
+func decodeObject[M any](ctx context.Context, object types.Object) *M {
 	var out *M
 	diags := object.As(ctx, &out, basetypes.ObjectAsOptions{UnhandledUnknownAsEmpty: true})
 	if diags.HasError() {
@@ -120,10 +120,10 @@ func (s settings[R]) text() json.RawMessage {
 
 func (m replicaModel) settings(ctx context.Context) json.RawMessage {
 	return settings[resourcesModel]{
-		written[auditModel](ctx, m.Audit), written[authenticationModel](ctx, m.Authentication), written[resourcesModel](ctx, m.Resources), m.groups(ctx),
+		decodeObject[auditModel](ctx, m.Audit), decodeObject[authenticationModel](ctx, m.Authentication), decodeObject[resourcesModel](ctx, m.Resources), m.groups(ctx),
 	}.text()
 }
 
 func (m etcdMemberModel) settings(ctx context.Context) json.RawMessage {
-	return settings[limitsModel]{Resources: written[limitsModel](ctx, m.Resources)}.text()
+	return settings[limitsModel]{Resources: decodeObject[limitsModel](ctx, m.Resources)}.text()
 }

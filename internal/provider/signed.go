@@ -86,7 +86,7 @@ func (s *session) readSigned(ctx context.Context, value types.Object, diags *dia
 // held elsewhere, and says of each leaf why that cannot be done.
 func (s signed) into(b *pki.Bundle, leaves []pki.Leaf) map[string]error {
 	b.Signed = map[string]pki.KeyPair{}
-	faults := map[string]error{}
+	problems := map[string]error{}
 	for _, leaf := range leaves {
 		text, key := s.certificates[leaf.Name], s.keys[leaf.Name]
 		if !b.External(leaf.Authority) || text == "" || key == "" {
@@ -94,12 +94,12 @@ func (s signed) into(b *pki.Bundle, leaves []pki.Leaf) map[string]error {
 		}
 		pair, err := pki.SignedPair(text, key)
 		if err != nil {
-			faults[leaf.Name] = err
+			problems[leaf.Name] = err
 			continue
 		}
 		b.Signed[leaf.Name] = pair
 	}
-	return faults
+	return problems
 }
 
 // missing are the leaves for which nothing was signed although it has to be.
@@ -165,10 +165,10 @@ func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value typ
 	if texts.certificates != nil {
 		addMissing(texts.missing(bundle, leaves), diags)
 	}
-	faults := texts.into(bundle, leaves)
+	problems := texts.into(bundle, leaves)
 	for _, leaf := range leaves {
 		pair, ok := bundle.Signed[leaf.Name]
-		if err := faults[leaf.Name]; err != nil {
+		if err := problems[leaf.Name]; err != nil {
 			addUnusable(leaf, err.Error(), diags)
 		}
 		if !ok {
@@ -210,13 +210,13 @@ func addMissing(leaves []pki.Leaf, diags *diag.Diagnostics) {
 
 func addUnusable(leaf pki.Leaf, cause string, diags *diag.Diagnostics) {
 	diags.AddAttributeError(attributePath("signed.certificates").AtMapKey(leaf.Name), "Signed certificate cannot be used",
-		fmt.Sprintf("Cause: %s\nUnchanged: nothing was changed.\nNext step: sign requests[%q] anew, by the %s authority, with the names of the request and no others, for %s.",
+		fmt.Sprintf("Cause: %s\nUnchanged: nothing was changed.\nNext step: sign requests[%q] again, by the %s authority, with the names of the request and no others, for %s.",
 			cause, leaf.Name, leaf.Authority, strings.Join(leaf.Usage.Names(), " and ")))
 }
 
-// warnEnding says which of the certificates that were signed elsewhere are due:
+// warnExpiring says which of the certificates that were signed elsewhere are due:
 // nobody but the signer can renew them, so that no drift tells.
-func warnEnding(bundle *pki.Bundle, early types.String, now time.Time, diags *diag.Diagnostics) {
+func warnExpiring(bundle *pki.Bundle, early types.String, now time.Time, diags *diag.Diagnostics) {
 	if bundle == nil {
 		return
 	}
@@ -229,8 +229,8 @@ func warnEnding(bundle *pki.Bundle, early types.String, now time.Time, diags *di
 		}
 	}
 	if len(words) > 0 {
-		diags.AddAttributeWarning(attributePath("signed"), "Signed certificates end soon",
-			strings.Join(words, "; ")+".\nNext step: sign their requests anew and apply.")
+		diags.AddAttributeWarning(attributePath("signed"), "Signed certificates expire soon",
+			strings.Join(words, "; ")+".\nNext step: sign their requests again and apply.")
 	}
 }
 

@@ -88,7 +88,7 @@ func TestCheckSigned(t *testing.T) {
 		"one more":          {with("kubernetes-admin", right["etcd/peer"]), 0, nil},
 		"none":              {types.ObjectNull(signedTypes), 1, []string{"Signed certificates are missing", `sign requests["etcd/server"], requests["etcd/peer"], requests["etcd/healthcheck-client"]`}},
 		"two are missing":   {signedValue(t, without), 1, []string{"etcd/server (etcd authority), etcd/peer (etcd authority)\n"}},
-		"another member's":  {with("etcd/server", others["etcd/server"]), 1, []string{"Signed certificate cannot be used", `is for "cp2" instead of "cp1"`, `sign requests["etcd/server"] anew, by the etcd authority`, "for server auth and client auth"}},
+		"another member's":  {with("etcd/server", others["etcd/server"]), 1, []string{"Signed certificate cannot be used", `is for "cp2" instead of "cp1"`, `sign requests["etcd/server"] again, by the etcd authority`, "for server auth and client auth"}},
 		"of another key":    {with("etcd/server", pki.KeyPair{Certificate: right["etcd/server"].Certificate, PrivateKey: right["etcd/peer"].PrivateKey}), 1, []string{"is not for the key of its request"}},
 		"another authority": {with("etcd/server", signElsewhere(t, here, []pki.Leaf{pki.FrontProxyClient()})["front-proxy-client"]), 1, []string{"is signed by another authority"}},
 	} {
@@ -140,9 +140,9 @@ func TestSignedInto(t *testing.T) {
 	leaves := component.Leaves(replicaNames())
 	s := &session{sealKnown: true}
 	var diags diag.Diagnostics
-	faults := s.readSigned(t.Context(), signedValue(t, signElsewhere(t, here, leaves)), &diags).into(bundle, leaves)
-	if len(faults) != 0 || diags.HasError() {
-		t.Errorf("faults %v, %s", faults, text(diags))
+	problems := s.readSigned(t.Context(), signedValue(t, signElsewhere(t, here, leaves)), &diags).into(bundle, leaves)
+	if len(problems) != 0 || diags.HasError() {
+		t.Errorf("faults %v, %s", problems, text(diags))
 	}
 	if got := slices.Sorted(maps.Keys(bundle.Signed)); !slices.Equal(got, []string{"apiserver-etcd-client", "front-proxy-client"}) {
 		t.Errorf("signed are %q", got)
@@ -191,7 +191,7 @@ func TestWarnEnding(t *testing.T) {
 	bundle.Signed = signElsewhere(t, here, []pki.Leaf{leaf})
 	for days, warnings := range map[int]int{1: 0, 300: 1, 400: 0} { // of a year; what has ended is refused
 		var diags diag.Diagnostics
-		warnEnding(bundle, types.StringNull(), time.Now().AddDate(0, 0, days), &diags)
+		warnExpiring(bundle, types.StringNull(), time.Now().AddDate(0, 0, days), &diags)
 		if diags.WarningsCount() != warnings {
 			t.Errorf("after %d days: %d warnings, want %d", days, diags.WarningsCount(), warnings)
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// planLook bounds what a plan asks of the machines beyond the refresh.
-const planLook = 15 * time.Second
+// planTimeout bounds what a plan asks of the machines beyond the refresh.
+const planTimeout = 15 * time.Second
 
 // versions is what one run of Terraform knows of the versions in its clusters:
 // what runs, looked at once for all resources of a plan, and what the plan makes
@@ -133,8 +133,8 @@ func (v *versions) once(warning string) bool {
 	return first
 }
 
-// askable says why machines cannot be asked now what runs, or nil.
-func (s *session) askable(bundle *pki.Bundle) error {
+// observable says why machines cannot be asked now what runs, or nil.
+func (s *session) observable(bundle *pki.Bundle) error {
 	switch {
 	case s == nil || s.pool == nil:
 		return errNoSettings
@@ -148,7 +148,7 @@ func (s *session) askable(bundle *pki.Bundle) error {
 
 // survey is what the cluster's members run, for a plan.
 func (s *session) survey(ctx context.Context, bundle *pki.Bundle, peers map[string]string) (membership.Survey, error) {
-	if err := s.askable(bundle); err != nil {
+	if err := s.observable(bundle); err != nil {
 		return membership.Survey{}, err
 	}
 	found, err := shared(ctx, &s.versions.mu, s.versions.surveys, bundle.ClusterID, func(ctx context.Context) (membership.Survey, error) {
@@ -164,7 +164,7 @@ func (s *session) survey(ctx context.Context, bundle *pki.Bundle, peers map[stri
 // could be told nevertheless. All replicas of a plan share what the first one
 // sees, so etcd is asked by way of every member, not of that replica's alone.
 func (s *session) skew(ctx context.Context, spec controlplane.Spec) (release.Versions, error) {
-	if err := s.askable(spec.Bundle); err != nil {
+	if err := s.observable(spec.Bundle); err != nil {
 		return release.Versions{}, err
 	}
 	spec.Store = s.storeAt(s.versions.reachedAt(spec.EtcdURLs, spec.Bundle.ClusterID), spec.Bundle)
@@ -178,7 +178,7 @@ func (s *session) skew(ctx context.Context, spec controlplane.Spec) (release.Ver
 	return found, err
 }
 
-// shared looks once for each key, within planLook.
+// shared looks once for each key, within planTimeout.
 func shared[T any](ctx context.Context, mu *sync.Mutex, looks map[string]*look[T], key string, see func(context.Context) (T, error)) (T, error) {
 	mu.Lock()
 	l, ok := looks[key]
@@ -188,7 +188,7 @@ func shared[T any](ctx context.Context, mu *sync.Mutex, looks map[string]*look[T
 	}
 	mu.Unlock()
 	l.once.Do(func() {
-		ctx, cancel := context.WithTimeout(ctx, planLook)
+		ctx, cancel := context.WithTimeout(ctx, planTimeout)
 		defer cancel()
 		l.found, l.err = see(ctx)
 	})
@@ -206,9 +206,9 @@ func refuseVersion(diags *diag.Diagnostics, err error) {
 	})
 }
 
-// warnUnseen says, once in a run, that a plan could not be held against all
+// warnUnknownVersions says, once in a run, that a plan could not be held against all
 // that runs. What the run itself is changing is judged where it is changed.
-func (s *session) warnUnseen(diags *diag.Diagnostics, what string, untold []string, err error) {
+func (s *session) warnUnknownVersions(diags *diag.Diagnostics, what string, untold []string, err error) {
 	if errors.Is(err, errBegun) || err == nil && len(untold) == 0 {
 		return
 	}

@@ -220,7 +220,7 @@ func TestShared(t *testing.T) {
 	looks := map[string]*look[int]{}
 	var asked atomic.Int64
 	see := func(ctx context.Context) (int, error) {
-		if ends, bounded := ctx.Deadline(); !bounded || time.Until(ends) > planLook {
+		if ends, bounded := ctx.Deadline(); !bounded || time.Until(ends) > planTimeout {
 			t.Errorf("the look has time until %s", ends)
 		}
 		return int(asked.Add(1)), nil
@@ -248,15 +248,15 @@ func TestBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &session{pool: pool, versions: newVersions()}
-	if err := s.askable(here); err != nil {
+	if err := s.observable(here); err != nil {
 		t.Errorf("before: %v", err)
 	}
 	s.begin()
-	if err := s.askable(here); !errors.Is(err, errBegun) {
+	if err := s.observable(here); !errors.Is(err, errBegun) {
 		t.Errorf("afterwards: %v", err)
 	}
 	var diags diag.Diagnostics
-	s.warnUnseen(&diags, "etcd 3.6.16", nil, errBegun)
+	s.warnUnknownVersions(&diags, "etcd 3.6.16", nil, errBegun)
 	if len(diags) > 0 {
 		t.Error(text(diags))
 	}

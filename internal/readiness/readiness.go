@@ -33,7 +33,7 @@ type Finding struct {
 	ID       string
 	Title    string
 	Status   Status
-	Evidence string // what was found, in words
+	Evidence string // what was found
 	Remedy   string // "" where it passes
 }
 

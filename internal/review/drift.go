@@ -22,7 +22,7 @@ type finding struct {
 // named matches what drift begins with: the machine, with or without its address.
 var named = regexp.MustCompile(`(?s)^([^\s:]+)(?: \([^)]*\))?: (.+)$`)
 
-// findings lists what drifted and what is not well, by machine.
+// findings lists drift and problems, by machine.
 func (p Plane) findings() []finding {
 	machines := p.machines()
 	all := p.problems()

@@ -72,7 +72,7 @@ type Effect int
 // The effects, from the least.
 const (
 	None    Effect = iota // nothing on the machine changes that runs
-	Reload                // configuration is read anew, without an interruption
+	Reload                // configuration is reloaded, without an interruption
 	Repair                // the least that repairs it, which may be a restart
 	Restart               // it restarts
 )

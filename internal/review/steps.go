@@ -174,7 +174,7 @@ func (p Plane) endpointTitle() string {
 	if loudest(p.endpoints()) == Repair {
 		return "drift on its machines is repaired."
 	}
-	return "HAProxy reads its configuration anew, and no connection is dropped."
+	return "HAProxy reloads its configuration, and no connection is dropped."
 }
 
 func leaving(resources []Resource, which func(Resource) bool) []item {

@@ -1,0 +1,153 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+type etcdMemberModel struct {
+	machineModel
+
+	Name      types.String `tfsdk:"name"`
+	Host      types.Object `tfsdk:"host"`
+	Peers     types.Map    `tfsdk:"peers"`
+	Signed    types.Object `tfsdk:"signed"`
+	Version   types.String `tfsdk:"version"`
+	ExtraArgs types.Map    `tfsdk:"extra_args"`
+	Resources types.Object `tfsdk:"resources"`
+	Kept      types.Int64  `tfsdk:"snapshots_kept"`
+	Archives  types.Int64  `tfsdk:"archives_kept"`
+	Snapshots types.Object `tfsdk:"snapshots"`
+	DataDir   types.String `tfsdk:"data_dir"`
+	OnDestroy types.String `tfsdk:"on_destroy"`
+	Early     types.String `tfsdk:"early_renewal"`
+
+	ClientURL types.String `tfsdk:"client_url"`
+	PeerURL   types.String `tfsdk:"peer_url"`
+
+	Learner   types.Bool   `tfsdk:"learner"`
+	MachineID types.String `tfsdk:"machine_id"`
+	Expiry    types.String `tfsdk:"certificate_expires_at"`
+}
+
+// resourceID is the member as survival knows it; "" while it is not known.
+func (m etcdMemberModel) resourceID() string {
+	address := addressOf(m.Host)
+	if !allKnown(m.Name, address) {
+		return ""
+	}
+	return resourceID(m.Name.ValueString(), address.ValueString())
+}
+
+func (m *etcdMemberModel) name() string          { return m.Name.ValueString() }
+func (m *etcdMemberModel) label() string         { return fmt.Sprintf("etcd member %q", m.name()) }
+func (m *etcdMemberModel) address() types.String { return addressOf(m.Host) }
+
+func (m *etcdMemberModel) signature(context.Context) signature {
+	return signature{m.Signed, m.leaves(), addressOf(m.Host)}
+}
+
+// derive sets what follows from the arguments.
+func (m *etcdMemberModel) derive(context.Context, *diag.Diagnostics) {
+	if address := addressOf(m.Host); !address.IsUnknown() {
+		m.ClientURL = types.StringValue(membership.ClientURL(address.ValueString()))
+		m.PeerURL = types.StringValue(membership.PeerURL(address.ValueString()))
+	}
+}
+
+// leaves are the member's certificates, nil while it is not known which.
+func (m etcdMemberModel) leaves() []pki.Leaf {
+	address := addressOf(m.Host)
+	if !allKnown(m.Name, address) {
+		return nil
+	}
+	return etcd.Leaves(m.Name.ValueString(), address.ValueString())
+}
+
+// touches reports whether going from before to m has to do anything on the
+// machine. Peers, timeouts, on_destroy and archives_kept are only read when they
+// are needed, and of the bundle a member has the etcd authority only.
+func (m *etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s *session) bool {
+	return drifted(before.Drift) || m.rotated(&before.machineModel, pki.EtcdPart) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
+		[2]attr.Value{m.Version, before.Version},
+		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
+		[2]attr.Value{m.Resources, before.Resources},
+		[2]attr.Value{m.Early, before.Early},
+		[2]attr.Value{m.Kept, before.Kept},
+		[2]attr.Value{m.Snapshots, before.Snapshots},
+	)
+}
+
+// warnEvenPeers warns of an even number of members, which tolerates no more
+// failures than one less. It is legal in passing.
+func (m etcdMemberModel) warnEvenPeers(diags *diag.Diagnostics) {
+	if n := len(m.Peers.Elements()); !m.Peers.IsUnknown() && n%2 == 0 {
+		diags.AddAttributeWarning(path.Root("peers"), fmt.Sprintf("An even number of etcd members: %d", n),
+			fmt.Sprintf("%d members tolerate the loss of %d, as many as %d do, and every further one can fail too. "+
+				"It is fine in passing, while you scale; stay at 1, 3 or 5.", n, (n-1)/2, n-1))
+	}
+}
+
+// fill takes over what was found.
+func (m *etcdMemberModel) fill(s etcd.Status) {
+	switch {
+	case s.ID != "":
+		m.ID = types.StringValue(s.ID)
+	case m.ID.IsUnknown(): // a Create that failed before the member had one
+		m.ID = types.StringNull()
+	}
+	m.Learner = types.BoolValue(s.Learner)
+	m.MachineID = types.StringValue(s.MachineID)
+	m.ConfigDigest = types.StringValue(s.ConfigDigest)
+	m.Expiry = timeString(s.CertificateExpiry)
+	m.Drift, m.remedy, m.newID = stringList(s.Drift), s.Remedy, s.NewID
+}
+
+// keepObserved plans what was last seen: the machine will not be touched.
+func (m *etcdMemberModel) keepObserved(state etcdMemberModel) {
+	m.ID, m.Learner, m.MachineID = state.ID, state.Learner, state.MachineID
+	m.ConfigDigest, m.Expiry, m.Drift = state.ConfigDigest, state.Expiry, state.Drift
+}
+
+// planUpdate plans what an update finds: what may change is known after the apply, and
+// nothing else.
+func (m *etcdMemberModel) planUpdate(ctx context.Context, state etcdMemberModel, s *session) {
+	m.keepObserved(state)
+	m.ConfigDigest, m.Drift = types.StringUnknown(), noDrift()
+	if state.newID {
+		m.ID = types.StringUnknown()
+	}
+	if state.Learner.ValueBool() { // it is promoted
+		m.Learner = types.BoolUnknown()
+	}
+	if drifted(state.Drift) || m.rotated(&state.machineModel, pki.EtcdPart) || s.signedAnew(ctx, state.Signed, m.Signed) || !m.Early.Equal(state.Early) {
+		m.Expiry = types.StringUnknown()
+	}
+	m.unknownIfNull()
+}
+
+// unknownIfNull: what an import has not looked at yet is known after the apply.
+func (m *etcdMemberModel) unknownIfNull() {
+	for _, value := range []*types.String{&m.ID, &m.MachineID, &m.Expiry} {
+		if value.IsNull() {
+			*value = types.StringUnknown()
+		}
+	}
+	if m.Learner.IsNull() {
+		m.Learner = types.BoolUnknown()
+	}
+}
+
+func (m *etcdMemberModel) keepPlanned(plan etcdMemberModel) {
+	m.ID, m.Learner, m.MachineID = planned(plan.ID, m.ID), planned(plan.Learner, m.Learner), planned(plan.MachineID, m.MachineID)
+	m.ConfigDigest, m.Expiry, m.Drift = planned(plan.ConfigDigest, m.ConfigDigest), planned(plan.Expiry, m.Expiry), planned(plan.Drift, m.Drift)
+}
