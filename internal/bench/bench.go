@@ -181,7 +181,8 @@ func (b *bench) first(n int) []*lab.Machine { return b.lab.Machines()[:n] }
 // want writes Terraform's variables: the control plane on the first n machines,
 // its API servers with these further flags.
 func (b *bench) want(n int, flags map[string]string) error {
-	return b.work.WriteJSON("terraform.tfvars.json", map[string]any{"machines": b.work.Machines(n), "apiserver_extra_args": flags})
+	return b.work.WriteJSON("terraform.tfvars.json",
+		map[string]any{"machines": b.work.Machines(n), "apiserver_extra_args": flags})
 }
 
 // plans measures a plan of the control plane with nothing to do.

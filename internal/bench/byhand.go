@@ -59,7 +59,8 @@ func (b *bench) byHand(ctx context.Context) (times, error) {
 	shrink := step{name: shrunk, leaves: few, act: o.shrink}
 	steps := []step{shrink}
 	for range dayTwoRounds {
-		steps = append(steps, o.replaceByScript(b), step{name: changed, leaves: few, act: o.change}, step{name: grown, leaves: many, act: o.grow}, shrink)
+		steps = append(steps, o.replaceByScript(b), step{name: changed, leaves: few, act: o.change},
+			step{name: grown, leaves: many, act: o.grow}, shrink)
 	}
 	return b.runSteps(ctx, "by hand", steps)
 }
@@ -78,7 +79,8 @@ func (o operator) do(ctx context.Context, actions ...action) error {
 		group, ctx := errgroup.WithContext(ctx)
 		for _, m := range a.machines {
 			group.Go(func() error {
-				_, err := o.pool.Host(host.Target{Address: m.Address.String()}).Run(ctx, host.Command{Script: host.Script(a.script), Vars: variables(m)})
+				_, err := o.pool.Host(host.Target{Address: m.Address.String()}).Run(ctx,
+					host.Command{Script: host.Script(a.script), Vars: variables(m)})
 				if err != nil {
 					return fmt.Errorf("on %s: %w", m.Name, err)
 				}

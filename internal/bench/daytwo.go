@@ -66,7 +66,8 @@ func (b *bench) dayTwo(ctx context.Context) (times, error) {
 	var flags map[string]string
 	for round := range dayTwoRounds {
 		flags = map[string]string{"max-requests-inflight": strconv.Itoa(500 + round)} // harmless, and new each time
-		steps = append(steps, b.replace(), b.apply(changed, few, flags), b.apply(grown, many, flags), b.apply(shrunk, few, flags))
+		steps = append(steps, b.replace(), b.apply(changed, few, flags), b.apply(grown, many, flags),
+			b.apply(shrunk, few, flags))
 	}
 	return b.runSteps(ctx, "terraform", append(steps, b.apply(grown, many, flags)))
 }
@@ -135,7 +136,8 @@ func (b *bench) waitForHealthy(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for _, m := range b.first(n) {
-		if err := run(ctx, m, with(variables(m), with(map[string]string{"n": strconv.Itoa(n)}, memberScript+healthyScript))); err != nil {
+		if err := run(ctx, m, with(variables(m),
+			with(map[string]string{"n": strconv.Itoa(n)}, memberScript+healthyScript))); err != nil {
 			return err
 		}
 	}
@@ -146,7 +148,8 @@ func (b *bench) waitForHealthy(ctx context.Context, n int) error {
 func compare(terraform, script times) []Result {
 	var results []Result
 	for _, name := range []string{grown, shrunk, replaced, changed} {
-		results = append(results, ratioTo("terraform apply, "+name+", against a script", median(terraform[name]), median(script[name]), "s"))
+		results = append(results, ratioTo("terraform apply, "+name+", against a script", median(terraform[name]),
+			median(script[name]), "s"))
 	}
 	return results
 }

@@ -82,17 +82,18 @@ func (b *bench) waitFor(ctx context.Context, url string) error {
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // only asks whether it is ready
 	}}
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return false, err
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			return false, nil //nolint:nilerr // it does not answer yet
-		}
-		return response.StatusCode == http.StatusOK, response.Body.Close()
-	})
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 5*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+			if err != nil {
+				return false, err
+			}
+			response, err := client.Do(request)
+			if err != nil {
+				return false, nil //nolint:nilerr // it does not answer yet
+			}
+			return response.StatusCode == http.StatusOK, response.Body.Close()
+		})
 	if err != nil {
 		return fmt.Errorf("wait for %s: %w", url, err)
 	}

@@ -40,8 +40,10 @@ func certificates(ctx context.Context, log io.Writer) ([]Result, error) {
 			if err != nil {
 				return nil, err
 			}
-			fmt.Fprintf(log, "certificates, %s, round %d of %d: %.3f s, kubeadm %.3f s\n", algorithm, round+1, rounds, own, kubeadms)
-			byProvider[algorithm], byKubeadm[algorithm] = append(byProvider[algorithm], 1000*own), append(byKubeadm[algorithm], 1000*kubeadms)
+			fmt.Fprintf(log, "certificates, %s, round %d of %d: %.3f s, kubeadm %.3f s\n", algorithm, round+1, rounds, own,
+				kubeadms)
+			byProvider[algorithm], byKubeadm[algorithm] = append(byProvider[algorithm], 1000*own), append(byKubeadm[algorithm],
+				1000*kubeadms)
 		}
 	}
 	const name = "PKI of three machines, kubeconfigs included, against kubeadm init phase certs all, "
@@ -151,7 +153,8 @@ func kubeadmAll(ctx context.Context, program string, algorithm pki.Algorithm) (f
 			}
 		}
 		seconds, err := timed(func() error {
-			output, err := exec.CommandContext(ctx, program, "init", "phase", "certs", "all", "--config", config).CombinedOutput()
+			output, err := exec.CommandContext(ctx, program, "init", "phase", "certs", "all", "--config",
+				config).CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("kubeadm: %w: %s", err, strings.TrimSpace(string(output)))
 			}

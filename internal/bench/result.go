@@ -23,13 +23,19 @@ type Result struct {
 // ratio is a result whose goal is a multiple of the reference.
 func ratio(name string, value, reference, most float64, unit string) Result {
 	r := value / reference
-	return Result{Name: name, Value: value, Unit: unit, Reference: reference, Ratio: r, Goal: fmt.Sprintf("≤ %.1f ×", most), Met: r <= most}
+	return Result{
+		Name: name, Value: value, Unit: unit, Reference: reference, Ratio: r,
+		Goal: fmt.Sprintf("≤ %.1f ×", most), Met: r <= most,
+	}
 }
 
 // difference is a result whose goal is so much more than the reference.
 func difference(name string, value, reference, most float64, unit string) Result {
 	d := value - reference
-	return Result{Name: name, Value: value, Unit: unit, Reference: reference, Ratio: d, Goal: fmt.Sprintf("≤ +%.1f %s", most, unit), Met: d <= most}
+	return Result{
+		Name: name, Value: value, Unit: unit, Reference: reference, Ratio: d,
+		Goal: fmt.Sprintf("≤ +%.1f %s", most, unit), Met: d <= most,
+	}
 }
 
 // ratioTo is a result that is held against a reference without a goal.

@@ -59,7 +59,8 @@ func (b *bench) upgrades(ctx context.Context) ([]Result, error) {
 	}
 	const what = "terraform apply, " + upgraded + ", against a script"
 	return []Result{
-		ratioTo(what+" that upgrades members, then replicas", median(terraform[upgraded]), median(script[upgradedTwice]), "s"),
+		ratioTo(what+" that upgrades members, then replicas", median(terraform[upgraded]), median(script[upgradedTwice]),
+			"s"),
 		ratioTo(what+" that restarts each machine once", median(terraform[upgraded]), median(script[upgradedOnce]), "s"),
 	}, nil
 }
@@ -121,7 +122,8 @@ func (b *bench) checkVersions(ctx context.Context, r workspace.Release) error {
 		return err
 	}
 	for _, m := range b.first(few) {
-		if err := run(ctx, m, with(variables(m), with(map[string]string{"etcd": etcd, "kubernetes": kubernetes}, versionsScript))); err != nil {
+		if err := run(ctx, m, with(variables(m),
+			with(map[string]string{"etcd": etcd, "kubernetes": kubernetes}, versionsScript))); err != nil {
 			return fmt.Errorf("etcd %s with Kubernetes %s does not run: %w", etcd, kubernetes, err)
 		}
 	}

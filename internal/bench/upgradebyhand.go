@@ -12,7 +12,9 @@ import (
 // the machines, and it is known who leads. The floor of byhand.go holds here too:
 // no check of health or versions before, no snapshot, no waiting for sessions or
 // for the balancers, and no way back.
-func (o operator) upgradeByScript(b *bench, name string, definitions map[string]map[string]string, script func(leader *lab.Machine) []action) step {
+func (o operator) upgradeByScript(b *bench, name string, definitions map[string]map[string]string,
+	script func(leader *lab.Machine) []action,
+) step {
 	var leader *lab.Machine
 	return step{
 		name:   name,
@@ -61,7 +63,8 @@ func (o operator) machineByMachine(leader *lab.Machine) []action {
 		if m.Name == leader.Name {
 			actions = append(actions, action{[]*lab.Machine{m}, moveLeader(followers[0])})
 		}
-		actions = append(actions, o.outOfRotation(m, stopReplica+"\n"+installUnits(components...)+restartEtcd()+startReplica)...)
+		actions = append(actions, o.outOfRotation(m,
+			stopReplica+"\n"+installUnits(components...)+restartEtcd()+startReplica)...)
 	}
 	return actions
 }

@@ -64,7 +64,10 @@ func etcd(name, folder string) set {
 
 // kubernetes is one release of it: the components of a control plane, and more.
 func kubernetes(name, folder string, more ...string) set {
-	s := set{name: name, product: "kubernetes", kind: component, folder: folder, versionOf: "k8s.io/kubernetes", stamp: kubernetesStamp}
+	s := set{
+		name: name, product: "kubernetes", kind: component, folder: folder, versionOf: "k8s.io/kubernetes",
+		stamp: kubernetesStamp,
+	}
 	for _, command := range append([]string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}, more...) {
 		s.programs = append(s.programs, program{command, "k8s.io/kubernetes/cmd/" + command})
 	}

@@ -180,7 +180,8 @@ func listDrift(seen map[string]balancer) map[string][]string {
 			}
 		}
 		for _, name := range without {
-			lacks[name] = append(lacks[name], backendsPath+": lacks "+c.String()+", which is registered on "+strings.Join(with, " and "))
+			lacks[name] = append(lacks[name], backendsPath+": lacks "+c.String()+
+				", which is registered on "+strings.Join(with, " and "))
 		}
 	}
 	return lacks

@@ -37,7 +37,10 @@ func (b balancer) installed() bool {
 	if b.otherEndpoint != "" {
 		return false
 	}
-	for _, path := range []string{endpointPath, backendsPath, keepalivedPath, unitDir + haproxyUnit, unitDir + keepalivedUnit} {
+	for _, path := range []string{
+		endpointPath, backendsPath, keepalivedPath, unitDir + haproxyUnit,
+		unitDir + keepalivedUnit,
+	} {
 		if _, found := b.facts.Files[path]; found {
 			return true
 		}

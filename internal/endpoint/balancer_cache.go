@@ -27,7 +27,10 @@ type cachedBalancers struct {
 func (s *balancerCache) put(of Registration, seen map[string]balancer, now time.Time) {
 	kept := make(map[string]balancer, len(seen))
 	for name, b := range seen {
-		kept[name] = balancer{unreachable: b.unreachable, otherEndpoint: b.otherEndpoint, backends: b.backends, stats: b.stats, answers: b.answers}
+		kept[name] = balancer{
+			unreachable: b.unreachable, otherEndpoint: b.otherEndpoint, backends: b.backends,
+			stats: b.stats, answers: b.answers,
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

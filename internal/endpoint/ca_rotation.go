@@ -125,7 +125,8 @@ func distrusted(before map[string]string, after string, replicas []presented, no
 			reasons = append(reasons, fmt.Sprintf("%s: %s reports it as healthy, but it presented no certificate (%v): apply again when it answers",
 				label, replica.serves, replica.silent))
 		case replica.silent == nil && accepted(replica.chain) && !pki.Accepts(after, replica.chain, pki.Server, now):
-			reasons = append(reasons, fmt.Sprintf("%s: its certificate is signed by %q, which would no longer be trusted", label, replica.chain[0].Issuer.CommonName))
+			reasons = append(reasons, fmt.Sprintf("%s: its certificate is signed by %q, which would no longer be trusted",
+				label, replica.chain[0].Issuer.CommonName))
 		}
 	}
 	return reasons

@@ -189,13 +189,15 @@ func rotationTable(stats []stat) string {
 // longer do by themselves.
 func (r *Registrar) wait(ctx context.Context, replica server, balancers []string) error {
 	timeout := orDefault(r.registration.DrainTimeout, defaultDrainTimeout)
-	answers, err := r.runOn(ctx, balancers, backendCommand(waitScript, replica, int(timeout.Round(time.Second)/time.Second)))
+	answers, err := r.runOn(ctx, balancers,
+		backendCommand(waitScript, replica, int(timeout.Round(time.Second)/time.Second)))
 	if err != nil {
 		return err
 	}
 	for _, balancer := range names(answers) {
 		if left, _ := answer(answers[balancer]); left != "0" {
-			problem.Progress(ctx, "replica %s keeps %s sessions on %s until its API server ends them", replica.Name, left, balancer)
+			problem.Progress(ctx, "replica %s keeps %s sessions on %s until its API server ends them", replica.Name, left,
+				balancer)
 		}
 	}
 	return nil

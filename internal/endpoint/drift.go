@@ -46,7 +46,8 @@ func serversDrift(s Spec, b balancer) []string {
 	}
 	var differences []string
 	for _, line := range b.foreign {
-		differences = append(differences, fmt.Sprintf("%s: found %q, which no registration writes", backendsPath, shortened(line)))
+		differences = append(differences, fmt.Sprintf("%s: found %q, which no registration writes", backendsPath,
+			shortened(line)))
 	}
 	for _, found := range b.unmarked {
 		differences = append(differences, fmt.Sprintf("%s: %s has no mark of a registration", backendsPath, found))
@@ -55,7 +56,8 @@ func serversDrift(s Spec, b balancer) []string {
 		differences = append(differences, fmt.Sprintf("%s: %s is there more than once", backendsPath, found))
 	}
 	for _, name := range b.unexpected {
-		differences = append(differences, fmt.Sprintf("HAProxy's statistics: found a server %q, which no registration gives", shortened(name)))
+		differences = append(differences, fmt.Sprintf("HAProxy's statistics: found a server %q, which no registration gives",
+			shortened(name)))
 	}
 	wanted := host.File{Path: backendsPath, Mode: 0o644, Content: []byte(renderBackends(s.Address, b.servers, nil))}
 	if len(differences) > 0 { // the lines above describe the content
@@ -89,7 +91,8 @@ func fileDrift(found map[string]host.FileState, wanted host.File) []string {
 		differences = append(differences, fmt.Sprintf("%s: mode is %#o, wanted %#o", wanted.Path, state.Mode, wanted.Mode))
 	}
 	if state.Owner != "root" || state.Group != "root" {
-		differences = append(differences, fmt.Sprintf("%s: owner is %s:%s, wanted root:root", wanted.Path, printable(state.Owner), printable(state.Group)))
+		differences = append(differences, fmt.Sprintf("%s: owner is %s:%s, wanted root:root", wanted.Path,
+			printable(state.Owner), printable(state.Group)))
 	}
 	if sameContent(state, wanted) {
 		return differences

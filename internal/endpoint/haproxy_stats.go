@@ -75,7 +75,8 @@ func parseStat(cell func(title string) string) (stat, bool) {
 		sessions, number = 0, nil
 	}
 	check := strings.TrimPrefix(cell("check_status"), "* ")
-	if err != nil || number != nil || sessions < 0 || !serverStatus.MatchString(cell("status")) || !slices.Contains(checkStatuses, check) {
+	if err != nil || number != nil || sessions < 0 || !serverStatus.MatchString(cell("status")) ||
+		!slices.Contains(checkStatuses, check) {
 		return stat{}, false
 	}
 	return stat{

@@ -64,7 +64,10 @@ func healthOf(s Spec, seen map[string]balancer) Health {
 			told.HAProxy, told.Keepalived = b.unitState(haproxyUnit), b.unitState(keepalivedUnit)
 			told.Backends, told.Out = map[string]Backend{}, map[string]string{}
 			for _, seen := range b.stats {
-				told.Backends[seen.Name] = Backend{Address: seen.Address.String(), Status: seen.Status, Check: seen.Check, Last: seen.Last, Sessions: seen.Sessions}
+				told.Backends[seen.Name] = Backend{
+					Address: seen.Address.String(), Status: seen.Status, Check: seen.Check,
+					Last: seen.Last, Sessions: seen.Sessions,
+				}
 			}
 			for replica, address := range out.Replicas {
 				if at, err := parseServer(replica, address); err == nil {

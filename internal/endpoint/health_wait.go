@@ -18,14 +18,15 @@ const healthTimeout = 20 * time.Second
 // waitUntilHealthy waits until exactly one host holds the VIP and both programs run
 // on every reachable host.
 func waitUntilHealthy(ctx context.Context, s Spec) (found Status, seen map[string]balancer, err error) {
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, healthTimeout, true, func(ctx context.Context) (bool, error) {
-		now, err := observe(ctx, s, balancerQuery(s, false))
-		if err != nil {
-			return false, err
-		}
-		seen = now
-		return allHealthy(s, seen), nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, healthTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			now, err := observe(ctx, s, balancerQuery(s, false))
+			if err != nil {
+				return false, err
+			}
+			seen = now
+			return allHealthy(s, seen), nil
+		})
 	switch {
 	case err == nil:
 		return status(s, seen), seen, nil

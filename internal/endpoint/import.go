@@ -92,7 +92,8 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 	balancer, there := facts.Files[endpointPath]
 	vrrp := facts.Files[keepalivedPath].Content
 	if !there || vrrp == "" {
-		return installed{}, notImported(h, "no endpoint of this provider is on the machine", "give the address of one of the endpoint's machines (haproxy.hosts)")
+		return installed{}, notImported(h, "no endpoint of this provider is on the machine",
+			"give the address of one of the endpoint's machines (haproxy.hosts)")
 	}
 	first := func(line *regexp.Regexp, text string) string {
 		return append(line.FindStringSubmatch(text), "", "")[1]
@@ -106,8 +107,10 @@ func rendered(h *host.Host, facts host.Facts) (installed, error) {
 	out.vip, err = netip.ParseAddrPort(first(bindLine, balancer.Content))
 	out.routerID, numbers = strconv.Atoi(first(idLine, vrrp))
 	if err := errors.Join(err, numbers, out.validate()); err != nil {
-		return installed{}, notImported(h, endpointPath+", "+keepalivedPath+" or "+caPath+" was changed by hand, so that they do not say what the endpoint is: "+
-			printable(strings.ReplaceAll(err.Error(), "\n", "; ")), "undo the change, or apply the configuration, which writes them again")
+		return installed{}, notImported(h, endpointPath+", "+keepalivedPath+" or "+caPath+
+			" was changed by hand, so that they do not say what the endpoint is: "+
+			printable(strings.ReplaceAll(err.Error(), "\n", "; ")),
+			"undo the change, or apply the configuration, which writes them again")
 	}
 	if out.address != h.Address() {
 		return installed{}, notImported(h, "the machine is known to the others as "+out.address, "import by that address")
@@ -190,7 +193,9 @@ func (p installed) all() []string {
 }
 
 // askOtherHosts reads the name of every machine of the endpoint.
-func (p installed) askOtherHosts(ctx context.Context, machine func(address string) *host.Host) (map[string]string, error) {
+func (p installed) askOtherHosts(
+	ctx context.Context, machine func(address string) *host.Host,
+) (map[string]string, error) {
 	var mu sync.Mutex
 	hosts := map[string]string{p.name: p.address}
 	err := onHosts(p.peers, func(address string) error {

@@ -26,8 +26,11 @@ func balancerQuery(s Spec, probing bool) host.Query {
 	}
 	script += "echo " + section + "\n" + statsCommand + "\n"
 	return host.Query{
-		Files:    []string{askPath, reloadPath, caPath, installingPath},
-		Contents: []string{endpointPath, backendsPath, recordPath, keepalivedPath, unitDir + haproxyUnit, unitDir + keepalivedUnit},
+		Files: []string{askPath, reloadPath, caPath, installingPath},
+		Contents: []string{
+			endpointPath, backendsPath, recordPath, keepalivedPath, unitDir + haproxyUnit,
+			unitDir + keepalivedUnit,
+		},
 		Units:    []string{haproxyUnit, keepalivedUnit},
 		Ports:    []int{s.port()},
 		Commands: append([]string{"haproxy", "keepalived", "perl", "socat"}, installers()...),

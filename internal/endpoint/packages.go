@@ -45,7 +45,10 @@ func hasInstaller(f host.Facts) bool {
 // install gives the command that installs packages without starting their own
 // units and remembers all that came with them.
 func install(packages []string) host.Command {
-	return host.Command{Script: withState(installScript), Vars: with(packagesVars(), map[string]string{"packages": strings.Join(packages, " ")})}
+	return host.Command{
+		Script: withState(installScript),
+		Vars:   with(packagesVars(), map[string]string{"packages": strings.Join(packages, " ")}),
+	}
 }
 
 // clean gives the command that takes the endpoint off the machine, with the

@@ -44,7 +44,10 @@ func hardwareAddress(text string) string {
 }
 
 // activeStates are systemd's (`systemctl --state=help`).
-var activeStates = []string{"active", "reloading", "inactive", "failed", "activating", "deactivating", "maintenance", "refreshing"}
+var activeStates = []string{
+	"active", "reloading", "inactive", "failed", "activating", "deactivating", "maintenance",
+	"refreshing",
+}
 
 // activeState is a unit's, in systemd's words.
 func activeState(state host.UnitState) string {

@@ -48,9 +48,11 @@ func hostProblems(s Spec, b balancer) []string {
 		list := strings.Join(missing, ", ")
 		switch {
 		case !s.InstallPackages:
-			reasons = append(reasons, "packages are not installed: "+list+" (install them, or set haproxy.install_packages = true)")
+			reasons = append(reasons, "packages are not installed: "+list+
+				" (install them, or set haproxy.install_packages = true)")
 		case !hasInstaller(b.facts):
-			reasons = append(reasons, "packages are not installed: "+list+", and none of "+strings.Join(installers(), ", ")+" is there to install them")
+			reasons = append(reasons, "packages are not installed: "+list+", and none of "+strings.Join(installers(), ", ")+
+				" is there to install them")
 		}
 	}
 	if listener := wildcardListener(b, s.port()); listener != "" {
@@ -81,7 +83,8 @@ func wildcardListener(b balancer, port int) string {
 func addressInUse(s Spec, seen map[string]balancer) []string {
 	for _, name := range names(seen) {
 		if who := seen[name].neighbour; who != "" {
-			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which is none of these hosts", s.Address, name, who)}
+			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which is none of these hosts",
+				s.Address, name, who)}
 		}
 	}
 	return nil

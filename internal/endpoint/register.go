@@ -45,7 +45,8 @@ func (r *Registrar) Register(ctx context.Context, name, address string) error {
 		}
 	}
 	if len(reasons) > 0 {
-		return r.operationError("in rotation", name, strings.Join(reasons, "\n  "), errors.New("not every balancer sends it traffic, see below"))
+		return r.operationError("in rotation", name, strings.Join(reasons, "\n  "),
+			errors.New("not every balancer sends it traffic, see below"))
 	}
 	return nil
 }
@@ -56,7 +57,8 @@ func failedCheck(stats []stat, name string) string {
 		return "HAProxy did not take it in"
 	}
 	found := stats[at]
-	return fmt.Sprintf("HAProxy's check of %s says %s %s (%s)", found.Address, found.Status, found.Check, orDefault(found.Last, "no details"))
+	return fmt.Sprintf("HAProxy's check of %s says %s %s (%s)", found.Address, found.Status, found.Check,
+		orDefault(found.Last, "no details"))
 }
 
 // Deregister removes the replica from every balancer.

@@ -79,7 +79,10 @@ func (r *Registrar) observe(ctx context.Context) (map[string]balancer, error) {
 
 // spec is as much of the endpoint as a registration tells.
 func (r *Registrar) spec() Spec {
-	s := Spec{ClusterID: r.registration.ClusterID, Address: r.registration.Address, Port: r.registration.Port, Hosts: map[string]*host.Host{}}
+	s := Spec{
+		ClusterID: r.registration.ClusterID, Address: r.registration.Address, Port: r.registration.Port,
+		Hosts: map[string]*host.Host{},
+	}
 	for name, address := range r.registration.Hosts {
 		s.Hosts[name] = r.machine(address)
 	}

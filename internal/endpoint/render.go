@@ -36,7 +36,8 @@ func files(s Spec, name string, b balancer) []host.File {
 		program(askPath, askProgram),
 		program(reloadPath, reloadProgram),
 		text(unitDir+haproxyUnit, renderHAProxyUnit(orDefault(programAt(b.facts, "haproxy"), "/usr/sbin/haproxy"))),
-		text(unitDir+keepalivedUnit, renderKeepalivedUnit(s, orDefault(programAt(b.facts, "keepalived"), "/usr/sbin/keepalived"), b.device)),
+		text(unitDir+keepalivedUnit, renderKeepalivedUnit(s,
+			orDefault(programAt(b.facts, "keepalived"), "/usr/sbin/keepalived"), b.device)),
 	}
 	if s.CACertificate != "" {
 		wanted = append(wanted, text(caPath, s.CACertificate))
@@ -52,7 +53,11 @@ func change(s Spec, name string, b balancer, servers string) host.Change {
 		listed = sha256Hex([]byte(b.facts.Files[backendsPath].Content))
 	}
 	c := host.Change{
-		Dirs:  []host.Dir{{Path: configDir, Mode: 0o755}, {Path: keepalivedDir, Mode: 0o755}, {Path: programDir, Mode: 0o755}},
+		Dirs: []host.Dir{
+			{Path: configDir, Mode: 0o755},
+			{Path: keepalivedDir, Mode: 0o755},
+			{Path: programDir, Mode: 0o755},
+		},
 		Files: files(s, name, b),
 		Links: []host.Link{
 			{Path: unitDir + "multi-user.target.wants/" + haproxyUnit, Target: unitDir + haproxyUnit},

@@ -17,7 +17,10 @@ import (
 // (transparent: CAP_NET_RAW) and to become, and signal, its workers, which run as
 // haproxy without any capability. The journal bounds the lines of connections.
 func renderHAProxyUnit(program string) string {
-	section := systemd.UnitSection{Description: "HAProxy of the Kubernetes control-plane endpoint", Documentation: "man:haproxy(1)"}
+	section := systemd.UnitSection{
+		Description:   "HAProxy of the Kubernetes control-plane endpoint",
+		Documentation: "man:haproxy(1)",
+	}
 	return section.String() + fmt.Sprintf(`[Service]
 Type=notify
 RuntimeDirectory=%[7]s

@@ -67,7 +67,8 @@ var haproxyName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,62}$`)
 
 func validateName(kind, name string) error {
 	if !haproxyName.MatchString(name) {
-		return fmt.Errorf("%s %q: only letters, digits, underscore, dot, colon and hyphen are allowed, at most 63", kind, name)
+		return fmt.Errorf("%s %q: only letters, digits, underscore, dot, colon and hyphen are allowed, at most 63", kind,
+			name)
 	}
 	return nil
 }

@@ -80,7 +80,9 @@ func artifactPaths(artifacts []Artifact) []string {
 
 // upload sends the missing artifacts one by one. All local digests are computed
 // first: nothing is sent when one artifact is not there.
-func (h *Host) upload(ctx context.Context, src Source, artifacts []Artifact, facts Facts) (transferred []Artifact, err error) {
+func (h *Host) upload(
+	ctx context.Context, src Source, artifacts []Artifact, facts Facts,
+) (transferred []Artifact, err error) {
 	type item struct {
 		Artifact
 		digest string
@@ -128,7 +130,9 @@ func (h *Host) send(ctx context.Context, local string, a Artifact, size int64, d
 
 // fetch has the machine download what it has not got, or what is no longer what
 // was installed.
-func (h *Host) fetch(ctx context.Context, src Source, artifacts []Artifact, facts Facts) (transferred []Artifact, err error) {
+func (h *Host) fetch(
+	ctx context.Context, src Source, artifacts []Artifact, facts Facts,
+) (transferred []Artifact, err error) {
 	var missing []Artifact
 	for _, a := range artifacts {
 		recorded := facts.Files[a.Path()].Recorded

@@ -135,7 +135,8 @@ func (l *Leases) keep(machine LeaseTaker, lease *Lease) {
 
 // takeWithTimeout bounds what a machine takes to answer.
 func takeWithTimeout(ctx context.Context, machine LeaseTaker, name string, previous *Lease) (*Lease, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, leaseTimeout, fmt.Errorf("%w: no answer within %s", ErrUnreachable, leaseTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, leaseTimeout,
+		fmt.Errorf("%w: no answer within %s", ErrUnreachable, leaseTimeout))
 	defer cancel()
 	lease, err := machine.TakeLease(ctx, name, describeHolder(), previous)
 	if err != nil && errors.Is(context.Cause(ctx), ErrUnreachable) {
@@ -188,7 +189,8 @@ func (l *Leases) waitForRelease(ctx context.Context, machine LeaseTaker) (*Lease
 		}
 		if other.Holder != told {
 			told = other.Holder
-			problem.Progress(ctx, "waiting: %s is being changed by %s (lease on %s)", l.options.What, other.Holder, other.Address)
+			problem.Progress(ctx, "waiting: %s is being changed by %s (lease on %s)", l.options.What, other.Holder,
+				other.Address)
 		}
 		select {
 		case <-time.After(leaseRetry):

@@ -120,7 +120,10 @@ func parseFiles(r report, asked []string) (map[string]FileState, error) {
 		if err := errors.Join(modeErr, sizeErr); err != nil {
 			return nil, fmt.Errorf("state of %s: %w", fields[4], err)
 		}
-		files[fields[4]] = FileState{Mode: mode, Owner: matchingOrUnnamed(ownerForm, fields[1]), Group: matchingOrUnnamed(ownerForm, fields[2]), Size: size}
+		files[fields[4]] = FileState{
+			Mode: mode, Owner: matchingOrUnnamed(ownerForm, fields[1]),
+			Group: matchingOrUnnamed(ownerForm, fields[2]), Size: size,
+		}
 	}
 	update := func(path string, change func(*FileState)) {
 		if state, there := files[path]; there {

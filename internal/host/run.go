@@ -60,7 +60,8 @@ func (h *Host) Run(ctx context.Context, c Command) (string, error) {
 // repeated.
 func (h *Host) execute(ctx context.Context, j job) (outcome, error) {
 	if len(j.script) > maxScript {
-		return outcome{}, fmt.Errorf("%s on %s: the script has %d bytes, more than the %d that fit on a command line", j.summary, h.Address(), len(j.script), maxScript)
+		return outcome{}, fmt.Errorf("%s on %s: the script has %d bytes, more than the %d that fit on a command line",
+			j.summary, h.Address(), len(j.script), maxScript)
 	}
 	if around := h.pool.settings.around; around != nil {
 		defer around(h.Address(), j.summary)()

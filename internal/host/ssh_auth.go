@@ -115,7 +115,10 @@ func (s settings) authentication(ctx context.Context, e endpoint) (methods []ssh
 	}
 	if len(signers) == 0 {
 		done()
-		return nil, nil, &ConfigError{"private_key", fmt.Errorf("no SSH key for %s: set a private key, or an agent that holds one", e.name)}
+		return nil, nil, &ConfigError{
+			"private_key",
+			fmt.Errorf("no SSH key for %s: set a private key, or an agent that holds one", e.name),
+		}
 	}
 	return []ssh.AuthMethod{ssh.PublicKeys(signers...)}, done, nil
 }

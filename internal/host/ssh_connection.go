@@ -198,7 +198,8 @@ func (c *connection) checkSudo(ctx context.Context) error {
 	err := c.run(ctx, invocation{line: "exec sudo -n true", stderr: &stderr})
 	var exit *ssh.ExitError
 	if errors.As(err, &exit) {
-		return fmt.Errorf("connect to %s: %w: user %s: %s", c.endpoint.name, ErrNotRoot, c.endpoint.user, strings.TrimSpace(stderr.String()))
+		return fmt.Errorf("connect to %s: %w: user %s: %s", c.endpoint.name, ErrNotRoot, c.endpoint.user,
+			strings.TrimSpace(stderr.String()))
 	}
 	if err != nil && ctx.Err() != nil {
 		return dialError(ctx, c.endpoint, err)

@@ -110,7 +110,8 @@ func dialError(ctx context.Context, e endpoint, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("connect to %s at %s: %w: no answer in time", e.name, e.dialAddress(), ErrUnreachable)
 	case isAuthRefusal(err):
-		return fmt.Errorf("connect to %s as %s: %w: %s", e.name, e.user, ErrAuth, oneLine(strings.TrimPrefix(err.Error(), "ssh: handshake failed: ")))
+		return fmt.Errorf("connect to %s as %s: %w: %s", e.name, e.user, ErrAuth,
+			oneLine(strings.TrimPrefix(err.Error(), "ssh: handshake failed: ")))
 	}
 	return fmt.Errorf("connect to %s at %s: %w: %w", e.name, e.dialAddress(), ErrUnreachable, &serverError{err})
 }

@@ -138,7 +138,11 @@ func (v verifier) checkCertificate(remote net.Addr, certificate *ssh.Certificate
 	}
 	err := errors.New("no authorities for it are known")
 	for _, a := range v.authorities {
-		checker := ssh.CertChecker{IsHostAuthority: func(key ssh.PublicKey, _ string) bool { return containsKey([]ssh.PublicKey{a.key}, key) }}
+		checker := ssh.CertChecker{IsHostAuthority: func(key ssh.PublicKey,
+			_ string,
+		) bool {
+			return containsKey([]ssh.PublicKey{a.key}, key)
+		}}
 		// The checker takes the port off again and compares the name with the principals.
 		if err = checker.CheckHostKey(net.JoinHostPort(a.name, "22"), remote, certificate); err == nil {
 			return nil

@@ -112,7 +112,8 @@ func (c *connection) classify(err error) error {
 	}
 	// No exit status on a live connection: sshd's end was killed, or the
 	// connection is going down right now.
-	return &lostError{fmt.Errorf("%w: the session on %s broke off (%s)", ErrUnreachable, c.endpoint.name, oneLine(err.Error()))}
+	return &lostError{fmt.Errorf("%w: the session on %s broke off (%s)", ErrUnreachable, c.endpoint.name,
+		oneLine(err.Error()))}
 }
 
 // abort ends a cancelled command: its processes by their token

@@ -67,7 +67,8 @@ func buildBase(ctx context.Context, log io.Writer, tree string) error {
 	if mirror := aptMirror(ctx); mirror != "" {
 		args = append(args, mirror)
 	}
-	if err := show(ctx, exec.CommandContext(ctx, "unshare", append([]string{"--mount", "debootstrap"}, args...)...), log); err != nil {
+	if err := show(ctx, exec.CommandContext(ctx, "unshare", append([]string{"--mount", "debootstrap"}, args...)...),
+		log); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "chroot", part, "sh", "-c", `exec sh -c "$(cat)" </dev/null`)

@@ -93,7 +93,8 @@ func (m *Machine) writeIdentity(ctx context.Context, root string) error {
 			return err
 		}
 	}
-	return run(ctx, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", m.Name, "-f", root+"/etc/ssh/ssh_host_ed25519_key")
+	return run(ctx, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", m.Name, "-f",
+		root+"/etc/ssh/ssh_host_ed25519_key")
 }
 
 // makeOwned makes a directory with exactly this mode, whatever the umask.

@@ -146,7 +146,9 @@ func (a api) call(ctx context.Context, via *link, method, path string, query url
 
 // send sends one request: no redirect is followed, no cookie kept, nothing
 // repeated. An answer other than 2xx is an error.
-func (a api) send(ctx context.Context, via *link, method, path string, query url.Values, in any) (*http.Response, error) {
+func (a api) send(
+	ctx context.Context, via *link, method, path string, query url.Values, in any,
+) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)

@@ -64,7 +64,10 @@ func (m *etcdMembers) connect(clientURL string) (*clientv3.Client, error) {
 			grpc.WithNoProxy(),
 			grpc.WithChainUnaryInterceptor(failFast),
 			grpc.WithConnectParams(grpc.ConnectParams{ // a member that comes back is used at once
-				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond},
+				Backoff: backoff.Config{
+					BaseDelay: 50 * time.Millisecond, Multiplier: 1.5,
+					MaxDelay: 500 * time.Millisecond,
+				},
 				MinConnectTimeout: requestTimeout,
 			}),
 		},
@@ -73,18 +76,23 @@ func (m *etcdMembers) connect(clientURL string) (*clientv3.Client, error) {
 		return nil, err
 	}
 	// The default one makes a connection for each call.
-	member.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(member, member.ActiveConnection()), member)
+	member.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(member,
+		member.ActiveConnection()), member)
 	return member, nil
 }
 
 // failFast makes a call fail while there is no connection. A client of etcd waits
 // for one by default.
-func failFast(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+func failFast(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker,
+	options ...grpc.CallOption,
+) error {
 	return call(ctx, method, request, reply, conn, append(options, grpc.WaitForReady(false))...)
 }
 
 // ask calls the member at a client URL.
-func (m *etcdMembers) ask(ctx context.Context, clientURL string, call func(context.Context, *clientv3.Client) error) error {
+func (m *etcdMembers) ask(ctx context.Context, clientURL string,
+	call func(context.Context, *clientv3.Client) error,
+) error {
 	member, err := m.client(clientURL)
 	if err != nil {
 		return err

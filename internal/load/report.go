@@ -152,7 +152,8 @@ func (r Report) Violations(longest time.Duration) []string {
 			say("watch %s: no event for %s, %d times not opened: %s", w.Name, w.Gap, w.Failed, join(w.Errors))
 		}
 		if len(w.Missed)+w.Repeated+w.Disordered > 0 {
-			say("watch %s: of %d events %d missed, %d repeated, %d out of order", w.Name, w.Events, len(w.Missed), w.Repeated, w.Disordered)
+			say("watch %s: of %d events %d missed, %d repeated, %d out of order", w.Name, w.Events, len(w.Missed), w.Repeated,
+				w.Disordered)
 		}
 	}
 	return append(broken, r.writeViolations()...)
@@ -162,7 +163,8 @@ func (r Report) writeViolations() []string {
 	var broken []string
 	for _, c := range r.writers() {
 		if len(c.Lost) > 0 {
-			broken = append(broken, fmt.Sprintf("%s: %d of %d acknowledged writes lost: %v", c.Name, len(c.Lost), c.Acknowledged, c.Lost))
+			broken = append(broken, fmt.Sprintf("%s: %d of %d acknowledged writes lost: %v", c.Name, len(c.Lost),
+				c.Acknowledged, c.Lost))
 		}
 	}
 	if r.Hashes != nil && !r.Hashes.Agree() {

@@ -39,7 +39,10 @@ func (s *Series) count(at, last time.Duration, ok bool) {
 
 // named is a copy under a client's name.
 func (s Series) named(name string) Series {
-	return Series{Name: name, Succeeded: slices.Clone(s.Succeeded), Failed: slices.Clone(s.Failed), Gaps: slices.Clone(s.Gaps)}
+	return Series{
+		Name: name, Succeeded: slices.Clone(s.Succeeded), Failed: slices.Clone(s.Failed),
+		Gaps: slices.Clone(s.Gaps),
+	}
 }
 
 // Series gives what each client saw over time.

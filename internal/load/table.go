@@ -14,12 +14,14 @@ func (r Report) String() string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CLIENT\tREADS FAILED\tWRITES FAILED\tGAP\tGAP OF WRITES\tDIALLED\tACKNOWLEDGED\tLOST")
 	for _, c := range r.writers() {
-		fmt.Fprintf(w, "%s\t%d of %d\t%d of %d\t%s\t%s\t%d\t%d\t%d\n", c.Name, c.Reads.Failed, c.Reads.Tried, c.Writes.Failed, c.Writes.Tried,
+		fmt.Fprintf(w, "%s\t%d of %d\t%d of %d\t%s\t%s\t%d\t%d\t%d\n", c.Name, c.Reads.Failed, c.Reads.Tried,
+			c.Writes.Failed, c.Writes.Tried,
 			c.All.Gap, c.Writes.Gap, c.Dialled, c.Acknowledged, len(c.Lost))
 	}
 	fmt.Fprintln(w, "WATCH\tEVENTS\tMISSED\tGAP\tREPEATED\tOUT OF ORDER\tRESUMED\tFAILED")
 	for _, v := range r.Watches {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t%d\t%d\n", v.Name, v.Events, len(v.Missed), v.Gap, v.Repeated, v.Disordered, v.Resumed, v.Failed)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t%d\t%d\n", v.Name, v.Events, len(v.Missed), v.Gap, v.Repeated, v.Disordered,
+			v.Resumed, v.Failed)
 	}
 	_ = w.Flush() // a strings.Builder does not fail
 	for _, c := range r.writers() {

@@ -49,7 +49,8 @@ func parseAccess(text string) (Access, error) {
 	if access.CA, err = embedded("certificate-authority", cluster.CAFile, cluster.CA, checkCertificate); err != nil {
 		return Access{}, err
 	}
-	if access.Client.Certificate, err = embedded("client-certificate", user.CertificateFile, user.Certificate, checkCertificate); err != nil {
+	if access.Client.Certificate, err = embedded("client-certificate", user.CertificateFile, user.Certificate,
+		checkCertificate); err != nil {
 		return Access{}, err
 	}
 	if access.Client.PrivateKey, err = embedded("client-key", user.KeyFile, user.Key, checkPrivateKey); err != nil {

@@ -25,7 +25,8 @@ type MachineFiles struct {
 func FromMachine(f MachineFiles) (*Bundle, error) {
 	for part, generation := range f.Generations {
 		if stage := StageOf(generation); stage != Steady {
-			return nil, fmt.Errorf("rotation of %s is under way (generation %d), and a machine does not hold both of its sides", part, generation)
+			return nil, fmt.Errorf("rotation of %s is under way (generation %d), and a machine does not hold both of its sides",
+				part, generation)
 		}
 	}
 	b := &Bundle{

@@ -61,7 +61,10 @@ type encodedRotation[T any] struct {
 // secrets are the places of everything in e that must be sealed.
 func (e *encoded) secrets() []*string {
 	places := []*string{&e.CA.PrivateKey, &e.EtcdCA.PrivateKey, &e.FrontProxyCA.PrivateKey, &e.ServiceAccount.PrivateKey}
-	for _, r := range []*encodedRotation[encodedPair]{e.CARotation, e.EtcdCARotation, e.FrontProxyCARotation, e.ServiceAccountRotation} {
+	for _, r := range []*encodedRotation[encodedPair]{
+		e.CARotation, e.EtcdCARotation, e.FrontProxyCARotation,
+		e.ServiceAccountRotation,
+	} {
 		if r != nil && r.Other != nil {
 			places = append(places, &r.Other.PrivateKey)
 		}

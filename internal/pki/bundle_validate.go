@@ -10,7 +10,8 @@ import (
 // itself, a bundle put together from existing files needs it. It knows no
 // time: an expired authority is valid here and refused by Issue.
 func (b *Bundle) Validate() error {
-	if id, err := hex.DecodeString(b.ClusterID); err != nil || len(id) != clusterIDBytes || hex.EncodeToString(id) != b.ClusterID {
+	if id, err := hex.DecodeString(b.ClusterID); err != nil || len(id) != clusterIDBytes ||
+		hex.EncodeToString(id) != b.ClusterID {
 		return fmt.Errorf("cluster id must be %d lower-case hex digits", 2*clusterIDBytes)
 	}
 	if err := ValidateClusterName(b.ClusterName); err != nil {

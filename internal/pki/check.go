@@ -46,7 +46,8 @@ func (b *Bundle) problems(l Leaf, text string, now time.Time) []string {
 	if len(problems) == 0 {
 		problems = verify(c, authority, l.Usage, now)
 	}
-	if pair, ok := b.Signed[l.Name]; ok && len(problems) == 0 && strings.TrimSpace(pair.Certificate) != strings.TrimSpace(text) {
+	if pair, ok := b.Signed[l.Name]; ok && len(problems) == 0 &&
+		strings.TrimSpace(pair.Certificate) != strings.TrimSpace(text) {
 		problems = append(problems, "is not the one that was signed for it")
 	}
 	return problems
@@ -58,7 +59,8 @@ func authorityProblems(c, authority *x509.Certificate, now time.Time) []string {
 		return []string{fmt.Sprintf("is signed by another authority (%q) than this cluster's %q", c.Issuer.CommonName, name)}
 	}
 	if now.After(authority.NotAfter) {
-		return []string{fmt.Sprintf("is signed by authority %q, which expired %s ago", name, span(now.Sub(authority.NotAfter)))}
+		return []string{fmt.Sprintf("is signed by authority %q, which expired %s ago", name,
+			span(now.Sub(authority.NotAfter)))}
 	}
 	return nil
 }

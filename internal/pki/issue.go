@@ -76,7 +76,8 @@ func (b *Bundle) issue(l Leaf, now time.Time, validity time.Duration) (KeyPair, 
 func (b *Bundle) signed(l Leaf, now time.Time) (KeyPair, error) {
 	pair, ok := b.Signed[l.Name]
 	if !ok {
-		return KeyPair{}, fmt.Errorf("authority %s: %w, and no signed certificate is given for %s", l.Authority, ErrExternal, l.Name)
+		return KeyPair{}, fmt.Errorf("authority %s: %w, and no signed certificate is given for %s", l.Authority, ErrExternal,
+			l.Name)
 	}
 	if wrong := b.Check(l, pair.Certificate, now); len(wrong) > 0 {
 		return KeyPair{}, fmt.Errorf("the certificate that was signed cannot be used: %s", strings.Join(wrong, "; "))
@@ -104,7 +105,9 @@ func (l Leaf) validate() (hostNames, error) {
 
 // period keeps a leaf within its authority's time: verifiers refuse it outside
 // anyway, and its expiry should say so.
-func period(authority *x509.Certificate, now time.Time, validity time.Duration) (notBefore, notAfter time.Time, err error) {
+func period(
+	authority *x509.Certificate, now time.Time, validity time.Duration,
+) (notBefore, notAfter time.Time, err error) {
 	name := authority.Subject.CommonName
 	if now.After(authority.NotAfter) {
 		return notBefore, notAfter, fmt.Errorf("%w: %s ended on %s",

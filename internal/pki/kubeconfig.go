@@ -98,7 +98,8 @@ func Kubeconfig(k KubeconfigSpec) (string, error) {
 
 // ValidateServer says why address cannot be the server of a kubeconfig, or nil.
 func ValidateServer(address string) error {
-	if server, err := url.Parse(address); err != nil || server.Scheme != "https" || server.Hostname() == "" || server.User != nil {
+	if server, err := url.Parse(address); err != nil || server.Scheme != "https" || server.Hostname() == "" ||
+		server.User != nil {
 		return errors.New("server must be an https URL")
 	}
 	return nil
@@ -194,11 +195,13 @@ func (f kubeconfig) current() (c current, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.cluster, err = only("cluster of the current context", f.Clusters, func(n namedCluster) bool { return n.Name == c.context.Context.Cluster })
+	c.cluster, err = only("cluster of the current context", f.Clusters,
+		func(n namedCluster) bool { return n.Name == c.context.Context.Cluster })
 	if err != nil {
 		return c, err
 	}
-	c.user, err = only("user of the current context", f.Users, func(n namedUser) bool { return n.Name == c.context.Context.User })
+	c.user, err = only("user of the current context", f.Users,
+		func(n namedUser) bool { return n.Name == c.context.Context.User })
 	return c, err
 }
 

@@ -93,7 +93,8 @@ func parseAuthorities(text string) ([]*x509.Certificate, error) {
 	}
 	for i, issuer := range certificates[1:] {
 		if c := certificates[i]; c.CheckSignatureFrom(issuer) != nil {
-			return nil, fmt.Errorf("certificate %q is not followed by its issuer, but by %q", c.Subject.CommonName, issuer.Subject.CommonName)
+			return nil, fmt.Errorf("certificate %q is not followed by its issuer, but by %q", c.Subject.CommonName,
+				issuer.Subject.CommonName)
 		}
 	}
 	return certificates, nil

@@ -30,7 +30,8 @@ func (b *Bundle) Renewal(l Leaf, certificate string, early time.Duration, now ti
 	if authority, err := b.signing(l.Authority); err != nil || !authority.NotAfter.After(info.NotAfter) {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s certificate expires on %s: it is due for renewal", l.Name, info.NotAfter.UTC().Format(time.DateOnly))}
+	return []string{fmt.Sprintf("%s certificate expires on %s: it is due for renewal", l.Name,
+		info.NotAfter.UTC().Format(time.DateOnly))}
 }
 
 // ValidateEarlyRenewal says why certificates cannot be renewed that early, or

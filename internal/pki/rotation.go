@@ -142,7 +142,10 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 	case EncryptionPart:
 		// What the previous key has encrypted may live on in backups: it is kept.
 		return advance(&b.Encryption, &b.EncryptionRotation, to,
-			func() (Encryption, error) { return next.Encryption.fresh(to) }, func(e Encryption) (Encryption, bool) { return e, false })
+			func() (Encryption, error) { return next.Encryption.fresh(to) }, func(e Encryption) (Encryption, bool) {
+				return e,
+					false
+			})
 	}
 	a, err := b.authority(Authority(p))
 	if err != nil {
@@ -282,7 +285,8 @@ func (b *Bundle) Expiring(within time.Duration, now time.Time) []string {
 	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {
 		c, err := b.signing(name)
 		if err == nil && c.NotAfter.Sub(now) < within {
-			words = append(words, fmt.Sprintf("the %s authority %q ends on %s", name, c.Subject.CommonName, c.NotAfter.UTC().Format(time.DateOnly)))
+			words = append(words, fmt.Sprintf("the %s authority %q ends on %s", name, c.Subject.CommonName,
+				c.NotAfter.UTC().Format(time.DateOnly)))
 		}
 	}
 	return words

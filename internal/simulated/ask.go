@@ -26,7 +26,8 @@ const (
 func (m *machine) balancer(script string) string {
 	var out strings.Builder
 	if strings.Contains(script, "ip -o address show\n") {
-		fmt.Fprintf(&out, "1: lo    inet 127.0.0.1/8 scope host lo\n2: eth0    inet %s/24 brd + scope global eth0\n", m.address)
+		fmt.Fprintf(&out, "1: lo    inet 127.0.0.1/8 scope host lo\n2: eth0    inet %s/24 brd + scope global eth0\n",
+			m.address)
 		if m.cluster.machines[0] == m && m.units[keepalived] != nil && m.units[keepalived].active {
 			fmt.Fprintf(&out, "2: eth0    inet %s/32 scope global eth0\n", m.cluster.vip)
 		}

@@ -88,7 +88,8 @@ func (c *applying) stage(call []string) error {
 	owner, group, _ := strings.Cut(call[5], ":")
 	next := file{content: string(c.input[:size]), mode: call[4], owner: owner, group: group}
 	c.input = c.input[size:]
-	if was, there := c.machine.files[call[1]]; !there || was.content != next.content || was.mode != next.mode || was.owner != next.owner {
+	if was, there := c.machine.files[call[1]]; !there || was.content != next.content || was.mode != next.mode ||
+		was.owner != next.owner {
 		c.changed = append(c.changed, call[1])
 	}
 	c.machine.write(call[1], next)

@@ -56,7 +56,10 @@ func (e *member) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberL
 	if more := e.machine.listed.Load(); more != nil {
 		members = append(members, more)
 	}
-	return &pb.MemberListResponse{Header: &pb.ResponseHeader{ClusterId: e.machine.etcdCluster(), MemberId: own}, Members: members}, nil
+	return &pb.MemberListResponse{
+		Header:  &pb.ResponseHeader{ClusterId: e.machine.etcdCluster(), MemberId: own},
+		Members: members,
+	}, nil
 }
 
 // members are those of the cluster, and who leads.
@@ -68,7 +71,10 @@ func (c *cluster) members() (all []*pb.Member, leader uint64) {
 		added, joins := c.added[peer]
 		switch id, name := m.member(); {
 		case m.active(unitAt[etcdPort]):
-			all = append(all, &pb.Member{ID: id, Name: name, PeerURLs: []string{peer}, ClientURLs: []string{"https://" + m.address + ":2379"}, IsLearner: joins && added.IsLearner})
+			all = append(all, &pb.Member{
+				ID: id, Name: name, PeerURLs: []string{peer},
+				ClientURLs: []string{"https://" + m.address + ":2379"}, IsLearner: joins && added.IsLearner,
+			})
 			if leader == 0 && (!joins || !added.IsLearner) {
 				leader = id
 			}
@@ -92,7 +98,10 @@ func (e *member) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.Membe
 	c.added[r.PeerURLs[0]] = added
 	c.mu.Unlock()
 	members, _ := c.members()
-	return &pb.MemberAddResponse{Header: &pb.ResponseHeader{ClusterId: e.machine.etcdCluster()}, Member: added, Members: members}, nil
+	return &pb.MemberAddResponse{
+		Header: &pb.ResponseHeader{ClusterId: e.machine.etcdCluster()}, Member: added,
+		Members: members,
+	}, nil
 }
 
 // MemberPromote makes a learner a voter: there is nothing to catch up with.
@@ -118,7 +127,10 @@ func (e *member) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse,
 	e.machine.mu.Lock()
 	defer e.machine.mu.Unlock()
 	return &pb.StatusResponse{
-		Header: &pb.ResponseHeader{ClusterId: etcdCluster, MemberId: own, RaftTerm: 2}, Version: e.machine.version(unitAt[etcdPort]),
+		Header: &pb.ResponseHeader{
+			ClusterId: etcdCluster, MemberId: own,
+			RaftTerm: 2,
+		}, Version: e.machine.version(unitAt[etcdPort]),
 		DbSize: 20 << 20, DbSizeInUse: 10 << 20, DbSizeQuota: 8 << 30, Leader: leader, RaftIndex: 1000, RaftAppliedIndex: 1000, RaftTerm: 2, IsLearner: learner,
 	}, nil
 }

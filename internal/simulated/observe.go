@@ -23,7 +23,8 @@ func (m *machine) observe(script string, _ io.Reader, stdout io.Writer) error {
 	defer m.mu.Unlock()
 	now := time.Now()
 	fmt.Fprintf(stdout, "clock\t%d.%09d\n", now.Unix(), now.Nanosecond())
-	fmt.Fprintf(stdout, "machine-id\t%s\nboot-id\t%s\nhostname\t%s\nmachine\tx86_64\nos\tID=debian\nsystemd\t252\n", m.id, bootID(m.id), m.name)
+	fmt.Fprintf(stdout, "machine-id\t%s\nboot-id\t%s\nhostname\t%s\nmachine\tx86_64\nos\tID=debian\nsystemd\t252\n", m.id,
+		bootID(m.id), m.name)
 	for _, call := range lines {
 		if err := m.answer(stdout, call[0], call[1:]); err != nil {
 			return err

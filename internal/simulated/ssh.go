@@ -15,7 +15,9 @@ import (
 func (m *machine) serve(ctx context.Context, raw net.Conn) {
 	defer raw.Close()
 	defer context.AfterFunc(ctx, func() { _ = raw.Close() })()
-	config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }}
+	config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) {
+		return nil, nil
+	}}
 	config.AddHostKey(m.fleet.key)
 	conn, channels, requests, err := ssh.NewServerConn(raw, config)
 	if err != nil {
@@ -106,7 +108,8 @@ func (m *machine) tunnel(conn *ssh.ServerConn, opened ssh.NewChannel) {
 	}
 	go ssh.DiscardRequests(requests)
 	m.fleet.tunnels.Add(1)
-	other.servers.accept(other, int(to.Port), &tunnelled{Channel: channel, local: conn.LocalAddr(), remote: conn.RemoteAddr()})
+	other.servers.accept(other, int(to.Port),
+		&tunnelled{Channel: channel, local: conn.LocalAddr(), remote: conn.RemoteAddr()})
 }
 
 // tunnelled is a channel as a net.Conn. It has no deadlines: the servers here set

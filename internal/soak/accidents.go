@@ -30,7 +30,10 @@ func partition(ctx context.Context, e *Env) ([]Result, error) {
 	refused := Result{Name: "partition: a change is refused and nothing touched"}
 	healed := Result{Name: "partition: healed, it applies"}
 	for n, variable := range []string{"apiserver_extra_args", "etcd_extra_args"} {
-		flag := map[string]map[string]string{"apiserver_extra_args": {"v": "3"}, "etcd_extra_args": {"max-txn-ops": "129"}}[variable]
+		flag := map[string]map[string]string{
+			"apiserver_extra_args": {"v": "3"},
+			"etcd_extra_args":      {"max-txn-ops": "129"},
+		}[variable]
 		away := e.Lab.Machines()[2-n]
 		ok, detail, err := s.refuses(ctx, away, variable, flag)
 		if err != nil {
@@ -51,7 +54,9 @@ func partition(ctx context.Context, e *Env) ([]Result, error) {
 }
 
 // refuses applies a change while a machine is cut off.
-func (s *site) refuses(ctx context.Context, away *lab.Machine, variable string, value any) (ok bool, detail string, err error) {
+func (s *site) refuses(
+	ctx context.Context, away *lab.Machine, variable string, value any,
+) (ok bool, detail string, err error) {
 	var others fleet
 	for _, m := range s.three() {
 		if m.Name != away.Name {
@@ -82,7 +87,8 @@ func (s *site) refuses(ctx context.Context, away *lab.Machine, variable string, 
 	if err := eventually(ctx, time.Minute, 300*time.Millisecond, s.healthy); err != nil {
 		return false, "", err
 	}
-	return failure != nil && before == after, fmt.Sprintf("refused: %v, touched: %v, after %.0f s", failure != nil, before != after, took.Seconds()), nil
+	return failure != nil && before == after, fmt.Sprintf("refused: %v, touched: %v, after %.0f s", failure != nil,
+		before != after, took.Seconds()), nil
 }
 
 // accident happens to a machine while something is done on it.
@@ -154,11 +160,13 @@ func accidents(ctx context.Context, e *Env, a accident) ([]Result, error) {
 			if err == nil {
 				err = s.three().clean(ctx, st.machines, bare)
 			}
-			fmt.Fprintf(e.Log, "%s %.1f s after the machine's turn came, which %s: %s, %v\n", a.name, after.Seconds(), st.name, o, err)
+			fmt.Fprintf(e.Log, "%s %.1f s after the machine's turn came, which %s: %s, %v\n", a.name, after.Seconds(), st.name,
+				o, err)
 			switch {
 			case err != nil:
 				result.count(false)
-				return []Result{result}, fmt.Errorf("%s %.1f s after the machine's turn came, which %s: %w", a.name, after.Seconds(), st.name, err)
+				return []Result{result}, fmt.Errorf("%s %.1f s after the machine's turn came, which %s: %w", a.name,
+					after.Seconds(), st.name, err)
 			case o == tooLate:
 				missed++
 				continue

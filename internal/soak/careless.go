@@ -20,7 +20,10 @@ const carelessTime = 6 * time.Minute
 // carelessScenarios edit members alone, and members with replicas beside them.
 func carelessScenarios() []Scenario {
 	var all []Scenario
-	for name, replicas := range map[string]bool{"careless edits of members": false, "careless edits of a control plane": true} {
+	for name, replicas := range map[string]bool{
+		"careless edits of members":         false,
+		"careless edits of a control plane": true,
+	} {
 		all = append(all, Scenario{Name: name, Run: func(ctx context.Context, e *Env) ([]Result, error) {
 			c := &careless{env: e, replicas: replicas, tally: newTally(name), longest: 20, steps: e.Steps}
 			if replicas {

@@ -46,9 +46,12 @@ func cutScaling(ctx context.Context, e *Env) ([]Result, error) {
 		return nil, err
 	}
 	leave := func(name string, leader int) *track {
-		return newTrack(operation{name: name, machines: 2, afterHealthInterval: true, once: func(ctx context.Context) ([]string, error) {
-			return nil, s.machines(s.size).lead(ctx, leader)
-		}}, e.everyPoint())
+		return newTrack(operation{
+			name: name, machines: 2, afterHealthInterval: true,
+			once: func(ctx context.Context) ([]string, error) {
+				return nil, s.machines(s.size).lead(ctx, leader)
+			},
+		}, e.everyPoint())
 	}
 	join := newTrack(operation{name: "etcd join", machines: 3}, e.everyPoint())
 	results, err := s.run(ctx, join, leave("etcd scale down, a follower", 0))
@@ -81,5 +84,8 @@ func cutReplace(ctx context.Context, e *Env) ([]Result, error) {
 		name, err := s.machines(s.size).leader(ctx)
 		return []string{fmt.Sprintf("-replace=kube_etcd_member.this[%q]", name)}, err
 	}
-	return s.run(ctx, newTrack(operation{name: "etcd replace of the leader", machines: 3, afterHealthInterval: true, once: leader}, e.everyPoint()))
+	return s.run(ctx, newTrack(operation{
+		name: "etcd replace of the leader", machines: 3, afterHealthInterval: true,
+		once: leader,
+	}, e.everyPoint()))
 }

@@ -35,7 +35,9 @@ func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
 
 // upgrades changes a variable from one release's version to another's, from
 // machines on which the older one was made.
-func (s *sweep) upgrades(ctx context.Context, name, variable string, releases [2]string, beside map[string]any, points cursor) ([]Result, error) {
+func (s *sweep) upgrades(ctx context.Context, name, variable string, releases [2]string, beside map[string]any,
+	points cursor,
+) ([]Result, error) {
 	var at [2]func(int) map[string]any
 	for i, release := range releases {
 		version, err := build.Version(release)

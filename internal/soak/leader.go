@@ -30,7 +30,10 @@ func (f fleet) statuses(ctx context.Context) (all []status, leader int, err erro
 		return nil, 0, fmt.Errorf("ask who leads: %w", err)
 	}
 	for _, m := range f {
-		at := slices.IndexFunc(answers, func(a status) bool { return a.Endpoint == fmt.Sprintf("https://%s:2379", m.Address) })
+		at := slices.IndexFunc(answers, func(a status) bool {
+			return a.Endpoint == fmt.Sprintf("https://%s:2379",
+				m.Address)
+		})
 		if at < 0 {
 			return nil, 0, fmt.Errorf("ask who leads: %s does not answer", m.Name)
 		}
@@ -58,7 +61,8 @@ func (f fleet) lead(ctx context.Context, n int) error {
 	if err != nil || leader == n {
 		return err
 	}
-	script := fmt.Sprintf("%sETCDCTL_ENDPOINTS=%s etcdctl move-leader %x", etcdctl, all[leader].Endpoint, all[n].Status.Header.MemberID)
+	script := fmt.Sprintf("%sETCDCTL_ENDPOINTS=%s etcdctl move-leader %x", etcdctl, all[leader].Endpoint,
+		all[n].Status.Header.MemberID)
 	if _, err := f[0].Run(ctx, script); err != nil {
 		return fmt.Errorf("make %s the leader: %w", f[n].Name, err)
 	}

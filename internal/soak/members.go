@@ -19,7 +19,8 @@ func (s *sweep) put(ctx context.Context) error {
 	if s.size == 0 {
 		return nil
 	}
-	if _, err := s.machines(1)[0].Run(ctx, fmt.Sprintf("%s\netcdctl put %s%06d written >/dev/null", etcdctl, keyPrefix, s.keys)); err != nil {
+	if _, err := s.machines(1)[0].Run(ctx, fmt.Sprintf("%s\netcdctl put %s%06d written >/dev/null", etcdctl, keyPrefix,
+		s.keys)); err != nil {
 		return err
 	}
 	s.keys++

@@ -68,8 +68,12 @@ func runResult(name, etcd, kubernetes string, found map[string]running) Result {
 
 // leaderLast says whether the member that led before was restarted after the others.
 func leaderLast(name, leader string, found map[string]running) Result {
-	order := slices.SortedFunc(maps.Keys(found), func(a, b string) int { return cmp.Compare(found[a].started, found[b].started) })
-	r := Result{Name: name + ": etcd's leader last", Detail: fmt.Sprintf("%s led; restarted in the order %s", leader, strings.Join(order, ", "))}
+	order := slices.SortedFunc(maps.Keys(found),
+		func(a, b string) int { return cmp.Compare(found[a].started, found[b].started) })
+	r := Result{
+		Name:   name + ": etcd's leader last",
+		Detail: fmt.Sprintf("%s led; restarted in the order %s", leader, strings.Join(order, ", ")),
+	}
 	r.count(order[len(order)-1] == leader)
 	return r
 }

@@ -131,7 +131,10 @@ func runScenario(ctx context.Context, s Scenario, l *lab.Lab, o Options, log io.
 		if err := os.RemoveAll(dir); err != nil { // of a soak that was killed
 			return nil, err
 		}
-		e := &Env{Lab: l, Dir: dir, Log: log, Sample: o.Sample, Steps: o.Steps, Every: o.Every, Random: rand.New(rand.NewPCG(o.Seed, seedOf(s.Name)))}
+		e := &Env{
+			Lab: l, Dir: dir, Log: log, Sample: o.Sample, Steps: o.Steps, Every: o.Every,
+			Random: rand.New(rand.NewPCG(o.Seed, seedOf(s.Name))),
+		}
 		return s.Run(ctx, e)
 	}()
 	if err != nil {

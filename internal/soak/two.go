@@ -35,10 +35,13 @@ var divisions = []division{
 		}
 		return members, replicas
 	}},
-	{name: "two processes: one owns the members, one the replicas", owns: func(all []string) (members, replicas [2][]string) {
-		members[0], replicas[1] = all, all
-		return members, replicas
-	}},
+	{
+		name: "two processes: one owns the members, one the replicas",
+		owns: func(all []string) (members, replicas [2][]string) {
+			members[0], replicas[1] = all, all
+			return members, replicas
+		},
+	},
 	{name: "two processes: copies of one state", copy: true, owns: func(all []string) (members, replicas [2][]string) {
 		return [2][]string{all, all}, [2][]string{all, all}
 	}},

@@ -37,7 +37,10 @@ var (
 var jointGroups = []jointGroup{
 	{name: "change, replace", from: newest, operations: []jointOperation{
 		{name: "change of flags", restarts: 3, prepare: func(_ context.Context, p *pair) error {
-			p.assign(map[string]any{"etcd_extra_args": map[string]string{"max-txn-ops": "129"}, "apiserver_extra_args": map[string]string{"v": "3"}})
+			p.assign(map[string]any{
+				"etcd_extra_args":      map[string]string{"max-txn-ops": "129"},
+				"apiserver_extra_args": map[string]string{"v": "3"},
+			})
 			return nil
 		}},
 		{name: "replace of one", args: (*pair).replacing},
@@ -67,7 +70,10 @@ func resizing(n int) func(context.Context, *pair) error {
 // staging takes one stage of every authority and of the service-account keys.
 func staging(stage int) func(context.Context, *pair) error {
 	return func(ctx context.Context, p *pair) error {
-		p.base.variables["rotation"] = map[string]int{"kubernetes": stage, "etcd": stage, "front_proxy": stage, "service_account": stage}
+		p.base.variables["rotation"] = map[string]int{
+			"kubernetes": stage, "etcd": stage, "front_proxy": stage,
+			"service_account": stage,
+		}
 		if err := p.base.write(); err != nil {
 			return err
 		}
@@ -88,7 +94,10 @@ func staging(stage int) func(context.Context, *pair) error {
 func (p *pair) replacing() [2][]string {
 	var args [2][]string
 	for i, u := range p.units {
-		for kind, variable := range map[string]string{"kube_etcd_member": "members", "kube_control_plane_replica": "replicas"} {
+		for kind, variable := range map[string]string{
+			"kube_etcd_member":           "members",
+			"kube_control_plane_replica": "replicas",
+		} {
 			owned, _ := u.variables[variable].(layout)
 			if keys := owned.keys(); len(keys) > 0 {
 				args[i] = append(args[i], fmt.Sprintf("-replace=%s.this[%q]", kind, keys[len(keys)-1]))
@@ -183,11 +192,14 @@ func (p *pair) evaluate(r *Result, o jointOperation, seen observation) {
 	hold(seen.alive == nil, fmt.Sprint(seen.alive))
 	overlapping := overlaps(seen.restarts)
 	hold(len(overlapping) == 0, "members restarted at once: "+strings.Join(overlapping, "; "))
-	hold(len(seen.restarts) >= o.restarts, fmt.Sprintf("%d members were restarted, not %d", len(seen.restarts), o.restarts))
+	hold(len(seen.restarts) >= o.restarts, fmt.Sprintf("%d members were restarted, not %d", len(seen.restarts),
+		o.restarts))
 	if seen.clients.Tried() > 0 {
 		outside := rotationResult("", seen.rotation)
-		hold(outside.Passed == outside.Tried || len(seen.rotation) == 0 && o.restarts == 0, "replicas out of rotation: "+outside.Detail)
-		hold(len(seen.clients.Lost()) == 0 && seen.clients.HashesAgree(), fmt.Sprintf("writes are lost, or the members differ: %v, %v", seen.clients.Lost(), seen.clients.Hashes))
+		hold(outside.Passed == outside.Tried || len(seen.rotation) == 0 && o.restarts == 0,
+			"replicas out of rotation: "+outside.Detail)
+		hold(len(seen.clients.Lost()) == 0 && seen.clients.HashesAgree(),
+			fmt.Sprintf("writes are lost, or the members differ: %v, %v", seen.clients.Lost(), seen.clients.Hashes))
 	}
 	hold(seen.after == nil, fmt.Sprint(seen.after))
 	r.Detail = fmt.Sprintf("first %s, second %s; %d restarts of members; %d writes acknowledged, %d lost; %d of %d requests failed, longest gap %s",

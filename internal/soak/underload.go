@@ -47,7 +47,10 @@ var changes = []change{
 // rotating takes one stage of all authorities, keys and encryption at rest,
 // which the rotation turns on.
 func rotating(stage int) func(context.Context, *site) error {
-	numbers := map[string]int{"kubernetes": stage, "etcd": stage, "front_proxy": stage, "service_account": stage, "encryption": stage}
+	numbers := map[string]int{
+		"kubernetes": stage, "etcd": stage, "front_proxy": stage, "service_account": stage,
+		"encryption": stage,
+	}
 	return func(ctx context.Context, s *site) error {
 		s.variables["encryption"] = map[string]string{"provider": "secretbox"}
 		return s.set(ctx, "rotation", numbers)
@@ -135,7 +138,8 @@ func loadResults(name string, r load.Report) []Result {
 	if !r.HashesAgree() {
 		kept.Passed = 0
 	}
-	kept.Detail = fmt.Sprintf("%d writes acknowledged, %d lost; members agree: %v", r.Acknowledged(), len(r.Lost()), r.HashesAgree())
+	kept.Detail = fmt.Sprintf("%d writes acknowledged, %d lost; members agree: %v", r.Acknowledged(), len(r.Lost()),
+		r.HashesAgree())
 	if broken := r.Violations(longestGap); len(broken) > 0 {
 		requests.Detail += "; " + strings.Join(broken, "; ")
 	}

@@ -19,8 +19,11 @@ func (w *Workspace) WriteWrappers(ctx context.Context, terraform, kubectl, kubec
 		return err
 	}
 	p := wrapped{
-		netns:      w.lab.NetNS(),
-		cli:        []string{"env", "TF_CLI_CONFIG_FILE=" + w.CLIConfig(), "CHECKPOINT_DISABLE=1", w.terraform, "-chdir=" + w.Dir},
+		netns: w.lab.NetNS(),
+		cli: []string{
+			"env", "TF_CLI_CONFIG_FILE=" + w.CLIConfig(), "CHECKPOINT_DISABLE=1", w.terraform,
+			"-chdir=" + w.Dir,
+		},
 		kubectl:    filepath.Join(kubernetes, "kubectl"),
 		kubeconfig: filepath.Join(w.Dir, kubeconfig),
 	}
