@@ -18,26 +18,26 @@ import (
 
 // etcdctl speaks with the members as an API server or etcdctl would.
 type etcdctl struct {
-	f    *fleet
-	conv *client.Clients
+	f       *fleet
+	clients *client.Clients
 }
 
 func (f *fleet) client(s Spec) etcdctl {
 	f.t.Helper()
-	conv, err := f.clusters.of(s).connect(s)
+	clients, err := f.clusters.of(s).connect(s)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	conv.MaxAnswer = client.MaxPage
-	f.t.Cleanup(conv.Close)
-	return etcdctl{f, conv}
+	clients.MaxAnswer = client.MaxPage
+	f.t.Cleanup(clients.Close)
+	return etcdctl{f, clients}
 }
 
 // try calls a member until it takes a call or refuses it for good.
 func (c etcdctl) try(name string, call func(context.Context, *clientv3.Client) error) error {
 	ctx := c.f.context()
 	for {
-		err := c.conv.Call(ctx, c.f.address(name), client.ChangeTimeout, call)
+		err := c.clients.Call(ctx, c.f.address(name), client.ChangeTimeout, call)
 		if err == nil || !client.Transient(err) || ctx.Err() != nil {
 			return err
 		}

@@ -112,7 +112,7 @@ func TestCorruptMemberIsReplaced(t *testing.T) {
 			t.Errorf("%s has the damaged data", name)
 		}
 	}
-	if err := requireSameData(f.context(), c.conv, f.clusters.pace, v.Members); err != nil {
+	if err := requireSameData(f.context(), c.clients, f.clusters.pace, v.Members); err != nil {
 		t.Error(err)
 	}
 }
@@ -214,8 +214,8 @@ func TestCutOffReplacementResumes(t *testing.T) {
 	m := v.Members[slices.IndexFunc(v.Members, func(m membership.Member) bool { return m.ID != v.Leader })]
 	c.raise("cp1", membership.Alarm{Member: m.ID, Name: membership.AlarmCorrupt})
 	// The process ends right after the removal: the alarm has no member then.
-	if _, err := until(f.context(), f.clusters.pace.Poll, f.clusters.pace.Serving, func() (bool, error) {
-		err := c.conv.ViaVoter(f.context(), v, m.ID, func(address string) error { return c.conv.Remove(f.context(), address, m.ID) })
+	if _, err := until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
+		err := c.clients.ViaVoter(f.context(), v, m.ID, func(address string) error { return c.clients.Remove(f.context(), address, m.ID) })
 		return err == nil, nil // etcd refuses until all have been connected for 5 s
 	}); err != nil {
 		t.Fatal(err)

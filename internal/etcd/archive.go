@@ -54,8 +54,8 @@ func (a action) settleScript() host.Script {
 	return archiveFunctions + "settle\n"
 }
 
-// away is the action that puts the data of s away, or wipes it.
-func (s Spec) away(v verb, keep bool) action {
+// archiveAction is the action that puts the data of s away, or wipes it.
+func (s Spec) archiveAction(v verb, keep bool) action {
 	return action{Verb: v, DataDir: s.dataDir(), Member: s.Name, Keep: s.archivesKept(), Wipe: s.OnDestroy == Wipe && !keep}
 }
 

@@ -1,154 +1,137 @@
 package etcd
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
+	"sync"
+	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// startCase is how the members that arrived together come to life.
-type startCase int
-
-const (
-	startRefuse    startCase = iota
-	startJoin                // the cluster answers: each joins it
-	startBootstrap           // there is no cluster: start together with one static initial-cluster
-	startResume              // there may be one that is only stopped: start what is there, then ask again
-)
-
-func (c startCase) String() string {
-	return [...]string{"refuse", "join", "bootstrap", "resume"}[c]
+// newMember is a member of a cluster that is founded.
+type newMember struct {
+	spec     Spec
+	observed observed
+	certs    issued
 }
 
-// startDecision is what to do with a batch of members that arrived together.
-type startDecision struct {
-	Case    startCase
-	Archive []string // of the batch: leftovers to stop and move away before a bootstrap
-	Reason  string   // of a refusal
-	Next    string
+// newCluster is a cluster that is about to be founded, in etcd's terms.
+type newCluster struct {
+	token   string
+	members map[string]string // name → peer URL
 }
 
-// decideStart is the one place that can give birth to a cluster, so it must
-// never do so while another may exist anywhere. machines are all peers of the
-// batch; answered says that any member gave a linearizable member list.
-//
-// The argument for safety: a cluster is born only when every peer was reached,
-// and no quorum of any earlier initial-cluster among them has ever begun. What
-// is committed needs the disks of a quorum, so nothing can have been committed
-// by fewer, and what those few hold is archived, not deleted. A machine that
-// was reached but had been emptied by hand after a full bootstrap could count
-// as "never begun" only if its marker were emptied too and the few that are
-// left had never been established, that is before any resource that uses the
-// cluster was created; even then the archive keeps what was there.
-func decideStart(clusterID, dataDir string, machines []found, batch []string, answered, resumed bool) startDecision {
-	if answered {
-		return startDecision{Case: startJoin}
+func (f newCluster) id(s Spec) memberID {
+	return memberID{Member: membership.StaticMemberID(s.PeerURL(), f.token), Cluster: membership.StaticClusterID(slices.Collect(maps.Values(f.members)), f.token)}
+}
+
+// bootstrap makes a new cluster of the given members. Who cannot even be
+// prepared is left out of the initial cluster, so that it does not start with a dead member.
+// Preparing takes minutes, so everything is surveyed again before the first start.
+func (cl *cluster) bootstrap(ctx context.Context, specs map[string]Spec, s observation, archive []string) map[string]outcome {
+	results := map[string]outcome{}
+	var mu sync.Mutex
+	ready := map[string]newMember{}
+	f := newCluster{token: membership.NewToken(anyOf(specs).Bundle.ClusterID), members: map[string]string{}}
+	_ = each(specs, func(name string, spec Spec) error { // errors are in results
+		c, err := cl.prepare(ctx, spec, s.of(spec), slices.Contains(archive, name))
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			results[name] = outcome{err: err}
+			return nil
+		}
+		ready[name], f.members[name] = newMember{spec, s.of(spec), c}, spec.PeerURL()
+		return nil
+	})
+	if len(ready) == 0 {
+		return results
 	}
-	var unreachable, alien []string
-	var began []found
-	for _, m := range machines {
-		switch {
-		case !m.reached():
-			unreachable = append(unreachable, m.label()+": "+m.Err.Error())
-		case m.foreign(clusterID, dataDir) != "":
-			alien = append(alien, m.foreign(clusterID, dataDir))
-		case m.began():
-			began = append(began, m)
+	if again := cl.stillNew(ctx, ready); again != nil {
+		for name := range ready {
+			results[name] = *again
+		}
+		return results
+	}
+	_ = eachOf(ready, func(name string, n newMember) error { // errors are in results
+		status, err := cl.startNewMember(ctx, n, f)
+		mu.Lock()
+		defer mu.Unlock()
+		results[name] = outcome{status: status, err: err}
+		return nil
+	})
+	return results
+}
+
+// stillNew surveys everything again right before the first start: nil where the
+// cluster may be founded, else what becomes of the members.
+func (cl *cluster) stillNew(ctx context.Context, ready map[string]newMember) *outcome {
+	names := slices.Sorted(maps.Keys(ready))
+	one := ready[names[0]].spec
+	if err := cl.lease.leases.Restore(ctx); err != nil {
+		return &outcome{err: refusal("etcd cluster not bootstrapped", one, nil, err.Error(), "no etcd was started.", "wait for other runs to end, and apply again")}
+	}
+	s := cl.observeCluster(ctx, one)
+	if !s.answered && !errors.Is(s.err, client.ErrNoAnswer) {
+		return &outcome{err: s.err}
+	}
+	switch d := cl.decideStart(one, s, names, true); d.Case {
+	case startBootstrap:
+		return nil
+	case startJoin:
+		return &outcome{join: true}
+	default:
+		return &outcome{err: refusal("etcd cluster not bootstrapped", one, nil, d.Reason, "no etcd was started.", d.Next)}
+	}
+}
+
+// anyOf is the spec that comes first by name.
+func anyOf(specs map[string]Spec) Spec { return specs[slices.Sorted(maps.Keys(specs))[0]] }
+
+// prepare does what may be done before it is known who takes part: it changes
+// nothing that etcd would see, except that leftovers are archived.
+func (cl *cluster) prepare(ctx context.Context, s Spec, f observed, archive bool) (issued, error) {
+	if archive {
+		problem.Progress(ctx, "etcd %s: archiving a bootstrap that was cut off before it had a quorum", s.Name)
+		if err := cl.archiveData(ctx, s); err != nil {
+			return issued{}, err
 		}
 	}
-	switch {
-	case differentLives(machines) != "":
-		return startDecision{Reason: differentLives(machines), Next: livesNext}
-	case len(alien) > 0:
-		return startDecision{
-			Reason: strings.Join(alien, "; "),
-			Next:   "if that data is not needed, move the data directory and " + configDir + " away; if it is, name other machines",
-		}
-	case len(unreachable) > 0:
-		return startDecision{
-			Reason: "no member of the cluster answers, and these peers could not be reached, so a cluster may exist there: " + strings.Join(unreachable, "; "),
-			Next:   "make every host in peers reachable over SSH, or take machines that no longer exist out of peers; a cluster is only bootstrapped when all of them were seen to hold no etcd data",
-		}
-	case len(began) == 0:
-		return startDecision{Case: startBootstrap}
-	case !mayHaveCommitted(began):
-		return startDecision{Case: startBootstrap, Archive: intersect(names(began), batch)}
-	case !resumed:
-		return startDecision{Case: startResume}
+	if err := cl.install(ctx, s, f); err != nil {
+		return issued{}, err
 	}
-	return startDecision{
-		Reason: "quorum lost: the cluster has members on " + strings.Join(labels(began), ", ") + ", but no quorum of them answers",
-		Next: "start etcd on these machines (systemctl start " + unitName + ", journalctl -u " + unitName + ") until a quorum is back, and apply again; " +
-			"if their data is lost for good, restore a snapshot, or move what is left (the data directory and " + configDir + ") away on every one of them to begin with an empty cluster",
-	}
+	return certificates(s, f, time.Now())
 }
 
-// livesNext is the way out of machines with data of different clusters.
-const livesNext = "decide which cluster is the living one, move the data directory and " + configDir +
-	" away on the machines that hold another one's data, and apply again"
-
-// mayHaveCommitted reports whether anything can have been committed by the
-// members that began: any one established, any one that joined an existing
-// cluster, or a quorum of some recorded initial-cluster.
-func mayHaveCommitted(began []found) bool {
-	for _, m := range began {
-		if !m.Pending || !m.New || len(m.Initial) == 0 {
-			return true
-		}
-		same := 0
-		for _, other := range began {
-			if m.Token == other.Token && slices.Equal(m.Initial, other.Initial) {
-				same++
-			}
-		}
-		if same >= membership.Quorum(len(m.Initial)) {
-			return true
-		}
+// startNewMember starts one member of a new cluster and sees it established.
+func (cl *cluster) startNewMember(ctx context.Context, n newMember, start newCluster) (Status, error) {
+	s, f, id := n.spec, n.observed, start.id(n.spec)
+	change, timer := newMemberChange(s, f, n.certs, id, environment(start.token, "new", start.members))
+	problem.Progress(ctx, "etcd %s: bootstrapping a cluster of %d", s.Name, len(start.members))
+	m := cl.machine(s.Host)
+	if _, err := m.Change(ctx, change, action{Verb: doStart, Timer: timer}); err != nil {
+		return Status{}, fmt.Errorf("start etcd on %s: %w", s.label(), err)
 	}
-	return false
-}
-
-// neverServed reports whether no member was ever seen to serve: each is still on its
-// way through the founding of a cluster that nothing can have used.
-func neverServed(began []found) bool {
-	return !slices.ContainsFunc(began, func(m found) bool { return !m.Pending || !m.New })
-}
-
-func names(machines []found) []string {
-	var out []string
-	for _, m := range machines {
-		out = append(out, m.Name)
+	clients, err := cl.connect(s)
+	if err != nil {
+		return Status{}, err
 	}
-	return out
-}
-
-func labels(machines []found) []string {
-	var out []string
-	for _, m := range machines {
-		out = append(out, fmt.Sprintf("%s [%s]", m.label(), m.state()))
+	defer clients.Close()
+	v, err := cl.waitHealthy(ctx, clients, s, id.Member)
+	if err != nil {
+		return Status{}, err
 	}
-	return out
-}
-
-// state describes what began on a machine, for refusals.
-func (f found) state() string {
-	words := []string{"unit " + f.Unit.Active}
-	if f.Unit.Active == "" {
-		words = []string{"no unit"}
+	if _, err := m.Change(ctx, host.Change{Remove: []string{envPath}}, action{}); err != nil {
+		return Status{}, fmt.Errorf("establish etcd on %s: %w", s.label(), err)
 	}
-	if f.Data {
-		words = append(words, "has data")
-	} else {
-		words = append(words, "data directory empty")
-	}
-	if f.Pending {
-		words = append(words, "not yet established")
-	}
-	return strings.Join(words, ", ")
-}
-
-func intersect(a, b []string) []string {
-	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
+	problem.Progress(ctx, "etcd %s: serving", s.Name)
+	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == envPath })
+	return describe(s, f.after(s, change), &v), nil
 }

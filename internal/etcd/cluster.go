@@ -3,9 +3,6 @@ package etcd
 import (
 	"context"
 	"crypto/tls"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,23 +13,23 @@ import (
 
 // pace are the waits of the algorithms. They differ in tests only.
 type pace struct {
-	Gather   time.Duration // after the last arrival, before a bootstrap begins without the missing peers
-	Poll     time.Duration // between two looks while waiting
-	Patience time.Duration // for a refusing condition to clear by itself
-	Dead     time.Duration // in which a member answers nothing, however it is asked: then it is dead
-	Settle   time.Duration // all healthy, between two restarts: etcd counts a member as connected after 5 s (HealthInterval)
-	Serving  time.Duration // in which nothing of a member moves that shall serve, or catch up: then it is stuck
-	Cleanup  time.Duration // for undoing a failed join when the caller's time is over
+	BatchWindow      time.Duration // after the last arrival, before a bootstrap begins without the missing peers
+	Poll             time.Duration // between two looks while waiting
+	ConditionTimeout time.Duration // for a refusing condition to clear by itself
+	DeadAfter        time.Duration // in which a member answers nothing, however it is asked: then it is dead
+	Settle           time.Duration // all healthy, between two restarts: etcd counts a member as connected after 5 s (HealthInterval)
+	StallTimeout     time.Duration // in which nothing of a member moves that shall serve, or catch up: then it is stuck
+	Cleanup          time.Duration // for undoing a failed join when the caller's time is over
 }
 
 var usualPace = pace{
-	Gather:   500 * time.Millisecond,
-	Poll:     100 * time.Millisecond,
-	Patience: 20 * time.Second,
-	Dead:     10 * time.Second, // two election timeouts, and more than the 5 s of etcd's own
-	Settle:   5 * time.Second,
-	Serving:  time.Minute,
-	Cleanup:  30 * time.Second,
+	BatchWindow:      500 * time.Millisecond,
+	Poll:             100 * time.Millisecond,
+	ConditionTimeout: 20 * time.Second,
+	DeadAfter:        10 * time.Second, // two election timeouts, and more than the 5 s of etcd's own
+	Settle:           5 * time.Second,
+	StallTimeout:     time.Minute,
+	Cleanup:          30 * time.Second,
 }
 
 // Clusters coordinates the members of each cluster within this process: one
@@ -63,20 +60,20 @@ type cluster struct {
 	lease   processLease
 	ids     clusterIDs
 
-	mu        sync.Mutex
-	name      string                  // for messages
-	known     map[string]knownMachine // by address
-	existed   string                  // the evidence that the cluster exists; "" while there is none
-	creates   map[string]error        // members whose Create is under way (nil) or has failed
-	gathering *batch                  // nil: the next arrival opens one
-	leaving   map[string]int          // members whose Delete is under way
-	coming    map[string]int          // peer URLs of members whose Create is under way
-	restarted time.Time               // when this process last saw a member back after restarting it
-	upgrades  upgrades                // of this process
-	waited    time.Time               // when a wait for leave to restart a member last ended in vain
-	tls       *tls.Config             // client certificate, issued once
-	madeOf    string                  // what tls was made of
-	issued    time.Time               // of tls
+	mu           sync.Mutex
+	name         string                  // for messages
+	known        map[string]knownMachine // by address
+	evidence     string                  // the evidence that the cluster exists; "" while there is none
+	creates      map[string]error        // members whose Create is under way (nil) or has failed
+	openBatch    *batch                  // nil: the next arrival opens one
+	leaving      map[string]int          // members whose Delete is under way
+	coming       map[string]int          // peer URLs of members whose Create is under way
+	restarted    time.Time               // when this process last saw a member back after restarting it
+	upgrades     upgrades                // of this process
+	waitedInVain time.Time               // when a wait for leave to restart a member last ended in vain
+	tls          *tls.Config             // client certificate, issued once
+	madeOf       string                  // what tls was made of
+	issued       time.Time               // of tls
 }
 
 // of returns the cluster that a spec belongs to, which knows its machines from then on.
@@ -100,56 +97,6 @@ func (c *Clusters) named(clusterID string) *cluster {
 		c.clusters[clusterID] = cl
 	}
 	return cl
-}
-
-// look observes one machine.
-func (cl *cluster) look(ctx context.Context, s Spec, name string, h *host.Host) found {
-	facts, err := cl.machine(h).Observe(ctx, query(s))
-	return interpret(name, h.Address(), s.dataDir(), facts, err)
-}
-
-// lookAround observes every known machine at once, sorted by name, then address.
-func (cl *cluster) lookAround(ctx context.Context, s Spec) []found {
-	known := cl.machines()
-	addresses := slices.Sorted(maps.Keys(known))
-	machines := make([]found, len(addresses))
-	var group sync.WaitGroup
-	for i, address := range addresses {
-		group.Go(func() { machines[i] = cl.look(ctx, s, known[address].name, known[address].host) })
-	}
-	group.Wait()
-	slices.SortStableFunc(machines, func(a, b found) int { return strings.Compare(a.Name, b.Name) })
-	return machines
-}
-
-// until polls f until it reports done, fails, or the time is over; then it
-// returns false. The error is f's, or that ctx ended.
-func until(ctx context.Context, every, limit time.Duration, f func() (bool, error)) (bool, error) {
-	end := time.Now().Add(limit)
-	for {
-		done, err := f()
-		if done || err != nil {
-			return done, err
-		}
-		if time.Now().Add(every).After(end) {
-			return false, ctx.Err()
-		}
-		if err := pause(ctx, every); err != nil {
-			return false, err
-		}
-	}
-}
-
-// pause waits, or ends early with ctx's error.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // refusal is the problem for a change that the rules do not allow now.

@@ -75,12 +75,12 @@ func TestCutOffJoinResumes(t *testing.T) {
 
 	// Cut off between the addition and the start: an unnamed learner is left.
 	cl := f.clusters.of(specs["cp2"])
-	conv, err := cl.connect(specs["cp2"])
+	clients, err := cl.connect(specs["cp2"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conv.Close()
-	stale, err := conv.AddLearner(f.context(), f.address("cp1"), specs["cp2"].PeerURL())
+	defer clients.Close()
+	stale, err := clients.AddLearner(f.context(), f.address("cp1"), specs["cp2"].PeerURL())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,13 +99,13 @@ func TestCutOffLearnerIsPromoted(t *testing.T) {
 	f.create(specs, "cp1")
 	// The caller dies after the learner was started: nothing is undone then.
 	j := &joining{cl: f.clusters.of(specs["cp2"]), s: specs["cp2"]}
-	conv, err := j.cl.connect(j.s)
+	clients, err := j.cl.connect(j.s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conv.Close()
-	j.conv = conv
-	if err := j.look(f.context()); err != nil {
+	defer clients.Close()
+	j.clients = clients
+	if err := j.observe(f.context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.install(f.context()); err != nil {
@@ -148,7 +148,7 @@ func TestCutOffBootstrapStartsAnew(t *testing.T) {
 	// One of three was started with the static cluster of three, then the end.
 	s := specs["cp1"]
 	cl := f.clusters.of(s)
-	ours := cl.look(f.context(), s, s.Name, s.Host)
+	ours := cl.observe(f.context(), s, s.Name, s.Host)
 	c, err := certificates(s, ours, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestCutOffBootstrapStartsAnew(t *testing.T) {
 	for name, s := range specs {
 		members[name] = s.PeerURL()
 	}
-	change, _ := birth(s, found{}, c, memberID{Member: membership.StaticMemberID(s.PeerURL(), f.bundle.ClusterID)}, environment(f.bundle.ClusterID, "new", members))
+	change, _ := newMemberChange(s, observed{}, c, memberID{Member: membership.StaticMemberID(s.PeerURL(), f.bundle.ClusterID)}, environment(f.bundle.ClusterID, "new", members))
 	if _, err := f.machine("cp1").Change(f.context(), change, action{Verb: doStart}); err != nil {
 		t.Fatal(err)
 	}
@@ -312,18 +312,18 @@ func TestArchivesKeptTouchesNothing(t *testing.T) {
 	if status, err := f.clusters.Read(f.context(), s); err != nil || len(status.Drift) > 0 {
 		t.Errorf("read: %v, %v", status.Drift, err)
 	}
-	before := string(f.machine("cp1").files[markerPath].Content)
-	if _, err := f.clusters.Update(f.context(), s); err != nil || string(f.machine("cp1").files[markerPath].Content) != before {
+	before := string(f.machine("cp1").files[recordPath].Content)
+	if _, err := f.clusters.Update(f.context(), s); err != nil || string(f.machine("cp1").files[recordPath].Content) != before {
 		t.Errorf("an update wrote something, or failed: %v", err)
 	}
-	if a := s.away(doClear, false); a.Wipe || a.Keep != 1 || a.Member != "cp1" {
+	if a := s.archiveAction(doClear, false); a.Wipe || a.Keep != 1 || a.Member != "cp1" {
 		t.Errorf("put away by %+v", a)
 	}
 	s.ArchivesKept, s.OnDestroy = 0, Wipe
-	if a := s.away(doClear, false); !a.Wipe {
+	if a := s.archiveAction(doClear, false); !a.Wipe {
 		t.Errorf("wiped by %+v", a)
 	}
-	if a := s.away(doClear, true); a.Wipe || a.Member != "cp1" || a.Keep != DefaultArchivesKept {
+	if a := s.archiveAction(doClear, true); a.Wipe || a.Member != "cp1" || a.Keep != DefaultArchivesKept {
 		t.Errorf("kept by %+v", a)
 	}
 }
@@ -626,13 +626,13 @@ func (f *fleet) removeByHand(through, s Spec) {
 	if entry == nil {
 		f.t.Fatalf("%s is not listed in %s", s.Name, roster(v))
 	}
-	conv, err := f.clusters.of(through).connect(through)
+	clients, err := f.clusters.of(through).connect(through)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	defer conv.Close()
+	defer clients.Close()
 	if _, err := until(f.context(), 100*time.Millisecond, 20*time.Second, func() (bool, error) {
-		err := conv.Remove(f.context(), through.Host.Address(), entry.ID)
+		err := clients.Remove(f.context(), through.Host.Address(), entry.ID)
 		return err == nil, nil
 	}); err != nil {
 		f.t.Fatal(err)

@@ -30,19 +30,19 @@ func (o DeleteOptions) superseded() bool { return o.Superseded != nil && o.Super
 // member is stopped after a final snapshot.
 func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	cl := c.of(s)
-	cl.announce(s.Name, +1)
-	defer cl.announce(s.Name, -1)
+	cl.countLeaving(s.Name, +1)
+	defer cl.countLeaving(s.Name, -1)
 	turn := cl.turns.enter()
 	defer turn.leave()
 	if err := turn.wait(ctx); err != nil {
 		return fmt.Errorf("wait to remove etcd member %s: %w", s.label(), err)
 	}
-	ctx = cl.fenced(ctx)
-	l := &departure{cl: cl, s: s, o: o, turn: turn}
+	ctx = cl.withLease(ctx)
+	l := &removal{cl: cl, s: s, o: o, turn: turn}
 	l.since.begin(turn)
 	for {
 		done, err := l.step(ctx)
-		if err != nil && l.aside && !l.removed {
+		if err != nil && l.outageBegun && !l.removed {
 			err = errors.Join(err, s.outageEnded(ctx)) // it stays a member
 		}
 		if done && err == nil {
@@ -54,15 +54,15 @@ func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	}
 }
 
-// announce counts the Deletes under way: members that are leaving too are no
+// countLeaving counts the Deletes under way: members that are leaving too are no
 // reason to keep one.
-func (cl *cluster) announce(name string, n int) {
+func (cl *cluster) countLeaving(name string, n int) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	cl.leaving[name] += n
 }
 
-func (cl *cluster) goers() map[string]bool {
+func (cl *cluster) leavingMembers() map[string]bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	names := map[string]bool{}
@@ -72,38 +72,38 @@ func (cl *cluster) goers() map[string]bool {
 	return names
 }
 
-// departure is one member's way out, in its turn.
-type departure struct {
-	cl      *cluster
-	s       Spec
-	o       DeleteOptions
-	turn    *turn
-	since   lapse                   // of the current wait
-	removed bool                    // from the member list, by this call
-	aside   bool                    // the outage was announced
-	verdict membership.DeathVerdict // on this member, where it does not answer
-	told    string                  // the reason that was last reported
+// removal is one member's way out, in its turn.
+type removal struct {
+	cl          *cluster
+	s           Spec
+	o           DeleteOptions
+	turn        *turn
+	since       waitClock               // of the current wait
+	removed     bool                    // from the member list, by this call
+	outageBegun bool                    // the outage was announced
+	verdict     membership.DeathVerdict // on this member, where it does not answer
+	told        string                  // the reason that was last reported
 }
 
 // step looks at everything, decides, and does one thing.
-func (l *departure) step(ctx context.Context) (done bool, err error) {
+func (l *removal) step(ctx context.Context) (done bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, fmt.Errorf("remove etcd member %s: %w", l.s.label(), err)
 	}
 	if l.o.superseded() {
 		return true, l.stay(ctx)
 	}
-	sv := l.cl.survey(ctx, l.s)
+	sv := l.cl.observeCluster(ctx, l.s)
 	switch {
 	case sv.answered:
-		if err := l.cl.exclusive(ctx, l.s, sv.view); err != nil {
+		if err := l.cl.requireLease(ctx, l.s, sv.view); err != nil {
 			return false, err
 		}
-		if sv.view, err = l.judged(ctx, sv.view); err != nil {
+		if sv.view, err = l.withVerdict(ctx, sv.view); err != nil {
 			return false, err
 		}
-	case !errors.Is(sv.silence, client.ErrNoAnswer):
-		return false, sv.silence
+	case !errors.Is(sv.err, client.ErrNoAnswer):
+		return false, sv.err
 	}
 	in := l.input(sv)
 	d := decideLeave(in)
@@ -111,7 +111,7 @@ func (l *departure) step(ctx context.Context) (done bool, err error) {
 		if len(in.Pending) > 0 || d.Follows {
 			l.since.restart(l.turn) // until they are done: they have time limits of their own
 		}
-		if l.since.lasted() < l.cl.pace.Patience {
+		if l.since.lasted() < l.cl.pace.ConditionTimeout {
 			return false, l.wait(ctx, d)
 		}
 		d.Kind = d.Otherwise
@@ -123,10 +123,10 @@ func (l *departure) step(ctx context.Context) (done bool, err error) {
 }
 
 // input is what the decision depends on.
-func (l *departure) input(sv survey) leaveInput {
+func (l *removal) input(sv observation) leaveInput {
 	in := leaveInput{
 		Name: l.s.Name, PeerURL: l.s.PeerURL(), Cluster: l.s.Bundle.ClusterID, DataDir: l.s.dataDir(),
-		Self: sv.of(l.s), Leaving: l.cl.goers(), Abandon: l.o.Abandon, Protected: l.s.Bundle.DeletionProtected(),
+		Self: sv.of(l.s), Leaving: l.cl.leavingMembers(), Abandon: l.o.Abandon, Protected: l.s.Bundle.DeletionProtected(),
 	}
 	in.Pending, in.Failed = l.cl.arrivals()
 	in.Failed = slices.DeleteFunc(in.Failed, func(name string) bool { return in.Leaving[name] })
@@ -142,16 +142,16 @@ func (l *departure) input(sv survey) leaveInput {
 }
 
 // stay ends a Delete whose member another resource has taken over.
-func (l *departure) stay(ctx context.Context) error {
+func (l *removal) stay(ctx context.Context) error {
 	problem.Progress(ctx, "etcd %s: another resource of this run has taken the member over: it stays", l.s.Name)
-	if l.aside {
+	if l.outageBegun {
 		return l.s.outageEnded(ctx)
 	}
 	return nil
 }
 
 // wait lets others go first: what this member waits for may be another one's removal.
-func (l *departure) wait(ctx context.Context, d leaveDecision) error {
+func (l *removal) wait(ctx context.Context, d leaveDecision) error {
 	if d.Reason != l.told {
 		l.told = d.Reason
 		problem.Progress(ctx, "etcd %s: not removed yet: %s", l.s.Name, d.Reason)
@@ -165,23 +165,23 @@ func (l *departure) wait(ctx context.Context, d leaveDecision) error {
 	return nil
 }
 
-func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bool, error) {
-	if (d.Kind == leaveRemove || d.Kind == leaveLast) && in.Self.reached() && in.occupied() == "" && !l.aside {
-		l.aside = true
+func (l *removal) act(ctx context.Context, in leaveInput, d leaveDecision) (bool, error) {
+	if (d.Kind == leaveRemove || d.Kind == leaveLast) && in.Self.reached() && in.occupied() == "" && !l.outageBegun {
+		l.outageBegun = true
 		return false, l.s.outageBegins(ctx) // it takes time: look again
 	}
 	switch d.Kind {
 	case leaveRemove:
 		return false, l.remove(ctx, in.toLeave(), d.ID)
 	case leaveLast:
-		if waiting, _ := l.turn.others(); waiting > 0 && l.since.lasted() < l.cl.pace.Patience {
+		if waiting, _ := l.turn.others(); waiting > 0 && l.since.lasted() < l.cl.pace.ConditionTimeout {
 			// One that was removed before, and not cleaned, can learn it from this member alone.
 			return false, l.turn.yield(ctx)
 		}
 		return true, l.last(ctx, *in.View, d.ID)
 	case leaveClean:
 		if in.Self.Data && !in.Self.Pending {
-			l.cl.sawMember("it has removed member " + l.s.Name)
+			l.cl.noteExists("it has removed member " + l.s.Name)
 		}
 		return true, l.clean(ctx, d.Keep)
 	case leaveOccupied:
@@ -200,30 +200,30 @@ func (l *departure) act(ctx context.Context, in leaveInput, d leaveDecision) (bo
 
 // remove hands leadership over, or, when that is done, removes the member
 // through another one. What came of it is seen at the next look.
-func (l *departure) remove(ctx context.Context, v membership.View, id uint64) error {
+func (l *removal) remove(ctx context.Context, v membership.View, id uint64) error {
 	entry, _ := v.Member(id)
-	conv, err := l.cl.connect(l.s)
+	clients, err := l.cl.connect(l.s)
 	if err != nil {
 		return err
 	}
-	defer conv.Close()
+	defer clients.Close()
 	if v.Leader == id {
-		if waiting, _ := l.turn.others(); waiting > 0 && len(v.Voters()) > 1 && l.since.lasted() < l.cl.pace.Patience {
+		if waiting, _ := l.turn.others(); waiting > 0 && len(v.Voters()) > 1 && l.since.lasted() < l.cl.pace.ConditionTimeout {
 			// Every follower that leaves before the leader spares an election.
 			return l.turn.yield(ctx)
 		}
-		return handOver(ctx, conv, v, &entry)
+		return handOver(ctx, clients, v, &entry)
 	}
-	err = conv.ViaVoter(ctx, v, id, func(address string) error { return conv.Remove(ctx, address, id) })
+	err = clients.ViaVoter(ctx, v, id, func(address string) error { return clients.Remove(ctx, address, id) })
 	switch {
 	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):
 		l.removed = true
 		l.since.restart(l.turn)
-		l.cl.sawMember("it has removed member " + l.s.Name)
+		l.cl.noteExists("it has removed member " + l.s.Name)
 		problem.Progress(ctx, "etcd %s: the cluster has removed member %x", l.s.Name, id)
-		l.silence(ctx, conv, entry)
+		l.disarmAlarms(ctx, clients, entry)
 		return nil
-	case client.Transient(err) && l.since.lasted() < l.cl.pace.Serving:
+	case client.Transient(err) && l.since.lasted() < l.cl.pace.StallTimeout:
 		return l.wait(ctx, leaveDecision{Reason: err.Error()})
 	}
 	return &problem.Problem{
@@ -234,8 +234,8 @@ func (l *departure) remove(ctx context.Context, v membership.View, id uint64) er
 
 // clean stops what runs, puts data away and removes what Create has made. What
 // else lies in the data directory (an operator's copy) goes where the data goes.
-func (l *departure) clean(ctx context.Context, keep bool) error {
-	applied, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, l.s.away(doClear, keep))
+func (l *removal) clean(ctx context.Context, keep bool) error {
+	applied, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, l.s.archiveAction(doClear, keep))
 	if err != nil {
 		return &problem.Problem{
 			Summary: "etcd member not cleaned up", Host: l.s.label(), Cause: err.Error(), Err: err,

@@ -36,7 +36,7 @@ func (cl *cluster) connectBy(b *pki.Bundle, hosts []*host.Host, by dialer) (*cli
 	for _, h := range hosts {
 		routes[h.Address()] = cl.machine(h)
 	}
-	return client.NewConversation(config, func(ctx context.Context, addr string) (net.Conn, error) {
+	return client.New(config, func(ctx context.Context, addr string) (net.Conn, error) {
 		return by(ctx, routes, addr)
 	}), nil
 }

@@ -16,7 +16,7 @@ import (
 // drift says in words how a machine differs from s. It is empty, and stays
 // so, for a healthy member. entry is the member as the cluster lists it, or
 // nil where nobody answered.
-func drift(s Spec, f found, entry *membership.Member, now time.Time) []string {
+func drift(s Spec, f observed, entry *membership.Member, now time.Time) []string {
 	if words := absent(s, f); len(words) > 0 {
 		return words
 	}
@@ -30,13 +30,13 @@ func drift(s Spec, f found, entry *membership.Member, now time.Time) []string {
 		words = append(words, unitName+" has to be restarted: "+reason)
 	}
 	for _, l := range leaves(s) {
-		words = append(words, certificateFaults(s, l, f, now)...)
+		words = append(words, certificateProblems(s, l, f, now)...)
 	}
-	if f.Marker != nil && f.Marker.Generation != s.generation() && len(words) == 0 {
-		words = append(words, fmt.Sprintf("%s says that the files are of generation %d of the etcd authority, wanted %d", markerPath, f.Marker.Generation, s.generation()))
+	if f.Record != nil && f.Record.Generation != s.generation() && len(words) == 0 {
+		words = append(words, fmt.Sprintf("%s says that the files are of generation %d of the etcd authority, wanted %d", recordPath, f.Record.Generation, s.generation()))
 	}
-	if f.Marker != nil && f.Marker.snapshotsKept() != s.snapshotsKept() {
-		words = append(words, fmt.Sprintf("%s says that %d snapshots of upgrades are kept, wanted %d", markerPath, f.Marker.snapshotsKept(), s.snapshotsKept()))
+	if f.Record != nil && f.Record.snapshotsKept() != s.snapshotsKept() {
+		words = append(words, fmt.Sprintf("%s says that %d snapshots of upgrades are kept, wanted %d", recordPath, f.Record.snapshotsKept(), s.snapshotsKept()))
 	}
 	words = append(words, snapshotDrift(s, f)...)
 	for i := range words {
@@ -47,7 +47,7 @@ func drift(s Spec, f found, entry *membership.Member, now time.Time) []string {
 
 // absent is the drift of a machine on which the member's data or identity is
 // gone: nothing else there is worth a word then.
-func absent(s Spec, f found) []string {
+func absent(s Spec, f observed) []string {
 	switch {
 	case f.empty():
 		return []string{s.Name + ": machine rebuilt: neither unit nor data of the member is there, but the cluster lists it"}
@@ -55,13 +55,13 @@ func absent(s Spec, f found) []string {
 		return []string{fmt.Sprintf("%s: data directory %s holds no member", s.Name, s.dataDir())}
 	case f.foreign(s.Bundle.ClusterID, s.dataDir()) != "":
 		return []string{s.Name + ": " + f.foreign(s.Bundle.ClusterID, s.dataDir())}
-	case f.Marker != nil && f.Marker.Name != s.Name:
-		return []string{fmt.Sprintf("%s: the machine holds member %q", s.Name, f.Marker.Name)}
+	case f.Record != nil && f.Record.Name != s.Name:
+		return []string{fmt.Sprintf("%s: the machine holds member %q", s.Name, f.Record.Name)}
 	}
 	return nil
 }
 
-func unitStateDrift(f found) []string {
+func unitStateDrift(f observed) []string {
 	var words []string
 	switch {
 	case f.Unit.Load == "masked":
@@ -82,7 +82,7 @@ func unitStateDrift(f found) []string {
 }
 
 // unitFileDrift names the flags that differ, and otherwise the lines.
-func unitFileDrift(s Spec, f found) []string {
+func unitFileDrift(s Spec, f observed) []string {
 	file, ok := f.facts.Files[unitPath]
 	if !ok {
 		return []string{unitPath + " is missing"}
@@ -112,7 +112,7 @@ func unitFileDrift(s Spec, f found) []string {
 }
 
 // fileDrift covers the other files and the programs.
-func fileDrift(s Spec, f found) []string {
+func fileDrift(s Spec, f observed) []string {
 	var words []string
 	for _, file := range fixedFiles(s) {
 		have, ok := f.facts.Files[file.Path]
@@ -156,7 +156,7 @@ func authorityNames(authorities []*x509.Certificate) string {
 
 // missingArtifacts lists the programs that are not installed. Install verifies
 // them before it renames them into place, so being there is enough.
-func missingArtifacts(s Spec, f found) []string {
+func missingArtifacts(s Spec, f observed) []string {
 	installed := f.facts.Dirs[artifactDir(s.Version)]
 	var missing []string
 	for _, a := range artifacts(s.Version) {
@@ -168,7 +168,7 @@ func missingArtifacts(s Spec, f found) []string {
 }
 
 // memberDrift is what the cluster says of the member.
-func memberDrift(s Spec, f found, entry *membership.Member) []string {
+func memberDrift(s Spec, f observed, entry *membership.Member) []string {
 	if entry == nil {
 		return nil
 	}
@@ -176,8 +176,8 @@ func memberDrift(s Spec, f found, entry *membership.Member) []string {
 	if entry.Version != "" && entry.Version != s.Version {
 		words = append(words, fmt.Sprintf("the running server is etcd %s, wanted %s", entry.Version, s.Version))
 	}
-	if f.unfinished() && entry.Healthy && entry.Version == s.Version {
-		words = append(words, beforePath+" is left over: the change of version was not seen to its end")
+	if f.upgradeUnfinished() && entry.Healthy && entry.Version == s.Version {
+		words = append(words, rollbackUnitPath+" is left over: the change of version was not seen to its end")
 	}
 	if entry.Learner {
 		words = append(words, "it is a learner, wanted a voter")

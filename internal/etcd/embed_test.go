@@ -254,7 +254,7 @@ func (m *testMachine) Change(ctx context.Context, c host.Change, a action) (host
 	for _, path := range c.Remove {
 		delete(m.files, path)
 	}
-	m.enabled = m.enabled || slices.Contains(c.Links, bootLink)
+	m.enabled = m.enabled || slices.Contains(c.Links, unitLink)
 	m.timer = m.timer && a.Timer != timerOff && a.Verb != doRetire && a.Verb != doClear || a.Timer == timerOn
 	if a.Verb == doSnapshot {
 		return m.snapshot(a)
@@ -306,7 +306,7 @@ func (m *testMachine) do(a action) error {
 			return err
 		}
 		delete(m.files, envPath)
-		delete(m.files, markerPath)
+		delete(m.files, recordPath)
 		if a.Verb == doClear {
 			m.files = map[string]host.File{}
 		}
@@ -479,8 +479,8 @@ func newFleet(t *testing.T) *fleet {
 func (f *fleet) coordinator() *Clusters {
 	c := NewClusters()
 	c.pace = pace{
-		Gather: 300 * time.Millisecond, Poll: 20 * time.Millisecond, Patience: 2 * time.Second,
-		Settle: 500 * time.Millisecond, Serving: 15 * time.Second, Dead: time.Second, Cleanup: 10 * time.Second,
+		BatchWindow: 300 * time.Millisecond, Poll: 20 * time.Millisecond, ConditionTimeout: 2 * time.Second,
+		Settle: 500 * time.Millisecond, StallTimeout: 15 * time.Second, DeadAfter: time.Second, Cleanup: 10 * time.Second,
 	}
 	c.machine = func(h *host.Host) machine { return f.machines[h.Address()] }
 	return c
@@ -549,7 +549,7 @@ func (f *fleet) context() context.Context {
 // view is the cluster as seen now.
 func (f *fleet) view(s Spec) membership.View {
 	f.t.Helper()
-	v, err := f.clusters.of(s).ask(f.context(), s)
+	v, err := f.clusters.of(s).view(f.context(), s)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -584,7 +584,7 @@ func (f *fleet) calm(s Spec) membership.View {
 	var v membership.View
 	done, err := until(f.context(), 20*time.Millisecond, 20*time.Second, func() (bool, error) {
 		var err error
-		v, err = f.clusters.of(s).ask(f.context(), s)
+		v, err = f.clusters.of(s).view(f.context(), s)
 		return err == nil && membership.RequireAllHealthy(v) == nil, nil
 	})
 	if !done || err != nil {
@@ -600,12 +600,12 @@ func leaderOf(v membership.View) string {
 }
 
 // record is what the machine of a member says it holds.
-func (f *fleet) record(name string) marker {
+func (f *fleet) record(name string) record {
 	m := f.machine(name)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var record marker
-	if err := json.Unmarshal(m.files[markerPath].Content, &record); err != nil {
+	var record record
+	if err := json.Unmarshal(m.files[recordPath].Content, &record); err != nil {
 		f.t.Errorf("%s: %v", name, err)
 	}
 	return record

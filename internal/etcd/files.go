@@ -3,7 +3,6 @@ package etcd
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
@@ -49,7 +48,7 @@ func WantedDigest(s Spec) string {
 func configDigest(files map[string]host.FileState) string {
 	sum := sha256.New()
 	paths := []string{unitPath, caPath}
-	if isWritten(files[snapshotTimerPath]) {
+	if hasProviderHeader(files[snapshotTimerPath]) {
 		paths = append(paths, snapshotPaths...)
 	}
 	for _, p := range paths {
@@ -65,9 +64,9 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// bootLink is what "systemctl enable" makes. Made as part of the change it
+// unitLink is what "systemctl enable" makes. Made as part of the change it
 // costs no reload of systemd of its own.
-var bootLink = host.Link{Path: "/etc/systemd/system/multi-user.target.wants/" + unitName, Target: unitPath}
+var unitLink = host.Link{Path: "/etc/systemd/system/multi-user.target.wants/" + unitName, Target: unitPath}
 
 // layout is the user, the directories and the links of a member.
 func layout(s Spec) host.Change {
@@ -78,9 +77,9 @@ func layout(s Spec) host.Change {
 			{Path: configDir, Mode: 0o755},
 			{Path: path.Dir(pkiDir), Mode: 0o755},
 			{Path: pkiDir, Mode: 0o755},
-			{Path: path.Dir(bootLink.Path), Mode: 0o755},
+			{Path: path.Dir(unitLink.Path), Mode: 0o755},
 		},
-		Links: []host.Link{bootLink},
+		Links: []host.Link{unitLink},
 	}
 	if s.Snapshots != nil {
 		c.Dirs = append(c.Dirs, host.Dir{Path: path.Dir(snapshotLink.Path), Mode: 0o755})
@@ -93,8 +92,8 @@ func layout(s Spec) host.Change {
 // half was renamed into place before a cut is seen as what it is.
 func pairDigest(certificateSHA, keySHA string) string { return digest([]byte(certificateSHA + keySHA)) }
 
-// certificateFaults says for one leaf why the pair on the machine cannot stay.
-func certificateFaults(s Spec, l pki.Leaf, f found, now time.Time) []string {
+// certificateProblems says for one leaf why the pair on the machine cannot stay.
+func certificateProblems(s Spec, l pki.Leaf, f observed, now time.Time) []string {
 	certificate, ok := f.facts.Files[certificatePath(l)]
 	if !ok {
 		return []string{"certificate " + certificatePath(l) + " is missing"}
@@ -105,7 +104,7 @@ func certificateFaults(s Spec, l pki.Leaf, f found, now time.Time) []string {
 	}
 	faults := s.Bundle.Check(l, certificate.Content, now)
 	faults = append(faults, s.Bundle.Renewal(l, certificate.Content, s.EarlyRenewal, now)...)
-	if f.Marker == nil || f.Marker.Pairs[l.Name] != pairDigest(certificate.SHA256, key.SHA256) {
+	if f.Record == nil || f.Record.Pairs[l.Name] != pairDigest(certificate.SHA256, key.SHA256) {
 		faults = append(faults, fmt.Sprintf("certificate %s and its key are not the pair that was issued", certificatePath(l)))
 	}
 	for p, want := range map[string]fs.FileMode{certificatePath(l): 0o644, keyPath(l): 0o600} {
@@ -127,12 +126,12 @@ type issued struct {
 
 // certificates issues the pairs that cannot stay as they are on the machine,
 // and keeps the others: a needless reissue would be a needless risk.
-func certificates(s Spec, f found, now time.Time) (issued, error) {
+func certificates(s Spec, f observed, now time.Time) (issued, error) {
 	out := issued{Pairs: map[string]string{}}
 	for _, l := range leaves(s) {
 		text := f.facts.Files[certificatePath(l)].Content
-		if len(certificateFaults(s, l, f, now)) == 0 {
-			out.Pairs[l.Name] = f.Marker.Pairs[l.Name]
+		if len(certificateProblems(s, l, f, now)) == 0 {
+			out.Pairs[l.Name] = f.Record.Pairs[l.Name]
 		} else {
 			pair, err := s.Bundle.Issue(l, now, 0)
 			if err != nil {
@@ -168,35 +167,11 @@ func expiry(files map[string]host.FileState) time.Time {
 	return earliest
 }
 
-// memberID is a member in etcd's own terms.
-type memberID struct {
-	Member  uint64
-	Cluster uint64 // 0: not known
-}
-
-// markerFile is member.json.
-func markerFile(s Spec, id memberID, pairs map[string]string) host.File {
-	given := s.configured()
-	cluster := ""
-	if id.Cluster != 0 {
-		cluster = fmt.Sprintf("%x", id.Cluster)
-	}
-	text, err := json.MarshalIndent(marker{
-		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
-		MemberID: fmt.Sprintf("%x", id.Member), EtcdCluster: cluster, Generation: s.generation(), SnapshotsKept: s.snapshotsKept(), Pairs: pairs,
-		Configured: &given,
-	}, "", "  ")
-	if err != nil {
-		panic("etcd: a marker of strings cannot fail to encode: " + err.Error())
-	}
-	return host.File{Path: markerPath, Content: append(text, '\n'), Mode: 0o644}
-}
-
-// birth is the change that puts a member onto a machine, ready to start. The
+// newMemberChange is the change that puts a member onto a machine, ready to start. The
 // marker is the last file: it vouches for the pairs and their generation, and it
 // is there before any data is. The timer is what to do about the snapshots of the
 // schedule, those of an earlier member on the machine included.
-func birth(s Spec, f found, c issued, id memberID, env string) (change host.Change, timer timerVerb) {
+func newMemberChange(s Spec, f observed, c issued, id memberID, env string) (change host.Change, timer timerVerb) {
 	var snapshots repair
 	snapshots.repairSnapshots(s, f)
 	change = layout(s)
@@ -204,7 +179,7 @@ func birth(s Spec, f found, c issued, id memberID, env string) (change host.Chan
 	change.Files = slices.Concat(fixedFiles(s), snapshotFiles(s), c.Files)
 	change.Files = append(change.Files,
 		host.File{Path: envPath, Content: []byte(env), Mode: 0o644},
-		markerFile(s, id, c.Pairs))
+		recordFile(s, id, c.Pairs))
 	if s.Snapshots != nil {
 		return change, timerOn
 	}

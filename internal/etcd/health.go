@@ -60,15 +60,15 @@ func (cl *cluster) health(ctx context.Context, hosts map[string]*host.Host, b *p
 // ctx's time, of which four may follow each other: the member list, that of
 // members found on it, their status, the agreed version.
 func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (membership.Survey, []string, error) {
-	conv, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
+	clients, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
 		return membership.Survey{}, nil, err
 	}
-	defer conv.Close()
+	defer clients.Close()
 	if end, bounded := ctx.Deadline(); bounded {
-		conv.Limit = min(client.RequestTimeout, time.Until(end)/5)
+		clients.Limit = min(client.RequestTimeout, time.Until(end)/5)
 	}
-	v, err := conv.View(ctx, hostAddresses(hosts))
+	v, err := clients.View(ctx, hostAddresses(hosts))
 	if err != nil {
 		return membership.Survey{}, nil, err
 	}
@@ -76,7 +76,7 @@ func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b
 	for _, a := range v.Orphans {
 		orphans = append(orphans, a.String())
 	}
-	return conv.Survey(ctx, v), orphans, nil
+	return clients.Survey(ctx, v), orphans, nil
 }
 
 // lookAt observes every machine at once.
@@ -101,7 +101,7 @@ func (cl *cluster) lookAt(ctx context.Context, hosts map[string]*host.Host, clus
 
 // healthQuery asks for what needs no knowledge of how the member is wanted.
 func healthQuery() host.Query {
-	q := host.Query{Contents: []string{markerPath, unitPath, snapshotServicePath}, Units: []string{unitName, snapshotService}}
+	q := host.Query{Contents: []string{recordPath, unitPath, snapshotServicePath}, Units: []string{unitName, snapshotService}}
 	for _, leaf := range Leaves("", "") {
 		q.Contents = append(q.Contents, certificatePath(leaf))
 	}
@@ -117,8 +117,8 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	if unit := facts.Units[unitName]; unit.Load != "not-found" {
 		m.Unit = unit.Active
 	}
-	var held marker
-	if json.Unmarshal([]byte(facts.Files[markerPath].Content), &held) == nil {
+	var held record
+	if json.Unmarshal([]byte(facts.Files[recordPath].Content), &held) == nil {
 		switch held.ClusterID {
 		case clusterID:
 			m.Member = held.Name
@@ -129,7 +129,7 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	command, _, _ := systemd.ParseUnit(facts.Files[unitPath].Content)
 	m.Quota = release.Quota(command.Flags["quota-backend-bytes"])
 	m.CertificateExpiry = expiry(facts.Files)
-	if service := facts.Units[snapshotService]; service.Active == "failed" && isWritten(facts.Files[snapshotServicePath]) {
+	if service := facts.Units[snapshotService]; service.Active == "failed" && hasProviderHeader(facts.Files[snapshotServicePath]) {
 		m.SnapshotFailed = service.Result
 	}
 	return m

@@ -30,7 +30,7 @@ func TestMachineOf(t *testing.T) {
 	}
 	files := func(cluster string) map[string]host.FileState {
 		return map[string]host.FileState{
-			markerPath:                                   {Content: fmt.Sprintf(`{"cluster_id": %q, "cluster_name": "other", "name": "cp1"}`, cluster)},
+			recordPath:                                   {Content: fmt.Sprintf(`{"cluster_id": %q, "cluster_name": "other", "name": "cp1"}`, cluster)},
 			unitPath:                                     {Content: "[Service]\nExecStart=/opt/kube/etcd/3.5.35/etcd \\\n  --name=cp1 \\\n  --quota-backend-bytes=16777216\n"},
 			certificatePath(pki.EtcdServer("", "")):      pair(pki.EtcdServer("cp1", "10.0.0.11"), 48*time.Hour),
 			certificatePath(pki.EtcdPeer("", "")):        pair(pki.EtcdPeer("cp1", "10.0.0.11"), 24*time.Hour),
@@ -148,7 +148,7 @@ func TestHealth(t *testing.T) {
 	f.kill("cp2", true)
 	f.clusters = f.coordinator()
 	var got Health
-	done, err := until(f.context(), f.clusters.pace.Poll, f.clusters.pace.Serving, func() (bool, error) {
+	done, err := until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
 		got = f.clusters.Health(f.context(), hosts, f.bundle)
 		_, healthy, _ := got.Voting()
 		return got.Silence == nil && got.Leader() != "" && got.ClusterVersion != "" && healthy == 2, nil

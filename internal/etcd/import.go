@@ -41,7 +41,7 @@ type Imported struct {
 // there, because whoever imports may have no bundle yet.
 func (c *Clusters) Import(ctx context.Context, h *host.Host) (Imported, error) {
 	facts, err := c.machine(h).Observe(ctx, host.Query{
-		Contents: append([]string{unitPath, markerPath}, snapshotPaths...),
+		Contents: append([]string{unitPath, recordPath}, snapshotPaths...),
 		Dirs:     []string{DefaultDataDir},
 		Units:    []string{unitName},
 		Script:   listScript,
@@ -63,8 +63,8 @@ func imported(h *host.Host, facts host.Facts) (Imported, error) {
 	switch {
 	case f.empty():
 		return Imported{}, notImported(h, "neither a unit nor data of etcd is on the machine", "give the address of a machine with a member")
-	case f.Marker == nil:
-		return Imported{}, notImported(h, "etcd is on the machine, and no readable "+markerPath+" says of which cluster: it was not made by this provider",
+	case f.Record == nil:
+		return Imported{}, notImported(h, "etcd is on the machine, and no readable "+recordPath+" says of which cluster: it was not made by this provider",
 			"let a member join from the configuration, on a machine of its own, and take this one away")
 	case !ok:
 		return Imported{}, notImported(h, unitPath+" is missing, which says how the member runs", "create it anew by an apply from the configuration")
@@ -77,10 +77,10 @@ func imported(h *host.Host, facts host.Facts) (Imported, error) {
 	if reached := command.Flags["advertise-client-urls"]; reached != membership.ClientURL(h.Address()) {
 		return Imported{}, notImported(h, fmt.Sprintf("its member is reached at %s", cmp.Or(reached, "not there")), "import it by that address, which is the machine's in the cluster")
 	}
-	given := f.Marker.configured()
+	given := f.Record.configured()
 	out := Imported{
-		ClusterID: f.Marker.ClusterID, ClusterName: f.Marker.ClusterName, Name: f.Marker.Name,
-		Version: at.version, DataDir: at.dataDir, SnapshotsKept: f.Marker.snapshotsKept(), EarlyRenewal: given.EarlyRenewal, ArchivesKept: given.archivesKept(),
+		ClusterID: f.Record.ClusterID, ClusterName: f.Record.ClusterName, Name: f.Record.Name,
+		Version: at.version, DataDir: at.dataDir, SnapshotsKept: f.Record.snapshotsKept(), EarlyRenewal: given.EarlyRenewal, ArchivesKept: given.archivesKept(),
 		Limits: systemd.LimitsIn(unit.Content), Settings: given.Settings,
 		Snapshots: snapshotsIn(facts.Files),
 	}

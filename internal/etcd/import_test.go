@@ -16,7 +16,7 @@ func factsOf(s Spec, list string) host.Facts {
 	facts := host.Facts{
 		Files: map[string]host.FileState{
 			unitPath:   {Content: renderUnit(s)},
-			markerPath: {Content: string(markerFile(s, memberID{Member: 1}, nil).Content)},
+			recordPath: {Content: string(recordFile(s, memberID{Member: 1}, nil).Content)},
 		},
 		Dirs:   map[string][]string{},
 		Output: list,
@@ -94,7 +94,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	s.ExtraArgs = map[string]string{"quota-backend-bytes": "1", "listen-metrics-urls": "http://127.0.0.1:2381"}
 	facts := factsOf(s, "")
 	var old map[string]any
-	if err := json.Unmarshal([]byte(facts.Files[markerPath].Content), &old); err != nil {
+	if err := json.Unmarshal([]byte(facts.Files[recordPath].Content), &old); err != nil {
 		t.Fatal(err)
 	}
 	delete(old, "configured")
@@ -102,7 +102,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts.Files[markerPath] = host.FileState{Content: string(text)}
+	facts.Files[recordPath] = host.FileState{Content: string(text)}
 	facts.Files[unitPath] = host.FileState{Content: strings.Replace(renderUnit(s), "--client-cert-auth=true", "--client-cert-auth=false", 1)}
 	got, err := imported(s.Host, facts)
 	if err != nil {
@@ -123,9 +123,9 @@ func TestImportRefuses(t *testing.T) {
 		change func(files map[string]host.FileState)
 		words  string
 	}{
-		"nothing there":     {func(files map[string]host.FileState) { delete(files, unitPath); delete(files, markerPath) }, "neither a unit nor data"},
-		"somebody else's":   {func(files map[string]host.FileState) { delete(files, markerPath) }, "it was not made by this provider"},
-		"unreadable marker": {func(files map[string]host.FileState) { files[markerPath] = host.FileState{Content: "{"} }, "no readable"},
+		"nothing there":     {func(files map[string]host.FileState) { delete(files, unitPath); delete(files, recordPath) }, "neither a unit nor data"},
+		"somebody else's":   {func(files map[string]host.FileState) { delete(files, recordPath) }, "it was not made by this provider"},
+		"unreadable marker": {func(files map[string]host.FileState) { files[recordPath] = host.FileState{Content: "{"} }, "no readable"},
 		"no unit":           {func(files map[string]host.FileState) { delete(files, unitPath) }, unitPath + " is missing"},
 		"another program": {func(files map[string]host.FileState) {
 			files[unitPath] = host.FileState{Content: "ExecStart=/usr/bin/etcd --name=cp1"}

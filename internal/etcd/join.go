@@ -18,26 +18,26 @@ import (
 
 // joining is one member's way into a cluster that answers, in its turn.
 type joining struct {
-	cl   *cluster
-	s    Spec
-	turn *turn
-	conv *client.Clients
-	f    found
-	me   membership.JoiningMember
+	cl      *cluster
+	s       Spec
+	turn    *turn
+	clients *client.Clients
+	f       observed
+	me      membership.JoiningMember
 
-	programs  bool                    // are known to be there
-	installed bool                    // by this very call
-	changed   bool                    // something was changed on the machine or in the member list
-	aside     bool                    // the outage of a member that serves was announced
-	added     uint64                  // the learner that this very call added; 0: none
-	refused   lapse                   // for how long the same condition has been waited for
-	cause     string                  // that condition
-	catchUp   *following              // the member itself; nil: it was not started
-	ahead     *following              // a learner that has to be done first
-	verdict   membership.DeathVerdict // on the last entry that stood in the way
-	near      approach                // to the generation of s
-	versions  bool                    // its version may be beside the others
-	asked     bool                    // that question is answered, and nobody else had a turn since
+	programs    bool                    // are known to be there
+	installed   bool                    // by this very call
+	changed     bool                    // something was changed on the machine or in the member list
+	outageBegun bool                    // the outage of a member that serves was announced
+	added       uint64                  // the learner that this very call added; 0: none
+	refused     waitClock               // for how long the same condition has been waited for
+	cause       string                  // that condition
+	catchUp     *progressWatch          // the member itself; nil: it was not started
+	ahead       *progressWatch          // a learner that has to be done first
+	verdict     membership.DeathVerdict // on the last entry that stood in the way
+	rotation    rotationWait            // to the generation of s
+	versions    bool                    // its version may be beside the others
+	asked       bool                    // that question is answered, and nobody else had a turn since
 }
 
 // join brings one member into the cluster, one member at a time.
@@ -47,21 +47,21 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	if err := turn.wait(ctx); err != nil {
 		return Status{}, err
 	}
-	ctx = cl.fenced(ctx)
+	ctx = cl.withLease(ctx)
 	j := &joining{cl: cl, s: s, turn: turn}
-	if err := j.look(ctx); err != nil {
+	if err := j.observe(ctx); err != nil {
 		return Status{}, err
 	}
-	conv, err := cl.connect(s)
+	clients, err := cl.connect(s)
 	if err != nil {
 		return Status{}, err
 	}
-	defer conv.Close()
-	j.conv = conv
-	j.near = approach{cl: cl, s: s, turn: turn, conv: conv, summary: "etcd member not joined", joins: true}
+	defer clients.Close()
+	j.clients = clients
+	j.rotation = rotationWait{cl: cl, s: s, turn: turn, clients: clients, summary: "etcd member not joined", joins: true}
 	established := j.f.Data && !j.f.Pending
-	if err := j.walk(ctx); err != nil {
-		return Status{}, j.ended(ctx, err)
+	if err := j.run(ctx); err != nil {
+		return Status{}, j.afterFailure(ctx, err)
 	}
 	// An adopted member may differ from what is wanted.
 	status, err := cl.converge(ctx, turn, s)
@@ -71,18 +71,18 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	return status, err
 }
 
-// look observes the machine again: time has passed while waiting for the turn.
-func (j *joining) look(ctx context.Context) error {
-	j.f = j.cl.look(ctx, j.s, j.s.Name, j.s.Host)
-	if err := fitness(j.s, j.f); err != nil {
+// observe observes the machine again: time has passed while waiting for the turn.
+func (j *joining) observe(ctx context.Context) error {
+	j.f = j.cl.observe(ctx, j.s, j.s.Name, j.s.Host)
+	if err := checkMachine(j.s, j.f); err != nil {
 		return err
 	}
 	j.me = membership.JoiningMember{
 		Name: j.s.Name, PeerURL: j.s.PeerURL(), Data: j.f.Data, Pending: j.f.Pending,
 		Running: j.f.running() && j.f.Unit.Sub != "auto-restart",
 	}
-	if j.f.Marker != nil {
-		j.me.MemberID = j.f.Marker.id()
+	if j.f.Record != nil {
+		j.me.MemberID = j.f.Record.id()
 	}
 	// A unit that has never served and was rendered from other settings may
 	// never serve: it is started anew. One that serves is changed by converge,
@@ -93,40 +93,40 @@ func (j *joining) look(ctx context.Context) error {
 	return nil
 }
 
-// walk takes one step after the other until the member is an established voter.
-func (j *joining) walk(ctx context.Context) error {
+// run takes one step after the other until the member is an established voter.
+func (j *joining) run(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("join etcd member %s: %w", j.s.label(), err)
 		}
-		v, err := j.cl.observeToChange(ctx, j.conv, j.s)
+		v, err := j.cl.observeToChange(ctx, j.clients, j.s)
 		if err != nil {
 			if !client.Transient(err) {
 				return fmt.Errorf("ask the cluster for its members: %w", err)
 			}
-			if err := j.hold(ctx, nil, j.cl.pace.Patience, err); err != nil {
+			if err := j.waitOrRefuse(ctx, nil, j.cl.pace.ConditionTimeout, err); err != nil {
 				return err
 			}
 			continue
 		}
-		j.me.Earlier = j.f.earlier(v.ClusterID)
+		j.me.Earlier = j.f.ofEarlierCluster(v.ClusterID)
 		v = j.verdict.Mark(v, j.cl.verdictLasts())
 		next := membership.NextJoinStep(v, j.me)
 		if next.Kind == membership.JoinDone {
 			return nil
 		}
-		if err := j.take(ctx, v, next); err != nil {
+		if err := j.takeStep(ctx, v, next); err != nil {
 			return err
 		}
 	}
 }
 
-// take does one step. A step that has to wait returns nil without effect and
+// takeStep does one step. A step that has to wait returns nil without effect and
 // is asked for again.
-func (j *joining) take(ctx context.Context, v membership.View, next membership.JoinStep) error {
+func (j *joining) takeStep(ctx context.Context, v membership.View, next membership.JoinStep) error {
 	if j.changes(next.Kind) && !j.asked {
-		j.near.unchanged = j.unchanged()
-		near, err := j.near.reached(ctx, &v)
+		j.rotation.unchanged = j.unchanged()
+		near, err := j.rotation.ready(ctx, &v)
 		if j.asked = near; !near {
 			return err
 		}
@@ -135,11 +135,11 @@ func (j *joining) take(ctx context.Context, v membership.View, next membership.J
 	case membership.JoinArchive:
 		problem.Progress(ctx, "etcd %s: archiving its data: %s", j.s.Name, next.Reason)
 		j.changed = true
-		if err := j.cl.retire(ctx, j.s); err != nil {
+		if err := j.cl.archiveData(ctx, j.s); err != nil {
 			return err
 		}
 		j.me.Data, j.me.Running, j.me.Pending, j.me.MemberID = false, false, false, 0
-		j.f.Data, j.f.Pending, j.f.Marker = false, false, nil
+		j.f.Data, j.f.Pending, j.f.Record = false, false, nil
 		return nil
 	case membership.JoinVerify:
 		return j.verify(ctx, v, next)
@@ -170,14 +170,14 @@ func (j *joining) changes(kind membership.JoinStepKind) bool {
 	case membership.JoinArchive, membership.JoinRemove, membership.JoinAdd:
 		return j.added == 0
 	case membership.JoinStart:
-		return j.added == 0 && (j.f.Marker == nil || j.f.Marker.Generation != j.s.generation())
+		return j.added == 0 && (j.f.Record == nil || j.f.Record.Generation != j.s.generation())
 	}
 	return false
 }
 
-// hold waits a moment for a condition to clear by itself, letting others that
+// waitOrRefuse waits a moment for a condition to clear by itself, letting others that
 // may clear it go first. When it has lasted for limit it is the refusal.
-func (j *joining) hold(ctx context.Context, v *membership.View, limit time.Duration, cause error) error {
+func (j *joining) waitOrRefuse(ctx context.Context, v *membership.View, limit time.Duration, cause error) error {
 	// What exactly is wrong may change its wording while one waits for it.
 	if j.cause == "" {
 		j.refused.restart(j.turn)
@@ -185,22 +185,22 @@ func (j *joining) hold(ctx context.Context, v *membership.View, limit time.Durat
 	}
 	j.cause = cause.Error()
 	if j.refused.lasted() > limit {
-		return j.inVain(v, cause)
+		return j.refuseAfterWait(v, cause)
 	}
-	return j.letOthers(ctx, v, cause)
+	return j.yieldOrWait(ctx, v, cause)
 }
 
-func (j *joining) inVain(v *membership.View, cause error) error {
+func (j *joining) refuseAfterWait(v *membership.View, cause error) error {
 	if errors.Is(cause, client.ErrNoAnswer) && !j.changed {
 		return cause
 	}
 	return j.refuse(v, cause.Error(), "repair or destroy the member that is named (a dead one can always be destroyed), then apply again")
 }
 
-// letOthers waits a moment, and lets those go first that wait for their turn.
-func (j *joining) letOthers(ctx context.Context, v *membership.View, cause error) error {
+// yieldOrWait waits a moment, and lets those go first that wait for their turn.
+func (j *joining) yieldOrWait(ctx context.Context, v *membership.View, cause error) error {
 	if pause(ctx, 5*j.cl.pace.Poll) != nil {
-		return j.inVain(v, cause)
+		return j.refuseAfterWait(v, cause)
 	}
 	if waiting, _ := j.turn.others(); waiting > 0 && j.added == 0 {
 		j.asked = false
@@ -209,8 +209,8 @@ func (j *joining) letOthers(ctx context.Context, v *membership.View, cause error
 	return nil
 }
 
-// moved notes progress: what is waited for next is waited for anew.
-func (j *joining) moved() { j.changed, j.cause = true, "" }
+// progressed notes progress: what is waited for next is waited for anew.
+func (j *joining) progressed() { j.changed, j.cause = true, "" }
 
 func (j *joining) refuse(v *membership.View, cause, next string) error {
 	return refusal("etcd member not joined", j.s, v, cause, j.unchanged(), next)
@@ -226,21 +226,21 @@ func (j *joining) unchanged() string {
 // removeStale removes an entry that stands in the way, by the rules.
 func (j *joining) removeStale(ctx context.Context, v membership.View, next membership.JoinStep) error {
 	if entry, _ := v.Member(next.ID); entry.HasAlarm(membership.AlarmCorrupt) {
-		if ready, err := j.distrust(ctx, v, entry); !ready {
+		if ready, err := j.prepareCorruptRemoval(ctx, v, entry); !ready {
 			return err
 		}
 	}
 	if err := membership.MayRemove(v, next.ID); err != nil {
-		return j.hold(ctx, &v, j.cl.pace.Patience, err)
+		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 	}
 	problem.Progress(ctx, "etcd %s: removing the stale member %x: %s", j.s.Name, next.ID, next.Reason)
-	err := j.conv.ViaVoter(ctx, v, next.ID, func(address string) error { return j.conv.Remove(ctx, address, next.ID) })
+	err := j.clients.ViaVoter(ctx, v, next.ID, func(address string) error { return j.clients.Remove(ctx, address, next.ID) })
 	switch {
 	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):
-		j.moved()
+		j.progressed()
 		return nil
 	case client.Transient(err):
-		return j.hold(ctx, &v, j.cl.pace.Serving, err)
+		return j.waitOrRefuse(ctx, &v, j.cl.pace.StallTimeout, err)
 	}
 	return fmt.Errorf("remove stale member %x: %w", next.ID, err)
 }
@@ -263,39 +263,39 @@ func (j *joining) install(ctx context.Context) error {
 // needs are written with the id that was given, before any data can be.
 func (j *joining) add(ctx context.Context, v membership.View) error {
 	if alarms := membership.Disarmable(v.WithQuota(j.s.quota())); len(alarms) > 0 {
-		if err := disarmOrphans(ctx, j.conv, j.cl.pace, v, alarms); err != nil {
-			return j.hold(ctx, &v, j.cl.pace.Patience, err)
+		if err := disarmOrphans(ctx, j.clients, j.cl.pace, v, alarms); err != nil {
+			return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 		}
 		return nil
 	}
 	if err := membership.MayAdd(v); err != nil {
 		if errors.Is(err, membership.ErrLearner) {
-			return j.behind(ctx, &v, v.Learners()[0], err)
+			return j.waitForLearner(ctx, &v, v.Learners()[0], err)
 		}
-		return j.hold(ctx, &v, j.cl.pace.Patience, err)
+		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 	}
-	if ready, err := j.mayRun(ctx, v); !ready {
+	if ready, err := j.checkVersion(ctx, v); !ready {
 		return err
 	}
 	if !j.programs {
 		return j.install(ctx) // takes a while: whether it may be added is asked again
 	}
 	var id uint64
-	err := j.conv.ViaVoter(ctx, v, 0, func(address string) (err error) {
-		id, err = j.conv.AddLearner(ctx, address, j.me.PeerURL)
+	err := j.clients.ViaVoter(ctx, v, 0, func(address string) (err error) {
+		id, err = j.clients.AddLearner(ctx, address, j.me.PeerURL)
 		return err
 	})
 	switch {
 	case err != nil && client.Transient(err):
-		return j.hold(ctx, &v, j.cl.pace.Serving, err) // a learner of another process is seen at the next look
+		return j.waitOrRefuse(ctx, &v, j.cl.pace.StallTimeout, err) // a learner of another process is seen at the next look
 	case client.SameError(err, rpctypes.ErrPeerURLExist), client.SameError(err, rpctypes.ErrMemberNotFound):
 		// Either the next look sees the entry; or the new id is that of the
 		// entry just removed, as it is made of URL, token and the second.
-		return j.hold(ctx, &v, j.cl.pace.Patience, err)
+		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 	case err != nil:
 		return fmt.Errorf("add etcd member %s as learner: %w", j.s.label(), err)
 	}
-	j.moved()
+	j.progressed()
 	j.added = id
 	problem.Progress(ctx, "etcd %s: added as learner %x", j.s.Name, id)
 	v.Members = append(v.Members, membership.Member{ID: id, PeerURLs: []string{j.me.PeerURL}})
@@ -303,22 +303,22 @@ func (j *joining) add(ctx context.Context, v membership.View) error {
 	return j.start(ctx, v, id)
 }
 
-// mayRun reports whether a member of this version may come beside the others,
+// checkVersion reports whether a member of this version may come beside the others,
 // once. If not yet, it has waited a moment. What a newer member gets from them
 // is what an upgrade of theirs would start with.
-func (j *joining) mayRun(ctx context.Context, v membership.View) (bool, error) {
+func (j *joining) checkVersion(ctx context.Context, v membership.View) (bool, error) {
 	if j.versions {
 		return true, nil
 	}
-	if err := membership.MayUpgrade(j.conv.Survey(ctx, v), j.s.Version); err != nil {
+	if err := membership.MayUpgrade(j.clients.Survey(ctx, v), j.s.Version); err != nil {
 		return false, j.refuse(&v, err.Error(), "choose a version that can run beside the others")
 	}
-	inspect := prepare(j.s, v, 0, j.cl.lookAround(ctx, j.s)).Inspect
-	switch finding, err := j.cl.traps(ctx, j.conv, j.s, v, inspect); {
+	inspect := prepareUpgrade(j.s, v, 0, j.cl.observeAll(ctx, j.s)).Inspect
+	switch finding, err := j.cl.checkV2Store(ctx, j.clients, j.s, v, inspect); {
 	case err != nil:
-		return false, j.hold(ctx, &v, j.cl.pace.Patience, err)
+		return false, j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 	case finding != "":
-		return false, j.refuse(&v, finding, v2Guide)
+		return false, j.refuse(&v, finding, v2StoreNext)
 	}
 	j.versions = true
 	return true, nil
@@ -333,11 +333,11 @@ func (j *joining) start(ctx context.Context, v membership.View, id uint64) error
 	if err != nil {
 		return err
 	}
-	change, timer := birth(j.s, j.f, c, memberID{Member: id, Cluster: v.ClusterID}, environment(j.s.Bundle.ClusterID, "existing", initialCluster(v, id, j.s.Name)))
+	change, timer := newMemberChange(j.s, j.f, c, memberID{Member: id, Cluster: v.ClusterID}, environment(j.s.Bundle.ClusterID, "existing", initialCluster(v, id, j.s.Name)))
 	if !j.me.Pending { // established: it must not start without its data
 		change.Files = slices.DeleteFunc(change.Files, func(f host.File) bool { return f.Path == envPath })
 	}
-	j.moved()
+	j.progressed()
 	if _, err := j.cl.machine(j.s.Host).Change(ctx, change, action{Verb: doStart, Timer: timer}); err != nil {
 		return fmt.Errorf("start etcd on %s: %w", j.s.label(), err)
 	}

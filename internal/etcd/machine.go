@@ -75,7 +75,7 @@ func (a action) verbScript() host.Script {
 		// of a new cluster is only ready together with the others.
 		return "systemctl stop " + unitName + "\nsystemctl start --no-block " + unitName + "\n"
 	case doRetire:
-		return stopTimerScript + a.stopScript() + a.dataScript() + host.Discard(envPath, markerPath)
+		return stopTimerScript + a.stopScript() + a.dataScript() + host.Discard(envPath, recordPath)
 	case doClear:
 		return stopTimerScript + a.stopScript() + a.dataScript() + clearScript()
 	case doStop:
@@ -138,7 +138,7 @@ fi
 // nobody else has something in them, and the user when no process is left. The
 // marker goes last: as long as it is there, a cut-off removal is seen as such.
 func clearScript() host.Script {
-	files := []string{unitPath, bootLink.Path, caPath}
+	files := []string{unitPath, unitLink.Path, caPath}
 	for _, leaf := range []string{"server", "peer", "healthcheck-client"} {
 		files = append(files, pkiDir+"/"+leaf+".crt", pkiDir+"/"+leaf+".key")
 	}

@@ -22,7 +22,7 @@ const (
 
 // preflight lists everything that would keep a member from working on this
 // machine. It is asked before the first change.
-func preflight(s Spec, f found) []string {
+func preflight(s Spec, f observed) []string {
 	var faults []string
 	if f.facts.Systemd == "" {
 		faults = append(faults, "systemd does not run as PID 1")
@@ -31,7 +31,7 @@ func preflight(s Spec, f found) []string {
 		faults = append(faults, fmt.Sprintf("architecture %q is not supported: etcd is released for amd64 and arm64", f.facts.Architecture))
 	}
 	for _, port := range ports {
-		if l, taken := f.facts.Listeners[port]; taken && (!f.running() || f.Marker == nil) {
+		if l, taken := f.facts.Listeners[port]; taken && (!f.running() || f.Record == nil) {
 			faults = append(faults, fmt.Sprintf("port %d is taken by %s", port, cmp.Or(l.Process, "not there")))
 		}
 	}
@@ -41,7 +41,7 @@ func preflight(s Spec, f found) []string {
 	if offset := f.facts.ClockOffset; offset.Abs() > maxClockOffset+f.facts.ClockError {
 		faults = append(faults, fmt.Sprintf("the clock is off by %s: at most %s are allowed, or certificates are not valid yet where they are shown", offset.Round(time.Second), maxClockOffset))
 	}
-	return slices.Concat(faults, unlisted(s), snapshotFaults(s, f))
+	return slices.Concat(faults, unlisted(s), snapshotProblems(s, f))
 }
 
 // unlisted checks the spec itself: the machine must be among the peers.
@@ -56,9 +56,9 @@ func unlisted(s Spec) []string {
 	return nil
 }
 
-// checked turns what a machine shows into the one problem that lists every
+// requirePreflight turns what a machine shows into the one problem that lists every
 // failed check, or nil.
-func checked(s Spec, f found) error {
+func requirePreflight(s Spec, f observed) error {
 	faults := preflight(s, f)
 	if len(faults) == 0 {
 		return nil

@@ -25,43 +25,43 @@ const (
 	loopRestarts = 3
 )
 
-// sighting is what was seen, at one moment, of a member that was started and
+// sample is what was seen, at one moment, of a member that was started and
 // does not serve yet. What is not known is zero.
-type sighting struct {
+type sample struct {
 	Index, Applied uint64 // of the raft log, as the member reports them
 	DBSize         int64  // the same
 	Ready          bool   // it has the log of the leader: etcd would promote it
 
 	// As its machine shows them.
-	Bytes    int64 // below its data directory
-	Database int64 // of these, what it reads when it starts
-	Written  int64 // when its log was last written, in nanoseconds
-	Restarts int   // of the unit
+	Bytes     int64 // below its data directory
+	Database  int64 // of these, what it reads when it starts
+	WrittenAt int64 // when its log was last written, in nanoseconds
+	Restarts  int   // of the unit
 }
 
 // progress decides from sightings whether a member gets on. There is no limit
 // to how long one may take that does: gigabytes over a slow line are ordinary.
 // It is pure: whoever feeds it says what time it is.
 type progress struct {
-	last     sighting
+	last     sample
 	seen     bool
 	restarts int           // before the first sighting
 	moved    time.Duration // when it was last seen to move, or first seen
 	ever     bool          // it has moved
 }
 
-// see compares s with the sighting before.
+// add compares s with the sighting before.
 //
 // A log that grows is progress only until the member has all of the leader's:
 // from then on it is the traffic of the cluster. And what a machine shows of a
 // unit that ends again and again is that it begins anew.
-func (p *progress) see(at time.Duration, s sighting) {
+func (p *progress) add(at time.Duration, s sample) {
 	if !p.seen {
 		p.seen, p.last, p.restarts, p.moved = true, s, s.Restarts, at
 		return
 	}
 	reports := !s.Ready && (s.Index > p.last.Index || s.Applied > p.last.Applied || s.DBSize > p.last.DBSize)
-	shows := !s.Ready && s.Restarts-p.restarts < loopRestarts && (s.Bytes > p.last.Bytes || s.Written > p.last.Written)
+	shows := !s.Ready && s.Restarts-p.restarts < loopRestarts && (s.Bytes > p.last.Bytes || s.WrittenAt > p.last.WrittenAt)
 	if reports || shows {
 		p.moved, p.ever = at, true
 	}
@@ -92,7 +92,7 @@ const movementScript = `dir=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\
 
 // readMovement reads what movementScript prints. A line that is none of it
 // counts for nothing.
-func (s *sighting) readMovement(output string) {
+func (s *sample) readMovement(output string) {
 	for line := range strings.Lines(output) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
 		if len(fields) != 3 {
@@ -107,7 +107,7 @@ func (s *sighting) readMovement(output string) {
 		case name == "snap/db" || strings.HasSuffix(name, ".snap.db"):
 			s.Database = max(s.Database, size)
 		case strings.HasSuffix(name, ".wal"):
-			s.Written = max(s.Written, nanoseconds(fields[1]))
+			s.WrittenAt = max(s.WrittenAt, nanoseconds(fields[1]))
 		}
 	}
 }
@@ -127,27 +127,27 @@ func nanoseconds(text string) int64 {
 	return seconds*int64(time.Second) + rest
 }
 
-// following is the watch over one member until it serves, or is stuck.
-type following struct {
+// progressWatch is the watch over one member until it serves, or is stuck.
+type progressWatch struct {
 	cl      *cluster
 	id      uint64
 	machine machine              // nil: it is not known here
 	clock   func() time.Duration // of the turn in which the wait is
 
-	// impatient: a unit that ends again and again is not waited for. One that is
+	// failOnRestarts: a unit that ends again and again is not waited for. One that is
 	// to join has a reason to end: it asks the others first.
-	impatient bool
+	failOnRestarts bool
 
 	progress
 	looked time.Time // at the machine
-	shown  sighting  // what the machine showed last
+	shown  sample    // what the machine showed last
 	unit   host.UnitState
 	first  *host.UnitState // the unit when it was first seen
 }
 
-// follow begins to watch the member with an id, on one of the machines of s.
-func (cl *cluster) follow(s Spec, id uint64, peerURLs []string, clock func() time.Duration) *following {
-	w := &following{cl: cl, id: id, clock: clock}
+// watchProgress begins to watch the member with an id, on one of the machines of s.
+func (cl *cluster) watchProgress(s Spec, id uint64, peerURLs []string, clock func() time.Duration) *progressWatch {
+	w := &progressWatch{cl: cl, id: id, clock: clock}
 	for _, h := range append([]*host.Host{s.Host}, cl.hosts()...) {
 		for _, u := range peerURLs {
 			if w.machine == nil && u == membership.PeerURL(h.Address()) {
@@ -158,9 +158,9 @@ func (cl *cluster) follow(s Spec, id uint64, peerURLs []string, clock func() tim
 	return w
 }
 
-// look sees the member as v has it, and its machine.
-func (w *following) look(ctx context.Context, v *membership.View) {
-	w.lookAt(ctx)
+// sample sees the member as v has it, and its machine.
+func (w *progressWatch) sample(ctx context.Context, v *membership.View) {
+	w.sampleMachine(ctx)
 	s := w.shown
 	if v != nil {
 		m, _ := v.Member(w.id)
@@ -168,17 +168,17 @@ func (w *following) look(ctx context.Context, v *membership.View) {
 		s.Index, s.Applied, s.DBSize = m.Index, m.Applied, m.DBSize
 		s.Ready = m.Healthy && leader.Index > 0 && float64(m.Index) >= readyShare*float64(leader.Index)
 	}
-	w.see(w.clock(), s)
+	w.add(w.clock(), s)
 }
 
 // readyShare of the leader's log is what etcd wants a learner to have
 // (readyPercentThreshold of its server).
 const readyShare = 0.9
 
-// lookAt asks the machine, now and then. That it cannot be seen for a moment
+// sampleMachine asks the machine, now and then. That it cannot be seen for a moment
 // is no reason to give up.
-func (w *following) lookAt(ctx context.Context) {
-	if w.machine == nil || time.Since(w.looked) < min(watchInterval, w.cl.pace.Serving/5) {
+func (w *progressWatch) sampleMachine(ctx context.Context) {
+	if w.machine == nil || time.Since(w.looked) < min(watchInterval, w.cl.pace.StallTimeout/5) {
 		return
 	}
 	w.looked = time.Now()
@@ -191,40 +191,40 @@ func (w *following) lookAt(ctx context.Context) {
 		first := w.unit
 		w.first = &first
 	}
-	w.shown = sighting{Restarts: w.unit.Restarts}
+	w.shown = sample{Restarts: w.unit.Restarts}
 	w.shown.readMovement(facts.Output)
 }
 
-// ends says why the unit will not serve, or "".
-func (w *following) ends() string {
+// unitFailure says why the unit will not serve, or "".
+func (w *progressWatch) unitFailure() string {
 	if w.first == nil {
 		return ""
 	}
-	return forlorn(*w.first, w.unit)
+	return unitFailure(*w.first, w.unit)
 }
 
-func (w *following) stuck() bool { return w.progress.stuck(w.clock(), w.cl.pace.Serving) }
+func (w *progressWatch) stuck() bool { return w.progress.stuck(w.clock(), w.cl.pace.StallTimeout) }
 
 // moving reports whether the member was seen to get on, and still does.
-func (w *following) moving() bool { return w != nil && w.ever && !w.stuck() }
+func (w *progressWatch) moving() bool { return w != nil && w.ever && !w.stuck() }
 
-// has is how much of the data is there, as far as it is known.
-func (w *following) has() int64 { return max(w.last.DBSize, w.last.Bytes) }
+// bytesOnDisk is how much of the data is there, as far as it is known.
+func (w *progressWatch) bytesOnDisk() int64 { return max(w.last.DBSize, w.last.Bytes) }
 
-// still says in words for how long nothing has moved.
-func (w *following) still() string {
+// stalledText says in words for how long nothing has moved.
+func (w *progressWatch) stalledText() string {
 	return fmt.Sprintf("nothing of it has moved for %s", (w.clock() - w.moved).Round(time.Second))
 }
 
 // until asks the member at an address until done takes what it says, or it is
 // stuck. What done says, when it does not take it, is the trouble.
-func (w *following) until(ctx context.Context, conv *client.Clients, address string, done func(membership.Member) string) (membership.View, error) {
+func (w *progressWatch) until(ctx context.Context, clients *client.Clients, address string, done func(membership.Member) string) (membership.View, error) {
 	for {
-		v, err := conv.View(ctx, []string{address})
+		v, err := clients.View(ctx, []string{address})
 		var trouble string
 		if err != nil {
 			trouble = err.Error()
-			w.look(ctx, nil)
+			w.sample(ctx, nil)
 		} else {
 			entry, listed := v.Member(w.id)
 			if trouble = "the cluster does not list it"; listed {
@@ -233,13 +233,13 @@ func (w *following) until(ctx context.Context, conv *client.Clients, address str
 			if trouble == "" {
 				return v, nil
 			}
-			w.look(ctx, &v)
+			w.sample(ctx, &v)
 		}
-		if reason := w.ends(); w.impatient && reason != "" {
-			return v, fmt.Errorf("%w: %s", errComesNot, reason)
+		if reason := w.unitFailure(); w.failOnRestarts && reason != "" {
+			return v, fmt.Errorf("%w: %s", errNotServing, reason)
 		}
 		if w.stuck() {
-			return v, fmt.Errorf("%w, and %s: %s", errComesNot, w.still(), trouble)
+			return v, fmt.Errorf("%w, and %s: %s", errNotServing, w.stalledText(), trouble)
 		}
 		if err := pause(ctx, w.cl.pace.Poll); err != nil {
 			return v, fmt.Errorf("the wait for it to serve ended: %w; last seen: %s", err, trouble)

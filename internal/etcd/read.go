@@ -2,11 +2,9 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -16,28 +14,28 @@ import (
 // host.ErrUnreachable (the caller keeps its state then).
 func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
-	conv, err := cl.connect(s)
+	clients, err := cl.connect(s)
 	if err != nil {
 		return Status{}, err
 	}
-	defer conv.Close()
-	var f found
+	defer clients.Close()
+	var f observed
 	var v *membership.View
 	var ids map[string]uint64
 	var group sync.WaitGroup
-	group.Go(func() { f = cl.look(ctx, s, s.Name, s.Host) })
+	group.Go(func() { f = cl.observe(ctx, s, s.Name, s.Host) })
 	var asked error
-	group.Go(func() { v, asked = cl.askAbout(ctx, s) })
-	group.Go(func() { ids = cl.served(ctx, conv, s) })
+	group.Go(func() { v, asked = cl.viewOf(ctx, s) })
+	group.Go(func() { ids = cl.served(ctx, clients, s) })
 	group.Wait()
 	if asked != nil {
 		return Status{}, asked
 	}
-	if v != nil || f.began() {
-		cl.sawMember("it has read member " + s.Name)
+	if v != nil || f.hasMember() {
+		cl.noteExists("it has read member " + s.Name)
 	}
-	if gone(s, f, v) {
-		return Status{}, missing(s, v)
+	if isGone(s, f, v) {
+		return Status{}, goneProblem(s, v)
 	}
 	if !f.reached() {
 		return Status{}, fmt.Errorf("observe %s: %w", s.label(), f.Err)
@@ -49,44 +47,23 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 
 // clusterDrift says in words that the member, or another one of the bundle, belongs
 // to another etcd cluster than it should.
-func clusterDrift(s Spec, f found, v *membership.View, ids map[string]uint64) []string {
+func clusterDrift(s Spec, f observed, v *membership.View, ids map[string]uint64) []string {
 	var words []string
 	if cause := membership.DescribeSplit(ids); cause != "" {
 		words = append(words, s.Name+": "+cause)
 	}
-	if v != nil && f.earlier(v.ClusterID) != "" {
-		words = append(words, s.Name+": "+f.earlier(v.ClusterID))
+	if v != nil && f.ofEarlierCluster(v.ClusterID) != "" {
+		words = append(words, s.Name+": "+f.ofEarlierCluster(v.ClusterID))
 	}
 	return words
 }
 
-// askAbout asks the member itself, which costs one conversation, and the
-// others only when it does not answer. A nil view means that nobody did.
-func (cl *cluster) askAbout(ctx context.Context, s Spec) (*membership.View, error) {
-	conv, err := cl.connect(s)
-	if err != nil {
-		return nil, err
-	}
-	defer conv.Close()
-	v, err := conv.OwnView(ctx, s.Host.Address())
-	if err != nil {
-		v, err = conv.View(ctx, cl.addresses(s))
-	}
-	switch {
-	case errors.Is(err, client.ErrNoAnswer):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return &v, nil
-}
-
-// gone is positive evidence only: the machine answers, nothing of the member is
+// isGone is positive evidence only: the machine answers, nothing of the member is
 // there, and no list that a quorum stands behind has it. A machine that still
 // holds something of a removed member keeps it known: the removal was cut off, or
 // made by hand, and either a Delete has to clean it or an Update to join it anew.
 // So does one that cannot be asked: to give it up is the user's to say.
-func gone(s Spec, f found, v *membership.View) bool {
+func isGone(s Spec, f observed, v *membership.View) bool {
 	if !f.reached() {
 		return false
 	}
@@ -94,13 +71,13 @@ func gone(s Spec, f found, v *membership.View) bool {
 }
 
 // holds reports whether what is on the machine is of this very member.
-func (f found) holds(s Spec) bool {
-	return !f.empty() && f.foreign(s.Bundle.ClusterID, s.dataDir()) == "" && (f.Marker == nil || f.Marker.Name == s.Name)
+func (f observed) holds(s Spec) bool {
+	return !f.empty() && f.foreign(s.Bundle.ClusterID, s.dataDir()) == "" && (f.Record == nil || f.Record.Name == s.Name)
 }
 
-// missing is ErrGone with the evidence, for the words beside the new member
+// goneProblem is ErrGone with the evidence, for the words beside the new member
 // that the next plan shows.
-func missing(s Spec, v *membership.View) error {
+func goneProblem(s Spec, v *membership.View) error {
 	cause := "the cluster's member list does not have it"
 	if v == nil {
 		cause = "the machine answers and nothing of it is there, and no other member knows of it"

@@ -151,19 +151,19 @@ type latency struct {
 func (cl *cluster) latencies(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) map[string]latency {
 	addresses := hostAddresses(hosts)
 	all := make(map[string]latency, len(addresses))
-	conv, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
+	clients, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
 		for _, address := range addresses {
 			all[address] = latency{err: err}
 		}
 		return all
 	}
-	defer conv.Close()
+	defer clients.Close()
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	for _, address := range addresses {
 		asking.Go(func() {
-			text, err := conv.GetHTTP(ctx, address, "/metrics", 8<<20)
+			text, err := clients.GetHTTP(ctx, address, "/metrics", 8<<20)
 			found := latency{err: err}
 			if err == nil {
 				found = fsyncIn(string(text))

@@ -16,9 +16,9 @@ import (
 // authority: each number is one stage (see package pki).
 func (s Spec) generation() int { return s.Bundle.Generation(pki.EtcdPart) }
 
-// standing is where a process that depends on the etcd authority stands in its
+// rotationStatus is where a process that depends on the etcd authority stands in its
 // rotation, by what was found of it.
-type standing struct {
+type rotationStatus struct {
 	Who        string // "cp3 (10.0.0.13)"
 	Generation int    // that the files it runs on were made for
 	Unknown    string // why that cannot be told; "": it can
@@ -28,14 +28,14 @@ type standing struct {
 
 // obstacle is what keeps a member from going to a generation.
 type obstacle struct {
-	Who         []standing
+	Who         []rotationStatus
 	Cause, Next string
 }
 
 // same reports whether nothing has moved since another look. The words do not
 // tell: those of a lost connection differ each time.
 func (o *obstacle) same(before *obstacle) bool {
-	return before != nil && slices.EqualFunc(o.Who, before.Who, func(a, b standing) bool {
+	return before != nil && slices.EqualFunc(o.Who, before.Who, func(a, b rotationStatus) bool {
 		return a.Who == b.Who && a.Generation == b.Generation && (a.Unknown == "") == (b.Unknown == "") && (a.Between == "") == (b.Between == "")
 	})
 }
@@ -43,8 +43,8 @@ func (o *obstacle) same(before *obstacle) bool {
 // obstacle is what this one has against a member at another generation, or
 // nil. What is one stage away trusts what that member shows, and the other way
 // round; what is further away may not.
-func (s standing) obstacle(target int) *obstacle {
-	who := []standing{s}
+func (s rotationStatus) obstacle(target int) *obstacle {
+	who := []rotationStatus{s}
 	switch {
 	case s.Unknown != "":
 		return &obstacle{who, fmt.Sprintf("it cannot be told which authority %s trusts: %s", s.Who, s.Unknown), s.Remedy}
@@ -66,7 +66,7 @@ func (s standing) obstacle(target int) *obstacle {
 	return nil
 }
 
-// mayTake says what keeps a member from taking the files of a generation, or
+// mayTakeGeneration says what keeps a member from taking the files of a generation, or
 // nil. Everything else that depends on the authority has to be within one stage
 // of it, by evidence: what is not known is refused.
 //
@@ -74,9 +74,9 @@ func (s standing) obstacle(target int) *obstacle {
 // can be asked stand at the very generation. They were let there by this rule,
 // so the one that is silent is within one stage of them; and refusing would
 // deadlock the repair of a cluster that lost two of five.
-func mayTake(target int, joins bool, others []standing) *obstacle {
-	known := slices.DeleteFunc(slices.Clone(others), func(s standing) bool { return s.Unknown != "" })
-	if joins && len(known) > 0 && !slices.ContainsFunc(known, func(s standing) bool { return s.Generation != target }) {
+func mayTakeGeneration(target int, joins bool, others []rotationStatus) *obstacle {
+	known := slices.DeleteFunc(slices.Clone(others), func(s rotationStatus) bool { return s.Unknown != "" })
+	if joins && len(known) > 0 && !slices.ContainsFunc(known, func(s rotationStatus) bool { return s.Generation != target }) {
 		others = known
 	}
 	var all *obstacle
@@ -92,15 +92,15 @@ func mayTake(target int, joins bool, others []standing) *obstacle {
 	return all
 }
 
-// standings are those of all members but that of s. v is nil where nobody
+// rotationStatuses are those of all members but that of s. v is nil where nobody
 // answered: then every machine that holds something of a member counts.
-func standings(s Spec, v *membership.View, machines []found) []standing {
-	var out []standing
+func rotationStatuses(s Spec, v *membership.View, machines []observed) []rotationStatus {
+	var out []rotationStatus
 	at := map[string]bool{}
 	for _, m := range machines {
 		at[membership.PeerURL(m.Address)] = true
-		if m.Name != s.Name && m.reckoned(v) {
-			out = append(out, m.standing(s))
+		if m.Name != s.Name && m.counts(v) {
+			out = append(out, m.rotationStatus(s))
 		}
 	}
 	if v == nil {
@@ -110,7 +110,7 @@ func standings(s Spec, v *membership.View, machines []found) []standing {
 		known := slices.ContainsFunc(m.PeerURLs, func(u string) bool { return at[u] })
 		// A namesake is the predecessor on another machine: it goes before anything comes.
 		if !known && m.Started() && m.Name != s.Name {
-			out = append(out, standing{
+			out = append(out, rotationStatus{
 				Who: m.Label(), Unknown: "the cluster lists it at " + strings.Join(m.PeerURLs, ", ") + ", and peers does not have it",
 				Remedy: "add it to peers, or remove it from the cluster, then apply again",
 			})
@@ -119,20 +119,20 @@ func standings(s Spec, v *membership.View, machines []found) []standing {
 	return out
 }
 
-// reckoned reports whether the machine has, or may have, a member of the
+// counts reports whether the machine has, or may have, a member of the
 // cluster. One that holds nothing is made at the generation that is wanted.
-func (f found) reckoned(v *membership.View) bool {
+func (f observed) counts(v *membership.View) bool {
 	if v != nil {
 		if _, listed := v.ByPeerURL(membership.PeerURL(f.Address)); !listed {
 			return false
 		}
 	}
-	return !f.reached() || f.Data || f.running() || f.Marker != nil
+	return !f.reached() || f.Data || f.running() || f.Record != nil
 }
 
-// standing is where the member on a machine stands, as s sees it.
-func (f found) standing(s Spec) standing {
-	out := standing{Who: f.label(), Remedy: "bring the machine back, or destroy the member if it is gone for good, then apply again"}
+// rotationStatus is where the member on a machine stands, as s sees it.
+func (f observed) rotationStatus(s Spec) rotationStatus {
+	out := rotationStatus{Who: f.label(), Remedy: "bring the machine back, or destroy the member if it is gone for good, then apply again"}
 	switch {
 	case !f.reached():
 		out.Unknown = f.Err.Error()
@@ -142,10 +142,10 @@ func (f found) standing(s Spec) standing {
 		out.Remedy = "destroy the member, then apply again"
 		return out
 	}
-	if f.Marker != nil {
-		out.Generation = f.Marker.Generation
+	if f.Record != nil {
+		out.Generation = f.Record.Generation
 	}
-	out.Between = f.between(s, out.Generation)
+	out.Between = f.mixedGenerations(s, out.Generation)
 	out.Remedy = fmt.Sprintf("set rotation.etcd to %d and apply, which brings that machine wholly there, then to %d again", out.Generation, s.generation())
 	if out.Generation == s.generation() {
 		out.Remedy = "apply without -target: its own update brings that machine wholly there"
@@ -153,11 +153,11 @@ func (f found) standing(s Spec) standing {
 	return out
 }
 
-// between says in words why the member does not run on the files of the
+// mixedGenerations says in words why the member does not run on the files of the
 // generation that its marker names, or not on them alone: a change of them was
 // cut off. The pool of authorities is read at the start of etcd, the rest at
 // each handshake.
-func (f found) between(s Spec, generation int) string {
+func (f observed) mixedGenerations(s Spec, generation int) string {
 	trust := f.facts.Files[caPath].SHA256
 	if generation == s.generation() { // whatever lies on the disk, this is what it should run with
 		trust = digest([]byte(s.Bundle.Anchors(pki.Etcd)))

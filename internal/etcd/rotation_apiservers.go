@@ -17,19 +17,19 @@ type APIServers interface {
 }
 
 // apiServerGenerations is where all API servers that use the cluster are in a rotation.
-func apiServerGenerations(ctx context.Context, c *client.Clients, v *membership.View, servers APIServers) []standing {
+func apiServerGenerations(ctx context.Context, c *client.Clients, v *membership.View, servers APIServers) []rotationStatus {
 	addresses, err := c.ApiServers(ctx, v)
 	if err != nil {
-		return []standing{{
+		return []rotationStatus{{
 			Who: "the API servers", Unknown: "the cluster does not tell who they are: " + err.Error(),
 			Remedy: "bring back a quorum of the members (with rotation.etcd as it was), then apply again",
 		}}
 	}
-	out := make([]standing, len(addresses))
+	out := make([]rotationStatus, len(addresses))
 	var group sync.WaitGroup
 	for i, address := range addresses {
 		group.Go(func() {
-			out[i] = standing{Who: "the API server at " + address}
+			out[i] = rotationStatus{Who: "the API server at " + address}
 			generation, err := servers.EtcdGeneration(ctx, address)
 			if err != nil {
 				out[i].Unknown = err.Error()

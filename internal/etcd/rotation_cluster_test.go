@@ -52,13 +52,13 @@ func (f *fleet) rotate(specs map[string]Spec, names ...string) {
 	}
 }
 
-func (f *fleet) marker(s Spec) marker {
+func (f *fleet) marker(s Spec) record {
 	f.t.Helper()
-	found := f.clusters.of(s).look(f.context(), s, s.Name, s.Host)
-	if found.Marker == nil {
+	found := f.clusters.of(s).observe(f.context(), s, s.Name, s.Host)
+	if found.Record == nil {
 		f.t.Fatalf("%s has no marker", s.Name)
 	}
-	return *found.Marker
+	return *found.Record
 }
 
 // refused checks that the named members do not change, and say why.
@@ -176,7 +176,7 @@ func TestRotationWaitsForTheRestart(t *testing.T) {
 	bundles := lineage(t, f.bundle, 2)
 	f.rotate(at(specs, bundles[1]), "cp1", "cp2")
 	third := at(specs, bundles[1])["cp3"]
-	found := f.clusters.of(third).look(f.context(), third, third.Name, third.Host)
+	found := f.clusters.of(third).observe(f.context(), third, third.Name, third.Host)
 	r, err := repairs(third, found, nil, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestRotationCutOffAtAnyFile(t *testing.T) {
 	f.rotate(at(specs, bundles[1]), everyone...)
 	third := at(specs, bundles[2])["cp3"]
 	for written := 1; ; written++ {
-		found := f.clusters.of(third).look(f.context(), third, third.Name, third.Host)
+		found := f.clusters.of(third).observe(f.context(), third, third.Name, third.Host)
 		r, err := repairs(third, found, nil, time.Now())
 		if err != nil {
 			t.Fatal(err)
@@ -225,18 +225,18 @@ func TestRotationCutOffAtAnyFile(t *testing.T) {
 // lead makes a member the leader.
 func (f *fleet) lead(s Spec) {
 	f.t.Helper()
-	conv, err := f.clusters.of(s).connect(s)
+	clients, err := f.clusters.of(s).connect(s)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	defer conv.Close()
+	defer clients.Close()
 	done, err := until(f.context(), 50*time.Millisecond, 10*time.Second, func() (bool, error) {
 		v := f.calm(s)
 		if leaderOf(v) == s.Name {
 			return true, nil
 		}
 		leader, _ := v.Member(v.Leader)
-		return false, conv.MoveLeader(f.context(), leader.Address(), entryOf(&v, s).ID)
+		return false, clients.MoveLeader(f.context(), leader.Address(), entryOf(&v, s).ID)
 	})
 	if !done || err != nil {
 		f.t.Fatalf("%s does not lead: %v", s.Name, err)

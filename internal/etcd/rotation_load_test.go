@@ -49,12 +49,12 @@ func (f *fleet) writer(name string, b *pki.Bundle, specs map[string]Spec) *write
 
 // put writes through the member at one address.
 func (w *writer) put(ctx context.Context, address, key, value string) error {
-	conv := client.NewConversation(w.tls, func(ctx context.Context, addr string) (net.Conn, error) {
+	clients := client.New(w.tls, func(ctx context.Context, addr string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", addr)
 	})
-	defer conv.Close()
-	return conv.Call(ctx, address, client.RequestTimeout, func(ctx context.Context, member *clientv3.Client) error {
+	defer clients.Close()
+	return clients.Call(ctx, address, client.RequestTimeout, func(ctx context.Context, member *clientv3.Client) error {
 		_, err := member.Put(ctx, key, value)
 		return err
 	})

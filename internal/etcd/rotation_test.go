@@ -43,38 +43,40 @@ func newBundle(t *testing.T) *pki.Bundle {
 }
 
 func TestMayTake(t *testing.T) {
-	at := func(who string, generation int) standing { return standing{Who: who, Generation: generation} }
-	silent := standing{Who: "cp9", Unknown: "no route to host", Remedy: "bring it back"}
-	between := standing{Who: "cp8", Generation: 1, Between: "cut off", Remedy: "apply"}
+	at := func(who string, generation int) rotationStatus {
+		return rotationStatus{Who: who, Generation: generation}
+	}
+	silent := rotationStatus{Who: "cp9", Unknown: "no route to host", Remedy: "bring it back"}
+	between := rotationStatus{Who: "cp8", Generation: 1, Between: "cut off", Remedy: "apply"}
 	for _, c := range []struct {
 		name   string
 		target int
 		joins  bool
-		others []standing
+		others []rotationStatus
 		cause  []string // none: it may
 		next   string
 	}{
 		{name: "alone", target: 2},
-		{name: "all one behind", target: 2, others: []standing{at("a", 1), at("b", 1)}},
-		{name: "all there", target: 2, others: []standing{at("a", 2), at("b", 2)}},
-		{name: "going back", target: 1, others: []standing{at("a", 2), at("b", 1)}},
-		{name: "the one that is two behind goes first", target: 2, others: []standing{at("a", 1), at("b", 1)}},
-		{name: "the others wait for it", target: 2, others: []standing{at("a", 1), at("b", 0)}, cause: []string{"b still stands at generation 0"}, next: "back to 1"},
-		{name: "two that are two behind", target: 2, others: []standing{at("a", 0), at("b", 0)}, cause: []string{"a still", "b still"}, next: "back to 1"},
-		{name: "two ahead", target: 1, others: []standing{at("a", 2), at("b", 3)}, cause: []string{"b stands at generation 3"}, next: "to 2, apply, then lower"},
-		{name: "silent", target: 1, others: []standing{at("a", 1), silent}, cause: []string{"cp9", "no route"}, next: "bring it back"},
-		{name: "silent and two behind", target: 2, others: []standing{at("a", 0), silent}, cause: []string{"a still", "cp9"}, next: "back to 1"},
-		{name: "between", target: 2, others: []standing{at("a", 2), between}, cause: []string{"cp8 is between", "cut off"}, next: "apply"},
-		{name: "too far away, and between", target: 3, others: []standing{between}, cause: []string{"cp8 still"}, next: "back to 2"},
-		{name: "joins the same", target: 3, joins: true, others: []standing{at("a", 3)}},
-		{name: "joins neighbours", target: 3, joins: true, others: []standing{at("a", 2), at("b", 3)}},
-		{name: "joins one that is two behind", target: 3, joins: true, others: []standing{at("a", 1), at("b", 2)}, cause: []string{"a still"}, next: "back to 2"},
-		{name: "joins one that is two ahead", target: 3, joins: true, others: []standing{at("a", 5)}, cause: []string{"a stands"}, next: "to 4"},
-		{name: "joins its like beside a silent one", target: 3, joins: true, others: []standing{at("a", 3), silent}},
-		{name: "joins neighbours beside a silent one", target: 3, joins: true, others: []standing{at("a", 3), at("b", 2), silent}, cause: []string{"cp9"}, next: "bring it back"},
-		{name: "joins a silent one", target: 0, joins: true, others: []standing{silent}, cause: []string{"cp9"}, next: "bring it back"},
+		{name: "all one behind", target: 2, others: []rotationStatus{at("a", 1), at("b", 1)}},
+		{name: "all there", target: 2, others: []rotationStatus{at("a", 2), at("b", 2)}},
+		{name: "going back", target: 1, others: []rotationStatus{at("a", 2), at("b", 1)}},
+		{name: "the one that is two behind goes first", target: 2, others: []rotationStatus{at("a", 1), at("b", 1)}},
+		{name: "the others wait for it", target: 2, others: []rotationStatus{at("a", 1), at("b", 0)}, cause: []string{"b still stands at generation 0"}, next: "back to 1"},
+		{name: "two that are two behind", target: 2, others: []rotationStatus{at("a", 0), at("b", 0)}, cause: []string{"a still", "b still"}, next: "back to 1"},
+		{name: "two ahead", target: 1, others: []rotationStatus{at("a", 2), at("b", 3)}, cause: []string{"b stands at generation 3"}, next: "to 2, apply, then lower"},
+		{name: "silent", target: 1, others: []rotationStatus{at("a", 1), silent}, cause: []string{"cp9", "no route"}, next: "bring it back"},
+		{name: "silent and two behind", target: 2, others: []rotationStatus{at("a", 0), silent}, cause: []string{"a still", "cp9"}, next: "back to 1"},
+		{name: "between", target: 2, others: []rotationStatus{at("a", 2), between}, cause: []string{"cp8 is between", "cut off"}, next: "apply"},
+		{name: "too far away, and between", target: 3, others: []rotationStatus{between}, cause: []string{"cp8 still"}, next: "back to 2"},
+		{name: "joins the same", target: 3, joins: true, others: []rotationStatus{at("a", 3)}},
+		{name: "joins neighbours", target: 3, joins: true, others: []rotationStatus{at("a", 2), at("b", 3)}},
+		{name: "joins one that is two behind", target: 3, joins: true, others: []rotationStatus{at("a", 1), at("b", 2)}, cause: []string{"a still"}, next: "back to 2"},
+		{name: "joins one that is two ahead", target: 3, joins: true, others: []rotationStatus{at("a", 5)}, cause: []string{"a stands"}, next: "to 4"},
+		{name: "joins its like beside a silent one", target: 3, joins: true, others: []rotationStatus{at("a", 3), silent}},
+		{name: "joins neighbours beside a silent one", target: 3, joins: true, others: []rotationStatus{at("a", 3), at("b", 2), silent}, cause: []string{"cp9"}, next: "bring it back"},
+		{name: "joins a silent one", target: 0, joins: true, others: []rotationStatus{silent}, cause: []string{"cp9"}, next: "bring it back"},
 	} {
-		o := mayTake(c.target, c.joins, c.others)
+		o := mayTakeGeneration(c.target, c.joins, c.others)
 		if o == nil {
 			if len(c.cause) > 0 {
 				t.Errorf("%s: allowed", c.name)
@@ -94,13 +96,13 @@ func TestMayTake(t *testing.T) {
 
 // TestNothingMoves: patience is not renewed by an error in other words.
 func TestNothingMoves(t *testing.T) {
-	at := func(s ...standing) *obstacle { return mayTake(5, false, s) }
-	silent, far, later := standing{Who: "a", Unknown: "port 4711"}, standing{Who: "b", Generation: 2}, standing{Who: "b", Generation: 3}
+	at := func(s ...rotationStatus) *obstacle { return mayTakeGeneration(5, false, s) }
+	silent, far, later := rotationStatus{Who: "a", Unknown: "port 4711"}, rotationStatus{Who: "b", Generation: 2}, rotationStatus{Who: "b", Generation: 3}
 	for _, c := range []struct {
 		now, before *obstacle
 		want        bool
 	}{
-		{at(silent, far), at(standing{Who: "a", Unknown: "port 4712"}, far), true},
+		{at(silent, far), at(rotationStatus{Who: "a", Unknown: "port 4712"}, far), true},
 		{at(silent, later), at(silent, far), false},
 		{at(silent), at(silent, far), false},
 		{at(silent), nil, false},
@@ -115,11 +117,11 @@ func TestNothingMoves(t *testing.T) {
 // in any order and only where it lets them, no two are ever further than one
 // stage apart, and from every such state all of them get to the next.
 func TestNeighboursOnly(t *testing.T) {
-	standings := func(generations []int, not int) []standing {
-		var out []standing
+	standings := func(generations []int, not int) []rotationStatus {
+		var out []rotationStatus
 		for i, g := range generations {
 			if i != not {
-				out = append(out, standing{Who: fmt.Sprint(i), Generation: g})
+				out = append(out, rotationStatus{Who: fmt.Sprint(i), Generation: g})
 			}
 		}
 		return out
@@ -137,7 +139,7 @@ func TestNeighboursOnly(t *testing.T) {
 		}
 		for target := range 6 {
 			for i := range generations {
-				if mayTake(target, false, standings(generations, i)) == nil {
+				if mayTakeGeneration(target, false, standings(generations, i)) == nil {
 					next := slices.Clone(generations)
 					next[i] = target
 					visit(next)
@@ -152,14 +154,14 @@ func TestNeighboursOnly(t *testing.T) {
 }
 
 // memberOn is a machine with an established member made by a bundle.
-func memberOn(t *testing.T, s Spec) found {
+func memberOn(t *testing.T, s Spec) observed {
 	t.Helper()
-	f := found{Name: s.Name, Address: s.Host.Address()}
+	f := observed{Name: s.Name, Address: s.Host.Address()}
 	c, err := certificates(s, f, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	change, _ := birth(s, f, c, memberID{Member: membership.StaticMemberID(s.PeerURL(), s.Bundle.ClusterID)}, "")
+	change, _ := newMemberChange(s, f, c, memberID{Member: membership.StaticMemberID(s.PeerURL(), s.Bundle.ClusterID)}, "")
 	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == envPath })
 	return f.after(s, change)
 }
@@ -178,7 +180,7 @@ func TestStandings(t *testing.T) {
 		{ID: 1, Name: "cp1", PeerURLs: []string{membership.PeerURL("10.0.0.1")}, ClientURLs: []string{membership.ClientURL("10.0.0.1")}},
 		{ID: 2, Name: "cp2", PeerURLs: []string{membership.PeerURL("10.0.0.2")}, ClientURLs: []string{membership.ClientURL("10.0.0.2")}},
 	}}
-	with := func(f found, path, content string) found {
+	with := func(f observed, path, content string) observed {
 		f.facts.Files = maps.Clone(f.facts.Files)
 		f.facts.Files[path] = host.FileState{Content: content, SHA256: digest([]byte(content))}
 		return f
@@ -187,7 +189,7 @@ func TestStandings(t *testing.T) {
 	stopped := other
 	stopped.Unit.Active = "inactive"
 	bare := other
-	bare.Marker = nil
+	bare.Record = nil
 	elsewhere := &membership.View{Members: append(slices.Clone(view.Members), membership.Member{Name: "cp7", PeerURLs: []string{membership.PeerURL("10.0.0.7")}, ClientURLs: []string{membership.ClientURL("10.0.0.7")}})}
 	unlistedView := &membership.View{Members: view.Members[:1]}
 	note := func(b *pki.Bundle) string { return systemd.StartNoteEntry(digest([]byte(b.Anchors(pki.Etcd))), caPath) }
@@ -199,7 +201,7 @@ func TestStandings(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		view    *membership.View
-		machine found
+		machine observed
 		want    string // "" nobody; generation, or a word of Unknown or Between
 	}{
 		{"one behind", view, other, "0"},
@@ -208,7 +210,7 @@ func TestStandings(t *testing.T) {
 		{"unreachable", view, lost("cp2"), "no route"},
 		{"unreachable and not listed", unlistedView, lost("cp2"), ""},
 		{"rebuilt", view, blank("cp2"), ""},
-		{"no marker", view, bare, "no " + markerPath},
+		{"no marker", view, bare, "no " + recordPath},
 		{"started on the files before", view, with(memberOn(t, spec("cp2", 1)), startNote, note(bundles[0])), "runs with another"},
 		{"files of the next stage, not started on them", view, with(other, caPath, bundles[1].Anchors(pki.Etcd)), "runs with another"},
 		{"the same, and stopped", view, with(stopped, caPath, bundles[1].Anchors(pki.Etcd)), "0"},
@@ -220,7 +222,7 @@ func TestStandings(t *testing.T) {
 			c.machine.Address = "10.0.0.2"
 		}
 		var words []string
-		for _, at := range standings(s, c.view, []found{memberOn(t, s), c.machine}) {
+		for _, at := range rotationStatuses(s, c.view, []observed{memberOn(t, s), c.machine}) {
 			words = append(words, fmt.Sprintf("%s: %d %s%s", at.Who, at.Generation, at.Unknown, at.Between))
 		}
 		got := strings.Join(words, "\n")
@@ -239,7 +241,7 @@ func TestRotationInWords(t *testing.T) {
 	at := func(generation int) Spec {
 		return Spec{Name: "cp1", Host: pool.Host(host.Target{Address: "10.0.0.1"}), Bundle: bundles[generation], Version: "3.6.16"}
 	}
-	words := func(f found, generation int) string {
+	words := func(f observed, generation int) string {
 		return strings.Join(drift(at(generation), f, nil, time.Now()), "\n")
 	}
 	old := memberOn(t, at(0))
@@ -255,12 +257,12 @@ func TestRotationInWords(t *testing.T) {
 	}
 	// Cut off before its last file.
 	cut := memberOn(t, at(2))
-	cut.Marker.Generation = 1
-	if got := words(cut, 2); got != "cp1: "+markerPath+" says that the files are of generation 1 of the etcd authority, wanted 2" {
+	cut.Record.Generation = 1
+	if got := words(cut, 2); got != "cp1: "+recordPath+" says that the files are of generation 1 of the etcd authority, wanted 2" {
 		t.Errorf("the marker alone: %q", got)
 	}
 	r, err := repairs(at(2), cut, nil, time.Now())
-	if err != nil || len(r.Change.Files) != 1 || r.Change.Files[0].Path != markerPath || r.Restart != "" || !strings.Contains(string(r.Change.Files[0].Content), `"generation": 2`) {
+	if err != nil || len(r.Change.Files) != 1 || r.Change.Files[0].Path != recordPath || r.Restart != "" || !strings.Contains(string(r.Change.Files[0].Content), `"generation": 2`) {
 		t.Errorf("repair of the marker alone: %+v, %v", r, err)
 	}
 }

@@ -125,7 +125,7 @@ func TestFailedFoundingMayBeDestroyed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.protect()
-	f.clusters.pace.Serving = 0
+	f.clusters.pace.StallTimeout = 0
 	specs := f.specs("cp1")
 	f.machine("cp1").broken = true
 	if _, err := f.clusters.Create(f.context(), specs["cp1"]); err == nil {
@@ -148,7 +148,7 @@ func TestLastVoterWaitsForCreates(t *testing.T) {
 	f.clusters = f.coordinator()
 	f.machine("cp2").broken = true
 	cl := f.clusters.of(specs["cp1"])
-	cl.pace.Serving = 0
+	cl.pace.StallTimeout = 0
 	if _, err := f.clusters.Create(f.context(), specs["cp2"]); err == nil {
 		t.Fatal("a member that does not start was created")
 	}
@@ -396,9 +396,9 @@ func TestLostRecordIsWrittenAnew(t *testing.T) {
 	f.create(specs, "cp1", "cp2", "cp3")
 	f.calm(specs["cp1"])
 	m := f.machine("cp1")
-	delete(m.files, markerPath)
+	delete(m.files, recordPath)
 	status, err := f.clusters.Read(f.context(), specs["cp1"])
-	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), markerPath) {
+	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), recordPath) {
 		t.Errorf("read without a record: %q, %v", status.Drift, err)
 	}
 	starts := m.starts
@@ -408,7 +408,7 @@ func TestLostRecordIsWrittenAnew(t *testing.T) {
 	if m.starts != starts {
 		t.Error("it was restarted")
 	}
-	delete(m.files, markerPath)
+	delete(m.files, recordPath)
 	f.kill("cp1", false)
 	if _, err := f.clusters.Update(f.context(), specs["cp1"]); err == nil || !problem.Untouched(err) {
 		t.Errorf("update of a stopped member without a record: %v", err)

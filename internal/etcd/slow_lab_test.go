@@ -33,7 +33,7 @@ func TestSlowLineOnMachines(t *testing.T) {
 		r.only([]string{"cp3"}, "join over "+slowLine, r.create)
 		took := time.Since(begin)
 		t.Logf("a database of %s bytes came over %s in %s", size, slowLine, took.Round(time.Second))
-		if took < 2*r.clusters.pace.Serving {
+		if took < 2*r.clusters.pace.StallTimeout {
 			t.Errorf("it took %s: that is too fast to show anything", took)
 		}
 		if err := r.lab.Machine("cp3").Shape(t.Context(), ""); err != nil {
@@ -51,15 +51,15 @@ func TestSlowLineOnMachines(t *testing.T) {
 func (r *rig) gigabyte(megabytes int) {
 	r.t.Helper()
 	s := r.specs["cp1"]
-	conv, err := r.clusters.of(s).connect(s)
+	clients, err := r.clusters.of(s).connect(s)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	defer conv.Close()
+	defer clients.Close()
 	begin := time.Now()
 	value := make([]byte, 1<<20)
 	for i := range megabytes {
-		if err := conv.Call(r.t.Context(), s.Host.Address(), time.Minute, func(ctx context.Context, member *clientv3.Client) error {
+		if err := clients.Call(r.t.Context(), s.Host.Address(), time.Minute, func(ctx context.Context, member *clientv3.Client) error {
 			_, err := member.Put(ctx, fmt.Sprintf("key%d", i), string(value))
 			return err
 		}); err != nil {

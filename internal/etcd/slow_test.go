@@ -84,14 +84,14 @@ func (m *testMachine) movement() string {
 // fill writes so many values of a megabyte through the member on a machine.
 func (f *fleet) fill(s Spec, megabytes int) {
 	f.t.Helper()
-	conv, err := f.clusters.of(s).connect(s)
+	clients, err := f.clusters.of(s).connect(s)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	defer conv.Close()
+	defer clients.Close()
 	value := make([]byte, 1<<20)
 	for i := range megabytes {
-		if err := conv.Call(f.context(), s.Host.Address(), 10*time.Second, func(ctx context.Context, member *clientv3.Client) error {
+		if err := clients.Call(f.context(), s.Host.Address(), 10*time.Second, func(ctx context.Context, member *clientv3.Client) error {
 			_, err := member.Put(ctx, fmt.Sprintf("key%d", i), string(value))
 			return err
 		}); err != nil {
@@ -132,12 +132,12 @@ func TestSlowLearner(t *testing.T) {
 			f.create(specs, "cp1")
 			f.fill(specs["cp1"], 48)
 			f.clusters = f.coordinator()
-			f.clusters.pace.Serving = 2 * time.Second
+			f.clusters.pace.StallTimeout = 2 * time.Second
 			begin := time.Now()
 			f.create(specs, "cp2")
 			took := time.Since(begin)
 			t.Logf("48 MiB at 6 MiB/s: %s", took.Round(time.Millisecond))
-			if took < 3*f.clusters.pace.Serving {
+			if took < 3*f.clusters.pace.StallTimeout {
 				t.Errorf("joined in %s: that is too fast to show anything", took)
 			}
 			f.wantRoster(specs["cp1"], "cp1 cp2")
@@ -154,7 +154,7 @@ func TestHungLearner(t *testing.T) {
 	f.fill(specs["cp1"], 20)
 	f.machine("cp2").slow = 1 // byte in a second
 	f.clusters = f.coordinator()
-	f.clusters.pace.Serving = time.Second
+	f.clusters.pace.StallTimeout = time.Second
 	begin := time.Now()
 	_, err := f.clusters.Create(f.context(), specs["cp2"])
 	if err == nil || !strings.Contains(err.Error(), "nothing of it has moved for") {
@@ -206,7 +206,7 @@ func TestTwoProcessesWithASlowLearner(t *testing.T) {
 	f.fill(specs["cp1"], 32)
 	f.machine("cp2").slow = 4 << 20
 	other := f.coordinator()
-	other.pace.Serving = 2 * time.Second
+	other.pace.StallTimeout = 2 * time.Second
 	joined := make(chan error, 1)
 	go func() {
 		_, err := other.Create(f.context(), specs["cp2"])
@@ -216,10 +216,10 @@ func TestTwoProcessesWithASlowLearner(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	f.clusters = f.coordinator()
-	f.clusters.pace.Serving, f.clusters.pace.Patience = 2*time.Second, time.Second
+	f.clusters.pace.StallTimeout, f.clusters.pace.ConditionTimeout = 2*time.Second, time.Second
 	begin := time.Now()
 	f.create(specs, "cp3")
-	if took := time.Since(begin); took < 3*f.clusters.pace.Serving {
+	if took := time.Since(begin); took < 3*f.clusters.pace.StallTimeout {
 		t.Errorf("cp3 joined in %s: that is too fast to show anything", took)
 	}
 	if err := <-joined; err != nil {
@@ -238,7 +238,7 @@ func TestRestartOfALargeMember(t *testing.T) {
 	f.fill(specs["cp1"], 64)
 	f.machine("cp1").late = 3 * time.Second
 	f.clusters = f.coordinator()
-	f.clusters.pace.Serving = time.Second
+	f.clusters.pace.StallTimeout = time.Second
 	s := specs["cp1"]
 	s.ExtraArgs = map[string]string{"max-txn-ops": "256"}
 	if status, err := f.clusters.Update(f.context(), s); err != nil || !status.Healthy {
@@ -257,7 +257,7 @@ func TestStoppedLargeMemberIsResumed(t *testing.T) {
 	f.kill("cp1", false)
 	f.machine("cp1").late = 3 * time.Second
 	f.clusters = f.coordinator()
-	f.clusters.pace.Patience = time.Second
+	f.clusters.pace.ConditionTimeout = time.Second
 	f.create(specs, "cp1")
 }
 

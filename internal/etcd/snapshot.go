@@ -55,7 +55,7 @@ func upgradeLabel(from, to string) string { return "etcd-" + from + "-to-" + to 
 
 // savedBefore are the snapshots on a machine that an upgrade to a version began
 // with, the newest first.
-func savedBefore(f found, dataDir, to string) []string {
+func savedBefore(f observed, dataDir, to string) []string {
 	dir := upgradesDir(dataDir)
 	var all []string
 	for _, name := range f.facts.Dirs[dir] {
@@ -73,12 +73,12 @@ func savedBefore(f found, dataDir, to string) []string {
 // of its name.
 func (c *Clusters) SaveSnapshot(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, label string) (Snapshot, error) {
 	cl := c.named(b.ClusterID)
-	conv, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
+	clients, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
 		return Snapshot{}, err
 	}
-	defer conv.Close()
-	v, err := conv.View(ctx, hostAddresses(hosts))
+	defer clients.Close()
+	v, err := clients.View(ctx, hostAddresses(hosts))
 	if err != nil {
 		return Snapshot{}, notSaved(err)
 	}
@@ -158,14 +158,14 @@ func (cl *cluster) snapshot(ctx context.Context, on machine, who string, a actio
 }
 
 // identify makes sure that the machine holds the member, and says where.
-func (s saving) identify(ctx context.Context) (installation, marker, error) {
-	facts, err := s.machine.Observe(ctx, host.Query{Contents: []string{unitPath, markerPath}})
+func (s saving) identify(ctx context.Context) (installation, record, error) {
+	facts, err := s.machine.Observe(ctx, host.Query{Contents: []string{unitPath, recordPath}})
 	if err != nil {
-		return installation{}, marker{}, err
+		return installation{}, record{}, err
 	}
-	m, err := readRecord(facts.Files[markerPath].Content)
+	m, err := readRecord(facts.Files[recordPath].Content)
 	if err != nil || m.ClusterID != s.cluster {
-		return installation{}, marker{}, fmt.Errorf("%s does not say that the machine holds a member of this cluster", markerPath)
+		return installation{}, record{}, fmt.Errorf("%s does not say that the machine holds a member of this cluster", recordPath)
 	}
 	at, err := installationIn(facts.Files[unitPath].Content)
 	return at, *m, err

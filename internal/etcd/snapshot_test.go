@@ -30,7 +30,7 @@ func TestRoomFor(t *testing.T) {
 }
 
 func TestSavedBefore(t *testing.T) {
-	f := found{facts: host.Facts{Dirs: map[string][]string{"/var/lib/etcd-archive/upgrades": {
+	f := observed{facts: host.Facts{Dirs: map[string][]string{"/var/lib/etcd-archive/upgrades": {
 		"20260101T000000Z-etcd-3.5.35-to-3.6.16.db", "20260301T000000Z-etcd-3.6.15-to-3.6.16.db", "20260302T000000Z-etcd-3.6.15-to-3.6.17.db",
 		"20260401T000000Z-before-kubernetes-1.35.4.db", "20260501T000000Z-etcd-3.5.35-to-3.6.16.db.part",
 	}}}}
@@ -75,7 +75,7 @@ func TestSnapshotsKept(t *testing.T) {
 	s := specAt(t, "10.0.0.1")
 	s.Bundle, s.Name = newBundle(t), "cp1"
 	f := memberOn(t, s)
-	for kept, want := range map[int]string{0: "", DefaultSnapshotsKept: "", 5: "cp1: " + markerPath + " says that 3 snapshots of upgrades are kept, wanted 5"} {
+	for kept, want := range map[int]string{0: "", DefaultSnapshotsKept: "", 5: "cp1: " + recordPath + " says that 3 snapshots of upgrades are kept, wanted 5"} {
 		s.SnapshotsKept = kept
 		if words := strings.Join(drift(s, f, nil, time.Now()), "\n"); words != want {
 			t.Errorf("%d kept: %q", kept, words)
@@ -84,12 +84,12 @@ func TestSnapshotsKept(t *testing.T) {
 		if err != nil || r.Restart != "" || (len(r.Change.Files) == 1) != (want != "") {
 			t.Errorf("%d kept: %+v, %v", kept, r, err)
 		}
-		if want != "" && (r.Change.Files[0].Path != markerPath || !strings.Contains(string(r.Change.Files[0].Content), `"snapshots_kept": 5`)) {
+		if want != "" && (r.Change.Files[0].Path != recordPath || !strings.Contains(string(r.Change.Files[0].Content), `"snapshots_kept": 5`)) {
 			t.Errorf("repaired by %+v", r.Change.Files)
 		}
 	}
 	s.SnapshotsKept = 0
-	f.Marker.SnapshotsKept = 0 // written before there was such a thing
+	f.Record.SnapshotsKept = 0 // written before there was such a thing
 	if words := drift(s, f, nil, time.Now()); len(words) > 0 {
 		t.Errorf("an older marker: %v", words)
 	}

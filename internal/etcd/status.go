@@ -12,7 +12,7 @@ import (
 
 // describe puts together what was found on the machine and what the cluster
 // said; v is nil where nobody answered.
-func describe(s Spec, f found, v *membership.View) Status {
+func describe(s Spec, f observed, v *membership.View) Status {
 	out := Status{
 		Unit:              f.Unit.Active,
 		MachineID:         f.facts.MachineID,
@@ -41,13 +41,13 @@ func describe(s Spec, f found, v *membership.View) Status {
 
 // after is the machine as it is once c was made true and the unit was started:
 // it spares an observation of what has just been written.
-func (f found) after(s Spec, c host.Change) found {
+func (f observed) after(s Spec, c host.Change) observed {
 	facts := f.facts
 	facts.Files = maps.Clone(facts.Files)
 	if facts.Files == nil {
 		facts.Files = map[string]host.FileState{}
 	}
-	for _, p := range append([]string{envPath, markerPath}, c.Remove...) {
+	for _, p := range append([]string{envPath, recordPath}, c.Remove...) {
 		delete(facts.Files, p)
 	}
 	for _, file := range c.Files {

@@ -125,31 +125,31 @@ func (t *turn) held() time.Duration {
 	return t.past + time.Since(t.since)
 }
 
-// lapse is how long a member has waited for one condition. It counts by the
+// waitClock is how long a member has waited for one condition. It counts by the
 // clock of the member's turn, so what others take in theirs is no part of it.
 // The zero value has not begun.
-type lapse struct {
+type waitClock struct {
 	turn *turn
 	from time.Duration
 }
 
 // begin starts it, unless it runs already.
-func (l *lapse) begin(t *turn) {
+func (l *waitClock) begin(t *turn) {
 	if l.turn == nil {
 		l.turn, l.from = t, t.held()
 	}
 }
 
 // restart starts it anew.
-func (l *lapse) restart(t *turn) { l.turn, l.from = t, t.held() }
+func (l *waitClock) restart(t *turn) { l.turn, l.from = t, t.held() }
 
 // end stops it: what is waited for next is waited for anew.
-func (l *lapse) end() { *l = lapse{} }
+func (l *waitClock) end() { *l = waitClock{} }
 
-func (l *lapse) running() bool { return l.turn != nil }
+func (l *waitClock) running() bool { return l.turn != nil }
 
 // lasted is zero for one that does not run.
-func (l *lapse) lasted() time.Duration {
+func (l *waitClock) lasted() time.Duration {
 	if l.turn == nil {
 		return 0
 	}

@@ -64,7 +64,7 @@ func TestLapse(t *testing.T) {
 	ctx := context.Background()
 	var q turns
 	a, b := q.enter(), q.enter()
-	var l lapse
+	var l waitClock
 	if l.running() || l.lasted() != 0 {
 		t.Error("a lapse runs that was never begun")
 	}

@@ -28,10 +28,10 @@ func artifacts(version string) []host.Artifact {
 func artifactDir(version string) string { return path.Dir(artifacts(version)[0].Path()) }
 
 const (
-	// wantedQuota is the largest database that etcd recommends (8 GiB); its own
+	// defaultQuota is the largest database that etcd recommends (8 GiB); its own
 	// default, 2 GiB, is what clusters that grow run into first. Nothing is
 	// allocated for it.
-	wantedQuota = 8 << 30
+	defaultQuota = 8 << 30
 	// compactionRetention is of the history that etcd itself keeps. The API servers
 	// compact every five minutes, which leaves this nothing to do; it bounds the
 	// history where they are told not to, and of what other clients write.
@@ -61,7 +61,7 @@ func serverFlags(s Spec) map[string]string {
 		"peer-key-file":               keyPath(peer),
 		"peer-trusted-ca-file":        caPath,
 		"peer-client-cert-auth":       "true",
-		release.QuotaFlag:             strconv.Itoa(wantedQuota),
+		release.QuotaFlag:             strconv.Itoa(defaultQuota),
 	}
 	// 3.5 has these two as experimental flags; 10000 is the default from 3.6 on.
 	minor, _, err := release.Parse(s.Version)
@@ -90,7 +90,7 @@ func (s Spec) quota() int64 {
 	if text, set := s.ExtraArgs[release.QuotaFlag]; set {
 		return release.Quota(text)
 	}
-	return wantedQuota
+	return defaultQuota
 }
 
 // compacts: the user decides how etcd compacts. The two flags mean something

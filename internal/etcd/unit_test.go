@@ -193,7 +193,7 @@ func TestQuota(t *testing.T) {
 			t.Errorf("quota %q: %d", text, got)
 		}
 	}
-	if got := (Spec{}).quota(); got != wantedQuota {
+	if got := (Spec{}).quota(); got != defaultQuota {
 		t.Errorf("without the flag: %d", got)
 	}
 }

@@ -44,7 +44,7 @@ func (s Spec) namesAt(peerURLs []string) []string {
 // withUnmanaged puts the unmanaged members into the drift of a member. Those that join or
 // leave in this process are somebody's: their resources are at it.
 func (cl *cluster) withUnmanaged(s Spec, status Status, err error) (Status, error) {
-	comers, goers := cl.comers(), cl.goers()
+	comers, goers := cl.joiningPeerURLs(), cl.leavingMembers()
 	var ids []string
 	for _, m := range status.unmanaged {
 		coming := m.Learner && slices.ContainsFunc(m.PeerURLs, func(url string) bool { return comers[url] })
@@ -83,8 +83,8 @@ func unmanagedRemedy(s Spec, ids []string) string {
 	return text
 }
 
-// comes counts the Creates under way, by peer URL.
-func (cl *cluster) comes(peerURL string, n int) {
+// countJoining counts the Creates under way, by peer URL.
+func (cl *cluster) countJoining(peerURL string, n int) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if cl.coming == nil {
@@ -93,7 +93,7 @@ func (cl *cluster) comes(peerURL string, n int) {
 	cl.coming[peerURL] += n
 }
 
-func (cl *cluster) comers() map[string]bool {
+func (cl *cluster) joiningPeerURLs() map[string]bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	urls := map[string]bool{}

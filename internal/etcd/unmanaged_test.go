@@ -60,7 +60,7 @@ func TestUnmanaged(t *testing.T) {
 			peers := machines(c.peers...)
 			s := Spec{Name: "cp1", Host: peers["cp1"], Peers: peers, FormerPeers: machines(c.former...), Version: "3.6.16"}
 			cl := &cluster{leaving: map[string]int{c.leaving: 1}}
-			cl.comes(membership.PeerURL(c.coming), +1)
+			cl.countJoining(membership.PeerURL(c.coming), +1)
 			status, err := cl.withUnmanaged(s, Status{unmanaged: unmanaged(s, &membership.View{Members: c.members})}, nil)
 			if err != nil || len(status.Drift) != len(c.want) {
 				t.Fatalf("drift %q, %v; want %q", status.Drift, err, c.want)
@@ -89,14 +89,14 @@ func TestMemberAddedByHand(t *testing.T) {
 	more := f.specs("cp1", "cp2", "cp3", "cp9")
 	f.create(specs, "cp1", "cp2", "cp3")
 	f.calm(specs["cp1"])
-	conv, err := f.clusters.of(specs["cp1"]).connect(specs["cp1"])
+	clients, err := f.clusters.of(specs["cp1"]).connect(specs["cp1"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conv.Close()
+	defer clients.Close()
 	var id uint64
 	if _, err := until(f.context(), 100*time.Millisecond, 20*time.Second, func() (bool, error) {
-		id, err = conv.AddLearner(f.context(), f.address("cp1"), more["cp9"].PeerURL())
+		id, err = clients.AddLearner(f.context(), f.address("cp1"), more["cp9"].PeerURL())
 		return err == nil, nil
 	}); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestMemberAddedByHand(t *testing.T) {
 	if status, err := f.clusters.Update(f.context(), more["cp1"]); err != nil || len(status.Drift) > 0 {
 		t.Errorf("named by peers: %q, %v", status.Drift, err)
 	}
-	if err := conv.Remove(f.context(), f.address("cp1"), id); err != nil {
+	if err := clients.Remove(f.context(), f.address("cp1"), id); err != nil {
 		t.Fatal(err)
 	}
 	if status, err := f.clusters.Read(f.context(), specs["cp1"]); err != nil || len(status.Drift) > 0 {

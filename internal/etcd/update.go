@@ -1,112 +1,25 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
-	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// repair is what brings an established member to its spec.
-type repair struct {
-	Change  host.Change
-	Restart string // why etcd must be restarted; "" when it need not be
-	Link    bool   // start at boot again
-	Timer   timerVerb
-}
-
-func (r repair) needed() bool {
-	return r.Restart != "" || r.Link || r.Timer != timerLeft || len(r.Change.Files)+len(r.Change.Remove) > 0
-}
-
-// repairs compares a machine with s. entry is the member as the cluster lists
-// it, or nil.
-func repairs(s Spec, f found, v *membership.View, now time.Time) (repair, error) {
-	var r repair
-	entry := entryOf(v, s)
-	if f.Marker == nil && !f.recordLost(s, v) {
-		return repair{}, refusal("etcd member not changed", s, v, f.foreign(s.Bundle.ClusterID, s.dataDir()), problem.Nothing,
-			"bring the member back until the cluster lists it as healthy, and apply again: its record is then written anew")
-	}
-	for _, file := range fixedFiles(s) {
-		have, ok := f.facts.Files[file.Path]
-		if !ok || have.SHA256 != digest(file.Content) || have.Mode.Perm() != file.Mode {
-			r.Change.Files = append(r.Change.Files, file)
-		}
-	}
-	r.repairSnapshots(s, f)
-	c, err := certificates(s, f, now)
-	if err != nil {
-		return repair{}, err
-	}
-	// The marker is the last file: it vouches for those before it.
-	if id := f.identity(v, entry); len(c.Files) > 0 || !f.recordFits(s, id) {
-		r.Change.Files = append(r.Change.Files, c.Files...)
-		r.Change.Files = append(r.Change.Files, markerFile(s, id, c.Pairs))
-	}
-	for _, name := range f.facts.Dirs[dropInDir] {
-		r.Change.Remove = append(r.Change.Remove, path.Join(dropInDir, name))
-	}
-	r.Restart = restartReason(s, f, entry)
-	if f.Pending && entry != nil && !entry.Learner && entry.Started() {
-		r.Change.Remove = append(r.Change.Remove, envPath)
-	}
-	if f.unfinished() && entry != nil && entry.Healthy && entry.Version == s.Version {
-		r.Change.Remove = append(r.Change.Remove, beforePath)
-	}
-	r.Link = f.Unit.Enabled != "enabled"
-	if r.needed() {
-		base := layout(s)
-		r.Change.Users, r.Change.Dirs, r.Change.Links = base.Users, base.Dirs, base.Links
-	}
-	return r, nil
-}
-
-// restartReason says why etcd must be restarted so that it runs on what s says,
-// or "". It reads certificate and key at each handshake, so they alone restart
-// nothing, and connections that there are stay as they are; the CA pool and the
-// flags it reads at start, and the note of that start tells what they were: an
-// edit that no process has read is undone without a restart.
-func restartReason(s Spec, f found, entry *membership.Member) string {
-	switch {
-	case f.Unit.Active != "active":
-		return "it is " + cmp.Or(f.Unit.Active, "not there")
-	case len(f.facts.Dirs[dropInDir]) > 0:
-		return "a drop-in goes"
-	case entry != nil && entry.Version != "" && entry.Version != s.Version:
-		return fmt.Sprintf("etcd %s runs", entry.Version)
-	case f.unfinished() && (entry == nil || !entry.Healthy):
-		return "its upgrade was cut off"
-	}
-	noted := systemd.ReadStartNote(f.facts.Files[startNote].Content)
-	for _, file := range fixedFiles(s) {
-		if noted[file.Path] != digest(file.Content) {
-			return "it was started with another " + file.Path
-		}
-	}
-	if f.Unit.NeedReload && f.facts.Files[unitPath].SHA256 == noted[unitPath] {
-		return "systemd has read another " + unitPath
-	}
-	return ""
-}
-
 // rebuilt reports whether the machine was rebuilt, or the member never established.
-func rebuilt(f found) bool { return !f.Data || f.Pending }
+func rebuilt(f observed) bool { return !f.Data || f.Pending }
 
 // replaced reports whether a new member has to take the place of this one.
-func replaced(s Spec, f found, v *membership.View) bool {
+func replaced(s Spec, f observed, v *membership.View) bool {
 	entry := entryOf(v, s)
 	return v != nil && entry == nil || // it was removed
 		entry != nil && entry.HasAlarm(membership.AlarmCorrupt) || // its data is corrupt
-		v != nil && f.earlier(v.ClusterID) != "" || // its data is that of an earlier cluster
+		v != nil && f.ofEarlierCluster(v.ClusterID) != "" || // its data is that of an earlier cluster
 		entry != nil && !entry.Healthy && f.memberID() != 0 && f.memberID() != entry.ID // or that of another member
 }
 
@@ -121,24 +34,24 @@ func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
 func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
 	turn := cl.turns.enter()
-	f := cl.look(ctx, s, s.Name, s.Host)
+	f := cl.observe(ctx, s, s.Name, s.Host)
 	if !f.reached() {
 		turn.leave()
-		return Status{}, unreached("etcd member not changed", s, f.Err)
+		return Status{}, notObserved("etcd member not changed", s, f.Err)
 	}
 	if rebuilt(f) { // that is Create's work, with all its checks
 		turn.leave()
 		return c.Create(ctx, s)
 	}
 	defer turn.leave()
-	if err := cl.oneCluster(ctx, s); err != nil {
+	if err := cl.requireOneCluster(ctx, s); err != nil {
 		return Status{}, err
 	}
-	v, err := cl.askAbout(ctx, s)
+	v, err := cl.viewOf(ctx, s)
 	if err != nil {
 		return Status{}, err
 	}
-	if err := fitness(s, f); err != nil && !f.recordLost(s, v) {
+	if err := checkMachine(s, f); err != nil && !f.recordLost(s, v) {
 		return Status{}, err
 	}
 	if replaced(s, f, v) {
@@ -153,19 +66,19 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	if err := turn.wait(ctx); err != nil {
 		return Status{}, err
 	}
-	return cl.tend(cl.fenced(ctx), turn, s)
+	return cl.updateAndRepair(cl.withLease(ctx), turn, s)
 }
 
-// converging is one established member on its way to its spec, in its turn.
-type converging struct {
-	cl    *cluster
-	s     Spec
-	turn  *turn
-	conv  *client.Clients
-	f     found
-	since lapse    // of the wait for the rules
-	aside bool     // the outage was announced: its end must be too
-	near  approach // to the generation of s
+// updating is one established member on its way to its spec, in its turn.
+type updating struct {
+	cl          *cluster
+	s           Spec
+	turn        *turn
+	clients     *client.Clients
+	f           observed
+	since       waitClock    // of the wait for the rules
+	outageBegun bool         // the outage was announced: its end must be too
+	rotation    rotationWait // to the generation of s
 
 	step    versionStep
 	size    int64  // of its database, as last seen
@@ -175,18 +88,18 @@ type converging struct {
 
 // converge looks, compares and acts until nothing differs.
 func (cl *cluster) converge(ctx context.Context, turn *turn, s Spec) (Status, error) {
-	conv, err := cl.connect(s)
+	clients, err := cl.connect(s)
 	if err != nil {
 		return Status{}, err
 	}
-	defer conv.Close()
-	c := &converging{cl: cl, s: s, turn: turn, conv: conv}
-	c.near = approach{cl: cl, s: s, turn: turn, conv: conv, summary: "etcd member not changed", unchanged: problem.Nothing}
+	defer clients.Close()
+	c := &updating{cl: cl, s: s, turn: turn, clients: clients}
+	c.rotation = rotationWait{cl: cl, s: s, turn: turn, clients: clients, summary: "etcd member not changed", unchanged: problem.Nothing}
 	status, err := c.loop(ctx)
-	if c.aside {
+	if c.outageBegun {
 		if c.lasting {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 3*cl.pace.Serving)
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 3*cl.pace.StallTimeout)
 			defer cancel()
 		}
 		err = errors.Join(err, s.outageEnded(ctx))
@@ -195,12 +108,12 @@ func (cl *cluster) converge(ctx context.Context, turn *turn, s Spec) (Status, er
 }
 
 // loop looks, compares and acts.
-func (c *converging) loop(ctx context.Context) (Status, error) {
+func (c *updating) loop(ctx context.Context) (Status, error) {
 	cl, s := c.cl, c.s
 	for {
-		c.f = cl.look(ctx, s, s.Name, s.Host)
+		c.f = cl.observe(ctx, s, s.Name, s.Host)
 		if !c.f.reached() {
-			return Status{}, unreached("etcd member not changed", s, c.f.Err)
+			return Status{}, notObserved("etcd member not changed", s, c.f.Err)
 		}
 		view, err := c.observe(ctx)
 		if err != nil {
@@ -227,16 +140,16 @@ func (c *converging) loop(ctx context.Context) (Status, error) {
 
 // observe is the cluster's view; nil where nobody answers. Without one, nothing is
 // started beside data of another life of the cluster.
-func (c *converging) observe(ctx context.Context) (*membership.View, error) {
-	v, err := c.cl.observeToChange(ctx, c.conv, c.s)
+func (c *updating) observe(ctx context.Context) (*membership.View, error) {
+	v, err := c.cl.observeToChange(ctx, c.clients, c.s)
 	switch {
 	case err == nil:
 		return &v, nil
 	case !errors.Is(err, client.ErrNoAnswer):
 		return nil, err
 	}
-	if mixed := differentLives(c.cl.lookAround(ctx, c.s)); mixed != "" {
-		return nil, refusal("etcd member not changed", c.s, nil, mixed, problem.Nothing, livesNext)
+	if mixed := differentClusters(c.cl.observeAll(ctx, c.s)); mixed != "" {
+		return nil, refusal("etcd member not changed", c.s, nil, mixed, problem.Nothing, differentClustersNext)
 	}
 	return nil, nil
 }
@@ -252,28 +165,28 @@ func entryOf(v *membership.View, s Spec) *membership.Member {
 }
 
 // final is the status after a change.
-func (c *converging) final(ctx context.Context, err error) (Status, error) {
+func (c *updating) final(ctx context.Context, err error) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	return c.cl.statusNow(ctx, c.conv, c.s)
+	return c.cl.statusNow(ctx, c.clients, c.s)
 }
 
 // apply makes one repair when the rules allow it now. It returns false when
 // it had to wait and everything must be looked at again.
-func (c *converging) apply(ctx context.Context, v *membership.View, r repair) (bool, error) {
+func (c *updating) apply(ctx context.Context, v *membership.View, r repair) (bool, error) {
 	if v != nil {
-		if err := c.mayRun(ctx, *v); err != nil {
+		if err := c.checkVersion(ctx, *v); err != nil {
 			return false, err
 		}
 	}
-	if c.f.Marker != nil && c.f.Marker.Generation != c.s.generation() {
-		if near, err := c.near.reached(ctx, v); !near {
+	if c.f.Record != nil && c.f.Record.Generation != c.s.generation() {
+		if near, err := c.rotation.ready(ctx, v); !near {
 			return false, err
 		}
 	}
 	if c.step.due() {
-		if ready, err := c.prepared(ctx, v); !ready {
+		if ready, err := c.readyToUpgrade(ctx, v); !ready {
 			return false, err
 		}
 	}
@@ -286,38 +199,38 @@ func (c *converging) apply(ctx context.Context, v *membership.View, r repair) (b
 	if ready, err := c.readyToRestart(ctx, v); !ready || err != nil {
 		return false, err
 	}
-	if !c.aside {
-		c.aside = true
+	if !c.outageBegun {
+		c.outageBegun = true
 		return false, c.s.outageBegins(ctx) // it takes time: look again
 	}
 	problem.Progress(ctx, "etcd %s: restarting: %s", c.s.Name, r.Restart)
 	if c.step.due() {
-		return true, c.change(ctx, v, r)
+		return true, c.changeVersion(ctx, v, r)
 	}
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{Verb: doStart, Timer: r.Timer}); err != nil {
 		return false, fmt.Errorf("restart etcd on %s: %w", c.s.label(), err)
 	}
-	if err := c.comesUp(ctx, c.s.Version); err != nil {
-		return false, c.cl.stuck(ctx, c.s, err)
+	if err := c.waitServing(ctx, c.s.Version); err != nil {
+		return false, c.cl.notServing(ctx, c.s, err)
 	}
 	c.cl.mu.Lock()
 	c.cl.restarted = time.Now()
 	c.cl.mu.Unlock()
-	if c.f.unfinished() {
-		return true, c.finish(ctx) // it was given up
+	if c.f.upgradeUnfinished() {
+		return true, c.removeRollbackRecord(ctx) // it was given up
 	}
 	return true, nil
 }
 
-// mayRun checks the version against the running ones before anything is done.
-func (c *converging) mayRun(ctx context.Context, v membership.View) error {
+// checkVersion checks the version against the running ones before anything is done.
+func (c *updating) checkVersion(ctx context.Context, v membership.View) error {
 	if entryOf(&v, c.s) == nil {
 		return refusal("etcd member not changed", c.s, &v, "the cluster does not list this member", problem.Nothing, "plan again: the member has to be created anew")
 	}
 	if unit := unitVersion(c.f.facts.Files[unitPath].Content); !c.step.due() && (unit == "" || unit == c.s.Version) {
 		return nil // as it is
 	}
-	if err := membership.MayUpgrade(c.conv.Survey(ctx, v), c.s.Version); err != nil {
+	if err := membership.MayUpgrade(c.clients.Survey(ctx, v), c.s.Version); err != nil {
 		return &problem.Problem{
 			Summary: "etcd version not possible", Attribute: "version", Host: c.s.label(), Cause: err.Error(),
 			Unchanged: problem.Nothing, Next: "choose a version that can follow", Detail: v.String(),
@@ -327,7 +240,7 @@ func (c *converging) mayRun(ctx context.Context, v membership.View) error {
 }
 
 // write makes a change that needs no restart.
-func (c *converging) write(ctx context.Context, r repair) error {
+func (c *updating) write(ctx context.Context, r repair) error {
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, r.Change, action{Timer: r.Timer}); err != nil {
 		return fmt.Errorf("change etcd on %s: %w", c.s.label(), err)
 	}

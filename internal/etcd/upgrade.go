@@ -20,11 +20,11 @@ import (
 // errUnreachable: a member's machine cannot be reached.
 var errUnreachable = errors.New("a member's machine cannot be reached")
 
-// beforePath keeps the unit that a member ran on before its version changed. It
+// rollbackUnitPath keeps the unit that a member ran on before its version changed. It
 // is there from the moment at which the new one is written until the member
 // serves on it: what a rollback goes back to, and the evidence, whatever was cut
 // off, that an upgrade has not come to its end.
-const beforePath = configDir + "/" + unitName + ".before"
+const rollbackUnitPath = configDir + "/" + unitName + ".before"
 
 // unitVersion is the version of the server that a unit starts, or "".
 func unitVersion(unit string) string {
@@ -47,8 +47,8 @@ type versionStep struct {
 func (s versionStep) due() bool { return s.From != "" && s.From != s.To }
 
 // versionStep reads from the machine and the cluster what the member runs.
-func (f found) versionStep(s Spec, entry *membership.Member) versionStep {
-	unit, before := f.facts.Files[unitPath].Content, f.facts.Files[beforePath].Content
+func (f observed) versionStep(s Spec, entry *membership.Member) versionStep {
+	unit, before := f.facts.Files[unitPath].Content, f.facts.Files[rollbackUnitPath].Content
 	out := versionStep{To: s.Version}
 	answers := entry != nil && entry.Version != ""
 	cutOff := unitVersion(before) != "" && (!answers || entry.Version == s.Version && !entry.Healthy)
@@ -70,28 +70,28 @@ func (f found) versionStep(s Spec, entry *membership.Member) versionStep {
 	return out
 }
 
-// unfinished reports whether an upgrade of the member was cut off.
-func (f found) unfinished() bool {
-	_, there := f.facts.Files[beforePath]
+// upgradeUnfinished reports whether an upgrade of the member was cut off.
+func (f observed) upgradeUnfinished() bool {
+	_, there := f.facts.Files[rollbackUnitPath]
 	return there
 }
 
-// preparation is what comes before the first member goes to a version.
-type preparation struct {
+// upgradePreparation is what comes before the first member goes to a version.
+type upgradePreparation struct {
 	Wait    error              // what may clear by itself
 	Refuse  string             // what does not, and
 	Next    string             // the way out of it
-	Install []found            // machines that lack the programs
-	Inspect []found            // machines whose data is looked through for what etcd 3.6 does not take
+	Install []observed         // machines that lack the programs
+	Inspect []observed         // machines whose data is looked through for what etcd 3.6 does not take
 	Save    *membership.Member // on whose machine the snapshot is saved; nil: there is one
 	Saved   string             // the one that there is
 }
 
-// prepare decides on it from what was seen of all members and machines. A
+// prepareUpgrade decides on it from what was seen of all members and machines. A
 // machine of a member that cannot be reached is no one to upgrade beside: its
 // programs could not be brought, nor could it be mended.
-func prepare(s Spec, v membership.View, id uint64, machines []found) preparation {
-	var p preparation
+func prepareUpgrade(s Spec, v membership.View, id uint64, machines []observed) upgradePreparation {
+	var p upgradePreparation
 	var silent []string
 	reached := map[string]bool{}
 	for _, f := range machines {
@@ -99,7 +99,7 @@ func prepare(s Spec, v membership.View, id uint64, machines []found) preparation
 		case !listed:
 		case !f.reached():
 			silent = append(silent, fmt.Sprintf("%s: %s", f.label(), f.Err))
-		case f.Marker != nil && f.Marker.ClusterID == s.Bundle.ClusterID:
+		case f.Record != nil && f.Record.ClusterID == s.Bundle.ClusterID:
 			reached[f.Address] = true
 			p.consider(s, v, f)
 		}
@@ -121,7 +121,7 @@ func prepare(s Spec, v membership.View, id uint64, machines []found) preparation
 }
 
 // consider adds what one machine needs.
-func (p *preparation) consider(s Spec, v membership.View, f found) {
+func (p *upgradePreparation) consider(s Spec, v membership.View, f observed) {
 	entry, _ := v.ByPeerURL(membership.PeerURL(f.Address))
 	if len(missingArtifacts(s, f)) > 0 {
 		p.Install = append(p.Install, f)
@@ -135,7 +135,7 @@ func (p *preparation) consider(s Spec, v membership.View, f found) {
 	p.Inspect = append(p.Inspect, f)
 	if flag := v2Flag(f.facts.Files[unitPath].Content); flag != "" && p.Refuse == "" {
 		p.Refuse = fmt.Sprintf("etcd on %s runs with --%s, which etcd 3.6 does not have", f.label(), flag)
-		p.Next = v2Guide
+		p.Next = v2StoreNext
 	}
 }
 
@@ -152,47 +152,47 @@ func saver(v membership.View, id uint64, reached map[string]bool) *membership.Me
 	return &fit[0]
 }
 
-// prepared reports whether the member may go to its version now: once per
+// readyToUpgrade reports whether the member may go to its version now: once per
 // cluster and version everything is made ready for all members, and before each
 // of them all others are healthy. If not, it has waited a moment.
-func (c *converging) prepared(ctx context.Context, v *membership.View) (bool, error) {
+func (c *updating) readyToUpgrade(ctx context.Context, v *membership.View) (bool, error) {
 	if failed := c.cl.failedAt(c.s.Version); failed != "" && failed != c.s.Name {
 		return false, c.notUpgraded(v, fmt.Sprintf("member %q did not come up on etcd %s in this run", failed, c.s.Version),
 			"correct the cause that is shown for it, then apply again")
 	}
 	if v == nil {
 		// Without a quorum no snapshot can be saved. What was cut off goes on.
-		if c.f.unfinished() {
+		if c.f.upgradeUnfinished() {
 			return true, nil
 		}
-		return false, c.hold(ctx, nil, client.ErrNoAnswer)
+		return false, c.waitOrRefuse(ctx, nil, client.ErrNoAnswer)
 	}
 	entry := entryOf(v, c.s)
 	if err := membership.MayBeginUpgrade(*v, entry.ID); err != nil {
-		return false, c.hold(ctx, v, err)
+		return false, c.waitOrRefuse(ctx, v, err)
 	}
 	if saved, ready := c.cl.readyFor(c.s.Version); ready {
 		c.saved = saved
 		return true, nil
 	}
-	p := prepare(c.s, *v, entry.ID, c.cl.lookAround(ctx, c.s))
+	p := prepareUpgrade(c.s, *v, entry.ID, c.cl.observeAll(ctx, c.s))
 	switch {
 	case p.Wait != nil:
-		return false, c.hold(ctx, v, p.Wait)
+		return false, c.waitOrRefuse(ctx, v, p.Wait)
 	case p.Refuse != "":
 		return false, c.notUpgraded(v, p.Refuse, p.Next)
 	}
-	switch finding, err := c.cl.traps(ctx, c.conv, c.s, *v, p.Inspect); {
+	switch finding, err := c.cl.checkV2Store(ctx, c.clients, c.s, *v, p.Inspect); {
 	case err != nil:
-		return false, c.hold(ctx, v, err)
+		return false, c.waitOrRefuse(ctx, v, err)
 	case finding != "":
-		return false, c.notUpgraded(v, finding, v2Guide)
+		return false, c.notUpgraded(v, finding, v2StoreNext)
 	}
-	return false, c.ready(ctx, *v, p) // it takes time: look again
+	return false, c.prepareUpgrade(ctx, *v, p) // it takes time: look again
 }
 
-// ready brings the programs to every machine and saves the snapshot.
-func (c *converging) ready(ctx context.Context, v membership.View, p preparation) error {
+// prepareUpgrade brings the programs to every machine and saves the snapshot.
+func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgradePreparation) error {
 	problem.Progress(ctx, "etcd: preparing the upgrade to %s of %d members", c.s.Version, len(v.Members))
 	if err := c.installAll(ctx, v, p.Install); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (c *converging) ready(ctx context.Context, v membership.View, p preparation
 // installAll brings the programs to all machines at once, however few members
 // Terraform changes at a time: what cannot be had is known before the first
 // member is touched.
-func (c *converging) installAll(ctx context.Context, v membership.View, machines []found) error {
+func (c *updating) installAll(ctx context.Context, v membership.View, machines []observed) error {
 	var mu sync.Mutex
 	var troubles []string
 	var group sync.WaitGroup
@@ -249,7 +249,7 @@ func (c *converging) installAll(ctx context.Context, v membership.View, machines
 }
 
 // notUpgraded is the refusal of an upgrade that has touched no member.
-func (c *converging) notUpgraded(v *membership.View, cause, next string) error {
+func (c *updating) notUpgraded(v *membership.View, cause, next string) error {
 	return refusal("etcd not upgraded", c.s, v, cause, problem.Nothing, next)
 }
 

@@ -64,7 +64,7 @@ func TestUpgradeTrapsOnMachines(t *testing.T) {
 
 func newUpgradeRig(t *testing.T, version string) *rig {
 	r := newRig(t)
-	r.clusters.pace.Patience, r.clusters.pace.Settle = 3*time.Second, time.Second
+	r.clusters.pace.ConditionTimeout, r.clusters.pace.Settle = 3*time.Second, time.Second
 	r.edit(func(s *Spec) {
 		s.Version, s.ExtraArgs = version, map[string]string{"heartbeat-interval": "50", "election-timeout": "500"}
 	}, everyone...)
@@ -102,7 +102,7 @@ func (r *rig) update(ctx context.Context, s Spec) error {
 // view is the cluster as seen now.
 func (r *rig) view() membership.View {
 	r.t.Helper()
-	v, err := r.clusters.of(r.specs["cp1"]).ask(r.t.Context(), r.specs["cp1"])
+	v, err := r.clusters.of(r.specs["cp1"]).view(r.t.Context(), r.specs["cp1"])
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -178,14 +178,14 @@ func (r *rig) refuseV2() {
 // v2 changes the v2 store, as only its own HTTP API could.
 func (r *rig) v2(s Spec, method, key string, want int) {
 	r.t.Helper()
-	conv, err := r.clusters.of(s).connect(s)
+	clients, err := r.clusters.of(s).connect(s)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	defer conv.Close()
-	config := conv.Tls.Clone()
+	defer clients.Close()
+	config := clients.TLS.Clone()
 	config.ServerName = s.Host.Address()
-	transport := &http.Transport{TLSClientConfig: config, DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return conv.Dial(ctx, addr) }}
+	transport := &http.Transport{TLSClientConfig: config, DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return clients.Dial(ctx, addr) }}
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(r.t.Context(), method, s.ClientURL()+"/v2/keys/"+key, strings.NewReader("value=v"))
 	if err != nil {
@@ -237,7 +237,7 @@ func (r *rig) refuseDeadMachine() {
 func (r *rig) calm() {
 	r.t.Helper()
 	done, err := until(r.t.Context(), 100*time.Millisecond, time.Minute, func() (bool, error) {
-		v, err := r.clusters.of(r.specs["cp1"]).ask(r.t.Context(), r.specs["cp1"])
+		v, err := r.clusters.of(r.specs["cp1"]).view(r.t.Context(), r.specs["cp1"])
 		return err == nil && membership.RequireAllHealthy(v) == nil, nil
 	})
 	if !done || err != nil {
@@ -369,18 +369,18 @@ type keysWriter struct {
 func (r *rig) writer() *keysWriter {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	w := &keysWriter{cancel: cancel, done: make(chan struct{})}
-	conv, err := r.clusters.of(r.specs["cp1"]).connect(r.specs["cp1"])
+	clients, err := r.clusters.of(r.specs["cp1"]).connect(r.specs["cp1"])
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	run := time.Now().UnixNano()
 	go func() {
 		defer close(w.done)
-		defer conv.Close()
+		defer clients.Close()
 		for i := 0; ctx.Err() == nil; i++ {
 			key := fmt.Sprintf("/w/%d/%06d", run, i)
 			address := r.specs[everyone[i%len(everyone)]].Host.Address()
-			err := conv.Call(ctx, address, client.RequestTimeout, func(ctx context.Context, member *clientv3.Client) error {
+			err := clients.Call(ctx, address, client.RequestTimeout, func(ctx context.Context, member *clientv3.Client) error {
 				_, err := member.Put(ctx, key, key)
 				return err
 			})
@@ -409,7 +409,7 @@ func (r *rig) readBack(keys []string) {
 		r.t.Errorf("only %d writes were acknowledged", len(keys))
 	}
 	held := map[string]bool{}
-	err := r.clusters.Stored(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle, "/w/", func(key string, value []byte) { held[key] = key == string(value) })
+	err := r.clusters.ReadKeys(r.t.Context(), r.specs["cp1"].Peers, r.specs["cp1"].Bundle, "/w/", func(key string, value []byte) { held[key] = key == string(value) })
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -423,12 +423,12 @@ func (r *rig) readBack(keys []string) {
 // sameData compares what all members hold.
 func (r *rig) sameData() {
 	r.t.Helper()
-	conv, err := r.clusters.of(r.specs["cp1"]).connect(r.specs["cp1"])
+	clients, err := r.clusters.of(r.specs["cp1"]).connect(r.specs["cp1"])
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	defer conv.Close()
-	difference, comparable, err := conv.CompareData(r.t.Context(), r.view().Members)
+	defer clients.Close()
+	difference, comparable, err := clients.CompareData(r.t.Context(), r.view().Members)
 	if difference != "" || !comparable || err != nil {
 		r.t.Errorf("the members' data: %q, comparable %v, %v", difference, comparable, err)
 	}
@@ -607,7 +607,7 @@ func (r *rig) cutOffs() {
 				r.specs["cp1"] = right
 				r.only([]string{"cp1"}, "the next apply", r.update)
 				r.only([]string{"cp1"}, "read", r.same)
-				r.sh("cp1", "test ! -e "+beforePath+"; test -z \"$(ls "+upgradesDir(DefaultDataDir)+" | grep part)\"")
+				r.sh("cp1", "test ! -e "+rollbackUnitPath+"; test -z \"$(ls "+upgradesDir(DefaultDataDir)+" | grep part)\"")
 				r.only([]string{"cp2", "cp3"}, "the others", r.update)
 				target = map[string]string{patchRelease: newRelease, newRelease: patchRelease}[target]
 			}

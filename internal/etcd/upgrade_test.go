@@ -43,8 +43,8 @@ func TestVersionStep(t *testing.T) {
 		{"the leftover is another one", unitOf("3.6.15"), older, entry("3.6.15", true), versionStep{"3.6.15", "3.6.16", unitOf("3.6.15")}},
 		{"a unit of somebody else", "ExecStart=/usr/bin/etcd\n", "", nil, versionStep{To: "3.6.16"}},
 	} {
-		f := found{facts: host.Facts{Files: map[string]host.FileState{}}}
-		for path, content := range map[string]string{unitPath: c.unit, beforePath: c.before} {
+		f := observed{facts: host.Facts{Files: map[string]host.FileState{}}}
+		for path, content := range map[string]string{unitPath: c.unit, rollbackUnitPath: c.before} {
 			if content != "" {
 				f.facts.Files[path] = host.FileState{Content: content}
 			}
@@ -56,10 +56,10 @@ func TestVersionStep(t *testing.T) {
 }
 
 // atPeers gives the members of a view addresses, and the machines they are on.
-func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.View, []found) {
+func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.View, []observed) {
 	t.Helper()
 	s := Spec{Bundle: newBundle(t), Version: "3.6.16"}
-	var machines []found
+	var machines []observed
 	for i := range v.Members {
 		m, address := &v.Members[i], fmt.Sprintf("10.0.0.%d", i+1)
 		m.Name, m.PeerURLs, m.ClientURLs = fmt.Sprint("cp", i+1), []string{membership.PeerURL(address)}, []string{membership.ClientURL(address)}
@@ -67,8 +67,8 @@ func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.
 		if m.Healthy {
 			m.Version = version
 		}
-		machines = append(machines, found{
-			Name: m.Name, Address: address, Marker: &marker{ClusterID: s.Bundle.ClusterID},
+		machines = append(machines, observed{
+			Name: m.Name, Address: address, Record: &record{ClusterID: s.Bundle.ClusterID},
 			facts: host.Facts{Files: map[string]host.FileState{unitPath: {Content: unitOf(version, "--data-dir=/var/lib/etcd")}}, Dirs: map[string][]string{}},
 		})
 	}
@@ -81,68 +81,68 @@ func TestPrepare(t *testing.T) {
 		name string
 		from string
 		view string
-		edit func(*membership.View, []found) []found
+		edit func(*membership.View, []observed) []observed
 		want string // what is to be done, in words
 	}{
 		{"the first one", "3.5.35", "Lhh", nil, "install cp1 cp2 cp3, inspect cp1 cp2 cp3, save cp1"},
 		{"a patch", "3.6.15", "Lhh", nil, "install cp1 cp2 cp3, save cp1"},
-		{"programs are there", "3.6.15", "Lhh", func(_ *membership.View, all []found) []found {
+		{"programs are there", "3.6.15", "Lhh", func(_ *membership.View, all []observed) []observed {
 			all[1].facts.Dirs[artifactDir("3.6.16")] = []string{"etcd", "etcdctl", "etcdutl"}
 			return all
 		}, "install cp1 cp3, save cp1"},
-		{"half of the programs", "3.6.15", "L", func(_ *membership.View, all []found) []found {
+		{"half of the programs", "3.6.15", "L", func(_ *membership.View, all []observed) []observed {
 			all[0].facts.Dirs[artifactDir("3.6.16")] = []string{"etcd"}
 			return all
 		}, "install cp1, save cp1"},
 		{"it is down itself", "3.6.15", "dLh", nil, "install cp1 cp2 cp3, save cp2"},
-		{"under way", "3.5.35", "Lhh", func(v *membership.View, all []found) []found {
+		{"under way", "3.5.35", "Lhh", func(v *membership.View, all []observed) []observed {
 			v.Members[2].Version = "3.6.16"
 			all[2].facts.Dirs[upgradesDir(DefaultDataDir)] = []string{kept}
 			return all
 		}, "install cp1 cp2 cp3, inspect cp1 cp2, saved on cp3 (10.0.0.3)"},
-		{"an attempt that left none behind", "3.5.35", "Lhh", func(_ *membership.View, all []found) []found {
+		{"an attempt that left none behind", "3.5.35", "Lhh", func(_ *membership.View, all []observed) []observed {
 			all[2].facts.Dirs[upgradesDir(DefaultDataDir)] = []string{kept}
 			return all
 		}, "install cp1 cp2 cp3, inspect cp1 cp2 cp3, save cp1"},
-		{"a newer member that came anew", "3.5.35", "Lhh", func(v *membership.View, all []found) []found {
+		{"a newer member that came anew", "3.5.35", "Lhh", func(v *membership.View, all []observed) []observed {
 			v.Members[2].Version = "3.6.16"
 			return all
 		}, "install cp1 cp2 cp3, inspect cp1 cp2, save cp1"},
-		{"unreachable", "3.6.15", "Lhh", func(_ *membership.View, all []found) []found {
-			all[1] = found{Name: "cp2", Address: "10.0.0.2", Err: errors.New("no route to host")}
+		{"unreachable", "3.6.15", "Lhh", func(_ *membership.View, all []observed) []observed {
+			all[1] = observed{Name: "cp2", Address: "10.0.0.2", Err: errors.New("no route to host")}
 			return all
 		}, "wait: a member's machine cannot be reached: cp2 (10.0.0.2): no route to host"},
-		{"unreachable, and no member", "3.6.15", "Lhh", func(_ *membership.View, all []found) []found {
-			return append(all, found{Name: "cp4", Address: "10.0.0.4", Err: errors.New("no route to host")})
+		{"unreachable, and no member", "3.6.15", "Lhh", func(_ *membership.View, all []observed) []observed {
+			return append(all, observed{Name: "cp4", Address: "10.0.0.4", Err: errors.New("no route to host")})
 		}, "install cp1 cp2 cp3, save cp1"},
-		{"a machine that is yet empty", "3.6.15", "Lhh", func(_ *membership.View, all []found) []found {
-			return append(all, found{Name: "cp4", Address: "10.0.0.4"})
+		{"a machine that is yet empty", "3.6.15", "Lhh", func(_ *membership.View, all []observed) []observed {
+			return append(all, observed{Name: "cp4", Address: "10.0.0.4"})
 		}, "install cp1 cp2 cp3, save cp1"},
-		{"the v2 API", "3.5.35", "Lhh", func(_ *membership.View, all []found) []found {
+		{"the v2 API", "3.5.35", "Lhh", func(_ *membership.View, all []observed) []observed {
 			all[1].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=true")}
 			return all
 		}, "refuse: etcd on cp2 (10.0.0.2) runs with --enable-v2, which etcd 3.6 does not have"},
-		{"the v2 API, switched off", "3.5.35", "L", func(_ *membership.View, all []found) []found {
+		{"the v2 API, switched off", "3.5.35", "L", func(_ *membership.View, all []observed) []observed {
 			all[0].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=false")}
 			return all
 		}, "install cp1, inspect cp1, save cp1"},
-		{"the emulated v2 API", "3.5.35", "L", func(_ *membership.View, all []found) []found {
+		{"the emulated v2 API", "3.5.35", "L", func(_ *membership.View, all []observed) []observed {
 			all[0].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--experimental-enable-v2v3=/v2")}
 			return all
 		}, "refuse: etcd on cp1 (10.0.0.1) runs with --experimental-enable-v2v3, which etcd 3.6 does not have"},
-		{"no machine of ours", "3.6.15", "Lh", func(_ *membership.View, all []found) []found { return nil }, "refuse: no healthy member is on a machine that is reached, to save a snapshot of"},
+		{"no machine of ours", "3.6.15", "Lh", func(_ *membership.View, all []observed) []observed { return nil }, "refuse: no healthy member is on a machine that is reached, to save a snapshot of"},
 	} {
 		s, v, machines := atPeers(t, c.from, membershiptest.ClusterOf(c.view))
 		if c.edit != nil {
 			machines = c.edit(&v, machines)
 		}
-		if got := prepare(s, v, v.Members[0].ID, machines).words(); got != c.want {
+		if got := prepareUpgrade(s, v, v.Members[0].ID, machines).words(); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }
 
-func (p preparation) words() string {
+func (p upgradePreparation) words() string {
 	switch {
 	case p.Wait != nil:
 		return "wait: " + p.Wait.Error()
@@ -150,7 +150,7 @@ func (p preparation) words() string {
 		return "refuse: " + p.Refuse
 	}
 	var all []string
-	list := func(what string, machines []found) {
+	list := func(what string, machines []observed) {
 		if len(machines) > 0 {
 			all = append(all, what+" "+strings.Join(names(machines), " "))
 		}
@@ -189,7 +189,7 @@ func TestWayBack(t *testing.T) {
 		{"the unit is lost", versionStep{"3.5.35", "3.6.16", ""}, "3.5", []membership.Member{old}, false, "not known any more"},
 		{"where from is not known", versionStep{"", "3.6.16", "unit"}, "3.5", []membership.Member{old}, false, "not known any more"},
 	} {
-		got, why := wayBack(c.step, c.agreed, c.others)
+		got, why := mayRollBack(c.step, c.agreed, c.others)
 		if got != c.want || !strings.Contains(why, c.why) {
 			t.Errorf("%s: %v, %s", c.name, got, why)
 		}
@@ -208,7 +208,7 @@ func TestForlorn(t *testing.T) {
 		{host.UnitState{Active: "failed", Result: "protocol"}, "etcd.service is failed (protocol)"},
 		{host.UnitState{Active: "inactive", Result: "assert"}, "etcd.service is inactive (assert)"},
 	} {
-		if got := forlorn(before, c.now); got != c.want {
+		if got := unitFailure(before, c.now); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.now, got, c.want)
 		}
 	}

@@ -57,25 +57,25 @@ func TestValidate(t *testing.T) {
 
 func TestPreflight(t *testing.T) {
 	s := specAt(t, "10.0.0.11")
-	good := func() found {
-		return found{facts: host.Facts{Systemd: "252", Architecture: "arm64", DiskFree: map[string]int64{DefaultDataDir: 5 << 30}}}
+	good := func() observed {
+		return observed{facts: host.Facts{Systemd: "252", Architecture: "arm64", DiskFree: map[string]int64{DefaultDataDir: 5 << 30}}}
 	}
 	for _, c := range []struct {
 		name string
-		edit func(*found)
+		edit func(*observed)
 		want string
 	}{
-		{"fit", func(*found) {}, ""},
-		{"no systemd", func(f *found) { f.facts.Systemd = "" }, "systemd"},
-		{"architecture", func(f *found) { f.facts.Architecture = "riscv64" }, "riscv64"},
-		{"port", func(f *found) { f.facts.Listeners = map[int]host.Listener{2380: {Process: "nginx"}} }, "port 2380 is taken by nginx"},
-		{"own port", func(f *found) {
+		{"fit", func(*observed) {}, ""},
+		{"no systemd", func(f *observed) { f.facts.Systemd = "" }, "systemd"},
+		{"architecture", func(f *observed) { f.facts.Architecture = "riscv64" }, "riscv64"},
+		{"port", func(f *observed) { f.facts.Listeners = map[int]host.Listener{2380: {Process: "nginx"}} }, "port 2380 is taken by nginx"},
+		{"own port", func(f *observed) {
 			f.facts.Listeners = map[int]host.Listener{2380: {Process: "etcd"}}
-			f.Unit.Active, f.Marker = "active", &marker{ClusterID: testCluster}
+			f.Unit.Active, f.Record = "active", &record{ClusterID: testCluster}
 		}, ""},
-		{"disk", func(f *found) { f.facts.DiskFree[DefaultDataDir] = 100 << 20 }, "100 MiB free"},
-		{"clock", func(f *found) { f.facts.ClockOffset = -3 * time.Minute }, "clock is off by -3m"},
-		{"clock, slow link", func(f *found) { f.facts.ClockOffset, f.facts.ClockError = 125*time.Second, 6*time.Second }, ""},
+		{"disk", func(f *observed) { f.facts.DiskFree[DefaultDataDir] = 100 << 20 }, "100 MiB free"},
+		{"clock", func(f *observed) { f.facts.ClockOffset = -3 * time.Minute }, "clock is off by -3m"},
+		{"clock, slow link", func(f *observed) { f.facts.ClockOffset, f.facts.ClockError = 125*time.Second, 6*time.Second }, ""},
 	} {
 		f := good()
 		c.edit(&f)
@@ -83,7 +83,7 @@ func TestPreflight(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, faults, c.want)
 		}
 	}
-	if err := checked(s, found{}); err == nil || strings.Count(err.Error(), ";") < 1 {
+	if err := requirePreflight(s, observed{}); err == nil || strings.Count(err.Error(), ";") < 1 {
 		t.Errorf("not every failed check is listed: %v", err)
 	}
 }

@@ -13,26 +13,17 @@ import (
 
 // Survey asks the cluster what its members run, through any of the hosts.
 func (c *Clusters) Survey(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (membership.Survey, error) {
-	conv, err := c.named(b.ClusterID).connectThrough(b, slices.Collect(maps.Values(hosts)))
+	clients, err := c.named(b.ClusterID).connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
 		return membership.Survey{}, err
 	}
-	defer conv.Close()
-	v, err := conv.View(ctx, hostAddresses(hosts))
+	defer clients.Close()
+	v, err := clients.View(ctx, hostAddresses(hosts))
 	if err != nil {
 		return membership.Survey{}, &problem.Problem{
 			Summary: "etcd does not tell what runs", Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
 			Next: "bring back a quorum of the etcd members, and the machines through which they are reached, then try again",
 		}
 	}
-	return conv.Survey(ctx, v), nil
-}
-
-// hostAddresses are those of hosts, sorted by the name of the host.
-func hostAddresses(hosts map[string]*host.Host) []string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(hosts)) {
-		all = append(all, hosts[name].Address())
-	}
-	return all
+	return clients.Survey(ctx, v), nil
 }

@@ -35,7 +35,7 @@ func addressesOf(urls []string) []string {
 
 // Stored calls see for every key below prefix with its stored value.
 func (s store) Stored(ctx context.Context, prefix string, see func(key string, value []byte)) error {
-	return s.clusters.Stored(ctx, s.hosts, s.bundle, prefix, see)
+	return s.clusters.ReadKeys(ctx, s.hosts, s.bundle, prefix, see)
 }
 
 // Versions tells which version each member runs, "" where it does not answer.
@@ -63,7 +63,7 @@ func (s store) Save(ctx context.Context, label string) (string, error) {
 // unlessForeign drops an error that came of asking an etcd that is not on
 // machines of this provider: there is nothing to be asked then.
 func (s store) unlessForeign(ctx context.Context, err error) error {
-	if ours, unknown := s.clusters.Ours(ctx, s.hosts, s.bundle); unknown == nil && !ours {
+	if ours, unknown := s.clusters.HoldsCluster(ctx, s.hosts, s.bundle); unknown == nil && !ours {
 		return nil
 	}
 	return err

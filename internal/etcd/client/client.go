@@ -33,7 +33,7 @@ const (
 // member's address, as etcdctl does with one endpoint, dialled through SSH. So it
 // is known which member an answer comes from.
 type Clients struct {
-	Tls  *tls.Config
+	TLS  *tls.Config
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 
 	// Limit bounds a question to one member where that has to be less than
@@ -47,9 +47,9 @@ type Clients struct {
 	clients map[string]*clientv3.Client // by address
 }
 
-// NewConversation returns the clients of a cluster's members: dial connects to one.
-func NewConversation(config *tls.Config, dial func(ctx context.Context, addr string) (net.Conn, error)) *Clients {
-	return &Clients{Tls: config, Dial: dial}
+// New returns the clients of a cluster's members: dial connects to one.
+func New(config *tls.Config, dial func(ctx context.Context, addr string) (net.Conn, error)) *Clients {
+	return &Clients{TLS: config, Dial: dial}
 }
 
 // limitOr is the time for one question that usually has so much.
@@ -85,7 +85,7 @@ func (c *Clients) member(address string) (*clientv3.Client, error) {
 	if member, ok := c.clients[address]; ok {
 		return member, nil
 	}
-	config := c.Tls.Clone()
+	config := c.TLS.Clone()
 	config.ServerName = address
 	member, err := clientv3.New(clientv3.Config{
 		Endpoints:          []string{membership.ClientURL(address)},

@@ -58,6 +58,7 @@ func APIServerOfKey(key string) (string, error) {
 	return address.String(), nil
 }
 
+// The limits of a page of keys.
 const (
 	PageKeys    = 500 // of one answer, at most; where keys are large, fewer are asked for
 	MaxPage     = 64 << 20

@@ -68,6 +68,7 @@ func (c *Clients) status(ctx context.Context, address string) (*clientv3.StatusR
 
 // The membership changes, each asked of the member at an address.
 
+// AddLearner asks the member at an address to add a learner, and returns its id.
 func (c *Clients) AddLearner(ctx context.Context, address, peerURL string) (uint64, error) {
 	var id uint64
 	err := c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
@@ -80,6 +81,7 @@ func (c *Clients) AddLearner(ctx context.Context, address, peerURL string) (uint
 	return id, err
 }
 
+// Remove asks the member at an address to remove a member.
 func (c *Clients) Remove(ctx context.Context, address string, id uint64) error {
 	return c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
 		_, err := member.MemberRemove(ctx, id)
@@ -87,6 +89,7 @@ func (c *Clients) Remove(ctx context.Context, address string, id uint64) error {
 	})
 }
 
+// Promote asks the member at an address to promote a learner.
 func (c *Clients) Promote(ctx context.Context, address string, id uint64) error {
 	return c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
 		_, err := member.MemberPromote(ctx, id)

@@ -66,7 +66,7 @@ func (c *Clients) agreedVersion(ctx context.Context, address string) (string, er
 func (c *Clients) GetHTTP(ctx context.Context, address, page string, most int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limitOr(RequestTimeout))
 	defer cancel()
-	config := c.Tls.Clone()
+	config := c.TLS.Clone()
 	config.ServerName = address
 	transport := &http.Transport{
 		TLSClientConfig:   config,

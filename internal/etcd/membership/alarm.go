@@ -72,6 +72,7 @@ func (v View) orphaned(name string) []Alarm {
 	return slices.DeleteFunc(slices.Clone(v.Orphans), func(a Alarm) bool { return a.Name != name })
 }
 
+// HasAlarm reports whether this alarm is raised for the member.
 func (m Member) HasAlarm(alarm string) bool { return slices.Contains(m.Alarms, alarm) }
 
 // CorruptUnnamed reports whether some member's data is known to be wrong, but not whose.

@@ -1,0 +1,84 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// corruptNext is what a person can do where nothing may be decided for them.
+const corruptNext = "compare the members (etcdctl endpoint hashkv --cluster, on one of them: those with the same hash at the same revision agree); " +
+	"destroy those whose data is wrong, one at a time, or, when no majority agrees, restore a snapshot; " +
+	"when all agree the alarm was false: etcdctl alarm disarm; then apply again"
+
+// prepareCorruptRemoval prepares the removal of a member whose data is wrong: the others
+// must vouch for each other, and one of them must lead. It returns false when
+// it had to wait or leadership moves, and everything must be looked at again.
+func (j *joining) prepareCorruptRemoval(ctx context.Context, v membership.View, m membership.Member) (bool, error) {
+	err := membership.MayReplaceCorrupt(v, m.ID)
+	if err == nil {
+		err = requireSameData(ctx, j.clients, j.cl.pace, membership.Except(v.Voters(), m.ID))
+	}
+	switch {
+	case err != nil && membership.NeedsDecision(err):
+		return false, j.refuse(&v, err.Error(), corruptNext)
+	case err != nil:
+		return false, j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
+	case !j.outageBegun:
+		j.outageBegun = true
+		return false, j.s.outageBegins(ctx) // Create says when it has ended
+	case v.Leader == m.ID:
+		return false, handOver(ctx, j.clients, v, &m)
+	}
+	return true, nil
+}
+
+// requireSameData compares the data of those among the members that are healthy.
+func requireSameData(ctx context.Context, c *client.Clients, p pace, members []membership.Member) error {
+	var asked []membership.Member
+	for _, m := range members {
+		if m.Healthy {
+			asked = append(asked, m)
+		}
+	}
+	if len(asked) == 0 {
+		return client.ErrNoAnswer
+	}
+	var difference string
+	done, err := until(ctx, p.Poll, p.ConditionTimeout, func() (bool, error) {
+		var comparable bool
+		var err error
+		difference, comparable, err = c.CompareData(ctx, asked)
+		return comparable, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !done:
+		return fmt.Errorf("%w: the members do not come to one revision at which they could be compared", membership.ErrAmbiguous)
+	case difference != "":
+		return fmt.Errorf("%w: %s", membership.ErrAmbiguous, difference)
+	}
+	return nil
+}
+
+// disarmOrphans disarms orphaned alarms. Before the first, when one says that data is
+// wrong, the members are compared.
+func disarmOrphans(ctx context.Context, c *client.Clients, p pace, v membership.View, alarms []membership.Alarm) error {
+	if slices.ContainsFunc(alarms, func(a membership.Alarm) bool { return a.Name == membership.AlarmCorrupt }) {
+		if err := requireSameData(ctx, c, p, v.Voters()); err != nil {
+			return fmt.Errorf("the alarm of a member that has left is not disarmed: %w", err)
+		}
+	}
+	for _, a := range alarms {
+		if err := c.ViaVoter(ctx, v, 0, func(address string) error { return c.Disarm(ctx, address, a) }); err != nil {
+			return fmt.Errorf("disarm %s of member %x: %w", a.Name, a.Member, err)
+		}
+		problem.Progress(ctx, "etcd: disarmed the alarm %s of member %x, which the cluster no longer lists", a.Name, a.Member)
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// alarmRepair is what one member's Update does about alarms, in its turn.
+type alarmRepair struct {
+	cl          *cluster
+	s           Spec
+	turn        *turn
+	clients     *client.Clients
+	attempts    membership.SpaceAttempts
+	outageBegun bool      // the outage of this member was announced: its end must be too
+	acted       bool      // something was compacted, defragmented or disarmed
+	since       waitClock // of the wait for the rules
+}
+
+// HasAlarm reports whether an alarm is raised that the Update of the member
+// with this entry has to see to.
+func HasAlarm(v *membership.View, entry *membership.Member) bool {
+	return v != nil && (len(v.Orphans) > 0 || entry != nil && len(entry.Alarms) > 0)
+}
+
+// updateAndRepair brings an established member to its spec and mends what alarms it can.
+// CORRUPT comes first, because restarts are refused while it is raised; then
+// what differs on the machine, which may be a quota that was too small; then
+// NOSPACE.
+func (cl *cluster) updateAndRepair(ctx context.Context, turn *turn, s Spec) (Status, error) {
+	clients, err := cl.connect(s)
+	if err != nil {
+		return Status{}, err
+	}
+	defer clients.Close()
+	m := &alarmRepair{cl: cl, s: s, turn: turn, clients: clients, attempts: membership.SpaceAttempts{Defragmented: map[uint64]bool{}}}
+	if err := m.disarmOrphans(ctx); err != nil {
+		return Status{}, err
+	}
+	status, err := cl.converge(ctx, turn, s)
+	if err != nil {
+		return Status{}, err
+	}
+	err = m.repairSpace(ctx)
+	if m.outageBegun {
+		err = errors.Join(err, s.outageEnded(ctx))
+	}
+	if err != nil || !m.acted {
+		return status, err
+	}
+	return cl.statusNow(ctx, clients, s)
+}
+
+// statusNow is the status after a change.
+func (cl *cluster) statusNow(ctx context.Context, clients *client.Clients, s Spec) (Status, error) {
+	f := cl.observe(ctx, s, s.Name, s.Host)
+	if !f.reached() {
+		return Status{}, fmt.Errorf("observe %s after its change: %w", s.label(), f.Err)
+	}
+	v, err := clients.View(ctx, cl.addresses(s))
+	if err != nil {
+		return describe(s, f, nil), nil // changed as wanted; health is what Read is for
+	}
+	return describe(s, f, &v), nil
+}
+
+// disarmOrphans disarms the alarms of members that have left, as far as their cause
+// has left with them.
+func (m *alarmRepair) disarmOrphans(ctx context.Context) error {
+	v, err := m.clients.View(ctx, m.cl.addresses(m.s))
+	if err != nil {
+		return nil // without a quorum there is nothing to disarm; converge says what there is to say
+	}
+	if v.CorruptUnnamed() {
+		return m.refuse(v, membership.RequireNotCorrupt(v, 0), corruptNext)
+	}
+	alarms := membership.Disarmable(v.WithQuota(m.s.quota()))
+	if len(alarms) == 0 {
+		return nil
+	}
+	err = disarmOrphans(ctx, m.clients, m.cl.pace, v, alarms)
+	if errors.Is(err, membership.ErrAmbiguous) {
+		return m.refuse(v, err, corruptNext)
+	}
+	m.acted = true
+	return err
+}
+
+// repairSpace takes one step after the other until NOSPACE is no longer raised for
+// this member, or nothing more can be gained.
+func (m *alarmRepair) repairSpace(ctx context.Context) error {
+	for {
+		v, err := m.clients.View(ctx, m.cl.addresses(m.s))
+		if err != nil {
+			if !client.Transient(err) {
+				return fmt.Errorf("ask the cluster for its alarms: %w", err)
+			}
+			return nil // changed as wanted; the alarm is seen by the next Read
+		}
+		v = v.WithQuota(m.s.quota())
+		entry := entryOf(&v, m.s)
+		if entry == nil {
+			return nil
+		}
+		next := membership.NextSpaceStep(v, entry.ID, m.attempts)
+		if next.Kind == membership.SpaceNone {
+			return nil
+		}
+		if err := m.takeStep(ctx, v, next); err != nil {
+			return err
+		}
+	}
+}
+
+// takeStep does one step. One that has to wait returns nil and is asked for again.
+func (m *alarmRepair) takeStep(ctx context.Context, v membership.View, next membership.SpaceStep) error {
+	target, _ := v.Member(next.ID)
+	switch next.Kind {
+	case membership.SpaceCompact:
+		return m.compact(ctx, v, target)
+	case membership.SpaceMoveLeader:
+		if waiting, _ := m.turn.others(); waiting > 0 && target.Name == m.s.Name {
+			return m.turn.yield(ctx) // followers first
+		}
+		return handOver(ctx, m.clients, v, &target)
+	case membership.SpaceDefragment:
+		return m.defragment(ctx, v, target)
+	case membership.SpaceDisarm:
+		return m.disarm(ctx, v, next.Alarms)
+	case membership.SpaceWait:
+		return m.waitOrRefuse(ctx, v, next.Cause)
+	}
+	return m.refuse(v, next.Cause, "raise quota-backend-bytes in extra_args of every member (etcd advises against more than 8 GiB), "+
+		"or delete objects (that is still possible), then apply again")
+}
+
+func (m *alarmRepair) compact(ctx context.Context, v membership.View, target membership.Member) error {
+	problem.Progress(ctx, "etcd %s: compacting up to the present revision: %s", target.Label(), target.Sizes())
+	dropped, err := m.clients.Compact(ctx, target.Address())
+	switch {
+	case err != nil && client.Transient(err):
+		return m.waitOrRefuse(ctx, v, err)
+	case err != nil:
+		return fmt.Errorf("compact through %s: %w", target.Label(), err)
+	case dropped:
+		m.attempts.Compaction, m.acted = membership.CompactedNow, true
+	default:
+		m.attempts.Compaction = membership.CompactedBefore
+	}
+	m.since.end()
+	return nil
+}
+
+func (m *alarmRepair) defragment(ctx context.Context, v membership.View, target membership.Member) error {
+	// Another member's own Update would announce it; that one is not in the plan.
+	if target.Name == m.s.Name && !m.outageBegun {
+		m.outageBegun = true
+		return m.s.outageBegins(ctx) // it takes time: look again
+	}
+	problem.Progress(ctx, "etcd %s: defragmenting: %s", target.Label(), target.Sizes())
+	m.acted = true
+	if err := m.clients.Defragment(ctx, target.Address()); err != nil {
+		if client.Transient(err) {
+			return m.waitOrRefuse(ctx, v, err)
+		}
+		return fmt.Errorf("defragment %s: %w", target.Label(), err)
+	}
+	m.attempts.Defragmented[target.ID] = true
+	m.since.end()
+	return nil
+}
+
+func (m *alarmRepair) disarm(ctx context.Context, v membership.View, alarms []membership.Alarm) error {
+	for _, a := range alarms {
+		err := m.clients.ViaVoter(ctx, v, 0, func(address string) error { return m.clients.Disarm(ctx, address, a) })
+		switch {
+		case err != nil && client.Transient(err):
+			return m.waitOrRefuse(ctx, v, err)
+		case err != nil:
+			return fmt.Errorf("disarm %s: %w", a.Name, err)
+		}
+		m.acted = true
+		problem.Progress(ctx, "etcd %s: disarmed the alarm %s", m.s.Name, a.Name)
+	}
+	return nil
+}
+
+// waitOrRefuse waits a moment for a condition to clear by itself, letting others that
+// may clear it go first, and refuses when patience, or the time, is at its end.
+func (m *alarmRepair) waitOrRefuse(ctx context.Context, v membership.View, cause error) error {
+	if !m.since.running() {
+		m.since.begin(m.turn)
+		problem.Progress(ctx, "etcd %s: its alarm is not mended yet: %s", m.s.Name, cause)
+	}
+	if m.since.lasted() > m.cl.pace.ConditionTimeout || pause(ctx, 5*m.cl.pace.Poll) != nil {
+		return m.refuse(v, cause, "bring the unhealthy members back or destroy the dead ones, mend those that are CORRUPT, then apply again")
+	}
+	if waiting, _ := m.turn.others(); waiting > 0 {
+		return m.turn.yield(ctx)
+	}
+	return nil
+}
+
+func (m *alarmRepair) refuse(v membership.View, cause error, next string) error {
+	unchanged := problem.Nothing
+	if m.acted {
+		unchanged = "all keys; the alarm stays raised."
+	}
+	return refusal("alarm of etcd not mended", m.s, &v, cause.Error(), unchanged, next)
+}
+
+// disarmAlarms disarms the alarms of a member that was just removed, so that they do
+// not stop the writes of those that stay. The next Update of one of these does
+// it when it cannot be done now.
+func (l *removal) disarmAlarms(ctx context.Context, clients *client.Clients, gone membership.Member) {
+	if len(gone.Alarms) == 0 {
+		return
+	}
+	v, err := clients.View(ctx, l.cl.addresses(l.s))
+	if err == nil {
+		err = disarmOrphans(ctx, clients, l.cl.pace, v.WithQuota(l.s.quota()), membership.Disarmable(v.WithQuota(l.s.quota())))
+	}
+	if err != nil {
+		problem.Progress(ctx, "etcd %s: its alarms are left to the next apply: %s", l.s.Name, err)
+	}
+}

@@ -1,0 +1,279 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// batch is the members whose Create arrived together: at once as far as
+// Terraform's graph is concerned. They are surveyed once, and when there is no
+// cluster yet they become it together.
+type batch struct {
+	specs   map[string]Spec // by member name; guarded by cluster.mu until closed
+	arrived chan struct{}   // one value after each arrival
+	ended   chan struct{}   // results are there
+	results map[string]outcome
+
+	ctx  context.Context // ends when that of any participant does
+	stop context.CancelFunc
+}
+
+// outcome is what became of one member of a batch.
+type outcome struct {
+	join   bool // there is a cluster: the caller joins it
+	status Status
+	err    error
+}
+
+// enterBatch puts s into the open batch, or opens one, and waits for the outcome.
+func (cl *cluster) enterBatch(ctx context.Context, s Spec) outcome {
+	cl.mu.Lock()
+	b := cl.openBatch
+	if b == nil {
+		b = &batch{specs: map[string]Spec{}, arrived: make(chan struct{}, 1), ended: make(chan struct{}), results: map[string]outcome{}}
+		b.ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
+		cl.openBatch = b
+		go cl.run(b)
+	}
+	if _, twice := b.specs[s.Name]; twice {
+		cl.mu.Unlock()
+		return outcome{err: &problem.Problem{
+			Summary: "two etcd members of one name", Attribute: "name", Host: s.label(),
+			Cause: fmt.Sprintf("another member %q of the same cluster is being created in this run", s.Name), Unchanged: problem.Nothing, Next: "give each member a name of its own",
+		}}
+	}
+	b.specs[s.Name] = s
+	cl.mu.Unlock()
+	select {
+	case b.arrived <- struct{}{}:
+	default: // one is already waiting to be seen
+	}
+	unhook := context.AfterFunc(ctx, b.stop)
+	defer unhook()
+	<-b.ended
+	return b.results[s.Name]
+}
+
+// run carries a batch from its first arrival to its outcome. Batches and all
+// other membership changes of a cluster follow each other.
+func (cl *cluster) run(b *batch) {
+	defer b.stop()
+	defer close(b.ended)
+	turn := cl.turns.enter()
+	defer turn.leave()
+	if err := turn.wait(b.ctx); err != nil {
+		b.fail(cl.close(b), err)
+		return
+	}
+	b.ctx = cl.withLease(b.ctx)
+	cl.mu.Lock()
+	first := b.any()
+	cl.mu.Unlock()
+	s := cl.observeCluster(b.ctx, first)
+	if errors.Is(s.err, client.ErrNoAnswer) {
+		cl.collect(b)
+	}
+	specs := cl.close(b)
+	switch err := requireSamePeers(specs); {
+	case err != nil:
+		b.fail(specs, err)
+		return
+	case errors.Is(s.err, client.ErrNoAnswer): // whoever came late may know further machines
+		if err := cl.lease.take(b.ctx, cl); err != nil {
+			b.fail(specs, err)
+			return
+		}
+		s = cl.observeCluster(b.ctx, first)
+	}
+	cl.begin(b, specs, s)
+}
+
+// any returns one of the specs that have arrived.
+func (b *batch) any() Spec { return anyOf(b.specs) }
+
+// fail gives specs the same error.
+func (b *batch) fail(specs map[string]Spec, err error) {
+	for name := range specs {
+		b.results[name] = outcome{err: err}
+	}
+}
+
+// collect waits until every peer has arrived, or none has for a while.
+func (cl *cluster) collect(b *batch) {
+	quiet := time.NewTimer(cl.pace.BatchWindow)
+	defer quiet.Stop()
+	for {
+		cl.mu.Lock()
+		missing := false
+		for name := range b.any().Peers {
+			if _, here := b.specs[name]; !here {
+				missing = true
+			}
+		}
+		cl.mu.Unlock()
+		if !missing {
+			return
+		}
+		select {
+		case <-b.arrived:
+			quiet.Reset(cl.pace.BatchWindow)
+		case <-quiet.C:
+			return
+		case <-b.ctx.Done():
+			return
+		}
+	}
+}
+
+// close ends the arrivals: whoever comes now opens the next batch.
+func (cl *cluster) close(b *batch) map[string]Spec {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.openBatch == b {
+		cl.openBatch = nil
+	}
+	return b.specs
+}
+
+// begin decides for the whole batch and acts on it.
+func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
+	if !s.answered && !errors.Is(s.err, client.ErrNoAnswer) {
+		b.fail(specs, s.err)
+		return
+	}
+	fit := map[string]Spec{}
+	for name, spec := range specs {
+		if err := checkMachine(spec, s.of(spec)); err != nil {
+			b.results[name] = outcome{err: err}
+		} else {
+			fit[name] = spec
+		}
+	}
+	if len(fit) == 0 {
+		return
+	}
+	d, s, err := cl.decide(b.ctx, fit, s)
+	if err != nil {
+		b.fail(fit, err)
+		return
+	}
+	switch d.Case {
+	case startJoin:
+		for name := range fit {
+			b.results[name] = outcome{join: true}
+		}
+	case startBootstrap:
+		maps.Copy(b.results, cl.bootstrap(b.ctx, fit, s, d.Archive))
+	default:
+		for name, spec := range fit {
+			b.results[name] = outcome{err: refusal("etcd cluster not bootstrapped", spec, nil, d.Reason, problem.Nothing, d.Next)}
+		}
+	}
+}
+
+// checkMachine is nil when a member may be put onto the machine.
+func checkMachine(s Spec, f observed) error {
+	if !f.reached() {
+		return notObserved("etcd member not created", s, f.Err)
+	}
+	if alien := f.foreign(s.Bundle.ClusterID, s.dataDir()); alien != "" {
+		return refusal("machine belongs to another etcd cluster", s, nil, alien, problem.Nothing,
+			"take another machine; or, when nothing on this one is needed, stop its etcd and move the data directory and "+configDir+" away")
+	}
+	if m := f.Record; m != nil && f.Data && m.Name != s.Name {
+		return refusal("machine holds another member", s, nil, fmt.Sprintf("it holds the data of member %q of this cluster", m.Name), problem.Nothing,
+			"destroy that member first, or keep its name")
+	}
+	return requirePreflight(s, f)
+}
+
+// decide asks decideStart, and when members may only be stopped, starts those
+// of the batch, gives them time to answer, and asks again.
+func (cl *cluster) decide(ctx context.Context, specs map[string]Spec, s observation) (startDecision, observation, error) {
+	names := slices.Sorted(maps.Keys(specs))
+	one := specs[names[0]]
+	d := cl.decideStart(one, s, names, false)
+	if d.Case != startResume {
+		return d, s, nil
+	}
+	problem.Progress(ctx, "etcd %s: members have data and none answers; starting those of this run and waiting", one.Bundle.ClusterName)
+	if err := cl.resume(ctx, specs, s); err != nil {
+		return d, s, err
+	}
+	if err := cl.waitAnswering(ctx, specs, one); err != nil {
+		return d, s, err
+	}
+	s = cl.observeCluster(ctx, one)
+	return cl.decideStart(one, s, names, true), s, nil
+}
+
+// decideStart is the pure rule, and what this process alone knows: that the cluster
+// exists, and on which machines it keeps other processes out.
+func (cl *cluster) decideStart(one Spec, s observation, batch []string, resumed bool) startDecision {
+	d := decideStart(one.Bundle.ClusterID, one.dataDir(), s.sorted(), batch, s.answered, resumed)
+	if d.Case != startBootstrap {
+		return d
+	}
+	if evidence := cl.existsBecause(); evidence != "" {
+		return startDecision{
+			Reason: "this run has seen that the cluster exists (" + evidence + "), and no member of it answers now: an empty cluster would take its place",
+			Next: "see what has become of its members: what a destroyed one held is in the archive beside its data directory, and can be restored. " +
+				"If the cluster shall begin anew, without its data, apply again",
+		}
+	}
+	for _, m := range s.sorted() {
+		if !cl.lease.leases.Covers(m.Address) {
+			return startDecision{
+				Reason: "other runs could not be kept from founding the same cluster on " + m.label(),
+				Next:   "wait for other runs to end, and apply again",
+			}
+		}
+	}
+	return d
+}
+
+// resume starts the stopped members of the batch on the data they have.
+// Nothing else is changed: whether they may be is decided when they answer.
+func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s observation) error {
+	return each(specs, func(_ string, spec Spec) error {
+		f := s.of(spec)
+		_, unit := f.facts.Files[unitPath]
+		if !f.Data || f.running() || !unit {
+			return nil
+		}
+		if _, err := cl.machine(spec.Host).Change(ctx, host.Change{}, action{Verb: doStart}); err != nil {
+			return fmt.Errorf("start etcd on %s: %w", spec.label(), err)
+		}
+		return nil
+	})
+}
+
+// each runs f for every spec at once and joins the errors.
+func each(specs map[string]Spec, f func(name string, s Spec) error) error { return eachOf(specs, f) }
+
+// eachOf runs f for every value at once and joins the errors.
+func eachOf[T any](values map[string]T, f func(name string, value T) error) error {
+	var mu sync.Mutex
+	var errs []error
+	var group sync.WaitGroup
+	for name, value := range values {
+		group.Go(func() {
+			if err := f(name, value); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,154 @@
+package etcd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+)
+
+// startCase is how the members that arrived together come to life.
+type startCase int
+
+const (
+	startRefuse    startCase = iota
+	startJoin                // the cluster answers: each joins it
+	startBootstrap           // there is no cluster: start together with one static initial-cluster
+	startResume              // there may be one that is only stopped: start what is there, then ask again
+)
+
+func (c startCase) String() string {
+	return [...]string{"refuse", "join", "bootstrap", "resume"}[c]
+}
+
+// startDecision is what to do with a batch of members that arrived together.
+type startDecision struct {
+	Case    startCase
+	Archive []string // of the batch: leftovers to stop and move away before a bootstrap
+	Reason  string   // of a refusal
+	Next    string
+}
+
+// decideStart is the one place that can give birth to a cluster, so it must
+// never do so while another may exist anywhere. machines are all peers of the
+// batch; answered says that any member gave a linearizable member list.
+//
+// The argument for safety: a cluster is born only when every peer was reached,
+// and no quorum of any earlier initial-cluster among them has ever begun. What
+// is committed needs the disks of a quorum, so nothing can have been committed
+// by fewer, and what those few hold is archived, not deleted. A machine that
+// was reached but had been emptied by hand after a full bootstrap could count
+// as "never begun" only if its marker were emptied too and the few that are
+// left had never been established, that is before any resource that uses the
+// cluster was created; even then the archive keeps what was there.
+func decideStart(clusterID, dataDir string, machines []observed, batch []string, answered, resumed bool) startDecision {
+	if answered {
+		return startDecision{Case: startJoin}
+	}
+	var unreachable, alien []string
+	var began []observed
+	for _, m := range machines {
+		switch {
+		case !m.reached():
+			unreachable = append(unreachable, m.label()+": "+m.Err.Error())
+		case m.foreign(clusterID, dataDir) != "":
+			alien = append(alien, m.foreign(clusterID, dataDir))
+		case m.hasMember():
+			began = append(began, m)
+		}
+	}
+	switch {
+	case differentClusters(machines) != "":
+		return startDecision{Reason: differentClusters(machines), Next: differentClustersNext}
+	case len(alien) > 0:
+		return startDecision{
+			Reason: strings.Join(alien, "; "),
+			Next:   "if that data is not needed, move the data directory and " + configDir + " away; if it is, name other machines",
+		}
+	case len(unreachable) > 0:
+		return startDecision{
+			Reason: "no member of the cluster answers, and these peers could not be reached, so a cluster may exist there: " + strings.Join(unreachable, "; "),
+			Next:   "make every host in peers reachable over SSH, or take machines that no longer exist out of peers; a cluster is only bootstrapped when all of them were seen to hold no etcd data",
+		}
+	case len(began) == 0:
+		return startDecision{Case: startBootstrap}
+	case !mayHaveCommitted(began):
+		return startDecision{Case: startBootstrap, Archive: intersect(names(began), batch)}
+	case !resumed:
+		return startDecision{Case: startResume}
+	}
+	return startDecision{
+		Reason: "quorum lost: the cluster has members on " + strings.Join(labels(began), ", ") + ", but no quorum of them answers",
+		Next: "start etcd on these machines (systemctl start " + unitName + ", journalctl -u " + unitName + ") until a quorum is back, and apply again; " +
+			"if their data is lost for good, restore a snapshot, or move what is left (the data directory and " + configDir + ") away on every one of them to begin with an empty cluster",
+	}
+}
+
+// differentClustersNext is the way out of machines with data of different clusters.
+const differentClustersNext = "decide which cluster is the living one, move the data directory and " + configDir +
+	" away on the machines that hold another one's data, and apply again"
+
+// mayHaveCommitted reports whether anything can have been committed by the
+// members that began: any one established, any one that joined an existing
+// cluster, or a quorum of some recorded initial-cluster.
+func mayHaveCommitted(began []observed) bool {
+	for _, m := range began {
+		if !m.Pending || !m.New || len(m.Initial) == 0 {
+			return true
+		}
+		same := 0
+		for _, other := range began {
+			if m.Token == other.Token && slices.Equal(m.Initial, other.Initial) {
+				same++
+			}
+		}
+		if same >= membership.Quorum(len(m.Initial)) {
+			return true
+		}
+	}
+	return false
+}
+
+// neverServed reports whether no member was ever seen to serve: each is still on its
+// way through the founding of a cluster that nothing can have used.
+func neverServed(began []observed) bool {
+	return !slices.ContainsFunc(began, func(m observed) bool { return !m.Pending || !m.New })
+}
+
+func names(machines []observed) []string {
+	var out []string
+	for _, m := range machines {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+func labels(machines []observed) []string {
+	var out []string
+	for _, m := range machines {
+		out = append(out, fmt.Sprintf("%s [%s]", m.label(), m.state()))
+	}
+	return out
+}
+
+// state describes what began on a machine, for refusals.
+func (f observed) state() string {
+	words := []string{"unit " + f.Unit.Active}
+	if f.Unit.Active == "" {
+		words = []string{"no unit"}
+	}
+	if f.Data {
+		words = append(words, "has data")
+	} else {
+		words = append(words, "data directory empty")
+	}
+	if f.Pending {
+		words = append(words, "not yet established")
+	}
+	return strings.Join(words, ", ")
+}
+
+func intersect(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
+}

@@ -1,0 +1,84 @@
+package etcd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+const testCluster = "id-of-prod"
+
+func blank(name string) observed { return observed{Name: name, Address: "10.0.0." + name[2:]} }
+
+// began is a machine whose static bootstrap together with initial was cut off.
+func began(name string, initial ...string) observed {
+	f := blank(name)
+	f.Data, f.Pending, f.New, f.Initial = true, true, true, initial
+	f.Record = &record{ClusterID: testCluster, Name: name}
+	return f
+}
+
+func established(name string) observed {
+	f := began(name)
+	f.Pending, f.New, f.Initial = false, false, nil
+	return f
+}
+
+func lost(name string) observed {
+	f := blank(name)
+	f.Err = fmt.Errorf("no route: %w", host.ErrUnreachable)
+	return f
+}
+
+func TestDecideStart(t *testing.T) {
+	all := []string{"cp1", "cp2", "cp3"}
+	joining := began("cp1", "cp1", "cp2")
+	joining.New = false
+	emptied := established("cp1")
+	emptied.Data = false
+	stranger := established("cp1")
+	stranger.Record = &record{ClusterID: "other", ClusterName: "staging"}
+	unknown := blank("cp1")
+	unknown.Data = true
+	starting := began("cp1", all...)
+	starting.Data, starting.Unit = false, host.UnitState{Active: "activating"}
+
+	for _, c := range []struct {
+		name              string
+		machines          []observed
+		answered, resumed bool
+		want              startCase
+		archive           []string
+		reason            string
+	}{
+		{name: "any answer means join", machines: []observed{lost("cp1"), blank("cp2"), established("cp3")}, answered: true, want: startJoin},
+		{name: "all blank", machines: []observed{blank("cp1"), blank("cp2"), blank("cp3")}, want: startBootstrap},
+		{name: "one unreachable", machines: []observed{blank("cp1"), lost("cp2"), blank("cp3")}, want: startRefuse, reason: "cp2"},
+		{name: "unreachable beside data", machines: []observed{established("cp1"), lost("cp2"), blank("cp3")}, want: startRefuse, reason: "cp2"},
+		{name: "another cluster's member", machines: []observed{stranger, blank("cp2")}, want: startRefuse, reason: "staging"},
+		{name: "data of unknown origin", machines: []observed{unknown, blank("cp2")}, want: startRefuse, reason: "no " + recordPath},
+		{name: "established and stopped", machines: []observed{established("cp1"), established("cp2"), blank("cp3")}, want: startResume},
+		{name: "established, still silent", machines: []observed{established("cp1"), blank("cp2")}, resumed: true, want: startRefuse, reason: "quorum lost"},
+		{name: "established and emptied", machines: []observed{emptied, blank("cp2")}, resumed: true, want: startRefuse, reason: "data directory empty"},
+		{name: "cut off before quorum", machines: []observed{began("cp1", all...), blank("cp2"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1"}},
+		{name: "cut off while the first started", machines: []observed{starting, blank("cp2"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1"}},
+		{name: "cut off at quorum", machines: []observed{began("cp1", all...), began("cp2", all...), blank("cp3")}, want: startResume},
+		{name: "at quorum, still silent", machines: []observed{began("cp1", all...), began("cp2", all...), blank("cp3")}, resumed: true, want: startRefuse},
+		{name: "two attempts, neither at quorum", machines: []observed{began("cp1", all...), began("cp2", "cp2", "cp3"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1", "cp2"}},
+		{name: "single member cut off has quorum", machines: []observed{began("cp1", "cp1"), blank("cp2")}, want: startResume},
+		{name: "a cut-off join means a cluster was there", machines: []observed{joining, blank("cp2")}, resumed: true, want: startRefuse},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := decideStart(testCluster, DefaultDataDir, c.machines, all, c.answered, c.resumed)
+			if d.Case != c.want || !slices.Equal(d.Archive, c.archive) || !strings.Contains(d.Reason, c.reason) {
+				t.Errorf("got %s, archive %v, reason %q", d.Case, d.Archive, d.Reason)
+			}
+			if d.Case == startRefuse && d.Next == "" {
+				t.Error("a refusal without a next step")
+			}
+		})
+	}
+}

@@ -1,0 +1,36 @@
+package etcd
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestAdoptedMemberIsNotTainted: a Create finds a member that serves, and fails to
+// bring it to its spec. The member is not half made, and must not be destroyed for it.
+func TestAdoptedMemberIsNotTainted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	f.kill("cp3", false) // no other one may be restarted now
+	f.clusters = f.coordinator()
+	s := specs["cp1"]
+	s.ExtraArgs = map[string]string{"max-txn-ops": "256"}
+	_, err := f.clusters.Create(f.context(), s)
+	if !errors.Is(err, ErrAdopted) || !strings.Contains(err.Error(), "lose quorum") {
+		t.Errorf("create of a member that serves: %v", err)
+	}
+	if f.machine("cp1").starts != 1 {
+		t.Errorf("it was started %d times", f.machine("cp1").starts)
+	}
+	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
+
+	f.wipe("cp3")
+	f.machine("cp3").broken = true // a new one that does not start is half made
+	f.clusters.of(s).pace.StallTimeout = 0
+	if _, err := f.clusters.Create(f.context(), specs["cp3"]); err == nil || errors.Is(err, ErrAdopted) {
+		t.Errorf("create of a member that does not start: %v", err)
+	}
+}

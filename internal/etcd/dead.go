@@ -1,0 +1,88 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// verdictLasts is long enough for one look behind it, in which the member is
+// silent once more.
+func (cl *cluster) verdictLasts() time.Duration { return cl.pace.DeadAfter + 4*client.RequestTimeout }
+
+// examine says whether a member that was not healthy at one look is dead. It is
+// asked again and again, at its own machine and through every other one, until
+// it is heard or has been silent for long enough. That an answer is an error
+// does not matter: the dead give none.
+func (cl *cluster) examine(ctx context.Context, s Spec, m membership.Member) (membership.DeathVerdict, error) {
+	problem.Progress(ctx, "etcd %s: member %s is silent; it counts as dead when it stays so for %s", s.Name, m.Label(), cl.pace.DeadAfter)
+	var heard membership.Unanswered
+	for !heard.Dead(cl.pace.DeadAfter) {
+		begin := time.Now()
+		answered, err := cl.answers(ctx, s, m)
+		switch {
+		case err != nil:
+			return membership.DeathVerdict{}, err
+		case answered:
+			return membership.DeathVerdict{}, nil
+		}
+		heard.Add(begin, time.Now())
+		if err := pause(ctx, cl.pace.DeadAfter/(2*membership.DeadSamples)); err != nil {
+			return membership.DeathVerdict{}, fmt.Errorf("find out whether member %s is dead: %w", m.Label(), err)
+		}
+	}
+	return membership.DeathVerdict{ID: m.ID, At: time.Now()}, nil
+}
+
+// answers reports whether a member answers anything, on connections that are
+// made for this question.
+func (cl *cluster) answers(ctx context.Context, s Spec, m membership.Member) (bool, error) {
+	clients, err := cl.connectBy(s.Bundle, append(slices.Collect(maps.Values(s.Peers)), s.Host), dialAny)
+	if err != nil {
+		return false, err
+	}
+	defer clients.Close()
+	for _, address := range m.Addresses() {
+		_, id, err := clients.MemberListInMemory(ctx, address)
+		if id == m.ID || err != nil && client.IsAnswer(err) {
+			return true, nil
+		}
+	}
+	return false, ctx.Err()
+}
+
+// verify finds out whether a member that stands in the way is dead. One that
+// answers, well or not, is not removed on another's word.
+func (j *joining) verify(ctx context.Context, v membership.View, next membership.JoinStep) error {
+	m, _ := v.Member(next.ID)
+	d, err := j.cl.examine(ctx, j.s, m)
+	if err != nil {
+		return err
+	}
+	if j.verdict = d; d.ID == 0 {
+		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, fmt.Errorf("member %s is alive at %v: it answers, but it %s", m.Label(), m.PeerURLs, m.Trouble))
+	}
+	return nil
+}
+
+// withVerdict is v, with this member marked as dead where that is what its removal
+// hangs on, and true.
+func (l *removal) withVerdict(ctx context.Context, v membership.View) (membership.View, error) {
+	v = l.verdict.Mark(v, l.cl.verdictLasts())
+	m, listed := v.ByPeerURL(l.s.PeerURL())
+	if !listed || m.Learner || m.Healthy || m.Dead || membership.MayRemove(v, m.ID) == nil || membership.MayRemove(v.WithDead(m.ID), m.ID) != nil {
+		return v, nil
+	}
+	d, err := l.cl.examine(ctx, l.s, m)
+	if err != nil {
+		return v, err
+	}
+	l.verdict = d
+	return d.Mark(v, l.cl.verdictLasts()), nil
+}

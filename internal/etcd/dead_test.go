@@ -1,0 +1,118 @@
+package etcd
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// stalls are the addresses that answer no dial for a while, as a member does
+// that is short of time or memory.
+type stalls struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+func (s *stalls) begin(address string, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until == nil {
+		s.until = map[string]time.Time{}
+	}
+	s.until[address] = time.Now().Add(d)
+}
+
+func (s *stalls) wait(ctx context.Context, addr string) error {
+	address, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	left := time.Until(s.until[address])
+	s.mu.Unlock()
+	return pause(ctx, max(left, 0))
+}
+
+// namesake is a member of the name of another one, on a machine of its own.
+func (f *fleet) namesake(specs map[string]Spec, name, at string) Spec {
+	s := specs[at]
+	s.Name, s.Peers = name, map[string]*host.Host{name: s.Host}
+	for other, o := range specs {
+		if other != name && other != at {
+			s.Peers[other] = o.Host
+		}
+	}
+	return s
+}
+
+// TestSlowNamesakeIsNotRemoved: a voter that does not answer for as long as one
+// question takes is alive.
+func TestSlowNamesakeIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3", "cp4")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	f.clusters = f.coordinator()
+	f.stalls.begin(f.address("cp3"), 2*client.RequestTimeout+500*time.Millisecond) // the survey's look, and the first one of the join
+	_, err := f.clusters.Create(f.context(), f.namesake(specs, "cp3", "cp4"))
+	if err == nil || !strings.Contains(err.Error(), `"cp3" is alive`) || !problem.Untouched(err) {
+		t.Errorf("create of a namesake: %v", err)
+	}
+	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
+}
+
+// TestDeadNamesakeIsRemoved: one that stays silent gives its name away.
+func TestDeadNamesakeIsRemoved(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3", "cp4")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	f.kill("cp3", true)
+	f.clusters = f.coordinator()
+	begin := time.Now()
+	if _, err := f.clusters.Create(f.context(), f.namesake(specs, "cp3", "cp4")); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took < f.clusters.pace.DeadAfter {
+		t.Errorf("it was declared dead within %s", took)
+	}
+	v := f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
+	if m, _ := v.ByName("cp3"); m.Address() != f.address("cp4") {
+		t.Errorf("cp3 is at %s", m.Address())
+	}
+}
+
+// TestSlowMemberIsNotDeletedAsDead: while another voter is down, a member that
+// works is not let go, also where it is slow for a moment; a dead one is.
+func TestSlowMemberIsNotDeletedAsDead(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3", "cp4", "cp5")
+	f.create(specs, "cp1", "cp2", "cp3", "cp4", "cp5")
+	f.calm(specs["cp1"])
+	f.kill("cp5", true)
+	f.clusters = f.coordinator()
+	f.clusters.pace.DeadAfter = usualPace.DeadAfter
+	f.stalls.begin(f.address("cp3"), 3*client.RequestTimeout) // the look before its outage is announced, and the one behind
+	err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{})
+	if err == nil || !strings.Contains(err.Error(), membership.ErrUnhealthy.Error()) || !problem.Untouched(err) {
+		t.Errorf("delete of a slow member beside a dead one: %v", err)
+	}
+	f.wantRoster(specs["cp1"], "cp1 cp2 cp3 cp4 cp5")
+	f.clusters = f.coordinator()
+	f.kill("cp3", false)
+	if err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{}); err != nil {
+		t.Errorf("delete of a dead member beside another one: %v", err)
+	}
+	f.wantRoster(specs["cp1"], "cp1 cp2 cp4 cp5")
+}

@@ -1,0 +1,53 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// last stops the only member. It is the end of the cluster, so a snapshot with
+// its integrity hash goes into the archive before, whatever becomes of the data.
+// Where the database is damaged, the data directory itself is what is kept, or the
+// member stays; where there is no room, it stays as well.
+func (l *removal) last(ctx context.Context, v membership.View, id uint64) error {
+	entry, _ := v.Member(id)
+	place, err := l.cl.lastPlace(ctx, l.s, entry.DBSize)
+	if err != nil {
+		return refusal("etcd member not deleted", l.s, &v, "it is the last voting member, and the snapshot that it leaves cannot be saved: "+err.Error(),
+			problem.Nothing, "free space there (older archives, for one), then destroy again")
+	}
+	l.cl.noteExists("it has removed its last member, " + l.s.Name)
+	problem.Progress(ctx, "etcd %s: the last member: saving a snapshot", l.s.Name)
+	saved, err := l.snapshot(ctx, place)
+	switch {
+	case err == nil:
+		problem.Progress(ctx, "etcd %s: saved and verified its last snapshot (%s, revision %d)", l.s.Name, membership.Bytes(saved.Size), saved.Revision)
+	case ctx.Err() != nil:
+		return fmt.Errorf("save the last snapshot of %s: %w", l.s.label(), err)
+	case l.s.OnDestroy == Wipe:
+		return &problem.Problem{
+			Summary: "etcd member not deleted", Host: l.s.label(), Err: err, Unchanged: "the member serves, and its data is as it was.",
+			Cause: "it is the last voting member, and no verified snapshot of it could be saved: " + err.Error(),
+			Next:  `correct the cause and destroy again; or set on_destroy = "archive" and apply, which keeps its data directory instead`,
+		}
+	default:
+		problem.Progress(ctx, "etcd %s: no snapshot could be saved, the data directory is archived as it is: %s", l.s.Name, err)
+	}
+	return l.clean(ctx, false)
+}
+
+// snapshot saves the last snapshot in a directory.
+func (l *removal) snapshot(ctx context.Context, dir string) (Snapshot, error) {
+	m := l.cl.machine(l.s.Host)
+	a := action{
+		Verb: doSnapshot, DataDir: l.s.dataDir(), Member: l.s.Name, Archive: dir, File: lastSnapshot,
+		Address: l.s.Host.Address(), Tools: artifactDir(l.s.Version),
+	}
+	if at, _, err := (saving{machine: m, cluster: l.s.Bundle.ClusterID}).identify(ctx); err == nil {
+		a.Tools = at.tools // those of the version that runs
+	}
+	return l.cl.snapshot(ctx, m, l.s.label(), a)
+}

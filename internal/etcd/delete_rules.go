@@ -1,0 +1,233 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+)
+
+// leaveKind is how a member leaves.
+type leaveKind int
+
+const (
+	leaveWait     leaveKind = iota // not now: ask again until patience ends, then take Otherwise
+	leaveRefuse                    // not at all
+	leaveRemove                    // hand over leadership, remove through another member, then clean
+	leaveLast                      // snapshot, stop, clean
+	leaveClean                     // the cluster does not have it (any more): clean the machine
+	leaveAbandon                   // nothing more can be done for an unreachable machine, and that is allowed
+	leaveOccupied                  // the machine is somebody else's now, and the cluster does not list the member
+)
+
+func (k leaveKind) String() string {
+	return [...]string{"wait", "refuse", "remove", "last", "clean", "abandon", "occupied"}[k]
+}
+
+// leaveDecision is the next thing to do for a member that shall leave.
+type leaveDecision struct {
+	Kind      leaveKind
+	Otherwise leaveKind // of leaveWait: refuse, or clean
+	Follows   bool      // of leaveWait: for other Deletes of this process, which have limits of their own
+	ID        uint64
+	Keep      bool // the data must be archived even where it was to be wiped: nobody confirmed that it is not the last copy
+	Reason    string
+	Next      string
+}
+
+// leaveInput is what the decision depends on.
+type leaveInput struct {
+	Name    string
+	PeerURL string
+	Cluster string // cluster id
+	DataDir string
+	View    *membership.View // nil: no member gave a linearizable answer
+	Self    observed
+	Others  []observed      // the other peers
+	Leaving map[string]bool // members whose Delete is under way in this process
+	Abandon host.Abandoned
+
+	Protected bool     // the cluster must not end
+	Pending   []string // members whose Create is under way in this process
+	Failed    []string // members whose Create has failed in this process
+}
+
+// occupied says in words why what is on the machine is not this member, or "": the
+// machine, or its address, was given to another member or another cluster.
+func (in leaveInput) occupied() string {
+	if !in.Self.reached() || in.Self.empty() {
+		return ""
+	}
+	if foreign := in.Self.foreign(in.Cluster, in.DataDir); foreign != "" {
+		return foreign
+	}
+	if m := in.Self.Record; m != nil && m.Name != in.Name {
+		return fmt.Sprintf("the machine holds member %q now", m.Name)
+	}
+	return ""
+}
+
+// mayBeElsewhere reports whether another machine holds, or may hold, a member of
+// the cluster.
+func (in leaveInput) mayBeElsewhere() bool {
+	return slices.ContainsFunc(in.Others, func(m observed) bool { return !m.reached() || m.hasMember() })
+}
+
+// decideLeave decides what a Delete does next. A removal comes before the
+// process is stopped, and data is never wiped when the removal failed.
+func decideLeave(in leaveInput) leaveDecision {
+	if d := refuseUntrusted(in); d != nil {
+		return *d
+	}
+	if in.View == nil {
+		return leaveWithoutQuorum(in)
+	}
+	entry, listed := in.View.ByPeerURL(in.PeerURL)
+	if listed && entry.Name != "" && entry.Name != in.Name { // the address is another member's now
+		return leaveDecision{Kind: leaveOccupied, Reason: fmt.Sprintf("the cluster knows %s as member %q", in.PeerURL, entry.Name)}
+	}
+	if !listed {
+		return leaveUnlisted(in)
+	}
+	err := membership.MayRemove(in.toLeave(), entry.ID)
+	switch {
+	case err == nil:
+		return leaveDecision{Kind: leaveRemove, ID: entry.ID}
+	case errors.Is(err, membership.ErrLastMember) && len(in.View.Learners()) > 0 && membership.CountHealthy(in.View.Learners()) > 0:
+		return leaveDecision{
+			Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: "it is the only voter, and " + in.View.Learners()[0].Label() + " is joining",
+			Next: "wait until the other member has joined, then destroy again",
+		}
+	case errors.Is(err, membership.ErrLastMember):
+		return leaveLastVoter(in, entry)
+	}
+	next := "repair or remove the unhealthy members first (a dead one can always be destroyed), then destroy again"
+	if errors.Is(err, membership.ErrCorrupt) {
+		next = corruptNext
+	}
+	return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: err.Error(), Next: next}
+}
+
+// leaveLastVoter decides about the last voter: with it the cluster ends, which is
+// somebody's explicit word and never a by-product of changing something else.
+func leaveLastVoter(in leaveInput, entry membership.Member) leaveDecision {
+	stays := leaveDecision{Kind: leaveRefuse, ID: entry.ID}
+	switch {
+	case len(in.Pending) > 0:
+		stays.Kind, stays.Otherwise = leaveWait, leaveRefuse
+		stays.Reason = "it is the last voting member, and this run creates others: " + strings.Join(in.Pending, ", ")
+		stays.Next = "apply again when the others have joined"
+	case len(in.Failed) > 0:
+		stays.Reason = "it is the last voting member, and the run was to go on with others, whose creation failed: " + strings.Join(in.Failed, ", ")
+		stays.Next = "correct what is shown for these, and apply again"
+	case in.Protected:
+		stays.Reason = "it is the last voting member: with it the cluster and its data would end, and its deletion_protection is on"
+		stays.Next = "to replace this member, let another one join first (add it, apply, then replace this one); " + pki.AllowDeletion
+	case !in.Self.reached():
+		return refuseAlive(in, entry.ID)
+	case in.occupied() != "":
+		return leaveUnlisted(in)
+	default:
+		return leaveDecision{Kind: leaveLast, ID: entry.ID}
+	}
+	return stays
+}
+
+// toLeave is the view that a removal is decided on. When every voter is
+// leaving, nothing is copied from one to another any more and all data is
+// archived, so alarms stand in nobody's way.
+func (in leaveInput) toLeave() membership.View {
+	for _, m := range in.View.Voters() {
+		if !in.Leaving[m.Name] {
+			return *in.View
+		}
+	}
+	return in.View.WithAlarms(nil)
+}
+
+// leaveUnlisted is for a member that the cluster does not have, or whose
+// removal is all that the survivors could do.
+func leaveUnlisted(in leaveInput) leaveDecision {
+	switch {
+	case in.occupied() != "":
+		return leaveDecision{Kind: leaveOccupied, Reason: in.occupied()}
+	case in.Self.reached():
+		return leaveDecision{Kind: leaveClean}
+	}
+	return abandonUnlisted(in)
+}
+
+// leaveWithoutQuorum decides when the cluster gives no answer. Data is then kept in
+// any case. Stopping the member is allowed when it cannot hurt anybody: no
+// other etcd of the cluster is running (or all that are, are leaving too), or
+// nothing can ever have been committed. As an answer may only be late (an
+// election, a start), whatever runs is waited for first.
+func leaveWithoutQuorum(in leaveInput) leaveDecision {
+	if !in.Self.reached() {
+		return abandonWithoutQuorum(in)
+	}
+	if reason := in.occupied(); reason != "" && !in.mayBeElsewhere() {
+		return leaveDecision{Kind: leaveOccupied, Reason: reason} // there is nobody to remove it from
+	}
+	if in.occupied() != "" {
+		return leaveDecision{
+			Kind: leaveWait, Otherwise: leaveRefuse,
+			Reason: "no quorum of the cluster answers to remove the member, and " + in.occupied(),
+			Next:   "bring a quorum of the cluster back and destroy again: the survivors then remove the member, and the machine is left alone",
+		}
+	}
+	var unknown, running []string
+	var unsaid []observed
+	began := []observed{}
+	anyRuns := in.Self.running()
+	for _, m := range append(slices.Clone(in.Others), in.Self) {
+		if m.reached() && m.hasMember() {
+			began = append(began, m)
+		}
+	}
+	for _, m := range in.Others {
+		switch {
+		case !m.reached():
+			unknown = append(unknown, m.label())
+			if !in.Abandon.Covers(m.Address, m.Err) {
+				unsaid = append(unsaid, m)
+			}
+		case m.running():
+			anyRuns = true
+			if !in.Leaving[m.Name] {
+				running = append(running, m.label())
+			}
+		}
+	}
+	clean := leaveDecision{Kind: leaveClean, Keep: true}
+	late := leaveDecision{Kind: leaveWait, Otherwise: leaveClean, Keep: true}
+	switch {
+	case len(unsaid) > 0:
+		return leaveDecision{
+			Kind: leaveWait, Otherwise: leaveRefuse,
+			Reason: "no quorum of the cluster answers, and these machines could not be reached: " + strings.Join(unknown, ", "), Next: unsaidNext(unsaid),
+		}
+	case len(unknown) == 0 && (!mayHaveCommitted(began) || in.Protected && neverServed(began)):
+		return clean
+	case in.Protected && in.Self.hasMember():
+		return leaveDecision{
+			Kind: leaveWait, Otherwise: leaveRefuse,
+			Reason: "no quorum of the cluster answers, its machines hold data, and its deletion_protection is on",
+			Next:   "bring a quorum back (systemctl start " + unitName + " on the stopped members) and apply again; " + pki.AllowDeletion,
+		}
+	case len(running) > 0:
+		return leaveDecision{
+			Kind: leaveWait, Otherwise: leaveRefuse,
+			Reason: "quorum lost: no quorum of the cluster answers, but etcd still runs on " + strings.Join(running, ", "),
+			Next: "bring a quorum back (systemctl start " + unitName + " on the stopped members) and destroy again; " +
+				"to give the whole cluster up, destroy all of its members in one run, or stop etcd on those machines first",
+		}
+	case anyRuns:
+		return late
+	}
+	return clean
+}

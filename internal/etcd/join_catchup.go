@@ -1,0 +1,120 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// promoteEvery is the pace of promotion attempts: kubeadm's.
+const promoteEvery = 500 * time.Millisecond
+
+// makesProgress reports whether the started member makes progress, as it is in v. It
+// notes what is seen.
+func (j *joining) makesProgress(ctx context.Context, v *membership.View, id uint64) bool {
+	if j.catchUp == nil {
+		j.catchUp = j.cl.watchProgress(j.s, id, []string{j.me.PeerURL}, j.turn.held)
+	}
+	j.catchUp.sample(ctx, v)
+	return !j.catchUp.stuck()
+}
+
+// wait waits until the started member serves.
+func (j *joining) wait(ctx context.Context, v membership.View, id uint64) error {
+	entry, _ := v.Member(id)
+	j.cause = "it " + entry.Trouble
+	if !j.makesProgress(ctx, &v, id) {
+		return j.cl.notServing(ctx, j.s, fmt.Errorf("%w, and %s: it %s", errNotServing, j.catchUp.stalledText(), entry.Trouble))
+	}
+	return pause(ctx, j.cl.pace.Poll)
+}
+
+// promote asks the voters, never the learner itself (kubeadm#3287), to promote
+// it. One that is not in sync yet is asked for again, as long as it makes
+// progress.
+func (j *joining) promote(ctx context.Context, v membership.View, id uint64) error {
+	j.changed = true
+	err := j.clients.ViaVoter(ctx, v, id, func(address string) error { return j.clients.Promote(ctx, address, id) })
+	switch {
+	case err == nil || client.SameError(err, rpctypes.ErrMemberNotLearner):
+		j.progressed()
+		problem.Progress(ctx, "etcd %s: promoted to voter", j.s.Name)
+		return nil
+	case !client.Transient(err):
+		return fmt.Errorf("promote etcd member %s: %w", j.s.label(), err)
+	case !j.makesProgress(ctx, &v, id):
+		return j.refuse(&v, fmt.Sprintf("the learner is not promoted, and %s: %s", j.catchUp.stalledText(), err),
+			"look at its log (journalctl -u "+unitName+") and at the network between the members, then apply again")
+	}
+	return pause(ctx, promoteEvery)
+}
+
+// waitForLearner waits for another member that is still joining: as long as that one
+// makes progress, and whoever adds it may still promote it.
+func (j *joining) waitForLearner(ctx context.Context, v *membership.View, learner membership.Member, cause error) error {
+	if j.ahead == nil || j.ahead.id != learner.ID {
+		j.ahead = j.cl.watchProgress(j.s, learner.ID, learner.PeerURLs, j.turn.held)
+		problem.Progress(ctx, "etcd %s: waiting: %s", j.s.Name, cause)
+	}
+	j.ahead.sample(ctx, v)
+	if j.ahead.stuck() {
+		return j.refuseAfterWait(v, fmt.Errorf("%w, and %s", cause, j.ahead.stalledText()))
+	}
+	return j.yieldOrWait(ctx, v, cause)
+}
+
+// afterFailure is what a failed join leaves, and the error that says so. A learner
+// that was catching up when the caller's time was over stays: it has no vote,
+// whoever waits for it waits by the rule for any learner, etcd goes on by itself,
+// and the next Create continues with what it has by then. It counts as adopted, so
+// that nothing removes it before. Any other is taken back.
+func (j *joining) afterFailure(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !j.catchUp.moving() {
+		j.undo(ctx)
+		return err
+	}
+	return &problem.Problem{
+		Summary: "etcd member is still catching up", Host: j.s.label(), Err: fmt.Errorf("%w: %w", ErrAdopted, err),
+		Cause:     fmt.Sprintf("the time for this operation ended (%s); it had %s on its disk by then, and was getting more", ctx.Err(), membership.Bytes(j.catchUp.bytesOnDisk())),
+		Unchanged: "the other members and their data; this one stays a learner, which has no vote, and goes on by itself.",
+		Next:      "apply again, which continues from there; where that is too short again, raise the timeouts of this resource",
+	}
+}
+
+// undo takes back the learner that this call has added and that did not become
+// a voter, so that no half-joined member blocks the next change
+// (kubernetes/kubeadm#3269). It has time of its own: the caller's may be over.
+// What it cannot undo, the next Create does first.
+func (j *joining) undo(ctx context.Context) {
+	if j.added == 0 {
+		return
+	}
+	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.cl.pace.Cleanup)
+	defer cancel()
+	_, err := until(fresh, 5*j.cl.pace.Poll, j.cl.pace.Cleanup, func() (bool, error) {
+		v, err := j.clients.View(fresh, j.cl.addresses(j.s))
+		if err != nil {
+			return false, nil
+		}
+		entry, listed := v.Member(j.added)
+		if listed && !entry.Learner {
+			return true, nil // the promotion had succeeded: a voter stays
+		}
+		if listed {
+			err := j.clients.ViaVoter(fresh, v, j.added, func(address string) error { return j.clients.Remove(fresh, address, j.added) })
+			if err != nil && !client.SameError(err, rpctypes.ErrMemberNotFound) {
+				return false, nil
+			}
+		}
+		return true, j.cl.archiveData(fresh, j.s)
+	})
+	if err != nil {
+		problem.Progress(ctx, "etcd %s: the failed join could not be undone, the next apply will do it: %s", j.s.Name, err)
+	}
+}

@@ -1,0 +1,41 @@
+package etcd
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// ReadKeys shows everything that the cluster holds under a prefix, in the order
+// of keys and as of one moment: see is called once for each key. It is asked of
+// any of the hosts that has a member with a quorum behind it. see must not keep
+// a value; nothing else does, and nothing prints one.
+func (c *Clusters) ReadKeys(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, prefix string, see func(key string, value []byte)) error {
+	clients, err := c.named(b.ClusterID).connectThrough(b, slices.Collect(maps.Values(hosts)))
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	clients.MaxAnswer = client.MaxPage
+	err = clients.Read(ctx, clients.AnsweringFirst(ctx, hostAddresses(hosts)), prefix, see)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case client.SameError(err, rpctypes.ErrCompacted):
+		return &problem.Problem{
+			Summary: "etcd not read to the end", Cause: "what is below " + prefix + " was compacted while it was read, so the rest of that moment is gone",
+			Unchanged: problem.Nothing, Next: "apply again", Err: err,
+		}
+	}
+	return &problem.Problem{
+		Summary: "etcd not read", Cause: "what is below " + prefix + " could not be read: " + err.Error(),
+		Unchanged: problem.Nothing, Next: "bring back a quorum of the etcd members, and the machines through which they are reached, then apply again", Err: err,
+	}
+}

@@ -1,0 +1,195 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// observation is everything about a cluster at one moment.
+type observation struct {
+	machines map[string]observed // by address
+	answered bool
+	view     membership.View // when answered
+	err      error           // why nobody answered
+}
+
+// observeCluster looks at every peer and asks every one of them, all at once.
+func (cl *cluster) observeCluster(ctx context.Context, s Spec) observation {
+	out := observation{machines: map[string]observed{}}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for _, m := range cl.observeAll(ctx, s) {
+			out.machines[m.Address] = m
+		}
+	})
+	group.Go(func() { out.view, out.err = cl.view(ctx, s) })
+	group.Wait()
+	out.answered = out.err == nil
+	return out
+}
+
+// view asks the cluster of s for its view once.
+func (cl *cluster) view(ctx context.Context, s Spec) (membership.View, error) {
+	clients, err := cl.connect(s)
+	if err != nil {
+		return membership.View{}, err
+	}
+	defer clients.Close()
+	return clients.View(ctx, cl.addresses(s))
+}
+
+// requireSamePeers refuses members that are created together and contradict each other about
+// where a peer is.
+func requireSamePeers(specs map[string]Spec) error {
+	at := map[string]string{}
+	for _, spec := range specs {
+		for name, h := range spec.Peers {
+			if known, ok := at[name]; ok && known != h.Address() {
+				return &problem.Problem{
+					Summary: "peers contradict each other", Attribute: "peers",
+					Cause:     fmt.Sprintf("peer %q is at %s for one member and at %s for another", name, known, h.Address()),
+					Unchanged: problem.Nothing, Next: "give every member of the cluster the same peers",
+				}
+			}
+			at[name] = h.Address()
+		}
+	}
+	return nil
+}
+
+// of is the machine of a member.
+func (s observation) of(spec Spec) observed { return s.machines[spec.Host.Address()] }
+
+// sorted are the machines by name, then address.
+func (s observation) sorted() []observed {
+	all := slices.Collect(maps.Values(s.machines))
+	slices.SortFunc(all, func(a, b observed) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Address, b.Address))
+	})
+	return all
+}
+
+// notObserved is the problem of a machine that could not be observed, before
+// anything was changed.
+func notObserved(summary string, s Spec, err error) error {
+	return &problem.Problem{Summary: summary, Host: s.label(), Cause: err.Error(), Unchanged: problem.Nothing, Next: accessRemedy(err), Err: err}
+}
+
+// accessRemedy is the next step for a machine that could not be observed.
+func accessRemedy(err error) string {
+	var key *host.HostKeyError
+	switch {
+	case errors.As(err, &key):
+		return fmt.Sprintf("compare the key with the machine's console; if it is right, pin it on the provider: ssh = { hosts = { %q = { host_key = %q } } }", key.Address, key.Seen)
+	case errors.Is(err, host.ErrAuth), errors.Is(err, host.ErrNotRoot):
+		return "check ssh on the provider, and that the user is root or may run sudo without a password"
+	}
+	return "bring the machine or its network back and apply again"
+}
+
+// observe observes one machine.
+func (cl *cluster) observe(ctx context.Context, s Spec, name string, h *host.Host) observed {
+	facts, err := cl.machine(h).Observe(ctx, query(s))
+	return interpret(name, h.Address(), s.dataDir(), facts, err)
+}
+
+// observeAll observes every known machine at once, sorted by name, then address.
+func (cl *cluster) observeAll(ctx context.Context, s Spec) []observed {
+	known := cl.machines()
+	addresses := slices.Sorted(maps.Keys(known))
+	machines := make([]observed, len(addresses))
+	var group sync.WaitGroup
+	for i, address := range addresses {
+		group.Go(func() { machines[i] = cl.observe(ctx, s, known[address].name, known[address].host) })
+	}
+	group.Wait()
+	slices.SortStableFunc(machines, func(a, b observed) int { return strings.Compare(a.Name, b.Name) })
+	return machines
+}
+
+// query is everything the package ever wants to know of a machine, in one
+// round trip.
+func query(s Spec) host.Query {
+	q := host.Query{
+		Contents: []string{unitPath, envPath, recordPath, caPath, startNote, rollbackUnitPath},
+		Dirs:     []string{s.dataDir(), artifactDir(s.Version), dropInDir, upgradesDir(s.dataDir())},
+		Units:    []string{unitName, snapshotTimer, snapshotService},
+		Ports:    ports,
+		Disks:    []string{s.dataDir(), upgradesDir(s.dataDir())},
+	}
+	q.Contents = append(q.Contents, snapshotPaths...)
+	q.Script, q.Vars = snapshotQuestions(s)
+	for _, leaf := range leaves(s) {
+		q.Contents = append(q.Contents, certificatePath(leaf))
+		q.Files = append(q.Files, keyPath(leaf))
+	}
+	return q
+}
+
+// observeToChange is the cluster's view at the beginning of a change. Other
+// processes must be kept out on the machines of a majority of the members.
+func (cl *cluster) observeToChange(ctx context.Context, clients *client.Clients, s Spec) (membership.View, error) {
+	v, err := clients.View(ctx, cl.addresses(s))
+	if err != nil {
+		return membership.View{}, err
+	}
+	return v, cl.requireLease(ctx, s, v)
+}
+
+// requireLease says why another process might change the cluster at the same time, or nil.
+func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) error {
+	cl.noteExists("it answers with its member list")
+	err := cl.lease.leases.Restore(ctx)
+	if err == nil {
+		err = cl.lease.leases.Require(memberAddresses(v))
+	}
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return &problem.Problem{
+		Summary: "etcd cluster not changed", Host: s.label(), Cause: err.Error(), Err: err, Unchanged: "what is not mentioned as done above.",
+		Next: "make the members' machines reachable over SSH, wait for other runs to end, then apply again", Detail: v.String(),
+	}
+}
+
+// memberAddresses are those of the members' peer URLs: a member that has never
+// started has no other.
+func memberAddresses(v membership.View) []string {
+	var all []string
+	for _, m := range v.Members {
+		all = append(all, m.PeerAddress())
+	}
+	return all
+}
+
+// viewOf asks the member itself, which costs one conversation, and the
+// others only when it does not answer. A nil view means that nobody did.
+func (cl *cluster) viewOf(ctx context.Context, s Spec) (*membership.View, error) {
+	clients, err := cl.connect(s)
+	if err != nil {
+		return nil, err
+	}
+	defer clients.Close()
+	v, err := clients.OwnView(ctx, s.Host.Address())
+	if err != nil {
+		v, err = clients.View(ctx, cl.addresses(s))
+	}
+	switch {
+	case errors.Is(err, client.ErrNoAnswer):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &v, nil
+}

@@ -1,0 +1,96 @@
+package etcd
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+)
+
+// repair is what brings an established member to its spec.
+type repair struct {
+	Change  host.Change
+	Restart string // why etcd must be restarted; "" when it need not be
+	Link    bool   // start at boot again
+	Timer   timerVerb
+}
+
+func (r repair) needed() bool {
+	return r.Restart != "" || r.Link || r.Timer != timerLeft || len(r.Change.Files)+len(r.Change.Remove) > 0
+}
+
+// repairs compares a machine with s. entry is the member as the cluster lists
+// it, or nil.
+func repairs(s Spec, f observed, v *membership.View, now time.Time) (repair, error) {
+	var r repair
+	entry := entryOf(v, s)
+	if f.Record == nil && !f.recordLost(s, v) {
+		return repair{}, refusal("etcd member not changed", s, v, f.foreign(s.Bundle.ClusterID, s.dataDir()), problem.Nothing,
+			"bring the member back until the cluster lists it as healthy, and apply again: its record is then written anew")
+	}
+	for _, file := range fixedFiles(s) {
+		have, ok := f.facts.Files[file.Path]
+		if !ok || have.SHA256 != digest(file.Content) || have.Mode.Perm() != file.Mode {
+			r.Change.Files = append(r.Change.Files, file)
+		}
+	}
+	r.repairSnapshots(s, f)
+	c, err := certificates(s, f, now)
+	if err != nil {
+		return repair{}, err
+	}
+	// The marker is the last file: it vouches for those before it.
+	if id := f.identity(v, entry); len(c.Files) > 0 || !f.recordFits(s, id) {
+		r.Change.Files = append(r.Change.Files, c.Files...)
+		r.Change.Files = append(r.Change.Files, recordFile(s, id, c.Pairs))
+	}
+	for _, name := range f.facts.Dirs[dropInDir] {
+		r.Change.Remove = append(r.Change.Remove, path.Join(dropInDir, name))
+	}
+	r.Restart = restartReason(s, f, entry)
+	if f.Pending && entry != nil && !entry.Learner && entry.Started() {
+		r.Change.Remove = append(r.Change.Remove, envPath)
+	}
+	if f.upgradeUnfinished() && entry != nil && entry.Healthy && entry.Version == s.Version {
+		r.Change.Remove = append(r.Change.Remove, rollbackUnitPath)
+	}
+	r.Link = f.Unit.Enabled != "enabled"
+	if r.needed() {
+		base := layout(s)
+		r.Change.Users, r.Change.Dirs, r.Change.Links = base.Users, base.Dirs, base.Links
+	}
+	return r, nil
+}
+
+// restartReason says why etcd must be restarted so that it runs on what s says,
+// or "". It reads certificate and key at each handshake, so they alone restart
+// nothing, and connections that there are stay as they are; the CA pool and the
+// flags it reads at start, and the note of that start tells what they were: an
+// edit that no process has read is undone without a restart.
+func restartReason(s Spec, f observed, entry *membership.Member) string {
+	switch {
+	case f.Unit.Active != "active":
+		return "it is " + cmp.Or(f.Unit.Active, "not there")
+	case len(f.facts.Dirs[dropInDir]) > 0:
+		return "a drop-in goes"
+	case entry != nil && entry.Version != "" && entry.Version != s.Version:
+		return fmt.Sprintf("etcd %s runs", entry.Version)
+	case f.upgradeUnfinished() && (entry == nil || !entry.Healthy):
+		return "its upgrade was cut off"
+	}
+	noted := systemd.ReadStartNote(f.facts.Files[startNote].Content)
+	for _, file := range fixedFiles(s) {
+		if noted[file.Path] != digest(file.Content) {
+			return "it was started with another " + file.Path
+		}
+	}
+	if f.Unit.NeedReload && f.facts.Files[unitPath].SHA256 == noted[unitPath] {
+		return "systemd has read another " + unitPath
+	}
+	return ""
+}

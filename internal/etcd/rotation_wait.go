@@ -1,0 +1,65 @@
+package etcd
+
+import (
+	"context"
+	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// rotationWait is one member's wait, in its turn, until everything else that
+// depends on the etcd authority is near the generation of its spec.
+type rotationWait struct {
+	cl      *cluster
+	s       Spec
+	turn    *turn
+	clients *client.Clients
+	joins   bool // a member that comes anew
+
+	summary   string // of a refusal
+	unchanged string // of a refusal
+
+	since     waitClock // of the wait for what is in the way
+	blockedBy *obstacle // nil: nothing is waited for
+}
+
+// ready reports whether the member may take the files of its generation now.
+// If not, it has waited a moment, or let others go first: what stands in the
+// way may be changed in the same run. When nothing has moved for as long as
+// patience lasts, the error is the refusal. v is nil where nobody answered.
+func (a *rotationWait) ready(ctx context.Context, v *membership.View) (bool, error) {
+	o := a.obstacle(ctx, v)
+	if o == nil {
+		a.blockedBy = nil
+		return true, nil
+	}
+	if !o.same(a.blockedBy) {
+		a.since.restart(a.turn)
+		a.blockedBy = o
+		problem.Progress(ctx, "etcd %s: waiting: %s", a.s.Name, o.Cause)
+	}
+	if a.since.lasted() > a.cl.pace.ConditionTimeout || pause(ctx, 5*a.cl.pace.Poll) != nil {
+		return false, refusal(a.summary, a.s, v, o.Cause, a.unchanged, o.Next)
+	}
+	if waiting, _ := a.turn.others(); waiting > 0 {
+		return false, a.turn.yield(ctx)
+	}
+	return false, nil
+}
+
+// obstacle looks at the members first, then at the API servers. One that joins
+// members of its own generation changes nothing for these.
+func (a *rotationWait) obstacle(ctx context.Context, v *membership.View) *obstacle {
+	target := a.s.generation()
+	members := rotationStatuses(a.s, v, a.cl.observeAll(ctx, a.s))
+	if o := mayTakeGeneration(target, a.joins, members); o != nil {
+		return o
+	}
+	first := !slices.ContainsFunc(members, func(m rotationStatus) bool { return m.Unknown == "" && m.Generation == target })
+	if a.s.APIServers == nil || a.joins && !first {
+		return nil
+	}
+	return mayTakeGeneration(target, false, apiServerGenerations(ctx, a.clients, v, a.s.APIServers))
+}

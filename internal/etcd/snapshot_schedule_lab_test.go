@@ -1,0 +1,277 @@
+package etcd
+
+import (
+	"maps"
+	"reflect"
+	"strings"
+	"time"
+)
+
+const (
+	// store stands for storage elsewhere.
+	store = "/srv/elsewhere"
+	// never is a schedule: no test lasts so long.
+	never = "*-01-31 00:00"
+	// startSnapshot does by hand what the timer does, and says how it ended.
+	startSnapshot = "systemctl start etcd-snapshot.service 2>/dev/null; systemctl show --property=Result --value etcd-snapshot.service"
+	// savedThere and sentThere list the snapshots on a machine, and what has left it.
+	savedThere = "ls /var/lib/etcd-archive/scheduled | grep 'db$' || true"
+	sentThere  = "ls " + store
+)
+
+// schedule tries scheduled snapshots: the machine whose member leads saves and
+// sends, what cannot be sent is sent later, and what is too many goes.
+func (r *rig) schedule() {
+	r.t.Helper()
+	begin := time.Now()
+	defer func() { r.t.Logf("scheduled snapshots: %s", time.Since(begin).Round(time.Second)) }()
+	for name, s := range r.specs {
+		s.Snapshots = &Snapshots{
+			Schedule: never, Kept: 2, EnvironmentFile: "/etc/store.env",
+			Upload: `cp "$SNAPSHOT" "$STORE/$CLUSTER.$MEMBER.$SNAPSHOT_NAME"`,
+		}
+		r.specs[name] = s
+	}
+	r.refuseSchedule()
+	for _, name := range everyone {
+		r.sh(name, "mkdir -p "+store+"; umask 077; echo STORE="+store+" >/etc/store.env")
+	}
+	r.unrestarted(func() {
+		r.all("schedule snapshots", r.update)
+		r.all("read", r.same)
+		r.saveOnSchedule()
+		r.importSchedule()
+		r.driftOfSchedule()
+	})
+	r.sendLater()
+	r.keepTwo()
+	r.withoutSchedule()
+}
+
+// unrestarted runs f, which restarts no member.
+func (r *rig) unrestarted(f func()) {
+	r.t.Helper()
+	before := r.processes()
+	f()
+	if after := r.processes(); !maps.Equal(before, after) {
+		r.t.Errorf("etcd was restarted: %v, before %v", after, before)
+	}
+}
+
+// leader names the member that leads, as soon as one does.
+func (r *rig) leader() string {
+	r.t.Helper()
+	var leader string
+	done, err := until(r.t.Context(), r.clusters.pace.Poll, r.clusters.pace.StallTimeout, func() (bool, error) {
+		for _, name := range everyone {
+			if status, err := r.clusters.Read(r.t.Context(), r.specs[name]); err == nil && status.Leader && status.Healthy {
+				leader = name
+			}
+		}
+		return leader != "", nil
+	})
+	if !done || err != nil {
+		r.t.Fatalf("nobody leads: %v", err)
+	}
+	return leader
+}
+
+// lines splits what a command printed.
+func lines(out string) []string { return strings.Fields(strings.TrimSpace(out)) }
+
+// refuseSchedule: what a machine cannot use is refused, and nothing is written.
+func (r *rig) refuseSchedule() {
+	r.t.Helper()
+	s := r.specs["cp2"]
+	good := *s.Snapshots
+	s.Snapshots = &Snapshots{Schedule: "*-13-01", Kept: 2, EnvironmentFile: "/etc/store.env"}
+	_, err := r.clusters.Update(r.t.Context(), s)
+	wantError(r.t, "a month that is none", err, `its systemd does not take the schedule "*-13-01" of snapshots`)
+	wantError(r.t, "no environment file", err, "environment_file /etc/store.env of snapshots is not there")
+	r.sh("cp2", "echo STORE=x >/etc/store.env; echo '[Timer]' >"+snapshotTimerPath)
+	s.Snapshots = &good
+	_, err = r.clusters.Update(r.t.Context(), s)
+	wantError(r.t, "somebody's timer", err, snapshotTimerPath+" is there and was not written by the provider")
+	r.sh("cp2", "test \"$(cat "+snapshotTimerPath+")\" = '[Timer]' && rm "+snapshotTimerPath+"; systemctl daemon-reload; test ! -e "+snapshotServicePath+"; test ! -e "+snapshotScriptPath)
+}
+
+// saveOnSchedule: of three machines one saves, and sends a file that restores.
+func (r *rig) saveOnSchedule() {
+	r.t.Helper()
+	leader := r.leader()
+	for _, name := range everyone {
+		if got := strings.TrimSpace(r.sh(name, startSnapshot)); got != "success" {
+			r.t.Fatalf("%s: the service ended with %s:\n%s", name, got, r.sh(name, "journalctl --no-pager -u etcd-snapshot.service | tail -n 20"))
+		}
+		saved, sent := lines(r.sh(name, savedThere)), lines(r.sh(name, sentThere))
+		if name != leader && len(saved)+len(sent) > 0 {
+			r.t.Errorf("%s does not lead, and has saved %v, and sent %v", name, saved, sent)
+		}
+		if name == leader && (len(saved) != 1 || len(sent) != 1 || sent[0] != "lab."+name+"."+saved[0]) {
+			r.t.Fatalf("%s leads, and has saved %v, and sent %v", name, saved, sent)
+		}
+	}
+	modes := strings.TrimSpace(r.sh(leader, "cd /var/lib/etcd-archive; stat -c '%a %U' . scheduled scheduled/*.db "+snapshotUploadPath))
+	if modes != "700 root\n700 root\n600 root\n600 root" {
+		r.t.Errorf("modes and owners are\n%s", modes)
+	}
+	const restored = `d=$(mktemp -d)
+etcd=$(echo /opt/kube/etcd/*)
+$etcd/etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt \
+  --key=/etc/kubernetes/pki/etcd/healthcheck-client.key put /kept yes >/dev/null
+systemctl start etcd-snapshot.service
+$etcd/etcdutl snapshot restore $(ls ` + store + `/* | tail -n 1) --data-dir $d/data --skip-hash-check=false >/dev/null 2>&1
+$etcd/etcd --data-dir $d/data --listen-client-urls http://127.0.0.1:12379 --advertise-client-urls http://127.0.0.1:12379 \
+  --listen-peer-urls http://127.0.0.1:12380 >$d/log 2>&1 &
+for i in $(seq 100); do $etcd/etcdctl --endpoints=http://127.0.0.1:12379 --command-timeout=1s get --print-value-only /kept 2>/dev/null && break; sleep 0.1; done
+kill $!
+wait
+rm -rf $d`
+	if got := strings.TrimSpace(r.sh(leader, restored)); got != "yes" {
+		r.t.Errorf("of what was restored: %q", got)
+	}
+}
+
+// importSchedule: the machine alone gives what was configured.
+func (r *rig) importSchedule() {
+	r.t.Helper()
+	s := r.specs["cp3"]
+	if got, err := r.clusters.Import(r.t.Context(), s.Host); err != nil || !reflect.DeepEqual(got.Snapshots, s.Snapshots) {
+		r.t.Errorf("imported as %+v, %v", got.Snapshots, err)
+	}
+}
+
+// driftOfSchedule: what was altered by hand is in words, and mended.
+func (r *rig) driftOfSchedule() {
+	r.t.Helper()
+	s := r.specs["cp2"]
+	for script, wanted := range map[string][]string{
+		"systemctl disable --quiet --now etcd-snapshot.timer; sed -i 's/^Nice=.*/Nice=0/' " + snapshotServicePath + "; systemctl daemon-reload; echo >>" + snapshotScriptPath + "; chmod 0644 " + snapshotUploadPath: {
+			"etcd-snapshot.timer is inactive, wanted active", "etcd-snapshot.timer is disabled, wanted enabled", snapshotServicePath + ` has the line "Nice=0"`,
+			snapshotScriptPath + " is not as it was written", snapshotUploadPath + " has mode 0644",
+		},
+		"systemctl stop etcd-snapshot.timer; ln -sf /dev/null " + snapshotTimerPath + "; systemctl daemon-reload; rm " + snapshotUploadPath: {
+			"etcd-snapshot.timer is masked", snapshotUploadPath + " is missing",
+		},
+		"sed -i 's/^OnCalendar=.*/OnCalendar=daily/' " + snapshotTimerPath: {snapshotTimerPath + ` has the line "OnCalendar=daily"`},
+	} {
+		r.sh("cp2", script)
+		status, err := r.clusters.Read(r.t.Context(), s)
+		for _, want := range wanted {
+			if words := strings.Join(status.Drift, "\n"); !strings.Contains(words, want) {
+				r.t.Errorf("after %s: drift lacks %q:\n%s (%v)", script, want, words, err)
+			}
+		}
+		r.only([]string{"cp2"}, "mend", r.update)
+	}
+	r.only([]string{"cp2"}, "read", r.same)
+	if got := strings.TrimSpace(r.sh("cp2", "systemctl show --property=NextElapseUSecRealtime --value etcd-snapshot.timer")); !strings.Contains(got, "-01-31 00:00:00") {
+		r.t.Errorf("the timer elapses at %q", got)
+	}
+}
+
+// sendLater: what could not be sent is sent by a later run, by a machine that
+// leads no more as well.
+func (r *rig) sendLater() {
+	r.t.Helper()
+	leader := r.leader()
+	r.sh(leader, "mv "+store+" "+store+".away")
+	if got := strings.TrimSpace(r.sh(leader, startSnapshot)); got != "exit-code" {
+		r.t.Errorf("an upload that fails ends with %s", got)
+	}
+	health := r.clusters.Health(r.t.Context(), r.specs[leader].Peers, r.specs[leader].Bundle)
+	for _, m := range health.Machines {
+		if failed := m.Member == leader; (m.SnapshotFailed == "exit-code") != failed {
+			r.t.Errorf("%s: the last run failed: %q", m.Member, m.SnapshotFailed)
+		}
+	}
+	saved := lines(r.sh(leader, savedThere))
+	r.sh(leader, "mv "+store+".away "+store+"; systemctl restart etcd")
+	next := r.leader()
+	if next == leader {
+		r.t.Fatalf("%s leads again", leader)
+	}
+	for _, name := range everyone {
+		if got := strings.TrimSpace(r.sh(name, startSnapshot)); got != "success" {
+			r.t.Errorf("%s: the service ended with %s", name, got)
+		}
+	}
+	if now, sent := lines(r.sh(leader, savedThere)), r.sh(leader, sentThere); !reflect.DeepEqual(now, saved) || !strings.Contains(sent, saved[len(saved)-1]) {
+		r.t.Errorf("%s, which leads no more, has %v (before %v), and has sent\n%s", leader, now, saved, sent)
+	}
+	if saved, sent := lines(r.sh(next, savedThere)), lines(r.sh(next, sentThere)); len(saved) != 1 || len(sent) != 1 {
+		r.t.Errorf("%s leads, and has saved %v, and sent %v", next, saved, sent)
+	}
+	_, readings := r.clusters.Review(r.t.Context(), r.specs[next].Peers, r.specs[next].Bundle)
+	for _, reading := range readings {
+		name := map[string]string{r.specs[leader].Host.Address(): leader, r.specs[next].Host.Address(): next}[reading.Address]
+		if s := reading.Scheduled; s == nil || s.Failed || !s.Uploads || s.Next.IsZero() || s.Sent.IsZero() != (name == "") || len(reading.Timers) > 0 {
+			r.t.Errorf("review of %s: %+v, %+v", reading.Address, s, reading.Timers)
+		}
+	}
+}
+
+// keepTwo: no more than two stay. Those that were sent go first, and one that was
+// not goes with a failure.
+func (r *rig) keepTwo() {
+	r.t.Helper()
+	leader := r.leader()
+	sent := lines(r.sh(leader, savedThere))
+	r.sh(leader, "mv "+store+" "+store+".away")
+	for i := range 3 {
+		r.sh(leader, "sleep 1; "+startSnapshot) // a name is that of a second
+		left := lines(r.sh(leader, savedThere))
+		if len(sent) != 1 || len(left) != 2 || (left[0] == sent[0]) != (i == 0) {
+			r.t.Errorf("after %d runs that send nothing there are %v, before that %v", i+1, left, sent)
+		}
+	}
+	if log := r.sh(leader, "journalctl --no-pager -u etcd-snapshot.service"); strings.Count(log, "was never sent and is removed") != 1 {
+		r.t.Errorf("one was not sent and had to go:\n%s", log)
+	}
+	r.sh(leader, "mv "+store+".away "+store)
+	if got := strings.TrimSpace(r.sh(leader, startSnapshot)); got != "success" {
+		r.t.Errorf("the service ended with %s", got)
+	}
+}
+
+// withoutSchedule: the units go, what was saved stays, and somebody's own units of
+// that name are left alone.
+func (r *rig) withoutSchedule() {
+	r.t.Helper()
+	s := r.specs["cp1"]
+	s.Snapshots = nil
+	r.specs["cp1"] = s
+	status, err := r.clusters.Read(r.t.Context(), s)
+	if words := strings.Join(status.Drift, "\n"); err != nil || !strings.Contains(words, snapshotTimerPath+" is there, wanted not there") {
+		r.t.Errorf("drift is\n%s (%v)", words, err)
+	}
+	r.unrestarted(func() { r.only([]string{"cp1"}, "schedule none", r.update) })
+	const left = "for p in /etc/etcd/snapshot* /etc/systemd/system/*snapshot* /etc/systemd/system/timers.target.wants/*snapshot* /var/lib/systemd/timers/*snapshot*; do [ ! -e $p ] || echo $p; done; systemctl is-active etcd-snapshot.timer || true"
+	if got := strings.TrimSpace(r.sh("cp1", left)); got != "inactive" {
+		r.t.Errorf("there is still\n%s", got)
+	}
+	r.sh("cp1", "printf '[Timer]\\nOnCalendar=yearly\\n' >"+snapshotTimerPath+"; printf '[Service]\\nExecStart=/bin/true\\n' >"+snapshotServicePath+"; systemctl daemon-reload; systemctl start etcd-snapshot.timer")
+	r.only([]string{"cp1"}, "read", r.same)
+}
+
+// afterSchedule: with the members their units went, but for somebody's own, and
+// what was saved is still there. It leaves the machines as they were.
+func (r *rig) afterSchedule() {
+	r.t.Helper()
+	for _, name := range everyone {
+		units := strings.Join(lines(r.sh(name, "ls /etc/systemd/system | grep snapshot || true")), " ")
+		if want := map[string]string{"cp1": snapshotService + " " + snapshotTimer}[name]; units != want {
+			r.t.Errorf("%s has the units %q, wanted %q", name, units, want)
+		}
+	}
+	r.sh("cp1", "systemctl is-active --quiet etcd-snapshot.timer; systemctl stop etcd-snapshot.timer; rm "+snapshotTimerPath+" "+snapshotServicePath+"; systemctl daemon-reload")
+	saved := 0
+	for name, s := range r.specs {
+		s.Snapshots = nil
+		r.specs[name] = s
+		saved += len(lines(r.sh(name, "ls /var/lib/etcd-archive/scheduled/*.db || true")))
+	}
+	if saved < 2 {
+		r.t.Errorf("%d scheduled snapshots outlived the members", saved)
+	}
+}

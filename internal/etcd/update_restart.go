@@ -1,0 +1,118 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// readyToRestart reports whether the member may be restarted right now. If
+// not, it has waited a moment or let others go first.
+func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool, error) {
+	c.since.begin(c.turn)
+	if v == nil {
+		// Without a quorum nothing can be lost by starting what is not serving.
+		if c.f.Unit.Active != "active" {
+			return true, nil
+		}
+		return false, c.waitOrRefuse(ctx, nil, client.ErrNoAnswer)
+	}
+	entry := entryOf(v, c.s)
+	leads := v.Leader == entry.ID
+	if waiting, quiet := c.turn.others(); leads && len(v.Voters()) > 1 {
+		awaited := c.f.rotationStatus(c.s).obstacle(c.s.generation()) != nil
+		if waiting > 0 && !awaited {
+			c.since.end()
+			return false, c.turn.yield(ctx) // followers first
+		}
+		if quiet < c.cl.pace.BatchWindow {
+			return false, pause(ctx, c.cl.pace.Poll)
+		}
+	}
+	if err := membership.MayRestart(*v, entry.ID); err != nil {
+		return false, c.waitOrRefuse(ctx, v, err)
+	}
+	if wait, err := c.settle(ctx, *v, entry.ID); wait || err != nil {
+		return false, err
+	}
+	if leads && len(v.Voters()) > 1 {
+		return false, handOver(ctx, c.clients, *v, entry)
+	}
+	return true, nil
+}
+
+// waitOrRefuse waits a moment, and refuses when patience or the time for it is at its end.
+// What one member has just waited for in vain, the next one does not wait for again.
+func (c *updating) waitOrRefuse(ctx context.Context, v *membership.View, cause error) error {
+	c.since.begin(c.turn)
+	c.cl.mu.Lock()
+	inVain := time.Since(c.cl.waitedInVain) < c.cl.pace.ConditionTimeout
+	if c.since.lasted() > c.cl.pace.ConditionTimeout {
+		inVain, c.cl.waitedInVain = true, time.Now()
+	}
+	c.cl.mu.Unlock()
+	if inVain || pause(ctx, 5*c.cl.pace.Poll) != nil {
+		if c.step.due() {
+			return c.notUpgraded(v, cause.Error(), c.upgradeBlockedNext(cause))
+		}
+		return refusal("etcd member not restarted", c.s, v, cause.Error(), problem.Nothing,
+			"bring the unhealthy members back or destroy the dead ones, then apply again")
+	}
+	if waiting, _ := c.turn.others(); waiting > 0 {
+		return c.turn.yield(ctx) // one of them may be the member that is waited for
+	}
+	return nil
+}
+
+// upgradeBlockedNext is the way out of what an upgrade does not begin with.
+func (c *updating) upgradeBlockedNext(cause error) string {
+	before := fmt.Sprintf("set version back to %s", c.step.From)
+	switch {
+	case errors.Is(cause, membership.ErrAlarm):
+		return before + " and apply, which mends the alarm; then change it again"
+	case errors.Is(cause, client.ErrListsDiffer):
+		return before + ", and replace the member that lists others (terraform apply -replace=…); then change it again"
+	case errors.Is(cause, errUnreachable):
+		return "bring the machine back and apply again; if it is gone for good, " + before + " and destroy or replace its member first"
+	}
+	return "bring the members that are named back and apply again; a dead one is replaced (terraform apply -replace=…) at the version that the others run: " + before + " for that"
+}
+
+// settle keeps the members healthy for a while between two restarts of this
+// process. When one stays unhealthy beyond patience, quorum (MayRestart) decides alone.
+func (c *updating) settle(ctx context.Context, v membership.View, id uint64) (wait bool, err error) {
+	c.cl.mu.Lock()
+	last := c.cl.restarted
+	c.cl.mu.Unlock()
+	target, _ := v.Member(id)
+	if !target.Healthy {
+		return false, nil
+	}
+	if left := c.cl.pace.Settle - time.Since(last); left > 0 {
+		return true, pause(ctx, left)
+	}
+	if membership.RequireAllHealthy(v) != nil && c.since.lasted() < c.cl.pace.ConditionTimeout {
+		return true, pause(ctx, 5*c.cl.pace.Poll)
+	}
+	return false, nil
+}
+
+// handOver moves leadership off a member. The leader itself must be asked;
+// what came of it is seen at the next look.
+func handOver(ctx context.Context, clients *client.Clients, v membership.View, from *membership.Member) error {
+	to, ok := membership.BestTransferee(v, from.ID)
+	if !ok {
+		return fmt.Errorf("move leadership off %s: %w", from.Label(), membership.ErrUnhealthy)
+	}
+	problem.Progress(ctx, "etcd: moving leadership from %s to %s", from.Label(), to.Label())
+	err := clients.MoveLeader(ctx, from.Address(), to.ID)
+	if err != nil && !client.Transient(err) {
+		return fmt.Errorf("move leadership from %s to %s: %w", from.Label(), to.Label(), err)
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// changeVersion takes the member to its version, and back where it does not come up.
+func (c *updating) changeVersion(ctx context.Context, v *membership.View, r repair) error {
+	if c.step.Unit != "" { // first: whatever is cut off, the way back is known
+		r.Change.Files = append([]host.File{{Path: rollbackUnitPath, Content: []byte(c.step.Unit), Mode: 0o644}}, r.Change.Files...)
+	}
+	machine := c.cl.machine(c.s.Host)
+	if _, err := machine.Change(ctx, r.Change, action{Verb: doStart, Timer: r.Timer}); err != nil {
+		return fmt.Errorf("restart etcd on %s: %w", c.s.label(), err)
+	}
+	err := c.waitServing(ctx, c.s.Version)
+	switch {
+	case err == nil:
+		problem.Progress(ctx, "etcd %s: serving on %s", c.s.Name, c.s.Version)
+		c.cl.ended(c.s.Version, c.s.Name, true)
+		return c.removeRollbackRecord(ctx)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("wait for etcd on %s: %w; the next apply goes on from there", c.s.label(), err)
+	}
+	c.cl.ended(c.s.Version, c.s.Name, false)
+	return c.rollBack(ctx, v, err)
+}
+
+// removeRollbackRecord removes what the way back would need: the member serves.
+func (c *updating) removeRollbackRecord(ctx context.Context) error {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{Remove: []string{rollbackUnitPath}}, action{}); err != nil {
+		return fmt.Errorf("finish the change of etcd on %s: %w", c.s.label(), err)
+	}
+	return nil
+}
+
+// waitServing waits until the member serves as a healthy one of a version. It gives
+// up early on one that ends again and again.
+func (c *updating) waitServing(ctx context.Context, version string) error {
+	w := c.cl.watchProgress(c.s, c.f.memberID(), []string{c.s.PeerURL()}, c.turn.held)
+	w.failOnRestarts = true
+	_, err := w.until(ctx, c.clients, c.s.Host.Address(), func(m membership.Member) string {
+		if trouble := healthyMember(m); trouble != "" {
+			return trouble
+		}
+		if m.Version != version {
+			return "etcd " + m.Version + " answers"
+		}
+		return ""
+	})
+	return err
+}
+
+// unitFailure says why a unit will not serve, or "".
+func unitFailure(before, now host.UnitState) string {
+	switch restarts := now.Restarts - before.Restarts; {
+	case restarts >= loopRestarts:
+		return fmt.Sprintf("it ended %d times after its start", restarts)
+	case now.Active == "failed" || now.Active == "inactive":
+		return fmt.Sprintf("%s is %s (%s)", unitName, now.Active, cmp.Or(now.Result, "not there"))
+	}
+	return ""
+}
+
+// mayRollBack says whether a member that was started on a newer version may be
+// started on the one before, and why. agreed is what the other members say that
+// all have agreed on, asked while this one is stopped.
+//
+// Between releases of one minor version etcd may go back and forth. To an older
+// minor it may as long as the members have not agreed on the newer one, which
+// they do when the last one runs it (etcd's version.Monitor): until then the
+// newer server writes nothing that the older one cannot read. Where nobody can
+// say, as with a single member, etcd itself decides, and trying is safe: an
+// older server compares the agreed version of its data with its own before it
+// serves, and again when it applies the entry that raised it, and ends
+// (mustDetectDowngrade, called by RaftCluster.Recover and SetVersion in 3.5;
+// MustDetectDowngrade in 3.6).
+func mayRollBack(step versionStep, agreed string, others []membership.Member) (possible bool, why string) {
+	from, _, err := release.Parse(step.From)
+	to, _, toErr := release.Parse(step.To)
+	if step.Unit == "" || err != nil || toErr != nil {
+		return false, "the unit that it ran on before is not known any more"
+	}
+	if from == to {
+		return true, fmt.Sprintf("%s and %s are of one minor version", step.From, step.To)
+	}
+	if minor, known := release.AgreedMinor(agreed); known {
+		if minor <= from {
+			return true, fmt.Sprintf("the members still agree on 3.%d", minor)
+		}
+		return false, fmt.Sprintf("it was the last one to leave 3.%d: all members have run 3.%d and agreed on it, and etcd refuses to start an older one from then on", from, minor)
+	}
+	for _, m := range others {
+		if minor, _, err := release.Parse(m.Version); err == nil && minor <= from {
+			return true, fmt.Sprintf("member %s still runs %s", m.Label(), m.Version)
+		}
+	}
+	return true, "no other member can say what they agree on, and etcd itself refuses what is not possible"
+}
+
+// rollBack brings the member back to what it ran before, where that is
+// possible, and says how that went. It takes its own time.
+func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*c.cl.pace.StallTimeout+startTime(c.size)+c.cl.pace.Cleanup)
+	defer cancel()
+	c.lasting = true
+	p := &problem.Problem{
+		Host: c.s.label(), Err: cause,
+		Cause:  fmt.Sprintf("etcd %s was started, but %s", c.step.To, cause),
+		Detail: "--- last lines of " + unitName + " with etcd " + c.step.To + "\n" + c.cl.lastLog(ctx, c.s),
+	}
+	problem.Progress(ctx, "etcd %s: etcd %s was started, but %s", c.s.Name, c.step.To, cause)
+	machine := c.cl.machine(c.s.Host)
+	if _, err := machine.Change(ctx, host.Change{}, action{Verb: doStop}); err != nil {
+		return c.notRolledBack(p, v, fmt.Sprintf("its unit could not be stopped, to go back to %s: %s", c.step.From, err))
+	}
+	agreed, others := c.others(ctx)
+	possible, why := mayRollBack(c.step, agreed, others)
+	if !possible {
+		// As it was: it may yet come up, and the next apply finds it as any member that does not serve.
+		_, err := machine.Change(ctx, host.Change{}, action{Verb: doStart})
+		if err != nil {
+			why += "; and its unit could not be started again: " + err.Error()
+		}
+		return c.notRolledBack(p, v, "it cannot go back to "+c.step.From+": "+why)
+	}
+	problem.Progress(ctx, "etcd %s: rolling back to %s: %s", c.s.Name, c.step.From, why)
+	unit := host.Change{Files: []host.File{{Path: unitPath, Content: []byte(c.step.Unit), Mode: 0o644}}}
+	_, err := machine.Change(ctx, unit, action{Verb: doStart})
+	if err == nil {
+		err = c.waitServing(ctx, c.step.From)
+	}
+	if err != nil {
+		p.Detail += "\n--- last lines of " + unitName + " with etcd " + c.step.From + "\n" + c.cl.lastLog(ctx, c.s)
+		return c.notRolledBack(p, v, fmt.Sprintf("the way back to %s failed as well: %s", c.step.From, err))
+	}
+	p.Summary = "etcd not upgraded, and rolled back"
+	p.Unchanged = fmt.Sprintf("%s serves on etcd %s again, as before, with the same data (%s); the other members stay as they are%s.", c.s.Name, c.step.From, why, versionsOf(others))
+	p.Next = "correct the cause that the log below shows, and apply again" + fmt.Sprintf(" (or set version back to %s)", c.step.From) + savedAt(c.saved)
+	if err := c.removeRollbackRecord(ctx); err != nil {
+		p.Unchanged += " " + rollbackUnitPath + " is left over: " + err.Error() + "."
+	}
+	problem.Progress(ctx, "etcd %s: serving on %s again", c.s.Name, c.step.From)
+	return p
+}
+
+// notRolledBack completes the problem of a member that serves on neither version.
+func (c *updating) notRolledBack(p *problem.Problem, v *membership.View, why string) error {
+	p.Summary = "etcd not upgraded, and not rolled back"
+	p.Cause += "; " + why
+	p.Unchanged = fmt.Sprintf("%s does not serve, and its data stays as it is; the other members were not touched", c.s.Name)
+	if v != nil {
+		p.Unchanged += versionsOf(membership.Except(v.Members, c.f.memberID()))
+		if rest := len(v.Voters()) - 1; rest < membership.Quorum(len(v.Voters())) {
+			p.Unchanged += ", but they have no quorum without it"
+		} else {
+			p.Unchanged += ", and they keep quorum as long as no other one fails"
+		}
+	}
+	p.Unchanged += "."
+	p.Next = fmt.Sprintf("correct the cause that the log below shows, and apply again; or replace this member (terraform apply -replace=…), which makes it anew from the data of the others; "+
+		"with nothing else left, restore the snapshot from before with the tools of %s", c.step.From) + savedAt(c.saved)
+	return p
+}
+
+func savedAt(snapshot string) string {
+	if snapshot == "" {
+		return ""
+	}
+	return "; the snapshot from before the upgrade is " + snapshot
+}
+
+// versionsOf names what members run: " (cp2 3.5.35, cp3 3.6.16)".
+func versionsOf(members []membership.Member) string {
+	var words []string
+	for _, m := range members {
+		words = append(words, m.Label()+" "+cmp.Or(m.Version, "-"))
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(words, ", ") + ")"
+}
+
+// others asks all members but this one what they run, and what they have agreed on.
+func (c *updating) others(ctx context.Context) (agreed string, others []membership.Member) {
+	v, err := c.clients.View(ctx, c.cl.addresses(c.s))
+	if err != nil {
+		return "", nil
+	}
+	id := c.f.memberID()
+	return c.clients.ClusterVersion(ctx, v, id), membership.Except(v.Members, id)
+}
+
+// logWidth is where a line of a log is cut: etcd writes all its arguments, and
+// the stack of each failure, on one.
+const logWidth = 500
+
+// lastLog is the end of the unit's log.
+func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cl.pace.Cleanup)
+	defer cancel()
+	log, err := cl.machine(s.Host).UnitLog(ctx, unitName, 20)
+	if err != nil {
+		return "its log could not be read: " + err.Error()
+	}
+	lines := strings.Split(log, "\n")
+	for i, line := range lines {
+		if len(line) > logWidth {
+			lines[i] = strings.ToValidUTF8(line[:logWidth], "") + "…"
+		}
+	}
+	return strings.Join(lines, "\n")
+}

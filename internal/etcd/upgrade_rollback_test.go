@@ -1,0 +1,255 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// The servers of these tests are of one release whatever their unit says. So a
+// member that is to run another one serves, but not as that: it did not come up.
+
+// counter is an outage that is only counted.
+type counter struct{ begins, ends atomic.Int32 }
+
+func (c *counter) Begins(context.Context) error { c.begins.Add(1); return nil }
+
+func (c *counter) Ended(ctx context.Context) error { c.ends.Add(1); return ctx.Err() }
+
+func upgraded(specs map[string]Spec, version string) map[string]Spec {
+	out := map[string]Spec{}
+	for name, s := range specs {
+		s.Version = version
+		out[name] = s
+	}
+	return out
+}
+
+// impatient gives a member a second to serve.
+func (f *fleet) impatient() {
+	f.clusters = f.coordinator()
+	f.clusters.pace.StallTimeout, f.clusters.pace.Settle = time.Second, 100*time.Millisecond
+}
+
+func TestRollBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	leader := leaderOf(f.calm(specs["cp1"]))
+	before := map[string]string{}
+	for name := range specs {
+		before[name] = string(f.machine(name).files[unitPath].Content)
+	}
+	f.impatient()
+	f.clusters.pace.StallTimeout = 3 * time.Second
+	other := upgraded(specs, "3.6.15")
+	outages := map[string]*counter{}
+	for name, s := range other {
+		outages[name] = &counter{}
+		s.Outage = outages[name]
+		other[name] = s
+	}
+	errs := together(t, other, func(s Spec) error { _, err := f.clusters.Update(f.context(), s); return err }, "cp1", "cp2", "cp3")
+	failed := ""
+	for name, err := range errs {
+		var p *problem.Problem
+		switch {
+		case !errors.As(err, &p):
+			t.Fatalf("%s: %v", name, err)
+		case p.Summary == "etcd not upgraded, and rolled back":
+			failed = name
+			if !strings.Contains(p.Unchanged, name+" serves on etcd 3.6.16 again") || !strings.Contains(p.Next, "-etcd-3.6.16-to-3.6.15.db on cp") || !strings.Contains(p.Detail, "the unit's log") {
+				t.Errorf("%s: %v", name, err)
+			}
+			if o := outages[name]; o.begins.Load() != 1 || o.ends.Load() != 1 || f.machine(name).starts != 3 {
+				t.Errorf("%s: outage began %d times and ended %d times; %d starts", name, o.begins.Load(), o.ends.Load(), f.machine(name).starts)
+			}
+		case problem.Untouched(err) && strings.Contains(p.Cause, "did not come up on etcd 3.6.15 in this run"):
+			if o := outages[name]; o.begins.Load() != 0 || f.machine(name).starts != 1 {
+				t.Errorf("%s was touched: outage began %d times, %d starts", name, o.begins.Load(), f.machine(name).starts)
+			}
+		default:
+			t.Errorf("%s: %v", name, err)
+		}
+		m := f.machine(name)
+		if _, left := m.files[rollbackUnitPath]; left || string(m.files[unitPath].Content) != before[name] {
+			t.Errorf("%s does not have its unit from before, or %s is left", name, rollbackUnitPath)
+		}
+		if len(m.installed) != 1 || m.installed[0] != "3.6.15" {
+			t.Errorf("%s got the programs of %v before the first member was touched", name, m.installed)
+		}
+	}
+	if failed == "" || failed == leader {
+		t.Errorf("%q was tried first; the leader is %q", failed, leader)
+	}
+	for name, s := range specs {
+		if status, err := f.clusters.Read(f.context(), s); err != nil || len(status.Drift) > 0 || !status.Healthy {
+			t.Errorf("read of %s: %v, %v", name, status.Drift, err)
+		}
+	}
+}
+
+// TestRollBackTakesItsOwnTime: the caller's time is over when it is seen that
+// the member does not serve.
+func TestRollBackTakesItsOwnTime(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	f.calm(specs["cp1"])
+	f.impatient()
+	f.clusters.pace.StallTimeout = 10 * time.Second
+	s, o := upgraded(specs, "3.6.15")["cp1"], &counter{}
+	s.Outage = o
+	ctx, cancel := context.WithTimeout(f.context(), 4*time.Second)
+	defer cancel()
+	_, err := f.clusters.Update(ctx, s)
+	if err == nil || ctx.Err() == nil || !strings.Contains(err.Error(), "rolled back") || !strings.Contains(err.Error(), "serves on etcd 3.6.16 again") || o.ends.Load() != 1 {
+		t.Fatalf("%v (%v), the outage ended %d times", err, ctx.Err(), o.ends.Load())
+	}
+	if errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "outage") {
+		t.Errorf("the end of the outage had no time: %v", err)
+	}
+}
+
+// TestNeitherComesUp: the way back fails too, and both are said; so does one
+// whose way back nobody knows.
+func TestNeitherComesUp(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	f.impatient()
+	f.clusters.pace.StallTimeout = 8 * time.Second
+	s, m := upgraded(specs, "3.6.15")["cp1"], f.machine("cp1")
+	m.breaks = "ExecStart="
+	_, err := f.clusters.Update(f.context(), s)
+	for _, want := range []string{"etcd not upgraded, and not rolled back", "etcd 3.6.15 was started, but it does not serve: it ended", "the way back to 3.6.16 failed as well: it does not serve", "keep quorum", "-replace", "with etcd 3.6.15", "with etcd 3.6.16"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("lacks %q: %v", want, err)
+		}
+	}
+	if status, err := f.clusters.Read(f.context(), s); err != nil || len(status.Drift) == 0 {
+		t.Errorf("read: %v, %v", status.Drift, err)
+	}
+	// The cause is mended, and the upgrade given up.
+	m.breaks = ""
+	f.impatient()
+	f.clusters.pace.StallTimeout = 15 * time.Second
+	status, err := f.clusters.Update(f.context(), specs["cp1"])
+	if err != nil || len(status.Drift) > 0 || !status.Healthy {
+		t.Fatalf("given up: %v, %v", status.Drift, err)
+	}
+	if _, left := m.files[rollbackUnitPath]; left {
+		t.Errorf("%s is left over", rollbackUnitPath)
+	}
+}
+
+// TestUpgradeNeedsAll: what a restart of the same may do beside a dead member,
+// an upgrade may not; and without a quorum nothing of it can be prepared.
+func TestUpgradeNeedsAll(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3", "cp4", "cp5")
+	f.create(specs, "cp1", "cp2", "cp3", "cp4", "cp5")
+	f.calm(specs["cp1"])
+	f.impatient()
+	other := upgraded(specs, "3.6.15")
+	f.kill("cp5", false)
+	refused := func(what string, words ...string) {
+		t.Helper()
+		_, err := f.clusters.Update(f.context(), other["cp1"])
+		if err == nil || !problem.Untouched(err) || f.machine("cp1").starts != 1 || len(f.machine("cp2").installed) != 0 {
+			t.Fatalf("%s: %v", what, err)
+		}
+		for _, word := range words {
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("%s: %q is not in %v", what, word, err)
+			}
+		}
+	}
+	refused("a dead member", "cp5", "set version back to 3.6.16")
+	f.machine("cp5").lost = true
+	f.impatient()
+	refused("a dead machine", "cp5")
+	f.kill("cp4", false)
+	f.kill("cp3", false)
+	f.impatient()
+	refused("no quorum", client.ErrNoAnswer.Error())
+}
+
+// killed is a machine that does nothing any more from its n-th change on.
+type killed struct {
+	machine
+	after bool
+	left  *atomic.Int32
+}
+
+func (k killed) Change(ctx context.Context, c host.Change, a action) (host.Applied, error) {
+	left := k.left.Add(-1)
+	if left < 0 || left == 0 && !k.after {
+		return host.Applied{}, fmt.Errorf("killed: %w", host.ErrUnreachable)
+	}
+	applied, err := k.machine.Change(ctx, c, a)
+	if left == 0 {
+		return host.Applied{}, fmt.Errorf("killed: %w", host.ErrUnreachable)
+	}
+	return applied, err
+}
+
+func (k killed) Observe(ctx context.Context, q host.Query) (host.Facts, error) {
+	if k.left.Load() <= 0 {
+		return host.Facts{}, fmt.Errorf("killed: %w", host.ErrUnreachable)
+	}
+	return k.machine.Observe(ctx, q)
+}
+
+// TestCutOffRollBack: cut off before and after each change of an upgrade that
+// is rolled back, the next apply converges.
+func TestCutOffRollBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1")
+	f.create(specs, "cp1")
+	other := upgraded(specs, "3.6.15")
+	for _, after := range []bool{false, true} {
+		cuts := 0
+		for n := int32(1); ; n++ {
+			f.calm(specs["cp1"])
+			f.impatient()
+			left := &atomic.Int32{}
+			left.Store(n)
+			whole := f.clusters.machine
+			f.clusters.machine = func(h *host.Host) machine { return killed{whole(h), after, left} }
+			if _, err := f.clusters.Update(f.context(), other["cp1"]); err == nil {
+				t.Fatal("a release that is not there runs")
+			}
+			f.impatient()
+			f.clusters.pace.StallTimeout = 15 * time.Second
+			status, err := f.clusters.Update(f.context(), specs["cp1"])
+			if err != nil || len(status.Drift) > 0 || !status.Healthy {
+				t.Fatalf("cut off at change %d (after: %v): left %v, %v", n, after, status.Drift, err)
+			}
+			if _, unfinished := f.machine("cp1").files[rollbackUnitPath]; unfinished {
+				t.Fatalf("cut off at change %d (after: %v): %s is left over", n, after, rollbackUnitPath)
+			}
+			if left.Load() > 0 {
+				break
+			}
+			cuts++
+		}
+		if cuts < 5 { // snapshot, change, stop, change back, end
+			t.Errorf("only %d cuts", cuts)
+		}
+	}
+}

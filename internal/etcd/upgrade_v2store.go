@@ -1,0 +1,78 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+)
+
+// v2StoreNext is the way out that etcd's guide names (Upgrade etcd from v3.5 to v3.6,
+// "V2 Store"), by the means of this provider. Keys go through the v2 API alone,
+// and the log that still has them goes with a raft snapshot taken afterwards.
+const v2StoreNext = `with enable-v2 = "true" in extra_args, migrate what clients still need and delete all keys through the v2 API (DELETE /v2/keys/KEY?recursive=true); ` +
+	`then take enable-v2 out, set snapshot-count = "1" on every member and apply; take that out too and apply; then change the version`
+
+// v2Flag names the flag of a unit by which clients can write to the v2 store.
+func v2Flag(unit string) string {
+	command, _, _ := systemd.ParseUnit(unit)
+	flags := command.Flags
+	if value, ok := flags["enable-v2"]; ok && value != "false" {
+		return "enable-v2"
+	}
+	if flags["experimental-enable-v2v3"] != "" {
+		return "experimental-enable-v2v3"
+	}
+	return ""
+}
+
+// checkV2Store looks for what is known to break the step from 3.5 to 3.6, on every
+// member that is still to take it.
+//
+// 3.6 reads the members from the v3 store, and 3.5 kept them in the v2 store: a
+// promotion that was not written to both comes back as a learner
+// (etcd-io/etcd#19557, #20793), and so do members that were removed (#20967).
+// From 3.5.26 on a member repairs its v3 store when it starts, which MayUpgrade
+// asks of all of them; here every member has to list the same.
+//
+// The finding is in words; the error is what may clear by itself.
+func (cl *cluster) checkV2Store(ctx context.Context, clients *client.Clients, s Spec, v membership.View, inspect []observed) (finding string, err error) {
+	if len(inspect) == 0 {
+		return "", nil
+	}
+	if err := clients.RequireSameLists(ctx, v); err != nil {
+		return "", err
+	}
+	findings := make([]string, len(inspect))
+	var group sync.WaitGroup
+	for i, f := range inspect {
+		group.Go(func() { findings[i] = cl.inspect(ctx, s, f) })
+	}
+	group.Wait()
+	return strings.Join(slices.DeleteFunc(findings, func(text string) bool { return text == "" }), "; "), nil
+}
+
+// inspect says what is wrong with the data of the member on a machine, or "".
+func (cl *cluster) inspect(ctx context.Context, s Spec, f observed) string {
+	at, err := installationIn(f.facts.Files[unitPath].Content)
+	if before := f.facts.Files[rollbackUnitPath].Content; err == nil && unitVersion(before) != "" { // the new unit is there already
+		at, err = installationIn(before)
+	}
+	if err == nil {
+		a := action{Verb: doInspect, DataDir: at.dataDir, Tools: at.tools}
+		_, err = cl.machine(cl.hostAt(f.Address, s)).Change(ctx, host.Change{}, a)
+	}
+	switch {
+	case err == nil:
+		return ""
+	case strings.Contains(err.Error(), "detected custom"): // etcdutl's errV2StoreCustomContent, errWALCustomContent
+		return fmt.Sprintf("the data of %s holds keys of the v2 store, with which etcd 3.6 does not start", f.label())
+	}
+	return fmt.Sprintf("it could not be told whether the data of %s holds keys of the v2 store, with which etcd 3.6 does not start: %s", f.label(), err)
+}

@@ -1,0 +1,36 @@
+package etcd
+
+import (
+	"context"
+	"time"
+)
+
+// until polls f until it reports done, fails, or the time is over; then it
+// returns false. The error is f's, or that ctx ended.
+func until(ctx context.Context, every, limit time.Duration, f func() (bool, error)) (bool, error) {
+	end := time.Now().Add(limit)
+	for {
+		done, err := f()
+		if done || err != nil {
+			return done, err
+		}
+		if time.Now().Add(every).After(end) {
+			return false, ctx.Err()
+		}
+		if err := pause(ctx, every); err != nil {
+			return false, err
+		}
+	}
+}
+
+// pause waits, or ends early with ctx's error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

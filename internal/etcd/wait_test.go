@@ -1,0 +1,43 @@
+package etcd
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// TestOthersTurnsAreNotPatience: a Delete that waits for quorum lets another
+// member have its turn, which takes longer than patience lasts. What clears
+// shortly afterwards is still waited for.
+func TestOthersTurnsAreNotPatience(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	specs := f.specs("cp1", "cp2", "cp3")
+	f.create(specs, "cp1", "cp2", "cp3")
+	f.calm(specs["cp1"])
+	f.kill("cp3", false)
+	cl := f.clusters.of(specs["cp1"])
+	done := make(chan error, 1)
+	go func() { done <- f.clusters.Delete(f.context(), specs["cp2"], DeleteOptions{}) }()
+	for queued := 0; queued == 0; {
+		cl.turns.mu.Lock()
+		queued = len(cl.turns.queue)
+		cl.turns.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	other := cl.turns.enter()
+	if err := other.wait(f.context()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(cl.pace.ConditionTimeout + 100*time.Millisecond)
+	other.leave()
+	time.Sleep(500 * time.Millisecond)
+	if _, err := f.machine("cp3").Change(f.context(), host.Change{}, action{Verb: doStart}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("the other member's turn was counted: %v", err)
+	}
+	f.wantRoster(specs["cp1"], "cp1 cp3")
+}
