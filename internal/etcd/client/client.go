@@ -20,39 +20,37 @@ import (
 )
 
 const (
-	// RequestTimeout bounds a question to one member. etcd itself gives a
-	// linearizable read up when it has no leader; a member that takes longer
-	// than this is as good as silent.
+	// RequestTimeout limits a read from one member. A member that takes longer
+	// counts as not answering.
 	RequestTimeout = 3 * time.Second
-	// ChangeTimeout bounds a membership change, which etcd itself ends after
-	// 5 s plus two election timeouts.
+	// ChangeTimeout limits a membership change. etcd itself gives up after 5 s
+	// plus two election timeouts.
 	ChangeTimeout = 10 * time.Second
 )
 
-// Clients speaks with the members of one cluster: one client for each
-// member's address, as etcdctl does with one endpoint, dialled through SSH. So it
-// is known which member an answer comes from.
+// Clients talks to the members of one cluster. Each member's address has a client
+// of its own, like etcdctl with a single endpoint, so it is known which member
+// answers.
 type Clients struct {
 	TLS  *tls.Config
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 
-	// Limit bounds a question to one member where that has to be less than
-	// RequestTimeout; 0: it has not.
+	// Limit lowers the timeout of each request; 0 keeps the default.
 	Limit time.Duration
 
-	// MaxAnswer bounds an answer in bytes where it may be larger than usual; 0: it may not.
+	// MaxAnswer is the largest answer in bytes; 0 means maxAnswer.
 	MaxAnswer int
 
 	mu      sync.Mutex
 	clients map[string]*clientv3.Client // by address
 }
 
-// New returns the clients of a cluster's members: dial connects to one.
+// New returns the clients of a cluster's members. dial connects to an address.
 func New(config *tls.Config, dial func(ctx context.Context, addr string) (net.Conn, error)) *Clients {
 	return &Clients{TLS: config, Dial: dial}
 }
 
-// limitOr is the time for one question that usually has so much.
+// limitOr returns the timeout of a request whose default is usual.
 func (c *Clients) limitOr(usual time.Duration) time.Duration {
 	if c.Limit > 0 {
 		return min(c.Limit, usual)
@@ -71,14 +69,14 @@ func (c *Clients) Close() {
 }
 
 const (
-	// maxHeader bounds what a member says beside an answer: a status with its text.
+	// maxHeader limits the metadata of an answer, such as the text of a status.
 	maxHeader = 64 << 10
-	// maxAnswer bounds an answer that is not a page of keys.
+	// maxAnswer limits an answer by default. Pages of keys may be larger.
 	maxAnswer = 4 << 20
 )
 
-// member returns the client of the member at an address. It never retries: a call
-// that failed may have been carried out, and who calls decides what to do about it.
+// member returns the client of the member at an address. The client never retries:
+// a failed call may have taken effect, so the caller decides what to do.
 func (c *Clients) member(address string) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +105,7 @@ func (c *Clients) member(address string) (*clientv3.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd at %s: %w", address, err)
 	}
-	// Its own would make a connection for each call, to choose a member by itself.
+	// The default Maintenance opens a new connection for each call.
 	member.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(member, member.ActiveConnection()), member)
 	if c.clients == nil {
 		c.clients = map[string]*clientv3.Client{}
@@ -116,13 +114,13 @@ func (c *Clients) member(address string) (*clientv3.Client, error) {
 	return member, nil
 }
 
-// failFast makes a call to a member that cannot be reached fail at once. The
-// client's default waits for a connection until the time of the call is over.
+// failFast makes calls to an unreachable member fail immediately. By default,
+// clientv3 waits for a connection until the call times out.
 func failFast(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	return invoke(ctx, method, req, reply, conn, append(opts, grpc.WaitForReady(false))...)
 }
 
-// Call runs f against the member at an address, bounded by timeout.
+// Call runs f with the client of the member at an address, within timeout.
 func (c *Clients) Call(ctx context.Context, address string, timeout time.Duration, f func(context.Context, *clientv3.Client) error) error {
 	member, err := c.member(address)
 	if err != nil {

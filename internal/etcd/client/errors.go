@@ -13,8 +13,8 @@ import (
 // that can be reached.
 var ErrNoAnswer = errors.New("no member of the cluster gives an answer that a quorum stands behind")
 
-// temporary lists etcd's refusals that time alone can lift: its gates on
-// membership changes, and everything around an election.
+// temporary lists the errors of etcd that clear without intervention: its checks of
+// membership changes, and everything related to an election.
 var temporary = []error{
 	rpctypes.ErrUnhealthy, rpctypes.ErrTooManyLearners, rpctypes.ErrMemberNotEnoughStarted, rpctypes.ErrMemberLearnerNotReady,
 	rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrGRPCNotSupportedForLearner, rpctypes.ErrStopped,

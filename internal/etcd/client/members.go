@@ -11,8 +11,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-// MemberList asks one member for the member list by a linearizable read: an answer
-// proves that this member is connected to a quorum.
+// MemberList reads the member list from one member with a linearizable read. An
+// answer proves that this member is connected to a quorum.
 func (c *Clients) MemberList(ctx context.Context, address string) (membership.View, error) {
 	var v membership.View
 	err := c.Call(ctx, address, RequestTimeout, func(ctx context.Context, member *clientv3.Client) error {
@@ -25,8 +25,8 @@ func (c *Clients) MemberList(ctx context.Context, address string) (membership.Vi
 	return v, err
 }
 
-// MemberListInMemory is the list that the member at an address has in memory, and that
-// member's id. It answers without the others.
+// MemberListInMemory returns the member list that the member at an address has in
+// memory, and that member's ID. The read is serializable: it needs no quorum.
 func (c *Clients) MemberListInMemory(ctx context.Context, address string) (v membership.View, id uint64, err error) {
 	err = c.Call(ctx, address, RequestTimeout, func(ctx context.Context, member *clientv3.Client) error {
 		answer, err := member.MemberList(ctx, clientv3.WithSerializable())

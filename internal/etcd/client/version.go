@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 )
 
-// Survey is v with the version that the members have agreed on.
+// Survey returns v with the cluster version.
 func (c *Clients) Survey(ctx context.Context, v membership.View) membership.Survey {
 	out := membership.Survey{ClusterVersion: c.ClusterVersion(ctx, v, 0)}
 	for _, m := range v.Members {
@@ -21,13 +21,13 @@ func (c *Clients) Survey(ctx context.Context, v membership.View) membership.Surv
 	return out
 }
 
-// ClusterVersion is what the members have agreed on, as any of them other than
-// the one with the given id tells, or "". It only ever rises while nobody asks
-// etcd for a downgrade, and a member that lags behind tells an older one, so the
-// highest is taken.
+// ClusterVersion returns the version that the members have agreed on, as reported by
+// the members other than the one with the given ID; "" if none reports it. It only
+// rises unless etcd is asked for a downgrade, and a member that lags behind reports
+// an older one, so the highest is returned.
 func (c *Clients) ClusterVersion(ctx context.Context, v membership.View, not uint64) string {
 	told := make([]string, len(v.Members))
-	_ = forEach(v.Members, func(i int, m membership.Member) (err error) { // who does not tell is left out
+	_ = forEach(v.Members, func(i int, m membership.Member) (err error) { // a member that does not report it is skipped
 		if m.ID != not && m.Version != "" {
 			told[i], err = c.agreedVersion(ctx, m.Address())
 		}
