@@ -12,12 +12,12 @@ import (
 // nobody answers, nothing is known.
 func TestReplaced(t *testing.T) {
 	s := Spec{Name: "cp1", Host: (&host.Pool{}).Host(host.Target{Address: "10.0.0.11"})}
-	own := found{Marker: &marker{EtcdCluster: "7"}}
+	own := observed{Record: &record{EtcdCluster: "7"}}
 	listed := func(alarms ...string) *membership.View {
 		return &membership.View{ClusterID: 7, Members: []membership.Member{{ID: 1, Name: "cp1", PeerURLs: []string{s.PeerURL()}, Healthy: true, Alarms: alarms}}}
 	}
 	for name, test := range map[string]struct {
-		f    found
+		f    observed
 		v    *membership.View
 		want bool
 	}{
@@ -26,14 +26,14 @@ func TestReplaced(t *testing.T) {
 		"no space":              {own, listed("NOSPACE"), false},
 		"corrupt":               {own, listed("CORRUPT"), true},
 		"removed":               {own, &membership.View{ClusterID: 7}, true},
-		"of an earlier cluster": {found{Marker: &marker{EtcdCluster: "6"}}, listed(), true},
-		"without a record":      {found{}, listed(), false},
+		"of an earlier cluster": {observed{Record: &record{EtcdCluster: "6"}}, listed(), true},
+		"without a record":      {observed{}, listed(), false},
 	} {
 		if got := replaced(s, test.f, test.v); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if rebuilt(found{Data: true}) || !rebuilt(found{}) || !rebuilt(found{Data: true, Pending: true}) {
+	if rebuilt(observed{Data: true}) || !rebuilt(observed{}) || !rebuilt(observed{Data: true, Pending: true}) {
 		t.Error("a machine without data, or with a member that never established, counts as rebuilt, and no other")
 	}
 }
