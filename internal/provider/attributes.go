@@ -17,8 +17,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// addressOf is the address within a resource's host attribute, unknown while
-// any of it is.
+// addressOf returns the address in a resource's host attribute. It is unknown if any part of
+// the attribute is unknown.
 func addressOf(machine types.Object) types.String {
 	address, ok := machine.Attributes()["address"].(types.String)
 	if machine.IsUnknown() || !ok {
@@ -27,8 +27,8 @@ func addressOf(machine types.Object) types.String {
 	return address
 }
 
-// hostSchema is the machine on which the resource is. Another address is
-// another machine: the resource moves there by being replaced.
+// hostSchema describes the machine that the resource is on. A different address is a different
+// machine, so changing it replaces the resource.
 func hostSchema(what string) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Required:            true,
@@ -52,7 +52,7 @@ func bundleAttribute(use string) schema.Attribute {
 	}
 }
 
-// earlyRenewalSchema is when certificates are due for renewal.
+// earlyRenewalSchema describes how long before their expiry certificates are renewed.
 func earlyRenewalSchema(effect string) schema.Attribute {
 	return schema.StringAttribute{
 		Optional:      true,
@@ -63,7 +63,7 @@ func earlyRenewalSchema(effect string) schema.Attribute {
 	}
 }
 
-// sealedForSchema tells for whom private keys are sealed.
+// sealedForSchema describes the recipients for which private keys are sealed.
 func sealedForSchema() schema.Attribute {
 	return schema.ListAttribute{
 		Computed: true, ElementType: types.StringType,
@@ -71,8 +71,9 @@ func sealedForSchema() schema.Attribute {
 	}
 }
 
-// driftSchema is where Read puts what differs on the machine: the plan shows it, and
-// the next apply repairs it. more is what the resource adds.
+// driftSchema describes the attribute in which Read stores the differences on the machine. The
+// plan shows them and the next apply repairs them. more is the resource's addition to the
+// description.
 func driftSchema(more string) schema.Attribute {
 	return schema.ListAttribute{
 		Computed:    true,
@@ -119,13 +120,13 @@ func stringMapOf(ctx context.Context, m types.Map, diags *diag.Diagnostics) map[
 	return out
 }
 
-// stringList is never null, so that "nothing" is one value only.
-// said is what machines have told, for a state and a plan that people read.
+// said returns text from a machine in a form that is safe to show in a state or a plan.
 func said(text string) types.String { return types.StringValue(problem.Line(text)) }
 
-// saidOrNull is said, or null for nothing.
+// saidOrNull is said, but returns null for an empty text.
 func saidOrNull(text string) types.String { return orNull(problem.Line(text)) }
 
+// stringList returns a list that is never null, so that an empty list has one form only.
 func stringList(items []string) types.List {
 	values := make([]attr.Value, len(items))
 	for i, item := range items {
@@ -142,7 +143,7 @@ func stringMap(items map[string]string) types.Map {
 	return types.MapValueMust(types.StringType, values)
 }
 
-// timeString is RFC 3339 in UTC, null for the zero time.
+// timeString formats t as RFC 3339 in UTC. The zero time becomes null.
 func timeString(t time.Time) types.String {
 	if t.IsZero() {
 		return types.StringNull()
@@ -150,7 +151,7 @@ func timeString(t time.Time) types.String {
 	return types.StringValue(t.UTC().Format(time.RFC3339))
 }
 
-// kept holds a computed value over updates: it never changes once made.
+// kept preserves a computed value across updates. Use it for values that never change once set.
 func kept() []planmodifier.String {
 	return []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
 }
@@ -167,7 +168,7 @@ func keptMap(description string) schema.Attribute {
 	}
 }
 
-// allKnown reports whether every value is set and known.
+// allKnown reports whether every value is known. Null is known.
 func allKnown(values ...attr.Value) bool {
 	for _, value := range values {
 		if value.IsNull() || value.IsUnknown() {
@@ -177,9 +178,9 @@ func allKnown(values ...attr.Value) bool {
 	return true
 }
 
-// elementsKnown reports whether a value is known with all that it holds. Null is known.
+// elementsKnown reports whether a value and all its elements are known. Null is known.
 func elementsKnown(ctx context.Context, value attr.Value) bool {
-	if value.IsNull() { // a nested attribute of an object that is not there knows not even its type
+	if value.IsNull() { // the type of an absent object's nested attribute is not known either
 		return true
 	}
 	raw, err := value.ToTerraformValue(ctx)

@@ -7,16 +7,18 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// openedBundles are those that were read, by the digest of their text. All resources of
-// a control plane have the same bundle as an attribute, and opening sealed keys takes
-// milliseconds: most of the work of a large fleet's plan, if each resource opened them again.
+// openedBundles caches the bundles that were read, by the digest of their text. All resources
+// of a control plane have the same bundle as an attribute. Opening sealed keys takes
+// milliseconds, which would be most of the work of a large fleet's plan if each resource opened
+// them again.
 type openedBundles struct {
 	mu      sync.Mutex
 	digests map[[sha256.Size]byte]*pki.Bundle
 }
 
-// open is pki.Parse, once for each text. The bundle is the caller's own, so that what
-// was signed for one resource gets to no other; what it points to is never changed.
+// open calls pki.Parse once for each text. The returned bundle belongs to the caller, so what
+// was signed for one resource does not reach another. What the bundle points to is shared and
+// never changed.
 func (o *openedBundles) open(text string, seal *pki.Seal) (*pki.Bundle, error) {
 	digest := sha256.Sum256([]byte(text))
 	o.mu.Lock()

@@ -8,18 +8,19 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// claims are the identities that Creates of this run have begun to make or to adopt.
-// Two resources of a run can describe the same thing: a key of a for_each was renamed
-// without a moved block, or a Create that failed is tainted and, with
-// create_before_destroy, its replacement completes what the next Delete would then
-// remove. Terraform runs both in any order. A claim is made when the Create begins,
-// and a Delete asks again before each of its steps: what is claimed stays.
+// claims are the identities that Create calls of this run create or adopt. Two resources of a
+// run can describe the same object: a key of a for_each was renamed without a moved block, or a
+// failed Create left a tainted resource and, with create_before_destroy, its replacement
+// completes the object that the next Delete would then remove. Terraform runs the two in any
+// order. Create makes its claim when it begins. Delete checks the claims before each of its
+// steps and does not remove a claimed object.
 type claims struct {
 	mu   sync.Mutex
 	made map[string]bool
 }
 
-// identity is what a resource is on its machines, whatever Terraform calls it.
+// identity identifies a resource's object on its machines, independent of its Terraform
+// address.
 func identity(kind string, parts ...string) string {
 	return strings.Join(append([]string{kind}, parts...), "\x00")
 }
@@ -33,7 +34,8 @@ func (c *claims) claim(identity string) {
 	c.made[identity] = true
 }
 
-// superseded reports, whenever it is asked, whether an identity is claimed.
+// superseded returns a function that reports whether an identity is claimed at the time of the
+// call.
 func (c *claims) superseded(identity string) func() bool {
 	return func() bool {
 		c.mu.Lock()
@@ -42,7 +44,7 @@ func (c *claims) superseded(identity string) func() bool {
 	}
 }
 
-// joined lists the addresses of machines, sorted.
+// joined returns the sorted addresses of machines as one string.
 func joined(machines map[string]*host.Host) string {
 	var all []string
 	for _, machine := range machines {

@@ -17,32 +17,31 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// controlPlane is what was seen of a whole control plane. Plain values: what
-// is wrong with it is decided from them alone.
+// controlPlane is the observed state of a whole control plane. It contains plain values only,
+// and issues are derived from them alone.
 type controlPlane struct {
-	unasked     string // why nobody could be asked; "" when somebody was
+	unasked     string // why no query was possible; "" if there was one
 	etcd        etcd.Health
 	endpoint    endpoint.Health
 	replicas    map[string]seenReplica
-	authorities map[string]time.Time // the end of each; zero where it cannot be read
+	authorities map[string]time.Time // expiry by authority; zero if it cannot be read
 }
 
-// seenReplica is one replica: as the balancers list it, as its machine shows
-// it, or both.
+// seenReplica is one replica as the balancers list it, as observed on its machine, or both.
 type seenReplica struct {
 	controlplane.Health
-	Listed string // host:port at the balancers; "" where none of them has it
+	Listed string // host:port at the balancers; "" if no balancer lists it
 }
 
-// asked is whom a data source about a whole control plane asks.
+// asked is what a data source about a whole control plane queries.
 type asked struct {
 	bundle       *pki.Bundle
 	urls         []string // of etcd
 	registration endpoint.Registration
-	nobody       string // why nobody can be asked; "" where somebody can
+	nobody       string // why no query is possible; "" if one is
 }
 
-// asked decodes what askedSchema describes.
+// asked decodes the attributes of askedSchema.
 func (s *session) asked(ctx context.Context, bundle types.String, signed types.Object, urls types.List, registration types.Object, diags *diag.Diagnostics) asked {
 	a := asked{
 		bundle: s.bundleWith(ctx, bundle, signed, clientLeaves(), types.StringNull(), diags),
@@ -58,8 +57,8 @@ func (s *session) asked(ctx context.Context, bundle types.String, signed types.O
 	return a
 }
 
-// observeControlPlane asks everything at once, and comes back in time with what
-// was told.
+// observeControlPlane queries everything in parallel and returns within the deadline with the
+// answers it has.
 func (s *session) observeControlPlane(ctx context.Context, at asked) controlPlane {
 	out := controlPlane{authorities: authoritiesOf(at.bundle)}
 	var asking sync.WaitGroup
@@ -72,9 +71,9 @@ func (s *session) observeControlPlane(ctx context.Context, at asked) controlPlan
 	return out
 }
 
-// everywhere looks for replicas at once on all machines that the arguments name.
-// A replica's machine need not be one of them; it is known only when the balancers
-// have answered, who get two thirds of the time.
+// everywhere searches for replicas in parallel on all machines that the arguments name. A
+// replica may be on another machine, which is known only once the balancers have answered. The
+// balancers get two thirds of the time.
 func everywhere[T any](ctx context.Context, s *session, at asked, ask func(addresses []string) []T) ([]T, endpoint.Health) {
 	named := slices.AppendSeq(addressesOf(at.urls), maps.Values(at.registration.Hosts))
 	slices.Sort(named)
@@ -94,7 +93,7 @@ func everywhere[T any](ctx context.Context, s *session, at asked, ask func(addre
 	return append(there, elsewhere...), balancers
 }
 
-// further are the machines of listed replicas that are not among those named.
+// further returns the machines of listed replicas that are not among those named.
 func further(listed map[string]string, named []string) []string {
 	var more []string
 	for _, at := range listed {
@@ -107,7 +106,7 @@ func further(listed map[string]string, named []string) []string {
 	return more
 }
 
-// machineOf is the machine of a replica at host:port.
+// machineOf returns the machine of a replica at host:port.
 func machineOf(at string) string {
 	address, _, err := net.SplitHostPort(at)
 	if err != nil {
@@ -116,7 +115,7 @@ func machineOf(at string) string {
 	return address
 }
 
-// seenReplicas joins what the balancers list with what the machines hold.
+// seenReplicas joins the replicas that the balancers list with those observed on the machines.
 func seenReplicas(found []controlplane.Health, listed map[string]string) map[string]seenReplica {
 	out := map[string]seenReplica{}
 	for _, f := range found {
@@ -136,7 +135,7 @@ func seenReplicas(found []controlplane.Health, listed map[string]string) map[str
 	return out
 }
 
-// authoritiesOf are the bundle's authorities, each until its end.
+// authoritiesOf returns the expiry of each of the bundle's authorities.
 func authoritiesOf(bundle *pki.Bundle) map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, authority := range []pki.Authority{pki.Kubernetes, pki.Etcd, pki.FrontProxy} {
@@ -149,7 +148,7 @@ func authoritiesOf(bundle *pki.Bundle) map[string]time.Time {
 	return out
 }
 
-// daysUntil are the whole days that are left until a moment, negative after it.
+// daysUntil returns the number of whole days from now until end. It is negative after end.
 func daysUntil(end, now time.Time) int64 {
 	left := end.Sub(now)
 	days := int64(left / (24 * time.Hour))

@@ -15,28 +15,28 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// The kinds of issues, as fail_on names them.
+// The kinds of issues, with the values that fail_on accepts.
 const (
-	issueUnreachable = "unreachable" // it could not be asked
-	issueUnhealthy   = "unhealthy"   // it was asked, and something is wrong
-	issueExpiring    = "expiring"    // a certificate has ended, or ends soon
+	issueUnreachable = "unreachable" // it could not be queried
+	issueUnhealthy   = "unhealthy"   // it was queried, and a problem was detected
+	issueExpiring    = "expiring"    // a certificate has expired or expires soon
 )
 
 var issueKinds = []string{issueUnreachable, issueUnhealthy, issueExpiring}
 
-// fullAt is the share of its quota from which a database's size is an issue:
-// at all of it, etcd refuses writes.
+// fullAt is the share of its quota from which a database's size is an issue. When the quota is
+// full, etcd refuses writes.
 const fullAt = 0.8
 
-// issue is one thing that is not as it should be, as a sentence.
+// issue is one detected problem, as a sentence.
 type issue struct {
 	kind string
 	text string
 }
 
-// issuesOf says all that is wrong with what was seen: machines first, then etcd,
-// the endpoint, the replicas, certificates. A certificate that ends within days
-// counts. It is pure.
+// issuesOf returns all issues of an observed control plane: machines first, then etcd, the
+// endpoint, the replicas and certificates. A certificate counts if it expires within days. The
+// function is pure.
 func issuesOf(seen controlPlane, days int64, now time.Time) []issue {
 	if seen.unasked != "" {
 		return []issue{{issueUnreachable, "the control plane was not asked: " + seen.unasked}}
@@ -50,13 +50,13 @@ func issuesOf(seen controlPlane, days int64, now time.Time) []issue {
 	)
 }
 
-// machineIssues names each machine that could not be looked at once, with what
-// is on it.
+// machineIssues returns one issue for each machine that could not be observed, with the
+// components that are on it.
 func machineIssues(seen controlPlane) []issue {
 	why, parts := map[string]error{}, map[string][]string{}
 	add := func(address, part string, err error) {
 		if err != nil {
-			why[address] = err // any of them: they differ in words only
+			why[address] = err // any of them: only their wording differs
 			parts[address] = append(parts[address], part)
 		}
 	}
@@ -78,8 +78,8 @@ func machineIssues(seen controlPlane) []issue {
 	return issues
 }
 
-// memberAddressed is the name of the member at an address, "" where the cluster
-// does not tell.
+// memberAddressed returns the name of the member at an address, or "" if the cluster does not
+// list it.
 func memberAddressed(h etcd.Health, address string) string {
 	for _, m := range h.Members {
 		if m.Address == address {
@@ -89,8 +89,8 @@ func memberAddressed(h etcd.Health, address string) string {
 	return ""
 }
 
-// unreachedBecause is why a machine could not be looked at, less what the
-// sentence says already.
+// unreachedBecause returns why a machine could not be observed, without the parts that the
+// sentence already contains.
 func unreachedBecause(err error, address string) string {
 	var key *host.HostKeyError
 	switch {
@@ -102,7 +102,7 @@ func unreachedBecause(err error, address string) string {
 	return indented(strings.TrimPrefix(err.Error(), "observe the machine on "+address+": "))
 }
 
-// enumerated is "a, b and c".
+// enumerated joins words as "a, b and c".
 func enumerated(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -110,7 +110,7 @@ func enumerated(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// labelled is how a part is named together with its machine.
+// labelled returns the name of a component together with its machine.
 func labelled(kind, name, address string) string {
 	switch {
 	case name == "":
@@ -152,7 +152,7 @@ func etcdIssues(h etcd.Health) []issue {
 	return issues
 }
 
-// memberIssues are about a member that the cluster lists.
+// memberIssues returns the issues of a member that the cluster lists.
 func memberIssues(h etcd.Health, m membership.MemberStatus) []issue {
 	var issues []issue
 	label := labelled("etcd member", m.Name, m.Address)
@@ -170,8 +170,8 @@ func memberIssues(h etcd.Health, m membership.MemberStatus) []issue {
 	return issues
 }
 
-// unlistedIssues are about a machine that was looked at and that is no member's
-// by the cluster's word, or of which nobody can tell.
+// unlistedIssues returns the issues of an observed machine that has no member in the cluster's
+// member list, or for which no member list is available.
 func unlistedIssues(h etcd.Health, m etcd.Machine) []issue {
 	label := labelled("etcd member", m.Member, m.Address)
 	switch {
@@ -194,7 +194,7 @@ func orNotThere(state string) string {
 	return state
 }
 
-// quotaUsed is how much of its quota a member's database fills.
+// quotaUsed returns the share of its quota that a member's database uses.
 func quotaUsed(h etcd.Health, m membership.MemberStatus) (share float64, known bool) {
 	quota := h.QuotaOf(m)
 	if quota <= 0 || m.DBSize == 0 {
@@ -203,7 +203,7 @@ func quotaUsed(h etcd.Health, m membership.MemberStatus) (share float64, known b
 	return float64(m.DBSize) / float64(quota), true
 }
 
-// sizeText is a size in MiB, or GiB where it has that many.
+// sizeText formats a size in MiB, or in GiB from 1 GiB on.
 func sizeText(bytes int64) string {
 	if bytes >= 1<<30 {
 		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
@@ -262,8 +262,9 @@ func replicaIssues(seen controlPlane) []issue {
 	return issues
 }
 
-// rotationIssues say where a replica is not in rotation, balancers with the same
-// reason together. A balancer that is itself in trouble has an issue of its own.
+// rotationIssues reports the balancers at which a replica is not in rotation. Balancers with
+// the same reason are reported together. A balancer that has problems itself has an issue of
+// its own.
 func rotationIssues(h endpoint.Health, replica, label string) []issue {
 	where := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(h.Balancers)) {
@@ -293,7 +294,7 @@ func balancersNamed(names []string) string {
 	return "balancers " + enumerated(names)
 }
 
-// certificateIssues names what has ended, and what ends within days.
+// certificateIssues returns the certificates that have expired or expire within days.
 func certificateIssues(seen controlPlane, days int64, now time.Time) []issue {
 	var issues []issue
 	add := func(label string, end time.Time) {
@@ -318,7 +319,7 @@ func certificateIssues(seen controlPlane, days int64, now time.Time) []issue {
 		for _, c := range r.Components {
 			add(label+": "+c.Name, c.CertificateExpiry)
 		}
-		if len(issues) == told { // what no component uses: the administrators' kubeconfig
+		if len(issues) == told { // an authority that no component uses: the administrators' kubeconfig
 			add(label+": admin.conf", r.CertificateExpiry)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-// controlPlaneModel is kube_control_plane.
+// controlPlaneModel is the model of kube_control_plane.
 type controlPlaneModel struct {
 	PKI             types.String   `tfsdk:"pki"`
 	Signed          types.Object   `tfsdk:"signed"`
@@ -109,7 +109,7 @@ type endModel struct {
 	Days      types.Int64  `tfsdk:"days"`
 }
 
-// fill answers. It needs nothing but what was seen.
+// fill sets the computed attributes from observed values only.
 func (m *controlPlaneModel) fill(seen controlPlane, issues []issue, now time.Time) {
 	words := make([]string, len(issues))
 	for i, found := range issues {
@@ -157,7 +157,7 @@ func balancerOf(b endpoint.Balancer) balancerModel {
 
 func replicaOf(h endpoint.Health, name string, r seenReplica, now time.Time) seenReplicaModel {
 	ours := r.Err == nil && r.Name == name
-	if !ours { // of another replica's machine nothing counts
+	if !ours { // the machine runs another replica: ignore its details
 		r.Health = controlplane.Health{Address: r.Address, Err: r.Err}
 	}
 	out := seenReplicaModel{
@@ -174,8 +174,8 @@ func replicaOf(h endpoint.Health, name string, r seenReplica, now time.Time) see
 	return out
 }
 
-// etcdOf is the cluster by its own word, and where nobody gives one, the members
-// that its machines hold.
+// etcdOf returns the cluster as its members report it. If no member answers, it contains the
+// members observed on the machines.
 func etcdOf(h etcd.Health, now time.Time) *etcdClusterModel {
 	out := &etcdClusterModel{
 		Members: map[string]seenMemberModel{}, Leader: saidOrNull(h.Leader()), ClusterVersion: saidOrNull(h.ClusterVersion),
@@ -206,7 +206,8 @@ func etcdOf(h etcd.Health, now time.Time) *etcdClusterModel {
 	return out
 }
 
-// memberOf is one member. The zero machine is one that the arguments do not name.
+// memberOf returns one member. The zero machine stands for a member whose machine the arguments
+// do not name.
 func memberOf(h etcd.Health, m membership.MemberStatus, machine etcd.Machine, now time.Time) seenMemberModel {
 	out := seenMemberModel{
 		ID: saidOrNull(m.ID), Address: saidOrNull(m.Address), Reachable: types.BoolNull(), Version: saidOrNull(m.Version),
@@ -224,7 +225,7 @@ func memberOf(h etcd.Health, m membership.MemberStatus, machine etcd.Machine, no
 	return out
 }
 
-// positive is a size, null where there is none.
+// positive returns a size, or null if there is none.
 func positive(bytes int64) types.Int64 {
 	if bytes <= 0 {
 		return types.Int64Null()
@@ -232,7 +233,7 @@ func positive(bytes int64) types.Int64 {
 	return types.Int64Value(bytes)
 }
 
-// daysLeft is daysUntil, null where the end is not known.
+// daysLeft is daysUntil, but returns null if the expiry is not known.
 func daysLeft(end, now time.Time) types.Int64 {
 	if end.IsZero() {
 		return types.Int64Null()
@@ -240,7 +241,7 @@ func daysLeft(end, now time.Time) types.Int64 {
 	return types.Int64Value(daysUntil(end, now))
 }
 
-// summaryOf is the whole in one line.
+// summaryOf returns a summary in one line.
 func summaryOf(seen controlPlane, issues int, now time.Time) string {
 	if seen.unasked != "" {
 		return "not asked: " + seen.unasked
@@ -270,7 +271,7 @@ func summaryOf(seen controlPlane, issues int, now time.Time) string {
 	return counted(issues) + ": " + strings.Join(words, "; ")
 }
 
-// counted is how many issues there are.
+// counted returns the number of issues as text.
 func counted(issues int) string {
 	switch issues {
 	case 0:
@@ -295,7 +296,7 @@ func orNobody(holders []string) string {
 	return enumerated(holders)
 }
 
-// firstEnd is the end of the first certificate to end, the authorities' included.
+// firstEnd returns when the first certificate expires, including the authorities.
 func firstEnd(seen controlPlane) time.Time {
 	var ends []time.Time
 	for _, m := range seen.etcd.Machines {

@@ -12,9 +12,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/endpoint"
 )
 
-// controlPlaneDataSource tells how a whole control plane is. It is made for
-// check blocks: whatever is down is an answer, and an error only where fail_on
-// asks for one, so that it never blocks a repair.
+// controlPlaneDataSource reports the health of a whole control plane. It is made for check
+// blocks: a component that is down is part of the result, and an error only if fail_on says so.
+// So it never blocks a repair.
 type controlPlaneDataSource struct {
 	configured
 	now func() time.Time
@@ -28,8 +28,8 @@ var (
 const (
 	controlPlaneTimeout    = 30 * time.Second
 	defaultCertificateDays = 30
-	// cutPatience is how long a machine may take to end a command that has run
-	// out of time: it is taken off the time limit, so that the limit holds.
+	// cutPatience is how long a machine may take to end a command that has timed out. It is
+	// subtracted from the time limit, so that the limit is met.
 	cutPatience = 3 * time.Second
 )
 
@@ -41,7 +41,7 @@ func (d *controlPlaneDataSource) Metadata(_ context.Context, req datasource.Meta
 	resp.TypeName = req.ProviderTypeName + "_control_plane"
 }
 
-// Configure takes what the provider's Configure handed on.
+// Configure takes the data of the provider's Configure.
 func (d *controlPlaneDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
 	d.setSession(req.ProviderData, &resp.Diagnostics)
 }
@@ -76,12 +76,12 @@ func (d *controlPlaneDataSource) Read(ctx context.Context, req datasource.ReadRe
 	failOnIssues(&resp.Diagnostics, failOn, issues)
 }
 
-// lookTime is the time limit less what it takes to cut a command off.
+// lookTime returns the time limit less cutPatience.
 func lookTime(timeout time.Duration) time.Duration {
 	return timeout - min(cutPatience, timeout/5)
 }
 
-// failOnIssues makes an error of the kinds of issues for which that is asked.
+// failOnIssues adds an error for each issue whose kind is in kinds.
 func failOnIssues(diags *diag.Diagnostics, kinds []string, issues []issue) {
 	for _, kind := range issueKinds {
 		var words []string

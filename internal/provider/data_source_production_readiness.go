@@ -13,8 +13,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/readiness"
 )
 
-// productionReadinessDataSource is a production review of a running control
-// plane. What cannot be read is unknown, never an error.
+// productionReadinessDataSource is a production-readiness review of a running control plane. An
+// item that cannot be read is unknown, never an error.
 type productionReadinessDataSource struct {
 	configured
 	now func() time.Time
@@ -55,7 +55,7 @@ func (d *productionReadinessDataSource) Metadata(_ context.Context, req datasour
 	resp.TypeName = req.ProviderTypeName + "_production_readiness"
 }
 
-// Configure takes what the provider's Configure handed on.
+// Configure takes the data of the provider's Configure.
 func (d *productionReadinessDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
 	d.setSession(req.ProviderData, &resp.Diagnostics)
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// versionSkewDataSource tells which versions a whole control plane runs, and
-// where it may go from there. It is made for check blocks: what cannot be
-// reached is an answer, never an error.
+// versionSkewDataSource reports the versions that a whole control plane runs and the versions
+// it can be upgraded to. It is made for check blocks: an unreachable component is part of the
+// result, never an error.
 type versionSkewDataSource struct{ configured }
 
 var (
@@ -59,7 +59,7 @@ func (d *versionSkewDataSource) Metadata(_ context.Context, req datasource.Metad
 	resp.TypeName = req.ProviderTypeName + "_version_skew"
 }
 
-// Configure takes what the provider's Configure handed on.
+// Configure takes the data of the provider's Configure.
 func (d *versionSkewDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
 	d.setSession(req.ProviderData, &resp.Diagnostics)
 }
@@ -87,14 +87,14 @@ func (d *versionSkewDataSource) Read(ctx context.Context, req datasource.ReadReq
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// observedVersions are the versions of a control plane, and what is unknown of them.
+// observedVersions contains the versions of a control plane, and which versions are unknown.
 type observedVersions struct {
 	skew   release.Versions
 	survey membership.Survey
 	issues []string
 }
 
-// look asks etcd and the replicas at once. Each is half of the answer.
+// look queries etcd and the replicas in parallel.
 func (d *versionSkewDataSource) look(ctx context.Context, bundle *pki.Bundle, urls []string, registration endpoint.Registration, target string) observedVersions {
 	var out observedVersions
 	var surveyErr, skewErr error
@@ -107,12 +107,12 @@ func (d *versionSkewDataSource) look(ctx context.Context, bundle *pki.Bundle, ur
 	out.issues = append(unasked("etcd", surveyErr), unasked("the replicas", skewErr)...)
 	ways := membership.UpgradePathsFrom(out.survey)
 	out.issues = append(out.issues, ways.Issues...)
-	out.issues = append(out.issues, out.skew.Unknown()...) // before etcd is added: its issues say more
+	out.issues = append(out.issues, out.skew.Unknown()...) // before etcd is added: its own issues have more detail
 	out.skew.Etcd = ways.Versions
 	return out
 }
 
-// unasked says who could not be asked.
+// unasked reports which component could not be queried, and why.
 func unasked(whom string, err error) []string {
 	if err == nil {
 		return nil
@@ -120,8 +120,8 @@ func unasked(whom string, err error) []string {
 	return []string{whom + " could not be asked: " + indented(asProblem("", err).Cause)}
 }
 
-// replicas are the replicas that the balancers list, and the kubelets that they
-// know of. Every replica can be asked for all; the first one begins.
+// replicas returns the replicas that the balancers list, and the kubelets registered with them.
+// Any replica can answer for all of them. The queries begin with the first one.
 func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle, registration endpoint.Registration, target string) (release.Versions, error) {
 	registrar := d.session.registrars.For(registration)
 	listed, err := registrar.Replicas(ctx)
@@ -147,13 +147,13 @@ func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle
 	})
 }
 
-// clientLeaves are the certificates by which this asks, should an authority's
-// key be held elsewhere.
+// clientLeaves returns the client certificates that the data source authenticates with. They
+// are needed if the key of an authority is external.
 func clientLeaves() []pki.Leaf {
 	return append(etcd.Leaves("", ""), component.Leaves(pki.APIServerNames{})...)
 }
 
-// fill answers. It needs nothing but what was seen.
+// fill sets the computed attributes from observed values only.
 func (m *versionSkewModel) fill(seen observedVersions) {
 	kubernetes, cluster := release.UpgradePathsFrom(seen.skew), membership.UpgradePathsFrom(seen.survey)
 	m.Kubernetes = object(map[string]attr.Value{
@@ -183,8 +183,8 @@ func (m *versionSkewModel) fill(seen observedVersions) {
 	}
 }
 
-// refusalsOf are the rules by which the targets may not be gone to, etcd's
-// first: it goes first, so Kubernetes is judged beside it as it is then.
+// refusalsOf returns the rules that forbid an upgrade to the targets. etcd is upgraded first,
+// so its rules come first and Kubernetes is checked against the target version of etcd.
 func refusalsOf(seen observedVersions, etcdTarget, kubernetesTarget string) []string {
 	var refusals []string
 	if etcdTarget != "" {
@@ -205,7 +205,7 @@ func refusalsOf(seen observedVersions, etcdTarget, kubernetesTarget string) []st
 	return refusals
 }
 
-// object is a value whose type is that of its parts.
+// object returns an object value whose type is derived from its attributes.
 func object(parts map[string]attr.Value) types.Object {
 	kinds := map[string]attr.Type{}
 	for name, part := range parts {

@@ -12,9 +12,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// addError turns an error of a domain package into one diagnostic: summary,
-// then host, cause, what is unchanged and the next step, on the attribute at
-// fault where one is known. attribute is where it goes otherwise.
+// addError converts an error of a domain package into one diagnostic. It has the summary, then
+// the host, the cause, what is unchanged and the next step. It is on the attribute that the
+// error names, or else on attribute.
 func addError(diags *diag.Diagnostics, attribute path.Path, summary string, err error) {
 	p := asProblem(summary, err)
 	if p.Attribute != "" {
@@ -23,18 +23,18 @@ func addError(diags *diag.Diagnostics, attribute path.Path, summary string, err 
 	diags.AddAttributeError(attribute, p.Title(), p.Text())
 }
 
-// addInvalid reports a pure check of the configuration.
+// addInvalid reports an error of a pure check of the configuration.
 func addInvalid(diags *diag.Diagnostics, attribute path.Path, summary string, err error) {
 	addError(diags, attribute, summary, &problem.Problem{Summary: summary, Cause: err.Error(), Unchanged: problem.Nothing})
 }
 
-// asProblem gives every error a problem's shape. A machine that does not let
-// the provider in needs the same remedy whatever was to be done on it; for all
-// else the package that failed knows best.
+// asProblem converts any error into a problem. If a machine refuses the connection, the remedy
+// is the same for every operation. For other errors, the package that failed provides the
+// remedy.
 func asProblem(summary string, err error) *problem.Problem {
 	p := &problem.Problem{Summary: summary, Cause: err.Error(), Err: err}
 	if known := (*problem.Problem)(nil); errors.As(err, &known) {
-		if known.Detail != "" { // a list of several machines: no single remedy
+		if known.Detail != "" { // a list of several machines has no single remedy
 			return known
 		}
 		copied := *known
@@ -76,7 +76,7 @@ func hostKeyProblem(p *problem.Problem, key *host.HostKeyError) {
 	p.Next = "somebody may be in the middle, or the machine was rebuilt. If it was rebuilt and this is its key, replace the old line in known_hosts, or pin the new key on the provider:\n  " + pin
 }
 
-// addConfigError puts a *host.ConfigError onto the attribute it names below root.
+// addConfigError adds a *host.ConfigError to the attribute that it names below root.
 func addConfigError(diags *diag.Diagnostics, root path.Path, summary string, err error) {
 	attribute := root
 	cause := err
@@ -88,8 +88,8 @@ func addConfigError(diags *diag.Diagnostics, root path.Path, summary string, err
 	diags.AddAttributeError(attribute, summary, "Setting: "+attribute.String()+"\nCause: "+cause.Error()+"\nUnchanged: no machine was contacted.")
 }
 
-// settingPath resolves "bastion.host_key" or "hosts.10.0.0.11.host_key" below
-// root: the one map among the settings has dots in its keys.
+// settingPath resolves "bastion.host_key" or "hosts.10.0.0.11.host_key" below root. The keys of
+// hosts, the only map among the settings, contain dots.
 func settingPath(root path.Path, field string) path.Path {
 	if rest, ok := strings.CutPrefix(field, "hosts."); ok {
 		key, leaf := rest, ""
@@ -108,7 +108,7 @@ func settingPath(root path.Path, field string) path.Path {
 	return root
 }
 
-// attributePath resolves a problem's attribute ("host.address").
+// attributePath resolves the attribute that a problem names, such as "host.address".
 func attributePath(attribute string) path.Path {
 	first, rest, nested := strings.Cut(attribute, ".")
 	at := path.Root(first)
@@ -121,8 +121,7 @@ func attributePath(attribute string) path.Path {
 	return at
 }
 
-// indented puts the further lines of a text below its first one. It may be of
-// machines.
+// indented indents all lines of a text but the first. The text may come from machines.
 func indented(text string) string {
 	return strings.ReplaceAll(problem.Block(strings.TrimRight(text, "\n")), "\n", "\n  ")
 }

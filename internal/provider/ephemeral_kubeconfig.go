@@ -12,8 +12,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// kubeconfigEphemeral is a kubeconfig with a short-lived client certificate
-// that reaches neither state nor plan.
+// kubeconfigEphemeral is a kubeconfig with a short-lived client certificate. It is stored
+// neither in the state nor in the plan.
 type kubeconfigEphemeral struct{ configured }
 
 var (
@@ -27,7 +27,7 @@ func (e *kubeconfigEphemeral) Metadata(_ context.Context, req ephemeral.Metadata
 	resp.TypeName = req.ProviderTypeName + "_kubeconfig"
 }
 
-// Configure takes what the provider's Configure handed on.
+// Configure takes the data of the provider's Configure.
 func (e *kubeconfigEphemeral) Configure(_ context.Context, req ephemeral.ConfigureRequest, resp *ephemeral.ConfigureResponse) {
 	e.setSession(req.ProviderData, &resp.Diagnostics)
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// certificateFunction shows what a certificate says, so that a configuration
-// can check one that it was given, or plan by its expiry.
+// certificateFunction returns the contents of a certificate, so that a configuration can check
+// a certificate or use its expiry.
 type certificateFunction struct{}
 
 var _ function.Function = (*certificateFunction)(nil)
 
-// certificateObject is its result.
+// certificateObject is the result of certificateFunction.
 type certificateObject struct {
 	Subject       types.String `tfsdk:"subject"`
 	CommonName    types.String `tfsdk:"common_name"`
@@ -103,8 +103,8 @@ func (f *certificateFunction) Run(ctx context.Context, req function.RunRequest, 
 	})
 }
 
-// badArgument is what every function answers a wrong argument with. Terraform
-// puts the parameter's name before the text and a full stop after it.
+// badArgument is the error that every function returns for an invalid argument. Terraform adds
+// the parameter's name before the text and a full stop after it.
 func badArgument(position int64, err error, next string) *function.FuncError {
 	return function.NewArgumentFuncError(position, fmt.Sprintf("%v\nNext step: %s", err, next))
 }

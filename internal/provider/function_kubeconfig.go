@@ -10,14 +10,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// kubeconfigFunction takes a kubeconfig apart, because other providers are
-// configured by its parts or by the path of a file, which a kubeconfig made in
-// the same apply does not have.
+// kubeconfigFunction returns the parts of a kubeconfig. Other providers are configured with
+// these parts or with the path of a file, and a kubeconfig created in the same apply has no
+// file yet.
 type kubeconfigFunction struct{}
 
 var _ function.Function = (*kubeconfigFunction)(nil)
 
-// kubeconfigObject is its result.
+// kubeconfigObject is the result of kubeconfigFunction.
 type kubeconfigObject struct {
 	ClusterName          types.String `tfsdk:"cluster_name"`
 	Server               types.String `tfsdk:"server"`
@@ -87,8 +87,7 @@ func (f *kubeconfigFunction) Run(ctx context.Context, req function.RunRequest, r
 	})
 }
 
-// orNull is null for what is not there: to other providers an empty string
-// would be a setting.
+// orNull returns null for an empty string. Other providers treat an empty string as a setting.
 func orNull(text string) types.String {
 	if text == "" {
 		return types.StringNull()

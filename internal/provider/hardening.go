@@ -12,8 +12,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// validateHardening checks what holds between these settings, and between them
-// and extra_args, as far as it is known.
+// validateHardening checks the rules between these settings, and between them and extra_args,
+// as far as their values are known.
 func (m replicaModel) validateHardening(ctx context.Context, diags *diag.Diagnostics) {
 	for attribute := range extraArgsComponents {
 		validateLimits(ctx, m.Resources.Attributes()[attribute], path.Root("resources").AtName(attribute), diags)
@@ -56,16 +56,16 @@ func (m replicaModel) limits(ctx context.Context) map[string]systemd.Limits {
 	return decodeObject[resourcesModel](ctx, m.Resources).limits()
 }
 
-// groups are the further groups of the API server, null is nil.
+// groups returns the supplementary groups of the API server. Null is nil.
 func (m replicaModel) groups(ctx context.Context) []string {
-	var ignored diag.Diagnostics // decoding the same for the machine reports it
+	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
 	if !elementsKnown(ctx, m.Groups) {
 		return nil
 	}
 	return setOf(ctx, m.Groups, &ignored)
 }
 
-// limitsOf reads the limits of one unit; null is none.
+// limitsOf decodes the limits of one unit. Null means no limits.
 func limitsOf(ctx context.Context, object types.Object) systemd.Limits {
 	return decodeObject[limitsModel](ctx, object).limits()
 }

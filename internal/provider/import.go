@@ -20,27 +20,27 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// An import reads from a machine what a configuration would say of it, and
-// touches nothing. What no machine has is the bundle: see knownBundles.
+// An import reads from a machine what its configuration would be, and changes nothing. The
+// bundle is not on any machine: see knownBundles.
 
-// importTime bounds what an import reads.
+// importTime limits the duration of an import.
 const importTime = time.Minute
 
-// addressIdentity identifies what there is one of on a machine.
+// addressIdentity is the identity of a resource of which a machine has at most one.
 func addressIdentity(what string) identityschema.Schema {
 	return identityschema.Schema{Attributes: map[string]identityschema.Attribute{
 		"address": identityschema.StringAttribute{RequiredForImport: true, Description: what},
 	}}
 }
 
-// identify sets the identity, where Terraform has it (1.12 or later).
+// identify sets the identity if Terraform supports it (1.12 or later).
 func identify(ctx context.Context, to *tfsdk.ResourceIdentity, address types.String, diags *diag.Diagnostics) {
 	if to != nil && allKnown(address) {
 		diags.Append(to.SetAttribute(ctx, path.Root("address"), address)...)
 	}
 }
 
-// importedFrom is the address that an import names, by id or by identity.
+// importedFrom returns the address that an import names, by ID or by identity.
 func importedFrom(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) string {
 	address := types.StringValue(req.ID)
 	if req.ID == "" && req.Identity != nil {
@@ -53,7 +53,7 @@ func importedFrom(ctx context.Context, req resource.ImportStateRequest, diags *d
 	return address.ValueString()
 }
 
-// importer puts what was read into the state.
+// importer writes imported values to the state.
 type importer struct {
 	ctx  context.Context
 	resp *resource.ImportStateResponse
@@ -64,11 +64,11 @@ func (i importer) set(attribute string, value any) {
 	i.resp.Diagnostics.Append(i.resp.State.SetAttribute(i.ctx, attributePath(attribute), value)...)
 }
 
-// importedCluster is where the private state keeps the cluster of a resource
-// that was imported without its bundle.
+// importedCluster is the private-state key of the cluster of a resource that was imported
+// without its bundle.
 const importedCluster = "imported_cluster_id"
 
-// keepCluster notes whose bundle the resource needs.
+// keepCluster stores the ID of the cluster whose bundle the resource needs.
 func (i importer) keepCluster(id string) {
 	text, err := json.Marshal(id)
 	if err == nil {
@@ -76,12 +76,12 @@ func (i importer) keepCluster(id string) {
 	}
 }
 
-// privateState is a resource's, as the requests have it.
+// privateState is the private state of a resource, as the requests provide it.
 type privateState interface {
 	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
 }
 
-// clusterImported is the cluster that keepCluster noted, or "".
+// clusterImported returns the cluster that keepCluster stored, or "".
 func clusterImported(ctx context.Context, private privateState, diags *diag.Diagnostics) string {
 	text, more := private.GetKey(ctx, importedCluster)
 	diags.Append(more...)
@@ -92,14 +92,13 @@ func clusterImported(ctx context.Context, private privateState, diags *diag.Diag
 	return id
 }
 
-// knownBundles are those that this run has read, by cluster id. An imported resource
-// takes its cluster's from here: Terraform reads the kube_pki_bundle first,
-// because the configuration refers to it, so that the state of the import says
-// what the configuration does.
+// knownBundles are the bundles that this run has read, by cluster ID. An imported resource
+// takes its cluster's bundle from here. Terraform reads the kube_pki_bundle first, because the
+// configuration refers to it, so the imported state matches the configuration.
 type knownBundles struct {
 	mu          sync.Mutex
 	texts       map[string]string
-	authorities map[string]string // Kubernetes', by cluster id
+	authorities map[string]string // Kubernetes authorities, by cluster ID
 }
 
 func (b *knownBundles) keep(clusterID, text, authority string) {
@@ -111,7 +110,8 @@ func (b *knownBundles) keep(clusterID, text, authority string) {
 	b.texts[clusterID], b.authorities[clusterID] = text, authority
 }
 
-// ofAuthority is the bundle with that Kubernetes authority: a kubeconfig names no cluster id.
+// ofAuthority returns the bundle with that Kubernetes authority. A kubeconfig contains no
+// cluster ID.
 func (b *knownBundles) ofAuthority(certificates string) types.String {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,8 +132,8 @@ func (b *knownBundles) of(clusterID string) types.String {
 	return types.StringNull()
 }
 
-// restoreBundle gives a resource that was imported without a bundle that of its
-// cluster, and reports whether it has one now.
+// restoreBundle sets the bundle of a resource that was imported without one to its cluster's
+// bundle. It reports whether the resource has a bundle now.
 func (s *session) restoreBundle(ctx context.Context, value *types.String, private privateState, what string, diags *diag.Diagnostics) bool {
 	if !value.IsNull() || s == nil {
 		return true
@@ -146,8 +146,8 @@ func (s *session) restoreBundle(ctx context.Context, value *types.String, privat
 	return !value.IsNull()
 }
 
-// refuseOtherCluster refuses the bundle of another cluster for what was imported
-// without one: it would not be noticed as such by comparison.
+// refuseOtherCluster rejects the bundle of another cluster for a resource that was imported
+// without one. Comparing the old and the new bundle cannot detect this case.
 func (s *session) refuseOtherCluster(ctx context.Context, before types.String, planned *pki.Bundle, private privateState, diags *diag.Diagnostics) {
 	if !before.IsNull() || planned == nil {
 		return
@@ -159,14 +159,14 @@ func (s *session) refuseOtherCluster(ctx context.Context, before types.String, p
 	}
 }
 
-// refuseWithoutBundle refuses to destroy what was imported and never given its bundle.
+// refuseWithoutBundle refuses to destroy a resource that was imported and never got its bundle.
 func refuseWithoutBundle(what string, diags *diag.Diagnostics) {
 	diags.AddAttributeError(path.Root("pki"), what+" not deleted",
 		"Cause: it was imported and has no PKI bundle, which is needed to remove it from its cluster.\nUnchanged: nothing was changed.\n"+
 			"Next step: set pki in the configuration and apply, then destroy; or remove it from the state (terraform state rm).")
 }
 
-// machineFor is the machine that an import reads, or nil with a diagnostic.
+// machineFor returns the machine that an import reads, or nil with a diagnostic.
 func (c *configured) machineFor(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) *host.Host {
 	address := importedFrom(ctx, req, diags)
 	if diags.HasError() || !c.connected(diags) {
@@ -177,8 +177,8 @@ func (c *configured) machineFor(ctx context.Context, req resource.ImportStateReq
 
 func addressValue(machine *host.Host) types.String { return types.StringValue(machine.Address()) }
 
-// durationText writes a duration as people do, "1h" rather than "1h0m0s"; null
-// for none.
+// durationText formats a duration in its short form, "1h" rather than "1h0m0s". Zero becomes
+// null.
 func durationText(d time.Duration) types.String {
 	if d == 0 {
 		return types.StringNull()
@@ -193,8 +193,8 @@ func durationText(d time.Duration) types.String {
 	return types.StringValue(text)
 }
 
-// sameDuration keeps a duration that is only written otherwise: an import
-// cannot know how the configuration writes it.
+// sameDuration keeps the state's value if the planned duration differs only in notation. An
+// import cannot know the notation of the configuration.
 type sameDuration struct{}
 
 func (sameDuration) Description(context.Context) string { return "the same duration is no change" }

@@ -15,8 +15,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// IdentitySchema: an endpoint is known by its address, and looked for on one of
-// its machines.
+// IdentitySchema returns the identity of an endpoint: its address, and one of its machines to
+// read it from.
 func (r *endpointResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
 	resp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{
 		"address": identityschema.StringAttribute{RequiredForImport: true, Description: "The virtual IP."},
@@ -24,7 +24,7 @@ func (r *endpointResource) IdentitySchema(_ context.Context, _ resource.Identity
 	}}
 }
 
-// ImportState reads from one of the endpoint's machines what the endpoint is.
+// ImportState reads the endpoint from one of its machines.
 func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	machine, wanted := r.machineNamed(ctx, req, &resp.Diagnostics)
 	if machine == nil {
@@ -67,8 +67,8 @@ func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportS
 	}
 }
 
-// machineNamed is the machine on which an import looks, and the address that it
-// wants there, if it says so.
+// machineNamed returns the machine that an import reads, and the address of the endpoint
+// expected there, if the import names one.
 func (r *endpointResource) machineNamed(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) (*host.Host, string) {
 	if req.ID != "" || req.Identity == nil {
 		return r.machineFor(ctx, req, diags), ""
@@ -84,13 +84,13 @@ func (r *endpointResource) machineNamed(ctx context.Context, req resource.Import
 	return r.machineFor(ctx, req, diags), address.ValueString()
 }
 
-// drainOf is the drain timeout with which the replicas in rotation are
-// registered. Its change reaches them, and no balancer.
+// drainOf returns the drain timeout with which the replicas in rotation are registered. A
+// change of it reaches the replicas and no balancer.
 func (r *endpointResource) drainOf(ctx context.Context, found endpoint.Imported) time.Duration {
 	for _, address := range found.Replicas {
 		recorded, err := r.session.replicas.Recorded(ctx, r.session.machine(address))
 		if err != nil {
-			continue // the next one, and in the end the record, tell as well
+			continue // the next replica, or finally the record, has it too
 		}
 		if registration, err := registrationIn(recorded.Registration); err == nil && registration.Address == found.Address {
 			return registration.DrainTimeout

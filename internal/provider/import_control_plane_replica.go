@@ -19,7 +19,7 @@ func (r *replicaResource) IdentitySchema(_ context.Context, _ resource.IdentityS
 	resp.IdentitySchema = addressIdentity("IP address of the machine, where its API server listens.")
 }
 
-// ImportState reads from the machine what its replica is.
+// ImportState reads the replica from its machine.
 func (r *replicaResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	machine := r.machineFor(ctx, req, &resp.Diagnostics)
 	if machine == nil {
@@ -59,8 +59,7 @@ func (r *replicaResource) ImportState(ctx context.Context, req resource.ImportSt
 	identify(ctx, resp.Identity, addressValue(machine), &resp.Diagnostics)
 }
 
-// extraArgs sets what is given for each component; where nothing is given for
-// any, there is no such attribute.
+// extraArgs sets extra_args for each component. If no component has any, the attribute is null.
 func (i importer) extraArgs(found controlplane.Imported) {
 	if len(found.ExtraArgs) == 0 {
 		return
@@ -79,14 +78,14 @@ func (i importer) extraArgs(found controlplane.Imported) {
 func (i importer) registration(text json.RawMessage) {
 	registration, err := registrationIn(text)
 	if err != nil {
-		return // Import has refused it
+		return // Import has already rejected it
 	}
 	object, diags := registrationObject(i.ctx, registration)
 	i.resp.Diagnostics.Append(diags...)
 	i.set("endpoint", object)
 }
 
-// registrationIn reads what registrationText wrote.
+// registrationIn decodes the text that registrationText encoded.
 func registrationIn(text json.RawMessage) (endpoint.Registration, error) {
 	var registration endpoint.Registration
 	if len(text) == 0 {

@@ -15,7 +15,7 @@ func (r *etcdMemberResource) IdentitySchema(_ context.Context, _ resource.Identi
 	resp.IdentitySchema = addressIdentity("IP address of the machine, under which the member's peers reach it.")
 }
 
-// ImportState reads from the machine what its member is.
+// ImportState reads the member from its machine.
 func (r *etcdMemberResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	machine := r.machineFor(ctx, req, &resp.Diagnostics)
 	if machine == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// ImportState takes over a kubeconfig that is there: a file of this computer, or
-// the administrators' of a replica's machine.
+// ImportState imports an existing kubeconfig: a local file, or the administrators' kubeconfig
+// on a replica's machine.
 func (r *kubeconfigResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	text := r.imported(ctx, req, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
@@ -41,7 +41,7 @@ func (r *kubeconfigResource) ImportState(ctx context.Context, req resource.Impor
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// imported is the text that the id names.
+// imported returns the kubeconfig that the ID names.
 func (r *kubeconfigResource) imported(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) string {
 	if r.session == nil || !r.session.sealKnown {
 		addUnknownSettings(diags)
@@ -67,7 +67,7 @@ func (r *kubeconfigResource) imported(ctx context.Context, req resource.ImportSt
 	return text
 }
 
-// take fills in what a kubeconfig says.
+// take sets the attributes from the contents of a kubeconfig.
 func (m *kubeconfigResourceModel) take(ctx context.Context, text string, access pki.Access, diags *diag.Diagnostics) {
 	info, err := pki.Inspect(access.Client.Certificate)
 	if err != nil {
@@ -78,7 +78,7 @@ func (m *kubeconfigResourceModel) take(ctx context.Context, text string, access 
 	diags.Append(more...)
 	m.User, m.Groups = types.StringValue(info.CommonName), groups
 	m.Validity = durationText(info.Life())
-	if info.Life()%time.Hour != 0 { // it was cut short, or issued by somebody else
+	if info.Life()%time.Hour != 0 { // it was shortened, or issued by another tool
 		m.Validity = durationText(kubeconfigLife)
 	}
 	m.ID, m.Content = types.StringValue(info.SHA256), types.StringValue(text)
@@ -86,7 +86,7 @@ func (m *kubeconfigResourceModel) take(ctx context.Context, text string, access 
 	m.ClientKey, m.ExpiresAt = types.StringValue(access.Client.PrivateKey), timeString(info.NotAfter)
 }
 
-// restoreBundle gives an imported kubeconfig the bundle of its authority.
+// restoreBundle sets the bundle of an imported kubeconfig to the one with its authority.
 func (r *kubeconfigResource) restoreBundle(m *kubeconfigResourceModel) bool {
 	if r.session == nil || !m.PKI.IsNull() {
 		return false

@@ -15,11 +15,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// backupPrefix marks the id of an import from a backup.
+// backupPrefix is the prefix of the ID of an import from a backup.
 const backupPrefix = "file:"
 
-// ImportState takes a bundle from a backup, or puts together what a machine
-// holds of it.
+// ImportState reads a bundle from a backup, or assembles it from a machine's files.
 func (r *pkiBundleResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	if !r.ready(&resp.Diagnostics) {
 		return
@@ -45,7 +44,7 @@ func (r *pkiBundleResource) ImportState(ctx context.Context, req resource.Import
 	r.warnUnsealed(&resp.Diagnostics)
 }
 
-// imported is the bundle that the id names.
+// imported returns the bundle that the ID names.
 func (r *pkiBundleResource) imported(ctx context.Context, req resource.ImportStateRequest, diags *diag.Diagnostics) *pki.Bundle {
 	file, backup := strings.CutPrefix(req.ID, backupPrefix)
 	if backup {
@@ -102,7 +101,7 @@ func (i importer) encryption(e pki.Encryption) {
 	i.set("encryption", model)
 }
 
-// warnKeyless says what it means that an authority's key was not to be had.
+// warnKeyless explains the consequences if the key of an authority is not available.
 func warnKeyless(b *pki.Bundle, diags *diag.Diagnostics) {
 	var words []string
 	for _, name := range b.Externals() {

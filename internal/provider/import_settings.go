@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// recorded reads what text kept. One that cannot be read says nothing.
+// recorded decodes the settings in a record. Settings that cannot be decoded are empty.
 func recorded[R any](text json.RawMessage) settings[R] {
 	var s settings[R]
 	if json.Unmarshal(text, &s) != nil {
@@ -21,8 +21,8 @@ func recorded[R any](text json.RawMessage) settings[R] {
 	return s
 }
 
-// settingsOfReplica are a replica's as it was configured, where that gives what the
-// machine has, and else what it has.
+// settingsOfReplica returns the settings with which a replica was configured if they produce
+// what the machine has. Otherwise it returns what the machine has.
 func settingsOfReplica(found controlplane.Imported) settings[resourcesModel] {
 	s := recorded[resourcesModel](found.Settings)
 	if !found.SameAudit(s.Audit.audit()) {
@@ -47,7 +47,7 @@ func settingsOfReplica(found controlplane.Imported) settings[resourcesModel] {
 	return s
 }
 
-// limitsOfMember are the limits of a member.
+// limitsOfMember returns the limits of a member, as recorded or as observed.
 func limitsOfMember(found etcd.Imported) *limitsModel {
 	s := recorded[limitsModel](found.Settings)
 	if s.Resources.limits() != found.Limits {
@@ -81,7 +81,7 @@ func limitsFound(l systemd.Limits) *limitsModel {
 	return &limitsModel{MemoryHigh: unlessZero(l.MemoryHigh), MemoryMax: unlessZero(l.MemoryMax), CPUQuota: unlessZero(l.CPUQuota)}
 }
 
-// unlessZero points to value, or is nil where that is none.
+// unlessZero returns a pointer to value, or nil for the zero value.
 func unlessZero[T comparable](value T) *T {
 	var zero T
 	if value == zero {

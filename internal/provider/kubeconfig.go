@@ -14,7 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// kubeconfigModel is what the managed and the ephemeral kubeconfig share.
+// kubeconfigModel has the attributes that the managed and the ephemeral kubeconfig share.
 type kubeconfigModel struct {
 	PKI      types.String `tfsdk:"pki"`
 	Server   types.String `tfsdk:"server"`
@@ -29,14 +29,14 @@ type kubeconfigModel struct {
 	ExpiresAt         types.String `tfsdk:"expires_at"`
 }
 
-// The defaults are kubeadm's admin.conf: bound to cluster-admin by the
-// ClusterRoleBinding that every replica makes sure of.
+// The defaults are those of kubeadm's admin.conf, which is bound to cluster-admin by the
+// ClusterRoleBinding that every replica ensures.
 const defaultUser = "kubernetes-admin"
 
 var defaultGroups = types.ListValueMust(types.StringType, []attr.Value{types.StringValue("kubeadm:cluster-admins")})
 
-// issue makes a new client certificate and the kubeconfig around it. standard
-// is the validity where none is set.
+// issue creates a new client certificate and a kubeconfig that contains it. standard is the
+// validity if none is set.
 func (m *kubeconfigModel) issue(ctx context.Context, bundle *pki.Bundle, now time.Time, standard time.Duration, diags *diag.Diagnostics) {
 	validity, _ := parseDuration(m.Validity)
 	if validity == 0 {
@@ -47,7 +47,7 @@ func (m *kubeconfigModel) issue(ctx context.Context, bundle *pki.Bundle, now tim
 		return
 	}
 	pair, err := bundle.Issue(pki.User(m.User.ValueString(), groups...), now, validity)
-	if errors.Is(err, pki.ErrExternal) { // only the ephemeral one gets here: it lives too short to be signed elsewhere
+	if errors.Is(err, pki.ErrExternal) { // only with the ephemeral kubeconfig: its lifetime is too short for an external signer
 		err = &problem.Problem{
 			Summary: "Kubeconfig not issued", Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
 			Next: "use the resource kube_kubeconfig, whose signed attribute takes what was signed for a kube_certificate_requests.",
@@ -80,7 +80,7 @@ func (m *kubeconfigModel) issue(ctx context.Context, bundle *pki.Bundle, now tim
 	m.ExpiresAt = timeString(info.NotAfter)
 }
 
-// The descriptions are shared by both schemas.
+// Descriptions that both schemas share.
 const (
 	kubeconfigPKI      = "The `bundle` of the cluster's `kube_pki_bundle`."
 	kubeconfigServer   = "URL of the API: the `url` of the cluster's `kube_control_plane_endpoint`."

@@ -15,10 +15,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// keepUnread answers a Read that failed: unreachable is not gone, so the state
-// stays as it is and the user is warned. A machine that answers is another matter,
-// whatever the user has given up: with an untrusted host key somebody may be in
-// the middle.
+// keepUnread handles a Read that failed. An unreachable machine is not a deleted one, so the
+// state is kept and the user gets a warning. A machine that answers but cannot be trusted is an
+// error even if the user has abandoned it: an untrusted host key can mean a man-in-the-middle
+// attack.
 func keepUnread(diags *diag.Diagnostics, what string, err error) {
 	p := asProblem(what+" not read", err)
 	if !host.Unreachable(err) {
@@ -29,17 +29,16 @@ func keepUnread(diags *diag.Diagnostics, what string, err error) {
 	diags.AddWarning(what+" not read", p.Title()+"\n"+p.Text())
 }
 
-// warnGone says why a Read takes a resource out of the state: without it a
-// plan would show a new one and not a word about the old.
+// warnGone warns why a Read removes a resource from the state. Without the warning, the plan
+// would show a new resource and no reason.
 func warnGone(diags *diag.Diagnostics, err error) {
 	p := asProblem("Resource is gone", err)
 	diags.AddWarning(p.Title(), p.Text())
 }
 
-// keepPartial decides what state a failed Create leaves. Where a machine may
-// have been touched there is something to lose, so the plan is kept as state:
-// Terraform marks it tainted, and both destroy and the next apply know of it.
-// Where nothing was touched, nothing is kept.
+// keepPartial decides which state a failed Create leaves. If a machine may have been changed,
+// the plan is kept as the state. Terraform then marks the resource as tainted, so both destroy
+// and the next apply know of it. If nothing was changed, no state is kept.
 func keepPartial(ctx context.Context, resp *resource.CreateResponse, model any, err error) {
 	if problem.Untouched(err) {
 		return
@@ -47,7 +46,8 @@ func keepPartial(ctx context.Context, resp *resource.CreateResponse, model any, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// warnDrift warns of drift that an update could not repair, with the next step if it never can.
+// warnDrift warns of drift that an update could not repair. remedy is the next step if no
+// update can.
 func warnDrift(diags *diag.Diagnostics, what string, drift []string, remedy string) {
 	if len(drift) > 0 {
 		diags.AddWarning(what+" still differs", "After the change the machine still differs from what is described:\n  "+
@@ -55,10 +55,10 @@ func warnDrift(diags *diag.Diagnostics, what string, drift []string, remedy stri
 	}
 }
 
-// drifted reports whether Read found differences that an apply has to repair.
+// drifted reports whether Read found drift that an apply has to repair.
 func drifted(drift types.List) bool { return len(drift.Elements()) > 0 }
 
-// changed reports whether any pair of values differs.
+// changed reports whether the values of any pair differ.
 func changed(pairs ...[2]attr.Value) bool {
 	for _, pair := range pairs {
 		if !pair[0].Equal(pair[1]) {

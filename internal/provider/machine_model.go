@@ -12,8 +12,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// machineModel has the attributes that all resources on machines share, and the
-// bundle that pki holds, so that it is opened once and passed on.
+// machineModel has the attributes that all resources on machines share. It also has the decoded
+// bundle of pki, which is opened once and passed on.
 type machineModel struct {
 	ID           types.String   `tfsdk:"id"`
 	PKI          types.String   `tfsdk:"pki"`
@@ -21,16 +21,15 @@ type machineModel struct {
 	Drift        types.List     `tfsdk:"drift"`
 	Timeouts     timeouts.Value `tfsdk:"timeouts"`
 
-	bundle *pki.Bundle // nil until it is opened, and while pki or the provider's seal is not known
+	bundle *pki.Bundle // nil until it is opened, and while pki or the provider's seal is unknown
 	remedy string      // next step for drift that no update can repair
-	newID  bool        // the next update gives it another id
+	newID  bool        // the next update changes the ID
 }
 
 func (m *machineModel) shared() *machineModel { return m }
 
-// rotated reports whether any of parts differs between the bundles of before and m,
-// or one of them cannot be read yet. Another way of sealing the same keys is no
-// difference.
+// rotated reports whether any of parts differs between the bundles of before and m, or one of
+// the bundles cannot be read yet. Sealing the same keys in another way is no difference.
 func (m *machineModel) rotated(before *machineModel, parts ...pki.Part) bool {
 	if before.PKI.Equal(m.PKI) {
 		return false
@@ -38,7 +37,7 @@ func (m *machineModel) rotated(before *machineModel, parts ...pki.Part) bool {
 	return before.bundle == nil || m.bundle == nil || !before.bundle.Same(m.bundle, parts...)
 }
 
-// planned is what a plan has promised, or what was found where it has promised nothing.
+// planned returns the planned value, or the observed one if the plan left it unknown.
 func planned[V attr.Value](promised, found V) V {
 	if promised.IsUnknown() {
 		return found
@@ -46,43 +45,43 @@ func planned[V attr.Value](promised, found V) V {
 	return promised
 }
 
-// noDrift is what an update plans.
+// noDrift is the drift that an update plans.
 func noDrift() types.List { return stringList(nil) }
 
-// otherCluster reports whether a bundle changes to that of another cluster.
+// otherCluster reports whether a bundle changes to the bundle of another cluster.
 func otherCluster(before, after *pki.Bundle) bool {
 	return before != nil && after != nil && before.ClusterID != after.ClusterID
 }
 
-// signature is what a resource's signed attribute is for.
+// signature describes what a resource's signed attribute is for.
 type signature struct {
 	value  types.Object
-	leaves []pki.Leaf   // the resource's certificates; nil while it is not known which
+	leaves []pki.Leaf   // the resource's certificates; nil while they are unknown
 	at     types.String // address of the machine that has them; null for none
 }
 
-// bundleModel is a model with a bundle to be opened.
+// bundleModel is a model with a bundle to open.
 type bundleModel interface {
 	shared() *machineModel
 	signature(ctx context.Context) signature
 }
 
-// open opens the bundle of a model and puts into it what was signed for the model.
-// An unknown bundle stays nil.
+// open opens the bundle of a model and adds what was signed for the model. An unknown bundle
+// stays nil.
 func (s *session) open(ctx context.Context, m bundleModel, diags *diag.Diagnostics) {
 	shared, signed := m.shared(), m.signature(ctx)
 	shared.bundle = s.bundleWith(ctx, shared.PKI, signed.value, signed.leaves, signed.at, diags)
 }
 
-// openChecked is open for a description that is about to be applied: it refuses a
-// bundle some of whose certificates cannot be had.
+// openChecked is open for a spec that is about to be applied. It rejects a bundle if one of the
+// required certificates cannot be obtained.
 func (s *session) openChecked(ctx context.Context, m bundleModel, diags *diag.Diagnostics) {
 	shared, signed := m.shared(), m.signature(ctx)
 	shared.bundle = s.bundle(shared.PKI, diags)
 	s.checkSigned(ctx, shared.bundle, signed.value, signed.leaves, signed.at, time.Now(), diags)
 }
 
-// prior is the bundle of a state. One that cannot be read says nothing.
+// prior returns the bundle of a state. A bundle that cannot be read is nil.
 func (s *session) prior(value types.String) *pki.Bundle {
 	var ignored diag.Diagnostics
 	return s.bundle(value, &ignored)

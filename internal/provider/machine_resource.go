@@ -12,11 +12,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// machineResource is the CRUD frame of the resources on machines: etcd members,
-// replicas and endpoints. It decodes plan and state once, opens the bundle, makes one
-// call into a domain package and encodes the answer. M is the resource's model, S and T
-// are the spec and the status of the domain package. What a plan shows (ModifyPlan) is
-// each resource's own.
+// machineResource is the CRUD frame of the resources on machines: etcd members, replicas and
+// endpoints. It decodes plan and state once, opens the bundle, makes one call into a domain
+// package and encodes the result. M is the resource's model. S and T are the spec and the
+// status of the domain package. Each resource has its own ModifyPlan.
 type machineResource[M any, P modelPointer[M, T], S, T any] struct {
 	configured
 	traits
@@ -25,11 +24,11 @@ type machineResource[M any, P modelPointer[M, T], S, T any] struct {
 
 // traits are the constants of one kind of resource.
 type traits struct {
-	kind           string // Terraform's name of the type
-	noun           string // how a diagnostic begins
+	kind           string // type name in Terraform
+	noun           string // first word of a diagnostic
 	at             path.Path
 	create, update time.Duration // default timeouts
-	gone, adopted  error         // the domain package's
+	gone, adopted  error         // errors of the domain package
 }
 
 // modelPointer is a pointer to a resource's model.
@@ -37,15 +36,15 @@ type modelPointer[M, T any] interface {
 	*M
 	bundleModel
 	name() string
-	label() string         // in a diagnostic
+	label() string         // name in a diagnostic
 	address() types.String // of the identity
 	derive(ctx context.Context, diags *diag.Diagnostics)
 	touches(ctx context.Context, before M, s *session) bool
 	fill(status T)
-	keepPlanned(plan M) // what a plan has promised
+	keepPlanned(plan M) // keeps what the plan has set
 }
 
-// machineDomain is what a resource calls.
+// machineDomain has the operations of a resource's domain package.
 type machineDomain[M, S, T any] interface {
 	spec(ctx context.Context, m M, diags *diag.Diagnostics) S
 	identity(S) string
@@ -56,12 +55,12 @@ type machineDomain[M, S, T any] interface {
 	deleteFrom(ctx context.Context, s S, superseded func() bool, diags *diag.Diagnostics) error
 }
 
-// Metadata names the type.
+// Metadata sets the type name.
 func (r *machineResource[M, P, S, T]) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = r.kind
 }
 
-// describe is the spec of a model whose bundle was opened.
+// describe returns the spec of a model after opening its bundle with open.
 func (r *machineResource[M, P, S, T]) describe(ctx context.Context, m P, open func(context.Context, bundleModel, *diag.Diagnostics), diags *diag.Diagnostics) S {
 	var none S
 	if diags.HasError() || !r.connected(diags) {
@@ -78,8 +77,8 @@ func (r *machineResource[M, P, S, T]) describe(ctx context.Context, m P, open fu
 	return r.domain.spec(ctx, *m, diags)
 }
 
-// decodePlan reads what a plan is made of, with the bundles opened. plan is nil where
-// the resource is destroyed, state where it is new.
+// decodePlan reads the models of a plan and opens their bundles. plan is nil if the resource is
+// destroyed, state if it is new.
 func (r *machineResource[M, P, S, T]) decodePlan(ctx context.Context, req resource.ModifyPlanRequest, diags *diag.Diagnostics) (plan, state P) {
 	if !req.State.Raw.IsNull() {
 		state = new(M)
@@ -95,11 +94,11 @@ func (r *machineResource[M, P, S, T]) decodePlan(ctx context.Context, req resour
 	return plan, state
 }
 
-// newIDKey is where the private state keeps that the next update gives another id.
+// newIDKey is the private-state key that records that the next update changes the ID.
 const newIDKey = "new_id"
 
-// keepNewID writes nothing where nothing changes: Terraform counts a difference of the
-// private state as one of the resource.
+// keepNewID writes nothing if nothing changes. Terraform treats a difference of the private
+// state as a change of the resource.
 func keepNewID(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse, newID bool) {
 	if newID != hasNewID(ctx, req.Private, &resp.Diagnostics) {
 		resp.Diagnostics.Append(resp.Private.SetKey(ctx, newIDKey, strconv.AppendBool(nil, newID))...)
@@ -112,7 +111,8 @@ func hasNewID(ctx context.Context, private privateState, diags *diag.Diagnostics
 	return string(text) == "true"
 }
 
-// planBundle replaces what is given the bundle of another cluster, or refuses it.
+// planBundle replaces a resource that gets the bundle of another cluster, or rejects the
+// change.
 func (r *machineResource[M, P, S, T]) planBundle(ctx context.Context, plan, state P, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	before, after := state.shared(), plan.shared().bundle
 	r.session.refuseOtherCluster(ctx, before.PKI, after, req.Private, &resp.Diagnostics)
@@ -121,7 +121,7 @@ func (r *machineResource[M, P, S, T]) planBundle(ctx context.Context, plan, stat
 	}
 }
 
-// Create makes what the plan describes, or adopts it.
+// Create creates or adopts what the plan describes.
 func (r *machineResource[M, P, S, T]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var model M
 	m := P(&model)
@@ -140,7 +140,7 @@ func (r *machineResource[M, P, S, T]) Create(ctx context.Context, req resource.C
 	m.fill(status)
 	if err != nil {
 		addError(&resp.Diagnostics, r.at, r.noun+" not created", err)
-		if r.adopted == nil || !errors.Is(err, r.adopted) { // one that served before must not be tainted: the next apply would remove it
+		if r.adopted == nil || !errors.Is(err, r.adopted) { // an adopted member or replica must not be tainted: the next apply would remove it
 			keepPartial(ctx, resp, model, err)
 		}
 		return
@@ -182,7 +182,7 @@ func (r *machineResource[M, P, S, T]) Read(ctx context.Context, req resource.Rea
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// Update changes the machines where the change is more than a matter of state.
+// Update changes the machines if the change affects more than the state.
 func (r *machineResource[M, P, S, T]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var model, prior M
 	m := P(&model)
@@ -215,7 +215,7 @@ func (r *machineResource[M, P, S, T]) Update(ctx context.Context, req resource.U
 	identify(ctx, resp.Identity, m.address(), &resp.Diagnostics)
 }
 
-// Delete removes it, unless a Create of the same run has claimed it.
+// Delete removes the resource unless a Create of the same run has claimed it.
 func (r *machineResource[M, P, S, T]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var model M
 	m := P(&model)

@@ -33,7 +33,7 @@ type haproxyModel struct {
 	InstallPackages types.Bool   `tfsdk:"install_packages"`
 }
 
-// balancers decodes the haproxy attribute; all of it is unknown while it is.
+// balancers decodes the haproxy attribute. If it is unknown, all of the result is unknown.
 func (m endpointModel) balancers(ctx context.Context, diags *diag.Diagnostics) haproxyModel {
 	model := haproxyModel{Hosts: types.MapUnknown(types.StringType)}
 	if allKnown(m.HAProxy) {
@@ -46,16 +46,16 @@ func (m *endpointModel) name() string          { return m.Address.ValueString() 
 func (m *endpointModel) label() string         { return "Endpoint " + m.name() }
 func (m *endpointModel) address() types.String { return m.Address }
 
-// signature is of nothing: an endpoint has no certificates.
+// signature returns an empty signature: an endpoint has no certificates.
 func (m *endpointModel) signature(context.Context) signature { return signature{} }
 
-// derive sets what follows from the arguments.
+// derive sets the attributes that follow from the arguments.
 func (m *endpointModel) derive(ctx context.Context, diags *diag.Diagnostics) {
 	m.ID = m.Address
 	m.planRegistration(ctx, types.StringValue(m.bundle.ClusterID), diags)
 }
 
-// planRegistration sets url and registration where all they follow from is known.
+// planRegistration sets url and registration if the values they depend on are known.
 func (m *endpointModel) planRegistration(ctx context.Context, cluster types.String, diags *diag.Diagnostics) {
 	m.Registration = types.ObjectUnknown(registrationTypes)
 	m.URL = types.StringUnknown()
@@ -83,10 +83,9 @@ func apiURL(address string, port int64) string {
 	return "https://" + net.JoinHostPort(address, strconv.FormatInt(port, 10))
 }
 
-// touches reports whether going from before to m has to do anything on the
-// machines. The drain timeout is only read when a replica leaves; of the bundle only
-// the cluster counts, which stays. What was imported without a bundle was never
-// looked at.
+// touches reports whether going from before to m requires a change on the machines. The drain
+// timeout is only read when a replica leaves. Of the bundle, only the cluster matters, and it
+// stays the same. A resource that was imported without a bundle has not been observed yet.
 func (m *endpointModel) touches(_ context.Context, before endpointModel, _ *session) bool {
 	return drifted(before.Drift) || before.PKI.IsNull() || changed(
 		[2]attr.Value{m.Port, before.Port},
@@ -95,20 +94,20 @@ func (m *endpointModel) touches(_ context.Context, before endpointModel, _ *sess
 	)
 }
 
-// fill takes over what was found.
+// fill sets the attributes from the observed status.
 func (m *endpointModel) fill(s endpoint.Status) {
-	if s.ConfigDigest != "" || m.ConfigDigest.IsUnknown() { // else the state is kept as it was last seen
+	if s.ConfigDigest != "" || m.ConfigDigest.IsUnknown() { // otherwise the state keeps the last observed value
 		m.ConfigDigest = types.StringValue(s.ConfigDigest)
 	}
 	m.Drift = stringList(s.Drift)
 }
 
-// keepObserved plans what was last seen: the machines will not be touched.
+// keepObserved plans the last observed values, because the machines are not changed.
 func (m *endpointModel) keepObserved(state endpointModel) {
 	m.ID, m.ConfigDigest, m.Drift = state.ID, state.ConfigDigest, state.Drift
 }
 
-// planUpdate plans what an update finds.
+// planUpdate plans the values that an update results in.
 func (m *endpointModel) planUpdate() {
 	m.ID, m.ConfigDigest, m.Drift = m.Address, types.StringUnknown(), noDrift()
 }

@@ -45,7 +45,7 @@ type replicaModel struct {
 	Expiry     types.String `tfsdk:"certificate_expires_at"`
 }
 
-// resourceID is the replica as survival knows it; "" while it is not known.
+// resourceID returns the replica's ID in survival, or "" while it is unknown.
 func (m replicaModel) resourceID() string {
 	address := addressOf(m.Host)
 	if !allKnown(m.Name, address) {
@@ -54,8 +54,9 @@ func (m replicaModel) resourceID() string {
 	return resourceID(m.Name.ValueString(), address.ValueString())
 }
 
-// notWithRotation refuses a stage of a rotation in the same apply: a version can be
-// taken back where it does not come up, a stage on which others may count cannot.
+// notWithRotation rejects a version change and a stage of a rotation in the same apply. A
+// version that does not start can be rolled back. A stage cannot, because other components may
+// already depend on it.
 func notWithRotation(before, after *pki.Bundle) error {
 	if before == nil || after == nil || maps.Equal(before.Generations(), after.Generations()) {
 		return nil
@@ -71,12 +72,12 @@ func (m *replicaModel) signature(ctx context.Context) signature {
 	return signature{m.Signed, m.leaves(ctx), addressOf(m.Host)}
 }
 
-// derive sets what follows from the arguments.
+// derive sets the attributes that follow from the arguments.
 func (m *replicaModel) derive(context.Context, *diag.Diagnostics) { m.ID = m.Name }
 
-// leaves are the replica's certificates, nil while it is not known which.
+// leaves returns the replica's certificates, or nil while they are unknown.
 func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
-	var ignored diag.Diagnostics // decoding the same for the machine reports it
+	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
 	address := addressOf(m.Host)
 	endpoint, _ := m.Endpoint.Attributes()["address"].(types.String)
 	if !allKnown(m.Name, address, endpoint, m.ClusterDomain, m.AdminConf) || !elementsKnown(ctx, m.ServiceCIDRs) || !elementsKnown(ctx, m.ExtraSANs) {
@@ -92,14 +93,13 @@ func (m replicaModel) leaves(ctx context.Context) []pki.Leaf {
 	return component.Leaves(names)
 }
 
-// noAdminConf reports whether the machine is to have no administrators' kubeconfig.
+// noAdminConf reports whether the machine gets no administrators' kubeconfig.
 func (m replicaModel) noAdminConf() bool {
 	return !m.AdminConf.IsNull() && !m.AdminConf.IsUnknown() && !m.AdminConf.ValueBool()
 }
 
-// touches reports whether going from before to m has to do anything on the
-// machine: whatever configures a component, where the replica registers, and
-// what Read found different.
+// touches reports whether going from before to m requires a change on the machine: a setting of
+// a component, the registration of the replica, or drift.
 func (m *replicaModel) touches(ctx context.Context, before replicaModel, s *session) bool {
 	return drifted(before.Drift) || m.rotated(&before.machineModel, pki.Parts()...) || s.signedAnew(ctx, before.Signed, m.Signed) ||
 		m.AdminConf.IsUnknown() || m.noAdminConf() != before.noAdminConf() || changed(
@@ -137,7 +137,7 @@ func (m replicaModel) validateCIDRs(ctx context.Context, diags *diag.Diagnostics
 	}
 }
 
-// extraArgsComponents names the component of each attribute of extra_args.
+// extraArgsComponents maps each attribute of extra_args to its component.
 var extraArgsComponents = map[string]string{
 	"apiserver":          "kube-apiserver",
 	"controller_manager": "kube-controller-manager",
@@ -154,7 +154,7 @@ func (m replicaModel) extraArgs(ctx context.Context, diags *diag.Diagnostics) ma
 	return out
 }
 
-// fill takes over what was found.
+// fill sets the attributes from the observed status.
 func (m *replicaModel) fill(s controlplane.Status) {
 	m.Registered = types.BoolValue(s.Registered)
 	m.MachineID = types.StringValue(s.MachineID)
@@ -163,21 +163,21 @@ func (m *replicaModel) fill(s controlplane.Status) {
 	m.Drift = stringList(s.Drift)
 }
 
-// keepObserved plans what was last seen: the machine will not be touched.
+// keepObserved plans the last observed values, because the machine is not changed.
 func (m *replicaModel) keepObserved(state replicaModel) {
 	m.Registered, m.MachineID = state.Registered, state.MachineID
 	m.ConfigDigest, m.Expiry, m.Drift = state.ConfigDigest, state.Expiry, state.Drift
 }
 
-// planUpdate plans what an update finds: what may change is known after the apply, and
-// nothing else.
+// planUpdate plans the values that an update results in. Only values that may change become
+// known after the apply.
 func (m *replicaModel) planUpdate(ctx context.Context, state replicaModel, s *session) {
 	m.keepObserved(state)
 	m.ConfigDigest, m.Drift = types.StringUnknown(), noDrift()
 	if !state.Registered.ValueBool() {
 		m.Registered = types.BoolUnknown()
 	}
-	if m.MachineID.IsNull() { // an import has not looked at it yet
+	if m.MachineID.IsNull() { // imported and not observed yet
 		m.MachineID = types.StringUnknown()
 	}
 	if m.Expiry.IsNull() || m.certified(ctx, state, s) {
@@ -202,7 +202,7 @@ func (m *replicaModel) keepPlanned(plan replicaModel) {
 	m.ConfigDigest, m.Drift = planned(plan.ConfigDigest, m.ConfigDigest), planned(plan.Drift, m.Drift)
 }
 
-// knownStrings is a list's strings, and whether all of them are known. Null is nil.
+// knownStrings returns a list's strings, and whether all of them are known. Null is nil.
 func knownStrings(ctx context.Context, list basetypes.ListValue, diags *diag.Diagnostics) ([]string, bool) {
 	if list.IsUnknown() {
 		return nil, false

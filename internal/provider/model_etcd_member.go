@@ -39,7 +39,7 @@ type etcdMemberModel struct {
 	Expiry    types.String `tfsdk:"certificate_expires_at"`
 }
 
-// resourceID is the member as survival knows it; "" while it is not known.
+// resourceID returns the member's ID in survival, or "" while it is unknown.
 func (m etcdMemberModel) resourceID() string {
 	address := addressOf(m.Host)
 	if !allKnown(m.Name, address) {
@@ -56,7 +56,7 @@ func (m *etcdMemberModel) signature(context.Context) signature {
 	return signature{m.Signed, m.leaves(), addressOf(m.Host)}
 }
 
-// derive sets what follows from the arguments.
+// derive sets the attributes that follow from the arguments.
 func (m *etcdMemberModel) derive(context.Context, *diag.Diagnostics) {
 	if address := addressOf(m.Host); !address.IsUnknown() {
 		m.ClientURL = types.StringValue(membership.ClientURL(address.ValueString()))
@@ -64,7 +64,7 @@ func (m *etcdMemberModel) derive(context.Context, *diag.Diagnostics) {
 	}
 }
 
-// leaves are the member's certificates, nil while it is not known which.
+// leaves returns the member's certificates, or nil while they are unknown.
 func (m etcdMemberModel) leaves() []pki.Leaf {
 	address := addressOf(m.Host)
 	if !allKnown(m.Name, address) {
@@ -73,9 +73,9 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 	return etcd.Leaves(m.Name.ValueString(), address.ValueString())
 }
 
-// touches reports whether going from before to m has to do anything on the
-// machine. Peers, timeouts, on_destroy and archives_kept are only read when they
-// are needed, and of the bundle a member has the etcd authority only.
+// touches reports whether going from before to m requires a change on the machine. Peers,
+// timeouts, on_destroy and archives_kept are only read when they are needed. Of the bundle, a
+// member uses the etcd authority only.
 func (m *etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s *session) bool {
 	return drifted(before.Drift) || m.rotated(&before.machineModel, pki.EtcdPart) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},
@@ -87,8 +87,8 @@ func (m *etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s
 	)
 }
 
-// warnEvenPeers warns of an even number of members, which tolerates no more
-// failures than one less. It is legal in passing.
+// warnEvenPeers warns of an even number of members, which tolerates no more failures than one
+// member less. It is valid as an intermediate step.
 func (m etcdMemberModel) warnEvenPeers(diags *diag.Diagnostics) {
 	if n := len(m.Peers.Elements()); !m.Peers.IsUnknown() && n%2 == 0 {
 		diags.AddAttributeWarning(path.Root("peers"), fmt.Sprintf("An even number of etcd members: %d", n),
@@ -97,12 +97,12 @@ func (m etcdMemberModel) warnEvenPeers(diags *diag.Diagnostics) {
 	}
 }
 
-// fill takes over what was found.
+// fill sets the attributes from the observed status.
 func (m *etcdMemberModel) fill(s etcd.Status) {
 	switch {
 	case s.ID != "":
 		m.ID = types.StringValue(s.ID)
-	case m.ID.IsUnknown(): // a Create that failed before the member had one
+	case m.ID.IsUnknown(): // a Create that failed before the member had an ID
 		m.ID = types.StringNull()
 	}
 	m.Learner = types.BoolValue(s.Learner)
@@ -112,14 +112,14 @@ func (m *etcdMemberModel) fill(s etcd.Status) {
 	m.Drift, m.remedy, m.newID = stringList(s.Drift), s.Remedy, s.NewID
 }
 
-// keepObserved plans what was last seen: the machine will not be touched.
+// keepObserved plans the last observed values, because the machine is not changed.
 func (m *etcdMemberModel) keepObserved(state etcdMemberModel) {
 	m.ID, m.Learner, m.MachineID = state.ID, state.Learner, state.MachineID
 	m.ConfigDigest, m.Expiry, m.Drift = state.ConfigDigest, state.Expiry, state.Drift
 }
 
-// planUpdate plans what an update finds: what may change is known after the apply, and
-// nothing else.
+// planUpdate plans the values that an update results in. Only values that may change become
+// known after the apply.
 func (m *etcdMemberModel) planUpdate(ctx context.Context, state etcdMemberModel, s *session) {
 	m.keepObserved(state)
 	m.ConfigDigest, m.Drift = types.StringUnknown(), noDrift()
@@ -135,7 +135,7 @@ func (m *etcdMemberModel) planUpdate(ctx context.Context, state etcdMemberModel,
 	m.unknownIfNull()
 }
 
-// unknownIfNull: what an import has not looked at yet is known after the apply.
+// unknownIfNull makes the values that an import has not observed yet known after the apply.
 func (m *etcdMemberModel) unknownIfNull() {
 	for _, value := range []*types.String{&m.ID, &m.MachineID, &m.Expiry} {
 		if value.IsNull() {

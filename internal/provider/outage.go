@@ -12,15 +12,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// outage joins the two siblings that meet on a machine: while an etcd member does
-// not serve, the replica that has no other member steps aside.
+// outage connects an etcd member and a replica on the same machine. While the member does not
+// serve, a replica that uses no other member is drained.
 func (s *session) outage(member *host.Host, bundle *pki.Bundle) *controlplane.Outage {
 	return s.replicas.Outage(controlplane.Beside{
 		Host: member, Bundle: bundle, EtcdURL: membership.ClientURL(member.Address()), Registrar: s.registrar,
 	})
 }
 
-// changing says that a change of a member has begun. The caller ends it.
+// changing records that a change of a member has begun. The caller calls end when it is done.
 func changing(s etcd.Spec) (end func()) {
 	outage, ok := s.Outage.(*controlplane.Outage)
 	if !ok {
@@ -29,7 +29,7 @@ func changing(s etcd.Spec) (end func()) {
 	return outage.Open()
 }
 
-// registrar is the one that a machine's own record describes.
+// registrar returns the registrar that a machine's own record describes.
 func (s *session) registrar(text json.RawMessage) (controlplane.Registrar, error) {
 	var registration endpoint.Registration
 	if err := json.Unmarshal(text, &registration); err != nil {
@@ -38,8 +38,8 @@ func (s *session) registrar(text json.RawMessage) (controlplane.Registrar, error
 	return s.registrars.For(registration), nil
 }
 
-// registrationText is what registrar reads.
+// registrationText encodes a registration for registrar.
 func registrationText(r endpoint.Registration) json.RawMessage {
-	text, _ := json.Marshal(r) // of strings, numbers and a map of strings: always encodes
+	text, _ := json.Marshal(r) // strings, numbers and a map of strings always encode
 	return text
 }

@@ -45,7 +45,7 @@ type privateKeyModel struct {
 	Version      types.Int64  `tfsdk:"private_key_wo_version"`
 }
 
-// generations are the numbers of a rotation attribute.
+// generations returns the numbers of a rotation attribute.
 func (m pkiBundleModel) generations(ctx context.Context, diags *diag.Diagnostics) map[pki.Part]int {
 	var numbers rotationModel
 	diags.Append(m.Rotation.As(ctx, &numbers, basetypes.ObjectAsOptions{})...)
@@ -58,8 +58,8 @@ func (m pkiBundleModel) generations(ctx context.Context, diags *diag.Diagnostics
 	}
 }
 
-// given is what the user brings along. m is the plan's, whose defaults are
-// filled in; keys are the configuration's, the only one to hold write-only ones.
+// given returns the keys and certificates that the user supplies. m is the plan's model, with
+// defaults. keys is the configuration's model, the only one that contains write-only keys.
 func (m pkiBundleModel) given(ctx context.Context, keys pkiBundleModel, seal *pki.Seal, diags *diag.Diagnostics) pki.Next {
 	next := pki.Next{Authorities: map[pki.Authority]pki.KeyPair{}}
 	for authority, place := range keys.authorities() {
@@ -84,7 +84,7 @@ func (m pkiBundleModel) given(ctx context.Context, keys pkiBundleModel, seal *pk
 	return next
 }
 
-// place is where an authority stands in the configuration.
+// place is the attribute of an authority in the configuration.
 type place struct {
 	attribute string
 	value     types.Object
@@ -124,7 +124,7 @@ func givenServiceAccount(ctx context.Context, value types.Object, seal *pki.Seal
 	return pki.ServiceAccountPair(key)
 }
 
-// key is the private key that is given, in the clear; "" when none is.
+// key returns the supplied private key in the clear, or "" if none is supplied.
 func (m privateKeyModel) key(seal *pki.Seal) (string, error) {
 	stored, writeOnly := m.PrivateKey.ValueString(), m.PrivateKeyWO.ValueString()
 	switch {
@@ -138,7 +138,7 @@ func (m privateKeyModel) key(seal *pki.Seal) (string, error) {
 	return seal.Open(stored)
 }
 
-// encryption is the encryption attribute, without the key, which is the bundle's.
+// encryption returns the encryption attribute without the key, which is in the bundle.
 func (m pkiBundleModel) encryption(ctx context.Context, diags *diag.Diagnostics) pki.Encryption {
 	if m.Encryption.IsNull() {
 		return pki.Encryption{}

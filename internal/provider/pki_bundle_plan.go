@@ -14,8 +14,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// ModifyPlan takes the rotation in thought: what is refused is refused in the
-// plan, and what a stage does not change stays known.
+// ModifyPlan simulates the rotation. Stages that are not allowed are rejected in the plan, and
+// values that a stage does not change stay known.
 func (r *pkiBundleResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	var plan, state pkiBundleModel
 	if req.Plan.Raw.IsNull() {
@@ -43,7 +43,7 @@ func (r *pkiBundleResource) ModifyPlan(ctx context.Context, req resource.ModifyP
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
-// planNew refuses a beginning in the middle of a rotation.
+// planNew rejects a new bundle that starts in the middle of a rotation.
 func (r *pkiBundleResource) planNew(ctx context.Context, plan pkiBundleModel, diags *diag.Diagnostics) {
 	for part, generation := range plan.generations(ctx, diags) {
 		if err := pki.ValidateBeginning(part, generation); err != nil {
@@ -54,7 +54,7 @@ func (r *pkiBundleResource) planNew(ctx context.Context, plan pkiBundleModel, di
 	r.warnUnsealed(diags)
 }
 
-// planChange plans an update of the bundle that is there.
+// planChange plans an update of an existing bundle.
 func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel, state pkiBundleModel, config tfsdk.Config, diags *diag.Diagnostics) {
 	before := r.session.bundle(state.Bundle, diags)
 	if diags.HasError() {
@@ -73,7 +73,7 @@ func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel
 	if diags.HasError() {
 		return
 	}
-	if !plan.ClusterName.Equal(state.ClusterName) { // another name is another bundle
+	if !plan.ClusterName.Equal(state.ClusterName) { // another name gives another bundle text
 		state.refuseDeletion(diags)
 	}
 	resealed := !plan.SealedFor.Equal(state.SealedFor)
@@ -92,11 +92,12 @@ func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel
 	r.warnLast(before, after, diags)
 }
 
-// leafLife is a usual certificate's: an authority with less left shortens it.
+// leafLife is the usual validity of a certificate. An authority that expires earlier shortens
+// it.
 const leafLife = 365 * 24 * time.Hour
 
-// keysOf is the configuration, where write-only keys are, and whether what the
-// user brings along is known.
+// keysOf returns the configuration, which contains write-only keys, and whether the keys and
+// certificates that the user supplies are known.
 func (r *pkiBundleResource) keysOf(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (pkiBundleModel, bool) {
 	var keys pkiBundleModel
 	diags.Append(config.Get(ctx, &keys)...)
@@ -107,7 +108,7 @@ func (r *pkiBundleResource) keysOf(ctx context.Context, config tfsdk.Config, dia
 	return keys, known
 }
 
-// turn is the bundle after the change.
+// turn returns the bundle after the change.
 func (r *pkiBundleResource) turn(ctx context.Context, plan, keys pkiBundleModel, before *pki.Bundle, diags *diag.Diagnostics) *pki.Bundle {
 	generations := plan.generations(ctx, diags)
 	given := plan.given(ctx, keys, r.session.seal, diags)
@@ -147,8 +148,8 @@ func (m pkiBundleModel) options(now time.Time) pki.Options {
 	}
 }
 
-// changes plans what the change of the bundle leaves known. Keys are made when
-// the change is applied, so what is introduced is known after it only.
+// changes marks the planned values that the change leaves known. Keys are generated during the
+// apply, so a value with a new key is only known after it.
 func (m *pkiBundleModel) changes(before, after *pki.Bundle) {
 	if before.Same(after, pki.Parts()...) && before.Algorithm == after.Algorithm {
 		return
@@ -168,7 +169,7 @@ func (m *pkiBundleModel) changes(before, after *pki.Bundle) {
 	}
 }
 
-// forget plans that everything but the identity is known after the apply.
+// forget plans that everything except the identity is known after the apply.
 func (m *pkiBundleModel) forget() {
 	m.Bundle, m.CACertificate, m.EtcdCACertificate = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
 	m.FrontProxyCACertificate, m.ServiceAccountPublicKey = types.StringUnknown(), types.StringUnknown()
@@ -183,7 +184,7 @@ func (r *pkiBundleResource) warnUnsealed(diags *diag.Diagnostics) {
 	}
 }
 
-// warnLast says what is refused once the last stage of a rotation is applied.
+// warnLast warns what is rejected once the last stage of a rotation is applied.
 func (r *pkiBundleResource) warnLast(before, after *pki.Bundle, diags *diag.Diagnostics) {
 	var lost []string
 	for part, words := range map[pki.Part]string{

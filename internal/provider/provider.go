@@ -1,5 +1,5 @@
-// Package provider is Terraform's surface: schemas, models, and CRUD methods
-// that decode, make one call into a domain package, and encode.
+// Package provider is the Terraform interface: schemas, models, and CRUD methods that decode,
+// make one call into a domain package, and encode.
 package provider
 
 import (
@@ -28,7 +28,7 @@ var (
 	_ provider.ProviderWithFunctions          = (*kubeProvider)(nil)
 )
 
-// providerModel is the provider block.
+// providerModel is the model of the provider block.
 type providerModel struct {
 	SSH     types.Object `tfsdk:"ssh"`
 	Seal    types.Object `tfsdk:"seal"`
@@ -46,8 +46,8 @@ func New(version string) func() provider.Provider {
 	return func() provider.Provider { return &kubeProvider{version: version} }
 }
 
-// NewAround is New for tests that count remote commands and cut them off:
-// around is their host.Config.AroundCommand.
+// NewAround is New for tests that count and interrupt remote commands. around is their
+// host.Config.AroundCommand.
 func NewAround(version string, around func(address, summary string) (ended func())) func() provider.Provider {
 	return func() provider.Provider { return &kubeProvider{version: version, around: around} }
 }
@@ -70,7 +70,7 @@ func (p *kubeProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp 
 	}
 }
 
-// abandonSchema names machines that are gone for good.
+// abandonSchema describes the machines that are permanently lost.
 func abandonSchema() schema.Attribute {
 	return schema.SetAttribute{
 		Optional: true, ElementType: types.StringType,
@@ -107,7 +107,7 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 		s.seal, s.sealKnown = seal, !diags.HasError()
 	}
 	if !req.Config.Raw.IsFullyKnown() {
-		return // a machine's key made in the same apply, say: connecting has to wait for it
+		return // for example, a host key created in the same apply: connecting has to wait for it
 	}
 	config, diags := decodeSSH(ctx, model.SSH)
 	resp.Diagnostics.Append(diags...)
@@ -140,8 +140,8 @@ func (p *kubeProvider) EphemeralResources(context.Context) []func() ephemeral.Ep
 	return []func() ephemeral.EphemeralResource{newKubeconfigEphemeral}
 }
 
-// Functions need no machine and no configuration. Terraform knows functions
-// since 1.8; an older one does not ask for them.
+// Functions returns the provider's functions, which need no machine and no configuration.
+// Terraform supports functions since 1.8. Older versions do not call this method.
 func (p *kubeProvider) Functions(context.Context) []func() function.Function {
 	return []func() function.Function{newCertificateFunction, newKubeconfigFunction}
 }

@@ -78,7 +78,7 @@ func decodeArtifacts(ctx context.Context, object types.Object) (host.Source, dia
 	}
 	if err := source.Validate(); err != nil {
 		var setting *host.ConfigError
-		if errors.As(err, &setting) { // what host calls urls.etcd.checksum is etcd.checksum_url here
+		if errors.As(err, &setting) { // urls.etcd.checksum of package host is etcd.checksum_url here
 			field := strings.TrimPrefix(setting.Field, "urls.")
 			field = strings.Replace(field, ".checksum", ".checksum_url", 1)
 			err = &host.ConfigError{Field: field, Err: setting.Err}

@@ -43,7 +43,8 @@ func sealSchema() schema.Attribute {
 	}
 }
 
-// decodeSeal reads the seal block; none is a nil seal, which leaves keys in the clear.
+// decodeSeal reads the seal block. Without a block, the seal is nil and keys are stored in the
+// clear.
 func decodeSeal(ctx context.Context, object types.Object) (*pki.Seal, diag.Diagnostics) {
 	if object.IsNull() {
 		return nil, nil

@@ -85,8 +85,8 @@ func sshSchema() schema.Attribute {
 	}
 }
 
-// credentialAttributes are how a server is logged in to. standard turns the words on
-// a default of ssh's own into those of the block.
+// credentialAttributes describes how to log in to a server. standard converts the description
+// of a default of the ssh block into that of the block at hand.
 func credentialAttributes(standard func(own string) string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"user": schema.StringAttribute{
@@ -126,8 +126,8 @@ func overrideAttributes() map[string]schema.Attribute {
 	}
 }
 
-// decodeSSH turns the ssh block into host's settings, with the defaults that
-// come from the user's environment.
+// decodeSSH converts the ssh block into the settings of package host, with defaults from the
+// user's environment.
 func decodeSSH(ctx context.Context, object types.Object) (host.Config, diag.Diagnostics) {
 	var model sshModel
 	if !object.IsNull() {
@@ -178,7 +178,7 @@ func decodeSSH(ctx context.Context, object types.Object) (host.Config, diag.Diag
 	return config, nil
 }
 
-// userKnownHosts is what ssh itself would trust; nothing when it cannot be read.
+// userKnownHosts returns the user's known_hosts file, or "" if it cannot be read.
 func userKnownHosts() string {
 	home, err := os.UserHomeDir()
 	if err != nil {

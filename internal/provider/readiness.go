@@ -27,8 +27,8 @@ type reviewed struct {
 	bundle   *pki.Bundle
 }
 
-// reviewControlPlane reads everything at once, and the nodes by way of a replica
-// that was found to be ready.
+// reviewControlPlane reads everything in parallel. It reads the nodes through a replica that
+// was observed as ready.
 func (s *session) reviewControlPlane(ctx context.Context, at asked) reviewed {
 	out := reviewed{controlPlane: controlPlane{authorities: authoritiesOf(at.bundle)}, bundle: at.bundle}
 	var asking sync.WaitGroup
@@ -46,14 +46,14 @@ func (s *session) reviewControlPlane(ctx context.Context, at asked) reviewed {
 	return out
 }
 
-// unreadEvidence is that of a control plane which could not be asked at all.
+// unreadEvidence returns the evidence for a control plane that could not be queried at all.
 func unreadEvidence(why string, now time.Time) readiness.Evidence {
 	return readiness.Evidence{
 		Now: now, Etcd: readiness.Etcd{Unread: why}, ReplicasUnread: why, NodesUnread: why, Encryption: readiness.Encryption{Unread: why},
 	}
 }
 
-// evidence puts what was read into the review's terms. It is pure.
+// evidence converts the observed state into evidence for the review. It is pure.
 func (r reviewed) evidence(now time.Time) readiness.Evidence {
 	e := readiness.Evidence{
 		Now: now, Endpoint: r.endpointEvidence(), Members: r.memberEvidence(), Replicas: r.replicaEvidence(), Certificates: r.certificateEvidence(),
@@ -93,8 +93,8 @@ func (r reviewed) endpointEvidence() readiness.Endpoint {
 	return out
 }
 
-// memberEvidence is of the members by the cluster's word; where it gives none,
-// of those that the machines hold.
+// memberEvidence returns the members that the cluster lists. If no member list is available, it
+// returns the members observed on the machines.
 func (r reviewed) memberEvidence() []readiness.Member {
 	var out []readiness.Member
 	listed := r.etcd.Members
@@ -116,7 +116,7 @@ func (r reviewed) memberEvidence() []readiness.Member {
 	return out
 }
 
-// addReading joins what was read on the member's machine.
+// addReading adds what was read on the member's machine.
 func addReading(m *readiness.Member, reading etcd.Reading) {
 	m.Process, m.OwnDisk, m.Disk, m.Memory = processOf(reading.Process), reading.OwnDisk, reading.Disk, reading.Memory
 	m.Fsync, m.Fsyncs = reading.Fsync, reading.Fsyncs
@@ -129,7 +129,7 @@ func addReading(m *readiness.Member, reading etcd.Reading) {
 	m.Scheduled = (*readiness.Scheduled)(reading.Scheduled)
 }
 
-// unreadMember is why the machine of a member could not be looked at, "" where it was.
+// unreadMember returns why the machine of a member could not be observed, or "" if it was.
 func (r reviewed) unreadMember(address string) string {
 	for _, machine := range r.etcd.Machines {
 		switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// registrationModel is endpoint.Registration in Terraform's terms: what the
-// endpoint gives and a replica takes.
+// registrationModel is endpoint.Registration as Terraform attributes. An endpoint exports it
+// and a replica takes it as an argument.
 type registrationModel struct {
 	Address      types.String `tfsdk:"address"`
 	Port         types.Int64  `tfsdk:"port"`
@@ -34,8 +34,8 @@ var registrationTypes = map[string]attr.Type{
 	"cluster_id":    types.StringType,
 }
 
-// registeredAt answers, for an endpoint, whether a machine has a replica that is
-// registered there.
+// registeredAt returns, for an endpoint, a function that reports whether a machine has a
+// replica that is registered there.
 func (s *session) registeredAt(cluster, address string) endpoint.Registered {
 	return func(ctx context.Context, name string, at netip.AddrPort) (bool, error) {
 		found, err := s.replicas.Recorded(ctx, s.machine(at.Addr().String()))
@@ -47,7 +47,7 @@ func (s *session) registeredAt(cluster, address string) endpoint.Registered {
 	}
 }
 
-// registrationOf is a registration at the endpoint of the bundle's cluster.
+// registrationOf returns a registration at the endpoint of the bundle's cluster.
 func registrationOf(ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics) endpoint.Registration {
 	registration := decodeRegistration(ctx, object, diags)
 	if bundle != nil && registration.ClusterID == "" {
@@ -56,7 +56,7 @@ func registrationOf(ctx context.Context, object types.Object, bundle *pki.Bundle
 	return registration
 }
 
-// refuseOtherEndpoint refuses the endpoint of another cluster.
+// refuseOtherEndpoint rejects the endpoint of another cluster.
 func refuseOtherEndpoint(ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics) {
 	if bundle == nil || object.IsUnknown() {
 		return

@@ -12,9 +12,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// requestModel is one certificate request: its text, and what it asks for.
+// requestModel is one certificate request: its text and its contents.
 type requestModel struct {
-	Request       types.String `tfsdk:"request"` // unknown: has to be made
+	Request       types.String `tfsdk:"request"` // unknown: to be created
 	Authority     types.String `tfsdk:"authority"`
 	Signer        types.String `tfsdk:"signer"`
 	CommonName    types.String `tfsdk:"common_name"`
@@ -44,8 +44,8 @@ type wantedRequest struct {
 // requests are requests by the name of their leaf.
 type requests map[string]wantedRequest
 
-// requestsFor are the requests for those of the leaves whose authority's key is
-// held elsewhere. Their texts are unknown.
+// requestsFor returns the requests for the leaves whose authority has an external key. Their
+// texts are unknown.
 func requestsFor(b *pki.Bundle, leaves []pki.Leaf) (requests, error) {
 	wanted := requests{}
 	for _, leaf := range leaves {
@@ -85,7 +85,7 @@ func describeRequest(b *pki.Bundle, leaf pki.Leaf) (requestModel, error) {
 	}, nil
 }
 
-// same reports whether two requests ask for the same, of the same authority.
+// same reports whether two requests have the same contents and the same authority.
 func (r requestModel) same(other requestModel) bool {
 	return !changed(
 		[2]attr.Value{r.Authority, other.Authority},
@@ -98,8 +98,8 @@ func (r requestModel) same(other requestModel) bool {
 	)
 }
 
-// keeping is what is wanted, with the texts of those that are there and ask for
-// the same, and whether anything comes or goes.
+// keeping returns the wanted requests with the texts of existing ones that have the same
+// contents. It also reports whether a request is added or removed.
 func (wanted requests) keeping(have requests) (kept requests, changes bool) {
 	kept = requests{}
 	changes = len(wanted) != len(have)
@@ -124,7 +124,7 @@ func (wanted requests) encode(ctx context.Context, diags *diag.Diagnostics) type
 	return value
 }
 
-// decodeRequests reads those of the state, which do not say their leaf.
+// decodeRequests reads the requests of the state, which does not contain their leaves.
 func decodeRequests(ctx context.Context, value types.Map, diags *diag.Diagnostics) requests {
 	models := map[string]requestModel{}
 	diags.Append(value.ElementsAs(ctx, &models, false)...)

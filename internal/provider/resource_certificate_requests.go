@@ -14,8 +14,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// certificateRequestsResource is what an external signer has to sign for one
-// machine or user, and the keys that wait for it. It lives in state alone.
+// certificateRequestsResource has the requests that an external signer has to sign for one
+// machine or user, and their private keys. It exists in the state only.
 type certificateRequestsResource struct{ configured }
 
 var (
@@ -65,7 +65,7 @@ func (r *certificateRequestsResource) Schema(_ context.Context, _ resource.Schem
 	resp.Schema = certificateRequestsSchema()
 }
 
-// ValidateConfig checks what holds between attributes.
+// ValidateConfig checks the rules between attributes.
 func (r *certificateRequestsResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var model certificateRequestsModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
@@ -87,8 +87,8 @@ func (r *certificateRequestsResource) ValidateConfig(ctx context.Context, req re
 	}
 }
 
-// ModifyPlan keeps the requests whose content stays: what the signer made of
-// them stays as well. New ones are planned with all but their text.
+// ModifyPlan keeps the requests whose contents stay the same, so their signed certificates stay
+// valid. New requests are planned with everything but their text.
 func (r *certificateRequestsResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
 		return
@@ -133,11 +133,11 @@ func (r *certificateRequestsResource) Create(ctx context.Context, req resource.C
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// Read has nothing to look at: requests and keys exist in state only.
+// Read does nothing: requests and keys exist in the state only.
 func (r *certificateRequestsResource) Read(context.Context, resource.ReadRequest, *resource.ReadResponse) {
 }
 
-// Update makes the requests that are new or have changed, and encrypts again.
+// Update creates the requests that are new or have changed, and seals the keys again.
 func (r *certificateRequestsResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var model, state certificateRequestsModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
@@ -145,7 +145,7 @@ func (r *certificateRequestsResource) Update(ctx context.Context, req resource.U
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if model.Keys.IsUnknown() { // otherwise nothing of them changes
+	if model.Keys.IsUnknown() { // otherwise the keys do not change
 		keys, err := openKeys(state.Keys.ValueString(), r.session.seal)
 		if err != nil {
 			addError(&resp.Diagnostics, attributePath("pki"), "Private keys not opened", err)
@@ -159,11 +159,11 @@ func (r *certificateRequestsResource) Update(ctx context.Context, req resource.U
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// Delete forgets the keys; what was signed for them stays valid until it ends.
+// Delete drops the keys. Certificates that were signed for them stay valid until they expire.
 func (r *certificateRequestsResource) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {
 }
 
-// request makes what is wanted and not there yet.
+// request creates the wanted requests that do not exist yet.
 func (r *certificateRequestsResource) request(ctx context.Context, m *certificateRequestsModel, have requests, keys map[string]string, diags *diag.Diagnostics) {
 	bundle := r.session.mustBundle(m.PKI, diags)
 	if diags.HasError() {
@@ -195,12 +195,12 @@ func (r *certificateRequestsResource) request(ctx context.Context, m *certificat
 	m.Requests, m.Keys = wanted.encode(ctx, diags), types.StringValue(closed)
 }
 
-// known reports whether it is known what is requested.
+// known reports whether the contents of the requests are known.
 func (m certificateRequestsModel) known(ctx context.Context) bool {
 	return elementsKnown(ctx, m.EtcdMember) && elementsKnown(ctx, m.Replica) && elementsKnown(ctx, m.User)
 }
 
-// wanted are the requests that the bundle asks for.
+// wanted returns the requests that the bundle requires.
 func (m certificateRequestsModel) wanted(ctx context.Context, bundle *pki.Bundle, diags *diag.Diagnostics) requests {
 	var leaves []pki.Leaf
 	if !m.EtcdMember.IsNull() {

@@ -14,8 +14,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// endpointResource is the fixed address of a control plane's API: a virtual IP
-// held by keepalived in front of HAProxy on a set of machines.
+// endpointResource is the fixed address of a control plane's API: a virtual IP, managed by
+// keepalived, in front of HAProxy on a set of machines.
 type endpointResource struct {
 	machineResource[endpointModel, *endpointModel, endpoint.Spec, endpoint.Status]
 }
@@ -44,7 +44,7 @@ func (r *endpointResource) Schema(ctx context.Context, _ resource.SchemaRequest,
 	resp.Schema = endpointSchema(ctx)
 }
 
-// ValidateConfig checks what holds between attributes.
+// ValidateConfig checks the rules between attributes.
 func (r *endpointResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var model endpointModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
@@ -58,8 +58,8 @@ func (r *endpointResource) ValidateConfig(ctx context.Context, req resource.Vali
 	}
 }
 
-// ModifyPlan plans what follows from the configuration alone, so that replicas
-// know their registration before the endpoint is applied.
+// ModifyPlan plans the values that follow from the configuration alone, so that replicas know
+// their registration before the endpoint is applied.
 func (r *endpointResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	plan, state := r.decodePlan(ctx, req, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() || plan == nil {
@@ -88,7 +88,7 @@ func (r *endpointResource) readFrom(ctx context.Context, s endpoint.Spec) (endpo
 }
 
 func (r *endpointResource) updateOn(ctx context.Context, before, after endpointModel, s endpoint.Spec, diags *diag.Diagnostics) (endpoint.Status, error) {
-	before.bundle = after.bundle // of the same cluster: another one's replaces the endpoint
+	before.bundle = after.bundle // of the same cluster: the bundle of another one replaces the endpoint
 	prior := r.spec(ctx, before, diags)
 	if diags.HasError() {
 		return endpoint.Status{}, nil
@@ -109,19 +109,19 @@ func (r *endpointResource) deleteFrom(ctx context.Context, s endpoint.Spec, supe
 	})
 }
 
-// resident is nobody: survival follows members and replicas.
+// resident returns an empty resident: survival tracks members and replicas only.
 func (r *endpointResource) resident(context.Context, endpointModel) resident { return resident{} }
 
-// betweenDeletes is what passes, beside the drain, between two replicas that
-// leave the endpoint one after the other.
+// betweenDeletes is the time, in addition to the drain, between two replicas that leave the
+// endpoint one after the other.
 const betweenDeletes = 10 * time.Second
 
-// identity is what two descriptions of the same endpoint share.
+// identity is equal for two specs of the same endpoint.
 func (r *endpointResource) identity(s endpoint.Spec) string {
 	return identity("kube_control_plane_endpoint", s.ClusterID, s.Address, joined(s.Hosts))
 }
 
-// spec is the endpoint as the model describes it.
+// spec returns the spec that the model describes.
 func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *diag.Diagnostics) endpoint.Spec {
 	balancers := m.balancers(ctx, diags)
 	drain, err := parseDuration(m.DrainTimeout)
@@ -144,8 +144,8 @@ func (r *endpointResource) spec(ctx context.Context, m endpointModel, diags *dia
 	}
 }
 
-// plannedCluster is the cluster that the endpoint will be of. A bundle that is only
-// known after the apply is of the cluster that the endpoint has: another one's
+// plannedCluster returns the cluster of the planned endpoint. A bundle that is only known after
+// the apply belongs to the cluster that the endpoint already has: the bundle of another cluster
 // would replace the endpoint.
 func plannedCluster(ctx context.Context, plan, state endpointModel) types.String {
 	if plan.bundle != nil {

@@ -19,9 +19,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// replicaResource is kube-apiserver, kube-controller-manager and
-// kube-scheduler on one machine. It enters the endpoint's rotation when it is
-// ready and leaves it before anything of it stops.
+// replicaResource is kube-apiserver, kube-controller-manager and kube-scheduler on one machine.
+// It enters the endpoint's rotation when it is ready and leaves it before any component stops.
 type replicaResource struct {
 	machineResource[replicaModel, *replicaModel, controlplane.Spec, controlplane.Status]
 }
@@ -50,7 +49,7 @@ func (r *replicaResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 	resp.Schema = replicaSchema(ctx)
 }
 
-// ValidateConfig checks what holds between attributes.
+// ValidateConfig checks the rules between attributes.
 func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var model replicaModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
@@ -75,7 +74,7 @@ func (r *replicaResource) ValidateConfig(ctx context.Context, req resource.Valid
 	}
 }
 
-// ModifyPlan keeps what Read has seen unless the machine will be touched.
+// ModifyPlan keeps the observed values unless the machine is changed.
 func (r *replicaResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	plan, state := r.decodePlan(ctx, req, &resp.Diagnostics)
 	switch {
@@ -128,23 +127,23 @@ func (r *replicaResource) deleteFrom(ctx context.Context, s controlplane.Spec, s
 	})
 }
 
-// replicaKind names replicas in a plan's refusals.
+// replicaKind names replicas in the errors of a plan.
 const replicaKind = "control-plane replicas"
 
-// resident is the replica as the state has it. The others are those that the
-// balancers list: a replica names none.
+// resident returns the replica in the state. Its peers are the replicas that the balancers
+// list, because a replica names none.
 func (r *replicaResource) resident(ctx context.Context, m replicaModel) resident {
 	out := resident{kind: replicaKind, id: m.resourceID(), bundle: m.bundle, serving: m.Registered.ValueBool()}
 	if r.session == nil || r.session.pool == nil || !out.serving || !elementsKnown(ctx, m.Endpoint) {
 		return out
 	}
-	var ignored diag.Diagnostics // decoding the same for the machine reports it
+	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
 	registrar := r.session.registrars.For(registrationOf(ctx, m.Endpoint, out.bundle, &ignored))
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
 	others, err := registrar.Serving(ctx)
 	if err != nil {
-		return out // the apply looks again
+		return out // the apply checks again
 	}
 	for name, address := range others {
 		if host, _, err := net.SplitHostPort(address); err == nil {
@@ -154,7 +153,7 @@ func (r *replicaResource) resident(ctx context.Context, m replicaModel) resident
 	return out
 }
 
-// planSurvival notes whether the plan keeps the replica or replaces it.
+// planSurvival records whether the plan keeps the replica or replaces it.
 func (r *replicaResource) planSurvival(ctx context.Context, plan, state replicaModel, diags *diag.Diagnostics) {
 	before := r.resident(ctx, state)
 	if plan.Name.Equal(state.Name) && addressOf(plan.Host).Equal(addressOf(state.Host)) && !otherCluster(state.bundle, plan.bundle) {
@@ -168,12 +167,12 @@ func (r *replicaResource) planSurvival(ctx context.Context, plan, state replicaM
 	r.session.survives().replaced(before, by, diags)
 }
 
-// identity is what two descriptions of the same replica share.
+// identity is equal for two specs of the same replica.
 func (r *replicaResource) identity(s controlplane.Spec) string {
 	return identity("kube_control_plane_replica", s.Bundle.ClusterID, s.Name, s.ServingAddress())
 }
 
-// spec is the replica as the model describes it.
+// spec returns the spec that the model describes.
 func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.Diagnostics) controlplane.Spec {
 	urls := stringsOf(ctx, m.Etcd, diags)
 	registration := registrationOf(ctx, m.Endpoint, m.bundle, diags)
@@ -210,10 +209,9 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 	}
 }
 
-// judgeVersion refuses a version that what runs beside the replica, and what
-// this run makes of etcd before, do not allow. What cannot be seen is no reason
-// to refuse; then the version that the replica had decides. A version that
-// stays costs nothing.
+// judgeVersion rejects a version that is not compatible with the other components, including
+// the etcd versions that this run installs first. If the running versions cannot be observed,
+// the replica's previous version decides. A version that does not change is not checked.
 func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replicaModel, diags *diag.Diagnostics) {
 	if r.session == nil || !allKnown(plan.Name, plan.Version) || plan.Version.Equal(before.Version) {
 		return
@@ -222,7 +220,7 @@ func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replica
 	seen, err := r.beside(ctx, plan)
 	if !before.Version.IsNull() {
 		r.session.warnUnknownVersions(diags, "Kubernetes "+target, seen.Unknown(), err)
-		seen.Replicas = maps.Clone(seen.Replicas) // it is shared
+		seen.Replicas = maps.Clone(seen.Replicas) // the map is shared
 		if seen.Replicas == nil {
 			seen.Replicas = map[string]string{}
 		}
@@ -234,7 +232,8 @@ func (r *replicaResource) judgeVersion(ctx context.Context, plan, before replica
 	r.session.warnRemoved(diags, seen.Removed, target)
 }
 
-// beside is what runs in the replica's control plane, as far as it can be told.
+// beside returns the versions that run in the replica's control plane, as far as they can be
+// observed.
 func (r *replicaResource) beside(ctx context.Context, m replicaModel) (release.Versions, error) {
 	if err := r.session.observable(m.bundle); err != nil {
 		return release.Versions{}, err
@@ -242,6 +241,6 @@ func (r *replicaResource) beside(ctx context.Context, m replicaModel) (release.V
 	if !allKnown(addressOf(m.Host)) || !elementsKnown(ctx, m.Endpoint) || !elementsKnown(ctx, m.Etcd) || !elementsKnown(ctx, m.Signed) {
 		return release.Versions{}, errNoPlace
 	}
-	var ignored diag.Diagnostics // decoding the same for the machine reports it
+	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
 	return r.session.skew(ctx, r.spec(ctx, m, &ignored))
 }

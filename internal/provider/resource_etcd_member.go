@@ -14,9 +14,9 @@ import (
 	etcdrelease "github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 )
 
-// etcdMemberResource is one etcd member on one machine. The instances of a
-// for_each make one cluster although Terraform creates, changes and removes
-// them in parallel: package etcd orders them.
+// etcdMemberResource is one etcd member on one machine. The instances of a for_each form one
+// cluster although Terraform creates, changes and removes them in parallel: package etcd orders
+// the changes.
 type etcdMemberResource struct {
 	machineResource[etcdMemberModel, *etcdMemberModel, etcd.Spec, etcd.Status]
 }
@@ -45,7 +45,7 @@ func (r *etcdMemberResource) Schema(ctx context.Context, _ resource.SchemaReques
 	resp.Schema = etcdMemberSchema(ctx)
 }
 
-// ValidateConfig checks what holds between attributes.
+// ValidateConfig checks the rules between attributes.
 func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var model etcdMemberModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
@@ -67,8 +67,8 @@ func (r *etcdMemberResource) ValidateConfig(ctx context.Context, req resource.Va
 	}
 }
 
-// ModifyPlan plans what is computed: the URLs follow from the address; what
-// Read finds stays as it is unless the machine will be touched.
+// ModifyPlan plans the computed values. The URLs follow from the address. Observed values stay
+// unless the machine is changed.
 func (r *etcdMemberResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	plan, state := r.decodePlan(ctx, req, &resp.Diagnostics)
 	switch {
@@ -117,20 +117,20 @@ func (r *etcdMemberResource) deleteFrom(ctx context.Context, s etcd.Spec, supers
 	return r.session.clusters.Delete(ctx, s, etcd.DeleteOptions{Abandon: r.session.abandon, Superseded: superseded})
 }
 
-// memberKind names etcd members in a plan's refusals.
+// memberKind names etcd members in the errors of a plan.
 const memberKind = "etcd members"
 
-// resident is the member as the state has it.
+// resident returns the member in the state.
 func (r *etcdMemberResource) resident(ctx context.Context, m etcdMemberModel) resident {
 	out := resident{kind: memberKind, id: m.resourceID(), bundle: m.bundle, serving: m.ID.ValueString() != "" && !m.Learner.ValueBool()}
-	var ignored diag.Diagnostics // decoding the same for the machine reports it
+	var ignored diag.Diagnostics // decoding for the machine reports the same diagnostics
 	for name, address := range stringMapOf(ctx, m.Peers, &ignored) {
 		out.peers = append(out.peers, resourceID(name, address))
 	}
 	return out
 }
 
-// planSurvival notes whether the plan keeps the member or replaces it.
+// planSurvival records whether the plan keeps the member or replaces it.
 func (r *etcdMemberResource) planSurvival(ctx context.Context, plan, state etcdMemberModel, diags *diag.Diagnostics) {
 	before := r.resident(ctx, state)
 	replaced := !plan.Name.Equal(state.Name) || !addressOf(plan.Host).Equal(addressOf(state.Host)) || !plan.DataDir.Equal(state.DataDir) ||
@@ -146,12 +146,12 @@ func (r *etcdMemberResource) planSurvival(ctx context.Context, plan, state etcdM
 	r.session.survives().replaced(before, by, diags)
 }
 
-// identity is what two descriptions of the same member share.
+// identity is equal for two specs of the same member.
 func (r *etcdMemberResource) identity(s etcd.Spec) string {
 	return identity("kube_etcd_member", s.Bundle.ClusterID, s.Name, s.Host.Address(), s.DataDir)
 }
 
-// spec is the member as the model describes it.
+// spec returns the spec that the model describes.
 func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags *diag.Diagnostics) etcd.Spec {
 	machine := r.session.machine(addressOf(m.Host).ValueString())
 	early, _ := parseDuration(m.Early)
@@ -177,9 +177,9 @@ func (r *etcdMemberResource) spec(ctx context.Context, m etcdMemberModel, diags 
 	}
 }
 
-// judgeVersion refuses a version that the cluster, as it runs, does not allow.
-// Where that cannot be seen, the version that the member had decides. A version
-// that stays costs nothing.
+// judgeVersion rejects a version that the running cluster does not allow. If the running
+// versions cannot be observed, the member's previous version decides. A version that does not
+// change is not checked.
 func (r *etcdMemberResource) judgeVersion(ctx context.Context, plan, before etcdMemberModel, diags *diag.Diagnostics) {
 	if r.session == nil || !allKnown(plan.Name, plan.ClientURL, plan.Version) {
 		return

@@ -19,9 +19,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// kubeconfigResource is a kubeconfig kept in state, for those who need a file.
-// It is issued once, and again when what it is made of changes or its time is
-// coming to an end.
+// kubeconfigResource is a kubeconfig in the state, for users who need a file. It is issued
+// once, and again when its inputs change or it is about to expire.
 type kubeconfigResource struct {
 	configured
 	now func() time.Time
@@ -39,7 +38,8 @@ type kubeconfigResourceModel struct {
 	ID     types.String `tfsdk:"id"`
 	Early  types.String `tfsdk:"early_renewal"`
 	Signed types.Object `tfsdk:"signed"`
-	// SealedFor tells in the plan that the seal has changed: what is sealed does not say for whom.
+	// SealedFor shows in the plan that the seal has changed. Sealed text does not contain its
+	// recipients.
 	SealedFor types.List `tfsdk:"sealed_for"`
 	kubeconfigModel
 }
@@ -95,7 +95,7 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 	}
 }
 
-// ValidateConfig refuses a kubeconfig that would be due for renewal at once.
+// ValidateConfig rejects a kubeconfig that would be due for renewal immediately.
 func (r *kubeconfigResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var model kubeconfigResourceModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
@@ -110,9 +110,9 @@ func (r *kubeconfigResource) ValidateConfig(ctx context.Context, req resource.Va
 	}
 }
 
-// ModifyPlan replaces the kubeconfig when it becomes another cluster's, and
-// renews it in place when it is due, a rotation has changed what it is made of,
-// or the seal has changed. A bundle that is not known yet may do any of it.
+// ModifyPlan replaces the kubeconfig when its cluster changes. It renews it in place when it is
+// due, when a rotation has changed its inputs, or when the seal has changed. A bundle that is
+// not known yet may cause any of these.
 func (r *kubeconfigResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
 		return
@@ -137,7 +137,7 @@ func (r *kubeconfigResource) ModifyPlan(ctx context.Context, req resource.Modify
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
-// leaves is the kubeconfig's certificate, none while it is not known which.
+// leaves returns the kubeconfig's certificate, or none while it is unknown.
 func (m kubeconfigResourceModel) leaves(ctx context.Context) []pki.Leaf {
 	if !allKnown(m.User) || !elementsKnown(ctx, m.Groups) {
 		return nil
@@ -146,7 +146,7 @@ func (m kubeconfigResourceModel) leaves(ctx context.Context) []pki.Leaf {
 }
 
 func (m kubeconfigResourceModel) leaf(ctx context.Context) pki.Leaf {
-	var ignored diag.Diagnostics // issuing decodes the same and reports it
+	var ignored diag.Diagnostics // issuing decodes the same and reports the diagnostics
 	return pki.User(m.User.ValueString(), stringsOf(ctx, m.Groups, &ignored)...)
 }
 
@@ -159,13 +159,13 @@ func (m kubeconfigResourceModel) due(ctx context.Context, bundle *pki.Bundle, no
 		len(bundle.Renewal(user, certificate, early, now)) > 0 || len(bundle.Check(user, certificate, now)) > 0
 }
 
-// forget plans that what follows from the certificate is known after the apply.
+// forget plans that the values of the certificate are known after the apply.
 func (m *kubeconfigResourceModel) forget() {
 	m.ID, m.Content, m.CACertificate = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
 	m.ClientCertificate, m.ClientKey, m.ExpiresAt = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
 }
 
-// keep takes over what is there.
+// keep copies the values of the state.
 func (m *kubeconfigResourceModel) keep(state kubeconfigResourceModel) {
 	m.ID, m.Content, m.CACertificate = state.ID, state.Content, state.CACertificate
 	m.ClientCertificate, m.ClientKey, m.ExpiresAt = state.ClientCertificate, state.ClientKey, state.ExpiresAt
@@ -186,7 +186,7 @@ func (r *kubeconfigResource) Create(ctx context.Context, req resource.CreateRequ
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// kubeconfigLife is the validity where none is set.
+// kubeconfigLife is the validity if none is set.
 const kubeconfigLife = 365 * 24 * time.Hour
 
 // renew issues the kubeconfig and seals it.
@@ -204,7 +204,7 @@ func (r *kubeconfigResource) renew(ctx context.Context, m *kubeconfigResourceMod
 	m.seal(r.session.seal, diags)
 }
 
-// seal closes what holds the private key.
+// seal seals the attributes that contain the private key.
 func (m *kubeconfigResourceModel) seal(seal *pki.Seal, diags *diag.Diagnostics) {
 	for _, secret := range []*types.String{&m.Content, &m.ClientKey} {
 		sealed, err := seal.Close(secret.ValueString())
@@ -216,7 +216,7 @@ func (m *kubeconfigResourceModel) seal(seal *pki.Seal, diags *diag.Diagnostics) 
 	}
 }
 
-// reseal opens what is there and seals it as the provider does now.
+// reseal opens the existing kubeconfig and seals it with the provider's current seal.
 func (r *kubeconfigResource) reseal(m *kubeconfigResourceModel, diags *diag.Diagnostics) {
 	for _, secret := range []*types.String{&m.Content, &m.ClientKey} {
 		text, err := r.session.seal.Open(secret.ValueString())
@@ -229,8 +229,8 @@ func (r *kubeconfigResource) reseal(m *kubeconfigResourceModel, diags *diag.Diag
 	m.seal(r.session.seal, diags)
 }
 
-// Read has nothing to look at: the kubeconfig exists in state only. One that was
-// imported is given its bundle.
+// Read does not query any machine: the kubeconfig exists in the state only. An imported
+// kubeconfig gets its bundle.
 func (r *kubeconfigResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var model kubeconfigResourceModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
@@ -239,8 +239,7 @@ func (r *kubeconfigResource) Read(ctx context.Context, req resource.ReadRequest,
 	}
 }
 
-// Update does what the plan found due, and what only the bundle, known by now,
-// asks for.
+// Update does what the plan requires, and what the bundle requires, which is known by now.
 func (r *kubeconfigResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var model, state kubeconfigResourceModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
@@ -253,7 +252,7 @@ func (r *kubeconfigResource) Update(ctx context.Context, req resource.UpdateRequ
 	changes := model.Content.IsUnknown()
 	model.keep(state)
 	switch {
-	case !changes: // so the plan said
+	case !changes: // as planned
 	case model.due(ctx, bundle, r.now()):
 		r.renew(ctx, &model, bundle, &resp.Diagnostics)
 	case !model.SealedFor.Equal(state.SealedFor):
@@ -265,6 +264,6 @@ func (r *kubeconfigResource) Update(ctx context.Context, req resource.UpdateRequ
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// Delete forgets the kubeconfig; its certificate stays valid until it expires.
+// Delete drops the kubeconfig. Its certificate stays valid until it expires.
 func (r *kubeconfigResource) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {
 }

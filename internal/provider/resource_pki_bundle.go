@@ -14,9 +14,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// pkiBundleResource is the certificate authorities, the service-account keys
-// and the encryption keys of one cluster. It lives in state alone: members and
-// replicas issue their leaf certificates from it, straight onto their machines.
+// pkiBundleResource is the certificate authorities, the service-account keys and the encryption
+// keys of one cluster. It exists in the state only. Members and replicas issue their leaf
+// certificates from it directly onto their machines.
 type pkiBundleResource struct {
 	configured
 	now func() time.Time
@@ -85,7 +85,7 @@ func (r *pkiBundleResource) Create(ctx context.Context, req resource.CreateReque
 	r.store(ctx, &model, bundle, &resp.State, &resp.Diagnostics)
 }
 
-// ready reports whether the seal is known and nothing has failed.
+// ready reports whether the seal is known and no error has occurred.
 func (r *pkiBundleResource) ready(diags *diag.Diagnostics) bool {
 	if r.session == nil || !r.session.sealKnown {
 		addUnknownSettings(diags)
@@ -93,8 +93,8 @@ func (r *pkiBundleResource) ready(diags *diag.Diagnostics) bool {
 	return !diags.HasError()
 }
 
-// Read has nothing to look at: the bundle exists in state only. It is kept for
-// what was imported without one.
+// Read does not query any machine: the bundle exists in the state only. It is stored for
+// resources that were imported without one.
 func (r *pkiBundleResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var model pkiBundleModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
@@ -103,7 +103,7 @@ func (r *pkiBundleResource) Read(ctx context.Context, req resource.ReadRequest, 
 	}
 }
 
-// Update takes stages of rotations, and encrypts again.
+// Update applies stages of rotations, and seals the keys again.
 func (r *pkiBundleResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var model, state pkiBundleModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &model)...)
@@ -120,21 +120,21 @@ func (r *pkiBundleResource) Update(ctx context.Context, req resource.UpdateReque
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if !model.Bundle.IsUnknown() { // nothing of the bundle changes
+	if !model.Bundle.IsUnknown() { // the bundle does not change
 		resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 		return
 	}
 	r.store(ctx, &model, after, &resp.State, &resp.Diagnostics)
 }
 
-// Delete forgets the bundle, which Terraform does by dropping the state.
+// Delete drops the bundle: Terraform removes the state.
 func (r *pkiBundleResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var model pkiBundleModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &model)...)
 	model.refuseDeletion(&resp.Diagnostics)
 }
 
-// refuseDeletion refuses to forget the keys of a cluster that must not end.
+// refuseDeletion refuses to drop the keys of a cluster with deletion protection.
 func (m pkiBundleModel) refuseDeletion(diags *diag.Diagnostics) {
 	if deletable := !m.Protection.IsNull() && !m.Protection.ValueBool(); !deletable && !diags.HasError() {
 		diags.AddAttributeError(attributePath("deletion_protection"), "PKI bundle is protected from deletion",
@@ -143,7 +143,7 @@ func (m pkiBundleModel) refuseDeletion(diags *diag.Diagnostics) {
 	}
 }
 
-// store puts the bundle, sealed, and what follows from it into the state.
+// store writes the sealed bundle and the values derived from it to the state.
 func (r *pkiBundleResource) store(ctx context.Context, model *pkiBundleModel, b *pki.Bundle, state *tfsdk.State, diags *diag.Diagnostics) {
 	text, err := b.Encode(r.session.seal)
 	if err == nil {
@@ -157,7 +157,7 @@ func (r *pkiBundleResource) store(ctx context.Context, model *pkiBundleModel, b 
 	diags.Append(state.Set(ctx, model)...)
 }
 
-// fill sets what can be read of the bundle.
+// fill sets the attributes that can be read from the bundle.
 func (m *pkiBundleModel) fill(b *pki.Bundle) error {
 	fingerprints, expiry, stages := map[string]string{}, map[string]attr.Value{}, map[string]string{}
 	for _, authority := range []pki.Authority{pki.Kubernetes, pki.Etcd, pki.FrontProxy} {
@@ -181,7 +181,7 @@ func (m *pkiBundleModel) fill(b *pki.Bundle) error {
 	return nil
 }
 
-// stageWords tells a stage as its part's users know it.
+// stageWords returns the description of a stage for users of its part.
 func stageWords(p pki.Part, s pki.Stage) string {
 	words := [...]string{"steady", "the next authority is trusted", "the next authority issues, the previous one is trusted"}
 	switch p {

@@ -34,7 +34,7 @@ func certificateRequestsSchema() schema.Schema {
 	}
 }
 
-// requestedAnew is what a change of what is requested does.
+// requestedAnew describes the effect of a change of the requested contents.
 const requestedAnew = " A change creates the affected requests again, for the signer to sign; it changes no machine."
 
 func requestedMemberSchema() schema.Attribute {
@@ -58,7 +58,7 @@ func requestedAddressSchema() schema.Attribute {
 	}
 }
 
-// requestedReplicaSchema has the defaults of the replica itself.
+// requestedReplicaSchema has the same defaults as the replica.
 func requestedReplicaSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,

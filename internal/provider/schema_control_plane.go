@@ -41,7 +41,7 @@ func controlPlaneSchema(ctx context.Context) schema.Schema {
 	}
 }
 
-// askedSchema is how a whole control plane is asked.
+// askedSchema describes how to query a whole control plane.
 func askedSchema() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"pki": schema.StringAttribute{
@@ -102,7 +102,7 @@ func seenMap(description string, attributes map[string]schema.Attribute) schema.
 	return schema.MapNestedAttribute{Computed: true, MarkdownDescription: description, NestedObject: schema.NestedAttributeObject{Attributes: attributes}}
 }
 
-// seenEnd adds until when a part's certificates last.
+// seenEnd adds the expiry of a component's certificates.
 func seenEnd(of string, attributes map[string]schema.Attribute) map[string]schema.Attribute {
 	attributes["certificate_expires_at"] = seenText("When the first of " + of + " certificates ends, RFC 3339; null where its machine cannot be looked at.")
 	attributes["certificate_days"] = seenNumber("Whole days until then; negative after it.")

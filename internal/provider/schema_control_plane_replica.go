@@ -20,7 +20,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
-// defaultServiceCIDR is kubeadm's.
+// defaultServiceCIDR is the default of kubeadm.
 const defaultServiceCIDR = "10.96.0.0/12"
 
 const defaultDomain = "cluster.local"

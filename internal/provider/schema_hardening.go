@@ -14,8 +14,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// replicaHardening are what a replica logs, whom it lets in, and what it may take
-// of its machine.
+// replicaHardening describes what a replica logs, which clients it admits and which resources
+// of its machine it may use.
 func replicaHardening() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"audit": auditSchema(), "authentication": authenticationSchema(),
@@ -95,7 +95,7 @@ func authenticationSchema() schema.Attribute {
 	}
 }
 
-// limitsSchema are the limits of one unit.
+// limitsSchema describes the limits of one unit.
 func limitsSchema(unit string) schema.Attribute {
 	memory := func(description string) schema.Attribute {
 		return schema.StringAttribute{

@@ -68,7 +68,7 @@ func pkiBundleArguments() map[string]schema.Attribute {
 	}
 }
 
-// rotationSchema has one number per part, each of which is one stage.
+// rotationSchema has one number for each part. Each increment is one stage.
 func rotationSchema() schema.Attribute {
 	numbers := map[string]attr.Value{}
 	kinds := map[string]attr.Type{}
@@ -168,7 +168,7 @@ func serviceAccountSchema() schema.Attribute {
 	}
 }
 
-// privateKeySchema is a key that is brought along, write-only where Terraform can.
+// privateKeySchema describes a supplied key, write-only if Terraform supports it.
 func privateKeySchema(of string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"private_key": schema.StringAttribute{

@@ -5,15 +5,15 @@ import (
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 )
 
-// timeLimits describes the timeouts attribute of a resource, which its library
-// leaves without a word.
+// timeLimits sets the description of the timeouts attribute of a resource. Its library provides
+// none.
 func timeLimits(attribute resource.Attribute) resource.Attribute {
 	nested := attribute.(resource.SingleNestedAttribute)
 	nested.MarkdownDescription = "How long each operation may take, such as `90s` or `15m`. Default: as each says. A change touches no machine."
 	return nested
 }
 
-// lookLimit describes the timeouts attribute of a data source.
+// lookLimit sets the description of the timeouts attribute of a data source.
 func lookLimit(attribute datasource.Attribute) datasource.Attribute {
 	nested := attribute.(datasource.SingleNestedAttribute)
 	nested.MarkdownDescription = "How long the look may take, such as `20s`. Default: as `read` says."

@@ -18,10 +18,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// session is what one configured provider shares among its resources: the
-// connections and the coordinators that order what Terraform does in parallel.
+// session is what the resources of one configured provider share: the connections, and the
+// coordinators that order the operations that Terraform runs in parallel.
 type session struct {
-	pool     *host.Pool // nil while the provider's settings are not all known
+	pool     *host.Pool // nil until all of the provider's settings are known
 	source   host.Source
 	clusters *etcd.Clusters
 	replicas *controlplane.Replicas
@@ -32,10 +32,10 @@ type session struct {
 	versions      *versions
 	bundles       knownBundles
 	openedBundles openedBundles
-	abandon       host.Abandoned // machines that the user says are gone for good
+	abandon       host.Abandoned // machines that the user has declared permanently lost
 
 	seal      *pki.Seal // nil: keys are stored in the clear
-	sealKnown bool      // false while the provider's seal is not known
+	sealKnown bool      // false while the provider's seal is unknown
 }
 
 // configured is embedded by every resource that talks to machines or reads a bundle.
@@ -43,13 +43,13 @@ type configured struct {
 	session *session
 }
 
-// Configure takes what the provider's Configure handed on.
+// Configure takes the data of the provider's Configure.
 func (c *configured) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
 	c.setSession(req.ProviderData, &resp.Diagnostics)
 }
 
-// bundle reads a pki attribute. One that is unknown, or sealed while the
-// provider's seal is unknown, gives nil without error.
+// bundle decodes a pki attribute. If the attribute is unknown, or sealed while the provider's
+// seal is unknown, it returns nil without an error.
 func (s *session) bundle(value types.String, diags *diag.Diagnostics) *pki.Bundle {
 	if value.IsUnknown() || value.IsNull() || s == nil || !s.sealKnown {
 		return nil
@@ -66,7 +66,7 @@ func (s *session) bundle(value types.String, diags *diag.Diagnostics) *pki.Bundl
 	return bundle
 }
 
-// mustBundle is bundle where the provider's settings must be known by now.
+// mustBundle is bundle for calls by which the provider's settings must be known.
 func (s *session) mustBundle(value types.String, diags *diag.Diagnostics) *pki.Bundle {
 	bundle := s.bundle(value, diags)
 	if bundle == nil && !diags.HasError() {
@@ -75,7 +75,7 @@ func (s *session) mustBundle(value types.String, diags *diag.Diagnostics) *pki.B
 	return bundle
 }
 
-// sealedFor are the recipients of what is sealed from now on.
+// sealedFor returns the recipients of newly sealed keys.
 func (s *session) sealedFor() types.List {
 	if s == nil || !s.sealKnown {
 		return types.ListUnknown(types.StringType)
@@ -83,8 +83,8 @@ func (s *session) sealedFor() types.List {
 	return stringList(s.seal.Recipients())
 }
 
-// setSession takes what the provider's Configure handed on; data is nil while
-// Terraform only validates.
+// setSession takes the data of the provider's Configure. data is nil while Terraform only
+// validates.
 func (c *configured) setSession(data any, diags *diag.Diagnostics) {
 	if data == nil {
 		return
@@ -97,7 +97,7 @@ func (c *configured) setSession(data any, diags *diag.Diagnostics) {
 	c.session = s
 }
 
-// connected reports whether machines can be reached, with a diagnostic if not.
+// connected reports whether machines can be reached, and adds a diagnostic if not.
 func (c *configured) connected(diags *diag.Diagnostics) bool {
 	if c.session != nil && c.session.pool != nil {
 		return true
@@ -124,7 +124,7 @@ func (s *session) machines(addresses map[string]string) map[string]*host.Host {
 	return machines
 }
 
-// machinesAt are the machines at addresses, by address.
+// machinesAt returns the machines at addresses, by address.
 func (s *session) machinesAt(addresses []string) map[string]*host.Host {
 	machines := make(map[string]*host.Host, len(addresses))
 	for _, address := range addresses {
@@ -133,7 +133,7 @@ func (s *session) machinesAt(addresses []string) map[string]*host.Host {
 	return machines
 }
 
-// operation bounds ctx by the resource's timeout and sends progress to the log.
+// operation limits ctx by the resource's timeout and writes progress to the log.
 func operation(ctx context.Context, timeout time.Duration, kind, name string) (context.Context, context.CancelFunc) {
 	ctx = tflog.SetField(ctx, "resource", kind)
 	ctx = tflog.SetField(ctx, "name", name)

@@ -13,10 +13,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// settings are what a replica logs, whom it lets in and what it may take and open of
-// its machine (of a member: resources alone), as a configuration writes them: null is
-// nil. As JSON they are in the records on the machines, so that an import tells what
-// the machine does not: null from empty or a default, and how YAML was written.
+// settings are the logging, the admission of clients, the resource limits and the file access
+// of a replica (resource limits alone for a member), as a configuration writes them. Null is
+// nil. They are stored as JSON in the records on the machines, so that an import can
+// distinguish null from empty or a default and can restore the formatting of YAML.
 type settings[R any] struct {
 	Audit          *auditModel          `json:"audit,omitempty"`
 	Authentication *authenticationModel `json:"authentication,omitempty"`
@@ -49,12 +49,12 @@ type limitsModel struct {
 	CPUQuota   *string `tfsdk:"cpu_quota" json:"cpu_quota,omitempty"`
 }
 
-// decodeObject reads an object into its model; null is nil, and so is what is not known.
+// decodeObject decodes an object into its model. Null and unknown objects return nil.
 func decodeObject[M any](ctx context.Context, object types.Object) *M {
 	var out *M
 	diags := object.As(ctx, &out, basetypes.ObjectAsOptions{UnhandledUnknownAsEmpty: true})
 	if diags.HasError() {
-		panic("provider: a model that is not its schema's: " + diags[0].Detail()) // tests decode every one
+		panic("provider: a model that is not its schema's: " + diags[0].Detail()) // tests decode every model
 	}
 	return out
 }
@@ -76,7 +76,7 @@ func (m *authenticationModel) authentication() component.Authentication {
 	return component.Authentication{JWT: orZero(m.JWT), AnonymousPaths: m.AnonymousPaths}
 }
 
-// limits gives the limits of every component, nil where nothing is said of any.
+// limits returns the limits of every component, or nil if none are set.
 func (m *resourcesModel) limits() map[string]systemd.Limits {
 	if m == nil {
 		return nil
@@ -93,7 +93,7 @@ func (m *limitsModel) limits() systemd.Limits {
 	return systemd.Limits{MemoryHigh: orZero(m.MemoryHigh), MemoryMax: orZero(m.MemoryMax), CPUQuota: orZero(m.CPUQuota)}
 }
 
-// orZero is what p points to, or the zero value.
+// orZero returns the value that p points to, or the zero value.
 func orZero[T any](p *T) T {
 	if p == nil {
 		var zero T
@@ -102,7 +102,7 @@ func orZero[T any](p *T) T {
 	return *p
 }
 
-// text is how the records keep s: nil where it says nothing.
+// text encodes s for the records. It returns nil if s is empty.
 func (s settings[R]) text() json.RawMessage {
 	if s.Audit == nil && s.Authentication == nil && s.Resources == nil && s.Groups == nil {
 		return nil

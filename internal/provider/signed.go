@@ -18,18 +18,18 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// signedModel is the signed attribute: what an external signer made of a
-// kube_certificate_requests.
+// signedModel is the model of the signed attribute: the certificates that an external signer
+// issued for the requests of a kube_certificate_requests.
 type signedModel struct {
 	Keys         types.String `tfsdk:"keys"`
 	Certificates types.Map    `tfsdk:"certificates"`
 }
 
-// signed is a signed attribute in the clear, as far as it is known.
+// signed is a decoded signed attribute, as far as it is known.
 type signed struct {
 	keys         map[string]string // by leaf; nil while unknown
 	certificates map[string]string // by leaf, "" while unknown; nil while none is known
-	known        bool              // all of it
+	known        bool              // whether all of it is known
 }
 
 func signedSchema() schema.Attribute {
@@ -52,7 +52,7 @@ func signedSchema() schema.Attribute {
 	}
 }
 
-// readSigned reads a signed attribute.
+// readSigned decodes a signed attribute.
 func (s *session) readSigned(ctx context.Context, value types.Object, diags *diag.Diagnostics) signed {
 	if value.IsNull() {
 		return signed{keys: map[string]string{}, certificates: map[string]string{}, known: true}
@@ -82,8 +82,8 @@ func (s *session) readSigned(ctx context.Context, value types.Object, diags *dia
 	return out
 }
 
-// into gives the bundle what was signed for leaves whose authority's key is
-// held elsewhere, and says of each leaf why that cannot be done.
+// into adds the signed certificates to the bundle for leaves whose authority has an external
+// key. It returns, for each leaf that fails, the error.
 func (s signed) into(b *pki.Bundle, leaves []pki.Leaf) map[string]error {
 	b.Signed = map[string]pki.KeyPair{}
 	problems := map[string]error{}
@@ -102,7 +102,7 @@ func (s signed) into(b *pki.Bundle, leaves []pki.Leaf) map[string]error {
 	return problems
 }
 
-// missing are the leaves for which nothing was signed although it has to be.
+// missing returns the leaves that need a signed certificate and have none.
 func (s signed) missing(b *pki.Bundle, leaves []pki.Leaf) []pki.Leaf {
 	return slices.DeleteFunc(slices.Clone(leaves), func(leaf pki.Leaf) bool {
 		_, given := s.certificates[leaf.Name]
@@ -110,20 +110,20 @@ func (s signed) missing(b *pki.Bundle, leaves []pki.Leaf) []pki.Leaf {
 	})
 }
 
-// bundleWith is the bundle of a pki attribute with what was signed for leaves.
-// Each resource has a bundle of its own, so the pairs get to no other. at is the
+// bundleWith returns the bundle of a pki attribute with the certificates signed for leaves.
+// Each resource has a bundle of its own, so the pairs do not reach other resources. at is the
 // resource's machine, if it has one.
 func (s *session) bundleWith(ctx context.Context, value types.String, signed types.Object, leaves []pki.Leaf, at types.String, diags *diag.Diagnostics) *pki.Bundle {
 	bundle := s.bundle(value, diags)
 	if bundle != nil {
-		s.signedFor(ctx, bundle, signed, leaves, at, diags).into(bundle, leaves) // checkSigned says what is wrong
+		s.signedFor(ctx, bundle, signed, leaves, at, diags).into(bundle, leaves) // checkSigned reports the errors
 	}
 	return bundle
 }
 
-// signedFor is what was signed for leaves: what is given, or, where nothing is,
-// what the machine has. A bundle that was imported from a machine has not the
-// keys of all authorities; what they have issued stays in use until a rotation.
+// signedFor returns what was signed for leaves: the supplied pairs, or else those on the
+// machine. A bundle that was imported from a machine does not have the keys of all authorities.
+// Their existing certificates stay in use until a rotation.
 func (s *session) signedFor(ctx context.Context, bundle *pki.Bundle, value types.Object, leaves []pki.Leaf, at types.String, diags *diag.Diagnostics) signed {
 	if value.IsNull() {
 		return s.installed(ctx, bundle, leaves, at, time.Now())
@@ -131,8 +131,8 @@ func (s *session) signedFor(ctx context.Context, bundle *pki.Bundle, value types
 	return s.readSigned(ctx, value, diags)
 }
 
-// installed are the pairs on a machine that are as leaves ask for, as far as the
-// bundle cannot issue them. Of a machine that does not answer there are none.
+// installed returns the pairs on a machine that match leaves and that the bundle cannot issue
+// itself. It returns none if the machine does not answer.
 func (s *session) installed(ctx context.Context, bundle *pki.Bundle, leaves []pki.Leaf, at types.String, now time.Time) signed {
 	out := signed{keys: map[string]string{}, certificates: map[string]string{}, known: true}
 	needed := slices.DeleteFunc(slices.Clone(leaves), func(leaf pki.Leaf) bool { return !bundle.External(leaf.Authority) })
@@ -152,8 +152,8 @@ func (s *session) installed(ctx context.Context, bundle *pki.Bundle, leaves []pk
 	return out
 }
 
-// checkSigned refuses a bundle some of whose leaves cannot be had. What is not
-// known yet (no bundle, no leaves, an unknown certificate) is passed over.
+// checkSigned rejects a bundle if a leaf cannot be obtained. Values that are not known yet (no
+// bundle, no leaves, an unknown certificate) are skipped.
 func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value types.Object, leaves []pki.Leaf, at types.String, now time.Time, diags *diag.Diagnostics) {
 	if bundle == nil {
 		return
@@ -180,8 +180,8 @@ func (s *session) checkSigned(ctx context.Context, bundle *pki.Bundle, value typ
 	}
 }
 
-// refuseKeyless reports certificates for which there is no key: a mistyped
-// name, or the keys of other requests.
+// refuseKeyless reports certificates without a key: the name is mistyped, or the keys belong to
+// other requests.
 func (s signed) refuseKeyless(diags *diag.Diagnostics) {
 	for _, name := range slices.Sorted(maps.Keys(s.certificates)) {
 		if _, ok := s.keys[name]; !ok {
@@ -214,8 +214,8 @@ func addUnusable(leaf pki.Leaf, cause string, diags *diag.Diagnostics) {
 			cause, leaf.Name, leaf.Authority, strings.Join(leaf.Usage.Names(), " and ")))
 }
 
-// warnExpiring says which of the certificates that were signed elsewhere are due:
-// nobody but the signer can renew them, so that no drift tells.
+// warnExpiring reports which of the externally signed certificates are due for renewal. Only
+// the signer can renew them, so they are not reported as drift.
 func warnExpiring(bundle *pki.Bundle, early types.String, now time.Time, diags *diag.Diagnostics) {
 	if bundle == nil {
 		return
@@ -234,8 +234,8 @@ func warnExpiring(bundle *pki.Bundle, early types.String, now time.Time, diags *
 	}
 }
 
-// signedAnew reports whether what was signed differs between two values, or
-// may. Another way of sealing the same keys is no difference.
+// signedAnew reports whether the signed pairs differ, or may differ, between two values.
+// Sealing the same keys in another way is no difference.
 func (s *session) signedAnew(ctx context.Context, before, after types.Object) bool {
 	if before.Equal(after) {
 		return false
@@ -245,7 +245,7 @@ func (s *session) signedAnew(ctx context.Context, before, after types.Object) bo
 	return ignored.HasError() || !b.known || !a.known || !maps.Equal(b.certificates, a.certificates) || !maps.Equal(b.keys, a.keys)
 }
 
-// openKeys reads what closeKeys wrote. Errors quote nothing of it.
+// openKeys decodes what closeKeys encoded. Its errors do not quote the contents.
 func openKeys(text string, seal *pki.Seal) (map[string]string, error) {
 	var keys map[string]string
 	if err := json.Unmarshal([]byte(text), &keys); err != nil || keys == nil {
@@ -261,7 +261,7 @@ func openKeys(text string, seal *pki.Seal) (map[string]string, error) {
 	return keys, nil
 }
 
-// closeKeys writes keys by name as JSON, each sealed.
+// closeKeys encodes keys by name as JSON, each of them sealed.
 func closeKeys(keys map[string]string, seal *pki.Seal) (string, error) {
 	closed := map[string]string{}
 	for name, key := range keys {

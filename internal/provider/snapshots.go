@@ -13,7 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 )
 
-// snapshotsSchema are the snapshots that are saved on a schedule.
+// snapshotsSchema describes the scheduled snapshots.
 func snapshotsSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
@@ -48,7 +48,7 @@ func snapshotsSchema() schema.Attribute {
 	}
 }
 
-// snapshotsOf reads them; null is none.
+// snapshotsOf decodes the snapshots attribute. Null is nil.
 func snapshotsOf(object types.Object) *etcd.Snapshots {
 	if object.IsNull() || object.IsUnknown() {
 		return nil
@@ -63,7 +63,7 @@ func snapshotsOf(object types.Object) *etcd.Snapshots {
 	}
 }
 
-// setSnapshots puts those that an import has read into the state.
+// setSnapshots writes the snapshot settings that an import has read to the state.
 func (i importer) setSnapshots(found *etcd.Snapshots) {
 	if found == nil {
 		return

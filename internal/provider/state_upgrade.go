@@ -11,9 +11,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 )
 
-// States of schema version 0 hold telemetry (leader, sizes, health), which only
-// kube_control_plane reports since. Attributes that a state of an early build lacks get
-// their defaults.
+// States of schema version 0 contain telemetry (leader, sizes, health), which only
+// kube_control_plane reports now. Attributes that are missing in the state of an early build
+// get their defaults.
 
 // UpgradeState converts the state of an earlier schema.
 func (r *etcdMemberResource) UpgradeState(context.Context) map[int64]resource.StateUpgrader {

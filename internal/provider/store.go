@@ -9,20 +9,20 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// store shows a replica how etcd holds what it stores: what package
-// controlplane asks of package etcd.
+// store gives a replica access to etcd's stored data. It implements the interface that package
+// controlplane needs with package etcd.
 type store struct {
 	clusters *etcd.Clusters
-	hosts    map[string]*host.Host // by address: the machines of its etcd
+	hosts    map[string]*host.Host // the machines of its etcd, by address
 	bundle   *pki.Bundle
 }
 
-// storeAt is the store behind etcd's client URLs.
+// storeAt returns the store behind etcd's client URLs.
 func (s *session) storeAt(urls []string, bundle *pki.Bundle) store {
 	return store{clusters: s.clusters, hosts: s.machinesAt(addressesOf(urls)), bundle: bundle}
 }
 
-// addressesOf are the machines that URLs name.
+// addressesOf returns the addresses of the machines that URLs name.
 func addressesOf(urls []string) []string {
 	var addresses []string
 	for _, text := range urls {
@@ -33,12 +33,12 @@ func addressesOf(urls []string) []string {
 	return addresses
 }
 
-// Stored calls see for every key below prefix with its stored value.
+// Stored calls see with each key below prefix and its stored value.
 func (s store) Stored(ctx context.Context, prefix string, see func(key string, value []byte)) error {
 	return s.clusters.ReadKeys(ctx, s.hosts, s.bundle, prefix, see)
 }
 
-// Versions tells which version each member runs, "" where it does not answer.
+// Versions returns the version of each member, "" for a member that does not answer.
 func (s store) Versions(ctx context.Context) (map[string]string, error) {
 	survey, err := s.clusters.Survey(ctx, s.hosts, s.bundle)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s store) Versions(ctx context.Context) (map[string]string, error) {
 	return running, nil
 }
 
-// Save keeps a verified snapshot on the machine of one member, and says where.
+// Save keeps a verified snapshot on the machine of one member and returns its location.
 func (s store) Save(ctx context.Context, label string) (string, error) {
 	saved, err := s.clusters.SaveSnapshot(ctx, s.hosts, s.bundle, label)
 	if err != nil {
@@ -60,8 +60,8 @@ func (s store) Save(ctx context.Context, label string) (string, error) {
 	return saved.Host + ":" + saved.Path, nil
 }
 
-// unlessForeign drops an error that came of asking an etcd that is not on
-// machines of this provider: there is nothing to be asked then.
+// unlessForeign drops an error of an etcd that is not on this provider's machines: such an etcd
+// cannot be queried.
 func (s store) unlessForeign(ctx context.Context, err error) error {
 	if ours, unknown := s.clusters.HoldsCluster(ctx, s.hosts, s.bundle); unknown == nil && !ours {
 		return nil

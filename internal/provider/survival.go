@@ -14,17 +14,17 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// survival follows what a plan does to the members or replicas of each cluster, as
-// far as the plan reaches them, and refuses one that would leave none of those that
-// serve: to replace them all at once is to end the cluster and to begin another one.
-// The apply refuses the same by what it finds on the machines.
+// survival tracks what a plan does to the members or replicas of each cluster, as far as the
+// plan shows it. It rejects a plan that would leave none of the serving ones: replacing all of
+// them at once destroys the cluster and bootstraps another one. The apply checks the same
+// against the machines.
 type survival struct {
 	mu     sync.Mutex
-	groups map[string]*group // by kind and cluster id
+	groups map[string]*group // by kind and cluster ID
 }
 
-// survives is where a plan's effects are noted; nil once a change of the run has
-// begun, because then the machines say what is left.
+// survives returns where a plan's effects are recorded. It returns nil once a change of the run
+// has begun, because the machines are the source of truth from then on.
 func (s *session) survives() *survival {
 	if s == nil || s.versions.hasBegun() {
 		return nil
@@ -32,18 +32,18 @@ func (s *session) survives() *survival {
 	return &s.survival
 }
 
-// group are the members, or the replicas, of one cluster.
+// group is the members, or the replicas, of one cluster.
 type group struct {
 	kind      string // "etcd members"
 	protected bool
-	serving   map[string]bool // by identity: in the state, and seen to serve
-	leaving   map[string]bool // of these: destroyed or replaced by the plan
-	coming    map[string]bool // created by the plan, replacements included
-	known     map[string]bool // met as a resource of this run, serving or not
-	peers     map[string]bool // named by a resource, as a resource or not
+	serving   map[string]bool // by identity: in the state, and observed as serving
+	leaving   map[string]bool // the serving ones that the plan destroys or replaces
+	coming    map[string]bool // created by the plan, including replacements
+	known     map[string]bool // seen as a resource of this run, serving or not
+	peers     map[string]bool // named by a resource, with or without a resource of their own
 }
 
-// resourceID is a member or a replica, whatever Terraform calls it.
+// resourceID identifies a member or a replica, independent of its Terraform address.
 func resourceID(name, address string) string { return name + " (" + address + ")" }
 
 func (s *survival) group(kind string, bundle *pki.Bundle) *group {
@@ -68,13 +68,13 @@ type resident struct {
 	kind    string
 	id      string
 	bundle  *pki.Bundle
-	serving bool     // it is a voting member, or a replica in rotation
-	peers   []string // the others that it names
+	serving bool     // a voting member, or a replica in rotation
+	peers   []string // the other members or replicas that it names
 }
 
 func (r resident) complete() bool { return r.bundle != nil && r.id != "" }
 
-// meet notes what a resource was before the plan.
+// meet records what a resource was before the plan.
 func (g *group) meet(r resident) {
 	g.known[r.id] = true
 	if r.serving {
@@ -85,7 +85,7 @@ func (g *group) meet(r resident) {
 	}
 }
 
-// exists notes what a Read has seen.
+// exists records what a Read has observed.
 func (s *survival) exists(r resident) {
 	if s == nil || !r.complete() {
 		return
@@ -95,13 +95,13 @@ func (s *survival) exists(r resident) {
 	s.group(r.kind, r.bundle).meet(r)
 }
 
-// stays notes a resource that the plan keeps.
+// stays records a resource that the plan keeps.
 func (s *survival) stays(r resident) { s.exists(r) }
 
-// leaves notes a resource that the plan destroys.
+// leaves records a resource that the plan destroys.
 func (s *survival) leaves(r resident, diags *diag.Diagnostics) { s.plan(r, "", diags) }
 
-// replaced notes a resource that the plan replaces by another one.
+// replaced records a resource that the plan replaces with another one.
 func (s *survival) replaced(r resident, by string, diags *diag.Diagnostics) { s.plan(r, by, diags) }
 
 func (s *survival) plan(r resident, by string, diags *diag.Diagnostics) {
@@ -119,9 +119,9 @@ func (s *survival) plan(r resident, by string, diags *diag.Diagnostics) {
 	g.judge(diags)
 }
 
-// comes notes a resource that the plan creates. One that the run has met is replaced:
-// Terraform plans a replacement that was asked for, or that of a tainted resource, as
-// if there were nothing yet.
+// comes records a resource that the plan creates. If the run has already seen the resource, it
+// is replaced: Terraform plans a requested replacement, or that of a tainted resource, as if it
+// did not exist yet.
 func (s *survival) comes(kind, id string, bundle *pki.Bundle, diags *diag.Diagnostics) {
 	if s == nil || bundle == nil || id == "" {
 		return
@@ -137,8 +137,8 @@ func (s *survival) comes(kind, id string, bundle *pki.Bundle, diags *diag.Diagno
 	g.judge(diags)
 }
 
-// judge refuses when nobody stays of those that serve. Whoever is named and was not
-// met stays, as far as the plan can tell.
+// judge rejects the plan if none of the serving ones stays. A peer without a resource in this
+// run counts as staying.
 func (g *group) judge(diags *diag.Diagnostics) {
 	for id := range g.serving {
 		if !g.leaving[id] {

@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// stringCheck makes a Terraform validator of a domain package's pure check.
+// stringCheck makes a Terraform validator from a domain package's pure check.
 type stringCheck struct {
 	description string
 	check       func(string) error
@@ -48,7 +48,7 @@ func earlyRenewalValidator() validator.String {
 	return checked("early renewal", func(text string) error {
 		early, err := time.ParseDuration(text)
 		if err != nil {
-			return nil // durationValidator's to say
+			return nil // durationValidator reports it
 		}
 		return pki.ValidateEarlyRenewal(early)
 	})
@@ -69,7 +69,7 @@ func ipValidator() validator.String {
 	})
 }
 
-// parseDuration reads a validated attribute; null is zero.
+// parseDuration parses a validated attribute. Null is zero.
 func parseDuration(value types.String) (time.Duration, error) {
 	if value.IsNull() || value.IsUnknown() {
 		return 0, nil
@@ -77,7 +77,7 @@ func parseDuration(value types.String) (time.Duration, error) {
 	return time.ParseDuration(value.ValueString())
 }
 
-// checkCertificate refuses what is no PEM certificate.
+// checkCertificate rejects text that is not a PEM certificate.
 func checkCertificate(text string) error {
 	_, err := pki.Inspect(text)
 	return err

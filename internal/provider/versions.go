@@ -19,31 +19,32 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// planTimeout bounds what a plan asks of the machines beyond the refresh.
+// planTimeout limits the queries of a plan to the machines, in addition to the refresh.
 const planTimeout = 15 * time.Second
 
-// versions is what one run of Terraform knows of the versions in its clusters:
-// what runs, looked at once for all resources of a plan, and what the plan makes
-// of etcd members, by which replicas are judged: Terraform plans and applies
-// members before the replicas that depend on them. Replicas among each other are
-// planned and applied in no order, so they are judged by what runs.
+// versions is what one run of Terraform knows about the versions in its clusters: the running
+// versions, observed once for all resources of a plan, and the planned versions of etcd
+// members. Replicas are checked against the planned versions of the members, because Terraform
+// plans and applies members before the replicas that depend on them. Replicas are planned and
+// applied in no particular order, so they are checked against the running versions of each
+// other.
 type versions struct {
 	mu      sync.Mutex
 	begun   bool // a change of this run has begun
 	members map[string]plannedMember
-	surveys map[string]*look[membership.Survey] // by cluster id
-	skews   map[string]*look[release.Versions]  // by cluster id, endpoint and wanted version
+	surveys map[string]*look[membership.Survey] // by cluster ID
+	skews   map[string]*look[release.Versions]  // by cluster ID, endpoint and wanted version
 	warned  map[string]bool
 }
 
-// plannedMember is an etcd member as it is after this run; it is kept by its client URL.
+// plannedMember is an etcd member as it is after this run. The map's key is its client URL.
 type plannedMember struct {
-	cluster string // id of its bundle; "" while that is not known
+	cluster string // ID of its bundle's cluster; "" while it is unknown
 	name    string
 	version string
 }
 
-// look is one look at what runs, shared by all who want it.
+// look is one observation of the running versions, shared by all callers.
 type look[T any] struct {
 	once  sync.Once
 	found T
@@ -57,7 +58,7 @@ func newVersions() *versions {
 	}
 }
 
-// Why what runs is not looked at.
+// Reasons why the running versions are not observed.
 var (
 	errBegun      = errors.New("this run is changing it")
 	errNoSettings = errors.New("the provider's settings are not known yet")
@@ -65,10 +66,10 @@ var (
 	errNoPlace    = errors.New("it is not known yet where it runs")
 )
 
-// begin notes that a change of this run begins. Terraform plans each resource
-// once more when it is about to be applied, beside others that restart: that
-// would be refused for no reason, and whether a change is possible is decided
-// on the machines by then.
+// begin records that a change of this run begins. Terraform plans each resource again right
+// before it applies it, while other resources may be restarting. Checking versions then would
+// fail without reason. From then on, the operations on the machines check whether a change is
+// possible.
 func (s *session) begin() {
 	s.versions.mu.Lock()
 	defer s.versions.mu.Unlock()
@@ -81,15 +82,15 @@ func (v *versions) hasBegun() bool {
 	return v.begun
 }
 
-// plan notes what a plan makes of an etcd member.
+// plan records the planned version of an etcd member.
 func (v *versions) plan(clientURL string, m plannedMember) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.members[clientURL] = m
 }
 
-// afterwards is what etcd's members run when replicas are changed: those that
-// were seen, with what this run makes of those at the URLs and in the cluster.
+// afterwards returns the versions that etcd's members run when replicas are changed: the
+// observed ones, updated with this run's plan for members at the URLs and in the cluster.
 func (v *versions) afterwards(seen map[string]string, urls []string, cluster string) map[string]string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -110,8 +111,8 @@ func (v *versions) afterwards(seen map[string]string, urls []string, cluster str
 	return all
 }
 
-// reachedAt are the client URLs by which a cluster's etcd can be asked: the
-// given ones, and those of all members that this run knows.
+// reachedAt returns the client URLs at which a cluster's etcd can be queried: the given ones,
+// and those of all members that this run knows.
 func (v *versions) reachedAt(urls []string, cluster string) []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -124,7 +125,7 @@ func (v *versions) reachedAt(urls []string, cluster string) []string {
 	return all
 }
 
-// once reports whether a warning has not been given before.
+// once reports whether a warning has not been added before.
 func (v *versions) once(warning string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -133,7 +134,7 @@ func (v *versions) once(warning string) bool {
 	return first
 }
 
-// observable says why machines cannot be asked now what runs, or nil.
+// observable returns why the running versions cannot be queried now, or nil.
 func (s *session) observable(bundle *pki.Bundle) error {
 	switch {
 	case s == nil || s.pool == nil:
@@ -146,7 +147,7 @@ func (s *session) observable(bundle *pki.Bundle) error {
 	return nil
 }
 
-// survey is what the cluster's members run, for a plan.
+// survey returns the versions that the cluster's members run, for a plan.
 func (s *session) survey(ctx context.Context, bundle *pki.Bundle, peers map[string]string) (membership.Survey, error) {
 	if err := s.observable(bundle); err != nil {
 		return membership.Survey{}, err
@@ -154,15 +155,15 @@ func (s *session) survey(ctx context.Context, bundle *pki.Bundle, peers map[stri
 	found, err := shared(ctx, &s.versions.mu, s.versions.surveys, bundle.ClusterID, func(ctx context.Context) (membership.Survey, error) {
 		return s.clusters.Survey(ctx, s.machinesAt(slices.Collect(maps.Values(peers))), bundle)
 	})
-	if s.versions.hasBegun() { // it may have been seen in the middle of a restart
+	if s.versions.hasBegun() { // it may have been observed in the middle of a restart
 		return membership.Survey{}, errBegun
 	}
 	return found, err
 }
 
-// skew is what runs beside a replica, for a plan. With an error it is what
-// could be told nevertheless. All replicas of a plan share what the first one
-// sees, so etcd is asked by way of every member, not of that replica's alone.
+// skew returns the versions that run beside a replica, for a plan. With an error, it returns
+// those that could be observed. All replicas of a plan share the first observation, so etcd is
+// queried through every member, not only the member of that replica.
 func (s *session) skew(ctx context.Context, spec controlplane.Spec) (release.Versions, error) {
 	if err := s.observable(spec.Bundle); err != nil {
 		return release.Versions{}, err
@@ -178,7 +179,7 @@ func (s *session) skew(ctx context.Context, spec controlplane.Spec) (release.Ver
 	return found, err
 }
 
-// shared looks once for each key, within planTimeout.
+// shared makes one observation for each key, within planTimeout.
 func shared[T any](ctx context.Context, mu *sync.Mutex, looks map[string]*look[T], key string, see func(context.Context) (T, error)) (T, error) {
 	mu.Lock()
 	l, ok := looks[key]
@@ -206,8 +207,8 @@ func refuseVersion(diags *diag.Diagnostics, err error) {
 	})
 }
 
-// warnUnknownVersions says, once in a run, that a plan could not be held against all
-// that runs. What the run itself is changing is judged where it is changed.
+// warnUnknownVersions warns, once in a run, that a plan could not be checked against all
+// running versions. Components that the run itself changes are checked when they are changed.
 func (s *session) warnUnknownVersions(diags *diag.Diagnostics, what string, untold []string, err error) {
 	if errors.Is(err, errBegun) || err == nil && len(untold) == 0 {
 		return
@@ -222,7 +223,7 @@ func (s *session) warnUnknownVersions(diags *diag.Diagnostics, what string, unto
 	}
 }
 
-// warnRemoved names, once in a run, the APIs that clients will miss.
+// warnRemoved lists, once in a run, the APIs that clients lose.
 func (s *session) warnRemoved(diags *diag.Diagnostics, removed []string, target string) {
 	if len(removed) > 0 && s.versions.once("removed from "+target) {
 		diags.AddAttributeWarning(path.Root("version"), "Clients use APIs that Kubernetes "+target+" does not serve",
@@ -231,7 +232,7 @@ func (s *session) warnRemoved(diags *diag.Diagnostics, removed []string, target 
 	}
 }
 
-// clusterOf is the id of the cluster that a bundle is of, "" without a bundle.
+// clusterOf returns the ID of the bundle's cluster, "" without a bundle.
 func clusterOf(b *pki.Bundle) string {
 	if b == nil {
 		return ""
