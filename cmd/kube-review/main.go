@@ -1,5 +1,5 @@
-// Command kube-review puts a plan into words for a review: Markdown for a
-// comment on a pull request. See package review.
+// Command kube-review summarizes a plan for a review, as Markdown for a comment on a pull
+// request. See package review.
 //
 //	terraform plan -out=plan.bin
 //	terraform show -json plan.bin | kube-review >comment.md

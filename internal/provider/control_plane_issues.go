@@ -319,7 +319,7 @@ func certificateIssues(seen controlPlane, days int64, now time.Time) []issue {
 		for _, c := range r.Components {
 			add(label+": "+c.Name, c.CertificateExpiry)
 		}
-		if len(issues) == told { // an authority that no component uses: the administrators' kubeconfig
+		if len(issues) == told { // no component's certificate: that of the administrators' kubeconfig
 			add(label+": admin.conf", r.CertificateExpiry)
 		}
 	}

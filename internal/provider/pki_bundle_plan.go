@@ -73,7 +73,7 @@ func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel
 	if diags.HasError() {
 		return
 	}
-	if !plan.ClusterName.Equal(state.ClusterName) { // another name gives another bundle text
+	if !plan.ClusterName.Equal(state.ClusterName) { // another name makes another bundle
 		state.refuseDeletion(diags)
 	}
 	resealed := !plan.SealedFor.Equal(state.SealedFor)
@@ -148,8 +148,8 @@ func (m pkiBundleModel) options(now time.Time) pki.Options {
 	}
 }
 
-// changes marks the planned values that the change leaves known. Keys are generated during the
-// apply, so a value with a new key is only known after it.
+// changes plans the values that are known before the change of the bundle is applied. Keys are
+// generated during the apply, so a value with a new key is only known after it.
 func (m *pkiBundleModel) changes(before, after *pki.Bundle) {
 	if before.Same(after, pki.Parts()...) && before.Algorithm == after.Algorithm {
 		return

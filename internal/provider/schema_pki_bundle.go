@@ -68,7 +68,7 @@ func pkiBundleArguments() map[string]schema.Attribute {
 	}
 }
 
-// rotationSchema has one number for each part. Each increment is one stage.
+// rotationSchema has one number for each part: the stage of its rotation.
 func rotationSchema() schema.Attribute {
 	numbers := map[string]attr.Value{}
 	kinds := map[string]attr.Type{}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// isOn reads a flag that is true or false.
+// isOn reads a boolean flag.
 func isOn(flags map[string]string, name string, standard bool) bool {
 	value, set := flags[name]
 	if !set {
@@ -20,7 +20,7 @@ func isOn(flags map[string]string, name string, standard bool) bool {
 	return value == "" || err == nil && on // "--flag" alone turns it on
 }
 
-// isZero reports whether a number or a duration is none.
+// isZero reports whether a number or a duration is zero.
 func isZero(value string) bool {
 	if d, err := time.ParseDuration(value); err == nil {
 		return d == 0
@@ -33,12 +33,12 @@ func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
-// listOf is a flag that holds names with commas between them.
+// listOf splits a comma-separated flag.
 func listOf(value string) []string {
 	return slices.DeleteFunc(strings.Split(value, ","), func(name string) bool { return name == "" })
 }
 
-// overServers judges the API server that runs of every replica.
+// overServers judges the running API server of every replica.
 func overServers(e Evidence, judge func(flags map[string]string, files map[string]string) verdict) verdict {
 	return overReplicas(e, func(r Replica) verdict {
 		if !r.APIServer.Running {
@@ -127,7 +127,7 @@ func judgeAuthorization(e Evidence) verdict {
 	})
 }
 
-// judgeAdmission: PodSecurity and ResourceQuota are on by default,
+// judgeAdmission checks admission plugins. PodSecurity and ResourceQuota are on by default,
 // NodeRestriction is not (pkg/kubeapiserver/options/plugins.go).
 func judgeAdmission(e Evidence) verdict {
 	return overServers(e, func(flags, _ map[string]string) verdict {
@@ -135,7 +135,7 @@ func judgeAdmission(e Evidence) verdict {
 		off := listOf(flags["disable-admission-plugins"])
 		var lacks []string
 		for _, plugin := range []string{"NodeRestriction", "PodSecurity", "ResourceQuota"} {
-			// A name in both lists is on (apiserver's AdmissionOptions.enabledPluginNames).
+			// A plugin in both lists is on (apiserver's AdmissionOptions.enabledPluginNames).
 			asked := slices.Contains(listOf(flags["enable-admission-plugins"]), plugin)
 			if !slices.Contains(on, plugin) || slices.Contains(off, plugin) && !asked {
 				lacks = append(lacks, plugin)
@@ -151,7 +151,7 @@ func judgeAdmission(e Evidence) verdict {
 	})
 }
 
-// authentication is a file of AuthenticationConfiguration, as far as it counts.
+// authentication has the relevant fields of an AuthenticationConfiguration file.
 type authentication struct {
 	JWT       []any `json:"jwt"`
 	Anonymous *struct {
@@ -162,8 +162,8 @@ type authentication struct {
 	} `json:"anonymous"`
 }
 
-// authenticationOf reads the file that the flag names; read is false where it
-// could not be.
+// authenticationOf reads the file that the flag names. read is false if the file could not be
+// read.
 func authenticationOf(flags, files map[string]string) (config authentication, named, read bool) {
 	if flags["authentication-config"] == "" {
 		return authentication{}, false, true
@@ -173,7 +173,7 @@ func authenticationOf(flags, files map[string]string) (config authentication, na
 	return config, true, there && err == nil
 }
 
-// healthPaths are what a balancer asks for without credentials.
+// healthPaths are the paths that a balancer requests without credentials.
 var healthPaths = []string{"/livez", "/readyz", "/healthz"}
 
 func judgeAnonymous(e Evidence) verdict {

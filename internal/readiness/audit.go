@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// policy is a file of audit.k8s.io/v1, as far as it counts.
+// policy has the relevant fields of an audit.k8s.io/v1 file.
 type policy struct {
 	Rules []rule `json:"rules"`
 }
@@ -28,12 +28,12 @@ type resources struct {
 	ResourceNames []string `json:"resourceNames"`
 }
 
-// request is what any person may ask for.
+// request is a request that any user may send.
 type request struct {
 	what, verb, group, resource string
 }
 
-// covered are the requests that the log must have.
+// covered are the requests that have to be logged.
 var covered = []request{
 	{"reads of Secrets", "get", "", "secrets"},
 	{"changes of Secrets", "update", "", "secrets"},
@@ -42,9 +42,9 @@ var covered = []request{
 	{"exec", "create", "", "pods/exec"},
 }
 
-// level is at which level a request of any user is logged: by the first rule
-// that matches, and not at all where none does (apiserver's
-// audit/policy/checker.go). A rule for some users or namespaces is not for any.
+// level returns the level at which a request of any user is logged. The first matching rule
+// decides, and without a match the request is not logged (apiserver's audit/policy/checker.go).
+// A rule for specific users or namespaces does not match any user.
 func (p policy) level(r request) string {
 	for _, rule := range p.Rules {
 		if rule.matches(r) {
@@ -95,7 +95,7 @@ func judgeAudit(e Evidence) verdict {
 	})
 }
 
-// judge: each of the requests has to be logged, and no Secret's content.
+// judge checks that each of the requests is logged, and that the content of Secrets is not.
 func (p policy) judge() verdict {
 	var lacks, bodies []string
 	for _, r := range covered {

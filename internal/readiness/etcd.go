@@ -8,9 +8,9 @@ import (
 
 const (
 	wantedVoters = 3
-	wantedQuota  = 8 << 30 // etcd's own recommendation for the most
+	wantedQuota  = 8 << 30 // the largest quota that etcd recommends
 	fullAt       = 0.8
-	// fastFsync is etcd's own bound for a disk that is fast enough: "p99 of
+	// fastFsync is etcd's own limit for a disk that is fast enough: "p99 of
 	// wal_fsync_duration_seconds should be less than 10ms" (etcd.io, FAQ).
 	fastFsync = 10 * time.Millisecond
 )
@@ -105,8 +105,8 @@ func judgeEtcdTLS(e Evidence) verdict {
 	})
 }
 
-// judgeCompaction: API servers compact every five minutes unless they are told
-// not to (--etcd-compaction-interval); etcd can do it by itself.
+// judgeCompaction checks that the history is compacted. API servers compact every five minutes
+// by default (--etcd-compaction-interval). etcd can also compact on its own.
 func judgeCompaction(e Evidence) verdict {
 	byServers := overReplicas(e, func(r Replica) verdict {
 		every, set := r.APIServer.Flags["etcd-compaction-interval"]

@@ -2,23 +2,23 @@ package readiness
 
 import "time"
 
-// Evidence is what was read of a control plane, as plain values. Unread, where
-// there is one, says why the rest of the value it stands in says nothing.
+// Evidence is the observed state of a control plane, as plain values. A non-empty Unread field
+// is the reason why the other fields of its struct are not known.
 type Evidence struct {
 	Now            time.Time
 	Etcd           Etcd
 	Members        []Member
 	Endpoint       Endpoint
 	Replicas       []Replica
-	ReplicasUnread string // why it is not known which replicas there are
+	ReplicasUnread string // why the list of replicas is not known
 	Encryption     Encryption
 	Certificates   []Certificate
-	SignedOutside  []string // authorities whose key is held elsewhere, so that no apply renews what they sign
+	SignedOutside  []string // authorities with an external key, whose certificates no apply renews
 	Nodes          []Node
 	NodesUnread    string
 }
 
-// Etcd is the cluster by its members' word.
+// Etcd is the cluster as its members report it.
 type Etcd struct {
 	Unread  string
 	Voters  int
@@ -32,50 +32,50 @@ type Member struct {
 	Process       Process
 	DBSize        int64  // bytes; 0: not known
 	Quota         int64  // bytes; 0: not known; negative: none
-	OwnDisk       bool   // its data is not on the file system of /
-	Disk          string // where the data is mounted; "": not known
-	Memory        bool   // that is a file system in memory
-	// FsyncUnread says why the latency of its log is not known.
+	OwnDisk       bool   // its data is not on the root file system
+	Disk          string // mount point of the data; "": not known
+	Memory        bool   // the mount point is a file system in memory
+	// FsyncUnread is why the latency of its log is not known.
 	FsyncUnread string
-	Fsync       time.Duration // its 99th percentile since the member started
-	Fsyncs      uint64        // how many were measured
+	Fsync       time.Duration // 99th percentile since the member started
+	Fsyncs      uint64        // number of measurements
 	Schedules   []Schedule
 	Scheduled   *Scheduled // nil: not set up
 }
 
-// Process is a component that runs.
+// Process is a running component.
 type Process struct {
 	Running bool
 	Flags   map[string]string // of its command line, without dashes
-	// What systemd limits it to: "" where it does not.
+	// The limits that systemd sets; "" means no limit.
 	MemoryMax string
 	CPUQuota  string
 }
 
-// Schedule is somebody's systemd timer of which the name or the command speaks of etcd.
+// Schedule is a systemd timer, not made by this provider, whose name or command mentions etcd.
 type Schedule struct {
 	Name    string
 	Command string
-	Failed  bool // its last run did
+	Failed  bool // its last run failed
 	Ran     time.Time
 }
 
 // Scheduled is the provider's own timer for snapshots on one machine.
 type Scheduled struct {
-	Failed  bool      // its last run did
-	Uploads bool      // it brings snapshots elsewhere
-	Sent    time.Time // when the newest was saved that was sent from here; zero: none
+	Failed  bool      // its last run failed
+	Uploads bool      // it uploads snapshots
+	Sent    time.Time // when the newest snapshot uploaded from here was saved; zero: none
 	Ran     time.Time // zero: never
-	Next    time.Time // zero: it does not run
+	Next    time.Time // zero: it is stopped
 }
 
-// Endpoint is the way to the API servers.
+// Endpoint is the path to the API servers.
 type Endpoint struct {
 	Address    string
 	Balancers  int
-	Unread     []string // balancers that could not be looked at
+	Unread     []string // balancers that could not be observed
 	Holders    []string
-	InRotation []string // replicas that every balancer sends requests to
+	InRotation []string // replicas that receive requests from every balancer
 }
 
 // Replica is the three components on one machine.
@@ -85,20 +85,21 @@ type Replica struct {
 	APIServer         Process
 	ControllerManager Process
 	Scheduler         Process
-	// Files that flags of the API server name, by flag: those that hold no secret.
+	// Files are the files that flags of the API server name, by flag. Files with secrets are
+	// excluded.
 	Files map[string]string
 }
 
-// Encryption is how the cluster stores what is secret.
+// Encryption is how the cluster stores secret data.
 type Encryption struct {
 	Unread    string
 	Provider  string // "" or "identity": in the clear
 	Resources []string
 }
 
-// Certificate is one leaf certificate, or an authority's.
+// Certificate is a leaf certificate or the certificate of an authority.
 type Certificate struct {
-	Of  string // in words
+	Of  string // its description
 	End time.Time
 }
 
@@ -109,7 +110,7 @@ type Node struct {
 	Taints    []string // "KEY:EFFECT"
 }
 
-// processes are the components of a replica by name.
+// processes returns the components of a replica by name.
 func (r Replica) processes() []named {
 	return []named{{"kube-apiserver", r.APIServer}, {"kube-controller-manager", r.ControllerManager}, {"kube-scheduler", r.Scheduler}}
 }
@@ -120,8 +121,8 @@ type named struct {
 	Process
 }
 
-// FilesOf are the flags of the API server that name a file which is evidence
-// and holds no secret.
+// FilesOf returns the flags of the API server that name a file with evidence and without
+// secrets.
 func FilesOf() []string {
 	return []string{"audit-policy-file", "authentication-config", "authorization-config"}
 }

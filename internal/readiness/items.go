@@ -4,7 +4,7 @@ package readiness
 type item struct {
 	id, title string
 	judge     func(Evidence) verdict
-	remedy    string // by the provider's own attribute where there is one
+	remedy    string // refers to the provider's own attribute if there is one
 }
 
 var items = []item{

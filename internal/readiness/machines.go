@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// soon is how long certificates have to last.
+// soon is the remaining validity that certificates need.
 const soon = 30 * 24 * time.Hour
 
 func judgeCertificates(e Evidence) verdict {
@@ -39,7 +39,7 @@ func judgeCertificates(e Evidence) verdict {
 	return pass("every apply renews what is due; the first to end is that of %s, on %s", first.Of, first.End.UTC().Format(time.DateOnly))
 }
 
-// unreadOf are the machines that could not be looked at, each once.
+// unreadOf returns the machines that could not be observed, without duplicates.
 func unreadOf(e Evidence) []string {
 	var unread []string
 	for _, m := range e.Members {
@@ -55,8 +55,8 @@ func unreadOf(e Evidence) []string {
 	return unread
 }
 
-// judgeInsecure: kube-apiserver's was removed in 1.24, the others' with it; what
-// is left is etcd's, by the scheme of its URLs.
+// judgeInsecure checks for insecure ports. That of kube-apiserver was removed in 1.24, and
+// those of the other components with it. What remains are etcd's URLs, by their scheme.
 func judgeInsecure(e Evidence) verdict {
 	replicas := overReplicas(e, func(r Replica) verdict {
 		for _, p := range r.processes() {
@@ -81,7 +81,7 @@ func judgeInsecure(e Evidence) verdict {
 	return both(replicas, members)
 }
 
-// both is the worse of two verdicts, with what each says.
+// both returns the worse of two verdicts, with the evidence of each.
 func both(a, b verdict) verdict {
 	out := verdict{worse(a.status, b.status), a.evidence}
 	if b.evidence != a.evidence {
@@ -182,15 +182,16 @@ func ofControlPlane(e Evidence, node Node) bool {
 		slices.ContainsFunc(e.Members, func(m Member) bool { return on(m.Address) })
 }
 
-// repels: pods that do not tolerate it stay away for good. What the node
-// controller puts onto a node that is not ready goes again.
+// repels reports whether a taint permanently repels pods that do not tolerate it. The taints of
+// the node controller for a node that is not ready are removed again.
 func repels(taint string) bool {
 	key, effect, _ := strings.Cut(taint, ":")
 	return (effect == "NoSchedule" || effect == "NoExecute") && !strings.HasPrefix(key, "node.kubernetes.io/") && !strings.HasPrefix(key, "node.cloudprovider.kubernetes.io/")
 }
 
-// judgeMetrics: an API server serves them beside the API. The others by kubeadm's
-// defaults on the loopback only, where an agent on the machine finds them.
+// judgeMetrics checks that metrics can be scraped. An API server serves them on the API's port.
+// By kubeadm's defaults, the other components serve them on the loopback address only, for an
+// agent on the machine.
 func judgeMetrics(e Evidence) verdict {
 	replicas := overReplicas(e, func(r Replica) verdict {
 		near := false
@@ -232,5 +233,5 @@ func isLoopback(address string) bool {
 	return address == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// String is for messages of tests and logs.
+// String formats a finding for test messages and logs.
 func (f Finding) String() string { return fmt.Sprintf("%s: %s (%s)", f.ID, f.Status, f.Evidence) }

@@ -1,6 +1,6 @@
-// Package readiness judges whether a control plane is ready for production, by
-// what was read of it. It is pure: whoever reads gives plain values, and what
-// could not be read is never taken for good or bad.
+// Package readiness reviews whether a control plane is ready for production, based on its
+// observed state. It is pure: the caller provides plain values. A value that could not be read
+// counts neither as good nor as bad.
 package readiness
 
 import (
@@ -12,8 +12,8 @@ import (
 // Status is the outcome of one item.
 type Status string
 
-// The outcomes, from good to bad. What is not known is worse than what is
-// known to be middling, because it may be anything.
+// The outcomes, from good to bad. Unknown is worse than a known warning, because the actual
+// outcome may be a failure.
 const (
 	Pass    Status = "pass"
 	Warn    Status = "warn"
@@ -23,21 +23,21 @@ const (
 
 var severity = []Status{Pass, Warn, Unknown, Fail}
 
-// worse is the worse of two outcomes.
+// worse returns the worse of two outcomes.
 func worse(a, b Status) Status {
 	return severity[max(slices.Index(severity, a), slices.Index(severity, b))]
 }
 
-// Finding is one item of the review as it was judged.
+// Finding is the result of one item of the review.
 type Finding struct {
 	ID       string
 	Title    string
 	Status   Status
-	Evidence string // what was found
-	Remedy   string // "" where it passes
+	Evidence string // the observed state
+	Remedy   string // "" if it passes
 }
 
-// verdict is what an item's rule says.
+// verdict is the result of an item's rule.
 type verdict struct {
 	status   Status
 	evidence string
@@ -75,13 +75,14 @@ func Score(findings []Finding) int {
 	return passed
 }
 
-// Ready reports whether nothing fails and everything is known.
+// Ready reports whether no item fails and no item is unknown.
 func Ready(findings []Finding) bool {
 	return len(findings) > 0 && !slices.ContainsFunc(findings, func(f Finding) bool { return f.Status == Fail || f.Status == Unknown })
 }
 
-// together is one verdict of several, each on what it is of: the worst of them,
-// and in words those that do not pass. Where all say the same, it is said once.
+// together combines several verdicts, each with its name. The status is the worst of them, and
+// the evidence lists those that do not pass. If all have the same evidence, it is listed once
+// without names.
 func together(of string, names []string, each func(i int) verdict) verdict {
 	if len(names) == 0 {
 		return unknown("no %s is known", of)
@@ -109,7 +110,7 @@ func together(of string, names []string, each func(i int) verdict) verdict {
 	return out
 }
 
-// overReplicas judges every replica; one that could not be read is unknown.
+// overReplicas judges every replica. A replica that could not be read is unknown.
 func overReplicas(e Evidence, judge func(Replica) verdict) verdict {
 	names := make([]string, len(e.Replicas))
 	for i, r := range e.Replicas {
@@ -126,7 +127,7 @@ func overReplicas(e Evidence, judge func(Replica) verdict) verdict {
 	})
 }
 
-// overMembers is overReplicas of etcd's members.
+// overMembers is overReplicas for etcd's members.
 func overMembers(e Evidence, judge func(Member) verdict) verdict {
 	names := make([]string, len(e.Members))
 	for i, m := range e.Members {

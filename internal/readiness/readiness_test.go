@@ -36,7 +36,7 @@ func running(flags map[string]string) Process {
 	return Process{Running: true, Flags: flags, MemoryMax: "4294967296"}
 }
 
-// ready is a control plane that passes every item; it may be altered.
+// ready returns a control plane that passes every item. The caller may change it.
 func ready() Evidence {
 	e := Evidence{
 		Now:  now,
@@ -76,8 +76,8 @@ func ready() Evidence {
 	return e
 }
 
-// scheduled has the provider's own timer on every machine in place of another:
-// the one of cp2 has sent the last snapshot, that of cp1 one a day before.
+// scheduled replaces another timer with the provider's own timer on every machine. The timer of
+// cp2 uploaded the last snapshot, that of cp1 one a day before.
 func scheduled(change func([]*Scheduled)) func(*Evidence) {
 	return func(e *Evidence) {
 		var all []*Scheduled
@@ -91,7 +91,7 @@ func scheduled(change func([]*Scheduled)) func(*Evidence) {
 	}
 }
 
-// server sets a flag of every API server; "-" takes it away.
+// server sets a flag of every API server. "-" removes it.
 func server(name, value string) func(*Evidence) {
 	return func(e *Evidence) {
 		for _, r := range e.Replicas {
@@ -114,7 +114,7 @@ func set(flags map[string]string, name, value string) {
 	}
 }
 
-// file changes what a file of every API server holds.
+// file replaces text in a file of every API server.
 func file(flag, from, to string) func(*Evidence) {
 	return func(e *Evidence) {
 		for _, r := range e.Replicas {
@@ -335,7 +335,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestReady: what passes every item, and what nothing is known of.
+// TestReady checks a control plane that passes every item, and one of which nothing is known.
 func TestReady(t *testing.T) {
 	findings := Judge(ready())
 	if len(findings) != 20 || Score(findings) != 20 || !Ready(findings) {

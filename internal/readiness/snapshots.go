@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// offMachine are words of commands that bring a file elsewhere.
+// offMachine are substrings of commands that copy a file to another machine.
 var offMachine = []string{"s3://", "gs://", "az storage", "gsutil", "rclone", "restic", "rsync", "scp ", "sftp", "aws s3", "mc cp", "borg"}
 
 func judgeSnapshots(e Evidence) verdict {
@@ -46,9 +46,9 @@ func judgeSnapshots(e Evidence) verdict {
 	return fail("no systemd timer on a member's machine speaks of etcd")
 }
 
-// judgeScheduled is of the provider's own timer, which is on the machine of every
-// member: the one whose member leads saves, and each sends what it has saved.
-// there is false where no machine has it.
+// judgeScheduled judges the provider's own timer, which is on the machine of every member. The
+// machine whose member leads saves the snapshot, and each machine uploads what it has saved.
+// there is false if no machine has the timer.
 func judgeScheduled(members []Member) (v verdict, there bool) {
 	var failed, stopped, without []string
 	var newest Scheduled

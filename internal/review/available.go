@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// available says what stays available during an apply, one sentence a line.
+// available describes what stays available during an apply, one sentence per line.
 func (p Plane) available() []string {
 	return slices.Concat(p.etcdAvailable(), p.apiAvailable(), p.endpointAvailable())
 }
 
 func quorum(voters int) int { return voters/2 + 1 }
 
-// tally counts a kind of resources before and during an apply.
+// tally counts the resources of one kind before and during an apply.
 type tally struct {
 	there, well                            int
 	restart, repair, come, leave, replaced int
-	hurt                                   int // of those that are well: how many an update may stop
-	unknown                                int // of those that are there: whose health nobody has told
+	hurt                                   int // of the healthy ones: how many an update may stop
+	unknown                                int // of the existing ones: how many have no known health
 }
 
 func (t *tally) count(r Resource, well bool) {
@@ -47,8 +47,8 @@ func (t *tally) count(r Resource, well bool) {
 
 func (t tally) after() int { return t.there + t.come - t.leave }
 
-// etcdAvailable follows the rules by which the provider lets members restart,
-// join and leave (internal/etcd, rules.go).
+// etcdAvailable follows the rules by which the provider lets members restart, join and leave
+// (internal/etcd/membership, rules.go).
 func (p Plane) etcdAvailable() []string {
 	var t tally
 	for _, m := range p.Members {
@@ -85,7 +85,7 @@ func (p Plane) etcdAvailable() []string {
 	return says
 }
 
-// healthy says how many are, where that is known.
+// healthy returns how many resources are healthy, if that is known.
 func (t tally) healthy() string {
 	if t.unknown > 0 {
 		return ""
@@ -93,8 +93,8 @@ func (t tally) healthy() string {
 	return fmt.Sprintf("; %d of %d healthy", t.well, t.there)
 }
 
-// serves reports whether the member counts for quorum. Where nobody was asked it does,
-// unless its unit is known not to run.
+// serves reports whether the member counts for quorum. If its health is not known, it counts
+// unless its unit is known to be stopped.
 func (m Member) serves() bool {
 	if m.Healthy == nil {
 		stopped := func(text string) bool { return strings.Contains(text, "etcd.service is ") }
@@ -121,7 +121,8 @@ func (t tally) etcdRestarts(need int) string {
 	return fmt.Sprintf("etcd: members %s one at a time: %d of %d stay, and quorum is %d.", restart, t.well-1, t.there, need)
 }
 
-// apiAvailable: at most one replica of an endpoint is out of rotation at a time.
+// apiAvailable applies the rule that at most one replica of an endpoint is out of rotation at a
+// time.
 func (p Plane) apiAvailable() []string {
 	var t tally
 	for _, r := range p.Replicas {
@@ -159,7 +160,7 @@ func (p Plane) apiAvailable() []string {
 	return says
 }
 
-// serves is HAProxy's word, where there is one.
+// serves reports HAProxy's status of the replica, if it is known.
 func (p Plane) serves(r Replica) bool {
 	for _, e := range p.Endpoints {
 		if state, ok := e.Backends[r.Name]; ok {
@@ -169,8 +170,7 @@ func (p Plane) serves(r Replica) bool {
 	return true
 }
 
-// pausedByEtcd counts the replicas whose only etcd is a member that an apply
-// restarts or takes away.
+// pausedByEtcd counts the replicas whose only etcd member is restarted or removed by an apply.
 func (p Plane) pausedByEtcd() int {
 	paused := 0
 	for _, r := range p.Replicas {

@@ -8,9 +8,8 @@ import (
 
 func healthy(is bool) *bool { return &is }
 
-// plane has members and replicas on the same machines: each of these is what
-// happens to one member, with "-" behind it for one that is not healthy, and "*"
-// for the leader.
+// plane has members and replicas on the same machines. Each action is what happens to one
+// member, with the suffix "-" for an unhealthy member and "*" for the leader.
 func plane(actions ...string) Plane {
 	p := Plane{Endpoints: []Endpoint{{Resource: Resource{Name: "10.0.0.100", Action: Keep}, Holder: "cp1"}}}
 	for i, text := range actions {
@@ -105,8 +104,7 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// TestUnreachable: what was last seen of a machine that does not answer counts
-// for nothing.
+// TestUnreachable checks that the last observed state of an unreachable machine does not count.
 func TestUnreachable(t *testing.T) {
 	p := plane("restart*", "restart", "restart")
 	for i, address := range []string{"10.0.0.11", "10.0.0.12", "10.0.0.13"} {

@@ -10,12 +10,12 @@ import (
 	tfjson "github.com/hashicorp/terraform-json"
 )
 
-// sources are the data sources that a comment tells of.
+// sources are the data sources that a comment reports on.
 var sources = []string{"kube_production_readiness", "kube_control_plane"}
 
-// addData takes the answers of data sources in. Terraform keeps those that were
-// read for the plan in the prior state, those of check blocks too; and plans the
-// reading of one that depends on what changes.
+// addData adds the results of data sources. Terraform keeps the results that were read for the
+// plan in the prior state, including those of check blocks. It defers a data source that
+// depends on a change to the apply.
 func (p *Plan) addData(read tfjson.Plan) error {
 	answered := map[string]bool{}
 	var modules []*tfjson.StateModule
@@ -79,7 +79,7 @@ func (p *Plan) addAnswer(r *tfjson.StateResource) error {
 	return err
 }
 
-// open are the items that did not pass, the worst first.
+// open returns the items that did not pass, the worst first.
 func open(items []Item) []Item {
 	order := []string{"fail", "unknown", "warn"}
 	left := slices.DeleteFunc(items, func(i Item) bool { return !slices.Contains(order, i.Status) })
@@ -89,10 +89,10 @@ func open(items []Item) []Item {
 	return left
 }
 
-// told reports whether the findings say already what an issue does.
+// told reports whether a finding already covers an issue.
 func (p Plan) told(issue string) bool {
 	for _, plane := range p.Planes {
-		for address := range plane.Unreached { // whatever is on it follows from that
+		for address := range plane.Unreached { // issues of an unreachable machine's components follow from that
 			if strings.Contains(issue, "("+address+")") {
 				return true
 			}
@@ -106,7 +106,7 @@ func (p Plan) told(issue string) bool {
 	return false
 }
 
-// about reports whether an issue names a machine: by its name, or by its address.
+// about reports whether an issue names a machine by its name or its address.
 func (p Plane) about(issue, machine string) bool {
 	for address := range p.Unreached {
 		if p.machineAt(address) == machine && strings.HasPrefix(issue, "machine "+address+" with ") {
@@ -116,7 +116,7 @@ func (p Plane) about(issue, machine string) bool {
 	return strings.Contains(issue, " "+machine+" ")
 }
 
-// untold are the issues of c that no finding is about.
+// untold returns the issues of c that no finding covers.
 func (p Plan) untold(c Check) []string {
 	return slices.DeleteFunc(slices.Clone(c.Issues), p.told)
 }

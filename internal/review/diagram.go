@@ -8,19 +8,19 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// state is how a part of the picture is drawn.
+// state is how a component is drawn in the diagram.
 type state string
 
-// The states, the most pressing first.
+// The states, the most urgent first.
 const (
-	unseen  state = "unseen" // cannot be reached, or was never seen
+	unseen  state = "unseen" // unreachable, or never observed
 	down    state = "down"
 	drifted state = "drifted"
 	altered state = "changed"
 	fine    state = "ok"
 )
 
-// classes are the states' colours, readable on light and dark pages.
+// classes are the colors of the states, readable on light and dark pages.
 const classes = `  classDef ok fill:#d3f0d3,stroke:#2b7a2b,color:#123
   classDef changed fill:#d6e6ff,stroke:#2457a8,color:#123
   classDef drifted fill:#ffe9b8,stroke:#a86f00,color:#321
@@ -67,7 +67,7 @@ func (p Plane) diagram(prefix string) string {
 	return b.String()
 }
 
-// escaped is text within the quotes of a Mermaid label, and not at any length.
+// escaped returns text for a quoted Mermaid label, with limited length.
 func escaped(text string) string {
 	const most = 60
 	text = strings.Join(strings.Fields(problem.Line(text)), " ")
@@ -84,7 +84,7 @@ func on(holder string) string {
 	return "on " + holder
 }
 
-// fate is what an apply does to it, in a word.
+// fate returns what an apply does to a resource, in one word.
 func fate(r Resource) string {
 	switch r.Action {
 	case Keep:
@@ -102,7 +102,7 @@ func fate(r Resource) string {
 	return string(r.Action)
 }
 
-// common is the state that follows from what every resource has.
+// common returns the state that follows from what all resources have in common.
 func common(r Resource) state {
 	switch {
 	case len(r.Drift) > 0 || r.Gone:

@@ -11,18 +11,18 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// finding is one thing on a machine that is not as it should be.
+// finding is one detected problem on a machine.
 type finding struct {
 	machine string
 	part    string // "etcd", "replica", "endpoint"
-	text    string // the provider's words for it
-	ours    string // this package's words, which stand before them
+	text    string // the provider's text
+	ours    string // this package's text, shown before the provider's
 }
 
-// named matches what drift begins with: the machine, with or without its address.
+// named matches the beginning of a drift entry: the machine, with or without its address.
 var named = regexp.MustCompile(`(?s)^([^\s:]+)(?: \([^)]*\))?: (.+)$`)
 
-// findings lists drift and problems, by machine.
+// findings lists drift and problems by machine.
 func (p Plane) findings() []finding {
 	machines := p.machines()
 	all := p.problems()
@@ -42,7 +42,7 @@ func (p Plane) findings() []finding {
 	return all
 }
 
-// problems lists what the data source found unhealthy, whether an apply repairs it or not.
+// problems lists what the data source reports as unhealthy, whether or not an apply repairs it.
 func (p Plane) problems() []finding {
 	var all []finding
 	for _, address := range slices.Sorted(maps.Keys(p.Unreached)) {
@@ -69,8 +69,8 @@ func (p Plane) problems() []finding {
 	return all
 }
 
-// stopped says whether the unit of an unhealthy component does not run: drift says
-// so, and that nothing answers follows from it.
+// stopped reports whether the unit of an unhealthy component is stopped. Drift reports the
+// stopped unit already, and the failed health check follows from it.
 func (r Replica) stopped(unhealthy string) bool {
 	component, _, _ := strings.Cut(unhealthy, ": ")
 	return slices.ContainsFunc(r.Drift, func(text string) bool {
@@ -78,14 +78,14 @@ func (r Replica) stopped(unhealthy string) bool {
 	})
 }
 
-// unreachable says whether the resource's machine did not answer. A plan's JSON
-// has no warnings: only a data source tells.
+// unreachable reports whether the resource's machine did not answer. The JSON of a plan
+// contains no warnings, so this is known from a data source only.
 func (p Plane) unreachable(r Resource) bool {
 	_, unreached := p.Unreached[r.Machine]
 	return unreached
 }
 
-// machineAt is the name of the machine at an address.
+// machineAt returns the name of the machine at an address.
 func (p Plane) machineAt(address string) string {
 	for _, r := range append(p.members(), p.replicas()...) {
 		if r.Machine == address {
@@ -102,7 +102,7 @@ func (p Plane) machineAt(address string) string {
 	return address
 }
 
-// machines are the names of those that the control plane is on.
+// machines returns the names of the control plane's machines.
 func (p Plane) machines() map[string]bool {
 	names := map[string]bool{}
 	for _, m := range p.Members {
@@ -119,7 +119,7 @@ func (p Plane) machines() map[string]bool {
 	return names
 }
 
-// part is what a resource is called in a sentence.
+// part returns the name of a kind of resource in a sentence.
 func part(kind string) string {
 	switch kind {
 	case "kube_etcd_member":
@@ -132,8 +132,8 @@ func part(kind string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(kind, "kube_"), "_", " ")
 }
 
-// code is text as code in Markdown, where nothing in it means anything else: no
-// link, no mention, no tag. Text from machines is shown so, and not at any length.
+// code formats text as a Markdown code span, in which links, mentions and tags have no effect.
+// Text from machines is shown this way, with limited length.
 func code(text string) string {
 	const most = 300
 	text = strings.Join(strings.Fields(problem.Line(text)), " ")

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// answer is what a kube_control_plane tells, as far as a comment needs it.
+// answer has the attributes of a kube_control_plane that a comment needs.
 type answer struct {
 	Healthy   *bool    `json:"healthy"`
 	Issues    []string `json:"issues"`
@@ -30,10 +30,10 @@ type answer struct {
 	} `json:"etcd_cluster"`
 }
 
-// seenMachine is what every part tells of its machine.
+// seenMachine has the attributes that every component reports about its machine.
 type seenMachine struct {
 	Address   string `json:"address"`
-	Reachable *bool  `json:"reachable"` // nil: it was not asked
+	Reachable *bool  `json:"reachable"` // nil: it was not queried
 }
 
 type seenReplica struct {
@@ -55,8 +55,8 @@ type seenMember struct {
 	Trouble string `json:"trouble"`
 }
 
-// addHealth gives each control plane what a data source has told of it. A data source
-// is in any module: it is known by the virtual IP and by the members' machines.
+// addHealth adds the result of a data source to its control plane. The data source may be in
+// any module. It is matched by the virtual IP and the members' machines.
 func (p *Plan) addHealth(a answer) {
 	for i := range p.Planes {
 		plane := &p.Planes[i]
@@ -77,7 +77,7 @@ func (p *Plan) addHealth(a answer) {
 	}
 }
 
-// isOf reports whether an answer is about this control plane.
+// isOf reports whether a result is about this control plane.
 func (p *Plane) isOf(a answer) bool {
 	endpoint := slices.ContainsFunc(p.Endpoints, func(e Endpoint) bool { return e.Name == a.VirtualIP.Address })
 	member := slices.ContainsFunc(p.Members, func(m Member) bool {
@@ -87,7 +87,7 @@ func (p *Plane) isOf(a answer) bool {
 	return endpoint || member
 }
 
-// addUnreached notes the machines that did not answer, with the reason.
+// addUnreached records the machines that did not answer, with the reason.
 func (p *Plane) addUnreached(a answer) {
 	var machines []seenMachine
 	for _, b := range a.Balancers {
@@ -127,7 +127,8 @@ func (e *Endpoint) take(a answer) {
 	}
 }
 
-// take leaves a member as it is of which nothing was told: one that is new.
+// take adds what was observed of a member. A member that was not observed, such as a new one,
+// stays unchanged.
 func (m *Member) take(seen seenMember) {
 	if seen.Healthy == nil {
 		return

@@ -7,15 +7,15 @@ import (
 	"unicode"
 )
 
-// said is what a taken-over machine may put into each of its answers: links,
-// pictures, mentions, tags, the end of a code span or a block, terminal escapes,
-// invisible characters, invalid UTF-8 (which JSON cannot carry), and length.
+// said is text that a compromised machine may put into its answers: links, pictures, mentions,
+// tags, the end of a code span or a block, terminal escapes, invisible characters, invalid
+// UTF-8 (which JSON cannot carry), and excessive length.
 const said = "x`` ` ```\n```\n~~~\n# Heading\n- [x] done\n> [!NOTE]\n@everyone ![p](https://evil.example/p.png) [c](https://evil.example) <https://evil.example> " +
 	"<img src=x onerror=alert(1)> <details open> </details> <!-- hidden --> https://evil.example www.evil.example evil@evil.example #1 " +
 	"| a | b |\n\n<script>alert(1)</script>\x1b[31m\u009b2J\u202e\u2066\u200b\U000e0041\x07\"]; click e0 \"https://evil.example\"\n%%{init: {}}%%\n"
 
-// poisoned puts text behind every string below value, but for those that decide
-// what is read of a plan at all.
+// poisoned appends text to every string below value, except those that decide which parts of a
+// plan are read.
 func poisoned(value any, text string) any {
 	switch value := value.(type) {
 	case string:
@@ -32,8 +32,8 @@ func poisoned(value any, text string) any {
 	return value
 }
 
-// poisonPlan has the machines of a plan answer with text: in what the refresh
-// found, and in what data sources tell.
+// poisonPlan makes the machines of a plan answer with text, both in the refreshed state and in
+// data sources.
 func poisonPlan(d map[string]any, text string) {
 	var walk func(value any)
 	walk = func(value any) {
@@ -60,7 +60,7 @@ func poisonPlan(d map[string]any, text string) {
 
 var spans = regexp.MustCompile("(?s)```mermaid\n.*?\n```\n")
 
-// prose is Markdown without its code spans (CommonMark, 6.1) and the diagram.
+// prose returns Markdown without its code spans (CommonMark, 6.1) and the diagram.
 func prose(t *testing.T, markdown string) string {
 	t.Helper()
 	var b strings.Builder
@@ -91,7 +91,7 @@ func prose(t *testing.T, markdown string) string {
 	return b.String()
 }
 
-// closing is where the run of exactly n backticks begins in text, or -1.
+// closing returns where the first run of exactly n backticks begins in text, or -1.
 func closing(text string, n int) int {
 	for at := 0; at < len(text); {
 		start := strings.IndexByte(text[at:], '`')
@@ -113,8 +113,8 @@ var (
 	ownTags = regexp.MustCompile(`(?m)^(<details><summary>[^<>]*</summary>|</details>)$`)
 )
 
-// TestCommentsOfHostileMachines: nothing that a machine says is more than text in
-// a comment, or makes it longer than a forge takes.
+// TestCommentsOfHostileMachines checks that text from a machine stays plain text in a comment,
+// and that the comment stays within a forge's length limit.
 func TestCommentsOfHostileMachines(t *testing.T) {
 	poison := 0
 	for _, name := range plans {

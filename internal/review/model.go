@@ -1,12 +1,11 @@
-// Package review puts a plan into words for somebody who has to approve it: what
-// drifted on which machine, what an apply would do in which order, and what
-// stays available meanwhile. It reads the JSON of "terraform show -json" and is
-// pure: text in, text out.
+// Package review summarizes a plan for a reviewer: what drifted on which machine, what an apply
+// would do in which order, and what stays available meanwhile. It reads the JSON of "terraform
+// show -json" and is pure: text in, text out.
 //
-// A comment is read by more people than a plan. So nothing reaches it but what
-// this package asks for by name, of the provider's own resources, and that the
-// plan does not mark sensitive; and what comes from machines is shown as code,
-// where no forge makes links, pictures or mentions of it.
+// A comment has more readers than a plan. So it contains only values that this package selects
+// by name, that belong to the provider's own resources, and that the plan does not mark as
+// sensitive. Text from machines is shown as code, in which no forge renders links, pictures or
+// mentions.
 package review
 
 import "slices"
@@ -14,7 +13,7 @@ import "slices"
 // Action is what an apply does to one resource.
 type Action string
 
-// The actions. A replacement destroys first, unless it says that it creates first.
+// The actions. Replace destroys first. CreateFirst creates the replacement first.
 const (
 	Keep        Action = "keep"
 	Create      Action = "create"
@@ -26,21 +25,21 @@ const (
 	Import      Action = "import"
 )
 
-// Plan is what is to be approved.
+// Plan is the plan under review.
 type Plan struct {
 	Planes    []Plane
 	Scores    []Score
 	Checks    []Check
-	Waiting   []string    // addresses of data sources that are asked in the apply only
-	Elsewhere []Elsewhere // changes of what is not this provider's
-	Partial   bool        // it leaves something out: -target, or deferred changes
-	Errored   bool        // planning failed half-way
+	Waiting   []string    // addresses of data sources that are read during the apply
+	Elsewhere []Elsewhere // changes of other providers' resources
+	Partial   bool        // the plan is incomplete: -target, or deferred changes
+	Errored   bool        // planning failed
 }
 
-// Plane is a control plane: what one module describes.
+// Plane is a control plane, as one module describes it.
 type Plane struct {
 	Module    string            // "" for the root module
-	Asked     bool              // a kube_control_plane has told of its health
+	Asked     bool              // a kube_control_plane reported its health
 	Unreached map[string]string // why a machine did not answer, by address
 	Endpoints []Endpoint
 	Members   []Member
@@ -48,36 +47,36 @@ type Plane struct {
 	Rest      []Resource // bundles, requests, kubeconfigs
 }
 
-// Resource is what every resource has.
+// Resource has the fields that all resources share.
 type Resource struct {
 	Address string
 	Kind    string // its type
-	Name    string // the name that people know it by
-	Machine string // address of its machine; "" for what has none
+	Name    string // its display name
+	Machine string // address of its machine; "" if it has none
 	Action  Action
 	Reasons []Reason // why it is updated or replaced
 	Drift   []string
-	Gone    bool // it was there at the last apply
+	Gone    bool // it existed at the last apply
 }
 
-// Reason is one change of a description, in words, and what it does to what runs.
+// Reason is one changed argument, as text, and the effect of the change on running components.
 type Reason struct {
 	Text   string
 	Effect Effect
 }
 
-// Effect is what a change does to what runs.
+// Effect is the effect of a change on running components.
 type Effect int
 
-// The effects, from the least.
+// The effects, in ascending order.
 const (
-	None    Effect = iota // nothing on the machine changes that runs
-	Reload                // configuration is reloaded, without an interruption
-	Repair                // the least that repairs it, which may be a restart
+	None    Effect = iota // no running component changes
+	Reload                // configuration is reloaded without an interruption
+	Repair                // the smallest change that repairs it, which may be a restart
 	Restart               // it restarts
 )
 
-// Effect is the greatest of its reasons.
+// Effect returns the greatest effect of the resource's reasons.
 func (r Resource) Effect() Effect {
 	effect := None
 	for _, reason := range r.Reasons {
@@ -86,10 +85,10 @@ func (r Resource) Effect() Effect {
 	return effect
 }
 
-// changes says whether an apply does anything to it.
+// changes reports whether an apply changes the resource.
 func (r Resource) changes() bool { return r.Action != Keep }
 
-// leaves and comes say whether an apply takes it away, or makes it.
+// leaves and comes report whether an apply removes or creates the resource.
 func (r Resource) leaves() bool {
 	return slices.Contains([]Action{Delete, Replace, CreateFirst}, r.Action)
 }
@@ -101,12 +100,12 @@ func (r Resource) comes() bool {
 // Member is an etcd member.
 type Member struct {
 	Resource
-	Version string // that runs, where that was asked, or else that is wanted
+	Version string // the running version if it is known, otherwise the configured one
 	URL     string
 	Leader  bool
 	Learner bool
 	Healthy *bool  // nil: not known
-	Trouble string // why it is not healthy
+	Trouble string // why it is unhealthy
 }
 
 // Replica is a control-plane replica.
@@ -116,7 +115,7 @@ type Replica struct {
 	Endpoint   string   // address of its endpoint
 	Etcd       []string // client URLs
 	Registered *bool    // nil: not known
-	Unhealthy  []string // components that are not healthy, in words
+	Unhealthy  []string // unhealthy components, as text
 }
 
 // Endpoint is a virtual IP with its balancers.
@@ -124,27 +123,27 @@ type Endpoint struct {
 	Resource
 	Port     int
 	Hosts    map[string]string // addresses of its machines, by name
-	Asked    bool              // whether what follows is known
+	Asked    bool              // whether the following fields are known
 	Holder   string
-	Backends map[string]string // HAProxy's word by replica
-	Impaired bool              // a balancer does not answer, or does not run
+	Backends map[string]string // HAProxy's status by replica
+	Impaired bool              // a balancer does not answer or is stopped
 }
 
-// Score is what a kube_production_readiness says.
+// Score is the result of a kube_production_readiness.
 type Score struct {
 	Address      string
 	Score, Total float64
-	Open         []Item // that did not pass, the worst first
+	Open         []Item // items that did not pass, the worst first
 }
 
-// Item is one of a kube_production_readiness.
+// Item is one item of a kube_production_readiness.
 type Item struct {
 	Status   string `json:"status"`
 	Title    string `json:"title"`
 	Evidence string `json:"evidence"`
 }
 
-// Check is what a kube_control_plane says.
+// Check is the result of a kube_control_plane.
 type Check struct {
 	Address string
 	Healthy *bool
@@ -157,12 +156,12 @@ type Elsewhere struct {
 	Action  Action
 }
 
-// Changes says whether an apply would do anything.
+// Changes reports whether an apply would change anything.
 func (p Plan) Changes() bool {
 	return len(p.Elsewhere) > 0 || slices.ContainsFunc(p.resources(), Resource.changes)
 }
 
-// resources are all of the provider's, in no particular order.
+// resources returns all of the provider's resources, in no particular order.
 func (p Plan) resources() []Resource {
 	var all []Resource
 	for _, plane := range p.Planes {

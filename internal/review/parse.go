@@ -8,7 +8,7 @@ import (
 	tfjson "github.com/hashicorp/terraform-json"
 )
 
-// Parse reads a plan as "terraform show -json" prints it.
+// Parse reads a plan in the format of "terraform show -json".
 func Parse(text []byte) (Plan, error) {
 	var read tfjson.Plan
 	if err := json.Unmarshal(text, &read); err != nil {
@@ -39,7 +39,7 @@ func Parse(text []byte) (Plan, error) {
 	return plan, nil
 }
 
-// add takes one resource of the plan in.
+// add adds one resource of the plan.
 func (p *Plan) add(planes planes, r *tfjson.ResourceChange) error {
 	if r.Change == nil || r.Mode != tfjson.ManagedResourceMode {
 		return nil
@@ -54,7 +54,7 @@ func (p *Plan) add(planes planes, r *tfjson.ResourceChange) error {
 	return planes.add(r, action)
 }
 
-// ours says whether a resource is this provider's, wherever it was installed from.
+// ours reports whether a resource belongs to this provider, from any registry.
 func ours(r *tfjson.ResourceChange) bool {
 	return strings.HasPrefix(r.Type, "kube_") && strings.HasSuffix(r.ProviderName, "/kubequorum/kube")
 }

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The pipelines of examples/drift-review are run here by their own scripts, with
-// the real terraform and the real kube-review. Stand-ins are there for what
-// speaks to a forge (gh, curl): they write down what they are asked and give the
-// answer that a test has for them; and for "go run", which would fetch a release.
+// The pipelines of examples/drift-review are tested with their own scripts, the real terraform
+// and the real kube-review. Stubs replace the programs that talk to a forge (gh, curl): they
+// record their arguments and print the answer that the test provides. A stub also replaces "go
+// run", which would download a release.
 const standIn = `#!/bin/sh
 case "$0" in
 */go) shift 2; exec "$KUBE_REVIEW_PROGRAM" "$@" ;;
@@ -24,21 +24,21 @@ case "$*" in
 esac
 `
 
-// sandbox is a folder with a configuration in it that has that plan.
+// sandbox is a directory with a configuration that produces a known plan.
 type sandbox struct {
 	dir   string
 	env   []string
-	asked string // file of what the stand-ins were asked
+	asked string // file with the recorded arguments of the stubs
 }
 
-// configurations by the exit status that "plan -detailed-exitcode" has for them.
+// configurations by the exit status of their "plan -detailed-exitcode".
 var configurations = map[string]string{
 	"0": `locals { x = "" }`,
 	"1": `resource "terraform_data" "x" { input = file("not there") }`,
 	"2": `resource "terraform_data" "x" { input = "` + marker + `" }`,
 }
 
-// newProgram builds kube-review, where the pipelines can be run.
+// newProgram builds kube-review. It skips the test if the pipelines cannot run here.
 func newProgram(t *testing.T) string {
 	t.Helper()
 	for _, program := range []string{"terraform", "bash", "jq", "ssh-agent", "ssh-keygen"} {
@@ -80,7 +80,7 @@ func newSandbox(t *testing.T, program, status, answer string) sandbox {
 	return s
 }
 
-// run runs a script of a pipeline and returns whether it succeeded.
+// run runs a script of a pipeline. It returns whether the script succeeded.
 func (s sandbox) run(t *testing.T, script string, env ...string) (string, bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-eo", "pipefail", "-c", script)
@@ -99,11 +99,11 @@ func (s sandbox) read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// expectation is what a run of a pipeline has to do.
+// expectation is the expected result of a pipeline run.
 type expectation struct {
 	name, status, answer string
 	request              bool   // on a pull request
-	asks                 string // something like this of the forge; "" for nothing that changes it
+	asks                 string // expected pattern of a request to the forge; "" if it must not change anything there
 }
 
 func example(t *testing.T, name string, into any) {

@@ -9,7 +9,7 @@ import (
 	tfjson "github.com/hashicorp/terraform-json"
 )
 
-// planes are control planes by the module that describes them.
+// planes are control planes by their module.
 type planes map[string]*Plane
 
 func (p planes) at(module string) *Plane {
@@ -19,7 +19,7 @@ func (p planes) at(module string) *Plane {
 	return p[module]
 }
 
-// sorted gives them by module, each with its parts by name.
+// sorted returns the control planes by module, each with its resources by name.
 func (p planes) sorted() []Plane {
 	var all []Plane
 	for _, module := range slices.Sorted(maps.Keys(p)) {
@@ -33,7 +33,7 @@ func (p planes) sorted() []Plane {
 	return all
 }
 
-// gone takes in that a resource was there at the last apply and is not any more.
+// gone records that a resource existed at the last apply and no longer exists.
 func (p planes) gone(r *tfjson.ResourceChange) {
 	if !ours(r) {
 		return
@@ -59,7 +59,7 @@ func (p planes) gone(r *tfjson.ResourceChange) {
 	}
 }
 
-// add takes one of the provider's resources in.
+// add adds one of the provider's resources.
 func (p planes) add(r *tfjson.ResourceChange, action Action) error {
 	plane := p.at(r.ModuleAddress)
 	value, marks := r.Change.Before, r.Change.BeforeSensitive
@@ -102,7 +102,7 @@ func (p planes) add(r *tfjson.ResourceChange, action Action) error {
 	return err
 }
 
-// label is a resource's name where its values give none.
+// label returns a resource's name if its values contain none.
 func label(r *tfjson.ResourceChange) string {
 	if key, ok := r.Index.(string); ok {
 		return key

@@ -10,9 +10,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// makeOfModule plans with the module and both data sources: "asked" has answers
-// that were read for the plan, in "deferred" they wait for what a pull request
-// changes, of the same machines.
+// makeOfModule makes plans of the module and both data sources. In "asked" they are read for
+// the plan. In "deferred" they wait for a change that a pull request makes to the same
+// machines.
 func makeOfModule(t *testing.T) {
 	ctx := t.Context()
 	l := newLab(t, "cp1", "cp2", "cp3")
@@ -38,7 +38,7 @@ func makeOfModule(t *testing.T) {
 	keep(t, w, "deferred")
 }
 
-// stacked is a copy of the example of that name, beside the module that it uses.
+// stacked returns a copy of the example of that name, next to the module that it uses.
 func stacked(t *testing.T) string {
 	t.Helper()
 	root, err := build.Checkout()
@@ -61,8 +61,8 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
-// askingModule is a configuration with both data sources in check blocks, and more in
-// each of them.
+// askingModule returns a configuration with both data sources in check blocks, and with more in
+// each data source.
 func askingModule(more string) string {
 	text := ""
 	for _, source := range [][2]string{{"kube_control_plane", "healthy"}, {"kube_production_readiness", "ready"}} {
@@ -79,7 +79,7 @@ check %[1]q {
 	return text
 }
 
-// dataSource is one that is asked about a control plane.
+// dataSource returns a data source that queries a control plane.
 func dataSource(kind, pki, etcd, endpoint, more string) string {
 	return fmt.Sprintf(`data %q "this" {
     pki      = %s
@@ -90,7 +90,7 @@ func dataSource(kind, pki, etcd, endpoint, more string) string {
 `, kind, pki, etcd, endpoint, more)
 }
 
-// changedInputs is what a pull request changes of the module's.
+// changedInputs are the module inputs that a pull request changes.
 const changedInputs = `
 module "control_plane" {
   kubernetes = {

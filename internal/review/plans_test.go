@@ -18,9 +18,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// TestMakePlans writes the plans of testdata anew, from control planes of three
-// lab machines. It is how they were made, and is run by hand when the provider's
-// surface has changed:
+// TestMakePlans regenerates the plans of testdata from control planes on three lab machines.
+// Run it by hand when the provider's schema has changed:
 //
 //	KUBE_REVIEW_PLANS=write go test -run TestMakePlans -timeout 30m ./internal/review
 func TestMakePlans(t *testing.T) {
@@ -34,7 +33,7 @@ func TestMakePlans(t *testing.T) {
 	t.Run("module", makeOfModule)
 }
 
-// newLab makes machines, and throws them away in the end.
+// newLab creates machines and removes them at the end of the test.
 func newLab(t *testing.T, machines ...string) *lab.Lab {
 	t.Helper()
 	ctx := t.Context()
@@ -71,7 +70,7 @@ func makeOfResources(t *testing.T) {
 	applyAll(t, w)
 	keep(t, w, "upgrade", "-var=apiserver_extra_args={v=\"3\"}", "-var=etcd_extra_args={max-txn-ops=\"129\"}")
 	keep(t, w, "replace", `-replace=kube_etcd_member.this["cp2"]`, `-replace=kube_control_plane_replica.this["cp2"]`)
-	put(t, w.Dir, "beside.tf", "") // it would tell of members that are not there yet
+	put(t, w.Dir, "beside.tf", "") // it would report members that do not exist yet
 	size(t, w, 5)
 	keep(t, w, "grow")
 	applyAll(t, w)
@@ -85,7 +84,7 @@ func makeOfResources(t *testing.T) {
 	keep(t, w, "dead")
 }
 
-// hurt is what somebody does to three machines by hand.
+// hurt makes manual changes to three machines.
 func hurt(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	for machine, script := range map[string]string{
@@ -97,7 +96,7 @@ func hurt(t *testing.T, l *lab.Lab) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(15 * time.Second) // what comes back by itself comes back
+	time.Sleep(15 * time.Second) // components that restart on their own do so
 }
 
 func size(t *testing.T, w *workspace.Workspace, machines int) {
@@ -114,7 +113,7 @@ func applyAll(t *testing.T, w *workspace.Workspace) {
 	}
 }
 
-// keep plans, and keeps the plan as JSON with another text in place of every secret.
+// keep makes a plan and stores it as JSON with all secrets replaced.
 func keep(t *testing.T, w *workspace.Workspace, name string, args ...string) {
 	t.Helper()
 	args = append([]string{"-out=" + name + ".plan"}, args...)
@@ -132,8 +131,8 @@ func keep(t *testing.T, w *workspace.Workspace, name string, args ...string) {
 	}
 }
 
-// withoutSecrets replaces every text that the plan marks sensitive anywhere, or
-// that holds a private key, wherever it stands.
+// withoutSecrets replaces every text that the plan marks as sensitive anywhere or that contains
+// a private key, at every place where it occurs.
 func withoutSecrets(t *testing.T, plan string) []byte {
 	t.Helper()
 	var document map[string]any
@@ -155,7 +154,7 @@ func withoutSecrets(t *testing.T, plan string) []byte {
 	for secret := range secrets {
 		texts = append(texts, secret)
 	}
-	slices.SortFunc(texts, func(a, b string) int { return len(b) - len(a) }) // one may hold another
+	slices.SortFunc(texts, func(a, b string) int { return len(b) - len(a) }) // one text may contain another
 	compact := &bytes.Buffer{}
 	if err := json.Compact(compact, []byte(plan)); err != nil {
 		t.Fatal(err)
@@ -179,7 +178,7 @@ func withoutSecrets(t *testing.T, plan string) []byte {
 	return append([]byte(text), '\n')
 }
 
-// walk shows every object of a document to f.
+// walk calls f for every object of a document.
 func walk(node any, f func(map[string]any)) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -194,7 +193,7 @@ func walk(node any, f func(map[string]any)) {
 	}
 }
 
-// collect gathers the texts of value that marks says are sensitive.
+// collect collects the texts of value that marks declares sensitive.
 func collect(value, marks any, secrets map[string]bool) {
 	switch marks := marks.(type) {
 	case bool:

@@ -8,19 +8,18 @@ import (
 	"strings"
 )
 
-// argument is what a change of an argument is called, and what it does. Of a
-// map the keys that change are named; values are shown where told says so and they
-// are short.
+// argument describes a change of an argument and its effect. For a map, the changed keys are
+// listed. Values are shown only if told is set and they are short.
 type argument struct {
 	words  string
 	effect Effect
 	told   bool
-	quiet  []string // beginnings of keys whose change does nothing to what runs
+	quiet  []string // prefixes of keys whose change has no effect on running components
 }
 
-// arguments lists those that a change may be told of, by type and name: the
-// schemas' descriptions say what a change does. What is not here is told as a
-// change of "other arguments", without its name or value, and counts as a restart.
+// arguments lists the arguments whose changes may be shown, by type and name. The effects are
+// those in the descriptions of the schemas. A change of any other argument is shown as "other
+// arguments", without its name or value, and counts as a restart.
 func arguments(kind string) map[string]argument {
 	common := map[string]argument{
 		"timeouts":      {words: "timeouts"},
@@ -96,8 +95,8 @@ func arguments(kind string) map[string]argument {
 	return common
 }
 
-// found are attributes that the provider finds or makes: their change is no
-// reason for anything, but a consequence.
+// found are attributes that the provider observes or generates. Their change is a consequence
+// and never a reason.
 var found = []string{
 	"bundle", "ca_certificate", "certificate_expires_at", "client_certificate", "client_key", "client_url",
 	"cluster_ca_certificate", "config_digest", "content", "drift", "etcd_ca_certificate", "expires_at",
@@ -106,14 +105,14 @@ var found = []string{
 	"url",
 }
 
-// change is a resource's before and after: raw, to see what differs, and what
-// may be shown of it.
+// change is a resource before and after: the raw values, to detect differences, and the values
+// that may be shown.
 type change struct {
 	before, after, unknown      map[string]any
 	beforeVisible, afterVisible map[string]any
 }
 
-// reasons lists what a resource is changed for.
+// reasons lists the reasons for which a resource is changed.
 func (c change) reasons(kind string, drifted bool) []Reason {
 	var reasons []Reason
 	if drifted {
@@ -150,7 +149,7 @@ func (c change) differs(name string) bool {
 	return !reflect.DeepEqual(c.before[name], c.after[name])
 }
 
-// holds says whether there is a true anywhere in marks.
+// holds reports whether marks contain a true anywhere.
 func holds(marks any) bool {
 	switch marks := marks.(type) {
 	case bool:
@@ -163,7 +162,7 @@ func holds(marks any) bool {
 	return false
 }
 
-// reason puts the change of one argument into words.
+// reason describes the change of one argument.
 func (c change) reason(name string, a argument) Reason {
 	before, after := c.beforeVisible[name], c.afterVisible[name]
 	if keys := keysChanged("", before, after, a.told); len(keys) > 0 {
@@ -183,24 +182,24 @@ func (c change) reason(name string, a argument) Reason {
 
 func fromTo(before, after any) string { return plain(before) + " → " + plain(after) }
 
-// plain is a value as JSON, but for the quotes of a text.
+// plain returns a value as JSON, and a string without its quotes.
 func plain(value any) string {
 	if text, ok := value.(string); ok {
 		return text
 	}
-	text, _ := json.Marshal(value) // it came from JSON
+	text, _ := json.Marshal(value) // it was decoded from JSON
 	return string(text)
 }
 
-// short says whether a value may stand in a sentence: a policy may not.
+// short reports whether a value is short enough for a sentence. A policy is not.
 func short(value any) bool {
 	const most = 60
 	text := plain(value)
 	return len(text) <= most && !strings.Contains(text, "\n")
 }
 
-// keysChanged names the keys of maps that came, went or have another value,
-// with the way to them, and the values themselves only when they may be told.
+// keysChanged lists the keys of maps that were added, removed or changed, with their path. The
+// values themselves are listed only if they may be shown.
 func keysChanged(way string, before, after any, told bool) []string {
 	old, new := attributes(before), attributes(after)
 	var keys []string
@@ -227,7 +226,7 @@ func keysChanged(way string, before, after any, told bool) []string {
 	return keys
 }
 
-// nested says whether a value is a map, or not there beside one.
+// nested reports whether a value is a map, or absent where the other value is a map.
 func nested(value any, there bool) bool { return !there || attributes(value) != nil }
 
 func merged(a, b map[string]any) map[string]any {

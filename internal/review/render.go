@@ -8,11 +8,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// most is how many findings of one machine are shown, and how many resources of
-// others: a comment has to be read in a minute, and forges cut off long ones.
+// most is the limit of findings per machine, and of other resources, in a comment. A comment
+// has to be readable within a minute, and forges truncate long ones.
 const most = 12
 
-// Render puts the plan into Markdown for a comment under that title.
+// Render formats the plan as Markdown for a comment with that title.
 func Render(plan Plan, title string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s\n\n", markdown(title))
@@ -34,7 +34,7 @@ func Render(plan Plan, title string) string {
 	return b.String()
 }
 
-// verdict is all of it in one line.
+// verdict summarizes the plan in one line.
 func (p Plan) verdict() string {
 	counts := map[Action]int{}
 	for _, r := range p.resources() {
@@ -77,7 +77,7 @@ func (p Plan) driftInOneLine() string {
 	return fmt.Sprintf("%s on %s", number(len(parts), "finding", "findings"), number(n, "machine", "machines"))
 }
 
-// issuesInOneLine counts what the health of a control plane says beside the findings.
+// issuesInOneLine counts the health issues that no finding covers.
 func (p Plan) issuesInOneLine() string {
 	n := 0
 	for _, check := range p.Checks {
@@ -100,7 +100,7 @@ func (p Plan) scoreInOneLine() string {
 	return " · production readiness " + strings.Join(scores, ", ")
 }
 
-// render writes what is said of one control plane.
+// render writes the section of one control plane.
 func (p Plane) render(b *strings.Builder, several bool) {
 	if several {
 		name := p.Module
@@ -149,7 +149,7 @@ func renderFindings(b *strings.Builder, findings []finding) {
 	}
 }
 
-// renderItems puts items with the same words into one line, in their order.
+// renderItems writes items with the same text on one line, in their order.
 func renderItems(b *strings.Builder, items []item) {
 	for start := 0; start < len(items); {
 		var names []string
@@ -185,7 +185,8 @@ func (p Plan) renderChecks(b *strings.Builder) {
 	}
 }
 
-// renderScores names what does not pass. It is folded: most of it stays for long.
+// renderScores lists the items that do not pass. It is collapsed, because most of them rarely
+// change.
 func (p Plan) renderScores(b *strings.Builder) {
 	for _, score := range p.Scores {
 		if len(score.Open) == 0 {
@@ -205,7 +206,7 @@ func (p Plan) renderWaiting(b *strings.Builder) {
 	list(b, p.Waiting, code)
 }
 
-// list writes a list, and not at any length.
+// list writes a list of limited length.
 func list[T any](b *strings.Builder, items []T, text func(T) string) {
 	for i, item := range items {
 		if i == most {
@@ -239,15 +240,14 @@ func (p Plan) renderDiagram(b *strings.Builder) {
 	b.WriteString("Green: healthy. Blue: changes. Yellow: drifted. Red: unhealthy. Grey: unreachable, or never seen.\n")
 }
 
-// plainName is a name in running text: of what it may hold, nothing means
-// something in Markdown.
+// plainName formats a name for running text and escapes all Markdown in it.
 func plainName(name string) string { return markdown(strings.Join(strings.Fields(name), " ")) }
 
-// markup is what has a meaning in Markdown, or becomes a link by itself.
+// markup escapes the characters that have a meaning in Markdown, or form links automatically.
 var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "@", "&#64;", "|", `\|`, "~", `\~`, "#", `\#`,
 	"&", "&amp;", "!", `\!`, "://", "&#58;//", "www.", "www&#46;")
 
-// markdown escapes what has a meaning in Markdown, for text that comes from a plan.
+// markdown escapes Markdown in text that comes from a plan.
 func markdown(text string) string {
 	return markup.Replace(problem.Line(text))
 }

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// plans are those of real control planes, by TestMakePlans.
+// plans are recorded from real control planes by TestMakePlans.
 var plans = []string{"create", "nothing", "drift", "upgrade", "replace", "grow", "shrink", "dead", "asked", "deferred"}
 
-// document is a plan of testdata, to be changed by a test.
+// document returns a plan of testdata that a test may change.
 func document(t *testing.T, name string) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name+".plan.json"))
@@ -26,7 +26,7 @@ func document(t *testing.T, name string) map[string]any {
 	return d
 }
 
-// comment is what is said of a plan.
+// comment returns the comment on a plan.
 func comment(t *testing.T, d map[string]any) string {
 	t.Helper()
 	text, err := json.Marshal(d)
@@ -40,7 +40,7 @@ func comment(t *testing.T, d map[string]any) string {
 	return Render(plan, "Plan")
 }
 
-// changeOf is the change of one resource of a plan.
+// changeOf returns the change of one resource of a plan.
 func changeOf(t *testing.T, d map[string]any, address string) map[string]any {
 	t.Helper()
 	for _, r := range d["resource_changes"].([]any) {
@@ -94,7 +94,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// data puts the answer of a data source where Terraform has it, in a module.
+// data adds the result of a data source in a module, where Terraform stores it.
 func data(d map[string]any, kind string, values map[string]any) {
 	root := d["prior_state"].(map[string]any)["values"].(map[string]any)["root_module"].(map[string]any)
 	children, _ := root["child_modules"].([]any)
@@ -124,8 +124,8 @@ func TestDataSources(t *testing.T) {
 	}
 }
 
-// TestToldOnce: what is a finding already is no issue once more, and a score says
-// what it is for.
+// TestToldOnce checks that an issue that is already a finding is not repeated, and that a score
+// names its data source.
 func TestToldOnce(t *testing.T) {
 	d := document(t, "asked")
 	objects(d, func(holder map[string]any, values, _ string) {
@@ -180,7 +180,7 @@ func TestWhatElseAPlanHas(t *testing.T) {
 	}
 }
 
-// TestHostileText: a machine that somebody has broken into writes what it likes.
+// TestHostileText checks text from a compromised machine.
 func TestHostileText(t *testing.T) {
 	d := document(t, "drift")
 	before := changeOf(t, d, `kube_control_plane_replica.this["cp1"]`)["before"].(map[string]any)
@@ -207,8 +207,8 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// TestReasonsOfReplacements: what is replaced says why, where a changed argument is
-// the reason.
+// TestReasonsOfReplacements checks that a replacement names the changed argument that causes
+// it.
 func TestReasonsOfReplacements(t *testing.T) {
 	d := document(t, "replace")
 	change := changeOf(t, d, `kube_etcd_member.this["cp2"]`)

@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// marker is what no comment may have.
+// marker is text that no comment may contain.
 const marker = "LEAK"
 
-// shown are the attributes of the provider's resources whose values a comment may have.
+// shown are the attributes of the provider's resources whose values a comment may contain.
 var shown = []string{
 	"name", "cluster_name", "user", "address", "drift", "host", "version", "client_url", "learner", "healthy", "registered", "etcd", "endpoint",
 	"port", "haproxy", "virtual_ip", "balancers", "replicas", "etcd_cluster", "score", "total", "issues",
 	"rotation", "on_destroy", "items", "resources", "audit", "server", "groups", "validity",
 }
 
-// plant puts a marker in the place of every text under a node.
+// plant replaces every string under a node with a marker.
 func plant(node any, planted *int) any {
 	switch node := node.(type) {
 	case map[string]any:
@@ -35,8 +35,8 @@ func plant(node any, planted *int) any {
 	return node
 }
 
-// objects gives every object of a plan that holds a resource's values, with the
-// name of what marks its sensitive ones: of changes, of drift, of states.
+// objects calls f for every object of a plan that contains a resource's values (changes, drift
+// and states), with the names of its values and of their sensitivity marks.
 func objects(d map[string]any, f func(holder map[string]any, values, marks string)) {
 	for _, list := range []string{"resource_changes", "resource_drift"} {
 		resources, _ := d[list].([]any)
@@ -62,9 +62,9 @@ func expectNoMarker(t *testing.T, d map[string]any) {
 	}
 }
 
-// TestNothingUnasked: of what a comment does not need by name, nothing reaches it,
-// whether it is marked or not: other attributes, new ones, variables, outputs,
-// configuration, checks.
+// TestNothingUnasked checks that a comment contains only values that it selects by name,
+// whether or not others are marked as sensitive: other attributes, new ones, variables,
+// outputs, configuration, checks.
 func TestNothingUnasked(t *testing.T) {
 	for _, name := range plans {
 		t.Run(name, func(t *testing.T) {
@@ -93,8 +93,9 @@ func TestNothingUnasked(t *testing.T) {
 	}
 }
 
-// TestNothingSensitive: what the plan marks is not shown, be it what a comment
-// always has: first everything at once, then each attribute and each element alone.
+// TestNothingSensitive checks that values marked as sensitive are not shown, even those that a
+// comment always contains: first all values at once, then each attribute and each element
+// alone.
 func TestNothingSensitive(t *testing.T) {
 	for _, name := range plans {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +131,7 @@ func TestNothingSensitive(t *testing.T) {
 	}
 }
 
-// TestOneElementSensitive: of a list the other elements are shown.
+// TestOneElementSensitive checks that the other elements of a list are shown.
 func TestOneElementSensitive(t *testing.T) {
 	d := document(t, "drift")
 	change := changeOf(t, d, `kube_etcd_member.this["cp3"]`)
@@ -142,7 +143,7 @@ func TestOneElementSensitive(t *testing.T) {
 	}
 }
 
-// TestChangedValues: a changed value is told for what may be told only, and the
+// TestChangedValues checks that a changed value is shown only if it may be shown, and that the
 // values of flags never are.
 func TestChangedValues(t *testing.T) {
 	d := document(t, "upgrade")

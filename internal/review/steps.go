@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// step is one stage of an apply, in Terraform's order: the bundle, what leaves,
-// the endpoint, members, replicas, what leaves last. See "What it is" in DESIGN.md.
+// step is one stage of an apply, in Terraform's order: the bundle, what is removed first, the
+// endpoint, members, replicas, what is removed last. See "What it is" in DESIGN.md.
 type step struct {
 	title string
 	items []item
@@ -19,7 +19,7 @@ type item struct {
 	what string
 }
 
-// steps puts what an apply does into order.
+// steps returns the changes of an apply in order.
 func (p Plane) steps() []step {
 	var steps []step
 	add := func(title string, items []item) {
@@ -70,7 +70,7 @@ func (p Plane) endpoints() []Resource {
 	return all
 }
 
-// leader is the name of etcd's leader as it was last seen; "" when none was.
+// leader returns the name of etcd's last observed leader, or "".
 func (p Plane) leader() string {
 	for _, m := range p.Members {
 		if m.Leader && !p.unreachable(m.Resource) {
@@ -80,7 +80,7 @@ func (p Plane) leader() string {
 	return ""
 }
 
-// updates are those that change in place; of etcd's members the leader is last.
+// updates returns the resources that change in place. The leader of etcd is last.
 func (p Plane) updates(resources []Resource) []item {
 	updated := slices.DeleteFunc(slices.Clone(resources), func(r Resource) bool { return r.Action != Update })
 	leader := p.leader()
@@ -100,7 +100,7 @@ func (p Plane) updates(resources []Resource) []item {
 	return items
 }
 
-// why says what an update is for, and what it does to what runs.
+// why describes the reasons for an update and its effect on running components.
 func why(r Resource) string {
 	text := reasonsIn(r)
 	if text == "" {
@@ -121,8 +121,8 @@ func reasonsIn(r Resource) string {
 	return strings.Join(texts, "; ")
 }
 
-// replaced says what a replacement is for; where -replace asks for it there is no
-// other reason.
+// replaced describes the reasons for a replacement. A replacement requested with -replace has
+// no other reason.
 func replaced(r Resource, word string) string {
 	if text := reasonsIn(r); text != "" {
 		return word + ": " + text
@@ -147,7 +147,7 @@ func (p Plane) replicasTitle() string {
 	return "Replicas change one at a time; each leaves rotation for what needs a restart, and the next one waits until it is back."
 }
 
-// loudest is the greatest effect of those that change in place.
+// loudest returns the greatest effect of the in-place updates.
 func loudest(resources []Resource) Effect {
 	effect := None
 	for _, r := range resources {
@@ -205,7 +205,7 @@ func coming(resources []Resource) []item {
 	return items
 }
 
-// changed are those of a kind of which there is mostly one.
+// changed returns the changed resources of a kind that usually has only one.
 func changed(resources []Resource, which func(Resource) bool) []item {
 	var items []item
 	for _, r := range resources {
@@ -220,7 +220,7 @@ func changed(resources []Resource, which func(Resource) bool) []item {
 	return items
 }
 
-// stateOnly are those that Terraform takes over or forgets, and does nothing to.
+// stateOnly returns the resources that Terraform only imports or forgets.
 func stateOnly(resources []Resource) []item {
 	var items []item
 	for _, r := range resources {

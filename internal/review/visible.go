@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// errShape is what is said of values that have another form than the provider's
-// schema. It quotes none of them.
+// errShape is the error for values that do not match the provider's schema. It quotes none of
+// them.
 var errShape = errors.New("its values are not as this version of the provider has them")
 
-// visible is value without what marks call sensitive. Marks have the shape of
-// the value, with true in place of what is sensitive (Terraform's JSON output
-// format, "before_sensitive"); marks of another shape hide all of it.
+// visible returns value without the parts that marks declares sensitive. Marks have the shape
+// of the value, with true in place of a sensitive part (Terraform's JSON output format,
+// "before_sensitive"). Marks of any other shape hide the whole value.
 func visible(value, marks any) any {
 	switch marks := marks.(type) {
 	case nil:
@@ -54,8 +54,8 @@ func visible(value, marks any) any {
 	return nil
 }
 
-// decode reads what may be shown of an object: what is visible of it, and of
-// that only what the fields of T name. Nothing else of a plan is ever shown.
+// decode reads the visible part of an object, and only the attributes that the fields of T
+// name. Nothing else of a plan is ever shown.
 func decode[T any](address string, value, marks any) (T, error) {
 	var decoded T
 	seen := visible(value, marks)
@@ -72,7 +72,7 @@ func decode[T any](address string, value, marks any) (T, error) {
 	return decoded, nil
 }
 
-// attributes is an object's own, by name; of something else there are none.
+// attributes returns the attributes of an object by name. Other values have none.
 func attributes(value any) map[string]any {
 	object, _ := value.(map[string]any)
 	return object
