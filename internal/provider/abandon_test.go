@@ -14,7 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// TestKeepUnread: only a machine that does not answer leaves the state as it is.
+// TestKeepUnread checks that the state is kept only for an unreachable machine.
 func TestKeepUnread(t *testing.T) {
 	lost := fmt.Errorf("dial: %w", host.ErrUnreachable)
 	changed := &host.HostKeyError{Address: "10.0.0.12", Seen: "ssh-ed25519 AAAA", Known: []string{"ssh-ed25519 BBBB"}}
@@ -38,8 +38,8 @@ func TestKeepUnread(t *testing.T) {
 	}
 }
 
-// TestAbandonSetting: addresses are checked when the configuration is, and what a
-// machine is known by counts.
+// TestAbandonSetting checks that addresses are validated with the configuration, and that
+// machines match by the address that they are known by.
 func TestAbandonSetting(t *testing.T) {
 	for _, c := range []struct {
 		given []string
@@ -58,7 +58,7 @@ func TestAbandonSetting(t *testing.T) {
 	}
 }
 
-// configuring is a provider and a configuration with these addresses given up.
+// configuring returns a provider and a configuration in which these addresses are abandoned.
 func configuring(t *testing.T, gone []string) (tfprotov6.ProviderServer, *tfprotov6.DynamicValue) {
 	t.Helper()
 	server, err := providerserver.NewProtocol6WithError(New("test")())()

@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// TestAdminConf: a state from before there was the attribute is one with the file,
-// and what is left out is not asked of an external signer.
+// TestAdminConf checks that a state without the attribute counts as one with the file, and that
+// no certificate is requested from an external signer for an omitted file.
 func TestAdminConf(t *testing.T) {
 	before, on, off := types.BoolNull(), types.BoolValue(true), types.BoolValue(false)
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func TestAdminConf(t *testing.T) {
 	}
 }
 
-// bareReplica is a model in which nothing is given.
+// bareReplica returns a model with no argument set.
 func bareReplica() replicaModel {
 	object, list := types.ObjectNull(map[string]attr.Type{}), types.ListNull(types.StringType)
 	return replicaModel{

@@ -7,8 +7,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// TestOpenedBundles: a text is read once, what one resource adds to its bundle is
-// not another's, and what cannot be read stays so.
+// TestOpenedBundles checks that a text is read once, that an addition to one resource's bundle
+// does not reach another resource, and that an unreadable text stays an error.
 func TestOpenedBundles(t *testing.T) {
 	made, err := pki.Generate(pki.Options{ClusterName: "prod", Now: time.Now()})
 	if err != nil {

@@ -23,7 +23,7 @@ var (
 	nearEnd  = lookedAt.Add(9*24*time.Hour + time.Hour)
 )
 
-// wholeControlPlane is three machines on which all is well; it may be altered.
+// wholeControlPlane returns three healthy machines. The caller may change them.
 func wholeControlPlane() controlPlane {
 	seen := controlPlane{
 		endpoint:    endpoint.Health{Address: "10.0.0.100", Balancers: map[string]endpoint.Balancer{}, Replicas: map[string]string{}},
@@ -58,7 +58,7 @@ func wholeControlPlane() controlPlane {
 	return seen
 }
 
-// changeBalancer alters one of the balancers.
+// changeBalancer changes one of the balancers.
 func changeBalancer(seen *controlPlane, name string, change func(*endpoint.Balancer)) {
 	b := seen.endpoint.Balancers[name]
 	change(&b)
@@ -71,7 +71,7 @@ func changeReplica(seen *controlPlane, name string, change func(*seenReplica)) {
 	seen.replicas[name] = r
 }
 
-// dies is what is seen of a machine whose power is off.
+// dies sets what is observed of a machine without power.
 func dies(seen *controlPlane, i int, name string) {
 	lost := fmt.Errorf("observe the machine on 10.0.0.%d: connect to it: %w: no answer in time", 11+i, host.ErrUnreachable)
 	address := seen.etcd.Machines[i].Address
@@ -213,7 +213,7 @@ func TestIssuesOf(t *testing.T) {
 	}
 }
 
-// TestCertificateDays: the limit is the argument's.
+// TestCertificateDays checks that the argument sets the limit.
 func TestCertificateDays(t *testing.T) {
 	seen := wholeControlPlane()
 	seen.etcd.Machines[0].CertificateExpiry = nearEnd
@@ -238,8 +238,8 @@ func TestSeenReplicas(t *testing.T) {
 	found := []controlplane.Health{
 		{Address: "10.0.0.11", Name: "cp1"},
 		{Address: "10.0.0.12", Name: "cp2"},              // no balancer lists it
-		{Address: "10.0.0.13", Err: host.ErrUnreachable}, // a replica by the balancers' word
-		{Address: "10.0.0.14", Err: host.ErrUnreachable}, // of which nobody knows
+		{Address: "10.0.0.13", Err: host.ErrUnreachable}, // a replica according to the balancers
+		{Address: "10.0.0.14", Err: host.ErrUnreachable}, // not listed anywhere
 		{Address: "10.0.0.15"},                           // bare
 	}
 	listed := map[string]string{"cp1": "10.0.0.11:6443", "cp3": "10.0.0.13:6443", "cp5": "10.0.0.15:6443", "old": "[fd00::9]:6443"}

@@ -16,7 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
 )
 
-// answered is the state that a model makes, by attribute.
+// answered returns the state that a model produces, by attribute.
 func answered(t *testing.T, seen controlPlane) map[string]tftypes.Value {
 	t.Helper()
 	d := &controlPlaneDataSource{}
@@ -35,7 +35,7 @@ func answered(t *testing.T, seen controlPlane) map[string]tftypes.Value {
 	return attributesIn(t, state.Raw)
 }
 
-// nullObject is an object of which no attribute is set.
+// nullObject returns an object without attributes set.
 func nullObject(t *testing.T, kind tftypes.Type) tftypes.Value {
 	t.Helper()
 	object, ok := kind.(tftypes.Object)
@@ -67,7 +67,7 @@ func in(t *testing.T, value tftypes.Value, path ...string) tftypes.Value {
 	return value
 }
 
-// plainly is a value as Go prints it; "null" for none.
+// plainly formats a value as Go prints it, or "null".
 func plainly(t *testing.T, value tftypes.Value) string {
 	t.Helper()
 	if value.IsNull() {
@@ -90,7 +90,8 @@ func plainly(t *testing.T, value tftypes.Value) string {
 	return ""
 }
 
-// TestControlPlaneAnswer: what was seen is answered from alone, and fits the schema.
+// TestControlPlaneAnswer checks that the result follows from the observed state alone and fits
+// the schema.
 func TestControlPlaneAnswer(t *testing.T) {
 	whole := wholeControlPlane()
 	dead := wholeControlPlane()
@@ -166,7 +167,7 @@ type errSilent string
 
 func (e errSilent) Error() string { return string(e) }
 
-// TestFailOn: what fails is for the user to say.
+// TestFailOn checks that fail_on decides which issues are errors.
 func TestFailOn(t *testing.T) {
 	issues := []issue{{issueUnreachable, "machine cp1"}, {issueUnhealthy, "member cp2"}, {issueUnhealthy, "replica cp2"}, {issueExpiring, "authority etcd"}}
 	for name, c := range map[string]struct {
@@ -200,8 +201,8 @@ func TestFailOn(t *testing.T) {
 	}
 }
 
-// readNowhere reads a data source that asks a whole control plane where no
-// machine is: TEST-NET-1, where nobody says so. It has two seconds.
+// readNowhere reads a data source for a control plane on addresses without a machine:
+// TEST-NET-1, where nothing answers. The timeout is two seconds.
 func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state map[string]tftypes.Value, said string, took time.Duration) {
 	t.Helper()
 	here, _ := bundles(t)
@@ -242,8 +243,8 @@ func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state
 	return attributesIn(t, raw), said, took
 }
 
-// TestControlPlaneUnreachable: while nothing answers the data source does,
-// within its time, and says what it could not be told.
+// TestControlPlaneUnreachable checks that the data source returns within its timeout if nothing
+// answers, and reports what it could not query.
 func TestControlPlaneUnreachable(t *testing.T) {
 	state, said, took := readNowhere(t, "kube_control_plane", nil)
 	if said != "" || took > 3*time.Second {
@@ -259,7 +260,7 @@ func TestControlPlaneUnreachable(t *testing.T) {
 	t.Log(plainly(t, state["summary"]), issues)
 }
 
-// TestControlPlaneFails: the same is an error where that is asked for.
+// TestControlPlaneFails checks that the same is an error if fail_on requests it.
 func TestControlPlaneFails(t *testing.T) {
 	kinds := tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{textValue("unreachable")})
 	_, said, _ := readNowhere(t, "kube_control_plane", map[string]tftypes.Value{"fail_on": kinds})

@@ -16,7 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/readiness"
 )
 
-// wholeReview is wholeControlPlane, read for a review.
+// wholeReview returns wholeControlPlane with the data of a review.
 func wholeReview(t *testing.T) reviewed {
 	t.Helper()
 	here, _ := bundles(t)
@@ -108,7 +108,8 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TestProductionReadinessUnreachable: what nobody tells is unknown, and no error.
+// TestProductionReadinessUnreachable checks that items of an unreachable control plane are
+// unknown, without an error.
 func TestProductionReadinessUnreachable(t *testing.T) {
 	state, said, took := readNowhere(t, "kube_production_readiness", nil)
 	if said != "" || took > 3*time.Second {
@@ -122,9 +123,9 @@ func TestProductionReadinessUnreachable(t *testing.T) {
 		id, status, evidence := plainly(t, in(t, item, "id")), plainly(t, in(t, item, "status")), plainly(t, in(t, item, "evidence"))
 		want := "unknown"
 		switch id {
-		case "encryption": // which the bundle tells
+		case "encryption": // known from the bundle
 			want = "fail"
-		case "certificates": // the authorities' are in the bundle
+		case "certificates": // the authorities are in the bundle
 			want = "fail unknown"
 		}
 		if !strings.Contains(want, status) || evidence == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-// TestVersionSkewAnswer: what was seen is answered from alone.
+// TestVersionSkewAnswer checks that the result follows from the observed state alone.
 func TestVersionSkewAnswer(t *testing.T) {
 	survey := func(version, agreed string) membership.Survey {
 		return membership.Survey{Members: []membership.MemberStatus{{Member: membership.Member{Name: "cp1", Version: version, Healthy: true}}}, ClusterVersion: agreed}
@@ -24,7 +24,7 @@ func TestVersionSkewAnswer(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		seen                     observedVersions
-		kubernetesTarget, target string // Kubernetes', etcd's
+		kubernetesTarget, target string // of Kubernetes, of etcd
 		allowed                  types.Bool
 		refusals                 []string
 	}{
@@ -45,7 +45,7 @@ func TestVersionSkewAnswer(t *testing.T) {
 			seen:             observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
 			kubernetesTarget: "1.35.4", target: "3.5.35", allowed: types.BoolValue(true),
 		},
-		"etcd may not go": { // and Kubernetes is judged beside what stays
+		"etcd may not go": { // and Kubernetes is checked against the version that stays
 			seen:             observedVersions{skew: skew("1.34.4", "1.34.4"), survey: survey("3.5.21", "3.5")},
 			kubernetesTarget: "1.35.4", target: "3.6.16", allowed: types.BoolValue(false), refusals: []string{"etcd: ", "Kubernetes: "},
 		},
@@ -76,8 +76,8 @@ func TestVersionSkewAnswer(t *testing.T) {
 	}
 }
 
-// TestVersionSkewUnreachable: while nothing answers the data source does, within
-// its time, and says what it could not be told.
+// TestVersionSkewUnreachable checks that the data source returns within its timeout if nothing
+// answers, and reports what it could not query.
 func TestVersionSkewUnreachable(t *testing.T) {
 	all, said, took := readNowhere(t, "kube_version_skew", map[string]tftypes.Value{"kubernetes_target": textValue("1.35.4")})
 	if said != "" || took > 10*time.Second {

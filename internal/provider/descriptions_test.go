@@ -18,10 +18,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// TestArgumentsSayWhatAChangeDoes walks the arguments of every resource. Each
-// says what a change of it does, or those around or within it do; each that
-// replaces the resource says so itself, and no other one does; what has a
-// default names it, and what is a duration shows how one is written.
+// TestArgumentsSayWhatAChangeDoes checks the arguments of every resource. Each description
+// states the effect of a change, or that of an enclosing or nested argument does. An argument
+// that replaces the resource states so itself, and no other does. An argument with a default
+// names it, and a duration shows an example.
 func TestArgumentsSayWhatAChangeDoes(t *testing.T) {
 	for _, make := range (&kubeProvider{}).Resources(t.Context()) {
 		var name resource.MetadataResponse
@@ -36,15 +36,14 @@ func TestArgumentsSayWhatAChangeDoes(t *testing.T) {
 	}
 }
 
-// argument is one that a configuration may or must give.
+// argument is an optional or required argument of a configuration.
 type argument struct {
 	schema.Attribute
 	at      string // path of names
-	covered bool   // what it is nested in, or all that is nested in it, says what a change does
+	covered bool   // an enclosing argument, or all nested ones, state the effect of a change
 }
 
-// argumentsIn are the arguments among attributes, with all that is nested in
-// them, by name.
+// argumentsIn returns the arguments among attributes by name, including all nested ones.
 func argumentsIn(at string, covered bool, attributes map[string]schema.Attribute) []argument {
 	var out []argument
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
@@ -72,10 +71,10 @@ var (
 
 func (a argument) saysChange() bool { return change.MatchString(a.text()) }
 
-// text is its description; the timeouts' own library does not write Markdown.
+// text returns the argument's description. The library of the timeouts does not write Markdown.
 func (a argument) text() string { return cmp.Or(a.GetMarkdownDescription(), a.GetDescription()) }
 
-// problems are what its description leaves out, or says and should not.
+// problems returns what its description lacks, or contains by mistake.
 func (a argument) problems(ctx context.Context) []string {
 	text := a.text()
 	var out []string
@@ -118,8 +117,8 @@ func describedBy[M planmodifier.Describer](ctx context.Context, modifiers []M) [
 	return words
 }
 
-// standard is the default in the schema, nil where there is none. That of a
-// nested attribute is its arguments'.
+// standard returns the default in the schema, or nil if there is none. The default of a nested
+// attribute is that of its arguments.
 func (a argument) standard(ctx context.Context) attr.Value {
 	switch a := a.Attribute.(type) {
 	case schema.StringAttribute:
@@ -150,7 +149,7 @@ func (a argument) standard(ctx context.Context) attr.Value {
 	return nil
 }
 
-// spelled is a value as descriptions spell it: text without quotes.
+// spelled formats a value as descriptions do: text without quotes.
 func spelled(value attr.Value) string {
 	if text, ok := value.(types.String); ok {
 		return text.ValueString()

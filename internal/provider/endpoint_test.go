@@ -16,7 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// bundleText is a bundle as a pki attribute has it.
+// bundleText returns a bundle as the value of a pki attribute.
 func bundleText(t *testing.T, b *pki.Bundle) types.String {
 	t.Helper()
 	text, err := b.Encode(nil)
@@ -26,7 +26,7 @@ func bundleText(t *testing.T, b *pki.Bundle) types.String {
 	return types.StringValue(text)
 }
 
-// twoClusters are the bundles of two clusters.
+// twoClusters returns the bundles of two clusters.
 func twoClusters(t *testing.T) (here, elsewhere *pki.Bundle) {
 	t.Helper()
 	here, _ = bundles(t)
@@ -35,7 +35,7 @@ func twoClusters(t *testing.T) (here, elsewhere *pki.Bundle) {
 	return here, &other
 }
 
-// endpointAs is the model of an endpoint as it was last seen.
+// endpointAs returns the model of an endpoint as it was last observed.
 func endpointAs(t *testing.T, bundle types.String, cluster types.String) endpointModel {
 	t.Helper()
 	state := importedState(t, endpointSchema(t.Context()), map[string]any{
@@ -51,9 +51,9 @@ func endpointAs(t *testing.T, bundle types.String, cluster types.String) endpoin
 	return m
 }
 
-// TestEndpointOfABundle: a changed bundle of the same cluster is noted in the state
-// and touches no machine; another cluster's replaces the endpoint; one that is not
-// known yet leaves the registration as it is.
+// TestEndpointOfABundle checks that a changed bundle of the same cluster is stored in the state
+// and changes no machine, that the bundle of another cluster replaces the endpoint, and that an
+// unknown bundle leaves the registration unchanged.
 func TestEndpointOfABundle(t *testing.T) {
 	here, elsewhere := twoClusters(t)
 	changed := *here
@@ -98,8 +98,8 @@ func TestEndpointOfABundle(t *testing.T) {
 	}
 }
 
-// TestNewEndpointOfANewBundle: all of a registration but the cluster is known before
-// the bundle is made.
+// TestNewEndpointOfANewBundle checks that everything in a registration except the cluster is
+// known before the bundle is created.
 func TestNewEndpointOfANewBundle(t *testing.T) {
 	m := endpointAs(t, types.StringUnknown(), types.StringUnknown())
 	var r registrationModel
@@ -111,8 +111,9 @@ func TestNewEndpointOfANewBundle(t *testing.T) {
 	}
 }
 
-// TestEndpointOfAnotherCluster: a replica is told before anything is touched, and one
-// that is not told of any cluster counts as its bundle's.
+// TestEndpointOfAnotherCluster checks that a replica with an endpoint of another cluster is
+// rejected before anything is changed, and that a registration without a cluster counts as that
+// of the replica's bundle.
 func TestEndpointOfAnotherCluster(t *testing.T) {
 	here, elsewhere := twoClusters(t)
 	registration := endpointAs(t, bundleText(t, here), types.StringValue(here.ClusterID)).Registration

@@ -30,7 +30,7 @@ func run(t *testing.T, f function.Function, argument string) (map[string]attr.Va
 	return resp.Result.Value().(types.Object).Attributes(), nil
 }
 
-// refused checks that a function says the words about its argument, and
+// refused checks that a function's error is about its argument, contains words, and contains
 // nothing of the secret.
 func refused(t *testing.T, f function.Function, argument, words, secret string) {
 	t.Helper()
@@ -133,7 +133,7 @@ func TestKubeconfigFunction(t *testing.T) {
 	refused(t, newKubeconfigFunction(), pair.PrivateKey, "it is not the YAML of a kubeconfig", pair.PrivateKey)
 }
 
-// TestKubeconfigFunctionOfAnother reads a kubeconfig with as little as one can have.
+// TestKubeconfigFunctionOfAnother reads a minimal kubeconfig.
 func TestKubeconfigFunctionOfAnother(t *testing.T) {
 	got, err := run(t, newKubeconfigFunction(), `{"apiVersion": "v1", "kind": "Config", "current-context": "b",
 		"clusters": [{"name": "c", "cluster": {"server": "https://api.example"}}],

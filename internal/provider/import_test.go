@@ -38,7 +38,7 @@ func TestSameDuration(t *testing.T) {
 		{types.StringValue("1m30s"), types.StringValue("90s"), types.StringValue("90s"), types.StringValue("1m30s")},
 		{types.StringValue("1m30s"), types.StringValue("91s"), types.StringValue("91s"), types.StringValue("91s")},
 		{null, types.StringValue("90s"), types.StringValue("90s"), types.StringValue("90s")},
-		{types.StringValue("10s"), null, types.StringValue("10s"), types.StringValue("10s")}, // the default's to say
+		{types.StringValue("10s"), null, types.StringValue("10s"), types.StringValue("10s")}, // the default decides
 		{types.StringValue("90s"), types.StringUnknown(), types.StringUnknown(), types.StringUnknown()},
 	} {
 		resp := planmodifier.StringResponse{PlanValue: c.plan}
@@ -49,7 +49,7 @@ func TestSameDuration(t *testing.T) {
 	}
 }
 
-// noted is a private state in which an import noted a cluster.
+// noted is a private state in which an import stored a cluster.
 type noted string
 
 func (n noted) GetKey(context.Context, string) ([]byte, diag.Diagnostics) {
@@ -59,8 +59,8 @@ func (n noted) GetKey(context.Context, string) ([]byte, diag.Diagnostics) {
 	return []byte(`"` + n + `"`), nil
 }
 
-// TestRecall: what was imported takes the bundle of its cluster, and of no other;
-// what has one keeps it.
+// TestRecall checks that an imported resource gets the bundle of its cluster and no other, and
+// that a resource with a bundle keeps it.
 func TestRecall(t *testing.T) {
 	s := &session{}
 	s.bundles.keep("a", "bundle of a", "CA of a")
@@ -94,7 +94,7 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestRefuseStranger: another cluster's bundle is no bundle for what was imported.
+// TestRefuseStranger checks that an imported resource rejects the bundle of another cluster.
 func TestRefuseStranger(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -117,7 +117,7 @@ func TestRefuseStranger(t *testing.T) {
 	}
 }
 
-// TestSetSnapshots: what an import reads is what a configuration says.
+// TestSetSnapshots checks that an import reads the settings of the configuration.
 func TestSetSnapshots(t *testing.T) {
 	schema := etcdMemberSchema(t.Context())
 	for name, want := range map[string]*etcd.Snapshots{

@@ -19,7 +19,7 @@ func dynamic(t *testing.T, kind tftypes.Type, value tftypes.Value) *tfprotov6.Dy
 	return &dynamic
 }
 
-// valueOf is a value of a kind; what is not given is null.
+// valueOf returns a value of a type. Attributes that are not given are null.
 func valueOf(t *testing.T, kind tftypes.Type, given any) tftypes.Value {
 	t.Helper()
 	if given == nil {
@@ -55,8 +55,8 @@ func elementsOf(t *testing.T, kind tftypes.Type, given any) []tftypes.Value {
 	return values
 }
 
-// update plans a resource with the state prior whose arguments become those of config.
-// It gives the attributes that a person sees change, each as "OLD -> NEW".
+// update plans a change of a resource with the state prior to the arguments of config. It
+// returns the attributes that the plan shows as changed, each as "OLD -> NEW".
 func (p planner) update(t *testing.T, kind string, computed []string, prior, config map[string]any, private string) map[string]string {
 	t.Helper()
 	of := p.schemas.ResourceSchemas[kind].ValueType()
@@ -103,7 +103,7 @@ func differences(t *testing.T, before, after tftypes.Value) map[string]string {
 	return changes
 }
 
-// shownValue is a value as a plan shows it, roughly.
+// shownValue formats a value approximately as a plan shows it.
 func shownValue(v tftypes.Value) string {
 	var text string
 	var list []tftypes.Value
@@ -130,7 +130,7 @@ var (
 	endpointOutputs = []string{"id", "url", "registration", "config_digest", "drift"}
 )
 
-// with is a copy of values with more in it.
+// with returns a copy of values with more added.
 func with(values map[string]any, more map[string]any) map[string]any {
 	all := maps.Clone(values)
 	maps.Copy(all, more)
@@ -168,8 +168,8 @@ func endpointState(t *testing.T, pki, cluster string) map[string]any {
 	}
 }
 
-// TestPlansShowWhatChanges: an update keeps every computed value that stays, and drift
-// is planned to be gone.
+// TestPlansShowWhatChanges checks that an update keeps every computed value that stays, and
+// plans drift to be removed.
 func TestPlansShowWhatChanges(t *testing.T) {
 	here, _ := bundles(t)
 	text := bundleText(t, here).ValueString()

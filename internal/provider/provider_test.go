@@ -9,9 +9,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// TestSchemas asks for every schema as Terraform does, and holds that each
-// attribute, function and parameter is described, and that what may be left out
-// says what counts then: the registry's documentation is made of it.
+// TestSchemas requests every schema as Terraform does. It checks that each attribute, function
+// and parameter has a description, and that an optional one states its default, because the
+// registry's documentation is generated from them.
 func TestSchemas(t *testing.T) {
 	server, err := providerserver.NewProtocol6WithError(New("test")())()
 	if err != nil {

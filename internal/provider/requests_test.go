@@ -20,8 +20,8 @@ var sharedBundle = sync.OnceValues(func() (*pki.Bundle, error) {
 	return pki.Generate(pki.Options{ClusterName: "prod", Now: time.Now()})
 })
 
-// bundles are a bundle with all keys, and the same without those of the etcd
-// and front-proxy authorities.
+// bundles returns a bundle with all keys, and the same bundle without the keys of the etcd and
+// front-proxy authorities.
 func bundles(t *testing.T) (here, elsewhere *pki.Bundle) {
 	t.Helper()
 	here, err := sharedBundle()
@@ -40,7 +40,7 @@ func replicaNames() pki.APIServerNames {
 	}
 }
 
-// TestRequestsFor: requested is what the bundle cannot sign by itself.
+// TestRequestsFor checks that requests are made for what the bundle cannot sign itself.
 func TestRequestsFor(t *testing.T) {
 	here, elsewhere := bundles(t)
 	leaves := append(etcd.Leaves("cp1", "10.0.0.11"), component.Leaves(replicaNames())...)
@@ -71,7 +71,7 @@ func TestRequestsFor(t *testing.T) {
 	}
 }
 
-// TestKeeping: a request stays until what it asks for or its signer changes.
+// TestKeeping checks that a request stays until its contents or its signer change.
 func TestKeeping(t *testing.T) {
 	_, elsewhere := bundles(t)
 	made := func(address string, b *pki.Bundle) requests {
@@ -119,7 +119,7 @@ func TestKeeping(t *testing.T) {
 	}
 }
 
-// TestKeys: keys come back as they were, and are readable for nobody else.
+// TestKeys checks that keys are decoded unchanged, and that only recipients can read them.
 func TestKeys(t *testing.T) {
 	seal := newTestSeal(t)
 	keys := map[string]string{"etcd/server": "one secret", "etcd/peer": "another secret"}

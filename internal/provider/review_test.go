@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/review"
 )
 
-// reasonsOf are what a comment on a plan says of the change of one attribute.
+// reasonsOf returns the reasons in a comment for the change of one attribute.
 func reasonsOf(t *testing.T, kind, attribute string) []review.Reason {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
@@ -39,9 +39,9 @@ func reasonsOf(t *testing.T, kind, attribute string) []review.Reason {
 	return plane.Rest[0].Reasons
 }
 
-// TestReviewKnowsArguments: the comment on a plan has words for the change of every
-// argument, and takes nothing that the provider finds for one. For whom keys are
-// sealed is found, but follows from the provider's own arguments.
+// TestReviewKnowsArguments checks that the comment on a plan describes the change of every
+// argument, and that it does not treat an observed attribute as an argument. sealed_for is
+// computed, but follows from the provider's own arguments.
 func TestReviewKnowsArguments(t *testing.T) {
 	for _, newResource := range New("test")().Resources(t.Context()) {
 		var meta resource.MetadataResponse

@@ -20,7 +20,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// importedState is the state of an import that set values.
+// importedState returns the state of an import that set values.
 func importedState(t *testing.T, of schema.Schema, values map[string]any) tfsdk.State {
 	t.Helper()
 	resp := &resource.ImportStateResponse{State: tfsdk.State{Schema: of, Raw: tftypes.NewValue(of.Type().TerraformType(t.Context()), nil)}}
@@ -50,8 +50,7 @@ func objectIn(t *testing.T, state tfsdk.State, name string) types.Object {
 	return object
 }
 
-// givenSettings are ways to write the settings of a replica, with every attribute
-// in one of them.
+// givenSettings returns replicas whose settings together use every attribute.
 func givenSettings(t *testing.T) map[string]replicaModel {
 	t.Helper()
 	null := func(a schema.Attribute) types.Object {
@@ -95,8 +94,8 @@ func givenSettings(t *testing.T) map[string]replicaModel {
 	}
 }
 
-// foundOf is what a machine shows of a replica with the settings of m: see package
-// controlplane's own tests.
+// foundOf returns what a machine shows of a replica with the settings of m. See the tests of
+// package controlplane.
 func foundOf(t *testing.T, m replicaModel) controlplane.Imported {
 	t.Helper()
 	found := controlplane.Imported{
@@ -109,11 +108,11 @@ func foundOf(t *testing.T, m replicaModel) controlplane.Imported {
 	if !found.SameAudit(component.Audit{Off: found.Audit.Off, Policy: found.Audit.Policy}) {
 		return found
 	}
-	found.Audit.MaxAgeDays, found.Audit.MaxBackups, found.Audit.MaxSizeMB = 0, 0, 0 // a default is read as none
+	found.Audit.MaxAgeDays, found.Audit.MaxBackups, found.Audit.MaxSizeMB = 0, 0, 0 // a default is read as zero
 	return found
 }
 
-// TestSettingsReadBack: an import gives back what was written, as it was written.
+// TestSettingsReadBack checks that an import returns the settings as they were configured.
 func TestSettingsReadBack(t *testing.T) {
 	for name, m := range givenSettings(t) {
 		t.Run(name, func(t *testing.T) {
@@ -131,8 +130,8 @@ func TestSettingsReadBack(t *testing.T) {
 	}
 }
 
-// TestSettingsChanged: a record is believed only where it gives what is there; and
-// a machine without one tells what it can.
+// TestSettingsChanged checks that a record is used only if it matches the machine, and that a
+// machine without a record provides what it can.
 func TestSettingsChanged(t *testing.T) {
 	all := givenSettings(t)
 	changed := foundOf(t, all["all"])
@@ -184,8 +183,8 @@ func TestMemberLimitsReadBack(t *testing.T) {
 	}
 }
 
-// TestWrittenUnknown: while a plan is made anything may be unknown, at any depth.
-// That is as good as not written.
+// TestWrittenUnknown checks that values may be unknown at any depth during a plan. An unknown
+// value counts as not set.
 func TestWrittenUnknown(t *testing.T) {
 	resources := replicaHardening()["resources"]
 	unknown := func(a schema.Attribute) types.Object {

@@ -18,7 +18,7 @@ import (
 
 var signedTypes = map[string]attr.Type{"keys": types.StringType, "certificates": types.MapType{ElemType: types.StringType}}
 
-// signedValue is the attribute for pairs. A certificate "?" is unknown.
+// signedValue returns the attribute for pairs. A certificate "?" is unknown.
 func signedValue(t *testing.T, pairs map[string]pki.KeyPair) types.Object {
 	t.Helper()
 	keys, certificates := map[string]string{}, map[string]attr.Value{}
@@ -37,7 +37,7 @@ func signedValue(t *testing.T, pairs map[string]pki.KeyPair) types.Object {
 	})
 }
 
-// signElsewhere is what a signer with the keys of a bundle signs for leaves.
+// signElsewhere returns what a signer with the keys of a bundle signs for leaves.
 func signElsewhere(t *testing.T, here *pki.Bundle, leaves []pki.Leaf) map[string]pki.KeyPair {
 	t.Helper()
 	pairs := map[string]pki.KeyPair{}
@@ -51,7 +51,7 @@ func signElsewhere(t *testing.T, here *pki.Bundle, leaves []pki.Leaf) map[string
 	return pairs
 }
 
-// text is all diagnostics.
+// text returns all diagnostics as text.
 func text(diags diag.Diagnostics) string {
 	var all strings.Builder
 	for _, d := range diags {
@@ -110,8 +110,8 @@ func TestCheckSigned(t *testing.T) {
 	}
 }
 
-// TestCheckSignedNames: a certificate without a key is found although nothing
-// of its leaf is known; keys that cannot be read are refused unread.
+// TestCheckSignedNames checks that a certificate without a key is detected even if its leaves
+// are unknown, and that unreadable keys are rejected.
 func TestCheckSignedNames(t *testing.T) {
 	_, bundle := bundles(t)
 	value := func(keys string) types.Object {
@@ -133,8 +133,8 @@ func TestCheckSignedNames(t *testing.T) {
 	}
 }
 
-// TestSignedInto: only what has to be signed elsewhere is taken from there, so
-// that a bundle which has its keys goes on by itself.
+// TestSignedInto checks that only leaves that need an external signer use signed pairs, so that
+// a bundle with its keys issues its own.
 func TestSignedInto(t *testing.T) {
 	here, bundle := bundles(t)
 	leaves := component.Leaves(replicaNames())
@@ -149,7 +149,7 @@ func TestSignedInto(t *testing.T) {
 	}
 }
 
-// TestSignedAnew: only other keys or certificates are another signing.
+// TestSignedAnew checks that only different keys or certificates count as newly signed.
 func TestSignedAnew(t *testing.T) {
 	here, _ := bundles(t)
 	leaves := etcd.Leaves("cp1", "10.0.0.11")
@@ -184,12 +184,12 @@ func TestSignedAnew(t *testing.T) {
 	}
 }
 
-// TestWarnEnding: nobody but the user can have a certificate signed anew.
+// TestWarnEnding checks the warning for certificates that only the user can renew.
 func TestWarnEnding(t *testing.T) {
 	here, bundle := bundles(t)
 	leaf := pki.EtcdHealthcheckClient()
 	bundle.Signed = signElsewhere(t, here, []pki.Leaf{leaf})
-	for days, warnings := range map[int]int{1: 0, 300: 1, 400: 0} { // of a year; what has ended is refused
+	for days, warnings := range map[int]int{1: 0, 300: 1, 400: 0} { // of a year; expired certificates are rejected
 		var diags diag.Diagnostics
 		warnExpiring(bundle, types.StringNull(), time.Now().AddDate(0, 0, days), &diags)
 		if diags.WarningsCount() != warnings {

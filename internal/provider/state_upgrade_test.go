@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// TestUpgradeState: a state with the telemetry of schema version 0 loses it, keeps all
-// else, and gets the defaults of attributes that it does not have yet.
+// TestUpgradeState checks that a state of schema version 0 loses its telemetry, keeps
+// everything else, and gets the defaults of attributes that it lacks.
 func TestUpgradeState(t *testing.T) {
 	server, err := providerserver.NewProtocol6WithError(New("test")())()
 	if err != nil {

@@ -45,7 +45,7 @@ func TestSurvival(t *testing.T) {
 		name      string
 		deletable bool
 		steps     []step
-		want      string // of the refusal; "": none
+		want      string // of the error; "": none
 	}{
 		{name: "nothing changes", steps: each(keep)},
 		{name: "a new cluster", steps: each(create)},
@@ -82,7 +82,7 @@ func TestSurvival(t *testing.T) {
 	}
 }
 
-// TestSurvivalOfAnother: clusters do not count for each other.
+// TestSurvivalOfAnother checks that clusters are judged independently.
 func TestSurvivalOfAnother(t *testing.T) {
 	var s survival
 	var diags diag.Diagnostics

@@ -45,7 +45,7 @@ func newPlanner(t *testing.T) planner {
 	return p
 }
 
-// value is an object of the schema in which only the given attributes are set.
+// value returns an object of the schema with only the given attributes set.
 func (p planner) value(t *testing.T, schema *tfprotov6.Schema, set map[string]tftypes.Value) *tfprotov6.DynamicValue {
 	t.Helper()
 	object, ok := schema.ValueType().(tftypes.Object)
@@ -66,8 +66,8 @@ func (p planner) value(t *testing.T, schema *tfprotov6.Schema, set map[string]tf
 	return &value
 }
 
-// plan gives the diagnostics of a plan from a version, "" where the resource is
-// new, to another.
+// plan plans a change from one version to another and returns its diagnostics. An empty from
+// means that the resource is new.
 func (p planner) plan(t *testing.T, resource string, set map[string]tftypes.Value, from, to string) (refused, warned string) {
 	t.Helper()
 	schema := p.schemas.ResourceSchemas[resource]
@@ -129,8 +129,8 @@ func replicaWith(etcd string) map[string]tftypes.Value {
 	}
 }
 
-// TestPlannedVersions: without any machine a plan refuses by what it knows: the
-// version in the state, and the etcd that the same plan makes.
+// TestPlannedVersions checks that a plan without machines rejects versions based on the version
+// in the state and the etcd that the same plan creates.
 func TestPlannedVersions(t *testing.T) {
 	const member, replica = "kube_etcd_member", "kube_control_plane_replica"
 	own := replicaWith("https://10.0.0.11:2379")
@@ -179,8 +179,8 @@ func TestPlannedVersions(t *testing.T) {
 	}
 }
 
-// TestAfterwards: what is planned counts more than what runs, in the same
-// cluster only.
+// TestAfterwards checks that a planned version overrides the running one, in the same cluster
+// only.
 func TestAfterwards(t *testing.T) {
 	v := newVersions()
 	v.plan("https://10.0.0.11:2379", plannedMember{cluster: "a", name: "cp1", version: "3.6.16"})
@@ -214,7 +214,7 @@ func TestAfterwards(t *testing.T) {
 	}
 }
 
-// TestShared: one look for all who want it, and bounded.
+// TestShared checks that all callers share one observation, and that its duration is limited.
 func TestShared(t *testing.T) {
 	v := newVersions()
 	looks := map[string]*look[int]{}
@@ -239,8 +239,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestBegun: a run that has begun to change machines is not judged by what it
-// sees in the middle of that, and does not warn of it.
+// TestBegun checks that versions are neither checked nor warned about once a run has begun to
+// change machines.
 func TestBegun(t *testing.T) {
 	here, _ := bundles(t)
 	pool, err := host.NewPool(host.Config{})
