@@ -11,15 +11,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 )
 
-// badInput is one mistake and what the user is told. Nothing here reaches a
-// machine: every address is in a network that is not there.
+// badInput is one configuration error and the expected diagnostic. No machine is contacted:
+// every address is in a network that does not exist.
 type badInput struct {
 	name  string
 	edits []string // old, new, … applied to goodConfig in order
 	want  string   // regular expression over the diagnostics, line breaks folded
 }
 
-// goodConfig is a configuration without a mistake.
+// goodConfig is a configuration without errors.
 const goodConfig = `
 provider "kube" {
   ssh = {
@@ -235,7 +235,7 @@ var badInputs = []badInput{
 }
 
 func TestBadInput(t *testing.T) {
-	machines(t) // for the CLI's sake: without the lab's network an address might be somebody's
+	machines(t) // runs in the lab's network, where the addresses cannot belong to a real host
 	keys := makeKeys(t)
 	for _, c := range badInputs {
 		t.Run(c.name, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// makeKeys makes a directory with an ordinary and an encrypted key.
+// makeKeys creates a directory with an ordinary and an encrypted key.
 func makeKeys(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -260,7 +260,7 @@ func makeKeys(t *testing.T) string {
 	return dir
 }
 
-// edited applies pairs of old and new text, each of which must be there.
+// edited applies pairs of old and new text. Each old text must be present.
 func edited(t *testing.T, text string, edits []string) string {
 	t.Helper()
 	for i := 0; i < len(edits); i += 2 {
@@ -272,8 +272,8 @@ func edited(t *testing.T, text string, edits []string) string {
 	return text
 }
 
-// folded matches pattern over text that the CLI has wrapped and framed: every
-// blank of the pattern stands for any run of blanks, line breaks and frame.
+// folded matches pattern in text that the CLI has wrapped and framed: every space of the
+// pattern matches any run of spaces, line breaks and frame characters.
 func folded(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(fmt.Sprintf("(?s)%s", strings.ReplaceAll(pattern, " ", `[\s│]+`)))
 }

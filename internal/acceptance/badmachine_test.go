@@ -22,8 +22,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// badMachine is a machine that cannot be used as it is, and what the user is
-// told. spoil makes it so; its result goes into the provider's ssh block.
+// badMachine is a machine that cannot be used in its state, and the expected diagnostic. spoil
+// creates the state, and its result is inserted into the provider's ssh block.
 type badMachine struct {
 	name  string
 	spoil func(t *testing.T, m *lab.Machine) (ssh string)
@@ -102,12 +102,12 @@ func TestBadMachine(t *testing.T) {
 	}
 }
 
-// TestBadArtifact serves a program whose published checksum is another one's:
-// the machine fetches it by itself and refuses it.
+// TestBadArtifact serves a program with the published checksum of another one. The machine
+// downloads it itself and rejects it.
 func TestBadArtifact(t *testing.T) {
 	l := machines(t)
 	m := l.Machine("cp1")
-	address := l.Subnet.Addr().Next().String() // this computer, within the lab
+	address := l.Subnet.Addr().Next().String() // this computer's address within the lab
 	url := serve(t, m, address, map[string]string{
 		"/etcd":         "not what was published",
 		"/etcd.sha256":  strings.Repeat("0", 64) + "  etcd\n",
@@ -132,13 +132,13 @@ func privateKey(t *testing.T, l *lab.Lab) string {
 	return strings.TrimSpace(key)
 }
 
-// hostKey is the machine's key as known_hosts has it, without the address.
+// hostKey returns the machine's key as in known_hosts, without the address.
 func hostKey(t *testing.T, m *lab.Machine) string {
 	t.Helper()
 	return strings.TrimSpace(onMachine(t, m, `cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub`))
 }
 
-// otherKey is a well-formed key that no machine has.
+// otherKey returns a well-formed key that no machine has.
 func otherKey(t *testing.T) string {
 	t.Helper()
 	return hostKey(t, shared.lab.Machine("cp2"))
@@ -154,15 +154,15 @@ func onPort2222(t *testing.T, m *lab.Machine) string {
 	return fmt.Sprintf(`hosts = { "%s" = { port = 2222, host_key = "%s" } }`, m.Address, hostKey(t, m))
 }
 
-// sshdWithin runs a second sshd on port 2222 of the machine by command.
+// sshdWithin runs a second sshd with command on port 2222 of the machine.
 func sshdWithin(t *testing.T, m *lab.Machine, command string) {
 	t.Helper()
 	onMachine(t, m, fmt.Sprintf("systemd-run --quiet --unit=second-sshd --property=KillMode=control-group %s; until ss -Hlnt | grep -q :2222; do sleep 0.05; done", command))
 	t.Cleanup(func() { onMachine(t, m, `systemctl stop second-sshd`) })
 }
 
-// serve serves files over TLS on this computer's side of the lab, by a
-// certificate that the machine trusts until the test ends.
+// serve serves files over TLS on this computer's address in the lab, with a certificate that
+// the machine trusts until the test ends.
 func serve(t *testing.T, m *lab.Machine, address string, files map[string]string) (url string) {
 	t.Helper()
 	certificate, text := selfSigned(t, address)

@@ -15,8 +15,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// bundleConfig is a bundle with arguments, and a kubeconfig of it, under a seal
-// (the provider's arguments).
+// bundleConfig is a bundle with arguments and a kubeconfig from it, with a seal (the provider's
+// arguments).
 func bundleConfig(seal, arguments string) string {
 	return fmt.Sprintf(`
 provider "kube" {
@@ -41,7 +41,7 @@ const (
 	kubeconfigAddress = "kube_kubeconfig.this"
 )
 
-// updated expects a change in place of the two, and nothing else.
+// updated expects an in-place update of the two resources, and no other change.
 func updated() resource.ConfigPlanChecks {
 	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 		plancheck.ExpectResourceAction(bundleAddress, plancheck.ResourceActionUpdate),
@@ -53,11 +53,11 @@ func stage(part, words string) statecheck.StateCheck {
 	return statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("stages").AtMapKey(part), knownvalue.StringExact(words))
 }
 
-// TestBundleRotation: every stage is an update in place, of what it changes
-// only; a skipped stage, another authority and a beginning in the middle are
-// refused in the plan.
+// TestBundleRotation checks that every stage is an in-place update of only the values that it
+// changes, and that the plan rejects a skipped stage, another authority and a start in the
+// middle of a rotation.
 func TestBundleRotation(t *testing.T) {
-	machines(t) // for the CLI's sake, as TestBadInput
+	machines(t) // for the CLI, as in TestBadInput
 	rotation := func(numbers string) string { return bundleConfig("", "rotation = { "+numbers+" }") }
 	certificate := statecheck.CompareValue(compare.ValuesDiffer())
 	keys := statecheck.CompareValue(compare.ValuesDiffer())
@@ -83,7 +83,7 @@ func TestBundleRotation(t *testing.T) {
 			ConfigStateChecks: []statecheck.StateCheck{
 				stage("etcd", "the next authority is trusted"), stage("service_account", "the next key is published"),
 				keys.AddStateValue(bundleAddress, tfjsonpath.New("service_account_public_key")),
-				// Neither is in a kubeconfig.
+				// Neither part is in a kubeconfig.
 				client.AddStateValue(kubeconfigAddress, tfjsonpath.New("client_certificate")),
 			},
 		},
@@ -109,18 +109,18 @@ func TestBundleRotation(t *testing.T) {
 				certificate.AddStateValue(bundleAddress, tfjsonpath.New("ca_certificate")),
 			},
 		},
-		{ // back by one stage, from what is left of the previous one
+		{ // back by one stage, using what is left of the previous one
 			Config:            rotation("etcd = 6, service_account = 3, kubernetes = 2"),
 			ConfigStateChecks: []statecheck.StateCheck{issuer("kubernetes-2")},
 		},
-		{ // its key is gone: it can be trusted, but issues no more
+		{ // its key is gone: it can be trusted, but not issue certificates
 			Config:      rotation("etcd = 6, service_account = 3, kubernetes = 1"),
 			ExpectError: folded("the key of the previous one is gone"),
 		},
 	}})
 }
 
-// issuer expects the kubeconfig's client certificate to be issued by an authority.
+// issuer expects that an authority issued the kubeconfig's client certificate.
 func issuer(commonName string) statecheck.StateCheck {
 	return statecheck.ExpectKnownValue(kubeconfigAddress, tfjsonpath.New("client_certificate"), knownvalue.StringFunc(func(text string) error {
 		info, err := pki.Inspect(text)
@@ -131,9 +131,9 @@ func issuer(commonName string) statecheck.StateCheck {
 	}))
 }
 
-// TestBundleEncryption: encryption is changed by a rotation only.
+// TestBundleEncryption checks that only a rotation changes the encryption.
 func TestBundleEncryption(t *testing.T) {
-	machines(t) // for the CLI's sake, as TestBadInput
+	machines(t) // for the CLI, as in TestBadInput
 	config := func(number int, encryption string) string {
 		return bundleConfig("", fmt.Sprintf("rotation = { encryption = %d }\n%s", number, encryption))
 	}
@@ -150,9 +150,9 @@ func TestBundleEncryption(t *testing.T) {
 	}})
 }
 
-// TestBundleSeal: a seal that cannot seal or open is refused as such.
+// TestBundleSeal checks the errors of a seal that cannot seal or open.
 func TestBundleSeal(t *testing.T) {
-	machines(t) // for the CLI's sake, as TestBadInput
+	machines(t) // for the CLI, as in TestBadInput
 	seal := func(arguments string) string { return bundleConfig("seal = { "+arguments+" }", "") }
 	first, second := newIdentity(t), newIdentity(t)
 	runTest(t, resource.TestCase{Steps: []resource.TestStep{
@@ -165,10 +165,10 @@ func TestBundleSeal(t *testing.T) {
 	}})
 }
 
-// TestBundleBroughtAlong: authorities and service-account keys of the user's
-// own, write-only or not, and authorities whose key stays elsewhere.
+// TestBundleBroughtAlong checks authorities and service-account keys that the user supplies,
+// write-only or not, and authorities with an external key.
 func TestBundleBroughtAlong(t *testing.T) {
-	machines(t) // for the CLI's sake, as TestBadInput
+	machines(t) // for the CLI, as in TestBadInput
 	ours, err := pki.Generate(pki.Options{ClusterName: "theirs", Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// literals cuts the edges that the graph's order comes from: the replicas name
-// the endpoint and the members by their values.
+// literals removes the references that determine the order of the graph: the replicas name the
+// endpoint and the members by literal values.
 const literals = `
 resource "kube_control_plane_replica" "this" {
   endpoint = {
@@ -25,7 +25,7 @@ resource "kube_control_plane_replica" "this" {
 }
 `
 
-// impatient bounds every delete.
+// impatient limits every delete.
 const impatient = `
 resource "kube_control_plane_endpoint" "this" {
   timeouts = { delete = "60s" }
@@ -38,8 +38,8 @@ resource "kube_control_plane_replica" "this" {
 }
 `
 
-// TestDelete destroys what is there in the ways that users do: half of it, one
-// replica of it, in no order, and with a machine that is dead.
+// TestDelete destroys resources in the ways that users do: a part of them, one replica, without
+// an order, and with a dead machine.
 func TestDelete(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
@@ -74,7 +74,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// destroyAll destroys and expects one snapshot on one machine: the last member's.
+// destroyAll destroys everything and expects one snapshot on one machine: that of the last
+// member.
 func destroyAll(t *testing.T, w *workspace.Workspace, bare map[string][]string, names []string) {
 	t.Helper()
 	before := snapshots(t, names)
@@ -94,8 +95,9 @@ func snapshots(t *testing.T, names []string) int {
 	return n
 }
 
-// leaveBeforeStopping: one clock drives all machines, so that the moment in
-// which a balancer's list was written can be held against the stop's.
+// leaveBeforeStopping checks that a replica leaves all balancers before it stops. All machines
+// share one clock, so the modification time of a balancer's list can be compared with the time
+// of the stop.
 func leaveBeforeStopping(t *testing.T, w *workspace.Workspace) {
 	apply(t, w)
 	began := seconds(t, "cp3", `date +%s.%N`)
@@ -120,8 +122,8 @@ func seconds(t *testing.T, name, script string) float64 {
 	return value
 }
 
-// destroyWithoutOrder adopts the replicas anew without any reference to what
-// they need, so that the destroy that follows knows of no order.
+// destroyWithoutOrder adopts the replicas again without references to their dependencies, so
+// that the following destroy has no order.
 func destroyWithoutOrder(t *testing.T, w *workspace.Workspace, names []string) {
 	t.Helper()
 	if _, err := w.Run(t.Context(), "state", "rm", "kube_control_plane_replica.this"); err != nil {
@@ -135,8 +137,8 @@ func destroyWithoutOrder(t *testing.T, w *workspace.Workspace, names []string) {
 	expectHealthy(t, w, names)
 }
 
-// destroyWithDead: the survivors do what the rules allow, then the remedy is
-// said; with it, nothing is left.
+// destroyWithDead checks that the survivors do what the rules allow, that the error names the
+// remedy, and that nothing is left after applying it.
 func destroyWithDead(t *testing.T, w *workspace.Workspace) {
 	t.Helper()
 	if err := shared.lab.Machine("cp2").PowerOff(t.Context()); err != nil {

@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// listen is a server where the machines reach it and nothing of theirs is: the
-// address that Terraform has in the lab's network.
+// listen starts a server that the machines can reach, on an address that is not on any of them:
+// the address of Terraform in the lab's network.
 func listen(t *testing.T, handler http.Handler) *httptest.Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(operatorAddress(), "0"))
@@ -38,10 +38,10 @@ func listen(t *testing.T, handler http.Handler) *httptest.Server {
 	return server
 }
 
-// operatorAddress is the first one of the lab's network.
+// operatorAddress is the first address of the lab's network.
 func operatorAddress() string { return shared.lab.Subnet.Masked().Addr().Next().String() }
 
-// storage stands in for an object store: who has the token may put files there.
+// storage simulates an object store. A client with the token may upload files.
 type storage struct {
 	url, token, dir string
 }
@@ -55,7 +55,7 @@ func newStorage(t *testing.T) *storage {
 	return s
 }
 
-// ServeHTTP keeps what is put, once, by the last part of its address.
+// ServeHTTP stores an uploaded file, once, under the last element of its path.
 func (s *storage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPut || r.Header.Get("Authorization") != "Bearer "+s.token {
 		w.WriteHeader(http.StatusForbidden)
@@ -72,8 +72,8 @@ func (s *storage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusCreated)
 }
 
-// restores: the newest snapshot there is whole, which etcdutl checks by its
-// digest, and holds what was stored: in the clear but for Secrets.
+// restores checks that the newest stored snapshot is complete, which etcdutl verifies by its
+// digest, and that it contains the stored data: in the clear except for Secrets.
 func restores(t *testing.T, s *storage) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil || len(entries) == 0 {
@@ -100,8 +100,7 @@ func restores(t *testing.T, s *storage) {
 // audience is the cluster's name at the issuer.
 const audience = "kubernetes"
 
-// loginIssuer is an OpenID Connect issuer, as far as an API server asks one, with its
-// own certificate.
+// loginIssuer is a minimal OpenID Connect issuer for an API server, with its own certificate.
 type loginIssuer struct {
 	url, authority string
 	key            *ecdsa.PrivateKey
@@ -131,7 +130,7 @@ func newLogins(t *testing.T) loginIssuer {
 	return i
 }
 
-// answer is the discovery document, or the keys (OpenID Connect Discovery 1.0, RFC 7517).
+// answer serves the discovery document, or the keys (OpenID Connect Discovery 1.0, RFC 7517).
 func (i loginIssuer) answer(t *testing.T, w http.ResponseWriter, r *http.Request) {
 	var document any
 	switch r.URL.Path {
@@ -160,7 +159,7 @@ func (i loginIssuer) answer(t *testing.T, w http.ResponseWriter, r *http.Request
 	}
 }
 
-// token is one of Ada, an operator (RFC 7519, signed by RFC 7518's ES256).
+// token returns a token for Ada, an operator (RFC 7519, signed with ES256 of RFC 7518).
 func (i loginIssuer) token(t *testing.T, audience string) string {
 	t.Helper()
 	now := time.Now()

@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// requestsFile stands beside the example: what has to be signed for each machine.
+// requestsFile is added to the example: the certificates to sign for each machine.
 const requestsFile = `
 resource "kube_certificate_requests" "this" {
   for_each    = var.machines
@@ -22,8 +22,8 @@ resource "kube_certificate_requests" "this" {
 }
 `
 
-// signedOverride takes the keys from the example's bundle, and what was signed
-// into the example's resources.
+// signedOverride removes the keys from the example's bundle and adds the signed certificates to
+// the example's resources.
 func signedOverride(s *signer, bundle string) string {
 	signed := func(machine string) string {
 		return fmt.Sprintf("signed = {\nkeys = kube_certificate_requests.this[%s].keys\ncertificates = jsondecode(file(%q))\n}", machine, s.file)
@@ -45,10 +45,10 @@ resource "kube_kubeconfig" "admin" {
 `, bundle, signed("each.key"), signed(`"cp1"`))
 }
 
-// TestExternalAuthorities: a control plane whose authorities' keys are held
-// elsewhere, all three of them. It asks for what has to be signed, runs on it,
-// takes what is signed anew without restarting etcd or the API server, goes
-// through a rotation, and no machine ever sees an authority's key.
+// TestExternalAuthorities runs a control plane whose three authorities all have external keys.
+// It requests the certificates, runs with them, installs renewed certificates without
+// restarting etcd or the API server, and goes through a rotation. No machine ever has an
+// authority's key.
 func TestExternalAuthorities(t *testing.T) {
 	l := machines(t)
 	m, s := l.Machine("cp1"), newSigner(t)
@@ -76,7 +76,7 @@ func TestExternalAuthorities(t *testing.T) {
 	apply(t, w)
 	expectEmptyPlan(t, w)
 	expectInstalled(t, s)
-	// These two read their kubeconfigs at their start only.
+	// These two read their kubeconfigs only when they start.
 	expectRestarted(t, running, []string{"cp1 kube-controller-manager", "cp1 kube-scheduler"})
 	expectHealthy(t, w, []string{"cp1"})
 	useAPI(t, w)
@@ -86,8 +86,8 @@ func TestExternalAuthorities(t *testing.T) {
 	sameMachine(t, m, before)
 }
 
-// rotateExternal takes the etcd authority to another one whose key is held
-// elsewhere too. In each stage the signer comes between requests and machines.
+// rotateExternal rotates the etcd authority to another one with an external key. In each stage,
+// the signer runs between the requests and the machines.
 func rotateExternal(t *testing.T, w *workspace.Workspace, s *signer) {
 	t.Helper()
 	next := *s.bundle
@@ -96,7 +96,7 @@ func rotateExternal(t *testing.T, w *workspace.Workspace, s *signer) {
 		bundle := fmt.Sprintf("rotation = { etcd = %d }\n%s", number, (&signer{bundle: &next}).authorities())
 		override(t, w, signedOverride(s, bundle))
 		apply(t, w, "-target=kube_certificate_requests.this")
-		if number == 2 { // the next one issues from here on
+		if number == 2 { // the next authority issues from here on
 			says(t, refused(t, w), "Signed certificate cannot be used", `sign requests["etcd/server"] again, by the etcd authority`)
 			s.bundle = &next
 			sign(t, w, s)
@@ -108,7 +108,7 @@ func rotateExternal(t *testing.T, w *workspace.Workspace, s *signer) {
 	}
 }
 
-// sign has all requests in the state signed.
+// sign signs all requests in the state.
 func sign(t *testing.T, w *workspace.Workspace, s *signer) {
 	t.Helper()
 	resources, err := w.State(t.Context())
@@ -131,7 +131,7 @@ func sign(t *testing.T, w *workspace.Workspace, s *signer) {
 	}
 }
 
-// expectInstalled: on the machine are the certificates that were signed last.
+// expectInstalled expects the most recently signed certificates on the machine.
 func expectInstalled(t *testing.T, s *signer) {
 	t.Helper()
 	text, err := os.ReadFile(s.file)

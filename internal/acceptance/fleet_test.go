@@ -18,22 +18,21 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// fleet is the example with clusters of one machine each: the lab has four.
+// fleet is the example with clusters of one machine each, because the lab has four.
 type fleet struct {
 	dir        string // of the example
 	terragrunt string
 	w          *workspace.Workspace // for its mirror of the provider
 }
 
-// clusters are the example's folders, and the machine that each has here.
+// clusters maps the example's folders to the machine that each uses here.
 var clusters = map[string]string{
 	"staging/berlin": "cp1", "staging/paris": "cp2", "production/berlin": "cp3", "production/paris": "cp4",
 }
 
-// TestFleet takes the example through what a fleet does: everything at once, a
-// release that is promoted by one line for the canary wave and by another one for
-// the rest, and a machine that is dead while everything changes, which fails only
-// its own cluster.
+// TestFleet runs the example through the operations of a fleet: a first apply of everything, a
+// release that one changed line promotes to the canary wave and another one to the rest, and a
+// machine that is dead during all changes and fails only its own cluster.
 func TestFleet(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3", "cp4"}
 	f := newFleet(t, all)
@@ -118,7 +117,7 @@ func newFleet(t *testing.T, names []string) fleet {
 	return f
 }
 
-// command runs terragrunt for every cluster at once.
+// command runs terragrunt for all clusters.
 func (f fleet) command(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := f.w.InLab(context.WithoutCancel(t.Context()), f.terragrunt, append([]string{
@@ -149,10 +148,10 @@ func (f fleet) run(t *testing.T, args ...string) {
 	t.Log(out)
 }
 
-// changesOf finds the clusters of whose plan Terragrunt prints changes.
+// changesOf matches the clusters for which Terragrunt prints planned changes.
 var changesOf = regexp.MustCompile(`\[(\S+)\] \S+: (?:Plan: |Changes to Outputs)`)
 
-// planned: a plan of all has changes for these clusters and for no other one.
+// planned expects changes in the plans of exactly these clusters.
 func (f fleet) planned(t *testing.T, want ...string) {
 	t.Helper()
 	out, err := f.command(t, "plan", "-detailed-exitcode")
@@ -186,8 +185,8 @@ func (f fleet) replace(t *testing.T, name, old, young string) {
 	}
 }
 
-// locked: each cluster has a lock file with the provider's digest, which a fresh
-// checkout installs by, and to which the digests of platforms are added.
+// locked checks that each cluster has a lock file with the provider's digest, that a fresh
+// checkout installs with it, and that digests of other platforms can be added.
 func (f fleet) locked(t *testing.T) {
 	t.Helper()
 	entry := regexp.MustCompile(`provider "\S+/kubequorum/kube" \{\n  version     = "\S+"\n  constraints = "[^"]+"\n  hashes = \[\n    "h1:\S+=",\n  \]\n\}`)
@@ -215,7 +214,7 @@ func (f fleet) locked(t *testing.T) {
 	}
 }
 
-// runs: the API servers on these machines are of a version.
+// runs expects a version of the API servers on these machines.
 func (f fleet) runs(t *testing.T, version string, names ...string) {
 	t.Helper()
 	for _, name := range names {

@@ -8,8 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 )
 
-// functionsConfig holds what the functions say against what the resources say
-// themselves.
+// functionsConfig compares the results of the functions with the resources' own attributes.
 const functionsConfig = `
 resource "kube_pki_bundle" "this" {
   deletion_protection = false
@@ -58,10 +57,10 @@ output "kubeconfig" {
 `
 
 func TestFunctions(t *testing.T) {
-	machines(t) // for the CLI's sake, as TestBadInput
+	machines(t) // for the CLI, as in TestBadInput
 	yes := knownvalue.Bool(true)
 	runTest(t, resource.TestCase{
-		Steps: []resource.TestStep{ // refusals first: nothing can be destroyed with their configurations
+		Steps: []resource.TestStep{ // errors first: their configurations cannot be destroyed
 			{
 				Config:      `output "x" { value = provider::kube::certificate("nonsense") }`,
 				ExpectError: folded(`Invalid value for "pem" parameter: inspect certificate: no PEM certificate in it: it is no PEM text Next step: give the content of a certificate`),

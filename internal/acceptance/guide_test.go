@@ -13,10 +13,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// TestGettingStarted does what the guide says, word for word, with its
-// configuration and its commands, and then those of the guides on trouble and on drift review.
-// Only the addresses are the lab's, module and kube-review are the checkout's, and
-// programs come from a folder: no machine has a way out.
+// TestGettingStarted follows the guide literally, with its configuration and its commands, and
+// then the guides on troubleshooting and on drift review. Only the addresses are those of the
+// lab, the module and kube-review are those of the checkout, and programs come from a
+// directory, because the machines have no internet access.
 func TestGettingStarted(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	machines(t)
@@ -36,7 +36,7 @@ func TestGettingStarted(t *testing.T) {
 	for _, script := range guideBlocks(t, "getting-started", "sh") {
 		said = user.types(t, here.Replace(script))
 	}
-	if !strings.HasSuffix(said, "ok") { // the last command asks /readyz
+	if !strings.HasSuffix(said, "ok") { // the last command queries /readyz
 		t.Errorf("the guide's last command does not say that the API is ready:\n%s", said)
 	}
 	expectEmptyPlan(t, w)
@@ -56,7 +56,7 @@ func TestGettingStarted(t *testing.T) {
 	expectBare(t, bare, names...)
 }
 
-// guideBlocks are the fenced blocks of that language in a guide.
+// guideBlocks returns the fenced blocks of that language in a guide.
 func guideBlocks(t *testing.T, guide, language string) []string {
 	t.Helper()
 	root, err := build.Checkout()
@@ -77,13 +77,13 @@ func guideBlocks(t *testing.T, guide, language string) []string {
 	return out
 }
 
-// user is somebody at a shell in a folder, with the lab's key as their own.
+// user simulates a user at a shell in a directory, with the lab's key as their own.
 type user struct {
 	w    *workspace.Workspace
 	home string
 }
 
-// newUser gives the user of a workspace the CLI, kubectl and the key.
+// newUser provides the user of a workspace with the CLI, kubectl and the key.
 func newUser(t *testing.T, w *workspace.Workspace) user {
 	t.Helper()
 	u := user{w: w, home: t.TempDir()}
@@ -112,8 +112,8 @@ func newUser(t *testing.T, w *workspace.Workspace) user {
 	return u
 }
 
-// types runs a script in the user's folder and returns what it says. Applies are
-// approved: nobody is there to say yes.
+// types runs a script in the user's directory and returns its output. Applies are
+// auto-approved.
 func (u user) types(t *testing.T, script string) string {
 	t.Helper()
 	command := u.w.InLab(t.Context(), "bash", "-euo", "pipefail", "-c", script)

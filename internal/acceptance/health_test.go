@@ -13,8 +13,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// healthConfig is beside the example: the health of all of it in a check block,
-// which says when it is not well.
+// healthConfig is added to the example: a check block for the health of the whole control
+// plane, which reports detected problems.
 const healthConfig = `
 variable "fail_on" {
   type    = list(string)
@@ -52,10 +52,10 @@ check "control_plane" {
 }
 `
 
-// healthTimeout is the time that the data source has in these tests.
+// healthTimeout is the timeout of the data source in these tests.
 const healthTimeout = 20 * time.Second
 
-// health is what the data source answers, as far as it is looked at here.
+// health has the attributes of the data source that these tests use.
 type health struct {
 	Healthy   bool     `json:"healthy"`
 	Issues    []string `json:"issues"`
@@ -97,11 +97,10 @@ type health struct {
 	} `json:"etcd_cluster"`
 }
 
-// TestHealth asks kube_control_plane how a control plane of three is: whole,
-// with a stopped component, with a dead machine, with certificates near their
-// end. It says which, within its time; nothing else is kept from being planned
-// and applied. Its issues are read by refreshes: while a replica has a change to
-// come, it is only read after that.
+// TestHealth reads kube_control_plane for a control plane of three machines: healthy, with a
+// stopped component, with a dead machine, and with certificates that expire soon. The data
+// source reports each problem within its timeout, and does not prevent a plan or an apply. Its
+// issues are read by refreshes, because it is deferred while a replica has a pending change.
 func TestHealth(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
@@ -118,7 +117,7 @@ func TestHealth(t *testing.T) {
 	expectBare(t, bare, names...)
 }
 
-// beside puts a file of configuration beside the example.
+// beside adds a configuration file to the example.
 func beside(t *testing.T, w *workspace.Workspace, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(w.Dir, "beside.tf"), []byte(text), 0o600); err != nil {
@@ -126,8 +125,8 @@ func beside(t *testing.T, w *workspace.Workspace, text string) {
 	}
 }
 
-// healthNow refreshes, and gives what the data source says. The refresh has
-// warnings and no error, and the plan is what it is without the data source.
+// healthNow refreshes and returns the data source's result. The refresh has warnings and no
+// error, and the plan is the same as without the data source.
 func healthNow(t *testing.T, w *workspace.Workspace, args ...string) health {
 	t.Helper()
 	began := time.Now()
@@ -145,7 +144,7 @@ func healthNow(t *testing.T, w *workspace.Workspace, args ...string) health {
 	return h
 }
 
-// answerOf reads what the state has of a data source.
+// answerOf reads the result of a data source from the state.
 func answerOf(t *testing.T, w *workspace.Workspace, kind string, answer any) {
 	t.Helper()
 	resources, err := w.State(t.Context())
@@ -163,7 +162,7 @@ func answerOf(t *testing.T, w *workspace.Workspace, kind string, answer any) {
 	t.Fatalf("the state has no %s", kind)
 }
 
-// observedConfig is the data source on its own, for tests that are about something else.
+// observedConfig is the data source on its own, for tests with another subject.
 const observedConfig = `
 data "kube_control_plane" "observed" {
   pki      = kube_pki_bundle.this.bundle
@@ -172,8 +171,8 @@ data "kube_control_plane" "observed" {
 }
 `
 
-// observed is what the data source tells of the control plane as it runs. It stays in a
-// plan that is thrown away: neither configuration nor state have it afterwards.
+// observed returns the data source's result for the running control plane. It uses a plan that
+// is discarded, so neither the configuration nor the state contains it afterwards.
 func observed(t *testing.T, w *workspace.Workspace) health {
 	t.Helper()
 	file := filepath.Join(w.Dir, "observed.tf")
@@ -218,7 +217,8 @@ func observed(t *testing.T, w *workspace.Workspace) health {
 	return health{}
 }
 
-// expectIssues: each of the words stands in one of the issues, and each issue has one.
+// expectIssues expects each of the words in one of the issues, and each issue to match one of
+// the words.
 func expectIssues(t *testing.T, h health, words ...string) {
 	t.Helper()
 	all := strings.Join(h.Issues, "\n")
@@ -263,7 +263,7 @@ func healthStopped(t *testing.T, w *workspace.Workspace) {
 		t.Fatal("fail_on lets it pass")
 	}
 	says(t, unfolded(err.Error()), "Control plane is not healthy", "kube-scheduler.service is inactive", "Unchanged: nothing was changed.", "from fail_on")
-	apply(t, w) // the repair, which is not kept from it
+	apply(t, w) // the repair is not blocked by it
 	expectEmptyPlan(t, w)
 	expectIssues(t, healthNow(t, w))
 }
@@ -291,7 +291,7 @@ func healthDead(t *testing.T, w *workspace.Workspace) {
 	}
 	t.Logf("failed after %.1f s", time.Since(began).Seconds())
 	says(t, unfolded(err.Error()), "Parts of the control plane cannot be asked", "machine "+address("cp3"))
-	says(t, plan(t, w, `-var=apiserver_extra_args={v="3"}`), "3 to change") // and without it nothing is refused
+	says(t, plan(t, w, `-var=apiserver_extra_args={v="3"}`), "3 to change") // without it, nothing is rejected
 	if err := dead.Boot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func healthExpiring(t *testing.T, w *workspace.Workspace) {
 	expectIssues(t, h, "etcd member cp1 ("+address("cp1")+"): a certificate ends on ", "replica cp2 ("+address("cp2")+"): kube-apiserver: a certificate ends on ", "in 364 days")
 }
 
-// readinessReview is what kube_production_readiness answers.
+// readinessReview is the result of kube_production_readiness.
 type readinessReview struct {
 	Items []struct {
 		ID       string `json:"id"`
@@ -318,8 +318,8 @@ type readinessReview struct {
 	Summary string `json:"summary"`
 }
 
-// healthReview: on machines that all answer nothing is unknown, and what the
-// example and the lab decide is judged so.
+// healthReview checks that no item is unknown if all machines answer, and that the items that
+// depend on the example and the lab have the expected status.
 func healthReview(t *testing.T, w *workspace.Workspace) {
 	var r readinessReview
 	answerOf(t, w, "kube_production_readiness", &r)

@@ -11,16 +11,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// owned is where a word of the taken-over machine would leave its mark, on
-// whatever computer it is executed.
+// owned is the file that text from the compromised machine creates on any computer that
+// executes it.
 const owned = "/tmp/kube-owned"
 
-// injected is executed by a shell that reads it as code, however it is quoted
-// there.
+// injected runs its command in any shell that evaluates it, with any quoting.
 const injected = `zz';touch ` + owned + `;:'";touch ` + owned + `;:"$(touch ` + owned + `)` + "`touch " + owned + "`"
 
-// hostileFiles puts what a machine says of itself into its files: the line in the
-// servers' file of a balancer that was executed on another one, records, units.
+// hostileFiles corrupts the machine's files: a line in a balancer's servers file that another
+// machine would execute, records, units.
 const hostileFiles = `
 say=$(cat /root/injected)
 escape=$(printf '\033]0;owned\007\033[31m\302\233\342\200\256\377')
@@ -34,7 +33,7 @@ printf '# %s\n' "$say" >>/etc/haproxy/kube/10-endpoint.cfg
 printf '%s  %s\n' "$say" "$say" >>/run/etcd/started
 `
 
-// hostileRecords has the three records say more than they may.
+// hostileRecords corrupts the three records.
 const hostileRecords = `
 say=$(sed 's/["\\]/\\&/g' /root/injected)
 for file in /etc/etcd/member.json /etc/kubernetes/replica.json /etc/haproxy/kube/endpoint.json; do
@@ -45,8 +44,7 @@ for file in /etc/etcd/member.json /etc/kubernetes/replica.json /etc/haproxy/kube
 done
 `
 
-// hostilePrograms has the programs that the provider asks lie, each before it does
-// what it is for.
+// hostilePrograms makes the programs that the provider queries lie before they do their work.
 const hostilePrograms = `
 for program in ip systemctl cat stat sha256sum readlink uname ss journalctl df getent id; do
   real=$(PATH=/usr/sbin:/usr/bin:/sbin:/bin command -v "$program") || continue
@@ -61,10 +59,10 @@ done
 for file in /usr/local/sbin/*.new; do mv "$file" "${file%.new}"; done
 `
 
-// TestHostileMachine takes over one machine of a control plane: its files, its
-// records and then its programs lie, in every Read, Update and Delete. Nothing of
-// it is executed on another machine, or here, and a person sees plain text. The
-// machine that is made anew is taken in again.
+// TestHostileMachine compromises one machine of a control plane: its files, its records and
+// then its programs lie, during every Read, Update and Delete. Nothing from it is executed on
+// another machine or on this computer, and users see plain text. After the machine is rebuilt,
+// it joins again.
 func TestHostileMachine(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
@@ -85,8 +83,8 @@ resource "kube_control_plane_endpoint" "this" { drain_timeout = "%ds" }
 		_, err := w.Apply(t.Context(), t.Output(), "-destroy", `-target=kube_control_plane_replica.this["cp3"]`, `-target=kube_etcd_member.this["cp3"]`)
 		return "", err
 	})
-	// Members that have a change before them are changed in the apply that makes the
-	// rebuilt machine's replica, which comes after all members in the graph.
+	// Members with a pending change are changed in the apply that creates the rebuilt machine's
+	// replica, which comes after all members in the graph.
 	override(t, w, `resource "kube_etcd_member" "this" { extra_args = { max-txn-ops = "300" } }`)
 	if err := cp3.Rebuild(t.Context()); err != nil {
 		t.Fatal(err)
@@ -98,7 +96,7 @@ resource "kube_control_plane_endpoint" "this" { drain_timeout = "%ds" }
 	expectBare(t, bare, "cp1", "cp2")
 }
 
-// besiege runs Terraform, which may fail, and holds what must never be.
+// besiege runs Terraform, which may fail, and checks that the rules of TestHostileMachine hold.
 func besiege(t *testing.T, w *workspace.Workspace, what string, run func() (string, error)) {
 	t.Helper()
 	text, err := run()

@@ -15,8 +15,8 @@ import (
 // settingsFile adds settings to the example's members and replicas.
 const settingsFile = "settings_override.tf"
 
-// The settings have defaults that are written out, objects that are empty, and YAML
-// in a layout of its own among them: what no machine tells.
+// The settings include explicit defaults, empty objects, and YAML with a layout of its own,
+// which cannot be derived from a machine.
 const (
 	memberSettings = `
   resources = { memory_high = "2G", cpu_quota = "200%%" }
@@ -52,8 +52,8 @@ const (
 
 var withSettings = fmt.Sprintf("resource \"kube_etcd_member\" \"this\" {" + memberSettings + "}\nresource \"kube_control_plane_replica\" \"this\" {" + replicaSettings + "}\n")
 
-// withoutExample leaves the provider's settings of the configuration, and gives
-// what brings the rest back.
+// withoutExample removes everything except the provider's settings from the configuration. The
+// returned function restores the rest.
 func (i *importing) withoutExample(t *testing.T) (restore func()) {
 	t.Helper()
 	example := map[string]string{}
@@ -77,8 +77,8 @@ func (i *importing) withoutExample(t *testing.T) (restore func()) {
 	}
 }
 
-// generated imports into a configuration that Terraform writes, of which nothing
-// is edited but what it does not write: sensitive values.
+// generated imports into a configuration that Terraform generates. Only sensitive values, which
+// Terraform does not write, are added to it.
 func (i *importing) generated(t *testing.T) {
 	i.forget(t)
 	defer i.withoutExample(t)()
@@ -108,7 +108,7 @@ func (i *importing) generated(t *testing.T) {
 	i.before.expect(t)
 }
 
-// ofElsewhere is a configuration that has its bundle from another one.
+// ofElsewhere is a configuration that gets its bundle from another one.
 const ofElsewhere = `
 resource "kube_etcd_member" "cp1" {
   name       = "cp1"
@@ -138,9 +138,9 @@ import {
 }
 `
 
-// elsewhere imports where no kube_pki_bundle is read: what is given for pki is a
-// difference from what was imported, and touches nothing. Another
-// cluster's is refused.
+// elsewhere imports without a kube_pki_bundle in the configuration. The value for pki differs
+// from the imported state, and applying it changes nothing on the machines. The bundle of
+// another cluster is rejected.
 func (i *importing) elsewhere(t *testing.T) {
 	i.forget(t)
 	defer i.withoutExample(t)()

@@ -13,8 +13,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// imports are what the example has, by address in the configuration, with the
-// ids by which its machines and a backup give it back.
+// imports returns the IDs from which the example's resources are imported, machines and a
+// backup, by address in the configuration.
 func imports(backup, kubeconfig string, names ...string) map[string]string {
 	ids := map[string]string{
 		"kube_pki_bundle.this":             "file:" + backup,
@@ -28,7 +28,7 @@ func imports(backup, kubeconfig string, names ...string) map[string]string {
 	return ids
 }
 
-// importBlocks are the blocks for ids.
+// importBlocks returns the import blocks for ids.
 func importBlocks(ids map[string]string) string {
 	var text strings.Builder
 	for to, id := range ids {
@@ -37,8 +37,8 @@ func importBlocks(ids map[string]string) string {
 	return text.String()
 }
 
-// asItWas is a control plane's machines before an import: what runs, and every
-// file with its content and the times of its changes.
+// asItWas is the state of a control plane's machines before an import: the running processes,
+// and every file with its content and its change times.
 type asItWas struct {
 	names []string
 	seen  map[string]string
@@ -75,9 +75,9 @@ func (u asItWas) expect(t *testing.T) {
 	}
 }
 
-// TestImport forgets a control plane and imports all of it, from its machines and
-// a backup of its bundle, in every way that Terraform has. Nothing is touched, and
-// the plan afterwards is empty but for true differences.
+// TestImport removes a control plane from the state and imports all of it, from its machines
+// and a backup of its bundle, in every way that Terraform supports. The machines do not change,
+// and the plan afterwards is empty except for real differences.
 func TestImport(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	machines(t)
@@ -86,7 +86,7 @@ func TestImport(t *testing.T) {
 	write(t, filepath.Join(w.Dir, settingsFile), withSettings)
 	apply(t, w)
 	expectEmptyPlan(t, w)
-	expectHealthy(t, w, names) // the state says what is seen now, too
+	expectHealthy(t, w, names) // the state also contains what is observed now
 	i := &importing{w: w, names: names, backup: filepath.Join(t.TempDir(), "bundle"), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), before: lookAt(t, names...)}
 	write(t, i.backup, textOf(valuesOf(t, w, "kube_pki_bundle.this"), "bundle"))
 	write(t, i.kubeconfig, outputOf(t, w, "kubeconfig"))
@@ -111,7 +111,7 @@ func TestImport(t *testing.T) {
 	expectBare(t, bare, names...)
 }
 
-// importing is a control plane that is forgotten and imported again and again.
+// importing is a control plane that is repeatedly removed from the state and imported.
 type importing struct {
 	w          *workspace.Workspace
 	names      []string
@@ -120,7 +120,7 @@ type importing struct {
 	before     asItWas
 }
 
-// forget takes the state away.
+// forget removes the state.
 func (i *importing) forget(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"terraform.tfstate", "terraform.tfstate.backup"} {
@@ -135,7 +135,7 @@ func (i *importing) blocks(t *testing.T, text string) {
 	write(t, filepath.Join(i.w.Dir, "imports.tf"), text)
 }
 
-// valuesBy is the state by address.
+// valuesBy returns the state by address.
 func valuesBy(t *testing.T, w *workspace.Workspace) map[string]string {
 	t.Helper()
 	resources, err := w.State(t.Context())
@@ -174,7 +174,8 @@ func (i *importing) byBlocks(t *testing.T) {
 	expectHealthy(t, i.w, i.names)
 }
 
-// byCommand imports one after the other: members are given their bundle when it comes.
+// byCommand imports the resources one after the other. Members get their bundle once it is
+// imported.
 func (i *importing) byCommand(t *testing.T) {
 	i.forget(t)
 	ids := imports(i.backup, address("cp2"), i.names...)
@@ -189,7 +190,7 @@ func (i *importing) byCommand(t *testing.T) {
 	i.before.expect(t)
 }
 
-// byIdentity imports what has one, where the CLI knows such a thing (1.12).
+// byIdentity imports resources with an identity, if the CLI supports it (1.12).
 func (i *importing) byIdentity(t *testing.T) {
 	text, err := i.w.Run(t.Context(), "version", "-json")
 	if err != nil {
@@ -223,7 +224,8 @@ func (i *importing) byIdentity(t *testing.T) {
 	i.before.expect(t)
 }
 
-// refusals: what is not there, or nobody's of this provider, is not imported.
+// refusals checks that objects that do not exist, or that this provider does not manage, are
+// not imported.
 func (i *importing) refusals(t *testing.T) {
 	i.forget(t)
 	for _, c := range []struct{ to, id, words string }{
@@ -242,7 +244,7 @@ func (i *importing) refusals(t *testing.T) {
 	i.before.expect(t)
 }
 
-// changed: what was changed by hand is imported as it is, and shows in the plan.
+// changed checks that manual changes are imported as they are, and that the plan shows them.
 func (i *importing) changed(t *testing.T) {
 	i.forget(t)
 	onMachine(t, shared.lab.Machine("cp2"), `sed -i 's/--snapshot-count=[0-9]*/&/; s|--watch-progress-notify-interval=5s|--watch-progress-notify-interval=7s|' /etc/systemd/system/etcd.service
@@ -261,9 +263,9 @@ sed -i 's|^MemoryMax=1G$|MemoryMax=2G|' /etc/systemd/system/kube-controller-mana
 	expectHealthy(t, i.w, i.names)
 }
 
-// TestImportWithoutBackup: state and backup of a bundle are lost, and all that
-// there is are machines. They give back everything but the keys of two
-// authorities, the plan is empty all the same, and a rotation makes it whole.
+// TestImportWithoutBackup imports after the state and the backup of a bundle are lost, from the
+// machines alone. They provide everything except the keys of two authorities. The plan is still
+// empty, and a rotation replaces the two.
 func TestImportWithoutBackup(t *testing.T) {
 	machines(t)
 	names := []string{"cp1", "cp2"}
@@ -290,21 +292,21 @@ func TestImportWithoutBackup(t *testing.T) {
 	useAPI(t, w)
 	rotated := "-var=rotation={etcd=3,front_proxy=3}"
 	onMachine(t, shared.lab.Machine("cp1"), "rm /etc/kubernetes/pki/etcd/server.crt /etc/kubernetes/pki/front-proxy-client.crt")
-	apply(t, w, rotated) // both are issued anew
+	apply(t, w, rotated) // both are issued again
 	expectEmptyPlan(t, w, rotated)
 	apply(t, w, "-destroy", rotated)
 	expectBare(t, bare, names...)
 }
 
-// asEarlier takes from a machine what earlier versions did not record.
+// asEarlier removes from a machine what earlier versions did not record.
 const asEarlier = `sed -i -zE 's/,\n  "configured": \{.*\n  \}\n\}/\n}/' /etc/etcd/member.json /etc/kubernetes/replica.json
 ! grep configured /etc/etcd/member.json /etc/kubernetes/replica.json
 sed -i -E '/^  "(cluster_id|cluster_name|address)"/d' /etc/haproxy/kube/endpoint.json`
 
-// earlier: what an earlier version did not record is imported as left out: here the
-// difference is between no extra_args and empty ones, whose change is a note on the
-// machine and no more. It is no drift, but for whose endpoint it is: that is noted
-// too, and restarts nothing either.
+// earlier checks that settings that an earlier version did not record are imported as not set.
+// Here the difference is between no extra_args and empty ones, and the change only updates a
+// record on the machine. The only drift is the missing owner of the endpoint, whose repair also
+// only updates a record and restarts nothing.
 func (i *importing) earlier(t *testing.T) {
 	for _, name := range i.names {
 		onMachine(t, shared.lab.Machine(name), asEarlier)

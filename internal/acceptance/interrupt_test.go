@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// interruption cuts an apply off when the first resource of a type is begun.
+// interruption interrupts an apply when the first resource of a type begins.
 type interruption struct {
 	name string
 	when string // resource type
@@ -26,8 +26,8 @@ var interruptions = []interruption{
 	{"provider killed while replicas start", "kube_control_plane_replica", killProvider},
 }
 
-// TestInterrupted cuts applies off, one after the other on the same machines;
-// the apply after each converges, whatever state the cut has left.
+// TestInterrupted interrupts applies, one after the other, on the same machines. The apply
+// after each one converges from whatever state is left.
 func TestInterrupted(t *testing.T) {
 	machines(t)
 	names := []string{"cp1", "cp2", "cp3"}
@@ -43,7 +43,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// interrupt runs an apply that does not end well.
+// interrupt runs an apply that is interrupted.
 func interrupt(t *testing.T, w *workspace.Workspace, i interruption) {
 	t.Helper()
 	begun := func(line string) bool {
@@ -52,7 +52,7 @@ func interrupt(t *testing.T, w *workspace.Workspace, i interruption) {
 	cutWhen(t, w, begun, func(terraform *os.Process) { i.cut(t, w, terraform) })
 }
 
-// cutWhen runs an apply and cuts it off at a line of its output.
+// cutWhen runs an apply and interrupts it at a line of its output.
 func cutWhen(t *testing.T, w *workspace.Workspace, when func(line string) bool, cut func(terraform *os.Process)) {
 	t.Helper()
 	cmd := w.Command(t.Context(), "apply", "-json", "-input=false", "-auto-approve")
@@ -84,7 +84,7 @@ func ctrlC(t *testing.T, _ *workspace.Workspace, terraform *os.Process) {
 	}
 }
 
-// killProvider kills this workspace's provider processes, known by their program.
+// killProvider kills this workspace's provider processes, which it identifies by their program.
 func killProvider(t *testing.T, w *workspace.Workspace, _ *os.Process) {
 	t.Helper()
 	program, err := filepath.EvalSymlinks(w.ProviderPath())

@@ -17,8 +17,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// ephemeralConfig hands an ephemeral kubeconfig to a provider that echoes it
-// into its state, which is the only way to see one.
+// ephemeralConfig passes an ephemeral kubeconfig to a provider that echoes it into its state,
+// the only way to observe it.
 const ephemeralConfig = `
 resource "kube_pki_bundle" "this" {
   deletion_protection = false
@@ -38,7 +38,7 @@ provider "echo" {
 resource "echo" "this" {}
 `
 
-// renewedConfig takes when the kubeconfig is due.
+// renewedConfig takes the renewal time of the kubeconfig.
 const renewedConfig = `
 resource "kube_pki_bundle" "this" {
   deletion_protection = false
@@ -53,10 +53,10 @@ resource "kube_kubeconfig" "this" {
 }
 `
 
-// TestKubeconfigRenewal: what is due is renewed in place by an ordinary apply.
-// One that is due a moment after it was issued is so again at the next plan.
+// TestKubeconfigRenewal checks that an ordinary apply renews a due kubeconfig in place. A
+// kubeconfig that is due right after it is issued is renewed again by the next plan.
 func TestKubeconfigRenewal(t *testing.T) {
-	machines(t) // for the CLI's sake, as TestBadInput
+	machines(t) // for the CLI, as in TestBadInput
 	differ := statecheck.CompareValue(compare.ValuesDiffer())
 	content := func() []statecheck.StateCheck {
 		return []statecheck.StateCheck{differ.AddStateValue("kube_kubeconfig.this", tfjsonpath.New("content"))}
@@ -85,7 +85,7 @@ func TestKubeconfigRenewal(t *testing.T) {
 }
 
 func TestEphemeralKubeconfig(t *testing.T) {
-	machines(t) // for the CLI's sake, as TestBadInput
+	machines(t) // for the CLI, as in TestBadInput
 	within := func(text string) error {
 		info, err := pki.ParseKubeconfig(text)
 		if err != nil {

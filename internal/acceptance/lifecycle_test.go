@@ -12,11 +12,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// TestLifecycle is the whole story, told by the provider's binary under the
-// real CLI: three bare machines, a control plane on them, an empty plan, the
-// API through the virtual IP, nothing restarted by a refresh or by an apply
-// that needs no restart, a stopped timer of snapshots among what that mends, bare
-// machines again, and once more from there.
+// TestLifecycle runs a full lifecycle with the provider's binary and the real CLI, twice: three
+// bare machines, a control plane on them, an empty plan, the API through the virtual IP, no
+// restart by a refresh or by an apply that needs none (which also repairs a stopped snapshot
+// timer), and bare machines again.
 func TestLifecycle(t *testing.T) {
 	l := machines(t)
 	names := []string{"cp1", "cp2", "cp3"}
@@ -35,8 +34,8 @@ func TestLifecycle(t *testing.T) {
 
 			started := startsOfAll(t, names)
 			apply(t, w, "-refresh-only")
-			// What is read only when a replica leaves; and the timer of snapshots, which
-			// somebody has stopped on one machine.
+			// A setting that is read only when a replica leaves, and a snapshot timer that was
+			// stopped manually on one machine.
 			onMachine(t, l.Machine("cp2"), "systemctl disable --quiet --now etcd-snapshot.timer")
 			says(t, plan(t, w), "cp2: etcd-snapshot.timer is inactive, wanted active")
 			override(t, w, scheduled("*-01-30 00:00"))
@@ -58,7 +57,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// scheduled has snapshots saved on a schedule, and sent to where nothing comes.
+// scheduled configures scheduled snapshots, with uploads to an address that never answers.
 func scheduled(schedule string) string {
 	return fmt.Sprintf(`resource "kube_etcd_member" "this" {
   snapshots = { schedule = %q, kept = 2, upload = "cp \"$SNAPSHOT\" /srv/" }
@@ -66,7 +65,7 @@ func scheduled(schedule string) string {
 `, schedule)
 }
 
-// newWorkspace is the example with the first n machines of the lab.
+// newWorkspace returns the example with the first n machines of the lab.
 func newWorkspace(t *testing.T, n int) *workspace.Workspace {
 	t.Helper()
 	ctx := t.Context()
@@ -74,7 +73,7 @@ func newWorkspace(t *testing.T, n int) *workspace.Workspace {
 	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": w.Machines(n), "drain_timeout": "5s"}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // a test that failed leaves bare machines to the next
+	t.Cleanup(func() { // a failed test leaves bare machines for the next one
 		if _, err := w.Apply(context.WithoutCancel(ctx), t.Output(), "-destroy"); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
@@ -100,15 +99,14 @@ func expectEmptyPlan(t *testing.T, w *workspace.Workspace, args ...string) {
 	}
 }
 
-// expectHealthy expects that everything serves, in the versions that run where
-// nothing else is asked for.
+// expectHealthy expects that everything serves, in the default versions.
 func expectHealthy(t *testing.T, w *workspace.Workspace, names []string) {
 	t.Helper()
 	expectServing(t, w, names, "3.6.16", "1.34.4")
 }
 
-// expectServing reads from the state what the provider has seen: every member
-// and replica of names serves, in these versions.
+// expectServing reads from the state what the provider has observed: every member and replica
+// of names serves, in these versions.
 func expectServing(t *testing.T, w *workspace.Workspace, names []string, etcd, kubernetes string) {
 	t.Helper()
 	apply(t, w, "-refresh-only")
@@ -174,8 +172,8 @@ func startsOfAll(t *testing.T, names []string) string {
 	return all.String()
 }
 
-// useAPI uses the control plane through the virtual IP as an administrator
-// does: kubectl with the kubeconfig from the outputs.
+// useAPI uses the control plane through the virtual IP as an administrator does: kubectl with
+// the kubeconfig from the outputs.
 func useAPI(t *testing.T, w *workspace.Workspace) {
 	t.Helper()
 	useAPIWith(t, w, outputOf(t, w, "kubeconfig"))

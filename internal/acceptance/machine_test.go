@@ -8,7 +8,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// onMachine runs script on a machine, past the provider.
+// onMachine runs script on a machine, bypassing the provider.
 func onMachine(t *testing.T, m *lab.Machine, script string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -29,8 +29,7 @@ func fingerprint(t *testing.T, m *lab.Machine) []string {
 	return lines
 }
 
-// sameMachine fails for everything that was added to or lost from a machine
-// since before.
+// sameMachine fails for every line that was added to or removed from a machine's fingerprint.
 func sameMachine(t *testing.T, m *lab.Machine, before []string) {
 	t.Helper()
 	for _, difference := range lab.Differences(before, fingerprint(t, m)) {
@@ -38,8 +37,8 @@ func sameMachine(t *testing.T, m *lab.Machine, before []string) {
 	}
 }
 
-// starts is when the control plane's processes on a machine were started: the
-// same text means that none was restarted.
+// starts returns when the control plane's processes on a machine were started. The same text
+// means that no process was restarted.
 func starts(t *testing.T, m *lab.Machine) string {
 	t.Helper()
 	return onMachine(t, m, "systemctl show -p Id -p MainPID -p ActiveEnterTimestampMonotonic etcd kube-apiserver kube-controller-manager kube-scheduler")

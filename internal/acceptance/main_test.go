@@ -1,6 +1,5 @@
-// Package acceptance runs the provider as users do, by Terraform or OpenTofu,
-// against real machines with systemd, sshd, etcd, Kubernetes, HAProxy and
-// keepalived.
+// Package acceptance runs the provider as users do, with Terraform or OpenTofu, against real
+// machines with systemd, sshd, etcd, Kubernetes, HAProxy and keepalived.
 package acceptance
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// labName and subnet are these tests' own: a demo may run beside them.
+// labName and subnet belong to these tests, so that a demo may run in parallel.
 const (
 	labName = "acceptance"
 	vip     = "10.97.0.100"
@@ -23,18 +22,17 @@ const (
 
 var subnet = netip.MustParsePrefix("10.97.0.0/24")
 
-// environment is what the tests share: machines, and what is built for them.
+// environment is what the tests share: the machines, and the artifacts built for them.
 type environment struct {
 	lab        *lab.Lab
 	components string // the provider's artifact directory
-	skip       string // why nothing can run here
+	skip       string // why the tests cannot run here
 }
 
 var shared environment
 
-// TestMain makes the machines, moves itself into their network and throws them
-// away in the end. Everything that needs the outside (building components) is
-// done before the move.
+// TestMain creates the machines, moves its process into their network and removes them at the
+// end. Steps that need the internet (building components) run before the move.
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
@@ -65,7 +63,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// cannotRun says in one line why there can be no machines here.
+// cannotRun returns in one line why machines cannot run here.
 func cannotRun() string {
 	if os.Getenv("TF_ACC") == "" {
 		return "set TF_ACC=1 (make test-acceptance does) to run Terraform against lab machines"
@@ -73,7 +71,7 @@ func cannotRun() string {
 	return lab.Missing()
 }
 
-// machines skips the test where there can be none.
+// machines returns the lab, or skips the test if machines cannot run here.
 func machines(t *testing.T) *lab.Lab {
 	t.Helper()
 	if shared.skip != "" {

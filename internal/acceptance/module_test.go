@@ -9,8 +9,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// topology is one shape of the module: the example that has it, and its
-// machines by the example's variables.
+// topology is one use of the module: its example, and the machines by the example's variables.
 type topology struct {
 	example  string
 	machines map[string][]string
@@ -23,9 +22,9 @@ var topologies = []topology{
 	{"own-balancers", map[string][]string{"machines": {"cp1", "cp2", "cp3"}, "balancers": {"cp4", "cp5"}}},
 }
 
-// TestModule runs the module's own tests by the CLI: the rules of its inputs,
-// which reach no machine, and every topology's example on machines. Each is
-// applied, has nothing left to do in the next plan, and is destroyed again.
+// TestModule runs the module's own tests with the CLI: the rules of its inputs, which need no
+// machine, and the example of every topology on machines. Each example is applied, has an empty
+// plan afterwards, and is destroyed again.
 func TestModule(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3", "cp4", "cp5"}
 	tree := checkout(t)
@@ -50,7 +49,7 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// checkout is a copy of the folders whose configurations refer to each other.
+// checkout returns a copy of the directories whose configurations refer to each other.
 func checkout(t *testing.T) string {
 	t.Helper()
 	root, err := build.Checkout()
@@ -66,7 +65,7 @@ func checkout(t *testing.T) string {
 	return tree
 }
 
-// storyIn is the configuration in a folder of a checkout.
+// storyIn returns the configuration in a directory of a checkout.
 func storyIn(t *testing.T, names []string, tree, folder string) *workspace.Workspace {
 	t.Helper()
 	dir := filepath.Join(tree, folder)

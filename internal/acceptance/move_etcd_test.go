@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// movable opens the example to any roles.
+// movable allows any roles in the example.
 const (
 	movable = `
 module "control_plane" {
@@ -24,18 +24,18 @@ variable "members" { type = string }
 `
 )
 
-// arrangement is who has etcd while it moves.
+// arrangement is the placement of etcd in one step of the move.
 type arrangement struct {
 	name   string
 	etcdOn []string
 	use    string // which members a replica uses: "own" or "all"
-	leaves bool   // members leave that replicas use beside others
+	leaves bool   // members leave that replicas use together with others
 }
 
-// TestMoveEtcd moves etcd to machines of its own and back, in the steps that the
-// guide on topologies names. What an API server has under way with a member that
-// stops is answered with an error, where it uses several: it does not ask another
-// one. Nothing that was acknowledged is lost, and beside that nothing fails.
+// TestMoveEtcd moves etcd to dedicated machines and back, in the steps of the guide on
+// topologies. If an API server uses several members and one of them stops, its in-flight
+// requests to that member fail: it does not retry them with another member. No acknowledged
+// write is lost, and no other request fails.
 func TestMoveEtcd(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3", "cp4", "cp5", "cp6"}
 	front, back := all[:3], all[3:]
@@ -72,7 +72,7 @@ func TestMoveEtcd(t *testing.T) {
 	expectBare(t, bare, all...)
 }
 
-// arrange edits who has etcd. The replicas stay where they are.
+// arrange changes the machines that run etcd. The replicas stay where they are.
 func arrange(t *testing.T, w *workspace.Workspace, replicas []string, a arrangement) {
 	t.Helper()
 	roles := map[string][]string{}
@@ -91,9 +91,9 @@ func arrange(t *testing.T, w *workspace.Workspace, replicas []string, a arrangem
 	}
 }
 
-// underWay counts what was under way with an etcd member that stopped (the
-// connection ended, or the member had left raft already): at most two requests
-// of a client for each of three.
+// underWay counts the requests that were in flight with an etcd member that stopped (the
+// connection ended, or the member had already left raft): at most two requests of a client for
+// each of three members.
 func underWay(c load.Client) int {
 	const most = 3 * 2
 	n := 0

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// authority is one that a user brings.
+// authority is an authority that a user supplies.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	issuers     []*x509.Certificate // the next first
+	issuers     []*x509.Certificate // the direct issuer first
 }
 
 // unlimited lets an authority sign further authorities.
@@ -28,7 +28,7 @@ func newRoot(t *testing.T, name string) authority {
 	return authority{}.sign(t, name, unlimited)
 }
 
-// sign makes an authority: a root, or one of a below it.
+// sign creates an authority: a root, or an intermediate that a signs.
 func (a authority) sign(t *testing.T, name string, pathLength int) authority {
 	t.Helper()
 	key := newKey(t)
@@ -45,7 +45,7 @@ func (a authority) sign(t *testing.T, name string, pathLength int) authority {
 	}
 }
 
-// client is a client certificate that shows everything that led to it.
+// client returns a client certificate together with its issuers.
 func (a authority) client(t *testing.T, name string, groups ...string) tls.Certificate {
 	t.Helper()
 	key := newKey(t)
@@ -59,7 +59,7 @@ func (a authority) client(t *testing.T, name string, groups ...string) tls.Certi
 	return pair
 }
 
-// chain is the certificate, then its issuers.
+// chain returns the certificate, then its issuers.
 func (a authority) chain() string {
 	text := asPEM("CERTIFICATE", a.certificate.Raw)
 	for _, issuer := range a.issuers {
@@ -114,7 +114,7 @@ func issued(t *testing.T, template, parent *x509.Certificate, key, parentKey *ec
 	return certificate
 }
 
-// certificatesIn are the certificates of a PEM text, each as its DER.
+// certificatesIn returns the certificates of a PEM text, each as DER.
 func certificatesIn(text string) []string {
 	var all []string
 	for rest := []byte(text); ; {
@@ -128,7 +128,7 @@ func certificatesIn(text string) []string {
 	}
 }
 
-// poolOf trusts what is in PEM texts, and nothing else.
+// poolOf returns a pool that trusts only the certificates in PEM texts.
 func poolOf(texts ...string) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, text := range texts {

@@ -21,13 +21,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// credentials are what a client of an API server holds.
+// credentials are the credentials of a client of an API server.
 type credentials struct {
 	tls   *tls.Config
 	token string
 }
 
-// credentialsOf are those of a kubeconfig.
+// credentialsOf returns the credentials in a kubeconfig.
 func credentialsOf(t *testing.T, kubeconfig string) credentials {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(kubeconfig))
@@ -44,25 +44,25 @@ func credentialsOf(t *testing.T, kubeconfig string) credentials {
 	return credentials{tls: trust}
 }
 
-// with is a token instead of a client certificate.
+// with returns credentials with a token instead of a client certificate.
 func (c credentials) with(token string) credentials {
 	trust := c.tls.Clone()
 	trust.Certificates, trust.GetClientCertificate = nil, nil
 	return credentials{tls: trust, token: token}
 }
 
-// trusting is the same client, which verifies servers as another one does.
+// trusting returns the same client with the trusted authorities of another one.
 func (c credentials) trusting(other credentials) credentials {
 	trust := c.tls.Clone()
 	trust.RootCAs = other.tls.RootCAs
 	return credentials{tls: trust, token: c.token}
 }
 
-// patience bounds one request.
+// patience is the timeout of one request.
 const patience = 10 * time.Second
 
-// call sends one request through a connection of its own. The code is that of
-// the answer; the error says that there was none.
+// call sends one request over its own connection. It returns the status code of the response,
+// or an error if there was none.
 func (c credentials) call(ctx context.Context, server, method, path string, in, out any) (code int, text string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -98,7 +98,7 @@ func (c credentials) call(ctx context.Context, server, method, path string, in, 
 	return response.StatusCode, string(answer), err
 }
 
-// must is a call that has to succeed.
+// must is call for a request that has to succeed.
 func (c credentials) must(t *testing.T, server, method, path string, in, out any) {
 	t.Helper()
 	code, text, err := c.call(t.Context(), server, method, path, in, out)
@@ -110,7 +110,7 @@ func (c credentials) must(t *testing.T, server, method, path string, in, out any
 // endpointURL is the API through the virtual IP.
 const endpointURL = "https://" + vip + ":6443"
 
-// servers are the API servers on machines, past the balancer.
+// servers returns the URLs of the API servers on machines, bypassing the balancer.
 func servers(names ...string) []string {
 	var urls []string
 	for _, name := range names {
@@ -119,7 +119,7 @@ func servers(names ...string) []string {
 	return urls
 }
 
-// expectKnown asks every server who the client is.
+// expectKnown expects every server to authenticate the client as user.
 func (c credentials) expectKnown(t *testing.T, what, user string, servers ...string) {
 	t.Helper()
 	for _, server := range servers {
@@ -134,7 +134,7 @@ func (c credentials) expectKnown(t *testing.T, what, user string, servers ...str
 	}
 }
 
-// expectRefused expects every server to say 401, and not to be silent.
+// expectRefused expects every server to respond with 401.
 func (c credentials) expectRefused(t *testing.T, what string, servers ...string) {
 	t.Helper()
 	for _, server := range servers {
@@ -149,7 +149,7 @@ func selfReview() authentication.SelfSubjectReview {
 	return authentication.SelfSubjectReview{TypeMeta: meta.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}}
 }
 
-// tokenOf makes a token for the default ServiceAccount of a namespace.
+// tokenOf creates a token for the default ServiceAccount of a namespace.
 func (c credentials) tokenOf(t *testing.T, namespace string) string {
 	t.Helper()
 	var request authentication.TokenRequest
@@ -158,9 +158,9 @@ func (c credentials) tokenOf(t *testing.T, namespace string) string {
 	return request.Status.Token
 }
 
-// expectControllers makes a namespace and waits until the controllers have
-// given it what every namespace gets, each with the token of its own
-// ServiceAccount; roots is what they publish to verify servers.
+// expectControllers creates a namespace and waits until the controllers, each with the token of
+// its own ServiceAccount, have created its default objects. roots are the authorities that they
+// publish for verifying servers.
 func (c credentials) expectControllers(t *testing.T, namespace, roots string) {
 	t.Helper()
 	c.must(t, endpointURL, http.MethodPost, "/api/v1/namespaces", core.Namespace{ObjectMeta: meta.ObjectMeta{Name: namespace}}, nil)
@@ -179,7 +179,7 @@ func (c credentials) expectControllers(t *testing.T, namespace, roots string) {
 	}
 }
 
-// awaitPatience is for what the other side does in its own time.
+// awaitPatience is the timeout of conditions that do not depend on the test.
 const awaitPatience = time.Minute
 
 // await waits until a condition is true.
@@ -203,7 +203,7 @@ func awaitFor(t *testing.T, patience time.Duration, otherwise string, condition 
 	}
 }
 
-// outputOf is one of the example's outputs.
+// outputOf returns one of the example's outputs.
 func outputOf(t *testing.T, w *workspace.Workspace, name string) string {
 	t.Helper()
 	text, err := w.Run(t.Context(), "output", "-raw", name)
@@ -213,7 +213,7 @@ func outputOf(t *testing.T, w *workspace.Workspace, name string) string {
 	return text
 }
 
-// valuesOf are the values of a resource in the state.
+// valuesOf returns the values of a resource in the state.
 func valuesOf(t *testing.T, w *workspace.Workspace, address string) map[string]any {
 	t.Helper()
 	resources, err := w.State(t.Context())

@@ -2,9 +2,9 @@ package acceptance
 
 import "testing"
 
-// TestRotationDetours does in the middle of a rotation what happens in the life
-// of a cluster meanwhile: a machine is rebuilt, more join, the rotation goes back
-// one stage and on again, and a machine is dead when the last stage is asked for.
+// TestRotationDetours makes changes in the middle of a rotation that happen in the lifetime of
+// a cluster: a machine is rebuilt, more machines join, the rotation goes back one stage and
+// forward again, and a machine is dead when the last stage is applied.
 func TestRotationDetours(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, append(names, "cp4", "cp5")...)
@@ -30,7 +30,7 @@ func TestRotationDetours(t *testing.T) {
 	expectBare(t, bare, "cp1", "cp2", "cp4", "cp5") // cp3 was rebuilt
 }
 
-// settle goes to a generation.
+// settle applies a generation.
 func (r *rotated) settle(t *testing.T, generation int, args ...string) {
 	t.Helper()
 	rotateTo(t, r.w, generation)
@@ -84,8 +84,8 @@ func (r *rotated) grow(t *testing.T) {
 	r.first.account.expectKnown(t, "on all", firstAccount, servers(r.names...)...)
 }
 
-// deadAtLast: what a machine trusts that does not answer is not known, so nothing
-// is taken away until it is back.
+// deadAtLast checks that the last stage removes nothing while a machine does not answer,
+// because it is not known which authorities the machine trusts.
 func (r *rotated) deadAtLast(t *testing.T) {
 	dead := shared.lab.Machine("cp5")
 	if err := dead.PowerOff(t.Context()); err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// fewerReplicas lets some of the machines have no replica.
+// fewerReplicas allows machines without a replica.
 const fewerReplicas = `
 variable "replicas" {
   type = map(string)
@@ -44,17 +44,16 @@ resource "kube_pki_bundle" "this" {
 
 const secretboxed = `{ provider = "secretbox" }`
 
-// encrypted is a control plane whose Secrets are going to be encrypted at rest.
+// encrypted is a control plane on which encryption at rest is introduced.
 type encrypted struct {
 	w        *workspace.Workspace
 	replicas []string
 	admin    credentials
 }
 
-// TestEncryption introduces encryption at rest on a control plane that has
-// Secrets in the clear, then another key, then another replica. Each replica can
-// read at each moment what any replica has written, and in the end nothing is
-// left of what was before.
+// TestEncryption introduces encryption at rest on a control plane with Secrets in the clear,
+// then rotates the key, then adds a replica. Each replica can always read what any other has
+// written. At the end, no value is stored in the previous form.
 func TestEncryption(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
@@ -132,8 +131,8 @@ func (e *encrypted) refuse(t *testing.T) {
 	expectRestarted(t, before, nil)
 }
 
-// stage goes to the next generation. In the steady ones nothing is left of what
-// was before; in the first ones nothing is written with what comes.
+// stage applies the next generation. In a steady stage, nothing is stored in the previous form.
+// In an introducing stage, nothing is written with the next key.
 func (e *encrypted) stage(t *testing.T, generation int) {
 	before := processes(t, "cp1", "cp2", "cp3")
 	present := e.key(t)
@@ -159,7 +158,7 @@ func (e *encrypted) stage(t *testing.T, generation int) {
 	}
 }
 
-// key is how a value begins that is stored with what the bundle has in use.
+// key returns the prefix of values that are stored with the bundle's current key.
 func (e *encrypted) key(t *testing.T) string {
 	t.Helper()
 	bundle, err := pki.Parse(textOf(valuesOf(t, e.w, "kube_pki_bundle.this"), "bundle"), nil)
@@ -172,7 +171,7 @@ func (e *encrypted) key(t *testing.T) string {
 	return fmt.Sprintf("k8s:enc:%s:v1:%s:", bundle.Encryption.Kind, bundle.Encryption.Name)
 }
 
-// expectStored looks at every Secret in etcd itself.
+// expectStored checks every Secret in etcd itself.
 func (e *encrypted) expectStored(t *testing.T, prefix string) {
 	t.Helper()
 	stored := storedSecrets(t)
@@ -189,7 +188,7 @@ func (e *encrypted) expectStored(t *testing.T, prefix string) {
 	e.expectShown(t, slices.Sorted(maps.Keys(stored))[0], prefix)
 }
 
-// expectShown: the guide's own command shows how a Secret is stored.
+// expectShown checks that the guide's command shows how a Secret is stored.
 func (e *encrypted) expectShown(t *testing.T, key, prefix string) {
 	t.Helper()
 	script := strings.ReplaceAll(guideBlocks(t, "rotation", "sh")[0], "/registry/secrets/default/my-secret", key)
@@ -198,7 +197,7 @@ func (e *encrypted) expectShown(t *testing.T, key, prefix string) {
 	}
 }
 
-// storedSecrets reads etcd, past the API servers.
+// storedSecrets reads from etcd, bypassing the API servers.
 func storedSecrets(t *testing.T) map[string][]byte {
 	t.Helper()
 	text := onMachine(t, shared.lab.Machine("cp1"), ctl+"etcdctl get --prefix /registry/secrets/ --write-out=json")
@@ -221,7 +220,7 @@ func storedSecrets(t *testing.T) map[string][]byte {
 	return stored
 }
 
-// secretText is what all Secrets of the test hold.
+// secretText is the content of all Secrets of the test.
 const secretText = "a text that is easily recognised"
 
 const secretsPath = "/api/v1/namespaces/" + secretsNamespace + "/secrets"
@@ -235,7 +234,7 @@ func (e *encrypted) create(t *testing.T, name string) {
 	e.admin.must(t, endpointURL, http.MethodPost, secretsPath, newSecret(name), nil)
 }
 
-// readers read and write Secrets while something else goes on.
+// readers read and write Secrets during other operations.
 type readers struct {
 	cancel   context.CancelFunc
 	ended    sync.WaitGroup
@@ -243,11 +242,11 @@ type readers struct {
 	failures []string
 }
 
-// readPause keeps the readers from taking the processor from who they watch.
+// readPause limits the CPU time that the readers take from the processes under test.
 const readPause = 300 * time.Millisecond
 
-// read writes a Secret through the virtual IP again and again, and reads it, and
-// one from before, from every replica.
+// read repeatedly writes a Secret through the virtual IP, and reads it and an older one from
+// every replica.
 func (e *encrypted) read(t *testing.T) *readers {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -282,7 +281,7 @@ func (r *readers) round(ctx context.Context, admin credentials, name string, rep
 			r.fail("read %s: HTTP %d, %v: %s", secret, code, err, text)
 		}
 		for _, server := range replicas {
-			// One that is being restarted answers nothing, or that it is not ready.
+			// A replica that is restarting does not answer, or answers that it is not ready.
 			if code, text, err := admin.call(ctx, server, http.MethodGet, secretsPath+"/"+secret, nil, nil); err == nil && code == http.StatusInternalServerError {
 				r.fail("read %s from %s: HTTP %d: %s", secret, server, code, text)
 			}
@@ -307,7 +306,7 @@ func (r *readers) stop(t *testing.T) {
 	}
 }
 
-// another adds a replica: it reads what the others have written, and has their
+// another adds a replica, which reads what the others have written and has the same
 // configuration.
 func (e *encrypted) another(t *testing.T) {
 	e.scale(t, "cp1", "cp2", "cp3")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// etcdCredentials are the health check's of a member, as they lie on its machine.
+// etcdCredentials returns the health-check credentials of a member from its machine.
 func etcdCredentials(t *testing.T, name string) *tls.Config {
 	t.Helper()
 	read := func(file string) []byte {
@@ -19,7 +19,7 @@ func etcdCredentials(t *testing.T, name string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: poolOf(string(read("ca.crt"))), Certificates: []tls.Certificate{pair}}
 }
 
-// members are the client URLs of the members on machines.
+// members returns the client URLs of the members on machines.
 func members(names ...string) []string {
 	var urls []string
 	for _, name := range names {
@@ -28,8 +28,8 @@ func members(names ...string) []string {
 	return urls
 }
 
-// askMember asks a member for what any client may know: an error means that one
-// of the two does not accept the other.
+// askMember sends a request to a member that needs no permissions. An error means that one of
+// the two does not trust the other.
 func (c credentials) askMember(t *testing.T, url string) error {
 	t.Helper()
 	code, text, err := c.call(t.Context(), url, http.MethodGet, "/version", nil, nil)

@@ -20,9 +20,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// hunt looks over everything that Terraform and the provider leave behind or
-// show meanwhile. It collects while they run, and searches at the end, when all
-// secrets are known.
+// hunt searches everything that Terraform and the provider leave behind, or expose while they
+// run. It collects while they run, and searches at the end, when all secrets are known.
 type hunt struct {
 	search *search
 	w      *workspace.Workspace
@@ -30,15 +29,15 @@ type hunt struct {
 	ended  sync.WaitGroup
 
 	mu       sync.Mutex
-	states   map[string]string // by their text: under which name it was found
+	states   map[string]string // by their text: the name under which it was found
 	commands map[string]bool
 	journals map[string]string // by machine
 }
 
-// samplePause is short against the life of a process that does anything.
+// samplePause is short compared to the lifetime of any working process.
 const samplePause = 10 * time.Millisecond
 
-// newHunt begins to collect. The CLI writes its temporary files where they are
+// newHunt starts to collect. It directs the CLI's temporary files to a directory that is
 // searched too.
 func newHunt(t *testing.T, w *workspace.Workspace) *hunt {
 	t.Helper()
@@ -65,8 +64,8 @@ func (h *hunt) stop() {
 	h.ended.Wait()
 }
 
-// sample keeps every version of the state, and the command lines of all
-// processes: the machines' are among this computer's.
+// sample collects every version of the state, and the command lines of all processes. The
+// machines' processes are visible on this computer.
 func (h *hunt) sample() {
 	tick := time.NewTicker(samplePause)
 	defer tick.Stop()
@@ -84,8 +83,8 @@ func (h *hunt) sample() {
 	}
 }
 
-// looksPerProcess is more than one, because a process that was just forked still
-// has its parent's command line.
+// looksPerProcess is more than one, because a newly forked process still has its parent's
+// command line.
 const looksPerProcess = 5
 
 func (h *hunt) sampleCommands(looks map[string]int) {
@@ -104,7 +103,7 @@ func (h *hunt) sampleCommands(looks map[string]int) {
 			continue
 		}
 		looks[pid]++
-		if line, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline")); err == nil { // else it has ended
+		if line, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline")); err == nil { // otherwise it has ended
 			h.commands[string(line)] = true
 		}
 	}
@@ -126,13 +125,13 @@ func (h *hunt) sampleStates(written map[string]time.Time) {
 	}
 }
 
-// keysScript prints every file on a machine that holds a private key, but the
-// machine's own, which were there before: its name, and its content in base64.
+// keysScript prints every file on a machine that contains a private key, except the machine's
+// own keys, which existed before: its name, and its content in base64.
 const keysScript = `find / /run -xdev \( -path /proc -o -path /sys -o -path /usr -o -path /etc/ssh -o -path /etc/ssl -o -path /opt -o -path /var/lib/dpkg -o -path /var/cache -o -path /var/log \) -prune -o -type f -size -512k -print0 |
 xargs -0 grep -lsE 'PRIVATE KEY-----|client-key-data:|secret: ' | sort -u |
 while read -r file; do echo "$file $(base64 -w0 "$file")"; done`
 
-// collect takes the private keys that lie on machines, and their journals.
+// collect collects the private keys on machines, and the machines' journals.
 func (h *hunt) collect(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -145,22 +144,22 @@ func (h *hunt) collect(t *testing.T, names ...string) {
 			}
 			keys += h.addFile(name+" "+path, string(text))
 		}
-		if keys < 10 { // kubeadm's table has as many
+		if keys < 10 { // kubeadm's table lists as many
 			t.Errorf("on %s %d private keys were found: the search knows too few of them", name, keys)
 		}
 		h.collectJournal(t, name)
 	}
 }
 
-// collectJournal takes a machine's journal with all fields, the command lines of
-// who wrote to it among them.
+// collectJournal collects a machine's journal with all fields, including the command lines of
+// the processes that wrote to it.
 func (h *hunt) collectJournal(t *testing.T, name string) {
 	t.Helper()
 	h.journals[name] += onMachine(t, shared.lab.Machine(name), "journalctl --no-pager --output=export")
 }
 
-// addFile looks for the private keys of a file: PEM, a kubeconfig, a
-// configuration of encryption at rest.
+// addFile adds the private keys of a file to the search: PEM, a kubeconfig, a configuration of
+// encryption at rest.
 func (h *hunt) addFile(of, text string) int {
 	n := h.search.addPEM(of, text)
 	for line := range strings.Lines(text) {
@@ -180,8 +179,7 @@ func (h *hunt) addFile(of, text string) int {
 	return n
 }
 
-// expectNothing ends the hunt. What may hold secrets is named by a part of its
-// name.
+// expectNothing ends the hunt. may lists parts of the names of files that may contain secrets.
 func (h *hunt) expectNothing(t *testing.T, may ...string) {
 	t.Helper()
 	h.stop()
@@ -198,7 +196,7 @@ func (h *hunt) expectNothing(t *testing.T, may ...string) {
 	t.Logf("searched %d texts of together %d MB for %d needles: %d versions of the state, %d command lines", n, size>>20, len(h.search.known), len(h.states), len(h.commands))
 }
 
-// everything is what is searched, by what it is called.
+// everything returns all searched data by name.
 func (h *hunt) everything(t *testing.T) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{
@@ -220,7 +218,7 @@ func (h *hunt) everything(t *testing.T) map[string][]byte {
 			return err
 		case name == "mirror" || name == ".terraform": // programs
 			return fs.SkipDir
-		case !entry.Type().IsRegular() || strings.HasSuffix(name, ".tfvars.json"): // what the user has given
+		case !entry.Type().IsRegular() || strings.HasSuffix(name, ".tfvars.json"): // supplied by the user
 			return nil
 		}
 		data, err := os.ReadFile(path)
@@ -235,7 +233,7 @@ func (h *hunt) everything(t *testing.T) map[string][]byte {
 	return all
 }
 
-// unzipped adds what is in a zip, as a file of a plan is.
+// unzipped adds the contents of a zip archive, such as a plan file.
 func unzipped(name string, data []byte, all map[string][]byte) error {
 	if !bytes.HasPrefix(data, []byte("PK\x03\x04")) {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// ownVariables bring the keys that reach neither state nor plan as such.
+// ownVariables provide keys that are stored neither in the state nor in the plan as such.
 const ownVariables = `
 variable "kubernetes_key" {
   type      = string
@@ -34,8 +34,8 @@ variable "etcd_key" {
 }
 `
 
-// ownPKI is a bundle of what the user brings: the certificates from files, each
-// with its issuers.
+// ownPKI is a bundle of user-supplied authorities: the certificates come from files, each with
+// its issuers.
 const ownPKI = `
 resource "kube_pki_bundle" "this" {
   deletion_protection = false
@@ -65,10 +65,10 @@ type own struct {
 	account          *ecdsa.PrivateKey
 }
 
-// TestBringYourOwn makes a control plane from intermediate authorities of one
-// root and from a given service-account key. Everyone verifies everyone, and
-// nobody accepts what another authority of the same root has issued. Another
-// Kubernetes CA takes a rotation.
+// TestBringYourOwn creates a control plane from intermediate authorities of one root and from a
+// supplied service-account key. All components verify each other, and no component accepts a
+// certificate of another authority of the same root. Changing the Kubernetes CA requires a
+// rotation.
 func TestBringYourOwn(t *testing.T) {
 	names := []string{"cp1", "cp2"}
 	w := newStory(t, names...)
@@ -93,7 +93,7 @@ func TestBringYourOwn(t *testing.T) {
 	expectBare(t, bare, names...)
 }
 
-// set writes the configuration: keys by the environment, as a pipeline does.
+// set writes the configuration. The keys come from the environment, as in a pipeline.
 func (o *own) set(t *testing.T, version, generation int) {
 	t.Helper()
 	write(t, filepath.Join(o.w.Dir, "kubernetes.pem"), o.kubernetes.chain())
@@ -106,8 +106,8 @@ func (o *own) set(t *testing.T, version, generation int) {
 	override(t, o.w, fmt.Sprintf(ownPKI, version, generation))
 }
 
-// verified: what servers show leads up to the root, so that who trusts only that
-// one accepts them; the balancers, which do so, have every replica in rotation.
+// verified checks that servers present a chain up to the root, so that clients that trust only
+// the root accept them. The balancers are such clients, and have every replica in rotation.
 func (o *own) verified(t *testing.T) {
 	for server, authority := range o.showers() {
 		chain := shown(t, server)
@@ -137,7 +137,7 @@ func (o *own) verified(t *testing.T) {
 	}
 }
 
-// showers are who show certificates, by address.
+// showers returns the servers that present certificates, by address.
 func (o *own) showers() map[string]authority {
 	all := map[string]authority{vip + ":6443": o.kubernetes}
 	for _, name := range o.names {
@@ -148,13 +148,14 @@ func (o *own) showers() map[string]authority {
 	return all
 }
 
-// shown is what a server shows, to anyone: the client is not accepted here.
+// shown returns the certificates that a server presents to any client. The client itself is not
+// accepted here.
 func shown(t *testing.T, server string) []*x509.Certificate {
 	t.Helper()
 	var chain []*x509.Certificate
 	dialer := &tls.Dialer{Config: &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, // what is shown is verified afterwards
+		InsecureSkipVerify: true, // the certificates are verified afterwards
 		VerifyConnection:   func(state tls.ConnectionState) error { chain = state.PeerCertificates; return nil },
 	}}
 	conn, err := dialer.DialContext(t.Context(), "tcp", server)
@@ -179,7 +180,7 @@ func signedBy(t *testing.T, token string, key *ecdsa.PublicKey) bool {
 	return ecdsa.Verify(key, digest[:], new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:]))
 }
 
-// siblings: the company's other authorities let nobody in.
+// siblings checks that certificates of the company's other authorities are rejected.
 func (o *own) siblings(t *testing.T) {
 	sibling := o.root.sign(t, "Example Office", 0)
 	admin := credentialsOf(t, outputOf(t, o.w, "kubeconfig"))
@@ -208,7 +209,8 @@ func (o *own) siblings(t *testing.T) {
 	}
 }
 
-// replaced brings another Kubernetes CA: not at once, but by a rotation.
+// replaced checks that another Kubernetes CA is rejected without a rotation, and installed by
+// one.
 func (o *own) replaced(t *testing.T) {
 	before := processes(t, o.names...)
 	first := credentialsOf(t, outputOf(t, o.w, "kubeconfig"))

@@ -12,9 +12,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// TestHunt plants a key in every place where a hunt looks, and finds it there:
-// in a state that was overwritten, in a plan, a crash log, a machine's journal and
-// the command line of a process on a machine.
+// TestHunt places a key in every location that a hunt searches, and checks that the hunt finds
+// it: in a state that was overwritten, in a plan, a crash log, a machine's journal and the
+// command line of a process on a machine.
 func TestHunt(t *testing.T) {
 	l := machines(t)
 	key := plantedKeys(t)[0]
@@ -64,7 +64,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// writePlan stands in for a saved plan: a zip, compressed.
+// writePlan writes a simulated plan file: a compressed zip archive.
 func writePlan(t *testing.T, path, text string) {
 	t.Helper()
 	file, err := os.Create(path)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// renewal makes certificates due when they are of a certain age.
+// renewal makes certificates due at a certain age.
 const renewal = `
 resource "kube_etcd_member" "this" {
   early_renewal = %[1]q
@@ -18,17 +18,16 @@ resource "kube_control_plane_replica" "this" {
 `
 
 const (
-	// leafLife is kubeadm's for every leaf certificate.
+	// leafLife is kubeadm's validity of leaf certificates.
 	leafLife = 365 * 24 * time.Hour
-	// dueAge is when those of the test are due: long enough for the apply that
-	// renews them and the plan after it.
+	// dueAge is the age at which the test's certificates are due. It is long enough for the
+	// apply that renews them and the plan after it.
 	dueAge = 75 * time.Second
 )
 
-// TestRenewalOnMachines waits until the certificates of a member and a replica
-// are due, and has them renewed in place by an ordinary apply: etcd and the API
-// server go on with new ones, and only what reads its own at its start alone is
-// started anew.
+// TestRenewalOnMachines waits until the certificates of a member and a replica are due, and
+// renews them in place with an ordinary apply. etcd and the API server reload their
+// certificates. Only components that read their certificates at startup alone are restarted.
 func TestRenewalOnMachines(t *testing.T) {
 	w := newStory(t, "cp1")
 	bare := fingerprints(t, "cp1")
@@ -39,7 +38,7 @@ func TestRenewalOnMachines(t *testing.T) {
 	for leaf, server := range where {
 		old[leaf] = shown(t, server)[0]
 	}
-	due := time.Now().Add(dueAge) // when the youngest of them is
+	due := time.Now().Add(dueAge) // when the youngest of them is due
 	awaitFor(t, 2*dueAge, "the time did not come", func() bool { return time.Now().After(due) })
 	said := plan(t, w)
 	ends := old["apiserver"].NotAfter.UTC().Format(time.DateOnly)

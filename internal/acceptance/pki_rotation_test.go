@@ -12,8 +12,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// rotation is the bundle's argument with the same number for all certificates
-// and the service-account keys.
+// rotation is the bundle's argument with the same number for all certificates and the
+// service-account keys.
 const rotation = `
 resource "kube_pki_bundle" "this" {
   deletion_protection = false
@@ -26,11 +26,11 @@ func rotateTo(t *testing.T, w *workspace.Workspace, generation int) {
 	override(t, w, fmt.Sprintf(rotation, generation))
 }
 
-// longestSilence is how long a client may be without a success: two cores are
-// shared by three machines that restart one after the other.
+// longestSilence is how long a client may go without a successful request. Two cores are shared
+// by three machines that restart one after the other.
 const longestSilence = 3 * time.Second
 
-// rotated is a control plane in rotation, and what was there before it began.
+// rotated is a control plane in rotation, and the credentials issued before it began.
 type rotated struct {
 	w     *workspace.Workspace
 	names []string
@@ -42,7 +42,7 @@ type rotated struct {
 	etcd stageCredentials
 }
 
-// stageCredentials are kept from each stage, by its generation.
+// stageCredentials are the credentials of each stage, by its generation.
 type stageCredentials map[int]credentials
 
 const (
@@ -50,11 +50,10 @@ const (
 	firstAccount  = "system:serviceaccount:before:default"
 )
 
-// TestRotateAuthorities rotates all three authorities and the service-account
-// keys together through their three stages, with clients on the virtual IP that
-// hold what they were given before, and what they were given last. None of them
-// notices, until what was before is retired: not even a provider that is killed
-// in the middle of a stage.
+// TestRotateAuthorities rotates all three authorities and the service-account keys together
+// through their three stages. Clients use the virtual IP with the credentials from before the
+// rotation, and with the latest ones. No client is disturbed until the old credentials are
+// retired, even if a provider is killed in the middle of a stage.
 func TestRotateAuthorities(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
@@ -103,8 +102,8 @@ func (r *rotated) skip(t *testing.T) {
 	expectRestarted(t, before, nil)
 }
 
-// stage goes to the next generation. Clients with the first kubeconfig work on
-// until it is to be refused.
+// stage applies the next generation. Clients with the first kubeconfig keep working until it
+// must be rejected.
 func (r *rotated) stage(t *testing.T, generation int) {
 	clients := []*load.Load{r.load(t, outputOf(t, r.w, "kubeconfig"), true)}
 	if generation == 2 { // at the first stage the two are the same
@@ -123,7 +122,7 @@ func (r *rotated) stage(t *testing.T, generation int) {
 	r.expectStage(t, generation)
 }
 
-// load puts clients with a kubeconfig on the virtual IP, and a writer on etcd.
+// load starts clients with a kubeconfig on the virtual IP, and a writer on etcd.
 func (r *rotated) load(t *testing.T, kubeconfig string, etcd bool) *load.Load {
 	t.Helper()
 	config := load.Config{Kubeconfig: kubeconfig, Rate: 10, Watches: 2}
@@ -137,8 +136,8 @@ func (r *rotated) load(t *testing.T, kubeconfig string, etcd bool) *load.Load {
 	return l
 }
 
-// undisturbed stops clients, none of whose requests may have failed but for what
-// is excused.
+// undisturbed stops clients, none of whose requests may have failed except for those that
+// excused counts.
 func undisturbed(t *testing.T, l *load.Load, excused ...func(load.Client) int) {
 	t.Helper()
 	report, err := l.Stop(t.Context())
@@ -162,15 +161,14 @@ func undisturbed(t *testing.T, l *load.Load, excused ...func(load.Client) int) {
 	}
 }
 
-// journalScript tells who led when, and what was stopped and started.
+// journalScript prints the leader changes, and the stops and starts.
 const journalScript = `journalctl --no-pager --output=short-precise --since=-5min -u etcd -u kube-apiserver -u kube-endpoint-haproxy -u kube-endpoint-keepalived |
 grep -E 'elected leader|lost leader|leadership|transfer|Stopp|Start|DOWN|UP|STATE' | cut -c1-260 | tail -60`
 
-// sentElsewhere counts the requests of a kept connection that an API server
-// refused to begin in the moment before its GOAWAY went out, and said when to
-// repeat them: Kubernetes' own clients do so, these do not. There is at most one
-// such moment for each stop, and a rotation stops a server twice: beside its
-// member, and for itself.
+// sentElsewhere counts the requests on a kept connection that an API server rejected right
+// before it sent GOAWAY, with a time to retry. Kubernetes' own clients retry them, these do
+// not. This happens at most once for each stop, and a rotation stops a server twice: together
+// with its member, and for itself.
 func sentElsewhere(c load.Client) int {
 	const stops = 3 * 2
 	n := 0
@@ -182,7 +180,7 @@ func sentElsewhere(c load.Client) int {
 	return min(n, stops)
 }
 
-// expectStage holds every server against what the stage promises.
+// expectStage checks every server against the expected results of the stage.
 func (r *rotated) expectStage(t *testing.T, generation int) {
 	t.Helper()
 	what := fmt.Sprintf("at generation %d", generation)
@@ -203,7 +201,8 @@ func (r *rotated) expectStage(t *testing.T, generation int) {
 	r.expectTrust(t, generation)
 }
 
-// expectEtcd: what members showed and accepted before is good until it is retired.
+// expectEtcd checks that etcd certificates from before stay valid, at both ends, until they are
+// retired.
 func (r *rotated) expectEtcd(t *testing.T, generation int) {
 	t.Helper()
 	first, present := r.etcd[0], r.etcd[generation]
@@ -221,8 +220,7 @@ func (r *rotated) expectEtcd(t *testing.T, generation int) {
 	}
 }
 
-// expectTrust counts the authorities that machines trust: two of each while a
-// rotation is under way.
+// expectTrust counts the authorities that machines trust: two of each during a rotation.
 func (r *rotated) expectTrust(t *testing.T, generation int) {
 	t.Helper()
 	want := 1
@@ -243,9 +241,9 @@ func (r *rotated) expectTrust(t *testing.T, generation int) {
 	}
 }
 
-// cutOff kills the provider when the first replica has taken the stage, and asks
-// for the stage after it: what is two stages apart must not run together, so it is
-// refused with the way on, which the caller takes.
+// cutOff kills the provider when the first replica has applied the stage, and then requests the
+// stage after it. Components that are two stages apart must not run together, so the request is
+// rejected with the next step, which the caller takes.
 func (r *rotated) cutOff(t *testing.T, generation int) {
 	t.Helper()
 	done := func(line string) bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// sealVariables bring identities that no plan stores.
+// sealVariables provide identities that no plan stores.
 const sealVariables = `
 variable "identities" {
   type      = list(string)
@@ -29,8 +29,8 @@ variable "recipients" {
 }
 `
 
-// sealed is the example with its private keys sealed. The key that the machines
-// let in does not go into plans either.
+// sealed is the example with its private keys sealed. The SSH key for the machines is not
+// stored in plans either.
 const sealed = `
 provider "kube" {
   seal = {
@@ -47,7 +47,7 @@ resource "kube_pki_bundle" "this" {
 }
 `
 
-// identify gives the CLI identities by its environment.
+// identify passes identities to the CLI in its environment.
 func identify(t *testing.T, w *workspace.Workspace, identities ...*age.X25519Identity) {
 	t.Helper()
 	texts := []string{}
@@ -62,7 +62,7 @@ func identify(t *testing.T, w *workspace.Workspace, identities ...*age.X25519Ide
 	w.Env = append(slices.DeleteFunc(w.Env, func(entry string) bool { return strings.HasPrefix(entry, variable) }), variable+string(list))
 }
 
-// addressTo names the recipients.
+// addressTo sets the recipients.
 func addressTo(t *testing.T, w *workspace.Workspace, identities ...*age.X25519Identity) {
 	t.Helper()
 	if err := w.WriteJSON("recipients.auto.tfvars.json", map[string]any{"recipients": namesOf(identities...)}); err != nil {
@@ -79,7 +79,7 @@ func namesOf(identities ...*age.X25519Identity) []string {
 	return names
 }
 
-// sealOf opens what is sealed.
+// sealOf returns a seal that opens sealed keys.
 func sealOf(t *testing.T, identities ...*age.X25519Identity) *pki.Seal {
 	t.Helper()
 	var texts []string
@@ -93,10 +93,10 @@ func sealOf(t *testing.T, identities ...*age.X25519Identity) *pki.Seal {
 	return seal
 }
 
-// TestSealed takes a control plane through its whole life with everything logged
-// that can be logged, and its private keys sealed: no state that was ever written,
-// no plan, log or journal and no command line holds one of them. Then others are
-// to open it, which touches no machine, and those who may not are refused.
+// TestSealed takes a control plane through its whole lifecycle with all logging enabled and its
+// private keys sealed. No state that was ever written, no plan, log or journal and no command
+// line contains one of the keys. Then the recipients change, which changes no machine, and an
+// identity that is not a recipient is rejected.
 func TestSealed(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
@@ -138,15 +138,14 @@ func TestSealed(t *testing.T) {
 	expectBare(t, bare, names...)
 }
 
-// applySaved applies by way of a file, which is searched too.
+// applySaved applies a saved plan file, which is searched too.
 func applySaved(t *testing.T, w *workspace.Workspace, file string, args ...string) {
 	t.Helper()
 	plan(t, w, append(args, "-out="+file)...)
 	apply(t, w, file)
 }
 
-// collectAll takes what is secret now: on machines, in the bundle and in the
-// kubeconfig.
+// collectAll collects the current secrets: on machines, in the bundle and in the kubeconfig.
 func (h *hunt) collectAll(t *testing.T, identity *age.X25519Identity, names ...string) {
 	t.Helper()
 	h.collect(t, names...)
@@ -158,7 +157,7 @@ func (h *hunt) collectAll(t *testing.T, identity *age.X25519Identity, names ...s
 	}
 }
 
-// addBundle looks for every secret of a bundle.
+// addBundle adds every secret of a bundle to the search.
 func (h *hunt) addBundle(t *testing.T, b *pki.Bundle) int {
 	t.Helper()
 	n := 0
@@ -220,7 +219,7 @@ func openedKubeconfig(t *testing.T, w *workspace.Workspace, identities ...*age.X
 	return text
 }
 
-// addressAnew lets a second identity open the keys, and then no longer the first.
+// addressAnew adds a second recipient, and then removes the first.
 func addressAnew(t *testing.T, w *workspace.Workspace, names []string, first, second *age.X25519Identity) {
 	untouchedBy(t, names, func() {
 		addressTo(t, w, first, second)
@@ -244,7 +243,7 @@ func addressAnew(t *testing.T, w *workspace.Workspace, names []string, first, se
 	})
 }
 
-// resealed applies, in place.
+// resealed applies the change, in place.
 func resealed(t *testing.T, w *workspace.Workspace) {
 	t.Helper()
 	said := plan(t, w)
@@ -270,7 +269,7 @@ func expectSealedFor(t *testing.T, w *workspace.Workspace, names []string) {
 	}
 }
 
-// refuseStrangers tries everything with the wrong identity, and with none.
+// refuseStrangers tries all operations with the wrong identity, and with none.
 func refuseStrangers(t *testing.T, w *workspace.Workspace, names []string, owner *age.X25519Identity) {
 	stranger := newIdentity(t)
 	change := `-var=apiserver_extra_args={v="4"}`
@@ -299,8 +298,7 @@ resource "kube_pki_bundle" "this" {
 }
 `
 
-// touchedScript lists what a change would alter: files, and the starts that the
-// units note.
+// touchedScript lists what a change would alter: files, and the start records of the units.
 const touchedScript = `find /etc /opt /usr/local /run/etcd /run/kube-apiserver /run/kube-controller-manager /run/kube-scheduler -xdev -type f -printf '%p %i %s %m %T@ %C@\n' 2>/dev/null | sort`
 
 // untouchedBy expects that nothing on the machines was changed or restarted.

@@ -15,22 +15,21 @@ import (
 	"strings"
 )
 
-// needle is one form of a secret, as it would stand in a file.
+// needle is one form of a secret, as a file could contain it.
 type needle struct {
-	of   string // what the secret is called
+	of   string // name of the secret
 	form string
 	text []byte
 }
 
-// search finds secrets in whatever form a program may write them: PEM, DER, the
-// bare numbers of a key, and any of these in hexadecimal or in base64, wherever
-// it begins in the encoded text.
+// search finds secrets in any form that a program may write: PEM, DER, the bare numbers of a
+// key, and any of these in hexadecimal or in base64 at any offset in the encoded text.
 type search struct {
 	starts [1 << 16][]needle // by their first two bytes
 	known  map[string]bool
 }
 
-// shortest is how long a needle has to be not to turn up by chance.
+// shortest is the minimum length of a needle, so that it does not occur by chance.
 const shortest = 16
 
 func newSearch() *search { return &search{known: map[string]bool{}} }
@@ -44,7 +43,7 @@ func (s *search) add(of, form string, text []byte) {
 	*start = append(*start, needle{of, form, bytes.Clone(text)})
 }
 
-// addText looks for a text, and for it in base64.
+// addText adds a text, and its base64 form.
 func (s *search) addText(of, form, text string) {
 	if len(text) < shortest {
 		return
@@ -55,7 +54,7 @@ func (s *search) addText(of, form, text string) {
 	}
 }
 
-// addBytes looks for bytes, and for them in hexadecimal and in base64.
+// addBytes adds bytes, and their hexadecimal and base64 forms.
 func (s *search) addBytes(of, form string, data []byte) {
 	if len(data) < shortest {
 		return
@@ -69,8 +68,8 @@ func (s *search) addBytes(of, form string, data []byte) {
 	}
 }
 
-// aligned is what of the base64 of a text with data in it depends on data
-// alone, for each of the three places where data may begin.
+// aligned returns the part of the base64 of a text with data in it that depends on data alone,
+// for each of the three offsets at which data may begin.
 func aligned(data []byte, encoding *base64.Encoding) [3][]byte {
 	var all [3][]byte
 	for shift := range all {
@@ -82,7 +81,7 @@ func aligned(data []byte, encoding *base64.Encoding) [3][]byte {
 	return all
 }
 
-// addPEM looks for all private keys of a PEM text, and says how many there are.
+// addPEM adds all private keys of a PEM text and returns their number.
 func (s *search) addPEM(of, text string) int {
 	for line := range strings.Lines(text) { // as they are wrapped there
 		s.addLine(of, strings.TrimSpace(line), publicParts(text))
@@ -104,8 +103,8 @@ func (s *search) addPEM(of, text string) int {
 	}
 }
 
-// addLine looks for a line of a PEM body. What is public of a key stands in its
-// certificate too, and is no secret.
+// addLine adds a line of a PEM body. The public part of a key is in its certificate too, and is
+// no secret.
 func (s *search) addLine(of, line string, public []byte) {
 	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(line, "="))
 	if err != nil || len(data) < shortest || bytes.Contains(public, data) {
@@ -114,7 +113,7 @@ func (s *search) addLine(of, line string, public []byte) {
 	s.addText(of, "a line of PEM", line)
 }
 
-// publicParts is everything in a PEM text that anyone may know.
+// publicParts returns everything in a PEM text that is public.
 func publicParts(text string) []byte {
 	var public []byte
 	for rest := []byte(text); ; {
@@ -132,7 +131,7 @@ func publicParts(text string) []byte {
 	}
 }
 
-// parsed is a private key from any of its DER forms, or nil.
+// parsed returns a private key from any of its DER forms, or nil.
 func parsed(der []byte) any {
 	if key, err := x509.ParseECPrivateKey(der); err == nil {
 		return key
@@ -146,7 +145,7 @@ func parsed(der []byte) any {
 	return nil
 }
 
-// numbers are what makes a private key private, however it is encoded.
+// numbers returns the secret numbers of a private key, independent of its encoding.
 func numbers(der []byte) [][]byte {
 	switch key := parsed(der).(type) {
 	case *ecdsa.PrivateKey:
@@ -165,8 +164,7 @@ func numbers(der []byte) [][]byte {
 	return nil
 }
 
-// in lists what of the secrets stands in data: as it is, or with line breaks
-// between.
+// in lists the secrets that data contains, with or without line breaks between.
 func (s *search) in(data []byte) []string {
 	var found []string
 	said := map[string]bool{}
@@ -183,14 +181,15 @@ func (s *search) in(data []byte) []string {
 	return found
 }
 
-// squeezed is data without what may break base64 into lines, escaped or not.
+// squeezed returns data without the characters that may break base64 into lines, escaped or
+// not.
 func squeezed(data []byte) []byte {
 	out := make([]byte, 0, len(data))
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
 		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
 		case c == '\\' && i+1 < len(data) && (data[i+1] == 'n' || data[i+1] == 'r' || data[i+1] == '\\'):
-			if data[i+1] != '\\' { // \\n is \n that was escaped once more
+			if data[i+1] != '\\' { // \\n is \n, escaped once more
 				i++
 			}
 		default:

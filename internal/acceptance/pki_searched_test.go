@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// planted is a key in all forms in which one could come to light.
+// planted is a key in all forms in which it could leak.
 type planted struct {
 	name   string
 	key    crypto.Signer
@@ -68,7 +68,7 @@ func asPEM(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// forms are the ways in which programs write keys.
+// forms returns the formats in which programs write keys.
 func (p planted) forms(t *testing.T) map[string]string {
 	t.Helper()
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(p.key)
@@ -116,8 +116,8 @@ func wrapped(text string, width int) string {
 	return strings.Join(append(lines, text), "\n")
 }
 
-// TestSearch plants a key in every form and finds it; what is public of a key
-// is no finding. A search that cannot find would prove nothing elsewhere.
+// TestSearch places a key in every form and finds it. The public part of a key is no finding.
+// This proves that an empty result of the search is meaningful elsewhere.
 func TestSearch(t *testing.T) {
 	keys := plantedKeys(t)
 	const noise = "2026-01-02T03:04:05Z [TRACE] provider.stdio: "

@@ -22,7 +22,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// stateConfig is what exists in state only: it reaches no machine.
+// stateConfig contains only resources that exist in the state and need no machine.
 const stateConfig = `
 terraform {
   required_providers {
@@ -72,7 +72,7 @@ provider "kube" {
   seal = { identities = var.identities, passphrase = var.passphrase }
 }
 `
-	// introduced begins a rotation of everything, with an authority of the user's.
+	// introduced begins a rotation of everything, with a user-supplied authority.
 	introduced = `
 resource "kube_pki_bundle" "this" {
   deletion_protection = false
@@ -86,10 +86,10 @@ resource "kube_pki_bundle" "this" {
 `
 )
 
-// TestSealState seals what was stored in the clear, rotates it, has it opened by
-// others, and refuses who cannot open it. It needs no machine.
+// TestSealState seals a state that was stored in the clear, rotates it, changes its recipients,
+// and rejects an identity that cannot open it. It needs no machine.
 func TestSealState(t *testing.T) {
-	l := machines(t) // for the CLI's sake, as TestBadInput
+	l := machines(t) // for the CLI, as in TestBadInput
 	w, err := workspace.Open(t.Context(), l, t.TempDir(), os.Getenv("KUBE_TEST_TERRAFORM"))
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestSealState(t *testing.T) {
 	}
 }
 
-// sealing is a state that goes through all that a seal can meet.
+// sealing is a state that goes through all operations with a seal.
 type sealing struct {
 	w             *workspace.Workspace
 	hunt          *hunt
@@ -150,7 +150,7 @@ func stateOf(t *testing.T, w *workspace.Workspace) []byte {
 	return text
 }
 
-// expectSealed: the state holds no key any more that was ever there.
+// expectSealed expects that the state contains no key that was ever in it.
 func (s *sealing) expectSealed(t *testing.T, identities ...*age.X25519Identity) {
 	t.Helper()
 	bundle := bundleOf(t, s.w, identities...)
@@ -178,8 +178,8 @@ func (s *sealing) seal(t *testing.T) {
 	}
 }
 
-// rotate introduces everything that can be, with an authority of the user's
-// whose key is given where nothing stores it.
+// rotate introduces everything that can be rotated, with a user-supplied authority whose key is
+// not stored anywhere.
 func (s *sealing) rotate(t *testing.T) {
 	mine := newRoot(t, "Example Kubernetes")
 	s.hunt.search.addPEM("the user's authority", mine.privateKey(t))
@@ -239,7 +239,7 @@ func (s *sealing) readdress(t *testing.T) {
 	expectEmptyPlan(t, s.w)
 }
 
-// lock gives the identity as a file that age has encrypted with a passphrase.
+// lock provides the identity as a file that age has encrypted with a passphrase.
 func (s *sealing) lock(t *testing.T) {
 	rotation := fmt.Sprintf(introduced, "private_key_wo = var.kubernetes_key\n    private_key_wo_version = 1")
 	override(t, s.w, lockedState+rotation)
@@ -274,7 +274,7 @@ func lockedIdentity(t *testing.T, identity *age.X25519Identity, passphrase strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	recipient.SetWorkFactor(10) // a test need not be slow
+	recipient.SetWorkFactor(10) // keeps the test fast
 	var text bytes.Buffer
 	armored := armor.NewWriter(&text)
 	writer, err := age.Encrypt(armored, recipient)
@@ -293,8 +293,7 @@ func lockedIdentity(t *testing.T, identity *age.X25519Identity, passphrase strin
 	return text.String()
 }
 
-// refuse tries with the identity that was removed, and with none: the state stays
-// as it is.
+// refuse tries the identity that was removed, and none. The state does not change.
 func (s *sealing) refuse(t *testing.T) {
 	before := stateOf(t, s.w)
 	identify(t, s.w, s.first)
@@ -314,9 +313,10 @@ provider "kube" {
 }
 `
 
-// TestSealedEphemeral: what is used at once and stored nowhere is in the clear.
+// TestSealedEphemeral checks that a value that is used immediately and never stored is in the
+// clear.
 func TestSealedEphemeral(t *testing.T) {
-	machines(t) // for the CLI's sake, as TestBadInput
+	machines(t) // for the CLI, as in TestBadInput
 	identity := newIdentity(t)
 	readable := func(text string) error {
 		_, err := pki.ParseKubeconfig(text)

@@ -21,11 +21,11 @@ const (
 	openWord   = "haddock-in-a-configmap"
 )
 
-// TestProduction applies examples/production, with what its guide leaves to the
-// operator: a disk for etcd on each machine, an issuer of logins, storage for
-// snapshots with credentials for it. When the first snapshot was sent there,
-// every item of the review passes, as far as this computer is fast enough. Then each of the three is used: people log in,
-// a snapshot restores from the storage alone, and what was encrypted is not in it.
+// TestProduction applies examples/production together with what its guide leaves to the
+// operator: a disk for etcd on each machine, an issuer of logins, storage for snapshots with
+// its credentials. After the first snapshot is uploaded, every item of the review passes, as
+// far as this computer is fast enough. Then each of the three is used: users log in, a snapshot
+// is restored from the storage alone, and encrypted data is not readable in it.
 func TestProduction(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := storyIn(t, names, checkout(t), "examples/production")
@@ -39,7 +39,7 @@ func TestProduction(t *testing.T) {
 	apply(t, w)
 	awaitRotation(t, names...)
 	expectEmptyPlan(t, w)
-	expectMissing(t, reviewNow(t, w), "snapshots") // where the hour began meanwhile, not even that
+	expectMissing(t, reviewNow(t, w), "snapshots") // if the hour began meanwhile, every item passes
 
 	text := openedOutput(t, w, identity)
 	admin := "--kubeconfig=" + written(t, w, "admin.conf", text)
@@ -70,9 +70,9 @@ func TestProduction(t *testing.T) {
 	expectBare(t, bare, names...)
 }
 
-// prepareMachines does what the guide leaves to the operator. A loop device on a
-// file in memory (/run) stands in for a fast disk of etcd's own: how fast the lab's
-// only one is says nothing.
+// prepareMachines sets up what the guide leaves to the operator. A loop device on a file in
+// memory (/run) simulates a fast dedicated disk for etcd. The speed of the lab's only disk is
+// not relevant here.
 func prepareMachines(t *testing.T, names []string, elsewhere *storage) {
 	t.Helper()
 	for _, name := range names {
@@ -95,9 +95,9 @@ func cleanMachines(t *testing.T, names []string) {
 	}
 }
 
-// missDisk: a member whose data is not there does not start, and the plan says
-// why. With its data it goes on as the member that it was. Another file system
-// over the data's stands in for the directory below.
+// missDisk checks that a member whose data is missing does not start, and that the plan reports
+// the reason. With its data back, it continues as the same member. A file system that is
+// mounted over the data simulates the empty directory below it.
 func missDisk(t *testing.T, w *workspace.Workspace, name string) {
 	m := shared.lab.Machine(name)
 	onMachine(t, m, `systemctl stop etcd
@@ -124,7 +124,7 @@ func configure(t *testing.T, w *workspace.Workspace, names []string, identity *a
 	}
 }
 
-// reviewNow refreshes. Its warnings name exactly what does not pass.
+// reviewNow refreshes. The warnings name exactly the items that do not pass.
 func reviewNow(t *testing.T, w *workspace.Workspace) readinessReview {
 	t.Helper()
 	text, err := w.Run(t.Context(), "apply", "-refresh-only", "-auto-approve", "-input=false", "-no-color")
@@ -146,9 +146,8 @@ func reviewNow(t *testing.T, w *workspace.Workspace) readinessReview {
 	return r
 }
 
-// expectMissing: all twenty items pass but for, at most, those named; and for the
-// disks where other work on this computer makes them slow: the item then warns of
-// that, and of nothing else.
+// expectMissing expects that all twenty items pass, except those in may. The item of the disks
+// may also warn, only about their speed, if other work on this computer slows them down.
 func expectMissing(t *testing.T, r readinessReview, may ...string) {
 	t.Helper()
 	var missing []string
@@ -168,7 +167,7 @@ func expectMissing(t *testing.T, r readinessReview, may ...string) {
 	}
 }
 
-// openedOutput is the kubeconfig as an administrator opens it.
+// openedOutput opens the kubeconfig as an administrator does.
 func openedOutput(t *testing.T, w *workspace.Workspace, identity *age.X25519Identity) string {
 	t.Helper()
 	text, err := sealOf(t, identity).Open(outputOf(t, w, "kubeconfig"))
@@ -178,7 +177,7 @@ func openedOutput(t *testing.T, w *workspace.Workspace, identity *age.X25519Iden
 	return text
 }
 
-// kubectl runs it within the lab, and gives what it printed.
+// kubectl runs kubectl within the lab and returns its output.
 func kubectl(t *testing.T, w *workspace.Workspace, args ...string) string {
 	t.Helper()
 	out, err := tryKubectl(t, w, args...)
@@ -194,7 +193,7 @@ func tryKubectl(t *testing.T, w *workspace.Workspace, args ...string) (string, e
 	return string(out), err
 }
 
-// written is a file of the workspace with that text.
+// written writes text to a file of the workspace and returns its path.
 func written(t *testing.T, w *workspace.Workspace, name, text string) string {
 	t.Helper()
 	path := filepath.Join(w.Dir, name)
@@ -210,7 +209,7 @@ func storeTexts(t *testing.T, w *workspace.Workspace, admin string) {
 	kubectl(t, w, admin, "create", "configmap", "open", "--from-literal=word="+openWord)
 }
 
-// asOf are kubectl's arguments for who has nothing but a token, for the cluster of
+// asOf returns kubectl's arguments for a client with nothing but a token, for the cluster of
 // that kubeconfig.
 func asOf(t *testing.T, w *workspace.Workspace, kubeconfig string) func(token string, args ...string) []string {
 	t.Helper()
@@ -224,9 +223,8 @@ func asOf(t *testing.T, w *workspace.Workspace, kubeconfig string) func(token st
 	}
 }
 
-// logIn: a token of the issuer is a user of the cluster, by the name and the
-// groups that it has there, who may do what these are given. One for another
-// audience is nobody.
+// logIn checks that a token of the issuer authenticates a user of the cluster, with the mapped
+// name and groups, who has the permissions of both. A token for another audience is rejected.
 func logIn(t *testing.T, w *workspace.Workspace, admin string, as func(token string, args ...string) []string, logins loginIssuer) {
 	ada := logins.token(t, audience)
 	var review struct {

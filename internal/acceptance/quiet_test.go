@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// externalConfig is two etcd members and one replica that uses both: peers,
-// order of the etcd URLs and names in the certificate are left open.
+// externalConfig is two etcd members and one replica that uses both. Peers, the order of the
+// etcd URLs and the names in the certificate are variables.
 const externalConfig = `
 provider "kube" {
   ssh = {
@@ -65,9 +65,9 @@ resource "kube_control_plane_replica" "cp1" {
 }
 `
 
-// TestQuiet changes what no process depends on: another peer, another order of
-// the etcd URLs. The plan shows it, and the apply restarts nothing. It runs as
-// the user admin with sudo, and with RSA keys.
+// TestQuiet changes settings that no process depends on: the peers, and the order of the etcd
+// URLs. The plan shows the change, and the apply restarts nothing. It connects as the user
+// admin with sudo, and with RSA keys.
 func TestQuiet(t *testing.T) {
 	l := machines(t)
 	cp1, cp2 := l.Machine("cp1"), l.Machine("cp2")

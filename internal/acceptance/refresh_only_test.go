@@ -9,9 +9,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// TestRefreshOnlyIsQuiet: nothing that changes by itself is in the state of a resource.
-// "plan -refresh-only" finds nothing on an idle control plane, and
-// again after etcd's leader and the virtual IP have moved.
+// TestRefreshOnlyIsQuiet checks that the state of a resource contains nothing that changes by
+// itself. "plan -refresh-only" finds no change on an idle control plane, nor after etcd's
+// leader and the virtual IP have moved.
 func TestRefreshOnlyIsQuiet(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
@@ -30,8 +30,8 @@ func TestRefreshOnlyIsQuiet(t *testing.T) {
 }
 
 // expectNoDrift expects a refresh without differences. Its exit status is no evidence:
-// Terraform 1.11 compares decoded values in memory too, and returns 2
-// (hashicorp/terraform#36403); OpenTofu returns 0 whatever changed (opentofu#3107).
+// Terraform 1.11 also compares decoded values in memory and returns 2
+// (hashicorp/terraform#36403). OpenTofu returns 0 whatever changed (opentofu#3107).
 func expectNoDrift(t *testing.T, w *workspace.Workspace) {
 	t.Helper()
 	text, _, err := w.Plan(t.Context(), "-refresh-only")
@@ -61,8 +61,8 @@ func moveLeader(t *testing.T, w *workspace.Workspace) {
 	}
 }
 
-// moveVirtualIP restarts keepalived on the machine that holds the virtual IP: another
-// one takes it over and keeps it.
+// moveVirtualIP restarts keepalived on the machine that has the virtual IP. Another machine
+// takes it over and keeps it.
 func moveVirtualIP(t *testing.T, w *workspace.Workspace) {
 	t.Helper()
 	before := observed(t, w).VirtualIP.Holder

@@ -7,9 +7,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// TestRefuse asks for what would lose quorum, found a second cluster or leave
-// the endpoint without a replica. Nothing is touched, and when the cause is
-// gone the same change applies.
+// TestRefuse requests changes that would lose quorum, bootstrap a second cluster or leave the
+// endpoint without a replica. Nothing is changed. When the cause is removed, the same change
+// applies.
 func TestRefuse(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, append(names, "cp4")...)
@@ -34,11 +34,11 @@ func TestRefuse(t *testing.T) {
 	expectBare(t, bare, "cp1", "cp2", "cp3", "cp4")
 }
 
-// table is the head of every member table.
+// table is the header of every member table.
 const table = "NAME ID PEER URL ROLE VERSION HEALTH"
 
-// untouched runs a change that must not begin on the named machines. may are
-// processes that can end by themselves meanwhile.
+// untouched runs a change that must not begin on the named machines. may lists processes that
+// can end on their own meanwhile.
 func untouched(t *testing.T, w *workspace.Workspace, names, may []string, args ...string) string {
 	t.Helper()
 	files := func() string {
@@ -78,12 +78,12 @@ func refuseBesideLearner(t *testing.T, w *workspace.Workspace) {
 	says(t, said, "etcd member not joined", "cp4 (10.97.0.14)", "another member is still joining as a learner", table, "https://10.97.0.99:2380 learner", "nothing was changed")
 	onMachine(t, cp1, ctl+`etcdctl member remove $(etcdctl member list | awk -F', ' '$4 == "https://10.97.0.99:2380" { print $1 }')`)
 	choose(t, w, "cp1", "cp2", "cp3")
-	apply(t, w) // the refused one has left an output of what it had planned
+	apply(t, w) // the rejected apply has left an output that it had planned
 	expectEmptyPlan(t, w)
 }
 
-// refuseWithoutQuorum asks for everything at once while cp3 is cut off: a flag
-// for every member, cp2 replaced, a fourth member.
+// refuseWithoutQuorum requests several changes at once while cp3 is isolated: a flag for every
+// member, the replacement of cp2, a fourth member.
 func refuseWithoutQuorum(t *testing.T, w *workspace.Workspace) {
 	cp3 := shared.lab.Machine("cp3")
 	if err := cp3.Cut(t.Context()); err != nil {
@@ -108,13 +108,13 @@ func refuseWithoutQuorum(t *testing.T, w *workspace.Workspace) {
 	expectEmptyPlan(t, w, flag)
 	var must []string
 	for _, name := range []string{"cp1", "cp2", "cp3"} {
-		must = append(must, name+" etcd", name+" kube-apiserver", name+" kube-controller-manager", name+" kube-scheduler") // the replica steps aside
+		must = append(must, name+" etcd", name+" kube-apiserver", name+" kube-controller-manager", name+" kube-scheduler") // the replica is paused with its member
 	}
 	expectRestarted(t, before, must)
 }
 
-// refuseSecondCluster lets a member be created as new while the rest of its
-// cluster is off. When that is back, what is there is adopted.
+// refuseSecondCluster tries to create a member as new while the rest of its cluster is off.
+// When the cluster is back, the existing member is adopted.
 func refuseSecondCluster(t *testing.T, w *workspace.Workspace) {
 	flag := `-var=etcd_extra_args={max-wals="4"}`
 	if _, err := w.Run(t.Context(), "state", "rm", memberAddress("cp1")); err != nil {

@@ -8,19 +8,19 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// damage is what happens to one machine past the provider.
+// damage is a change to one machine that bypasses the provider.
 type damage struct {
 	machine string
 	script  string
-	words   []string // of the plan
-	restart []string // the units that the repair has to start anew; no other
+	words   []string // expected in the plan
+	restart []string // the only units that the repair has to restart
 }
 
-// repair is damage that one plan shows and one apply mends.
+// repair is damage that one plan shows and one apply repairs.
 type repair struct {
 	name    string
 	damages []damage
-	may     []string // "MACHINE UNIT" that may end by itself meanwhile
+	may     []string // "MACHINE UNIT" that may end on its own meanwhile
 }
 
 // ctl is etcdctl on a machine.
@@ -28,8 +28,8 @@ const ctl = `etcdctl() { /opt/kube/etcd/3.6.16/etcdctl --endpoints=https://127.0
 	`--cert=/etc/kubernetes/pki/etcd/healthcheck-client.crt --key=/etc/kubernetes/pki/etcd/healthcheck-client.key "$@"; }
 `
 
-// A controller-manager or scheduler ends when it cannot renew its lease, which
-// needs the API server of its machine, and that the etcd member there.
+// A controller-manager or scheduler exits if it cannot renew its lease. For that it needs the
+// API server of its machine, which needs the etcd member there.
 var stoppedUnits = repair{
 	name: "stopped units",
 	damages: []damage{
@@ -54,19 +54,19 @@ var editedUnits = repair{
 		{
 			"cp1", `sed -i s/--watch-progress-notify-interval=5s/--watch-progress-notify-interval=7s/ /etc/systemd/system/etcd.service; systemctl daemon-reload; systemctl restart etcd`,
 			[]string{`"cp1: flag --watch-progress-notify-interval is "7s", wanted "5s""`},
-			[]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}, // the replica steps aside
+			[]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}, // the replica is paused with its member
 		},
 		{
 			"cp2", `sed -i s/--profiling=false/--profiling=true/ /etc/systemd/system/kube-apiserver.service; systemctl daemon-reload; systemctl restart kube-apiserver`,
 			[]string{`cp2 (10.97.0.12): kube-apiserver: flag --profiling is "true", wanted "false"`},
 			[]string{"kube-apiserver"},
 		},
-		{ // by a drop-in
+		{ // with a drop-in
 			"cp3", `mkdir -p /etc/systemd/system/kube-controller-manager.service.d; printf '[Service]\nNice=5\n' >/etc/systemd/system/kube-controller-manager.service.d/by-hand.conf; systemctl daemon-reload; systemctl restart kube-controller-manager`,
 			[]string{`cp3 (10.97.0.13): kube-controller-manager: its definition is changed by files in /etc/systemd/system/kube-controller-manager.service.d`},
 			[]string{"kube-controller-manager"},
 		},
-		{ // edited, and nothing started since: nothing has to be
+		{ // edited but not restarted since: no restart is needed
 			"cp3", `sed -i s/--profiling=false/--profiling=true/ /etc/systemd/system/kube-scheduler.service; sed -i s/^RestartSec=1/RestartSec=9/ /etc/systemd/system/etcd.service`,
 			[]string{`cp3 (10.97.0.13): kube-scheduler: flag --profiling is "true", wanted "false"`, `cp3: /etc/systemd/system/etcd.service has the line "RestartSec=9"`},
 			nil,
@@ -75,8 +75,7 @@ var editedUnits = repair{
 	may: []string{"cp2 kube-controller-manager", "cp2 kube-scheduler"},
 }
 
-// Certificates are reloaded by who serves with them, and so are HAProxy's and
-// keepalived's files.
+// Processes reload their serving certificates. HAProxy and keepalived reload their files.
 var editedFiles = repair{
 	name: "certificates, kubeconfigs and the endpoint's files",
 	damages: []damage{
@@ -123,8 +122,8 @@ var emptiedData = repair{
 	may: []string{"cp2 kube-apiserver", "cp2 kube-controller-manager", "cp2 kube-scheduler"},
 }
 
-// TestRepair breaks what can break on the machines of one control plane: the
-// plan says it in words, one apply mends it, and nothing else is disturbed.
+// TestRepair damages the machines of one control plane in every known way. The plan describes
+// the damage, one apply repairs it, and nothing else is disturbed.
 func TestRepair(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
@@ -160,9 +159,9 @@ func (r repair) run(t *testing.T, w *workspace.Workspace, names []string) {
 	expectRestarted(t, before, must, r.may...)
 }
 
-// repairLeftOut leaves two replicas out of rotation as a change does that is cut
-// off, by a power cut (cp3) or while its etcd member restarts (cp2). The change of
-// the third one, which has to be let out first, brings them back.
+// repairLeftOut leaves two replicas out of rotation, as an interrupted change does: by a power
+// failure (cp3), or while its etcd member restarts (cp2). The change of the third replica,
+// which has to be drained first, brings them back.
 func repairLeftOut(t *testing.T, w *workspace.Workspace, names []string) {
 	const drain = "/opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock 'set server kube-apiserver/%s state drain'"
 	for _, name := range names {
@@ -178,7 +177,7 @@ func repairLeftOut(t *testing.T, w *workspace.Workspace, names []string) {
 		"cp1 kube-controller-manager", "cp1 kube-scheduler")
 }
 
-// repairRebuilt gives cp1 an empty disk, another machine id and another host key.
+// repairRebuilt gives cp1 an empty disk, another machine ID and another host key.
 func repairRebuilt(t *testing.T, w *workspace.Workspace) {
 	m := shared.lab.Machine("cp1")
 	if err := m.Rebuild(t.Context()); err != nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// abandon lets survivors act for cp2, which is gone.
+// abandon lets the other members act for cp2, which is gone.
 const abandon = `
 provider "kube" {
   abandon_unreachable_hosts = ["10.97.0.12"]
 }
 `
 
-// abandonCP2 is what a refusal says of it.
+// abandonCP2 is the part of an error about cp2.
 const abandonCP2 = `if it is gone for good, add "10.97.0.12" to abandon_unreachable_hosts of the provider`
 
 func memberAddress(name string) string { return fmt.Sprintf("kube_etcd_member.this[%q]", name) }
@@ -23,9 +23,9 @@ func replicaAddress(name string) string {
 	return fmt.Sprintf("kube_control_plane_replica.this[%q]", name)
 }
 
-// TestReplace replaces members and replicas on their machines, the one that
-// leads and the first one among them, and moves two of them to other machines:
-// from one that is alive and from one that is dead.
+// TestReplace replaces members and replicas on their machines, including the leader and the
+// first one. It moves two of them to other machines: one from a live machine and one from a
+// dead one.
 func TestReplace(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3", "cp4"}
 	names := all[:3]
@@ -40,7 +40,7 @@ func TestReplace(t *testing.T) {
 	})
 	replaceOn(t, w, "the first member, and a replica elsewhere", []string{"-replace=" + memberAddress("cp1"), "-replace=" + replicaAddress("cp2")},
 		[]string{
-			"cp1 etcd", "cp1 kube-apiserver", "cp1 kube-controller-manager", "cp1 kube-scheduler", // these step aside
+			"cp1 etcd", "cp1 kube-apiserver", "cp1 kube-controller-manager", "cp1 kube-scheduler", // these are drained and paused
 			"cp2 kube-apiserver", "cp2 kube-controller-manager", "cp2 kube-scheduler",
 		})
 	t.Run("from a machine that is alive", func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// replaceOn applies and expects nothing else than must to be started anew.
+// replaceOn applies and expects that only the units of must are restarted.
 func replaceOn(t *testing.T, w *workspace.Workspace, name string, args, must []string, may ...string) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func moveFromDead(t *testing.T, w *workspace.Workspace) {
 	expectRestarted(t, before, nil)
 }
 
-// leaderOf names the member that leads.
+// leaderOf returns the name of the leader.
 func leaderOf(t *testing.T, w *workspace.Workspace) string {
 	t.Helper()
 	leader := observed(t, w).Etcd.Leader

@@ -23,8 +23,8 @@ import (
 
 const requestsAddress = "kube_certificate_requests.this"
 
-// requestsConfig is a bundle without any authority's key, requests, and
-// something that uses what was signed, under a seal (the provider's arguments).
+// requestsConfig is a bundle without any authority's key, requests, and resources that use the
+// signed certificates, with a seal (the provider's arguments).
 func requestsConfig(seal, authorities, arguments, users string) string {
 	return fmt.Sprintf(`
 provider "kube" {
@@ -46,7 +46,7 @@ resource "kube_certificate_requests" "this" {
 `, seal, authorities, arguments, users)
 }
 
-// signedKubeconfig uses what lies in the signer's file.
+// signedKubeconfig uses the contents of the signer's file.
 func signedKubeconfig(s *signer) string {
 	return fmt.Sprintf(`
 resource "kube_kubeconfig" "this" {
@@ -62,12 +62,11 @@ resource "kube_kubeconfig" "this" {
 `, s.file)
 }
 
-// TestRequests: a user's request is signed elsewhere and comes back into a
-// kubeconfig. What cannot be used is refused in the plan, with words; what is
-// signed anew replaces the certificate in place; neither another way of sealing
-// nor a further request touches what is there.
+// TestRequests checks that a user's request is signed externally and used in a kubeconfig. The
+// plan rejects unusable certificates with a clear error. A renewed certificate replaces the old
+// one in place. Neither a different seal nor another request changes existing ones.
 func TestRequests(t *testing.T) {
-	machines(t) // for the CLI's sake, as TestBadInput
+	machines(t) // for the CLI, as in TestBadInput
 	s, others := newSigner(t), newSigner(t)
 	first, second := newIdentity(t), newIdentity(t)
 	const user = `user = { name = "ann", groups = ["ops"] }`
@@ -95,7 +94,7 @@ func TestRequests(t *testing.T) {
 			Check: requested(s.signAll(time.Hour), "ann"),
 		},
 		{Config: config("", user, signedKubeconfig(s)), ConfigStateChecks: []statecheck.StateCheck{same(), issuer("kubernetes"), renewed()}},
-		{ // as before, signed anew
+		{ // as before, signed again
 			Config:            config("", user, signedKubeconfig(s)),
 			ConfigStateChecks: []statecheck.StateCheck{same()},
 			Check:             requested(s.signAll(2*time.Hour), "ann"), ExpectNonEmptyPlan: true,
@@ -108,7 +107,7 @@ func TestRequests(t *testing.T) {
 			}},
 			ConfigStateChecks: []statecheck.StateCheck{same(), renewed()},
 		},
-		{ // a further request does not touch the first, nor what was signed for it
+		{ // another request changes neither the first one nor its certificate
 			Config: config("", user+"\n"+member, signedKubeconfig(s)),
 			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 				plancheck.ExpectResourceAction(requestsAddress, plancheck.ResourceActionUpdate),
@@ -139,10 +138,10 @@ func TestRequests(t *testing.T) {
 	}})
 }
 
-// TestRequestsOfRotation: when another authority is to sign, the requests are
-// made anew, and not before. What the others sign stays.
+// TestRequestsOfRotation checks that requests are created again when another authority is to
+// sign them, and not earlier. Requests for other authorities stay.
 func TestRequestsOfRotation(t *testing.T) {
-	machines(t) // for the CLI's sake, as TestBadInput
+	machines(t) // for the CLI, as in TestBadInput
 	s, next := newSigner(t), newSigner(t)
 	const arguments = `etcd_member = { name = "cp1", address = "192.0.2.11" }
 user = { name = "ann", groups = ["ops"] }`
@@ -181,7 +180,7 @@ func (s *signer) signAll(life time.Duration) func(map[string]request) error {
 	return func(requests map[string]request) error { return s.sign(requests, life) }
 }
 
-// requested expects requests of these names, and does something with them.
+// requested expects requests of these names, and calls then with them.
 func requested(then func(map[string]request) error, names ...string) resource.TestCheckFunc {
 	return func(state *terraform.State) error {
 		requests := requestsOf(state.RootModule().Resources[requestsAddress].Primary.Attributes)

@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// rekeyed gives some of the members and replicas other keys, and none of them
-// another name or machine.
+// rekeyed changes the for_each keys of some members and replicas, but not their names or
+// machines.
 func rekeyed(names ...string) string {
 	set := `["` + strings.Join(names, `", "`) + `"]`
 	return fmt.Sprintf(`
@@ -26,7 +26,7 @@ resource "kube_control_plane_replica" "this" {
 `, set)
 }
 
-// writeMoves gives the workspace moved blocks, which no override file may hold.
+// writeMoves adds moved blocks to the workspace. An override file must not contain any.
 func writeMoves(t *testing.T, w *workspace.Workspace, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(w.Dir, "moved.tf"), []byte(text), 0o600); err != nil {
@@ -34,7 +34,7 @@ func writeMoves(t *testing.T, w *workspace.Workspace, text string) {
 	}
 }
 
-// moves says that members and replicas have other keys now.
+// moves returns moved blocks for members and replicas with new keys.
 func moves(from, to string, names []string) string {
 	text := ""
 	for _, kind := range []string{"kube_etcd_member", "kube_control_plane_replica"} {
@@ -45,8 +45,8 @@ func moves(from, to string, names []string) string {
 	return text
 }
 
-// TestNoApplyEndsTheCluster makes the edits that are legal and careless. Each is
-// refused in the plan, before anything is touched, or leaves the cluster as it is.
+// TestNoApplyEndsTheCluster makes edits that are valid and careless. Each one is rejected in
+// the plan, before anything is changed, or leaves the cluster as it is.
 func TestNoApplyEndsTheCluster(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
@@ -115,8 +115,8 @@ func rename(t *testing.T, w *workspace.Workspace, names []string) {
 	})
 }
 
-// oneOtherKey renames one key without a moved block, at any parallelism: the member
-// stays, or leaves and joins again, and the cluster is the same.
+// oneOtherKey renames one key without a moved block, at any parallelism. The member stays, or
+// leaves and joins again, and the cluster is the same.
 func oneOtherKey(t *testing.T, w *workspace.Workspace, cluster string) {
 	t.Helper()
 	for _, c := range []struct{ name, text, parallelism string }{
@@ -134,7 +134,7 @@ func oneOtherKey(t *testing.T, w *workspace.Workspace, cluster string) {
 	}
 }
 
-// etcdCluster is the cluster that a member belongs to, by its record.
+// etcdCluster returns the cluster that a member belongs to, from its record.
 func etcdCluster(t *testing.T, name string) string {
 	t.Helper()
 	text := onMachine(t, shared.lab.Machine(name), `sed -n 's/.*"etcd_cluster_id": "\([0-9a-f]*\)".*/\1/p' /etc/etcd/member.json`)

@@ -15,8 +15,8 @@ type scaling struct {
 	args  []string
 }
 
-// scalings grow and shrink, in parallel and one resource at a time. The first
-// machine leaves on the way: none is special.
+// scalings grow and shrink the cluster, in parallel and one resource at a time. The first
+// machine is removed too: no machine is special.
 var scalings = []scaling{
 	{names: []string{"cp1", "cp2", "cp3"}},
 	{names: []string{"cp1", "cp2", "cp3", "cp4", "cp5"}, args: []string{"-parallelism=1"}},
@@ -24,8 +24,8 @@ var scalings = []scaling{
 	{names: []string{"cp3"}, args: []string{"-parallelism=1"}},
 }
 
-// TestScale scales 1→3→5→3→1. What runs on a machine that stays is never
-// restarted, and a machine that leaves is bare.
+// TestScale scales 1→3→5→3→1. Processes on a machine that stays are never restarted, and a
+// machine that is removed is bare.
 func TestScale(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3", "cp4", "cp5"}
 	w := newStory(t, all...)

@@ -8,9 +8,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// TestLogs applies, plans and destroys a control plane on one machine with
-// everything logged that Terraform and the provider can log, and looks for the
-// private keys in it. They are not sealed: the state holds them, and nothing else.
+// TestLogs applies, plans and destroys a control plane on one machine with all logs of
+// Terraform and the provider enabled, and searches them for the private keys. The keys are not
+// sealed: the state contains them, and nothing else does.
 func TestLogs(t *testing.T) {
 	l := machines(t)
 	w := newWorkspace(t, 1)

@@ -16,10 +16,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// signer holds the keys that the provider never gets, as Vault would.
+// signer has the keys that the provider never gets, like Vault.
 type signer struct {
 	bundle *pki.Bundle
-	file   string // of what was signed: {"NAME": "PEM", …}, which configurations read
+	file   string // of the signed certificates: {"NAME": "PEM", …}, which configurations read
 }
 
 func newSigner(t *testing.T) *signer {
@@ -35,7 +35,7 @@ func newSigner(t *testing.T) *signer {
 	return s
 }
 
-// authorities are the bundle's arguments: certificates alone.
+// authorities returns the bundle's arguments: certificates alone.
 func (s *signer) authorities() string {
 	text := ""
 	for attribute, pair := range s.pairs() {
@@ -48,14 +48,14 @@ func (s *signer) pairs() map[string]pki.KeyPair {
 	return map[string]pki.KeyPair{"ca": s.bundle.CA, "etcd_ca": s.bundle.EtcdCA, "front_proxy_ca": s.bundle.FrontProxyCA}
 }
 
-// request is one of the attribute requests.
+// request is one element of the attribute requests.
 type request struct {
 	Request   string   `json:"request"`
 	Authority string   `json:"authority"`
 	Usages    []string `json:"usages"`
 }
 
-// sign signs requests for a life, and puts the certificates into the file.
+// sign signs requests with a validity and writes the certificates to the file.
 func (s *signer) sign(requests map[string]request, life time.Duration) error {
 	certificates := map[string]string{}
 	for name, r := range requests {

@@ -17,12 +17,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// A story is one control plane that goes through several changes: making one
-// anew for every check would take most of the time. What a story that fails
-// leaves on the machines may be anything, so the next one gets new machines.
+// A story is one control plane that goes through several changes, because creating one for
+// every check would take most of the time. A failed story may leave its machines in any state,
+// so the next one gets new machines.
 
-// newStory is the example for the named machines of the lab, which are added
-// where they are missing.
+// newStory returns the example for the named machines of the lab. Missing machines are added.
 func newStory(t *testing.T, names ...string) *workspace.Workspace {
 	t.Helper()
 	w := storyOf(t, names, "control-plane")
@@ -30,13 +29,13 @@ func newStory(t *testing.T, names ...string) *workspace.Workspace {
 	return w
 }
 
-// storyOf is one of the examples.
+// storyOf returns one of the examples.
 func storyOf(t *testing.T, names []string, example string) *workspace.Workspace {
 	t.Helper()
 	return storyFrom(t, names, t.TempDir(), func(w *workspace.Workspace) error { return w.Make(t.Context(), example, t.Output()) })
 }
 
-// storyFrom is what fill makes of the workspace in dir.
+// storyFrom fills the workspace in dir with fill and returns it.
 func storyFrom(t *testing.T, names []string, dir string, fill func(*workspace.Workspace) error) *workspace.Workspace {
 	t.Helper()
 	l := machines(t)
@@ -62,7 +61,7 @@ func missing(l *lab.Lab, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return l.Machine(name) != nil })
 }
 
-// makeWorkspace is the example without its machines.
+// makeWorkspace returns the example without its machines.
 func makeWorkspace(t *testing.T) *workspace.Workspace {
 	t.Helper()
 	w, err := workspace.Open(t.Context(), shared.lab, t.TempDir(), os.Getenv("KUBE_TEST_TERRAFORM"))
@@ -75,13 +74,13 @@ func makeWorkspace(t *testing.T) *workspace.Workspace {
 	return w
 }
 
-// choose edits the map of machines.
+// choose sets the map of machines.
 func choose(t *testing.T, w *workspace.Workspace, names ...string) {
 	t.Helper()
 	place(t, w, addresses(names))
 }
 
-// addresses are the machines of these names as configurations have them.
+// addresses returns the named machines as configurations contain them.
 func addresses(names []string) map[string]string {
 	all := map[string]string{}
 	for _, name := range names {
@@ -90,7 +89,7 @@ func addresses(names []string) map[string]string {
 	return all
 }
 
-// place edits the map of machines where names and machines differ.
+// place sets the map of machines if names and machines differ.
 func place(t *testing.T, w *workspace.Workspace, addresses map[string]string) {
 	t.Helper()
 	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{"machines": addresses, "drain_timeout": "3s"}); err != nil {
@@ -100,7 +99,7 @@ func place(t *testing.T, w *workspace.Workspace, addresses map[string]string) {
 
 func address(name string) string { return shared.lab.Machine(name).Address.String() }
 
-// override puts text over the example, as a file of Terraform's for that purpose.
+// override writes text to a Terraform override file of the example.
 func override(t *testing.T, w *workspace.Workspace, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(w.Dir, "story_override.tf"), []byte(text), 0o600); err != nil {
@@ -108,7 +107,7 @@ func override(t *testing.T, w *workspace.Workspace, text string) {
 	}
 }
 
-// trustAnew gives the workspace the host keys that the machines have now.
+// trustAnew sets the current host keys of the machines in the workspace.
 func trustAnew(t *testing.T, w *workspace.Workspace) {
 	t.Helper()
 	known, err := shared.lab.KnownHosts()
@@ -131,7 +130,7 @@ func rebuildAll(t *testing.T, l *lab.Lab) {
 	}
 }
 
-// plan is what a plan says, on one line. It must have changes.
+// plan returns the output of a plan on one line. The plan must have changes.
 func plan(t *testing.T, w *workspace.Workspace, args ...string) string {
 	t.Helper()
 	text, changes, err := w.Plan(t.Context(), args...)
@@ -144,7 +143,7 @@ func plan(t *testing.T, w *workspace.Workspace, args ...string) string {
 	return unfolded(text)
 }
 
-// refused is an apply that has to fail, and its diagnostics on one line.
+// refused runs an apply that has to fail and returns its diagnostics on one line.
 func refused(t *testing.T, w *workspace.Workspace, args ...string) string {
 	t.Helper()
 	began := time.Now()
@@ -156,13 +155,13 @@ func refused(t *testing.T, w *workspace.Workspace, args ...string) string {
 	return unfolded(err.Error())
 }
 
-// unfolded is the CLI's text without its frame, line breaks and escapes.
+// unfolded returns the CLI's text without its frame, line breaks and escapes.
 func unfolded(text string) string {
 	text = strings.NewReplacer("│", " ", `\"`, `"`, `\n`, " ").Replace(text)
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// says fails for every one of the words that text lacks.
+// says fails for each of the words that text does not contain.
 func says(t *testing.T, text string, words ...string) {
 	t.Helper()
 	missing := false
@@ -177,7 +176,7 @@ func says(t *testing.T, text string, words ...string) {
 	}
 }
 
-// steadyScript returns when HAProxy has seen every replica up for three seconds.
+// steadyScript returns once HAProxy has observed every replica as up for three seconds.
 const steadyScript = `
 up=0 tries=0
 until [ $up = 6 ]; do
@@ -188,8 +187,8 @@ until [ $up = 6 ]; do
   /opt/kube/endpoint/ask /run/kube-endpoint/haproxy.sock 'show stat -1 4 -1' | awk -F, '$1 == "kube-apiserver" && $18 !~ /^UP/ { exit 1 }' || up=0
 done`
 
-// awaitRotation waits until API servers whose etcd member was away have found
-// it again: they look for it ever more seldom the longer it is away.
+// awaitRotation waits until API servers have reconnected to an etcd member that was away. The
+// longer it was away, the less often they retry.
 func awaitRotation(t *testing.T, names ...string) {
 	t.Helper()
 	var group errgroup.Group
@@ -204,12 +203,12 @@ func awaitRotation(t *testing.T, names ...string) {
 	}
 }
 
-// units are those whose processes a change of something else must not touch.
+// units are the units whose processes unrelated changes must not affect.
 var units = []string{
 	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-endpoint-haproxy", "kube-endpoint-keepalived",
 }
 
-// processes is each unit's main process with its start, by "MACHINE UNIT".
+// processes returns each unit's main process and its start time, by "MACHINE UNIT".
 func processes(t *testing.T, names ...string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -223,9 +222,9 @@ func processes(t *testing.T, names ...string) map[string]string {
 	return all
 }
 
-// expectRestarted compares processes from before with now: exactly those of
-// must have been started since. may also be, as a consequence that is not the
-// provider's doing.
+// expectRestarted compares processes from before with now. Exactly those of must have been
+// restarted since. Those of may can have been, as a consequence that the provider does not
+// cause.
 func expectRestarted(t *testing.T, before map[string]string, must []string, may ...string) {
 	t.Helper()
 	names := map[string]bool{}
@@ -245,7 +244,7 @@ func expectRestarted(t *testing.T, before map[string]string, must []string, may 
 	}
 }
 
-// fingerprints is taken before anything is on the machines.
+// fingerprints records the machines before anything is installed on them.
 func fingerprints(t *testing.T, names ...string) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -255,7 +254,7 @@ func fingerprints(t *testing.T, names ...string) map[string][]string {
 	return all
 }
 
-// expectBare: the machines are as they were, but for archived data.
+// expectBare expects the machines to be as before, except for archived data.
 func expectBare(t *testing.T, before map[string][]string, names ...string) {
 	t.Helper()
 	for _, name := range names {

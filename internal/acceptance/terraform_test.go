@@ -19,8 +19,8 @@ func factories() map[string]func() (tfprotov6.ProviderServer, error) {
 	}
 }
 
-// runTest runs steps with the CLI of KUBE_TEST_TERRAFORM, or the one that
-// plugin-testing finds. more adds providers beside ours.
+// runTest runs steps with the CLI of KUBE_TEST_TERRAFORM, or the one that plugin-testing finds.
+// more adds providers besides this one.
 func runTest(t *testing.T, test resource.TestCase, more ...func(map[string]func() (tfprotov6.ProviderServer, error))) {
 	t.Helper()
 	if path := os.Getenv("KUBE_TEST_TERRAFORM"); path != "" {
@@ -38,7 +38,7 @@ func runTest(t *testing.T, test resource.TestCase, more ...func(map[string]func(
 	resource.Test(t, test)
 }
 
-// emptyFile stands in for a CLI configuration: none of the user's shall count.
+// emptyFile replaces the CLI configuration, so that the user's own has no effect.
 func emptyFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "terraform.rc")

@@ -11,21 +11,21 @@ import (
 	"testing"
 )
 
-// outage is one unit on one machine between its stop and its being ready again,
-// by the machine's own journal. All machines have one clock.
+// outage is the time between the stop of one unit on one machine and its readiness, according
+// to the machine's journal. All machines share one clock.
 type outage struct {
 	machine string
 	unit    string  // "etcd"
 	began   float64 // seconds
 	ended   float64 // 0: not yet
-	version string  // that it came back in
+	version string  // version after the restart
 }
 
 func (o outage) String() string {
 	return fmt.Sprintf("%s of %s from %.3f to %.3f, then %s", o.unit, o.machine, o.began, o.ended, o.version)
 }
 
-// outages are those of the named machines since a moment, in their order.
+// outages returns those of the named machines since a moment, in order.
 func outages(t *testing.T, since float64, names ...string) []outage {
 	t.Helper()
 	var all []outage
@@ -40,8 +40,8 @@ func outages(t *testing.T, since float64, names ...string) []outage {
 	return all
 }
 
-// outagesIn reads the journal of one unit: what systemd says of it, and the
-// path of the program that wrote the last line before it was ready.
+// outagesIn reads the journal of one unit: the messages of systemd, and the path of the program
+// that wrote the last line before the unit was ready.
 func outagesIn(t *testing.T, machine, unit, journal string) []outage {
 	t.Helper()
 	var all []outage
@@ -49,7 +49,7 @@ func outagesIn(t *testing.T, machine, unit, journal string) []outage {
 	for line := range strings.Lines(journal) {
 		var entry struct {
 			Time    string `json:"__REALTIME_TIMESTAMP"`
-			Message any    `json:"MESSAGE"` // a list of numbers where it is not text
+			Message any    `json:"MESSAGE"` // a list of numbers if it is not text
 			Program string `json:"_EXE"`
 			Command string `json:"_COMM"`
 		}
@@ -75,14 +75,14 @@ func outagesIn(t *testing.T, machine, unit, journal string) []outage {
 	return all
 }
 
-// ofUnit picks those of a unit, all of them or those that led to a version.
+// ofUnit returns the outages of a unit, or only those that led to a version.
 func ofUnit(all []outage, unit, version string) []outage {
 	return slices.DeleteFunc(slices.Clone(all), func(o outage) bool {
 		return o.unit != unit || version != "" && o.version != version
 	})
 }
 
-// expectOneAtATime: of a unit no two machines were out at the same moment.
+// expectOneAtATime expects that a unit was never down on two machines at the same time.
 func expectOneAtATime(t *testing.T, all []outage) {
 	t.Helper()
 	for i, o := range all {
@@ -95,8 +95,8 @@ func expectOneAtATime(t *testing.T, all []outage) {
 	}
 }
 
-// expectInOrder: each of the machines went to the version once, and where last
-// is a name, that one after the others.
+// expectInOrder expects that each of the machines changed to the version once and, if last is a
+// name, that this machine was the last one.
 func expectInOrder(t *testing.T, all []outage, names []string, last string) {
 	t.Helper()
 	var order []string
@@ -109,7 +109,7 @@ func expectInOrder(t *testing.T, all []outage, names []string, last string) {
 	}
 }
 
-// expectPrepared: a program was on every machine before the first one was touched.
+// expectPrepared expects that a program was on every machine before the first outage.
 func expectPrepared(t *testing.T, first outage, program string, names []string) {
 	t.Helper()
 	for _, name := range names {

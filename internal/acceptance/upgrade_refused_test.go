@@ -5,15 +5,14 @@ import (
 	"testing"
 )
 
-// refusal is a plan that must not come to be, and what it says instead: the rule
-// and the way out.
+// refusal is a plan that must fail, and the expected error: the rule and the next step.
 type refusal struct {
 	name  string
 	args  []string
 	words []string
 }
 
-// impossible are plans where etcd 3.5.35 and Kubernetes 1.34.4 run.
+// impossible are plans for running versions of etcd 3.5.35 and Kubernetes 1.34.4.
 var impossible = []refusal{
 	{"a minor of Kubernetes is skipped", []string{"-var=kubernetes_version=1.36.3"}, []string{"from 1.34.4 to 1.36.3", "no minor may be skipped", "1.35"}},
 	{"Kubernetes goes back", []string{"-var=kubernetes_version=1.33.13"}, []string{"from 1.34.4 to 1.33.13", "a minor is never lowered"}},
@@ -35,10 +34,9 @@ var impossible = []refusal{
 	},
 }
 
-// TestUpgradeRefused asks for upgrades that cannot be. The plan says why and what
-// to do instead, and no machine notices. What is possible is refused before
-// anything is touched while a machine is dead, and is rolled back where it does
-// not come up.
+// TestUpgradeRefused requests upgrades that are not possible. The plan reports why and what to
+// do instead, and no machine is affected. A possible upgrade is rejected before anything is
+// changed while a machine is dead, and is rolled back if the new version does not start.
 func TestUpgradeRefused(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	from, to := versions{release(t, "etcd-3.5"), release(t, "kubernetes")}, versions{release(t, "etcd"), release(t, "kubernetes")}
@@ -84,7 +82,7 @@ func (s *upgradeStory) refuses(t *testing.T, r refusal) {
 	})
 }
 
-// dead: all have to be healthy before the first is touched.
+// dead checks that all have to be healthy before the first is changed.
 func (s *upgradeStory) dead(t *testing.T, args ...string) {
 	dead := shared.lab.Machine("cp3")
 	if err := dead.PowerOff(t.Context()); err != nil {

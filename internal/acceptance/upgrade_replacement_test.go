@@ -8,14 +8,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// generation is what the machines of one generation run, as the example has it.
+// generation is the versions that the machines of one generation run, as in the example.
 type generation struct {
 	Etcd       string            `json:"etcd"`
 	Kubernetes string            `json:"kubernetes"`
 	Machines   map[string]string `json:"machines"`
 }
 
-// slots says which generation fills each of them.
+// slots maps each slot to the generation that fills it.
 type slots map[string]string
 
 // lateReplicas gives new replicas no time to become ready.
@@ -25,10 +25,10 @@ resource "kube_control_plane_replica" "this" {
 }
 `
 
-// TestUpgradeByReplacement applies the example: new machines with the next minor
-// versions come in before the old ones go. First one slot by one changed line,
-// then the others at once, together with the generation that they belong to.
-// Clients on the virtual IP notice nothing, and the old machines are bare.
+// TestUpgradeByReplacement applies the example: new machines with the next minor versions join
+// before the old ones leave. First one slot is replaced by one changed line, then all others at
+// once, together with the generation that they belong to. Clients on the virtual IP are not
+// disturbed, and the old machines are bare.
 func TestUpgradeByReplacement(t *testing.T) {
 	old, young, balancers := []string{"cp1", "cp2", "cp3"}, []string{"cp4", "cp5", "cp6"}, []string{"lb1", "lb2"}
 	all := slices.Concat(old, young, balancers)
@@ -95,7 +95,7 @@ func TestUpgradeByReplacement(t *testing.T) {
 	expectBare(t, bare, all...)
 }
 
-// generationOf has one machine for each slot, and the versions of two sets.
+// generationOf returns one machine for each slot, and the versions of two sets.
 func generationOf(t *testing.T, etcd, kubernetes string, names []string) generation {
 	t.Helper()
 	g := generation{Etcd: release(t, etcd), Kubernetes: release(t, kubernetes), Machines: map[string]string{}}

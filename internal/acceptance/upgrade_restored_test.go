@@ -15,7 +15,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
-// The guide's own words: these are the commands that it gives.
+// The commands from the guide.
 const (
 	stopAll = `systemctl stop kube-scheduler kube-controller-manager kube-apiserver etcd
 mkdir -p -m 0700 /var/lib/etcd-archive/before-restore
@@ -37,8 +37,8 @@ systemctl start etcd`
 terraform apply`
 )
 
-// TestUpgradeUndone goes back to etcd 3.5 when all members run 3.6, in the only
-// way that there is: by the snapshot from before, with the guide's commands.
+// TestUpgradeUndone goes back to etcd 3.5 when all members run 3.6, in the only possible way:
+// with the snapshot from before, by the guide's commands.
 func TestUpgradeUndone(t *testing.T) {
 	from, to := versions{release(t, "etcd-3.5"), release(t, "kubernetes")}, versions{release(t, "etcd"), release(t, "kubernetes")}
 	s := newUpgradeStory(t, from)
@@ -78,7 +78,7 @@ func TestUpgradeUndone(t *testing.T) {
 	s.over(t)
 }
 
-// asInGuide is a script that the guide gives literally.
+// asInGuide returns a script that the guide contains literally.
 func asInGuide(t *testing.T, script string) string {
 	t.Helper()
 	root, err := build.Checkout()

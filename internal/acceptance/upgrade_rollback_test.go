@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-// hurdle is a reason on one machine alone why a component does not become ready
-// on what an upgrade brings.
+// hurdle is a reason, on one machine alone, why a component does not become ready after an
+// upgrade.
 type hurdle struct {
-	unit      string // of the component that falls
-	argument  string // that comes together with the version
+	unit      string // of the component that fails
+	argument  string // applied together with the version
 	set, away string // scripts
 	log       string // in the component's log
 }
 
-// occupied: an address on which etcd is to listen is taken.
+// occupied means that an address on which etcd has to listen is in use.
 var occupied = hurdle{
 	unit:     "etcd",
 	argument: `-var=etcd_extra_args={"listen-metrics-urls"="http://127.0.0.1:2381,http://127.0.0.1:2399"}`,
@@ -24,7 +24,7 @@ var occupied = hurdle{
 	log:      "address already in use",
 }
 
-// absent: a file that the API server is to read is not there.
+// absent means that a file that the API server has to read does not exist.
 var absent = hurdle{
 	unit:     "kube-apiserver",
 	argument: `-var=apiserver_extra_args={"audit-policy-file"="/etc/audit-policy.yaml"}`,
@@ -35,11 +35,11 @@ var absent = hurdle{
 
 const policyScript = `printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n' > /etc/audit-policy.yaml`
 
-// TestUpgradeRolledBack upgrades Kubernetes while one machine is dead, which is
-// refused, and while one has something in the way. There the replica comes back
-// in the version that ran before, the apply stops and says why, whoever has not
-// been touched stays untouched, and clients notice nothing. Without the obstacle
-// the same apply completes. (TestUpgradeRefused does so with etcd.)
+// TestUpgradeRolledBack upgrades Kubernetes while one machine is dead, which is rejected, and
+// while a component of one machine cannot start. That replica is rolled back to its previous
+// version, the apply stops and reports why, replicas that have not been changed yet stay as
+// they are, and clients are not disturbed. Without the obstacle, the same apply completes.
+// (TestUpgradeRefused does the same with etcd.)
 func TestUpgradeRolledBack(t *testing.T) {
 	old := versions{release(t, "etcd"), release(t, "kubernetes-1.33")}
 	s := newUpgradeStory(t, old)
@@ -63,8 +63,8 @@ func TestUpgradeRolledBack(t *testing.T) {
 	s.over(t)
 }
 
-// fall upgrades from one pair of versions to another with a hurdle on a machine,
-// and again without it.
+// fall upgrades from one pair of versions to another with a hurdle on a machine, and again
+// without it.
 func (s *upgradeStory) fall(t *testing.T, name string, h hurdle, from, to versions) {
 	onMachine(t, shared.lab.Machine(name), h.set)
 	l := startLoad(t, outputOf(t, s.w, "kubeconfig"), s.names...)
@@ -95,12 +95,12 @@ func (s *upgradeStory) fall(t *testing.T, name string, h hurdle, from, to versio
 	apply(t, s.w, h.argument)
 	undisturbed(t, l)
 	expectEmptyPlan(t, s.w, h.argument)
-	apply(t, s.w) // without the argument, for what follows
+	apply(t, s.w) // without the argument, for the following steps
 	expectEmptyPlan(t, s.w)
 	expectServing(t, s.w, s.names, to.etcd, to.kubernetes)
 }
 
-// expectVersions asks the processes themselves: the programs that they run.
+// expectVersions checks the program that each process runs.
 func expectVersions(t *testing.T, names []string, unit string, want func(name string) string) {
 	t.Helper()
 	for _, name := range names {

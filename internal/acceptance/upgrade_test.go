@@ -12,17 +12,17 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// versions are what a control plane runs, or is asked to.
+// versions are the versions that a control plane runs, or is configured to run.
 type versions struct{ etcd, kubernetes string }
 
-// upgradeStory is a control plane of three that goes through versions.
+// upgradeStory is a control plane of three machines that goes through versions.
 type upgradeStory struct {
 	w     *workspace.Workspace
 	names []string
 	bare  map[string][]string
 }
 
-// newUpgradeStory applies the example in versions to begin with.
+// newUpgradeStory applies the example with the initial versions.
 func newUpgradeStory(t *testing.T, from versions) *upgradeStory {
 	t.Helper()
 	names := []string{"cp1", "cp2", "cp3"}
@@ -35,7 +35,7 @@ func newUpgradeStory(t *testing.T, from versions) *upgradeStory {
 	return s
 }
 
-// choose edits the two versions, which is all that an upgrade takes.
+// choose sets the two versions, which is all that an upgrade needs.
 func (s *upgradeStory) choose(t *testing.T, v versions) {
 	t.Helper()
 	if err := s.w.WriteJSON("versions.auto.tfvars.json", map[string]any{"etcd_version": v.etcd, "kubernetes_version": v.kubernetes}); err != nil {
@@ -50,16 +50,16 @@ func (s *upgradeStory) over(t *testing.T) {
 	expectBare(t, s.bare, s.names...)
 }
 
-// moment is now, by the machines' clock.
+// moment returns the current time of the machines' clock.
 func moment(t *testing.T) float64 {
 	t.Helper()
 	return seconds(t, "cp1", `date +%s.%N`)
 }
 
-// TestUpgrade takes etcd and Kubernetes to their next minor versions in one
-// apply, and Kubernetes to the one after that, under clients that hold what was
-// given out before: members one at a time, the leader last, then replicas one at
-// a time, with everything on the machines before the first is touched.
+// TestUpgrade upgrades etcd and Kubernetes to their next minor versions in one apply, and
+// Kubernetes to the one after that, with clients that use credentials from before. Members are
+// upgraded one at a time, the leader last, then replicas one at a time. Everything is on the
+// machines before the first one is changed.
 func TestUpgrade(t *testing.T) {
 	from := versions{release(t, "etcd-3.5"), release(t, "kubernetes-1.33")}
 	s := newUpgradeStory(t, from)
@@ -106,10 +106,10 @@ func (s *upgradeStory) upgrade(t *testing.T, from, to versions) {
 	s.expectSaved(t, from, to, saved)
 }
 
-// archive is where a member's machine keeps what an upgrade saves.
+// archive is where a member's machine keeps the snapshots of upgrades.
 const archive = "/var/lib/etcd-archive/upgrades"
 
-// snapshots are the paths of what upgrades have saved, as MACHINE:PATH.
+// snapshots returns the paths of the snapshots of upgrades, as MACHINE:PATH.
 func (s *upgradeStory) snapshots(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -121,8 +121,8 @@ func (s *upgradeStory) snapshots(t *testing.T) []string {
 	return all
 }
 
-// expectSaved: each of the products that was upgraded has left one snapshot,
-// which etcd's own tool accepts.
+// expectSaved expects that each upgraded product has left one snapshot, which etcd's own tool
+// accepts.
 func (s *upgradeStory) expectSaved(t *testing.T, from, to versions, before []string) {
 	t.Helper()
 	var steps []string
@@ -147,8 +147,8 @@ func (s *upgradeStory) expectSaved(t *testing.T, from, to versions, before []str
 	}
 }
 
-// release is the version of a set of components. It has to be built before the
-// tests begin, because their network has no way out.
+// release returns the version of a set of components. They have to be built before the tests
+// begin, because the tests' network has no internet access.
 func release(t *testing.T, set string) string {
 	t.Helper()
 	machines(t)
@@ -163,8 +163,8 @@ func release(t *testing.T, set string) string {
 	return version
 }
 
-// startLoad puts clients on the virtual IP, and a writer on the members of the
-// named machines, if any.
+// startLoad starts clients on the virtual IP, and a writer on the members of the named
+// machines, if any.
 func startLoad(t *testing.T, kubeconfig string, names ...string) *load.Load {
 	t.Helper()
 	config := load.Config{Kubeconfig: kubeconfig, Rate: 10, Watches: 2}
