@@ -180,7 +180,8 @@ func (i *importing) byCommand(t *testing.T) {
 	i.forget(t)
 	ids := imports(i.backup, address("cp2"), i.names...)
 	order := slices.Sorted(maps.Keys(ids))
-	slices.SortStableFunc(order, func(a, b string) int { return strings.Compare(ids[a][:1], ids[b][:1]) }) // the bundle comes last
+	// The bundle comes last.
+	slices.SortStableFunc(order, func(a, b string) int { return strings.Compare(ids[a][:1], ids[b][:1]) })
 	for _, to := range order {
 		if _, err := i.w.Run(t.Context(), "import", "-input=false", "-no-color", to, ids[to]); err != nil {
 			t.Fatal(err)

@@ -108,7 +108,8 @@ func refuseWithoutQuorum(t *testing.T, w *workspace.Workspace) {
 	expectEmptyPlan(t, w, flag)
 	var must []string
 	for _, name := range []string{"cp1", "cp2", "cp3"} {
-		must = append(must, name+" etcd", name+" kube-apiserver", name+" kube-controller-manager", name+" kube-scheduler") // the replica is paused with its member
+		// The replica is paused with its member.
+		must = append(must, name+" etcd", name+" kube-apiserver", name+" kube-controller-manager", name+" kube-scheduler")
 	}
 	expectRestarted(t, before, must)
 }

@@ -54,7 +54,8 @@ var editedUnits = repair{
 		{
 			"cp1", `sed -i s/--watch-progress-notify-interval=5s/--watch-progress-notify-interval=7s/ /etc/systemd/system/etcd.service; systemctl daemon-reload; systemctl restart etcd`,
 			[]string{`"cp1: flag --watch-progress-notify-interval is "7s", wanted "5s""`},
-			[]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}, // the replica is paused with its member
+			// The replica is paused with its member.
+			[]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"},
 		},
 		{
 			"cp2", `sed -i s/--profiling=false/--profiling=true/ /etc/systemd/system/kube-apiserver.service; systemctl daemon-reload; systemctl restart kube-apiserver`,

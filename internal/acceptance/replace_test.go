@@ -40,7 +40,8 @@ func TestReplace(t *testing.T) {
 	})
 	replaceOn(t, w, "the first member, and a replica elsewhere", []string{"-replace=" + memberAddress("cp1"), "-replace=" + replicaAddress("cp2")},
 		[]string{
-			"cp1 etcd", "cp1 kube-apiserver", "cp1 kube-controller-manager", "cp1 kube-scheduler", // these are drained and paused
+			// These are drained and paused.
+			"cp1 etcd", "cp1 kube-apiserver", "cp1 kube-controller-manager", "cp1 kube-scheduler",
 			"cp2 kube-apiserver", "cp2 kube-controller-manager", "cp2 kube-scheduler",
 		})
 	t.Run("from a machine that is alive", func(t *testing.T) {

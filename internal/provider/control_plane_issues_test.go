@@ -217,7 +217,8 @@ func TestIssuesOf(t *testing.T) {
 func TestCertificateDays(t *testing.T) {
 	seen := wholeControlPlane()
 	seen.etcd.Machines[0].CertificateExpiry = nearEnd
-	for days, want := range map[int64]int{0: 0, 9: 0, 10: 1, 365: 1, 366: 12} { // 3 members, and 3 components of 3 replicas
+	// 3 members, and 3 components of 3 replicas.
+	for days, want := range map[int64]int{0: 0, 9: 0, 10: 1, 365: 1, 366: 12} {
 		if got := issuesOf(seen, days, lookedAt); len(got) != want {
 			t.Errorf("within %d days: %v", days, got)
 		}

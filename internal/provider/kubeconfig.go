@@ -47,7 +47,8 @@ func (m *kubeconfigModel) issue(ctx context.Context, bundle *pki.Bundle, now tim
 		return
 	}
 	pair, err := bundle.Issue(pki.User(m.User.ValueString(), groups...), now, validity)
-	if errors.Is(err, pki.ErrExternal) { // only with the ephemeral kubeconfig: its lifetime is too short for an external signer
+	// Only with the ephemeral kubeconfig: its lifetime is too short for an external signer.
+	if errors.Is(err, pki.ErrExternal) {
 		err = &problem.Problem{
 			Summary: "Kubeconfig not issued", Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
 			Next: "use the resource kube_kubeconfig, whose signed attribute takes what was signed for a kube_certificate_requests.",

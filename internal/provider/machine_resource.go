@@ -140,7 +140,8 @@ func (r *machineResource[M, P, S, T]) Create(ctx context.Context, req resource.C
 	m.fill(status)
 	if err != nil {
 		addError(&resp.Diagnostics, r.at, r.noun+" not created", err)
-		if r.adopted == nil || !errors.Is(err, r.adopted) { // an object that served before must not be tainted: the next apply would remove it
+		// An object that served before must not be tainted: the next apply would remove it.
+		if r.adopted == nil || !errors.Is(err, r.adopted) {
 			keepPartial(ctx, resp, model, err)
 		}
 		return
