@@ -217,8 +217,8 @@ func observed(t *testing.T, w *workspace.Workspace) health {
 	return health{}
 }
 
-// expectIssues expects each of the words in one of the issues, and each issue to match one of
-// the words.
+// expectIssues expects each of the words in one of the issues, and no issues if there are no
+// words.
 func expectIssues(t *testing.T, h health, words ...string) {
 	t.Helper()
 	all := strings.Join(h.Issues, "\n")

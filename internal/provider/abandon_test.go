@@ -38,8 +38,8 @@ func TestKeepUnread(t *testing.T) {
 	}
 }
 
-// TestAbandonSetting checks that addresses are validated with the configuration, and that
-// machines match by the address that they are known by.
+// TestAbandonSetting checks that addresses are validated with the configuration. Names and
+// addresses that are not in canonical form are rejected.
 func TestAbandonSetting(t *testing.T) {
 	for _, c := range []struct {
 		given []string

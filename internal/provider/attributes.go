@@ -168,7 +168,7 @@ func keptMap(description string) schema.Attribute {
 	}
 }
 
-// allKnown reports whether every value is known. Null is known.
+// allKnown reports whether every value is set and known.
 func allKnown(values ...attr.Value) bool {
 	for _, value := range values {
 		if value.IsNull() || value.IsUnknown() {

@@ -76,7 +76,7 @@ func (d *controlPlaneDataSource) Read(ctx context.Context, req datasource.ReadRe
 	failOnIssues(&resp.Diagnostics, failOn, issues)
 }
 
-// lookTime returns the time limit less cutPatience.
+// lookTime returns the time limit less cutPatience, or less a fifth if the limit is short.
 func lookTime(timeout time.Duration) time.Duration {
 	return timeout - min(cutPatience, timeout/5)
 }

@@ -184,7 +184,7 @@ func (m *versionSkewModel) fill(seen observedVersions) {
 }
 
 // refusalsOf returns the rules that forbid an upgrade to the targets. etcd is upgraded first,
-// so its rules come first and Kubernetes is checked against the target version of etcd.
+// so its rules come first. If they allow the target of etcd, Kubernetes is checked against it.
 func refusalsOf(seen observedVersions, etcdTarget, kubernetesTarget string) []string {
 	var refusals []string
 	if etcdTarget != "" {

@@ -86,7 +86,8 @@ func (m *kubeconfigResourceModel) take(ctx context.Context, text string, access 
 	m.ClientKey, m.ExpiresAt = types.StringValue(access.Client.PrivateKey), timeString(info.NotAfter)
 }
 
-// restoreBundle sets the bundle of an imported kubeconfig to the one with its authority.
+// restoreBundle sets the bundle of an imported kubeconfig to the one with its authority. It
+// reports whether it did.
 func (r *kubeconfigResource) restoreBundle(m *kubeconfigResourceModel) bool {
 	if r.session == nil || !m.PKI.IsNull() {
 		return false

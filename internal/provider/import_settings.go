@@ -21,8 +21,8 @@ func recorded[R any](text json.RawMessage) settings[R] {
 	return s
 }
 
-// settingsOfReplica returns the settings with which a replica was configured if they produce
-// what the machine has. Otherwise it returns what the machine has.
+// settingsOfReplica returns the settings of a replica. Each setting is as it was configured if
+// that produces what the machine has, and otherwise as observed on the machine.
 func settingsOfReplica(found controlplane.Imported) settings[resourcesModel] {
 	s := recorded[resourcesModel](found.Settings)
 	if !found.SameAudit(s.Audit.audit()) {

@@ -178,7 +178,8 @@ func decodeSSH(ctx context.Context, object types.Object) (host.Config, diag.Diag
 	return config, nil
 }
 
-// userKnownHosts returns the user's known_hosts file, or "" if it cannot be read.
+// userKnownHosts returns the contents of the user's known_hosts file, or "" if it cannot be
+// read.
 func userKnownHosts() string {
 	home, err := os.UserHomeDir()
 	if err != nil {

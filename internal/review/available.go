@@ -170,7 +170,7 @@ func (p Plane) serves(r Replica) bool {
 	return true
 }
 
-// pausedByEtcd counts the replicas whose only etcd member is restarted or removed by an apply.
+// pausedByEtcd counts the replicas whose only etcd member is restarted or replaced by an apply.
 func (p Plane) pausedByEtcd() int {
 	paused := 0
 	for _, r := range p.Replicas {
