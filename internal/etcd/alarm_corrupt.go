@@ -10,14 +10,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// corruptNext is what a person can do where nothing may be decided for them.
+// corruptNext is the next step for cases that the provider must not decide.
 const corruptNext = "compare the members (etcdctl endpoint hashkv --cluster, on one of them: those with the same hash at the same revision agree); " +
 	"destroy those whose data is wrong, one at a time, or, when no majority agrees, restore a snapshot; " +
 	"when all agree the alarm was false: etcdctl alarm disarm; then apply again"
 
-// prepareCorruptRemoval prepares the removal of a member whose data is wrong: the others
-// must vouch for each other, and one of them must lead. It returns false when
-// it had to wait or leadership moves, and everything must be looked at again.
+// prepareCorruptRemoval prepares the removal of a member with corrupt data: the other
+// members must have identical data, and one of them must be the leader. It returns false
+// when it had to wait or is moving leadership; the caller then observes everything again.
 func (j *joining) prepareCorruptRemoval(ctx context.Context, v membership.View, m membership.Member) (bool, error) {
 	err := membership.MayReplaceCorrupt(v, m.ID)
 	if err == nil {
@@ -30,14 +30,14 @@ func (j *joining) prepareCorruptRemoval(ctx context.Context, v membership.View, 
 		return false, j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 	case !j.outageBegun:
 		j.outageBegun = true
-		return false, j.s.outageBegins(ctx) // Create says when it has ended
+		return false, j.s.outageBegins(ctx) // Create reports its end
 	case v.Leader == m.ID:
 		return false, handOver(ctx, j.clients, v, &m)
 	}
 	return true, nil
 }
 
-// requireSameData compares the data of those among the members that are healthy.
+// requireSameData compares the data of the healthy ones among members.
 func requireSameData(ctx context.Context, c *client.Clients, p pace, members []membership.Member) error {
 	var asked []membership.Member
 	for _, m := range members {
@@ -66,8 +66,8 @@ func requireSameData(ctx context.Context, c *client.Clients, p pace, members []m
 	return nil
 }
 
-// disarmOrphans disarms orphaned alarms. Before the first, when one says that data is
-// wrong, the members are compared.
+// disarmOrphans disarms orphaned alarms. Before it disarms the first one, it compares the
+// data of the members if any of the alarms is CORRUPT.
 func disarmOrphans(ctx context.Context, c *client.Clients, p pace, v membership.View, alarms []membership.Alarm) error {
 	if slices.ContainsFunc(alarms, func(a membership.Alarm) bool { return a.Name == membership.AlarmCorrupt }) {
 		if err := requireSameData(ctx, c, p, v.Voters()); err != nil {

@@ -10,28 +10,28 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// alarmRepair is what one member's Update does about alarms, in its turn.
+// alarmRepair handles the alarms of one member during its Update, in its turn.
 type alarmRepair struct {
 	cl          *cluster
 	s           Spec
 	turn        *turn
 	clients     *client.Clients
 	attempts    membership.SpaceAttempts
-	outageBegun bool      // the outage of this member was announced: its end must be too
-	acted       bool      // something was compacted, defragmented or disarmed
+	outageBegun bool      // the outage of this member was announced, so its end must be announced too
+	acted       bool      // a member was compacted or defragmented, or an alarm was disarmed
 	since       waitClock // of the wait for the rules
 }
 
-// HasAlarm reports whether an alarm is raised that the Update of the member
-// with this entry has to see to.
+// HasAlarm reports whether an alarm is raised that the Update of the member with this
+// entry must handle.
 func HasAlarm(v *membership.View, entry *membership.Member) bool {
 	return v != nil && (len(v.Orphans) > 0 || entry != nil && len(entry.Alarms) > 0)
 }
 
-// updateAndRepair brings an established member to its spec and mends what alarms it can.
-// CORRUPT comes first, because restarts are refused while it is raised; then
-// what differs on the machine, which may be a quota that was too small; then
-// NOSPACE.
+// updateAndRepair brings an established member to its spec and repairs the alarms it can.
+// CORRUPT comes first, because restarts are refused while it is raised. Then come the
+// differences on the machine, one of which may be a quota that was too small. NOSPACE
+// comes last.
 func (cl *cluster) updateAndRepair(ctx context.Context, turn *turn, s Spec) (Status, error) {
 	clients, err := cl.connect(s)
 	if err != nil {
@@ -56,7 +56,7 @@ func (cl *cluster) updateAndRepair(ctx context.Context, turn *turn, s Spec) (Sta
 	return cl.statusNow(ctx, clients, s)
 }
 
-// statusNow is the status after a change.
+// statusNow returns the status after a change.
 func (cl *cluster) statusNow(ctx context.Context, clients *client.Clients, s Spec) (Status, error) {
 	f := cl.observe(ctx, s, s.Name, s.Host)
 	if !f.reached() {
@@ -64,17 +64,16 @@ func (cl *cluster) statusNow(ctx context.Context, clients *client.Clients, s Spe
 	}
 	v, err := clients.View(ctx, cl.addresses(s))
 	if err != nil {
-		return describe(s, f, nil), nil // changed as wanted; health is what Read is for
+		return describe(s, f, nil), nil // the change succeeded; Read reports health
 	}
 	return describe(s, f, &v), nil
 }
 
-// disarmOrphans disarms the alarms of members that have left, as far as their cause
-// has left with them.
+// disarmOrphans disarms the alarms of members that have left, if the cause left with them.
 func (m *alarmRepair) disarmOrphans(ctx context.Context) error {
 	v, err := m.clients.View(ctx, m.cl.addresses(m.s))
 	if err != nil {
-		return nil // without a quorum there is nothing to disarm; converge says what there is to say
+		return nil // without a quorum no alarm can be disarmed; converge reports the problem
 	}
 	if v.CorruptUnnamed() {
 		return m.refuse(v, membership.RequireNotCorrupt(v, 0), corruptNext)
@@ -91,8 +90,8 @@ func (m *alarmRepair) disarmOrphans(ctx context.Context) error {
 	return err
 }
 
-// repairSpace takes one step after the other until NOSPACE is no longer raised for
-// this member, or nothing more can be gained.
+// repairSpace takes one step after another until NOSPACE is no longer raised for this
+// member, or no more space can be reclaimed.
 func (m *alarmRepair) repairSpace(ctx context.Context) error {
 	for {
 		v, err := m.clients.View(ctx, m.cl.addresses(m.s))
@@ -100,7 +99,7 @@ func (m *alarmRepair) repairSpace(ctx context.Context) error {
 			if !client.Transient(err) {
 				return fmt.Errorf("ask the cluster for its alarms: %w", err)
 			}
-			return nil // changed as wanted; the alarm is seen by the next Read
+			return nil // the change succeeded; the next Read reports the alarm
 		}
 		v = v.WithQuota(m.s.quota())
 		entry := entryOf(&v, m.s)
@@ -117,7 +116,7 @@ func (m *alarmRepair) repairSpace(ctx context.Context) error {
 	}
 }
 
-// takeStep does one step. One that has to wait returns nil and is asked for again.
+// takeStep takes one step. A step that has to wait returns nil and is called again.
 func (m *alarmRepair) takeStep(ctx context.Context, v membership.View, next membership.SpaceStep) error {
 	target, _ := v.Member(next.ID)
 	switch next.Kind {
@@ -157,10 +156,11 @@ func (m *alarmRepair) compact(ctx context.Context, v membership.View, target mem
 }
 
 func (m *alarmRepair) defragment(ctx context.Context, v membership.View, target membership.Member) error {
-	// Another member's own Update would announce it; that one is not in the plan.
+	// The Update of another member would announce its own outage, but that Update is not
+	// in the plan.
 	if target.Name == m.s.Name && !m.outageBegun {
 		m.outageBegun = true
-		return m.s.outageBegins(ctx) // it takes time: look again
+		return m.s.outageBegins(ctx) // announcing takes time: observe again
 	}
 	problem.Progress(ctx, "etcd %s: defragmenting: %s", target.Label(), target.Sizes())
 	m.acted = true
@@ -190,8 +190,8 @@ func (m *alarmRepair) disarm(ctx context.Context, v membership.View, alarms []me
 	return nil
 }
 
-// waitOrRefuse waits a moment for a condition to clear by itself, letting others that
-// may clear it go first, and refuses when patience, or the time, is at its end.
+// waitOrRefuse waits a moment for a condition to clear by itself, and lets others that may
+// clear it go first. It refuses when the waiting time or the deadline is over.
 func (m *alarmRepair) waitOrRefuse(ctx context.Context, v membership.View, cause error) error {
 	if !m.since.running() {
 		m.since.begin(m.turn)
@@ -214,9 +214,9 @@ func (m *alarmRepair) refuse(v membership.View, cause error, next string) error 
 	return refusal("alarm of etcd not mended", m.s, &v, cause.Error(), unchanged, next)
 }
 
-// disarmAlarms disarms the alarms of a member that was just removed, so that they do
-// not stop the writes of those that stay. The next Update of one of these does
-// it when it cannot be done now.
+// disarmAlarms disarms the alarms of a member that was just removed, so that they do not
+// block the writes of the remaining members. If that is not possible now, the next Update
+// of one of those does it.
 func (l *removal) disarmAlarms(ctx context.Context, clients *client.Clients, gone membership.Member) {
 	if len(gone.Alarms) == 0 {
 		return

@@ -11,12 +11,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// DefaultArchivesKept is how many archives of data directories stay on a machine
-// where a spec says nothing.
+// DefaultArchivesKept is the number of archives of data directories kept on a machine when
+// the spec sets none.
 const DefaultArchivesKept = 5
 
-// lastSnapshot is the name of the snapshot that the last member leaves in its
-// archive. What has one stays longer than other archives.
+// lastSnapshot is the file name of the snapshot that the last member leaves in its
+// archive. An archive with such a snapshot is kept longer than others.
 const lastSnapshot = "snapshot.db"
 
 func (s Spec) archivesKept() int {
@@ -31,13 +31,13 @@ func (c configured) archivesKept() int { return Spec{ArchivesKept: c.ArchivesKep
 //go:embed archive.sh
 var archiveFunctions host.Script
 
-// archiveVars are what archive.sh works on.
+// archiveVars returns the variables of archive.sh.
 func archiveVars(dataDir, member string, kept int) map[string]string {
 	return map[string]string{"data": dataDir, "member": member, "kept": strconv.Itoa(kept)}
 }
 
-// dataScript puts the content of the data directory away, or removes it. The
-// directory itself may be a mount point, so it is emptied rather than moved.
+// dataScript archives the content of the data directory, or removes it. The directory
+// itself may be a mount point, so it is emptied rather than moved.
 func (a action) dataScript() host.Script {
 	if a.Wipe {
 		return archiveFunctions + "wipe\n"
@@ -45,8 +45,8 @@ func (a action) dataScript() host.Script {
 	return archiveFunctions + "archive\n"
 }
 
-// settleScript finishes what was put away of an earlier member, so that the
-// snapshot of the last one is not put beside its data.
+// settleScript completes the archive of an earlier member, so that the last snapshot is
+// not stored next to that member's data.
 func (a action) settleScript() host.Script {
 	if a.Member == "" {
 		return ""
@@ -54,15 +54,15 @@ func (a action) settleScript() host.Script {
 	return archiveFunctions + "settle\n"
 }
 
-// archiveAction is the action that puts the data of s away, or wipes it.
+// archiveAction returns the action that archives or wipes the data of s.
 func (s Spec) archiveAction(v verb, keep bool) action {
 	return action{Verb: v, DataDir: s.dataDir(), Member: s.Name, Keep: s.archivesKept(), Wipe: s.OnDestroy == Wipe && !keep}
 }
 
 var archiveLine = regexp.MustCompile(`(?m)^archive (/[A-Za-z0-9._/-]+/([a-z0-9-]+)-\d{8}T\d{6}Z)$`)
 
-// archivedAs reads which archive archive.sh says that it has made of a member; ""
-// where it has made none.
+// archivedAs parses the output of archive.sh and returns the archive that it made of a
+// member, or "" if it made none.
 func archivedAs(output, member string) string {
 	for _, line := range archiveLine.FindAllStringSubmatch(output, -1) {
 		if line[2] == member {
@@ -72,23 +72,23 @@ func archivedAs(output, member string) string {
 	return ""
 }
 
-// archiveRoot is the directory beside the data directory: for archives where it
-// is on the same file system, and for snapshots.
+// archiveRoot returns the directory next to the data directory. It contains the snapshots,
+// and the archives if it is on the same file system as the data.
 func archiveRoot(dataDir string) string { return dataDir + "-archive" }
 
-// archiveInside is the directory for archives where archiveRoot is on another
-// file system.
+// archiveInside returns the directory for archives when archiveRoot is on another file
+// system.
 func archiveInside(dataDir string) string { return dataDir + "/archive" }
 
-// partOf is the archive of a member while it is made.
+// partOf returns the path of a member's archive while it is being made.
 func partOf(root, member string) string { return root + "/" + member + ".part" }
 
-// placeQuestion asks where the archives of a data directory are.
+// placeQuestion is the script that reports where the archives of a data directory are.
 const placeQuestion = "if beside; then echo beside; else echo inside; fi\n"
 
-// lastPlace is where the last snapshot of the member goes: into its archive, which
-// is on the file system of the data. It is refused where there is no room for a
-// database of so many bytes, and for what etcd itself needs beside it.
+// lastPlace returns the directory for the last snapshot of the member: its archive, which
+// is on the file system of the data. It returns an error if there is no room for a
+// database of size bytes and for the space that etcd itself needs.
 func (cl *cluster) lastPlace(ctx context.Context, s Spec, size int64) (dir string, err error) {
 	facts, err := cl.machine(s.Host).Observe(ctx, host.Query{
 		Disks:  []string{s.dataDir(), archiveRoot(s.dataDir())},

@@ -15,14 +15,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// newMember is a member of a cluster that is founded.
+// newMember is a member of a cluster that is being bootstrapped.
 type newMember struct {
 	spec     Spec
 	observed observed
 	certs    issued
 }
 
-// newCluster is a cluster that is about to be founded, in etcd's terms.
+// newCluster describes a cluster that is about to be bootstrapped, in etcd's terms.
 type newCluster struct {
 	token   string
 	members map[string]string // name → peer URL
@@ -32,9 +32,9 @@ func (f newCluster) id(s Spec) memberID {
 	return memberID{Member: membership.StaticMemberID(s.PeerURL(), f.token), Cluster: membership.StaticClusterID(slices.Collect(maps.Values(f.members)), f.token)}
 }
 
-// bootstrap makes a new cluster of the given members. Who cannot even be
-// prepared is left out of the initial cluster, so that it does not start with a dead member.
-// Preparing takes minutes, so everything is surveyed again before the first start.
+// bootstrap creates a cluster of the given members. A member that cannot be prepared is
+// left out of the initial cluster, so that the cluster does not start with a dead member.
+// Preparing takes minutes, so everything is observed again before the first start.
 func (cl *cluster) bootstrap(ctx context.Context, specs map[string]Spec, s observation, archive []string) map[string]outcome {
 	results := map[string]outcome{}
 	var mu sync.Mutex
@@ -70,8 +70,8 @@ func (cl *cluster) bootstrap(ctx context.Context, specs map[string]Spec, s obser
 	return results
 }
 
-// stillNew surveys everything again right before the first start: nil where the
-// cluster may be founded, else what becomes of the members.
+// stillNew observes everything again right before the first start. It returns nil if the
+// cluster may be bootstrapped, else the outcome of the members.
 func (cl *cluster) stillNew(ctx context.Context, ready map[string]newMember) *outcome {
 	names := slices.Sorted(maps.Keys(ready))
 	one := ready[names[0]].spec
@@ -92,11 +92,11 @@ func (cl *cluster) stillNew(ctx context.Context, ready map[string]newMember) *ou
 	}
 }
 
-// anyOf is the spec that comes first by name.
+// anyOf returns the spec whose name sorts first.
 func anyOf(specs map[string]Spec) Spec { return specs[slices.Sorted(maps.Keys(specs))[0]] }
 
-// prepare does what may be done before it is known who takes part: it changes
-// nothing that etcd would see, except that leftovers are archived.
+// prepare does what is safe before the participants are known. It changes nothing that
+// etcd would notice, except that it archives leftovers.
 func (cl *cluster) prepare(ctx context.Context, s Spec, f observed, archive bool) (issued, error) {
 	if archive {
 		problem.Progress(ctx, "etcd %s: archiving a bootstrap that was cut off before it had a quorum", s.Name)
@@ -110,7 +110,7 @@ func (cl *cluster) prepare(ctx context.Context, s Spec, f observed, archive bool
 	return certificates(s, f, time.Now())
 }
 
-// startNewMember starts one member of a new cluster and sees it established.
+// startNewMember starts one member of a new cluster and waits until it is established.
 func (cl *cluster) startNewMember(ctx context.Context, n newMember, start newCluster) (Status, error) {
 	s, f, id := n.spec, n.observed, start.id(n.spec)
 	change, timer := newMemberChange(s, f, n.certs, id, environment(start.token, "new", start.members))

@@ -14,27 +14,27 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// batch is the members whose Create arrived together: at once as far as
-// Terraform's graph is concerned. They are surveyed once, and when there is no
-// cluster yet they become it together.
+// batch is the members whose Create calls arrived together, which in Terraform's graph
+// means in parallel. They are observed once. If there is no cluster yet, they bootstrap it
+// together.
 type batch struct {
 	specs   map[string]Spec // by member name; guarded by cluster.mu until closed
-	arrived chan struct{}   // one value after each arrival
-	ended   chan struct{}   // results are there
+	arrived chan struct{}   // receives a value after each arrival
+	ended   chan struct{}   // closed when results is complete
 	results map[string]outcome
 
-	ctx  context.Context // ends when that of any participant does
+	ctx  context.Context // ends when the context of any participant ends
 	stop context.CancelFunc
 }
 
-// outcome is what became of one member of a batch.
+// outcome is the result for one member of a batch.
 type outcome struct {
-	join   bool // there is a cluster: the caller joins it
+	join   bool // the cluster exists: the caller joins it
 	status Status
 	err    error
 }
 
-// enterBatch puts s into the open batch, or opens one, and waits for the outcome.
+// enterBatch adds s to the open batch, or opens one, and waits for the outcome.
 func (cl *cluster) enterBatch(ctx context.Context, s Spec) outcome {
 	cl.mu.Lock()
 	b := cl.openBatch
@@ -55,7 +55,7 @@ func (cl *cluster) enterBatch(ctx context.Context, s Spec) outcome {
 	cl.mu.Unlock()
 	select {
 	case b.arrived <- struct{}{}:
-	default: // one is already waiting to be seen
+	default: // an arrival is already pending
 	}
 	unhook := context.AfterFunc(ctx, b.stop)
 	defer unhook()
@@ -63,8 +63,8 @@ func (cl *cluster) enterBatch(ctx context.Context, s Spec) outcome {
 	return b.results[s.Name]
 }
 
-// run carries a batch from its first arrival to its outcome. Batches and all
-// other membership changes of a cluster follow each other.
+// run processes a batch from its first arrival to its outcome. Batches and all other
+// membership changes of a cluster are serialized.
 func (cl *cluster) run(b *batch) {
 	defer b.stop()
 	defer close(b.ended)
@@ -87,7 +87,7 @@ func (cl *cluster) run(b *batch) {
 	case err != nil:
 		b.fail(specs, err)
 		return
-	case errors.Is(s.err, client.ErrNoAnswer): // whoever came late may know further machines
+	case errors.Is(s.err, client.ErrNoAnswer): // late arrivals may know further machines
 		if err := cl.lease.take(b.ctx, cl); err != nil {
 			b.fail(specs, err)
 			return
@@ -100,14 +100,15 @@ func (cl *cluster) run(b *batch) {
 // any returns one of the specs that have arrived.
 func (b *batch) any() Spec { return anyOf(b.specs) }
 
-// fail gives specs the same error.
+// fail sets the same error for each of specs.
 func (b *batch) fail(specs map[string]Spec, err error) {
 	for name := range specs {
 		b.results[name] = outcome{err: err}
 	}
 }
 
-// collect waits until every peer has arrived, or none has for a while.
+// collect waits until every peer has arrived, or until no peer has arrived for
+// pace.BatchWindow.
 func (cl *cluster) collect(b *batch) {
 	quiet := time.NewTimer(cl.pace.BatchWindow)
 	defer quiet.Stop()
@@ -134,7 +135,7 @@ func (cl *cluster) collect(b *batch) {
 	}
 }
 
-// close ends the arrivals: whoever comes now opens the next batch.
+// close closes the batch to arrivals: the next one opens a new batch.
 func (cl *cluster) close(b *batch) map[string]Spec {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -144,7 +145,7 @@ func (cl *cluster) close(b *batch) map[string]Spec {
 	return b.specs
 }
 
-// begin decides for the whole batch and acts on it.
+// begin decides for the whole batch and acts on the decision.
 func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 	if !s.answered && !errors.Is(s.err, client.ErrNoAnswer) {
 		b.fail(specs, s.err)
@@ -180,7 +181,7 @@ func (cl *cluster) begin(b *batch, specs map[string]Spec, s observation) {
 	}
 }
 
-// checkMachine is nil when a member may be put onto the machine.
+// checkMachine returns nil if a member may be installed on the machine.
 func checkMachine(s Spec, f observed) error {
 	if !f.reached() {
 		return notObserved("etcd member not created", s, f.Err)
@@ -196,8 +197,8 @@ func checkMachine(s Spec, f observed) error {
 	return requirePreflight(s, f)
 }
 
-// decide asks decideStart, and when members may only be stopped, starts those
-// of the batch, gives them time to answer, and asks again.
+// decide calls decideStart. If members may merely be stopped, it starts those of the
+// batch, gives them time to answer, and calls decideStart again.
 func (cl *cluster) decide(ctx context.Context, specs map[string]Spec, s observation) (startDecision, observation, error) {
 	names := slices.Sorted(maps.Keys(specs))
 	one := specs[names[0]]
@@ -216,8 +217,8 @@ func (cl *cluster) decide(ctx context.Context, specs map[string]Spec, s observat
 	return cl.decideStart(one, s, names, true), s, nil
 }
 
-// decideStart is the pure rule, and what this process alone knows: that the cluster
-// exists, and on which machines it keeps other processes out.
+// decideStart applies the pure rule, and what only this process knows: that the cluster
+// exists, and the machines on which this process has leases.
 func (cl *cluster) decideStart(one Spec, s observation, batch []string, resumed bool) startDecision {
 	d := decideStart(one.Bundle.ClusterID, one.dataDir(), s.sorted(), batch, s.answered, resumed)
 	if d.Case != startBootstrap {
@@ -241,8 +242,8 @@ func (cl *cluster) decideStart(one Spec, s observation, batch []string, resumed 
 	return d
 }
 
-// resume starts the stopped members of the batch on the data they have.
-// Nothing else is changed: whether they may be is decided when they answer.
+// resume starts the stopped members of the batch on the data they have. It changes nothing
+// else: whether more may change is decided when they answer.
 func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s observation) error {
 	return each(specs, func(_ string, spec Spec) error {
 		f := s.of(spec)
@@ -257,10 +258,10 @@ func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s observat
 	})
 }
 
-// each runs f for every spec at once and joins the errors.
+// each runs f for every spec in parallel and joins the errors.
 func each(specs map[string]Spec, f func(name string, s Spec) error) error { return eachOf(specs, f) }
 
-// eachOf runs f for every value at once and joins the errors.
+// eachOf runs f for every value in parallel and joins the errors.
 func eachOf[T any](values map[string]T, f func(name string, value T) error) error {
 	var mu sync.Mutex
 	var errs []error

@@ -8,14 +8,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-// startCase is how the members that arrived together come to life.
+// startCase is how the members that arrived together start.
 type startCase int
 
 const (
 	startRefuse    startCase = iota
 	startJoin                // the cluster answers: each joins it
 	startBootstrap           // there is no cluster: start together with one static initial-cluster
-	startResume              // there may be one that is only stopped: start what is there, then ask again
+	startResume              // a cluster may exist and only be stopped: start its members, then decide again
 )
 
 func (c startCase) String() string {
@@ -25,23 +25,22 @@ func (c startCase) String() string {
 // startDecision is what to do with a batch of members that arrived together.
 type startDecision struct {
 	Case    startCase
-	Archive []string // of the batch: leftovers to stop and move away before a bootstrap
+	Archive []string // members of the batch whose leftovers are stopped and archived before a bootstrap
 	Reason  string   // of a refusal
 	Next    string
 }
 
-// decideStart is the one place that can give birth to a cluster, so it must
-// never do so while another may exist anywhere. machines are all peers of the
-// batch; answered says that any member gave a linearizable member list.
+// decideStart is the only place that can decide to bootstrap a cluster, so it must never
+// do so while another cluster may exist. machines are all peers of the batch. answered
+// reports whether any member returned a linearizable member list.
 //
-// The argument for safety: a cluster is born only when every peer was reached,
-// and no quorum of any earlier initial-cluster among them has ever begun. What
-// is committed needs the disks of a quorum, so nothing can have been committed
-// by fewer, and what those few hold is archived, not deleted. A machine that
-// was reached but had been emptied by hand after a full bootstrap could count
-// as "never begun" only if its marker were emptied too and the few that are
-// left had never been established, that is before any resource that uses the
-// cluster was created; even then the archive keeps what was there.
+// Safety argument: a cluster is bootstrapped only if every peer was reached, and no quorum
+// of any earlier initial-cluster among them has ever begun. A commit needs the disks of a
+// quorum, so fewer members cannot have committed anything, and the data of those few is
+// archived, not deleted. A machine that was reached but had been emptied by hand after a
+// full bootstrap could count as "never begun" only if its record was removed too and the
+// few remaining members had never been established, which means before any resource that
+// uses the cluster was created. Even then the archive keeps their data.
 func decideStart(clusterID, dataDir string, machines []observed, batch []string, answered, resumed bool) startDecision {
 	if answered {
 		return startDecision{Case: startJoin}
@@ -85,13 +84,13 @@ func decideStart(clusterID, dataDir string, machines []observed, batch []string,
 	}
 }
 
-// differentClustersNext is the way out of machines with data of different clusters.
+// differentClustersNext is the next step for machines with data of different clusters.
 const differentClustersNext = "decide which cluster is the living one, move the data directory and " + configDir +
 	" away on the machines that hold another one's data, and apply again"
 
-// mayHaveCommitted reports whether anything can have been committed by the
-// members that began: any one established, any one that joined an existing
-// cluster, or a quorum of some recorded initial-cluster.
+// mayHaveCommitted reports whether the members that began may have committed anything: one
+// of them is established, one joined an existing cluster, or they are a quorum of a
+// recorded initial-cluster.
 func mayHaveCommitted(began []observed) bool {
 	for _, m := range began {
 		if !m.Pending || !m.New || len(m.Initial) == 0 {
@@ -110,8 +109,8 @@ func mayHaveCommitted(began []observed) bool {
 	return false
 }
 
-// neverServed reports whether no member was ever seen to serve: each is still on its
-// way through the founding of a cluster that nothing can have used.
+// neverServed reports whether no member was ever observed serving: each is still
+// bootstrapping a cluster that no client can have used.
 func neverServed(began []observed) bool {
 	return !slices.ContainsFunc(began, func(m observed) bool { return !m.Pending || !m.New })
 }

@@ -11,39 +11,38 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// pace are the waits of the algorithms. They differ in tests only.
+// pace contains the waiting times of the algorithms. Only tests change them.
 type pace struct {
 	BatchWindow      time.Duration // after the last arrival, before a bootstrap begins without the missing peers
-	Poll             time.Duration // between two looks while waiting
-	ConditionTimeout time.Duration // for a refusing condition to clear by itself
-	DeadAfter        time.Duration // in which a member answers nothing, however it is asked: then it is dead
+	Poll             time.Duration // between two observations while waiting
+	ConditionTimeout time.Duration // for a blocking condition to clear by itself
+	DeadAfter        time.Duration // without any answer, on any route, before a member counts as dead
 	Settle           time.Duration // all healthy, between two restarts: etcd counts a member as connected after 5 s (HealthInterval)
-	StallTimeout     time.Duration // in which nothing of a member moves that shall serve, or catch up: then it is stuck
-	Cleanup          time.Duration // for undoing a failed join when the caller's time is over
+	StallTimeout     time.Duration // without progress before a member that starts or catches up counts as stuck
+	Cleanup          time.Duration // for undoing a failed join when the caller's deadline has passed
 }
 
 var usualPace = pace{
 	BatchWindow:      500 * time.Millisecond,
 	Poll:             100 * time.Millisecond,
 	ConditionTimeout: 20 * time.Second,
-	DeadAfter:        10 * time.Second, // two election timeouts, and more than the 5 s of etcd's own
+	DeadAfter:        10 * time.Second, // two election timeouts, and more than the 5 s of etcd itself
 	Settle:           5 * time.Second,
 	StallTimeout:     time.Minute,
 	Cleanup:          30 * time.Second,
 }
 
-// Clusters coordinates the members of each cluster within this process: one
-// value per provider. Its methods are safe for the parallel calls that
-// Terraform makes.
+// Clusters coordinates the members of each cluster within this process. A provider has one
+// value. Its methods are safe for Terraform's parallel calls.
 type Clusters struct {
 	pace    pace
 	machine func(*host.Host) machine
 
 	mu       sync.Mutex
-	clusters map[string]*cluster // by the bundle's cluster id
+	clusters map[string]*cluster // by the bundle's cluster ID
 }
 
-// NewClusters returns an empty coordinator.
+// NewClusters returns a coordinator without clusters.
 func NewClusters() *Clusters {
 	return &Clusters{
 		pace:     usualPace,
@@ -63,20 +62,20 @@ type cluster struct {
 	mu           sync.Mutex
 	name         string                  // for messages
 	known        map[string]knownMachine // by address
-	evidence     string                  // the evidence that the cluster exists; "" while there is none
-	creates      map[string]error        // members whose Create is under way (nil) or has failed
+	evidence     string                  // the evidence that the cluster exists; "" if there is none
+	creates      map[string]error        // members whose Create is in progress (nil) or has failed
 	openBatch    *batch                  // nil: the next arrival opens one
-	leaving      map[string]int          // members whose Delete is under way
-	coming       map[string]int          // peer URLs of members whose Create is under way
-	restarted    time.Time               // when this process last saw a member back after restarting it
+	leaving      map[string]int          // members whose Delete is in progress
+	coming       map[string]int          // peer URLs of members whose Create is in progress
+	restarted    time.Time               // when this process last observed a member serving after restarting it
 	upgrades     upgrades                // of this process
-	waitedInVain time.Time               // when a wait for leave to restart a member last ended in vain
+	waitedInVain time.Time               // when waiting for permission to restart a member last timed out
 	tls          *tls.Config             // client certificate, issued once
-	madeOf       string                  // what tls was made of
-	issued       time.Time               // of tls
+	madeOf       string                  // the inputs that tls was made of
+	issued       time.Time               // when tls was issued
 }
 
-// of returns the cluster that a spec belongs to, which knows its machines from then on.
+// of returns the cluster that a spec belongs to, and records the spec's machines in it.
 func (c *Clusters) of(s Spec) *cluster {
 	cl := c.named(s.Bundle.ClusterID)
 	cl.note(s)
@@ -99,7 +98,7 @@ func (c *Clusters) named(clusterID string) *cluster {
 	return cl
 }
 
-// refusal is the problem for a change that the rules do not allow now.
+// refusal returns the problem for a change that the rules do not allow now.
 func refusal(summary string, s Spec, v *membership.View, cause, unchanged, next string) error {
 	p := &problem.Problem{Summary: summary, Host: s.label(), Cause: cause, Unchanged: unchanged, Next: next}
 	if v != nil {

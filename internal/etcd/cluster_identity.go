@@ -13,18 +13,19 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-// clusterIDsFor is how long Reads of a refresh share one look at the cluster ids.
+// clusterIDsFor is how long the Reads of a refresh share one observation of the cluster
+// IDs.
 const clusterIDsFor = 15 * time.Second
 
-// clusterIDs is what the known machines last said of the cluster that they serve.
+// clusterIDs caches the ID of the cluster that each known machine last reported.
 type clusterIDs struct {
-	mu   sync.Mutex // held while they are asked, so that parallel Reads ask once
+	mu   sync.Mutex // held during the queries, so that parallel Reads query once
 	at   time.Time
 	last map[string]uint64 // by address
 }
 
-// served asks every known machine which etcd cluster it serves; what does not
-// answer is left out. A refresh asks once for all members.
+// served asks every known machine which etcd cluster it serves. Machines that do not
+// answer are left out. A refresh asks once for all members.
 func (cl *cluster) served(ctx context.Context, clients *client.Clients, s Spec) map[string]uint64 {
 	cl.ids.mu.Lock()
 	defer cl.ids.mu.Unlock()
@@ -48,9 +49,9 @@ func (cl *cluster) requireOneCluster(ctx context.Context, s Spec) error {
 	return membership.RequireOneCluster(clients.ServedClusters(ctx, cl.addresses(s)))
 }
 
-// ofEarlierCluster says in words why the data on a machine is not of the cluster that the
-// view shows, or "": a disk that was restored, or a machine that was away while the
-// cluster ended and was founded again. Such data is never started.
+// ofEarlierCluster describes why the data on a machine is not of the cluster in the view,
+// or returns "". Causes are a restored disk, or a machine that was away while the cluster
+// was destroyed and bootstrapped again. Such data is never started.
 func (f observed) ofEarlierCluster(clusterID uint64) string {
 	if f.Record == nil || f.Record.EtcdCluster == "" || f.Record.EtcdCluster == fmt.Sprintf("%x", clusterID) {
 		return ""
@@ -58,7 +59,7 @@ func (f observed) ofEarlierCluster(clusterID uint64) string {
 	return fmt.Sprintf("%s holds data of etcd cluster %s, and the members serve cluster %x", f.label(), f.Record.EtcdCluster, clusterID)
 }
 
-// clustersOnMachines are the etcd clusters that the records on machines with data name.
+// clustersOnMachines groups the machines with data by the etcd cluster in their records.
 func clustersOnMachines(machines []observed) map[string][]observed {
 	byID := map[string][]observed{}
 	for _, m := range machines {
@@ -69,8 +70,8 @@ func clustersOnMachines(machines []observed) map[string][]observed {
 	return byID
 }
 
-// differentClusters says in words that data of different etcd clusters is on the
-// machines, or "".
+// differentClusters describes the data of different etcd clusters on the machines. It
+// returns "" if there is only one cluster.
 func differentClusters(machines []observed) string {
 	byID := clustersOnMachines(machines)
 	if len(byID) < 2 {

@@ -12,9 +12,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Create makes the member exist: bootstraps together with the peers that
-// arrive within the rendezvous window, or joins as a learner and is promoted.
-// It adopts what an earlier call that was cut off has left.
+// Create creates the member. It bootstraps together with the peers that arrive within the
+// rendezvous window, or joins as a learner and is promoted. It adopts what an earlier,
+// interrupted call has left.
 func (c *Clusters) Create(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
 	cl.countJoining(s.PeerURL(), +1)
@@ -38,8 +38,8 @@ func (cl *cluster) create(ctx context.Context, s Spec) (Status, error) {
 		if err == nil {
 			return status, s.outageEnded(ctx)
 		}
-		// The cluster that answered can be gone by the time it is this member's
-		// turn, when all of its members were destroyed before. Then decide anew.
+		// The cluster that answered can be gone when this member's turn comes, if all of
+		// its members were destroyed before. In that case, decide again.
 		if !errors.Is(err, client.ErrNoAnswer) || ctx.Err() != nil {
 			return status, err
 		}
@@ -47,21 +47,21 @@ func (cl *cluster) create(ctx context.Context, s Spec) (Status, error) {
 	}
 }
 
-// ErrAdopted: Create has found its member established, as an earlier run or another
-// resource has left it, and failed to bring it to its spec. It serves as it did before,
-// and must not be taken for one that is half made. Nor must a learner that was still
-// catching up when the time was over.
+// ErrAdopted means that Create found its member established by an earlier run or another
+// resource, and failed to bring it to its spec. The member serves as before and must not
+// be treated as half created. The same applies to a learner that was still catching up at
+// the deadline.
 var ErrAdopted = errors.New("the member was there before and stays: the next apply adopts it again")
 
-// creating notes that a member is on its way into the cluster.
+// creating records that the Create of a member is in progress.
 func (cl *cluster) creating(name string) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	cl.creates[name] = nil
 }
 
-// created notes what became of it. One that failed is remembered: the run meant to
-// go on with it.
+// created records the result of a Create. A failure is remembered, because the run
+// intended to continue with the member.
 func (cl *cluster) created(name string, err error) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -70,8 +70,8 @@ func (cl *cluster) created(name string, err error) {
 	}
 }
 
-// Creating names the members of a cluster that this process is making, or has failed
-// to make: the cluster is meant to go on.
+// Creating returns the names of the members that this process is creating, or has failed
+// to create: the cluster is meant to continue.
 func (c *Clusters) Creating(clusterID string) []string {
 	pending, failed := c.named(clusterID).arrivals()
 	var all []string
@@ -81,7 +81,7 @@ func (c *Clusters) Creating(clusterID string) []string {
 	return all
 }
 
-// arrivals are the members whose Create is under way, and those whose Create has
+// arrivals returns the members whose Create is in progress, and those whose Create has
 // failed in this process.
 func (cl *cluster) arrivals() (pending, failed []string) {
 	cl.mu.Lock()
@@ -96,7 +96,7 @@ func (cl *cluster) arrivals() (pending, failed []string) {
 	return pending, failed
 }
 
-// archiveData stops the unit and archives the data, never wipes it.
+// archiveData stops the unit and archives the data. It never wipes data.
 func (cl *cluster) archiveData(ctx context.Context, s Spec) error {
 	if _, err := cl.machine(s.Host).Change(ctx, host.Change{}, s.archiveAction(doRetire, true)); err != nil {
 		return fmt.Errorf("archive data of %s: %w", s.label(), err)

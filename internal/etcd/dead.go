@@ -12,14 +12,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// verdictLasts is long enough for one look behind it, in which the member is
-// silent once more.
+// verdictLasts returns how long a verdict is valid. It leaves time for one more
+// observation, in which the member is silent again.
 func (cl *cluster) verdictLasts() time.Duration { return cl.pace.DeadAfter + 4*client.RequestTimeout }
 
-// examine says whether a member that was not healthy at one look is dead. It is
-// asked again and again, at its own machine and through every other one, until
-// it is heard or has been silent for long enough. That an answer is an error
-// does not matter: the dead give none.
+// examine reports whether a member that was unhealthy in one observation is dead. It asks
+// the member repeatedly, on its own machine and through every other one, until the member
+// answers or has been silent for long enough. An error is an answer too: a dead member
+// returns none.
 func (cl *cluster) examine(ctx context.Context, s Spec, m membership.Member) (membership.DeathVerdict, error) {
 	problem.Progress(ctx, "etcd %s: member %s is silent; it counts as dead when it stays so for %s", s.Name, m.Label(), cl.pace.DeadAfter)
 	var heard membership.Unanswered
@@ -40,8 +40,8 @@ func (cl *cluster) examine(ctx context.Context, s Spec, m membership.Member) (me
 	return membership.DeathVerdict{ID: m.ID, At: time.Now()}, nil
 }
 
-// answers reports whether a member answers anything, on connections that are
-// made for this question.
+// answers reports whether a member answers anything, on connections that are opened for
+// this request.
 func (cl *cluster) answers(ctx context.Context, s Spec, m membership.Member) (bool, error) {
 	clients, err := cl.connectBy(s.Bundle, append(slices.Collect(maps.Values(s.Peers)), s.Host), dialAny)
 	if err != nil {
@@ -57,8 +57,8 @@ func (cl *cluster) answers(ctx context.Context, s Spec, m membership.Member) (bo
 	return false, ctx.Err()
 }
 
-// verify finds out whether a member that stands in the way is dead. One that
-// answers, well or not, is not removed on another's word.
+// verify determines whether a member that blocks the join is dead. A member that answers,
+// healthy or not, is not removed on the word of another member.
 func (j *joining) verify(ctx context.Context, v membership.View, next membership.JoinStep) error {
 	m, _ := v.Member(next.ID)
 	d, err := j.cl.examine(ctx, j.s, m)
@@ -71,8 +71,8 @@ func (j *joining) verify(ctx context.Context, v membership.View, next membership
 	return nil
 }
 
-// withVerdict is v, with this member marked as dead where that is what its removal
-// hangs on, and true.
+// withVerdict returns v. If the removal depends on whether this member is dead, v has it
+// marked as dead once that is certain.
 func (l *removal) withVerdict(ctx context.Context, v membership.View) (membership.View, error) {
 	v = l.verdict.Mark(v, l.cl.verdictLasts())
 	m, listed := v.ByPeerURL(l.s.PeerURL())

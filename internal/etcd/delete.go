@@ -16,18 +16,19 @@ import (
 
 // DeleteOptions qualify Delete.
 type DeleteOptions struct {
-	Abandon host.Abandoned // machines that are gone for good: they are left as they are
-	// Superseded reports whether another resource has begun to create this very
-	// member in the same run (its key was renamed, say): then there is nothing to
-	// remove any more. It is asked again before each step. nil: nobody has.
+	Abandon host.Abandoned // machines that are gone for good: nothing is done on them
+	// Superseded reports whether another resource has begun to create this member in the
+	// same run, for example because its key was renamed. In that case there is nothing to
+	// remove any more. It is called again before each step. nil means that no resource
+	// has.
 	Superseded func() bool
 }
 
 func (o DeleteOptions) superseded() bool { return o.Superseded != nil && o.Superseded() }
 
-// Delete lets the member leave: leadership handed over, removed through
-// another member, stopped, data archived or wiped, machine clean. The last
-// member is stopped after a final snapshot.
+// Delete removes the member from the cluster: it hands over leadership, removes the member
+// through another member, stops it, archives or wipes its data and cleans the machine. The
+// last member is stopped after a final snapshot.
 func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	cl := c.of(s)
 	cl.countLeaving(s.Name, +1)
@@ -46,7 +47,7 @@ func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 			err = errors.Join(err, s.outageEnded(ctx)) // it stays a member
 		}
 		if done && err == nil {
-			cl.created(s.Name, nil) // a Create that failed before is no longer meant to go on
+			cl.created(s.Name, nil) // the cluster is no longer meant to continue with a member whose Create failed before
 		}
 		if done || err != nil {
 			return err
@@ -54,8 +55,8 @@ func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	}
 }
 
-// countLeaving counts the Deletes under way: members that are leaving too are no
-// reason to keep one.
+// countLeaving counts the Deletes in progress: another member that is leaving too is no
+// reason to keep this one.
 func (cl *cluster) countLeaving(name string, n int) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -72,7 +73,7 @@ func (cl *cluster) leavingMembers() map[string]bool {
 	return names
 }
 
-// removal is one member's way out, in its turn.
+// removal is the removal of one member, in its turn.
 type removal struct {
 	cl          *cluster
 	s           Spec
@@ -81,11 +82,11 @@ type removal struct {
 	since       waitClock               // of the current wait
 	removed     bool                    // from the member list, by this call
 	outageBegun bool                    // the outage was announced
-	verdict     membership.DeathVerdict // on this member, where it does not answer
+	verdict     membership.DeathVerdict // on this member, if it does not answer
 	told        string                  // the reason that was last reported
 }
 
-// step looks at everything, decides, and does one thing.
+// step observes everything, decides, and takes one step.
 func (l *removal) step(ctx context.Context) (done bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, fmt.Errorf("remove etcd member %s: %w", l.s.label(), err)
@@ -122,7 +123,7 @@ func (l *removal) step(ctx context.Context) (done bool, err error) {
 	return l.act(ctx, in, d)
 }
 
-// input is what the decision depends on.
+// input returns the input of the decision.
 func (l *removal) input(sv observation) leaveInput {
 	in := leaveInput{
 		Name: l.s.Name, PeerURL: l.s.PeerURL(), Cluster: l.s.Bundle.ClusterID, DataDir: l.s.dataDir(),
@@ -150,7 +151,7 @@ func (l *removal) stay(ctx context.Context) error {
 	return nil
 }
 
-// wait lets others go first: what this member waits for may be another one's removal.
+// wait lets others go first: this member may be waiting for the removal of another one.
 func (l *removal) wait(ctx context.Context, d leaveDecision) error {
 	if d.Reason != l.told {
 		l.told = d.Reason
@@ -168,14 +169,15 @@ func (l *removal) wait(ctx context.Context, d leaveDecision) error {
 func (l *removal) act(ctx context.Context, in leaveInput, d leaveDecision) (bool, error) {
 	if (d.Kind == leaveRemove || d.Kind == leaveLast) && in.Self.reached() && in.occupied() == "" && !l.outageBegun {
 		l.outageBegun = true
-		return false, l.s.outageBegins(ctx) // it takes time: look again
+		return false, l.s.outageBegins(ctx) // announcing takes time: observe again
 	}
 	switch d.Kind {
 	case leaveRemove:
 		return false, l.remove(ctx, in.toLeave(), d.ID)
 	case leaveLast:
 		if waiting, _ := l.turn.others(); waiting > 0 && l.since.lasted() < l.cl.pace.ConditionTimeout {
-			// One that was removed before, and not cleaned, can learn it from this member alone.
+			// A member that was removed earlier, and whose machine was not cleaned, can
+			// learn of its removal only from this member.
 			return false, l.turn.yield(ctx)
 		}
 		return true, l.last(ctx, *in.View, d.ID)
@@ -198,8 +200,8 @@ func (l *removal) act(ctx context.Context, in leaveInput, d leaveDecision) (bool
 	return false, refusal("etcd member not deleted", l.s, in.View, d.Reason, unchanged, d.Next)
 }
 
-// remove hands leadership over, or, when that is done, removes the member
-// through another one. What came of it is seen at the next look.
+// remove hands leadership over, or, if that is done, removes the member through another
+// one. The next observation shows the result.
 func (l *removal) remove(ctx context.Context, v membership.View, id uint64) error {
 	entry, _ := v.Member(id)
 	clients, err := l.cl.connect(l.s)
@@ -209,7 +211,7 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 	defer clients.Close()
 	if v.Leader == id {
 		if waiting, _ := l.turn.others(); waiting > 0 && len(v.Voters()) > 1 && l.since.lasted() < l.cl.pace.ConditionTimeout {
-			// Every follower that leaves before the leader spares an election.
+			// Every follower that leaves before the leader saves an election.
 			return l.turn.yield(ctx)
 		}
 		return handOver(ctx, clients, v, &entry)
@@ -232,8 +234,9 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 	}
 }
 
-// clean stops what runs, puts data away and removes what Create has made. What
-// else lies in the data directory (an operator's copy) goes where the data goes.
+// clean stops the unit, archives or wipes the data, and removes what Create has made.
+// Other content of the data directory, such as an operator's copy, is archived or wiped
+// together with the data.
 func (l *removal) clean(ctx context.Context, keep bool) error {
 	applied, err := l.cl.machine(l.s.Host).Change(ctx, host.Change{}, l.s.archiveAction(doClear, keep))
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// refuseUntrusted is the refusal for a machine that answers and cannot be worked
-// on: its host key is not trusted, or it lets nobody in. That is no machine that
-// is gone: somebody may be in the middle, and the member may serve. It is nil for
-// all others.
+// refuseUntrusted returns the refusal for a machine that answers but cannot be worked on,
+// because its host key is not trusted or because it rejects the login. Such a machine is
+// not gone: there may be a man in the middle, and the member may be serving. For all other
+// machines it returns nil.
 func refuseUntrusted(in leaveInput) *leaveDecision {
 	if in.Self.reached() || host.Unreachable(in.Self.Err) {
 		return nil
@@ -23,8 +23,8 @@ func refuseUntrusted(in leaveInput) *leaveDecision {
 	}
 }
 
-// abandonUnlisted is for an unreachable machine whose member the cluster does not
-// have (any more), by the word of a survivor: it can only be left as it is.
+// abandonUnlisted decides about an unreachable machine whose member is not, or no longer,
+// in the member list that a survivor returned. The machine can only be left as it is.
 func abandonUnlisted(in leaveInput) leaveDecision {
 	if in.Abandon.Covers(in.Self.Address, in.Self.Err) {
 		return leaveDecision{Kind: leaveAbandon}
@@ -35,8 +35,8 @@ func abandonUnlisted(in leaveInput) leaveDecision {
 	}
 }
 
-// refuseAlive is for the only voter, when its machine cannot be reached and it
-// answers all the same, through another machine.
+// refuseAlive refuses the removal of the only voter if its machine cannot be reached but
+// the member answers through another machine.
 func refuseAlive(in leaveInput, id uint64) leaveDecision {
 	return leaveDecision{
 		Kind: leaveRefuse, ID: id,
@@ -45,11 +45,11 @@ func refuseAlive(in leaveInput, id uint64) leaveDecision {
 	}
 }
 
-// abandonWithoutQuorum is for an unreachable machine when no member of the cluster gives
-// an answer that a quorum stands behind. It may be the operator's network alone
-// that is down, and the member a living voter. So it is given up only together
-// with the whole cluster: the user has named every machine that cannot be reached,
-// and those that can be reached hold nothing of a member.
+// abandonWithoutQuorum decides about an unreachable machine when no member of the cluster
+// gives an answer backed by a quorum. Possibly only the operator's network is down, and
+// the member is a live voter. So the member is abandoned only together with the whole
+// cluster: the user has named every machine that cannot be reached, and the reachable ones
+// have nothing of a member.
 func abandonWithoutQuorum(in leaveInput) leaveDecision {
 	var holding, unsaid []observed
 	running := false
@@ -88,8 +88,8 @@ func abandonWithoutQuorum(in leaveInput) leaveDecision {
 	return leaveDecision{Kind: leaveAbandon}
 }
 
-// mayHold reports whether there may be a member of the cluster on a machine that
-// was reached. What no record says to be another cluster's may be this one's.
+// mayHold reports whether a machine that was reached may have a member of the cluster.
+// Data without a record of another cluster may belong to this one.
 func (f observed) mayHold(clusterID string) bool {
 	return !f.empty() && (f.Record == nil || f.Record.ClusterID == clusterID)
 }
@@ -117,7 +117,7 @@ func unsaidNext(unsaid []observed) string {
 	return next
 }
 
-// abandonNext is the next step for machines that cannot be reached.
+// abandonNext returns the next step for machines that cannot be reached.
 func abandonNext(addresses ...string) string {
 	return "make the machine reachable and destroy again; if it is gone for good, " + host.AbandonRemedy(addresses...)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// last stops the only member. It is the end of the cluster, so a snapshot with
-// its integrity hash goes into the archive before, whatever becomes of the data.
-// Where the database is damaged, the data directory itself is what is kept, or the
-// member stays; where there is no room, it stays as well.
+// last stops the only member. This ends the cluster, so a snapshot with its integrity hash
+// is saved in the archive first, even if the data is wiped. If the database is damaged,
+// the data directory itself is archived, or the member stays. If there is no room for the
+// snapshot, the member stays too.
 func (l *removal) last(ctx context.Context, v membership.View, id uint64) error {
 	entry, _ := v.Member(id)
 	place, err := l.cl.lastPlace(ctx, l.s, entry.DBSize)
@@ -47,7 +47,7 @@ func (l *removal) snapshot(ctx context.Context, dir string) (Snapshot, error) {
 		Address: l.s.Host.Address(), Tools: artifactDir(l.s.Version),
 	}
 	if at, _, err := (saving{machine: m, cluster: l.s.Bundle.ClusterID}).identify(ctx); err == nil {
-		a.Tools = at.tools // those of the version that runs
+		a.Tools = at.tools // those of the running version
 	}
 	return l.cl.snapshot(ctx, m, l.s.label(), a)
 }

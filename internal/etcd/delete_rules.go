@@ -15,48 +15,48 @@ import (
 type leaveKind int
 
 const (
-	leaveWait     leaveKind = iota // not now: ask again until patience ends, then take Otherwise
-	leaveRefuse                    // not at all
+	leaveWait     leaveKind = iota // not now: decide again until the waiting time is over, then do Otherwise
+	leaveRefuse                    // the removal is refused
 	leaveRemove                    // hand over leadership, remove through another member, then clean
 	leaveLast                      // snapshot, stop, clean
-	leaveClean                     // the cluster does not have it (any more): clean the machine
+	leaveClean                     // the cluster does not have the member (any more): clean the machine
 	leaveAbandon                   // nothing more can be done for an unreachable machine, and that is allowed
-	leaveOccupied                  // the machine is somebody else's now, and the cluster does not list the member
+	leaveOccupied                  // the machine has another member or cluster now, and the cluster does not list this member
 )
 
 func (k leaveKind) String() string {
 	return [...]string{"wait", "refuse", "remove", "last", "clean", "abandon", "occupied"}[k]
 }
 
-// leaveDecision is the next thing to do for a member that shall leave.
+// leaveDecision is the next thing to do for a member that is to be removed.
 type leaveDecision struct {
 	Kind      leaveKind
 	Otherwise leaveKind // of leaveWait: refuse, or clean
-	Follows   bool      // of leaveWait: for other Deletes of this process, which have limits of their own
+	Follows   bool      // of leaveWait: for other Deletes of this process, which have time limits of their own
 	ID        uint64
-	Keep      bool // the data must be archived even where it was to be wiped: nobody confirmed that it is not the last copy
+	Keep      bool // archive the data even if it was to be wiped: it may be the last copy
 	Reason    string
 	Next      string
 }
 
-// leaveInput is what the decision depends on.
+// leaveInput is the input of the decision.
 type leaveInput struct {
 	Name    string
 	PeerURL string
-	Cluster string // cluster id
+	Cluster string // cluster ID
 	DataDir string
-	View    *membership.View // nil: no member gave a linearizable answer
+	View    *membership.View // nil: no member returned a linearizable answer
 	Self    observed
 	Others  []observed      // the other peers
-	Leaving map[string]bool // members whose Delete is under way in this process
+	Leaving map[string]bool // members whose Delete is in progress in this process
 	Abandon host.Abandoned
 
-	Protected bool     // the cluster must not end
-	Pending   []string // members whose Create is under way in this process
+	Protected bool     // deletion protection: the cluster must not be destroyed
+	Pending   []string // members whose Create is in progress in this process
 	Failed    []string // members whose Create has failed in this process
 }
 
-// occupied says in words why what is on the machine is not this member, or "": the
+// occupied describes why what is on the machine is not this member, or returns "": the
 // machine, or its address, was given to another member or another cluster.
 func (in leaveInput) occupied() string {
 	if !in.Self.reached() || in.Self.empty() {
@@ -71,14 +71,14 @@ func (in leaveInput) occupied() string {
 	return ""
 }
 
-// mayBeElsewhere reports whether another machine holds, or may hold, a member of
-// the cluster.
+// mayBeElsewhere reports whether another machine has, or may have, a member of the
+// cluster.
 func (in leaveInput) mayBeElsewhere() bool {
 	return slices.ContainsFunc(in.Others, func(m observed) bool { return !m.reached() || m.hasMember() })
 }
 
-// decideLeave decides what a Delete does next. A removal comes before the
-// process is stopped, and data is never wiped when the removal failed.
+// decideLeave decides what a Delete does next. The member is removed from the cluster
+// before its process is stopped, and data is never wiped if the removal failed.
 func decideLeave(in leaveInput) leaveDecision {
 	if d := refuseUntrusted(in); d != nil {
 		return *d
@@ -87,7 +87,7 @@ func decideLeave(in leaveInput) leaveDecision {
 		return leaveWithoutQuorum(in)
 	}
 	entry, listed := in.View.ByPeerURL(in.PeerURL)
-	if listed && entry.Name != "" && entry.Name != in.Name { // the address is another member's now
+	if listed && entry.Name != "" && entry.Name != in.Name { // the address belongs to another member now
 		return leaveDecision{Kind: leaveOccupied, Reason: fmt.Sprintf("the cluster knows %s as member %q", in.PeerURL, entry.Name)}
 	}
 	if !listed {
@@ -112,8 +112,8 @@ func decideLeave(in leaveInput) leaveDecision {
 	return leaveDecision{Kind: leaveWait, Otherwise: leaveRefuse, ID: entry.ID, Reason: err.Error(), Next: next}
 }
 
-// leaveLastVoter decides about the last voter: with it the cluster ends, which is
-// somebody's explicit word and never a by-product of changing something else.
+// leaveLastVoter decides about the last voter. Its removal ends the cluster, which
+// requires an explicit request and is never a side effect of another change.
 func leaveLastVoter(in leaveInput, entry membership.Member) leaveDecision {
 	stays := leaveDecision{Kind: leaveRefuse, ID: entry.ID}
 	switch {
@@ -137,9 +137,9 @@ func leaveLastVoter(in leaveInput, entry membership.Member) leaveDecision {
 	return stays
 }
 
-// toLeave is the view that a removal is decided on. When every voter is
-// leaving, nothing is copied from one to another any more and all data is
-// archived, so alarms stand in nobody's way.
+// toLeave returns the view for the decision about a removal. If every voter is leaving, no
+// data is copied between members any more and all data is archived, so alarms block no
+// removal.
 func (in leaveInput) toLeave() membership.View {
 	for _, m := range in.View.Voters() {
 		if !in.Leaving[m.Name] {
@@ -149,8 +149,8 @@ func (in leaveInput) toLeave() membership.View {
 	return in.View.WithAlarms(nil)
 }
 
-// leaveUnlisted is for a member that the cluster does not have, or whose
-// removal is all that the survivors could do.
+// leaveUnlisted decides about a member that is not in the member list, or for which the
+// survivors have already done all that they can.
 func leaveUnlisted(in leaveInput) leaveDecision {
 	switch {
 	case in.occupied() != "":
@@ -161,17 +161,17 @@ func leaveUnlisted(in leaveInput) leaveDecision {
 	return abandonUnlisted(in)
 }
 
-// leaveWithoutQuorum decides when the cluster gives no answer. Data is then kept in
-// any case. Stopping the member is allowed when it cannot hurt anybody: no
-// other etcd of the cluster is running (or all that are, are leaving too), or
-// nothing can ever have been committed. As an answer may only be late (an
-// election, a start), whatever runs is waited for first.
+// leaveWithoutQuorum decides when the cluster does not answer. Data is then kept in any
+// case. The member may be stopped if that is harmless: no other etcd of the cluster is
+// running (or all that run are leaving too), or no member can have committed anything. As
+// an answer may only be late (an election, a start), it waits first as long as any etcd
+// runs.
 func leaveWithoutQuorum(in leaveInput) leaveDecision {
 	if !in.Self.reached() {
 		return abandonWithoutQuorum(in)
 	}
 	if reason := in.occupied(); reason != "" && !in.mayBeElsewhere() {
-		return leaveDecision{Kind: leaveOccupied, Reason: reason} // there is nobody to remove it from
+		return leaveDecision{Kind: leaveOccupied, Reason: reason} // no cluster is left to remove it from
 	}
 	if in.occupied() != "" {
 		return leaveDecision{

@@ -13,9 +13,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// connect opens a conversation with the cluster of s. A member is dialled
-// through its own machine's SSH; when that cannot be had, or when it is no
-// machine of ours, through one of the others, which can reach it anyway.
+// connect opens connections to the cluster of s. A member is dialled through SSH to its
+// own machine. If that machine cannot be reached, or is not a known machine, the member is
+// dialled through one of the others.
 func (cl *cluster) connect(s Spec) (*client.Clients, error) {
 	return cl.connectThrough(s.Bundle, cl.hosts())
 }
@@ -24,7 +24,7 @@ func (cl *cluster) connectThrough(b *pki.Bundle, hosts []*host.Host) (*client.Cl
 	return cl.connectBy(b, hosts, dialThrough)
 }
 
-// dialer dials an address by way of machines.
+// dialer dials an address through machines.
 type dialer func(ctx context.Context, routes map[string]machine, addr string) (net.Conn, error)
 
 func (cl *cluster) connectBy(b *pki.Bundle, hosts []*host.Host, by dialer) (*client.Clients, error) {
@@ -44,8 +44,8 @@ func (cl *cluster) connectBy(b *pki.Bundle, hosts []*host.Host, by dialer) (*cli
 func (cl *cluster) clientTLS(b *pki.Bundle) (*tls.Config, error) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	// A rotation changes what is trusted and who signs one after the other; a
-	// certificate that is signed elsewhere changes by itself.
+	// A rotation changes the trusted CAs and the signing CA one after the other. An
+	// externally signed certificate may change at any time.
 	madeOf := b.Known(pki.Etcd) + b.Signing(pki.Etcd) + b.Signed[client.CertificateOf(b).Name].Certificate
 	if cl.tls != nil && time.Since(cl.issued) < 30*time.Minute && cl.madeOf == madeOf {
 		return cl.tls, nil
@@ -58,9 +58,9 @@ func (cl *cluster) clientTLS(b *pki.Bundle) (*tls.Config, error) {
 	return config, nil
 }
 
-// dialThrough dials addr from its own machine, else from any other that can be
-// had. The others are tried at once, so that one dead machine does not eat the
-// time of the rest.
+// dialThrough dials addr from its own machine, else from any other reachable machine. The
+// others are tried in parallel, so that one dead machine does not use up the time of the
+// rest.
 func dialThrough(ctx context.Context, routes map[string]machine, addr string) (net.Conn, error) {
 	address, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -112,17 +112,17 @@ func closeRest(results <-chan dialResult, n int) {
 	}
 }
 
-// lostMachine reports whether an error means that there is no SSH connection to
-// the machine, rather than that its member refused to be dialled. All it decides
-// is the way by which a member is dialled: who answers there is told by TLS, and a
-// voter that lives is not to be taken for dead because its machine lets nobody in.
-// It gives no machine up: see host.Abandoned.
+// lostMachine reports whether an error means that there is no SSH connection to the
+// machine, rather than that its member refused the connection. It decides only the route
+// by which a member is dialled: TLS authenticates who answers there, and a live voter must
+// not count as dead because its machine rejects the login. It does not abandon a machine:
+// see host.Abandoned.
 func lostMachine(err error) bool {
 	return errors.Is(err, host.ErrUnreachable) || errors.Is(err, host.ErrHostKey) || errors.Is(err, host.ErrAuth) || errors.Is(err, host.ErrNotRoot)
 }
 
-// dialAny dials addr from every machine at once: what one of them cannot reach
-// another may.
+// dialAny dials addr from every machine in parallel: one machine may reach what another
+// cannot.
 func dialAny(ctx context.Context, routes map[string]machine, addr string) (net.Conn, error) {
 	results := make(chan dialResult, len(routes))
 	for _, m := range routes {

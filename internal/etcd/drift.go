@@ -13,9 +13,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// drift says in words how a machine differs from s. It is empty, and stays
-// so, for a healthy member. entry is the member as the cluster lists it, or
-// nil where nobody answered.
+// drift describes how a machine differs from s. For a healthy member it is empty, and
+// stays empty. entry is the member as the cluster lists it, or nil if no member answered.
 func drift(s Spec, f observed, entry *membership.Member, now time.Time) []string {
 	if words := absent(s, f); len(words) > 0 {
 		return words
@@ -45,8 +44,8 @@ func drift(s Spec, f observed, entry *membership.Member, now time.Time) []string
 	return words
 }
 
-// absent is the drift of a machine on which the member's data or identity is
-// gone: nothing else there is worth a word then.
+// absent describes the drift of a machine on which the member's data or identity is gone.
+// Nothing else about such a machine is reported.
 func absent(s Spec, f observed) []string {
 	switch {
 	case f.empty():
@@ -81,7 +80,7 @@ func unitStateDrift(f observed) []string {
 	return words
 }
 
-// unitFileDrift names the flags that differ, and otherwise the lines.
+// unitFileDrift reports the flags that differ, or, if none do, the lines.
 func unitFileDrift(s Spec, f observed) []string {
 	file, ok := f.facts.Files[unitPath]
 	if !ok {
@@ -97,7 +96,7 @@ func unitFileDrift(s Spec, f observed) []string {
 	}
 	want, wantRest, err := systemd.ParseUnit(wanted)
 	if err != nil {
-		return []string{err.Error()} // cannot be: it was rendered
+		return []string{err.Error()} // cannot happen: it was rendered
 	}
 	var words []string
 	if have.Program != want.Program {
@@ -111,7 +110,7 @@ func unitFileDrift(s Spec, f observed) []string {
 	return words
 }
 
-// fileDrift covers the other files and the programs.
+// fileDrift describes the drift of the other files and of the programs.
 func fileDrift(s Spec, f observed) []string {
 	var words []string
 	for _, file := range fixedFiles(s) {
@@ -134,8 +133,8 @@ func fileDrift(s Spec, f observed) []string {
 	return words
 }
 
-// trustDrift names the authorities in a file of trust and those that belong
-// there: while a rotation goes on there are two of them.
+// trustDrift names the authorities in a trust file and the expected ones. During a
+// rotation there are two of them.
 func trustDrift(path, found, wanted string) string {
 	have := certificatesOf(found)
 	if len(have) == 0 {
@@ -144,7 +143,7 @@ func trustDrift(path, found, wanted string) string {
 	return fmt.Sprintf("%s trusts %s, wanted %s", path, authorityNames(have), authorityNames(certificatesOf(wanted)))
 }
 
-// authorityNames tells authorities of one name apart by the beginning of their
+// authorityNames distinguishes authorities of the same name by the beginning of their
 // SHA-256 fingerprints.
 func authorityNames(authorities []*x509.Certificate) string {
 	var names []string
@@ -154,8 +153,8 @@ func authorityNames(authorities []*x509.Certificate) string {
 	return strings.Join(names, " and ")
 }
 
-// missingArtifacts lists the programs that are not installed. Install verifies
-// them before it renames them into place, so being there is enough.
+// missingArtifacts lists the programs that are not installed. Install verifies them before
+// it renames them into place, so their existence is sufficient.
 func missingArtifacts(s Spec, f observed) []string {
 	installed := f.facts.Dirs[artifactDir(s.Version)]
 	var missing []string
@@ -167,7 +166,7 @@ func missingArtifacts(s Spec, f observed) []string {
 	return missing
 }
 
-// memberDrift is what the cluster says of the member.
+// memberDrift describes the drift that the cluster reports of the member.
 func memberDrift(s Spec, f observed, entry *membership.Member) []string {
 	if entry == nil {
 		return nil

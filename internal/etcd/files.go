@@ -13,7 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// Leaves are the certificates of a member.
+// Leaves returns the certificates of a member.
 func Leaves(name, address string) []pki.Leaf {
 	return []pki.Leaf{pki.EtcdServer(name, address), pki.EtcdPeer(name, address), pki.EtcdHealthcheckClient()}
 }
@@ -24,9 +24,9 @@ func certificatePath(l pki.Leaf) string { return path.Join(path.Dir(pkiDir), l.N
 
 func keyPath(l pki.Leaf) string { return path.Join(path.Dir(pkiDir), l.Name) + ".key" }
 
-// fixedFiles are those that etcd reads at its start and whose content follows from
-// the spec alone. With those of scheduled snapshots they are what WantedDigest
-// covers and a plan can know.
+// fixedFiles returns the files that etcd reads at its start and whose content depends on
+// the spec alone. Together with the files of scheduled snapshots, WantedDigest covers them
+// and a plan can know them.
 func fixedFiles(s Spec) []host.File {
 	return []host.File{
 		{Path: unitPath, Content: []byte(renderUnit(s)), Mode: 0o644},
@@ -34,7 +34,7 @@ func fixedFiles(s Spec) []host.File {
 	}
 }
 
-// WantedDigest is Status.ConfigDigest of a member that does not differ from s.
+// WantedDigest returns Status.ConfigDigest of a member that does not differ from s.
 func WantedDigest(s Spec) string {
 	states := map[string]host.FileState{}
 	for _, f := range append(fixedFiles(s), snapshotFiles(s)...) {
@@ -43,8 +43,8 @@ func WantedDigest(s Spec) string {
 	return configDigest(states)
 }
 
-// configDigest covers path, mode and content of the fixed files as found, and of
-// those of scheduled snapshots where there are some of the provider's.
+// configDigest covers path, mode and content of the fixed files on the machine, and of the
+// scheduled snapshots' files if the provider wrote them.
 func configDigest(files map[string]host.FileState) string {
 	sum := sha256.New()
 	paths := []string{unitPath, caPath}
@@ -64,11 +64,11 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// unitLink is what "systemctl enable" makes. Made as part of the change it
-// costs no reload of systemd of its own.
+// unitLink is the link that "systemctl enable" creates. As part of the change it needs no
+// extra reload of systemd.
 var unitLink = host.Link{Path: "/etc/systemd/system/multi-user.target.wants/" + unitName, Target: unitPath}
 
-// layout is the user, the directories and the links of a member.
+// layout returns the user, the directories and the links of a member.
 func layout(s Spec) host.Change {
 	c := host.Change{
 		Users: []host.User{{Name: user}},
@@ -88,11 +88,12 @@ func layout(s Spec) host.Change {
 	return c
 }
 
-// pairDigest ties a certificate to its key, so that a pair of which only one
-// half was renamed into place before a cut is seen as what it is.
+// pairDigest ties a certificate to its key. It detects a pair of which only one half was
+// renamed into place before an interruption.
 func pairDigest(certificateSHA, keySHA string) string { return digest([]byte(certificateSHA + keySHA)) }
 
-// certificateProblems says for one leaf why the pair on the machine cannot stay.
+// certificateProblems describes, for one leaf, why the pair on the machine must be
+// replaced.
 func certificateProblems(s Spec, l pki.Leaf, f observed, now time.Time) []string {
 	certificate, ok := f.facts.Files[certificatePath(l)]
 	if !ok {
@@ -116,16 +117,16 @@ func certificateProblems(s Spec, l pki.Leaf, f observed, now time.Time) []string
 	return faults
 }
 
-// issued is the outcome of issuing what is needed: files to write, what the
-// marker records, and the earliest expiry of all pairs, kept ones included.
+// issued is the result of issuing the necessary pairs: the files to write, what the record
+// contains of them, and the earliest expiry of all pairs, including the kept ones.
 type issued struct {
 	Files  []host.File
 	Pairs  map[string]string
 	Expiry time.Time
 }
 
-// certificates issues the pairs that cannot stay as they are on the machine,
-// and keeps the others: a needless reissue would be a needless risk.
+// certificates issues the pairs that must be replaced, and keeps the others: an
+// unnecessary reissue would be an unnecessary risk.
 func certificates(s Spec, f observed, now time.Time) (issued, error) {
 	out := issued{Pairs: map[string]string{}}
 	for _, l := range leaves(s) {
@@ -154,8 +155,8 @@ func certificates(s Spec, f observed, now time.Time) (issued, error) {
 	return out, nil
 }
 
-// expiry is the earliest end of a member's certificates among the files that
-// were found on a machine. Where they lie depends on no name.
+// expiry returns the earliest expiry of a member's certificates among the observed files
+// of a machine. The paths do not depend on the member's name.
 func expiry(files map[string]host.FileState) time.Time {
 	var earliest time.Time
 	for _, l := range Leaves("", "") {
@@ -167,10 +168,10 @@ func expiry(files map[string]host.FileState) time.Time {
 	return earliest
 }
 
-// newMemberChange is the change that puts a member onto a machine, ready to start. The
-// marker is the last file: it vouches for the pairs and their generation, and it
-// is there before any data is. The timer is what to do about the snapshots of the
-// schedule, those of an earlier member on the machine included.
+// newMemberChange returns the change that puts a member onto a machine, ready to start.
+// The record is the last file: it confirms the pairs and their generation, and it exists
+// before any data does. timer is what to do about the timer of scheduled snapshots,
+// including that of an earlier member on the machine.
 func newMemberChange(s Spec, f observed, c issued, id memberID, env string) (change host.Change, timer timerVerb) {
 	var snapshots repair
 	snapshots.repairSnapshots(s, f)

@@ -16,33 +16,33 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// Health is all that can be told of a cluster at one moment. What does not
-// answer says why in its place, and keeps nothing else from being told.
+// Health is everything known about a cluster at one moment. A part that does not answer
+// has an error in its place and does not affect the rest.
 type Health struct {
 	membership.Survey
-	Silence  error     // why no member gave an answer that a quorum stands behind; nil: one did
-	Orphans  []string  // alarms that belong to no member of the list, in words
-	Machines []Machine // those that were asked for, sorted by address
+	Silence  error     // why no member gave an answer backed by a quorum; nil: one did
+	Orphans  []string  // alarms of members that are not in the list, as text
+	Machines []Machine // the requested ones, sorted by address
 }
 
-// Machine is what was found on one machine that is to hold a member.
+// Machine is the observed state of one machine that is to have a member.
 type Machine struct {
 	Address           string
-	Err               error  // why it could not be looked at; nothing below is known then
-	Member            string // the member of this cluster that it holds; "" where it holds none
-	Foreign           string // another cluster whose member it holds
-	Unit              string // systemd's ActiveState; "" where there is no unit
+	Err               error  // why it could not be observed; nothing below is known then
+	Member            string // the member of this cluster on the machine; "" if there is none
+	Foreign           string // another cluster that the member on the machine belongs to
+	Unit              string // systemd's ActiveState; "" if there is no unit
 	Quota             int64  // bytes, by its flags; negative: none
 	CertificateExpiry time.Time
-	// SnapshotFailed is how the last run of the service for scheduled snapshots
-	// failed, in systemd's word ("exit-code", "timeout"); "" where it did not.
+	// SnapshotFailed is systemd's result of the last run of the service for scheduled
+	// snapshots ("exit-code", "timeout"); "" if the run succeeded.
 	SnapshotFailed string
 
 	output string // of the query's script
 }
 
-// Health asks the cluster and looks at its machines, all at once. It has no
-// failure: within ctx's time it tells what there is to tell.
+// Health queries the cluster and its machines in parallel. It never fails: it returns what
+// is known within ctx's deadline.
 func (c *Clusters) Health(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) Health {
 	return c.named(b.ClusterID).health(ctx, hosts, b, healthQuery())
 }
@@ -56,9 +56,9 @@ func (cl *cluster) health(ctx context.Context, hosts map[string]*host.Host, b *p
 	return out
 }
 
-// survivors asks whoever answers. One question takes no more than a fifth of
-// ctx's time, of which four may follow each other: the member list, that of
-// members found on it, their status, the agreed version.
+// survivors queries the members that answer. Each request is limited to a fifth of ctx's
+// time, because up to four follow each other: the member list, the list of members found
+// on it, their status, and the cluster version.
 func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (membership.Survey, []string, error) {
 	clients, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {
@@ -79,7 +79,7 @@ func (cl *cluster) survivors(ctx context.Context, hosts map[string]*host.Host, b
 	return clients.Survey(ctx, v), orphans, nil
 }
 
-// lookAt observes every machine at once.
+// lookAt observes all machines in parallel.
 func (cl *cluster) lookAt(ctx context.Context, hosts map[string]*host.Host, clusterID string, q host.Query) []Machine {
 	addresses := hostAddresses(hosts)
 	slices.Sort(addresses)
@@ -99,7 +99,8 @@ func (cl *cluster) lookAt(ctx context.Context, hosts map[string]*host.Host, clus
 	return machines
 }
 
-// healthQuery asks for what needs no knowledge of how the member is wanted.
+// healthQuery returns the query for everything that can be read without knowing the
+// member's spec.
 func healthQuery() host.Query {
 	q := host.Query{Contents: []string{recordPath, unitPath, snapshotServicePath}, Units: []string{unitName, snapshotService}}
 	for _, leaf := range Leaves("", "") {
@@ -108,7 +109,7 @@ func healthQuery() host.Query {
 	return q
 }
 
-// machineOf reads the answer to healthQuery.
+// machineOf interprets the answer to healthQuery.
 func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	m := Machine{Address: address, Err: err, output: facts.Output}
 	if err != nil {
@@ -135,9 +136,9 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	return m
 }
 
-// QuotaOf is the quota of a member in bytes: what it tells itself, and where it
-// does not (etcd 3.5), what its machine's flags say. 0 is not known, and
-// negative none.
+// QuotaOf returns the quota of a member in bytes: what the member itself reports, and if
+// it does not (etcd 3.5), the value of its flags. 0 means unknown, negative means no
+// quota.
 func (h Health) QuotaOf(m membership.MemberStatus) int64 {
 	if m.DBQuota != 0 {
 		return m.DBQuota

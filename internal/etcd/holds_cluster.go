@@ -11,10 +11,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// HoldsCluster reports whether a member of the bundle's cluster is on any of the
-// machines. One that lets nobody in, or whose key is not known, is no machine
-// of this provider; one that does not answer may be, so that without better
-// evidence nothing can be told.
+// HoldsCluster reports whether a member of the bundle's cluster is on any of the machines.
+// A machine that rejects the login, or whose host key is unknown, is not one of this
+// provider. A machine that does not answer may be, so without a match on another machine
+// its error is returned.
 func (c *Clusters) HoldsCluster(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (bool, error) {
 	cl := c.named(b.ClusterID)
 	var mu sync.Mutex

@@ -16,8 +16,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// Imported is a member as its machine alone describes it: what a Spec says of it,
-// but for the bundle.
+// Imported is a member as its machine alone describes it: everything in a Spec except the
+// bundle.
 type Imported struct {
 	ClusterID     string
 	ClusterName   string
@@ -31,14 +31,15 @@ type Imported struct {
 	Snapshots     *Snapshots // nil: none
 	EarlyRenewal  time.Duration
 	Limits        systemd.Limits
-	Settings      json.RawMessage // as Spec.Settings; it is the caller's to see whether it gives Limits
-	// Alone: the cluster did not list its members, so that Peers has this one only.
+	Settings      json.RawMessage // as Spec.Settings; the caller checks whether it matches Limits
+	// Alone means that the cluster did not list its members, so Peers contains only this
+	// one.
 	Alone bool
 }
 
-// Import reads from a machine what its member is. It changes nothing. The
-// cluster is asked for its members on the machine, with the certificate that is
-// there, because whoever imports may have no bundle yet.
+// Import reads the description of a machine's member from the machine. It changes nothing.
+// It queries the member list on the machine, with the certificate that is there, because
+// the caller may have no bundle yet.
 func (c *Clusters) Import(ctx context.Context, h *host.Host) (Imported, error) {
 	facts, err := c.machine(h).Observe(ctx, host.Query{
 		Contents: append([]string{unitPath, recordPath}, snapshotPaths...),
@@ -56,7 +57,7 @@ func (c *Clusters) Import(ctx context.Context, h *host.Host) (Imported, error) {
 //go:embed list.sh
 var listScript host.Script
 
-// imported reads the facts that Import asked for.
+// imported interprets the facts that Import queried.
 func imported(h *host.Host, facts host.Facts) (Imported, error) {
 	f := interpret("", h.Address(), DefaultDataDir, facts, nil)
 	unit, ok := facts.Files[unitPath]
@@ -97,10 +98,9 @@ func notImported(h *host.Host, cause, next string) error {
 	}
 }
 
-// extraArgs are the arguments that give a member of s the flags it has: those
-// that are recorded where they do, and otherwise what differs from the defaults.
-// What belongs to the provider is none of them, so that a change of it by hand
-// is drift.
+// extraArgs returns the arguments that result in the flags of the member of s: the
+// recorded ones if they do, otherwise those that differ from the defaults. Flags that the
+// provider manages are excluded, so that a manual change of them is drift.
 func extraArgs(s Spec, flags, recorded map[string]string) map[string]string {
 	s.ExtraArgs = recorded
 	if maps.Equal(serverFlags(s), flags) {

@@ -16,7 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// joining is one member's way into a cluster that answers, in its turn.
+// joining is the join of one member to a cluster that answers, in its turn.
 type joining struct {
 	cl      *cluster
 	s       Spec
@@ -25,22 +25,22 @@ type joining struct {
 	f       observed
 	me      membership.JoiningMember
 
-	programs    bool                    // are known to be there
-	installed   bool                    // by this very call
-	changed     bool                    // something was changed on the machine or in the member list
-	outageBegun bool                    // the outage of a member that serves was announced
-	added       uint64                  // the learner that this very call added; 0: none
-	refused     waitClock               // for how long the same condition has been waited for
+	programs    bool                    // are known to be installed
+	installed   bool                    // by this call
+	changed     bool                    // this call changed something on the machine or in the member list
+	outageBegun bool                    // the outage of a serving member was announced
+	added       uint64                  // the learner that this call added; 0: none
+	refused     waitClock               // how long the same condition has been waited for
 	cause       string                  // that condition
-	catchUp     *progressWatch          // the member itself; nil: it was not started
-	ahead       *progressWatch          // a learner that has to be done first
-	verdict     membership.DeathVerdict // on the last entry that stood in the way
+	catchUp     *progressWatch          // watches the member itself; nil: it was not started
+	ahead       *progressWatch          // watches a learner that must be promoted first
+	verdict     membership.DeathVerdict // on the last entry that blocked the join
 	rotation    rotationWait            // to the generation of s
-	versions    bool                    // its version may be beside the others
-	asked       bool                    // that question is answered, and nobody else had a turn since
+	versions    bool                    // its version may run beside those of the others
+	asked       bool                    // rotation is ready, and no other member has had a turn since
 }
 
-// join brings one member into the cluster, one member at a time.
+// join joins one member to the cluster. Members join one at a time.
 func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	turn := cl.turns.enter()
 	defer turn.leave()
@@ -63,7 +63,7 @@ func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
 	if err := j.run(ctx); err != nil {
 		return Status{}, j.afterFailure(ctx, err)
 	}
-	// An adopted member may differ from what is wanted.
+	// An adopted member may differ from its spec.
 	status, err := cl.converge(ctx, turn, s)
 	if err != nil && established && j.added == 0 {
 		err = fmt.Errorf("%w; %w", err, ErrAdopted)
@@ -84,16 +84,16 @@ func (j *joining) observe(ctx context.Context) error {
 	if j.f.Record != nil {
 		j.me.MemberID = j.f.Record.id()
 	}
-	// A unit that has never served and was rendered from other settings may
-	// never serve: it is started anew. One that serves is changed by converge,
-	// by the rules of a restart.
+	// A unit that has never served and was rendered from other settings may never serve,
+	// so it is started again. A serving unit is changed by converge, which follows the
+	// restart rules.
 	if j.f.Unit.Active == "activating" && len(unitFileDrift(j.s, j.f)) > 0 {
 		j.me.Running = false
 	}
 	return nil
 }
 
-// run takes one step after the other until the member is an established voter.
+// run takes one step after another until the member is an established voter.
 func (j *joining) run(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -121,8 +121,8 @@ func (j *joining) run(ctx context.Context) error {
 	}
 }
 
-// takeStep does one step. A step that has to wait returns nil without effect and
-// is asked for again.
+// takeStep takes one step. A step that has to wait returns nil without effect and is
+// called again.
 func (j *joining) takeStep(ctx context.Context, v membership.View, next membership.JoinStep) error {
 	if j.changes(next.Kind) && !j.asked {
 		j.rotation.unchanged = j.unchanged()
@@ -163,8 +163,8 @@ func (j *joining) takeStep(ctx context.Context, v membership.View, next membersh
 	return j.refuse(&v, next.Reason, "change the member's name or address, or remove the other member first")
 }
 
-// changes reports whether a step is on the way to files of another generation
-// than the machine has. What this very call has added is past that question.
+// changes reports whether a step leads to files of another generation than the machine
+// has. For a member that this call has added, that was already checked.
 func (j *joining) changes(kind membership.JoinStepKind) bool {
 	switch kind {
 	case membership.JoinArchive, membership.JoinRemove, membership.JoinAdd:
@@ -175,10 +175,10 @@ func (j *joining) changes(kind membership.JoinStepKind) bool {
 	return false
 }
 
-// waitOrRefuse waits a moment for a condition to clear by itself, letting others that
-// may clear it go first. When it has lasted for limit it is the refusal.
+// waitOrRefuse waits a moment for a condition to clear by itself, and lets others that may
+// clear it go first. When the condition has lasted for limit, it returns the refusal.
 func (j *joining) waitOrRefuse(ctx context.Context, v *membership.View, limit time.Duration, cause error) error {
-	// What exactly is wrong may change its wording while one waits for it.
+	// The text of the cause may change while waiting for it.
 	if j.cause == "" {
 		j.refused.restart(j.turn)
 		problem.Progress(ctx, "etcd %s: waiting: %s", j.s.Name, cause)
@@ -209,7 +209,7 @@ func (j *joining) yieldOrWait(ctx context.Context, v *membership.View, cause err
 	return nil
 }
 
-// progressed notes progress: what is waited for next is waited for anew.
+// progressed records progress: the waiting time of the next condition starts again.
 func (j *joining) progressed() { j.changed, j.cause = true, "" }
 
 func (j *joining) refuse(v *membership.View, cause, next string) error {
@@ -223,7 +223,7 @@ func (j *joining) unchanged() string {
 	return problem.Nothing
 }
 
-// removeStale removes an entry that stands in the way, by the rules.
+// removeStale removes an entry that blocks the join, if the rules allow it.
 func (j *joining) removeStale(ctx context.Context, v membership.View, next membership.JoinStep) error {
 	if entry, _ := v.Member(next.ID); entry.HasAlarm(membership.AlarmCorrupt) {
 		if ready, err := j.prepareCorruptRemoval(ctx, v, entry); !ready {
@@ -245,8 +245,8 @@ func (j *joining) removeStale(ctx context.Context, v membership.View, next membe
 	return fmt.Errorf("remove stale member %x: %w", next.ID, err)
 }
 
-// install brings the programs, once the rules let the member in: a refusal
-// leaves nothing on the machine.
+// install installs the programs, after the rules have allowed the member to join: a
+// refusal leaves nothing on the machine.
 func (j *joining) install(ctx context.Context) error {
 	if j.programs {
 		return nil
@@ -259,8 +259,8 @@ func (j *joining) install(ctx context.Context) error {
 	return nil
 }
 
-// add adds the member as a learner and starts it. The files that the start
-// needs are written with the id that was given, before any data can be.
+// add adds the member as a learner and starts it. The files for the start are written with
+// the assigned ID, before any data can exist.
 func (j *joining) add(ctx context.Context, v membership.View) error {
 	if alarms := membership.Disarmable(v.WithQuota(j.s.quota())); len(alarms) > 0 {
 		if err := disarmOrphans(ctx, j.clients, j.cl.pace, v, alarms); err != nil {
@@ -278,7 +278,7 @@ func (j *joining) add(ctx context.Context, v membership.View) error {
 		return err
 	}
 	if !j.programs {
-		return j.install(ctx) // takes a while: whether it may be added is asked again
+		return j.install(ctx) // installing takes time: check again whether the member may be added
 	}
 	var id uint64
 	err := j.clients.ViaVoter(ctx, v, 0, func(address string) (err error) {
@@ -287,10 +287,10 @@ func (j *joining) add(ctx context.Context, v membership.View) error {
 	})
 	switch {
 	case err != nil && client.Transient(err):
-		return j.waitOrRefuse(ctx, &v, j.cl.pace.StallTimeout, err) // a learner of another process is seen at the next look
+		return j.waitOrRefuse(ctx, &v, j.cl.pace.StallTimeout, err) // the next observation shows a learner of another process
 	case client.SameError(err, rpctypes.ErrPeerURLExist), client.SameError(err, rpctypes.ErrMemberNotFound):
-		// Either the next look sees the entry; or the new id is that of the
-		// entry just removed, as it is made of URL, token and the second.
+		// Either the next observation shows the entry, or the new ID equals that of the
+		// entry just removed: etcd derives it from URL, token and the current second.
 		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, err)
 	case err != nil:
 		return fmt.Errorf("add etcd member %s as learner: %w", j.s.label(), err)
@@ -303,9 +303,10 @@ func (j *joining) add(ctx context.Context, v membership.View) error {
 	return j.start(ctx, v, id)
 }
 
-// checkVersion reports whether a member of this version may come beside the others,
-// once. If not yet, it has waited a moment. What a newer member gets from them
-// is what an upgrade of theirs would start with.
+// checkVersion reports whether a member of this version may join the others. It checks
+// this once. If the member may not join yet, checkVersion has waited a moment. A newer
+// member receives the data of the others, which is the same data that an upgrade of the
+// others would start with.
 func (j *joining) checkVersion(ctx context.Context, v membership.View) (bool, error) {
 	if j.versions {
 		return true, nil
@@ -324,7 +325,7 @@ func (j *joining) checkVersion(ctx context.Context, v membership.View) (bool, er
 	return true, nil
 }
 
-// start writes the member's files and starts it as the member id.
+// start writes the member's files and starts it with the given member ID.
 func (j *joining) start(ctx context.Context, v membership.View, id uint64) error {
 	if err := j.install(ctx); err != nil {
 		return err
@@ -345,8 +346,9 @@ func (j *joining) start(ctx context.Context, v membership.View, id uint64) error
 	return nil
 }
 
-// initialCluster is the member list as a joining member must be told it: every
-// entry, itself under its own name. etcd compares peer URLs, not names.
+// initialCluster returns the member list as a joining member must be configured with it:
+// every entry, with the member itself under its own name. etcd compares peer URLs, not
+// names.
 func initialCluster(v membership.View, id uint64, name string) map[string]string {
 	members := map[string]string{}
 	for _, m := range v.Members {

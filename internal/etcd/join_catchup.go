@@ -12,11 +12,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// promoteEvery is the pace of promotion attempts: kubeadm's.
+// promoteEvery is the interval of promotion attempts, the same as kubeadm's.
 const promoteEvery = 500 * time.Millisecond
 
-// makesProgress reports whether the started member makes progress, as it is in v. It
-// notes what is seen.
+// makesProgress reports whether the started member makes progress. It records a sample of
+// the member in v.
 func (j *joining) makesProgress(ctx context.Context, v *membership.View, id uint64) bool {
 	if j.catchUp == nil {
 		j.catchUp = j.cl.watchProgress(j.s, id, []string{j.me.PeerURL}, j.turn.held)
@@ -35,8 +35,8 @@ func (j *joining) wait(ctx context.Context, v membership.View, id uint64) error 
 	return pause(ctx, j.cl.pace.Poll)
 }
 
-// promote asks the voters, never the learner itself (kubeadm#3287), to promote
-// it. One that is not in sync yet is asked for again, as long as it makes
+// promote asks the voters, never the learner itself (kubeadm#3287), to promote the
+// learner. If it is not in sync yet, the promotion is tried again as long as it makes
 // progress.
 func (j *joining) promote(ctx context.Context, v membership.View, id uint64) error {
 	j.changed = true
@@ -55,8 +55,8 @@ func (j *joining) promote(ctx context.Context, v membership.View, id uint64) err
 	return pause(ctx, promoteEvery)
 }
 
-// waitForLearner waits for another member that is still joining: as long as that one
-// makes progress, and whoever adds it may still promote it.
+// waitForLearner waits for another member that is still joining, as long as that member
+// makes progress and the process that added it may still promote it.
 func (j *joining) waitForLearner(ctx context.Context, v *membership.View, learner membership.Member, cause error) error {
 	if j.ahead == nil || j.ahead.id != learner.ID {
 		j.ahead = j.cl.watchProgress(j.s, learner.ID, learner.PeerURLs, j.turn.held)
@@ -69,11 +69,11 @@ func (j *joining) waitForLearner(ctx context.Context, v *membership.View, learne
 	return j.yieldOrWait(ctx, v, cause)
 }
 
-// afterFailure is what a failed join leaves, and the error that says so. A learner
-// that was catching up when the caller's time was over stays: it has no vote,
-// whoever waits for it waits by the rule for any learner, etcd goes on by itself,
-// and the next Create continues with what it has by then. It counts as adopted, so
-// that nothing removes it before. Any other is taken back.
+// afterFailure cleans up after a failed join and returns the error. A learner that was
+// still catching up at the caller's deadline stays: it has no vote, other joins wait for
+// it as for any learner, etcd continues to replicate by itself, and the next Create
+// continues with the data it has by then. The error is ErrAdopted, so that the learner is
+// not removed in the meantime. Any other learner is removed.
 func (j *joining) afterFailure(ctx context.Context, err error) error {
 	if ctx.Err() == nil || !j.catchUp.moving() {
 		j.undo(ctx)
@@ -87,10 +87,10 @@ func (j *joining) afterFailure(ctx context.Context, err error) error {
 	}
 }
 
-// undo takes back the learner that this call has added and that did not become
-// a voter, so that no half-joined member blocks the next change
-// (kubernetes/kubeadm#3269). It has time of its own: the caller's may be over.
-// What it cannot undo, the next Create does first.
+// undo removes the learner that this call has added and that did not become a voter, so
+// that no half-joined member blocks the next change (kubernetes/kubeadm#3269). It has its
+// own time limit, because the caller's deadline may have passed. What it cannot undo, the
+// next Create does first.
 func (j *joining) undo(ctx context.Context) {
 	if j.added == 0 {
 		return

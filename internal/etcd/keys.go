@@ -13,10 +13,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// ReadKeys shows everything that the cluster holds under a prefix, in the order
-// of keys and as of one moment: see is called once for each key. It is asked of
-// any of the hosts that has a member with a quorum behind it. see must not keep
-// a value; nothing else does, and nothing prints one.
+// ReadKeys reads all keys of the cluster under a prefix, in key order and at one revision.
+// It calls see once for each key. Any of the hosts that has a member with a quorum can
+// answer. see must not keep a value; nothing else keeps or prints one.
 func (c *Clusters) ReadKeys(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, prefix string, see func(key string, value []byte)) error {
 	clients, err := c.named(b.ClusterID).connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// LeaseName is the lease on the machines of a cluster under which etcd is founded,
-// grown, shrunk and restarted. Whoever takes the replicas' lease too takes it after
-// this one.
+// LeaseName returns the name of the lease on the machines of a cluster for bootstrapping,
+// growing, shrinking and restarting etcd. A process that also takes the replicas' lease
+// takes it after this one.
 func LeaseName(clusterID string) string { return "etcd-" + clusterID }
 
-// processLease keeps other processes from changing the same cluster. This process
-// holds it from the first turn until nobody waits for one any more.
+// processLease keeps other processes from changing the same cluster. This process has the
+// lease from its first turn until no caller waits for a turn any more.
 type processLease struct {
-	mu     sync.Mutex // guards taking and giving back, which take time
+	mu     sync.Mutex // serializes take and giveBack, which take time
 	leases *host.Leases
 }
 
-// take makes sure of the lease. The caller has the turn.
+// take acquires or confirms the lease. The caller has the turn.
 func (p *processLease) take(ctx context.Context, cl *cluster) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -30,7 +30,7 @@ func (p *processLease) take(ctx context.Context, cl *cluster) error {
 	return p.leases.Take(ctx, machines, host.LeaseOptions{What: "etcd of cluster " + cl.name, Optional: true})
 }
 
-// giveBack releases the lease unless somebody waits.
+// giveBack releases the lease unless a caller waits for a turn.
 func (p *processLease) giveBack(idle func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,13 +39,13 @@ func (p *processLease) giveBack(idle func() bool) {
 	}
 }
 
-// withLease returns ctx for the changes of one turn.
+// withLease returns ctx with the lease, for the changes of one turn.
 func (cl *cluster) withLease(ctx context.Context) context.Context {
 	return cl.lease.leases.Context(ctx)
 }
 
-// noteExists notes the evidence that the cluster exists: from then on this process
-// founds none under the same bundle, whatever becomes of the members.
+// noteExists records the evidence that the cluster exists. From then on this process does
+// not bootstrap another one under the same bundle, even if all members go away.
 func (cl *cluster) noteExists(evidence string) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -54,7 +54,7 @@ func (cl *cluster) noteExists(evidence string) {
 	}
 }
 
-// existsBecause is the evidence that sawMember noted, or "".
+// existsBecause returns the evidence that noteExists recorded, or "".
 func (cl *cluster) existsBecause() string {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()

@@ -11,49 +11,49 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// machine is what the algorithms of this package need of a machine. It is an
-// interface so that tests can run real etcd servers in their own process in
-// the place of systemd units: the membership algorithms, not SSH, are what is
-// hard here, and they have to be tried against the real server.
+// machine is what the algorithms of this package need of a machine. It is an interface so
+// that tests can run real etcd servers in their own process instead of systemd units: the
+// membership algorithms, not SSH, are the difficult part, and they must be tested against
+// the real server.
 type machine interface {
 	host.LeaseTaker
 	Observe(ctx context.Context, q host.Query) (host.Facts, error)
 	Install(ctx context.Context, src host.Source, artifacts []host.Artifact) ([]host.Artifact, error)
-	// Change makes c true and then does a, in one round trip.
+	// Change applies c and then runs a, in one round trip.
 	Change(ctx context.Context, c host.Change, a action) (host.Applied, error)
 	Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	UnitLog(ctx context.Context, unit string, lines int) (string, error)
 }
 
-// verb is what happens to the unit and the data behind a change of files.
+// verb is what happens to the unit and the data after a change of files.
 type verb int
 
 const (
 	doNothing  verb = iota
-	doStart         // (re)start on the files as they are, without waiting for readiness
-	doRetire        // stop, and put the data away
-	doClear         // stop, put the data away, and remove everything else of the member
+	doStart         // (re)start with the current files, without waiting for readiness
+	doRetire        // stop, and archive or wipe the data
+	doClear         // stop, archive or wipe the data, and remove everything else of the member
 	doStop          // stop, until the next start
-	doInspect       // fail when the data has what etcd 3.6 does not take
+	doInspect       // fail if the data contains what etcd 3.6 does not accept
 	doSnapshot      // save a verified snapshot of the serving member as File in Archive
 )
 
-// action is a verb with what it works on.
+// action is a verb with its parameters.
 type action struct {
 	Verb    verb
 	DataDir string
-	Member  string // whose archive the data becomes
-	Wipe    bool   // it becomes none
+	Member  string // the member that the archive belongs to
+	Wipe    bool   // remove the data instead of archiving it
 	Tools   string // the directory of etcdctl and etcdutl, for snapshot and inspect
 
 	Timer timerVerb // what happens to the timer of scheduled snapshots
 
-	// Of a snapshot.
-	Archive string // the directory that it is saved in
-	File    string // its name
+	// For a snapshot:
+	Archive string // the directory to save it in
+	File    string // its file name
 	Address string // of the member
 
-	Keep int // that many archives, or files of such a name, stay, the newest; 0 of the files: all
+	Keep int // the number of newest archives, or files of that name, to keep; 0 for files: all
 }
 
 // sshMachine is a machine reached over SSH.
@@ -64,15 +64,16 @@ func (m sshMachine) Change(ctx context.Context, c host.Change, a action) (host.A
 	return m.Apply(ctx, c)
 }
 
-// script is the action for sh -eu, on the values of vars. Every one may be repeated.
+// script returns the action as a script for sh -eu, with the variables of vars. Every
+// action may be repeated.
 func (a action) script() host.Script { return a.verbScript() + a.Timer.script() }
 
 func (a action) verbScript() host.Script {
 	switch a.Verb {
 	case doStart:
-		// Stopping first and waiting for that means that whoever answers
-		// afterwards is the new process. Starting is not waited for: a member
-		// of a new cluster is only ready together with the others.
+		// The unit is stopped first, and the script waits for that, so a process that
+		// answers afterwards is the new one. The script does not wait for the start: a
+		// member of a new cluster is only ready together with the others.
 		return "systemctl stop " + unitName + "\nsystemctl start --no-block " + unitName + "\n"
 	case doRetire:
 		return stopTimerScript + a.stopScript() + a.dataScript() + host.Discard(envPath, recordPath)
@@ -97,7 +98,7 @@ var (
 	inspectScript host.Script
 )
 
-// vars are what the action's script works on.
+// vars returns the variables of the action's script.
 func (a action) vars() map[string]string {
 	switch a.Verb {
 	case doRetire, doClear:
@@ -114,8 +115,8 @@ func (a action) vars() map[string]string {
 	return nil
 }
 
-// snapshotScript saves a verified snapshot; only then may older ones go. It
-// prints the size and what "etcdutl snapshot status" says.
+// snapshotScript saves a verified snapshot. Only then may older ones be deleted. It prints
+// the size and the output of "etcdutl snapshot status".
 func (a action) snapshotScript() host.Script {
 	if a.Keep == 0 {
 		return a.settleScript() + saveScript
@@ -123,8 +124,8 @@ func (a action) snapshotScript() host.Script {
 	return saveScript + pruneScript
 }
 
-// stopScript stops the unit and prevents its start at boot. A unit that is not
-// there is as good as stopped; one that does not stop fails the script.
+// stopScript stops the unit and prevents its start at boot. A missing unit counts as
+// stopped; a unit that does not stop fails the script.
 func (a action) stopScript() host.Script {
 	return `if [ "$(systemctl show --property=LoadState --value ` + unitName + `)" != not-found ]; then
   systemctl disable --quiet ` + unitName + ` 2>/dev/null || true
@@ -134,9 +135,9 @@ fi
 `
 }
 
-// clearScript removes what Create has put there. Directories go only when
-// nobody else has something in them, and the user when no process is left. The
-// marker goes last: as long as it is there, a cut-off removal is seen as such.
+// clearScript removes what Create has installed. It removes directories only if they
+// contain nothing else, and the user only if it has no processes left. The record is
+// removed last: as long as it exists, an interrupted removal is recognized.
 func clearScript() host.Script {
 	files := []string{unitPath, unitLink.Path, caPath}
 	for _, leaf := range []string{"server", "peer", "healthcheck-client"} {

@@ -7,9 +7,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// note adds the machines that a spec names to those that the process knows of the
-// cluster. They are never forgotten: a machine that a configuration no longer names
-// may still hold a member.
+// note adds the machines in a spec to those that this process knows of the cluster. They
+// are never forgotten: a machine that a configuration no longer contains may still have a
+// member.
 func (cl *cluster) note(s Spec) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -24,21 +24,21 @@ func (cl *cluster) note(s Spec) {
 	}
 }
 
-// knownMachine is a machine under the name that a resource gave it last.
+// knownMachine is a machine with the name that a resource gave it last.
 type knownMachine struct {
 	name string
 	host *host.Host
 }
 
-// machines are all that any resource of the cluster has named in this process, by
-// address.
+// machines returns all machines that any resource of the cluster has named in this
+// process, by address.
 func (cl *cluster) machines() map[string]knownMachine {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return maps.Clone(cl.known)
 }
 
-// hosts are the machines sorted by address.
+// hosts returns the machines sorted by address.
 func (cl *cluster) hosts() []*host.Host {
 	known := cl.machines()
 	var all []*host.Host
@@ -48,7 +48,7 @@ func (cl *cluster) hosts() []*host.Host {
 	return all
 }
 
-// hostAt is the known machine at an address, else that of s.
+// hostAt returns the known machine at an address, else that of s.
 func (cl *cluster) hostAt(address string, s Spec) *host.Host {
 	if known, ok := cl.machines()[address]; ok {
 		return known.host
@@ -56,7 +56,7 @@ func (cl *cluster) hostAt(address string, s Spec) *host.Host {
 	return s.Host
 }
 
-// addresses are those of all known machines, that of s first.
+// addresses returns those of all known machines, that of s first.
 func (cl *cluster) addresses(s Spec) []string {
 	all := []string{s.Host.Address()}
 	for _, h := range cl.hosts() {
@@ -67,7 +67,7 @@ func (cl *cluster) addresses(s Spec) []string {
 	return all
 }
 
-// hostAddresses are those of hosts, sorted by the name of the host.
+// hostAddresses returns the addresses of hosts, sorted by the name of the host.
 func hostAddresses(hosts map[string]*host.Host) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {

@@ -1,6 +1,6 @@
-// Package etcd makes, reads, changes and removes the members of one etcd
-// cluster on machines, by rules that never risk quorum. It is the only package
-// that speaks etcd's protocol.
+// Package etcd creates, reads, changes and removes the members of one etcd cluster on
+// machines, by rules that never risk quorum. It is the only package that uses etcd's
+// protocol.
 package etcd
 
 import (
@@ -14,25 +14,25 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// ErrGone: there is positive evidence that the member no longer exists: the
-// cluster's own member list lacks it, and the host does not answer or holds
-// nothing of it; or no member answers, and the host holds nothing of it.
+// ErrGone means that there is positive evidence that the member no longer exists. Either
+// the cluster's own member list lacks it, and the host does not answer or has nothing of
+// it; or no member answers, and the host has nothing of it.
 var ErrGone = errors.New("etcd member does not exist")
 
-// OnDestroy says what becomes of the data directory of a member that leaves.
+// OnDestroy is what happens to the data directory of a member that is removed.
 type OnDestroy string
 
-// The choices of OnDestroy.
+// The values of OnDestroy.
 const (
 	Archive OnDestroy = "archive" // renamed to DataDir + "-archive/NAME-TIME", or to "/archive/NAME-TIME" in it (see archive.sh); the last member leaves a snapshot there too
 	Wipe    OnDestroy = "wipe"
 )
 
-// Spec is one member as it is wanted.
+// Spec is the desired state of one member.
 type Spec struct {
 	Name       string
 	Host       *host.Host
-	Peers      map[string]*host.Host // by member name, this one included: where to look for the cluster
+	Peers      map[string]*host.Host // by member name, this one included: where to find the cluster
 	Bundle     *pki.Bundle
 	Version    string            // "3.6.16"
 	ExtraArgs  map[string]string // flag without dashes → value; override the defaults
@@ -40,30 +40,30 @@ type Spec struct {
 	DataDir    string            // "" means /var/lib/etcd
 	OnDestroy  OnDestroy
 	Source     host.Source
-	Outage     Outage     // nil: nobody has to step aside
-	APIServers APIServers // nil: nobody is asked
-	// EarlyRenewal is how long before its end a certificate is renewed; 0 means a
-	// third of its life.
+	Outage     Outage     // nil: nothing has to be drained
+	APIServers APIServers // nil: no API servers are checked
+	// EarlyRenewal is how long before its expiry a certificate is renewed; 0 means a third
+	// of its lifetime.
 	EarlyRenewal time.Duration
-	// Settings are Limits as the configuration writes them, as JSON. They are kept
-	// on the machine, for an import.
+	// Settings is Limits as written in the configuration, as JSON. It is kept on the
+	// machine, for an import.
 	Settings json.RawMessage
-	// SnapshotsKept is how many snapshots of upgrades stay on the machine; 0 means
+	// SnapshotsKept is how many upgrade snapshots are kept on the machine; 0 means
 	// DefaultSnapshotsKept.
 	SnapshotsKept int
-	// ArchivesKept is how many archives of data directories stay on the machine; 0
-	// means DefaultArchivesKept. A change of it touches nothing there.
+	// ArchivesKept is how many archives of data directories are kept on the machine; 0
+	// means DefaultArchivesKept. Changing it does not change the machine.
 	ArchivesKept int
 	Snapshots    *Snapshots // on a schedule; nil: none. A change restarts nothing
-	// FormerPeers are the peers of the state that an Update starts from. Who is no
+	// FormerPeers are the peers in the state that an Update starts from. A peer that is no
 	// longer in Peers leaves in the same run.
 	FormerPeers map[string]*host.Host
 }
 
-// ClientURL is where API servers reach the member.
+// ClientURL returns the URL at which API servers reach the member.
 func (s Spec) ClientURL() string { return membership.ClientURL(s.Host.Address()) }
 
-// PeerURL is where the other members reach it.
+// PeerURL returns the URL at which the other members reach it.
 func (s Spec) PeerURL() string { return membership.PeerURL(s.Host.Address()) }
 
 func (s Spec) dataDir() string {
@@ -84,10 +84,10 @@ func orDefault(snapshots int) int {
 
 func (s Spec) label() string { return membership.Label(s.Name, s.Host.Address()) }
 
-// Status is one member as it was found.
+// Status is the observed state of one member.
 type Status struct {
 	ID                string // hex
-	Version           string // of the running server; "" when it does not answer
+	Version           string // of the running server; "" if it does not answer
 	Leader            bool
 	Learner           bool
 	Healthy           bool
@@ -95,15 +95,16 @@ type Status struct {
 	Alarms            []string
 	Unit              string // systemd's ActiveState
 	MachineID         string
-	ConfigDigest      string    // of the rendered files as found
+	ConfigDigest      string    // of the rendered files on the machine
 	CertificateExpiry time.Time // the earliest of its leaf certificates
-	// Drift says in words how the machine differs from Spec, naming machine and
-	// difference; empty when it does not. For a flag: name, found, wanted.
+	// Drift describes how the machine differs from Spec. Each entry contains the machine
+	// and the difference; for a flag: name, observed value, desired value. It is empty if
+	// there is none.
 	Drift []string
-	// Remedy is the next step for what is in Drift and no Update can mend; "" where
-	// there is no such thing.
+	// Remedy is the next step for those entries of Drift that no Update can repair; "" if
+	// there are none.
 	Remedy string
-	// NewID is whether the next Update joins the member anew, with another id.
+	// NewID reports whether the next Update joins the member again, with another ID.
 	NewID bool
 
 	unmanaged []membership.Member // see withUnmanaged

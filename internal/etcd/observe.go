@@ -16,15 +16,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// observation is everything about a cluster at one moment.
+// observation is the observed state of a cluster at one moment.
 type observation struct {
 	machines map[string]observed // by address
 	answered bool
-	view     membership.View // when answered
-	err      error           // why nobody answered
+	view     membership.View // if answered
+	err      error           // why no member answered
 }
 
-// observeCluster looks at every peer and asks every one of them, all at once.
+// observeCluster observes every peer's machine and queries every member, in parallel.
 func (cl *cluster) observeCluster(ctx context.Context, s Spec) observation {
 	out := observation{machines: map[string]observed{}}
 	var group sync.WaitGroup
@@ -39,7 +39,7 @@ func (cl *cluster) observeCluster(ctx context.Context, s Spec) observation {
 	return out
 }
 
-// view asks the cluster of s for its view once.
+// view queries the cluster of s for its view, once.
 func (cl *cluster) view(ctx context.Context, s Spec) (membership.View, error) {
 	clients, err := cl.connect(s)
 	if err != nil {
@@ -49,8 +49,8 @@ func (cl *cluster) view(ctx context.Context, s Spec) (membership.View, error) {
 	return clients.View(ctx, cl.addresses(s))
 }
 
-// requireSamePeers refuses members that are created together and contradict each other about
-// where a peer is.
+// requireSamePeers refuses members that are created together and disagree about the
+// address of a peer.
 func requireSamePeers(specs map[string]Spec) error {
 	at := map[string]string{}
 	for _, spec := range specs {
@@ -68,10 +68,10 @@ func requireSamePeers(specs map[string]Spec) error {
 	return nil
 }
 
-// of is the machine of a member.
+// of returns the machine of a member.
 func (s observation) of(spec Spec) observed { return s.machines[spec.Host.Address()] }
 
-// sorted are the machines by name, then address.
+// sorted returns the machines by name, then address.
 func (s observation) sorted() []observed {
 	all := slices.Collect(maps.Values(s.machines))
 	slices.SortFunc(all, func(a, b observed) int {
@@ -80,13 +80,13 @@ func (s observation) sorted() []observed {
 	return all
 }
 
-// notObserved is the problem of a machine that could not be observed, before
-// anything was changed.
+// notObserved returns the problem for a machine that could not be observed before anything
+// was changed.
 func notObserved(summary string, s Spec, err error) error {
 	return &problem.Problem{Summary: summary, Host: s.label(), Cause: err.Error(), Unchanged: problem.Nothing, Next: accessRemedy(err), Err: err}
 }
 
-// accessRemedy is the next step for a machine that could not be observed.
+// accessRemedy returns the next step for a machine that could not be observed.
 func accessRemedy(err error) string {
 	var key *host.HostKeyError
 	switch {
@@ -104,7 +104,8 @@ func (cl *cluster) observe(ctx context.Context, s Spec, name string, h *host.Hos
 	return interpret(name, h.Address(), s.dataDir(), facts, err)
 }
 
-// observeAll observes every known machine at once, sorted by name, then address.
+// observeAll observes all known machines in parallel. The result is sorted by name, then
+// address.
 func (cl *cluster) observeAll(ctx context.Context, s Spec) []observed {
 	known := cl.machines()
 	addresses := slices.Sorted(maps.Keys(known))
@@ -118,7 +119,7 @@ func (cl *cluster) observeAll(ctx context.Context, s Spec) []observed {
 	return machines
 }
 
-// query is everything the package ever wants to know of a machine, in one
+// query returns the query for everything that this package reads from a machine, in one
 // round trip.
 func query(s Spec) host.Query {
 	q := host.Query{
@@ -137,8 +138,8 @@ func query(s Spec) host.Query {
 	return q
 }
 
-// observeToChange is the cluster's view at the beginning of a change. Other
-// processes must be kept out on the machines of a majority of the members.
+// observeToChange returns the cluster's view at the beginning of a change. It requires the
+// lease on the machines of a majority of the members, to exclude other processes.
 func (cl *cluster) observeToChange(ctx context.Context, clients *client.Clients, s Spec) (membership.View, error) {
 	v, err := clients.View(ctx, cl.addresses(s))
 	if err != nil {
@@ -147,7 +148,8 @@ func (cl *cluster) observeToChange(ctx context.Context, clients *client.Clients,
 	return v, cl.requireLease(ctx, s, v)
 }
 
-// requireLease says why another process might change the cluster at the same time, or nil.
+// requireLease returns an error if another process might change the cluster at the same
+// time.
 func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) error {
 	cl.noteExists("it answers with its member list")
 	err := cl.lease.leases.Restore(ctx)
@@ -163,8 +165,8 @@ func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) 
 	}
 }
 
-// memberAddresses are those of the members' peer URLs: a member that has never
-// started has no other.
+// memberAddresses returns the addresses in the members' peer URLs: a member that has
+// never started has no other address.
 func memberAddresses(v membership.View) []string {
 	var all []string
 	for _, m := range v.Members {
@@ -173,8 +175,8 @@ func memberAddresses(v membership.View) []string {
 	return all
 }
 
-// viewOf asks the member itself, which costs one conversation, and the
-// others only when it does not answer. A nil view means that nobody did.
+// viewOf queries the member itself, which needs a single connection, and the others only
+// if it does not answer. A nil view means that no member answered.
 func (cl *cluster) viewOf(ctx context.Context, s Spec) (*membership.View, error) {
 	clients, err := cl.connect(s)
 	if err != nil {

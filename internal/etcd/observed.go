@@ -9,7 +9,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// Where a member lives on its machine. The certificates have kubeadm's places.
+// Locations of a member on its machine. The certificates are at kubeadm's paths.
 const (
 	unitName   = "etcd.service"
 	unitPath   = "/etc/systemd/system/" + unitName
@@ -17,7 +17,7 @@ const (
 	configDir  = "/etc/etcd"
 	envPath    = configDir + "/bootstrap.env"
 	recordPath = configDir + "/member.json"
-	runtimeDir = "etcd" // below /run, where systemd makes and removes it
+	runtimeDir = "etcd" // below /run, where systemd creates and removes it
 	startNote  = "/run/" + runtimeDir + "/started"
 	pkiDir     = "/etc/kubernetes/pki/etcd"
 	caPath     = pkiDir + "/ca.crt"
@@ -27,17 +27,17 @@ const (
 
 var ports = []int{2379, 2380, 2381}
 
-// observed is one machine as it was observed, in this package's terms.
+// observed is the observed state of one machine, in this package's terms.
 type observed struct {
 	Name    string
 	Address string
 	Err     error // why it could not be observed; everything below is empty then
 	facts   host.Facts
 
-	Data      bool    // the data directory holds a member
+	Data      bool    // the data directory contains a member
 	Record    *record // nil: no readable member.json
-	RecordErr error   // why it is there and cannot be read
-	Pending   bool    // bootstrap.env is there: not yet an established voter
+	RecordErr error   // why member.json exists but cannot be read
+	Pending   bool    // bootstrap.env exists: not yet an established voter
 	New       bool    // Pending, and the static bootstrap of a new cluster
 	Token     string  // of that cluster
 	Initial   []string
@@ -52,13 +52,14 @@ func (f observed) running() bool {
 	return slices.Contains([]string{"active", "activating", "reloading", "deactivating"}, f.Unit.Active)
 }
 
-// hasMember reports whether a member of ours has, had, or is about to have data
-// here. An established member whose data directory was emptied counts: there was a cluster.
+// hasMember reports whether one of the provider's members has, had, or is about to have
+// data on the machine. An established member whose data directory was emptied counts:
+// there was a cluster.
 func (f observed) hasMember() bool {
 	return f.Data || f.running() || (f.Record != nil && !f.Pending)
 }
 
-// foreign says in words why what is on the machine is not of this cluster, or "".
+// foreign describes why what is on the machine is not of this cluster, or returns "".
 func (f observed) foreign(clusterID, dataDir string) string {
 	switch {
 	case f.Data && f.Record == nil:
@@ -71,7 +72,7 @@ func (f observed) foreign(clusterID, dataDir string) string {
 	return ""
 }
 
-// recordErrText says why there is no record although there is a file.
+// recordErrText describes why there is no record although the file exists.
 func (f observed) recordErrText() string {
 	if f.RecordErr == nil {
 		return ""
@@ -87,7 +88,7 @@ func (f observed) empty() bool {
 
 func (f observed) label() string { return membership.Label(f.Name, f.Address) }
 
-// interpret reads the facts of one machine.
+// interpret converts the facts of one machine.
 func interpret(name, address, dataDir string, facts host.Facts, err error) observed {
 	f := observed{Name: name, Address: address, Err: err, facts: facts}
 	if err != nil {

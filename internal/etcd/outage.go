@@ -2,13 +2,13 @@ package etcd
 
 import "context"
 
-// Outage is told of the time in which a member does not serve, so that what
-// depends on this member alone can step aside. Both calls may be repeated.
+// Outage is notified of the time in which a member does not serve, so that components that
+// depend on this member alone can be drained. Both calls may be repeated.
 type Outage interface {
-	// Begins comes before the member stops. An error means that it may not.
+	// Begins is called before the member stops. An error means that it must not stop.
 	Begins(ctx context.Context) error
-	// Ended comes when the member serves, after an outage of this run or of an
-	// earlier one that was cut off.
+	// Ended is called when the member serves again, after an outage of this run or of an
+	// earlier one that was interrupted.
 	Ended(ctx context.Context) error
 }
 

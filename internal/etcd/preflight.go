@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// minDisk is what the data directory's file system must have free. etcd
-	// preallocates two 64 MB log segments, keeps five, and grows a database of
-	// some hundred MB even in small clusters.
+	// minDisk is the free space required on the data directory's file system, in bytes.
+	// etcd preallocates two 64 MB log segments, keeps five, and its database grows to some
+	// hundred MB even in small clusters.
 	minDisk = 1 << 30
-	// maxClockOffset keeps every two machines within four minutes of each
-	// other: certificates begin five minutes before they are issued.
+	// maxClockOffset keeps any two machines within four minutes of each other:
+	// certificates are valid from five minutes before they are issued.
 	maxClockOffset = 2 * time.Minute
 )
 
-// preflight lists everything that would keep a member from working on this
-// machine. It is asked before the first change.
+// preflight lists everything that would keep a member from working on this machine. It
+// runs before the first change.
 func preflight(s Spec, f observed) []string {
 	var faults []string
 	if f.facts.Systemd == "" {
@@ -56,8 +56,7 @@ func unlisted(s Spec) []string {
 	return nil
 }
 
-// requirePreflight turns what a machine shows into the one problem that lists every
-// failed check, or nil.
+// requirePreflight returns one problem that lists every failed check of a machine, or nil.
 func requirePreflight(s Spec, f observed) error {
 	faults := preflight(s, f)
 	if len(faults) == 0 {

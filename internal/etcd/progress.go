@@ -13,48 +13,49 @@ import (
 )
 
 const (
-	// watchInterval is between two looks at the machine of a member.
+	// watchInterval is the time between two observations of a member's machine.
 	watchInterval = time.Second
-	// startRate is what a server surely reads of its database in a second, when it
-	// starts: the index of all keys is made anew.
+	// startRate is the minimum number of bytes of its database that a server reads per
+	// second at its start, when it rebuilds the index of all keys.
 	startRate = 16 << 20
-	// largestDatabase is beyond what any machine would truthfully report.
+	// largestDatabase is larger than any database size that a machine would truthfully
+	// report.
 	largestDatabase = 1 << 40
-	// loopRestarts is how often etcd may end before it counts as one that never
-	// will serve. It has no reason to end: a member without quorum waits.
+	// loopRestarts is how often etcd may exit before it counts as never going to serve. It
+	// has no reason to exit: a member without quorum waits.
 	loopRestarts = 3
 )
 
-// sample is what was seen, at one moment, of a member that was started and
-// does not serve yet. What is not known is zero.
+// sample is what was observed, at one moment, of a member that was started and does not
+// serve yet. Unknown values are zero.
 type sample struct {
 	Index, Applied uint64 // of the raft log, as the member reports them
-	DBSize         int64  // the same
-	Ready          bool   // it has the log of the leader: etcd would promote it
+	DBSize         int64  // as the member reports it, in bytes
+	Ready          bool   // it has enough of the leader's log: etcd would promote it
 
-	// As its machine shows them.
+	// As observed on its machine:
 	Bytes     int64 // below its data directory
 	Database  int64 // of these, what it reads when it starts
 	WrittenAt int64 // when its log was last written, in nanoseconds
 	Restarts  int   // of the unit
 }
 
-// progress decides from sightings whether a member gets on. There is no limit
-// to how long one may take that does: gigabytes over a slow line are ordinary.
-// It is pure: whoever feeds it says what time it is.
+// progress decides from samples whether a member makes progress. A member that does may
+// take any time: gigabytes over a slow line are normal. progress is pure: the caller
+// passes the time.
 type progress struct {
 	last     sample
 	seen     bool
-	restarts int           // before the first sighting
-	moved    time.Duration // when it was last seen to move, or first seen
-	ever     bool          // it has moved
+	restarts int           // before the first sample
+	moved    time.Duration // when it last made progress, or the time of the first sample
+	ever     bool          // it has made progress
 }
 
-// add compares s with the sighting before.
+// add compares s with the previous sample.
 //
-// A log that grows is progress only until the member has all of the leader's:
-// from then on it is the traffic of the cluster. And what a machine shows of a
-// unit that ends again and again is that it begins anew.
+// A growing log is progress only until the member has enough of the leader's log: from
+// then on it is the regular traffic of the cluster. And files on the machine that change
+// while the unit exits again and again only show that it starts over.
 func (p *progress) add(at time.Duration, s sample) {
 	if !p.seen {
 		p.seen, p.last, p.restarts, p.moved = true, s, s.Restarts, at
@@ -68,30 +69,30 @@ func (p *progress) add(at time.Duration, s sample) {
 	p.last = s
 }
 
-// limit is how long nothing may move: so much, and as long as it takes to read
-// the database at a start, which shows nowhere.
+// limit returns how long a member may make no progress: serving, plus the time to read the
+// database at a start, during which no progress is visible.
 func (p *progress) limit(serving time.Duration) time.Duration {
 	return serving + startTime(max(p.last.DBSize, p.last.Database))
 }
 
-// stuck reports whether nothing has moved for too long.
+// stuck reports whether the member has made no progress for longer than the limit.
 func (p *progress) stuck(at, serving time.Duration) bool {
 	return p.seen && at-p.moved > p.limit(serving)
 }
 
-// startTime is what a member may take to read its database.
+// startTime returns the longest time that a member may need to read a database of size
+// bytes.
 func startTime(size int64) time.Duration {
 	return time.Duration(min(size, largestDatabase)/startRate) * time.Second
 }
 
-// movementScript shows the files of the member on a machine: how large they are
-// and when they were last written. Where its data is stands in its unit.
+// movementScript prints the files of the member on a machine: their size and when they
+// were last written. It reads the data directory from the unit.
 const movementScript = `dir=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' ` + unitPath + ` | head -n 1)
 [ -z "$dir" ] || find "$dir/member" -type f -printf '%s %T@ %P\n'
 `
 
-// readMovement reads what movementScript prints. A line that is none of it
-// counts for nothing.
+// readMovement parses the output of movementScript. Other lines are ignored.
 func (s *sample) readMovement(output string) {
 	for line := range strings.Lines(output) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
@@ -112,8 +113,8 @@ func (s *sample) readMovement(output string) {
 	}
 }
 
-// nanoseconds reads "1700000000.1234567890", as find prints a time; 0 where it
-// is none.
+// nanoseconds parses "1700000000.1234567890", as find prints a time. It returns 0 for
+// anything else.
 func nanoseconds(text string) int64 {
 	whole, fraction, _ := strings.Cut(text, ".")
 	seconds, err := strconv.ParseInt(whole, 10, 33)
@@ -127,25 +128,25 @@ func nanoseconds(text string) int64 {
 	return seconds*int64(time.Second) + rest
 }
 
-// progressWatch is the watch over one member until it serves, or is stuck.
+// progressWatch watches one member until it serves, or is stuck.
 type progressWatch struct {
 	cl      *cluster
 	id      uint64
-	machine machine              // nil: it is not known here
-	clock   func() time.Duration // of the turn in which the wait is
+	machine machine              // nil: the machine is not known
+	clock   func() time.Duration // of the turn in which the caller waits
 
-	// failOnRestarts: a unit that ends again and again is not waited for. One that is
-	// to join has a reason to end: it asks the others first.
+	// failOnRestarts means that a unit that exits again and again is not waited for. A
+	// joining member does have a reason to exit: it queries the other members first.
 	failOnRestarts bool
 
 	progress
-	looked time.Time // at the machine
-	shown  sample    // what the machine showed last
+	looked time.Time // when the machine was last observed
+	shown  sample    // the last observation of the machine
 	unit   host.UnitState
-	first  *host.UnitState // the unit when it was first seen
+	first  *host.UnitState // the unit in the first observation
 }
 
-// watchProgress begins to watch the member with an id, on one of the machines of s.
+// watchProgress begins to watch the member with an ID, on one of the known machines.
 func (cl *cluster) watchProgress(s Spec, id uint64, peerURLs []string, clock func() time.Duration) *progressWatch {
 	w := &progressWatch{cl: cl, id: id, clock: clock}
 	for _, h := range append([]*host.Host{s.Host}, cl.hosts()...) {
@@ -158,7 +159,7 @@ func (cl *cluster) watchProgress(s Spec, id uint64, peerURLs []string, clock fun
 	return w
 }
 
-// sample sees the member as v has it, and its machine.
+// sample adds a sample of the member in v and of its machine.
 func (w *progressWatch) sample(ctx context.Context, v *membership.View) {
 	w.sampleMachine(ctx)
 	s := w.shown
@@ -171,12 +172,12 @@ func (w *progressWatch) sample(ctx context.Context, v *membership.View) {
 	w.add(w.clock(), s)
 }
 
-// readyShare of the leader's log is what etcd wants a learner to have
+// readyShare is the share of the leader's log that etcd requires a learner to have
 // (readyPercentThreshold of its server).
 const readyShare = 0.9
 
-// sampleMachine asks the machine, now and then. That it cannot be seen for a moment
-// is no reason to give up.
+// sampleMachine observes the machine, at most once per watchInterval. A machine that
+// cannot be observed for a moment is no reason to give up.
 func (w *progressWatch) sampleMachine(ctx context.Context) {
 	if w.machine == nil || time.Since(w.looked) < min(watchInterval, w.cl.pace.StallTimeout/5) {
 		return
@@ -195,7 +196,7 @@ func (w *progressWatch) sampleMachine(ctx context.Context) {
 	w.shown.readMovement(facts.Output)
 }
 
-// unitFailure says why the unit will not serve, or "".
+// unitFailure describes why the unit will not serve, or returns "".
 func (w *progressWatch) unitFailure() string {
 	if w.first == nil {
 		return ""
@@ -205,19 +206,19 @@ func (w *progressWatch) unitFailure() string {
 
 func (w *progressWatch) stuck() bool { return w.progress.stuck(w.clock(), w.cl.pace.StallTimeout) }
 
-// moving reports whether the member was seen to get on, and still does.
+// moving reports whether the member has made progress and is not stuck.
 func (w *progressWatch) moving() bool { return w != nil && w.ever && !w.stuck() }
 
-// bytesOnDisk is how much of the data is there, as far as it is known.
+// bytesOnDisk returns how much of the data is on the member, as far as known.
 func (w *progressWatch) bytesOnDisk() int64 { return max(w.last.DBSize, w.last.Bytes) }
 
-// stalledText says in words for how long nothing has moved.
+// stalledText describes for how long there has been no progress.
 func (w *progressWatch) stalledText() string {
 	return fmt.Sprintf("nothing of it has moved for %s", (w.clock() - w.moved).Round(time.Second))
 }
 
-// until asks the member at an address until done takes what it says, or it is
-// stuck. What done says, when it does not take it, is the trouble.
+// until queries the member at an address until done returns "", or the member is stuck.
+// Otherwise done returns why the member is not done yet.
 func (w *progressWatch) until(ctx context.Context, clients *client.Clients, address string, done func(membership.Member) string) (membership.View, error) {
 	for {
 		v, err := clients.View(ctx, []string{address})

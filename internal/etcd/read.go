@@ -9,9 +9,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Read observes the member in one round trip and asks the cluster about it.
-// A member that is gone is ErrGone; a host that cannot be reached
-// host.ErrUnreachable (the caller keeps its state then).
+// Read observes the member in one round trip and queries the cluster about it. It returns
+// ErrGone if the member is gone, and host.ErrUnreachable if its host cannot be reached
+// (the caller then keeps its state).
 func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
 	clients, err := cl.connect(s)
@@ -45,8 +45,8 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 	return cl.withUnmanaged(s, status, nil)
 }
 
-// clusterDrift says in words that the member, or another one of the bundle, belongs
-// to another etcd cluster than it should.
+// clusterDrift reports that the member, or another one of the bundle, belongs to another
+// etcd cluster than it should.
 func clusterDrift(s Spec, f observed, v *membership.View, ids map[string]uint64) []string {
 	var words []string
 	if cause := membership.DescribeSplit(ids); cause != "" {
@@ -58,11 +58,12 @@ func clusterDrift(s Spec, f observed, v *membership.View, ids map[string]uint64)
 	return words
 }
 
-// isGone is positive evidence only: the machine answers, nothing of the member is
-// there, and no list that a quorum stands behind has it. A machine that still
-// holds something of a removed member keeps it known: the removal was cut off, or
-// made by hand, and either a Delete has to clean it or an Update to join it anew.
-// So does one that cannot be asked: to give it up is the user's to say.
+// isGone requires positive evidence: the machine answers, nothing of the member is on it,
+// and no member list backed by a quorum contains the member. If the machine still has
+// something of a removed member, the member is not gone: its removal was interrupted, or
+// done by hand, and either a Delete has to clean the machine or an Update has to join the
+// member again. If the machine cannot be observed, the member is not gone either:
+// abandoning it is the user's decision.
 func isGone(s Spec, f observed, v *membership.View) bool {
 	if !f.reached() {
 		return false
@@ -70,13 +71,13 @@ func isGone(s Spec, f observed, v *membership.View) bool {
 	return v != nil && entryOf(v, s) == nil && !f.holds(s) || v == nil && f.empty()
 }
 
-// holds reports whether what is on the machine is of this very member.
+// holds reports whether what is on the machine belongs to this very member.
 func (f observed) holds(s Spec) bool {
 	return !f.empty() && f.foreign(s.Bundle.ClusterID, s.dataDir()) == "" && (f.Record == nil || f.Record.Name == s.Name)
 }
 
-// goneProblem is ErrGone with the evidence, for the words beside the new member
-// that the next plan shows.
+// goneProblem returns ErrGone with the evidence. The next plan shows it together with the
+// new member.
 func goneProblem(s Spec, v *membership.View) error {
 	cause := "the cluster's member list does not have it"
 	if v == nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// recordLost reports whether the machine holds the very member of s although its
-// record is gone: the cluster lists a healthy member of that name and address, and it
-// runs there. The record is then written anew.
+// recordLost reports whether the machine has the member of s although its record is
+// missing: the cluster lists a healthy member with that name and address, and it runs on
+// the machine. The record is then written again.
 func (f observed) recordLost(s Spec, v *membership.View) bool {
 	entry := entryOf(v, s)
 	return f.reached() && f.Record == nil && f.Data && f.running() && entry != nil && entry.Name == s.Name && entry.Healthy
 }
 
-// identity is the member in etcd's terms: as the cluster says, or as recorded.
+// identity returns the IDs of the member as the cluster reports them, or as recorded.
 func (f observed) identity(v *membership.View, entry *membership.Member) memberID {
 	var id memberID
 	if f.Record != nil {
@@ -29,15 +29,15 @@ func (f observed) identity(v *membership.View, entry *membership.Member) memberI
 	return id
 }
 
-// recordFits reports whether the record says what it should say of s. What a record
-// of an earlier version lacks is added.
+// recordFits reports whether the record matches s. Fields missing in a record of an
+// earlier version are added.
 func (f observed) recordFits(s Spec, id memberID) bool {
 	m := f.Record
 	return m != nil && m.Generation == s.generation() && m.snapshotsKept() == s.snapshotsKept() && m.saysConfigured(s) &&
 		m.id() == id.Member && (id.Cluster == 0 || membership.ParseID(m.EtcdCluster) == id.Cluster)
 }
 
-// memberID is the recorded id of the member; 0 where there is no record.
+// memberID returns the recorded ID of the member; 0 if there is no record.
 func (f observed) memberID() uint64 {
 	if f.Record == nil {
 		return 0
@@ -45,13 +45,13 @@ func (f observed) memberID() uint64 {
 	return f.Record.id()
 }
 
-// memberID is a member in etcd's own terms.
+// memberID identifies a member by etcd's own IDs.
 type memberID struct {
 	Member  uint64
-	Cluster uint64 // 0: not known
+	Cluster uint64 // 0: unknown
 }
 
-// recordFile is member.json.
+// recordFile returns member.json.
 func recordFile(s Spec, id memberID, pairs map[string]string) host.File {
 	given := s.configured()
 	cluster := ""
@@ -69,37 +69,38 @@ func recordFile(s Spec, id memberID, pairs map[string]string) host.File {
 	return host.File{Path: recordPath, Content: append(text, '\n'), Mode: 0o644}
 }
 
-// record is member.json: to which cluster and member a data directory belongs.
-// etcd's own files do not say so in a form that can be read beside a running server.
+// record is member.json: the cluster and the member that a data directory belongs to.
+// etcd's own files do not contain this in a form that can be read next to a running
+// server.
 type record struct {
 	ClusterID   string `json:"cluster_id"`
 	ClusterName string `json:"cluster_name"`
 	Name        string `json:"name"`
 	MemberID    string `json:"member_id"` // hex
-	// EtcdCluster is etcd's own id of the cluster, hex: another one each time a
-	// cluster is founded. A record of an earlier version has none.
+	// EtcdCluster is etcd's own ID of the cluster, in hex. Each bootstrap of a cluster
+	// results in another ID. Records of earlier versions have none.
 	EtcdCluster string `json:"etcd_cluster_id,omitempty"`
-	// Generation of the etcd authority that the files were made for. One that
-	// was written before there were rotations has none, which is 0.
+	// Generation is the generation of the etcd authority that the files were made for.
+	// Records written before rotations existed have none, which is 0.
 	Generation int `json:"generation"`
-	// SnapshotsKept is Spec.SnapshotsKept for who has no spec. One that was
-	// written before there was such a thing has none, which is the default.
+	// SnapshotsKept is Spec.SnapshotsKept, for readers that have no spec. Records of
+	// earlier versions have none, which means the default.
 	SnapshotsKept int `json:"snapshots_kept"`
-	// Pairs ties certificate and key of each leaf: see pairDigest.
+	// Pairs ties the certificate and the key of each leaf together: see pairDigest.
 	Pairs map[string]string `json:"pairs"`
-	// Configured is for an import. One that was written before there was such a
-	// thing has none, which is as good as one that says nothing.
+	// Configured is for an import. Records of earlier versions have none, which is
+	// equivalent to an empty one.
 	Configured *configured `json:"configured,omitempty"`
 }
 
-// configured is what the configuration says and nothing else on the machine
-// tells: the flags have the defaults among them, no certificate says when it is to
-// be renewed, and a unit without limits not whether null or an empty object gave none.
+// configured is the part of the configuration that nothing else on the machine tells: the
+// flags include the defaults, no certificate contains its renewal time, and a unit without
+// limits does not tell whether null or an empty object was configured.
 type configured struct {
-	ExtraArgs    map[string]string `json:"extra_args"` // null where none are given, as in the configuration
+	ExtraArgs    map[string]string `json:"extra_args"` // null if none are configured, as in the configuration
 	EarlyRenewal time.Duration     `json:"early_renewal"`
 	Settings     json.RawMessage   `json:"settings,omitempty"` // Spec.Settings
-	// ArchivesKept is of no use to the machine: one that is out of date is no drift.
+	// ArchivesKept has no effect on the machine, so an outdated value is no drift.
 	ArchivesKept int `json:"archives_kept,omitempty"`
 }
 
@@ -107,11 +108,11 @@ func (s Spec) configured() configured {
 	return configured{ExtraArgs: s.ExtraArgs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings, ArchivesKept: s.archivesKept()}
 }
 
-// text is how c is compared: without what is no drift, and without the white space that indenting has put into
-// its raw part.
+// text returns the form in which c is compared: without fields that are no drift, and
+// without the white space that indenting has added to its raw part.
 func (c configured) text() string {
 	c.ArchivesKept = 0
-	text, _ := json.Marshal(c) // its one raw part is JSON by Spec's promise: it always encodes
+	text, _ := json.Marshal(c) // its one raw part is JSON, as Spec requires: it always encodes
 	return string(text)
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// What machines and members say is read here into the forms that it may have.
-// What has another form is none of ours, and does not go on.
+// This file parses the output of machines and members, and accepts only known forms.
+// Values of any other form are not the provider's and are rejected.
 
 const (
 	longestRecord  = 256 << 10
@@ -37,7 +37,7 @@ var (
 	savedForm     = regexp.MustCompile(`^\d{8}T\d{6}Z-[a-z0-9][a-z0-9.-]{0,99}\.db$`)
 )
 
-// readRecord reads member.json.
+// readRecord parses member.json.
 func readRecord(text string) (*record, error) {
 	if len(text) > longestRecord {
 		return nil, fmt.Errorf("it has %d bytes", len(text))
@@ -77,8 +77,8 @@ func (m record) check() error {
 	return m.configured().check()
 }
 
-// check is for the record of what was configured: an import proposes it to a
-// person as a configuration.
+// check validates the recorded configuration, because an import proposes it to a user as a
+// configuration.
 func (c configured) check() error {
 	if len(c.ExtraArgs) > mostArguments {
 		return fmt.Errorf("extra_args has %d flags", len(c.ExtraArgs))
@@ -94,7 +94,8 @@ func (c configured) check() error {
 	return nil
 }
 
-// initialToken is the token of a static bootstrap; "" where it is not one of ours.
+// initialToken returns the token of a static bootstrap; "" if it is not one of the
+// provider's.
 func initialToken(text string) string {
 	if tokenForm.MatchString(text) {
 		return text
@@ -102,8 +103,8 @@ func initialToken(text string) string {
 	return ""
 }
 
-// initialNames are the members of a static bootstrap, NAME=URL separated by
-// commas; none where it is not one of ours.
+// initialNames returns the members of a static bootstrap, given as NAME=URL separated by
+// commas; none if it is not one of the provider's.
 func initialNames(cluster string) []string {
 	var names []string
 	for entry := range strings.SplitSeq(cluster, ",") {
@@ -117,11 +118,11 @@ func initialNames(cluster string) []string {
 	return slices.Compact(names)
 }
 
-// installation is where a member's programs and data are.
+// installation is the location of a member's programs and data.
 type installation struct{ version, tools, dataDir string }
 
-// installationIn reads it from a unit. It is of the places that the provider
-// gives a member, for both become part of commands.
+// installationIn parses the installation from a unit. It accepts only locations that the
+// provider uses, because both paths become part of commands.
 func installationIn(unit string) (installation, error) {
 	command, _, _ := systemd.ParseUnit(unit)
 	program, flags := command.Program, command.Flags
@@ -135,8 +136,8 @@ func installationIn(unit string) (installation, error) {
 	return installation{version: version, tools: path.Dir(program), dataDir: flags["data-dir"]}, nil
 }
 
-// listedPeers reads the member list that etcdctl prints: name → address. A member
-// that never started has no name; who it is stands on no machine.
+// listedPeers parses the member list that etcdctl prints: name → address. A member that
+// never started has no name, and no machine knows which one it is.
 func listedPeers(list string) (peers map[string]string, alone bool) {
 	var answer struct {
 		Members []struct {

@@ -15,8 +15,8 @@ import (
 // repair is what brings an established member to its spec.
 type repair struct {
 	Change  host.Change
-	Restart string // why etcd must be restarted; "" when it need not be
-	Link    bool   // start at boot again
+	Restart string // why etcd must be restarted; "" if it need not be
+	Link    bool   // enable the start at boot again
 	Timer   timerVerb
 }
 
@@ -24,8 +24,7 @@ func (r repair) needed() bool {
 	return r.Restart != "" || r.Link || r.Timer != timerLeft || len(r.Change.Files)+len(r.Change.Remove) > 0
 }
 
-// repairs compares a machine with s. entry is the member as the cluster lists
-// it, or nil.
+// repairs compares a machine with s. The member's entry is taken from v, which may be nil.
 func repairs(s Spec, f observed, v *membership.View, now time.Time) (repair, error) {
 	var r repair
 	entry := entryOf(v, s)
@@ -44,7 +43,7 @@ func repairs(s Spec, f observed, v *membership.View, now time.Time) (repair, err
 	if err != nil {
 		return repair{}, err
 	}
-	// The marker is the last file: it vouches for those before it.
+	// The record is the last file: it confirms the files before it.
 	if id := f.identity(v, entry); len(c.Files) > 0 || !f.recordFits(s, id) {
 		r.Change.Files = append(r.Change.Files, c.Files...)
 		r.Change.Files = append(r.Change.Files, recordFile(s, id, c.Pairs))
@@ -67,11 +66,11 @@ func repairs(s Spec, f observed, v *membership.View, now time.Time) (repair, err
 	return r, nil
 }
 
-// restartReason says why etcd must be restarted so that it runs on what s says,
-// or "". It reads certificate and key at each handshake, so they alone restart
-// nothing, and connections that there are stay as they are; the CA pool and the
-// flags it reads at start, and the note of that start tells what they were: an
-// edit that no process has read is undone without a restart.
+// restartReason describes why etcd must be restarted to run with s, or returns "". etcd
+// reads certificate and key at each handshake, so a change of them needs no restart, and
+// existing connections stay as they are. It reads the CA pool and the flags at its start,
+// and the start note records what they were, so an edit that no process has read is undone
+// without a restart.
 func restartReason(s Spec, f observed, entry *membership.Member) string {
 	switch {
 	case f.Unit.Active != "active":

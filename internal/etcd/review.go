@@ -19,23 +19,22 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// Reading is what a review wants to know of the member on one machine beyond
-// its health.
+// Reading is what a review reads of the member on one machine in addition to its health.
 type Reading struct {
 	Address string
 	Process host.Process
 	OwnDisk bool   // the data directory is not on the file system of /
-	Disk    string // where that is mounted; "" where there is no such directory
-	Memory  bool   // that is no disk at all
+	Disk    string // the mount point of that file system; "" if there is no such directory
+	Memory  bool   // that file system is in memory
 	Timers  []Timer
 	// Scheduled is the timer for the scheduled snapshots of a Spec; nil: there is none.
 	Scheduled *Scheduled
-	FsyncErr  error         // why the next two are not known
-	Fsync     time.Duration // an upper bound of the 99th percentile of the log's fsyncs since the start
-	Fsyncs    uint64        // how many there were
+	FsyncErr  error         // why Fsync and Fsyncs are unknown
+	Fsync     time.Duration // an upper bound of the 99th percentile of the log's fsync durations since the start
+	Fsyncs    uint64        // the number of fsyncs
 }
 
-// Timer is somebody's systemd timer whose name or command speaks of etcd.
+// Timer is a systemd timer, not the provider's, whose name or command contains etcd.
 type Timer struct {
 	Name    string
 	Command string // of the service that it starts
@@ -43,17 +42,17 @@ type Timer struct {
 	Ran     time.Time // zero: never
 }
 
-// Scheduled is how the scheduled snapshots of a Spec go on one machine.
+// Scheduled is the state of a Spec's scheduled snapshots on one machine.
 type Scheduled struct {
-	Failed  bool      // the last run did
-	Uploads bool      // they are brought elsewhere
-	Sent    time.Time // when the newest was saved that was sent from here; zero: none
+	Failed  bool      // the last run failed
+	Uploads bool      // snapshots are uploaded
+	Sent    time.Time // when the newest snapshot uploaded from here was saved; zero: none
 	Ran     time.Time // zero: never
 	Next    time.Time // zero: the timer does not run
 }
 
-// Review is Health with a reading of every machine that could be looked at. It
-// has no failure either.
+// Review returns Health with a Reading of every machine that could be observed. It never
+// fails either.
 func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (Health, []Reading) {
 	cl := c.named(b.ClusterID)
 	latencies := make(chan map[string]latency, 1)
@@ -71,8 +70,8 @@ func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *p
 	return health, readings
 }
 
-// reviewScript asks for the process, the disk of its data, and timers. The
-// provider's own timer is told apart from others by what its file says.
+// reviewScript reads the process, the disk of its data, and timers. It distinguishes the
+// provider's own timer from others by the content of its file.
 var reviewScript = host.ProcessScript(unitName) + `
 pid=$(systemctl show --property=MainPID --value ` + unitName + `)
 dir=
@@ -100,10 +99,10 @@ systemctl list-timers --all --no-legend --plain | grep -o '[^ ]*\.timer' | sort 
 done
 `
 
-// mostTimers of a machine are looked at.
+// mostTimers is how many timers of a machine are read.
 const mostTimers = 200
 
-// readingOf reads what reviewScript printed.
+// readingOf parses the output of reviewScript.
 func readingOf(address, output string, measured latency) Reading {
 	r := Reading{Address: address, Process: host.ReadProcesses(output)[unitName], FsyncErr: measured.err, Fsync: measured.bound, Fsyncs: measured.count}
 	for line := range strings.Lines(output) {
@@ -120,7 +119,7 @@ func readingOf(address, output string, measured latency) Reading {
 		case len(fields) == 5 && fields[0] == "timer":
 			command, err := base64.StdEncoding.DecodeString(fields[4])
 			if err != nil || len(r.Timers) >= mostTimers {
-				continue // cut off
+				continue // truncated
 			}
 			r.Timers = append(r.Timers, Timer{Name: problem.Line(fields[1]), Command: problem.Line(string(command)), Failed: fields[2] != "success", Ran: timeIn(systemdTime, fields[3])})
 		}
@@ -131,7 +130,7 @@ func readingOf(address, output string, measured latency) Reading {
 // systemdTime is how systemctl prints a time under TZ=UTC.
 const systemdTime = "Mon 2006-01-02 15:04:05 MST"
 
-// timeIn reads a time; "n/a", or nothing, is zero.
+// timeIn parses a time; "n/a", or an empty text, is zero.
 func timeIn(layout, text string) time.Time {
 	read, err := time.Parse(layout, text)
 	if err != nil {
@@ -147,7 +146,7 @@ type latency struct {
 	err   error
 }
 
-// latencies asks the member on each machine at once.
+// latencies queries the members on all machines in parallel.
 func (cl *cluster) latencies(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) map[string]latency {
 	addresses := hostAddresses(hosts)
 	all := make(map[string]latency, len(addresses))
@@ -177,13 +176,13 @@ func (cl *cluster) latencies(ctx context.Context, hosts map[string]*host.Host, b
 	return all
 }
 
-// fsyncHistogram is etcd's measure of how long its log takes to reach the disk.
+// fsyncHistogram is etcd's metric of how long its log takes to reach the disk.
 const fsyncHistogram = "etcd_disk_wal_fsync_duration_seconds"
 
 var errNoFsync = errors.New("its metrics have no " + fsyncHistogram)
 
-// fsyncIn reads the histogram from a page of metrics: the bound of the first
-// bucket that holds 99 of 100.
+// fsyncIn parses the histogram from a page of metrics. It returns the bound of the first
+// bucket that contains 99 of 100.
 func fsyncIn(metrics string) latency {
 	type bucket struct {
 		bound float64
@@ -196,7 +195,7 @@ func fsyncIn(metrics string) latency {
 		if !ok || !cut {
 			continue
 		}
-		le, boundErr := strconv.ParseFloat(bound, 64) // "+Inf" is one
+		le, boundErr := strconv.ParseFloat(bound, 64) // accepts "+Inf"
 		n, countErr := strconv.ParseFloat(count, 64)
 		if err := errors.Join(boundErr, countErr); err != nil {
 			return latency{err: fmt.Errorf("read %s: %w", fsyncHistogram, err)}

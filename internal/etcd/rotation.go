@@ -12,37 +12,36 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// generation is where the files of s stand in the rotation of the etcd
-// authority: each number is one stage (see package pki).
+// generation returns the stage of s in the rotation of the etcd authority: each number is
+// one stage (see package pki).
 func (s Spec) generation() int { return s.Bundle.Generation(pki.EtcdPart) }
 
-// rotationStatus is where a process that depends on the etcd authority stands in its
-// rotation, by what was found of it.
+// rotationStatus is the observed stage, in the rotation of the etcd authority, of a
+// process that depends on the authority.
 type rotationStatus struct {
 	Who        string // "cp3 (10.0.0.13)"
-	Generation int    // that the files it runs on were made for
-	Unknown    string // why that cannot be told; "": it can
-	Between    string // why it does not run on these files, or not on them alone; "": it does
-	Remedy     string // of the two
+	Generation int    // of the files that it runs with
+	Unknown    string // why Generation is unknown; "": it is known
+	Between    string // why it does not run with these files, or not only with them; "": it does
+	Remedy     string // for Unknown and Between
 }
 
-// obstacle is what keeps a member from going to a generation.
+// obstacle is what keeps a member from moving to a generation.
 type obstacle struct {
 	Who         []rotationStatus
 	Cause, Next string
 }
 
-// same reports whether nothing has moved since another look. The words do not
-// tell: those of a lost connection differ each time.
+// same reports whether nothing has changed since another observation. It does not compare
+// messages: those of a lost connection differ each time.
 func (o *obstacle) same(before *obstacle) bool {
 	return before != nil && slices.EqualFunc(o.Who, before.Who, func(a, b rotationStatus) bool {
 		return a.Who == b.Who && a.Generation == b.Generation && (a.Unknown == "") == (b.Unknown == "") && (a.Between == "") == (b.Between == "")
 	})
 }
 
-// obstacle is what this one has against a member at another generation, or
-// nil. What is one stage away trusts what that member shows, and the other way
-// round; what is further away may not.
+// obstacle returns why this process blocks a member at generation target, or nil.
+// Processes one stage apart trust each other's certificates. Those further apart may not.
 func (s rotationStatus) obstacle(target int) *obstacle {
 	who := []rotationStatus{s}
 	switch {
@@ -66,14 +65,14 @@ func (s rotationStatus) obstacle(target int) *obstacle {
 	return nil
 }
 
-// mayTakeGeneration says what keeps a member from taking the files of a generation, or
-// nil. Everything else that depends on the authority has to be within one stage
-// of it, by evidence: what is not known is refused.
+// mayTakeGeneration returns what keeps a member from taking the files of a generation, or
+// nil. Everything else that depends on the authority must demonstrably be within one stage
+// of it. An unknown stage is refused.
 //
-// One that joins may do so beside a member that cannot be asked, if all that
-// can be asked stand at the very generation. They were let there by this rule,
-// so the one that is silent is within one stage of them; and refusing would
-// deadlock the repair of a cluster that lost two of five.
+// A joining member may do so although another member cannot be queried, if all members
+// that can be queried are at exactly that generation. They were allowed to take it by this
+// rule, so the silent member is within one stage of them. A refusal would deadlock the
+// repair of a cluster that lost two of five members.
 func mayTakeGeneration(target int, joins bool, others []rotationStatus) *obstacle {
 	known := slices.DeleteFunc(slices.Clone(others), func(s rotationStatus) bool { return s.Unknown != "" })
 	if joins && len(known) > 0 && !slices.ContainsFunc(known, func(s rotationStatus) bool { return s.Generation != target }) {
@@ -92,8 +91,8 @@ func mayTakeGeneration(target int, joins bool, others []rotationStatus) *obstacl
 	return all
 }
 
-// rotationStatuses are those of all members but that of s. v is nil where nobody
-// answered: then every machine that holds something of a member counts.
+// rotationStatuses returns the status of all members except that of s. v is nil if no
+// member answered: then every machine that has something of a member counts.
 func rotationStatuses(s Spec, v *membership.View, machines []observed) []rotationStatus {
 	var out []rotationStatus
 	at := map[string]bool{}
@@ -108,7 +107,8 @@ func rotationStatuses(s Spec, v *membership.View, machines []observed) []rotatio
 	}
 	for _, m := range v.Members {
 		known := slices.ContainsFunc(m.PeerURLs, func(u string) bool { return at[u] })
-		// A namesake is the predecessor on another machine: it goes before anything comes.
+		// A member of the same name is the predecessor on another machine: it is removed
+		// before a new one is added.
 		if !known && m.Started() && m.Name != s.Name {
 			out = append(out, rotationStatus{
 				Who: m.Label(), Unknown: "the cluster lists it at " + strings.Join(m.PeerURLs, ", ") + ", and peers does not have it",
@@ -119,8 +119,8 @@ func rotationStatuses(s Spec, v *membership.View, machines []observed) []rotatio
 	return out
 }
 
-// counts reports whether the machine has, or may have, a member of the
-// cluster. One that holds nothing is made at the generation that is wanted.
+// counts reports whether the machine has, or may have, a member of the cluster. A machine
+// without one gets its member at the desired generation.
 func (f observed) counts(v *membership.View) bool {
 	if v != nil {
 		if _, listed := v.ByPeerURL(membership.PeerURL(f.Address)); !listed {
@@ -130,7 +130,7 @@ func (f observed) counts(v *membership.View) bool {
 	return !f.reached() || f.Data || f.running() || f.Record != nil
 }
 
-// rotationStatus is where the member on a machine stands, as s sees it.
+// rotationStatus returns the stage of the member on a machine, as seen from s.
 func (f observed) rotationStatus(s Spec) rotationStatus {
 	out := rotationStatus{Who: f.label(), Remedy: "bring the machine back, or destroy the member if it is gone for good, then apply again"}
 	switch {
@@ -153,13 +153,12 @@ func (f observed) rotationStatus(s Spec) rotationStatus {
 	return out
 }
 
-// mixedGenerations says in words why the member does not run on the files of the
-// generation that its marker names, or not on them alone: a change of them was
-// cut off. The pool of authorities is read at the start of etcd, the rest at
-// each handshake.
+// mixedGenerations describes why the member does not run with the files of its record's
+// generation, or not only with them, because a change of them was interrupted. etcd reads
+// the CA pool at its start, and the rest at each handshake.
 func (f observed) mixedGenerations(s Spec, generation int) string {
 	trust := f.facts.Files[caPath].SHA256
-	if generation == s.generation() { // whatever lies on the disk, this is what it should run with
+	if generation == s.generation() { // whatever is on the disk, it should run with this one
 		trust = digest([]byte(s.Bundle.Anchors(pki.Etcd)))
 	}
 	noted := systemd.ReadStartNote(f.facts.Files[startNote].Content)[caPath]
@@ -168,7 +167,8 @@ func (f observed) mixedGenerations(s Spec, generation int) string {
 	}
 	for _, l := range []pki.Leaf{pki.EtcdServer(f.Name, f.Address), pki.EtcdPeer(f.Name, f.Address)} {
 		chain := certificatesOf(f.facts.Files[certificatePath(l)].Content)
-		// At the time of its beginning: whether it has expired is not the question.
+		// Evaluated at the start of its validity: whether it has expired does not matter
+		// here.
 		if len(chain) > 0 && !pki.Accepts(s.Bundle.Anchors(pki.Etcd), chain, pki.Server, chain[0].NotBefore) {
 			return fmt.Sprintf("it shows the certificate %s of %q, which generation %d does not trust", certificatePath(l), chain[0].Issuer.CommonName, s.generation())
 		}
@@ -176,7 +176,7 @@ func (f observed) mixedGenerations(s Spec, generation int) string {
 	return ""
 }
 
-// certificatesOf are those in a PEM text; none where it is damaged.
+// certificatesOf returns the certificates in a PEM text; none if it is damaged.
 func certificatesOf(text string) []*x509.Certificate {
 	var all []*x509.Certificate
 	for rest := []byte(text); ; {

@@ -8,15 +8,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-// APIServers are the API servers that use the cluster, which package etcd knows by
-// their addresses only.
+// APIServers is the set of API servers that use the cluster. Package etcd knows only their
+// addresses.
 type APIServers interface {
-	// EtcdGeneration is the generation of the etcd authority that the API server
-	// at an address runs with: what its process has loaded.
+	// EtcdGeneration returns the generation of the etcd authority that the process of the
+	// API server at an address has loaded.
 	EtcdGeneration(ctx context.Context, address string) (int, error)
 }
 
-// apiServerGenerations is where all API servers that use the cluster are in a rotation.
+// apiServerGenerations returns the stage of all API servers that use the cluster in a
+// rotation.
 func apiServerGenerations(ctx context.Context, c *client.Clients, v *membership.View, servers APIServers) []rotationStatus {
 	addresses, err := c.ApiServers(ctx, v)
 	if err != nil {

@@ -9,26 +9,26 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// rotationWait is one member's wait, in its turn, until everything else that
-// depends on the etcd authority is near the generation of its spec.
+// rotationWait is the wait of one member, in its turn, until everything else that depends
+// on the etcd authority is within one stage of the generation of its spec.
 type rotationWait struct {
 	cl      *cluster
 	s       Spec
 	turn    *turn
 	clients *client.Clients
-	joins   bool // a member that comes anew
+	joins   bool // the member joins for the first time or again
 
 	summary   string // of a refusal
 	unchanged string // of a refusal
 
-	since     waitClock // of the wait for what is in the way
-	blockedBy *obstacle // nil: nothing is waited for
+	since     waitClock // of the wait for blockedBy
+	blockedBy *obstacle // nil: not waiting
 }
 
-// ready reports whether the member may take the files of its generation now.
-// If not, it has waited a moment, or let others go first: what stands in the
-// way may be changed in the same run. When nothing has moved for as long as
-// patience lasts, the error is the refusal. v is nil where nobody answered.
+// ready reports whether the member may take the files of its generation now. If not, it
+// has waited a moment, or let others go first, because the same run may change what blocks
+// it. If nothing has changed for pace.ConditionTimeout, it returns the refusal as error. v
+// is nil if no member answered.
 func (a *rotationWait) ready(ctx context.Context, v *membership.View) (bool, error) {
 	o := a.obstacle(ctx, v)
 	if o == nil {
@@ -49,8 +49,8 @@ func (a *rotationWait) ready(ctx context.Context, v *membership.View) (bool, err
 	return false, nil
 }
 
-// obstacle looks at the members first, then at the API servers. One that joins
-// members of its own generation changes nothing for these.
+// obstacle checks the members first, then the API servers. A member that joins members of
+// its own generation changes nothing for the API servers.
 func (a *rotationWait) obstacle(ctx context.Context, v *membership.View) *obstacle {
 	target := a.s.generation()
 	members := rotationStatuses(a.s, v, a.cl.observeAll(ctx, a.s))
