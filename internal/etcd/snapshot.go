@@ -18,16 +18,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// DefaultSnapshotsKept is how many snapshots of upgrades stay on a machine
-// where a spec says nothing.
+// DefaultSnapshotsKept is the number of upgrade snapshots kept on a machine when the spec
+// sets none.
 const DefaultSnapshotsKept = 3
 
-// snapshotReserve is what has to stay free beside a snapshot: etcd preallocates
-// its next two log segments, of 64 MB each, and ends when it cannot.
+// snapshotReserve is the space in bytes that must stay free next to a snapshot: etcd
+// preallocates its next two log segments, of 64 MB each, and exits if it cannot.
 const snapshotReserve = 128 << 20
 
-// Snapshot is a file that etcd saved and that was verified: its own digest and
-// the structure of its database.
+// Snapshot is a file that etcd saved and that was verified: its own digest and the
+// structure of its database.
 type Snapshot struct {
 	Host     string // "cp1 (10.0.0.11)"
 	Path     string
@@ -36,25 +36,25 @@ type Snapshot struct {
 	Keys     int
 }
 
-// String says where it is and what it is.
+// String returns the location, size and revision.
 func (s Snapshot) String() string {
 	return fmt.Sprintf("%s on %s (%s, revision %d)", s.Path, s.Host, membership.Bytes(s.Size), s.Revision)
 }
 
-// upgradesDir is where the snapshots of upgrades are kept: in the archive, so
-// that a destroy leaves them too.
+// upgradesDir returns the directory of upgrade snapshots. It is in the archive, so a
+// destroy leaves them in place.
 func upgradesDir(dataDir string) string { return archiveRoot(dataDir) + "/upgrades" }
 
-// snapshotTime begins the name of each: the order of names is that of ages.
+// snapshotTime is the prefix of each snapshot's name: sorting by name sorts by age.
 const snapshotTime = "20060102T150405Z"
 
 var snapshotLabel = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,99}$`)
 
-// upgradeLabel is the label of the snapshot before an upgrade of etcd.
+// upgradeLabel returns the label of the snapshot before an upgrade of etcd.
 func upgradeLabel(from, to string) string { return "etcd-" + from + "-to-" + to }
 
-// savedBefore are the snapshots on a machine that an upgrade to a version began
-// with, the newest first.
+// savedBefore returns the snapshots on a machine that were saved at the beginning of an
+// upgrade to a version, newest first.
 func savedBefore(f observed, dataDir, to string) []string {
 	dir := upgradesDir(dataDir)
 	var all []string
@@ -68,9 +68,9 @@ func savedBefore(f observed, dataDir, to string) []string {
 	return all
 }
 
-// SaveSnapshot saves a verified snapshot on the machine of one healthy member
-// of ours, for those who change what depends on etcd. The label becomes part
-// of its name.
+// SaveSnapshot saves a verified snapshot on the machine of one healthy member that the
+// provider manages. It is for callers that change something that depends on etcd. The
+// label becomes part of the snapshot's name.
 func (c *Clusters) SaveSnapshot(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle, label string) (Snapshot, error) {
 	cl := c.named(b.ClusterID)
 	clients, err := cl.connectThrough(b, slices.Collect(maps.Values(hosts)))
@@ -87,7 +87,7 @@ func (c *Clusters) SaveSnapshot(ctx context.Context, hosts map[string]*host.Host
 	for _, h := range hosts {
 		at[h.Address()] = h
 	}
-	for _, m := range v.Members { // sorted, so that the same machine gets them and keeps its newest
+	for _, m := range v.Members { // sorted, so that the same machine is chosen each time and deletes the oldest ones
 		h, known := at[m.Address()]
 		if !known || !m.Healthy || m.Learner {
 			continue
@@ -104,16 +104,16 @@ func (c *Clusters) SaveSnapshot(ctx context.Context, hosts map[string]*host.Host
 	return Snapshot{}, notSaved(errors.Join(errs...))
 }
 
-// saving is one snapshot that is about to be saved.
+// saving describes one snapshot that is about to be saved.
 type saving struct {
 	machine machine
-	cluster string            // id
+	cluster string            // cluster ID
 	member  membership.Member // on that machine, healthy
 	label   string
 }
 
-// save saves a snapshot on one machine, by the tools and the certificate of its
-// member, and keeps the newest ones of this kind.
+// save saves a snapshot on one machine, with the tools and the certificate of its member,
+// and keeps the newest ones with this label.
 func (cl *cluster) save(ctx context.Context, s saving) (Snapshot, error) {
 	who := membership.Label(s.member.Name, s.machine.Address())
 	if !snapshotLabel.MatchString(s.label) {
@@ -143,7 +143,7 @@ func (cl *cluster) save(ctx context.Context, s saving) (Snapshot, error) {
 	return saved, nil
 }
 
-// snapshot runs the action and reads what it reports.
+// snapshot runs the action and parses its output.
 func (cl *cluster) snapshot(ctx context.Context, on machine, who string, a action) (Snapshot, error) {
 	applied, err := on.Change(ctx, host.Change{}, a)
 	if err != nil {
@@ -157,7 +157,7 @@ func (cl *cluster) snapshot(ctx context.Context, on machine, who string, a actio
 	return saved, nil
 }
 
-// identify makes sure that the machine holds the member, and says where.
+// identify verifies that the machine has the member, and returns its installation.
 func (s saving) identify(ctx context.Context) (installation, record, error) {
 	facts, err := s.machine.Observe(ctx, host.Query{Contents: []string{unitPath, recordPath}})
 	if err != nil {
@@ -171,9 +171,9 @@ func (s saving) identify(ctx context.Context) (installation, record, error) {
 	return at, *m, err
 }
 
-// roomFor says why a snapshot of a database does not fit into the free space
-// of a file system, or nil. What is free there is not known where a machine
-// does not tell; then etcdctl finds out.
+// roomFor returns an error if a snapshot of a database does not fit into the free space of
+// a file system. If the machine does not report the free space, it returns nil, and
+// etcdctl fails if there is too little.
 func roomFor(size, free int64) error {
 	if need := size + snapshotReserve; free > 0 && free < need {
 		return fmt.Errorf("not enough space: the database has %s, with the %s that etcd itself needs the snapshot takes %s, and %s are free",
@@ -182,8 +182,8 @@ func roomFor(size, free int64) error {
 	return nil
 }
 
-// readSnapshot reads what snapshotScript prints: the size, and then what
-// "etcdutl snapshot status" says.
+// readSnapshot parses the output of snapshotScript: the size, followed by the output of
+// "etcdutl snapshot status".
 func readSnapshot(output string) (Snapshot, error) {
 	first, rest, _ := strings.Cut(output, "\n")
 	var s Snapshot

@@ -17,10 +17,10 @@ var (
 	calendarZone     = regexp.MustCompile(`^(UTC|[A-Z][A-Za-z]*/[A-Za-z0-9/_+-]+)$`)
 )
 
-// ValidateSchedule accepts what looks like a calendar expression of systemd: a
-// shorthand, or weekdays, a date and a time, each of which may be left out, and
-// a time zone after them. Whether every number in it is possible is the machine's
-// to say ("systemd-analyze calendar"), before the first change.
+// ValidateSchedule accepts what looks like a calendar expression of systemd: a shorthand,
+// or weekdays, a date and a time, each of which is optional, followed by an optional time
+// zone. It does not check the ranges of the numbers: the machine does ("systemd-analyze
+// calendar"), before the first change.
 func ValidateSchedule(schedule string) error {
 	words := strings.Split(schedule, " ")
 	if len(words) > 1 && calendarZone.MatchString(words[len(words)-1]) {

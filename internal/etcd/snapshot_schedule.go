@@ -11,25 +11,25 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// Snapshots is how snapshots are saved on a schedule. Every member's machine has
-// the timer; the one whose member leads saves.
+// Snapshots configures snapshots on a schedule. Every member's machine has the timer; the
+// machine of the leader saves the snapshot.
 type Snapshots struct {
 	Schedule        string // a calendar expression of systemd
-	Kept            int    // that many stay on a machine, the newest
-	Upload          string // commands for sh that bring one elsewhere; "": it stays
+	Kept            int    // the number of newest snapshots to keep on a machine
+	Upload          string // shell commands that upload a snapshot; "": it stays on the machine only
 	EnvironmentFile string // on the machine, for the upload; "": none
 }
 
-// What a schedule and a retention are by default.
+// Defaults of the schedule and the retention.
 const (
 	DefaultSchedule      = "hourly"
 	DefaultScheduledKept = 24
 )
 
-// longestUpload is in bytes: more commands belong in a program of their own.
+// longestUpload is in bytes: a longer script should be a program of its own.
 const longestUpload = 16 << 10
 
-// Where scheduled snapshots are set up.
+// Names and locations of scheduled snapshots.
 const (
 	snapshotTimer       = "etcd-snapshot.timer"
 	snapshotService     = "etcd-snapshot.service"
@@ -39,18 +39,19 @@ const (
 	snapshotUploadPath  = configDir + "/snapshot-upload.sh"
 )
 
-// snapshotPaths are all files of scheduled snapshots, in the order in which they
-// go: what says that they are the provider's goes last.
+// snapshotPaths contains all files of scheduled snapshots, in the order in which they are
+// removed: those that identify them as the provider's are removed last.
 var snapshotPaths = []string{snapshotUploadPath, snapshotScriptPath, snapshotServicePath, snapshotTimerPath}
 
-// snapshotLink is what "systemctl enable" makes.
+// snapshotLink is the link that "systemctl enable" creates.
 var snapshotLink = host.Link{Path: "/etc/systemd/system/timers.target.wants/" + snapshotTimer, Target: snapshotTimerPath}
 
-// scheduledDir is where scheduled snapshots are kept: in the archive, so that a
-// destroy leaves them too.
+// scheduledDir returns the directory of scheduled snapshots. It is in the archive, so a
+// destroy leaves them in place.
 func scheduledDir(dataDir string) string { return archiveRoot(dataDir) + "/scheduled" }
 
-// snapshotFiles are those of the scheduled snapshots of s. etcd reads none of them.
+// snapshotFiles returns the files of the scheduled snapshots of s. etcd reads none of
+// them.
 func snapshotFiles(s Spec) []host.File {
 	if s.Snapshots == nil {
 		return nil
@@ -66,8 +67,8 @@ func snapshotFiles(s Spec) []host.File {
 	return files
 }
 
-// renderSnapshotTimer is the timer. All machines ask at the same time who leads,
-// so that one of them saves: systemd must not spread them.
+// renderSnapshotTimer renders the timer. All machines check at the same time which member
+// is the leader, so that one of them saves: systemd must not spread the times.
 func renderSnapshotTimer(p Snapshots) string {
 	return systemd.Managed + `
 [Unit]
@@ -83,9 +84,9 @@ WantedBy=timers.target
 `
 }
 
-// renderSnapshotService is what the timer starts. It is root's, who reads the
-// member's key and whatever the upload needs. It does not come after
-// etcd.service: a member without quorum is never ready, and that has to be told.
+// renderSnapshotService renders the service that the timer starts. It runs as root, which
+// can read the member's key and whatever the upload needs. It is not ordered after
+// etcd.service: a member without quorum is never ready, and the service must report that.
 func renderSnapshotService(p Snapshots) string {
 	environment := ""
 	if p.EnvironmentFile != "" {
@@ -132,7 +133,7 @@ SystemCallErrorNumber=EPERM
 //go:embed scheduled.sh
 var scheduledScript host.Script
 
-// renderSnapshotScript is what the service runs.
+// renderSnapshotScript renders the script that the service runs.
 func renderSnapshotScript(s Spec) string {
 	upload := ""
 	if s.Snapshots.Upload != "" {
@@ -144,15 +145,15 @@ func renderSnapshotScript(s Spec) string {
 	}) + "\nsave() {\n" + saveScript + "}\n\n" + scheduledScript)
 }
 
-// What is read back of the files, by an import.
+// The parts of the files that an import reads.
 const (
 	scheduleKey    = "OnCalendar="
 	environmentKey = "EnvironmentFile="
 	keptVariable   = "kept"
 )
 
-// snapshotsIn reads back what files on a machine were made for; nil where there
-// is no timer of the provider's.
+// snapshotsIn derives the configuration from the files on a machine. It returns nil if
+// there is no timer of the provider.
 func snapshotsIn(files map[string]host.FileState) *Snapshots {
 	timer := files[snapshotTimerPath]
 	if !hasProviderHeader(timer) {
@@ -168,7 +169,7 @@ func snapshotsIn(files map[string]host.FileState) *Snapshots {
 	}
 }
 
-// lineAfter is the rest of the first line that begins with key, or "".
+// lineAfter returns the rest of the first line that begins with key, or "".
 func lineAfter(text, key string) string {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, key); ok {
@@ -178,13 +179,13 @@ func lineAfter(text, key string) string {
 	return ""
 }
 
-// hasProviderHeader reports whether a file is the provider's. People have timers of
-// their own by such a name, which are to be left alone.
+// hasProviderHeader reports whether the provider wrote a file. Operators may have timers
+// of their own with the same name, which must not be changed.
 func hasProviderHeader(file host.FileState) bool {
 	return strings.HasPrefix(file.Content, systemd.Managed)
 }
 
-// ValidateUpload accepts commands that a file can hold.
+// ValidateUpload accepts commands that can be stored in a file.
 func ValidateUpload(commands string) error {
 	switch {
 	case strings.TrimSpace(commands) == "":
@@ -197,7 +198,7 @@ func ValidateUpload(commands string) error {
 	return nil
 }
 
-// ValidateEnvironmentFile accepts an absolute path that a unit can name as it is.
+// ValidateEnvironmentFile accepts an absolute path that needs no quoting in a unit.
 func ValidateEnvironmentFile(file string) error {
 	switch {
 	case !path.IsAbs(file) || path.Clean(file) != file || file == "/":

@@ -12,18 +12,17 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// timerVerb is what happens to the timer of scheduled snapshots after a change
-// of files.
+// timerVerb is what happens to the timer of scheduled snapshots after a change of files.
 type timerVerb int
 
 const (
 	timerLeft timerVerb = iota
-	timerOn             // it runs, on the files as they are
-	timerOff            // it and what it started have stopped
+	timerOn             // it runs, with the current files
+	timerOff            // the timer and what it started are stopped
 )
 
-// stampPath is where systemd keeps when the timer last elapsed (Persistent=). A
-// timer that is made anew shall not make up for what an earlier one missed.
+// stampPath is where systemd stores when the timer last elapsed (Persistent=). A new timer
+// must not make up for the missed runs of an earlier one.
 const stampPath = "/var/lib/systemd/timers/stamp-" + snapshotTimer
 
 func (v timerVerb) script() host.Script {
@@ -38,22 +37,23 @@ func (v timerVerb) script() host.Script {
 	return ""
 }
 
-// ifTimerIsProviders guards commands against somebody else's units of that name.
+// ifTimerIsProviders restricts commands to the provider's units: other units may have the
+// same name.
 func ifTimerIsProviders(commands host.Script) host.Script {
 	return "if grep -qsxF '" + systemd.Managed + "' " + snapshotTimerPath + " " + snapshotServicePath + "; then\n" + commands + "fi\n"
 }
 
-// stopTimerScript ends snapshots before the member that they are of.
+// stopTimerScript stops scheduled snapshots before their member is stopped.
 var stopTimerScript = ifTimerIsProviders("  systemctl disable --quiet "+snapshotTimer+" 2>/dev/null || true\n") + ifTimerIsProviders(timerOff.script())
 
-// clearTimerScript removes what Create has put there of scheduled snapshots below
-// /etc/systemd; the rest goes with the directory of the member's settings.
+// clearTimerScript removes the files of scheduled snapshots that Create has installed
+// below /etc/systemd. The rest is removed with the directory of the member's settings.
 func clearTimerScript() host.Script {
 	return ifTimerIsProviders(host.Discard(snapshotLink.Path, snapshotServicePath, snapshotTimerPath) + "rmdir " + host.Words(path.Dir(snapshotLink.Path)) + " 2>/dev/null || true\n")
 }
 
-// snapshotLeftovers are files of the provider's for scheduled snapshots that s
-// does not have.
+// snapshotLeftovers returns the provider's files of scheduled snapshots that s does not
+// have.
 func snapshotLeftovers(s Spec, files map[string]host.FileState) []string {
 	wanted := snapshotFiles(s)
 	var over []string
@@ -66,8 +66,8 @@ func snapshotLeftovers(s Spec, files map[string]host.FileState) []string {
 	return over
 }
 
-// isWrittenByProvider reports whether a file of scheduled snapshots is the provider's. The
-// user's commands do not say so themselves, but what runs them does.
+// isWrittenByProvider reports whether the provider wrote a file of scheduled snapshots.
+// The user's commands have no header, but the file that runs them does.
 func isWrittenByProvider(files map[string]host.FileState, p string) bool {
 	if p != snapshotUploadPath {
 		return hasProviderHeader(files[p])
@@ -75,7 +75,7 @@ func isWrittenByProvider(files map[string]host.FileState, p string) bool {
 	return slices.ContainsFunc(snapshotPaths, func(other string) bool { return hasProviderHeader(files[other]) })
 }
 
-// timerRuns reports whether systemd has the timer as it shall be.
+// timerRuns reports whether systemd has the timer in the desired state.
 func timerRuns(timer host.UnitState) bool {
 	return timer.Load == "loaded" && timer.Active == "active" && timer.Enabled == "enabled" && !timer.NeedReload
 }
@@ -90,7 +90,7 @@ func (r *repair) repairSnapshots(s Spec, f observed) {
 	timer := f.facts.Units[snapshotTimer]
 	for _, file := range snapshotFiles(s) {
 		have, ok := f.facts.Files[file.Path]
-		unread := f.facts.Units[path.Base(file.Path)].NeedReload // systemd is asked to read again what is in a change
+		unread := f.facts.Units[path.Base(file.Path)].NeedReload // a file in a change makes systemd reload its units
 		if !ok || have.SHA256 != digest(file.Content) || have.Mode.Perm() != file.Mode || have.Owner != "root" || unread {
 			r.Change.Files = append(r.Change.Files, file)
 			if file.Path == snapshotTimerPath {
@@ -104,14 +104,14 @@ func (r *repair) repairSnapshots(s Spec, f observed) {
 	if over := snapshotLeftovers(s, f.facts.Files); len(over) > 0 || s.Snapshots == nil && runsWithoutFile(timer) {
 		r.Change.Remove = append(r.Change.Remove, over...)
 		if _, there := f.facts.Files[snapshotTimerPath]; s.Snapshots == nil && (!there || slices.Contains(over, snapshotTimerPath)) {
-			r.Change.Remove = append(r.Change.Remove, snapshotLink.Path, path.Dir(snapshotLink.Path)) // that, where it is empty
+			r.Change.Remove = append(r.Change.Remove, snapshotLink.Path, path.Dir(snapshotLink.Path)) // the directory only if it is empty
 			r.Timer = timerOff
 		}
 	}
 }
 
-// snapshotDrift says in words how the files and the timer of scheduled snapshots
-// differ from s. How the last run ended is no drift: no apply mends it.
+// snapshotDrift describes how the files and the timer of scheduled snapshots differ from
+// s. A failed last run is no drift: no apply repairs it.
 func snapshotDrift(s Spec, f observed) []string {
 	var words []string
 	for _, file := range snapshotFiles(s) {
@@ -135,13 +135,13 @@ func snapshotDrift(s Spec, f observed) []string {
 	return append(words, timerDrift(s, f.facts.Units[snapshotTimer])...)
 }
 
-// timerDrift is what systemd has to say of the timer beside its file.
+// timerDrift describes the drift of the timer's state in systemd, in addition to its file.
 func timerDrift(s Spec, timer host.UnitState) []string {
 	var words []string
 	switch {
 	case s.Snapshots == nil && runsWithoutFile(timer):
 		return []string{snapshotTimer + " is active, wanted not there"}
-	case s.Snapshots == nil || timer.Load == "masked" || timer.Load == "not-found": // that is the file's
+	case s.Snapshots == nil || timer.Load == "masked" || timer.Load == "not-found": // reported as drift of the file
 		return nil
 	}
 	if timer.Active != "active" {
@@ -153,8 +153,8 @@ func timerDrift(s Spec, timer host.UnitState) []string {
 	return words
 }
 
-// editedDrift names the lines of a unit that differ. Of the commands it shows
-// none: they are the user's.
+// editedDrift names the lines of a unit that differ. It never shows the upload commands:
+// they are the user's.
 func editedDrift(file host.File, found string) []string {
 	if path.Dir(file.Path) == configDir {
 		return []string{file.Path + " is not as it was written"}
@@ -165,9 +165,9 @@ func editedDrift(file host.File, found string) []string {
 	return []string{file.Path + " was edited by hand"}
 }
 
-// snapshotProblems are what keeps scheduled snapshots of s from being set up on the
-// machine. It is asked only when something is to be set up, for what went wrong
-// afterwards shall not keep a member from being mended.
+// snapshotProblems lists what keeps scheduled snapshots of s from being set up on the
+// machine. It includes the answers of the machine only if files must be written: a later
+// problem must not keep a member from being repaired.
 func snapshotProblems(s Spec, f observed) []string {
 	var faults []string
 	changes := false
@@ -184,8 +184,8 @@ func snapshotProblems(s Spec, f observed) []string {
 	return faults
 }
 
-// What questions.sh says of a schedule and an environment file that the machine
-// cannot use.
+// Output of questions.sh for a schedule and an environment file that the machine cannot
+// use.
 const (
 	badCalendar   = "calendar"
 	noEnvironment = "environment"
@@ -194,8 +194,8 @@ const (
 //go:embed questions.sh
 var questionsScript host.Script
 
-// snapshotQuestions is the script that asks a machine for what it alone knows of
-// the scheduled snapshots of s, with its values.
+// snapshotQuestions returns the script that checks on a machine what only the machine
+// knows about the scheduled snapshots of s, with the variables of the script.
 func snapshotQuestions(s Spec) (script host.Script, vars map[string]string) {
 	if s.Snapshots == nil {
 		return "", nil
@@ -203,7 +203,7 @@ func snapshotQuestions(s Spec) (script host.Script, vars map[string]string) {
 	return questionsScript, map[string]string{"schedule": s.Snapshots.Schedule, "environment": s.Snapshots.EnvironmentFile}
 }
 
-// snapshotAnswers are the faults that the machine's answer to snapshotQuestions names.
+// snapshotAnswers returns the problems in the output of snapshotQuestions.
 func snapshotAnswers(s Spec, output string) []string {
 	var faults []string
 	said := strings.Fields(output)

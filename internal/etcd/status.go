@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// describe puts together what was found on the machine and what the cluster
-// said; v is nil where nobody answered.
+// describe combines the observed state of the machine with the cluster's view; v is nil if
+// no member answered.
 func describe(s Spec, f observed, v *membership.View) Status {
 	out := Status{
 		Unit:              f.Unit.Active,
@@ -31,7 +31,7 @@ func describe(s Spec, f observed, v *membership.View) Status {
 		}
 	}
 	switch {
-	case v != nil && entry == nil: // nothing else is worth a word then
+	case v != nil && entry == nil: // nothing else is reported then
 		out.Drift = []string{s.Name + ": the cluster no longer lists this member, and its machine still holds what is left of it"}
 	case f.reached():
 		out.Drift = append(drift(s, f, entry, time.Now()), membership.AlarmDrift(s.Name, v, entry)...)
@@ -39,8 +39,8 @@ func describe(s Spec, f observed, v *membership.View) Status {
 	return out
 }
 
-// after is the machine as it is once c was made true and the unit was started:
-// it spares an observation of what has just been written.
+// after returns the machine as it is once c is applied and the unit is started. It saves
+// an observation of what was just written.
 func (f observed) after(s Spec, c host.Change) observed {
 	facts := f.facts
 	facts.Files = maps.Clone(facts.Files)

@@ -7,38 +7,39 @@ import (
 	"time"
 )
 
-// turns is the queue in which the members of one cluster are changed, one at a
-// time. A holder may yield to the others that wait: that is how the leader
-// comes last, and how a removal waits for another that must come first.
+// turns is the queue in which the members of one cluster are changed, one at a time. The
+// holder of the turn may yield to those that wait. That is how the leader comes last, and
+// how a removal waits for another one that must come first.
 type turns struct {
-	// acquired is called by whoever has just got the turn, and may refuse it; idle
-	// when nobody has or waits for one any more. nil: not called.
+	// acquired is called by the goroutine that has just got the turn, and may refuse it.
+	// idle is called when no goroutine has the turn or waits for it any more. nil: not
+	// called.
 	acquired func(context.Context) error
 	idle     func()
 
 	mu      sync.Mutex
 	queue   []*turn
-	arrived time.Time // when the last one joined the queue
+	arrived time.Time // when the last turn joined the queue
 }
 
-// empty reports whether nobody has the turn or waits for it.
+// empty reports whether no goroutine has the turn or waits for it.
 func (q *turns) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.queue) == 0
 }
 
-// turn is one place in the queue; the first one is the holder's.
+// turn is one place in the queue; the first place is the holder's.
 type turn struct {
 	queue *turns
-	first chan struct{} // holds one value when this turn has become the first
+	first chan struct{} // contains one value when this turn has become the first
 
 	// Guarded by queue.mu.
 	since time.Time     // when it became the first; zero: it is not
-	past  time.Duration // for how long it has been the first before
+	past  time.Duration // how long it has been the first in earlier turns
 }
 
-// enter takes the last place. The caller must leave in the end.
+// enter takes the last place. The caller must call leave eventually.
 func (q *turns) enter() *turn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,7 +85,7 @@ func (t *turn) wait(ctx context.Context) error {
 	}
 }
 
-// leave gives the place up, held or not.
+// leave gives the place up, whether or not it is the first.
 func (t *turn) leave() {
 	t.queue.mu.Lock()
 	t.queue.drop(t)
@@ -99,7 +100,7 @@ func (t *turn) yield(ctx context.Context) error {
 	q := t.queue
 	q.mu.Lock()
 	q.drop(t)
-	select { // the value may be there when the turn was never waited for
+	select { // the value may be there if the turn was never waited for
 	case <-t.first:
 	default:
 	}
@@ -108,14 +109,14 @@ func (t *turn) yield(ctx context.Context) error {
 	return t.wait(ctx)
 }
 
-// others is how many wait behind, and for how long nobody has joined.
+// others returns how many wait behind this turn, and for how long no new one has joined.
 func (t *turn) others() (waiting int, quiet time.Duration) {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	return len(t.queue.queue) - 1, time.Since(t.queue.arrived)
 }
 
-// held is for how long this turn has been the first: the clock of its waits.
+// held returns for how long this turn has been the first: the clock of its waits.
 func (t *turn) held() time.Duration {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
@@ -125,30 +126,29 @@ func (t *turn) held() time.Duration {
 	return t.past + time.Since(t.since)
 }
 
-// waitClock is how long a member has waited for one condition. It counts by the
-// clock of the member's turn, so what others take in theirs is no part of it.
-// The zero value has not begun.
+// waitClock measures how long a member has waited for one condition. It uses the clock of
+// the member's turn, so it excludes the turns of others. The zero value has not begun.
 type waitClock struct {
 	turn *turn
 	from time.Duration
 }
 
-// begin starts it, unless it runs already.
+// begin starts the clock, unless it runs already.
 func (l *waitClock) begin(t *turn) {
 	if l.turn == nil {
 		l.turn, l.from = t, t.held()
 	}
 }
 
-// restart starts it anew.
+// restart starts the clock again from zero.
 func (l *waitClock) restart(t *turn) { l.turn, l.from = t, t.held() }
 
-// end stops it: what is waited for next is waited for anew.
+// end stops the clock: the next wait starts from zero.
 func (l *waitClock) end() { *l = waitClock{} }
 
 func (l *waitClock) running() bool { return l.turn != nil }
 
-// lasted is zero for one that does not run.
+// lasted returns the measured time; zero if the clock does not run.
 func (l *waitClock) lasted() time.Duration {
 	if l.turn == nil {
 		return 0

@@ -15,8 +15,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// artifacts are the programs of the product: the server, and the two tools
-// that snapshots need and that an operator reaches for in an emergency.
+// artifacts returns the programs of the product: the server, and the two tools that
+// snapshots need and that operators use in an emergency.
 func artifacts(version string) []host.Artifact {
 	var all []host.Artifact
 	for _, name := range []string{"etcd", "etcdctl", "etcdutl"} {
@@ -28,21 +28,20 @@ func artifacts(version string) []host.Artifact {
 func artifactDir(version string) string { return path.Dir(artifacts(version)[0].Path()) }
 
 const (
-	// defaultQuota is the largest database that etcd recommends (8 GiB); its own
-	// default, 2 GiB, is what clusters that grow run into first. Nothing is
-	// allocated for it.
+	// defaultQuota is the largest database size that etcd recommends (8 GiB). etcd's own
+	// default, 2 GiB, is the first limit that growing clusters reach. The quota does not
+	// allocate space.
 	defaultQuota = 8 << 30
-	// compactionRetention is of the history that etcd itself keeps. The API servers
-	// compact every five minutes, which leaves this nothing to do; it bounds the
-	// history where they are told not to, and of what other clients write.
-	// Compacting again what is compacted is no error (etcd's Periodic).
+	// compactionRetention is the retention of etcd's own compaction. The API servers
+	// compact every five minutes, which leaves nothing for it to do. It limits the history
+	// if they are configured not to compact, and the history of what other clients write.
+	// Compacting a compacted revision again is no error (etcd's Periodic).
 	compactionRetention = "1h"
 )
 
-// serverFlags are the server's arguments: kubeadm's (v1.34), with the user's over
-// them. How the cluster is formed is not among them: that is in bootstrap.env
-// and matters only until the member is established, so a change of peers
-// changes no flag and restarts nothing.
+// serverFlags returns the server's arguments: kubeadm's (v1.34), overridden by the user's.
+// They exclude how the cluster is formed: that is in bootstrap.env and matters only until
+// the member is established, so a change of peers changes no flag and restarts nothing.
 func serverFlags(s Spec) map[string]string {
 	server, peer := pki.EtcdServer(s.Name, s.Host.Address()), pki.EtcdPeer(s.Name, s.Host.Address())
 	all := map[string]string{
@@ -65,7 +64,7 @@ func serverFlags(s Spec) map[string]string {
 	}
 	// 3.5 has these two as experimental flags; 10000 is the default from 3.6 on.
 	minor, _, err := release.Parse(s.Version)
-	if err != nil { // refused before a machine is touched
+	if err != nil { // refused before any machine is changed
 		minor = release.NewestMinor
 	}
 	if minor == 5 {
@@ -85,7 +84,7 @@ func serverFlags(s Spec) map[string]string {
 	return all
 }
 
-// quota is the size that the database of a member of s may have, in bytes.
+// quota returns the database quota of a member of s, in bytes.
 func (s Spec) quota() int64 {
 	if text, set := s.ExtraArgs[release.QuotaFlag]; set {
 		return release.Quota(text)
@@ -93,20 +92,20 @@ func (s Spec) quota() int64 {
 	return defaultQuota
 }
 
-// compacts: the user decides how etcd compacts. The two flags mean something
-// together only, so that one of them alone is not mixed with the other's default.
+// compacts reports whether the user configures etcd's compaction. The two flags are
+// meaningful only together, so one of them is not combined with the default of the other.
 func compacts(args map[string]string) bool {
 	_, mode := args["auto-compaction-mode"]
 	_, retention := args["auto-compaction-retention"]
 	return mode || retention
 }
 
-// renderUnit is the systemd unit.
+// renderUnit renders the systemd unit.
 //
-// The two assertions keep an established member whose data directory was
-// emptied from starting: it would come up under its old member id without what
-// it has promised. TimeoutStartSec is infinite because a member without quorum
-// is not ready for as long as that lasts, and killing it does not help.
+// The two assertions keep an established member whose data directory was emptied from
+// starting: it would start under its old member ID without the votes and entries that it
+// has acknowledged. TimeoutStartSec is infinite because a member without quorum is not
+// ready until there is a quorum, and killing it does not help.
 func renderUnit(s Spec) string {
 	dir := s.dataDir()
 	section := systemd.UnitSection{
@@ -137,8 +136,8 @@ ReadWritePaths=` + dir + `
 ` + systemd.Sandbox + systemd.InstallSection
 }
 
-// environment is bootstrap.env: how a member that is not yet established comes
-// to its cluster. members is name → peer URL.
+// environment returns bootstrap.env, which configures how a member that is not yet
+// established joins or forms its cluster. members is name → peer URL.
 func environment(token, state string, members map[string]string) string {
 	var initial []string
 	for _, name := range slices.Sorted(maps.Keys(members)) {

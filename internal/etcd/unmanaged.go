@@ -8,10 +8,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-// unmanaged are the members that the cluster lists and the peers of s do not
-// name: somebody else has added them, or a resource was forgotten. Each of them
-// has a vote, or will have one, and all the data. A member is named by its name at
-// its peer URL; one that has not started has no name yet. FormerPeers count too.
+// unmanaged returns the members that the cluster lists but the peers of s do not contain:
+// another party added them, or a resource was forgotten. Each of them has a vote, or will
+// have one, and all the data. A member matches a peer by its name and peer URL; a member
+// that has not started has no name yet. FormerPeers count as peers.
 func unmanaged(s Spec, v *membership.View) []membership.Member {
 	if entryOf(v, s) == nil {
 		return nil
@@ -22,7 +22,7 @@ func unmanaged(s Spec, v *membership.View) []membership.Member {
 	})
 }
 
-// namesAt are the names that s has for the member at any of the peer URLs.
+// namesAt returns the names in s for the member at any of the peer URLs.
 func (s Spec) namesAt(peerURLs []string) []string {
 	var out []string
 	for name, h := range s.Peers {
@@ -41,8 +41,8 @@ func (s Spec) namesAt(peerURLs []string) []string {
 	return out
 }
 
-// withUnmanaged puts the unmanaged members into the drift of a member. Those that join or
-// leave in this process are somebody's: their resources are at it.
+// withUnmanaged adds the unmanaged members to the drift of a member. It skips those that
+// join or leave in this process, because their own resources handle them.
 func (cl *cluster) withUnmanaged(s Spec, status Status, err error) (Status, error) {
 	comers, goers := cl.joiningPeerURLs(), cl.leavingMembers()
 	var ids []string
@@ -60,7 +60,7 @@ func (cl *cluster) withUnmanaged(s Spec, status Status, err error) (Status, erro
 	return status, err
 }
 
-// unmanagedText says who it is. What a member says of itself is quoted.
+// unmanagedText describes an unmanaged member. Values that the member reports are quoted.
 func unmanagedText(m membership.Member) string {
 	who := fmt.Sprintf("member %q (%x)", m.Name, m.ID)
 	switch {
@@ -72,8 +72,8 @@ func unmanagedText(m membership.Member) string {
 	return fmt.Sprintf("the cluster lists %s at %q, which peers does not have", who, strings.Join(m.PeerURLs, ","))
 }
 
-// unmanagedRemedy is the next step: no apply adds to peers or removes what nobody
-// has described.
+// unmanagedRemedy returns the next step: no apply adds a member to peers, or removes one,
+// that no configuration describes.
 func unmanagedRemedy(s Spec, ids []string) string {
 	text := "find out who added it. If it belongs to the cluster, add it to peers of every member. If it does not, remove it while all others are healthy, on the machine of " + s.Name + ":"
 	for _, id := range ids {
@@ -83,7 +83,7 @@ func unmanagedRemedy(s Spec, ids []string) string {
 	return text
 }
 
-// countJoining counts the Creates under way, by peer URL.
+// countJoining counts the Creates in progress, by peer URL.
 func (cl *cluster) countJoining(peerURL string, n int) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()

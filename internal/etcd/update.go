@@ -14,7 +14,7 @@ import (
 // rebuilt reports whether the machine was rebuilt, or the member never established.
 func rebuilt(f observed) bool { return !f.Data || f.Pending }
 
-// replaced reports whether a new member has to take the place of this one.
+// replaced reports whether a new member has to replace this one.
 func replaced(s Spec, f observed, v *membership.View) bool {
 	entry := entryOf(v, s)
 	return v != nil && entry == nil || // it was removed
@@ -23,9 +23,9 @@ func replaced(s Spec, f observed, v *membership.View) bool {
 		entry != nil && !entry.Healthy && f.memberID() != 0 && f.memberID() != entry.ID // or that of another member
 }
 
-// Update brings the member to s: one member at a time, followers before the
-// leader, leadership moved away first, restarting only when a file that etcd
-// does not reload has changed.
+// Update brings the member to s. It changes one member at a time, followers before the
+// leader, moves leadership away first, and restarts only if a file has changed that etcd
+// does not reload.
 func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
 	status, err := c.update(ctx, s)
 	return c.of(s).withUnmanaged(s, status, err)
@@ -39,7 +39,7 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 		turn.leave()
 		return Status{}, notObserved("etcd member not changed", s, f.Err)
 	}
-	if rebuilt(f) { // that is Create's work, with all its checks
+	if rebuilt(f) { // left to Create, with all its checks
 		turn.leave()
 		return c.Create(ctx, s)
 	}
@@ -69,7 +69,7 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	return cl.updateAndRepair(cl.withLease(ctx), turn, s)
 }
 
-// updating is one established member on its way to its spec, in its turn.
+// updating is the update of one established member to its spec, in its turn.
 type updating struct {
 	cl          *cluster
 	s           Spec
@@ -77,16 +77,16 @@ type updating struct {
 	clients     *client.Clients
 	f           observed
 	since       waitClock    // of the wait for the rules
-	outageBegun bool         // the outage was announced: its end must be too
+	outageBegun bool         // the outage was announced, so its end must be announced too
 	rotation    rotationWait // to the generation of s
 
 	step    versionStep
-	size    int64  // of its database, as last seen
+	size    int64  // of its database, as last observed
 	saved   string // the snapshot from before the upgrade
-	lasting bool   // a rollback took its own time, and so may what follows it
+	lasting bool   // a rollback took its own time, and the following steps may too
 }
 
-// converge looks, compares and acts until nothing differs.
+// converge observes, compares and acts until nothing differs.
 func (cl *cluster) converge(ctx context.Context, turn *turn, s Spec) (Status, error) {
 	clients, err := cl.connect(s)
 	if err != nil {
@@ -107,7 +107,7 @@ func (cl *cluster) converge(ctx context.Context, turn *turn, s Spec) (Status, er
 	return status, err
 }
 
-// loop looks, compares and acts.
+// loop observes, compares and acts.
 func (c *updating) loop(ctx context.Context) (Status, error) {
 	cl, s := c.cl, c.s
 	for {
@@ -138,8 +138,9 @@ func (c *updating) loop(ctx context.Context) (Status, error) {
 	}
 }
 
-// observe is the cluster's view; nil where nobody answers. Without one, nothing is
-// started beside data of another life of the cluster.
+// observe returns the cluster's view; nil if no member answers. If no member answers and
+// the machines have data of different etcd clusters, it returns an error, so that nothing
+// is started.
 func (c *updating) observe(ctx context.Context) (*membership.View, error) {
 	v, err := c.cl.observeToChange(ctx, c.clients, c.s)
 	switch {
@@ -164,7 +165,7 @@ func entryOf(v *membership.View, s Spec) *membership.Member {
 	return nil
 }
 
-// final is the status after a change.
+// final returns the status after a change.
 func (c *updating) final(ctx context.Context, err error) (Status, error) {
 	if err != nil {
 		return Status{}, err
@@ -172,8 +173,8 @@ func (c *updating) final(ctx context.Context, err error) (Status, error) {
 	return c.cl.statusNow(ctx, c.clients, c.s)
 }
 
-// apply makes one repair when the rules allow it now. It returns false when
-// it had to wait and everything must be looked at again.
+// apply makes one repair if the rules allow it now. It returns false if it had to wait;
+// the caller then observes everything again.
 func (c *updating) apply(ctx context.Context, v *membership.View, r repair) (bool, error) {
 	if v != nil {
 		if err := c.checkVersion(ctx, *v); err != nil {
@@ -201,7 +202,7 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r repair) (boo
 	}
 	if !c.outageBegun {
 		c.outageBegun = true
-		return false, c.s.outageBegins(ctx) // it takes time: look again
+		return false, c.s.outageBegins(ctx) // announcing takes time: observe again
 	}
 	problem.Progress(ctx, "etcd %s: restarting: %s", c.s.Name, r.Restart)
 	if c.step.due() {
@@ -217,18 +218,18 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r repair) (boo
 	c.cl.restarted = time.Now()
 	c.cl.mu.Unlock()
 	if c.f.upgradeUnfinished() {
-		return true, c.removeRollbackRecord(ctx) // it was given up
+		return true, c.removeRollbackRecord(ctx) // the upgrade was given up
 	}
 	return true, nil
 }
 
-// checkVersion checks the version against the running ones before anything is done.
+// checkVersion checks the version against the running ones before any change.
 func (c *updating) checkVersion(ctx context.Context, v membership.View) error {
 	if entryOf(&v, c.s) == nil {
 		return refusal("etcd member not changed", c.s, &v, "the cluster does not list this member", problem.Nothing, "plan again: the member has to be created anew")
 	}
 	if unit := unitVersion(c.f.facts.Files[unitPath].Content); !c.step.due() && (unit == "" || unit == c.s.Version) {
-		return nil // as it is
+		return nil // the version does not change
 	}
 	if err := membership.MayUpgrade(c.clients.Survey(ctx, v), c.s.Version); err != nil {
 		return &problem.Problem{

@@ -11,12 +11,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// readyToRestart reports whether the member may be restarted right now. If
-// not, it has waited a moment or let others go first.
+// readyToRestart reports whether the member may be restarted now. If not, it has waited a
+// moment or let others go first.
 func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool, error) {
 	c.since.begin(c.turn)
 	if v == nil {
-		// Without a quorum nothing can be lost by starting what is not serving.
+		// Without a quorum, starting a member that is not serving loses nothing.
 		if c.f.Unit.Active != "active" {
 			return true, nil
 		}
@@ -46,8 +46,8 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 	return true, nil
 }
 
-// waitOrRefuse waits a moment, and refuses when patience or the time for it is at its end.
-// What one member has just waited for in vain, the next one does not wait for again.
+// waitOrRefuse waits a moment, and refuses when the waiting time or the deadline is over.
+// A wait that has just timed out for one member is not repeated for the next one.
 func (c *updating) waitOrRefuse(ctx context.Context, v *membership.View, cause error) error {
 	c.since.begin(c.turn)
 	c.cl.mu.Lock()
@@ -64,12 +64,12 @@ func (c *updating) waitOrRefuse(ctx context.Context, v *membership.View, cause e
 			"bring the unhealthy members back or destroy the dead ones, then apply again")
 	}
 	if waiting, _ := c.turn.others(); waiting > 0 {
-		return c.turn.yield(ctx) // one of them may be the member that is waited for
+		return c.turn.yield(ctx) // one of them may be the member that this one waits for
 	}
 	return nil
 }
 
-// upgradeBlockedNext is the way out of what an upgrade does not begin with.
+// upgradeBlockedNext returns the next step for what blocks the start of an upgrade.
 func (c *updating) upgradeBlockedNext(cause error) string {
 	before := fmt.Sprintf("set version back to %s", c.step.From)
 	switch {
@@ -83,8 +83,9 @@ func (c *updating) upgradeBlockedNext(cause error) string {
 	return "bring the members that are named back and apply again; a dead one is replaced (terraform apply -replace=…) at the version that the others run: " + before + " for that"
 }
 
-// settle keeps the members healthy for a while between two restarts of this
-// process. When one stays unhealthy beyond patience, quorum (MayRestart) decides alone.
+// settle requires that all members are healthy for a while between two restarts by this
+// process. If one stays unhealthy beyond the waiting time, only quorum (MayRestart)
+// decides.
 func (c *updating) settle(ctx context.Context, v membership.View, id uint64) (wait bool, err error) {
 	c.cl.mu.Lock()
 	last := c.cl.restarted
@@ -102,8 +103,8 @@ func (c *updating) settle(ctx context.Context, v membership.View, id uint64) (wa
 	return false, nil
 }
 
-// handOver moves leadership off a member. The leader itself must be asked;
-// what came of it is seen at the next look.
+// handOver moves leadership off a member. The request must go to the leader itself. The
+// next observation shows the result.
 func handOver(ctx context.Context, clients *client.Clients, v membership.View, from *membership.Member) error {
 	to, ok := membership.BestTransferee(v, from.ID)
 	if !ok {

@@ -17,16 +17,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// errUnreachable: a member's machine cannot be reached.
+// errUnreachable means that a member's machine cannot be reached.
 var errUnreachable = errors.New("a member's machine cannot be reached")
 
-// rollbackUnitPath keeps the unit that a member ran on before its version changed. It
-// is there from the moment at which the new one is written until the member
-// serves on it: what a rollback goes back to, and the evidence, whatever was cut
-// off, that an upgrade has not come to its end.
+// rollbackUnitPath is the copy of the unit that a member ran with before its version
+// changed. It exists from the moment the new unit is written until the member serves with
+// it. A rollback restores it, and after an interruption its existence shows that an
+// upgrade is incomplete.
 const rollbackUnitPath = configDir + "/" + unitName + ".before"
 
-// unitVersion is the version of the server that a unit starts, or "".
+// unitVersion returns the version of the server that a unit starts, or "".
 func unitVersion(unit string) string {
 	command, _, _ := systemd.ParseUnit(unit)
 	version := path.Base(path.Dir(command.Program))
@@ -38,15 +38,15 @@ func unitVersion(unit string) string {
 
 // versionStep is a member's change of version.
 type versionStep struct {
-	From string // what runs, or ran before an upgrade that was cut off
+	From string // the running version, or the one before an interrupted upgrade
 	To   string
-	Unit string // the unit of From; "" where nobody knows it any more
+	Unit string // the unit of From; "" if it is unknown
 }
 
 // due reports whether the version changes.
 func (s versionStep) due() bool { return s.From != "" && s.From != s.To }
 
-// versionStep reads from the machine and the cluster what the member runs.
+// versionStep determines the member's running version from the machine and the cluster.
 func (f observed) versionStep(s Spec, entry *membership.Member) versionStep {
 	unit, before := f.facts.Files[unitPath].Content, f.facts.Files[rollbackUnitPath].Content
 	out := versionStep{To: s.Version}
@@ -70,26 +70,27 @@ func (f observed) versionStep(s Spec, entry *membership.Member) versionStep {
 	return out
 }
 
-// upgradeUnfinished reports whether an upgrade of the member was cut off.
+// upgradeUnfinished reports whether an upgrade of the member was interrupted.
 func (f observed) upgradeUnfinished() bool {
 	_, there := f.facts.Files[rollbackUnitPath]
 	return there
 }
 
-// upgradePreparation is what comes before the first member goes to a version.
+// upgradePreparation is what must be done before the first member is upgraded to a
+// version.
 type upgradePreparation struct {
-	Wait    error              // what may clear by itself
-	Refuse  string             // what does not, and
-	Next    string             // the way out of it
+	Wait    error              // a condition that may clear by itself
+	Refuse  string             // a condition that does not, and
+	Next    string             // the next step for it
 	Install []observed         // machines that lack the programs
-	Inspect []observed         // machines whose data is looked through for what etcd 3.6 does not take
-	Save    *membership.Member // on whose machine the snapshot is saved; nil: there is one
-	Saved   string             // the one that there is
+	Inspect []observed         // machines whose data is checked for content that etcd 3.6 does not accept
+	Save    *membership.Member // the member whose machine saves the snapshot; nil: there is one
+	Saved   string             // the existing snapshot
 }
 
-// prepareUpgrade decides on it from what was seen of all members and machines. A
-// machine of a member that cannot be reached is no one to upgrade beside: its
-// programs could not be brought, nor could it be mended.
+// prepareUpgrade decides about the preparation from the observed state of all members and
+// machines. It refuses if the machine of a member cannot be reached: the programs could
+// not be installed there, and the member could not be repaired.
 func prepareUpgrade(s Spec, v membership.View, id uint64, machines []observed) upgradePreparation {
 	var p upgradePreparation
 	var silent []string
@@ -108,8 +109,8 @@ func prepareUpgrade(s Spec, v membership.View, id uint64, machines []observed) u
 		p.Wait = fmt.Errorf("%w: %s", errUnreachable, strings.Join(silent, "; "))
 		return p
 	}
-	// That members are there already, and a snapshot from before the first of
-	// them, is the evidence that the upgrade is under way.
+	// If members run the version already, and there is a snapshot from before the first of
+	// them, the upgrade is in progress.
 	if p.Saved != "" && slices.ContainsFunc(v.Members, func(m membership.Member) bool { return m.Version == s.Version }) {
 		return p
 	}
@@ -139,8 +140,8 @@ func (p *upgradePreparation) consider(s Spec, v membership.View, f observed) {
 	}
 }
 
-// saver is the member whose snapshot is saved: the one that is upgraded first,
-// where it can be, else the first by name.
+// saver returns the member whose machine saves the snapshot: the one that is upgraded
+// first, if possible, else the first by name.
 func saver(v membership.View, id uint64, reached map[string]bool) *membership.Member {
 	fit := slices.DeleteFunc(v.Voters(), func(m membership.Member) bool { return !m.Healthy || !reached[m.Address()] })
 	if i := slices.IndexFunc(fit, func(m membership.Member) bool { return m.ID == id }); i >= 0 {
@@ -152,16 +153,16 @@ func saver(v membership.View, id uint64, reached map[string]bool) *membership.Me
 	return &fit[0]
 }
 
-// readyToUpgrade reports whether the member may go to its version now: once per
-// cluster and version everything is made ready for all members, and before each
-// of them all others are healthy. If not, it has waited a moment.
+// readyToUpgrade reports whether the member may be upgraded now. Once per cluster and
+// version, it prepares all members. Before each member, it checks that all others are
+// healthy. If the member may not be upgraded yet, it has waited a moment.
 func (c *updating) readyToUpgrade(ctx context.Context, v *membership.View) (bool, error) {
 	if failed := c.cl.failedAt(c.s.Version); failed != "" && failed != c.s.Name {
 		return false, c.notUpgraded(v, fmt.Sprintf("member %q did not come up on etcd %s in this run", failed, c.s.Version),
 			"correct the cause that is shown for it, then apply again")
 	}
 	if v == nil {
-		// Without a quorum no snapshot can be saved. What was cut off goes on.
+		// Without a quorum no snapshot can be saved. An interrupted upgrade continues.
 		if c.f.upgradeUnfinished() {
 			return true, nil
 		}
@@ -188,10 +189,10 @@ func (c *updating) readyToUpgrade(ctx context.Context, v *membership.View) (bool
 	case finding != "":
 		return false, c.notUpgraded(v, finding, v2StoreNext)
 	}
-	return false, c.prepareUpgrade(ctx, *v, p) // it takes time: look again
+	return false, c.prepareUpgrade(ctx, *v, p) // preparing takes time: observe again
 }
 
-// prepareUpgrade brings the programs to every machine and saves the snapshot.
+// prepareUpgrade installs the programs on every machine and saves the snapshot.
 func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgradePreparation) error {
 	problem.Progress(ctx, "etcd: preparing the upgrade to %s of %d members", c.s.Version, len(v.Members))
 	if err := c.installAll(ctx, v, p.Install); err != nil {
@@ -216,9 +217,9 @@ func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgr
 	return nil
 }
 
-// installAll brings the programs to all machines at once, however few members
-// Terraform changes at a time: what cannot be had is known before the first
-// member is touched.
+// installAll installs the programs on all machines in parallel, however few members
+// Terraform changes at a time: a failed download is reported before the first member is
+// changed.
 func (c *updating) installAll(ctx context.Context, v membership.View, machines []observed) error {
 	var mu sync.Mutex
 	var troubles []string
@@ -248,16 +249,16 @@ func (c *updating) installAll(ctx context.Context, v membership.View, machines [
 		"check the artifact source of the provider and the version, then apply again")
 }
 
-// notUpgraded is the refusal of an upgrade that has touched no member.
+// notUpgraded returns the refusal of an upgrade that has changed no member.
 func (c *updating) notUpgraded(v *membership.View, cause, next string) error {
 	return refusal("etcd not upgraded", c.s, v, cause, problem.Nothing, next)
 }
 
-// upgrades is what this process knows of the upgrades of one cluster; the
-// cluster's mutex guards it.
+// upgrades is what this process knows of the upgrades of one cluster. The cluster's mutex
+// guards it.
 type upgrades struct {
 	ready  map[string]string // version → the snapshot from before it
-	failed map[string]string // version → the member that did not come up on it
+	failed map[string]string // version → the member that did not start serving with it
 }
 
 func (cl *cluster) readyFor(version string) (snapshot string, ready bool) {
@@ -276,16 +277,16 @@ func (cl *cluster) setReady(version, snapshot string) {
 	cl.upgrades.ready[version] = snapshot
 }
 
-// failedAt names the member that did not come up on a version in this process:
-// the same change would break the next one too.
+// failedAt returns the member that failed to serve with a version in this process: the
+// same change would break the next one too.
 func (cl *cluster) failedAt(version string) string {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return cl.upgrades.failed[version]
 }
 
-// ended notes how the upgrade of one member ended. After a failure everything is
-// made ready anew: time passes until the next attempt.
+// ended records how the upgrade of one member ended. After a failure everything is
+// prepared again, because time passes until the next attempt.
 func (cl *cluster) ended(version, name string, well bool) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()

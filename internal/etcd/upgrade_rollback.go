@@ -13,9 +13,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// changeVersion takes the member to its version, and back where it does not come up.
+// changeVersion changes the member's version, and rolls it back if the member does not
+// serve.
 func (c *updating) changeVersion(ctx context.Context, v *membership.View, r repair) error {
-	if c.step.Unit != "" { // first: whatever is cut off, the way back is known
+	if c.step.Unit != "" { // written first, so that a rollback is possible after any interruption
 		r.Change.Files = append([]host.File{{Path: rollbackUnitPath, Content: []byte(c.step.Unit), Mode: 0o644}}, r.Change.Files...)
 	}
 	machine := c.cl.machine(c.s.Host)
@@ -35,7 +36,7 @@ func (c *updating) changeVersion(ctx context.Context, v *membership.View, r repa
 	return c.rollBack(ctx, v, err)
 }
 
-// removeRollbackRecord removes what the way back would need: the member serves.
+// removeRollbackRecord removes what a rollback would need, because the member serves.
 func (c *updating) removeRollbackRecord(ctx context.Context) error {
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{Remove: []string{rollbackUnitPath}}, action{}); err != nil {
 		return fmt.Errorf("finish the change of etcd on %s: %w", c.s.label(), err)
@@ -43,8 +44,8 @@ func (c *updating) removeRollbackRecord(ctx context.Context) error {
 	return nil
 }
 
-// waitServing waits until the member serves as a healthy one of a version. It gives
-// up early on one that ends again and again.
+// waitServing waits until the member serves, healthy and with a version. It gives up early
+// if the unit exits again and again.
 func (c *updating) waitServing(ctx context.Context, version string) error {
 	w := c.cl.watchProgress(c.s, c.f.memberID(), []string{c.s.PeerURL()}, c.turn.held)
 	w.failOnRestarts = true
@@ -60,7 +61,7 @@ func (c *updating) waitServing(ctx context.Context, version string) error {
 	return err
 }
 
-// unitFailure says why a unit will not serve, or "".
+// unitFailure describes why a unit will not serve, or returns "".
 func unitFailure(before, now host.UnitState) string {
 	switch restarts := now.Restarts - before.Restarts; {
 	case restarts >= loopRestarts:
@@ -71,19 +72,18 @@ func unitFailure(before, now host.UnitState) string {
 	return ""
 }
 
-// mayRollBack says whether a member that was started on a newer version may be
-// started on the one before, and why. agreed is what the other members say that
-// all have agreed on, asked while this one is stopped.
+// mayRollBack reports whether a member that was started with a newer version may be
+// started with the previous one, and why. agreed is the cluster version that the other
+// members report while this one is stopped.
 //
-// Between releases of one minor version etcd may go back and forth. To an older
-// minor it may as long as the members have not agreed on the newer one, which
-// they do when the last one runs it (etcd's version.Monitor): until then the
-// newer server writes nothing that the older one cannot read. Where nobody can
-// say, as with a single member, etcd itself decides, and trying is safe: an
-// older server compares the agreed version of its data with its own before it
-// serves, and again when it applies the entry that raised it, and ends
-// (mustDetectDowngrade, called by RaftCluster.Recover and SetVersion in 3.5;
-// MustDetectDowngrade in 3.6).
+// Between releases of one minor version etcd may change in both directions. It may return
+// to an older minor version as long as the cluster version is not the newer one, which it
+// becomes when the last member runs it (etcd's version.Monitor): until then the newer
+// server writes nothing that the older one cannot read. If no member can report the
+// cluster version, as with a single member, etcd itself decides, and trying is safe: an
+// older server compares the cluster version in its data with its own before it serves, and
+// again when it applies the entry that raised it, and exits (mustDetectDowngrade, called
+// by RaftCluster.Recover and SetVersion in 3.5; MustDetectDowngrade in 3.6).
 func mayRollBack(step versionStep, agreed string, others []membership.Member) (possible bool, why string) {
 	from, _, err := release.Parse(step.From)
 	to, _, toErr := release.Parse(step.To)
@@ -107,8 +107,8 @@ func mayRollBack(step versionStep, agreed string, others []membership.Member) (p
 	return true, "no other member can say what they agree on, and etcd itself refuses what is not possible"
 }
 
-// rollBack brings the member back to what it ran before, where that is
-// possible, and says how that went. It takes its own time.
+// rollBack returns the member to the version that it ran before, if possible, and reports
+// the result as an error. It has its own time limit.
 func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*c.cl.pace.StallTimeout+startTime(c.size)+c.cl.pace.Cleanup)
 	defer cancel()
@@ -126,7 +126,8 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 	agreed, others := c.others(ctx)
 	possible, why := mayRollBack(c.step, agreed, others)
 	if !possible {
-		// As it was: it may yet come up, and the next apply finds it as any member that does not serve.
+		// Leave it as it was: it may still start to serve, and the next apply handles it
+		// like any member that does not serve.
 		_, err := machine.Change(ctx, host.Change{}, action{Verb: doStart})
 		if err != nil {
 			why += "; and its unit could not be started again: " + err.Error()
@@ -153,7 +154,7 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 	return p
 }
 
-// notRolledBack completes the problem of a member that serves on neither version.
+// notRolledBack completes the problem of a member that serves with neither version.
 func (c *updating) notRolledBack(p *problem.Problem, v *membership.View, why string) error {
 	p.Summary = "etcd not upgraded, and not rolled back"
 	p.Cause += "; " + why
@@ -179,7 +180,7 @@ func savedAt(snapshot string) string {
 	return "; the snapshot from before the upgrade is " + snapshot
 }
 
-// versionsOf names what members run: " (cp2 3.5.35, cp3 3.6.16)".
+// versionsOf names the versions of members: " (cp2 3.5.35, cp3 3.6.16)".
 func versionsOf(members []membership.Member) string {
 	var words []string
 	for _, m := range members {
@@ -191,7 +192,7 @@ func versionsOf(members []membership.Member) string {
 	return " (" + strings.Join(words, ", ") + ")"
 }
 
-// others asks all members but this one what they run, and what they have agreed on.
+// others queries all members but this one for their versions, and for the cluster version.
 func (c *updating) others(ctx context.Context) (agreed string, others []membership.Member) {
 	v, err := c.clients.View(ctx, c.cl.addresses(c.s))
 	if err != nil {
@@ -201,11 +202,11 @@ func (c *updating) others(ctx context.Context) (agreed string, others []membersh
 	return c.clients.ClusterVersion(ctx, v, id), membership.Except(v.Members, id)
 }
 
-// logWidth is where a line of a log is cut: etcd writes all its arguments, and
-// the stack of each failure, on one.
+// logWidth is the length at which a log line is truncated: etcd writes all its arguments,
+// and the stack of each failure, on one line.
 const logWidth = 500
 
-// lastLog is the end of the unit's log.
+// lastLog returns the end of the unit's log.
 func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cl.pace.Cleanup)
 	defer cancel()

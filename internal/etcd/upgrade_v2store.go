@@ -13,13 +13,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// v2StoreNext is the way out that etcd's guide names (Upgrade etcd from v3.5 to v3.6,
-// "V2 Store"), by the means of this provider. Keys go through the v2 API alone,
-// and the log that still has them goes with a raft snapshot taken afterwards.
+// v2StoreNext is the next step that etcd's guide describes (Upgrade etcd from v3.5 to
+// v3.6, "V2 Store"), with the means of this provider. Keys can be deleted only through the
+// v2 API, and the log that still contains them is removed by a raft snapshot taken
+// afterwards.
 const v2StoreNext = `with enable-v2 = "true" in extra_args, migrate what clients still need and delete all keys through the v2 API (DELETE /v2/keys/KEY?recursive=true); ` +
 	`then take enable-v2 out, set snapshot-count = "1" on every member and apply; take that out too and apply; then change the version`
 
-// v2Flag names the flag of a unit by which clients can write to the v2 store.
+// v2Flag returns the flag of a unit with which clients can write to the v2 store.
 func v2Flag(unit string) string {
 	command, _, _ := systemd.ParseUnit(unit)
 	flags := command.Flags
@@ -32,16 +33,16 @@ func v2Flag(unit string) string {
 	return ""
 }
 
-// checkV2Store looks for what is known to break the step from 3.5 to 3.6, on every
-// member that is still to take it.
+// checkV2Store checks for known causes of a failed upgrade from 3.5 to 3.6, on every
+// member that has not been upgraded yet.
 //
-// 3.6 reads the members from the v3 store, and 3.5 kept them in the v2 store: a
-// promotion that was not written to both comes back as a learner
-// (etcd-io/etcd#19557, #20793), and so do members that were removed (#20967).
-// From 3.5.26 on a member repairs its v3 store when it starts, which MayUpgrade
-// asks of all of them; here every member has to list the same.
+// 3.6 reads the members from the v3 store, and 3.5 kept them in the v2 store: a promotion
+// that was not written to both comes back as a learner (etcd-io/etcd#19557, #20793), and
+// so do members that were removed (#20967). From 3.5.26 on a member repairs its v3 store
+// at its start, and MayUpgrade requires that version of all members. checkV2Store requires
+// that every member has the same member list.
 //
-// The finding is in words; the error is what may clear by itself.
+// finding describes a permanent problem. err is a condition that may clear by itself.
 func (cl *cluster) checkV2Store(ctx context.Context, clients *client.Clients, s Spec, v membership.View, inspect []observed) (finding string, err error) {
 	if len(inspect) == 0 {
 		return "", nil
@@ -58,10 +59,10 @@ func (cl *cluster) checkV2Store(ctx context.Context, clients *client.Clients, s 
 	return strings.Join(slices.DeleteFunc(findings, func(text string) bool { return text == "" }), "; "), nil
 }
 
-// inspect says what is wrong with the data of the member on a machine, or "".
+// inspect describes a problem with the data of the member on a machine, or returns "".
 func (cl *cluster) inspect(ctx context.Context, s Spec, f observed) string {
 	at, err := installationIn(f.facts.Files[unitPath].Content)
-	if before := f.facts.Files[rollbackUnitPath].Content; err == nil && unitVersion(before) != "" { // the new unit is there already
+	if before := f.facts.Files[rollbackUnitPath].Content; err == nil && unitVersion(before) != "" { // the new unit is installed already
 		at, err = installationIn(before)
 	}
 	if err == nil {

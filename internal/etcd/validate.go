@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// DefaultDataDir is where a member keeps its data, as kubeadm has it.
+// DefaultDataDir is where a member stores its data, the same path as kubeadm's.
 const DefaultDataDir = "/var/lib/etcd"
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// ValidateName accepts what is safe in a certificate, a path and etcd's
-// NAME=URL lists alike: a DNS label.
+// ValidateName accepts what is safe in a certificate, a path and etcd's NAME=URL lists: a
+// DNS label.
 func ValidateName(name string) error {
 	if !dnsLabel.MatchString(name) {
 		return fmt.Errorf("member name %q is not a DNS label: use at most 63 lower-case letters, digits and dashes, "+
@@ -25,8 +25,8 @@ func ValidateName(name string) error {
 	return nil
 }
 
-// ValidatePeers checks the map of member name → address in which the cluster
-// is looked for: it must hold this member at this address, and no address twice.
+// ValidatePeers checks the map of member name → address through which the cluster is
+// found: it must contain this member at this address, and no address twice.
 func ValidatePeers(name, address string, peers map[string]string) error {
 	listed, ok := peers[name]
 	if !ok {
@@ -52,8 +52,8 @@ func ValidatePeers(name, address string, peers map[string]string) error {
 	return nil
 }
 
-// ValidateDataDir accepts an absolute path that holds nothing else. The
-// archive lies beside it, and the directory as a whole is moved there.
+// ValidateDataDir accepts an absolute path that is used for nothing else. The archive is
+// next to it, and the directory as a whole is moved there.
 func ValidateDataDir(dir string) error {
 	shared := []string{"/var/lib", "/var/log", "/usr/lib", "/etc/etcd", "/etc/kubernetes", "/opt/kube"}
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Survey asks the cluster what its members run, through any of the hosts.
+// Survey queries the cluster, through any of the hosts, for the versions of its members.
 func (c *Clusters) Survey(ctx context.Context, hosts map[string]*host.Host, b *pki.Bundle) (membership.Survey, error) {
 	clients, err := c.named(b.ClusterID).connectThrough(b, slices.Collect(maps.Values(hosts)))
 	if err != nil {

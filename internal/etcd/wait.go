@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// until polls f until it reports done, fails, or the time is over; then it
+// until polls f until it reports done, fails, or limit is over; in the last case it
 // returns false. The error is f's, or that ctx ended.
 func until(ctx context.Context, every, limit time.Duration, f func() (bool, error)) (bool, error) {
 	end := time.Now().Add(limit)
@@ -23,7 +23,7 @@ func until(ctx context.Context, every, limit time.Duration, f func() (bool, erro
 	}
 }
 
-// pause waits, or ends early with ctx's error.
+// pause waits for d, or returns early with ctx's error.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

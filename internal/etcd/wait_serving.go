@@ -12,11 +12,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// errNotServing: etcd was started and does not serve.
+// errNotServing means that etcd was started and does not serve.
 var errNotServing = errors.New("it does not serve")
 
-// waitHealthy waits until the member that was started answers as a healthy one. It
-// is asked by who holds the turn and does not give it away meanwhile.
+// waitHealthy waits until the member that was started answers and is healthy. The caller
+// holds the turn and does not give it up meanwhile.
 func (cl *cluster) waitHealthy(ctx context.Context, clients *client.Clients, s Spec, id uint64) (membership.View, error) {
 	begin := time.Now()
 	w := cl.watchProgress(s, id, []string{s.PeerURL()}, func() time.Duration { return time.Since(begin) })
@@ -27,9 +27,9 @@ func (cl *cluster) waitHealthy(ctx context.Context, clients *client.Clients, s S
 	return v, nil
 }
 
-// waitAnswering waits until the cluster of members that were started answers: for as long
-// as patience lasts, and longer while one of them makes progress, or may be reading
-// its database. Whether it answered, the next survey tells.
+// waitAnswering waits until the cluster of started members answers. It waits for
+// pace.ConditionTimeout, and longer while a member makes progress or may be reading its
+// database. The next observation shows whether the cluster answers.
 func (cl *cluster) waitAnswering(ctx context.Context, specs map[string]Spec, one Spec) error {
 	begin := time.Now()
 	var watched []*progressWatch
@@ -54,7 +54,7 @@ func (cl *cluster) waitAnswering(ctx context.Context, specs map[string]Spec, one
 	}
 }
 
-// healthyMember is "" for a healthy member, and the trouble of any other.
+// healthyMember returns "" for a healthy member, and the trouble of any other.
 func healthyMember(m membership.Member) string {
 	if m.Healthy {
 		return ""
@@ -62,8 +62,8 @@ func healthyMember(m membership.Member) string {
 	return "it " + cmp.Or(m.Trouble, "not there")
 }
 
-// notServing is the problem of a member that was started and does not serve, with
-// the end of its log.
+// notServing returns the problem of a member that was started and does not serve, with the
+// end of its log.
 func (cl *cluster) notServing(ctx context.Context, s Spec, err error) error {
 	return &problem.Problem{
 		Summary: "etcd member does not serve", Host: s.label(), Cause: fmt.Sprintf("etcd was started, but %s", err), Err: err,

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// The alarms that etcd knows. Each is raised for one member and holds for the
-// whole cluster: while it stands, every member refuses writes.
+// The alarms of etcd. Each is raised for one member and affects the whole cluster: while
+// it is raised, every member refuses writes.
 const (
 	AlarmNoSpace = "NOSPACE" // a database has reached its quota
 	AlarmCorrupt = "CORRUPT" // a member's data differs from that of the others
 )
 
-// Alarm is an alarm with the member it was raised for.
+// Alarm is an alarm and the member it was raised for.
 type Alarm struct {
-	Member uint64 // 0: etcd found members to differ and could not tell which one is wrong
+	Member uint64 // 0: etcd found that members differ but not which one is wrong
 	Name   string
 }
 
-// ParseAlarms picks the alarms out of the errors of a status, where each
-// stands as "memberID:123 alarm:NOSPACE", and without the first word for 0.
+// ParseAlarms extracts the alarms from the errors of a status, where each has the form
+// "memberID:123 alarm:NOSPACE". For member 0 the first word is missing.
 func ParseAlarms(errors []string) []Alarm {
 	var alarms []Alarm
 	for _, text := range errors {
@@ -30,9 +30,9 @@ func ParseAlarms(errors []string) []Alarm {
 		for _, word := range strings.Fields(text) {
 			switch key, value, _ := strings.Cut(word, ":"); key {
 			case "memberID":
-				a.Member, _ = strconv.ParseUint(value, 10, 64) // what is no number is no known member
+				a.Member, _ = strconv.ParseUint(value, 10, 64) // an invalid number is no known member
 			case "alarm":
-				a.Name = VersionReported(value) // NOSPACE, CORRUPT, or what is not known here
+				a.Name = VersionReported(value) // NOSPACE, CORRUPT, or an unknown alarm
 			}
 		}
 		if a.Name != "" {
@@ -45,7 +45,7 @@ func ParseAlarms(errors []string) []Alarm {
 	return alarms
 }
 
-// WithAlarms sorts alarms to the members that are listed; the rest are orphans.
+// WithAlarms assigns alarms to the members that are listed; the rest are orphans.
 func (v View) WithAlarms(alarms []Alarm) View {
 	v.Members, v.Orphans = slices.Clone(v.Members), nil
 	for i := range v.Members {
@@ -62,12 +62,12 @@ func (v View) WithAlarms(alarms []Alarm) View {
 	return v
 }
 
-// Raised lists the members for which an alarm is raised.
+// Raised returns the members for which an alarm is raised.
 func (v View) Raised(name string) []Member {
 	return slices.DeleteFunc(slices.Clone(v.Members), func(m Member) bool { return !m.HasAlarm(name) })
 }
 
-// orphaned lists the alarms of that name whose member is not listed.
+// orphaned returns the alarms of that name whose member is not listed.
 func (v View) orphaned(name string) []Alarm {
 	return slices.DeleteFunc(slices.Clone(v.Orphans), func(a Alarm) bool { return a.Name != name })
 }
@@ -75,10 +75,10 @@ func (v View) orphaned(name string) []Alarm {
 // HasAlarm reports whether this alarm is raised for the member.
 func (m Member) HasAlarm(alarm string) bool { return slices.Contains(m.Alarms, alarm) }
 
-// CorruptUnnamed reports whether some member's data is known to be wrong, but not whose.
+// CorruptUnnamed reports whether the data of an unknown member is corrupt.
 func (v View) CorruptUnnamed() bool { return slices.Contains(v.Orphans, Alarm{Name: AlarmCorrupt}) }
 
-// String says in words what the alarm of a member that is not listed means.
+// String describes the alarm of a member that is not listed.
 func (a Alarm) String() string {
 	whose := fmt.Sprintf("for member %x, which the cluster no longer lists", a.Member)
 	switch {
@@ -90,9 +90,8 @@ func (a Alarm) String() string {
 	return fmt.Sprintf("alarm %s is raised %s; writes are refused", a.Name, whose)
 }
 
-// AlarmDrift says in words which alarms stand in the way of writes: the
-// member's own, and those that belong to none of the members, so that
-// whichever is planned next mends them.
+// AlarmDrift describes the alarms that block writes: the member's own, and those that
+// belong to no member, so that the member that is planned next repairs them.
 func AlarmDrift(name string, v *View, entry *Member) []string {
 	if v == nil {
 		return nil

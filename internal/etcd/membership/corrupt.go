@@ -5,14 +5,15 @@ import (
 	"fmt"
 )
 
-// ErrAmbiguous: members hold different data, and nothing here may decide whose is right.
+// ErrAmbiguous means that members have different data, and the provider must not decide
+// which copy is correct.
 var ErrAmbiguous = errors.New("it cannot be told whose data is right")
 
-// MayReplaceCorrupt says why a member with the CORRUPT alarm may not be given
-// the data of the others now, or nil. That is a removal and a join; beyond the
-// rules of those, two others have to vouch for each other: etcd's periodic
-// check compares followers with the leader and accuses the follower, also
-// where it is the leader who is wrong.
+// MayReplaceCorrupt returns why the data of a member with the CORRUPT alarm may not be
+// replaced by that of the others now, or nil. The replacement is a removal and a join. In
+// addition to the rules of those, two other members must have identical data: etcd's
+// periodic check compares followers with the leader and blames the follower, even if the
+// leader is wrong.
 func MayReplaceCorrupt(v View, id uint64) error {
 	target, ok := v.Member(id)
 	if !ok {
@@ -24,12 +25,12 @@ func MayReplaceCorrupt(v View, id uint64) error {
 	return MayRemove(v, id)
 }
 
-// NeedsDecision reports whether a refusal is one that no waiting can lift.
+// NeedsDecision reports whether a refusal is permanent: waiting cannot clear it.
 func NeedsDecision(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrAmbiguous) }
 
-// Disarmable are the orphaned alarms that have lost their cause: no member
-// that is left is CORRUPT, every database has room. The data is compared
-// before it is believed.
+// Disarmable returns the orphaned alarms whose cause is gone: no remaining member is
+// CORRUPT, and every database has space. The caller compares the members' data before it
+// disarms them.
 func Disarmable(v View) []Alarm {
 	var out []Alarm
 	voters := v.Voters()
@@ -42,9 +43,9 @@ func Disarmable(v View) []Alarm {
 	return out
 }
 
-// RequireNotCorrupt says for which member other than the given one CORRUPT is
-// raised. An alarm whose member has left counts until it is disarmed: etcd
-// refuses every write as long.
+// RequireNotCorrupt returns an error if CORRUPT is raised for a member other than the
+// given one. An alarm whose member has left counts until it is disarmed, because etcd
+// refuses every write until then.
 func RequireNotCorrupt(v View, not uint64) error {
 	for _, m := range v.Raised(AlarmCorrupt) {
 		if m.ID != not {

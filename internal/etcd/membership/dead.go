@@ -2,18 +2,17 @@ package membership
 
 import "time"
 
-// DeadSamples is how often at least a member is asked in vain before it counts
-// as dead.
+// DeadSamples is the minimum number of unanswered requests before a member counts as dead.
 const DeadSamples = 3
 
-// Unanswered is how often and for how long a member was asked in vain. It is pure.
+// Unanswered counts the unanswered requests to a member, and the time that they cover. It
+// is pure.
 type Unanswered struct {
 	from, last time.Time
 	asked      int
 }
 
-// Add notes a question that was asked at one time and not answered until
-// another.
+// Add records a request that was sent at asked and not answered by until.
 func (s *Unanswered) Add(asked, until time.Time) {
 	if s.asked == 0 {
 		s.from = asked
@@ -21,19 +20,19 @@ func (s *Unanswered) Add(asked, until time.Time) {
 	s.asked, s.last = s.asked+1, until
 }
 
-// Dead reports whether the silence is that of a dead member.
+// Dead reports whether the member has been silent for long enough to count as dead.
 func (s Unanswered) Dead(limit time.Duration) bool {
 	return s.asked >= DeadSamples && s.last.Sub(s.from) >= limit
 }
 
-// DeathVerdict is that a member is dead. It is worth something for a short time only.
+// DeathVerdict is the decision that a member is dead. It is valid for a short time only.
 type DeathVerdict struct {
 	ID uint64
 	At time.Time
 }
 
-// Mark returns v with the verdict beside the member, unless that one answers
-// again or the verdict is old.
+// Mark returns v with the member marked as dead, unless the member answers again or the
+// verdict is older than lasts.
 func (d DeathVerdict) Mark(v View, lasts time.Duration) View {
 	m, listed := v.Member(d.ID)
 	if !listed || m.Healthy || time.Since(d.At) > lasts {

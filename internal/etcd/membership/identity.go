@@ -15,26 +15,26 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// NewToken is the initial-cluster-token of a cluster that is founded. Member ids
-// and the cluster id follow from it (membership.computeMemberID, RaftCluster.genID),
-// so a cluster that is founded again under the same bundle shares no identity with
-// the earlier one: its members refuse each other.
+// NewToken returns the initial-cluster-token of a cluster that is being bootstrapped. etcd
+// derives member IDs and the cluster ID from it (membership.computeMemberID,
+// RaftCluster.genID), so a cluster that is bootstrapped again under the same bundle shares
+// no identity with the earlier one: their members refuse each other.
 func NewToken(clusterID string) string {
 	nonce := make([]byte, 8)
 	_, _ = rand.Read(nonce) // never fails (crypto/rand)
 	return clusterID + "-" + hex.EncodeToString(nonce)
 }
 
-// StaticMemberID is the id that etcd gives a member of a static bootstrap: a
+// StaticMemberID returns the ID that etcd assigns to a member of a static bootstrap: a
 // hash of its peer URL and the cluster token (server/etcdserver/api/membership
-// computeMemberID, with no time mixed in).
+// computeMemberID, without a time).
 func StaticMemberID(peerURL, token string) uint64 {
 	sum := sha1.Sum([]byte(peerURL + token)) //nolint:gosec // etcd's choice
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// StaticClusterID is the id that etcd gives a cluster of a static bootstrap: a hash
-// of its members' ids (RaftCluster.genID).
+// StaticClusterID returns the ID that etcd assigns to a cluster of a static bootstrap: a
+// hash of its members' IDs (RaftCluster.genID).
 func StaticClusterID(peerURLs []string, token string) uint64 {
 	var ids []uint64
 	for _, u := range peerURLs {
@@ -49,11 +49,11 @@ func StaticClusterID(peerURLs []string, token string) uint64 {
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// ErrSplit: members under one bundle serve different clusters.
+// ErrSplit means that members under one bundle serve different clusters.
 var ErrSplit = errors.New("the members do not belong to one etcd cluster")
 
-// DescribeSplit says in words which addresses serve which cluster, where there is more
-// than one, or "".
+// DescribeSplit describes which addresses serve which cluster, if there is more than one.
+// Otherwise it returns "".
 func DescribeSplit(ids map[string]uint64) string {
 	byID := map[uint64][]string{}
 	for _, address := range slices.Sorted(maps.Keys(ids)) {
@@ -69,7 +69,7 @@ func DescribeSplit(ids map[string]uint64) string {
 	return ErrSplit.Error() + ": " + strings.Join(parts, "; ")
 }
 
-// ParseID reads an id of etcd in hexadecimal; 0 where it is none.
+// ParseID parses an ID of etcd in hexadecimal; it returns 0 for an invalid one.
 func ParseID(text string) uint64 {
 	id, err := strconv.ParseUint(text, 16, 64)
 	if err != nil {
@@ -78,7 +78,7 @@ func ParseID(text string) uint64 {
 	return id
 }
 
-// RequireOneCluster refuses to go on where more than one cluster is served under the bundle.
+// RequireOneCluster returns an error if more than one cluster is served under the bundle.
 func RequireOneCluster(ids map[string]uint64) error {
 	cause := DescribeSplit(ids)
 	if cause == "" {

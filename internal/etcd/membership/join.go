@@ -2,17 +2,17 @@ package membership
 
 import "fmt"
 
-// JoinStepKind is one step on a member's way into an existing cluster.
+// JoinStepKind is one step of a member's join to an existing cluster.
 type JoinStepKind int
 
 // The steps of a join.
 const (
 	JoinRefuse    JoinStepKind = iota
-	JoinArchive                // move data away that belongs to a member which no longer exists
-	JoinVerify                 // find out whether an entry that stands in the way is dead
-	JoinRemove                 // remove an entry that stands in the way
+	JoinArchive                // archive data of a member that no longer exists
+	JoinVerify                 // find out whether an entry that blocks the join is dead
+	JoinRemove                 // remove an entry that blocks the join
 	JoinAdd                    // add as learner
-	JoinStart                  // start the unit on what is there
+	JoinStart                  // start the unit with the existing data
 	JoinWait                   // wait until it serves
 	JoinPromote                // promote through a voter
 	JoinEstablish              // remove bootstrap.env
@@ -34,22 +34,21 @@ type JoinStep struct {
 type JoiningMember struct {
 	Name     string
 	PeerURL  string
-	Data     bool   // its data directory holds a member
-	MemberID uint64 // whose data that is; 0: not recorded
-	Pending  bool   // bootstrap.env is there
+	Data     bool   // its data directory contains a member
+	MemberID uint64 // the member that the data belongs to; 0: not recorded
+	Pending  bool   // bootstrap.env exists
 	Running  bool
 	Earlier  string // why that data is of an earlier cluster; "": it is not
 }
 
-// NextJoinStep decides from the cluster's own list and the machine what comes next
-// on the way to an established voter. It is asked again after each step, so a
-// process that was cut off anywhere continues where it stopped.
+// NextJoinStep decides from the cluster's own member list and the machine which step is
+// next towards an established voter. It is called again after each step, so a process that
+// was interrupted anywhere continues where it stopped.
 //
-// Two invariants: data is only ever started under the member id it was written
-// under, and an id whose data is gone is never started again but removed first
-// (an emptied member under its old id makes the leader panic or loses votes it
-// has given: etcd-io/etcd#10254, #21178). A voter goes only when it is known to
-// be dead.
+// There are two invariants. Data is only ever started under the member ID it was written
+// under. And an ID whose data is gone is never started again but removed first (an emptied
+// member under its old ID makes the leader panic or loses votes it has given:
+// etcd-io/etcd#10254, #21178). A voter is removed only if it is known to be dead.
 func NextJoinStep(v View, s JoiningMember) JoinStep {
 	entry, listed := v.ByPeerURL(s.PeerURL)
 	if serves := listed && entry.Healthy && s.Running; s.Data && s.Earlier != "" && !serves {
@@ -79,7 +78,7 @@ func NextJoinStep(v View, s JoiningMember) JoinStep {
 	return listedStep(entry, s)
 }
 
-// unlistedStep is the step of a machine whose peer URL the cluster does not know.
+// unlistedStep returns the step of a machine whose peer URL the cluster does not know.
 func unlistedStep(v View, s JoiningMember) JoinStep {
 	if s.Data || s.Running {
 		return JoinStep{Kind: JoinArchive, Reason: "the cluster no longer lists its member"}
@@ -96,7 +95,7 @@ func unlistedStep(v View, s JoiningMember) JoinStep {
 	return JoinStep{Kind: JoinAdd}
 }
 
-// listedStep is the step of a machine whose data belongs to the listed entry.
+// listedStep returns the step of a machine whose data belongs to the listed entry.
 func listedStep(entry Member, s JoiningMember) JoinStep {
 	switch {
 	case entry.HasAlarm(AlarmCorrupt):

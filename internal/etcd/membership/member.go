@@ -13,7 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Sizes says how full the member's database is.
+// Sizes describes how full the member's database is.
 func (m Member) Sizes() string {
 	text := "the database has " + Bytes(m.DBSize)
 	if m.DBQuota > 0 {
@@ -25,7 +25,7 @@ func (m Member) Sizes() string {
 	return text
 }
 
-// Bytes is a size in the largest binary unit that it fills.
+// Bytes formats a size in the largest binary unit that fits.
 func Bytes(n int64) string {
 	for _, unit := range []struct {
 		name string
@@ -39,7 +39,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// Label names a member in messages.
+// Label returns the name of a member for messages.
 func Label(name, address string) string {
 	if name == "" {
 		return address
@@ -57,7 +57,7 @@ var (
 	urlHostForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*$`)
 )
 
-// HostInURL is the host of a URL of a member, or "".
+// HostInURL returns the host of a member's URL, or "" if the URL is invalid.
 func HostInURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > 512 || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
@@ -73,8 +73,8 @@ func HostInURL(text string) string {
 	return address
 }
 
-// URLsReported are those of a member that the members' list gives, without what is
-// none.
+// URLsReported returns the valid ones of the URLs that the member list contains of a
+// member.
 func URLsReported(urls []string) []string {
 	return slices.DeleteFunc(slices.Clone(urls), func(text string) bool { return HostInURL(text) == "" })
 }
@@ -88,7 +88,8 @@ func NameReported(name string) string {
 	return problem.Quote(name)
 }
 
-// VersionReported is the version that a member says it has.
+// VersionReported returns the version that a member reports, quoted if it has an
+// unexpected form.
 func VersionReported(version string) string {
 	if len(version) > longestVersion || version != "" && !listedForm.MatchString(version) {
 		return problem.Quote(version)
@@ -96,31 +97,31 @@ func VersionReported(version string) string {
 	return version
 }
 
-// Member is one entry of the cluster's own member list, with what the member
-// itself answered when it was asked.
+// Member is one entry of the cluster's own member list, with what the member itself
+// reported.
 type Member struct {
 	ID         uint64
-	Name       string // "" until the member has started for the first time, for one that was added
+	Name       string // "" for a member that was added and has not started yet
 	PeerURLs   []string
 	ClientURLs []string // published by the member itself: empty means that it has never served
 	Learner    bool
 	Healthy    bool   // a voter: a linearizable read through it succeeds; a learner: it answers and knows the leader
-	Trouble    string // why it is not healthy
-	Dead       bool   // not healthy, and silent for long enough (see cluster.examine): never by one look alone
-	Version    string // of the running server; "" when it does not answer
+	Trouble    string // why it is unhealthy
+	Dead       bool   // unhealthy, and silent for long enough (see cluster.examine): never after a single observation
+	Version    string // of the running server; "" if it does not answer
 	Index      uint64 // raft index
-	Applied    uint64 // of it
+	Applied    uint64 // raft applied index
 	DBSize     int64  // bytes
-	DBInUse    int64  // bytes: what would be left after a defragmentation
-	DBQuota    int64  // bytes; negative: none; 0: not known (etcd 3.5 does not say)
+	DBInUse    int64  // bytes: the size after a defragmentation
+	DBQuota    int64  // bytes; negative: none; 0: unknown (etcd 3.5 does not report it)
 	Alarms     []string
 }
 
-// Started reports whether the member has ever served: only then can anything
-// have been promised on the strength of its data directory.
+// Started reports whether the member has ever served: only then can it have acknowledged
+// anything that depends on its data directory.
 func (m Member) Started() bool { return len(m.ClientURLs) > 0 }
 
-// PeerAddress is where the other members reach it, or "".
+// PeerAddress returns the address at which the other members reach it, or "".
 func (m Member) PeerAddress() string {
 	for _, text := range m.PeerURLs {
 		if u, err := url.Parse(text); err == nil && u.Hostname() != "" {
@@ -130,7 +131,7 @@ func (m Member) PeerAddress() string {
 	return ""
 }
 
-// Label names the member in messages.
+// Label returns the name of the member for messages.
 func (m Member) Label() string {
 	if m.Name != "" {
 		return m.Name
@@ -138,8 +139,8 @@ func (m Member) Label() string {
 	return fmt.Sprintf("%x (%s)", m.ID, strings.Join(m.PeerURLs, ","))
 }
 
-// Addresses are the addresses at which a member may answer: where its clients reach
-// it, and where the other members do.
+// Addresses returns the addresses at which a member may answer: those of its client URLs
+// and of its peer URLs.
 func (m Member) Addresses() []string {
 	seen := map[string]bool{}
 	var all []string
@@ -154,8 +155,8 @@ func (m Member) Addresses() []string {
 	return all
 }
 
-// Address is where the member is reached: its client URL, and while it has not
-// published one, nowhere.
+// Address returns the address of the member's client URL, or "" if it has not published
+// one.
 func (m Member) Address() string {
 	for _, text := range m.ClientURLs {
 		if address := HostInURL(text); address != "" {
@@ -165,8 +166,8 @@ func (m Member) Address() string {
 	return ""
 }
 
-// ClientURL is where API servers reach the member at an address.
+// ClientURL returns the URL at which API servers reach the member at an address.
 func ClientURL(address string) string { return "https://" + net.JoinHostPort(address, "2379") }
 
-// PeerURL is where the other members reach the member at an address.
+// PeerURL returns the URL at which the other members reach the member at an address.
 func PeerURL(address string) string { return "https://" + net.JoinHostPort(address, "2380") }

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// errQuotaExceeded: what the database holds does not fit its quota.
+// errQuotaExceeded means that the contents of the database do not fit its quota.
 var errQuotaExceeded = errors.New("the database does not fit its quota")
 
-// fits reports whether a database of n bytes would leave a tenth of the quota
-// free. With less, the next burst of writes would raise the alarm again.
+// fits reports whether a database of n bytes would leave a tenth of the quota free. With
+// less, the next burst of writes would raise the alarm again.
 func (m Member) fits(n int64) bool { return m.DBQuota < 0 || n <= m.DBQuota-m.DBQuota/10 }
 
-// hasSpace reports whether the member's database has room.
+// hasSpace reports whether the member's database has space.
 func (m Member) hasSpace() bool { return m.fits(m.DBSize) }
 
-// WithoutSpace lists the members whose database has no room. One that does not
-// answer is not known to be.
+// WithoutSpace returns the members whose database has no space. A member that does not
+// answer is not among them.
 func (v View) WithoutSpace() []Member {
 	return slices.DeleteFunc(slices.Clone(v.Members), func(m Member) bool { return !m.Healthy || m.hasSpace() })
 }
@@ -28,19 +28,19 @@ type SpaceStepKind int
 // The steps of handling NOSPACE.
 const (
 	SpaceNone       SpaceStepKind = iota
-	SpaceWait                     // not now: ask again until patience ends, then refuse
-	SpaceRefuse                   // there is nothing more to gain
+	SpaceWait                     // not now: decide again until the waiting time is over, then refuse
+	SpaceRefuse                   // no more space can be reclaimed
 	SpaceCompact                  // drop history
 	SpaceMoveLeader               // move leadership off the member
-	SpaceDefragment               // give the member's free pages back
-	SpaceDisarm                   // of this member's alarm and of orphans
+	SpaceDefragment               // release the member's free pages
+	SpaceDisarm                   // disarm this member's alarm and orphaned ones
 )
 
 func (k SpaceStepKind) String() string {
 	return [...]string{"none", "wait", "refuse", "compact", "hand over", "defragment", "disarm"}[k]
 }
 
-// SpaceStep is what comes next, with what it concerns.
+// SpaceStep is the next step, with what it concerns.
 type SpaceStep struct {
 	Kind   SpaceStepKind
 	ID     uint64
@@ -48,7 +48,7 @@ type SpaceStep struct {
 	Cause  error
 }
 
-// compaction is what has come of it so far.
+// compaction is the result of the compaction so far.
 type compaction int
 
 // The results of a compaction.
@@ -58,18 +58,18 @@ const (
 	CompactedBefore // there was no history to drop
 )
 
-// SpaceAttempts is what this process has done already. It only saves repetitions: a
-// process that knows of none of it comes to the same end.
+// SpaceAttempts is what this process has done already. It only avoids repetitions: a
+// process without this knowledge reaches the same result.
 type SpaceAttempts struct {
 	Compaction   compaction
 	Defragmented map[uint64]bool
 }
 
-// NextSpaceStep decides what the member id does next about NOSPACE: for its own
-// alarm, and for those that belong to nobody. Only what is needed is done:
-// free pages are given back by a defragmentation; only when what is in use
-// does not fit either is history dropped before. The alarm goes last, and only
-// when there is room: etcd would raise it again at the next write.
+// NextSpaceStep decides what the member with the given ID does next about NOSPACE: for its
+// own alarm, and for orphaned ones. Only necessary steps are taken. A defragmentation
+// releases free pages. Only if the data in use does not fit either is history dropped
+// first. The alarm is disarmed last, and only if there is space: etcd would raise it again
+// at the next write.
 func NextSpaceStep(v View, id uint64, done SpaceAttempts) SpaceStep {
 	me, listed := v.Member(id)
 	if !listed || !me.HasAlarm(AlarmNoSpace) && len(v.orphaned(AlarmNoSpace)) == 0 {
@@ -93,10 +93,10 @@ func NextSpaceStep(v View, id uint64, done SpaceAttempts) SpaceStep {
 	if alarms := disarmableSpace(v, me); len(alarms) > 0 {
 		return SpaceStep{Kind: SpaceDisarm, Alarms: alarms}
 	}
-	return SpaceStep{} // the orphan waits for the Update of the member that has no room
+	return SpaceStep{} // the orphan waits for the Update of the member that has no space
 }
 
-// makeRoom is the next step for a member without room.
+// makeRoom returns the next step for a member without space.
 func makeRoom(v View, m Member, done SpaceAttempts) SpaceStep {
 	gain := m.DBSize - m.DBInUse
 	switch {
@@ -108,10 +108,10 @@ func makeRoom(v View, m Member, done SpaceAttempts) SpaceStep {
 	return defragmentStep(v, m)
 }
 
-// nextFull is another member that is as full and has no alarm of its own yet,
-// because etcd raises it only for the member that a write came to. It would
-// raise it as soon as writes are accepted. One that cannot be helped now is
-// left to its own alarm.
+// nextFull returns another member that has no space and no alarm of its own yet, because
+// etcd raises the alarm only for the member that received a write. etcd would raise it as
+// soon as writes are accepted. A member that cannot be repaired now is left until its own
+// alarm is raised.
 func nextFull(v View, id uint64, done SpaceAttempts) (Member, bool) {
 	var last Member
 	found := false
@@ -128,8 +128,8 @@ func nextFull(v View, id uint64, done SpaceAttempts) (Member, bool) {
 	return last, found
 }
 
-// defragmentStep leads to the defragmentation of a member, during which it answers
-// nobody: by the rules of a restart.
+// defragmentStep returns the step that leads to the defragmentation of a member. The
+// member does not answer while it is defragmented, so the restart rules apply.
 func defragmentStep(v View, m Member) SpaceStep {
 	if err := MayRestart(v, m.ID); err != nil {
 		return SpaceStep{Kind: SpaceWait, ID: m.ID, Cause: err}
@@ -140,7 +140,7 @@ func defragmentStep(v View, m Member) SpaceStep {
 	return SpaceStep{Kind: SpaceDefragment, ID: m.ID}
 }
 
-// disarmableSpace are the alarms that a member with room may disarm.
+// disarmableSpace returns the alarms that a member with space may disarm.
 func disarmableSpace(v View, me Member) []Alarm {
 	var alarms []Alarm
 	if me.HasAlarm(AlarmNoSpace) {

@@ -1,6 +1,6 @@
-// Package membership decides about the members of an etcd cluster: who may join,
-// leave, restart or be upgraded, and what an alarm asks for. It takes a View, the
-// cluster as its members described it, and is pure: it asks nobody and changes nothing.
+// Package membership decides about the members of an etcd cluster: which may join, leave,
+// restart or be upgraded, and what an alarm requires. Its input is a View, the cluster as
+// its members described it. It is pure: it sends no requests and changes nothing.
 package membership
 
 import (
@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// Refusals of the membership rules, for branching with errors.Is. Each comes
-// wrapped with the members it is about.
+// Refusals of the membership rules, for use with errors.Is. Each is wrapped with the
+// members it concerns.
 var (
 	errNoLeader   = errors.New("the cluster has no leader that its members agree on")
 	ErrLearner    = errors.New("another member is still joining as a learner")
@@ -21,8 +21,8 @@ var (
 	ErrAlarm      = errors.New("an alarm is raised")
 )
 
-// RequireStable refuses every membership change while nobody leads or data is known
-// to differ between members (copying from either side would spread the damage).
+// RequireStable refuses every membership change while there is no leader or the data of
+// members is known to differ (copying from either side would spread the damage).
 func RequireStable(v View) error {
 	if _, ok := v.Member(v.Leader); !ok {
 		return errNoLeader
@@ -30,16 +30,15 @@ func RequireStable(v View) error {
 	return RequireNotCorrupt(v, 0)
 }
 
-// MayAdd says why no learner may be added now, or nil. The new member is
-// counted as a voter that is down, so that the cluster keeps quorum even when
-// it never comes up. That is etcd's own gate since 3.6.11
-// (isConnectedToQuorumAfterAddingNewMemberSince).
+// MayAdd returns why no learner may be added now, or nil. The new member is counted as a
+// voter that is down, so that the cluster keeps quorum even if it never starts. etcd
+// itself has required that since 3.6.11 (isConnectedToQuorumAfterAddingNewMemberSince).
 //
-// Beyond it an odd number of voters does not grow while one of them is
-// unhealthy, as in cluster-api: the next voter would raise what quorum needs
-// and not the failures that are tolerated. An even number does: that is a
-// replacement under way, and refusing it would deadlock the repair of a
-// cluster that lost two of five (cluster-api#10125).
+// In addition, an odd number of voters does not grow while one of them is unhealthy, as in
+// cluster-api: the next voter would raise the number needed for quorum but not the number
+// of tolerated failures. An even number may grow: it means that a replacement is in
+// progress, and refusing it would deadlock the repair of a cluster that lost two of five
+// (cluster-api#10125).
 func MayAdd(v View) error {
 	if err := RequireStable(v); err != nil {
 		return err
@@ -62,13 +61,12 @@ func MayAdd(v View) error {
 	return nil
 }
 
-// MayRemove says why the member may not be removed now, or nil. What remains
-// must hold quorum. A member that works is only let go when every survivor
-// works too, because it may be what carries the cluster (cluster-api refuses
-// the same); one that is dead carries nothing, and one look that found it
-// unhealthy does not make it dead. A CORRUPT member may go when it
-// is the only one, and only when every survivor works: what was promised must
-// be on them, because its own copy proves nothing.
+// MayRemove returns why the member may not be removed now, or nil. The remaining members
+// must have quorum. A working member is only removed if every remaining member works too,
+// because the quorum may depend on it (cluster-api refuses the same). A dead member
+// contributes nothing, but a single unhealthy observation does not make a member dead. A
+// CORRUPT member may be removed if it is the only one, and only if every remaining member
+// works: all committed data must be on them, because its own copy proves nothing.
 func MayRemove(v View, id uint64) error {
 	target, ok := v.Member(id)
 	if !ok {
@@ -98,12 +96,12 @@ func MayRemove(v View, id uint64) error {
 	return nil
 }
 
-// MayRestart says why the member may not be restarted now, or nil. A member
-// that is not healthy has nothing to lose. Of one or two voters each is needed
-// for quorum, so a short interruption cannot be avoided there; it is taken
-// only when the other one is healthy. Not every other member has to be
-// healthy where quorum holds without: that would forbid all maintenance as
-// long as one machine is dead (kubernetes/kubernetes#138403).
+// MayRestart returns why the member may not be restarted now, or nil. An unhealthy member
+// has nothing to lose. With one or two voters each is needed for quorum, so a short
+// interruption cannot be avoided; it is allowed only if the other one is healthy. With
+// more voters, not every other member has to be healthy if quorum remains: requiring that
+// would forbid all maintenance as long as one machine is dead
+// (kubernetes/kubernetes#138403).
 func MayRestart(v View, id uint64) error {
 	target, ok := v.Member(id)
 	if !ok {
@@ -130,7 +128,7 @@ func MayRestart(v View, id uint64) error {
 	return nil
 }
 
-// RequireAllHealthy says which member is not healthy, or nil.
+// RequireAllHealthy returns an error that names the unhealthy members, or nil.
 func RequireAllHealthy(v View) error {
 	if err := RequireStable(v); err != nil {
 		return err
@@ -141,9 +139,8 @@ func RequireAllHealthy(v View) error {
 	return nil
 }
 
-// BestTransferee picks the voter that leadership should go to: healthy, with
-// data that nobody doubts, and of those the one furthest in the log; the name
-// decides a tie.
+// BestTransferee returns the voter that leadership should move to: a healthy one without a
+// data alarm, and of those the one furthest in the log. The name breaks ties.
 func BestTransferee(v View, from uint64) (Member, bool) {
 	var best Member
 	found := false

@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 )
 
-// Roles are the ids of a list with what each of them is.
+// Roles describes the IDs of a member list with the role of each.
 func Roles(v View) string {
 	var all []string
 	for _, m := range v.Members {
@@ -23,10 +23,10 @@ func Roles(v View) string {
 	return strings.Join(all, ", ")
 }
 
-// MayBeginUpgrade says why no member may go to another version now, or nil. It is
-// stricter than MayRestart: a restart of the same brings back what was there,
-// an upgrade may not, so every member has to be able to stand in for every
-// other one. The member itself may be the one that is mended by it.
+// MayBeginUpgrade returns why no member may change its version now, or nil. It is stricter
+// than MayRestart: a restart with the same version restores the previous state, an upgrade
+// may not, so every member must be able to replace every other one. The member itself may
+// be unhealthy, because the upgrade may repair it.
 func MayBeginUpgrade(v View, id uint64) error {
 	if err := RequireStable(v); err != nil {
 		return err
@@ -52,7 +52,7 @@ func MayBeginUpgrade(v View, id uint64) error {
 	return nil
 }
 
-// MemberStatus is a member of a cluster with what the cluster says of it.
+// MemberStatus is a member with what the cluster reports about it.
 type MemberStatus struct {
 	Member
 	ID      string // hex
@@ -60,27 +60,27 @@ type MemberStatus struct {
 	Leader  bool
 }
 
-// label names the member in messages.
+// label returns the name of the member for messages.
 func (r MemberStatus) label() string { return Label(cmp.Or(r.Name, "not there"), r.Address) }
 
-// Survey is what the members of a cluster run.
+// Survey is the versions that the members of a cluster run.
 type Survey struct {
 	Members []MemberStatus // sorted by name
-	// ClusterVersion is what the members have agreed on, as "3.5": etcd raises it
-	// when the last member runs a newer minor version, and refuses to start an
-	// older one from then on. "" when nobody tells.
+	// ClusterVersion is etcd's cluster version, such as "3.5": etcd raises it when the
+	// last member runs a newer minor version, and refuses to start an older one from then
+	// on. "" if no member reports it.
 	ClusterVersion string
 }
 
-// MayUpgrade says why the members of a cluster may not be brought to a version,
-// or nil. It is about the versions alone: that all are healthy is asked when
-// the upgrade begins. Every rule that is broken is named.
+// MayUpgrade returns why the members of a cluster may not be brought to a version, or nil.
+// It checks the versions alone: health is checked when the upgrade begins. The error
+// contains every violated rule.
 //
-// etcd runs neighbouring minor versions in one cluster, and a member may go
-// back to the older of the two as long as one other still runs it: only when
-// the last one has left it do they agree on the newer one, and from then on an
-// older server ends at its start (MustDetectDowngrade in etcd's
-// etcdserver/version). So an upgrade that is not complete can be given up.
+// etcd runs neighbouring minor versions in one cluster, and a member may return to the
+// older of the two as long as one other member still runs it. Only when the last member
+// has left the older version do they raise the cluster version, and from then on an older
+// server exits at its start (MustDetectDowngrade in etcd's etcdserver/version). So an
+// incomplete upgrade can be abandoned.
 func MayUpgrade(s Survey, target string) error {
 	to, _, err := release.Parse(target)
 	if err != nil {
@@ -109,7 +109,7 @@ func MayUpgrade(s Survey, target string) error {
 	return errors.New(strings.Join(refusals, "; "))
 }
 
-// mayFollow says why target may not be beside or after what m runs, or nil.
+// mayFollow returns why target may not run beside or after the version of m, or nil.
 func mayFollow(s Survey, m MemberStatus, target string, agreed bool) error {
 	if m.Version == "" {
 		return nil

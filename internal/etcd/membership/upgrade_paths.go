@@ -7,21 +7,22 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 )
 
-// UpgradePaths is where a cluster may go from what its members run.
+// UpgradePaths is the versions that a cluster may be upgraded to from those that its
+// members run.
 type UpgradePaths struct {
-	Versions   map[string]string // member name → version; "" = does not tell
-	Uniform    bool              // every member tells its version, all tell the same, and they have agreed on its minor
+	Versions   map[string]string // member name → version; "" = unknown
+	Uniform    bool              // every member reports the same version, and the cluster version has its minor version
 	Healthy    bool              // every member is a healthy voter and has no alarm
-	NextMinors []string          // "3.6": where all members may go now
-	Issues     []string          // what is wrong with which member, in words
+	NextMinors []string          // "3.6": the minor versions that all members may be upgraded to now
+	Issues     []string          // detected problems, with the member that has them
 }
 
-// anyPatch stands for the patches of a minor version that are still to come:
-// a minor is open when its newest patch may follow, whatever that is.
+// anyPatch represents future patches of a minor version: a minor version is a possible
+// target if its newest patch may follow, whatever that is.
 const anyPatch = 999
 
-// UpgradePathsFrom tells where the surveyed cluster may go. Patches of the minor that
-// it runs are not listed: they may always follow.
+// UpgradePathsFrom returns the upgrade paths of the surveyed cluster. Patches of the
+// running minor version are not listed: they may always follow.
 func UpgradePathsFrom(s Survey) UpgradePaths {
 	w := UpgradePaths{Versions: map[string]string{}, Healthy: len(s.Members) > 0}
 	newest := -1
@@ -50,7 +51,7 @@ func UpgradePathsFrom(s Survey) UpgradePaths {
 	return w
 }
 
-// uniform: no upgrade is under way, or was left half done.
+// uniform reports whether no upgrade is in progress or incomplete.
 func (s Survey) uniform() bool {
 	if len(s.Members) == 0 {
 		return false
@@ -61,7 +62,7 @@ func (s Survey) uniform() bool {
 		!slices.ContainsFunc(s.Members, func(m MemberStatus) bool { return m.Version != first })
 }
 
-// Problems is what keeps the member from being a healthy voter, in words.
+// Problems describes what keeps the member from being a healthy voter.
 func (m MemberStatus) Problems() []string {
 	var words []string
 	switch {
@@ -79,8 +80,7 @@ func (m MemberStatus) Problems() []string {
 	return words
 }
 
-// Voting counts the voters, those of them that are healthy, and how many votes
-// are needed.
+// Voting returns the number of voters, of healthy voters, and of votes needed for quorum.
 func (s Survey) Voting() (voters, healthy, needed int) {
 	for _, m := range s.Members {
 		if m.Learner {
@@ -94,7 +94,7 @@ func (s Survey) Voting() (voters, healthy, needed int) {
 	return voters, healthy, Quorum(voters)
 }
 
-// Leader is the name of the member that leads, "" where none does or is known.
+// Leader returns the name of the leader, "" if there is none or it is unknown.
 func (s Survey) Leader() string {
 	for _, m := range s.Members {
 		if m.Leader {

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// WithQuota fills in the quota of members that do not report theirs (etcd 3.5).
+// WithQuota sets the quota of members that do not report theirs (etcd 3.5).
 func (v View) WithQuota(quota int64) View {
 	v.Members = slices.Clone(v.Members)
 	for i := range v.Members {
@@ -24,10 +24,10 @@ type View struct {
 	ClusterID uint64
 	Members   []Member // sorted by name, then ID
 	Leader    uint64   // 0: none, or the members disagree
-	Orphans   []Alarm  // raised for nobody on the list
+	Orphans   []Alarm  // alarms of members that are not listed
 }
 
-// Member returns the entry with this id.
+// Member returns the entry with this ID.
 func (v View) Member(id uint64) (Member, bool) {
 	i := slices.IndexFunc(v.Members, func(m Member) bool { return m.ID == id })
 	if i < 0 {
@@ -36,7 +36,7 @@ func (v View) Member(id uint64) (Member, bool) {
 	return v.Members[i], true
 }
 
-// ByPeerURL returns the entry that has this peer URL. etcd admits no second one.
+// ByPeerURL returns the entry with this peer URL. etcd allows only one.
 func (v View) ByPeerURL(peerURL string) (Member, bool) {
 	i := slices.IndexFunc(v.Members, func(m Member) bool { return slices.Contains(m.PeerURLs, peerURL) })
 	if i < 0 {
@@ -54,20 +54,20 @@ func (v View) ByName(name string) (Member, bool) {
 	return v.Members[i], true
 }
 
-// Voters are the members that vote.
+// Voters returns the members that vote.
 func (v View) Voters() []Member {
 	return slices.DeleteFunc(slices.Clone(v.Members), func(m Member) bool { return m.Learner })
 }
 
-// Learners are the members that do not vote yet.
+// Learners returns the members that do not vote yet.
 func (v View) Learners() []Member {
 	return slices.DeleteFunc(slices.Clone(v.Members), func(m Member) bool { return !m.Learner })
 }
 
-// Quorum is the number of votes that n voters need.
+// Quorum returns the number of votes that n voters need.
 func Quorum(n int) int { return n/2 + 1 }
 
-// CountHealthy counts the healthy members.
+// CountHealthy returns the number of healthy members.
 func CountHealthy(members []Member) int {
 	n := 0
 	for _, m := range members {
@@ -78,7 +78,7 @@ func CountHealthy(members []Member) int {
 	return n
 }
 
-// Except returns the members without the one with this id.
+// Except returns the members without the one with this ID.
 func Except(members []Member, id uint64) []Member {
 	return slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.ID == id })
 }
@@ -93,7 +93,7 @@ func unhealthyNames(members []Member) string {
 	return strings.Join(names, ", ")
 }
 
-// WithDead is v with a member that is dead.
+// WithDead returns v with the member marked as dead, unless it is healthy.
 func (v View) WithDead(id uint64) View {
 	members := make([]Member, len(v.Members))
 	for i, m := range v.Members {
@@ -104,7 +104,7 @@ func (v View) WithDead(id uint64) View {
 	return v
 }
 
-// String is the view as a table, for diagnostics.
+// String returns the view as a table, for diagnostics.
 func (v View) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Owned are the flags that extra_args may not set, and why.
+// Owned contains the flags that extra_args may not set, with the reason.
 var Owned = map[string]string{
 	"name":                        "it is the member's name",
 	"data-dir":                    "set data_dir",
@@ -35,9 +35,9 @@ var Owned = map[string]string{
 
 var flagName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// ValidateExtraArgs refuses flags that the provider itself owns, what could not
-// be written on one line of a unit, and what the server of that version would
-// not start with. Where version is not known (""), or none, the last is left out.
+// ValidateExtraArgs refuses flags that the provider itself owns, values that cannot be
+// written on one line of a unit, and arguments that the server of that version would not
+// start with. The last check is skipped if version is unknown ("") or invalid.
 func ValidateExtraArgs(release string, args map[string]string) error {
 	for _, flag := range slices.Sorted(maps.Keys(args)) {
 		reason, taken := Owned[flag]
@@ -53,7 +53,7 @@ func ValidateExtraArgs(release string, args map[string]string) error {
 		}
 	}
 	if ValidateVersion(release) != nil {
-		return nil // said where the version is set
+		return nil // reported where the version is set
 	}
 	return errors.Join(ValidateKnown(release, args)...)
 }

@@ -2,9 +2,9 @@ package release
 
 import "strings"
 
-// What the server of each minor takes: the flags of server/embed/config.go and
-// server/etcdmain/config.go of 3.5.35, 3.6.16 and 3.7.3, found by the calls that
-// define them. A test asks the programs themselves.
+// The flags that the server of each minor version accepts. They were read from
+// server/embed/config.go and server/etcdmain/config.go of 3.5.35, 3.6.16 and 3.7.3, from
+// the calls that define them. A test compares them with the programs themselves.
 var (
 	ReadFrom = map[int]string{5: "3.5.35", 6: "3.6.16", 7: "3.7.3"}
 
@@ -34,7 +34,7 @@ var (
 		max-learners memory-mlock peer-skip-client-san-verification snapshot-catchup-entries warning-apply-duration
 		warning-unary-request-duration watch-progress-notify-interval`)
 
-	// gatesSince are the feature gates, and the minor that added each; so far
+	// gatesSince contains the feature gates, and the minor version that added each; so far
 	// none was removed or locked (server/features/etcd_features.go).
 	gatesSince = map[string]int{
 		"AllAlpha": 6, "AllBeta": 6,
@@ -44,11 +44,11 @@ var (
 	}
 )
 
-// removed is one flag that a minor has removed, or renamed.
+// removed is a flag that a minor version has removed or renamed.
 type removed struct {
 	flag    string
-	first   int    // minor that has it, of those known here
-	until   int    // minor that does not have it any more
+	first   int    // minor version that has it, of those known here
+	until   int    // first minor version that no longer has it
 	instead string // the flag that replaces it, with the same values
 	gate    string // or the feature gate
 	note    string // or what to do
@@ -60,10 +60,10 @@ const (
 	noV2Discovery = "the v2 discovery service is gone; the provider forms the cluster"
 )
 
-// removals: 3.6 removed what served the v2 API (CHANGELOG-3.6.md); it has each
-// experimental flag under both names (deprecatedFlags in etcdmain/config.go,
-// experimentalFlagMigrationMap and ExperimentalFlagToFeatureMap), and 3.7 only
-// under the new one ("Removed all deprecated experimental flags", "Removed
+// removals contains the removed flags. 3.6 removed what served the v2 API
+// (CHANGELOG-3.6.md). It has each experimental flag under both names (deprecatedFlags in
+// etcdmain/config.go, experimentalFlagMigrationMap and ExperimentalFlagToFeatureMap), and
+// 3.7 only under the new one ("Removed all deprecated experimental flags", "Removed
 // v2discovery": CHANGELOG-3.7.md).
 var removals = []removed{
 	{flag: "enable-v2", first: 5, until: 6, note: noV2},

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Quota is what etcd makes of --quota-backend-bytes.
+// Quota returns the quota in bytes that etcd derives from --quota-backend-bytes.
 func Quota(value string) int64 {
 	bytes, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 	if err != nil || bytes == 0 {
@@ -14,5 +14,5 @@ func Quota(value string) int64 {
 	return bytes
 }
 
-// DefaultQuota is etcd's own (storage.DefaultQuotaBytes), which it takes for zero.
+// DefaultQuota is etcd's own default (storage.DefaultQuotaBytes), which it uses for zero.
 const DefaultQuota = 2 << 30

@@ -19,7 +19,7 @@ const (
 	CorruptFlag  = "experimental-initial-corrupt-check" // its name before 3.6, and until 3.7
 )
 
-// knownFlags are those that a minor takes.
+// knownFlags returns the flags that a minor version accepts.
 func knownFlags(minor int) []string {
 	names := slices.Clone(everyMinor)
 	if minor >= 6 {
@@ -33,8 +33,8 @@ func knownFlags(minor int) []string {
 	return names
 }
 
-// ValidateKnown refuses what the server of a version would not start with. All
-// of it is named at once: coming from 3.5, several flags may have to change.
+// ValidateKnown refuses arguments that the server of a version would not start with. It
+// reports all of them at once: when coming from 3.5, several flags may have to change.
 func ValidateKnown(version string, args map[string]string) []error {
 	minor, patch, err := Parse(version)
 	if err != nil {
@@ -61,10 +61,10 @@ func ValidateKnown(version string, args map[string]string) []error {
 	return append(refused, validateGates(minor, patch > read, args[GatesFlag])...)
 }
 
-// unknownFlag refuses what a minor does not take and never took. later: a patch
-// release after the one that the table was read from, which may have got a flag
-// since; then only what looks like a misspelling is refused. A vendor's own
-// build has the version of the release it was made from, and is taken for it.
+// unknownFlag refuses a flag that a minor version does not accept and never did. later
+// means a patch release after the one that the table was read from, which may have added
+// the flag; then only a flag that looks like a misspelling is refused. A vendor's own
+// build has the version of the release it was made from, and is treated as that release.
 func unknownFlag(minor int, flag string, known []string, later bool) error {
 	if slices.Contains(since6, flag) {
 		for _, r := range removals {
@@ -83,9 +83,9 @@ func unknownFlag(minor int, flag string, known []string, later bool) error {
 	return nil
 }
 
-// validateRenamed refuses a flag that a minor has removed, and one that it has
-// under two names where the other is set too: etcd 3.6 does not start then
-// ("cannot set … and … at the same time").
+// validateRenamed refuses a flag that a minor version has removed, and a flag with two
+// names if the other one is set too: etcd 3.6 does not start then ("cannot set … and … at
+// the same time").
 func validateRenamed(minor int, flag string, args map[string]string) error {
 	i := slices.IndexFunc(removals, func(r removed) bool { return r.flag == flag })
 	if i < 0 {
@@ -104,9 +104,9 @@ func validateRenamed(minor int, flag string, args map[string]string) error {
 	}
 }
 
-// setTwice: what replaces the flag is set as well, by the user or by the
-// provider. The server looks for the gate's name anywhere in the value
-// (SetFeatureGatesFromExperimentalFlags), so it takes a longer name for it too.
+// setTwice reports whether the replacement of the flag is set as well, by the user or by
+// the provider. The server searches for the gate's name anywhere in the value
+// (SetFeatureGatesFromExperimentalFlags), so a longer name that contains it matches too.
 func (r removed) setTwice(args map[string]string) bool {
 	if r.gate != "" {
 		return strings.Contains(strings.Join(GatesOf(args), ","), r.gate)
@@ -115,7 +115,7 @@ func (r removed) setTwice(args map[string]string) bool {
 	return set || r.instead == ProgressFlag
 }
 
-// replacement is what to write instead, with the value that is set now.
+// replacement returns what to write instead, with the current value.
 func (r removed) replacement(args map[string]string) string {
 	if r.gate == "" {
 		return fmt.Sprintf("%s = %q", r.instead, args[r.flag])
@@ -132,9 +132,8 @@ func (r removed) replacement(args map[string]string) string {
 	return fmt.Sprintf("%s = %q", GatesFlag, strings.Join(gates, ","))
 }
 
-// GatesOf are the entries of feature-gates that the server gets from 3.6 on: the
-// provider's, unless the user names the same one by either of its names, and the
-// user's.
+// GatesOf returns the entries of feature-gates that the server gets from 3.6 on: the
+// provider's, unless the user sets the same one by either of its names, and the user's.
 func GatesOf(args map[string]string) []string {
 	gates := strings.FieldsFunc(strings.ReplaceAll(args[GatesFlag], " ", ""), func(r rune) bool { return r == ',' })
 	_, named := args[CorruptFlag]
@@ -144,7 +143,7 @@ func GatesOf(args map[string]string) []string {
 	return append([]string{corruptGate + "=true"}, gates...)
 }
 
-// validateGates refuses feature gates that a minor does not know.
+// validateGates refuses feature gates that a minor version does not know.
 func validateGates(minor int, later bool, value string) []error {
 	if minor < 6 {
 		return nil // the flag itself is refused

@@ -1,6 +1,6 @@
-// Package release is what is known of etcd's releases: which this provider
-// manages, which may follow which, and which flags and feature gates each takes.
-// It is pure.
+// Package release contains what is known of etcd's releases: which ones this provider
+// manages, which may follow which, and which flags and feature gates each accepts. It is
+// pure.
 package release
 
 import (
@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// LeavesV2 reports whether a step leaves the last minor version that has a v2
-// store. 3.6 ends at its start when there is something in it.
+// LeavesV2 reports whether a step leaves the last minor version that has a v2 store. 3.6
+// exits at its start if the v2 store is not empty.
 func LeavesV2(from, to string) bool {
 	fromMinor, _, err := Parse(from)
 	toMinor, _, toErr := Parse(to)
@@ -23,7 +23,7 @@ const (
 	NewestMinor = 7
 )
 
-// Parse returns minor and patch of an etcd 3 release.
+// Parse returns the minor and patch version of an etcd 3 release.
 func Parse(release string) (minor, patch int, err error) {
 	v, err := version.ParseSemantic(release)
 	if err != nil || v.String() != release || v.Major() != 3 || v.Minor() > 999 || v.Patch() > 999 || v.PreRelease() != "" || v.BuildMetadata() != "" {
@@ -44,11 +44,10 @@ func ValidateVersion(release string) error {
 	return nil
 }
 
-// ValidateUpgrade says why a running member may not be brought from one
-// version to another, or nil: at most one minor step forward, none back, 3.6
-// only from 3.5.26 on (older 3.5 can lose a promotion or keep removed members:
-// etcd-io/etcd#19557, #20793, #20967), and 3.7 only from 3.6.11 on (etcd's guide
-// for 3.7).
+// ValidateUpgrade returns why a running member may not be brought from one version to
+// another, or nil. It allows at most one minor step forward and none back, 3.6 only from
+// 3.5.26 on (older 3.5 can lose a promotion or keep removed members: etcd-io/etcd#19557,
+// #20793, #20967), and 3.7 only from 3.6.11 on (etcd's guide for 3.7).
 func ValidateUpgrade(from, to string) error {
 	fromMinor, fromPatch, err := Parse(from)
 	if err != nil {
@@ -71,7 +70,7 @@ func ValidateUpgrade(from, to string) error {
 	return nil
 }
 
-// AgreedMinor reads the minor version of "3.6".
+// AgreedMinor parses the minor version of a cluster version such as "3.6".
 func AgreedMinor(version string) (minor int, ok bool) {
 	if version == "" {
 		return 0, false
@@ -80,8 +79,8 @@ func AgreedMinor(version string) (minor int, ok bool) {
 	return minor, err == nil
 }
 
-// NotNewer reports whether a member with this version is of the minor version
-// of target or an older one.
+// NotNewer reports whether a member with this version is of target's minor version or an
+// older one.
 func NotNewer(version, target string) bool {
 	minor, _, err := Parse(version)
 	to, _, toErr := Parse(target)
