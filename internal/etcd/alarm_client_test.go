@@ -16,7 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// etcdctl speaks with the members as an API server or etcdctl would.
+// etcdctl talks to the members as an API server or etcdctl does.
 type etcdctl struct {
 	f       *fleet
 	clients *client.Clients
@@ -33,7 +33,7 @@ func (f *fleet) client(s Spec) etcdctl {
 	return etcdctl{f, clients}
 }
 
-// try calls a member until it takes a call or refuses it for good.
+// try calls a member until the call succeeds or is refused permanently.
 func (c etcdctl) try(name string, call func(context.Context, *clientv3.Client) error) error {
 	ctx := c.f.context()
 	for {
@@ -51,7 +51,7 @@ func (c etcdctl) put(name, key, value string) error {
 	})
 }
 
-// keys is what one member itself has.
+// keys returns the keys in one member's own data.
 func (c etcdctl) keys(name string) map[string]string {
 	c.f.t.Helper()
 	keys := map[string]string{}
@@ -70,7 +70,7 @@ func (c etcdctl) keys(name string) map[string]string {
 	return keys
 }
 
-// raise does what etcd does when it finds something wrong.
+// raise raises an alarm, as etcd does when it detects a problem.
 func (c etcdctl) raise(name string, a membership.Alarm) {
 	c.f.t.Helper()
 	err := c.try(name, func(ctx context.Context, member *clientv3.Client) error {
@@ -84,8 +84,8 @@ func (c etcdctl) raise(name string, a membership.Alarm) {
 	}
 }
 
-// fill puts 64 KiB under one key after the other until the quota refuses it,
-// and returns what was acknowledged.
+// fill writes 64 KiB to one key after another until the quota refuses a write. It returns
+// the acknowledged writes.
 func (c etcdctl) fill(name string, key func(i int) string) map[string]string {
 	c.f.t.Helper()
 	acknowledged := map[string]string{}
@@ -116,7 +116,7 @@ func (c etcdctl) wantKeys(name string, want map[string]string) {
 	}
 }
 
-// wantWrites checks that writes are accepted by every member, and no alarm is left.
+// wantWrites checks that every member accepts writes and no alarm is left.
 func (c etcdctl) wantWrites(specs map[string]Spec) {
 	c.f.t.Helper()
 	for name, s := range specs {
@@ -130,7 +130,7 @@ func (c etcdctl) wantWrites(specs map[string]Spec) {
 	}
 }
 
-// update runs Update for the members whose Read shows drift, as Terraform does.
+// update runs Update for the members whose Read reports drift, as Terraform does.
 func (f *fleet) update(specs map[string]Spec) map[string]error {
 	f.t.Helper()
 	var names []string
@@ -163,7 +163,7 @@ func (f *fleet) mend(specs map[string]Spec) {
 	}
 }
 
-// three creates a cluster of three with a quota (0: etcd's own).
+// three creates a cluster of three members with a quota (0: etcd's own).
 func (f *fleet) three(quota int) map[string]Spec {
 	f.t.Helper()
 	specs := f.specs("cp1", "cp2", "cp3")
@@ -191,13 +191,13 @@ func (f *fleet) wantStarts(want int) {
 	}
 }
 
-// damage changes the data of one member behind the log's back.
+// damage changes the data of one member without a log entry.
 func (f *fleet) damage(name string) {
 	f.machine(name).server.Server.KV().Put([]byte("smuggled"), []byte("in"), lease.NoLease)
 }
 
-// wantRefused checks that the Updates of all members that show drift are
-// refused with these words, and that nothing changed.
+// wantRefused checks that the Updates of all members with drift are refused with an error
+// that contains these words, and that nothing changed.
 func (f *fleet) wantRefused(specs map[string]Spec, before membership.View, words ...string) {
 	f.t.Helper()
 	ids := func(v membership.View) (ids []uint64) {

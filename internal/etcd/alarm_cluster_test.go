@@ -21,14 +21,14 @@ func TestNoSpaceIsMended(t *testing.T) {
 	specs := f.three(4 << 20)
 	c := f.client(specs["cp1"])
 	acknowledged := c.fill("cp2", func(i int) string { return fmt.Sprint("key", i%3) })
-	full := f.view(specs["cp1"]).Raised(membership.AlarmNoSpace)[0].Name // not always the one that was asked
+	full := f.view(specs["cp1"]).Raised(membership.AlarmNoSpace)[0].Name // not always the member that received the write
 	status, err := f.clusters.Read(f.context(), specs[full])
 	if words := strings.Join(status.Drift, "\n"); err != nil || !strings.Contains(words, full+": alarm NOSPACE is raised: the database has") || !strings.Contains(words, "of a quota of 4 MiB") {
 		t.Fatalf("drift of a full database: %q, %v", words, err)
 	}
 	f.mend(specs)
 	f.wantStarts(1)
-	// Whoever was as full and had no alarm has room as well.
+	// A member without space and without an alarm was repaired as well.
 	if v := f.view(specs["cp1"]); len(v.WithoutSpace()) > 0 {
 		t.Errorf("%s has no room:\n%s", v.WithoutSpace()[0].Name, v)
 	}
@@ -46,7 +46,7 @@ func TestNoSpaceThatStaysIsRefused(t *testing.T) {
 	acknowledged := map[string]string{}
 	var full Spec
 	var err error
-	for err == nil { // the first defragmentations may gain some room
+	for err == nil { // the first defragmentations may reclaim some space
 		keys := len(acknowledged)
 		maps.Copy(acknowledged, c.fill("cp1", func(i int) string { return fmt.Sprint("key", keys+i) }))
 		// etcd compares the size of its last commit, up to 100 ms ago.
@@ -67,7 +67,7 @@ func TestNoSpaceThatStaysIsRefused(t *testing.T) {
 	if v := f.view(specs["cp1"]); len(v.Raised(membership.AlarmNoSpace)) == 0 {
 		t.Fatalf("the alarm was disarmed without room:\n%s", v)
 	}
-	// One of the ways out: the members are restarted first, and then there is room.
+	// One of the remedies: the members are restarted first, and then there is space.
 	setQuota(specs, 64<<20)
 	f.mend(specs)
 	f.wantStarts(2)
@@ -149,7 +149,7 @@ func TestCorruptMajorityIsRefused(t *testing.T) {
 	if err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{}); err == nil || !problem.Untouched(err) {
 		t.Errorf("delete of one of two CORRUPT members: %v", err)
 	}
-	// Who gives the whole cluster up is not held back.
+	// Destroying the whole cluster is not blocked.
 	for name, err := range together(t, specs, func(s Spec) error { return f.clusters.Delete(f.context(), s, DeleteOptions{}) }, "cp1", "cp2", "cp3") {
 		if err != nil {
 			t.Errorf("delete %s: %v", name, err)
@@ -213,7 +213,7 @@ func TestCutOffReplacementResumes(t *testing.T) {
 	v := f.calm(specs["cp1"])
 	m := v.Members[slices.IndexFunc(v.Members, func(m membership.Member) bool { return m.ID != v.Leader })]
 	c.raise("cp1", membership.Alarm{Member: m.ID, Name: membership.AlarmCorrupt})
-	// The process ends right after the removal: the alarm has no member then.
+	// The process ends right after the removal, so the alarm has no member.
 	if _, err := until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
 		err := c.clients.ViaVoter(f.context(), v, m.ID, func(address string) error { return c.clients.Remove(f.context(), address, m.ID) })
 		return err == nil, nil // etcd refuses until all have been connected for 5 s

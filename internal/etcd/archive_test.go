@@ -14,7 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// disk is a data directory with what a member and a person have left in it.
+// disk is a data directory with content of a member and of an operator.
 type disk struct {
 	t    *testing.T
 	data string
@@ -43,7 +43,7 @@ func (d disk) write(names ...string) {
 	}
 }
 
-// run runs a part of archive.sh, with something before it.
+// run runs a function of archive.sh after some other commands.
 func (d disk) run(before, call string, kept int) error {
 	script := before + "\n" + string(host.Assignments(archiveVars(d.data, "cp1", kept))+archiveFunctions) + call + "\n"
 	out, err := exec.Command("sh", "-euc", script, "kube").CombinedOutput()
@@ -60,7 +60,7 @@ func (d disk) mustRun(before, call string, kept int) {
 	}
 }
 
-// list is what is below a directory, names in order.
+// list returns the entries below a directory, sorted by name.
 func list(t *testing.T, dir string) string {
 	t.Helper()
 	var all []string
@@ -79,7 +79,7 @@ func list(t *testing.T, dir string) string {
 
 var archiveName = regexp.MustCompile(`^[a-z0-9-]+-\d{8}T\d{6}Z$`)
 
-// archives are the paths of all that have their name.
+// archives returns the paths of all completed archives.
 func (d disk) archives() []string {
 	d.t.Helper()
 	var out []string
@@ -122,14 +122,14 @@ func TestArchiveBesideTheData(t *testing.T) {
 	if left := list(t, d.data); left != "lost+found/x" {
 		t.Errorf("left in the data directory: %q", left)
 	}
-	d.mustRun("", "archive", 5) // nothing to put away
+	d.mustRun("", "archive", 5) // nothing to archive
 	if again := d.archives(); len(again) != 1 {
 		t.Errorf("an archive of nothing: %q", again)
 	}
 }
 
-// onMount runs a script in which $data is a file system of its own, with a
-// member in it, and returns what the script prints.
+// onMount runs a script in which $data is a file system of its own that contains a member.
+// It returns the script's output.
 func onMount(t *testing.T, d disk, mount, script string) string {
 	t.Helper()
 	text := "data=" + d.data + "\n" + mount + `
@@ -145,8 +145,8 @@ script=` + "'" + strings.ReplaceAll(string(host.Assignments(archiveVars(d.data, 
 	return string(out)
 }
 
-// TestArchiveOfAMount: a disk of its own at the data directory, be it another
-// file system or the same one by another way, keeps its archives.
+// TestArchiveOfAMount verifies that a data directory on its own mount, be it another file
+// system or a second mount of the same one, keeps its archives inside.
 func TestArchiveOfAMount(t *testing.T) {
 	t.Parallel()
 	for name, mount := range map[string]string{
@@ -182,7 +182,7 @@ ls -A "$data" "$data/archive" "$data-archive" 2>/dev/null || true
 	}
 }
 
-// TestArchiveIsNeverACopy: where the place was judged wrong, nothing is moved.
+// TestArchiveIsNeverACopy verifies that nothing is moved if the chosen place is wrong.
 func TestArchiveIsNeverACopy(t *testing.T) {
 	t.Parallel()
 	d := disk{newDisk(t).t, filepath.Join(t.TempDir(), "etcd")}
@@ -201,7 +201,7 @@ ls "$data/member/snap/db"
 	}
 }
 
-// knife ends the shell before the n-th program that changes something.
+// knife kills the shell before the n-th program that changes something.
 const knife = `cut=%d at=0
 step() { at=$((at + 1)); [ "$at" -ne "$cut" ] || kill -9 $$; }
 mv() { step; command mv "$@"; }
@@ -213,13 +213,13 @@ chmod() { step; command chmod "$@"; }
 sync() { step; }
 `
 
-// TestArchiveCutOff: wherever it ends, the next run completes it.
+// TestArchiveCutOff verifies that the next run completes an interrupted archive.
 func TestArchiveCutOff(t *testing.T) {
 	t.Parallel()
 	cuts := 0
 	for cut, ended := 1, false; !ended; cut++ {
 		d := newDisk(t)
-		if err := os.MkdirAll(d.data+"-archive/cp1.part", 0o700); err != nil { // as where a last snapshot was saved
+		if err := os.MkdirAll(d.data+"-archive/cp1.part", 0o700); err != nil { // as after saving a last snapshot
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(d.data+"-archive/cp1.part/"+lastSnapshot, nil, 0o600); err != nil {
@@ -246,8 +246,8 @@ func TestArchiveCutOff(t *testing.T) {
 	}
 }
 
-// TestArchiveOfALaterMember: what an earlier member left half put away is an
-// archive of its own.
+// TestArchiveOfALaterMember verifies that the incomplete archive of an earlier member
+// becomes an archive of its own.
 func TestArchiveOfALaterMember(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"archive", "settle; archive"} {
@@ -272,7 +272,7 @@ func TestArchivesKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		there []string // "*": with a last snapshot
 		kept  int
-		want  []string // besides the new one
+		want  []string // in addition to the new one
 	}{
 		"few":                         {[]string{"cp1-20260101T000000Z", "cp9-20260102T000000Z"}, 5, []string{"cp1-20260101T000000Z", "cp9-20260102T000000Z"}},
 		"the oldest goes":             {[]string{"cp9-20260101T000000Z", "cp1-20260102T000000Z"}, 2, []string{"cp1-20260102T000000Z"}},

@@ -13,7 +13,7 @@ const testCluster = "id-of-prod"
 
 func blank(name string) observed { return observed{Name: name, Address: "10.0.0." + name[2:]} }
 
-// began is a machine whose static bootstrap together with initial was cut off.
+// began returns a machine whose static bootstrap together with initial was interrupted.
 func began(name string, initial ...string) observed {
 	f := blank(name)
 	f.Data, f.Pending, f.New, f.Initial = true, true, true, initial

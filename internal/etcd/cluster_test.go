@@ -73,7 +73,7 @@ func TestCutOffJoinResumes(t *testing.T) {
 	specs := f.specs("cp1", "cp2")
 	f.create(specs, "cp1")
 
-	// Cut off between the addition and the start: an unnamed learner is left.
+	// Interrupted between the addition and the start: an unnamed learner is left.
 	cl := f.clusters.of(specs["cp2"])
 	clients, err := cl.connect(specs["cp2"])
 	if err != nil {
@@ -97,7 +97,7 @@ func TestCutOffLearnerIsPromoted(t *testing.T) {
 	f := newFleet(t)
 	specs := f.specs("cp1", "cp2")
 	f.create(specs, "cp1")
-	// The caller dies after the learner was started: nothing is undone then.
+	// The caller dies after the learner was started: nothing is undone.
 	j := &joining{cl: f.clusters.of(specs["cp2"]), s: specs["cp2"]}
 	clients, err := j.cl.connect(j.s)
 	if err != nil {
@@ -145,7 +145,7 @@ func TestCutOffBootstrapStartsAnew(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.specs("cp1", "cp2", "cp3")
-	// One of three was started with the static cluster of three, then the end.
+	// One of three was started with the static cluster of three; then the process ended.
 	s := specs["cp1"]
 	cl := f.clusters.of(s)
 	ours := cl.observe(f.context(), s, s.Name, s.Host)
@@ -218,7 +218,7 @@ func TestAnotherClustersDataIsRefused(t *testing.T) {
 	if _, err := other.clusters.Create(f.context(), s); err == nil || !strings.Contains(err.Error(), "another cluster") || !problem.Untouched(err) {
 		t.Errorf("a member on another cluster's machine: %v", err)
 	}
-	if err := other.clusters.Delete(f.context(), s, DeleteOptions{}); err != nil { // its machine is left alone
+	if err := other.clusters.Delete(f.context(), s, DeleteOptions{}); err != nil { // its machine is not changed
 		t.Errorf("delete of a member whose machine is another cluster's: %v", err)
 	}
 	f.wantRoster(specs["cp1"], "cp1")
@@ -245,7 +245,7 @@ func TestLeaderLeaves(t *testing.T) {
 			t.Errorf("members are %s", roster(v))
 		}
 	}
-	// Deleting again finds nothing to do.
+	// Deleting again is a no-op.
 	if err := f.clusters.Delete(f.context(), specs[leader], DeleteOptions{}); err != nil {
 		t.Errorf("second delete: %v", err)
 	}
@@ -279,8 +279,8 @@ func TestDestroyAll(t *testing.T) {
 	}
 }
 
-// TestNoRoomForTheLastSnapshot: a cluster does not end where its last snapshot
-// has no room, and is as it was.
+// TestNoRoomForTheLastSnapshot verifies that the last member stays, unchanged, if there is
+// no room for its last snapshot.
 func TestNoRoomForTheLastSnapshot(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -300,8 +300,8 @@ func TestNoRoomForTheLastSnapshot(t *testing.T) {
 	}
 }
 
-// TestArchivesKeptTouchesNothing: what a change of the number means, the next
-// archive tells.
+// TestArchivesKeptTouchesNothing verifies that changing the number has no effect until the
+// next archive is made.
 func TestArchivesKeptTouchesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -363,7 +363,8 @@ func TestRefusedRemoval(t *testing.T) {
 	}
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
 
-	// The dead one can go: the survivors remove it, and then the user is asked.
+	// The dead member can be removed by the survivors, but its machine requires the user's
+	// consent.
 	err = f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{})
 	if err == nil || !strings.Contains(err.Error(), "abandon_unreachable_hosts") || problem.Untouched(err) {
 		t.Errorf("delete of an unreachable member: %v", err)
@@ -443,7 +444,7 @@ func TestUpdateRefusesToLoseQuorum(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "lose quorum") || !problem.Untouched(err) || f.machine("cp1").starts != 1 {
 		t.Errorf("a restart that loses quorum: %v", err)
 	}
-	// The stopped one itself may be changed and comes back with it.
+	// The stopped member itself may be changed, and the change starts it.
 	s = specs["cp3"]
 	s.ExtraArgs = map[string]string{"max-txn-ops": "256"}
 	if status, err := f.clusters.Update(f.context(), s); err != nil || !status.Healthy {
@@ -480,8 +481,8 @@ func TestCertificatesAreReplacedWithoutARestart(t *testing.T) {
 	}
 }
 
-// TestRenewal: certificates that are due show up in words and are renewed
-// without a restart.
+// TestRenewal verifies that due certificates are reported as drift and renewed without a
+// restart.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -505,8 +506,8 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestRestartsByEvidence: an edit that no process has read is undone without a
-// restart; what etcd was started with decides, not what lies on the disk.
+// TestRestartsByEvidence verifies that an edit that no process has read is undone without
+// a restart: what etcd was started with decides, not what is on the disk.
 func TestRestartsByEvidence(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -553,15 +554,15 @@ func TestReadOfAnUnreachableMachine(t *testing.T) {
 	}
 }
 
-// TestRemovedByHand takes a member off the list and leaves its machine as it is:
-// so does a removal that is cut off in the middle.
+// TestRemovedByHand removes a member from the list and leaves its machine unchanged, as an
+// interrupted removal does.
 func TestRemovedByHand(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.specs("cp1", "cp2", "cp3")
 	f.create(specs, "cp1", "cp2", "cp3")
 	f.removeByHand(specs["cp1"], specs["cp3"])
-	f.calm(specs["cp1"]) // it may have led
+	f.calm(specs["cp1"]) // the removed member may have been the leader
 	status, err := f.clusters.Read(f.context(), specs["cp3"])
 	if err != nil || len(status.Drift) != 1 || !strings.Contains(status.Drift[0], "cp3: the cluster no longer lists this member") {
 		t.Fatalf("read of a removed member: %v, %v", status.Drift, err)
@@ -581,8 +582,8 @@ func TestRemovedByHand(t *testing.T) {
 	}
 }
 
-// TestLastMemberLeavesLast destroys a cluster of which one member was removed
-// before: with the last one gone nobody could tell whether it still counts.
+// TestLastMemberLeavesLast destroys a cluster of which one member was removed before:
+// without the last member nothing could tell whether the removed one still counts.
 func TestLastMemberLeavesLast(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -618,7 +619,7 @@ func TestLastMemberLeavesLast(t *testing.T) {
 	}
 }
 
-// removeByHand is "etcdctl member remove" against the machine of one member.
+// removeByHand runs "etcdctl member remove" through another member's machine.
 func (f *fleet) removeByHand(through, s Spec) {
 	f.t.Helper()
 	v := f.calm(through)

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestAdoptedMemberIsNotTainted: a Create finds a member that serves, and fails to
-// bring it to its spec. The member is not half made, and must not be destroyed for it.
+// TestAdoptedMemberIsNotTainted verifies that a Create that adopts a serving member, and
+// fails to bring it to its spec, does not mark it as half created, so that it is not
+// destroyed.
 func TestAdoptedMemberIsNotTainted(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -28,7 +29,7 @@ func TestAdoptedMemberIsNotTainted(t *testing.T) {
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
 
 	f.wipe("cp3")
-	f.machine("cp3").broken = true // a new one that does not start is half made
+	f.machine("cp3").broken = true // a new one that does not start is half created
 	f.clusters.of(s).pace.StallTimeout = 0
 	if _, err := f.clusters.Create(f.context(), specs["cp3"]); err == nil || errors.Is(err, ErrAdopted) {
 		t.Errorf("create of a member that does not start: %v", err)

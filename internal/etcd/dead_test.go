@@ -14,8 +14,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// stalls are the addresses that answer no dial for a while, as a member does
-// that is short of time or memory.
+// stalls contains the addresses that answer no dial for a while, like a member that is
+// short of CPU or memory.
 type stalls struct {
 	mu    sync.Mutex
 	until map[string]time.Time
@@ -41,7 +41,7 @@ func (s *stalls) wait(ctx context.Context, addr string) error {
 	return pause(ctx, max(left, 0))
 }
 
-// namesake is a member of the name of another one, on a machine of its own.
+// namesake returns a member with the name of another one, on a machine of its own.
 func (f *fleet) namesake(specs map[string]Spec, name, at string) Spec {
 	s := specs[at]
 	s.Name, s.Peers = name, map[string]*host.Host{name: s.Host}
@@ -53,8 +53,8 @@ func (f *fleet) namesake(specs map[string]Spec, name, at string) Spec {
 	return s
 }
 
-// TestSlowNamesakeIsNotRemoved: a voter that does not answer for as long as one
-// question takes is alive.
+// TestSlowNamesakeIsNotRemoved verifies that a voter that does not answer for the time of
+// one request counts as alive.
 func TestSlowNamesakeIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -62,7 +62,7 @@ func TestSlowNamesakeIsNotRemoved(t *testing.T) {
 	f.create(specs, "cp1", "cp2", "cp3")
 	f.calm(specs["cp1"])
 	f.clusters = f.coordinator()
-	f.stalls.begin(f.address("cp3"), 2*client.RequestTimeout+500*time.Millisecond) // the survey's look, and the first one of the join
+	f.stalls.begin(f.address("cp3"), 2*client.RequestTimeout+500*time.Millisecond) // the first observation of the cluster, and the first one of the join
 	_, err := f.clusters.Create(f.context(), f.namesake(specs, "cp3", "cp4"))
 	if err == nil || !strings.Contains(err.Error(), `"cp3" is alive`) || !problem.Untouched(err) {
 		t.Errorf("create of a namesake: %v", err)
@@ -70,7 +70,8 @@ func TestSlowNamesakeIsNotRemoved(t *testing.T) {
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
 }
 
-// TestDeadNamesakeIsRemoved: one that stays silent gives its name away.
+// TestDeadNamesakeIsRemoved verifies that a member that stays silent is replaced by one of
+// the same name.
 func TestDeadNamesakeIsRemoved(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -92,8 +93,8 @@ func TestDeadNamesakeIsRemoved(t *testing.T) {
 	}
 }
 
-// TestSlowMemberIsNotDeletedAsDead: while another voter is down, a member that
-// works is not let go, also where it is slow for a moment; a dead one is.
+// TestSlowMemberIsNotDeletedAsDead verifies that, while another voter is down, a working
+// member is not removed even if it is slow for a moment, but a dead one is.
 func TestSlowMemberIsNotDeletedAsDead(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -103,7 +104,7 @@ func TestSlowMemberIsNotDeletedAsDead(t *testing.T) {
 	f.kill("cp5", true)
 	f.clusters = f.coordinator()
 	f.clusters.pace.DeadAfter = usualPace.DeadAfter
-	f.stalls.begin(f.address("cp3"), 3*client.RequestTimeout) // the look before its outage is announced, and the one behind
+	f.stalls.begin(f.address("cp3"), 3*client.RequestTimeout) // the observation before its outage is announced, and the one after it
 	err := f.clusters.Delete(f.context(), specs["cp3"], DeleteOptions{})
 	if err == nil || !strings.Contains(err.Error(), membership.ErrUnhealthy.Error()) || !problem.Untouched(err) {
 		t.Errorf("delete of a slow member beside a dead one: %v", err)

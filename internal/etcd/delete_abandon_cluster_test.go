@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// TestOnlyTheOperatorsNetworkIsDown: no machine can be reached, and a voter that
-// lives is not given up because its own address is named.
+// TestOnlyTheOperatorsNetworkIsDown verifies that a live voter is not abandoned because
+// the user has named its address, if no machine can be reached.
 func TestOnlyTheOperatorsNetworkIsDown(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -27,8 +27,8 @@ func TestOnlyTheOperatorsNetworkIsDown(t *testing.T) {
 	}
 }
 
-// TestHostKeyIsNeverAbandoned: a machine whose key has changed during a destroy is
-// not gone: nothing is touched, neither there nor in the cluster.
+// TestHostKeyIsNeverAbandoned verifies that a machine whose key has changed during a
+// destroy is not gone: neither the machine nor the cluster is changed.
 func TestHostKeyIsNeverAbandoned(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -43,8 +43,8 @@ func TestHostKeyIsNeverAbandoned(t *testing.T) {
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
 }
 
-// TestUnreachableVoterIsRemovedFirst: the operator cannot reach a voter that
-// lives. The survivors take it off the list, and only then is its machine left.
+// TestUnreachableVoterIsRemovedFirst verifies that the survivors remove a live voter that
+// the operator cannot reach, and that its machine is abandoned only afterwards.
 func TestUnreachableVoterIsRemovedFirst(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -58,8 +58,8 @@ func TestUnreachableVoterIsRemovedFirst(t *testing.T) {
 	f.wantRoster(specs["cp1"], "cp1 cp2")
 }
 
-// TestLostClusterIsGivenUp: of three members two are gone for good and quorum with
-// them. The third one is stopped and its data kept, whoever's turn comes first.
+// TestLostClusterIsGivenUp verifies that, if two of three members are gone for good and
+// quorum with them, the third one is stopped and its data kept, in any order of turns.
 func TestLostClusterIsGivenUp(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -70,7 +70,7 @@ func TestLostClusterIsGivenUp(t *testing.T) {
 	f.kill("cp2", true)
 	f.clusters = f.coordinator()
 	o := DeleteOptions{Abandon: host.AbandonedAt(f.address("cp1"), f.address("cp2"))}
-	hold := f.clusters.of(specs["cp1"]).turns.enter() // so that those that are gone come first
+	hold := f.clusters.of(specs["cp1"]).turns.enter() // so that the lost ones come first
 	var group sync.WaitGroup
 	for i, name := range []string{"cp1", "cp2", "cp3"} {
 		group.Go(func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// strange is a machine that answers and is not trusted, or lets nobody in.
+// strange returns a machine that answers and is not trusted, or that rejects the login.
 func strange(name string, err error) observed {
 	f := blank(name)
 	f.Err = fmt.Errorf("observe %s: %w", name, err)
@@ -49,7 +49,8 @@ func TestAbandon(t *testing.T) {
 		next      string
 		notNext   string
 	}{
-		// A survivor answers: the voter goes first, the machine only then.
+		// A survivor answers: the voter is removed first, and the machine abandoned only
+		// afterwards.
 		{
 			name: "a voter that lives, behind the operator's network", self: lost("cp1"), others: others(runs(established("cp2")), runs(established("cp3"))),
 			view: view("hLh"), abandon: named("cp1"), want: leaveRemove,
@@ -59,7 +60,7 @@ func TestAbandon(t *testing.T) {
 		{name: "removed, another one is named", self: lost("cp9"), view: view("Lhh"), abandon: named("cp1"), want: leaveRefuse, reason: "cannot be reached", next: `add "10.0.0.9" to abandon_unreachable_hosts`},
 		{name: "the only voter answers through another machine", self: lost("cp1"), others: others(blank("cp2")), view: view("L"), abandon: named("cp1"), want: leaveRefuse, reason: "not gone"},
 
-		// Nobody answers.
+		// No member answers.
 		{
 			name: "the operator's network is down, one is named", self: lost("cp1"), others: others(lost("cp2"), lost("cp3")), abandon: named("cp1"),
 			want: leaveRefuse, reason: "network alone", next: `add "10.0.0.2", "10.0.0.3" to abandon_unreachable_hosts`, notNext: `"10.0.0.1"`,
@@ -88,7 +89,7 @@ func TestAbandon(t *testing.T) {
 			want: leaveWait, otherwise: leaveRefuse, reason: "cp3",
 		},
 
-		// A machine that answers is not gone, whoever has named it.
+		// A machine that answers is not gone, even if the user has named it.
 		{
 			name: "the host key changed", self: strange("cp1", changed), others: others(runs(established("cp2")), runs(established("cp3"))), view: view("dLh"),
 			abandon: all, want: leaveRefuse, reason: "changed", next: "pin it on the provider",

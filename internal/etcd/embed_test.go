@@ -26,37 +26,36 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// testMachine is a machine whose etcd is a real server inside the test's
-// process, on a loopback address of its own. It takes the same files, unit and
-// actions as a machine behind SSH: the unit's flags go through etcd's own flag
-// parser, and what has no equivalent here (ports that all machines would
-// share on 127.0.0.1) is left out.
+// testMachine is a machine whose etcd is a real server inside the test's process, on a
+// loopback address of its own. It accepts the same files, unit and actions as a machine
+// behind SSH. The unit's flags are parsed by etcd's own flag parser; those without an
+// equivalent here (ports that all machines would share on 127.0.0.1) are left out.
 type testMachine struct {
 	t       *testing.T
 	address string
-	root    string // files and data live below it
+	root    string // files and data are below it
 
 	mu        sync.Mutex
 	files     map[string]host.File
 	server    *embed.Etcd
 	enabled   bool
-	timer     bool // of scheduled snapshots: it runs
+	timer     bool // the timer of scheduled snapshots runs
 	archives  int
 	starts    int
-	ends      int      // of a server that does not come up, since its unit was started
+	ends      int      // exits of a server that fails to start, since its unit was started
 	lost      bool     // unreachable over SSH
-	refuses   error    // what SSH ends with instead: an untrusted host key, say
+	refuses   error    // the SSH error instead, such as an untrusted host key
 	broken    bool     // the unit fails to start
-	breaks    string   // the unit fails to start with this in it
-	installed []string // versions beside 3.6.16
-	free      int64    // bytes on every disk; 0: not told
-	unsaved   error    // of every snapshot
+	breaks    string   // the unit fails to start if it contains this text
+	installed []string // versions in addition to 3.6.16
+	free      int64    // free bytes on every disk; 0: not reported
+	unsaved   error    // the error of every snapshot
 	leases    map[string]*host.Lease
 	epochs    map[*host.Lease]int
-	taken     map[string]int // how often each lease was taken anew
-	slow      int            // bytes in a second from its peers; 0: as they come
-	behind    string         // where its etcd listens then
-	late      time.Duration  // etcd reads its database for so long before it answers
+	taken     map[string]int // how often each lease was acquired again
+	slow      int            // bytes per second from its peers; 0: unlimited
+	behind    string         // the address at which its etcd listens then
+	late      time.Duration  // how long etcd reads its database before it answers
 	reading   bool
 	outages   *outages
 	stalls    *stalls
@@ -131,7 +130,7 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 		if m.enabled {
 			unit.Enabled = "enabled"
 		}
-		if m.ends > 0 && m.server == nil { // systemd starts it again and again
+		if m.ends > 0 && m.server == nil { // systemd restarts it again and again
 			m.ends++
 			unit.Active, unit.Sub, unit.Restarts = "activating", "auto-restart", m.ends
 		}
@@ -164,7 +163,7 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 	return facts, nil
 }
 
-// running reports whether the server lives: a member that was removed stops by itself.
+// running reports whether the server runs: a member that was removed stops by itself.
 func (m *testMachine) running() bool {
 	if m.server == nil {
 		return false
@@ -205,7 +204,7 @@ func (m *testMachine) Dial(ctx context.Context, network, addr string) (net.Conn,
 	return d.DialContext(ctx, network, addr)
 }
 
-// TakeLease is the lease of the machine behind SSH, without the connection.
+// TakeLease takes the lease of the machine as over SSH, without the connection.
 func (m *testMachine) TakeLease(_ context.Context, name, holder string, previous *host.Lease) (*host.Lease, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -262,7 +261,7 @@ func (m *testMachine) Change(ctx context.Context, c host.Change, a action) (host
 	return host.Applied{}, m.do(a)
 }
 
-// snapshot saves the database and reports what the script does.
+// snapshot saves the database and prints what the script prints.
 func (m *testMachine) snapshot(a action) (host.Applied, error) {
 	if !m.running() {
 		return host.Applied{}, errors.New("no server to be saved")
@@ -314,7 +313,7 @@ func (m *testMachine) do(a action) error {
 	return nil
 }
 
-// away is archive.sh.
+// away does what archive.sh does.
 func (m *testMachine) away(a action) error {
 	part := m.at(partOf(archiveRoot(a.DataDir), a.Member))
 	_, err := os.Stat(m.at(a.DataDir))
@@ -358,7 +357,7 @@ func (m *testMachine) stop() {
 	}
 }
 
-// start does what systemd would do on the unit.
+// start does what systemd does with the unit.
 func (m *testMachine) start() error {
 	m.starts++
 	m.ends = 0
@@ -432,7 +431,7 @@ func (m *testMachine) config(args, env map[string]string) (*embed.Config, error)
 	return config, config.Validate()
 }
 
-// fleet is a set of machines and one coordinator over them.
+// fleet is a set of machines and one coordinator for them.
 type fleet struct {
 	t        *testing.T
 	clusters *Clusters
@@ -464,7 +463,7 @@ func newFleet(t *testing.T) *fleet {
 	f := &fleet{t: t, bundle: bundle, pool: pool, machines: map[string]*testMachine{}, net: nets.next}
 	nets.Unlock()
 	f.clusters = f.coordinator()
-	t.TempDir() // the first call decides when the machines' directories go: after their servers
+	t.TempDir() // called first, so that the directories are removed after the servers
 	t.Cleanup(func() {
 		for _, m := range f.machines {
 			m.mu.Lock()
@@ -475,7 +474,7 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// coordinator is another process's view of the same machines.
+// coordinator returns the coordinator of another process on the same machines.
 func (f *fleet) coordinator() *Clusters {
 	c := NewClusters()
 	c.pace = pace{
@@ -490,7 +489,7 @@ func (f *fleet) address(name string) string { return fmt.Sprintf("127.77.%d.%s",
 
 func (f *fleet) machine(name string) *testMachine { return f.machines[f.address(name)] }
 
-// specs are the members of the given names, each with all of them as peers.
+// specs returns the members with the given names, each with all of them as peers.
 func (f *fleet) specs(names ...string) map[string]Spec {
 	peers := map[string]*host.Host{}
 	for _, name := range names {
@@ -507,7 +506,7 @@ func (f *fleet) specs(names ...string) map[string]Spec {
 	return specs
 }
 
-// together runs f for all names at once, as Terraform does.
+// together runs f for all names in parallel, as Terraform does.
 func together(t *testing.T, specs map[string]Spec, f func(Spec) error, names ...string) map[string]error {
 	t.Helper()
 	errs := map[string]error{}
@@ -546,7 +545,7 @@ func (f *fleet) context() context.Context {
 	return ctx
 }
 
-// view is the cluster as seen now.
+// view returns the current view of the cluster.
 func (f *fleet) view(s Spec) membership.View {
 	f.t.Helper()
 	v, err := f.clusters.of(s).view(f.context(), s)
@@ -556,7 +555,7 @@ func (f *fleet) view(s Spec) membership.View {
 	return v
 }
 
-// names are the voters, "+" before a learner.
+// roster returns the names of the members, with "+" before a learner.
 func roster(v membership.View) string {
 	var out []string
 	for _, m := range v.Members {
@@ -593,13 +592,13 @@ func (f *fleet) calm(s Spec) membership.View {
 	return v
 }
 
-// leader names the member that leads.
+// leaderOf returns the name of the leader.
 func leaderOf(v membership.View) string {
 	m, _ := v.Member(v.Leader)
 	return m.Name
 }
 
-// record is what the machine of a member says it holds.
+// record returns the record on the machine of a member.
 func (f *fleet) record(name string) record {
 	m := f.machine(name)
 	m.mu.Lock()
@@ -619,7 +618,7 @@ func (f *fleet) kill(name string, andSSH bool) {
 	m.lost = andSSH
 }
 
-// wipe is a machine that was rebuilt.
+// wipe turns a machine into a rebuilt one.
 func (f *fleet) wipe(name string) {
 	m := f.machine(name)
 	m.mu.Lock()

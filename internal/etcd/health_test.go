@@ -14,7 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// TestMachineOf: what a machine shows is read without knowing how its member is wanted.
+// TestMachineOf verifies that a machine is interpreted without its member's spec.
 func TestMachineOf(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	bundle, err := pki.Generate(pki.Options{ClusterName: "prod", Now: now})
@@ -104,7 +104,7 @@ func TestQuotaOf(t *testing.T) {
 		member membership.MemberStatus
 		want   int64
 	}{
-		{membership.MemberStatus{Address: "10.0.0.11", Member: membership.Member{DBQuota: 2 << 30}}, 2 << 30}, // what runs counts more than what is on its disk
+		{membership.MemberStatus{Address: "10.0.0.11", Member: membership.Member{DBQuota: 2 << 30}}, 2 << 30}, // the running value takes precedence over the flags on disk
 		{membership.MemberStatus{Address: "10.0.0.11"}, 8 << 30},
 		{membership.MemberStatus{Address: "10.0.0.12"}, 2 << 30},
 		{membership.MemberStatus{Address: "10.0.0.13"}, 0},
@@ -133,8 +133,8 @@ func TestVoting(t *testing.T) {
 	}
 }
 
-// TestHealth: a dead member is told of, and without a quorum the machines are
-// what is left to tell.
+// TestHealth verifies that a dead member is reported, and that without a quorum the
+// machines are still reported.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// looked is a machine that can be looked at and nothing else: it stands in for
-// one of this provider, of somebody else, or that is dead.
+// looked is a machine that can only be observed. It represents one of this provider, one
+// of another party, or a dead one.
 type looked struct {
 	machine
 	marker string
@@ -21,8 +21,8 @@ func (l looked) Observe(context.Context, host.Query) (host.Facts, error) {
 	return host.Facts{Files: map[string]host.FileState{recordPath: {Content: l.marker}}}, l.err
 }
 
-// TestOurs: only a machine that answers proves anything, but one that lets
-// nobody in is none of ours.
+// TestOurs verifies that only a machine that answers is evidence, and that a machine that
+// rejects the login is not one of the provider.
 func TestOurs(t *testing.T) {
 	pool, err := host.NewPool(host.Config{})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// factsOf is what a machine shows of a member of s.
+// factsOf returns the facts of a machine with a member of s.
 func factsOf(s Spec, list string) host.Facts {
 	facts := host.Facts{
 		Files: map[string]host.FileState{
@@ -33,7 +33,7 @@ const twoMembers = `{"header":{"member_id":123},"members":[
 {"ID":2,"name":"cp2","peerURLs":["https://[fd00::12]:2380"]}]}
 `
 
-// TestImportReadsBack: what a machine shows of a spec gives that spec.
+// TestImportReadsBack verifies that the import of a machine results in its spec.
 func TestImportReadsBack(t *testing.T) {
 	for name, change := range map[string]func(*Spec){
 		"nothing given": func(*Spec) {},
@@ -87,8 +87,9 @@ func TestImportReadsBack(t *testing.T) {
 	}
 }
 
-// TestImportWithoutRecord: a marker of an earlier version says nothing of flags,
-// and a unit that was changed by hand is believed in what is the user's to say.
+// TestImportWithoutRecord verifies that a record of an earlier version, which contains no
+// flags, and a unit that was changed by hand still result in the flags that the user may
+// set.
 func TestImportWithoutRecord(t *testing.T) {
 	s := specAt(t, "10.0.0.11")
 	s.ExtraArgs = map[string]string{"quota-backend-bytes": "1", "listen-metrics-urls": "http://127.0.0.1:2381"}

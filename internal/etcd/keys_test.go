@@ -11,7 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// TestStored reads page after page, as of one moment, from whoever answers.
+// TestStored reads page after page, at one revision, from any member that answers.
 func TestStored(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -44,7 +44,7 @@ func TestStored(t *testing.T) {
 		return seen
 	}
 	seen := read(prefix, func(i int) {
-		if i == 3 { // changes behind and before the present page are not seen
+		if i == 3 { // changes behind and before the current page are not visible
 			put(prefix+"00000-new", "new")
 			put(prefix+"00700-new", "new")
 		}
@@ -58,7 +58,7 @@ func TestStored(t *testing.T) {
 	if seen = read("/nothing/", func(int) {}); len(seen) != 0 {
 		t.Errorf("keys where there are none: %v", seen)
 	}
-	// More than one answer may have.
+	// More than one answer may contain.
 	for i := range client.MaxPage>>20 + 4 {
 		put(fmt.Sprintf("/large/%02d", i), strings.Repeat("x", 1<<20))
 	}

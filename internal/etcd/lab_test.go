@@ -18,7 +18,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// withinLab names the lab whose network the test binary was started in anew.
+// withinLab is the variable with the lab in whose network the test binary was restarted.
 const withinLab = "ETCD_TEST_WITHIN_LAB"
 
 // components is the local artifact source: etcd-v3.6.16/etcd and its tools.
@@ -33,15 +33,14 @@ func components() string {
 	return filepath.Join(cache, "terraform-provider-kube", "components")
 }
 
-// TestOnMachines drives the package on machines with real systemd, sshd and
-// etcd. It starts itself anew within the lab's network, where no packet leaves
-// the computer.
+// TestOnMachines runs the package on machines with real systemd, sshd and etcd. It
+// restarts itself within the lab's network, where no packet leaves the computer.
 func TestOnMachines(t *testing.T) {
 	onMachines(t, "etcdlab", "10.93.0.0/24", []string{"3.6.16"}, testOnMachines)
 }
 
-// onMachines runs a test within the network of a lab of its own, on releases of
-// etcd that have been built.
+// onMachines runs a test within the network of a lab of its own, with releases of etcd
+// that have been built.
 func onMachines(t *testing.T, name, subnet string, versions []string, test func(*testing.T)) {
 	t.Helper()
 	if os.Getenv(withinLab) != "" {
@@ -127,7 +126,7 @@ func newRig(t *testing.T) *rig {
 	return newProcess(t, l, bundle)
 }
 
-// newProcess is a process of its own: its connections and its coordinator.
+// newProcess simulates another process, with its own connections and coordinator.
 func newProcess(t *testing.T, l *lab.Lab, bundle *pki.Bundle) *rig {
 	t.Helper()
 	key, err := l.PrivateKey()
@@ -159,7 +158,7 @@ func newProcess(t *testing.T, l *lab.Lab, bundle *pki.Bundle) *rig {
 	return r
 }
 
-// address is that of the i-th machine of a lab.
+// address returns the address of the i-th machine of a lab.
 func address(l *lab.Lab, i int) string {
 	a := l.Subnet.Addr()
 	for range 11 + i {
@@ -173,7 +172,7 @@ func (r *rig) all(what string, f func(context.Context, Spec) error) {
 	r.only(everyone, what, f)
 }
 
-// only runs f for the members at once and reports time and round trips.
+// only runs f for the members in parallel and reports time and round trips.
 func (r *rig) only(names []string, what string, f func(context.Context, Spec) error) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), max(r.limit, 3*time.Minute))
@@ -242,7 +241,7 @@ func testOnMachines(t *testing.T) {
 	r.clean()
 	r.afterSchedule()
 
-	r.process() // one founds nothing where it has seen a cluster
+	r.process() // a process does not bootstrap after it has seen a cluster
 	r.ownDisk()
 	r.grow()
 	r.fill()
@@ -255,7 +254,8 @@ func testOnMachines(t *testing.T) {
 	r.clean()
 }
 
-// twoProcesses create, change and destroy members of one bundle at the same time.
+// twoProcesses creates, changes and destroys members of one bundle in two processes at the
+// same time.
 func (r *rig) twoProcesses() {
 	r.t.Helper()
 	bundle := r.specs["cp1"].Bundle
@@ -287,7 +287,7 @@ func (r *rig) twoProcesses() {
 	})
 }
 
-// grow makes a cluster of two, lets the third machine join, and rolls a flag out.
+// grow creates a cluster of two, joins the third machine, and rolls out a flag.
 func (r *rig) grow() {
 	r.t.Helper()
 	for name, s := range r.specs {
@@ -307,7 +307,7 @@ func (r *rig) grow() {
 	r.all("read", r.same)
 }
 
-// fill writes until the quota refuses it, and has what Read shows mended.
+// fill writes until the quota refuses a write, and has the reported drift repaired.
 func (r *rig) fill() {
 	r.t.Helper()
 	const put = `put() {
@@ -346,7 +346,7 @@ rm /tmp/value /tmp/refused`)
 	r.all("read", r.same)
 }
 
-// drift disturbs one machine, reads it in words, and mends it.
+// drift disturbs one machine, checks the reported drift, and repairs it.
 func (r *rig) drift() {
 	r.t.Helper()
 	s := r.specs["cp2"]
@@ -370,7 +370,7 @@ chmod 0644 /etc/kubernetes/pki/etcd/server.key`)
 	}
 	r.t.Logf("repair of a stopped member: %s", time.Since(begin).Round(time.Millisecond))
 
-	// What systemd has not read, or etcd not, is undone without a restart.
+	// What systemd or etcd has not read is undone without a restart.
 	const process = "systemctl show --property=MainPID,NeedDaemonReload etcd"
 	before := r.sh("cp2", process)
 	for _, reload := range []string{"", "systemctl daemon-reload"} {
@@ -382,8 +382,8 @@ chmod 0644 /etc/kubernetes/pki/etcd/server.key`)
 	}
 }
 
-// rotate takes the members to another authority, stage by stage: in the second
-// one nobody is restarted.
+// rotate moves the members to another authority, stage by stage. In the second stage none
+// is restarted.
 func (r *rig) rotate() {
 	r.t.Helper()
 	const process = "systemctl show --property=MainPID etcd"

@@ -10,7 +10,7 @@ func TestProgress(t *testing.T) {
 	same := sample{Index: 5, Applied: 5, DBSize: 1 << 20, Bytes: 1 << 20, WrittenAt: 9}
 	for _, c := range []struct {
 		name  string
-		each  func(i int, s *sample) // what changes with every second
+		each  func(i int, s *sample) // what changes each second
 		stuck bool
 	}{
 		{"nothing", func(int, *sample) {}, true},

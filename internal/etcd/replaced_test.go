@@ -7,9 +7,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// TestReplaced: a member that is listed and serves its own data keeps its id; one that
-// was removed, or whose data is corrupt or of an earlier cluster, joins anew. Where
-// nobody answers, nothing is known.
+// TestReplaced verifies that a member that is listed and serves its own data keeps its ID,
+// and that a member joins again if it was removed, or if its data is corrupt or of an
+// earlier cluster. If no member answers, nothing is known.
 func TestReplaced(t *testing.T) {
 	s := Spec{Name: "cp1", Host: (&host.Pool{}).Host(host.Target{Address: "10.0.0.11"})}
 	own := observed{Record: &record{EtcdCluster: "7"}}

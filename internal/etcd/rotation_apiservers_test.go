@@ -14,7 +14,7 @@ type apiServers struct {
 	sync.Mutex
 	at    map[string]int
 	asked int
-	then  func(asked int) // after each question
+	then  func(asked int) // called after each request
 }
 
 func (a *apiServers) EtcdGeneration(_ context.Context, address string) (int, error) {
@@ -31,8 +31,8 @@ func (a *apiServers) EtcdGeneration(_ context.Context, address string) (int, err
 	return generation, nil
 }
 
-// TestRotationWaitsForAPIServers: those that list themselves in the cluster
-// have to go along with the stage.
+// TestRotationWaitsForAPIServers verifies that the API servers that list themselves in the
+// cluster must take part in each stage.
 func TestRotationWaitsForAPIServers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -61,7 +61,7 @@ func TestRotationWaitsForAPIServers(t *testing.T) {
 	f.refused(to(2), []string{"cp1"}, "the API server at 10.9.0.1 still stands at generation 0", "fd00::2", "set rotation.etcd back to 1")
 	servers.at = map[string]int{"10.9.0.1": 1}
 	f.refused(to(2), []string{"cp1"}, "it cannot be told which authority the API server at fd00::2 trusts: nothing is known", "15 s")
-	servers.then = func(asked int) { // the other one follows while it is waited for
+	servers.then = func(asked int) { // the other one follows during the wait
 		if asked%2 == 0 {
 			servers.at["fd00::2"] = 1
 		}

@@ -11,11 +11,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// The servers of these tests are etcd's own: they read their pool of
-// authorities at the start and certificate and key at each handshake, from
-// files, as the process of a unit does.
+// The servers of these tests are etcd's own. Like the process of a unit, they read their
+// CA pool from a file at the start, and certificate and key at each handshake.
 
-// at gives the specs another bundle.
+// at returns the specs with another bundle.
 func at(specs map[string]Spec, b *pki.Bundle) map[string]Spec {
 	out := map[string]Spec{}
 	for name, s := range specs {
@@ -25,7 +24,7 @@ func at(specs map[string]Spec, b *pki.Bundle) map[string]Spec {
 	return out
 }
 
-// updates runs Update for the named members at once and returns what came of it.
+// updates runs Update for the named members in parallel and returns the errors.
 func (f *fleet) updates(specs map[string]Spec, names ...string) map[string]error {
 	f.t.Helper()
 	return together(f.t, specs, func(s Spec) error {
@@ -61,7 +60,7 @@ func (f *fleet) marker(s Spec) record {
 	return *found.Record
 }
 
-// refused checks that the named members do not change, and say why.
+// refused checks that the named members do not change, and that the errors contain words.
 func (f *fleet) refused(specs map[string]Spec, names []string, words ...string) {
 	f.t.Helper()
 	starts := map[string]int{}
@@ -86,10 +85,10 @@ func (f *fleet) refused(specs map[string]Spec, names []string, words ...string) 
 	}
 }
 
-// TestRotation takes three members through all stages, and back between, under
-// clients of the generation before and of the one that comes. The older
-// authority vouches for nothing of the newer one here, as where its key is held
-// elsewhere: neighbours need no more than the rule.
+// TestRotation moves three members through all stages, and back in between, with clients
+// of the previous and of the next generation. Here the older authority does not cross-sign
+// the newer one, as if its key were external: the rule is sufficient for neighbouring
+// stages.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -119,7 +118,7 @@ func TestRotation(t *testing.T) {
 			}
 		}
 		if bundles[from].Anchors(pki.Etcd) != bundles[to].Anchors(pki.Etcd) {
-			starts++ // the pool is read at the start alone
+			starts++ // only the start reads the pool
 		}
 		f.wantStarts(starts)
 		for name, s := range at(specs, bundles[to]) {
@@ -139,8 +138,8 @@ func TestRotation(t *testing.T) {
 	t.Logf("%d writes, none lost", len(acked))
 }
 
-// TestRotationCutOff: one member is left a stage behind when the others are
-// taken to the next.
+// TestRotationCutOff leaves one member a stage behind when the others move to the next
+// one.
 func TestRotationCutOff(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -154,11 +153,13 @@ func TestRotationCutOff(t *testing.T) {
 	f.machine("cp3").lost = true
 	f.refused(next, []string{"cp1"}, "it cannot be told which authority cp3", "bring the machine back, or destroy the member")
 	f.machine("cp3").lost = false
-	// With it in the same run it goes first, even when it leads: straight to where the others go.
+	// With it in the same run it goes first, even if it is the leader, directly to the
+	// stage of the others.
 	f.lead(specs["cp3"])
 	f.inOrder(next, everyone, "cp3")
 
-	// Two are two stages away from the third stage's end: nothing but the way back helps.
+	// Two members are two stages away from the end of the third stage: only going back
+	// helps.
 	f.rotate(at(specs, bundles[3]), "cp1")
 	f.refused(at(specs, bundles[1]), []string{"cp2", "cp3"}, "cp1", "stands at generation 3", "set rotation.etcd to 2, apply, then lower it again")
 	f.rotate(at(specs, rotated(t, bundles[3], 2)), everyone...)
@@ -167,8 +168,8 @@ func TestRotationCutOff(t *testing.T) {
 	f.accepted([]*writer{f.writer("back", bundles[0], specs)})
 }
 
-// TestRotationWaitsForTheRestart: files of the stage are there, the process
-// knows nothing of them, because the apply was cut off between the two.
+// TestRotationWaitsForTheRestart verifies that a process that has not loaded the files of
+// the stage, because the apply was interrupted before its restart, blocks the next stage.
 func TestRotationWaitsForTheRestart(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -190,8 +191,8 @@ func TestRotationWaitsForTheRestart(t *testing.T) {
 	f.inOrder(next, []string{"cp1", "cp2", "cp3"}, "cp3")
 }
 
-// TestRotationCutOffAtAnyFile: whatever part of a member's files was written,
-// the way forward and the way back are open.
+// TestRotationCutOffAtAnyFile verifies that a member can move forward and back whatever
+// part of its files was written.
 func TestRotationCutOffAtAnyFile(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -243,7 +244,7 @@ func (f *fleet) lead(s Spec) {
 	}
 }
 
-// inOrder updates the members at once and checks who is done first.
+// inOrder updates the members in parallel and checks which is done first.
 func (f *fleet) inOrder(specs map[string]Spec, names []string, first string) {
 	f.t.Helper()
 	order := make(chan string, len(names))
@@ -261,8 +262,8 @@ func (f *fleet) inOrder(specs map[string]Spec, names []string, first string) {
 	}
 }
 
-// TestJoinDuringARotation: a machine that comes anew is made at the generation
-// that is wanted, if the members go along with it.
+// TestJoinDuringARotation verifies that a new machine gets the desired generation, if the
+// members are compatible with it.
 func TestJoinDuringARotation(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -281,8 +282,8 @@ func TestJoinDuringARotation(t *testing.T) {
 	f.rotate(at(specs, bundles[3]), "cp1", "cp2")
 	f.calm(at(specs, bundles[3])["cp1"])
 
-	// A machine that was rebuilt holds nothing that would have to be asked, and
-	// a dead one does not keep others of its generation from joining.
+	// A rebuilt machine has no files to check, and a dead one does not keep others of its
+	// generation from joining.
 	specs = at(f.specs("cp1", "cp2", "cp3", "cp4", "cp5"), bundles[3])
 	f.wipe("cp2")
 	f.rotate(specs, "cp2")

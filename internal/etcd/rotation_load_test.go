@@ -17,9 +17,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// writer is a client of the cluster that knows one generation of the
-// authority, as an API server does. Each write is made through a connection of
-// its own, so that every one is a handshake.
+// writer is a client of the cluster that knows one generation of the authority, as an API
+// server does. Each write uses a new connection, so that each one is a handshake.
 type writer struct {
 	name      string
 	tls       *tls.Config
@@ -60,11 +59,11 @@ func (w *writer) put(ctx context.Context, address, key, value string) error {
 	})
 }
 
-// run writes one key after the other until the end, each through whichever
-// member takes it: a quorum has to be there within the time of a call.
+// run writes one key after another until the end, each through any member that accepts it:
+// there must be a quorum within the time of a call.
 func (w *writer) run(ctx context.Context, t *testing.T) {
 	for i := 0; ctx.Err() == nil; i++ {
-		if pause(ctx, 10*time.Millisecond) != nil { // the other tests want the processor too
+		if pause(ctx, 10*time.Millisecond) != nil { // leaves CPU time for the other tests
 			return
 		}
 		key, value := fmt.Sprintf("/load/%s/%06d", w.name, i), fmt.Sprint(time.Now().UnixNano())
@@ -97,7 +96,7 @@ func (f *fleet) under(writers []*writer, do func()) {
 	group.Wait()
 }
 
-// accepted checks that every member takes writes of every writer.
+// accepted checks that every member accepts writes of every writer.
 func (f *fleet) accepted(writers []*writer) {
 	f.t.Helper()
 	for _, w := range writers {

@@ -14,7 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// lineage is a bundle at the generations 0, 1, … of its etcd authority.
+// lineage returns a bundle at the generations 0, 1, … of its etcd authority.
 func lineage(t *testing.T, first *pki.Bundle, last int) []*pki.Bundle {
 	t.Helper()
 	out := []*pki.Bundle{first}
@@ -53,7 +53,7 @@ func TestMayTake(t *testing.T) {
 		target int
 		joins  bool
 		others []rotationStatus
-		cause  []string // none: it may
+		cause  []string // none: allowed
 		next   string
 	}{
 		{name: "alone", target: 2},
@@ -94,7 +94,8 @@ func TestMayTake(t *testing.T) {
 	}
 }
 
-// TestNothingMoves: patience is not renewed by an error in other words.
+// TestNothingMoves verifies that an error with another text does not restart the waiting
+// time.
 func TestNothingMoves(t *testing.T) {
 	at := func(s ...rotationStatus) *obstacle { return mayTakeGeneration(5, false, s) }
 	silent, far, later := rotationStatus{Who: "a", Unknown: "port 4711"}, rotationStatus{Who: "b", Generation: 2}, rotationStatus{Who: "b", Generation: 3}
@@ -113,9 +114,9 @@ func TestNothingMoves(t *testing.T) {
 	}
 }
 
-// TestNeighboursOnly holds mayTake against what it stands for: when members go
-// in any order and only where it lets them, no two are ever further than one
-// stage apart, and from every such state all of them get to the next.
+// TestNeighboursOnly checks the guarantee of mayTakeGeneration: if members move in any
+// order and only where it allows them, no two are ever more than one stage apart, and from
+// every such state all of them can reach the next stage.
 func TestNeighboursOnly(t *testing.T) {
 	standings := func(generations []int, not int) []rotationStatus {
 		var out []rotationStatus
@@ -153,7 +154,7 @@ func TestNeighboursOnly(t *testing.T) {
 	}
 }
 
-// memberOn is a machine with an established member made by a bundle.
+// memberOn returns a machine with an established member made by a bundle.
 func memberOn(t *testing.T, s Spec) observed {
 	t.Helper()
 	f := observed{Name: s.Name, Address: s.Host.Address()}
@@ -202,7 +203,7 @@ func TestStandings(t *testing.T) {
 		name    string
 		view    *membership.View
 		machine observed
-		want    string // "" nobody; generation, or a word of Unknown or Between
+		want    string // "": no status; else the generation, or a word of Unknown or Between
 	}{
 		{"one behind", view, other, "0"},
 		{"nobody answers", nil, other, "0"},
@@ -255,7 +256,7 @@ func TestRotationInWords(t *testing.T) {
 	if got := words(memberOn(t, at(1)), 2); strings.Count(got, `is signed by another authority ("etcd-ca") than this cluster's "etcd-ca-2"`) != 3 {
 		t.Errorf("adopted: %q", got)
 	}
-	// Cut off before its last file.
+	// Interrupted before its last file.
 	cut := memberOn(t, at(2))
 	cut.Record.Generation = 1
 	if got := words(cut, 2); got != "cp1: "+recordPath+" says that the files are of generation 1 of the etcd authority, wanted 2" {
@@ -289,11 +290,12 @@ func TestClientCertificateFollowsTheRotation(t *testing.T) {
 		}
 		seen[once] = true
 	}
-	// From 1 to 2 only who signs changes; from 2 to 3 nothing, as the provider goes on knowing both.
+	// From 1 to 2 only the signer changes; from 2 to 3 nothing, because the provider
+	// continues to know both.
 	if len(seen) != 3 {
 		t.Errorf("%d client certificates, want 3", len(seen))
 	}
-	for range 2 { // one that is signed elsewhere, and then another one
+	for range 2 { // an externally signed one, and then another one
 		b := newBundle(t)
 		leaf := pki.EtcdHealthcheckClient()
 		pair, err := b.Issue(leaf, time.Now(), time.Hour)

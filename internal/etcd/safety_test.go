@@ -23,14 +23,14 @@ func (f *fleet) protect() {
 	f.bundle = &protected
 }
 
-// copied is another process's spec of the same member.
+// renamed returns another process's spec of the same member.
 func (f *fleet) renamed(s Spec, name string) Spec {
 	s.Name = name
 	return s
 }
 
-// TestRenamedKeys is a for_each whose keys are renamed without moved blocks: each
-// member is created and deleted in the same run, in any order.
+// TestRenamedKeys is a for_each whose keys are renamed without moved blocks: each member
+// is created and deleted in the same run, in any order.
 func TestRenamedKeys(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -63,7 +63,7 @@ func TestRenamedKeys(t *testing.T) {
 	}
 }
 
-// TestSupersededInTheMiddle: the Create begins when the Delete has waited already.
+// TestSupersededInTheMiddle begins the Create when the Delete is already waiting.
 func TestSupersededInTheMiddle(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -71,14 +71,14 @@ func TestSupersededInTheMiddle(t *testing.T) {
 	f.create(specs, "cp1", "cp2", "cp3")
 	f.calm(specs["cp1"])
 	asked := 0
-	superseded := func() bool { asked++; return asked > 1 } // after the look, before the act
+	superseded := func() bool { asked++; return asked > 1 } // after the observation, before the action
 	if err := f.clusters.Delete(f.context(), specs["cp2"], DeleteOptions{Superseded: superseded}); err != nil {
 		t.Fatal(err)
 	}
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
 }
 
-// TestProtectedClusterKeepsItsLastVoter replaces all members one after the other, as
+// TestProtectedClusterKeepsItsLastVoter replaces all members one after another, as
 // -replace with -parallelism=1 does: all Deletes first.
 func TestProtectedClusterKeepsItsLastVoter(t *testing.T) {
 	t.Parallel()
@@ -97,14 +97,14 @@ func TestProtectedClusterKeepsItsLastVoter(t *testing.T) {
 			t.Errorf("the refusal of the last voter is %v", err)
 		}
 	}
-	f.create(specs, "cp1", "cp2") // Terraform goes on with those whose Delete was done
+	f.create(specs, "cp1", "cp2") // Terraform continues with those whose Delete was done
 	if after := f.calm(specs["cp3"]); after.ClusterID != before.ClusterID || roster(after) != "cp1 cp2 cp3" {
 		t.Errorf("the cluster was %x, is now\n%s", before.ClusterID, after)
 	}
 }
 
-// TestSilentProtectedClusterKeepsItsData: without a quorum nobody answers, and the
-// data on the machines is all there is.
+// TestSilentProtectedClusterKeepsItsData verifies that the data is kept if no member
+// answers: the data on the machines is all that is left.
 func TestSilentProtectedClusterKeepsItsData(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -119,8 +119,8 @@ func TestSilentProtectedClusterKeepsItsData(t *testing.T) {
 	}
 }
 
-// TestFailedFoundingMayBeDestroyed: what never served holds nothing that protection
-// could be about.
+// TestFailedFoundingMayBeDestroyed verifies that members that never served can be
+// destroyed: they have nothing to protect.
 func TestFailedFoundingMayBeDestroyed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -138,8 +138,8 @@ func TestFailedFoundingMayBeDestroyed(t *testing.T) {
 	f.machine("cp1").wantClean()
 }
 
-// TestLastVoterWaitsForCreates: without protection, the cluster still does not end
-// while the same run creates members, nor when their creation has failed.
+// TestLastVoterWaitsForCreates verifies that even without protection, the cluster is not
+// destroyed while the same run creates members, nor if their creation has failed.
 func TestLastVoterWaitsForCreates(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -159,7 +159,8 @@ func TestLastVoterWaitsForCreates(t *testing.T) {
 	f.wantRoster(specs["cp1"], "cp1")
 }
 
-// TestWipedLastVoterLeavesASnapshot: on_destroy = "wipe" is about the data directory.
+// TestWipedLastVoterLeavesASnapshot verifies that on_destroy = "wipe" affects the data
+// directory only.
 func TestWipedLastVoterLeavesASnapshot(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -175,14 +176,15 @@ func TestWipedLastVoterLeavesASnapshot(t *testing.T) {
 	if saved, _ := filepath.Glob(m.at(DefaultDataDir) + "-archive/*/snapshot.db"); len(saved) != 1 {
 		t.Errorf("snapshots %q, want one", saved)
 	}
-	// Nothing is founded in a run that has removed the cluster's last member.
+	// A run that has removed the cluster's last member does not bootstrap another cluster.
 	_, err := f.clusters.Create(f.context(), s)
 	if err == nil || !strings.Contains(err.Error(), "empty cluster") || !problem.Untouched(err) {
 		t.Errorf("create after the cluster has ended in the same run: %v", err)
 	}
 }
 
-// TestUnsavedLastVoterIsNotWiped: a snapshot that cannot be saved keeps the member.
+// TestUnsavedLastVoterIsNotWiped verifies that the member stays if its snapshot cannot be
+// saved.
 func TestUnsavedLastVoterIsNotWiped(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -198,8 +200,8 @@ func TestUnsavedLastVoterIsNotWiped(t *testing.T) {
 	f.wantRoster(s, "cp1")
 }
 
-// TestAllAddressesChange: the new machines are empty and know nothing of the old
-// ones, which the Deletes of the same run name.
+// TestAllAddressesChange verifies the replacement of all machines: the new ones are empty
+// and do not know the old ones, which the Deletes of the same run name.
 func TestAllAddressesChange(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -207,7 +209,7 @@ func TestAllAddressesChange(t *testing.T) {
 	old := f.specs("cp1", "cp2", "cp3")
 	f.create(old, "cp1", "cp2", "cp3")
 	before := f.calm(old["cp1"])
-	moved := f.specs("cp4", "cp5", "cp6") // of the same names, at other addresses
+	moved := f.specs("cp4", "cp5", "cp6") // the same names at other addresses
 	fresh := map[string]Spec{}
 	peers := map[string]*host.Host{}
 	for from, to := range map[string]string{"cp4": "cp1", "cp5": "cp2", "cp6": "cp3"} {
@@ -230,7 +232,8 @@ func TestAllAddressesChange(t *testing.T) {
 	}
 }
 
-// TestTwoProcessesFoundOneCluster: each creates other members of one bundle.
+// TestTwoProcessesFoundOneCluster creates different members of one bundle in two
+// processes.
 func TestTwoProcessesFoundOneCluster(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -256,7 +259,8 @@ func TestTwoProcessesFoundOneCluster(t *testing.T) {
 	}
 }
 
-// TestTwoProcessesTakeTurns: a restart and a removal of two processes do not overlap.
+// TestTwoProcessesTakeTurns verifies that a restart and a removal by two processes do not
+// overlap.
 func TestTwoProcessesTakeTurns(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -280,8 +284,8 @@ func TestTwoProcessesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestSplitClusterIsDrift: two clusters live under one bundle, as two processes of an
-// earlier version could found them.
+// TestSplitClusterIsDrift verifies that two clusters under one bundle, as two processes of
+// an earlier version could bootstrap them, are drift.
 func TestSplitClusterIsDrift(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -312,8 +316,8 @@ func TestSplitClusterIsDrift(t *testing.T) {
 	}
 }
 
-// TestEarlierLifeIsNotStarted: a disk of a cluster that has ended comes back when the
-// cluster was founded again under the same bundle.
+// TestEarlierLifeIsNotStarted verifies that a disk of a destroyed cluster is not started
+// after the cluster was bootstrapped again under the same bundle.
 func TestEarlierLifeIsNotStarted(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -323,7 +327,7 @@ func TestEarlierLifeIsNotStarted(t *testing.T) {
 	first := f.calm(specs["cp1"])
 	f.kill("cp1", false)
 	old := f.keep("cp1")
-	if _, err := f.clusters.Update(f.context(), specs["cp1"]); err != nil { // started again, to leave in order
+	if _, err := f.clusters.Update(f.context(), specs["cp1"]); err != nil { // started again, so that it can be removed cleanly
 		t.Fatal(err)
 	}
 	f.calm(specs["cp1"])
@@ -358,7 +362,8 @@ func TestEarlierLifeIsNotStarted(t *testing.T) {
 	}
 }
 
-// TestMixedLivesAreNotResumed: nobody answers, and the disks are of different lives.
+// TestMixedLivesAreNotResumed verifies that nothing is started if no member answers and
+// the disks are of different clusters.
 func TestMixedLivesAreNotResumed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -388,7 +393,7 @@ func TestMixedLivesAreNotResumed(t *testing.T) {
 	}
 }
 
-// TestLostRecordIsWrittenAnew: rm member.json is all it took to end the provider.
+// TestLostRecordIsWrittenAnew verifies that a removed member.json is written again.
 func TestLostRecordIsWrittenAnew(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -415,7 +420,8 @@ func TestLostRecordIsWrittenAnew(t *testing.T) {
 	}
 }
 
-// TestAddressOfAnotherNow: the machine of a dead member was given to another cluster.
+// TestAddressOfAnotherNow verifies that the machine of a dead member may belong to another
+// cluster now.
 func TestAddressOfAnotherNow(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -436,7 +442,7 @@ func TestAddressOfAnotherNow(t *testing.T) {
 	other.wantRoster(strangers["cp3"], "cp3")
 }
 
-// keep copies what is on a machine's disk.
+// keep copies the content of a machine's disk.
 func (f *fleet) keep(name string) (kept struct {
 	files map[string]host.File
 	data  string
@@ -451,7 +457,7 @@ func (f *fleet) keep(name string) (kept struct {
 	return kept
 }
 
-// restore puts it back.
+// restore restores that content.
 func (f *fleet) restore(name string, kept struct {
 	files map[string]host.File
 	data  string

@@ -13,8 +13,8 @@ import (
 
 const slowLine = "50mbit"
 
-// TestSlowLineOnMachines lets a member join whose gigabyte of data comes over a
-// line of 50 Mbit/s, which takes three times as long as nothing may move.
+// TestSlowLineOnMachines joins a member whose gigabyte of data is transferred over a line
+// of 50 Mbit/s, which takes three times as long as the stall timeout.
 func TestSlowLineOnMachines(t *testing.T) {
 	if os.Getenv("KUBE_TEST_LONG") != "1" {
 		t.Skip("KUBE_TEST_LONG=1 runs it: it takes five minutes")
@@ -47,7 +47,7 @@ func TestSlowLineOnMachines(t *testing.T) {
 	})
 }
 
-// gigabyte writes so many values of a megabyte through cp1.
+// gigabyte writes the given number of values of one megabyte through cp1.
 func (r *rig) gigabyte(megabytes int) {
 	r.t.Helper()
 	s := r.specs["cp1"]
@@ -75,8 +75,8 @@ func (r *rig) ownDisk() {
 	r.sh("cp1", "mkdir -p /var/lib/etcd && mount -t tmpfs -o size=1g,mode=0700 tmpfs /var/lib/etcd")
 }
 
-// renamed checks that the data on a disk of its own went into its archive by a
-// rename, and takes the disk away.
+// renamed checks that data on a file system of its own was archived by a rename, and
+// removes that file system.
 func (r *rig) renamed(before string) {
 	r.t.Helper()
 	after := r.sh("cp1", "stat -c %d:%i /var/lib/etcd/archive/cp1-*/member/snap/db")

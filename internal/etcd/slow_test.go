@@ -17,8 +17,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// slowly serves the peers of a machine at its address and passes on what is
-// said, so many bytes in a second each way, to where its etcd listens.
+// slowly listens for the peers of a machine at its address and forwards the traffic, at
+// rate bytes per second in each direction, to the address at which its etcd listens.
 func (m *testMachine) slowly(rate int) (behind string) {
 	m.t.Helper()
 	behind = strings.Replace(m.address, "127.77.", "127.78.", 1)
@@ -66,7 +66,7 @@ func relay(from, to net.Conn, line chan struct{}, rate int) {
 	}
 }
 
-// movement prints what movementScript does.
+// movement prints what movementScript prints.
 func (m *testMachine) movement() string {
 	command, _, _ := systemd.ParseUnit(string(m.files[unitPath].Content))
 	root := m.at(command.Flags["data-dir"] + "/member")
@@ -81,7 +81,7 @@ func (m *testMachine) movement() string {
 	return b.String()
 }
 
-// fill writes so many values of a megabyte through the member on a machine.
+// fill writes the given number of values of one megabyte through the member on a machine.
 func (f *fleet) fill(s Spec, megabytes int) {
 	f.t.Helper()
 	clients, err := f.clusters.of(s).connect(s)
@@ -100,7 +100,8 @@ func (f *fleet) fill(s Spec, megabytes int) {
 	}
 }
 
-// bySnapshot has the leader forget its log, so that who joins gets a snapshot.
+// bySnapshot makes the leader truncate its log, so that a joining member receives a
+// snapshot.
 var bySnapshot = map[string]string{"snapshot-count": "10", "snapshot-catchup-entries": "5"}
 
 func (f *fleet) withArgs(args map[string]string, names ...string) map[string]Spec {
@@ -112,14 +113,14 @@ func (f *fleet) withArgs(args map[string]string, names ...string) map[string]Spe
 	return specs
 }
 
-// TestSlowLearner: a member whose data takes several times as long as anything
-// may stand still joins, be it by a snapshot of the database or by the log.
+// TestSlowLearner verifies that a member joins whose data takes several times the stall
+// timeout, either by a snapshot of the database or by the log.
 func TestSlowLearner(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
 		args map[string]string
-		slow string // a snapshot is brought to the learner, which gets the log itself
+		slow string // machine with the slow line: a snapshot is sent to the learner, but the learner fetches the log
 	}{
 		{"snapshot", bySnapshot, "cp2"},
 		{"log", nil, "cp1"},
@@ -145,14 +146,14 @@ func TestSlowLearner(t *testing.T) {
 	}
 }
 
-// TestHungLearner: nothing of a member moves, and it is given up and taken back.
+// TestHungLearner verifies that a member without progress is given up and removed.
 func TestHungLearner(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.withArgs(bySnapshot, "cp1", "cp2")
 	f.create(specs, "cp1")
 	f.fill(specs["cp1"], 20)
-	f.machine("cp2").slow = 1 // byte in a second
+	f.machine("cp2").slow = 1 // byte per second
 	f.clusters = f.coordinator()
 	f.clusters.pace.StallTimeout = time.Second
 	begin := time.Now()
@@ -166,8 +167,8 @@ func TestHungLearner(t *testing.T) {
 	f.wantRoster(specs["cp1"], "cp1")
 }
 
-// TestCatchUpGoesOnInTheNextApply: the time for a join ends while the data is on
-// its way. The learner stays, and the next Create completes it.
+// TestCatchUpGoesOnInTheNextApply verifies that a learner stays if the join's deadline
+// passes while its data is being transferred, and that the next Create completes it.
 func TestCatchUpGoesOnInTheNextApply(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -196,8 +197,8 @@ func TestCatchUpGoesOnInTheNextApply(t *testing.T) {
 	}
 }
 
-// TestTwoProcessesWithASlowLearner: another process's learner that gets on is
-// waited for, however long it takes.
+// TestTwoProcessesWithASlowLearner verifies that another process's learner is waited for
+// as long as it makes progress.
 func TestTwoProcessesWithASlowLearner(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -228,8 +229,8 @@ func TestTwoProcessesWithASlowLearner(t *testing.T) {
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
 }
 
-// TestRestartOfALargeMember: what an upgrade may take to read its database, a
-// plain restart may take too.
+// TestRestartOfALargeMember verifies that a plain restart has the same time to read the
+// database as an upgrade.
 func TestRestartOfALargeMember(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -246,8 +247,8 @@ func TestRestartOfALargeMember(t *testing.T) {
 	}
 }
 
-// TestStoppedLargeMemberIsResumed: so may one that was stopped and is started by a
-// Create that cannot tell yet whether its cluster is lost.
+// TestStoppedLargeMemberIsResumed verifies the same for a stopped member that is started
+// by a Create that cannot tell yet whether its cluster is lost.
 func TestStoppedLargeMemberIsResumed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

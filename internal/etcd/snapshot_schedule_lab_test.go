@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// store stands for storage elsewhere.
+	// store represents remote storage.
 	store = "/srv/elsewhere"
-	// never is a schedule: no test lasts so long.
+	// never is a schedule that does not elapse during a test.
 	never = "*-01-31 00:00"
-	// startSnapshot does by hand what the timer does, and says how it ended.
+	// startSnapshot starts what the timer starts, and prints the result.
 	startSnapshot = "systemctl start etcd-snapshot.service 2>/dev/null; systemctl show --property=Result --value etcd-snapshot.service"
-	// savedThere and sentThere list the snapshots on a machine, and what has left it.
+	// savedThere and sentThere list the snapshots on a machine, and the uploaded ones.
 	savedThere = "ls /var/lib/etcd-archive/scheduled | grep 'db$' || true"
 	sentThere  = "ls " + store
 )
 
-// schedule tries scheduled snapshots: the machine whose member leads saves and
-// sends, what cannot be sent is sent later, and what is too many goes.
+// schedule tests scheduled snapshots: the machine of the leader saves and uploads, a
+// failed upload is repeated later, and surplus snapshots are removed.
 func (r *rig) schedule() {
 	r.t.Helper()
 	begin := time.Now()
@@ -48,7 +48,7 @@ func (r *rig) schedule() {
 	r.withoutSchedule()
 }
 
-// unrestarted runs f, which restarts no member.
+// unrestarted runs f, which must restart no member.
 func (r *rig) unrestarted(f func()) {
 	r.t.Helper()
 	before := r.processes()
@@ -58,7 +58,7 @@ func (r *rig) unrestarted(f func()) {
 	}
 }
 
-// leader names the member that leads, as soon as one does.
+// leader returns the name of the leader, as soon as there is one.
 func (r *rig) leader() string {
 	r.t.Helper()
 	var leader string
@@ -76,10 +76,11 @@ func (r *rig) leader() string {
 	return leader
 }
 
-// lines splits what a command printed.
+// lines splits the output of a command.
 func lines(out string) []string { return strings.Fields(strings.TrimSpace(out)) }
 
-// refuseSchedule: what a machine cannot use is refused, and nothing is written.
+// refuseSchedule verifies that what a machine cannot use is refused, and that nothing is
+// written.
 func (r *rig) refuseSchedule() {
 	r.t.Helper()
 	s := r.specs["cp2"]
@@ -95,7 +96,8 @@ func (r *rig) refuseSchedule() {
 	r.sh("cp2", "test \"$(cat "+snapshotTimerPath+")\" = '[Timer]' && rm "+snapshotTimerPath+"; systemctl daemon-reload; test ! -e "+snapshotServicePath+"; test ! -e "+snapshotScriptPath)
 }
 
-// saveOnSchedule: of three machines one saves, and sends a file that restores.
+// saveOnSchedule verifies that one of three machines saves, and uploads a file that can be
+// restored.
 func (r *rig) saveOnSchedule() {
 	r.t.Helper()
 	leader := r.leader()
@@ -132,7 +134,7 @@ rm -rf $d`
 	}
 }
 
-// importSchedule: the machine alone gives what was configured.
+// importSchedule verifies that the configuration can be imported from the machine alone.
 func (r *rig) importSchedule() {
 	r.t.Helper()
 	s := r.specs["cp3"]
@@ -141,7 +143,7 @@ func (r *rig) importSchedule() {
 	}
 }
 
-// driftOfSchedule: what was altered by hand is in words, and mended.
+// driftOfSchedule verifies that manual changes are reported as drift, and repaired.
 func (r *rig) driftOfSchedule() {
 	r.t.Helper()
 	s := r.specs["cp2"]
@@ -170,8 +172,8 @@ func (r *rig) driftOfSchedule() {
 	}
 }
 
-// sendLater: what could not be sent is sent by a later run, by a machine that
-// leads no more as well.
+// sendLater verifies that a failed upload is repeated by a later run, also on a machine
+// that is no longer the leader's.
 func (r *rig) sendLater() {
 	r.t.Helper()
 	leader := r.leader()
@@ -211,15 +213,15 @@ func (r *rig) sendLater() {
 	}
 }
 
-// keepTwo: no more than two stay. Those that were sent go first, and one that was
-// not goes with a failure.
+// keepTwo verifies that no more than two snapshots stay. Uploaded ones are removed first,
+// and the removal of one that was not uploaded is a failure.
 func (r *rig) keepTwo() {
 	r.t.Helper()
 	leader := r.leader()
 	sent := lines(r.sh(leader, savedThere))
 	r.sh(leader, "mv "+store+" "+store+".away")
 	for i := range 3 {
-		r.sh(leader, "sleep 1; "+startSnapshot) // a name is that of a second
+		r.sh(leader, "sleep 1; "+startSnapshot) // a name has the resolution of a second
 		left := lines(r.sh(leader, savedThere))
 		if len(sent) != 1 || len(left) != 2 || (left[0] == sent[0]) != (i == 0) {
 			r.t.Errorf("after %d runs that send nothing there are %v, before that %v", i+1, left, sent)
@@ -234,8 +236,8 @@ func (r *rig) keepTwo() {
 	}
 }
 
-// withoutSchedule: the units go, what was saved stays, and somebody's own units of
-// that name are left alone.
+// withoutSchedule verifies that the units are removed, that saved snapshots stay, and that
+// another party's units of that name are not changed.
 func (r *rig) withoutSchedule() {
 	r.t.Helper()
 	s := r.specs["cp1"]
@@ -254,8 +256,9 @@ func (r *rig) withoutSchedule() {
 	r.only([]string{"cp1"}, "read", r.same)
 }
 
-// afterSchedule: with the members their units went, but for somebody's own, and
-// what was saved is still there. It leaves the machines as they were.
+// afterSchedule verifies that the units were removed with the members, except another
+// party's, and that saved snapshots still exist. It restores the initial state of the
+// machines.
 func (r *rig) afterSchedule() {
 	r.t.Helper()
 	for _, name := range everyone {

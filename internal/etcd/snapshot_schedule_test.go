@@ -37,7 +37,7 @@ func TestValidateSchedules(t *testing.T) {
 	}
 }
 
-// scheduledAt is a member with scheduled snapshots.
+// scheduledAt returns a member with scheduled snapshots.
 func scheduledAt(t *testing.T) Spec {
 	s := specAt(t, "10.0.0.11")
 	s.Bundle = newBundle(t)
@@ -87,8 +87,8 @@ func TestRenderSnapshots(t *testing.T) {
 	}
 }
 
-// TestDigestOfSnapshots: a member without scheduled snapshots has the digest that
-// it had before there were any, whatever others have put on the machine.
+// TestDigestOfSnapshots verifies that a member without scheduled snapshots has the digest
+// that it had before they existed, whatever others have installed on the machine.
 func TestDigestOfSnapshots(t *testing.T) {
 	s := scheduledAt(t)
 	scheduled := WantedDigest(s)
@@ -113,7 +113,8 @@ func TestDigestOfSnapshots(t *testing.T) {
 	}
 }
 
-// TestSnapshotDrift: what differs is in words, and mended without a restart.
+// TestSnapshotDrift verifies that differences are reported, and repaired without a
+// restart.
 func TestSnapshotDrift(t *testing.T) {
 	s := scheduledAt(t)
 	none, other, bare := s, s, s
@@ -138,7 +139,7 @@ func TestSnapshotDrift(t *testing.T) {
 		on, wanted Spec
 		change     func(observed)
 		words      string
-		files      []string // written anew
+		files      []string // written again
 		gone       []string
 		timer      timerVerb
 	}{
@@ -192,8 +193,8 @@ func TestSnapshotDrift(t *testing.T) {
 	}
 }
 
-// TestSnapshotFaults: what a machine cannot use is refused where it would be
-// written, and keeps nothing that is there from being mended.
+// TestSnapshotFaults verifies that what a machine cannot use is refused where it would be
+// written, and does not keep existing files from being repaired.
 func TestSnapshotFaults(t *testing.T) {
 	s := scheduledAt(t)
 	none := s
@@ -224,8 +225,8 @@ func TestSnapshotFaults(t *testing.T) {
 	}
 }
 
-// TestCreateWithSnapshots: a member is born with its timer, one without has none
-// of an earlier one's, and a destroyed one leaves none.
+// TestCreateWithSnapshots verifies that a member is created with its timer, that a member
+// without one has none of an earlier member, and that a destroyed member leaves none.
 func TestCreateWithSnapshots(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

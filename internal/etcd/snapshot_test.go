@@ -50,7 +50,7 @@ func TestSaveSnapshot(t *testing.T) {
 	for _, s := range specs {
 		hosts[s.Host.Address()] = s.Host
 	}
-	f.machine("cp1").lost = true // the next one is taken
+	f.machine("cp1").lost = true // the next one is used
 	got, err := f.clusters.SaveSnapshot(f.context(), hosts, f.bundle, "before-kubernetes-1.35.4")
 	if err != nil || !strings.HasPrefix(got.Host, "cp2") || !strings.HasSuffix(got.Path, "-before-kubernetes-1.35.4.db") || filepath.Dir(got.Path) != upgradesDir(DefaultDataDir) {
 		t.Fatalf("saved %s, %v", got, err)
@@ -70,7 +70,8 @@ func TestSaveSnapshot(t *testing.T) {
 	wantError(t, "full machines", err, "1 MiB are free")
 }
 
-// TestSnapshotsKept: a changed number is in words, and rewrites the marker alone.
+// TestSnapshotsKept verifies that a changed number is reported as drift, and rewrites the
+// record only.
 func TestSnapshotsKept(t *testing.T) {
 	s := specAt(t, "10.0.0.1")
 	s.Bundle, s.Name = newBundle(t), "cp1"
@@ -89,7 +90,7 @@ func TestSnapshotsKept(t *testing.T) {
 		}
 	}
 	s.SnapshotsKept = 0
-	f.Record.SnapshotsKept = 0 // written before there was such a thing
+	f.Record.SnapshotsKept = 0 // written before the field existed
 	if words := drift(s, f, nil, time.Now()); len(words) > 0 {
 		t.Errorf("an older marker: %v", words)
 	}

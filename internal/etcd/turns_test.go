@@ -46,7 +46,7 @@ func TestTurns(t *testing.T) {
 	if err := d.wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.yield(ctx); err != nil { // alone: at once again
+	if err := d.yield(ctx); err != nil { // alone: continues immediately
 		t.Fatal(err)
 	}
 	d.leave()
@@ -59,7 +59,7 @@ func TestTurns(t *testing.T) {
 	f.leave()
 }
 
-// TestLapse: only what passes in one's own turn counts.
+// TestLapse verifies that only the time in one's own turn counts.
 func TestLapse(t *testing.T) {
 	ctx := context.Background()
 	var q turns
@@ -84,7 +84,7 @@ func TestLapse(t *testing.T) {
 	if now := l.lasted(); now != mine {
 		t.Errorf("%s of another turn were counted", now-mine)
 	}
-	l.begin(a) // runs already
+	l.begin(a) // already running
 	b.leave()
 	if err := <-done; err != nil {
 		t.Fatal(err)

@@ -158,7 +158,7 @@ func TestScripts(t *testing.T) {
 			}
 		}
 	}
-	// Older snapshots go only after the new one is verified and in place.
+	// Older snapshots are removed only after the new one is verified and in place.
 	snapshot := string(action{Verb: doSnapshot, Archive: "/a", File: "x.db", Tools: "/t", Keep: 1}.script())
 	if verified, placed, pruned := strings.Index(snapshot, "snapshot status"), strings.Index(snapshot, "mv -fT"), strings.Index(snapshot, "sort -r"); verified < 0 || placed < verified || pruned < placed {
 		t.Errorf("the order is wrong:\n%s", snapshot)
@@ -166,7 +166,7 @@ func TestScripts(t *testing.T) {
 	if kept := string((action{Verb: doSnapshot, Archive: "/a", File: "x.db", Tools: "/t"}).script()); strings.Contains(kept, "sort -r") {
 		t.Error("the last snapshot of a cluster removes others")
 	}
-	// Somebody else's timer of that name is left alone.
+	// A timer of another party with that name is not changed.
 	for _, v := range []verb{doRetire, doClear} {
 		script := string(action{Verb: v, DataDir: "/d"}.script())
 		guarded := false
@@ -177,14 +177,14 @@ func TestScripts(t *testing.T) {
 			}
 		}
 	}
-	// Data goes only after the unit has stopped.
+	// Data is removed only after the unit has stopped.
 	script := string(action{Verb: doClear, DataDir: "/d", Wipe: true}.script())
 	if strings.Index(script, "systemctl stop") > strings.Index(script, "\nwipe\n") {
 		t.Error("data is removed before the unit is stopped")
 	}
 }
 
-// whole is the script of an action as it reaches the machine.
+// whole returns the script of an action as it is sent to the machine.
 func whole(a action) string { return string(host.Assignments(a.vars()) + a.script()) }
 
 func TestQuota(t *testing.T) {

@@ -28,8 +28,8 @@ func TestUnmanaged(t *testing.T) {
 		members []membership.Member
 		peers   []string
 		former  []string
-		leaving string // whose Delete is under way
-		coming  string // at which address a Create is
+		leaving string // the member whose Delete is in progress
+		coming  string // the address at which a Create is in progress
 		want    []string
 	}{
 		{name: "all are named", members: three, peers: all},
@@ -80,8 +80,9 @@ func TestUnmanaged(t *testing.T) {
 	}
 }
 
-// TestMemberAddedByHand: one that nobody has described is drift on every member,
-// until it is in peers or gone. A learner counts: it gets all the data.
+// TestMemberAddedByHand verifies that a member that no configuration describes is drift on
+// every member, until it is in peers or removed. A learner counts, because it receives all
+// the data.
 func TestMemberAddedByHand(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -107,7 +108,7 @@ func TestMemberAddedByHand(t *testing.T) {
 		if err != nil || len(status.Drift) != 1 || !strings.Contains(status.Drift[0], "which peers does not have") {
 			t.Errorf("read %s: %q, %v", name, status.Drift, err)
 		}
-		status, err = f.clusters.Update(f.context(), s) // it can do nothing about it, and says what can be done
+		status, err = f.clusters.Update(f.context(), s) // it cannot repair this, and reports the next step
 		if err != nil || len(status.Drift) != 1 || !strings.Contains(status.Remedy, "member remove") {
 			t.Errorf("update %s: %q, %q, %v", name, status.Drift, status.Remedy, err)
 		}

@@ -31,8 +31,8 @@ const (
 	newRelease   = "3.6.16"
 )
 
-// TestUpgradesOnMachines takes members from release to release while a client
-// writes, and back from one that does not come up.
+// TestUpgradesOnMachines upgrades members from release to release while a client writes,
+// and rolls back one that does not serve.
 func TestUpgradesOnMachines(t *testing.T) {
 	onMachines(t, "etcdup", "10.89.0.0/24", []string{olderRelease, oldRelease, newRelease}, func(t *testing.T) {
 		r := newUpgradeRig(t, olderRelease)
@@ -46,8 +46,8 @@ func TestUpgradesOnMachines(t *testing.T) {
 	})
 }
 
-// TestUpgradeTrapsOnMachines meets what keeps members from an upgrade, and
-// cuts upgrades off at every step.
+// TestUpgradeTrapsOnMachines tests the conditions that block an upgrade, and interrupts
+// upgrades at every step.
 func TestUpgradeTrapsOnMachines(t *testing.T) {
 	if os.Getenv("KUBE_TEST_LONG") != "1" {
 		t.Skip("KUBE_TEST_LONG=1 runs it: it takes ten minutes")
@@ -84,7 +84,7 @@ func (r *rig) edit(f func(*Spec), names ...string) {
 
 func (r *rig) to(version string) { r.edit(func(s *Spec) { s.Version = version }, everyone...) }
 
-// process is another one: it knows nothing of what the one before did.
+// process switches to a new process, which knows nothing of what the previous one did.
 func (r *rig) process() {
 	before := r.clusters
 	r.clusters = NewClusters()
@@ -99,7 +99,7 @@ func (r *rig) update(ctx context.Context, s Spec) error {
 	return err
 }
 
-// view is the cluster as seen now.
+// view returns the current view of the cluster.
 func (r *rig) view() membership.View {
 	r.t.Helper()
 	v, err := r.clusters.of(r.specs["cp1"]).view(r.t.Context(), r.specs["cp1"])
@@ -109,7 +109,7 @@ func (r *rig) view() membership.View {
 	return v
 }
 
-// refused runs an update that has to be refused before anything is touched.
+// refused runs an update that must be refused before any change.
 func (r *rig) refused(name, what string, words ...string) {
 	r.t.Helper()
 	before := r.processes()
@@ -129,7 +129,7 @@ func (r *rig) refused(name, what string, words ...string) {
 	}
 }
 
-// processes are the machines' etcd processes.
+// processes returns the machines' etcd processes.
 func (r *rig) processes() map[string]string {
 	r.t.Helper()
 	all := map[string]string{}
@@ -141,8 +141,8 @@ func (r *rig) processes() map[string]string {
 	return all
 }
 
-// refuseV2: a member with the v2 API, and then with something in its v2 store,
-// does not go to 3.6, and the way out that is named is one.
+// refuseV2 verifies that a member with the v2 API enabled, and then with content in its v2
+// store, is not upgraded to 3.6, and that the reported next step works.
 func (r *rig) refuseV2() {
 	r.t.Helper()
 	r.edit(func(s *Spec) { s.ExtraArgs["enable-v2"] = "true" }, "cp3")
@@ -162,7 +162,7 @@ func (r *rig) refuseV2() {
 			r.t.Errorf("%s has %s", name, left)
 		}
 	}
-	// The way out that is named is one.
+	// The reported next step works.
 	r.specs = plain
 	r.edit(func(s *Spec) { s.ExtraArgs["enable-v2"] = "true" }, "cp3")
 	r.only([]string{"cp3"}, "enable the v2 API", r.update)
@@ -175,7 +175,7 @@ func (r *rig) refuseV2() {
 	r.process()
 }
 
-// v2 changes the v2 store, as only its own HTTP API could.
+// v2 changes the v2 store, which only its own HTTP API can do.
 func (r *rig) v2(s Spec, method, key string, want int) {
 	r.t.Helper()
 	clients, err := r.clusters.of(s).connect(s)
@@ -202,7 +202,7 @@ func (r *rig) v2(s Spec, method, key string, want int) {
 	}
 }
 
-// refuseDisk: no room for the snapshot.
+// refuseDisk verifies that the upgrade is refused if there is no room for the snapshot.
 func (r *rig) refuseDisk(version string) {
 	r.t.Helper()
 	plain := maps.Clone(r.specs)
@@ -214,7 +214,8 @@ func (r *rig) refuseDisk(version string) {
 	r.process()
 }
 
-// refuseDeadMachine: one that cannot be reached keeps all from it.
+// refuseDeadMachine verifies that an unreachable machine blocks the upgrade of all
+// members.
 func (r *rig) refuseDeadMachine() {
 	r.t.Helper()
 	plain := maps.Clone(r.specs)
@@ -245,8 +246,8 @@ func (r *rig) calm() {
 	}
 }
 
-// rollBack: a follower gets a flag with a value that etcd does not take, along
-// with the version.
+// rollBack gives a follower a flag with a value that etcd does not accept, together with
+// the version.
 func (r *rig) rollBack() {
 	r.t.Helper()
 	v := r.view()
@@ -273,7 +274,7 @@ func (r *rig) rollBack() {
 	if !maps.Equal(before, after) {
 		r.t.Errorf("others were restarted: %v, before %v", after, before)
 	}
-	// The others of this process are not tried.
+	// The other members are not upgraded by this process.
 	for _, name := range everyone {
 		if name != first {
 			r.refused(name, "after a failure", `member "`+first+`" did not come up on etcd `+newRelease)
@@ -288,8 +289,8 @@ func (r *rig) rollBack() {
 	r.process()
 }
 
-// giveUp takes one member to the next minor version and, as the others have not
-// left the one before, back again: on the data that the newer one has written.
+// giveUp upgrades one member to the next minor version and, as the others have not left
+// the previous one, downgrades it again, with the data that the newer one has written.
 func (r *rig) giveUp() {
 	r.t.Helper()
 	v := r.view()
@@ -313,7 +314,7 @@ func (r *rig) giveUp() {
 	r.process()
 }
 
-// upgrade takes all members to a release at once, while a client writes.
+// upgrade upgrades all members to a release in parallel, while a client writes.
 func (r *rig) upgrade(version string) {
 	r.t.Helper()
 	leader := leaderOf(r.view())
@@ -344,7 +345,7 @@ func (r *rig) upgrade(version string) {
 	}
 }
 
-// savesOnSchedule: scheduled snapshots have found the tools of the version that runs.
+// savesOnSchedule verifies that scheduled snapshots use the tools of the running version.
 func (r *rig) savesOnSchedule() {
 	r.t.Helper()
 	for _, name := range everyone {
@@ -357,12 +358,12 @@ func (r *rig) savesOnSchedule() {
 	}
 }
 
-// keysWriter puts one key after the other, each through the next member.
+// keysWriter writes one key after another, each through the next member.
 type keysWriter struct {
 	cancel       context.CancelFunc
 	done         chan struct{}
 	acknowledged []string
-	count        atomic.Int64 // of them, while it writes
+	count        atomic.Int64 // of acknowledged, while it writes
 	failed       int
 }
 
@@ -402,7 +403,7 @@ func (w *keysWriter) stop() (acknowledged []string, failed int) {
 	return w.acknowledged, w.failed
 }
 
-// readBack finds every write that was acknowledged.
+// readBack checks that every acknowledged write exists.
 func (r *rig) readBack(keys []string) {
 	r.t.Helper()
 	if len(keys) < 100 {
@@ -420,7 +421,7 @@ func (r *rig) readBack(keys []string) {
 	}
 }
 
-// sameData compares what all members hold.
+// sameData compares the data of all members.
 func (r *rig) sameData() {
 	r.t.Helper()
 	clients, err := r.clusters.of(r.specs["cp1"]).connect(r.specs["cp1"])
@@ -434,8 +435,8 @@ func (r *rig) sameData() {
 	}
 }
 
-// restorable finds the snapshots from before the upgrade (an attempt that was
-// rolled back has one too) and restores them.
+// restorable restores the snapshots from before the upgrade (an attempt that was rolled
+// back has one too).
 func (r *rig) restorable(from, to string) {
 	r.t.Helper()
 	found := 0
@@ -462,8 +463,8 @@ rm -rf /tmp/restored`, upgradesDir(DefaultDataDir), file, from))
 	}
 }
 
-// noWayBack: the last member to leave 3.5 has run 3.6, so all have agreed on it,
-// and then does not come up on it.
+// noWayBack covers a last member to leave 3.5 that does not serve with 3.6 after the
+// cluster version became 3.6: no rollback is possible.
 func (r *rig) noWayBack() {
 	r.t.Helper()
 	r.to(newRelease)
@@ -503,7 +504,7 @@ type cutting struct {
 	cut *cut
 }
 
-// cut is when: before or after the change with that number.
+// cut is when the process is killed: before or after the change with that number.
 type cut struct {
 	mu    sync.Mutex
 	at    int
@@ -515,7 +516,8 @@ type cut struct {
 
 var errKilled = errors.New("the process was killed")
 
-// next counts a change and reports whether it is made, and whether it is known of.
+// next counts a change and reports whether it is made, and whether the caller learns of
+// it.
 func (c *cut) next(what string) (made, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -579,8 +581,8 @@ func (c cutting) Change(ctx context.Context, change host.Change, a action) (host
 	return out, err
 }
 
-// cutOffs kills the process before and after each change of an upgrade, and of
-// one that is rolled back: the next apply completes it.
+// cutOffs kills the process before and after each change of an upgrade, and of one that is
+// rolled back. The next apply completes it.
 func (r *rig) cutOffs() {
 	r.t.Helper()
 	for _, mistake := range []bool{false, true} {

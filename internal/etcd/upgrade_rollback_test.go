@@ -14,10 +14,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// The servers of these tests are of one release whatever their unit says. So a
-// member that is to run another one serves, but not as that: it did not come up.
+// The servers of these tests are of one release regardless of their unit. So a member with
+// another version in its unit serves, but not with that version, which counts as a failed
+// upgrade.
 
-// counter is an outage that is only counted.
+// counter is an outage that only counts the calls.
 type counter struct{ begins, ends atomic.Int32 }
 
 func (c *counter) Begins(context.Context) error { c.begins.Add(1); return nil }
@@ -98,8 +99,8 @@ func TestRollBack(t *testing.T) {
 	}
 }
 
-// TestRollBackTakesItsOwnTime: the caller's time is over when it is seen that
-// the member does not serve.
+// TestRollBackTakesItsOwnTime verifies the rollback if the caller's deadline has passed
+// when it is clear that the member does not serve.
 func TestRollBackTakesItsOwnTime(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -121,8 +122,8 @@ func TestRollBackTakesItsOwnTime(t *testing.T) {
 	}
 }
 
-// TestNeitherComesUp: the way back fails too, and both are said; so does one
-// whose way back nobody knows.
+// TestNeitherComesUp verifies that a failed rollback is reported together with the failed
+// upgrade, and so is a member whose previous unit is unknown.
 func TestNeitherComesUp(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -142,7 +143,7 @@ func TestNeitherComesUp(t *testing.T) {
 	if status, err := f.clusters.Read(f.context(), s); err != nil || len(status.Drift) == 0 {
 		t.Errorf("read: %v, %v", status.Drift, err)
 	}
-	// The cause is mended, and the upgrade given up.
+	// The cause is fixed, and the upgrade abandoned.
 	m.breaks = ""
 	f.impatient()
 	f.clusters.pace.StallTimeout = 15 * time.Second
@@ -155,8 +156,8 @@ func TestNeitherComesUp(t *testing.T) {
 	}
 }
 
-// TestUpgradeNeedsAll: what a restart of the same may do beside a dead member,
-// an upgrade may not; and without a quorum nothing of it can be prepared.
+// TestUpgradeNeedsAll verifies that an upgrade is refused next to a dead member, unlike a
+// restart with the same version, and that it cannot be prepared without a quorum.
 func TestUpgradeNeedsAll(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -188,7 +189,7 @@ func TestUpgradeNeedsAll(t *testing.T) {
 	refused("no quorum", client.ErrNoAnswer.Error())
 }
 
-// killed is a machine that does nothing any more from its n-th change on.
+// killed is a machine that does nothing from its n-th change on.
 type killed struct {
 	machine
 	after bool
@@ -214,8 +215,8 @@ func (k killed) Observe(ctx context.Context, q host.Query) (host.Facts, error) {
 	return k.machine.Observe(ctx, q)
 }
 
-// TestCutOffRollBack: cut off before and after each change of an upgrade that
-// is rolled back, the next apply converges.
+// TestCutOffRollBack verifies that the next apply converges after an interruption before
+// or after each change of an upgrade that is rolled back.
 func TestCutOffRollBack(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// unitOf is a unit that starts a release.
+// unitOf returns a unit that starts a release.
 func unitOf(version string, flags ...string) string {
 	return "[Service]\nExecStart=" + strings.Join(append([]string{artifacts(version)[0].Path()}, flags...), " \\\n  ") + "\n"
 }
@@ -55,7 +55,7 @@ func TestVersionStep(t *testing.T) {
 	}
 }
 
-// atPeers gives the members of a view addresses, and the machines they are on.
+// atPeers gives the members of a view addresses, and returns the machines they are on.
 func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.View, []observed) {
 	t.Helper()
 	s := Spec{Bundle: newBundle(t), Version: "3.6.16"}
@@ -82,7 +82,7 @@ func TestPrepare(t *testing.T) {
 		from string
 		view string
 		edit func(*membership.View, []observed) []observed
-		want string // what is to be done, in words
+		want string // the expected preparation
 	}{
 		{"the first one", "3.5.35", "Lhh", nil, "install cp1 cp2 cp3, inspect cp1 cp2 cp3, save cp1"},
 		{"a patch", "3.6.15", "Lhh", nil, "install cp1 cp2 cp3, save cp1"},

@@ -9,7 +9,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// wantError checks that err is nil where want is "", and otherwise holds want.
+// wantError checks that err is nil if want is "", and otherwise that it contains want.
 func wantError(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

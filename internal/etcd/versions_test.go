@@ -23,7 +23,7 @@ func TestSurvey(t *testing.T) {
 	f.clusters = f.coordinator()
 	done, err := until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
 		got, err := f.clusters.Survey(f.context(), hosts, f.bundle)
-		if err != nil || got.ClusterVersion == "" || len(got.Members) != 3 { // the first version is agreed on after the first election
+		if err != nil || got.ClusterVersion == "" || len(got.Members) != 3 { // the first cluster version is set after the first election
 			return false, nil
 		}
 		leaders := 0

@@ -7,9 +7,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// TestOthersTurnsAreNotPatience: a Delete that waits for quorum lets another
-// member have its turn, which takes longer than patience lasts. What clears
-// shortly afterwards is still waited for.
+// TestOthersTurnsAreNotPatience verifies that turns of others do not use up the waiting
+// time: a Delete that waits for quorum lets another member have its turn, which takes
+// longer than the waiting time. A condition that clears shortly afterwards is still waited
+// for.
 func TestOthersTurnsAreNotPatience(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -15,7 +15,7 @@ func TestParseAlarms(t *testing.T) {
 	}
 }
 
-// alarmed raises alarms in a view: for member 9 and 0 they are orphans.
+// alarmed raises alarms in a view: those of members 9 and 0 are orphans.
 func alarmed(v View, alarms ...Alarm) View { return v.WithAlarms(alarms) }
 
 func TestAlarmsInWords(t *testing.T) {

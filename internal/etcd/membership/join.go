@@ -23,14 +23,14 @@ func (k JoinStepKind) String() string {
 	return [...]string{"refuse", "archive", "verify", "remove", "add", "start", "wait", "promote", "establish", "done"}[k]
 }
 
-// JoinStep is what comes next, with the entry it concerns.
+// JoinStep is the next step, with the entry it concerns.
 type JoinStep struct {
 	Kind   JoinStepKind
 	ID     uint64
 	Reason string
 }
 
-// JoiningMember is the joining machine as far as the next step depends on it.
+// JoiningMember is the state of the joining machine that the next step depends on.
 type JoiningMember struct {
 	Name     string
 	PeerURL  string

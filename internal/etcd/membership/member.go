@@ -79,8 +79,8 @@ func URLsReported(urls []string) []string {
 	return slices.DeleteFunc(slices.Clone(urls), func(text string) bool { return HostInURL(text) == "" })
 }
 
-// NameReported is what the members' list calls a member. One with a name that etcd
-// has from elsewhere is shown by what is visible of it: it is none of ours.
+// NameReported returns a member's name as the member list contains it. A name in a form
+// that the provider does not use is quoted: another party added that member.
 func NameReported(name string) string {
 	if len(name) <= longestName && listedForm.MatchString(name) || name == "" {
 		return name

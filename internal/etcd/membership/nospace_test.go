@@ -2,8 +2,8 @@ package membership
 
 import "testing"
 
-// filled gives every member a quota of 100 and little data, and one member
-// that much, of which inUse is in use.
+// filled gives every member a quota of 100 and little data, and one member a database of
+// size, of which inUse is in use.
 func filled(v View, id uint64, size, inUse int64) View {
 	for i := range v.Members {
 		m := &v.Members[i]

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// cluster makes a view from one letter per member: "L" the healthy leader,
-// "h" a healthy voter, "d" a dead voter, "s" one that was silent when it was
-// asked, "l" a learner.
+// clusterOf creates a view from one letter per member: "L" the healthy leader, "h" a
+// healthy voter, "d" a dead voter, "s" one that did not answer, "l" a learner.
 func clusterOf(letters string) View {
 	v := View{ClusterID: 1}
 	for i, letter := range letters {
@@ -54,10 +53,10 @@ func TestMayRemove(t *testing.T) {
 		{"Lhd", 2, errQuorum},      // would leave one of two
 		{"Ld", 2, nil},             // a dead one of two: one healthy remains
 		{"Ld", 1, errQuorum},       // the last one that works
-		{"Lhhhd", 2, ErrUnhealthy}, // quorum would hold, but spare it
+		{"Lhhhd", 2, ErrUnhealthy}, // quorum would remain, but the member is spared
 		{"Lhhdd", 4, nil},          // two of five lost
 		{"Lhhsd", 4, ErrUnhealthy}, // one of them may only be slow
-		{"Lhs", 3, nil},            // whatever it is, all others work
+		{"Lhs", 3, nil},            // in any state of it: all others work
 		{"Lhhdd", 1, errQuorum},
 		{"Lhl", 3, nil},
 		{"hhh", 1, errNoLeader},

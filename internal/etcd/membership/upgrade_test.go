@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// running is a survey of members with these versions.
+// running returns a survey of members with these versions.
 func running(cluster string, versions ...string) Survey {
 	s := Survey{ClusterVersion: cluster}
 	for i, version := range versions {
@@ -21,7 +21,7 @@ func TestMayUpgrade(t *testing.T) {
 		name   string
 		survey Survey
 		target string
-		want   []string // none: it may
+		want   []string // nil: allowed
 	}{
 		{"nobody", running(""), "3.6.16", nil},
 		{"patch", running("3.6", "3.6.15", "3.6.15", "3.6.15"), "3.6.16", nil},

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// TestRulesKeepQuorum takes random walks: machines die and come back as they
-// like, alarms are raised, operations happen only when the rules allow them,
-// and no operation may turn a cluster that has quorum into one that has not;
-// nor one in which a quorum has good data into one in which it has not.
+// TestRulesKeepQuorum takes random walks: machines die and come back at random, alarms are
+// raised, operations happen only if the rules allow them. No operation may turn a cluster
+// with quorum into one without, nor a cluster in which a quorum has good data into one in
+// which it has not.
 func TestRulesKeepQuorum(t *testing.T) {
 	seed := time.Now().UnixNano()
 	random := rand.New(rand.NewSource(seed))
@@ -52,7 +52,7 @@ type walk struct {
 
 func (w *walk) hasQuorum() bool { return CountHealthy(w.Voters()) >= Quorum(len(w.Voters())) }
 
-// soundQuorum reports whether a quorum works and has data that nobody doubts.
+// soundQuorum reports whether a quorum works and has data without a CORRUPT alarm.
 func (w *walk) soundQuorum() bool {
 	sound := slices.DeleteFunc(w.Voters(), func(m Member) bool { return m.HasAlarm(AlarmCorrupt) })
 	return CountHealthy(sound) >= Quorum(len(w.Voters()))
@@ -73,8 +73,8 @@ func (w *walk) String() string {
 	return text
 }
 
-// elect keeps the leader, or makes any healthy voter the leader, one with bad
-// data as soon as another; without quorum there is none.
+// elect keeps the leader, or makes any healthy voter the leader, including one with bad
+// data. Without quorum there is none.
 func (w *walk) elect(random *rand.Rand) {
 	voters := slices.DeleteFunc(w.Voters(), func(m Member) bool { return !m.Healthy })
 	switch {
@@ -85,7 +85,7 @@ func (w *walk) elect(random *rand.Rand) {
 	}
 }
 
-// step tries one random operation and returns its name, or "" when refused.
+// step tries one random operation and returns its name, or "" if it was refused.
 func (w *walk) step(random *rand.Rand) string {
 	defer w.elect(random)
 	i := random.Intn(len(w.Members))
@@ -96,7 +96,7 @@ func (w *walk) step(random *rand.Rand) string {
 			w.join(random)
 			return "add"
 		}
-	case 1: // etcd promotes a learner only when it is in sync, that is healthy; nextStep asks for none that is CORRUPT
+	case 1: // etcd promotes a learner only if it is in sync, that is healthy; NextJoinStep promotes none that is CORRUPT
 		if m.Learner && m.Healthy && !m.HasAlarm(AlarmCorrupt) && w.hasQuorum() {
 			m.Learner = false
 			return "promote"
@@ -113,7 +113,7 @@ func (w *walk) step(random *rand.Rand) string {
 		was := m.Healthy
 		m.Healthy = false
 		if was && !m.Learner && !w.hasQuorum() {
-			return "restart" // seen by the caller as lost
+			return "restart" // the caller counts it as lost
 		}
 		m.Healthy = true
 		return "restart"
@@ -141,7 +141,7 @@ func (w *walk) join(random *rand.Rand) {
 	w.next++
 }
 
-// leave takes a member off the list; its alarms stay behind.
+// leave removes a member from the list; its alarms stay.
 func (w *walk) leave(m Member) {
 	w.Members = Except(w.Members, m.ID)
 	for _, name := range m.Alarms {
@@ -149,7 +149,7 @@ func (w *walk) leave(m Member) {
 	}
 }
 
-// alarming raises an alarm or does something about one.
+// alarming raises an alarm or takes a step to repair one.
 func (w *walk) alarming(random *rand.Rand, m *Member) string {
 	switch random.Intn(6) {
 	case 0:
@@ -177,8 +177,8 @@ func (w *walk) alarming(random *rand.Rand, m *Member) string {
 	return ""
 }
 
-// replace is what becomes of a CORRUPT member: leadership goes, it is removed,
-// and joins anew.
+// replace replaces a CORRUPT member: leadership moves, the member is removed, and joins
+// again.
 func (w *walk) replace(random *rand.Rand, m Member) string {
 	if !m.HasAlarm(AlarmCorrupt) || MayReplaceCorrupt(w.View, m.ID) != nil {
 		return ""

@@ -19,7 +19,7 @@ func TestWhatReleasesKnow(t *testing.T) {
 		want    string // part of the error; "" for none
 	}{
 		{"3.5.35", map[string]string{"experimental-initial-corrupt-check": "true", "enable-v2": "false", "proxy": "off"}, ""},
-		{"3.6.16", map[string]string{"experimental-corrupt-check-time": "1h"}, ""}, // deprecated, but there
+		{"3.6.16", map[string]string{"experimental-corrupt-check-time": "1h"}, ""}, // deprecated, but still accepted
 		{"3.6.16", map[string]string{"experimental-enable-lease-checkpoint": "true"}, ""},
 		{"3.6.16", map[string]string{"corrupt-check-time": "1h", "feature-gates": "InitialCorruptCheck=true,LeaseCheckpoint=true"}, ""},
 		{"3.7.3", map[string]string{"corrupt-check-time": "1h", "max-snapshots": "3", "feature-gates": "AllAlpha=true, PriorityRequest=true"}, ""},
@@ -44,11 +44,11 @@ func TestWhatReleasesKnow(t *testing.T) {
 		{"3.6.16", map[string]string{"experimental-corrupt-check-time": "1h", "corrupt-check-time": "1h"}, `both set, and the new one is set; write corrupt-check-time = "1h"`},
 		{"3.6.16", map[string]string{"experimental-watch-progress-notify-interval": "9s"}, `write watch-progress-notify-interval = "9s"`},
 		{"3.6.16", map[string]string{"experimental-initial-corrupt-check": "true", "feature-gates": "InitialCorruptCheck=true"}, "does not start with this and its new name both set"},
-		{"3.6.16", map[string]string{"experimental-initial-corrupt-check": "false"}, ""}, // then the provider leaves the new one out
+		{"3.6.16", map[string]string{"experimental-initial-corrupt-check": "false"}, ""}, // the provider then leaves the new one out
 		{"3.6.16", map[string]string{"experimental-initial-corrupt-check": "true", "feature-gates": "LeaseCheckpoint=true"}, ""},
 		{"3.6.16", map[string]string{"experimental-enable-lease-checkpoint": "true", "feature-gates": "LeaseCheckpoint=true"}, "both set"},
-		{"3.6.16", map[string]string{"experimental-enable-lease-checkpoint": "true", "feature-gates": "LeaseCheckpointPersist=true"}, "both set"}, // as the server has it
-		// Not there yet, or nowhere.
+		{"3.6.16", map[string]string{"experimental-enable-lease-checkpoint": "true", "feature-gates": "LeaseCheckpointPersist=true"}, "both set"}, // as the server does
+		// Not added yet, or unknown.
 		{"3.5.35", map[string]string{"max-learners": "2"}, "etcd 3.5 does not know it, 3.6 added it; leave it out until version is 3.6"},
 		{"3.5.99", map[string]string{"feature-gates": "LeaseCheckpoint=true"}, "3.6 added it"},
 		{"3.5.35", map[string]string{"memory-mlock": "true"}, `etcd 3.5 has it as "experimental-memory-mlock"`},
@@ -79,11 +79,10 @@ func TestOwnedFlagsExist(t *testing.T) {
 	}
 }
 
-// TestReleasesSayTheSame holds the tables against the server itself, of each
-// release that they were read from and that was built on this computer: its help
-// shows what the tables know, and where the two differ the flag is tried (3.7
-// still explains two that it does not take). The flags are parsed before
-// --version takes effect.
+// TestReleasesSayTheSame compares the tables with the server itself, for each release that
+// they were read from and that was built on this computer. The help text must contain what
+// the tables contain, and where the two differ the flag is tried (3.7 still explains two
+// that it does not accept). The flags are parsed before --version takes effect.
 func TestReleasesSayTheSame(t *testing.T) {
 	dir, err := cache.Dir()
 	if err != nil {
@@ -114,7 +113,7 @@ func TestReleasesSayTheSame(t *testing.T) {
 	}
 }
 
-// removedBefore are the flags that a minor does not take any more.
+// removedBefore returns the flags that a minor version no longer accepts.
 func removedBefore(minor int) []string {
 	var flags []string
 	for _, r := range removals {
@@ -125,7 +124,7 @@ func removedBefore(minor int) []string {
 	return flags
 }
 
-// shownIn are the flags that a help text explains.
+// shownIn returns the flags that a help text explains.
 func shownIn(help string) []string {
 	var flags []string
 	for line := range strings.Lines(help) {
@@ -138,7 +137,7 @@ func shownIn(help string) []string {
 	return flags
 }
 
-// run returns what the server says, whatever it thinks of its arguments.
+// run returns the server's output, even if it rejects its arguments.
 func run(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	said, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()

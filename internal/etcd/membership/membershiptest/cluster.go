@@ -1,4 +1,4 @@
-// Package membershiptest makes views of clusters for tests.
+// Package membershiptest creates views of clusters for tests.
 package membershiptest
 
 import (
@@ -7,9 +7,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-// ClusterOf makes a view from one letter per member: "L" the healthy leader,
-// "h" a healthy voter, "d" a dead voter, "s" one that was silent when it was
-// asked, "l" a learner.
+// ClusterOf creates a view from one letter per member: "L" the healthy leader, "h" a
+// healthy voter, "d" a dead voter, "s" one that did not answer, "l" a learner.
 func ClusterOf(letters string) membership.View {
 	v := membership.View{ClusterID: 1}
 	for i, letter := range letters {
