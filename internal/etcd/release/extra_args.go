@@ -37,7 +37,7 @@ var flagName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
 // ValidateExtraArgs refuses flags that the provider itself owns, values that cannot be
 // written on one line of a unit, and arguments that the server of that version would not
-// start with. The last check is skipped if version is unknown ("") or invalid.
+// start with. The last check is skipped if release is unknown ("") or invalid.
 func ValidateExtraArgs(release string, args map[string]string) error {
 	for _, flag := range slices.Sorted(maps.Keys(args)) {
 		reason, taken := Owned[flag]
