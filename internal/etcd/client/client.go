@@ -1,5 +1,5 @@
-// Package client speaks with the members of an etcd cluster: one client of etcd's
-// own (clientv3) for each member's address, so that it is known who answers.
+// Package client talks to the members of an etcd cluster, with one client of etcd's own
+// (clientv3) for each member's address, so that it is known which member answers.
 package client
 
 import (

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestUnreachable: a member that cannot be dialled fails a call at once, and is
-// not waited for.
+// TestUnreachable verifies that a call to a member that cannot be dialled fails
+// immediately.
 func TestUnreachable(t *testing.T) {
 	refused := errors.New("connection refused")
 	c := New(&tls.Config{MinVersion: tls.VersionTLS12}, func(context.Context, string) (net.Conn, error) { return nil, refused })

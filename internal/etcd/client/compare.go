@@ -14,8 +14,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-// dataHash is a digest of what a member holds. Two are comparable only at one
-// revision and with the same history compacted.
+// dataHash is a digest of the data of a member. Two digests are comparable only at the
+// same revision and with the same compacted history.
 type dataHash struct {
 	compacted int64
 	hash      uint32
@@ -33,9 +33,9 @@ func (c *Clients) hash(ctx context.Context, address string, revision int64) (dat
 	return out, err
 }
 
-// CompareData says whose data differs from that of the others among the given
-// members, in words, or "". comparable is false when that cannot be told at
-// this moment: one of them is behind, or another compaction is under way.
+// CompareData describes which of the given members have data that differs from that of the
+// others; it returns "" if none has. comparable is false if this cannot be determined now:
+// a member lags behind, or another compaction is in progress.
 func (c *Clients) CompareData(ctx context.Context, members []membership.Member) (difference string, comparable bool, err error) {
 	revision, err := c.newestRevision(ctx, members)
 	if err != nil {
@@ -59,8 +59,8 @@ func (c *Clients) CompareData(ctx context.Context, members []membership.Member) 
 	return differences(members, contents), true, nil
 }
 
-// newestRevision is the highest revision that any of the members has. At a lower one,
-// what one of them has too much would not be seen.
+// newestRevision returns the highest revision of the given members. At a lower revision,
+// surplus data of a member would not be detected.
 func (c *Clients) newestRevision(ctx context.Context, members []membership.Member) (int64, error) {
 	revisions := make([]int64, len(members))
 	errs := forEach(members, func(i int, m membership.Member) error {
@@ -74,7 +74,8 @@ func (c *Clients) newestRevision(ctx context.Context, members []membership.Membe
 	return slices.Max(revisions), errors.Join(errs...)
 }
 
-// forEach calls f for every member at once and returns the errors in the order of members.
+// forEach calls f for all members in parallel and returns the errors in the order of
+// members.
 func forEach(members []membership.Member, f func(i int, m membership.Member) error) []error {
 	errs := make([]error, len(members))
 	var group sync.WaitGroup
@@ -85,7 +86,7 @@ func forEach(members []membership.Member, f func(i int, m membership.Member) err
 	return errs
 }
 
-// differences names the members by what they hold, when that is not the same.
+// differences groups the members by their data, if it is not the same.
 func differences(members []membership.Member, contents []dataHash) string {
 	if !slices.ContainsFunc(contents, func(other dataHash) bool { return other != contents[0] }) {
 		return ""
@@ -97,14 +98,14 @@ func differences(members []membership.Member, contents []dataHash) string {
 	return strings.Join(words, ", ")
 }
 
-// ErrListsDiffer: members do not agree on who the members are.
+// ErrListsDiffer means that members have different member lists.
 var ErrListsDiffer = errors.New("the members' own lists of members differ")
 
-// RequireSameLists compares the lists that the members give out of their own memory.
+// RequireSameLists compares the lists that the members have in memory.
 func (c *Clients) RequireSameLists(ctx context.Context, v membership.View) error {
 	wrong := forEach(v.Members, func(_ int, m membership.Member) error {
 		if !m.Healthy {
-			return nil // the one that is mended by the upgrade
+			return nil // the member that the upgrade repairs
 		}
 		own, err := c.ownMemberList(ctx, m.Address())
 		if err != nil {
@@ -118,7 +119,7 @@ func (c *Clients) RequireSameLists(ctx context.Context, v membership.View) error
 	return errors.Join(wrong...)
 }
 
-// ownMemberList asks one member for the list that it has in memory.
+// ownMemberList returns the list that one member has in memory.
 func (c *Clients) ownMemberList(ctx context.Context, address string) (membership.View, error) {
 	v, _, err := c.MemberListInMemory(ctx, address)
 	return v, err

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ErrNoAnswer: no member gave a linearizable answer, so there is no quorum
-// that can be reached.
+// ErrNoAnswer means that no member returned a linearizable answer, so no quorum can be
+// reached.
 var ErrNoAnswer = errors.New("no member of the cluster gives an answer that a quorum stands behind")
 
 // temporary lists the errors of etcd that clear without intervention: its checks of
@@ -22,7 +22,7 @@ var temporary = []error{
 	rpctypes.ErrTooManyRequests, rpctypes.ErrNotCapable,
 }
 
-// Transient reports whether a failed call may succeed when repeated.
+// Transient reports whether a failed call may succeed if repeated.
 func Transient(err error) bool {
 	if errors.Is(err, ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded) {
 		return true
@@ -39,13 +39,13 @@ func Transient(err error) bool {
 	return unavailable(err)
 }
 
-// SameError compares by text, as rpctypes itself does: its errors are values
-// that hold a code and a text, and it does not know all of the server's.
+// SameError compares by text, as rpctypes itself does: its errors are values of a code and
+// a text, and it does not know all of the server's errors.
 func SameError(err, want error) bool {
 	return err != nil && rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(want)
 }
 
-// unavailable reports whether a call did not get to a server that could decide.
+// unavailable reports whether a call did not reach a server that could decide.
 func unavailable(err error) bool {
 	var known rpctypes.EtcdError
 	if errors.As(err, &known) {
@@ -55,8 +55,8 @@ func unavailable(err error) bool {
 	return code == codes.Unavailable || code == codes.DeadlineExceeded
 }
 
-// codeOf is the code of a failed call. A client returns the error of a context that
-// ended as it is.
+// codeOf returns the code of a failed call. A client returns the error of an ended context
+// unchanged.
 func codeOf(err error) codes.Code {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return status.FromContextError(err).Code()
@@ -64,8 +64,8 @@ func codeOf(err error) codes.Code {
 	return status.Code(err)
 }
 
-// IsAnswer reports whether an error came from a server of the cluster, rather
-// than from not getting to one.
+// IsAnswer reports whether an error came from a server of the cluster, rather than from
+// failing to reach one.
 func IsAnswer(err error) bool {
 	var known rpctypes.EtcdError
 	if errors.As(err, &known) {

@@ -17,12 +17,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// MasterLeases is where API servers list themselves: one key each, which ends
+// MasterLeases is the prefix under which API servers register: one key each, which ends
 // with its address, under a lease of 15 s (kube-apiserver's
-// --endpoint-reconciler-type=lease). A dead one is forgotten within that time.
+// --endpoint-reconciler-type=lease). The key of a dead API server expires within that
+// time.
 const MasterLeases = "/registry/masterleases/"
 
-// ApiServers are the addresses of the API servers that use the cluster.
+// ApiServers returns the addresses of the API servers that use the cluster.
 func (c *Clients) ApiServers(ctx context.Context, v *membership.View) ([]string, error) {
 	if v == nil {
 		return nil, ErrNoAnswer
@@ -48,7 +49,7 @@ func (c *Clients) ApiServers(ctx context.Context, v *membership.View) ([]string,
 	return out, nil
 }
 
-// APIServerOfKey is the address in the key by which an API server lists itself.
+// APIServerOfKey returns the address in the key with which an API server registers.
 func APIServerOfKey(key string) (string, error) {
 	text := strings.TrimPrefix(key, MasterLeases)
 	address, err := netip.ParseAddr(text)
@@ -58,14 +59,14 @@ func APIServerOfKey(key string) (string, error) {
 	return address.String(), nil
 }
 
-// The limits of a page of keys.
+// Limits of a page of keys.
 const (
-	PageKeys    = 500 // of one answer, at most; where keys are large, fewer are asked for
+	PageKeys    = 500 // the largest number in one answer; if values are large, fewer are requested
 	MaxPage     = 64 << 20
 	pageTimeout = 30 * time.Second
 )
 
-// AnsweringFirst puts those of the addresses first that answer at once.
+// AnsweringFirst returns addresses with those first whose member returns a member list.
 func (c *Clients) AnsweringFirst(ctx context.Context, addresses []string) []string {
 	answers := c.memberLists(ctx, addresses)
 	silent := func(a string) bool { return answers[a].listErr != nil }
@@ -73,11 +74,11 @@ func (c *Clients) AnsweringFirst(ctx context.Context, addresses []string) []stri
 	return slices.Concat(slices.DeleteFunc(slices.Clone(addresses), silent), slices.DeleteFunc(slices.Clone(addresses), answer))
 }
 
-// Read reads page after page, all at the revision of the first.
+// Read reads page after page, all at the revision of the first page.
 func (c *Clients) Read(ctx context.Context, addresses []string, prefix string, see func(key string, value []byte)) error {
 	key, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	if prefix == "" {
-		key = "\x00" // the first key there can be
+		key = "\x00" // the lowest possible key
 	}
 	limit, revision := int64(PageKeys), int64(0)
 	for {
@@ -98,11 +99,11 @@ func (c *Clients) Read(ctx context.Context, addresses []string, prefix string, s
 		if revision == 0 {
 			revision = page.Header.Revision
 		}
-		key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00" // the first one behind it
+		key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00" // the next possible key
 	}
 }
 
-// page asks one member after the other until one answers.
+// page queries one member after another until one answers.
 func (c *Clients) page(ctx context.Context, addresses []string, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	reasons := []error{ErrNoAnswer}
 	for _, address := range addresses {

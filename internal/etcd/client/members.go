@@ -66,9 +66,9 @@ func (c *Clients) status(ctx context.Context, address string) (*clientv3.StatusR
 	return answer, err
 }
 
-// The membership changes, each asked of the member at an address.
+// Membership changes. Each request goes to the member at an address.
 
-// AddLearner asks the member at an address to add a learner, and returns its id.
+// AddLearner requests the member at an address to add a learner, and returns its ID.
 func (c *Clients) AddLearner(ctx context.Context, address, peerURL string) (uint64, error) {
 	var id uint64
 	err := c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
@@ -81,7 +81,7 @@ func (c *Clients) AddLearner(ctx context.Context, address, peerURL string) (uint
 	return id, err
 }
 
-// Remove asks the member at an address to remove a member.
+// Remove requests the member at an address to remove a member.
 func (c *Clients) Remove(ctx context.Context, address string, id uint64) error {
 	return c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
 		_, err := member.MemberRemove(ctx, id)
@@ -89,7 +89,7 @@ func (c *Clients) Remove(ctx context.Context, address string, id uint64) error {
 	})
 }
 
-// Promote asks the member at an address to promote a learner.
+// Promote requests the member at an address to promote a learner.
 func (c *Clients) Promote(ctx context.Context, address string, id uint64) error {
 	return c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
 		_, err := member.MemberPromote(ctx, id)
@@ -97,7 +97,7 @@ func (c *Clients) Promote(ctx context.Context, address string, id uint64) error 
 	})
 }
 
-// MoveLeader must be asked of the leader itself.
+// MoveLeader moves leadership to another member. The request must go to the leader itself.
 func (c *Clients) MoveLeader(ctx context.Context, address string, to uint64) error {
 	return c.Call(ctx, address, ChangeTimeout, func(ctx context.Context, member *clientv3.Client) error {
 		_, err := member.MoveLeader(ctx, to)

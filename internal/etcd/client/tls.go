@@ -10,8 +10,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// CertificateOf is who asks. Where the authority's key is held elsewhere, a bundle has
-// what was signed for its machine: a replica's has its API server's client only.
+// CertificateOf returns the certificate to authenticate with. If the authority's key is
+// external, a bundle contains what was signed for its machine: a replica's bundle has only
+// its API server's client certificate.
 func CertificateOf(b *pki.Bundle) pki.Leaf {
 	own, replicas := pki.EtcdHealthcheckClient(), pki.APIServerEtcdClient()
 	_, asMember := b.Signed[own.Name]
@@ -21,8 +22,8 @@ func CertificateOf(b *pki.Bundle) pki.Leaf {
 	return own
 }
 
-// TLS issues the client certificate of one process. It exists only in
-// memory, and only for an hour, unless it was signed elsewhere.
+// TLS issues the client certificate of one process. It exists only in memory, and only for
+// an hour, unless it was signed externally.
 func TLS(b *pki.Bundle, now time.Time) (*tls.Config, error) {
 	pair, err := b.Issue(CertificateOf(b), now, time.Hour)
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// TestAsker: where the etcd authority's key is held elsewhere, a member and a
-// replica ask with what was signed for them, and nobody asks with nothing.
+// TestAsker verifies that, if the etcd authority's key is external, a member and a replica
+// use the certificates that were signed for them, and that there is no client without a
+// certificate.
 func TestAsker(t *testing.T) {
 	b, err := pki.Generate(pki.Options{ClusterName: "prod", Now: time.Now()})
 	if err != nil {

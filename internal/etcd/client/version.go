@@ -21,10 +21,10 @@ func (c *Clients) Survey(ctx context.Context, v membership.View) membership.Surv
 	return out
 }
 
-// ClusterVersion returns the version that the members have agreed on, as reported by
-// the members other than the one with the given ID; "" if none reports it. It only
-// rises unless etcd is asked for a downgrade, and a member that lags behind reports
-// an older one, so the highest is returned.
+// ClusterVersion returns the cluster version, as reported by the members other than the
+// one with the given ID; "" if none reports it. It only rises unless etcd receives a
+// downgrade request, and a member that lags behind reports an older one, so the highest is
+// returned.
 func (c *Clients) ClusterVersion(ctx context.Context, v membership.View, not uint64) string {
 	told := make([]string, len(v.Members))
 	_ = forEach(v.Members, func(i int, m membership.Member) (err error) { // a member that does not report it is skipped
@@ -42,7 +42,7 @@ func (c *Clients) ClusterVersion(ctx context.Context, v membership.View, not uin
 	return highest
 }
 
-// agreedVersion asks one member for the version that the members have agreed on.
+// agreedVersion queries one member for the cluster version.
 func (c *Clients) agreedVersion(ctx context.Context, address string) (string, error) {
 	text, err := c.GetHTTP(ctx, address, "/version", 1<<12)
 	if err != nil {
@@ -61,8 +61,8 @@ func (c *Clients) agreedVersion(ctx context.Context, address string) (string, er
 	return fmt.Sprintf("3.%d", minor), nil
 }
 
-// GetHTTP asks one member for a page of at most so many bytes that it serves beside
-// its API.
+// GetHTTP reads a page that one member serves next to its API. The page is limited to most
+// bytes.
 func (c *Clients) GetHTTP(ctx context.Context, address, page string, most int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limitOr(RequestTimeout))
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-// answer is what one member said when it was asked.
+// answer is what one member returned.
 type answer struct {
 	list    membership.View
 	listErr error
@@ -20,14 +20,14 @@ type answer struct {
 	err     error // of status
 }
 
-// View asks the members at the given addresses for the member list, then every
-// member on it about itself, and puts the answers together. It fails with
-// errNoAnswer when no list that a quorum stands behind could be had.
+// View queries the members at the given addresses for the member list, then every listed
+// member for its status, and combines the answers. It returns ErrNoAnswer if no member
+// returns a list that is backed by a quorum.
 //
-// The order matters: a member that was removed, or that has not yet learnt of
-// its own addition, panics when it is asked for its status (etcd 3.6,
-// RaftCluster.IsLocalMemberLearner: "failed to find local ID in cluster
-// members"). So that is only asked of members that the list has as started.
+// The order matters: a member that was removed, or that has not yet learned of its own
+// addition, panics when its status is requested (etcd 3.6,
+// RaftCluster.IsLocalMemberLearner: "failed to find local ID in cluster members"). So only
+// members that the list has as started are queried for it.
 func (c *Clients) View(ctx context.Context, addresses []string) (membership.View, error) {
 	answers := c.memberLists(ctx, addresses)
 	v, err := firstList(addresses, answers)
@@ -48,13 +48,13 @@ func (c *Clients) View(ctx context.Context, addresses []string) (membership.View
 	return assemble(v, answers), nil
 }
 
-// ServedClusters asks every address which cluster its member serves; who does not answer is
-// left out.
+// ServedClusters queries every address for the cluster that its member serves. Members
+// that do not answer are left out.
 func (c *Clients) ServedClusters(ctx context.Context, addresses []string) map[string]uint64 {
 	return clusterIDsIn(c.memberLists(ctx, addresses))
 }
 
-// clusterIDsIn are the clusters that members serve, by address.
+// clusterIDsIn returns the clusters that members serve, by address.
 func clusterIDsIn(answers map[string]answer) map[string]uint64 {
 	ids := map[string]uint64{}
 	for address, a := range answers {
@@ -65,8 +65,8 @@ func clusterIDsIn(answers map[string]answer) map[string]uint64 {
 	return ids
 }
 
-// OwnView is a view that asks nobody but the member at one address: enough to
-// read that one, in one conversation.
+// OwnView returns a view from only the member at one address: sufficient to read that
+// member, with a single connection.
 func (c *Clients) OwnView(ctx context.Context, address string) (membership.View, error) {
 	answers := c.memberLists(ctx, []string{address})
 	v, err := firstList([]string{address}, answers)
@@ -77,7 +77,7 @@ func (c *Clients) OwnView(ctx context.Context, address string) (membership.View,
 	return assemble(v, answers), nil
 }
 
-// memberLists asks every address for the member list at once.
+// memberLists queries all addresses for the member list, in parallel.
 func (c *Clients) memberLists(ctx context.Context, addresses []string) map[string]answer {
 	return inParallel(addresses, func(address string) (a answer) {
 		a.list, a.listErr = c.MemberList(ctx, address)
@@ -85,7 +85,7 @@ func (c *Clients) memberLists(ctx context.Context, addresses []string) map[strin
 	})
 }
 
-// statuses asks the started members among those that were asked before.
+// statuses queries the started members at the addresses in answers for their status.
 func (c *Clients) statuses(ctx context.Context, v membership.View, answers map[string]answer) {
 	var started []string
 	for _, m := range v.Members {
@@ -100,7 +100,7 @@ func (c *Clients) statuses(ctx context.Context, v membership.View, answers map[s
 	}))
 }
 
-// inParallel calls f for every address at once.
+// inParallel calls f for all addresses in parallel.
 func inParallel(addresses []string, f func(string) answer) map[string]answer {
 	answers := make(map[string]answer, len(addresses))
 	var mu sync.Mutex
@@ -117,8 +117,8 @@ func inParallel(addresses []string, f func(string) answer) map[string]answer {
 	return answers
 }
 
-// firstList takes the list of the first address that gave one. All lists are
-// linearizable, so it does not matter which.
+// firstList returns the list of the first address that returned one. All lists are
+// linearizable, so any of them will do.
 func firstList(addresses []string, answers map[string]answer) (membership.View, error) {
 	reasons := []error{ErrNoAnswer}
 	for _, address := range addresses {
@@ -131,8 +131,8 @@ func firstList(addresses []string, answers map[string]answer) (membership.View, 
 	return membership.View{}, errors.Join(reasons...)
 }
 
-// assemble puts what the members said of themselves beside their entries. It
-// is pure.
+// assemble combines the entries of the member list with the status of each member. It is
+// pure.
 func assemble(v membership.View, answers map[string]answer) membership.View {
 	var term, applied uint64
 	var alarms []membership.Alarm
@@ -159,12 +159,12 @@ func assemble(v membership.View, answers map[string]answer) membership.View {
 		m.Version, m.Index, m.Applied = membership.VersionReported(a.status.Version), a.status.RaftIndex, a.status.RaftAppliedIndex
 		m.DBSize, m.DBInUse, m.DBQuota = a.status.DbSize, a.status.DbSizeInUse, a.status.DbSizeQuota
 		m.Healthy, m.Trouble = judge(*m, a)
-		// The highest term is the newest opinion on who leads.
+		// The answer with the highest term has the newest leader.
 		if a.status.RaftTerm >= term && a.status.Leader != 0 {
 			term, v.Leader = a.status.RaftTerm, a.status.Leader
 		}
-		// Every member knows the alarms of all: the one that has applied most
-		// knows what was raised and disarmed last.
+		// Every member knows the alarms of all members. The one with the highest
+		// applied index knows the latest changes.
 		if a.status.RaftAppliedIndex >= applied {
 			applied, alarms = a.status.RaftAppliedIndex, membership.ParseAlarms(a.status.Errors)
 		}
@@ -172,8 +172,8 @@ func assemble(v membership.View, answers map[string]answer) membership.View {
 	return v.WithAlarms(alarms)
 }
 
-// judge says whether a member that answered is healthy, and if not, why. An
-// alarm does not count here: a member out of space votes like any other.
+// judge reports whether a member that answered is healthy, and if not, why. Alarms do not
+// count here: a member without space votes like any other.
 func judge(m membership.Member, a answer) (bool, string) {
 	switch {
 	case a.status.Leader == 0:

@@ -7,8 +7,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
-// ViaVoter runs f against healthy voters, the leader first, until one takes
-// it. Another voter is only tried when the one before could not be talked to.
+// ViaVoter runs f with healthy voters, the leader first, until one accepts the call. It
+// tries another voter only if the previous one could not be reached.
 func (c *Clients) ViaVoter(ctx context.Context, v membership.View, not uint64, f func(address string) error) error {
 	voters := slices.DeleteFunc(membership.Except(v.Voters(), not), func(m membership.Member) bool { return !m.Healthy })
 	slices.SortStableFunc(voters, func(a, b membership.Member) int {

@@ -11,8 +11,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership/membershiptest"
 )
 
-// TestViaVoter: a promotion or a removal is never asked of a learner, of a dead
-// member, or of the one that it is about; the leader comes first.
+// TestViaVoter verifies that a promotion or a removal is never sent to a learner, to a
+// dead member, or to the member that it concerns, and that the leader comes first.
 func TestViaVoter(t *testing.T) {
 	silent := status.Error(codes.Unavailable, "no connection")
 	refusal := errors.New("refused")
@@ -20,8 +20,8 @@ func TestViaVoter(t *testing.T) {
 		name    string
 		letters string
 		not     uint64
-		answers map[string]error // of the addresses; the others take it
-		want    []string         // addresses that are asked
+		answers map[string]error // by address; the others accept the call
+		want    []string         // addresses that receive the call
 		err     error
 	}{
 		{name: "the leader takes it", letters: "hLhl", not: 4, want: []string{"10.0.0.2"}},
