@@ -9,30 +9,28 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
-// shutdownDelay is how long a stopping API server still serves while /readyz
-// already fails. It exceeds the slowest detection by a balancer that checks
-// every second, takes two failures and waits up to a second for each answer.
-// After it, kept connections get a GOAWAY, upon which clients send by themselves
-// elsewhere what was not processed; shutdown-send-retry-after stays off, because
-// it would answer them with 429 instead.
+// shutdownDelay is how long a stopping API server continues to serve while /readyz already
+// fails. It exceeds the slowest detection by a load balancer that checks every second, requires
+// two failures and waits up to a second for each answer. Afterwards, open connections receive a
+// GOAWAY, and clients resend unprocessed requests elsewhere on their own.
+// shutdown-send-retry-after stays off, because it would answer those requests with 429 instead.
 const shutdownDelay = "5s"
 
-// watchGrace is how long a stopping API server takes at most to end its watches.
-// Without it they keep their connections, and so the server, for a minute
-// (--request-timeout).
+// watchGrace is the maximum time a stopping API server takes to end its watches. Without it,
+// watches keep their connections, and therefore the server, for a minute (--request-timeout).
 const watchGrace = "5s"
 
-// goawayChance is the share of requests after which a client's connection is
-// moved to another API server: the recommended one. After each has been restarted
-// in turn, connections would otherwise stay on the first ones.
+// goawayChance is the fraction of requests after which a client's connection is moved to
+// another API server. It is the recommended value. Without it, connections stay on the first
+// servers of a rolling restart.
 const goawayChance = "0.001"
 
-// AuditLogDir is the only place an API server may write audit logs to.
+// AuditLogDir is the only directory an API server may write audit logs to.
 const AuditLogDir = "/var/log/" + release.APIServer
 
 // APIServer follows kubeadm's getAPIServerCommand (v1.34,
-// cmd/kubeadm/app/phases/controlplane/manifests.go). Beyond it: the server
-// binds its own address only, and stops gracefully.
+// cmd/kubeadm/app/phases/controlplane/manifests.go). In addition, the server binds only its own
+// address and shuts down gracefully.
 func APIServer(s Replica) Component {
 	extra := s.ExtraArgs[release.APIServer]
 	flags := hardening()
@@ -49,28 +47,28 @@ func APIServer(s Replica) Component {
 	flags["shutdown-delay-duration"] = shutdownDelay
 	flags["shutdown-watch-termination-grace-period"] = watchGrace
 	flags["goaway-chance"] = goawayChance
-	// Sorted: another order of the same members is not a change.
+	// Sorted, so that the order of members is not a change.
 	flags["etcd-servers"] = strings.Join(slices.Sorted(slices.Values(s.EtcdURLs)), ",")
 	apiServerCertificates(flags)
 	maps.Copy(flags, s.AuditFlags())
 	if s.writesAuthentication() {
 		flags["authentication-config"] = AuthenticationConfigPath
 	}
-	// Read at the start only. Reloaded by the server itself: its serving
-	// certificate, both client authorities, and its client certificates for
-	// kubelets, for aggregated servers and (at each handshake) for etcd.
+	// These are read only at start. The server itself reloads its serving certificate, both
+	// client CAs, and its client certificates for kubelets, for aggregated servers and (at each
+	// handshake) for etcd.
 	inputs := []string{SAKey, SAPub, EtcdClientCA}
 	if s.encrypts() {
-		// Not reloaded by the server, as it could: nobody would know when.
+		// The server could reload this file, but then the time of the change would be unknown.
 		flags["encryption-provider-config"] = EncryptionConfigPath
 		inputs = append(inputs, EncryptionConfigPath)
 	}
 	inputs = append(inputs, settingInputs(s)...)
 	if _, ok := extra["authorization-config"]; ok {
-		delete(flags, "authorization-mode") // the two exclude each other
+		delete(flags, "authorization-mode") // the two flags exclude each other
 	}
 	extra = maps.Clone(extra)
-	delete(extra, admissionFlag) // it is part of the default
+	delete(extra, admissionFlag) // already part of the default
 	return Component{
 		Name:         release.APIServer,
 		Program:      Artifact(s.Version, release.APIServer).Path(),
@@ -86,14 +84,14 @@ func APIServer(s Replica) Component {
 
 const admissionFlag = "enable-admission-plugins"
 
-// admission are the plugins beside those that a release has on by itself, among
-// them PodSecurity and ResourceQuota: the provider's and the user's. A user who
-// adds one does not take NodeRestriction away by that;
-// "disable-admission-plugins" does, which excludes naming it here.
+// admission returns the plugins that are enabled in addition to the release's defaults, which
+// include PodSecurity and ResourceQuota: those of the provider and those of the user. Adding a
+// plugin does not remove NodeRestriction. Only "disable-admission-plugins" does; a plugin
+// listed there must not be listed here.
 //
-// DenyServiceExternalIPs is the benchmark's 1.2.3 and upstream's advice: whoever may
-// create a Service could take over the traffic to any address (CVE-2020-8554).
-// What Services have already stays.
+// DenyServiceExternalIPs is the benchmark's 1.2.3 and upstream's advice: anyone who may create
+// a Service could otherwise take over the traffic to any address (CVE-2020-8554). External IPs
+// of existing Services stay.
 func admission(extra map[string]string) string {
 	names := func(flag string) []string {
 		return strings.FieldsFunc(extra[flag], func(r rune) bool { return r == ',' || r == ' ' })

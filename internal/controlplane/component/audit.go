@@ -11,30 +11,28 @@ import (
 // AuditPolicyPath is the audit policy that the API server reads.
 const AuditPolicyPath = KubernetesDir + "/audit-policy.yaml"
 
-// What is kept of the audit log: the CIS benchmark's values (1.2.17 to 1.2.19).
+// Retention of the audit log: the CIS benchmark's values (1.2.17 to 1.2.19).
 const (
 	DefaultAuditAge     = 30  // days
-	DefaultAuditBackups = 10  // files beside the one that is written
+	DefaultAuditBackups = 10  // rotated files, in addition to the current one
 	DefaultAuditSize    = 100 // MB
 )
 
-// MaxAuditNumber is the most that each of them can be.
+// MaxAuditNumber is the upper limit of each setting.
 const MaxAuditNumber = 36500
 
-// Audit says what an API server logs of its requests. The zero value uses the built-in
-// policy.
+// Audit configures the audit log of an API server. The zero value uses the built-in policy.
 type Audit struct {
 	Off        bool
-	Policy     string // YAML of audit.k8s.io/v1; "" is the built-in one
-	MaxAgeDays int    // 0 is the default of each
+	Policy     string // YAML of audit.k8s.io/v1; "" means BuiltInPolicy
+	MaxAgeDays int    // 0 means the default, for each number
 	MaxBackups int
 	MaxSizeMB  int
 }
 
-// BuiltInPolicy follows the benchmark's 3.2.2: who did what to which object is
-// noted of every request that could matter, bodies only where they hold no secret
-// and are what an inquiry asks for. Rules are tried in order, the first that
-// matches decides.
+// BuiltInPolicy follows the benchmark's 3.2.2. Every request that could matter is logged with
+// its user, verb and object. Bodies are logged only if they contain no secrets and an
+// investigation needs them. Rules are evaluated in order, and the first match applies.
 const BuiltInPolicy = `# Written by terraform-provider-kube: its built-in audit policy.
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -94,8 +92,8 @@ rules:
   - level: Metadata
 `
 
-// AuditFlags are those of the log, and the policy's. What a user sets in
-// extra_args wins, as with any flag; with another policy file none is written.
+// AuditFlags returns the flags of the audit log and its policy. As with any flag, the user's
+// extra_args take precedence. With a policy file of the user, the provider writes none.
 func (s Replica) AuditFlags() map[string]string {
 	if s.Audit.Off {
 		return nil
@@ -110,8 +108,8 @@ func (s Replica) AuditFlags() map[string]string {
 	}
 }
 
-// AuditSpace is what the files of the log may take of the disk, in bytes: often the
-// one that etcd is on. It is not asked for where flags decide about the log.
+// AuditSpace returns the maximum disk space of the log files, in bytes. The log is often on the
+// same disk as etcd. It returns 0 if the user's flags configure the log.
 func (s Replica) AuditSpace() int64 {
 	for name := range s.ExtraArgs[release.APIServer] {
 		if strings.HasPrefix(name, "audit-log-") {
@@ -132,13 +130,13 @@ func orElse(n, absent int) int {
 	return n
 }
 
-// WritesPolicy reports whether the API server reads a policy of the provider's.
+// WritesPolicy reports whether the API server reads a policy written by the provider.
 func (s Replica) WritesPolicy() bool {
 	_, other := s.ExtraArgs[release.APIServer]["audit-policy-file"]
 	return !s.Audit.Off && !other
 }
 
-// PolicyText is the audit policy that the provider writes.
+// PolicyText returns the audit policy that the provider writes.
 func (s Replica) PolicyText() string {
 	if s.Audit.Policy == "" {
 		return BuiltInPolicy
@@ -146,8 +144,8 @@ func (s Replica) PolicyText() string {
 	return s.Audit.Policy
 }
 
-// ValidateAudit returns why a is invalid beside the extra arguments of the API server:
-// a setting and its flag must not contradict each other.
+// ValidateAudit returns why a is invalid together with the API server's extra arguments: a
+// setting and its flag must not contradict each other.
 func ValidateAudit(a Audit, extra map[string]string) error {
 	for _, twice := range []struct {
 		set           bool
@@ -171,9 +169,9 @@ func ValidateAudit(a Audit, extra map[string]string) error {
 	return validatePolicy(a.Policy)
 }
 
-// AuditFrom is what flags, and the policy on the machine, say of auditing. A flag in
-// extra is not its to say, nor is a number that no setting can be. Auditing is off
-// where its flags are not all there, and each that is one of extra's.
+// AuditFrom derives the audit settings from the flags and from the policy on the machine. It
+// ignores flags in extra and numbers that are out of range. Auditing is off if some of its
+// flags are missing and all that are present are in extra.
 func AuditFrom(flags, extra map[string]string, policy string) Audit {
 	missing, own := false, false
 	for flag := range (Replica{}).AuditFlags() {

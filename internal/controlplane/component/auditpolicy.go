@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// policy is audit.k8s.io/v1 (k8s.io/apiserver/pkg/apis/audit/v1), as far as the
-// API server refuses to start with a wrong one.
+// policy is audit.k8s.io/v1 (k8s.io/apiserver/pkg/apis/audit/v1), limited to the fields that
+// can prevent the API server from starting.
 type policy struct {
 	APIVersion        string         `json:"apiVersion"`
 	Kind              string         `json:"kind"`
@@ -43,9 +43,9 @@ var (
 	auditStages = []string{"RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"}
 )
 
-// validatePolicy follows the server's own validation
-// (k8s.io/apiserver/pkg/apis/audit/validation), and refuses fields that it does
-// not know, which it would ignore: a misspelt one changes what is logged.
+// validatePolicy performs the server's own validation
+// (k8s.io/apiserver/pkg/apis/audit/validation). It also rejects unknown fields, which the
+// server would ignore: a misspelt field changes what is logged.
 func validatePolicy(text string) error {
 	var p policy
 	if err := yaml.UnmarshalStrict([]byte(text), &p); err != nil {

@@ -15,26 +15,26 @@ import (
 // reads.
 const AuthenticationConfigPath = KubernetesDir + "/authentication.yaml"
 
-// healthPaths are open to everybody: the endpoint's health checks and the
-// provider's own ask without credentials.
+// healthPaths are open to everyone: the health checks of the endpoint and of the provider send
+// no credentials.
 func healthPaths() []string { return []string{"/livez", "/readyz", "/healthz"} }
 
-// Authentication says who may log in beside client certificates, service accounts and
-// bootstrap tokens. The zero value is nobody.
+// Authentication describes which users may authenticate in addition to client certificates,
+// service accounts and bootstrap tokens. The zero value adds none.
 type Authentication struct {
-	// JWT is YAML: the field jwt of an AuthenticationConfiguration.
+	// JWT is YAML: the jwt field of an AuthenticationConfiguration.
 	JWT string
-	// AnonymousPaths are open to requests without credentials, beside the health
-	// paths, as far as RBAC lets system:anonymous.
+	// AnonymousPaths are open to requests without credentials, in addition to the health paths,
+	// within what RBAC allows system:anonymous.
 	AnonymousPaths []string
 }
 
 func (a Authentication) set() bool { return a.JWT != "" || len(a.AnonymousPaths) > 0 }
 
-// The file is written as v1beta1 for every release: 1.32 and 1.33 know no other
-// version that has all of it, and 1.34 to 1.36, which have v1 too, read it as
-// well (k8s.io/apiserver/pkg/apis/apiserver/install). So an upgrade and its
-// rollback leave it alone. The fields are the same in both.
+// The file is written as v1beta1 for every release. 1.32 and 1.33 have no other version with
+// all the fields, and 1.34 to 1.36, which also have v1, still read it
+// (k8s.io/apiserver/pkg/apis/apiserver/install). An upgrade and its rollback therefore leave
+// the file unchanged. The fields are the same in both versions.
 const authenticationVersion = "apiserver.config.k8s.io/v1beta1"
 
 type authenticationConfiguration struct {
@@ -53,10 +53,10 @@ type anonymousPath struct {
 	Path string `json:"path"`
 }
 
-// authenticationByHand says by which of the API server's extra arguments a user
-// configures authentication, or "". Each excludes a file of the provider's: a file
-// of the user's own, flags beside which the server takes none
-// (BuiltInAuthenticationOptions.Validate), and switched off gates.
+// authenticationByHand returns the extra argument of the API server that a user configures
+// authentication with, or "". Each of them excludes a file written by the provider: a file of
+// the user, flags that the server does not accept together with a file
+// (BuiltInAuthenticationOptions.Validate), and disabled feature gates.
 func authenticationByHand(extra map[string]string) string {
 	if _, given := extra["authentication-config"]; given {
 		return `the flag "authentication-config"`
@@ -68,7 +68,7 @@ func authenticationByHand(extra map[string]string) string {
 	}
 	gates, err := release.ParseGates(extra[release.FeatureGates])
 	if err != nil {
-		return "" // said by validateFlag
+		return "" // reported by validateFlag
 	}
 	for _, g := range gates {
 		if !g.On && slices.Contains([]string{"AnonymousAuthConfigurableEndpoints", "StructuredAuthenticationConfiguration", "AllBeta"}, g.Name) {
@@ -78,14 +78,13 @@ func authenticationByHand(extra map[string]string) string {
 	return ""
 }
 
-// writesAuthentication reports whether the API server reads a file of the
-// provider's.
+// writesAuthentication reports whether the API server reads a file written by the provider.
 func (s Replica) writesAuthentication() bool {
 	return authenticationByHand(s.ExtraArgs[release.APIServer]) == ""
 }
 
-// AuthenticationText is the file. It does not depend on comments and order in the
-// configuration, so that changing these restarts nothing.
+// AuthenticationText returns the content of the file. It does not depend on comments and order
+// in the configuration, so changing those restarts nothing.
 func (s Replica) AuthenticationText() string {
 	config := authenticationConfiguration{
 		APIVersion: authenticationVersion, Kind: "AuthenticationConfiguration",
@@ -98,12 +97,12 @@ func (s Replica) AuthenticationText() string {
 	}
 	if s.Authentication.JWT != "" {
 		if err := yaml.Unmarshal([]byte(s.Authentication.JWT), &config.JWT); err != nil {
-			config.JWT = nil // refused by ValidateAuthentication before any machine is touched
+			config.JWT = nil // rejected by ValidateAuthentication before any machine is reached
 		}
 	}
 	text, err := yaml.Marshal(config)
 	if err != nil {
-		panic("controlplane: encode authentication configuration: " + err.Error()) // what was read from YAML encodes
+		panic("controlplane: encode authentication configuration: " + err.Error()) // a value read from YAML can always be encoded
 	}
 	return string(text)
 }
@@ -143,8 +142,8 @@ func ValidateAuthentication(a Authentication, version string, extra map[string]s
 	return nil
 }
 
-// AuthenticationFrom reads back what AuthenticationText has written, or the zero
-// value.
+// AuthenticationFrom parses what AuthenticationText wrote. It returns the zero value for any
+// other text.
 func AuthenticationFrom(text string) Authentication {
 	var config authenticationConfiguration
 	if yaml.Unmarshal([]byte(text), &config) != nil {
@@ -159,7 +158,7 @@ func AuthenticationFrom(text string) Authentication {
 	if len(config.JWT) > 0 {
 		jwt, err := yaml.Marshal(config.JWT)
 		if err != nil {
-			panic("controlplane: encode authenticators: " + err.Error()) // what was read from YAML encodes
+			panic("controlplane: encode authenticators: " + err.Error()) // a value read from YAML can always be encoded
 		}
 		a.JWT = string(jwt)
 	}

@@ -1,6 +1,6 @@
-// Package component describes a control-plane replica as it is wanted: what its three
-// components run with, and the files they read. The description is plain values and
-// follows from a Replica alone; package unit renders it for systemd.
+// Package component describes the desired state of a control-plane replica: the flags of its
+// three components and the files they read. The description consists of plain values derived
+// from a Replica alone. Package unit renders it for systemd.
 package component
 
 import (
@@ -11,39 +11,39 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// Component is one program described once; a runtime renders it.
+// Component describes one program, independent of the runtime that runs it.
 type Component struct {
 	Name    string
 	Program string            // path of the executable
 	Flags   map[string]string // without dashes; complete
-	// borrowed are flags whose value is a private key of another component's user:
-	// the runtime hands the key over, so that no key file is readable by two users.
+	// Borrowed maps flags to private keys of another component's user. The runtime passes the
+	// key on, so that no key file is readable by two users.
 	Borrowed map[string]string
-	// definition, if set, is the runtime's file as it was before a change that is
-	// being undone. It is written as it is.
+	// Definition, if set, is the runtime's file from before a change that is being rolled back.
+	// It is written unchanged.
 	Definition string
-	// inputs are the files read at start only. A change of one takes effect by
-	// a restart; every other file the component reloads by itself.
+	// Inputs are the files that are read only at start. A change of one takes effect with a
+	// restart; the component reloads every other file by itself.
 	Inputs []string
-	// certificates are the files whose expiry the component depends on.
+	// Certificates are the files whose expiry the component depends on.
 	Certificates []string
 	Limits       systemd.Limits
-	Groups       []string // of the machine, beside the component's own; sorted
-	Notifies     bool     // tells systemd when it serves
+	Groups       []string // additional groups of the machine; sorted
+	Notifies     bool     // notifies systemd when it is ready
 	Probe        probe
 }
 
-// probe is where a component says whether it is ready.
+// probe is the readiness endpoint of a component.
 type probe struct {
 	Address string // as seen from the machine
 	Port    int
 	Path    string
-	// verified: the serving certificate is the cluster's own. Otherwise it is
-	// one that the program made for itself.
+	// Verified means that the serving certificate is issued by the cluster. Otherwise the
+	// program generates a self-signed one.
 	Verified bool
 }
 
-// Of describes the three components of s.
+// Of returns the three components of s.
 func Of(s Replica) []Component {
 	all := []Component{APIServer(s), controllerManager(s), scheduler(s)}
 	if s.Previous != nil {
@@ -54,7 +54,7 @@ func Of(s Replica) []Component {
 	return all
 }
 
-// Artifact is the executable of a component.
+// Artifact returns the executable of a component.
 func Artifact(version, name string) host.Artifact {
 	return host.Artifact{Product: "kubernetes", Version: version, Name: name}
 }
@@ -67,17 +67,17 @@ func withExtra(flags, extra map[string]string) map[string]string {
 	return merged
 }
 
-// cipherSuites are those of TLS 1.2 with forward secrecy and authenticated
-// encryption: of what the benchmark's 1.2.29 allows, the part without CBC. TLS 1.3
-// has its own, which Go does not let anybody choose.
+// cipherSuites are the TLS 1.2 suites with forward secrecy and authenticated encryption: those
+// that the benchmark's 1.2.29 allows, without CBC. Go does not let a program choose the suites
+// of TLS 1.3.
 var cipherSuites = strings.Join([]string{
 	"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
 	"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
 	"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
 }, ",")
 
-// hardening holds for all three: no profiling handler, no TLS before 1.2, and of
-// that only what is strong.
+// hardening returns the flags that all three components share: no profiling handler, no TLS
+// before 1.2, and only strong TLS 1.2 suites.
 func hardening() map[string]string {
 	return map[string]string{"profiling": "false", "tls-min-version": "VersionTLS12", "tls-cipher-suites": cipherSuites}
 }

@@ -8,13 +8,13 @@ import (
 
 const controllerManagerPort = 10257
 
-// terminatedPods is how many pods that have ended are kept: upstream's own number,
-// said aloud (the benchmark's 1.3.1). Fewer would take the logs of Jobs away.
+// terminatedPods is the number of terminated pods that are kept. It is upstream's default, set
+// explicitly (the benchmark's 1.3.1). A lower number would remove the logs of Jobs.
 const terminatedPods = "12500"
 
-// controllerManager follows kubeadm's getControllerManagerCommand (v1.34). It
-// reaches the API server of its own machine, which is what makes an upgrade
-// machine by machine legal.
+// controllerManager follows kubeadm's getControllerManagerCommand (v1.34). It connects to the
+// API server of its own machine, so that a machine-by-machine upgrade respects the version skew
+// policy.
 func controllerManager(s Replica) Component {
 	flags := hardening()
 	flags["bind-address"] = "127.0.0.1"
@@ -39,7 +39,7 @@ func controllerManager(s Replica) Component {
 	if s.signs() {
 		flags["cluster-signing-cert-file"] = SigningCA
 		flags["cluster-signing-key-file"] = CAKey
-		// It could reload the two; a restart is when both are known to be in use.
+		// The program could reload the two; after a restart they are known to be in use.
 		inputs = append(inputs, SigningCA, CAKey)
 	}
 	return Component{

@@ -14,7 +14,7 @@ import (
 // reads.
 const EncryptionConfigPath = KubernetesDir + "/encryption.yaml"
 
-// encryptionConfiguration is the file's form (k8s.io/apiserver/pkg/apis/apiserver/v1).
+// encryptionConfiguration is the schema of the file (k8s.io/apiserver/pkg/apis/apiserver/v1).
 type encryptionConfiguration struct {
 	APIVersion string               `json:"apiVersion"`
 	Kind       string               `json:"kind"`
@@ -23,7 +23,7 @@ type encryptionConfiguration struct {
 
 type encryptedResources struct {
 	Resources []string             `json:"resources"`
-	Providers []encryptionProvider `json:"providers"` // the first one writes
+	Providers []encryptionProvider `json:"providers"` // the first one encrypts writes
 }
 
 // encryptionProvider has exactly one of its fields.
@@ -50,10 +50,10 @@ type kmsPlugin struct {
 	Timeout    string `json:"timeout,omitempty"`
 }
 
-// encrypts reports whether an API server has anything to read about encryption.
+// encrypts reports whether the API server needs an encryption configuration.
 func (s Replica) encrypts() bool { return len(encryptedBy(s.Bundle)) > 0 }
 
-// encryptedBy are the resources that any encryption of b covers, sorted.
+// encryptedBy returns the resources that any encryption of b covers, sorted.
 func encryptedBy(b *pki.Bundle) []string {
 	var resources []string
 	for _, e := range b.Encryptions() {
@@ -65,7 +65,7 @@ func encryptedBy(b *pki.Bundle) []string {
 	return slices.Compact(resources)
 }
 
-// encryptionText is the file for b. It holds keys.
+// encryptionText returns the file's content for b. It contains keys.
 func encryptionText(b *pki.Bundle) string {
 	config := encryptionConfiguration{APIVersion: "apiserver.config.k8s.io/v1", Kind: "EncryptionConfiguration"}
 	for _, resource := range encryptedBy(b) {
@@ -82,12 +82,13 @@ func encryptionText(b *pki.Bundle) string {
 	}
 	text, err := yaml.Marshal(config)
 	if err != nil {
-		panic("controlplane: encode encryption configuration: " + err.Error()) // strings always encode
+		panic("controlplane: encode encryption configuration: " + err.Error()) // strings can always be encoded
 	}
 	return string(text)
 }
 
-// providerOf is e for one resource: what it does not cover is stored in the clear.
+// providerOf returns the provider of e for one resource. A resource that e does not cover is
+// stored unencrypted.
 func providerOf(e pki.Encryption, resource string) encryptionProvider {
 	if !e.Covers(resource) {
 		return encryptionProvider{Identity: &struct{}{}}
@@ -102,14 +103,15 @@ func providerOf(e pki.Encryption, resource string) encryptionProvider {
 	return encryptionProvider{Secretbox: keys}
 }
 
-// EncryptionFrom reads what encryptionText wrote of a bundle between rotations.
+// EncryptionFrom parses a file that encryptionText wrote for a bundle that is not being
+// rotated.
 func EncryptionFrom(text string) (pki.Encryption, error) {
 	if text == "" {
 		return pki.Encryption{}, nil
 	}
 	var config encryptionConfiguration
 	if err := yaml.Unmarshal([]byte(text), &config); err != nil || len(config.Resources) != 1 || len(config.Resources[0].Providers) != 1 {
-		return pki.Encryption{}, errors.New("it is not as the provider writes it") // it may hold a key: it is not quoted
+		return pki.Encryption{}, errors.New("it is not as the provider writes it") // not quoted: it may contain a key
 	}
 	e := pki.Encryption{Resources: slices.Sorted(slices.Values(config.Resources[0].Resources))}
 	written := config.Resources[0].Providers[0]

@@ -11,15 +11,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// kubeadm's layout. It has three files more, which are not written because
-// nothing on the machine uses them: front-proxy-ca.key and etcd/ca.key (only
-// the bundle issues certificates), and super-admin.conf (the way in when RBAC
-// is broken: it is issued on demand and never lies on a machine).
+// The layout is kubeadm's. Three of its files are not written because nothing on the machine
+// uses them: front-proxy-ca.key and etcd/ca.key (only the bundle issues certificates), and
+// super-admin.conf (the emergency access when RBAC is broken; it is issued on demand and never
+// stored on a machine).
 //
-// Where kubeadm has one ca.crt for everything, a rotation needs three: whom to
-// believe as a server, whom as a client, and which one signs. And etcd/ca.crt is
-// the etcd member's: the two take the stages of a rotation one after the other,
-// so that the API server's trust is a file of its own.
+// kubeadm has one ca.crt for everything. A rotation needs three files: the CAs trusted for
+// servers, the CAs trusted for clients, and the signing CA. etcd/ca.crt belongs to the etcd
+// member. The member and the API server go through the stages of a rotation one after the
+// other, so the API server's etcd trust is a separate file.
 const (
 	KubernetesDir = "/etc/kubernetes"
 	PKIDir        = KubernetesDir + "/pki"
@@ -31,7 +31,7 @@ const (
 	CAKey        = PKIDir + "/ca.key"
 	FrontProxyCA = PKIDir + "/front-proxy-ca.crt"
 	EtcdClientCA = PKIDir + "/apiserver-etcd-ca.crt"
-	EtcdCA       = EtcdDir + "/ca.crt" // a member's; earlier versions wrote it where there is none
+	EtcdCA       = EtcdDir + "/ca.crt" // belongs to a member; earlier versions also wrote it without one
 	SAKey        = PKIDir + "/sa.key"
 	SAPub        = PKIDir + "/sa.pub"
 
@@ -45,23 +45,23 @@ const (
 	SchedulerConf         = KubernetesDir + "/scheduler.conf"
 )
 
-// AdminGroup is kubeadm's group of administrators. It has rights only through
-// the ClusterRoleBinding that every replica makes sure of.
+// AdminGroup is kubeadm's group of administrators. Its only rights come from the
+// ClusterRoleBinding that every replica ensures.
 const AdminGroup = "kubeadm:cluster-admins"
 
-// Modes of files that everybody, and of those that only their owner, may read.
+// Modes of files that are readable by everyone, and by their owner only.
 const (
 	PublicMode fs.FileMode = 0o644
 	SecretMode fs.FileMode = 0o600
 )
 
-// KeyPath is where the private key of a certificate file lies.
+// KeyPath returns the path of the private key of a certificate file.
 func KeyPath(certificate string) string { return strings.TrimSuffix(certificate, ".crt") + ".key" }
 
-// Certificate is a leaf certificate and its key in two files. Only owner reads the key.
+// Certificate is a leaf certificate and its key in two files. Only Owner can read the key.
 type Certificate struct {
 	Leaf  pki.Leaf
-	Path  string // of the certificate
+	Path  string // path of the certificate
 	Owner string
 }
 
@@ -73,8 +73,8 @@ type Kubeconfig struct {
 	Server string
 }
 
-// Certificates are the replica's leaf certificates. All are the API server's,
-// which reloads them from these files.
+// Certificates returns the replica's leaf certificates. All belong to the API server, which
+// reloads them from these files.
 func Certificates(s Replica) []Certificate {
 	return []Certificate{
 		{Leaf: pki.APIServer(s.CertificateNames()), Path: APIServerCert, Owner: release.APIServer},
@@ -84,8 +84,8 @@ func Certificates(s Replica) []Certificate {
 	}
 }
 
-// Kubeconfigs are the replica's kubeconfig files. Components use their own
-// machine's API server, people use the endpoint.
+// Kubeconfigs returns the replica's kubeconfig files. Components connect to the API server of
+// their own machine, people connect to the endpoint.
 func Kubeconfigs(s Replica) []Kubeconfig {
 	all := []Kubeconfig{
 		{Leaf: Admin(), Path: AdminConf, Owner: "root", Server: s.EndpointURL()},
@@ -98,8 +98,7 @@ func Kubeconfigs(s Replica) []Kubeconfig {
 	return all
 }
 
-// Files are the files whose content follows from the bundle or from the settings of
-// the replica.
+// Files returns the files whose content depends on the bundle or on the replica's settings.
 func Files(s Replica) []host.File {
 	public := func(path, content string) host.File {
 		return host.File{Path: path, Content: []byte(content), Mode: PublicMode, Owner: "root", Group: "root"}
@@ -126,8 +125,8 @@ func Files(s Replica) []host.File {
 	return append(files, SettingFiles(s)...)
 }
 
-// UnwantedFiles are those that another bundle of this cluster, or other settings, may
-// have left on the machine: a key that is now held elsewhere must not stay there.
+// UnwantedFiles returns the files that an earlier bundle of this cluster, or earlier settings,
+// may have left on the machine. A key that is now external must not stay there.
 func UnwantedFiles(s Replica) []string {
 	var paths []string
 	if !s.signs() {
@@ -142,12 +141,11 @@ func UnwantedFiles(s Replica) []string {
 	return append(paths, unwantedSettings(s)...)
 }
 
-// signs reports whether controller-manager can sign what clients request
-// (CertificateSigningRequest). As with kubeadm, it cannot where the authority's
-// key is held elsewhere.
+// signs reports whether controller-manager can sign CertificateSigningRequests. As with
+// kubeadm, it cannot if the CA's key is external.
 func (s Replica) signs() bool { return !s.Bundle.External(pki.Kubernetes) }
 
-// Directories are the directories of the files.
+// Directories returns the directories of the files.
 func Directories() []host.Dir {
 	return []host.Dir{
 		{Path: KubernetesDir, Mode: 0o755},
@@ -155,8 +153,8 @@ func Directories() []host.Dir {
 	}
 }
 
-// ServiceIPs are the addresses of the Service "kubernetes": the first one of
-// each service range. A malformed range has none (ValidateCIDRs reports it).
+// ServiceIPs returns the addresses of the Service "kubernetes": the first address of each
+// service range. A malformed range is skipped (ValidateCIDRs reports it).
 func ServiceIPs(cidrs []string) []string {
 	var out []string
 	for _, cidr := range cidrs {
@@ -167,8 +165,8 @@ func ServiceIPs(cidrs []string) []string {
 	return out
 }
 
-// Files are the pair's two files; the key is written first, so that a reader
-// who follows changes of the certificate finds its key.
+// Files returns the two files of the pair. The key is written first, so that a reader who
+// watches the certificate finds its key.
 func (c Certificate) Files(pair pki.KeyPair) []host.File {
 	return []host.File{
 		{Path: KeyPath(c.Path), Content: []byte(pair.PrivateKey), Mode: SecretMode, Owner: c.Owner, Group: c.Owner},
@@ -176,7 +174,7 @@ func (c Certificate) Files(pair pki.KeyPair) []host.File {
 	}
 }
 
-// Issue issues the client certificate and renders the kubeconfig around it.
+// Issue issues the client certificate and renders the kubeconfig.
 func (k Kubeconfig) Issue(s Replica, now time.Time) (host.File, error) {
 	pair, err := s.Bundle.Issue(k.Leaf, now, 0)
 	if err != nil {

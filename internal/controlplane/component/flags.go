@@ -11,7 +11,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
-// Reasons why a flag is the provider's own.
+// Reasons why a flag is managed by the provider.
 const (
 	ownAddress    = "the provider sets it from the machine's address and port"
 	ownEtcd       = `it follows from the setting "etcd" and from the PKI bundle`
@@ -26,8 +26,8 @@ const (
 	ownShutdown   = "it is tied to how fast the endpoint's health checks notice a stopping replica"
 )
 
-// OwnedFlags are the flags of each component that cannot be overridden, with the
-// reason: changing one breaks what the provider promises.
+// OwnedFlags are the flags of each component that cannot be overridden, with the reason:
+// changing one would break a guarantee of the provider.
 var OwnedFlags = map[string]map[string]string{
 	release.APIServer: {
 		"advertise-address": ownAddress, "bind-address": ownAddress, "secure-port": ownAddress,
@@ -63,11 +63,11 @@ var OwnedFlags = map[string]map[string]string{
 
 var flagName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
-// ValidateExtraArgs says why args cannot be given to a component of a version:
-// an unknown component, a malformed name, a value that does not fit on a command
-// line, a flag that is the provider's own, and what that release does not accept
-// because it has removed it, locked it, or not got it yet (releases_table.go).
-// Where version is not known (""), or none, the last are left out.
+// ValidateExtraArgs returns why args cannot be passed to a component of a version: an unknown
+// component, a malformed name, a value that cannot be written on a command line, a flag that
+// the provider manages, or a flag that the release does not accept because it was removed,
+// locked or not added yet (see package release). If version is "" or unknown, the last check is
+// skipped.
 func ValidateExtraArgs(component, version string, args map[string]string) error {
 	owned, ok := OwnedFlags[component]
 	if !ok {

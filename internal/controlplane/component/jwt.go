@@ -47,9 +47,9 @@ type claimMapping struct {
 	Expression string  `json:"expression"`
 }
 
-// validate follows what the API server checks at its start
-// (k8s.io/apiserver/pkg/apis/apiserver/validation), expressions aside: those it
-// compiles, and a replica that does not start with one goes back to what it had.
+// validate performs the checks of the API server at start
+// (k8s.io/apiserver/pkg/apis/apiserver/validation), except for expressions. The API server
+// compiles those; a replica that does not start because of one is rolled back.
 func (j jwtAuthenticator) validate(version string) error {
 	issuer, err := url.Parse(j.Issuer.URL)
 	if err != nil || issuer.Scheme != "https" || issuer.Host == "" || issuer.User != nil || issuer.RawQuery != "" || issuer.Fragment != "" {

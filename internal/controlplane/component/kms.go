@@ -12,7 +12,7 @@ import (
 
 var groupName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}$`)
 
-// ValidateGroup says why a name cannot be that of a group.
+// ValidateGroup returns why name is not a valid group name.
 func ValidateGroup(name string) error {
 	if !groupName.MatchString(name) {
 		return fmt.Errorf("malformed group name %q: want letters, digits and _.-", name)
@@ -20,19 +20,19 @@ func ValidateGroup(name string) error {
 	return nil
 }
 
-// hiddenFromUnits are directories of which the API server's unit sees one of its
-// own, or none: see sandbox.
+// hiddenFromUnits are directories that the API server's unit does not see, or sees as a private
+// copy (see sandbox in package unit).
 var hiddenFromUnits = []string{"/tmp", "/var/tmp", "/home", "/root", "/run/user", "/dev", "/proc", "/sys"}
 
-// ValidateSocket says why the API server could not open a KMS plugin's socket at an
-// endpoint ("unix:///run/kms.sock") wherever it is.
+// ValidateSocket returns why the API server could not open the socket of a KMS plugin at an
+// endpoint such as "unix:///run/kms.sock".
 func ValidateSocket(endpoint string) error {
 	at, ok := strings.CutPrefix(endpoint, "unix://")
 	switch {
 	case !ok || !strings.HasPrefix(at, "/") && !strings.HasPrefix(at, "@"), strings.ContainsFunc(at, func(c rune) bool { return c < ' ' || c == 0x7f }):
 		return fmt.Errorf("%q is not the URL of a Unix socket, such as unix:///run/kms.sock", endpoint)
 	case strings.HasPrefix(at, "@"):
-		return nil // no file
+		return nil // not a file
 	}
 	at = path.Clean(at)
 	for _, hidden := range hiddenFromUnits {
@@ -43,7 +43,7 @@ func ValidateSocket(endpoint string) error {
 	return nil
 }
 
-// Sockets are the files through which the API server reaches KMS plugins.
+// Sockets returns the paths of the sockets through which the API server reaches KMS plugins.
 func (s Replica) Sockets() []string {
 	var paths []string
 	for _, e := range s.Bundle.Encryptions() {

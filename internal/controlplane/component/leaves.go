@@ -6,8 +6,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// Leaves are all the certificates that a replica with these names may need, so
-// that they can be requested where an authority's key is held elsewhere.
+// Leaves returns all certificates that a replica with these names may need, so that they can be
+// requested from a CA whose key is external.
 func Leaves(names pki.APIServerNames) []pki.Leaf {
 	return []pki.Leaf{
 		pki.APIServer(names),
@@ -21,13 +21,12 @@ func Leaves(names pki.APIServerNames) []pki.Leaf {
 	}
 }
 
-// LeavesWithoutAdmin are those that a replica needs on whose machine there is to be
-// no admin.conf.
+// LeavesWithoutAdmin returns the certificates of a replica that has no admin.conf.
 func LeavesWithoutAdmin(names pki.APIServerNames) []pki.Leaf {
 	return slices.DeleteFunc(Leaves(names), func(leaf pki.Leaf) bool { return leaf.Name == Admin().Name })
 }
 
-// leaves are the certificates that s needs.
+// leaves returns the certificates that s needs.
 func (s Replica) leaves() []pki.Leaf {
 	if s.NoAdminConf {
 		return LeavesWithoutAdmin(s.CertificateNames())
@@ -35,14 +34,14 @@ func (s Replica) leaves() []pki.Leaf {
 	return Leaves(s.CertificateNames())
 }
 
-// Admin is the administrator of admin.conf.
+// Admin returns the administrator of admin.conf.
 func Admin() pki.Leaf { return pki.User("kubernetes-admin", AdminGroup) }
 
-// SystemMasters is who the provider is to an API server: above RBAC, because it
-// makes sure of the binding that gives administrators their rights.
+// SystemMasters returns the identity that the provider uses with an API server. It bypasses
+// RBAC, because the provider ensures the binding that grants administrators their rights.
 func SystemMasters() pki.Leaf { return pki.User("terraform-provider-kube", "system:masters") }
 
-// CertificateNames are what the serving certificate of s depends on.
+// CertificateNames returns the values that the serving certificate of s depends on.
 func (s Replica) CertificateNames() pki.APIServerNames {
 	return pki.APIServerNames{
 		NodeName:      s.Name,

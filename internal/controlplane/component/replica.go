@@ -10,16 +10,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// Defaults of settings that are not given.
+// Defaults of settings that are not set.
 const (
 	DefaultPort          = 6443
 	DefaultClusterDomain = "cluster.local"
 )
 
-// Replica is one control-plane replica as it is wanted, in plain values.
+// Replica is the desired state of one control-plane replica, in plain values.
 type Replica struct {
 	Name          string
-	Address       string // of the machine, in the cluster
+	Address       string // the machine's address in the cluster
 	Bundle        *pki.Bundle
 	Version       string // "1.34.4"
 	EndpointHost  string // address or name of the endpoint
@@ -31,42 +31,43 @@ type Replica struct {
 	ClusterDomain string   // "" means cluster.local
 	ExtraSANs     []string
 	ExtraArgs     map[string]map[string]string // component → flag without dashes → value
-	NoAdminConf   bool                         // no administrators' kubeconfig on the machine
+	NoAdminConf   bool                         // no administrator kubeconfig on the machine
 	Audit         Audit
-	// Authentication and Audit are the same on every replica. Otherwise what a request
-	// may do, and what is logged of it, would depend on the replica that it reaches.
+	// Authentication and Audit are the same on every replica. Otherwise the rights of a
+	// request, and what is logged about it, would depend on the replica that serves it.
 	Authentication Authentication
 	Limits         map[string]systemd.Limits // by component
-	// SupplementaryGroups are groups of the machine that the API server is in beside
-	// its own, such as one that may open the socket of a KMS plugin.
+	// SupplementaryGroups are additional groups of the API server on the machine, such as the
+	// group that may open the socket of a KMS plugin.
 	SupplementaryGroups []string
-	// Settings are Audit, Authentication, Limits and SupplementaryGroups as the
-	// configuration writes them, as JSON. They are kept on the machine for an import.
+	// Settings are Audit, Authentication, Limits and SupplementaryGroups as written in the
+	// configuration, as JSON. They are stored on the machine for an import.
 	Settings json.RawMessage
-	// Registration describes the endpoint that the replica registers with, as JSON. It
-	// is kept on the machine, for a change of its etcd member.
+	// Registration describes the endpoint that the replica registers with, as JSON. It is
+	// stored on the machine for changes of its etcd member.
 	Registration json.RawMessage
-	// EarlyRenewal is how long before its end a certificate is renewed, those in
-	// kubeconfigs included; 0 means a third of its life.
+	// EarlyRenewal is how long before expiry a certificate is renewed, including those in
+	// kubeconfigs; 0 means a third of the lifetime.
 	EarlyRenewal time.Duration
-	// Previous is what the replica ran before a change, while that is undone.
+	// Previous is what the replica ran before a change. It is set while the change is rolled
+	// back.
 	Previous *Previous
 }
 
-// Previous holds the files that a replica had before a change.
+// Previous contains the files that a replica had before a change.
 type Previous struct {
 	Definitions map[string]string // component → the runtime's file
 	Settings    map[string]string // path → content: see SettingFiles
 }
 
-// ServingAddress is where the API server listens: at the machine's own address,
-// because the endpoint's balancer on the same machine may use the same port of the
-// virtual IP.
+// ServingAddress returns the address that the API server listens on. It is the machine's own
+// address, because the endpoint's load balancer on the same machine may use the same port of
+// the virtual IP.
 func (s Replica) ServingAddress() string {
 	return net.JoinHostPort(s.Address, strconv.Itoa(s.APIPort()))
 }
 
-// EndpointURL is what administrators' kubeconfigs point to.
+// EndpointURL returns the server URL of administrator kubeconfigs.
 func (s Replica) EndpointURL() string {
 	port := s.EndpointPort
 	if port == 0 {
@@ -75,10 +76,10 @@ func (s Replica) EndpointURL() string {
 	return "https://" + net.JoinHostPort(s.EndpointHost, strconv.Itoa(port))
 }
 
-// LocalURL is the URL of the replica's own API server.
+// LocalURL returns the URL of the replica's own API server.
 func (s Replica) LocalURL() string { return "https://" + s.ServingAddress() }
 
-// APIPort is the API server's port.
+// APIPort returns the API server's port.
 func (s Replica) APIPort() int {
 	if s.Port == 0 {
 		return DefaultPort
@@ -86,7 +87,7 @@ func (s Replica) APIPort() int {
 	return s.Port
 }
 
-// Domain is the DNS domain of the cluster.
+// Domain returns the DNS domain of the cluster.
 func (s Replica) Domain() string {
 	if s.ClusterDomain == "" {
 		return DefaultClusterDomain
@@ -94,7 +95,7 @@ func (s Replica) Domain() string {
 	return s.ClusterDomain
 }
 
-// Machine names the replica's host for messages.
+// Machine returns the name of the replica's host for messages.
 func (s Replica) Machine() string {
 	if s.Name == s.Address {
 		return s.Name

@@ -4,8 +4,8 @@ import "github.com/kubequorum/terraform-provider-kube/internal/controlplane/rele
 
 const schedulerPort = 10259
 
-// scheduler follows kubeadm's getSchedulerCommand (v1.34). It reaches the API
-// server of its own machine.
+// scheduler follows kubeadm's getSchedulerCommand (v1.34). It connects to the API server of its
+// own machine.
 func scheduler(s Replica) Component {
 	flags := hardening()
 	flags["bind-address"] = "127.0.0.1"

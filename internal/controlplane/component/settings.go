@@ -6,15 +6,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// SettingPaths are all files that a replica's own settings may make. They hold no
-// secret.
+// SettingPaths returns all files that a replica's own settings may create. They contain no
+// secrets.
 func SettingPaths() []string { return []string{AuditPolicyPath, AuthenticationConfigPath} }
 
-// SettingFiles are the files whose content the replica's settings decide, and not
-// the bundle. All are the API server's, which reads them when it starts: it could
-// reload its authentication by itself, but would then keep to the old one where
-// the new one cannot be used, and nobody would know until its next start. A change
-// that is taken back takes back these too.
+// SettingFiles returns the files whose content depends on the replica's settings and not on the
+// bundle. Only the API server reads them, at start. It could reload its authentication
+// configuration, but it would keep the old one when the new one is invalid, and the error would
+// stay hidden until the next start. A rollback restores these files too.
 func SettingFiles(s Replica) []host.File {
 	if s.Previous != nil {
 		return s.Previous.files()
@@ -33,7 +32,7 @@ func settingFile(path, content string) host.File {
 	return host.File{Path: path, Content: []byte(content), Mode: PublicMode, Owner: "root", Group: "root"}
 }
 
-// files are the setting files that there were.
+// files returns the setting files from before the change.
 func (p Previous) files() []host.File {
 	var files []host.File
 	for _, path := range SettingPaths() {
@@ -44,7 +43,7 @@ func (p Previous) files() []host.File {
 	return files
 }
 
-// settingInputs are what the API server reads of them at its start.
+// settingInputs returns the setting files that the API server reads at start.
 func settingInputs(s Replica) []string {
 	var paths []string
 	for _, file := range SettingFiles(s) {
@@ -53,7 +52,8 @@ func settingInputs(s Replica) []string {
 	return paths
 }
 
-// unwantedSettings are those that other settings of this replica may have left.
+// unwantedSettings returns the files that earlier settings of this replica may have left
+// behind.
 func unwantedSettings(s Replica) []string {
 	wanted := settingInputs(s)
 	return slices.DeleteFunc(SettingPaths(), func(path string) bool { return slices.Contains(wanted, path) })

@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Validate refuses an invalid replica before any machine is reached. The schema
-// reports the same at plan time for values that are known.
+// Validate rejects an invalid replica before any machine is reached. The schema reports the
+// same errors at plan time for known values.
 func (s Replica) Validate() error {
 	type check struct {
 		attribute string
@@ -59,8 +59,8 @@ func (s Replica) validateEndpoint() error {
 	return nil
 }
 
-// validateBundle wants every key that is written to the machine, and of each
-// authority either the key or what it has signed elsewhere for this replica.
+// validateBundle requires every key that is written to the machine and, for each CA, either its
+// key or the certificates that were signed externally for this replica.
 func (s Replica) validateBundle() error {
 	b := s.Bundle
 	switch {

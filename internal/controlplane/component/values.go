@@ -11,9 +11,9 @@ import (
 
 var dnsLabels = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// ValidateName says why name cannot name a replica. It becomes the node's name
-// in the serving certificate, so Kubernetes' rule for node names holds (RFC
-// 1123, 253 characters).
+// ValidateName returns why name is not a valid replica name. It becomes the node's name in the
+// serving certificate, so it follows Kubernetes' rule for node names (RFC 1123, 253
+// characters).
 func ValidateName(name string) error {
 	if len(name) > 253 || !dnsLabels.MatchString(name) {
 		return fmt.Errorf("malformed replica name %q: lower-case letters, digits, dashes and dots, at most 253 characters", name)
@@ -21,7 +21,7 @@ func ValidateName(name string) error {
 	return nil
 }
 
-// ValidateDomain says why domain cannot be the cluster's DNS domain.
+// ValidateDomain returns why domain is not a valid DNS domain for the cluster.
 func ValidateDomain(domain string) error {
 	if len(domain) > 253 || !dnsLabels.MatchString(domain) {
 		return fmt.Errorf("malformed cluster domain %q: DNS labels of lower-case letters, digits and dashes, such as %s", domain, DefaultClusterDomain)
@@ -29,8 +29,8 @@ func ValidateDomain(domain string) error {
 	return nil
 }
 
-// ValidateAddress says why a machine's address cannot be a replica's: the API
-// server binds and advertises it, so it must be an IP address of that machine.
+// ValidateAddress returns why address is not a valid replica address. The API server binds and
+// advertises it, so it must be an IP address of that machine.
 func ValidateAddress(address string) error {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
@@ -42,8 +42,8 @@ func ValidateAddress(address string) error {
 	return nil
 }
 
-// ValidatePort says why an API server cannot listen on port: its unprivileged
-// user may not use those below 1024, and the other components have their own.
+// ValidatePort returns why an API server cannot listen on port. Its unprivileged user may not
+// bind ports below 1024, and some ports belong to the other components.
 func ValidatePort(port int) error {
 	switch {
 	case port < 1024 || port > 65535:
@@ -54,8 +54,8 @@ func ValidatePort(port int) error {
 	return nil
 }
 
-// ValidateCIDRs says why the ranges of Services and Pods cannot be a cluster's.
-// Services need one range, or one of each family; Pods none, or as Services.
+// ValidateCIDRs returns why the Service and Pod ranges are invalid. Services need one range, or
+// one of each family. Pods need no range, or the same families as Services.
 func ValidateCIDRs(services, pods []string) error {
 	if len(services) == 0 {
 		return errors.New("no service range: one is needed")
@@ -106,8 +106,8 @@ func parseRanges(kind string, cidrs []string) ([]netip.Prefix, error) {
 }
 
 // validateServiceSize follows the API server's own check
-// (cmd/kube-apiserver/app/options/validation.go: at most 20 bits of an IPv4
-// range; and at least the eight addresses that the first Services need).
+// (cmd/kube-apiserver/app/options/validation.go): at most 20 bits of an IPv4 range, and at
+// least the eight addresses that the first Services need.
 func validateServiceSize(service netip.Prefix) error {
 	bits := service.Addr().BitLen() - service.Bits()
 	if bits < 3 {
@@ -119,7 +119,7 @@ func validateServiceSize(service netip.Prefix) error {
 	return nil
 }
 
-// ValidateEtcdURLs says why an API server cannot use urls.
+// ValidateEtcdURLs returns why an API server cannot use urls.
 func ValidateEtcdURLs(urls []string) error {
 	if len(urls) == 0 {
 		return errors.New("no etcd URL: at least one is needed")
