@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// FlagDifferences describes each flag that differs, in the order of their names;
-// none for equal ones.
+// FlagDifferences describes each flag that differs, sorted by name. It returns none if the
+// flags are equal.
 func FlagDifferences(found, wanted map[string]string) []string {
 	var differences []string
 	all := maps.Clone(found)
@@ -31,8 +31,8 @@ func FlagDifferences(found, wanted map[string]string) []string {
 	return differences
 }
 
-// LineDifferences describes the lines that only one of two texts of a file has,
-// whatever their order; none where there are no such lines.
+// LineDifferences describes the lines that only one of two versions of a file contains, in any
+// order. It returns none if there are no such lines.
 func LineDifferences(path, found, wanted string) []string {
 	have, want := strings.Split(found, "\n"), strings.Split(wanted, "\n")
 	var differences []string

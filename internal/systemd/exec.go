@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Command is the command of a unit's ExecStart=. A flag is written --name=value
-// and read with any number of dashes; one without a value is read as "".
+// Command is the command of a unit's ExecStart=. A flag is written as --name=value and parsed
+// with any number of dashes. A flag without a value is parsed as "".
 type Command struct {
 	Program string
 	Flags   map[string]string // by name, without dashes
@@ -17,8 +17,8 @@ type Command struct {
 
 const execStart = "ExecStart="
 
-// ExecStart is the ExecStart= line, with one flag on each continued line, sorted,
-// so that a diff shows one flag.
+// ExecStart renders the ExecStart= line. Each flag is on a continuation line of its own,
+// sorted, so that a diff shows single flags.
 func (c Command) ExecStart() string {
 	words := []string{quote(c.Program)}
 	for _, name := range slices.Sorted(maps.Keys(c.Flags)) {
@@ -27,9 +27,9 @@ func (c Command) ExecStart() string {
 	return execStart + strings.Join(words, " \\\n  ")
 }
 
-// quote follows systemd.service(5), COMMAND LINES: % starts a specifier, $ a
-// variable; both are doubled. A word that systemd would split or unquote is put
-// into double quotes with C-style escapes.
+// quote follows systemd.service(5), COMMAND LINES: % starts a specifier and $ a variable; both
+// are doubled. A word that systemd would split or unquote is put into double quotes with
+// C-style escapes.
 func quote(word string) string {
 	word = strings.NewReplacer("%", "%%", "$", "$$").Replace(word)
 	if word != "" && !strings.ContainsAny(word, " \t\"'\\;") {
@@ -40,9 +40,9 @@ func quote(word string) string {
 
 var errNoExecStart = errors.New("no ExecStart= line")
 
-// ParseUnit returns the command of a unit file and the file without it. It reads
-// what ExecStart writes, and single quotes, as a person might have used. An error
-// means that there is no command that it can read.
+// ParseUnit returns the command of a unit file, and the rest of the file without it. It accepts
+// what ExecStart writes, and single quotes, which a person might use. It returns an error if
+// the file has no command that can be parsed.
 func ParseUnit(unit string) (c Command, rest string, err error) {
 	var others []string
 	seen := false

@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// Limits bound what a unit may take of its machine (systemd.resource-control(5)).
-// Each is "" for none.
+// Limits restrict the resources that a unit may use (systemd.resource-control(5)). "" means no
+// limit.
 type Limits struct {
-	MemoryHigh string // bytes, with K, M, G or T: above it the unit is slowed and its memory reclaimed
-	MemoryMax  string // above it the unit is killed, and started again
-	CPUQuota   string // percent of one processor: "200%" is two
+	MemoryHigh string // bytes, with K, M, G or T; above it the unit is throttled and its memory reclaimed
+	MemoryMax  string // above it the unit is killed and restarted
+	CPUQuota   string // percent of one CPU: "200%" is two CPUs
 }
 
-// goShare is the part of the lower memory limit that Go's collector keeps to
-// (GOMEMLIMIT): without it a program of a limited unit is killed for garbage. The
-// rest is for what the collector does not count, such as stacks of the kernel
-// and mapped files.
+// goShare is the fraction of the lower memory limit that is set as GOMEMLIMIT. Without it,
+// garbage that is not collected yet can get a limited unit killed. The rest is for memory that
+// Go's collector does not count, such as kernel stacks and mapped files.
 const goShare = 0.9
 
 var (
@@ -26,7 +25,7 @@ var (
 	cpuShare   = regexp.MustCompile(`^[1-9][0-9]{0,5}%$`)
 )
 
-// ValidateMemory says why text cannot limit memory.
+// ValidateMemory returns why text is not a valid memory limit.
 func ValidateMemory(text string) error {
 	if !memorySize.MatchString(text) {
 		return fmt.Errorf("malformed amount of memory %q: bytes, or with K, M, G or T, such as 4G", text)
@@ -34,7 +33,7 @@ func ValidateMemory(text string) error {
 	return nil
 }
 
-// ValidateCPU says why text cannot limit processor time.
+// ValidateCPU returns why text is not a valid CPU limit.
 func ValidateCPU(text string) error {
 	if !cpuShare.MatchString(text) {
 		return fmt.Errorf("malformed share of processors %q: percent of one, such as 200%% for two", text)
@@ -42,7 +41,7 @@ func ValidateCPU(text string) error {
 	return nil
 }
 
-// Validate says why the limits are none, or contradict each other.
+// Validate returns why the limits are invalid or contradict each other.
 func (l Limits) Validate() error {
 	for _, memory := range []string{l.MemoryHigh, l.MemoryMax} {
 		if memory == "" {
@@ -63,7 +62,7 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Lines are the settings for the [Service] section of a unit; none without limits.
+// Lines returns the settings for the [Service] section of a unit. It returns "" without limits.
 func (l Limits) Lines() string {
 	var b strings.Builder
 	set := func(name, value string) {
@@ -80,8 +79,8 @@ func (l Limits) Lines() string {
 	return b.String()
 }
 
-// LimitsIn reads back what Lines has written into a unit. What a person has put
-// there and Validate would refuse is none.
+// LimitsIn parses what Lines wrote into a unit. Values that Validate would reject, such as
+// manual edits, are dropped.
 func LimitsIn(unit string) Limits {
 	var l Limits
 	for line := range strings.Lines(unit) {
@@ -106,8 +105,8 @@ func (l Limits) lowerMemory() int64 {
 	return high
 }
 
-// bytesOf reads an amount of memory; what is none is 0. The suffixes are powers
-// of 1024, as systemd has them.
+// bytesOf parses an amount of memory and returns 0 if it is invalid. The suffixes are powers of
+// 1024, as in systemd.
 func bytesOf(text string) int64 {
 	if ValidateMemory(text) != nil {
 		return 0

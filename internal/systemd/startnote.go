@@ -11,21 +11,21 @@ var (
 	plainPath  = regexp.MustCompile(`^/[A-Za-z0-9._@+:,=%/~-]+$`)
 )
 
-// StartNote is the line of a unit file by which each start notes, in the file at
-// path, the digests of the files that the process then reads. The note is the
-// evidence for whether a restart is due: a change whose restart was cut off is
-// seen by the next look, and so is an edit that no process has read.
+// StartNote returns the line of a unit file that records, at each start, the digests of the
+// files that the process then reads, in the file at path. The note shows whether a restart is
+// due: the next observation detects a change whose restart was interrupted, and also an edit
+// that no process has read.
 //
-// It runs as root whatever the unit's user is, so it sees files of any mode.
+// The command runs as root whatever the unit's user is, so it can read files of any mode.
 func StartNote(path string, inputs ...string) string {
 	return "ExecStartPre=+/bin/sh -c 'sha256sum " + strings.Join(inputs, " ") + " >" + path + "'"
 }
 
-// StartNoteEntry is a file in the text of a note, as sha256sum writes it.
+// StartNoteEntry returns the entry of one file in a note, in the format of sha256sum.
 func StartNoteEntry(digest, path string) string { return digest + "  " + path + "\n" }
 
-// ReadStartNote gives the digests, by path, in the text of a note; none for an
-// empty one. A line of another form is no evidence of anything, and is left out.
+// ReadStartNote returns the digests in a note, by path. It returns none for an empty note. A
+// malformed line is skipped.
 func ReadStartNote(text string) map[string]string {
 	digests := map[string]string{}
 	for line := range strings.Lines(text) {

@@ -10,10 +10,10 @@ type UnitSection struct {
 	Description   string
 	Documentation string
 	After         []string // units, besides network-online.target
-	Lines         []string // further settings
+	Lines         []string // additional settings
 }
 
-// String is the section, with Managed before it and an empty line behind it.
+// String renders the section, preceded by Managed and followed by an empty line.
 func (u UnitSection) String() string {
 	lines := []string{
 		Managed,
@@ -33,11 +33,10 @@ const InstallSection = `
 WantedBy=multi-user.target
 `
 
-// Sandbox are the settings for the [Service] section that every program of a
-// control plane can do with: it needs the network and the files that it is given,
-// and nothing else of the machine. CapabilityBoundingSet=, RestrictAddressFamilies=
-// and ReadWritePaths= differ from program to program and stand beside it. A line
-// of the unit that is marked with + runs outside of it.
+// Sandbox contains the settings for the [Service] section that suit every program of a control
+// plane: a program needs the network and its own files, and nothing else of the machine.
+// CapabilityBoundingSet=, RestrictAddressFamilies= and ReadWritePaths= differ between programs
+// and are set separately. A command line of the unit that starts with + is not sandboxed.
 const Sandbox = `NoNewPrivileges=yes
 AmbientCapabilities=
 ProtectSystem=strict

@@ -7,11 +7,11 @@ import (
 )
 
 // oldestEtcd is the oldest etcd that kubeadm of a Kubernetes minor accepts:
-// MinExternalEtcdVersion in cmd/kubeadm/app/constants/constants.go of 1.32.13,
-// 1.33.13, 1.34.4, 1.35.4 and 1.36.3. Earlier patch releases of a minor named an
-// older one and were corrected. No release names a newest etcd. The versions that
-// each was tested with (SupportedEtcdVersion there) are 3.5.24 up to 1.33, 3.6.5 for
-// 1.34, 3.6.6 for 1.35 and 3.6.8 for 1.36; 1.37 is the first with 3.7.
+// MinExternalEtcdVersion in cmd/kubeadm/app/constants/constants.go of 1.32.13, 1.33.13, 1.34.4,
+// 1.35.4 and 1.36.3. Earlier patch releases of a minor named an older one and were corrected.
+// No release names a maximum. The versions that each was tested with (SupportedEtcdVersion
+// there) are 3.5.24 up to 1.33, 3.6.5 for 1.34, 3.6.6 for 1.35 and 3.6.8 for 1.36; 1.37 is the
+// first with 3.7.
 var oldestEtcd = map[int]*version.Version{
 	32: version.MustParseSemantic("3.5.24"),
 	33: version.MustParseSemantic("3.5.24"),
@@ -20,9 +20,9 @@ var oldestEtcd = map[int]*version.Version{
 	36: version.MustParseSemantic("3.5.24"),
 }
 
-// ValidateEtcd returns why a Kubernetes version cannot run with a version of etcd:
-// etcd must be as new as kubeadm of the same release demands. A newer etcd is never
-// refused, because no release of Kubernetes names a newest one.
+// ValidateEtcd returns why a Kubernetes version cannot run with a version of etcd: etcd must be
+// at least as new as kubeadm of the same release requires. A newer etcd is never rejected,
+// because no release of Kubernetes names a maximum.
 func ValidateEtcd(kubernetes, etcd string) error {
 	if err := ValidateVersion(kubernetes); err != nil {
 		return err

@@ -7,31 +7,31 @@ import (
 	"slices"
 )
 
-// removedFlag says what to do about a flag that a release has removed. There is one
-// for each flag that the table marks as gone.
+// removedFlag describes what to do about a flag that a release has removed. Each flag that the
+// table marks as gone has one.
 type removedFlag struct {
 	component, name string
-	instead         string // what to write instead, or why nothing is needed
+	instead         string // the replacement, or why nothing is needed
 }
 
-// removedFlags are from the section "Deprecation" and "Other" of the release
-// notes (CHANGELOG-1.X.md); between 1.32 and 1.36 no other flag of the three was
-// removed or renamed.
+// removedFlags are taken from the sections "Deprecation" and "Other" of the release notes
+// (CHANGELOG-1.X.md). Between 1.32 and 1.36 no other flag of the three components was removed
+// or renamed.
 var removedFlags = []removedFlag{
 	{APIServer, "cloud-provider", "drop it: cloud providers are external since 1.31, and only controller managers and kubelets are told so"},
 	{APIServer, "cloud-config", "drop it: cloud providers are external since 1.31, and read their own configuration"},
 }
 
-// hiddenMetricsFlag has to change with each minor (k8s.io/component-base/metrics,
+// hiddenMetricsFlag must change with each minor (k8s.io/component-base/metrics,
 // validateShowHiddenMetricsVersion).
 const hiddenMetricsFlag = "show-hidden-metrics-for-version"
 
 func (t target) previous() string { return fmt.Sprintf("1.%d", t.minor-1) }
 
-// ValidateFlags refuses what a release of a component does not accept: flags that
-// it has removed, locked or does not have yet, and the same in --feature-gates. All
-// of them are named at once, because an upgrade may have to deal with several. A
-// version that is not valid refuses nothing here: ValidateVersion reports it.
+// ValidateFlags rejects what a release of a component does not accept: flags that it has
+// removed, locked or does not have yet, and the same in --feature-gates. One error names all of
+// them, because an upgrade may have to deal with several. An invalid version is not rejected
+// here: ValidateVersion reports it.
 func ValidateFlags(component, version string, args map[string]string) error {
 	if ValidateVersion(version) != nil {
 		return nil

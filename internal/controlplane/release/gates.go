@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// FeatureGates is the flag that switches feature gates.
+// FeatureGates is the name of the flag that sets feature gates.
 const FeatureGates = "feature-gates"
 
 // Gate is one entry of --feature-gates.
@@ -15,9 +15,9 @@ type Gate struct {
 	On   bool
 }
 
-// ParseGates reads --feature-gates as k8s.io/component-base does: entries
-// [COMPONENT:]NAME=BOOL, separated by commas. Those of components other than
-// Kubernetes itself ("kube") are left out.
+// ParseGates parses --feature-gates as k8s.io/component-base does: entries
+// [COMPONENT:]NAME=BOOL, separated by commas. Entries for components other than Kubernetes
+// itself ("kube") are skipped.
 func ParseGates(value string) ([]Gate, error) {
 	var gates []Gate
 	for entry := range strings.SplitSeq(value, ",") {
@@ -40,14 +40,13 @@ func ParseGates(value string) ([]Gate, error) {
 	return gates, nil
 }
 
-// validateGates refuses feature gates with which a component does not start: unknown
-// ones ("unrecognized feature gate"), and ones that are locked to the other value.
-// With --emulated-version, the emulated version decides what is locked: that is not
-// checked here.
+// validateGates rejects feature gates that prevent a component from starting: unknown gates
+// ("unrecognized feature gate"), and gates that are locked to the other value. With
+// --emulated-version, the emulated version decides what is locked; that is not checked here.
 func (t target) validateGates(args map[string]string) []error {
 	gates, err := ParseGates(args[FeatureGates])
 	if err != nil {
-		return nil // said by validateFlag, for every version
+		return nil // reported by validateFlag, for every version
 	}
 	_, emulates := args["emulated-version"]
 	var refused []error
@@ -66,7 +65,7 @@ func (t target) validateGate(g Gate, emulates bool) error {
 	}
 	switch what, since := h.at(t.minor); {
 	case what == unknown && t.later:
-		return nil // gates that switch a fix off come with patch releases
+		return nil // patch releases add gates that disable a fix
 	case what == unknown:
 		return t.notYet("feature gate", g.Name, h.from())
 	case what == gone:
@@ -78,8 +77,8 @@ func (t target) validateGate(g Gate, emulates bool) error {
 	}
 }
 
-// goneGate refuses a gate that was removed. One that could still be changed in the
-// minor before was temporary, and may be back in a later patch release.
+// goneGate returns the error for a gate that was removed. A gate that could still be changed in
+// the previous minor was temporary, and may return in a later patch release.
 func (t target) goneGate(g Gate, h history, since int) error {
 	before, locked := h.at(since - 1)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// state says what a release does with a flag or a feature gate.
+// state describes how a release treats a flag or a feature gate.
 type state int
 
 const (
@@ -26,7 +26,7 @@ type history map[int]state
 
 // named is the history of one flag or feature gate.
 type named struct {
-	components string // the letters of those that have it
+	components string // the letters of the components that have it
 	name       string
 	history    history
 }
@@ -47,7 +47,7 @@ func (h history) at(minor int) (what state, since int) {
 // from returns the first minor that has the name.
 func (h history) from() int { return slices.Min(slices.Collect(maps.Keys(h))) }
 
-// find returns the history of a component's flag or feature gate, or nil.
+// find returns the history of a component's flag or feature gate, or nil if there is none.
 func find(table []named, component, name string) history {
 	for _, n := range table {
 		if n.name == name && strings.Contains(n.components, letters[component]) {
@@ -57,7 +57,7 @@ func find(table []named, component, name string) history {
 	return nil
 }
 
-// knownNames lists the names that a component accepts in a minor.
+// knownNames returns the names that a component accepts in a minor.
 func knownNames(table []named, component string, minor int) []string {
 	var names []string
 	for _, n := range table {
@@ -72,9 +72,9 @@ func knownNames(table []named, component string, minor int) []string {
 type target struct {
 	component, version string
 	minor              int
-	// later: this patch release is newer than the one the table was read from. It
-	// has the flags and gates of the minor. What was added since (a gate that
-	// disables a security fix, for example) is not in the table.
+	// later means that this patch release is newer than the one the table was generated from.
+	// It has the flags and gates of the minor. Later additions, such as a gate that disables a
+	// security fix, are not in the table.
 	later bool
 }
 
@@ -97,11 +97,11 @@ func targetOf(component, version string) (target, error) {
 // String returns "kube-apiserver 1.34.4".
 func (t target) String() string { return t.component + " " + t.version }
 
-// unknownName returns why a name that no known release has is refused. It returns
-// nil if the name may be new in a patch release that the table was not read from,
-// unless it looks misspelt. A vendor's build has the version of the release it was
-// made from, so flags that a vendor added are refused too: a misspelling that stops
-// a component is common, such a build is not.
+// unknownName returns why a name that no known release has is rejected. It returns nil if the
+// name may be new in a patch release that the table was not generated from, unless it looks
+// misspelt. A vendor's build has the version of the release it was made from, so flags added by
+// a vendor are rejected too. This is a trade-off: a misspelt flag that stops a component is
+// common, such a build is not.
 func (t target) unknownName(kind, name string, table []named) error {
 	for _, other := range Components() {
 		if h := find(table, other, name); h != nil {
@@ -119,7 +119,7 @@ func (t target) unknownName(kind, name string, table []named) error {
 	return fmt.Errorf("%s %q: %s does not know it, nor does any other release of 1.%d to 1.%d; drop it", kind, name, t, OldestMinor, NewestMinor)
 }
 
-// notYet refuses a name that a later minor adds.
+// notYet returns the error for a name that a later minor adds.
 func (t target) notYet(kind, name string, from int) error {
 	return fmt.Errorf("%s %q: %s does not know it, 1.%d added it; leave it out until version is 1.%d", kind, name, t, from, from)
 }

@@ -1,6 +1,5 @@
-// Package release knows the releases of Kubernetes: their versions, what flags and
-// feature gates each of their components has, and which of them may run beside each
-// other.
+// Package release describes the releases of Kubernetes: their versions, the flags and feature
+// gates of each component, and which versions may run together.
 package release
 
 // The three components. The name is also that of the program, the unit and the user.
@@ -10,5 +9,5 @@ const (
 	Scheduler         = "kube-scheduler"
 )
 
-// Components lists the three in the order in which they are started and reported.
+// Components returns the three components in the order in which they are started and reported.
 func Components() []string { return []string{APIServer, ControllerManager, Scheduler} }

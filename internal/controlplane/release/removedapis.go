@@ -16,7 +16,7 @@ const deprecatedMetric = "apiserver_requested_deprecated_apis{"
 
 var metricLabel = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// RemovedAPIs reads from metrics which requested APIs a minor no longer serves.
+// RemovedAPIs returns the requested APIs in metrics that a minor no longer serves.
 func RemovedAPIs(metrics io.Reader, minor int) ([]string, error) {
 	var out []string
 	lines := bufio.NewScanner(metrics)

@@ -8,19 +8,20 @@ import (
 	"strings"
 )
 
-// ErrSkew: the version skew policy does not allow a version beside those that run.
+// ErrSkew means that the version skew policy does not allow a version together with the running
+// ones.
 var ErrSkew = errors.New("version skew")
 
 // maxKubeletSkew is how many minors a kubelet may be older than the API server
 // (since Kubernetes 1.28).
 const maxKubeletSkew = 3
 
-// maxNames is how many nodes one message names.
+// maxNames is the maximum number of nodes that one message names.
 const maxNames = 5
 
-// Versions holds the versions that run in a control plane, by name; "" is unknown.
+// Versions contains the versions that run in a control plane, by name; "" is unknown.
 type Versions struct {
-	Replicas map[string]string // of the API servers, the replica's own included
+	Replicas map[string]string // of the API servers, including the replica's own
 	Etcd     map[string]string // of the members
 	Kubelets map[string]string // of the nodes; nil if no API server answered
 	// Removed lists APIs that clients have requested from the running API servers and
@@ -28,10 +29,9 @@ type Versions struct {
 	Removed []string
 }
 
-// CheckSkew returns every reason why the named replica may not be created at, or
-// changed to, a version beside those that run. Unknown versions are no reason: the
-// caller decides whether enough is known.
-// https://kubernetes.io/releases/version-skew-policy/
+// CheckSkew returns every reason why the named replica may not be created at, or changed to, a
+// version together with the running versions. An unknown version is not a reason: the caller
+// decides whether enough is known. https://kubernetes.io/releases/version-skew-policy/
 func CheckSkew(version, name string, s Versions) error {
 	want, err := Minor(version)
 	if err != nil {
@@ -58,8 +58,8 @@ func CheckSkew(version, name string, s Versions) error {
 	return errors.Join(append(refusals, checkKubelets(version, want, s.Kubelets)...)...)
 }
 
-// checkReplica: API servers of one control plane differ by at most one minor,
-// because clients reach any of them, and each has to read what the others stored.
+// checkReplica checks that API servers of one control plane differ by at most one minor,
+// because clients reach any of them, and each must be able to read what the others stored.
 func checkReplica(version string, want int, replica, has string) error {
 	minor, err := Minor(has)
 	if err != nil {
@@ -75,8 +75,8 @@ func checkReplica(version string, want int, replica, has string) error {
 	return nil
 }
 
-// checkKubelets: a kubelet must not be newer than any API server that it reaches
-// through the endpoint, and at most maxKubeletSkew minors older.
+// checkKubelets checks that no kubelet is newer than any API server that it reaches through the
+// endpoint, or more than maxKubeletSkew minors older.
 func checkKubelets(version string, want int, kubelets map[string]string) []error {
 	var newer, older []string
 	newest := 0

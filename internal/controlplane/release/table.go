@@ -2,7 +2,7 @@
 
 package release
 
-// readFrom is, of each minor, the release that was asked.
+// readFrom maps each minor to the release that the tables were generated from.
 var readFrom = map[int]string{
 	32: "1.32.13",
 	33: "1.33.13",
@@ -11,7 +11,7 @@ var readFrom = map[int]string{
 	36: "1.36.3",
 }
 
-// flagHistory: what became of the flags of a, c and s: kube-apiserver,
+// flagHistory is the history of the flags of a, c and s: kube-apiserver,
 // kube-controller-manager and kube-scheduler.
 var flagHistory = []named{
 	{"a", "admission-control", history{32: known}},
@@ -304,7 +304,7 @@ var flagHistory = []named{
 	{"s", "write-config-to", history{32: known}},
 }
 
-// gateHistory: what became of their feature gates.
+// gateHistory is the history of their feature gates.
 var gateHistory = []named{
 	{"acs", "APIListChunking", history{32: lockedOn, 33: gone}},
 	{"acs", "APIResponseCompression", history{32: free}},

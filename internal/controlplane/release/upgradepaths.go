@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// UpgradePaths says which versions a control plane can be upgraded to.
+// UpgradePaths describes the versions that a control plane can be upgraded to.
 type UpgradePaths struct {
 	Uniform       bool     // all replicas run the same known version
 	Oldest        string   // of the replicas; "" if unknown
@@ -17,8 +17,8 @@ type UpgradePaths struct {
 	BlockedFrom   string   // such as "1.38": the first minor that the oldest kubelet does not allow; "" if unknown
 }
 
-// UpgradePathsFrom returns the upgrade paths from the versions that run. Patch
-// releases of a minor that all replicas run are always possible and not listed.
+// UpgradePathsFrom returns the upgrade paths from the running versions. Patch releases of a
+// minor that all replicas run are always possible and not listed.
 func UpgradePathsFrom(s Versions) UpgradePaths {
 	paths := UpgradePaths{Uniform: uniform(s.Replicas)}
 	paths.Oldest, paths.Newest = extremes(s.Replicas)
@@ -35,13 +35,13 @@ func UpgradePathsFrom(s Versions) UpgradePaths {
 	return paths
 }
 
-// Violations lists the rules of the version skew policy that an upgrade of the
-// replicas, one after the other, to a version would violate, each once. CheckSkew
-// writes each rule on a line of its own.
+// Violations returns the rules of the version skew policy that an upgrade of the replicas, one
+// after the other, to a version would violate, without duplicates. CheckSkew puts each rule on
+// a line of its own.
 func Violations(target string, s Versions) []string {
 	names := slices.Sorted(maps.Keys(s.Replicas))
 	if len(names) == 0 {
-		names = []string{""} // the first one there will be
+		names = []string{""} // the first replica to be created
 	}
 	var refusals []string
 	for _, name := range names {
@@ -58,9 +58,8 @@ func Violations(target string, s Versions) []string {
 	return refusals
 }
 
-// latest returns the version that stands for a minor: the newest one of it that a
-// replica runs already, so that no replica would go back by a patch, or else its
-// first release.
+// latest returns the target version of a minor: the newest version of it that a replica already
+// runs, so that no replica is downgraded by a patch, or otherwise its first release.
 func (s Versions) latest(minor int) string {
 	of := map[string]string{}
 	for name, running := range s.Replicas {
@@ -99,7 +98,7 @@ func extremes(versions map[string]string) (oldest, newest string) {
 	return oldest, newest
 }
 
-// Unknown describes the versions that are not known.
+// Unknown describes the unknown versions.
 func (s Versions) Unknown() []string {
 	var unknown []string
 	for _, kind := range []struct {

@@ -15,7 +15,7 @@ const (
 	NewestMinor = 36
 )
 
-// The reasons why a version is refused, for errors.Is.
+// The reasons why a version is rejected, for errors.Is.
 var (
 	ErrVersionMalformed = errors.New("malformed Kubernetes version")
 	ErrVersionUnknown   = errors.New("unknown Kubernetes version")
@@ -26,7 +26,7 @@ var (
 // path on machines.
 var versionForm = regexp.MustCompile(`^1\.(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})(-(alpha|beta|rc)\.[0-9]+)?$`)
 
-// IsVersion reports whether text has the form of a Kubernetes version.
+// IsVersion reports whether text is a well-formed Kubernetes version.
 func IsVersion(text string) bool { return versionForm.MatchString(text) }
 
 // ValidateVersion returns why a replica cannot have a version: ErrVersionMalformed
@@ -82,7 +82,7 @@ func parseVersion(text string) (*version.Version, error) {
 	return version.ParseSemantic(text)
 }
 
-// Minor is 34 for "1.34.4".
+// Minor returns the minor version: 34 for "1.34.4".
 func Minor(text string) (int, error) {
 	v, err := parseVersion(text)
 	if err != nil {
@@ -91,8 +91,8 @@ func Minor(text string) (int, error) {
 	return int(v.Minor()), nil
 }
 
-// looseMinor also takes a kubelet's version, which may be a vendor's
-// ("v1.33.5+k3s1"), and a minor alone ("1.33").
+// looseMinor also accepts a kubelet's version, which may be a vendor's ("v1.33.5+k3s1"), and a
+// minor alone ("1.33").
 func looseMinor(text string) (minor int, known bool) {
 	v, err := version.ParseGeneric(text)
 	if err != nil || v.Major() != 1 {
@@ -101,8 +101,8 @@ func looseMinor(text string) (minor int, known bool) {
 	return int(v.Minor()), true
 }
 
-// older compares semantic versions: 1.35.0-rc.0 comes before 1.35.0. A vendor's
-// version that is not semantic is neither older nor newer.
+// older compares semantic versions: 1.35.0-rc.0 precedes 1.35.0. A vendor's version that is not
+// semantic is neither older nor newer.
 func older(a, b string) bool {
 	v, err := version.ParseSemantic(a)
 	w, other := version.ParseSemantic(b)

@@ -1,5 +1,5 @@
-// Package unit runs the components of a replica as systemd units: it renders their
-// unit files, reads them back, and has the scripts that start and stop them.
+// Package unit runs the components of a replica as systemd units. It renders and parses their
+// unit files, and provides the scripts that start and stop them.
 package unit
 
 import (
@@ -14,16 +14,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// Dir is where the unit files are.
+// Dir is the directory of the unit files.
 const Dir = "/etc/systemd/system"
 
-// Name is the name of a component's unit.
+// Name returns the name of a component's unit.
 func Name(component string) string { return component + ".service" }
 
-// Path is the path of a component's unit file.
+// Path returns the path of a component's unit file.
 func Path(component string) string { return path.Join(Dir, Name(component)) }
 
-// Names lists the units of all components.
+// Names returns the units of all components.
 func Names() []string {
 	names := release.Components()
 	for i, name := range names {
@@ -32,14 +32,14 @@ func Names() []string {
 	return names
 }
 
-// serviceSettings are those of all three components.
+// serviceSettings are the settings that all three components share.
 const serviceSettings = `CapabilityBoundingSet=
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
 RestrictRealtime=yes
 LimitNOFILE=1048576
 ` + systemd.Sandbox
 
-// File is the unit file of a component.
+// File renders the unit file of a component.
 func File(c component.Component) host.File {
 	content := c.Definition
 	if content == "" {
@@ -66,10 +66,10 @@ func text(c component.Component) string {
 	return b.String()
 }
 
-// groupsLine begins the line of a unit that names further groups.
+// groupsLine is the key of the unit's line that lists supplementary groups.
 const groupsLine = "SupplementaryGroups="
 
-// Groups reads back the groups of a unit. What is no name is none.
+// Groups returns the supplementary groups of a unit. Invalid group names are skipped.
 func Groups(unit string) []string {
 	var groups []string
 	for line := range strings.Lines(unit) {
@@ -85,9 +85,8 @@ func Groups(unit string) []string {
 	return slices.Compact(groups)
 }
 
-// after orders the others behind the API server: at a boot they start when it
-// serves instead of burning the processor that it needs to get there, and at a
-// shutdown they end before it.
+// after orders the other components after the API server. At boot they start when it serves,
+// instead of competing with it for the CPU. At shutdown they stop before it.
 func after(c component.Component) []string {
 	if c.Name == release.APIServer {
 		return []string{"time-sync.target", "etcd.service"}
@@ -117,16 +116,16 @@ func service(c component.Component, line func(...string)) {
 	if c.Name == release.APIServer {
 		line("LogsDirectory=", path.Base(component.AuditLogDir))
 		line("LogsDirectoryMode=0700")
-		// Starting takes as long as etcd lets it wait; stopping takes the
-		// shutdown delay and the requests in flight, which are bounded by
-		// --request-timeout (60 s).
+		// The start timeout is unlimited because the API server waits for etcd. Stopping takes
+		// the shutdown delay plus the requests in flight, which --request-timeout limits to 60
+		// s.
 		line("TimeoutStartSec=infinity")
 		line("TimeoutStopSec=90")
 	}
 }
 
-// Flags are the flags of the process. Where a flag names a key that belongs to
-// another component's user, systemd hands the key over as a credential.
+// Flags returns the flags of the process. If a flag refers to a key of another component's
+// user, systemd passes the key on as a credential.
 func Flags(c component.Component) map[string]string {
 	flags := maps.Clone(c.Flags)
 	for flag, key := range c.Borrowed {
@@ -135,19 +134,18 @@ func Flags(c component.Component) map[string]string {
 	return flags
 }
 
-// StartNotePath is the file in which a start of a component notes the digests of its
-// unit file and of what it reads: the evidence of whether what runs is what is on
-// disk.
+// StartNotePath returns the file in which each start of a component records the digests of its
+// unit file and of its inputs. The file shows whether the process runs what is on disk.
 func StartNotePath(name string) string { return path.Join("/run", name, "started") }
 
-// Enable is a script that has the components run after a boot.
+// Enable returns a script that enables the units at boot.
 func Enable() host.Script {
 	return "systemctl enable --quiet " + host.Words(Names()...) + "\n"
 }
 
-// Restart is a script that restarts the named components. It returns once no old process of the named components runs: it would
-// still say that it is ready. The loop only waits, so that a cut leaves the
-// restart to systemd, which completes it.
+// Restart returns a script that restarts the named components. It returns once no old process
+// of them runs, because an old process would still report that it is ready. The loop only
+// waits, so if the script is interrupted, systemd completes the restart.
 func Restart(names []string) host.Script {
 	var script host.Script
 	for _, name := range names {
@@ -160,8 +158,9 @@ while [ "$old" != 0 ] && [ "$(systemctl show --property=MainPID --value $unit)" 
 	return script
 }
 
-// Stop is a script that stops all components and may be repeated. It relies on systemd's order: the others end before the API server. A unit
-// that is not there is none to stop.
+// Stop returns a script that stops all components and can be repeated. It relies on systemd's
+// ordering: the other components stop before the API server. A unit that does not exist is
+// skipped.
 func Stop() host.Script {
 	return `present=
 for unit in ` + host.Words(Names()...) + `; do
@@ -174,7 +173,7 @@ fi
 `
 }
 
-// Pause is a script that stops the named components and leaves them to the next boot.
+// Pause returns a script that stops the named components until the next boot.
 func Pause(names []string) host.Script {
 	var units []string
 	for _, name := range names {
@@ -183,10 +182,10 @@ func Pause(names []string) host.Script {
 	return "systemctl stop " + host.Words(units...) + "\n"
 }
 
-// DropInDir is the directory of the drop-ins that `systemctl edit` writes.
+// DropInDir returns the directory of the drop-ins that `systemctl edit` writes.
 func DropInDir(name string) string { return Path(name) + ".d" }
 
-// Parse reads a unit file back.
+// Parse parses a unit file.
 func Parse(definition string) (program string, flags map[string]string, err error) {
 	command, _, err := systemd.ParseUnit(definition)
 	return command.Program, command.Flags, err
