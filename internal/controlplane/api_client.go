@@ -15,26 +15,26 @@ import (
 const (
 	// adminCertificateLife is the lifetime of the provider's client certificate.
 	adminCertificateLife = 10 * time.Minute
-	// apiTimeout bounds one request.
+	// apiTimeout limits one request.
 	apiTimeout = 30 * time.Second
 )
 
-// apiClient is what a typed client of the API server of a replica needs.
+// apiClient is what a typed client needs to connect to a replica's API server.
 type apiClient struct {
 	rest *rest.Config
 	web  *http.Client
 }
 
-// hasAdminCertificate reports whether an admin certificate is available: a bundle that
-// comes with an etcd member has none that were signed elsewhere for a replica.
+// hasAdminCertificate reports whether an admin certificate is available. The bundle of an etcd
+// member has none if they were signed externally for a replica.
 func (s Spec) hasAdminCertificate() bool {
 	_, signed := s.Bundle.Signed[component.SystemMasters().Name]
 	return signed || !s.Bundle.External(pki.Kubernetes)
 }
 
-// adminClient connects to the API server of the replica through SSH, as
-// system:masters, the group above RBAC. The certificate is issued for this call and
-// exists in memory only, unless it was signed elsewhere.
+// adminClient connects to the API server of the replica through SSH, as system:masters, the
+// group that bypasses RBAC. The certificate is issued for this call and exists only in memory,
+// unless it was signed externally.
 func adminClient(s Spec) (access apiClient, done func(), err error) {
 	config, err := verifiedTLS(s.Bundle, s.Host.Address())
 	if err != nil {

@@ -18,20 +18,20 @@ func tunnel(h *host.Host, config *tls.Config) *http.Client {
 	return &http.Client{Transport: bounded{&http.Transport{
 		DialContext:     h.Dial,
 		TLSClientConfig: config,
-		// One connection, kept: a handshake costs the machine more than the
-		// question. HTTP/1.1, so that a closing server ends it at once.
+		// One connection is kept open, because a handshake costs the machine more than the
+		// request. HTTP/1.1, so that a server that shuts down ends it immediately.
 		MaxIdleConnsPerHost:    1,
 		MaxResponseHeaderBytes: 64 << 10,
 	}}}
 }
 
-// longestAnswer is in bytes: a page of a list fits, and a compromised machine cannot
-// fill the memory of the provider.
+// longestAnswer is in bytes. It is enough for a page of a list, and a compromised machine
+// cannot fill the memory of the provider.
 const longestAnswer = 32 << 20
 
 var errAnswerTooLong = fmt.Errorf("the answer is longer than %d MiB", longestAnswer>>20)
 
-// bounded is a transport whose answers are at most longestAnswer long.
+// bounded is a transport that limits responses to longestAnswer.
 type bounded struct{ *http.Transport }
 
 func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -55,7 +55,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verifiedTLS accepts the serving certificate of the API server at address.
+// verifiedTLS trusts the serving certificate of the API server at address.
 func verifiedTLS(b *pki.Bundle, address string) (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(b.Known(pki.Kubernetes))) {
@@ -64,9 +64,9 @@ func verifiedTLS(b *pki.Bundle, address string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: address}, nil
 }
 
-// selfSignedTLS accepts any certificate. kube-controller-manager and kube-scheduler
-// serve with one that they create at each start, on a loopback address that is reached
-// through SSH, whose host key was verified. The request carries no credential.
+// selfSignedTLS accepts any certificate. kube-controller-manager and kube-scheduler serve with
+// a certificate that they generate at each start, on a loopback address that is reached through
+// SSH, whose host key was verified. The request carries no credentials.
 func selfSignedTLS() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
 }

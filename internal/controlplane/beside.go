@@ -17,8 +17,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// pausedPath marks a replica that an Outage has stopped. A boot starts the replica and
-// removes the mark.
+// pausedPath marks a replica that an Outage has stopped. A reboot starts the replica and
+// removes the file.
 const pausedPath = "/run/kube-replica.paused"
 
 // Beside describes the machine of an etcd member, on which a replica may run.
@@ -44,17 +44,16 @@ type besideStatus struct {
 	paused  bool // by an Outage
 	running bool // its API server runs
 	orphan  bool // its only etcd member is on the same machine and does not run
-	absent  bool // the machine is reachable and holds no replica
+	absent  bool // the machine is reachable and has no replica
 }
 
-// recoveryTimeout is how long an API server may take to reconnect to its member by
-// itself. It retries ever more seldom, up to two minutes apart, the longer the member
-// was away.
+// recoveryTimeout is how long an API server may take to reconnect to its member by itself. The
+// longer the member was away, the less often it retries, up to two minutes apart.
 const recoveryTimeout = 5 * time.Second
 
-// recoverAfterMember makes a replica that ran without its member serve again now that
-// the member does, so that the next plan reports no drift. Any other problem of the
-// replica is not a failure of the member.
+// recoverAfterMember makes a replica serve again that ran without its member, once the member
+// is back, so that the next plan reports no drift. Any other problem of the replica is not a
+// failure of the member.
 func recoverAfterMember(ctx context.Context, s Spec, state besideStatus) {
 	if !state.running {
 		return
@@ -93,7 +92,7 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideStatus, err e
 	}
 	_, state.paused = facts.Files[pausedPath]
 	state.running = facts.Units[unit.Name(release.APIServer)].Active == "active"
-	// A replica whose record cannot be read cannot be paused; its Read reports that.
+	// A replica with an unreadable record cannot be paused; its Read reports that.
 	r, err := readRecord(facts.Files[recordPath].Content)
 	if err != nil || r.ClusterID != b.Bundle.ClusterID {
 		state.absent = err == nil && r.ClusterID == "" && !runs(facts.Units[unit.Name(release.APIServer)])
@@ -112,7 +111,7 @@ func (b Beside) replica(ctx context.Context) (s *Spec, state besideStatus, err e
 	}, state, nil
 }
 
-// livesOn reports whether the client URLs are those of one machine alone.
+// livesOn reports whether all client URLs are on one machine.
 func livesOn(urls []string, address string) bool {
 	if len(urls) != 1 {
 		return false

@@ -19,9 +19,8 @@ const cleanAttempts = 3
 
 var errNoEvidence = errors.New("it holds part of a replica, and no record says of which one")
 
-// owner says whether the machine holds s, or nothing at all, so that it may be
-// cleaned; otherwise it names the owner. Parts of a replica without an owner are an
-// error.
+// owner reports whether the machine has s, or nothing at all, so that it may be cleaned.
+// Otherwise it returns the owner. Parts of a replica without an owner are an error.
 func (f observed) owner(s Spec) (mine bool, other string, err error) {
 	held, begun := f.identity()
 	switch {
@@ -39,7 +38,7 @@ func (f observed) owner(s Spec) (mine bool, other string, err error) {
 	return true, "", nil
 }
 
-// checkClean refuses before the first change if the machine holds parts of a replica
+// checkClean returns an error before the first change if the machine has parts of a replica
 // whose owner is unknown.
 func checkClean(ctx context.Context, s Spec) error {
 	f, err := observe(ctx, s.Host, s.Replica)
@@ -55,8 +54,8 @@ func checkClean(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// clean stops and removes the replica if the machine still holds it. The caller holds
-// the lease of the machine.
+// clean stops and removes the replica if the machine still has it. The caller holds the lease
+// of the machine.
 func clean(ctx context.Context, s Spec, o DeleteOptions) error {
 	for range cleanAttempts {
 		if o.superseded() {
@@ -101,9 +100,9 @@ func reportLeft(ctx context.Context, s Spec, o DeleteOptions, other string) {
 // answerChanged is what guardScript prints if it stops.
 const answerChanged = "changed"
 
-// guardScript ends the script if the machine changed since it was observed: $record
-// and $creating are the digests of the two files, empty for none. Without either there
-// must be no unit of a replica.
+// guardScript ends the script if the machine changed since it was observed. $record and
+// $creating are the digests of the two files, or empty if there is none. Without either file,
+// no unit of a replica may exist.
 func guardScript(s Spec) host.Script {
 	var definitions []string
 	for _, c := range component.Of(s.Replica) {
@@ -119,10 +118,10 @@ if [ -z "$held" ]; then echo ` + answerChanged + `; exit 0; fi
 `
 }
 
-// cleanScript removes what a replica has put onto a machine, except what etcd or a
-// kubelet there need. The audit log stays, owned by root: it is evidence, and another
-// user with the same number must not read it. The records are removed last, so that
-// the script may be repeated after an interruption.
+// cleanScript removes what a replica has written to a machine, except what etcd or a kubelet on
+// it need. The audit log stays and becomes owned by root: it is evidence, and another user with
+// the same UID must not read it. The records are removed last, so that the script can be
+// repeated after an interruption.
 func cleanScript(s Spec) host.Script {
 	var definitions, files []string
 	for _, c := range component.Of(s.Replica) {

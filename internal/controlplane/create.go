@@ -16,10 +16,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Create installs and starts the three components, waits until all are ready, ensures
-// the kubeadm:cluster-admins binding, and registers with the endpoint. It continues
-// what an interrupted call has left. A running replica of the same identity is changed
-// as Update does.
+// Create installs and starts the three components, waits until all are ready, ensures the
+// kubeadm:cluster-admins binding, and registers the replica with the endpoint. It continues an
+// interrupted call. A running replica of the same identity is changed as by Update.
 func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error) {
 	if err := s.Validate(); err != nil {
 		return Status{}, err
@@ -70,7 +69,7 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 	return register(ctx, s)
 }
 
-// ErrAdopted: Create found the replica running, and changing it failed.
+// ErrAdopted means that Create found the replica running, and changing it failed.
 var ErrAdopted = errors.New("the replica was there before")
 
 // adoption marks a failure as ErrAdopted without changing its text.
@@ -98,10 +97,10 @@ func install(ctx context.Context, s Spec) error {
 // apply writes the files and restarts the API server if needed.
 func apply(ctx context.Context, s Spec, d changes) error {
 	change := host.Change{Dirs: component.Directories(), Files: d.files, Remove: append(slices.Clone(d.remove), pausedPath), Script: unit.Enable()}
-	if d.rollback != nil { // first: from then on a rollback is possible
+	if d.rollback != nil { // first: from now on a rollback is possible
 		change.Files = append([]host.File{d.rollback.file()}, d.files...)
 	}
-	if d.begins { // first: from then on the machine names its owner
+	if d.begins { // first: from now on the machine names its owner
 		change.Files = append([]host.File{creatingFile(s.Replica)}, d.files...)
 		change.Script = host.Discard(creatingPath) + change.Script // the record is written
 	}
@@ -121,7 +120,7 @@ func apply(ctx context.Context, s Spec, d changes) error {
 	return nil
 }
 
-// register registers a ready replica, and observes its status meanwhile.
+// register registers a ready replica, and observes its status in parallel.
 func register(ctx context.Context, s Spec) (Status, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error {

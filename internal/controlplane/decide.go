@@ -14,21 +14,21 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// changes is what has to change on a machine, and which components must be restarted
-// for it. It is decided before the first change.
+// changes describes what has to change on a machine, and which components must be restarted. It
+// is decided before the first change.
 type changes struct {
 	files   []host.File // to be written
-	remove  []string    // files that must not be there, and directories of such
-	restart []string    // components that do not run what the files then say
-	// later are unit files, by component, that are written once the API server is
-	// ready: a component that ends meanwhile must not restart as a newer one than the
-	// API server that still runs.
+	remove  []string    // files that must not exist, and directories of such files
+	restart []string    // components that do not run what the files will contain
+	// later are unit files, by component, that are written once the API server is ready. A
+	// component that exits in the meantime must not restart with a newer version than the API
+	// server that still runs.
 	later map[string]host.File
 	// halt are components that are stopped before the API server is restarted, because
 	// they would be newer than it.
 	halt     []string
-	rollback *rollbackRecord // what ran until now; nil if it cannot be restored
-	begins   bool            // it is a Create on a machine that holds no record yet
+	rollback *rollbackRecord // what ran so far; nil if it cannot be restored
+	begins   bool            // a Create on a machine that has no record yet
 }
 
 // writes reports whether the file at path is written.
@@ -74,7 +74,7 @@ func decide(s component.Replica, f observed, now time.Time) (changes, error) {
 		}
 	}
 	if _, there := f.facts.Files[creatingPath]; there && f.record.ClusterID != "" {
-		remove = append(remove, creatingPath) // a Create was interrupted right before its end
+		remove = append(remove, creatingPath) // a Create was interrupted just before its end
 	}
 	for _, c := range component.Of(s) {
 		files = append(files, unit.File(c))
@@ -117,10 +117,10 @@ func issue(s component.Replica, f observed, now time.Time) ([]host.File, error) 
 	return files, nil
 }
 
-// restarts lists the components that do not run, or run with other files than the
-// wanted ones (after: their digests once written). If the API server does not run, the
-// others crash-loop without it: they are restarted with it, so that none that is about
-// to end counts as ready.
+// restarts returns the components that do not run, or that run with other files than the wanted
+// ones (after: their digests once written). If the API server does not run, the others
+// crash-loop without it. They are restarted with it, so that a component that is about to exit
+// does not count as ready.
 func restarts(s component.Replica, f observed, after map[string]string) []string {
 	var out []string
 	alone := unitProblem(f.facts.Units[unit.Name(release.APIServer)]) != ""
@@ -132,9 +132,9 @@ func restarts(s component.Replica, f observed, after map[string]string) []string
 	return out
 }
 
-// restartReason returns why component c must be restarted, or "". The evidence is the
-// note written at its start, so that a change that was interrupted before the restart
-// is still detected.
+// restartReason returns why component c must be restarted, or "". It compares with the note
+// written at the component's start, so that a change that was interrupted before the restart is
+// still detected.
 func restartReason(c component.Component, f observed, after map[string]string) string {
 	state := f.facts.Units[unit.Name(c.Name)]
 	if fault := unitProblem(state); fault != "" {
@@ -142,7 +142,8 @@ func restartReason(c component.Component, f observed, after map[string]string) s
 	}
 	noted := systemd.ReadStartNote(f.facts.Files[unit.StartNotePath(c.Name)].Content)
 	definition := unit.File(c).Path
-	// An edit that systemd has not read is undone before the process has seen it.
+	// An edit of a unit file that systemd has not read is reverted before the process has used
+	// it.
 	undone := noted[definition] == after[definition] && f.facts.Files[definition].SHA256 != after[definition]
 	if state.NeedReload && !undone {
 		return "its definition changed after systemd read it"
@@ -174,9 +175,9 @@ func unitProblem(unit host.UnitState) string {
 	return "is " + unit.Active
 }
 
-// ConfigDigest is the digest of every file whose content follows from s alone: it is
-// known before anything exists, and equals Status.ConfigDigest of a machine that holds
-// exactly those files. It does not cover certificates and keys.
+// ConfigDigest returns the digest of every file whose content depends on s alone. It is known
+// before the replica exists, and equals Status.ConfigDigest of a machine that has exactly those
+// files. It does not cover certificates and keys.
 func (s Spec) ConfigDigest() string {
 	digests := map[string]string{}
 	for _, file := range stableFiles(s.Replica) {
@@ -185,7 +186,7 @@ func (s Spec) ConfigDigest() string {
 	return digestOf(digests)
 }
 
-// configDigest is ConfigDigest of what was observed.
+// configDigest returns the ConfigDigest of the observed files.
 func (f observed) configDigest(s component.Replica) string {
 	digests := map[string]string{}
 	for _, file := range stableFiles(s) {

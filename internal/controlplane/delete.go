@@ -13,7 +13,7 @@ import (
 // there.
 const machineLease = "replica"
 
-// takeMachineLease takes the lease of the machine of a replica.
+// takeMachineLease takes the lease of a replica's machine.
 func takeMachineLease(ctx context.Context, s Spec) (*host.Leases, error) {
 	what := "the replica on " + s.Host.Address()
 	leases, err := host.TakeLeases(ctx, []host.LeaseTaker{s.Host}, machineLease, host.LeaseOptions{What: what, All: true})
@@ -23,9 +23,9 @@ func takeMachineLease(ctx context.Context, s Spec) (*host.Leases, error) {
 	return leases, nil
 }
 
-// Delete drains and deregisters the replica, then stops it and cleans the machine. The
-// last serving replica stays while its control plane is protected from deletion, or is
-// to continue. A machine that now holds something else is left unchanged.
+// Delete drains and deregisters the replica, then stops it and cleans the machine. The last
+// serving replica stays while its control plane is protected from deletion, or is to continue.
+// A machine that now has something else is left unchanged.
 func (r *Replicas) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	err := r.remove(ctx, s, o)
 	if errors.Is(err, errSuperseded) {
@@ -60,10 +60,10 @@ func (r *Replicas) remove(ctx context.Context, s Spec, o DeleteOptions) error {
 	return clean(ctx, s, o)
 }
 
-// abandon does for an unreachable machine what the others can do. The replica there
-// may still serve, so it leaves rotation as any other. An unreachable balancer (often
-// on the same machine) is no obstacle. One that refuses is, and so is an unknown state
-// of the others if one of them has to serve.
+// abandon does for an unreachable machine what is possible from the other machines. The replica
+// on it may still serve, so it leaves rotation like any other. An unreachable load balancer
+// (often on the same machine) does not prevent that. A load balancer that refuses does, and so
+// does an unknown state of the other replicas if one of them has to serve.
 func (r *Replicas) abandon(ctx context.Context, s Spec, o DeleteOptions, unreachable error) error {
 	err := r.withdraw(ctx, s, o)
 	unasked := errors.Is(err, host.ErrUnreachable)

@@ -9,23 +9,22 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// errNotDrained: the endpoint did not allow the replica to leave rotation.
+// errNotDrained means that the endpoint did not allow the replica to leave rotation.
 var errNotDrained = errors.New("not drained")
 
-// drainOptions says how a replica leaves rotation temporarily.
+// drainOptions describes how a replica temporarily leaves rotation.
 type drainOptions struct {
-	check func(context.Context, turn) error // whether the change is allowed; nil: it is
+	check func(context.Context, turn) error // returns why the change is not allowed; nil allows it
 	stops bool                              // the API server will stop
-	// duringMember: the drain is for a change of the etcd member on the same machine.
-	// All other changes of members wait for it.
+	// duringMember means that the drain is for a change of the etcd member on the same machine.
+	// All other member changes wait for it.
 	duringMember bool
 }
 
-// drain takes the turn for a change of the replica, checks whether the change is
-// allowed, and takes the replica out of rotation if its API server will stop. The
-// caller ends the turn. The balancers decide whether there is anything to drain: a
-// replica that they know not to serve may always leave, so that a broken control plane
-// can be repaired.
+// drain takes the turn for a change of the replica, checks whether the change is allowed, and
+// takes the replica out of rotation if its API server will stop. The caller ends the turn. The
+// load balancers decide whether there is anything to drain. A replica that they consider down
+// may always leave, so that a broken control plane can be repaired.
 func (r *Replicas) drain(ctx context.Context, s Spec, way drainOptions) (t turn, drained bool, err error) {
 	err = r.waitForOthers(ctx, s, way.duringMember, func() error {
 		if t, err = r.turns.take(ctx, s); err != nil {
@@ -56,15 +55,15 @@ func drainRefused(s Spec, err error) error {
 	return nil
 }
 
-// lastServing reports whether a refusal says that no other replica serves.
+// lastServing reports whether a refusal means that no other replica serves.
 func lastServing(err error) bool {
 	var refusal interface{ LastServing() bool }
 	return errors.As(err, &refusal) && refusal.LastServing()
 }
 
-// waitForOthers retries f while the state of other replicas refuses the change and
-// nothing was changed. Meanwhile it returns replicas to rotation that an interrupted
-// change has left out. The time spent waiting for the turn does not count.
+// waitForOthers retries f while the state of other replicas prevents the change and nothing was
+// changed. Between attempts it returns replicas to rotation that an interrupted change has left
+// out. The time spent waiting for the turn does not count.
 func (r *Replicas) waitForOthers(ctx context.Context, s Spec, duringMember bool, f func() error) error {
 	p := drainWait{duringMember: duringMember}
 	for {
@@ -77,7 +76,7 @@ func (r *Replicas) waitForOthers(ctx context.Context, s Spec, duringMember bool,
 			problem.Progress(ctx, "%s: waiting: %v", s.Machine(), err)
 		}
 		// A replica whose machine was rebuilt is created after the members in Terraform's
-		// graph: a member's change must not wait for it while another one serves.
+		// graph. A member change must not wait for it while another replica serves.
 		forget := duringMember && !lastServing(err)
 		orphans := r.returnToRotation(ctx, s, forget, p.end)
 		pending, _ := r.inProgress.others(s)

@@ -8,14 +8,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// How long a replica waits until the others allow it to leave rotation. They may be
-// returning, or being deleted, in the same run. It takes a connection's timeout (10 s)
-// to find that a machine is down.
+// How long a replica waits until the others allow it to leave rotation. They may be returning,
+// or being deleted, in the same run. Detecting that a machine is down takes a connection
+// timeout (10 s).
 const (
 	drainTimeout  = 30 * time.Second
 	drainInterval = time.Second
-	// orphanTimeout is for an etcd member that was removed and will be created again.
-	// If this process does that, it begins as soon as the member was removed.
+	// orphanTimeout applies to an etcd member that was removed and will be created again. If
+	// this process creates it, that begins as soon as the member was removed.
 	orphanTimeout = 5 * time.Second
 )
 
@@ -28,15 +28,15 @@ type orphan struct {
 
 // drainWait is the time that one replica has waited for others.
 type drainWait struct {
-	// duringMember: all changes of etcd members wait for this one, so none of them can
-	// end what it waits for.
+	// duringMember means that all changes of etcd members wait for this one, so none of them
+	// can end the wait.
 	duringMember bool
 
-	end           time.Time // when it gives up; zero: it has not waited yet
-	orphanedSince time.Time // since when it waits for a member that nobody creates; zero: it does not
+	end           time.Time // when it gives up; zero: not waiting yet
+	orphanedSince time.Time // since when it waits for a member that no process creates; zero: it does not
 }
 
-// expired reports whether the wait is over.
+// expired reports whether the waiting time is over.
 func (p *drainWait) expired(now time.Time) bool { return !p.end.IsZero() && now.After(p.end) }
 
 // begin starts the wait. It reports whether this is the first time.
@@ -48,10 +48,10 @@ func (p *drainWait) begin(now time.Time) bool {
 	return true
 }
 
-// update records the state of the others and reports whether waiting is futile. The
-// wait is extended while this process does what is waited for. It is futile to wait
-// for what only this process could do, and is not doing. comes: another replica is
-// being created that may take over.
+// update records the state of the other replicas and reports whether waiting is futile. The
+// waiting time is extended while this process makes the required change. Waiting is futile if
+// only this process could make that change and it is not doing so. comes means that another
+// replica is being created that may take over.
 func (p *drainWait) update(now time.Time, orphans []orphan, comes bool) (futile bool) {
 	helped := comes && !p.duringMember
 	alone := false
@@ -76,7 +76,7 @@ func (p *drainWait) update(now time.Time, orphans []orphan, comes bool) (futile 
 	return false
 }
 
-// waitInVain explains a refusal that no wait would end.
+// waitInVain explains a refusal that waiting cannot resolve.
 func waitInVain(err error, orphans []orphan) error {
 	var p *problem.Problem
 	if !errors.As(err, &p) {

@@ -14,9 +14,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// drift describes how a machine differs from s, each line with the name of the
-// machine. A component that is temporarily not ready is no drift; one whose unit does
-// not run is.
+// drift describes how a machine differs from s. Each line contains the name of the machine. A
+// component that is temporarily not ready is not drift; a unit that does not run is.
 func drift(s component.Replica, f observed, now time.Time) []string {
 	var problems []string
 	problems = append(problems, recordDrift(s, f)...)

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	rewritePage = 25 // an object may have a mebibyte, and responses are bounded
-	// rewriteTries is how often an object is tried on conflicts.
+	rewritePage = 25 // an object may have 1 MiB, and responses are limited
+	// rewriteTries is the maximum number of attempts per object on conflicts.
 	rewriteTries = 10
 )
 
-// rewrite updates every object of a resource unchanged, through the API server of the
-// replica, and counts them. The server writes an object again if its stored form is
-// not the current one, and does nothing for the others
-// (k8s.io/apiserver/pkg/storage/etcd3, GuaranteedUpdate), so it may be repeated.
+// rewrite updates every object of a resource without changing it, through the replica's API
+// server, and returns their number. The server stores an object again if its stored form is not
+// current, and does nothing otherwise (k8s.io/apiserver/pkg/storage/etcd3, GuaranteedUpdate),
+// so rewrite can be repeated.
 func rewrite(ctx context.Context, s Spec, resource string) (int, error) {
 	access, done, err := adminClient(s)
 	if err != nil {
@@ -39,7 +39,7 @@ func rewrite(ctx context.Context, s Spec, resource string) (int, error) {
 	return 0, fmt.Errorf("unknown resource %q", resource)
 }
 
-// objects are those of one resource in all namespaces.
+// objects are the objects of one resource in all namespaces.
 type objects[T meta.Object] struct {
 	list   func(context.Context, meta.ListOptions) (items []T, next string, err error)
 	get    func(ctx context.Context, namespace, name string) (T, error)
@@ -92,8 +92,8 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// rewrite walks through the pages. A list that has expired begins again: objects that
-// were rewritten already cost little.
+// rewrite iterates over the pages. If the list expires, it starts again; objects that were
+// already rewritten cost little.
 func (o objects[T]) rewrite(ctx context.Context) (int, error) {
 	n := 0
 	for next := ""; ; {
@@ -117,7 +117,7 @@ func (o objects[T]) rewrite(ctx context.Context) (int, error) {
 	}
 }
 
-// touch updates one object unchanged. A deleted one needs nothing.
+// touch updates one object without changing it. A deleted object is skipped.
 func (o objects[T]) touch(ctx context.Context, item T) error {
 	namespace, name := item.GetNamespace(), item.GetName()
 	for try := 1; ; try++ {

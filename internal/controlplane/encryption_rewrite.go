@@ -18,12 +18,12 @@ import (
 // encryptable are the resources whose objects can be encrypted at rest.
 func encryptable() []string { return []string{"secrets", "configmaps"} }
 
-// encryptedPrefix begins every value that an API server stores encrypted
+// encryptedPrefix is the prefix of every value that an API server stores encrypted
 // (k8s.io/apiserver/pkg/server/options/encryptionconfig).
 const encryptedPrefix = "k8s:enc:"
 
-// storedWith reports whether a value in etcd is stored as an API server that writes
-// with e stores objects of the resource.
+// storedWith reports whether a value in etcd is stored in the form that an API server writes
+// with encryption e for objects of the resource.
 func storedWith(e pki.Encryption, resource string, value []byte) bool {
 	if !e.Covers(resource) {
 		return !bytes.HasPrefix(value, []byte(encryptedPrefix))
@@ -35,12 +35,12 @@ func storedWith(e pki.Encryption, resource string, value []byte) bool {
 	return bytes.HasPrefix(value, []byte(encryptedPrefix+string(e.Kind)+":"+version+":"+e.Name+":"))
 }
 
-// staleObjects counts, by resource, the objects in etcd that are stored otherwise than
-// an API server would write them now.
+// staleObjects counts, by resource, the objects in etcd whose stored form differs from what an
+// API server would write now.
 type staleObjects map[string]int
 
-// findStaleObjects reads every object that could be encrypted. Without a store, all
-// resources of the rotation count as stale.
+// findStaleObjects reads every object that can be encrypted. Without a store, all resources of
+// the rotation count as stale.
 func findStaleObjects(ctx context.Context, s Spec) (staleObjects, error) {
 	left := staleObjects{}
 	if s.Store == nil {
@@ -63,8 +63,7 @@ func findStaleObjects(ctx context.Context, s Spec) (staleObjects, error) {
 	return left, nil
 }
 
-// rotated are the resources that the current encryption, or the other one of its
-// rotation, covers.
+// rotated returns the resources that either of the two encryptions of the rotation covers.
 func (s Spec) rotated() []string {
 	return slices.DeleteFunc(encryptable(), func(resource string) bool {
 		other := s.Bundle.EncryptionRotation.Other
@@ -72,9 +71,9 @@ func (s Spec) rotated() []string {
 	})
 }
 
-// checkNoStaleObjects refuses to drop the other key of a rotation while objects are
-// stored with it: nobody could read them any more. It first tries to rewrite them. All
-// other replicas write with the remaining key: they are within one stage.
+// checkNoStaleObjects returns an error if dropping the other key of a rotation would leave
+// objects stored with it: they would be unreadable. It first tries to rewrite them. All other
+// replicas already write with the remaining key, because they are within one stage.
 func checkNoStaleObjects(ctx context.Context, s Spec, f observed) error {
 	to := s.Bundle.Generation(pki.EncryptionPart)
 	if f.record.Generations[pki.EncryptionPart] == to || pki.StageOf(to) != pki.Steady {
@@ -101,7 +100,7 @@ func checkNoStaleObjects(ctx context.Context, s Spec, f observed) error {
 	return rotationRefused(s, cause, fmt.Sprintf("set rotation.encryption back to %d, apply, and look for what keeps the API server from rewriting these objects.", to-1))
 }
 
-// String counts the objects: "3 secrets are".
+// String describes the counts, such as "3 secrets are".
 func (l staleObjects) String() string {
 	var counts []string
 	for _, resource := range slices.Sorted(maps.Keys(l)) {
@@ -110,9 +109,9 @@ func (l staleObjects) String() string {
 	return strings.Join(counts, " and ") + " are"
 }
 
-// rewriteWhenAdopted rewrites what is stored with the previous key once every replica
-// writes with the new one. So the replica that takes this stage last does it. The
-// stage that drops the key checks it again.
+// rewriteWhenAdopted rewrites what is stored with the previous key once every replica writes
+// with the new one. The last replica to take this stage therefore does it. The stage that drops
+// the key checks again.
 func (r *Replicas) rewriteWhenAdopted(ctx context.Context, s Spec) error {
 	if s.Bundle.EncryptionRotation.Stage() != pki.Adopted {
 		return nil

@@ -22,7 +22,7 @@ func fileProblem(files map[string]host.FileState, want host.File) string {
 	return accessProblem(state, want.Mode == component.PublicMode, want.Owner)
 }
 
-// accessProblem checks mode and owner of a file.
+// accessProblem checks the mode and the owner of a file.
 func accessProblem(state host.FileState, public bool, owner string) string {
 	mode := component.SecretMode
 	if public {
@@ -38,9 +38,9 @@ func accessProblem(state host.FileState, public bool, owner string) string {
 	return strings.Join(problems, " and ")
 }
 
-// certificateProblems returns why a certificate and its key must be replaced. A key
-// that others could read, or that was not issued for this certificate, is as invalid
-// as an expired certificate.
+// certificateProblems returns why a certificate and its key must be replaced. A key that other
+// users can read, or that does not match the certificate, is as invalid as an expired
+// certificate.
 func certificateProblems(s component.Replica, c component.Certificate, f observed, now time.Time) []string {
 	certificate, ok := f.facts.Files[c.Path]
 	key, keyThere := f.facts.Files[component.KeyPath(c.Path)]

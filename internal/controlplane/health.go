@@ -14,14 +14,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// Health is what was observed on a machine that may hold a replica.
+// Health is the observed state of a machine that may have a replica.
 type Health struct {
 	Address           string
-	Err               error       // why it could not be looked at; nothing below is known then
-	Port              int         // where its API server listens
-	Name              string      // of the replica of this cluster; "" where it holds none
-	Foreign           string      // whose replica it holds instead, in words
-	Version           string      // of the API server that runs, or would
+	Err               error       // why it could not be observed; nothing below is known then
+	Port              int         // of its API server
+	Name              string      // of the replica of this cluster; "" if it has none
+	Foreign           string      // describes the foreign replica that it has instead
+	Version           string      // of the API server that runs, or would be started
 	Components        []Component // as Status.Components
 	CertificateExpiry time.Time   // the earliest of all
 }
@@ -31,8 +31,8 @@ func (h Health) Healthy() bool {
 	return len(h.Components) > 0 && !slices.ContainsFunc(h.Components, func(c Component) bool { return !c.Healthy })
 }
 
-// Health observes machines and the components of their replicas, all at once. It never
-// fails: within the time of ctx it returns what is known, in the order of addresses.
+// Health observes machines and the components of their replicas, all in parallel. It never
+// fails: it returns what is known before ctx ends, in the order of addresses.
 func (r *Replicas) Health(ctx context.Context, addresses []string, b *pki.Bundle) []Health {
 	out := make([]Health, len(addresses))
 	var looking sync.WaitGroup
@@ -43,8 +43,8 @@ func (r *Replicas) Health(ctx context.Context, addresses []string, b *pki.Bundle
 	return out
 }
 
-// healthAt reads the record first, which says where the API server listens. script is
-// run in the same round trip; its output lines differ from those of the query.
+// healthAt first reads the record, which contains the address of the API server. script is run
+// in the same round trip; its output lines differ from those of the query.
 func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script host.Script) (h Health, output string) {
 	s := Spec{Replica: component.Replica{Address: machine.Address(), Bundle: b}, Host: machine}
 	q := healthQuery(s.Replica)
@@ -72,8 +72,8 @@ func (f observed) holds(clusterID string) bool {
 	return f.recordErr == nil && f.record.ClusterID == clusterID
 }
 
-// healthOf combines what was observed. A unit that does not run explains more than a
-// request without an answer.
+// healthOf combines the observations. The state of a unit that does not run explains more than
+// a request without an answer.
 func healthOf(s component.Replica, f observed, health []string) Health {
 	out := Health{Address: s.Address}
 	if !f.holds(s.Bundle.ClusterID) {
@@ -101,7 +101,7 @@ func healthOf(s component.Replica, f observed, health []string) Health {
 	return out
 }
 
-// healthQuery asks for what is known without the description of the replica.
+// healthQuery queries everything that can be observed without the description of the replica.
 func healthQuery(s component.Replica) host.Query {
 	q := host.Query{Contents: []string{recordPath}, Units: unit.Names(), Script: detailScript()}
 	for _, c := range component.Certificates(s) {

@@ -22,7 +22,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// Imported is a replica as its machine alone describes it: a Spec without the bundle.
+// Imported is a replica as derived from its machine alone: a Spec without the bundle.
 type Imported struct {
 	ClusterID     string
 	ClusterName   string
@@ -36,7 +36,7 @@ type Imported struct {
 	ClusterDomain string
 	ExtraSANs     []string
 	NoAdminConf   bool
-	ExtraArgs     map[string]map[string]string // empty: none are given; a component without: null
+	ExtraArgs     map[string]map[string]string // empty: none configured; a component without any: null
 	EarlyRenewal  time.Duration
 	Audit         component.Audit // a default is 0 or ""
 	// Authentication is read from the API server's file; the order in its JWT may differ.
@@ -44,13 +44,13 @@ type Imported struct {
 	Limits         map[string]systemd.Limits // of every component
 	// SupplementaryGroups are those of the API server's unit, sorted; nil for none.
 	SupplementaryGroups []string
-	// Settings are as Replica.Settings. The caller checks which of them still hold: see
+	// Settings is as in Replica.Settings. The caller checks which of them still apply: see
 	// SameAudit and SameAuthentication.
 	Settings json.RawMessage
 }
 
-// Import reads from a machine what its replica is. It changes nothing. endpointOf
-// returns the address that a registration names.
+// Import derives the replica from its machine. It changes nothing. endpointOf returns the
+// address that a registration names.
 func (r *Replicas) Import(ctx context.Context, h *host.Host, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
 	query := host.Query{Contents: append(component.SettingPaths(), recordPath, component.APIServerCert), Dirs: []string{manifestDir}}
 	for _, name := range release.Components() {
@@ -68,7 +68,7 @@ type Recorded struct {
 	ClusterID    string
 	Name         string
 	Port         int
-	Registration json.RawMessage // what it was registered with
+	Registration json.RawMessage // the registration it was created with
 }
 
 // Recorded reads the record of a machine.
@@ -81,7 +81,7 @@ func (r *Replicas) Recorded(ctx context.Context, h *host.Host) (Recorded, error)
 	return Recorded{ClusterID: found.ClusterID, Name: found.Name, Port: found.Port, Registration: found.Endpoint}, err
 }
 
-// imported interprets the facts that Import asked for.
+// imported interprets the facts that Import queried.
 func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
 	known, err := readRecord(facts.Files[recordPath].Content)
 	switch {
@@ -112,7 +112,7 @@ func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (
 	return assemble(h, known, version, endpoint, flags, facts.Files), nil
 }
 
-// assemble combines record, flags and files.
+// assemble combines the record, the flags and the files.
 func assemble(h *host.Host, r record, version, endpoint string, flags map[string]map[string]string, files map[string]host.FileState) Imported {
 	given := cmp.Or(r.Configured, &configured{})
 	out := Imported{
@@ -145,16 +145,16 @@ func assemble(h *host.Host, r record, version, endpoint string, flags map[string
 	return out
 }
 
-// issued reports whether the record names a file. If it does and the file is missing,
-// somebody has deleted it, which is drift.
+// issued reports whether the record lists a file. If it does and the file is missing, it was
+// deleted manually, which is drift.
 func issued(r record, path string) bool {
 	_, ok := r.Issued[path]
 	return ok
 }
 
-// extraArgs returns the arguments that give a component of s its flags: the recorded
-// ones if they do, and otherwise what differs from the defaults. Flags that belong to
-// the provider are left out, so that a change of one by hand is drift.
+// extraArgs returns the extra arguments that give a component of s its flags: the recorded ones
+// if they do, otherwise the differences from the defaults. Flags that the provider manages are
+// left out, so that a manual change of one is drift.
 func extraArgs(s component.Replica, name string, flags, recorded map[string]string) map[string]string {
 	own := func(flags map[string]string) map[string]string {
 		rest := maps.Clone(flags)
@@ -174,15 +174,15 @@ func extraArgs(s component.Replica, name string, flags, recorded map[string]stri
 	return have
 }
 
-// flagsOf are the flags of one component of s.
+// flagsOf returns the flags of one component of s.
 func flagsOf(s component.Replica, name string) map[string]string {
 	all := component.Of(s)
 	return unit.Flags(all[slices.IndexFunc(all, func(c component.Component) bool { return c.Name == name })])
 }
 
-// namesIn reads the DNS domain of the cluster and the extra names from the serving
-// certificate. recorded are the extra names as configured; a certificate with other
-// names wins.
+// namesIn returns the DNS domain of the cluster and the extra names, read from the serving
+// certificate. recorded are the configured extra names; if the certificate has other names, the
+// certificate takes precedence.
 func namesIn(s component.Replica, certificate string, recorded []string) (domain string, extra []string) {
 	info, err := pki.Inspect(certificate)
 	if err != nil {
@@ -213,7 +213,7 @@ func namesIn(s component.Replica, certificate string, recorded []string) (domain
 	return domain, recorded
 }
 
-// recordedIfSame is the recorded list if it has the same elements as the observed one.
+// recordedIfSame returns the recorded list if it has the same elements as the observed one.
 func recordedIfSame(recorded, found []string) []string {
 	if slices.Equal(slices.Sorted(slices.Values(recorded)), slices.Sorted(slices.Values(found))) {
 		return recorded
@@ -229,7 +229,7 @@ func splitList(value string) []string {
 	return strings.Split(value, ",")
 }
 
-// notAReplica explains what is on a machine without a record.
+// notAReplica describes what is on a machine without a record.
 func notAReplica(h *host.Host, facts host.Facts) error {
 	for _, name := range release.Components() {
 		if _, ok := facts.Files[unit.Path(name)]; ok {

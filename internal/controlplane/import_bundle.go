@@ -15,7 +15,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Files that kubeadm has beside those of a replica.
+// Files that kubeadm writes in addition to those of a replica.
 const (
 	frontProxyKey             = component.PKIDir + "/front-proxy-ca.key"
 	etcdCAKey                 = component.EtcdDir + "/ca.key"
@@ -23,9 +23,9 @@ const (
 	controllerManagerManifest = manifestDir + "/" + release.ControllerManager + ".yaml"
 )
 
-// ImportBundle reads from a machine what it holds of the bundle of its cluster. It
-// changes nothing. The machine of a replica has neither the key of the etcd authority
-// nor that of the front-proxy authority; one of kubeadm has all.
+// ImportBundle reads the parts of its cluster's bundle that a machine has. It changes nothing.
+// The machine of a replica has neither the key of the etcd CA nor that of the front-proxy CA; a
+// machine of kubeadm has all keys.
 func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle, error) {
 	secret := []string{
 		component.CACert, component.CAKey, component.FrontProxyCA, frontProxyKey, component.EtcdClientCA, component.EtcdCA, etcdCAKey, component.SAKey, component.EncryptionConfigPath, component.APIServerCert,
@@ -45,7 +45,7 @@ func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle,
 	return b, nil
 }
 
-// printScript prints files behind their names. The output is kept in the bundle alone.
+// printScript prints files, each preceded by its name. The output is stored only in the bundle.
 func printScript(paths []string) host.Script {
 	return "for file in " + host.Words(paths...) + "; do\n" +
 		`  if [ -r "$file" ]; then echo "` + section + `$file"; cat "$file"; echo; fi` + "\ndone\n"
@@ -59,7 +59,7 @@ func printed(output string, paths []string) map[string]string {
 	return files
 }
 
-// bundleIn makes a bundle from the files of a machine.
+// bundleIn builds a bundle from the files of a machine.
 func bundleIn(recordText string, files map[string]string) (*pki.Bundle, error) {
 	known, err := readRecord(recordText)
 	if err != nil {
@@ -90,7 +90,7 @@ var (
 	encryptionFlag  = regexp.MustCompile(`--encryption-provider-config=`)
 )
 
-// asKubeadm completes the bundle from a machine that kubeadm has set up.
+// asKubeadm completes the bundle from a machine that was set up by kubeadm.
 func asKubeadm(found *pki.MachineFiles, files map[string]string) error {
 	switch {
 	case files[component.CACert] == "" || files[component.SAKey] == "":
@@ -108,8 +108,8 @@ func asKubeadm(found *pki.MachineFiles, files map[string]string) error {
 	return nil
 }
 
-// ImportKubeconfig reads the administrators' kubeconfig from a machine of a replica,
-// or of kubeadm. It holds a private key.
+// ImportKubeconfig reads the administrator kubeconfig from a machine of a replica, or of
+// kubeadm. It contains a private key.
 func (r *Replicas) ImportKubeconfig(ctx context.Context, h *host.Host) (string, error) {
 	facts, err := h.Observe(ctx, host.Query{Script: printScript([]string{component.AdminConf})})
 	if err != nil {

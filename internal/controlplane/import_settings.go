@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// settings reads the settings of the replica from its files and the flags of the API
-// server. extra are its recorded extra arguments.
+// settings derives the settings of the replica from its files and the flags of the API server.
+// extra are its recorded extra arguments.
 func (i *Imported) settings(flags, extra map[string]string, files map[string]host.FileState) {
 	i.Audit = component.AuditFrom(flags, extra, files[component.AuditPolicyPath].Content)
 	if flags["authentication-config"] == component.AuthenticationConfigPath {
@@ -24,8 +24,8 @@ func (i *Imported) settings(flags, extra map[string]string, files map[string]hos
 	}
 }
 
-// SameAudit reports whether a makes the API server log as it does, beside its extra
-// arguments.
+// SameAudit reports whether a, together with the extra arguments, results in the API server's
+// current audit configuration.
 func (i Imported) SameAudit(a component.Audit) bool {
 	with := func(a component.Audit) component.Replica { return component.Replica{Audit: a, ExtraArgs: i.ExtraArgs} }
 	have, want := with(i.Audit), with(a)
@@ -41,7 +41,8 @@ func (i Imported) SameAudit(a component.Audit) bool {
 	return maps.Equal(flags(have), flags(want))
 }
 
-// SameAuthentication reports whether a accepts the same logins as the API server does.
+// SameAuthentication reports whether a is equivalent to the API server's current authentication
+// configuration.
 func (i Imported) SameAuthentication(a component.Authentication) bool {
 	return component.Replica{Authentication: i.Authentication}.AuthenticationText() == component.Replica{Authentication: a}.AuthenticationText()
 }

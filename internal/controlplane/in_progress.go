@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// inProgress is what this process is doing, or has failed to do, as far as waiting
-// operations need to know: nobody should wait for what nobody is going to do.
+// inProgress contains the operations that this process is performing or has failed to perform,
+// as far as waiting operations depend on them. No operation should wait for something that no
+// process will do.
 type inProgress struct {
 	mu       sync.Mutex
 	creates  map[string]map[string]bool // cluster id → replica → whether its Create is in progress; false: it has failed
@@ -35,7 +36,7 @@ func (u *inProgress) create(s Spec) (done func(error)) {
 	}
 }
 
-// forget removes a replica that is as wanted, or was deleted.
+// forget removes a replica that matches its configuration, or was deleted.
 func (u *inProgress) forget(s Spec) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 //go:embed inspect.sh
 var accessScript host.Script
 
-// inspect observes before a change. Beside the facts, it checks whether the components
-// can be reached through SSH and what the API server may open.
+// inspect observes a machine before a change. In addition to the facts, it checks whether the
+// components can be reached through SSH and what the API server can open.
 func inspect(ctx context.Context, h *host.Host, s component.Replica) (observed, error) {
 	var f observed
 	var forwarding error
@@ -53,7 +53,7 @@ func inspect(ctx context.Context, h *host.Host, s component.Replica) (observed, 
 	return f, nil
 }
 
-// probed lists the addresses of the readiness probes.
+// probed returns the addresses of the readiness probes.
 func probed(s component.Replica) []string {
 	var addresses []string
 	for _, c := range component.Of(s) {
@@ -62,8 +62,8 @@ func probed(s component.Replica) []string {
 	return addresses
 }
 
-// checkAccess lists the groups that do not exist on the machine, and the sockets of
-// KMS plugins that the API server could not open.
+// checkAccess returns the groups that do not exist on the machine, and the sockets of KMS
+// plugins that the API server could not open.
 func checkAccess(ctx context.Context, h *host.Host, s component.Replica) ([]string, error) {
 	if len(s.SupplementaryGroups)+len(s.Sockets()) == 0 {
 		return nil, nil
@@ -80,8 +80,8 @@ func checkAccess(ctx context.Context, h *host.Host, s component.Replica) ([]stri
 
 var errNotSeen = errors.New("the output of the machine is incomplete")
 
-// readAccess parses the output of accessScript. Only lines about the requested groups
-// and sockets count.
+// readAccess parses the output of accessScript. Lines about other groups and sockets are
+// ignored.
 func readAccess(s component.Replica, output string) ([]string, error) {
 	lines := strings.Split(output, "\n")
 	if !slices.Contains(lines, "seen") {

@@ -18,15 +18,15 @@ import (
 type observed struct {
 	facts       host.Facts
 	record      record
-	creating    record            // the replica whose Create was interrupted: its identity alone
+	creating    record            // the replica whose Create was interrupted; identity only
 	recordErr   error             // one of the two cannot be parsed
 	rollback    *rollbackRecord   // what an interrupted change can be rolled back to
 	kubeconfigs map[string]string // path → text without the private key
-	running     map[string]string // component → path of the program that runs
+	running     map[string]string // component → path of the running program
 	obstacles   []string          // what prevents any change; only set by inspect
 }
 
-// digests gives the digests of what is on disk.
+// digests returns the digests of the files on disk.
 func (f observed) digests() map[string]string {
 	out := make(map[string]string, len(f.facts.Files))
 	for path, state := range f.facts.Files {
@@ -35,7 +35,7 @@ func (f observed) digests() map[string]string {
 	return out
 }
 
-// overrides are the drop-ins that change how component c runs.
+// overrides returns the drop-ins that change how component c runs.
 func (f observed) overrides(c string) []string {
 	var out []string
 	for _, name := range f.facts.Dirs[unit.DropInDir(c)] {
@@ -44,13 +44,13 @@ func (f observed) overrides(c string) []string {
 	return out
 }
 
-// version is that of the running program, from its path; "" if none runs.
+// version returns the version of the running program, from its path; "" if none runs.
 func (f observed) version(c string) string {
 	return versionIn(strings.TrimSuffix(f.running[c], " (deleted)"), c)
 }
 
-// definedVersion is that of the program that the unit file of a component starts; ""
-// if it cannot be read.
+// definedVersion returns the version that the unit file of a component starts; "" if it cannot
+// be parsed.
 func (f observed) definedVersion(c string) string {
 	executable, _, err := unit.Parse(f.facts.Files[unit.Path(c)].Content)
 	if err != nil {
@@ -59,13 +59,13 @@ func (f observed) definedVersion(c string) string {
 	return versionIn(executable, c)
 }
 
-// effectiveVersion is the one that runs or, if none does, the one that would be
+// effectiveVersion returns the running version or, if none runs, the version that would be
 // started.
 func (f observed) effectiveVersion(c string) string {
 	return cmp.Or(f.version(c), f.definedVersion(c))
 }
 
-// observe reads everything that any decision about s needs.
+// observe reads everything that decisions about s depend on.
 func observe(ctx context.Context, h *host.Host, s component.Replica) (observed, error) {
 	facts, err := h.Observe(ctx, query(s))
 	if err != nil {
@@ -74,8 +74,8 @@ func observe(ctx context.Context, h *host.Host, s component.Replica) (observed, 
 	return interpret(facts), nil
 }
 
-// query never asks for the content of a file that holds a private key: keys are
-// compared by their digest, kubeconfigs by all but the line of the key.
+// query never reads the content of a file with a private key: keys are compared by their
+// digest, kubeconfigs by everything except the line of the key.
 func query(s component.Replica) host.Query {
 	q := host.Query{
 		Contents: append(component.SettingPaths(), recordPath, creatingPath, rollbackRecordPath, component.CACert, component.EtcdClientCA),
@@ -108,7 +108,7 @@ func query(s component.Replica) host.Query {
 	return q
 }
 
-// Other places on a machine that matter here.
+// Other relevant paths on a machine.
 const (
 	installRoot = "/opt/kube"
 	manifestDir = component.KubernetesDir + "/manifests" // of a kubelet's static pods
@@ -121,16 +121,16 @@ const etcdUnitName = "etcd.service"
 
 const section = "=== "
 
-// plainLines are the lines of a kubeconfig that can be shown: those of known
-// fields, in the form in which every field has its own line. A private key, or
-// a file that somebody wrote in another form, does not match.
+// plainLines matches the lines of a kubeconfig that may be shown: known fields, each on a line
+// of its own. A private key does not match, and neither does a file in another format.
 const plainLines = `^[ -]*(apiVersion|kind|clusters|contexts|current-context|users|name|cluster|context|user|server|certificate-authority-data|client-certificate-data):[^{]*$`
 
-// plainKubeconfigs are those of which detailScript prints what is no secret.
+// plainKubeconfigs are the kubeconfigs of which detailScript prints the parts that are not
+// secret.
 var plainKubeconfigs = []string{component.AdminConf, component.ControllerManagerConf, component.SchedulerConf}
 
-// detailScript prints each kubeconfig without its private key, and the
-// executable of each component.
+// detailScript prints each kubeconfig without its private key, and the path of each component's
+// executable.
 func detailScript() host.Script {
 	return `for file in ` + host.Words(plainKubeconfigs...) + `; do
   if [ -r "$file" ]; then echo "` + section + `$file"; grep -E '` + plainLines + `' "$file" || :; fi
@@ -138,7 +138,7 @@ done
 ` + runningScript()
 }
 
-// runningScript prints the executable of each component.
+// runningScript prints the path of each component's executable.
 func runningScript() host.Script {
 	return `for name in ` + host.Words(release.Components()...) + `; do
   pid=$(systemctl show --property=MainPID --value "$name.service")
@@ -147,7 +147,7 @@ done
 `
 }
 
-// interpret reads what query asked for.
+// interpret parses the result of query.
 func interpret(facts host.Facts) observed {
 	f := observed{facts: facts, kubeconfigs: printedBy(facts.Output, plainKubeconfigs), running: printedBy(facts.Output, release.Components())}
 	f.record, f.recordErr = readRecord(facts.Files[recordPath].Content)
@@ -163,9 +163,9 @@ func interpret(facts host.Facts) observed {
 	return f
 }
 
-// gone: the machine is reachable and holds neither a unit nor a file that only a
-// replica has. The certificates of the authorities do not count: etcd and kubelet have
-// them too.
+// gone reports whether the machine has neither a unit nor a file that only a replica has. It
+// implies that the machine is reachable. CA certificates do not count, because etcd and kubelet
+// have them too.
 func (f observed) gone(s component.Replica) bool {
 	for _, c := range component.Of(s) {
 		if _, ok := f.facts.Files[unit.File(c).Path]; ok {
@@ -185,7 +185,7 @@ func (f observed) gone(s component.Replica) bool {
 	return true
 }
 
-// ownFiles are the files that no one but a replica has on a machine.
+// ownFiles returns the files that only a replica has on a machine.
 func ownFiles(s component.Replica) []string {
 	files := append(component.SettingPaths(), recordPath, creatingPath, rollbackRecordPath, component.AdminConf, component.ClientCA, component.SigningCA, component.CAKey, component.FrontProxyCA, component.EtcdClientCA, component.SAPub, component.SAKey, component.EncryptionConfigPath)
 	for _, c := range component.Certificates(s) {

@@ -12,9 +12,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Outage covers one change of an etcd member for the replica on the same machine, from
-// Open until it ends. Whatever it keeps paused is released when it ends, however it
-// ends: from then on any process may return the replica to rotation.
+// Outage represents one change of an etcd member for the replica on the same machine, from Open
+// until it ends. When it ends, in whatever way, it releases the replica that it keeps paused.
+// From then on any process may return the replica to rotation.
 type Outage struct {
 	replicas *Replicas
 	beside   Beside
@@ -23,7 +23,8 @@ type Outage struct {
 	paused *Spec // the replica that this change has stopped
 }
 
-// Outage describes a change of the member that b is beside. It implements etcd.Outage.
+// Outage returns the outage for a change of the member described by b. It implements
+// etcd.Outage.
 func (r *Replicas) Outage(b Beside) *Outage { return &Outage{replicas: r, beside: b} }
 
 // Open marks the beginning of the change and returns the function that ends it.
@@ -35,11 +36,11 @@ func (o *Outage) Open() (end func()) {
 	}
 }
 
-// Begins takes the replica out of rotation and stops it before its only etcd member
-// stops: its API server would fail every request meanwhile, on connections that
-// clients keep. A replica with other members stays, and so does one that does not
-// serve. An unreachable machine is no obstacle; an API server whose readiness is
-// unknown is.
+// Begins takes the replica out of rotation and stops it before its only etcd member stops.
+// Otherwise its API server would fail every request in the meantime, on connections that
+// clients keep. A replica with other members stays, and so does a replica that does not serve.
+// An unreachable machine does not prevent the change; an API server whose readiness is unknown
+// does.
 func (o *Outage) Begins(ctx context.Context) error {
 	s, state, err := o.beside.dependent(ctx)
 	if s == nil || err != nil || !state.running {
@@ -65,9 +66,8 @@ func (o *Outage) Begins(ctx context.Context) error {
 	return nil
 }
 
-// Ended starts what Begins has stopped, in this run or an earlier one, and registers
-// it when it is ready. A replica that lost its member in another way is helped to
-// reconnect.
+// Ended starts what Begins has stopped, in this run or an earlier one, and registers the
+// replica when it is ready. A replica that lost its member in another way is made to reconnect.
 func (o *Outage) Ended(ctx context.Context) error {
 	s, _, err := o.beside.dependent(ctx)
 	if s == nil || err != nil {
@@ -80,14 +80,14 @@ func (o *Outage) Ended(ctx context.Context) error {
 	came := true
 	defer func() { turn.end(came) }()
 	ctx = turn.context(ctx)
-	s, state, err := o.beside.dependent(ctx) // again: another process may have returned it
+	s, state, err := o.beside.dependent(ctx) // observed again: another process may have returned it
 	if s == nil || err != nil {
 		return err
 	}
 	if !state.paused {
 		recoverAfterMember(ctx, *s, state)
 		o.unpause()
-		return nil // another problem of it is not of this change
+		return nil // other problems of the replica are unrelated to this change
 	}
 	if err := startAndRegister(ctx, *s, release.Components()); err != nil {
 		came = false
@@ -98,9 +98,9 @@ func (o *Outage) Ended(ctx context.Context) error {
 	return nil
 }
 
-// pause records that the replica is out of rotation for this change. Until unpause,
-// other processes change no replica of its control plane, and nothing in this process
-// returns it.
+// pause records that the replica is out of rotation for this change. Until unpause, other
+// processes change no replica of its control plane, and this process does not return the
+// replica to rotation.
 func (o *Outage) pause(s Spec) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -154,11 +154,11 @@ func (p *pausedReplicas) has(cluster, name string) bool {
 	return p.now[cluster+"/"+name] != nil
 }
 
-// servingAttempts is how often an API server that does not answer is asked.
+// servingAttempts is how often an API server that does not answer is probed.
 const servingAttempts = 3
 
-// checkServing reports whether the replica serves. If the API server does not answer
-// after several attempts, that is an error: the next step would stop it.
+// checkServing reports whether the replica serves. It returns an error if the API server does
+// not answer after several attempts, because the next step would stop it.
 func checkServing(ctx context.Context, s Spec) (bool, error) {
 	for attempt := 1; ; attempt++ {
 		serving, err := serves(ctx, s)
@@ -172,8 +172,8 @@ func checkServing(ctx context.Context, s Spec) (bool, error) {
 	}
 }
 
-// servingUnknown refuses a change because the API server does not answer; nil for no
-// error.
+// servingUnknown returns the error of a change that is refused because the API server does not
+// answer; nil if err is nil.
 func servingUnknown(s Spec, err error) error {
 	if err == nil {
 		return nil

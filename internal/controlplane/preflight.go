@@ -15,21 +15,22 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// What a machine needs.
+// Requirements of a machine.
 const (
-	// minimumSystemd has LoadCredential=, by which two users share a key.
+	// minimumSystemd is the first version with LoadCredential=, which lets two users share a
+	// key.
 	minimumSystemd = 247
 	minimumDisk    = 1 << 30
-	// clockLimit stays well below the five minutes that certificates are
-	// dated back: beyond those every new certificate is "not yet valid" there.
+	// clockLimit stays well below the five minutes by which certificates are backdated. With a
+	// larger difference, every new certificate is "not yet valid" on the machine.
 	clockLimit = 2 * time.Minute
 )
 
-// architectures are those for which Kubernetes releases server programs.
+// architectures are those that Kubernetes releases server programs for.
 var architectures = []string{"amd64", "arm64", "ppc64le", "s390x"}
 
-// preflight lists every reason why the replica cannot be created on the machine. What
-// an earlier, interrupted call for the same replica has left is no reason.
+// preflight returns every reason why the replica cannot be created on the machine. Files of an
+// earlier, interrupted call for the same replica are not a reason.
 func preflight(s component.Replica, f observed) error {
 	failed := slices.Concat(machineChecks(s, f), foreignChecks(s, f), portChecks(s, f), f.obstacles)
 	if len(failed) == 0 {
@@ -75,8 +76,8 @@ func machineChecks(s component.Replica, f observed) []string {
 	return failed
 }
 
-// foreignChecks recognise a machine that belongs to another control plane, whose keys
-// would be overwritten.
+// foreignChecks detects a machine that belongs to another control plane, whose keys would be
+// overwritten.
 func foreignChecks(s component.Replica, f observed) []string {
 	var failed []string
 	for _, manifest := range f.facts.Dirs[manifestDir] {
@@ -128,9 +129,9 @@ func portChecks(s component.Replica, f observed) []string {
 	return failed
 }
 
-// conflict returns the address among those listened on that keeps a program
-// from binding own: the same one, or a wildcard. The virtual IP, on which the
-// endpoint's balancer listens, is neither.
+// conflict returns the listening address that prevents a program from binding own: the same
+// address, or a wildcard. The virtual IP, which the endpoint's load balancer listens on, is
+// neither.
 func conflict(listening []string, own string) string {
 	want, err := netip.ParseAddr(own)
 	for _, text := range listening {

@@ -18,13 +18,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// healthy is what a component's health reads when it is ready.
+// healthy is the health of a component that is ready.
 const healthy = "ok"
 
-// probeTimeout is for one question; /readyz has answers that wait for etcd.
+// probeTimeout limits one request. Some checks of /readyz wait for etcd.
 const probeTimeout = 5 * time.Second
 
-// checker asks one component over one connection.
+// checker probes one component over one connection.
 type checker struct {
 	client *http.Client
 	url    string
@@ -44,8 +44,8 @@ func newChecker(s Spec, c component.Component) (checker, error) {
 
 func (c checker) close() { c.client.CloseIdleConnections() }
 
-// ask returns healthy, or why the component is not ready. A missing answer is a reason
-// like any other: a health check never fails.
+// ask returns healthy, or why the component is not ready. A missing answer is a reason like any
+// other: this health check never fails.
 func (c checker) ask(ctx context.Context) string {
 	health, err := c.probe(ctx)
 	if err != nil {
@@ -54,10 +54,9 @@ func (c checker) ask(ctx context.Context) string {
 	return health
 }
 
-// probe returns healthy, or why the component is not ready. It is an error if the
-// component did not answer, so that its state is unknown: sshd forbids the connection,
-// it was lost, or it timed out. A connection that the machine refuses is an answer:
-// nothing listens.
+// probe returns healthy, or why the component is not ready. It returns an error if the
+// component did not answer, so that its state is unknown: sshd forbids the connection, the
+// connection was lost, or it timed out. A refused connection is an answer: no process listens.
 func (c checker) probe(ctx context.Context) (health string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -82,8 +81,8 @@ func (c checker) probe(ctx context.Context) (health string, err error) {
 	return readAnswer(response.StatusCode, string(body)), nil
 }
 
-// serves reports whether the API server of the replica is ready. It is an error if
-// that is unknown.
+// serves reports whether the API server of the replica is ready. It returns an error if that is
+// unknown.
 func serves(ctx context.Context, s Spec) (bool, error) {
 	check, err := newChecker(s, component.APIServer(s.Replica))
 	if err != nil {
@@ -97,7 +96,7 @@ func serves(ctx context.Context, s Spec) (bool, error) {
 	return health == healthy, nil
 }
 
-// mostChecks is how many failed checks are named.
+// mostChecks is the maximum number of failed checks that are listed.
 const mostChecks = 50
 
 var checkForm = regexp.MustCompile(`^[A-Za-z0-9./_-]{1,100}$`)
@@ -123,7 +122,7 @@ func readAnswer(status int, body string) string {
 	return fmt.Sprintf("not ready: HTTP status %d %s", status, problem.Quote(first))
 }
 
-// innermost unwraps the layers that net/http and net put around an error.
+// innermost removes the layers that net/http and net add to an error.
 func innermost(err error) error {
 	for {
 		next := errors.Unwrap(err)

@@ -17,10 +17,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// bindingTimeout bounds the bindings once the API server is ready.
+// bindingTimeout limits ensuring the bindings once the API server is ready.
 const bindingTimeout = 20 * time.Second
 
-// bindings are required for the certificates that the provider issues.
+// bindings returns the bindings that the certificates issued by the provider require.
 func bindings() []*rbac.ClusterRoleBinding {
 	return []*rbac.ClusterRoleBinding{adminBinding(), kubeletBinding()}
 }
@@ -35,9 +35,8 @@ func adminBinding() *rbac.ClusterRoleBinding {
 	}
 }
 
-// kubeletBinding allows the API server to use the API of kubelets, and nothing else.
-// Every API server ensures the role; the binding has the name that it has in
-// upstream's cluster/addons/rbac.
+// kubeletBinding allows the API server to use the kubelet API, and nothing else. Every API
+// server ensures the role; the binding has the same name as in upstream's cluster/addons/rbac.
 func kubeletBinding() *rbac.ClusterRoleBinding {
 	return &rbac.ClusterRoleBinding{
 		ObjectMeta: meta.ObjectMeta{Name: "kube-apiserver-kubelet-api-admin"},
@@ -46,9 +45,9 @@ func kubeletBinding() *rbac.ClusterRoleBinding {
 	}
 }
 
-// bindFirst ensures the bindings before the API server gets another client certificate
-// for kubelets: it uses the new one within a minute, and loses the rights that only
-// the old one had. An API server that does not serve uses none; its bindings follow
+// bindFirst ensures the bindings before the API server receives another client certificate for
+// kubelets. The server uses the new certificate within a minute, and loses the rights that only
+// the old one had. An API server that does not serve uses no certificate; its bindings follow
 // once it is ready.
 func bindFirst(ctx context.Context, s Spec, d changes) error {
 	if !d.writes(component.KubeletClientCert) {
@@ -62,11 +61,10 @@ func bindFirst(ctx context.Context, s Spec, d changes) error {
 	return nil
 }
 
-// ensureBindings ensures the bindings. Every replica does so, because none is the
-// first one.
+// ensureBindings ensures the bindings. Every replica does so, because no replica is special.
 func ensureBindings(ctx context.Context, s Spec) error {
 	if !s.hasAdminCertificate() {
-		return nil // the replica only returns: the bindings exist since it was created
+		return nil // the replica only returns to rotation: the bindings exist since its creation
 	}
 	config, done, err := adminClient(s)
 	if err != nil {

@@ -36,7 +36,8 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 	return status, nil
 }
 
-// missing is ErrGone with the evidence, shown beside the new replica in the next plan.
+// missing returns ErrGone with the evidence, which the next plan shows together with the new
+// replica.
 func missing(s Spec) error {
 	return &problem.Problem{
 		Summary: fmt.Sprintf("Control-plane replica %q is gone", s.Name), Host: s.Machine(), Err: ErrGone,
@@ -45,7 +46,7 @@ func missing(s Spec) error {
 	}
 }
 
-// observeStatus observes the machine and probes the components, all at once.
+// observeStatus observes the machine and probes the components in parallel.
 func observeStatus(ctx context.Context, s Spec) (Status, observed, error) {
 	parts := component.Of(s.Replica)
 	health := make([]string, len(parts))
@@ -70,8 +71,7 @@ func askOnce(ctx context.Context, s Spec, c component.Component) string {
 	return check.ask(ctx)
 }
 
-// status combines what was observed; the registrar says whether the replica is
-// registered.
+// status combines the observations. The registrar reports whether the replica is registered.
 func status(s Spec, f observed, health []string, now time.Time) Status {
 	out := Status{
 		MachineID:    f.facts.MachineID,
@@ -93,8 +93,8 @@ func status(s Spec, f observed, health []string, now time.Time) Status {
 	return out
 }
 
-// earliest is when the first of the certificates in files expires. Unreadable ones are
-// drift and do not count here.
+// earliest returns when the first of the certificates in files expires. Unreadable certificates
+// are drift and do not count here.
 func earliest(f observed, files []string) time.Time {
 	var end time.Time
 	for _, path := range files {
@@ -113,7 +113,7 @@ func earliest(f observed, files []string) time.Time {
 	return end
 }
 
-// sooner is the earlier of two times; a zero one does not count.
+// sooner returns the earlier of two times; a zero time does not count.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// readyTimeout is the timeout that kubeadm has for a control-plane component.
+	// readyTimeout is kubeadm's timeout for a control-plane component.
 	readyTimeout  = 4 * time.Minute
 	askInterval   = 150 * time.Millisecond
 	watchInterval = 2 * time.Second
-	// loopRestarts is how often a component may end before it counts as crash-looping.
-	// Once or twice is normal while etcd or the API server are starting.
+	// loopRestarts is how often a component may exit before it counts as crash-looping. Once or
+	// twice is normal while etcd or the API server are starting.
 	loopRestarts = 3
 	logLines     = 15
 )
 
-// errNotReady: a component did not become ready.
+// errNotReady means that a component did not become ready.
 var errNotReady = errors.New("not ready")
 
-// bringUp applies d, restarts the API server first and the others once it is ready,
-// and returns when all three are ready. An upgrade needs that order (nothing is newer
-// than the API server it reaches). In a new cluster it saves the others from being
-// refused, because their roles do not exist until the API server is ready. It gives up
+// bringUp applies d, restarts the API server first and the others once it is ready, and returns
+// when all three are ready. An upgrade requires that order, because no component may be newer
+// than the API server that it connects to. In a new cluster, the others would otherwise be
+// rejected, because their roles do not exist until the API server is ready. bringUp gives up
 // early on a component that crash-loops.
 func bringUp(ctx context.Context, s Spec, d changes) error {
 	if err := apply(ctx, s, d); err != nil {
@@ -46,8 +46,7 @@ func bringUp(ctx context.Context, s Spec, d changes) error {
 	return awaitReady(ctx, s, d)
 }
 
-// awaitReady is bringUp without the first part: the API server was restarted already
-// if needed.
+// awaitReady is bringUp without the first part: the API server was already restarted if needed.
 func awaitReady(ctx context.Context, s Spec, d changes) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -80,11 +79,11 @@ func awaitReady(ctx context.Context, s Spec, d changes) error {
 	return nil
 }
 
-// waiting holds the last state of the components that are waited for.
+// waiting contains the last state of the components that are being waited for.
 type waiting struct {
 	mu      sync.Mutex
 	reasons map[string]string // component → why it is not ready
-	later   map[string]bool   // components that are not started yet: their state does not matter
+	later   map[string]bool   // components that are not started yet; their state is ignored
 }
 
 // begun records that a component was started.
@@ -94,7 +93,7 @@ func (w *waiting) begun(component string) {
 	delete(w.later, component)
 }
 
-// unbegun lists the units of the components that are not started yet.
+// unbegun returns the units of the components that are not started yet.
 func (w *waiting) unbegun() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -197,7 +196,7 @@ func (w *waiting) watch(ctx context.Context, s Spec) error {
 	}
 }
 
-// crashLooping names a component that has failed for good since before, and why.
+// crashLooping returns the component that has failed permanently since before, and why.
 func crashLooping(before, now map[string]host.UnitState) (component, reason string) {
 	for _, name := range release.Components() {
 		state := now[unit.Name(name)]
@@ -212,8 +211,7 @@ func crashLooping(before, now map[string]host.UnitState) (component, reason stri
 	return "", ""
 }
 
-// explain reports the failure of a component with its last state and the end of its
-// log.
+// explain describes the failure of a component with its last state and the end of its log.
 func (w *waiting) explain(ctx context.Context, s Spec, err error) error {
 	if errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("wait for replica %s: %w", s.Machine(), err)
@@ -241,8 +239,8 @@ func (w *waiting) explain(ctx context.Context, s Spec, err error) error {
 	}
 }
 
-// logs returns the last lines of each component's journal. It has its own deadline: it
-// is needed most when that of the caller has passed.
+// logs returns the last lines of each component's journal. It has its own deadline, because it
+// is needed most when the caller's has passed.
 func logs(ctx context.Context, s Spec, components []string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

@@ -13,15 +13,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// recordPath names the replica that a machine holds and the certificates that were
-// issued for it.
+// recordPath identifies the replica of a machine and the certificates that were issued for it.
 const recordPath = component.KubernetesDir + "/replica.json"
 
-// record is written after every file that it names. It proves that a certificate and a
-// key on the machine belong together: a write that was interrupted between the two
-// leaves a pair that the record does not know, which is then issued again. It also
-// says what the replica depends on and where it is registered, so that whoever stops
-// its etcd member can take it out of rotation first (see Outage). It holds no secret.
+// record is written after every file that it lists. It proves that a certificate and a key on
+// the machine belong together: if a write was interrupted between the two, the record does not
+// match the pair, which is then issued again. It also contains the replica's etcd URLs and its
+// registration, so that the process that stops its etcd member can take it out of rotation
+// first (see Outage). It contains no secrets.
 type record struct {
 	ClusterID   string            `json:"cluster_id"`
 	ClusterName string            `json:"cluster_name"`
@@ -30,17 +29,17 @@ type record struct {
 	Etcd        []string          `json:"etcd"`     // client URLs, sorted
 	Endpoint    json.RawMessage   `json:"endpoint"` // Spec.Registration
 	Issued      map[string]string `json:"issued"`   // path → SHA-256, of certificates, keys and kubeconfigs
-	// Generations are those of the bundle that the files follow from. A record of an
-	// earlier version of the provider has none: nothing was rotated then.
+	// Generations are those of the bundle that the files are derived from. Records of earlier
+	// versions of the provider have none: nothing had been rotated then.
 	Generations map[pki.Part]int `json:"generations"`
-	// Configured is for an import. A record of an earlier version of the provider has
-	// none, which is no drift.
+	// Configured is used by an import. Records of earlier versions of the provider have none,
+	// which is not drift.
 	Configured *configured `json:"configured,omitempty"`
 }
 
-// configured is the configuration as written, where the machine only shows the result:
-// flags include defaults, a certificate includes names that every one has, and nothing
-// says when to renew a certificate. Null is a setting that is left out.
+// configured is the configuration as written. The machine shows only the result: flags include
+// defaults, the certificate includes names that every certificate has, and nothing shows when
+// certificates are renewed. Null is a setting that is not set.
 type configured struct {
 	ExtraArgs    map[string]map[string]string `json:"extra_args"`
 	ExtraSANs    []string                     `json:"extra_sans"`
@@ -58,28 +57,28 @@ func configuredOf(s component.Replica) *configured {
 	}
 }
 
-// saysConfigured reports whether r has what an import of s needs. If not, that is no
-// drift, but an update adds it.
+// saysConfigured reports whether r contains what an import of s needs. If it does not, that is
+// not drift, but an update adds it.
 func (r record) saysConfigured(s component.Replica) bool {
 	return r.Configured != nil && r.Configured.text() == configuredOf(s).text()
 }
 
-// text is c for comparison, without the white space of indentation.
+// text returns c for comparison, without indentation.
 func (c configured) text() string {
-	text, _ := json.Marshal(c) // its one raw part is JSON: it always encodes
+	text, _ := json.Marshal(c) // cannot fail: its raw parts are valid JSON
 	return string(text)
 }
 
-// describes reports whether r matches s, digests and generations aside.
+// describes reports whether r matches s, except for digests and generations.
 func (r record) describes(s component.Replica) bool {
 	want := recordOf(s, nil)
 	return r.Port == want.Port && slices.Equal(r.Etcd, want.Etcd) && compact(r.Endpoint) == compact(want.Endpoint)
 }
 
-// compact is JSON without the white space of indentation.
+// compact returns JSON without indentation.
 func compact(text json.RawMessage) string {
 	if len(text) == 0 {
-		return "null" // as it is encoded
+		return "null" // the encoding of an unset value
 	}
 	var b bytes.Buffer
 	if json.Compact(&b, text) != nil {
@@ -89,7 +88,7 @@ func compact(text json.RawMessage) string {
 }
 
 func (r record) file() host.File {
-	// Its one raw part is JSON: it always encodes.
+	// This cannot fail: its raw parts are valid JSON.
 	text, _ := json.MarshalIndent(r, "", "  ")
 	return host.File{Path: recordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
 }
@@ -99,7 +98,7 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// recordOf describes the replica once its files have the given digests.
+// recordOf returns the record of the replica for files with the given digests.
 func recordOf(s component.Replica, digests map[string]string) record {
 	r := record{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,

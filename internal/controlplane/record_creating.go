@@ -7,26 +7,26 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// creatingPath names the replica whose Create has begun on a machine. It is the first
-// file that a Create writes, and is removed once the record, the last one, is there:
-// so a machine never holds a part of a replica without an owner.
+// creatingPath identifies the replica whose Create has begun on a machine. It is the first file
+// that a Create writes, and is removed once the record, the last file, exists. A machine
+// therefore never has parts of a replica without an owner.
 const creatingPath = component.KubernetesDir + "/replica.creating.json"
 
-// creating is the identity alone; the issued certificates are not known yet.
+// creating contains only the identity; the issued certificates are not known yet.
 type creating struct {
 	ClusterID   string `json:"cluster_id"`
 	ClusterName string `json:"cluster_name"`
 	Name        string `json:"name"`
 }
 
-// creatingFile exists from the first step of a Create on.
+// creatingFile exists from the first step of a Create.
 func creatingFile(s component.Replica) host.File {
-	text, _ := json.MarshalIndent(creating{s.Bundle.ClusterID, s.Bundle.ClusterName, s.Name}, "", "  ") // strings always encode
+	text, _ := json.MarshalIndent(creating{s.Bundle.ClusterID, s.Bundle.ClusterName, s.Name}, "", "  ") // strings can always be encoded
 	return host.File{Path: creatingPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
 }
 
-// identity is the record of the replica on the machine or, if there is none yet, of
-// the one whose Create was interrupted there; zero for neither.
+// identity returns the record of the replica on the machine or, if there is none yet, of the
+// replica whose Create was interrupted there; zero if there is neither.
 func (f observed) identity() (rec record, begun bool) {
 	if f.record.ClusterID != "" {
 		return f.record, false

@@ -16,11 +16,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// What a machine says is parsed here into strict types. Anything else is refused.
+// Data from a machine is parsed here into strict types. Everything else is rejected.
 
 const (
 	longestRecord  = 1 << 20
-	longestRaw     = 64 << 10 // of a part of a record that is another package's
+	longestRaw     = 64 << 10 // of a part of a record that belongs to another package
 	mostGeneration = 1 << 20
 	mostListed     = 1000
 )
@@ -32,8 +32,8 @@ var (
 	flagForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,99}$`)
 )
 
-// readRecord parses the record of a machine. A missing one is the zero value. One that
-// cannot be parsed is an error, since it may belong to another cluster.
+// readRecord parses the record of a machine. A missing record is the zero value. A record that
+// cannot be parsed is an error, because it may belong to another cluster.
 func readRecord(text string) (record, error) {
 	var r record
 	if text == "" {
@@ -95,8 +95,7 @@ func checkGenerations(generations map[pki.Part]int) error {
 	return nil
 }
 
-// check validates what was configured: an import proposes it to a person as a
-// configuration.
+// check validates the recorded configuration, because an import proposes it to a person.
 func (c configured) check() error {
 	for component, flags := range c.ExtraArgs {
 		if !slices.Contains(release.Components(), component) || len(flags) > mostListed {
@@ -124,8 +123,8 @@ func (c configured) check() error {
 	return nil
 }
 
-// readRollbackRecord is nil for no text, and for a record that could not be restored:
-// nothing but the files of a replica is written from it.
+// readRollbackRecord returns nil for an empty text, and for a record that could not be
+// restored: only files of a replica are written from it.
 func readRollbackRecord(text string) *rollbackRecord {
 	var b rollbackRecord
 	if readJSON(text, &b) != nil || b.Port <= 0 || b.Port > 65535 || checkGenerations(b.Generations) != nil {
@@ -145,8 +144,8 @@ func readRollbackRecord(text string) *rollbackRecord {
 	return &b
 }
 
-// versionIn returns the version in the path of the program of component c, or "" if
-// the provider has not installed it.
+// versionIn returns the version in the path of component c's program, or "" if the provider did
+// not install it.
 func versionIn(executable, c string) string {
 	if path.Base(executable) != c {
 		return ""
@@ -154,7 +153,7 @@ func versionIn(executable, c string) string {
 	return programVersion(path.Base(path.Dir(executable)))
 }
 
-// programVersion is version if it has the form of a Kubernetes version, or "".
+// programVersion returns version if it is a well-formed Kubernetes version, otherwise "".
 func programVersion(version string) string {
 	if release.IsVersion(version) {
 		return version

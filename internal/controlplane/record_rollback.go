@@ -10,15 +10,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// rollbackRecordPath exists while a change is in progress and holds what ran before
-// it. If the replica does not become ready, in this run or after an interruption, that
-// is what is restored. It holds no secret.
+// rollbackRecordPath exists while a change is in progress and contains what ran before it. If
+// the replica does not become ready, in this run or after an interruption, that is restored. It
+// contains no secrets.
 const rollbackRecordPath = component.KubernetesDir + "/replica.before.json"
 
-// rollbackRecord is what a replica ran: its unit files, and the parts of the record
-// that belong to them. Files that follow from the bundle are not in it: it is only
-// restored while the generations of the bundle are the same. Nor are certificates and
-// kubeconfigs, which are issued for whatever is to run.
+// rollbackRecord is what a replica ran: its unit files, and the corresponding parts of the
+// record. It does not contain files derived from the bundle, because it is only restored while
+// the generations of the bundle are unchanged. Nor does it contain certificates and
+// kubeconfigs, which are issued for the version that will run.
 type rollbackRecord struct {
 	Version     string            `json:"version"` // of the API server
 	Port        int               `json:"port"`
@@ -29,11 +29,11 @@ type rollbackRecord struct {
 }
 
 func (b rollbackRecord) file() host.File {
-	text, _ := json.MarshalIndent(b, "", "  ") // strings and numbers always encode
+	text, _ := json.MarshalIndent(b, "", "  ") // strings and numbers can always be encoded
 	return host.File{Path: rollbackRecordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
 }
 
-// rollbackRecord is what the replica runs now.
+// rollbackRecord returns what the replica runs now.
 func (f observed) rollbackRecord(generations map[pki.Part]int) rollbackRecord {
 	now := rollbackRecord{
 		Version: f.effectiveVersion(release.APIServer), Port: f.record.Port, Etcd: f.record.Etcd,

@@ -11,9 +11,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// requestedRemovedAPIs asks the API servers that run an older minor than the wanted
-// one which APIs their clients have requested that the wanted one no longer serves. It
-// is a hint: an API server that does not answer is left out.
+// requestedRemovedAPIs returns the APIs that clients have requested and that the wanted version
+// no longer serves. It queries the API servers that run an older minor. The result is a hint:
+// an API server that does not answer is skipped.
 func requestedRemovedAPIs(ctx context.Context, s Spec, all []replicaStatus) []string {
 	want, err := release.Minor(s.Version)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package controlplane creates, observes, changes and deletes the replicas of a
-// control plane: kube-apiserver, kube-controller-manager and kube-scheduler on a
-// machine, with the files, flags and kubeconfigs of kubeadm.
+// Package controlplane creates, observes, changes and deletes the replicas of a control plane:
+// kube-apiserver, kube-controller-manager and kube-scheduler on a machine, with the files,
+// flags and kubeconfigs of kubeadm.
 //
-// A workflow observes the machine (observe.go), decides in pure functions what has to
-// change (decide.go, drift.go), and acts: create.go, update.go, upgrade.go,
-// rollback.go, delete.go. What is wanted is described by package component.
+// A workflow observes the machine (observe.go), decides in pure functions what has to change
+// (decide.go, drift.go), and acts: create.go, update.go, upgrade.go, rollback.go, delete.go.
+// Package component describes the desired state.
 package controlplane
 
 import (
@@ -16,63 +16,63 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// ErrGone: the machine is reachable and holds nothing of the replica.
+// ErrGone means that the machine is reachable and has no part of the replica.
 var ErrGone = errors.New("control-plane replica does not exist")
 
-// Registrar puts replicas into and out of the rotation of the endpoint. Every method
-// may be repeated. The balancers decide what serves, by their own checks: if none of
+// Registrar puts replicas into and out of the rotation of the endpoint. Every method can be
+// repeated. The load balancers decide what serves, with their own health checks. If none of
 // them can be reached, that is an error and never an answer.
 type Registrar interface {
-	// Register puts the replica into rotation on every balancer. address is host:port.
+	// Register puts the replica into rotation on every load balancer. address is host:port.
 	Register(ctx context.Context, name, address string) error
-	// Drain takes a replica out of rotation that will return: it stops new connections
-	// to it on every balancer and waits until its sessions have ended or the drain
-	// timeout has passed. It refuses (problem.Untouched) while another replica does not
-	// serve. A replica that does not serve may always be drained.
+	// Drain temporarily takes a replica out of rotation: it stops new connections to it on
+	// every load balancer and waits until its sessions have ended or the drain timeout has
+	// passed. It refuses (problem.Untouched) while another replica does not serve. A replica
+	// that does not serve may always be drained.
 	Drain(ctx context.Context, name string) error
-	// Withdraw is Drain of a replica that is deleted. It requires another one that
-	// serves; with lastAllowed, only if there is another one. A refusal because none
-	// serves has a method LastServing() bool that says so.
+	// Withdraw is Drain for a replica that is deleted. It requires that another replica serves;
+	// with lastAllowed, only if another replica exists. A refusal because none serves has a
+	// method LastServing() bool that returns true.
 	Withdraw(ctx context.Context, name string, lastAllowed bool) error
 	// Undrain returns a replica to rotation after Drain or Withdraw, if it is still
 	// registered.
 	Undrain(ctx context.Context, name string) error
-	// Deregister removes the replica from every balancer.
+	// Deregister removes the replica from every load balancer.
 	Deregister(ctx context.Context, name string) error
-	// Registered describes, by balancer, what differs from the state after Register
-	// (nil: in rotation everywhere).
+	// Registered returns the differences from the state after Register, by load balancer (nil:
+	// in rotation everywhere).
 	Registered(ctx context.Context, name, address string) ([]string, error)
-	// OutOfRotation returns the replicas to which a balancer sends no new requests,
-	// name → host:port. Unreachable balancers are left out.
+	// OutOfRotation returns the replicas to which a load balancer sends no new requests, name →
+	// host:port. Unreachable load balancers are skipped.
 	OutOfRotation(ctx context.Context) (map[string]string, error)
-	// Replicas returns every replica that a balancer lists, name → host:port.
-	// Unreachable balancers are left out.
+	// Replicas returns every replica that a load balancer lists, name → host:port. Unreachable
+	// load balancers are skipped.
 	Replicas(ctx context.Context) (map[string]string, error)
-	// Balancers are the machines on which the lease for changes of rotation is held.
+	// Balancers are the machines that hold the lease for changes of rotation.
 	Balancers() []host.LeaseTaker
 }
 
-// Store is the etcd behind the replicas, as far as they depend on it.
+// Store is the etcd cluster of the replicas, as far as they depend on it.
 type Store interface {
 	// Stored calls see for every key below prefix with its stored value.
 	Stored(ctx context.Context, prefix string, see func(key string, value []byte)) error
-	// Versions are the versions of the members, by name; "" is unknown. There are none
-	// if etcd is not on machines of this provider.
+	// Versions returns the versions of the members, by name; "" is unknown. There are none if
+	// etcd is not managed by this provider.
 	Versions(ctx context.Context) (map[string]string, error)
-	// Save keeps a verified snapshot on the machine of one member, with label in its
-	// name, and returns its place: HOST:PATH. It is "" if etcd is not on machines of
-	// this provider.
+	// Save stores a verified snapshot on the machine of one member, with label in its name, and
+	// returns its location as HOST:PATH. The location is "" if etcd is not managed by this
+	// provider.
 	Save(ctx context.Context, label string) (string, error)
 }
 
-// Spec is one replica as it is wanted, with what it takes to get there.
+// Spec is the desired state of one replica, with what is needed to reach it.
 type Spec struct {
 	component.Replica
 	Host      *host.Host // the machine at Replica.Address
 	Source    host.Source
-	Registrar Registrar // made from Replica.Registration
-	// Store is the etcd behind EtcdURLs. Without it, a rotation of encryption rewrites
-	// all objects unseen, and the version of etcd is unknown.
+	Registrar Registrar // created from Replica.Registration
+	// Store is the etcd cluster behind EtcdURLs. Without it, a rotation of encryption rewrites
+	// all objects without checking, and the version of etcd is unknown.
 	Store Store
 }
 
@@ -80,8 +80,8 @@ type Spec struct {
 type Component struct {
 	Name              string // "kube-apiserver"
 	Healthy           bool
-	Health            string    // "ok", or the reason in words
-	Version           string    // of the running program; "" when it does not answer
+	Health            string    // "ok", or the reason
+	Version           string    // of the running program; "" if it does not answer
 	CertificateExpiry time.Time // the earliest of the certificates it uses
 }
 
@@ -105,24 +105,23 @@ type Replicas struct {
 	machine    func(address string) *host.Host
 }
 
-// NewReplicas returns an empty coordinator; machine returns the connection for an
-// address.
+// NewReplicas returns an empty coordinator. machine returns the connection for an address.
 func NewReplicas(machine func(address string) *host.Host) *Replicas {
 	return &Replicas{machine: machine}
 }
 
-// DeleteOptions qualify Delete.
+// DeleteOptions are the options of Delete.
 type DeleteOptions struct {
-	Abandon host.Abandoned // machines that are gone for good: deregistered, and left unchanged
-	// Superseded reports whether a Create of the same identity (cluster, name,
-	// address) has begun in this process. It is called after every wait and before
-	// each step; once it is true, nothing more is changed. Nil: never.
+	Abandon host.Abandoned // machines that are permanently lost: deregistered, and left unchanged
+	// Superseded reports whether a Create of the same identity (cluster, name, address) has
+	// begun in this process. It is called after every wait and before each step; once it
+	// returns true, nothing more is changed. Nil means never.
 	Superseded func() bool
-	// Creates describes the parts of the same control plane, replicas aside, that this
-	// process is creating, or has failed to create: then the control plane is to
-	// continue, and its last replica stays. Nil: none.
+	// Creates describes the other parts of the same control plane that this process is
+	// creating, or has failed to create. In that case the control plane is to continue, and its
+	// last replica stays. Replicas are not included. Nil means none.
 	Creates func() []string
-	// Left is called if the machine was left unchanged, with the reason. May be nil.
+	// Left is called with the reason if the machine was left unchanged. May be nil.
 	Left func(why string)
 }
 

@@ -22,17 +22,17 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// replicaStatus is the progress of a replica in rotations and upgrades, by evidence
-// from its machine.
+// replicaStatus is the state of a replica in rotations and upgrades, as observed on its
+// machine.
 type replicaStatus struct {
 	name, address string
 	port          int
 	host          *host.Host       // nil if the address is malformed
 	version       string           // of its API server, running or defined; "" if unknown
-	changing      bool             // a change of it was interrupted; only known of the replica itself
+	changing      bool             // a change was interrupted; only known for the replica itself
 	generations   map[pki.Part]int // of what is on disk and runs
 	unknown       error            // why the generations are unknown
-	absent        bool             // the machine is reachable and holds no replica
+	absent        bool             // the machine is reachable and has no replica
 }
 
 func (st replicaStatus) machine() string { return st.name + " (" + st.address + ")" }
@@ -59,7 +59,7 @@ func (r *Replicas) otherReplicas(ctx context.Context, s Spec) ([]replicaStatus, 
 func (r *Replicas) peerStatus(ctx context.Context, s Spec, name, address string) replicaStatus {
 	at, port, err := splitAddress(address)
 	if err == nil {
-		err = errors.Join(component.ValidateName(name), isAddress(at), component.ValidatePort(port)) // the provider logs in there
+		err = errors.Join(component.ValidateName(name), isAddress(at), component.ValidatePort(port)) // the provider connects to this address
 	}
 	if err != nil {
 		return replicaStatus{name: name, address: address, unknown: fmt.Errorf("read its address: %w", err)}
@@ -88,16 +88,16 @@ func ownStatus(ctx context.Context, s Spec) replicaStatus {
 		return st
 	}
 	if f.record.Port != 0 {
-		st.port = f.record.Port // it serves there until the change
+		st.port = f.record.Port // it serves on this port until the change
 	}
-	// During an upgrade the old version counts: it may go on, and back.
+	// During an upgrade the old version counts: the replica may go forward, and back.
 	if st.changing = f.rollback != nil; st.changing {
 		st.version = cmp.Or(f.rollback.Version, st.version)
 	}
 	return st
 }
 
-// spec describes the replica as far as needed to connect to its API server.
+// spec returns the parts of the spec that are needed to connect to the replica's API server.
 func (st replicaStatus) spec(s Spec) Spec {
 	return Spec{
 		Replica: component.Replica{Name: st.name, Address: st.address, Port: st.port, Bundle: s.Bundle, Version: st.version},
@@ -105,7 +105,7 @@ func (st replicaStatus) spec(s Spec) Spec {
 	}
 }
 
-// read takes the status from what was observed.
+// read sets the status from the observed state.
 func (st *replicaStatus) read(cluster string, f observed) {
 	switch {
 	case f.recordErr != nil:
@@ -137,7 +137,7 @@ func splitAddress(address string) (host string, port int, err error) {
 	return host, port, err
 }
 
-// describe names the replica of a record.
+// describe returns the name of the replica of a record.
 func describe(r record) string {
 	if r.ClusterID == "" {
 		return ""
@@ -145,8 +145,8 @@ func describe(r record) string {
 	return fmt.Sprintf("replica %q of cluster %q", r.Name, r.ClusterName)
 }
 
-// statusQuery asks for the record and, for each component, which program runs, what it
-// has read at its start, and what it would read now.
+// statusQuery queries the record and, for each component, the running program, the digests of
+// the files that it read at start, and the digests on disk.
 func statusQuery() host.Query {
 	q := host.Query{Contents: []string{recordPath, rollbackRecordPath}, Units: unit.Names(), Files: readAtStart(), Script: runningScript()}
 	for _, name := range release.Components() {
@@ -155,14 +155,13 @@ func statusQuery() host.Query {
 	return q
 }
 
-// readAtStart lists all files that a component may have read at its start, except its
-// unit file.
+// readAtStart returns all files that a component may have read at start, except its unit file.
 func readAtStart() []string {
 	return append(component.SettingPaths(), component.SAKey, component.SAPub, component.EtcdClientCA, component.EncryptionConfigPath, component.CACert, component.CAKey, component.SigningCA, component.ControllerManagerConf, component.SchedulerConf)
 }
 
-// staleProcess returns which of the components runs with other files than are on disk.
-// One that does not run has read nothing.
+// staleProcess returns which of the components runs with other files than those on disk. A
+// component that does not run has read nothing.
 func staleProcess(facts host.Facts, components []string) error {
 	for _, name := range components {
 		if !runs(facts.Units[unit.Name(name)]) {
@@ -172,8 +171,8 @@ func staleProcess(facts host.Facts, components []string) error {
 		if len(noted) == 0 {
 			return fmt.Errorf("%s runs without a record of the files it has read", name)
 		}
-		// Earlier versions of the provider noted the etcd member's file. It is
-		// rotated separately.
+		// Earlier versions of the provider recorded the etcd member's file, which is rotated
+		// separately.
 		delete(noted, component.EtcdCA)
 		for _, path := range slices.Sorted(maps.Keys(noted)) {
 			if noted[path] != facts.Files[path].SHA256 {
@@ -184,8 +183,8 @@ func staleProcess(facts host.Facts, components []string) error {
 	return nil
 }
 
-// runs reports whether a process of the unit may exist. A unit that systemd is about
-// to start again has none, and will read what is on disk.
+// runs reports whether a process of the unit may exist. A unit that systemd is about to restart
+// has no process, and will read what is on disk.
 func runs(unit host.UnitState) bool {
 	switch unit.Active {
 	case "active", "reloading", "deactivating":
@@ -198,9 +197,9 @@ func runs(unit host.UnitState) bool {
 
 var errNoReplica = errors.New("it holds no control-plane replica of this provider")
 
-// EtcdGeneration returns the generation of the etcd authority that the API server on a
-// machine runs with. It is an error if that is unknown, or if the machine holds no
-// replica of this provider.
+// EtcdGeneration returns the generation of the etcd CA that the API server on a machine runs
+// with. It returns an error if that is unknown, or if the machine has no replica of this
+// provider.
 func (r *Replicas) EtcdGeneration(ctx context.Context, address string) (int, error) {
 	facts, err := r.machine(address).Observe(ctx, statusQuery())
 	if err != nil {

@@ -13,14 +13,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// returnToRotation returns other replicas to rotation that an interrupted change has
-// left out: those that serve (after a power failure, for example) and those that are
-// still paused. Otherwise whoever waits for them might be what Terraform runs before
-// them. It stops at end. It returns the replicas that cannot return before their etcd
-// member is created.
+// returnToRotation returns other replicas to rotation that an interrupted change has left out:
+// replicas that serve (after a power failure, for example) and replicas that are still paused.
+// Otherwise an operation could wait for a replica whose own change Terraform runs later. It
+// stops at end. It returns the replicas that cannot return before their etcd member is created.
 //
-// With forget, a registration whose machine holds no replica, as after a rebuild, is
-// removed from the balancers: the replica registers again when it is created.
+// With forget, a registration whose machine has no replica, as after a rebuild, is removed from
+// the load balancers: the replica registers again when it is created.
 func (r *Replicas) returnToRotation(ctx context.Context, s Spec, forget bool, end time.Time) (orphans []orphan) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
@@ -52,9 +51,9 @@ func (r *Replicas) returnToRotation(ctx context.Context, s Spec, forget bool, en
 	return orphans
 }
 
-// returnReplica returns one replica to rotation that nobody is changing, if nothing
-// else is wrong with it. A replica whose only etcd member does not run is returned as
-// an orphan. With forget, one whose machine holds no replica is deregistered.
+// returnReplica returns a replica to rotation if no process is changing it and it has no other
+// problem. A replica whose only etcd member does not run is returned as an orphan. With forget,
+// a replica whose machine has none is deregistered.
 func (r *Replicas) returnReplica(ctx context.Context, s Spec, name, address string, forget bool) (*orphan, error) {
 	at, _, err := net.SplitHostPort(address)
 	if err != nil {

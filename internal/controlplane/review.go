@@ -17,11 +17,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// Reading is a machine's health with what a review wants to know beyond it.
+// Reading is the health of a machine, with additional data for a review.
 type Reading struct {
 	Health
 	Processes map[string]host.Process // by component
-	Files     map[string]string       // what the named flags of the API server point to, by flag
+	Files     map[string]string       // content of the files that the named flags of the API server point to, by flag
 }
 
 // Node is one node of the cluster.
@@ -31,8 +31,8 @@ type Node struct {
 	Taints    []string // "KEY:EFFECT"
 }
 
-// Review is Health with, for each machine, the processes of its components, and
-// the files that flags of its API server name. These must hold no secret.
+// Review is Health with, for each machine, the processes of its components and the files that
+// the given flags of its API server name. Those files must not contain secrets.
 func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki.Bundle) []Reading {
 	out := make([]Reading, len(addresses))
 	script := host.ProcessScript(unit.Names()...) + filesScript(flags)
@@ -47,7 +47,7 @@ func (r *Replicas) Review(ctx context.Context, addresses, flags []string, b *pki
 	return out
 }
 
-// filesScript prints the files that the API server's process was given.
+// filesScript prints the files that the API server's process was started with.
 func filesScript(flags []string) host.Script {
 	return `pid=$(systemctl show --property=MainPID --value ` + host.Words(unit.Name(release.APIServer)) + `)
 if [ "${pid:-0}" -gt 0 ]; then for flag in ` + host.Words(flags...) + `; do
@@ -57,7 +57,7 @@ done; fi
 `
 }
 
-// readReview reads what Review's script printed.
+// readReview parses the output of Review's script.
 func readReview(h Health, output string) Reading {
 	r := Reading{Health: h, Processes: map[string]host.Process{}, Files: map[string]string{}}
 	for unit, process := range host.ReadProcesses(output) {
@@ -77,7 +77,7 @@ func readReview(h Health, output string) Reading {
 
 var errNoServer = errors.New("no API server of a replica that can be looked at is ready")
 
-// Nodes asks the first of the replicas that answers for the nodes of the cluster.
+// Nodes lists the nodes of the cluster through the first replica that answers.
 func (r *Replicas) Nodes(ctx context.Context, seen []Reading, b *pki.Bundle) ([]Node, error) {
 	err := errNoServer
 	for _, replica := range seen {

@@ -13,17 +13,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// rollbackTimeout bounds a rollback, which has a context of its own: it is needed most
-// when the time of the caller is up.
+// rollbackTimeout limits a rollback. A rollback has its own context, because it is needed most
+// when the caller's time is up.
 const rollbackTimeout = readyTimeout + 2*time.Minute
 
-// rollBack undoes a change after which the replica did not become ready: it restores
-// the unit files, waits until the replica is ready, and puts it back into rotation. It
-// returns the failure, with the result of the rollback.
+// rollBack reverts a change after which the replica did not become ready. It restores the unit
+// files, waits until the replica is ready, and puts it back into rotation. It returns the
+// failure, with the result of the rollback.
 //
-// An API server may go back by a minor: the other replicas are at the older minor, or
-// within one minor of it, so nothing that the newer one has stored is unreadable to
-// them.
+// An API server may go back by a minor: the other replicas are at the older minor, or within
+// one minor of it, so they can read everything that the newer one has stored.
 func rollBack(ctx context.Context, s Spec, b rollbackRecord, failure error, drained bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
@@ -62,7 +61,7 @@ func restore(ctx context.Context, s Spec, b rollbackRecord) error {
 	return removeRollbackRecord(ctx, s)
 }
 
-// removeRollbackRecord ends a change, or its rollback.
+// removeRollbackRecord completes a change, or its rollback.
 func removeRollbackRecord(ctx context.Context, s Spec) error {
 	if _, err := s.Host.Run(ctx, host.Command{Script: host.Discard(rollbackRecordPath)}); err != nil {
 		return fmt.Errorf("finish the change of replica %s: %w", s.Machine(), err)
@@ -98,8 +97,7 @@ func rollbackProblem(s Spec, b rollbackRecord, failure, undo error, drained bool
 	return p
 }
 
-// rotationAfter says whether a failure that was not rolled back leaves the replica in
-// rotation.
+// rotationAfter describes whether a failure without a rollback leaves the replica in rotation.
 func rotationAfter(drained bool) string {
 	if drained {
 		return "it is left out of rotation: the endpoint sends it no requests until it is ready and applied again."

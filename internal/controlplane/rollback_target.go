@@ -8,10 +8,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
-// rollbackTarget returns what a change to s can be rolled back to; nil for nothing.
-// That is what runs now, if all of it is ready, or what ran when an interrupted change
-// began. A stage of a rotation is never rolled back automatically: other replicas may
-// rely on it.
+// rollbackTarget returns what a change to s can be rolled back to, or nil. The target is what
+// runs now, if all of it is ready, or what ran when an interrupted change began. A stage of a
+// rotation is never rolled back automatically: other replicas may rely on it.
 func rollbackTarget(ctx context.Context, s Spec, f observed) *rollbackRecord {
 	target := s.Bundle.Generations()
 	if !sameGenerations(f.record.Generations, target) {
@@ -27,7 +26,7 @@ func rollbackTarget(ctx context.Context, s Spec, f observed) *rollbackRecord {
 	return nil
 }
 
-// servingAsFound is s at the port where it serves until the change.
+// servingAsFound returns s with the port that it serves on until the change.
 func (f observed) servingAsFound(s Spec) Spec {
 	s.Port = f.record.Port
 	return s
@@ -36,7 +35,7 @@ func (f observed) servingAsFound(s Spec) Spec {
 // allReady reports whether all three components are ready.
 func allReady(ctx context.Context, s Spec) bool { return len(componentsNotReady(ctx, s)) == 0 }
 
-// componentsNotReady says of each component that is not ready why.
+// componentsNotReady returns, for each component that is not ready, the reason.
 func componentsNotReady(ctx context.Context, s Spec) []string {
 	parts := component.Of(s.Replica)
 	health := make([]string, len(parts))

@@ -16,16 +16,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// errRotationNotYet: another replica is more than one stage away, or its stage is
+// errRotationNotYet means that another replica is more than one stage away, or its stage is
 // unknown.
 var errRotationNotYet = errors.New("replicas out of step")
 
-// checkRotation returns why the replica may not take the generations of the bundle
-// now. It runs within the turn, so no other replica of this process is between two
-// stages.
+// checkRotation returns why the replica may not adopt the generations of the bundle now. It
+// runs within the turn, so no other replica of this process is between two stages.
 //
-// What is created at one stage is trusted at the stages beside it and no further. So
-// no replica may go where another could not follow.
+// What is created at one stage is trusted only at the adjacent stages. So no replica may move
+// to a stage that another replica could not follow to.
 func (r *Replicas) checkRotation(ctx context.Context, s Spec, f observed) error {
 	target := s.Bundle.Generations()
 	if sameGenerations(f.record.Generations, target) {
@@ -44,7 +43,7 @@ func (r *Replicas) checkRotation(ctx context.Context, s Spec, f observed) error 
 	return checkNoStaleObjects(ctx, s, f)
 }
 
-// awaitRotation is checkRotation for a new replica. It waits for others that are
+// awaitRotation is checkRotation for a new replica. It waits for other replicas that are
 // changing.
 func (r *Replicas) awaitRotation(ctx context.Context, s Spec, f observed) error {
 	if sameGenerations(f.record.Generations, s.Bundle.Generations()) {
@@ -60,16 +59,16 @@ func (r *Replicas) awaitRotation(ctx context.Context, s Spec, f observed) error 
 	})
 }
 
-// sameGenerations compares by part; a missing one is the first generation.
+// sameGenerations compares by part; a missing part is at the first generation.
 func sameGenerations(a, b map[pki.Part]int) bool {
 	return !slices.ContainsFunc(pki.Parts(), func(p pki.Part) bool { return a[p] != b[p] })
 }
 
 // checkStages returns which of the others is more than one stage from target.
 //
-// joins: the replica is new. If one of the others is at target, replicas that cannot
-// be reached do not count: that one went there when all were within one stage. So a
-// dead machine does not keep a cluster from growing.
+// joins means that the replica is new. If one of the others is at target, unreachable replicas
+// do not count: that replica moved there when all were within one stage. A dead machine
+// therefore does not prevent a cluster from growing.
 func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins bool) error {
 	var far, unseen, steps []string
 	answered := joins && slices.ContainsFunc(others, func(st replicaStatus) bool {
@@ -96,8 +95,8 @@ func checkStages(s Spec, target map[pki.Part]int, others []replicaStatus, joins 
 	return rotationNotYet(s, strings.Join(append(far, unseen...), "; "), next)
 }
 
-// stagesApart lists the parts in which a replica is more than one stage from target,
-// and for each the stage to take in between.
+// stagesApart returns the parts in which a replica is more than one stage from target, and for
+// each the intermediate stage.
 func stagesApart(st replicaStatus, target map[pki.Part]int) (problems, steps []string) {
 	for _, p := range pki.Parts() {
 		have, want := st.generations[p], target[p]
@@ -116,12 +115,12 @@ func stagesApart(st replicaStatus, target map[pki.Part]int) (problems, steps []s
 	return problems, steps
 }
 
-// rotationNotYet is a refusal that a change of the others may end.
+// rotationNotYet returns a refusal that a change of the others may resolve.
 func rotationNotYet(s Spec, cause, next string) error {
 	return fmt.Errorf("%w: %w", errRotationNotYet, rotationRefused(s, cause, next))
 }
 
-// rotationRefused reports that the replica stays at its stage.
+// rotationRefused returns the error for a replica that stays at its stage.
 func rotationRefused(s Spec, cause, next string) error {
 	return &problem.Problem{
 		Summary:   "control-plane replica not moved to another stage of a rotation",
@@ -140,10 +139,9 @@ func allAt(s Spec, p pki.Part, others []replicaStatus) bool {
 	})
 }
 
-// intermediateStage returns s at the encryption stage before the wanted one, if the
-// wanted stage drops a key and the replica does not run at the stage before it yet.
-// While it still writes with that key, nobody can tell that no object is stored with
-// it.
+// intermediateStage returns s at the encryption stage before the wanted one, if the wanted
+// stage drops a key and the replica does not run at the stage before it yet. While the replica
+// still writes with that key, it cannot be proven that no object is stored with it.
 func intermediateStage(s Spec, f observed) (Spec, bool) {
 	to := s.Bundle.Generation(pki.EncryptionPart)
 	if f.record.ClusterID == "" || pki.StageOf(to) != pki.Steady {
@@ -158,7 +156,7 @@ func intermediateStage(s Spec, f observed) (Spec, bool) {
 	}
 	between, err := s.Bundle.Rotate(map[pki.Part]int{pki.EncryptionPart: to - 1}, pki.Next{}, pki.Options{})
 	if err != nil {
-		return s, false // the previous encryption is unknown: what etcd holds decides
+		return s, false // the previous encryption is unknown, so the objects in etcd decide
 	}
 	s.Bundle = between
 	return s, true

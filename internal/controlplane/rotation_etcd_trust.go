@@ -13,12 +13,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// etcdTimeout bounds the request for the certificate of one member.
+// etcdTimeout limits the request for the certificate of one member.
 const etcdTimeout = 5 * time.Second
 
-// checkEtcdTrust refuses to remove an etcd authority from the trust of an API server
-// while a member has a certificate of that authority alone: the API server would come
-// back without etcd.
+// checkEtcdTrust returns an error if an etcd CA would be removed from the trust of an API
+// server while a member has a certificate of that CA alone: the API server would start without
+// etcd.
 func checkEtcdTrust(ctx context.Context, s Spec, f observed) error {
 	next := s.Bundle.Anchors(pki.Etcd)
 	if !pki.Loses(f.facts.Files[component.EtcdClientCA].Content, next) {
@@ -40,7 +40,7 @@ func checkEtcdTrust(ctx context.Context, s Spec, f observed) error {
 	return rotationNotYet(s, strings.Join(refused, "; "), "make sure that every etcd member runs and has been applied at the stage before, then apply again.")
 }
 
-// servingChain is the certificate chain that an etcd member serves, as seen from the
+// servingChain returns the certificate chain that an etcd member serves, as seen from the
 // machine of the replica.
 func servingChain(ctx context.Context, s Spec, member string) ([]*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)

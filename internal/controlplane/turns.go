@@ -9,20 +9,20 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// turns lets one replica of a control plane at a time leave rotation or change, and
-// none after a change that failed. Within a process, a queue ensures this. Between
-// processes, a lease on the machines of the balancers does; the queue holds it while
-// anybody in it has something to change.
+// turns lets only one replica of a control plane at a time leave rotation or change, and none
+// after a change that failed. Within a process, a queue ensures this. Between processes, a
+// lease on the machines of the load balancers does. The queue holds the lease while any of its
+// operations has something to change.
 type turns struct {
 	mu     sync.Mutex
 	queues map[string]*queue // by cluster id
 }
 
-// queue is the queue of one control plane. The semaphore guards failed and prepared;
-// whoever has it takes the lease.
+// queue is the queue of one control plane. The semaphore guards failed and prepared; its holder
+// takes the lease.
 type queue struct {
 	cluster   string
-	semaphore chan struct{} // full while somebody has the turn
+	semaphore chan struct{} // full while an operation has the turn
 	failed    string        // the replica whose change failed; "" if none
 	prepared  string        // the version that all machines are prepared for
 
@@ -31,14 +31,14 @@ type queue struct {
 	leases *host.Leases // held while there are users
 }
 
-// turn is held by one replica.
+// turn belongs to one replica.
 type turn struct {
 	queue   *queue
 	replica string
 }
 
-// take waits for the turn, and for other processes that change replicas of the same
-// control plane.
+// take waits for the turn, and for other processes that change replicas of the same control
+// plane.
 func (t *turns) take(ctx context.Context, s Spec) (turn, error) {
 	q := t.queue(s.Bundle.ClusterID)
 	q.enter()
@@ -70,10 +70,10 @@ func (t *turns) queue(cluster string) *queue {
 	return q
 }
 
-// leaseName is the lease for changes of what is in rotation.
+// leaseName returns the name of the lease for changes of rotation.
 func leaseName(cluster string) string { return "replicas-" + cluster }
 
-// lease takes the lease on every reachable balancer that does not hold it yet. A drain
+// lease takes the lease on every reachable load balancer that does not have it yet. A drain
 // needs all of them anyway, so one is enough here.
 func (q *queue) lease(ctx context.Context, s Spec) error {
 	balancers := s.Registrar.Balancers()
@@ -106,13 +106,13 @@ func (q *queue) leave() {
 // taken the lease.
 func (t turn) context(ctx context.Context) context.Context {
 	if len(t.queue.leases.Addresses()) == 0 {
-		return ctx // no balancers
+		return ctx // no load balancers
 	}
 	return t.queue.leases.Context(ctx)
 }
 
-// refuse returns why no change may begin after the change of another replica has
-// failed, even if that one was rolled back: the same change would break this one too.
+// refuse returns why no change may begin after the change of another replica has failed, even
+// if that change was rolled back: the same change would break this replica too.
 func (t turn) refuse(machine string) error {
 	failed := t.queue.failed
 	if failed == "" || failed == t.replica {
@@ -127,7 +127,7 @@ func (t turn) refuse(machine string) error {
 	}
 }
 
-// end returns the turn; came says whether the change succeeded.
+// end returns the turn. came reports whether the change succeeded.
 func (t turn) end(came bool) {
 	switch {
 	case !came:

@@ -94,7 +94,7 @@ func (r *Replicas) update(ctx context.Context, s Spec, f observed) (Status, erro
 	return status, r.rewriteWhenAdopted(ctx, s)
 }
 
-// reregister registers a replica without drift. What kept it out of rotation may have
+// reregister registers a replica without drift. The reason why it was out of rotation may have
 // ended only now: an API server takes a while to reconnect to an etcd member.
 func reregister(ctx context.Context, s Spec, f observed) (Status, error) {
 	if err := awaitReady(ctx, s, changes{}); err != nil {
@@ -108,8 +108,8 @@ func reregister(ctx context.Context, s Spec, f observed) (Status, error) {
 	return register(ctx, s)
 }
 
-// applyOrRollBack applies d within the turn, and rolls back if the replica does not
-// become ready. A cancelled apply does neither: the next one continues.
+// applyOrRollBack applies d within the turn, and rolls back if the replica does not become
+// ready. If the apply is cancelled, there is no rollback; the next apply continues.
 func applyOrRollBack(ctx context.Context, s Spec, d changes, drained bool) (Status, error) {
 	if err := bringUp(ctx, s, d); err != nil {
 		if d.rollback != nil && !errors.Is(ctx.Err(), context.Canceled) {
@@ -125,7 +125,7 @@ func applyOrRollBack(ctx context.Context, s Spec, d changes, drained bool) (Stat
 	return register(ctx, s)
 }
 
-// withoutRollback adds to a failure why there was nothing to roll back to.
+// withoutRollback adds to a failure why no rollback was possible.
 func withoutRollback(err error) error {
 	const why = "there was nothing to roll back to: the replica was not ready before the change either"
 	var p *problem.Problem
@@ -136,10 +136,10 @@ func withoutRollback(err error) error {
 	return fmt.Errorf("%w; %s", err, why)
 }
 
-// checkChangeable refuses before the first change: a machine that holds another
-// replica, and a new version together with a stage of a rotation. A version can be
-// rolled back, a stage on which others may rely cannot, and unit files from before it
-// do not fit the files of after.
+// checkChangeable returns an error before the first change if the machine has another replica,
+// or if a new version is combined with a stage of a rotation. A version can be rolled back. A
+// stage that others may rely on cannot, and unit files from before it do not match the files
+// after it.
 func checkChangeable(s Spec, f observed) error {
 	refusal := &problem.Problem{Summary: "control-plane replica cannot be changed", Host: s.Machine(), Unchanged: problem.Nothing}
 	if failed := foreignChecks(s.Replica, f); len(failed) > 0 {

@@ -15,11 +15,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// errNotAllReady: an upgrade waits for something that is not ready, or unknown.
+// errNotAllReady means that an upgrade waits for something that is not ready, or unknown.
 var errNotAllReady = errors.New("not all of the control plane is ready")
 
-// changesVersion reports whether a component runs, or would be started at, another
-// version than the wanted one.
+// changesVersion reports whether a component runs another version than the wanted one, or would
+// be started with one.
 func changesVersion(s Spec, f observed) bool {
 	return slices.ContainsFunc(release.Components(), func(name string) bool {
 		version := f.effectiveVersion(name)
@@ -27,8 +27,8 @@ func changesVersion(s Spec, f observed) bool {
 	})
 }
 
-// checkUpgrade returns why the replica may not go to its wanted version now; nil once
-// everything is prepared. It runs within the turn: no other replica of this process is
+// checkUpgrade returns why the replica may not go to its wanted version now. It returns nil
+// once everything is prepared. It runs within the turn: no other replica of this process is
 // changing.
 func (r *Replicas) checkUpgrade(ctx context.Context, s Spec, t turn) error {
 	seen, all, err := r.observeVersions(ctx, s)
@@ -51,7 +51,7 @@ func upgradeRefused(s Spec, cause, next string, err error) error {
 	}
 }
 
-// unknownVersions lists the versions that an upgrade needs to know and does not.
+// unknownVersions returns the versions that an upgrade needs to know and that are unknown.
 func unknownVersions(s Spec, seen release.Versions) []string {
 	var problems []string
 	for name, version := range seen.Etcd {
@@ -60,15 +60,15 @@ func unknownVersions(s Spec, seen release.Versions) []string {
 		}
 	}
 	slices.Sort(problems)
-	// Only the minor matters for kubelets: a patch needs none of them.
+	// Only the minor matters for kubelets; a patch upgrade does not need their versions.
 	if seen.Kubelets == nil && !release.SameMinor(seen.Replicas[s.Name], s.Version) {
 		problems = append(problems, "no API server lists the nodes, whose kubelets must be compatible with the new version")
 	}
 	return problems
 }
 
-// replicasNotReady says of each other replica what keeps it from serving while this
-// one is away.
+// replicasNotReady returns, for each other replica, what prevents it from serving while this
+// one is drained.
 func replicasNotReady(ctx context.Context, s Spec, all []replicaStatus) []string {
 	reasons := make([][]string, len(all))
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -81,7 +81,7 @@ func replicasNotReady(ctx context.Context, s Spec, all []replicaStatus) []string
 			return nil
 		})
 	}
-	_ = group.Wait() // it never fails: an error is a reason
+	_ = group.Wait() // never fails: an error is a reason
 	return slices.Concat(reasons...)
 }
 
@@ -101,9 +101,9 @@ func (st replicaStatus) notReady(ctx context.Context, s Spec) []string {
 	return problems
 }
 
-// prepare prepares an upgrade before the first machine is changed: the programs are
-// installed on every machine, and the first replica that goes to a version saves a
-// snapshot of etcd. Both are done once per run.
+// prepare prepares an upgrade before the first machine is changed: the programs are installed
+// on every machine, and the first replica to be upgraded saves a snapshot of etcd. Both happen
+// once per run.
 func prepare(ctx context.Context, s Spec, t turn, seen release.Versions, all []replicaStatus) error {
 	if t.queue.prepared == s.Version {
 		return install(ctx, s)
@@ -159,10 +159,10 @@ func saveSnapshot(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// beginCheckJoin starts to check whether a new replica may run beside the existing
-// ones; the function it returns waits for the result. A dead machine does not keep a
-// cluster from growing: one replica at the wanted minor is enough, because it went
-// there when all were within one minor.
+// beginCheckJoin starts to check whether a new replica may run together with the existing ones.
+// The returned function waits for the result. A dead machine does not prevent a cluster from
+// growing: one replica at the wanted minor is enough, because it moved there when all were
+// within one minor.
 func (r *Replicas) beginCheckJoin(ctx context.Context, s Spec) func() error {
 	answer := make(chan error, 1)
 	go func() { answer <- r.checkJoin(ctx, s) }()

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// skewTimeout bounds the whole observation: it takes a connection's timeout (10 s)
-	// to find that a machine is down.
+	// skewTimeout limits the whole observation. Detecting that a machine is down takes a
+	// connection timeout (10 s).
 	skewTimeout = 30 * time.Second
-	// apiQueryTimeout bounds the queries to one API server.
+	// apiQueryTimeout limits the queries to one API server.
 	apiQueryTimeout = 10 * time.Second
 	nodesPage       = 500
 )
 
-// Versions observes which versions run in the control plane of the replica: of all API
+// Versions returns the versions that run in the replica's control plane: those of all API
 // servers, of etcd and of the kubelets. A version that cannot be read is "".
 func (r *Replicas) Versions(ctx context.Context, s Spec) (release.Versions, error) {
 	seen, _, err := r.observeVersions(ctx, s)
 	return seen, err
 }
 
-// observeVersions returns the versions and the status of each replica, the own one
-// first if it exists.
+// observeVersions returns the versions and the status of each replica, starting with the
+// replica itself if it exists.
 func (r *Replicas) observeVersions(ctx context.Context, s Spec) (release.Versions, []replicaStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, skewTimeout)
 	defer cancel()

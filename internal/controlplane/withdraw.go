@@ -10,13 +10,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// errSuperseded: a Create of the same identity has begun, so there is nothing left to
+// errSuperseded means that a Create of the same identity has begun, so there is nothing left to
 // delete.
 var errSuperseded = errors.New("superseded by a create of the same replica")
 
-// withdraw removes the replica from the endpoint. It keeps the turn until the
-// balancers have removed it, so that the next replica to leave is judged by those that
-// remain.
+// withdraw removes the replica from the endpoint. It keeps the turn until the load balancers
+// have removed it, so that the next replica to leave is checked against those that remain.
 func (r *Replicas) withdraw(ctx context.Context, s Spec, o DeleteOptions) error {
 	return r.waitForOthers(ctx, s, false, func() error {
 		turn, err := r.turns.take(ctx, s)
@@ -41,8 +40,8 @@ func (r *Replicas) withdraw(ctx context.Context, s Spec, o DeleteOptions) error 
 	})
 }
 
-// drainAndDeregister drains and deregisters the replica, within its turn. others: the
-// balancers list other replicas.
+// drainAndDeregister drains and deregisters the replica, within its turn. others means that the
+// load balancers list other replicas.
 func (r *Replicas) drainAndDeregister(ctx context.Context, s Spec, o DeleteOptions, others bool) error {
 	stays := r.keepLastReplica(s, o)
 	problem.Progress(ctx, "%s: draining", s.Machine())
@@ -67,11 +66,11 @@ func (r *Replicas) drainAndDeregister(ctx context.Context, s Spec, o DeleteOptio
 // keepReason is why the last serving replica must not leave.
 type keepReason struct {
 	why, next string
-	ends      bool // once this process has finished what it is doing
+	ends      bool // once this process has finished its current operations
 }
 
-// keepLastReplica returns why the replica must not leave if it is the last one that
-// serves; nil if it may.
+// keepLastReplica returns why the replica must not leave if it is the last one that serves, or
+// nil if it may.
 func (r *Replicas) keepLastReplica(s Spec, o DeleteOptions) *keepReason {
 	pending, failed := r.inProgress.others(s)
 	var beside []string
@@ -95,8 +94,8 @@ func (r *Replicas) keepLastReplica(s Spec, o DeleteOptions) *keepReason {
 	return nil
 }
 
-// refusal is the refusal of the registrar, with the reason why the replica is kept. It
-// may be retried if another replica could begin to serve.
+// refusal returns the refusal of the registrar, with the reason why the replica is kept. It may
+// be retried if another replica could begin to serve.
 func (st *keepReason) refusal(s Spec, err error, others bool) error {
 	p := &problem.Problem{
 		Summary: "last serving control-plane replica not deleted", Host: s.Machine(), Unchanged: problem.Nothing, Err: err, Next: st.next,

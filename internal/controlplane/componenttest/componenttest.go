@@ -1,4 +1,4 @@
-// Package componenttest has a replica for tests.
+// Package componenttest provides a replica for tests.
 package componenttest
 
 import (
@@ -8,7 +8,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 )
 
-// Stacked is a replica that runs beside its etcd member. It may be altered.
+// Stacked returns a replica that runs on the same machine as its etcd member. Callers may
+// modify it.
 func Stacked(t *testing.T) component.Replica {
 	t.Helper()
 	return component.Replica{

@@ -1,4 +1,4 @@
-// Package cptest has bundles and settings for tests of the control plane.
+// Package cptest provides bundles and settings for tests of the control plane.
 package cptest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// At is the bundle taken to a generation of one part, stage by stage.
+// At returns the bundle, taken to a generation of one part, stage by stage.
 func At(t *testing.T, b *pki.Bundle, part pki.Part, generation int) *pki.Bundle {
 	t.Helper()
 	for b.Generation(part) != generation {
@@ -31,35 +31,35 @@ func At(t *testing.T, b *pki.Bundle, part pki.Part, generation int) *pki.Bundle 
 	return b
 }
 
-// Secretbox is an encryption with a key of that name.
+// Secretbox returns an encryption with a key of that name.
 func Secretbox(name string, resources ...string) pki.Encryption {
 	key := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(name[len(name)-1:], 32)))
 	return pki.Encryption{Kind: pki.Secretbox, Resources: resources, Name: name, Key: key}
 }
 
-// Encrypting is the bundle with another encryption in use.
+// Encrypting returns the bundle with another encryption in use.
 func Encrypting(b *pki.Bundle, e pki.Encryption) *pki.Bundle {
 	bundle := *b
 	bundle.Encryption = e
 	return &bundle
 }
 
-// External is the bundle without the key of its kubernetes authority.
+// External returns the bundle without the key of its kubernetes CA.
 func External(b *pki.Bundle) *pki.Bundle {
 	bundle := *b
 	bundle.CA.PrivateKey = ""
 	return &bundle
 }
 
-// Now is when the tests take place.
+// Now is the current time in tests.
 var Now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 var generated = sync.OnceValues(func() (*pki.Bundle, error) {
 	return pki.Generate(pki.Options{ClusterName: "prod", Now: Now})
 })
 
-// Bundle is the bundle of a cluster in which nothing was rotated yet. It is not
-// to be altered.
+// Bundle returns the bundle of a cluster in which nothing was rotated yet. Callers must not
+// modify it.
 func Bundle(t *testing.T) *pki.Bundle {
 	t.Helper()
 	bundle, err := generated()
@@ -69,7 +69,7 @@ func Bundle(t *testing.T) *pki.Bundle {
 	return bundle
 }
 
-// Text is the error's text, "" for none.
+// Text returns the error's text, or "" if there is none.
 func Text(err error) string {
 	if err == nil {
 		return ""
@@ -77,14 +77,14 @@ func Text(err error) string {
 	return err.Error()
 }
 
-// Args are extra arguments of one flag.
+// Args returns extra arguments of one flag.
 func Args(component, flag, value string) map[string]map[string]string {
 	return map[string]map[string]string{component: {flag: value}}
 }
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Golden compares with a file in testdata.
+// Golden compares have with a file in testdata.
 func Golden(t *testing.T, name, have string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -102,7 +102,7 @@ func Golden(t *testing.T, name, have string) {
 	}
 }
 
-// AuditPolicy is an audit policy of a user's own.
+// AuditPolicy is a user-defined audit policy.
 const AuditPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"
 
 // Issuer is a list of JWT authenticators.
