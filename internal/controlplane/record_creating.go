@@ -21,7 +21,7 @@ type creating struct {
 
 // creatingFile exists from the first step of a Create.
 func creatingFile(s component.Replica) host.File {
-	text, _ := json.MarshalIndent(creating{s.Bundle.ClusterID, s.Bundle.ClusterName, s.Name}, "", "  ") // strings can always be encoded
+	text, _ := json.MarshalIndent(creating{s.Bundle.ClusterID, s.Bundle.ClusterName, s.Name}, "", "  ") // strings always encode
 	return host.File{Path: creatingPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
 }
 

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Abandoned are the cluster addresses of machines that the user says are gone for good.
+// Abandoned contains the cluster addresses of machines that the user declares permanently lost.
 type Abandoned map[string]bool
 
-// AbandonedAt are the machines at addresses.
+// AbandonedAt returns the machines at addresses.
 func AbandonedAt(addresses ...string) Abandoned {
 	a := Abandoned{}
 	for _, address := range addresses {
@@ -18,19 +18,19 @@ func AbandonedAt(addresses ...string) Abandoned {
 	return a
 }
 
-// Covers reports whether a machine that failed with err may be abandoned: the user
-// named it, and it cannot be reached. A machine that answers is not gone, even if
-// its host key is not trusted or it refuses the login.
+// Covers reports whether a machine that failed with err may be abandoned: the user listed it,
+// and it cannot be reached. A machine that answers is not lost, even if its host key is not
+// trusted or it refuses the login.
 func (a Abandoned) Covers(address string, err error) bool { return a[address] && Unreachable(err) }
 
-// Unreachable reports whether err says that no machine it is about could be
-// reached, and of none that it answered and was not trusted or let nobody in.
+// Unreachable reports whether err means that none of its machines could be reached. It is false
+// if one of them answered with an untrusted host key or refused the login.
 func Unreachable(err error) bool {
 	return errors.Is(err, ErrUnreachable) &&
 		!errors.Is(err, ErrHostKey) && !errors.Is(err, ErrAuth) && !errors.Is(err, ErrNotRoot)
 }
 
-// AbandonRemedy is the next step that abandons machines.
+// AbandonRemedy describes how to abandon machines, as the next step of an error.
 func AbandonRemedy(addresses ...string) string {
 	quoted := make([]string, len(addresses))
 	for i, address := range addresses {

@@ -24,8 +24,8 @@ var stagingFunctions string
 //go:embed apply.sh
 var applyFunctions string
 
-// Apply makes the change in one round trip. An unchanged file is not written (its
-// inode stays).
+// Apply makes the change in one round trip. An unchanged file is not written and keeps its
+// inode.
 func (h *Host) Apply(ctx context.Context, c Change) (Applied, error) {
 	if err := checkChange(c); err != nil {
 		return Applied{}, fmt.Errorf("change %s: %w", h.Address(), err)
@@ -65,9 +65,9 @@ func applySummary(c Change) string {
 	return "apply " + strings.Join(paths, " ")
 }
 
-// applyInput is standard input: the digests in sha256sum's format, then the
-// content of all files in order. Not even a digest is on the command line: that
-// of a short password can be guessed.
+// applyInput returns standard input: the digests in sha256sum's format, then the content of all
+// files in order. Not even a digest is on the command line: the digest of a short password can
+// be guessed.
 func applyInput(files []File) (digests, content []byte) {
 	var list, all bytes.Buffer
 	for _, f := range files {
@@ -77,8 +77,8 @@ func applyInput(files []File) (digests, content []byte) {
 	return list.Bytes(), all.Bytes()
 }
 
-// applyScript renders the calls behind the fixed functions. It is pure, and
-// holds nothing of the files but path, size, mode and owner.
+// applyScript renders the calls that follow the fixed functions. It is pure, and contains only
+// path, size, mode and owner of the files.
 func applyScript(c Change, token string, digestBytes int) string {
 	var b strings.Builder
 	call := func(words ...string) { b.WriteString(shellescape.QuoteCommand(words) + "\n") }
@@ -125,7 +125,8 @@ func quotePaths[T any](items []T, path func(T) string) string {
 	return shellescape.QuoteCommand(words)
 }
 
-// pathID names the mark that path was altered: a path holds slashes.
+// pathID returns the name of the file that records that path was altered, because a path
+// contains slashes.
 func pathID(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return hex.EncodeToString(sum[:8])
@@ -153,7 +154,7 @@ func changePaths(c Change) []string {
 	return append(paths, c.Remove...)
 }
 
-// unitNames are the units whose file, or drop-in file, the change holds.
+// unitNames returns the units whose unit file, or drop-in, the change contains.
 func unitNames(c Change) []string {
 	const units = "/etc/systemd/system/"
 	var names []string
@@ -180,13 +181,13 @@ func ownership(owner, group string) string {
 
 func octal(mode fs.FileMode) string { return strconv.FormatUint(uint64(mode.Perm()), 8) }
 
-// rawMode is st_mode as `stat -c %f` prints it.
+// rawMode returns st_mode as `stat -c %f` prints it.
 func rawMode(kind uint64, mode fs.FileMode) string {
 	return strconv.FormatUint(kind|uint64(mode.Perm()), 16)
 }
 
-// parseApplied splits the list of altered paths, which are of those that were
-// to be changed, from the Script's output.
+// parseApplied separates the list of altered paths, a subset of paths, from the Script's
+// output.
 func parseApplied(stdout string, paths []string) (Applied, error) {
 	var applied Applied
 	for rest := stdout; ; {

@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// artifactRoot is where artifacts live on a machine.
+// artifactRoot is the directory of artifacts on a machine.
 const artifactRoot = "/opt/kube"
 
 // Artifact is one program of a product at a version.
@@ -15,15 +15,15 @@ type Artifact struct {
 	Name    string // "etcd", "kube-apiserver"
 }
 
-// Path is where the artifact is installed: /opt/kube/PRODUCT/VERSION/NAME.
-// Versions live side by side; units point at one.
+// Path returns where the artifact is installed: /opt/kube/PRODUCT/VERSION/NAME. Versions are
+// installed side by side; units refer to one of them.
 func (a Artifact) Path() string {
 	return artifactRoot + "/" + a.Product + "/" + a.Version + "/" + a.Name
 }
 
 func (a Artifact) String() string { return a.Name + " " + a.Version }
 
-// artifactWord keeps the parts of an artifact from being a path of their own.
+// artifactWord prevents the parts of an artifact from forming a path of their own.
 var artifactWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 
 func (a Artifact) check() error {

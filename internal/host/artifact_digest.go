@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// digestCache holds the SHA-256 of local files: a program of 100 MB is uploaded
-// to many machines and read by many refreshes. The zero value is ready.
+// digestCache caches the SHA-256 of local files, because a program of 100 MB is uploaded to
+// many machines and read by many refreshes. The zero value is ready to use.
 type digestCache struct {
 	mu    sync.Mutex
 	files map[string]*cachedDigest // by path
 }
 
-// cachedDigest is computed under its own lock, so that one file is read once
-// and others are not held up.
+// cachedDigest is computed under its own lock, so that each file is read only once and does not
+// block others.
 type cachedDigest struct {
 	mu       sync.Mutex
 	size     int64
@@ -30,8 +30,9 @@ type cachedDigest struct {
 	digest   string
 }
 
-// digest returns the hex SHA-256 of the local file at path, and its size. A file
-// that is not there is ErrNoArtifact; one that its NAME.sha256 contradicts is ErrDigest.
+// digest returns the hex SHA-256 and the size of the local file at path. It returns
+// ErrNoArtifact for a missing file and ErrDigest for a file that does not match its
+// NAME.sha256.
 func (c *digestCache) digest(path string) (digest string, size int64, err error) {
 	info, err := os.Stat(path)
 	switch {
@@ -83,7 +84,7 @@ func hashFile(path string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// checkPublished compares with the checksum file beside path, where there is one.
+// checkPublished compares digest with the checksum file next to path, if there is one.
 func checkPublished(path, digest string) error {
 	text, err := os.ReadFile(path + ".sha256") //nolint:gosec // the user's own artifact directory
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,8 +100,8 @@ func checkPublished(path, digest string) error {
 	return nil
 }
 
-// publishedDigest finds the digest of name in a checksum file: either one hex
-// SHA-256, or "digest  filename" lines.
+// publishedDigest returns the digest of name from a checksum file, which contains either one
+// hex SHA-256, or "digest filename" lines.
 func publishedDigest(text, name string) string {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)

@@ -25,15 +25,14 @@ const (
 	exitNoTransport = 68
 )
 
-// Install puts the artifacts of src onto the machine, those that are not there
-// with the right digest, each verified before it is renamed into place with
-// mode 0755. It reports which it transferred. A digest that differs is
-// ErrDigest, a missing one ErrNoArtifact; a file already installed is then
-// left as it was.
+// Install installs those artifacts of src that the machine does not have with the right digest.
+// Each is verified before it is renamed into place with mode 0755. It returns the transferred
+// artifacts. It fails with ErrDigest if a digest differs and with ErrNoArtifact if an artifact
+// is missing; an already installed file is then left unchanged.
 //
-// The right digest is the local file's with a directory, and the one recorded
-// at its verified installation with URLs: nothing is asked of the network for
-// what is there. Installs on one machine take turns.
+// With a directory, the right digest is that of the local file. With URLs, it is the one
+// recorded at the verified installation, so that installed artifacts need no network access.
+// Installs on one machine run one at a time.
 func (h *Host) Install(ctx context.Context, src Source, artifacts []Artifact) (transferred []Artifact, err error) {
 	if err := checkInstall(src, artifacts); err != nil {
 		return nil, fmt.Errorf("install on %s: %w", h.Address(), err)
@@ -78,8 +77,8 @@ func artifactPaths(artifacts []Artifact) []string {
 	return paths
 }
 
-// upload sends the missing artifacts one by one. All local digests are computed
-// first: nothing is sent when one artifact is not there.
+// upload sends the missing artifacts one by one. All local digests are computed first, so
+// nothing is sent if an artifact is missing.
 func (h *Host) upload(
 	ctx context.Context, src Source, artifacts []Artifact, facts Facts,
 ) (transferred []Artifact, err error) {
@@ -108,7 +107,7 @@ func (h *Host) upload(
 	return transferred, nil
 }
 
-// installed says whether the machine has a, executable and with this digest.
+// installed reports whether the machine has a, executable and with this digest.
 func installed(facts Facts, a Artifact, digest string) bool {
 	state, there := facts.Files[a.Path()]
 	return there && state.Mode == 0o755 && state.SHA256 == digest
@@ -128,8 +127,8 @@ func (h *Host) send(ctx context.Context, local string, a Artifact, size int64, d
 	return installError(h.Address(), a.String(), err)
 }
 
-// fetch has the machine download what it has not got, or what is no longer what
-// was installed.
+// fetch makes the machine download artifacts that are missing or were altered since their
+// installation.
 func (h *Host) fetch(
 	ctx context.Context, src Source, artifacts []Artifact, facts Facts,
 ) (transferred []Artifact, err error) {
@@ -155,7 +154,7 @@ func (h *Host) fetch(
 	return transferred, nil
 }
 
-// fetchCalls are the shell calls for one download.
+// fetchCalls returns the shell calls for one download.
 func fetchCalls(d download) [][]string {
 	calls := [][]string{{"download", d.url, d.checksum, path.Dir(d.artifacts[0].Path())}}
 	if !d.archive {
@@ -178,7 +177,7 @@ func installScript(calls ...[]string) string {
 	return b.String()
 }
 
-// installError gives the exit codes of install.sh their sentinels.
+// installError maps the exit codes of install.sh to sentinel errors.
 func installError(address, what string, err error) error {
 	var exit *ExitError
 	if !errors.As(err, &exit) {

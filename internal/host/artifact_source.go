@@ -12,26 +12,26 @@ import (
 	"strings"
 )
 
-// Source is where artifacts come from: a local directory uploaded over SSH, or
-// URL templates fetched by the machine itself. It is a plain value.
+// Source is where artifacts come from: a local directory uploaded over SSH, or URL templates
+// that the machine itself downloads from. It is a plain value.
 type Source struct {
-	// Directory on this computer that holds PRODUCT-vVERSION/NAME, for example
-	// etcd-v3.6.16/etcd or kubernetes-v1.34.4/kube-apiserver. A file NAME.sha256
-	// beside it, where there is one, must agree. When set, no URL is used.
+	// Directory is a directory on this computer that contains PRODUCT-vVERSION/NAME, for
+	// example etcd-v3.6.16/etcd or kubernetes-v1.34.4/kube-apiserver. If there is a file
+	// NAME.sha256 next to it, it must match. If Directory is set, URLs are not used.
 	Directory string
-	// URLs by product. {version} (without "v"), {arch} and {name} are replaced.
-	// A URL ending in .tar.gz is an archive that holds a file called NAME.
+	// URLs by product. {version} (without "v"), {arch} and {name} are replaced. A URL that ends
+	// in .tar.gz is an archive that contains a file called NAME.
 	URLs map[string]URLTemplate
 }
 
-// URLTemplate is an https URL and that of its published checksum: a file that
-// holds either one hex SHA-256, or "digest  filename" lines.
+// URLTemplate is an https URL and the URL of its published checksum, a file that contains
+// either one hex SHA-256, or "digest filename" lines.
 type URLTemplate struct {
 	URL      string
 	Checksum string
 }
 
-// DefaultSource is the upstream release locations with their published checksums.
+// DefaultSource returns the upstream release locations with their published checksums.
 func DefaultSource() Source {
 	const (
 		kubernetes = "https://dl.k8s.io/release/v{version}/bin/linux/{arch}/{name}"
@@ -43,9 +43,8 @@ func DefaultSource() Source {
 	}}
 }
 
-// Validate refuses what could never give an artifact, as a *ConfigError:
-// neither directory nor URLs, a directory that is not there, a URL that is not
-// https, a placeholder that is not known.
+// Validate returns a *ConfigError for a source that can never provide an artifact: neither
+// directory nor URLs, a missing directory, a URL that is not https, an unknown placeholder.
 func (s Source) Validate() error {
 	if s.Directory != "" {
 		info, err := os.Stat(s.Directory)
@@ -96,12 +95,12 @@ func checkTemplate(template string) error {
 	return nil
 }
 
-// localPath is where a directory source has a.
+// localPath returns the path of a in a directory source.
 func (s Source) localPath(a Artifact) string {
 	return filepath.Join(s.Directory, a.Product+"-v"+a.Version, a.Name)
 }
 
-// download is one file to fetch and what to take out of it: the artifacts of one
+// download is one file to fetch and the artifacts to extract from it. Artifacts of the same
 // archive are fetched together.
 type download struct {
 	url, checksum string
@@ -109,7 +108,7 @@ type download struct {
 	artifacts     []Artifact
 }
 
-// downloads groups artifacts by URL, in the order they were asked for.
+// downloads groups artifacts by URL, in the requested order.
 func (s Source) downloads(artifacts []Artifact, architecture string) ([]download, error) {
 	var all []download
 	for _, a := range artifacts {

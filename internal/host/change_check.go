@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// plainPath is what a path in a Change may consist of: nothing that a shell
-// splits or expands, for CHANGED is a space-separated list.
+// plainPath restricts the paths in a Change to characters that a shell neither splits nor
+// expands, because CHANGED is a space-separated list.
 var plainPath = regexp.MustCompile(`^/[A-Za-z0-9._@+:,=%/~-]*$`)
 
-// plainName is a user or group name as useradd(8) takes it.
+// plainName is a valid user or group name of useradd(8).
 var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 
-// checkChange refuses an invalid change before anything is touched.
+// checkChange rejects an invalid change before anything is changed.
 func checkChange(c Change) error {
 	seen := map[string]bool{}
 	for _, p := range changePaths(c) {

@@ -2,24 +2,24 @@ package host
 
 import "time"
 
-// Config says how machines are reached. There is one per provider.
+// Config describes how machines are reached. There is one per provider.
 type Config struct {
 	Credentials
 	Agent          string              // path of an ssh-agent socket; "" for none
 	KnownHosts     string              // text in known_hosts format
-	Bastion        *Bastion            // nil: dial machines directly
+	Bastion        *Bastion            // nil: machines are dialled directly
 	Overrides      map[string]Override // by Target.Address
 	ConnectTimeout time.Duration       // 0 means 10 s; covers TCP, SSH handshake and authentication
-	Keepalive      time.Duration       // 0 means 10 s between probes; three unanswered close the connection
+	Keepalive      time.Duration       // 0 means 10 s between probes; the connection is closed after three unanswered probes
 
-	// AroundCommand is called before every remote command, with one line that
-	// says what it is for, and what it returns once that command has ended. Run,
-	// Apply and Observe are one command each; Install is one to look and one per
-	// transfer. It lets a test cut the work off between any two. nil: not called.
+	// AroundCommand, if set, is called before every remote command with a one-line summary. The
+	// returned function is called when that command has ended. Run, Apply and Observe are one
+	// command each; Install is one command to observe and one per transfer. It lets a test
+	// interrupt the work between any two commands.
 	AroundCommand func(address, summary string) (ended func())
 }
 
-// Credentials are a user and the key it presents.
+// Credentials are a user and the key that it authenticates with.
 type Credentials struct {
 	User        string // "" means root
 	Port        int    // 0 means 22
@@ -28,25 +28,25 @@ type Credentials struct {
 	Certificate string // an SSH user certificate for PrivateKey, one authorized_keys line
 }
 
-// Bastion is the jump host through which every machine is dialled. Empty
-// credential fields are taken over from Config.
+// Bastion is the jump host through which every machine is dialled. Empty credential fields are
+// inherited from Config.
 type Bastion struct {
 	Address string
 	HostKey string // pinned, authorized_keys format; "" means known_hosts
 	Credentials
 }
 
-// Override is what differs for one machine.
+// Override contains the settings that differ for one machine.
 type Override struct {
-	Address string // where SSH is dialled, if not at the cluster address
+	Address string // where SSH is dialled, if different from the cluster address
 	Port    int
 	User    string
 	HostKey string // pinned, authorized_keys format ("ssh-ed25519 AAAA…")
 }
 
-// ConfigError is a setting that cannot work, found before any dial. Field is
-// the setting's path in Terraform's terms, such as "private_key",
-// "bastion.host_key" or "hosts.10.0.0.11.host_key".
+// ConfigError is an invalid setting, detected before any dial. Field is the path of the setting
+// in Terraform's terms, such as "private_key", "bastion.host_key" or
+// "hosts.10.0.0.11.host_key".
 type ConfigError struct {
 	Field string
 	Err   error

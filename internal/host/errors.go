@@ -5,30 +5,30 @@ import (
 	"fmt"
 )
 
-// Sentinels for branching with errors.Is.
+// Sentinel errors, for errors.Is.
 var (
-	// ErrUnreachable: no SSH session could be had (dial, timeout, lost
-	// connection). It says nothing about what is on the machine.
+	// ErrUnreachable means that no SSH session could be established (dial, timeout, lost
+	// connection). It does not tell what is on the machine.
 	ErrUnreachable = errors.New("unreachable over SSH")
-	// ErrHostKey: the machine's host key is unknown or differs. Never retried.
+	// ErrHostKey means that the machine's host key is unknown or differs. It is never retried.
 	ErrHostKey = errors.New("host key not trusted")
-	// ErrAuth: the machine refused every credential.
+	// ErrAuth means that the machine refused every credential.
 	ErrAuth = errors.New("SSH authentication refused")
-	// ErrNotRoot: the SSH user is not root and sudo without a password is refused.
+	// ErrNotRoot means that the SSH user is not root and may not use sudo without a password.
 	ErrNotRoot = errors.New("no root rights")
-	// ErrDigest: an artifact's content is not what its checksum says.
+	// ErrDigest means that the content of an artifact does not match its checksum.
 	ErrDigest = errors.New("artifact checksum differs")
-	// ErrNoArtifact: the artifact source does not have it.
+	// ErrNoArtifact means that the artifact source does not have the artifact.
 	ErrNoArtifact = errors.New("artifact not found")
 )
 
-// HostKeyError carries the key that was seen, in authorized_keys format, so
-// that the message can say how to pin it.
+// HostKeyError contains the presented key, in authorized_keys format, so that the message can
+// show how to pin it.
 type HostKeyError struct {
 	Address string // the cluster address
 	Seen    string // "ssh-ed25519 AAAA…"
 	Known   []string
-	Reason  string // why a key that is known was refused all the same: revoked, certificate expired, …
+	Reason  string // why a known key was refused: revoked, certificate expired, …
 }
 
 func (e *HostKeyError) Error() string {
@@ -43,7 +43,7 @@ func (e *HostKeyError) Error() string {
 
 func (e *HostKeyError) Unwrap() error { return ErrHostKey }
 
-// ExitError is a remote command that ran and failed.
+// ExitError is a remote command that exited with a non-zero status.
 type ExitError struct {
 	Address string
 	Code    int

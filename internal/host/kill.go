@@ -5,24 +5,24 @@ import (
 	_ "embed"
 )
 
-// tokenVariable is in the environment of every remote process of a command, by
-// which they are found again when it is cancelled. See kill.sh for whose counts.
+// tokenVariable is set in the environment of every remote process of a command, so that the
+// processes can be found when the command is cancelled. kill.sh defines which processes count.
 const tokenVariable = "KUBE_COMMAND"
 
 //go:embed kill.sh
 var killFunctions string
 
-// killScript ends the command with a token.
+// killScript returns the script that ends the command with a token.
 func killScript(token string) string {
 	return string(Assignments(map[string]string{"token": token})) + withoutComments(killFunctions) + `kill_command "$token"` + "\n"
 }
 
-// orphansScript ends commands whose connection was lost.
+// orphansScript returns the script that ends commands whose connection was lost.
 func orphansScript() string { return withoutComments(killFunctions) + "kill_orphans\n" }
 
-// endOrphans makes sure, before the first change through a connection, that no
-// command of a lost one is still at work. It is best effort: where it fails, the
-// change that follows has more to say about why.
+// endOrphans ensures, before the first change through a connection, that no command of a lost
+// connection still runs. It is best effort: if it fails, the change that follows reports the
+// cause.
 func (c *connection) endOrphans(ctx context.Context) {
 	c.orphansMu.Lock()
 	defer c.orphansMu.Unlock()

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// leaseHeartbeat is the interval at which a holder shows that it lives.
+	// leaseHeartbeat is the interval at which a holder sends heartbeats.
 	leaseHeartbeat = 5 * time.Second
-	// heartbeatTimeout is how long a machine keeps a lease without a heartbeat. A
-	// process that ends loses its leases at once, because its connections end.
+	// heartbeatTimeout is how long a machine keeps a lease without a heartbeat. A process that
+	// exits loses its leases immediately, because its connections end.
 	heartbeatTimeout = 30 * time.Second
-	// leaseReleaseTimeout bounds the wait for a machine to confirm a release.
+	// leaseReleaseTimeout limits the wait for a machine to confirm a release.
 	leaseReleaseTimeout = 3 * time.Second
 
 	leaseLostCode = 75 // EX_TEMPFAIL
@@ -36,34 +36,34 @@ var leaseEpoch = regexp.MustCompile(`^[0-9]{1,18}$`)
 
 var leaseName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,99}$`)
 
-// ErrLeaseLost: a lease ended while it was needed, so that another process may
-// be changing the same thing.
+// ErrLeaseLost means that a lease ended while it was needed, so that another process may be
+// making changes at the same time.
 var ErrLeaseLost = errors.New("lease lost")
 
-// HeldError is a lease that another process holds.
+// HeldError means that another process holds the lease.
 type HeldError struct {
 	Address string // of the machine
 	Name    string // of the lease
-	Holder  string // what the other process says of itself
+	Holder  string // how the other process describes itself
 }
 
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("the lease %s on %s is held by %s", e.Name, e.Address, e.Holder)
 }
 
-// Lease is an exclusive claim on one machine, held by one process. It ends with
-// Release, with the process, or when the connection to the machine is lost.
+// Lease is an exclusive lock on one machine, held by one process. It ends with Release, with
+// the process, or when the connection to the machine is lost.
 type Lease struct {
 	address, name, token string
-	epoch                string // counts the holders on the machine
+	epoch                string // number of the lease's holder, counted on the machine
 
-	lost     chan struct{} // closed when it is held no more
+	lost     chan struct{} // closed when the lease is no longer held
 	release  func()
-	released atomic.Bool // by this process; false where it was lost
+	released atomic.Bool // by this process; false if it was lost
 }
 
-// NewLease makes a lease that is held until release is called or lost is closed.
-// It is for tests whose machines are not reached over SSH.
+// NewLease returns a lease that is held until release is called or lost is closed. It is for
+// tests whose machines are not reached over SSH.
 func NewLease(address, name, token string, lost chan struct{}, release func()) *Lease {
 	return &Lease{address: address, name: name, token: token, lost: lost, release: sync.OnceFunc(release)}
 }
@@ -78,10 +78,10 @@ func (l *Lease) Held() bool {
 	}
 }
 
-// TakeLease takes the lease name on the machine, or fails with *HeldError where
-// another process has it. holder says who takes it, for messages. previous is the
-// same lease as this process held it before it lost the connection, or nil: then it
-// fails with ErrLeaseLost where another process has held it since.
+// TakeLease takes the named lease on the machine, or fails with *HeldError if another process
+// holds it. holder describes this process, for messages. previous is the same lease as this
+// process held it before it lost the connection, or nil. With previous, TakeLease fails with
+// ErrLeaseLost if another process has held the lease since.
 func (h *Host) TakeLease(ctx context.Context, name, holder string, previous *Lease) (*Lease, error) {
 	if !leaseName.MatchString(name) {
 		return nil, fmt.Errorf("lease %q: want lower case letters, digits, dots and dashes", name)
@@ -163,8 +163,8 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string, p
 	return lease, nil
 }
 
-// readAnswer waits for what the machine answers: "taken" and the epoch, "held" and by
-// whom, or "changed".
+// readAnswer waits for the machine's answer: "taken" and the epoch, "held" and the holder, or
+// "changed".
 func (l *Lease) readAnswer(ctx context.Context, answer *io.PipeReader) error {
 	type line struct {
 		text string
@@ -216,8 +216,8 @@ func (l *Lease) sendHeartbeats(heartbeat *io.PipeWriter) {
 	}
 }
 
-// endLostLease ends what is left on the machine of a lease that this process has
-// lost with its connection: sshd may not have noticed the loss yet.
+// endLostLease ends the remaining process, on the machine, of a lease that this process lost
+// with its connection: sshd may not have noticed the loss yet.
 func (h *Host) endLostLease(ctx context.Context, conn *connection, name string) {
 	last, ok := h.pool.leases.Load(h.Address() + " " + name)
 	if lease, known := last.(*Lease); ok && known && !lease.Held() && !lease.released.Load() {

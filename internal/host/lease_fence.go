@@ -9,7 +9,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 )
 
-// fence is what a script on the machine begins with, so that it does nothing once
+// fence returns the check at the beginning of a script, which makes the script do nothing once
 // another process has taken the lease.
 func (l *Lease) fence() string {
 	return fmt.Sprintf("[ \"$(head -n 1 /run/kube/leases/%[1]s 2>/dev/null)\" = %[2]s ] || { echo %[3]s >&2; exit %[4]d; }\n",
@@ -17,8 +17,7 @@ func (l *Lease) fence() string {
 		shellescape.Quote("the lease "+l.name+" is no longer held by this process"), leaseLostCode)
 }
 
-// Check says whether the leases still keep other processes out, or fails with
-// ErrLeaseLost.
+// Check returns ErrLeaseLost if the leases no longer exclude other processes.
 func (l *Leases) Check() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,17 +36,16 @@ func (l *Leases) Check() error {
 
 type leasesKey struct{}
 
-// Context returns a context whose changes (Run, Apply, Install) are checked on the
-// machine against these leases: a script does nothing once another process has
-// taken over. Leases that ctx has already stay in force beside them.
+// Context returns a context whose changes (Run, Apply, Install) are checked on the machine
+// against these leases: a script does nothing once another process has taken over. Leases that
+// ctx already contains remain in effect.
 func (l *Leases) Context(ctx context.Context) context.Context {
 	inForce, _ := ctx.Value(leasesKey{}).([]*Leases)
 	return context.WithValue(ctx, leasesKey{}, append(slices.Clone(inForce), l))
 }
 
-// LeasesOn are the leases that a change on the machine at an address is made
-// under, as Context put them into ctx. It fails with ErrLeaseLost where one of
-// them was lost.
+// LeasesOn returns the leases that ctx contains for the machine at an address, see Context. It
+// fails with ErrLeaseLost if one of them was lost.
 func LeasesOn(ctx context.Context, address string) ([]*Lease, error) {
 	inForce, _ := ctx.Value(leasesKey{}).([]*Leases)
 	var all []*Lease
@@ -68,7 +66,7 @@ func LeasesOn(ctx context.Context, address string) ([]*Lease, error) {
 	return all, nil
 }
 
-// fenced is script behind the checks of the leases that ctx holds on the machine.
+// fenced returns script preceded by the checks of the leases that ctx contains for the machine.
 func fenced(ctx context.Context, address, script string) (string, error) {
 	leases, err := LeasesOn(ctx, address)
 	var b strings.Builder

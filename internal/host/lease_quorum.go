@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Require changes of which machines a majority must be held, and checks it.
+// Require changes the set of machines of which a majority must be held, and checks it.
 func (l *Leases) Require(quorum []string) error {
 	l.mu.Lock()
 	l.options.Quorum = quorum
@@ -14,8 +14,8 @@ func (l *Leases) Require(quorum []string) error {
 	return l.Check()
 }
 
-// requireEnough says whether enough machines are held. A machine that cannot be reached, or
-// that lets nobody in, is not held.
+// requireEnough returns an error if too few machines are held. A machine that cannot be
+// reached, or that refuses the login, is not held.
 func (l *Leases) requireEnough(ctx context.Context, machines []LeaseTaker, failures []error) error {
 	if err := ctx.Err(); err != nil {
 		return errors.Join(append([]error{err}, failures...)...)
@@ -32,8 +32,8 @@ func (l *Leases) requireEnough(ctx context.Context, machines []LeaseTaker, failu
 	return l.majority(missing)
 }
 
-// majority is an error where less than a majority of the quorum is held. The
-// caller has the lock.
+// majority returns an error if less than a majority of the quorum is held. The caller holds the
+// mutex.
 func (l *Leases) majority(cause error) error {
 	have := 0
 	for _, address := range l.options.Quorum {

@@ -14,35 +14,34 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// leaseRetry is the interval at which a lease that another process holds is asked for again.
+// leaseRetry is the interval between attempts to take a lease that another process holds.
 const leaseRetry = 500 * time.Millisecond
 
-// leaseTimeout bounds one machine's answer, beside the time for connecting to it.
+// leaseTimeout limits the time of one machine's answer, not including the time to connect to
+// it.
 const leaseTimeout = 20 * time.Second
 
-// LeaseTaker is a machine on which a lease can be taken: a *Host, or what stands
-// for one in a test.
+// LeaseTaker is a machine on which a lease can be taken: a *Host, or a substitute in a test.
 type LeaseTaker interface {
 	Address() string
 	TakeLease(ctx context.Context, name, holder string, previous *Lease) (*Lease, error)
 }
 
-// LeaseOptions qualify TakeLeases.
+// LeaseOptions are the options of TakeLeases.
 type LeaseOptions struct {
-	What string // that is going to be changed, for messages: "etcd of cluster prod"
-	// Quorum are the addresses of which a majority must be held, machines that
-	// cannot be reached counting as not held. Where it is empty, one machine is
-	// enough.
+	What string // what is going to be changed, for messages: "etcd of cluster prod"
+	// Quorum contains the addresses of which a majority must be held. Unreachable machines
+	// count as not held. If it is empty, one machine is enough.
 	Quorum []string
 	// All requires every machine to be held.
 	All bool
-	// Optional lets Take succeed where no machine can be reached at all. Check fails
-	// then, and so does every change.
+	// Optional lets Take succeed if no machine can be reached at all. Check then fails, and so
+	// does every change.
 	Optional bool
 }
 
-// Leases are one lease on several machines, held by one process: between them no
-// other process that asks for the same lease can change the same thing.
+// Leases is one lease on several machines, held by one process. No other process that takes the
+// same lease can make changes at the same time.
 type Leases struct {
 	name string
 
@@ -56,10 +55,10 @@ type heldLease struct {
 	machine LeaseTaker
 }
 
-// NewLeases returns leases of that name, held on no machine yet.
+// NewLeases returns leases of that name that are not held on any machine yet.
 func NewLeases(name string) *Leases { return &Leases{name: name, held: map[string]heldLease{}} }
 
-// TakeLeases is NewLeases and Take.
+// TakeLeases combines NewLeases and Take.
 func TakeLeases(ctx context.Context, machines []LeaseTaker, name string, o LeaseOptions) (*Leases, error) {
 	l := NewLeases(name)
 	if err := l.Take(ctx, machines, o); err != nil {
@@ -68,12 +67,11 @@ func TakeLeases(ctx context.Context, machines []LeaseTaker, name string, o Lease
 	return l, nil
 }
 
-// Take takes the lease on every machine that can be reached and is not held yet,
-// those included that were lost. Where another process holds one, Take waits until
-// ctx ends: two processes that ask for overlapping sets wait for each other in the
-// order of the addresses, so that neither waits for ever. It fails with
-// ErrUnreachable where fewer machines answer than the options ask for, and then
-// holds none.
+// Take takes the lease on every reachable machine where it is not held yet, including machines
+// where it was lost. If another process holds it, Take waits until ctx ends. Processes wait in
+// the order of the addresses, so that two processes with overlapping sets cannot deadlock. Take
+// fails with ErrUnreachable if fewer machines answer than the options require, and then holds
+// none.
 func (l *Leases) Take(ctx context.Context, machines []LeaseTaker, o LeaseOptions) error {
 	machines = slices.Clone(machines)
 	slices.SortFunc(machines, func(a, b LeaseTaker) int { return strings.Compare(a.Address(), b.Address()) })
@@ -82,12 +80,12 @@ func (l *Leases) Take(ctx context.Context, machines []LeaseTaker, o LeaseOptions
 	l.options = o
 	l.mu.Unlock()
 	if err := l.Restore(ctx); err != nil {
-		l.Release() // another process has made changes: the next holder has to observe everything again
+		l.Release() // another process has made changes: the next holder must observe everything again
 	}
 	err := l.takeAtOnce(ctx, machines)
 	var other *HeldError
 	if errors.As(err, &other) {
-		l.Release() // whoever waits holds nothing that comes later in the order
+		l.Release() // a waiting process must not hold leases that come later in the order
 		err = l.takeInOrder(ctx, machines)
 	}
 	if err != nil {
@@ -96,7 +94,7 @@ func (l *Leases) Take(ctx context.Context, machines []LeaseTaker, o LeaseOptions
 	return err
 }
 
-// takeAtOnce is for the usual case, in which nobody else asks.
+// takeAtOnce takes all leases in parallel, for the usual case without contention.
 func (l *Leases) takeAtOnce(ctx context.Context, machines []LeaseTaker) error {
 	var group sync.WaitGroup
 	failures := make([]error, len(machines))
@@ -115,7 +113,7 @@ func (l *Leases) takeAtOnce(ctx context.Context, machines []LeaseTaker) error {
 	return l.requireEnough(ctx, machines, failures)
 }
 
-// takeInOrder waits for each machine's lease while it holds those before it.
+// takeInOrder waits for each machine's lease while it holds the leases before it.
 func (l *Leases) takeInOrder(ctx context.Context, machines []LeaseTaker) error {
 	failures := make([]error, len(machines))
 	for i, machine := range machines {
@@ -133,7 +131,7 @@ func (l *Leases) keep(machine LeaseTaker, lease *Lease) {
 	l.held[lease.address] = heldLease{lease, machine}
 }
 
-// takeWithTimeout bounds what a machine takes to answer.
+// takeWithTimeout takes the lease of one machine within leaseTimeout.
 func takeWithTimeout(ctx context.Context, machine LeaseTaker, name string, previous *Lease) (*Lease, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, leaseTimeout,
 		fmt.Errorf("%w: no answer within %s", ErrUnreachable, leaseTimeout))
@@ -145,8 +143,8 @@ func takeWithTimeout(ctx context.Context, machine LeaseTaker, name string, previ
 	return lease, err
 }
 
-// Restore takes again what was lost with a connection. It fails with ErrLeaseLost
-// where another process has held it since; a machine that cannot be reached stays lost.
+// Restore takes leases again that were lost with a connection. It fails with ErrLeaseLost if
+// another process has held one since. A machine that cannot be reached stays lost.
 func (l *Leases) Restore(ctx context.Context) error {
 	l.mu.Lock()
 	held := maps.Clone(l.held)
@@ -159,7 +157,7 @@ func (l *Leases) Restore(ctx context.Context) error {
 	return nil
 }
 
-// restore takes the lease of one machine again where it was lost.
+// restore takes the lease of one machine again if it was lost.
 func (l *Leases) restore(ctx context.Context, address string) error {
 	l.mu.Lock()
 	lost, ok := l.held[address]
@@ -200,7 +198,7 @@ func (l *Leases) waitForRelease(ctx context.Context, machine LeaseTaker) (*Lease
 	}
 }
 
-// describeHolder is how this process presents itself to others.
+// describeHolder describes this process for others.
 func describeHolder() string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -209,7 +207,7 @@ func describeHolder() string {
 	return fmt.Sprintf("process %d on %s since %s", os.Getpid(), name, time.Now().UTC().Format(time.RFC3339))
 }
 
-// Addresses are the machines on which the lease was taken, sorted.
+// Addresses returns the machines on which the lease was taken, sorted.
 func (l *Leases) Addresses() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,7 +222,7 @@ func (l *Leases) Covers(address string) bool {
 	return ok && lease.Held()
 }
 
-// Release gives the leases back. It may be repeated.
+// Release releases the leases. It may be called more than once.
 func (l *Leases) Release() {
 	l.mu.Lock()
 	held := l.held

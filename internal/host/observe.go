@@ -13,7 +13,7 @@ import (
 //go:embed observe.sh
 var observeFunctions string
 
-// Observe looks at the machine in one round trip. It changes nothing.
+// Observe reads the state of the machine in one round trip. It changes nothing.
 func (h *Host) Observe(ctx context.Context, q Query) (Facts, error) {
 	if err := checkQuery(q); err != nil {
 		return Facts{}, fmt.Errorf("observe %s: %w", h.Address(), err)
@@ -30,15 +30,15 @@ func (h *Host) Observe(ctx context.Context, q Query) (Facts, error) {
 	if err != nil {
 		return Facts{}, fmt.Errorf("observe %s: %w", h.Address(), err)
 	}
-	// The machine read its clock somewhere between the request and the first
-	// byte of the answer; the middle is the best guess, half the time its error.
+	// The machine read its clock between the request and the first byte of the answer. The
+	// middle is the best estimate, with half the time as its error.
 	facts.ClockError = out.arrived.Sub(out.sent) / 2
 	facts.ClockOffset = clock.Sub(out.sent.Add(facts.ClockError))
 	return facts, nil
 }
 
-// UnitLog returns the last n lines of a unit's journal, for diagnostics. It is
-// empty where the machine keeps no journal.
+// UnitLog returns the last n lines of a unit's journal, for diagnostics. It is empty if the
+// machine has no journal.
 func (h *Host) UnitLog(ctx context.Context, unit string, n int) (string, error) {
 	script := fmt.Sprintf("command -v journalctl >/dev/null || exit 0\njournalctl --quiet --no-pager --output=short --lines=%d --unit=%s 2>/dev/null || true",
 		n, shellescape.Quote(unit))
@@ -64,8 +64,8 @@ func checkQuery(q Query) error {
 	return nil
 }
 
-// observeScript renders the calls behind the fixed functions. Programs are
-// started for lists, not for their items: each costs about a millisecond.
+// observeScript renders the calls that follow the fixed functions. It starts one program per
+// list, not per item: each costs about a millisecond.
 func observeScript(q Query) string {
 	var b strings.Builder
 	call := func(function string, words ...string) {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	maxOutput = 4 << 20  // of standard output; more is an error, never cut off silently
-	maxErrors = 16 << 20 // of standard error; more is no message but a flood
+	maxOutput = 4 << 20  // of standard output; more is an error, never truncated silently
+	maxErrors = 16 << 20 // of standard error; more is an error
 	maxTail   = 4 << 10  // of standard error, kept for messages
 )
 
@@ -19,8 +19,8 @@ var (
 	errErrorsTooLong = errors.New("standard error is longer than 16 MiB")
 )
 
-// output collects standard output, notes when it began and calls overflow when
-// it gets too long.
+// output collects standard output, records when it began and calls overflow if it gets too
+// long.
 type output struct {
 	overflow func()
 
@@ -54,8 +54,8 @@ func (o *output) firstByte() time.Time {
 	return o.began
 }
 
-// tail keeps the last bytes written to it, and calls overflow, where there is
-// one, when too many have been. The zero value is ready.
+// tail keeps the last bytes written to it, and calls overflow, if set, when there are too many.
+// The zero value is ready to use.
 type tail struct {
 	overflow func()
 
@@ -82,8 +82,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns whole lines: where the beginning was cut off, the rest of the
-// line that was hit goes too.
+// String returns whole lines: if the beginning was cut off, the remainder of the first line is
+// dropped too.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 var errCutOff = errors.New("the machine's answer breaks off")
 
-// report is the answer of observe.sh: the values by key, in order.
+// report is the parsed answer of observe.sh: the values by key, in order.
 type report map[string][]string
 
 func parseReport(text string) (report, error) {
@@ -37,8 +37,8 @@ func (r report) first(key string) string {
 	return ""
 }
 
-// parseFacts reads the answer to q: what was asked, and nothing else. The clock
-// is the machine's at the start.
+// parseFacts parses the answer to q. It accepts only what was queried. clock is the machine's
+// time at the start.
 func parseFacts(text string, q Query) (facts Facts, clock time.Time, err error) {
 	r, err := parseReport(text)
 	if err != nil {
@@ -68,7 +68,7 @@ func parseFacts(text string, q Query) (facts Facts, clock time.Time, err error) 
 	return facts, clock, nil
 }
 
-// parseBasics reads what is asked of every machine.
+// parseBasics parses the facts that are queried on every machine.
 func (f *Facts) parseBasics(r report) error {
 	var errs [6]error
 	f.MachineID, errs[0] = matchingOrEmpty(machineIDForm, "/etc/machine-id", r.first("machine-id"), "uninitialized")
@@ -99,12 +99,12 @@ func parseCommands(values, asked []string) (map[string]string, error) {
 	return commands, nil
 }
 
-// unexpectedAnswer is an answer to no question: the machine makes it up.
+// unexpectedAnswer returns the error for an answer that was not queried.
 func unexpectedAnswer(what, name string) error {
 	return fmt.Errorf("the machine tells of a %s that it was not asked for: %s", what, problem.Quote(name))
 }
 
-// parseFiles joins the lines of stat, sha256sum, base64 and the records.
+// parseFiles combines the lines of stat, sha256sum, base64 and the records.
 func parseFiles(r report, asked []string) (map[string]FileState, error) {
 	files := map[string]FileState{}
 	for _, value := range r["file"] {
@@ -153,9 +153,9 @@ func parseFiles(r report, asked []string) (map[string]FileState, error) {
 	return files, nil
 }
 
-// parseDirs goes through the lines in order: entries follow their directory. The
-// name of an entry is as it is shown: one with characters that are not visible is
-// not one of the provider, but is listed all the same.
+// parseDirs processes the lines in order: entries follow their directory. Names are in their
+// displayed form: a name with invisible characters does not belong to the provider, but is
+// still listed.
 func parseDirs(text string, asked []string) (map[string][]string, error) {
 	dirs := map[string][]string{}
 	current := ""

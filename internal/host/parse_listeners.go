@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// parseListeners reads what ss, or in its place the kernel's table, says of ports.
+// parseListeners parses the listeners of ports, from ss or, if it is missing, from the kernel's
+// table.
 func parseListeners(r report, ports []int) map[int]Listener {
 	listeners := map[int]Listener{}
 	add := func(port int, address, process string) {
@@ -37,9 +38,9 @@ func parseListeners(r report, ports []int) map[int]Listener {
 	return listeners
 }
 
-// parseSocket reads one line of `ss -ltnp`:
+// parseSocket parses one line of `ss -ltnp`:
 //
-//	LISTEN 0 4096 127.0.0.1%lo:53 0.0.0.0:* users:(("sshd",pid=1,fd=3))
+// 	LISTEN 0 4096 127.0.0.1%lo:53 0.0.0.0:* users:(("sshd",pid=1,fd=3))
 func parseSocket(line string) (port int, address, process string, ok bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 5 || fields[0] != "LISTEN" {
@@ -66,14 +67,14 @@ func parseSocket(line string) (port int, address, process string, ok bool) {
 	}
 	if _, users, found := strings.Cut(line, `users:(("`); found {
 		process, _, _ = strings.Cut(users, `"`)
-		process = matchingOrUnnamed(processForm, process) // any process may call itself anything (prctl(2), PR_SET_NAME)
+		process = matchingOrUnnamed(processForm, process) // any process can choose its name (prctl(2), PR_SET_NAME)
 	}
 	return port, ip.String(), process, true
 }
 
-// parseKernelSocket reads one line of /proc/net/tcp or tcp6 (proc(5)): the local
-// address is hexadecimal, each 32-bit word in the machine's byte order, and 0A
-// is LISTEN. Every machine Go names is little-endian here but s390x, which has ss.
+// parseKernelSocket parses one line of /proc/net/tcp or tcp6 (proc(5)): the local address is
+// hexadecimal, each 32-bit word in the machine's byte order, and 0A is LISTEN. Every GOARCH
+// supported here is little-endian except s390x, which has ss.
 func parseKernelSocket(line string) (port int, address string, ok bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 4 || fields[3] != "0A" {

@@ -8,7 +8,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// parseMode reads st_mode in hexadecimal.
+// parseMode parses a hexadecimal st_mode.
 func parseMode(text string) (fs.FileMode, error) {
 	raw, err := strconv.ParseUint(text, 16, 16)
 	if err != nil {
@@ -17,7 +17,7 @@ func parseMode(text string) (fs.FileMode, error) {
 	return goMode(raw), nil
 }
 
-// goMode translates st_mode (inode(7)).
+// goMode converts st_mode (inode(7)).
 func goMode(raw uint64) fs.FileMode {
 	mode := fs.FileMode(raw & 0o777)
 	switch raw & 0o170000 {

@@ -9,11 +9,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// systemdTime is how systemctl prints a time under TZ=UTC and LC_ALL=C.
+// systemdTime is the format in which systemctl prints a time under TZ=UTC and LC_ALL=C.
 const systemdTime = "Mon 2006-01-02 15:04:05 MST"
 
-// parseUnits reads `systemctl show`: one block per asked unit, in the order
-// they were asked (an alias answers with another Id), a blank line between two.
+// parseUnits parses `systemctl show`: one block per queried unit, in the queried order (an
+// alias answers with another Id), separated by blank lines.
 func parseUnits(lines, asked []string) (map[string]UnitState, error) {
 	units := map[string]UnitState{}
 	if len(lines) == 0 {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Pool holds one SSH connection per machine, made on first use, shared by
-// every caller and made again when lost.
+// Pool holds one SSH connection per machine. It is opened on first use, shared by all callers,
+// and reopened when lost.
 type Pool struct {
 	settings settings
 	bastion  *machine // nil without a bastion
 	digests  digestCache
-	leases   sync.Map // address and name → the *Lease that was taken last
+	leases   sync.Map // address and name → the last *Lease that was taken
 
 	mu       sync.Mutex
 	machines map[string]*machine // by cluster address
@@ -25,24 +25,23 @@ type Pool struct {
 type machine struct {
 	address string
 	dial    func(context.Context) (*connection, error)
-	install chan struct{} // held by the Install under way: one at a time per machine
+	install chan struct{} // held by the Install in progress: one at a time per machine
 
 	mu         sync.Mutex
 	current    *connection // may be lost
-	dialing    *dialing    // nil when none is under way
+	dialing    *dialing    // nil if none is in progress
 	unanswered unansweredDial
 }
 
-// unansweredDial is the last dial that timed out; zero: none did. Many callers dial
-// a dead machine one after the other (endpoint, member, replica, each balancer
-// call): the first waits for the timeout, and for half of that time the others fail
-// at once.
+// unansweredDial is the last dial that timed out; zero if none did. Many callers dial a dead
+// machine one after the other (endpoint, member, replica, each load balancer call). The first
+// one waits for the timeout; for half of that time the others fail immediately.
 type unansweredDial struct {
 	err   error
 	until time.Time
 }
 
-// dialing is one attempt that any number of callers wait for.
+// dialing is one dial that any number of callers wait for.
 type dialing struct {
 	done chan struct{}
 	conn *connection
@@ -51,8 +50,7 @@ type dialing struct {
 
 var errPoolClosed = fmt.Errorf("%w: the connection pool is closed", ErrUnreachable)
 
-// NewPool checks config without dialling; a setting that cannot work is a
-// *ConfigError.
+// NewPool validates config without dialling; an invalid setting is a *ConfigError.
 func NewPool(config Config) (*Pool, error) {
 	s, err := resolve(config)
 	if err != nil {
@@ -65,10 +63,10 @@ func NewPool(config Config) (*Pool, error) {
 	return p, nil
 }
 
-// Host returns the machine at t. It does no I/O.
+// Host returns the machine at t. It performs no I/O.
 func (p *Pool) Host(t Target) *Host { return &Host{pool: p, target: t} }
 
-// Close ends every connection. What is still running fails with ErrUnreachable.
+// Close ends every connection. Running calls fail with ErrUnreachable.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -78,7 +76,7 @@ func (p *Pool) Close() error {
 	}
 	p.mu.Unlock()
 	if p.bastion != nil {
-		all = append(all, p.bastion) // last: the others run through it
+		all = append(all, p.bastion) // last: the other connections run through it
 	}
 	var errs []error
 	for _, m := range all {
@@ -87,7 +85,7 @@ func (p *Pool) Close() error {
 	return errors.Join(errs...)
 }
 
-// machine returns the holder of the connection to address.
+// machine returns the entry of the machine at address.
 func (p *Pool) machine(address string) (*machine, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,9 +107,8 @@ func (p *Pool) isClosed() bool {
 	return p.closed
 }
 
-// connect returns the live connection, made by exactly one dial however many
-// callers ask. The dial does not end with the caller that began it: others may
-// be waiting, and it has a time limit of its own.
+// connect returns the open connection. Concurrent callers share one dial. The dial does not end
+// with the caller that started it, because others may be waiting; it has its own timeout.
 func (p *Pool) connect(ctx context.Context, m *machine) (*connection, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -155,7 +152,7 @@ func (p *Pool) runDial(m *machine, attempt *dialing) {
 	}
 	m.dialing = nil
 	m.mu.Unlock()
-	// Close may have passed by while the dial was under way.
+	// Close may have been called during the dial.
 	if err == nil && p.isClosed() {
 		_ = conn.drop()
 		conn, err = nil, errPoolClosed

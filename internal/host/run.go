@@ -18,34 +18,34 @@ const (
 	// maxScript is below Linux's MAX_ARG_STRLEN (128 KiB for one argument), with
 	// room for the quoting on the way through the login shell.
 	maxScript = 96 << 10
-	// maxAttempts: a read can lose its connection, and its next connection can be one
+	// maxAttempts: a read can lose its connection, and the connection after that can be one
 	// that is not yet known to be dead.
 	maxAttempts = 3
-	// killTimeout bounds how long a cancelled call waits for the machine.
+	// killTimeout limits how long a cancelled call waits for the machine.
 	killTimeout = 3 * time.Second
 
 	remotePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// job is one remote command as the package issues it.
+// job is one remote command of this package.
 type job struct {
 	summary string // one line for hooks and messages, without secrets
 	script  string
 	stdin   io.Reader
-	// readOnly: running it twice does no harm, so it is repeated when the
-	// connection is lost underneath it.
+	// readOnly means that running it twice does no harm, so it is repeated if the connection is
+	// lost while it runs.
 	readOnly bool
 }
 
-// outcome is what a job that succeeded gave.
+// outcome is the result of a successful job.
 type outcome struct {
 	stdout        string
-	sent, arrived time.Time // the request and the first byte of its answer
+	sent, arrived time.Time // the times of the request and of the first byte of its answer
 }
 
-// Run runs one command and returns its standard output. A non-zero exit is an
-// *ExitError. When ctx ends, the remote process group is ended and ctx's error
-// returned promptly.
+// Run runs one command and returns its standard output. A non-zero exit status is an
+// *ExitError. When ctx ends, Run ends the remote process group and promptly returns ctx's
+// error.
 func (h *Host) Run(ctx context.Context, c Command) (string, error) {
 	script, err := withVars(c.Script, c.Vars)
 	if err != nil {
@@ -55,9 +55,8 @@ func (h *Host) Run(ctx context.Context, c Command) (string, error) {
 	return out.stdout, err
 }
 
-// execute runs every remote command. If the connection turns out dead before the
-// command can have begun, a new one is made; after that only a read-only job is
-// repeated.
+// execute runs every remote command. If the connection turns out to be dead before the command
+// can have begun, a new one is opened; after that only a read-only job is repeated.
 func (h *Host) execute(ctx context.Context, j job) (outcome, error) {
 	if len(j.script) > maxScript {
 		return outcome{}, fmt.Errorf("%s on %s: the script has %d bytes, more than the %d that fit on a command line",
@@ -138,8 +137,8 @@ func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) 
 	return outcome{stdout: stdout.String(), sent: sent, arrived: stdout.firstByte()}, nil
 }
 
-// rootLine is the command line that runs script as root, whatever the login
-// shell of the user is. Standard input stays free.
+// rootLine returns the command line that runs script as root, whatever the login shell of the
+// user is. It does not use standard input.
 func (c *connection) rootLine(token, script string) string {
 	words := []string{"exec"}
 	if c.sudo {

@@ -14,22 +14,21 @@ import (
 	"al.essio.dev/pkg/shellescape"
 )
 
-// Script is commands for sh. It is a type of its own so that no data gets into one:
-// constants and embedded files are Scripts, two Scripts make another one, and values
-// are quoted by Assignments or Words. No other package converts a string to it
-// (a test in internal/docs enforces that).
+// Script contains commands for sh. It is a separate type so that no data gets into a script:
+// constants and embedded files are Scripts, two Scripts can be concatenated, and values are
+// quoted by Assignments or Words. No other package converts a string to it (a test in
+// internal/docs enforces that).
 type Script string
 
-// varName is what a variable of a script may be called. Names in capitals are
-// left to the environment: PATH, IFS and their like cannot be set by a value.
+// varName is a valid name of a script variable. Uppercase names are reserved for the
+// environment: PATH, IFS and similar variables cannot be set by a value.
 var varName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
-// Assignments sets variables for sh, a line each, in the order of their names.
-// It is the one way by which a value gets into a script: every value is quoted
-// here, so that what it holds is never read as code. Command, Change and Query
-// call it for their Vars; it is exported for scripts that are files. The names are
-// those that checkVars accepts. A NUL character, which no shell can hold, is left
-// out.
+// Assignments sets variables for sh, one per line, sorted by name. This is the only way to pass
+// a value to a script: every value is quoted here, so that its content is never interpreted as
+// code. Command, Change and Query call it for their Vars; it is exported for scripts that are
+// files. Names must be accepted by checkVars. NUL characters are dropped, because shell
+// variables cannot contain them.
 func Assignments(vars map[string]string) Script {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
@@ -41,7 +40,7 @@ func Assignments(vars map[string]string) Script {
 	return Script(b.String())
 }
 
-// Words are words for sh, quoted by the same rule: a list to go through, say.
+// Words returns quoted words for sh, by the same rule, for example a list to iterate over.
 func Words(words ...string) Script { return Script(shellescape.QuoteCommand(words)) }
 
 func checkVars(vars map[string]string) error {
@@ -56,7 +55,7 @@ func checkVars(vars map[string]string) error {
 	return nil
 }
 
-// withVars puts the assignments before the script; nothing before none.
+// withVars puts the assignments before the script.
 func withVars(script Script, vars map[string]string) (Script, error) {
 	if err := checkVars(vars); err != nil || script == "" {
 		return "", err
@@ -72,8 +71,8 @@ func firstLine(script Script) string {
 	return line
 }
 
-// withoutComments drops the lines of a script that are comments alone: it travels
-// each time, and shows in the machine's process list.
+// withoutComments removes the comment lines of a script, which is sent each time and appears in
+// the machine's process list.
 func withoutComments(script string) string {
 	var b strings.Builder
 	for line := range strings.Lines(script) {
@@ -84,16 +83,16 @@ func withoutComments(script string) string {
 	return b.String()
 }
 
-// newToken is an unguessable name for one remote command and its temporary files.
+// newToken returns an unguessable name for one remote command and its temporary files.
 func newToken() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return hex.EncodeToString(b[:])
 }
 
-// Discard is a line of a Script that removes files together with what an Apply
-// of them left beside them when the machine lost its power: nothing tidies up
-// then, and part of a private key may be in it. What is not there is no error.
+// Discard returns a line of a Script that removes files together with the temporary files that
+// an Apply of them left behind when the machine lost power: nothing cleans up then, and they
+// may contain part of a private key. A missing file is not an error.
 func Discard(paths ...string) Script {
 	var words []string
 	for _, p := range paths {

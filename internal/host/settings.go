@@ -21,7 +21,7 @@ const (
 	defaultKeepalive      = 10 * time.Second
 )
 
-// settings is a Config that was checked and parsed.
+// settings is a validated and parsed Config.
 type settings struct {
 	login
 	agent     string
@@ -35,18 +35,18 @@ type settings struct {
 	around         func(address, summary string) (ended func())
 }
 
-// login is who presents which keys at which port.
+// login is a user with its keys and the SSH port.
 type login struct {
 	user    string
 	port    int
-	signers []ssh.Signer // without the agent's
+	signers []ssh.Signer // without those of the agent
 }
 
-// endpoint is one SSH server and how it is entered and recognised.
+// endpoint is one SSH server, with the login and the trusted host keys.
 type endpoint struct {
 	login
-	name    string // the cluster address: what messages and known_hosts call it
-	address string // what is dialled
+	name    string // the cluster address: its name in messages and in known_hosts
+	address string // the address that is dialled
 	pinned  ssh.PublicKey
 }
 
@@ -54,7 +54,7 @@ func (e endpoint) dialAddress() string {
 	return net.JoinHostPort(e.address, strconv.Itoa(e.port))
 }
 
-// resolve checks config. Nothing is dialled, not even the agent.
+// resolve validates config. It dials nothing, not even the agent.
 func resolve(config Config) (settings, error) {
 	s := settings{
 		agent:          config.Agent,
@@ -85,7 +85,7 @@ func resolve(config Config) (settings, error) {
 	return s, nil
 }
 
-// target is the SSH server of the machine with this cluster address.
+// target returns the SSH server of the machine with this cluster address.
 func (s settings) target(address string) endpoint {
 	o := s.overrides[address]
 	e := endpoint{login: s.login, name: address, address: cmp.Or(o.Address, address), pinned: s.pinned[address]}
@@ -155,8 +155,8 @@ func resolveOverrides(overrides map[string]Override) (map[string]ssh.PublicKey, 
 	return pinned, nil
 }
 
-// resolveBastion fills what the bastion leaves open from config. A certificate
-// belongs to its key, so it is taken over only together with the key.
+// resolveBastion completes the bastion's settings from config. A certificate belongs to its
+// key, so it is inherited only together with the key.
 func resolveBastion(config Config) (*endpoint, error) {
 	b := config.Bastion
 	if b == nil {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
-// parseCredentials returns the signers of c: with a certificate, first the key
-// with it, then the key alone. Errors never quote the key.
+// parseCredentials returns the signers of c. With a certificate, these are the key with the
+// certificate, then the key alone. Errors never quote the key.
 func parseCredentials(prefix string, c Credentials) ([]ssh.Signer, error) {
 	if c.PrivateKey == "" {
 		if c.Certificate != "" {
@@ -42,8 +42,8 @@ func parseCredentials(prefix string, c Credentials) ([]ssh.Signer, error) {
 	return []ssh.Signer{certified, signer}, nil
 }
 
-// parsePrivateKey tells an encrypted key, a wrong passphrase
-// (x509.IncorrectPasswordError) and something that is no private key apart.
+// parsePrivateKey distinguishes an encrypted key, a wrong passphrase
+// (x509.IncorrectPasswordError) and text that is not a private key.
 func parsePrivateKey(text, passphrase string) (ssh.Signer, error) {
 	if err := checkPrivateKeyText(text); err != nil {
 		return nil, err
@@ -101,9 +101,8 @@ func parseCertificate(line string, key ssh.Signer, now time.Time) (ssh.Signer, e
 	return ssh.NewCertSigner(certificate, key)
 }
 
-// authentication returns the methods to log in at e: its own keys, then the
-// agent's. The agent is asked again for every connection; done closes the
-// connection to it.
+// authentication returns the methods to log in at e: its own keys, then those of the agent. The
+// agent is queried again for every connection; done closes the connection to it.
 func (s settings) authentication(ctx context.Context, e endpoint) (methods []ssh.AuthMethod, done func(), err error) {
 	signers, done := e.signers, func() {}
 	if s.agent != "" {

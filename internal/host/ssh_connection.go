@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// maxSessions stays below sshd's MaxSessions (10 by default) and leaves two
-	// for ending cancelled commands. Tunnels are no sessions.
+	// maxSessions stays below sshd's MaxSessions (10 by default) and leaves two sessions for
+	// ending cancelled commands. Tunnels are not sessions.
 	maxSessions = 8
-	// maxUnanswered is how many keepalive intervals may pass without an answer.
+	// maxUnanswered is the number of keepalive intervals that may pass without an answer.
 	maxUnanswered = 3
 )
 
-// connection is one SSH connection. It ends once: it is dropped or lost.
+// connection is one SSH connection. It ends once, either dropped or lost.
 type connection struct {
 	endpoint    endpoint
-	sudo        bool // commands need sudo to be root's
+	sudo        bool // commands need sudo to run as root
 	raw         net.Conn
 	client      *ssh.Client
 	sessions    chan struct{} // one element per open session
-	openTimeout time.Duration // to wait for a session to open
+	openTimeout time.Duration // the maximum wait for a session to open
 
 	dropOnce sync.Once
 	dropErr  error
-	lost     chan struct{} // closed when nothing will be answered any more
+	lost     chan struct{} // closed when no answers can arrive any more
 
 	orphansMu    sync.Mutex
 	orphansEnded bool
@@ -64,8 +64,8 @@ func (c *connection) alive() bool {
 	}
 }
 
-// drop ends the connection. It closes the TCP connection itself: a polite end
-// would wait for a machine that may be gone.
+// drop ends the connection. It closes the TCP connection directly, because a graceful close
+// would wait for a machine that may be down.
 func (c *connection) drop() error {
 	c.dropOnce.Do(func() {
 		close(c.lost)
@@ -78,9 +78,9 @@ func (c *connection) drop() error {
 	return c.dropErr
 }
 
-// keepalive probes the machine and drops the connection when the probe is not
-// answered for three intervals. One probe at a time is enough: TCP delivers in
-// order, so a later one could not be answered before it.
+// keepalive probes the machine and drops the connection if a probe is not answered for three
+// intervals. One probe at a time is enough: TCP delivers in order, so a later probe could not
+// be answered earlier.
 func (c *connection) keepalive(interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -108,15 +108,15 @@ func (c *connection) keepalive(interval time.Duration) {
 	}
 }
 
-// errNotStarted marks a failure before the machine can have begun anything.
+// errNotStarted is a failure before the machine can have started anything.
 type errNotStarted struct{ err error }
 
 func (e *errNotStarted) Error() string { return e.err.Error() }
 func (e *errNotStarted) Unwrap() error { return e.err }
 
-// open waits for a free session and opens it. A refusal by the server (its
-// MaxSessions may be lower than maxSessions) is tried again while others end; no
-// answer at all means that the connection is dead, and drops it.
+// open waits for a free session and opens it. If the server refuses (its MaxSessions may be
+// lower than maxSessions), open retries while other sessions end. No answer at all means that
+// the connection is dead; open then drops it.
 func (c *connection) open(ctx context.Context) (*ssh.Session, func(), error) {
 	select {
 	case c.sessions <- struct{}{}:
@@ -126,7 +126,7 @@ func (c *connection) open(ctx context.Context) (*ssh.Session, func(), error) {
 		return nil, nil, ctx.Err()
 	}
 	release := sync.OnceFunc(func() { <-c.sessions })
-	if ctx.Err() != nil { // a slot that fell free and ctx's end may come together
+	if ctx.Err() != nil { // a slot may become free at the same time as ctx ends
 		release()
 		return nil, nil, ctx.Err()
 	}
@@ -192,7 +192,7 @@ func (c *connection) lossError() error {
 	return fmt.Errorf("%w: the connection to %s was lost", ErrUnreachable, c.endpoint.name)
 }
 
-// checkSudo finds out, once per connection, whether sudo lets the user be root.
+// checkSudo checks, once per connection, whether sudo lets the user run commands as root.
 func (c *connection) checkSudo(ctx context.Context) error {
 	var stderr tail
 	err := c.run(ctx, invocation{line: "exec sudo -n true", stderr: &stderr})

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// dialMachine connects to the machine with this cluster address, through the
-// bastion where there is one, and makes sure that its commands will be root's.
+// dialMachine connects to the machine with this cluster address, through the bastion if there
+// is one, and ensures that its commands run as root.
 func (p *Pool) dialMachine(ctx context.Context, address string) (*connection, error) {
 	e := p.settings.target(address)
 	raw, err := p.dialTCP(ctx, e)
@@ -69,8 +69,8 @@ func (p *Pool) dialDirect(ctx context.Context, e endpoint) (net.Conn, error) {
 	return raw, nil
 }
 
-// handshake makes an SSH connection of raw, which it owns from here on. A
-// connection through a bastion has no deadlines, so time runs out by closing.
+// handshake establishes an SSH connection on raw, which it owns from then on. A connection
+// through a bastion has no deadlines, so the timeout closes it.
 func (p *Pool) handshake(ctx context.Context, raw net.Conn, e endpoint) (*connection, error) {
 	methods, hangUp, err := p.settings.authentication(ctx, e)
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *Pool) handshake(ctx context.Context, raw net.Conn, e endpoint) (*connec
 		HostKeyCallback:   v.check,
 		HostKeyAlgorithms: v.algorithms(),
 	})
-	if !stop() && err == nil { // closed in the last moment
+	if !stop() && err == nil { // closed at the last moment
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -116,15 +116,15 @@ func dialError(ctx context.Context, e endpoint, err error) error {
 	return fmt.Errorf("connect to %s at %s: %w: %w", e.name, e.dialAddress(), ErrUnreachable, &serverError{err})
 }
 
-// serverError is an error with text of an SSH server in it, such as a disconnect
-// message. It shows the text as one visible line of bounded length.
+// serverError is an error that contains text of an SSH server, such as a disconnect message. It
+// shows the text as one printable line of limited length.
 type serverError struct{ err error }
 
 func (e *serverError) Error() string { return oneLine(e.err.Error()) }
 func (e *serverError) Unwrap() error { return e.err }
 
-// isAuthRefusal goes by the words of x/crypto/ssh and of sshd's disconnect
-// message: neither has a type.
+// isAuthRefusal matches the texts of x/crypto/ssh and of sshd's disconnect message, because
+// neither error has a type.
 func isAuthRefusal(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "unable to authenticate") || strings.Contains(text, "Too many authentication failures")

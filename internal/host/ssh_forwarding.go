@@ -10,15 +10,15 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// ErrRefused: the machine answers that nothing listens at the address that was
+// ErrRefused means that, according to the machine, no process listens at the address that was
 // dialled from it.
 var ErrRefused = errors.New("connection refused")
 
-// ErrForwarding: the machine's sshd opens no TCP connection for its clients.
+// ErrForwarding means that the machine's sshd opens no TCP connections for its clients.
 var ErrForwarding = errors.New("sshd forbids TCP forwarding (AllowTcpForwarding, PermitOpen or DisableForwarding in its configuration)")
 
-// classifyDialError finds the two answers of sshd that say something about the
-// listener. Any other failure says nothing about it.
+// classifyDialError recognises the two answers of sshd that describe the listener. No other
+// failure does.
 func classifyDialError(err error) error {
 	var open *ssh.OpenChannelError
 	switch {
@@ -32,12 +32,12 @@ func classifyDialError(err error) error {
 	return err
 }
 
-// forwardingTimeout bounds CheckForwarding: what is dialled is on the machine itself.
+// forwardingTimeout limits CheckForwarding. The addresses are on the machine itself.
 const forwardingTimeout = 10 * time.Second
 
-// CheckForwarding makes sure that the machine's sshd opens TCP connections from
-// the machine to the addresses ("127.0.0.1:2379"), whether anything listens there
-// or not. It sends nothing. An error that is ErrForwarding says that it does not.
+// CheckForwarding checks that the machine's sshd opens TCP connections from the machine to the
+// addresses ("127.0.0.1:2379"), whether or not a process listens there. It sends nothing. It
+// returns ErrForwarding if sshd does not.
 func (h *Host) CheckForwarding(ctx context.Context, addresses ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, forwardingTimeout)
 	defer cancel()
@@ -49,7 +49,7 @@ func (h *Host) CheckForwarding(ctx context.Context, addresses ...string) error {
 		}
 		var open *ssh.OpenChannelError
 		if errors.Is(err, ErrRefused) || errors.As(err, &open) {
-			continue // it was tried
+			continue // sshd tried to connect
 		}
 		return fmt.Errorf("see whether %s forwards TCP connections: %w", h.Address(), err)
 	}

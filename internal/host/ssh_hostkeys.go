@@ -12,8 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// verifier decides whether the key an SSH server presents is trusted. There is
-// no trust on first use.
+// verifier decides whether the key of an SSH server is trusted. There is no trust on first use.
 type verifier struct {
 	name        string // the cluster address, for messages
 	trusted     []ssh.PublicKey
@@ -21,15 +20,15 @@ type verifier struct {
 	revoked     []ssh.PublicKey
 }
 
-// authority may vouch for the machine under one of its names.
+// authority is a CA that may sign a certificate for one of the machine's names.
 type authority struct {
 	name string
 	key  ssh.PublicKey
 }
 
-// verifier gathers what is trusted for e: the pinned key alone, or else what
-// known_hosts says of the cluster address and of the dialled one. What known_hosts
-// revokes is refused in both cases.
+// verifier returns what is trusted for e: the pinned key alone or, without one, the entries of
+// known_hosts for the cluster address and the dialled address. Keys that known_hosts revokes
+// are rejected in both cases.
 func (s settings) verifier(e endpoint) verifier {
 	v := verifier{name: e.name}
 	for _, address := range addresses(e) {
@@ -54,7 +53,7 @@ func (s settings) verifier(e endpoint) verifier {
 	return v
 }
 
-// addresses are what e is called: the cluster address, and what is dialled.
+// addresses returns the addresses of e: the cluster address, and the one that is dialled.
 func addresses(e endpoint) []string {
 	if e.address == e.name {
 		return []string{e.name}
@@ -62,8 +61,8 @@ func addresses(e endpoint) []string {
 	return []string{e.name, e.address}
 }
 
-// lookupNames are the names under which known_hosts may list an address. Like
-// ssh(1), a server on another port than 22 is also found by its name alone.
+// lookupNames returns the names under which known_hosts may list an address. As with ssh(1), a
+// server on another port than 22 is also looked up by its name alone.
 func lookupNames(address string, port int) []string {
 	if port == defaultPort {
 		return []string{address}
@@ -71,10 +70,10 @@ func lookupNames(address string, port int) []string {
 	return []string{"[" + address + "]:" + strconv.Itoa(port), address}
 }
 
-// algorithms puts those of the trusted keys first, so that a server with
-// several keys presents the one that is known, and the rest behind them, so
-// that a server without it shows what it has instead (as OpenSSH does in
-// order_hostkeyalgs). Certificates are asked for only where an authority is known.
+// algorithms puts the algorithms of trusted keys first, so that a server with several keys
+// presents the known one. The others follow, so that a server without a known key shows which
+// keys it has (as OpenSSH does in order_hostkeyalgs). Certificates are requested only if an
+// authority is known.
 func (v verifier) algorithms() []string {
 	var first, certified, plain []string
 	for _, algorithm := range ssh.SupportedAlgorithms().HostKeys {
@@ -94,8 +93,8 @@ func (v verifier) algorithms() []string {
 	return append(first, plain...)
 }
 
-// keyMatchesAlgorithm: an RSA key signs with the SHA-2 algorithms (RFC 8332),
-// every other key has one algorithm of its own name.
+// keyMatchesAlgorithm reports whether key can sign with algorithm. An RSA key signs with the
+// SHA-2 algorithms (RFC 8332), every other key has one algorithm of the same name.
 func keyMatchesAlgorithm(key ssh.PublicKey, algorithm string) bool {
 	if key.Type() == ssh.KeyAlgoRSA {
 		return algorithm == ssh.KeyAlgoRSASHA256 || algorithm == ssh.KeyAlgoRSASHA512
@@ -129,9 +128,9 @@ func (v verifier) check(_ string, remote net.Addr, seen ssh.PublicKey) error {
 	return nil
 }
 
-// checkCertificate accepts a certificate that names the machine, by its cluster
-// address or by what is dialled, and is signed by an authority for that name. One
-// that names no machine at all would be good for every one.
+// checkCertificate accepts a certificate that names the machine, by its cluster address or by
+// the dialled address, and is signed by an authority for that name. A certificate without names
+// is rejected: it would be valid for every machine.
 func (v verifier) checkCertificate(remote net.Addr, certificate *ssh.Certificate) error {
 	if len(certificate.ValidPrincipals) == 0 {
 		return errors.New("it names no machine (principals)")
@@ -143,7 +142,7 @@ func (v verifier) checkCertificate(remote net.Addr, certificate *ssh.Certificate
 		) bool {
 			return containsKey([]ssh.PublicKey{a.key}, key)
 		}}
-		// The checker takes the port off again and compares the name with the principals.
+		// The checker removes the port again and compares the name with the principals.
 		if err = checker.CheckHostKey(net.JoinHostPort(a.name, "22"), remote, certificate); err == nil {
 			return nil
 		}
@@ -155,8 +154,8 @@ func containsKey(keys []ssh.PublicKey, key ssh.PublicKey) bool {
 	return slices.ContainsFunc(keys, func(k ssh.PublicKey) bool { return bytes.Equal(k.Marshal(), key.Marshal()) })
 }
 
-// keyLine is a key in authorized_keys format, or its fingerprint where that is
-// longer than any key that is used.
+// keyLine returns a key in authorized_keys format, or its fingerprint if the key is longer than
+// any key in common use.
 func keyLine(key ssh.PublicKey) string {
 	const longest = 4 << 10
 	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
@@ -174,7 +173,7 @@ func keyLines(keys []ssh.PublicKey) []string {
 	return lines
 }
 
-// parsePinned reads one authorized_keys line; "" is nil.
+// parsePinned parses one authorized_keys line; "" is nil.
 func parsePinned(line string) (ssh.PublicKey, error) {
 	if strings.TrimSpace(line) == "" {
 		return nil, nil

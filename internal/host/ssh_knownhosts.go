@@ -23,9 +23,9 @@ type knownHost struct {
 	key      ssh.PublicKey
 }
 
-// parseKnownHosts reads text. A line that cannot be read is an error, for what
-// it was meant to trust or revoke is unknown; a key of a type that no longer
-// exists (ssh-dss) can never be presented, so its line is passed over.
+// parseKnownHosts parses text. An unreadable line is an error, because what it was meant to
+// trust or revoke is unknown. A key of a type that no longer exists (ssh-dss) can never be
+// presented, so its line is skipped.
 func parseKnownHosts(text string) (knownHosts, error) {
 	var known knownHosts
 	for number, line := range strings.Split(text, "\n") {
@@ -48,8 +48,8 @@ func parseKnownHosts(text string) (knownHosts, error) {
 	return known, nil
 }
 
-// matches says whether the entry speaks of any of names. A negated pattern that
-// matches takes the entry out of consideration for that name.
+// matches reports whether the entry applies to any of names. A negated pattern that matches
+// excludes the entry for that name.
 func (k knownHost) matches(names []string) bool {
 	for _, name := range names {
 		if k.matchesName(strings.ToLower(name)) {
@@ -78,8 +78,8 @@ func (k knownHost) matchesName(name string) bool {
 	return found
 }
 
-// matchesPattern knows * and ?; the brackets of "[host]:port" are literal. Two
-// spellings of one IPv6 address are equal.
+// matchesPattern supports * and ?; the brackets of "[host]:port" are literal. Two spellings of
+// one IPv6 address are equal.
 func matchesPattern(pattern, name string) bool {
 	if ip := net.ParseIP(pattern); ip != nil {
 		return ip.Equal(net.ParseIP(name))

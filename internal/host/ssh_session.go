@@ -13,13 +13,13 @@ import (
 // invocation is one command line on a connection.
 type invocation struct {
 	line           string
-	token          string // finds its processes; "" where it cannot hang
+	token          string // identifies its processes; "" if it cannot hang
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	started        func() // called right before the line is sent
+	started        func() // called right before the command line is sent
 }
 
-// lostError is the loss of the connection while the command may have been running.
+// lostError means that the connection was lost while the command may have been running.
 type lostError struct{ err error }
 
 func (e *lostError) Error() string {
@@ -27,8 +27,8 @@ func (e *lostError) Error() string {
 }
 func (e *lostError) Unwrap() error { return e.err }
 
-// run opens a session and runs one command line to its end. It returns
-// *errNotStarted, *lostError, *ssh.ExitError, ctx's error or a failure to read stdin.
+// run opens a session and runs one command line until it ends. It returns *errNotStarted,
+// *lostError, *ssh.ExitError, ctx's error or a failure to read stdin.
 func (c *connection) run(ctx context.Context, i invocation) error {
 	session, release, err := c.open(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *connection) run(ctx context.Context, i invocation) error {
 		i.started()
 	}
 	finished, inputFailed := make(chan error, 1), make(chan error, 1)
-	begun := make(chan struct{}) // closed once the machine has begun, or refused, the command
+	begun := make(chan struct{}) // closed once the machine has started, or refused, the command
 	go func() {
 		defer release()
 		defer func() { _ = session.Close() }()
@@ -70,10 +70,9 @@ func (c *connection) run(ctx context.Context, i invocation) error {
 	}
 }
 
-// copyInput copies input to the remote standard input. A failure to read it must not
-// look like its end, so it is reported and standard input stays open until the
-// session is closed. A failure to write means that the command no longer reads:
-// its exit status tells why.
+// copyInput copies input to the remote standard input. A read error must not look like the end
+// of input, so it is reported, and standard input stays open until the session is closed. A
+// write error means that the command no longer reads: its exit status describes why.
 func copyInput(stdin io.WriteCloser, input io.Reader, failed chan<- error) {
 	if input == nil {
 		_ = stdin.Close()
@@ -88,7 +87,7 @@ func copyInput(stdin io.WriteCloser, input io.Reader, failed chan<- error) {
 	_ = stdin.Close()
 }
 
-// watchedReader remembers a read error, apart from the end.
+// watchedReader records a read error other than the end of input.
 type watchedReader struct {
 	reader io.Reader
 	err    error
@@ -110,16 +109,15 @@ func (c *connection) classify(err error) error {
 	case !c.alive():
 		return &lostError{c.lossError()}
 	}
-	// No exit status on a live connection: sshd's end was killed, or the
-	// connection is going down right now.
+	// There is no exit status although the connection was up: sshd's process was killed, or the
+	// connection is closing at this moment.
 	return &lostError{fmt.Errorf("%w: the session on %s broke off (%s)", ErrUnreachable, c.endpoint.name,
 		oneLine(err.Error()))}
 }
 
-// abort ends a cancelled command: its processes by their token
-// (sshd refuses signals to root's sessions, and under sudo the group is not the
-// user's to signal), then its session. It is best effort and bounded, for the
-// caller is waiting and the machine may be gone.
+// abort ends a cancelled command: first its processes, by their token (sshd refuses signals to
+// root's sessions, and under sudo the user may not signal the group), then its session. It is
+// best effort and time-limited, because the caller is waiting and the machine may be down.
 func (c *connection) abort(session *ssh.Session, token string, begun <-chan struct{}) {
 	defer func() { go func() { _ = session.Close() }() }()
 	if token == "" || !c.alive() {
@@ -130,13 +128,13 @@ func (c *connection) abort(session *ssh.Session, token string, begun <-chan stru
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// A command that has not begun cannot be found.
+		// A command that has not started has no processes yet.
 		select {
 		case <-begun:
 		case <-c.lost:
 			return
 		}
-		// Not through open: cancelled commands may hold every slot.
+		// open is not used, because cancelled commands may hold every slot.
 		killer, err := c.client.NewSession()
 		if err != nil {
 			return

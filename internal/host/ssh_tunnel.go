@@ -12,10 +12,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// ServingChain is the certificate chain, leaf first, that a TLS server at addr
-// presents to a client on the machine. The chain is not verified, and nothing is
-// sent. A server may end the handshake for lack of a client certificate after it has
-// presented its own; then there are both a chain and an error.
+// ServingChain returns the certificate chain, leaf first, that a TLS server at addr presents to
+// a client on the machine. The chain is not verified, and no data is sent. A server may end the
+// handshake because there is no client certificate, after it has presented its own; then both a
+// chain and an error are returned.
 func (h *Host) ServingChain(ctx context.Context, addr string) (chain []*x509.Certificate, err error) {
 	connection, err := h.Dial(ctx, "tcp", addr)
 	if err != nil {
@@ -35,9 +35,9 @@ func (h *Host) ServingChain(ctx context.Context, addr string) (chain []*x509.Cer
 	return chain, nil
 }
 
-// Dial opens a TCP connection from the machine to addr ("127.0.0.1:2379")
-// inside the SSH connection (direct-tcpip). It honours ctx. ErrRefused and
-// ErrForwarding are the machine's own answers.
+// Dial opens a TCP connection from the machine to addr ("127.0.0.1:2379") inside the SSH
+// connection (direct-tcpip). It honours ctx. ErrRefused and ErrForwarding are answers of the
+// machine.
 func (h *Host) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if network != "tcp" && network != "tcp4" && network != "tcp6" {
 		return nil, fmt.Errorf("dial %s from %s: network %q is not TCP", addr, h.Address(), network)
@@ -67,8 +67,8 @@ func checkDialAddress(addr string) error {
 	return nil
 }
 
-// tunnel opens a TCP connection from m. A connection that proves dead is made
-// again once. Every other failure than a lost connection is m's own answer.
+// tunnel opens a TCP connection from m. If the SSH connection turns out to be dead, it is
+// reopened once. Every other failure is an answer of m.
 func (p *Pool) tunnel(ctx context.Context, m *machine, addr string) (net.Conn, error) {
 	for attempt := 0; ; attempt++ {
 		via, err := p.connect(ctx, m)
@@ -84,8 +84,8 @@ func (p *Pool) tunnel(ctx context.Context, m *machine, addr string) (net.Conn, e
 	}
 }
 
-// dial is bounded by ctx alone: the machine may rightly take its time to reach
-// a third one, so silence says nothing about the connection.
+// dial is limited by ctx alone. The machine may need time to reach a third one, so a missing
+// answer does not mean that the connection is dead.
 func (c *connection) dial(ctx context.Context, addr string) (net.Conn, error) {
 	type result struct {
 		conn net.Conn

@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// Process is the main process of a unit that runs.
+// Process is the main process of a running unit.
 type Process struct {
 	Running bool
-	Flags   map[string]string // of its command line, "--name=value" or "--name", without dashes
-	// The limits of the unit as systemd prints them; "" for none.
+	Flags   map[string]string // from its command line, "--name=value" or "--name", without dashes
+	// The limits of the unit as systemd prints them; "" if unset.
 	MemoryMax string
-	CPUQuota  string // processor time a second: "2s" are two processors
+	CPUQuota  string // CPU time per second: "2s" is two CPUs
 }
 
 //go:embed unit_process.sh
 var processFunctions Script
 
-// ProcessScript is for a Query's Script: it prints what ReadProcesses reads.
+// ProcessScript returns a script for Query.Script. ReadProcesses parses its output.
 func ProcessScript(units ...string) Script {
 	return processFunctions + "processes " + Words(units...) + "\n"
 }
 
-// ReadProcesses reads the lines of ProcessScript among others, by unit.
+// ReadProcesses parses the lines of ProcessScript, by unit. Other lines are ignored.
 func ReadProcesses(output string) map[string]Process {
 	processes := map[string]Process{}
 	for line := range strings.Lines(output) {
@@ -38,8 +38,8 @@ func ReadProcesses(output string) map[string]Process {
 	return processes
 }
 
-// parseFlags reads a command line in base64; running is false where there is none. A
-// flag of another form than the programs have is left out.
+// parseFlags parses a command line in base64. running is false if there is none. Flags in a
+// form that the programs do not use are skipped.
 func parseFlags(encoded string) (flags map[string]string, running bool) {
 	flags = map[string]string{}
 	text, err := base64.StdEncoding.DecodeString(encoded)
@@ -55,7 +55,7 @@ func parseFlags(encoded string) (flags map[string]string, running bool) {
 	return flags, true
 }
 
-// parseLimit reads a limit as systemd prints it, "" for none.
+// parseLimit parses a limit as systemd prints it; "" if unset.
 func parseLimit(text string) string {
 	if text == "infinity" || !limitForm.MatchString(text) {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// What a machine says is parsed into these forms where it enters: a value of another
-// form is an error, or is left out where the rule says so.
+// Values from a machine are checked against these forms where they are parsed. A value in
+// another form is an error, or is skipped if the rule says so.
 var (
 	machineIDForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 	bootIDForm    = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -32,7 +32,7 @@ var (
 )
 
 const (
-	unnamed       = "?" // an owner or process whose name has an unknown form: not one of the provider's
+	unnamed       = "?" // an owner or process whose name has an unknown form; it does not belong to the provider
 	maxEntries    = 10_000
 	maxEntryName  = 255     // NAME_MAX
 	maxProcessID  = 1 << 22 // PID_MAX_LIMIT
@@ -49,8 +49,8 @@ func matching(form *regexp.Regexp, what, text string) (string, error) {
 	return "", fmt.Errorf("%s reads %s", what, problem.Quote(text))
 }
 
-// matchingOrEmpty is matching for a value that a machine may lack; none are the
-// spellings of "no value".
+// matchingOrEmpty is matching for a value that may be missing; none are the spellings of "no
+// value".
 func matchingOrEmpty(form *regexp.Regexp, what, text string, none ...string) (string, error) {
 	for _, spelling := range append(none, "") {
 		if text == spelling {
@@ -68,7 +68,7 @@ func matchingOrUnnamed(form *regexp.Regexp, text string) string {
 	return unnamed
 }
 
-// digestOrEmpty is a SHA-256, or "" for what is none: that differs from every digest.
+// digestOrEmpty returns a SHA-256, or "" if text is not one. "" differs from every digest.
 func digestOrEmpty(text string) string {
 	if digestForm.MatchString(text) {
 		return text
@@ -76,7 +76,7 @@ func digestOrEmpty(text string) string {
 	return ""
 }
 
-// oneLine is text of an SSH server for a message.
+// oneLine returns text of an SSH server as one line for a message.
 func oneLine(text string) string {
 	const most = 300
 	text = problem.Line(text)
@@ -86,7 +86,7 @@ func oneLine(text string) string {
 	return text
 }
 
-// parseCount reads a number from 0 to most.
+// parseCount parses a number from 0 to most.
 func parseCount(what, text string, most int64) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > most {
@@ -95,7 +95,7 @@ func parseCount(what, text string, most int64) (int64, error) {
 	return n, nil
 }
 
-// parseBase64 reads base64.
+// parseBase64 decodes base64.
 func parseBase64(what, text string) (string, error) {
 	content, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -104,9 +104,9 @@ func parseBase64(what, text string) (string, error) {
 	return string(content), nil
 }
 
-// parseClock reads seconds with an optional fraction (date +%s.%N).
+// parseClock parses seconds with an optional fraction (date +%s.%N).
 func parseClock(text string) (time.Time, error) {
-	const endOfTime = 253402300799 // of the year 9999, beyond which no time can be written
+	const endOfTime = 253402300799 // in the year 9999; later times cannot be formatted
 	whole, fraction, _ := strings.Cut(text, ".")
 	seconds, err := parseCount("the machine's clock", whole, endOfTime)
 	if err != nil {
@@ -119,7 +119,7 @@ func parseClock(text string) (time.Time, error) {
 	return time.Unix(seconds, nanoseconds), nil
 }
 
-// goArchitecture maps what uname -m says to GOARCH.
+// goArchitecture maps the output of uname -m to GOARCH.
 func goArchitecture(machine string) (string, error) {
 	switch machine {
 	case "x86_64":
@@ -134,7 +134,7 @@ func goArchitecture(machine string) (string, error) {
 	return matchingOrEmpty(kernelForm, "the machine's architecture", machine) // ppc64le, s390x and riscv64 are the same in Go
 }
 
-// parseOSRelease reads ID and ID_LIKE, quoted or not (os-release(5)).
+// parseOSRelease parses ID and ID_LIKE, quoted or not (os-release(5)).
 func parseOSRelease(lines []string) (id, like string, err error) {
 	for _, line := range lines {
 		key, value, _ := strings.Cut(line, "=")
