@@ -9,8 +9,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
-// buildCommand builds what is named, by default every component for the lab's
-// machines, and prints where each is, so that scripts can use the answer.
+// buildCommand builds the named sets, by default every component for the lab's machines, and
+// prints the path of each, so that scripts can use the output.
 func buildCommand(args []string) error {
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	flags.Usage = func() {

@@ -16,7 +16,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// defaultName is the lab that commands without --name mean.
+// defaultName is the lab that commands without --name use.
 const defaultName = "kube"
 
 // parse parses the flags of a subcommand. All have --name, the lab's name.
@@ -39,7 +39,7 @@ func parse(flags *flag.FlagSet, arguments string, args []string) (name string, r
 	return name, flags.Args(), nil
 }
 
-// interruptible is cancelled by Ctrl-C, so that what was begun is left in order.
+// interruptible returns a context that is cancelled by Ctrl-C, so that commands can clean up.
 func interruptible() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }

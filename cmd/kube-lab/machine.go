@@ -20,7 +20,7 @@ func cutCommand(args []string) error      { return each("cut", args, (*lab.Machi
 func healCommand(args []string) error     { return each("heal", args, (*lab.Machine).Heal) }
 func rebuildCommand(args []string) error  { return each("rebuild", args, (*lab.Machine).Rebuild) }
 
-// each does the same to all machines that args name, at the same time.
+// each calls act for all machines in args, in parallel.
 func each(verb string, args []string, act func(*lab.Machine, context.Context) error) error {
 	flags := flag.NewFlagSet(verb, 0)
 	name, names, err := parse(flags, "MACHINE...", args)
@@ -101,8 +101,8 @@ func execCommand(args []string) error {
 	return become(l.Command(context.Background(), rest[0], rest[1:]...))
 }
 
-// become replaces this program by cmd, which thus has the terminal, the signals
-// and the exit status. It returns only when that fails.
+// become replaces this process with cmd, which takes over the terminal, the signals and the
+// exit status. It returns only if that fails.
 func become(cmd *exec.Cmd) error {
 	if cmd.Err != nil {
 		return cmd.Err

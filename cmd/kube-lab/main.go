@@ -1,5 +1,5 @@
-// Command kube-lab makes machines on one computer: to try the provider on, and to
-// break. See package lab for what a machine is.
+// Command kube-lab creates machines on one computer, for trying out the provider and for
+// failure tests. See package lab for what a machine is.
 package main
 
 import (
@@ -39,7 +39,7 @@ func commands() []command {
 	}
 }
 
-// asRoot says what is wrong when a command would fail half-way without root.
+// asRoot reports an error early if a command would fail halfway without root.
 func asRoot(run func([]string) error) func([]string) error {
 	return func(args []string) error {
 		wantsHelp := slices.ContainsFunc(args, func(arg string) bool { return arg == "-h" || arg == "--help" })
@@ -81,10 +81,10 @@ func printUsage() {
 	}
 }
 
-// errUsage ends the program when the usage has been shown already.
+// errUsage ends the program after the usage was shown.
 var errUsage = errors.New("wrong usage")
 
-// report prints err and gives the exit status: 2 for wrong usage, else 1.
+// report prints err and returns the exit status: 2 for wrong usage, otherwise 1.
 func report(err error) int {
 	switch {
 	case errors.Is(err, flag.ErrHelp):

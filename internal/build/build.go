@@ -1,6 +1,6 @@
-// Package build makes the programs that tests, the demo and make need
-// from source, each pinned by a go.mod in tools/, and keeps them in a cache
-// outside the checkout: whatever is there already is not built again.
+// Package build builds the programs that tests, the demo and make need from source. Each is
+// pinned by a go.mod in tools/. It keeps them in a cache outside the checkout: existing
+// programs are not built again.
 package build
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
 )
 
-// Components builds the named sets where they are missing ("etcd",
-// "kubernetes", "kubernetes-1.33"; no name means one of each product) and returns the directory that
-// holds them in the layout of the provider's local artifact source.
+// Components builds the named sets if they are missing ("etcd", "kubernetes",
+// "kubernetes-1.33"; no name means one of each product) and returns the directory that contains
+// them, in the layout of the provider's local artifact source.
 func Components(ctx context.Context, names ...string) (string, error) {
 	if len(names) == 0 {
 		names = ComponentNames()
@@ -30,8 +30,8 @@ func Components(ctx context.Context, names ...string) (string, error) {
 	return filepath.Join(dir, string(component)), err
 }
 
-// Terraform returns the path of the terraform that is installed, or else of an
-// OpenTofu built here.
+// Terraform returns the path of an installed terraform or, if there is none, of an OpenTofu
+// built here.
 func Terraform(ctx context.Context) (string, error) {
 	if installed, err := exec.LookPath("terraform"); err == nil {
 		return installed, nil
@@ -42,7 +42,7 @@ func Terraform(ctx context.Context) (string, error) {
 // Tofu returns the path of the OpenTofu built here.
 func Tofu(ctx context.Context) (string, error) { return Set(ctx, "tofu") }
 
-// Version is the pinned version of a set, without a "v".
+// Version returns the pinned version of a set, without a "v".
 func Version(name string) (string, error) {
 	s, err := lookup(name)
 	if err != nil {
@@ -55,9 +55,9 @@ func Version(name string) (string, error) {
 	return s.version(root)
 }
 
-// Set builds what is missing of one set, by any name of Names. It returns the
-// path of the tool, or of the directory that holds the components. Callers in
-// several processes wait for each other.
+// Set builds the missing programs of one set, by any name of Names. It returns the path of the
+// tool, or of the directory of the components. Callers in several processes wait for each
+// other.
 func Set(ctx context.Context, name string) (string, error) {
 	s, err := lookup(name)
 	if err != nil {
@@ -106,17 +106,17 @@ func (s set) version(root string) (string, error) {
 	return version, nil
 }
 
-// job is one set on its way into the cache.
+// job is the build of one set into the cache.
 type job struct {
 	set     set
 	version string
 	module  string // directory of the pinned module
-	dir     string // where the programs go
+	dir     string // destination of the programs
 	work    string // prefix of the lock, the log and the directory built into
 }
 
-// missing lists the programs that are not in the cache yet. Programs get
-// there by rename only, so what is there is whole.
+// missing returns the programs that are not in the cache yet. Programs get there only by
+// rename, so existing ones are complete.
 func (j job) missing() []program {
 	var missing []program
 	for _, p := range j.set.programs {
@@ -155,10 +155,10 @@ func (j job) ensure(ctx context.Context) error {
 	return nil
 }
 
-// build compiles programs beside the cache's directory and renames them into it.
+// build compiles programs next to the cache's directory and renames them into it.
 func (j job) build(ctx context.Context, programs []program, show *progress) error {
 	part := j.work + ".part"
-	if err := os.RemoveAll(part); err != nil { // of a build that was cut off
+	if err := os.RemoveAll(part); err != nil { // left by a build that was interrupted
 		return err
 	}
 	if err := compile(ctx, j, programs, part, show); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// kind is the directory of the cache that holds a set.
+// kind is the cache directory of a set.
 type kind string
 
 const (
@@ -15,26 +15,26 @@ const (
 	tool      kind = "tools"      // runs on this computer
 )
 
-// set is what one pinned module builds: the components of a product, or a tool.
+// set is the output of one pinned module: the components of a product, or a tool.
 type set struct {
-	name      string // what callers ask for: "etcd", "etcd-3.5"
-	product   string // of which it is a release: "etcd"; of a tool, its name
+	name      string // the name that callers use: "etcd", "etcd-3.5"
+	product   string // the product that it is a release of: "etcd"; for a tool, its name
 	kind      kind
 	folder    string // in tools/: the module that pins everything
 	versionOf string // the required module whose version is the set's
 	programs  []program
-	stamp     func(version string) []string // linker flags that make the programs say their version
+	stamp     func(version string) []string // linker flags that set the version in the programs
 }
 
 // program is one executable of a set.
 type program struct {
-	name string // of its file: "etcd"
+	name string // its file name: "etcd"
 	pkg  string // its main package: "go.etcd.io/etcd/server/v3"
 }
 
-// catalogue lists every set. Versions stand only in the go.mod of its folder.
-// Of each product the set that has its name is the one that runs where nothing
-// else is asked for; the others are what upgrades come from or go to.
+// catalogue returns every set. Versions are defined only in the go.mod of the set's folder. The
+// set that has the product's name is the default; the others are the versions that upgrades
+// start from or lead to.
 func catalogue() []set {
 	return append([]set{
 		etcd("etcd", "etcd-3.6"),
@@ -50,7 +50,7 @@ func catalogue() []set {
 	}, tools()...)
 }
 
-// etcd is one release of it.
+// etcd returns the set of one release of etcd.
 func etcd(name, folder string) set {
 	return set{
 		name: name, product: "etcd", kind: component, folder: folder, versionOf: "go.etcd.io/etcd/server/v3",
@@ -62,7 +62,8 @@ func etcd(name, folder string) set {
 	}
 }
 
-// kubernetes is one release of it: the components of a control plane, and more.
+// kubernetes returns the set of one release of Kubernetes: the components of a control plane,
+// and more.
 func kubernetes(name, folder string, more ...string) set {
 	s := set{
 		name: name, product: "kubernetes", kind: component, folder: folder, versionOf: "k8s.io/kubernetes",
@@ -74,13 +75,13 @@ func kubernetes(name, folder string, more ...string) set {
 	return s
 }
 
-// tools are what runs on this computer.
+// tools returns the sets that run on this computer.
 func tools() []set {
 	return []set{
 		{
 			name: "tofu", product: "tofu", kind: tool, folder: "opentofu", versionOf: "github.com/opentofu/opentofu",
 			programs: []program{{"tofu", "github.com/opentofu/opentofu/cmd/tofu"}},
-			// OpenTofu embeds its version; this drops the "-dev" behind it.
+			// OpenTofu embeds its version; this removes the "-dev" suffix.
 			stamp: func(string) []string { return []string{"-X", "github.com/opentofu/opentofu/version.dev=no"} },
 		},
 		{
@@ -119,8 +120,8 @@ func tools() []set {
 	}
 }
 
-// kubernetesStamp sets what upstream's hack/lib/version.sh sets; without it the
-// components call themselves v0.0.0 and refuse each other by version skew.
+// kubernetesStamp sets what upstream's hack/lib/version.sh sets. Without it the components
+// report v0.0.0 and reject each other because of version skew.
 func kubernetesStamp(version string) []string {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -133,7 +134,7 @@ func kubernetesStamp(version string) []string {
 	return flags
 }
 
-// lookup finds a set by name.
+// lookup returns a set by name.
 func lookup(name string) (set, error) {
 	for _, s := range catalogue() {
 		if s.name == name {
@@ -143,7 +144,7 @@ func lookup(name string) (set, error) {
 	return set{}, fmt.Errorf("nothing to build is called %q; there are %s", name, strings.Join(Names(), ", "))
 }
 
-// Names lists what can be built: first the components, then the tools.
+// Names returns what can be built: first the components, then the tools.
 func Names() []string {
 	var names []string
 	for _, s := range catalogue() {
@@ -152,8 +153,7 @@ func Names() []string {
 	return names
 }
 
-// ComponentNames lists the sets that run on machines where nothing else is
-// asked for: one of each product.
+// ComponentNames returns the default sets that run on machines: one of each product.
 func ComponentNames() []string {
 	var names []string
 	for _, s := range catalogue() {
@@ -164,16 +164,16 @@ func ComponentNames() []string {
 	return names
 }
 
-// directory is where the set's programs are in the cache. For components,
+// directory returns the directory of the set's programs in the cache. For components,
 // PRODUCT-vVERSION/NAME is the layout of the provider's local artifact source.
 func (s set) directory(cache, version string) string {
 	return path.Join(cache, string(s.kind), s.product+"-v"+version)
 }
 
-// requirement matches one requirement of a go.mod, in a block or on its own.
+// requirement matches one requirement of a go.mod, in a block or on a line of its own.
 var requirement = regexp.MustCompile(`(?m)^(?:require)?\s*(\S+) v(\S+)`)
 
-// requiredVersion finds the version, without its "v", of a module in the text of a go.mod.
+// requiredVersion returns the version, without its "v", of a module in the text of a go.mod.
 func requiredVersion(gomod, module string) (string, error) {
 	for _, match := range requirement.FindAllStringSubmatch(gomod, -1) {
 		if match[1] == module {
@@ -183,11 +183,11 @@ func requiredVersion(gomod, module string) (string, error) {
 	return "", fmt.Errorf("go.mod does not require %s", module)
 }
 
-// majorSuffix is the last element of the path of a module at version 2 or later.
+// majorSuffix matches the last path element of a module at version 2 or later.
 var majorSuffix = regexp.MustCompile(`^v[0-9]+$`)
 
-// executable is the file name that "go build -o DIR/" gives to a main package
-// (cmd/go/internal/load, DefaultExecName): its last element that is not a major version.
+// executable returns the file name that "go build -o DIR/" gives to a main package
+// (cmd/go/internal/load, DefaultExecName): the last path element that is not a major version.
 func executable(pkg string) string {
 	if name := path.Base(pkg); !majorSuffix.MatchString(name) {
 		return name

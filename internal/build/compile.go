@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// compile runs the go command on the pinned module. Its output goes to the
-// log, which is removed again when all went well.
+// compile runs the go command on the pinned module. Its output goes to the log, which is
+// removed if the build succeeds.
 func compile(ctx context.Context, j job, programs []program, into string, show *progress) error {
 	logName := j.work + ".log"
 	log, err := os.Create(logName)
@@ -25,7 +25,7 @@ func compile(ctx context.Context, j job, programs []program, into string, show *
 	}
 	defer log.Close()
 
-	// Without cgo, programs run on machines whose C library is another.
+	// Without cgo, the programs run on machines with any C library.
 	command := goCommand{dir: j.module, env: []string{"CGO_ENABLED=0"}, log: log, show: show}
 	ldflags := strings.Join(j.set.ldflags(j.version), " ")
 	flags := []string{"-trimpath", "-ldflags", ldflags}
@@ -48,7 +48,7 @@ func compile(ctx context.Context, j job, programs []program, into string, show *
 	return os.Remove(logName)
 }
 
-// ldflags are the linker's: no debugging tables, and the version stamp.
+// ldflags returns the linker flags: no debugging tables, and the version stamp.
 func (s set) ldflags(version string) []string {
 	flags := []string{"-s", "-w"}
 	if s.stamp != nil {
@@ -57,12 +57,12 @@ func (s set) ldflags(version string) []string {
 	return flags
 }
 
-// goCommand is how the go command is run. It can neither change the pins nor
-// take sources from elsewhere.
+// goCommand defines how the go command is run. It can neither change the pins nor take sources
+// from elsewhere.
 type goCommand struct {
 	dir  string
 	env  []string
-	log  io.Writer // gets its whole standard error
+	log  io.Writer // receives its whole standard error
 	show *progress
 }
 
@@ -105,11 +105,11 @@ func (c goCommand) run(ctx context.Context, args []string) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
-// report is what one line of the go command's standard error says.
+// report is the kind of a line in the go command's standard error.
 type report int
 
 const (
-	heading    report = iota // "# package", before its complaints
+	heading    report = iota // "# package", before its errors
 	downloaded               // "go: downloading module version"
 	compiled                 // "package", by -v
 	complained

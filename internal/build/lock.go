@@ -7,8 +7,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/filelock"
 )
 
-// lock takes an exclusive lock on a file, which the kernel gives back even when
-// the process is killed. It waits for as long as another process holds it.
+// lock takes an exclusive lock on a file. The kernel releases it even if the process is killed.
+// It waits for as long as another process holds it.
 func lock(ctx context.Context, name string, show *progress) (unlock func(), err error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

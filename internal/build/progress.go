@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// What takes less than quiet shows no progress. A terminal sees the elapsed
-// seconds tick on one line; anything else gets whole lines, further apart.
+// A build shorter than quiet shows no progress. On a terminal, one line shows the elapsed
+// seconds; otherwise whole lines are printed at longer intervals.
 const (
 	quiet          = 2 * time.Second
 	terminalPeriod = time.Second
 	plainPeriod    = 10 * time.Second
 )
 
-// progress shows how far one build is, from its own goroutine, until stop.
+// progress shows the progress of one build, from its own goroutine, until stop.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -29,9 +29,9 @@ type progress struct {
 	state state
 }
 
-// state is what a progress line says.
+// state is the content of a progress line.
 type state struct {
-	step       string // when nothing is counted yet
+	step       string // used while nothing is counted yet
 	downloads  int    // modules
 	packages   int    // compiled so far
 	outOf      int    // packages to compile; 0 means not known yet
@@ -78,7 +78,7 @@ func (p *progress) show() {
 	fmt.Fprintln(p.out, line)
 }
 
-// String says what is being done.
+// String describes the current work.
 func (s state) String() string {
 	switch {
 	case s.outOf > 0 && s.packages >= s.outOf:
@@ -94,7 +94,7 @@ func (s state) String() string {
 	}
 }
 
-// step says what is done now, until there is something to count.
+// step sets the current step, shown until there is something to count.
 func (p *progress) step(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,13 +119,14 @@ func (p *progress) compiled() {
 	p.state.packages++
 }
 
-// finish ends the progress with one closing line.
+// finish ends the progress with one final line.
 func (p *progress) finish(format string, args ...any) {
 	p.stop()
 	fmt.Fprintf(p.out, "%s: %s\n", p.name, fmt.Sprintf(format, args...))
 }
 
-// stop ends the progress and leaves the cursor on an empty line. It may be repeated.
+// stop ends the progress and leaves the cursor on an empty line. It may be called more than
+// once.
 func (p *progress) stop() {
 	p.mu.Lock()
 	select {

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Checkout is the root of the checkout that the process runs in, from
-// whichever of its directories.
+// Checkout returns the root of the checkout that the process runs in, from any of its
+// directories.
 func Checkout() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -25,9 +25,9 @@ func Checkout() (string, error) {
 	}
 }
 
-// Provider builds a provider of this checkout into the file at path, with the
-// flags of "go test", so that both share what is compiled. program is the
-// folder of its main package; "." is the one that is released.
+// Provider builds a provider of this checkout into the file at path, with the flags of "go
+// test", so that both share compiled packages. program is the folder of its main package; "."
+// is the released provider.
 func Provider(ctx context.Context, program, path string) error {
 	root, err := Checkout()
 	if err != nil {

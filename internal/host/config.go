@@ -10,7 +10,7 @@ type Config struct {
 	Bastion        *Bastion            // nil: machines are dialled directly
 	Overrides      map[string]Override // by Target.Address
 	ConnectTimeout time.Duration       // 0 means 10 s; covers TCP, SSH handshake and authentication
-	Keepalive      time.Duration       // 0 means 10 s between probes; the connection is closed after three unanswered probes
+	Keepalive      time.Duration       // 0 means 10 s between probes; three unanswered probes close the connection
 
 	// AroundCommand, if set, is called before every remote command with a one-line summary. The
 	// returned function is called when that command has ended. Run, Apply and Observe are one

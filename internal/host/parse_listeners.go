@@ -40,7 +40,7 @@ func parseListeners(r report, ports []int) map[int]Listener {
 
 // parseSocket parses one line of `ss -ltnp`:
 //
-// 	LISTEN 0 4096 127.0.0.1%lo:53 0.0.0.0:* users:(("sshd",pid=1,fd=3))
+//	LISTEN 0 4096 127.0.0.1%lo:53 0.0.0.0:* users:(("sshd",pid=1,fd=3))
 func parseSocket(line string) (port int, address, process string, ok bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 5 || fields[0] != "LISTEN" {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Access is what the current context of a kubeconfig gives to a client of the
-// API, secrets included. What the kubeconfig does not have is empty: a user
-// with an exec plugin has neither certificate nor token.
+// Access contains what the current context of a kubeconfig provides to an API client, including
+// secrets. Fields that the kubeconfig does not set are empty: a user with an exec plugin has
+// neither certificate nor token.
 type Access struct {
 	Cluster   string
 	Server    string
@@ -20,11 +20,10 @@ type Access struct {
 	Namespace string
 }
 
-// ParseAccess reads the current context of any kubeconfig, where
-// ParseKubeconfig judges one of the form that this provider writes. What the
-// kubeconfig leaves to another file is an error: without it a client would be
-// somebody else, or trust somebody else, than kubectl with the same text. No
-// error quotes the text, because it may hold secrets.
+// ParseAccess parses the current context of any kubeconfig, while ParseKubeconfig checks one in
+// the form that this provider writes. A reference to another file is an error: without that
+// file, a client would have another identity, or another trust, than kubectl with the same
+// text. No error quotes the text, because it may contain secrets.
 func ParseAccess(text string) (Access, error) {
 	access, err := parseAccess(text)
 	if err != nil {
@@ -56,14 +55,13 @@ func parseAccess(text string) (Access, error) {
 	if access.Client.PrivateKey, err = embedded("client-key", user.KeyFile, user.Key, checkPrivateKey); err != nil {
 		return Access{}, err
 	}
-	if user.TokenFile != "" { // to kubectl it counts more than a token beside it
+	if user.TokenFile != "" { // kubectl prefers it over a token
 		return Access{}, errors.New("its tokenFile names a file, which is not read: put the token itself into the field token")
 	}
 	return access, nil
 }
 
-// embedded decodes a data field. As with kubectl it counts more than a file
-// named beside it.
+// embedded decodes a data field. As in kubectl, it takes precedence over the file field.
 func embedded(field, file, data string, check func(text string) error) (string, error) {
 	switch {
 	case data != "":
@@ -79,8 +77,8 @@ func embedded(field, file, data string, check func(text string) error) (string, 
 	return "", nil
 }
 
-// checkPrivateKey asks for a PEM block of a private key of any kind: whether
-// the client can use it is the client's to say.
+// checkPrivateKey requires a PEM block of a private key of any kind. Whether the client can use
+// it is up to the client.
 func checkPrivateKey(text string) error {
 	if !slices.Contains(pemKinds(text), privateKeyKind) {
 		return fmt.Errorf("no PEM private key in it: %s", describePEM(text))

@@ -6,8 +6,8 @@ import (
 
 const clusterIDBytes = 16
 
-// Same reports whether two bundles agree on the cluster and on parts: what is
-// made of those parts need not change.
+// Same reports whether two bundles agree on the cluster and on parts. If they do, nothing
+// derived from those parts needs to change.
 func (b *Bundle) Same(other *Bundle, parts ...Part) bool {
 	if b == nil || other == nil {
 		return b == other
@@ -16,12 +16,12 @@ func (b *Bundle) Same(other *Bundle, parts ...Part) bool {
 	return reflect.DeepEqual(own.encoded(), others.encoded())
 }
 
-// DeletionProtected reports whether the cluster must not end: while it is so, the
-// last voter and the last serving replica do not leave, and neither does the bundle.
-// Every copy of the bundle says it, so that each member and replica knows.
+// DeletionProtected reports whether the cluster is protected from deletion. While it is, the
+// last voter, the last serving replica and the bundle cannot be destroyed. Every copy of the
+// bundle contains this setting, so that each member and replica knows it.
 func (b *Bundle) DeletionProtected() bool { return b == nil || !b.Deletable }
 
-// AllowDeletion says how deletion protection is taken off.
+// AllowDeletion describes how to turn deletion protection off.
 const AllowDeletion = "to end the cluster, set deletion_protection = false on its kube_pki_bundle, apply, then destroy."
 
 func (b *Bundle) only(parts []Part) *Bundle {

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// MachineFiles are the parts of a bundle on a machine between rotations. Missing keys
-// are empty.
+// MachineFiles are the parts of a bundle on a machine, between rotations. Missing keys are
+// empty.
 type MachineFiles struct {
-	ClusterID   string // "": made of the Kubernetes authority, so that every machine gives the same
+	ClusterID   string // "": derived from the Kubernetes authority, so that every machine returns the same
 	ClusterName string
 	Authorities map[Authority]KeyPair
 	// ServiceAccountKey is the private key (PEM).
 	ServiceAccountKey string
 	Encryption        Encryption
 	Generations       map[Part]int
-	Leaf              string // a certificate that was issued: new ones get keys of its kind
+	Leaf              string // an issued certificate: new ones get keys of the same algorithm
 }
 
-// FromMachine makes a bundle of the files of a machine. No machine has what earlier
-// rotations left, so the bundle cannot return to one.
+// FromMachine builds a bundle from the files of a machine. No machine has the remains of
+// earlier rotations, so the bundle cannot return to a previous stage.
 func FromMachine(f MachineFiles) (*Bundle, error) {
 	for part, generation := range f.Generations {
 		if stage := StageOf(generation); stage != Steady {
@@ -52,7 +52,7 @@ func FromMachine(f MachineFiles) (*Bundle, error) {
 	return b, b.Validate()
 }
 
-// algorithmLike is that of a certificate's key where a bundle may use it.
+// algorithmLike returns the algorithm of a certificate's key if a bundle may use it.
 func algorithmLike(certificate string) Algorithm {
 	info, err := Inspect(certificate)
 	if err != nil {
@@ -64,7 +64,7 @@ func algorithmLike(certificate string) Algorithm {
 	return info.Algorithm
 }
 
-// Externals are those authorities whose key the bundle does not have.
+// Externals returns the authorities whose key the bundle does not have.
 func (b *Bundle) Externals() []Authority {
 	var names []Authority
 	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {
@@ -75,9 +75,9 @@ func (b *Bundle) Externals() []Authority {
 	return names
 }
 
-// Validity is the lifetime of the bundle's authorities by the newest Kubernetes one,
-// or the default: an authority whose lifetime is not a whole number of hours was made by
-// another tool, and does not say how long the next one lives.
+// Validity returns the lifetime of the bundle's authorities, taken from the newest Kubernetes
+// authority, or the default. A lifetime that is not a whole number of hours comes from another
+// tool and does not tell the lifetime of the next authority.
 func (b *Bundle) Validity() time.Duration {
 	c, err := firstCertificate(newest(b.CA, b.CARotation).Certificate)
 	if err != nil {
@@ -90,5 +90,5 @@ func (b *Bundle) Validity() time.Duration {
 	return life
 }
 
-// NewestEncryption is the one that a configuration speaks of.
+// NewestEncryption returns the encryption that the configuration describes.
 func (b *Bundle) NewestEncryption() Encryption { return newest(b.Encryption, b.EncryptionRotation) }

@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// format is the version of the text that Encode writes. A change that an older
-// Parse would misread needs a new number.
+// format is the version of the text that Encode writes. A change that an older Parse would
+// misinterpret needs a new number.
 const format = 1
 
-// encoded is a bundle as text. The order of its fields is the order in the
-// text, so that equal bundles are equal texts. A bundle that was never rotated
-// has no more than the first eight.
+// encoded is a bundle as text. The order of its fields is the order in the text, so that equal
+// bundles have equal texts. A bundle that was never rotated only has the first eight.
 type encoded struct {
 	Format         int                `json:"format"`
 	ClusterID      string             `json:"cluster_id"`
@@ -24,7 +23,7 @@ type encoded struct {
 	FrontProxyCA   encodedPair        `json:"front_proxy_ca"`
 	ServiceAccount encodedPair        `json:"service_account"`
 	Encryption     *encodedEncryption `json:"encryption,omitempty"`
-	// Protection is left out while it is on, which is the default.
+	// Protection is omitted while it is on, which is the default.
 	Protection *bool `json:"deletion_protection,omitempty"`
 
 	CARotation             *encodedRotation[encodedPair]       `json:"ca_rotation,omitempty"`
@@ -58,7 +57,7 @@ type encodedRotation[T any] struct {
 	Retired    bool   `json:"retired,omitempty"`
 }
 
-// secrets are the places of everything in e that must be sealed.
+// secrets returns pointers to everything in e that must be sealed.
 func (e *encoded) secrets() []*string {
 	places := []*string{&e.CA.PrivateKey, &e.EtcdCA.PrivateKey, &e.FrontProxyCA.PrivateKey, &e.ServiceAccount.PrivateKey}
 	for _, r := range []*encodedRotation[encodedPair]{
@@ -78,8 +77,8 @@ func (e *encoded) secrets() []*string {
 	return places
 }
 
-// Encode writes the bundle as JSON with PEM inside. Private keys are sealed; a
-// nil seal leaves them in the clear.
+// Encode returns the bundle as JSON with PEM inside. Private keys are sealed; with a nil seal
+// they are in plain text.
 func (b *Bundle) Encode(seal *Seal) (string, error) {
 	e := b.encoded()
 	for _, secret := range e.secrets() {
@@ -91,7 +90,7 @@ func (b *Bundle) Encode(seal *Seal) (string, error) {
 	}
 	text, err := json.Marshal(e)
 	if err != nil {
-		panic("pki: encode bundle: " + err.Error()) // strings and numbers always encode
+		panic("pki: encode bundle: " + err.Error()) // strings and numbers can always be encoded
 	}
 	return string(text), nil
 }
@@ -156,8 +155,8 @@ func decodeRotation[T, E any](e *encodedRotation[E], from func(E) T) Rotation[T]
 	return r
 }
 
-// Parse reads what Encode wrote, and checks that every key matches its
-// certificate. seal opens what is sealed; a bundle in the clear needs none.
+// Parse parses what Encode wrote, and checks that every key matches its certificate. seal opens
+// sealed keys; a bundle in plain text needs none.
 func Parse(text string, seal *Seal) (*Bundle, error) {
 	e, err := decode(text)
 	if err != nil {
@@ -193,8 +192,8 @@ func Parse(text string, seal *Seal) (*Bundle, error) {
 	return b, nil
 }
 
-// SetDeletionProtection changes the protection in a bundle's text. Sealed keys stay
-// as they are, so that the result follows from the text alone.
+// SetDeletionProtection changes the protection in a bundle's text. Sealed keys stay unchanged,
+// so that the result depends on the text alone.
 func SetDeletionProtection(text string, protected bool) (string, error) {
 	e, err := decode(text)
 	if err != nil {
@@ -205,13 +204,13 @@ func SetDeletionProtection(text string, protected bool) (string, error) {
 	}
 	changed, err := json.Marshal(e)
 	if err != nil {
-		panic("pki: encode bundle: " + err.Error()) // strings and numbers always encode
+		panic("pki: encode bundle: " + err.Error()) // strings and numbers can always be encoded
 	}
 	return string(changed), nil
 }
 
-// decode reads the version before the rest, whose fields depend on it. The
-// JSON decoder's errors are not passed on, because they quote the text.
+// decode reads the version before the other fields, which depend on it. The JSON decoder's
+// errors are not passed on, because they quote the text.
 func decode(text string) (encoded, error) {
 	if strings.TrimSpace(text) == "" {
 		return encoded{}, errors.New("it is empty")

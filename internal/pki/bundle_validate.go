@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Validate checks that the parts of a bundle belong together: Parse does it by
-// itself, a bundle put together from existing files needs it. It knows no
-// time: an expired authority is valid here and refused by Issue.
+// Validate checks that the parts of a bundle belong together. Parse calls it; a bundle
+// assembled from existing files needs an explicit call. It ignores time: an expired authority
+// is valid here and rejected by Issue.
 func (b *Bundle) Validate() error {
 	if id, err := hex.DecodeString(b.ClusterID); err != nil || len(id) != clusterIDBytes ||
 		hex.EncodeToString(id) != b.ClusterID {
@@ -23,7 +23,7 @@ func (b *Bundle) Validate() error {
 	return b.validateKeys()
 }
 
-// purpose is one key and what it is for.
+// purpose is a key and its use.
 type purpose struct {
 	name string
 	key  crypto.PublicKey
@@ -57,7 +57,7 @@ func (b *Bundle) validateKeys() error {
 	return b.validateEncryption()
 }
 
-// purposes checks an authority's pairs, and names their keys.
+// purposes checks an authority's pairs, and returns the use of each key.
 func (h heldAuthority) purposes(name Authority) ([]purpose, error) {
 	certificate, err := h.pair.trusted()
 	if err != nil {
@@ -84,7 +84,7 @@ func (b *Bundle) serviceAccounts() ([]purpose, error) {
 	if err := r.validate(); err != nil || r.Other == nil {
 		return keys, err
 	}
-	other, err := r.Other.serviceAccount(r.Stage() == Introduced) // the next one will sign; the previous one may be without its key
+	other, err := r.Other.serviceAccount(r.Stage() == Introduced) // the next one will sign; the previous one may lack its key
 	if err != nil {
 		return nil, fmt.Errorf("the one of its rotation: %w", err)
 	}
@@ -105,7 +105,7 @@ func (b *Bundle) validateEncryption() error {
 	return r.Other.validate()
 }
 
-// validate checks that there are two while a rotation is under way.
+// validate checks that there are two values while a rotation is in progress.
 func (r Rotation[T]) validate() error {
 	if r.Generation < 0 || r.Other == nil && r.Stage() != Steady {
 		return fmt.Errorf("generation %d lacks the other one of its rotation", r.Generation)

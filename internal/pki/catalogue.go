@@ -1,11 +1,10 @@
 package pki
 
-// clusterAdmins is the group that kubeadm gives to admin.conf, and to the API
-// server's kubelet client. It has rights only once a ClusterRoleBinding to
-// cluster-admin exists.
+// clusterAdmins is the group that kubeadm assigns to admin.conf and to the API server's kubelet
+// client. It has no rights until a ClusterRoleBinding to cluster-admin exists.
 const clusterAdmins = "kubeadm:cluster-admins"
 
-// APIServerNames are what the API server's serving certificate depends on.
+// APIServerNames are the values that the API server's serving certificate depends on.
 type APIServerNames struct {
 	NodeName      string
 	ClusterDomain string   // "cluster.local"
@@ -15,8 +14,8 @@ type APIServerNames struct {
 	Extra         []string
 }
 
-// APIServer and the functions below are kubeadm's table (v1.34), one leaf each,
-// but for the groups of the kubelet client.
+// APIServer and the functions below return the leaves of kubeadm's table (v1.34), except for
+// the groups of the kubelet client.
 func APIServer(n APIServerNames) Leaf {
 	hosts := []string{
 		n.NodeName,
@@ -39,23 +38,24 @@ func APIServer(n APIServerNames) Leaf {
 	}
 }
 
-// KubeletClientUser is who the API server is to kubelets. It has rights only once
-// it is bound to a role: system:kubelet-api-admin is made for it.
+// KubeletClientUser is the API server's user name towards kubelets. It has no rights until it
+// is bound to a role; system:kubelet-api-admin is intended for it.
 const KubeletClientUser = "kube-apiserver-kubelet-client"
 
-// APIServerKubeletClient is what the API server shows to kubelets. kubeadm puts it
-// into the group of the administrators, so that a key that lies on every replica
-// may do everything in the cluster; kubelets ask for nothing but their own API.
+// APIServerKubeletClient is the client certificate that the API server presents to kubelets.
+// kubeadm puts it into the administrators' group, so that a key on every replica grants full
+// access to the cluster, although it is only needed for the kubelet API. Here it has no group.
 func APIServerKubeletClient() Leaf {
 	return client("apiserver-kubelet-client", Kubernetes, KubeletClientUser)
 }
 
-// FrontProxyClient is what the API server shows to aggregated API servers.
+// FrontProxyClient is the client certificate that the API server presents to aggregated API
+// servers.
 func FrontProxyClient() Leaf {
 	return client("front-proxy-client", FrontProxy, "front-proxy-client")
 }
 
-// APIServerEtcdClient is what the API server shows to etcd.
+// APIServerEtcdClient is the client certificate that the API server presents to etcd.
 func APIServerEtcdClient() Leaf {
 	return client("apiserver-etcd-client", Etcd, "kube-apiserver-etcd-client")
 }
@@ -63,10 +63,10 @@ func APIServerEtcdClient() Leaf {
 // EtcdServer is a member's serving certificate.
 func EtcdServer(name, address string) Leaf { return etcdMember("etcd/server", name, address) }
 
-// EtcdPeer is a member's certificate towards its peers.
+// EtcdPeer is a member's peer certificate.
 func EtcdPeer(name, address string) Leaf { return etcdMember("etcd/peer", name, address) }
 
-// EtcdHealthcheckClient is the operator's and the probes' client certificate for etcd.
+// EtcdHealthcheckClient is the etcd client certificate for operators and probes.
 func EtcdHealthcheckClient() Leaf {
 	return client("etcd/healthcheck-client", Etcd, "kube-etcd-healthcheck-client")
 }
@@ -80,9 +80,8 @@ func client(file string, authority Authority, commonName string, groups ...strin
 	return Leaf{Name: file, Authority: authority, CommonName: commonName, Organizations: groups, Usage: Client}
 }
 
-// etcdMember allows both usages for both certificates: a member dials its peers
-// with the certificate it serves, and its own gRPC gateway dials itself with
-// the serving one.
+// etcdMember allows both usages for both certificates. A member dials its peers with its peer
+// certificate, and its gRPC gateway dials the member itself with the serving certificate.
 func etcdMember(file, name, address string) Leaf {
 	return Leaf{
 		Name:       file,

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Check describes why a certificate does not match l, or is nil: wrong authority,
-// subject, names, usage, expired or not yet valid at now. It needs no private key.
+// Check returns why a certificate does not match l, or nil: wrong authority, subject, names,
+// usage, expired or not yet valid at now. It needs no private key.
 func (b *Bundle) Check(l Leaf, certificate string, now time.Time) []string {
 	var words []string
 	for _, fault := range b.problems(l, certificate, now) {
@@ -19,7 +19,7 @@ func (b *Bundle) Check(l Leaf, certificate string, now time.Time) []string {
 	return words
 }
 
-// problems lists what is wrong as predicates: "lacks 10.0.0.13".
+// problems returns the differences as predicates: "lacks 10.0.0.13".
 func (b *Bundle) problems(l Leaf, text string, now time.Time) []string {
 	names, err := l.validate()
 	if err != nil {
@@ -86,9 +86,9 @@ func subjectProblems(c *x509.Certificate, l Leaf) []string {
 	return problems
 }
 
-// acceptableGroups also accepts system:masters where earlier versions of kubeadm
-// wrote it (the admin, and the clients of etcd, which knows no groups), so that
-// adopting an older cluster replaces no certificate. It is accepted nowhere else.
+// acceptableGroups also accepts system:masters in the certificates that earlier versions of
+// kubeadm put it into (the admin, and the clients of etcd, which ignores groups), so that
+// importing an older cluster replaces no certificate. It is rejected everywhere else.
 func acceptableGroups(l Leaf, groups []string) bool {
 	want, have := slices.Sorted(slices.Values(l.Organizations)), slices.Sorted(slices.Values(groups))
 	if slices.Equal(want, have) {
@@ -98,8 +98,8 @@ func acceptableGroups(l Leaf, groups []string) bool {
 	return older && slices.Equal(have, []string{"system:masters"})
 }
 
-// nameProblems reports surplus names too: a name that moved to another machine
-// must not stay valid on this one.
+// nameProblems also reports surplus names: a name that moved to another machine must not stay
+// valid on this one.
 func nameProblems(c *x509.Certificate, want hostNames) []string {
 	info := infoOf(c)
 	have := slices.Concat(info.DNSNames, info.IPAddresses)
@@ -132,8 +132,8 @@ func usageProblems(c *x509.Certificate, want Usage) []string {
 	return problems
 }
 
-// verify asks crypto/x509 last: it knows rules that have no words of their own
-// here, such as the name constraints of an imported authority.
+// verify runs crypto/x509 last. It checks rules that have no message of their own here, such as
+// the name constraints of an imported authority.
 func verify(c, authority *x509.Certificate, usage Usage, now time.Time) []string {
 	roots := x509.NewCertPool()
 	roots.AddCert(authority)
@@ -146,8 +146,8 @@ func verify(c, authority *x509.Certificate, usage Usage, now time.Time) []string
 	return nil
 }
 
-// without gives the elements of list that are not in other, compared as names
-// in certificates are: without case.
+// without returns the elements of list that are not in other. Names are compared
+// case-insensitively, as in certificates.
 func without(list, other []string) []string {
 	var left []string
 	for _, item := range list {
@@ -158,7 +158,7 @@ func without(list, other []string) []string {
 	return left
 }
 
-// span writes a duration in its largest unit: "3 days".
+// span formats a duration in its largest unit: "3 days".
 func span(d time.Duration) string {
 	unit, n := "minute", int64(d/time.Minute)
 	switch day := 24 * time.Hour; {

@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// EncryptionKind is how the API servers encrypt what they store: a provider of
-// Kubernetes' EncryptionConfiguration.
+// EncryptionKind is how the API servers encrypt objects at rest: a provider of Kubernetes'
+// EncryptionConfiguration.
 type EncryptionKind string
 
-// The kinds. The zero value stores in the clear.
+// The kinds. The zero value does not encrypt.
 const (
 	Plain     EncryptionKind = ""
 	Secretbox EncryptionKind = "secretbox"
@@ -20,21 +20,21 @@ const (
 	KMS       EncryptionKind = "kms" // version 2 of the KMS plugin interface
 )
 
-// encryptionKeyBytes fits both kinds that have a key.
+// encryptionKeyBytes is the key size of both kinds that have a key.
 const encryptionKeyBytes = 32
 
-// Encryption is how the API servers encrypt at rest, and the key where they
-// have one. As for KeyPair, nothing prints the key.
+// Encryption is how the API servers encrypt at rest, with the key if the kind has one. As with
+// KeyPair, the key is never printed.
 type Encryption struct {
 	Kind      EncryptionKind
 	Resources []string // "secrets"; sorted
 	Name      string   // of the key, or of the plugin
-	Key       string   // base64; not of KMS
-	Endpoint  string   // of KMS: unix:///run/kms.sock
-	Timeout   string   // of KMS: "3s"
+	Key       string   // base64; not for KMS
+	Endpoint  string   // for KMS: unix:///run/kms.sock
+	Timeout   string   // for KMS: "3s"
 }
 
-// ValidateEncryptionKind says why a kind cannot be used, or nil.
+// ValidateEncryptionKind returns why a kind cannot be used, or nil.
 func ValidateEncryptionKind(kind string) error {
 	switch EncryptionKind(kind) {
 	case Secretbox, AESCBC, KMS:
@@ -52,8 +52,8 @@ func (e Encryption) Covers(resource string) bool {
 	return e.Kind != Plain && slices.Contains(e.Resources, resource)
 }
 
-// fresh is e as a rotation to the given number introduces it: with a new key,
-// where it has one, of a name that the one before does not have.
+// fresh returns e as a rotation to the given number introduces it. If it has a key, the key is
+// new and its name differs from the previous one.
 func (e Encryption) fresh(generation int) (Encryption, error) {
 	if e.Kind == Plain || e.Kind == KMS {
 		return e, nil
@@ -65,7 +65,7 @@ func (e Encryption) fresh(generation int) (Encryption, error) {
 	return e, nil
 }
 
-// describes reports whether other is e, apart from the key, which is the bundle's.
+// describes reports whether other equals e, except for the key, which belongs to the bundle.
 func (e Encryption) describes(other Encryption) bool {
 	if e.Kind != KMS {
 		other.Name = e.Name
@@ -74,8 +74,8 @@ func (e Encryption) describes(other Encryption) bool {
 		e.Name == other.Name && e.Endpoint == other.Endpoint && e.Timeout == other.Timeout
 }
 
-// Encryptions are the kinds that the API servers read, the one that they write
-// with first.
+// Encryptions returns the encryptions that the API servers can read, starting with the one that
+// they write with.
 func (b *Bundle) Encryptions() []Encryption {
 	if r := b.EncryptionRotation; r.Stage() != Steady {
 		return []Encryption{b.Encryption, *r.Other}

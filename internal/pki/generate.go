@@ -10,34 +10,33 @@ import (
 	"time"
 )
 
-// Lifetimes and backdating as in kubeadm's constants
-// (CACertificateValidityPeriod, CertificateValidityPeriod,
-// CertificateBackdate). The backdate lets a machine whose clock is a little
-// behind use a new certificate at once.
+// Lifetimes and backdating are those of kubeadm's constants (CACertificateValidityPeriod,
+// CertificateValidityPeriod, CertificateBackdate). Backdating lets a machine whose clock is
+// slightly behind use a new certificate immediately.
 const (
 	authorityValidity = 10 * 365 * 24 * time.Hour
 	leafValidity      = 365 * 24 * time.Hour
 	backdate          = 5 * time.Minute
 )
 
-// clusterName is what may stand in kubeconfig contexts, unit environments and
-// etcd tokens without quoting.
+// clusterName allows the characters that need no quoting in kubeconfig contexts, unit
+// environments and etcd tokens.
 var clusterName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
-// Options are what Generate needs. Now is the moment of issue (NotBefore is
-// five minutes earlier, as kubeadm does it).
+// Options are the inputs of Generate. Now is the time of issue (as in kubeadm, NotBefore is
+// five minutes earlier).
 type Options struct {
 	ClusterName string
 	Algorithm   Algorithm     // "" means ECDSA-P256
 	Validity    time.Duration // of the authorities; 0 means ten years
 	Now         time.Time
-	Given       Next // what the user brings instead
+	Given       Next // supplied by the user instead of being generated
 	Deletable   bool // see Bundle.DeletionProtected
-	// Generations are the numbers to begin with, each of a Steady stage.
+	// Generations are the initial numbers, each of a Steady stage.
 	Generations map[Part]int
 }
 
-// standard fills in what is left out.
+// standard sets the defaults.
 func (o Options) standard() Options {
 	if o.Validity == 0 {
 		o.Validity = authorityValidity
@@ -48,7 +47,7 @@ func (o Options) standard() Options {
 	return o
 }
 
-// Generate makes a bundle with new keys, but for what is given.
+// Generate creates a bundle with new keys, except for those supplied by the user.
 func Generate(o Options) (*Bundle, error) {
 	if err := ValidateClusterName(o.ClusterName); err != nil {
 		return nil, fmt.Errorf("generate pki bundle: %w", err)
@@ -70,7 +69,7 @@ func Generate(o Options) (*Bundle, error) {
 	return b, nil
 }
 
-// ValidateBeginning says why a bundle cannot begin with a generation number, or nil.
+// ValidateBeginning returns why a bundle cannot start with a generation number, or nil.
 func ValidateBeginning(p Part, generation int) error {
 	if generation < 0 || StageOf(generation) != Steady {
 		return fmt.Errorf("rotation of %s cannot begin at %d: a new bundle begins between rotations, at 0 or another multiple of %d", p, generation, stages)
@@ -97,8 +96,8 @@ func (b *Bundle) begin(generations map[Part]int) error {
 	return nil
 }
 
-// NewClusterID makes a random 128-bit cluster id in hex. Generate does this by
-// itself; a bundle put together from existing files needs it.
+// NewClusterID returns a random 128-bit cluster ID in hex. Generate calls it; a bundle
+// assembled from existing files needs an explicit call.
 func NewClusterID() string {
 	id := make([]byte, clusterIDBytes)
 	rand.Read(id) // never fails: crypto/rand ends the process instead
@@ -125,7 +124,7 @@ func (b *Bundle) generateKeys(o Options) (err error) {
 	return err
 }
 
-// ServiceAccountPair is the pair of a private key (PEM) that the user brings.
+// ServiceAccountPair returns the pair of a private key (PEM) that the user supplies.
 func ServiceAccountPair(privateKey string) (KeyPair, error) {
 	key, err := parseKey(privateKey)
 	if err != nil {
@@ -163,7 +162,7 @@ func newServiceAccount(a Algorithm) (KeyPair, error) {
 	return ServiceAccountPair(private)
 }
 
-// ValidateClusterName says why name cannot be that of a cluster, or nil.
+// ValidateClusterName returns why name is not a valid cluster name, or nil.
 func ValidateClusterName(name string) error {
 	if name == "" {
 		return errors.New("cluster name is empty")

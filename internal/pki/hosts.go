@@ -18,7 +18,7 @@ type hostNames struct {
 	addresses []string
 }
 
-// parseHosts sorts host names from addresses and refuses everything else.
+// parseHosts separates host names from addresses and rejects everything else.
 func parseHosts(hosts []string) (hostNames, error) {
 	var names hostNames
 	var addresses []netip.Addr
@@ -43,8 +43,8 @@ func parseHosts(hosts []string) (hostNames, error) {
 	return names, nil
 }
 
-// parseHostName accepts RFC 1123 names and, as kubeadm does, a wildcard as the
-// first label. Names in certificates are compared without case.
+// parseHostName accepts RFC 1123 names and, as kubeadm does, a wildcard as the first label.
+// Names in certificates are compared case-insensitively.
 func parseHostName(host string) (string, error) {
 	if host == "" {
 		return "", errors.New("host name is empty")
@@ -54,12 +54,12 @@ func parseHostName(host string) (string, error) {
 	if len(name) > 253 || slices.ContainsFunc(labels, func(l string) bool { return !hostLabel.MatchString(l) }) {
 		return "", fmt.Errorf("%q is neither a host name nor an IP address", host)
 	}
-	// A mistyped address ("10.0.0.300") has the form of a host name.
+	// A mistyped address ("10.0.0.300") is a well-formed host name.
 	if len(labels) > 1 && strings.Trim(name, "0123456789.") == "" {
 		return "", fmt.Errorf("%q looks like an IP address but is none", host)
 	}
 	return name, nil
 }
 
-// all lists every name, host names first.
+// all returns every name, host names first.
 func (n hostNames) all() []string { return slices.Concat(n.dns, n.addresses) }

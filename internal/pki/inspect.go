@@ -13,7 +13,7 @@ import (
 
 var errNoCertificate = errors.New("no PEM certificate in it")
 
-// Inspect reads the first certificate of a PEM text.
+// Inspect parses the first certificate of a PEM text.
 func Inspect(certificate string) (Info, error) {
 	c, err := firstCertificate(certificate)
 	if err != nil {
@@ -22,7 +22,7 @@ func Inspect(certificate string) (Info, error) {
 	return infoOf(c), nil
 }
 
-// Fingerprint is the SHA-256 of the first certificate of a PEM text, in hex.
+// Fingerprint returns the SHA-256 of the first certificate of a PEM text, in hex.
 func Fingerprint(certificate string) (string, error) {
 	c, err := firstCertificate(certificate)
 	if err != nil {
@@ -64,8 +64,8 @@ func usageOf(c *x509.Certificate) Usage {
 	return usage
 }
 
-// usageNames are those of Kubernetes (k8s.io/api/certificates/v1, KeyUsage). It
-// has two names for email protection and none for Microsoft's code signing.
+// usageNames are the names of Kubernetes (k8s.io/api/certificates/v1, KeyUsage). Kubernetes has
+// two names for email protection and none for Microsoft's code signing.
 var usageNames = map[x509.ExtKeyUsage]string{
 	x509.ExtKeyUsageAny:                        "any",
 	x509.ExtKeyUsageServerAuth:                 "server auth",
@@ -81,7 +81,7 @@ var usageNames = map[x509.ExtKeyUsage]string{
 	x509.ExtKeyUsageNetscapeServerGatedCrypto:  "netscape sgc",
 }
 
-// usagesOf names what has no name by its object identifier.
+// usagesOf returns the usages of c. A usage without a name is given as its object identifier.
 func usagesOf(c *x509.Certificate) []string {
 	var names []string
 	for _, usage := range c.ExtKeyUsage {
@@ -102,8 +102,8 @@ func fingerprint(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// firstCertificate reads files as they are found on machines: text or other
-// blocks around the certificate are skipped.
+// firstCertificate accepts files as they occur on machines: text or other blocks around the
+// certificate are skipped.
 func firstCertificate(text string) (*x509.Certificate, error) {
 	for rest := []byte(text); ; {
 		var block *pem.Block
@@ -116,8 +116,8 @@ func firstCertificate(text string) (*x509.Certificate, error) {
 	}
 }
 
-// parseCertificate does not quote crypto/x509: a private key labelled
-// "CERTIFICATE" must not come back in pieces.
+// parseCertificate does not quote crypto/x509, so that no part of a private key labelled
+// "CERTIFICATE" gets into an error.
 func parseCertificate(block *pem.Block) (*x509.Certificate, error) {
 	c, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 	"github.com/cloudflare/cfssl/csr"
 )
 
-// ErrAuthorityExpired is why nothing can be issued from an authority whose
-// time is over.
+// ErrAuthorityExpired means that nothing can be issued because the authority has expired.
 var ErrAuthorityExpired = errors.New("the authority has expired")
 
-// Issue makes a new key and a certificate for it, signed by the leaf's
-// authority, valid from five minutes before now until the given time after now
-// (0 means one year), never outside the authority's own time. It is verified
-// against its purpose before it is returned.
+// Issue generates a new key and a certificate for it, signed by the leaf's authority. It is
+// valid from five minutes before now until validity after now (0 means one year), but never
+// outside the authority's own period. The certificate is verified for its purpose before it is
+// returned.
 func (b *Bundle) Issue(l Leaf, now time.Time, validity time.Duration) (KeyPair, error) {
 	pair, err := b.issue(l, now, validity)
 	if err != nil {
@@ -72,7 +71,7 @@ func (b *Bundle) issue(l Leaf, now time.Time, validity time.Duration) (KeyPair, 
 	return KeyPair{Certificate: certificate + chain, PrivateKey: private}, err
 }
 
-// signed is the pair that was signed elsewhere for the leaf.
+// signed returns the pair that was signed externally for the leaf.
 func (b *Bundle) signed(l Leaf, now time.Time) (KeyPair, error) {
 	pair, ok := b.Signed[l.Name]
 	if !ok {
@@ -85,7 +84,7 @@ func (b *Bundle) signed(l Leaf, now time.Time) (KeyPair, error) {
 	return SignedPair(pair.Certificate, pair.PrivateKey)
 }
 
-// validate refuses a leaf that no certificate can satisfy.
+// validate rejects a leaf that no certificate can satisfy.
 func (l Leaf) validate() (hostNames, error) {
 	if l.CommonName == "" {
 		return hostNames{}, errors.New("common name is empty")
@@ -103,8 +102,8 @@ func (l Leaf) validate() (hostNames, error) {
 	return names, nil
 }
 
-// period keeps a leaf within its authority's time: verifiers refuse it outside
-// anyway, and its expiry should say so.
+// period limits a leaf to its authority's period. Verifiers reject it outside that period
+// anyway, and its expiry should show that.
 func period(
 	authority *x509.Certificate, now time.Time, validity time.Duration,
 ) (notBefore, notAfter time.Time, err error) {
@@ -133,8 +132,8 @@ func period(
 	return notBefore, notAfter, nil
 }
 
-// Names are the usages in the words of Kubernetes, which are cfssl's too, in
-// kubeadm's order, server first.
+// Names returns the usages by their names in Kubernetes, which cfssl also uses, in kubeadm's
+// order, server first.
 func (u Usage) Names() []string {
 	var names []string
 	if u&Server != 0 {

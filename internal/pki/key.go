@@ -14,7 +14,7 @@ import (
 	"github.com/cloudflare/cfssl/helpers"
 )
 
-// keyRequest says in cfssl's words which key an algorithm means.
+// keyRequest returns cfssl's key request for an algorithm.
 func (a Algorithm) keyRequest() (*csr.KeyRequest, error) {
 	switch a {
 	case ECDSAP256:
@@ -32,8 +32,8 @@ func (a Algorithm) keyRequest() (*csr.KeyRequest, error) {
 		a, ECDSAP256, ECDSAP384, RSA2048, RSA3072, RSA4096)
 }
 
-// algorithmOf writes the algorithm of a certificate's key as Algorithm does,
-// also with a size that a bundle may not use.
+// algorithmOf returns the algorithm of a certificate's key in the format of Algorithm, also for
+// sizes that a bundle may not use.
 func algorithmOf(c *x509.Certificate) Algorithm {
 	switch key := c.PublicKey.(type) {
 	case *rsa.PublicKey:
@@ -56,10 +56,10 @@ func newKey(a Algorithm) (crypto.Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("generate %s key: %w", a, err)
 	}
-	return key.(crypto.Signer), nil // cfssl's two kinds of key both sign
+	return key.(crypto.Signer), nil // both kinds of key that cfssl generates can sign
 }
 
-// encodeKey writes a private key in the form that kubeadm uses for its kind.
+// encodeKey encodes a private key in the form that kubeadm uses for its kind.
 func encodeKey(key crypto.Signer) (string, error) {
 	switch key := key.(type) {
 	case *rsa.PrivateKey:
@@ -74,8 +74,8 @@ func encodeKey(key crypto.Signer) (string, error) {
 	return "", errors.New("encode private key: neither RSA nor ECDSA")
 }
 
-// parseKey reads PKCS #1, SEC 1 and PKCS #8. Its errors are fixed texts: what
-// a parser quotes may be part of the key.
+// parseKey parses PKCS #1, SEC 1 and PKCS #8. Its errors are constant texts, because a parser's
+// error may quote a part of the key.
 func parseKey(text string) (crypto.Signer, error) {
 	if text == "" {
 		return nil, errors.New("private key is missing")
@@ -96,7 +96,7 @@ func parseKey(text string) (crypto.Signer, error) {
 	return nil, errors.New("private key is neither RSA nor ECDSA")
 }
 
-// parsePublicKey reads the one PEM "PUBLIC KEY" of the service accounts.
+// parsePublicKey parses the single PEM "PUBLIC KEY" of the service accounts.
 func parsePublicKey(text string) (crypto.PublicKey, error) {
 	if text == "" {
 		return nil, errors.New("public key is missing")
@@ -112,8 +112,7 @@ func parsePublicKey(text string) (crypto.PublicKey, error) {
 	return key, nil
 }
 
-// samePublicKey compares by value. Every public key of the standard library
-// has Equal.
+// samePublicKey compares by value. Every public key type of the standard library has Equal.
 func samePublicKey(a, b crypto.PublicKey) bool {
 	key, ok := a.(interface{ Equal(crypto.PublicKey) bool })
 	return ok && key.Equal(b)

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// KubeconfigSpec is what a kubeconfig holds: one cluster, one user.
+// KubeconfigSpec is the content of a kubeconfig: one cluster, one user.
 type KubeconfigSpec struct {
 	Cluster string
 	Server  string // "https://10.0.0.11:6443"
@@ -19,7 +19,7 @@ type KubeconfigSpec struct {
 	Client  KeyPair
 }
 
-// KubeconfigInfo is what a kubeconfig says, without its private key.
+// KubeconfigInfo is the content of a kubeconfig without its private key.
 type KubeconfigInfo struct {
 	Cluster           string
 	Server            string
@@ -28,9 +28,9 @@ type KubeconfigInfo struct {
 	ClientCertificate string // PEM
 }
 
-// kubeconfig is the file's form (k8s.io/client-go/tools/clientcmd/api/v1), as
-// far as kubeadm writes it, and Access needs it. The YAML library sorts fields
-// by name, as it does for kubeadm.
+// kubeconfig is the schema of the file (k8s.io/client-go/tools/clientcmd/api/v1), limited to
+// what kubeadm writes and what Access needs. The YAML library sorts fields by name, as it does
+// for kubeadm.
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion"`
 	Kind           string         `json:"kind"`
@@ -70,8 +70,8 @@ type namedUser struct {
 	} `json:"user"`
 }
 
-// Kubeconfig writes a kubeconfig as kubeadm does, with everything embedded. It
-// holds a private key.
+// Kubeconfig renders a kubeconfig as kubeadm does, with all data embedded. It contains a
+// private key.
 func Kubeconfig(k KubeconfigSpec) (string, error) {
 	if err := k.validate(); err != nil {
 		return "", fmt.Errorf("write kubeconfig of %q: %w", k.User, err)
@@ -96,7 +96,7 @@ func Kubeconfig(k KubeconfigSpec) (string, error) {
 	return string(text), nil
 }
 
-// ValidateServer says why address cannot be the server of a kubeconfig, or nil.
+// ValidateServer returns why address cannot be the server of a kubeconfig, or nil.
 func ValidateServer(address string) error {
 	if server, err := url.Parse(address); err != nil || server.Scheme != "https" || server.Hostname() == "" ||
 		server.User != nil {
@@ -129,10 +129,9 @@ func (k KubeconfigSpec) validate() error {
 	return nil
 }
 
-// ParseKubeconfig reads what a kubeconfig's current context says, so that a
-// file on a machine can be judged; the private key is not decoded. Credentials
-// that are not embedded certificates are an error. No error quotes the text,
-// because it may hold a key.
+// ParseKubeconfig parses the current context of a kubeconfig, so that a file on a machine can
+// be checked. It does not decode the private key. Credentials other than embedded certificates
+// are an error. No error quotes the text, because it may contain a key.
 func ParseKubeconfig(text string) (KubeconfigInfo, error) {
 	info, err := parseKubeconfig(text)
 	if err != nil {
@@ -157,14 +156,14 @@ func parseKubeconfig(text string) (KubeconfigInfo, error) {
 	return info, nil
 }
 
-// current is a kubeconfig's current context with what it points to.
+// current is the current context of a kubeconfig with its cluster and user.
 type current struct {
 	context namedContext
 	cluster namedCluster
 	user    namedUser
 }
 
-// readCurrent reads a kubeconfig as far as every reader of one needs it.
+// readCurrent parses the parts of a kubeconfig that every reader needs.
 func readCurrent(text string) (current, error) {
 	if strings.TrimSpace(text) == "" {
 		return current{}, errors.New("it is empty")
@@ -186,7 +185,7 @@ func readCurrent(text string) (current, error) {
 	return c, nil
 }
 
-// current follows the current context to its cluster and user.
+// current resolves the current context to its cluster and user.
 func (f kubeconfig) current() (c current, err error) {
 	if f.CurrentContext == "" {
 		return c, errors.New("it has no current context: kubectl config use-context sets one")
@@ -205,8 +204,8 @@ func (f kubeconfig) current() (c current, err error) {
 	return c, err
 }
 
-// only finds the one element that matches. client-go refuses a file with
-// duplicate names too.
+// only returns the single element that matches. client-go rejects a file with duplicate names
+// too.
 func only[T any](what string, list []T, match func(T) bool) (found T, err error) {
 	n := 0
 	for _, item := range list {

@@ -9,11 +9,10 @@ import (
 	"fmt"
 )
 
-// ErrExternal is why an authority whose key is held elsewhere issues nothing here.
+// ErrExternal means that an authority cannot issue because its key is external.
 var ErrExternal = errors.New("its key is held elsewhere")
 
-// authority reads a pair as a signing authority: its first certificate and the
-// matching key.
+// authority parses a pair as a signing authority: its first certificate and the matching key.
 func (k KeyPair) authority() (*x509.Certificate, crypto.Signer, error) {
 	certificate, err := k.trusted()
 	if err != nil {
@@ -26,8 +25,8 @@ func (k KeyPair) authority() (*x509.Certificate, crypto.Signer, error) {
 	return certificate, key, err
 }
 
-// trusted reads a pair as an authority whose key may be held elsewhere. A key
-// that is there must match.
+// trusted parses a pair as an authority whose key may be external. If there is a key, it must
+// match.
 func (k KeyPair) trusted() (*x509.Certificate, error) {
 	if k.PublicKey != "" {
 		return nil, errors.New("has a separate public key, which belongs to the service account only")
@@ -46,8 +45,8 @@ func (k KeyPair) trusted() (*x509.Certificate, error) {
 	return certificates[0], nil
 }
 
-// ValidateAuthority says why a pair that the user brings cannot be an
-// authority, or nil. Its key may be held elsewhere.
+// ValidateAuthority returns why a pair supplied by the user cannot be an authority, or nil. Its
+// key may be external.
 func ValidateAuthority(k KeyPair) error {
 	_, err := k.trusted()
 	return err
@@ -60,8 +59,8 @@ func firstOf(certificates []*x509.Certificate) *x509.Certificate {
 	return certificates[0]
 }
 
-// parseTrusted reads certificates of authorities and nothing else: this text is
-// written to machines world-readable.
+// parseTrusted accepts CA certificates and nothing else, because this text is written to
+// machines world-readable.
 func parseTrusted(text string) ([]*x509.Certificate, error) {
 	var certificates []*x509.Certificate
 	for rest := []byte(text); len(bytes.TrimSpace(rest)) > 0; {
@@ -85,7 +84,7 @@ func parseTrusted(text string) ([]*x509.Certificate, error) {
 	return certificates, nil
 }
 
-// parseAuthorities reads the certificate of an authority and its issuers after it.
+// parseAuthorities parses the certificate of an authority, followed by its issuers.
 func parseAuthorities(text string) ([]*x509.Certificate, error) {
 	certificates, err := parseTrusted(text)
 	if err != nil {
@@ -100,8 +99,8 @@ func parseAuthorities(text string) ([]*x509.Certificate, error) {
 	return certificates, nil
 }
 
-// serviceAccount reads a pair as the keys that verify and, where signs says
-// so, sign service-account tokens.
+// serviceAccount parses a pair as the keys that verify and, if signs is set, sign
+// service-account tokens.
 func (k KeyPair) serviceAccount(signs bool) (crypto.PublicKey, error) {
 	if k.Certificate != "" {
 		return nil, errors.New("has a certificate, but is only a key")

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// base64OfPEM is how "-----BEGIN" begins in base64, as the data fields of
-// kubeconfigs and Secrets hold it.
+// base64OfPEM is the beginning of "-----BEGIN" in base64, as in the data fields of kubeconfigs
+// and Secrets.
 const base64OfPEM = "LS0tLS1CRUdJT"
 
-// describePEM describes the content of a text that is not what was expected. It
-// quotes nothing: a label, or a line of the text, may be part of a key.
+// describePEM describes the content of a text that is not the expected one. It quotes nothing:
+// a label, or a line of the text, may be part of a key.
 func describePEM(text string) string {
 	kinds := pemKinds(text)
 	switch text = strings.TrimSpace(text); {
@@ -23,14 +23,14 @@ func describePEM(text string) string {
 	case strings.HasPrefix(text, base64OfPEM):
 		return "it is base64, which has to be decoded first"
 	case strings.HasPrefix(text, "{") && json.Valid([]byte(text)):
-		return "it is JSON" // a bundle, most likely
+		return "it is JSON" // most likely a bundle
 	case strings.Contains(text, "-----BEGIN "):
 		return "it holds a PEM block that is cut off or damaged"
 	}
 	return "it is no PEM text"
 }
 
-// pemKinds names the kinds of blocks in a text, each once.
+// pemKinds returns the distinct kinds of blocks in a text.
 func pemKinds(text string) []string {
 	var kinds []string
 	for rest := []byte(text); ; {

@@ -17,45 +17,44 @@ const (
 	RSA4096   Algorithm = "RSA-4096"
 )
 
-// KeyPair is a certificate (empty for the service-account pair, which has a
-// public key instead) and its private key, PEM encoded. The String and
-// GoString methods of values that hold a key print no key.
+// KeyPair is a certificate (empty for the service-account pair, which has a public key instead)
+// and its private key, PEM encoded. The String and GoString methods of values with a key do not
+// print the key.
 type KeyPair struct {
 	Certificate string
 	PublicKey   string // PEM "PUBLIC KEY"; only for the service-account pair
 	PrivateKey  string
 }
 
-// Bundle is the PKI of one cluster: three authorities, the service-account keys
-// and the keys of encryption at rest. It is handed from resource to resource as
-// the text that Encode makes.
+// Bundle is the PKI of one cluster: three authorities, the service-account keys and the keys of
+// encryption at rest. It is passed from resource to resource as the text that Encode returns.
 //
-// A pair is the one in use: it signs. Its Certificate may hold the authority's
-// issuers after its own. A PrivateKey that is missing is held elsewhere: what
-// that authority issues is signed there (see Signed).
+// A pair is the one in use: it signs. Its Certificate may contain the authority's issuers after
+// its own. If PrivateKey is empty, the key is external: certificates of that authority are
+// signed elsewhere (see Signed).
 type Bundle struct {
-	ClusterID      string // random, made with the bundle: names the cluster for locks, tokens and markers
+	ClusterID      string // random, generated with the bundle: identifies the cluster in locks, tokens and records
 	ClusterName    string
-	Algorithm      Algorithm // of the keys that Issue makes; an imported authority may have another
+	Algorithm      Algorithm // of the keys that Issue generates; an imported authority may have another
 	CA             KeyPair   // kubernetes
 	EtcdCA         KeyPair   // etcd-ca
 	FrontProxyCA   KeyPair   // front-proxy-ca
 	ServiceAccount KeyPair
 	Encryption     Encryption
 
-	// Deletable allows the cluster to end: its last voter, its last serving replica
+	// Deletable allows the deletion of the cluster: its last voter, its last serving replica
 	// and the bundle itself may be destroyed. See DeletionProtected.
 	Deletable bool
 
-	// The second one of each beside the one in use.
+	// The other value of each part, next to the one in use.
 	CARotation             Rotation[KeyPair]
 	EtcdCARotation         Rotation[KeyPair]
 	FrontProxyCARotation   Rotation[KeyPair]
 	ServiceAccountRotation Rotation[KeyPair]
 	EncryptionRotation     Rotation[Encryption]
 
-	// Signed are pairs whose certificates were signed elsewhere, by the name of
-	// their leaf. They belong to one machine and are not part of the text.
+	// Signed are pairs whose certificates were signed externally, by the name of their leaf.
+	// They belong to one machine and are not part of the text.
 	Signed map[string]KeyPair
 }
 
@@ -69,7 +68,7 @@ const (
 	FrontProxy Authority = "front-proxy"
 )
 
-// Usage is what a leaf certificate is for.
+// Usage is the purpose of a leaf certificate.
 type Usage int
 
 // The extended key usages of the catalogue.
@@ -80,8 +79,8 @@ const (
 
 // Leaf describes one leaf certificate: a row of kubeadm's table.
 type Leaf struct {
-	// Name is kubeadm's base name below /etc/kubernetes/pki: "apiserver",
-	// "etcd/server"; for a client inside a kubeconfig, a name for messages.
+	// Name is kubeadm's base name below /etc/kubernetes/pki: "apiserver", "etcd/server". For a
+	// client certificate in a kubeconfig, it is a name for messages.
 	Name          string
 	Authority     Authority
 	CommonName    string
@@ -90,7 +89,7 @@ type Leaf struct {
 	Hosts         []string // DNS names and IP addresses, in any order, duplicates allowed
 }
 
-// extended are the usages in crypto/x509's terms.
+// extended returns the usages as crypto/x509's constants.
 func (u Usage) extended() []x509.ExtKeyUsage {
 	var usages []x509.ExtKeyUsage
 	if u&Server != 0 {
@@ -102,17 +101,17 @@ func (u Usage) extended() []x509.ExtKeyUsage {
 	return usages
 }
 
-// Info is what a certificate says.
+// Info is the content of a certificate.
 type Info struct {
-	Subject       string // as RFC 2253 writes it: "CN=cp1,O=system:nodes"
+	Subject       string // in the format of RFC 2253: "CN=cp1,O=system:nodes"
 	CommonName    string
 	Organizations []string
-	Issuer        string // as Subject, so that an authority's two are equal
+	Issuer        string // in the same format; equal to Subject for a self-signed authority
 	DNSNames      []string
 	IPAddresses   []string
-	Algorithm     Algorithm // of its key; Go's name for one without a size
+	Algorithm     Algorithm // of its key; Go's name for an algorithm without a size
 	Usage         Usage
-	Usages        []string // all extended key usages, in the words of Kubernetes: "server auth"
+	Usages        []string // all extended key usages, by their names in Kubernetes: "server auth"
 	IsCA          bool
 	NotBefore     time.Time
 	NotAfter      time.Time

@@ -9,9 +9,9 @@ import (
 	"github.com/cloudflare/cfssl/csr"
 )
 
-// Request makes a key and a certificate request (PEM) for a leaf, for a signer
-// that holds the authority's key. It does not keep to the request's names and
-// usages by itself: Check says afterwards whether what it signed can be used.
+// Request generates a key and a certificate request (PEM) for a leaf, for a signer that has the
+// authority's key. The signer may change names and usages: Check reports afterwards whether the
+// signed certificate can be used.
 func (b *Bundle) Request(l Leaf) (request string, key string, err error) {
 	names, err := l.validate()
 	if err != nil {
@@ -30,7 +30,7 @@ func (b *Bundle) Request(l Leaf) (request string, key string, err error) {
 	return string(text), key, err
 }
 
-// Names are the host names and addresses of a leaf as its certificate has them:
+// Names returns the host names and addresses of a leaf as they appear in its certificate:
 // canonical, sorted and without duplicates.
 func (l Leaf) Names() (dnsNames, addresses []string, err error) {
 	names, err := l.validate()
@@ -40,8 +40,8 @@ func (l Leaf) Names() (dnsNames, addresses []string, err error) {
 	return names.dns, names.addresses, nil
 }
 
-// SignedPair joins the key of a request with what was signed for it (PEM: the
-// leaf, then its intermediates). Nothing but certificates gets through: the
+// SignedPair combines the key of a request with the certificates that were signed for it (PEM:
+// the leaf, then its intermediates). It rejects everything except certificates, because the
 // text is written to machines world-readable.
 func SignedPair(certificates, privateKey string) (KeyPair, error) {
 	leaf, err := firstCertificate(certificates)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Part names what a bundle can rotate.
+// Part is a part of a bundle that can be rotated.
 type Part string
 
 // The parts: the three authorities, the service-account keys and the keys of
@@ -19,50 +19,49 @@ const (
 	EncryptionPart     = Part("encryption")
 )
 
-// Parts are all parts.
+// Parts returns all parts.
 func Parts() []Part {
 	return []Part{KubernetesPart, EtcdPart, FrontProxyPart, ServiceAccountPart, EncryptionPart}
 }
 
-// Stage is where a rotation stands. The three follow each other, and what runs
-// at one works with what runs at the one before or after it: so machines can
-// go from stage to stage one at a time.
+// Stage is a stage of a rotation. The three stages follow each other, and each is compatible
+// with the one before and the one after it, so that machines can move from stage to stage one
+// at a time.
 type Stage int
 
-// The stages. Whatever is trusted, published or readable is so before anything
-// is made with it, and as long as anything made with it may be in use.
+// The stages. Certificates and keys are trusted, published or readable before anything is
+// created with them, and for as long as anything created with them may be in use.
 const (
 	Steady     Stage = iota // one is in use
-	Introduced              // the next one is trusted too; the present one makes everything
-	Adopted                 // the next one makes everything; the previous one is still trusted
+	Introduced              // the next one is trusted too; the current one still issues everything
+	Adopted                 // the next one issues everything; the previous one is still trusted
 )
 
 const stages = 3
 
-// StageOf is the stage of a generation number: each number is one stage, so
-// that a whole rotation raises it by three.
+// StageOf returns the stage of a generation number. Each number is one stage, so a whole
+// rotation raises it by three.
 func StageOf(generation int) Stage { return Stage(generation % stages) }
 
-// Rotation is where the rotation of one part stands: the second one beside the
-// one in use.
+// Rotation is the rotation state of one part: the other value, next to the one in use.
 type Rotation[T any] struct {
 	Generation int
-	// Other is the next one (Introduced) or the previous one (Adopted). In a
-	// Steady stage it is what is left of the previous one: enough to go back
-	// one stage; nil when there was none.
+	// Other is the next one (Introduced) or the previous one (Adopted). In a Steady stage it is
+	// the remainder of the previous one, which is enough to go back one stage; nil if there was
+	// none.
 	Other *T
-	// Cross is a certificate of the newer authority signed by the older one. It
-	// goes along with what the newer one issues, so that whoever trusts only
-	// the older one accepts it.
+	// Cross is a certificate of the newer authority signed by the older one. It is sent along
+	// with certificates of the newer one, so that peers that trust only the older one accept
+	// them.
 	Cross string
-	// Retired: the last stage has been taken, and has dropped the private key of Other.
+	// Retired means that the last stage was reached, which dropped the private key of Other.
 	Retired bool
 }
 
-// Stage is the stage of the rotation.
+// Stage returns the stage of the rotation.
 func (r Rotation[T]) Stage() Stage { return StageOf(r.Generation) }
 
-// Generation is the generation number of a part.
+// Generation returns the generation number of a part.
 func (b *Bundle) Generation(p Part) int {
 	switch p {
 	case ServiceAccountPart:
@@ -76,7 +75,7 @@ func (b *Bundle) Generation(p Part) int {
 	return 0
 }
 
-// Generations are the generation numbers of all parts.
+// Generations returns the generation numbers of all parts.
 func (b *Bundle) Generations() map[Part]int {
 	numbers := map[Part]int{}
 	for _, p := range Parts() {
@@ -85,9 +84,9 @@ func (b *Bundle) Generations() map[Part]int {
 	return numbers
 }
 
-// ValidateRotation says why a part cannot go from one generation number to
-// another, or nil: one stage at a time. The way back is open within a
-// rotation, and from its last stage.
+// ValidateRotation returns why a part cannot go from one generation number to another, or nil.
+// Only one stage at a time is allowed. Going back is possible within a rotation, and from its
+// last stage.
 func ValidateRotation(p Part, from, to int) error {
 	switch {
 	case to < 0:
@@ -100,16 +99,16 @@ func ValidateRotation(p Part, from, to int) error {
 	return nil
 }
 
-// Next is what a rotation is given for its first stage: what the user brings,
-// or nothing, for something new.
+// Next is the input of a rotation's first stage: what the user supplies, or nothing, to
+// generate it.
 type Next struct {
 	Authorities    map[Authority]KeyPair
 	ServiceAccount KeyPair
 	Encryption     Encryption
 }
 
-// Rotate is the bundle with its parts at the given generation numbers, each at
-// most one stage from where it is (see ValidateRotation). b itself stays as it is.
+// Rotate returns the bundle with its parts at the given generation numbers, each at most one
+// stage away (see ValidateRotation). b itself is not changed.
 func (b *Bundle) Rotate(generations map[Part]int, next Next, o Options) (*Bundle, error) {
 	rotated := *b
 	if o.Algorithm == "" {
@@ -140,7 +139,8 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 		return advance(&b.ServiceAccount, &b.ServiceAccountRotation, to,
 			func() (KeyPair, error) { return b.nextServiceAccount(next.ServiceAccount, o) }, KeyPair.public)
 	case EncryptionPart:
-		// What the previous key has encrypted may live on in backups: it is kept.
+		// The previous key is kept, because backups may still contain objects encrypted with
+		// it.
 		return advance(&b.Encryption, &b.EncryptionRotation, to,
 			func() (Encryption, error) { return next.Encryption.fresh(to) }, func(e Encryption) (Encryption, bool) {
 				return e,
@@ -163,7 +163,7 @@ func (b *Bundle) step(p Part, to int, next Next, o Options) error {
 	return nil
 }
 
-// advance moves one part by one stage: forth to the next number, or back.
+// advance moves one part by one stage: forward to the next number, or back.
 func advance[T any](inUse *T, r *Rotation[T], to int, introduce func() (T, error), retire func(T) (T, bool)) error {
 	forth := to > r.Generation
 	stage := r.Stage()
@@ -184,14 +184,14 @@ func advance[T any](inUse *T, r *Rotation[T], to int, introduce func() (T, error
 		r.Other, r.Retired = &other, r.Retired || dropped
 	case !forth && stage == Introduced:
 		*r = Rotation[T]{}
-	case r.Other == nil: // back into a rotation that is over
+	case r.Other == nil: // back into a rotation that is complete
 		return errors.New("nothing is left of the previous one: only the way forward is open")
 	}
 	r.Generation = to
 	return nil
 }
 
-// public is the pair without its key, and whether it had one.
+// public returns the pair without its key, and whether it had one.
 func (k KeyPair) public() (KeyPair, bool) {
 	had := k.PrivateKey != ""
 	k.PrivateKey = ""
@@ -205,8 +205,8 @@ func (b *Bundle) nextServiceAccount(given KeyPair, o Options) (KeyPair, error) {
 	return newServiceAccount(o.Algorithm)
 }
 
-// nextAuthority makes the authority that follows, unless it is given. Its name
-// has the number of the authority, so that the two can be told apart.
+// nextAuthority generates the next authority, unless it is supplied. Its common name contains
+// the number of the authority, so that the two can be distinguished.
 func (b *Bundle) nextAuthority(a Authority, next Next, to int, o Options) (KeyPair, error) {
 	if given := next.Authorities[a]; given.Certificate != "" {
 		return given, nil
@@ -214,9 +214,9 @@ func (b *Bundle) nextAuthority(a Authority, next Next, to int, o Options) (KeyPa
 	return newAuthority(fmt.Sprintf("%s-%d", commonNames[a], to/stages+2), o)
 }
 
-// byAge are the one in use and, while a rotation is under way, the other one:
-// the older first. The order stays as long as the rotation goes on, so that its
-// second stage changes no file of trust.
+// byAge returns the value in use and, during a rotation, the other one, ordered from older to
+// newer. The order does not change during the rotation, so that its second stage changes no
+// trust file.
 func byAge[T any](inUse T, r Rotation[T]) []T {
 	switch r.Stage() {
 	case Introduced:
@@ -227,8 +227,8 @@ func byAge[T any](inUse T, r Rotation[T]) []T {
 	return []T{inUse}
 }
 
-// newest is the pair of an authority that a configuration speaks of: the next
-// one while it is being introduced, the one in use otherwise.
+// newest returns the pair that the configuration describes: the next one while it is being
+// introduced, otherwise the one in use.
 func newest[T any](inUse T, r Rotation[T]) T {
 	if r.Stage() == Introduced {
 		return *r.Other
@@ -236,8 +236,8 @@ func newest[T any](inUse T, r Rotation[T]) T {
 	return inUse
 }
 
-// Conflict describes how what the user brings differs from the newest of
-// each part, or nil: another authority or key takes a rotation.
+// Conflict describes how the parts supplied by the user differ from the newest ones, or returns
+// nil. Another authority or key requires a rotation.
 func (b *Bundle) Conflict(given Next) error {
 	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {
 		want, ok := given.Authorities[name]
@@ -267,7 +267,7 @@ func differs(p Part, generation int) error {
 		p, p.Attribute(), generation, generation+1)
 }
 
-// Attribute is the part as the configuration spells it.
+// Attribute returns the name of the part in the configuration.
 func (p Part) Attribute() string {
 	switch p {
 	case FrontProxyPart:
@@ -278,8 +278,8 @@ func (p Part) Attribute() string {
 	return string(p)
 }
 
-// Expiring lists the authorities in use that expire within the given
-// time, or nil: what they issue ends with them.
+// Expiring returns the authorities in use that expire within the given time, or nil. What they
+// issue expires with them.
 func (b *Bundle) Expiring(within time.Duration, now time.Time) []string {
 	var words []string
 	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {

@@ -12,22 +12,22 @@ import (
 	"filippo.io/age/armor"
 )
 
-// Seal encrypts private keys with age (age-encryption.org/v1) where they are
-// stored, and opens them again. A nil Seal writes and reads them in the clear.
+// Seal encrypts private keys with age (age-encryption.org/v1) for storage, and decrypts them. A
+// nil Seal stores them in plain text.
 type Seal struct {
 	identities []age.Identity
 	recipients []age.Recipient
 	names      []string // of the recipients, sorted
 }
 
-// ErrSealed: a private key cannot be opened with the identities at hand.
+// ErrSealed means that a private key cannot be decrypted with the available identities.
 var ErrSealed = errors.New("the private keys are sealed")
 
-// NewSeal reads identities: each is an age identity (AGE-SECRET-KEY-1…), the
-// text of an identity file, or one that age has encrypted with a passphrase.
-// recipients (age1…) are who can open what is sealed from now on; none means
-// the recipients of the identities. What is sealed must stay readable here, so
-// one of the identities must be among the recipients. Errors quote no secret.
+// NewSeal parses identities. Each is an age identity (AGE-SECRET-KEY-1…), the text of an
+// identity file, or an identity file that age has encrypted with a passphrase. recipients
+// (age1…) can decrypt what is sealed from now on; if there are none, the recipients of the
+// identities are used. Sealed keys must stay readable here, so one of the identities must be
+// among the recipients. Errors quote no secret.
 func NewSeal(identities []string, passphrase string, recipients []string) (*Seal, error) {
 	s := &Seal{}
 	own := map[string]age.Recipient{}
@@ -77,7 +77,7 @@ func (s *Seal) address(recipients []string, own map[string]age.Recipient) error 
 	return nil
 }
 
-// readIdentities does not quote age's errors: they may hold a part of the text.
+// readIdentities does not quote age's errors: they may contain a part of the text.
 func readIdentities(text, passphrase string) ([]*age.X25519Identity, error) {
 	if Sealed(text) {
 		plain, err := unlock(text, passphrase)
@@ -101,7 +101,7 @@ func readIdentities(text, passphrase string) ([]*age.X25519Identity, error) {
 	return identities, nil
 }
 
-// unlock opens an identity file that age has encrypted with a passphrase.
+// unlock decrypts an identity file that age has encrypted with a passphrase.
 func unlock(text, passphrase string) (string, error) {
 	if passphrase == "" {
 		return "", errors.New("it is encrypted with a passphrase, which is not given")
@@ -119,14 +119,14 @@ func unlock(text, passphrase string) (string, error) {
 
 const binaryHeader = "age-encryption.org/v1"
 
-// Sealed reports whether a text is what Close makes, or another age file.
+// Sealed reports whether a text is the output of Close, or another age file.
 func Sealed(text string) bool {
 	text = strings.TrimSpace(text)
 	return strings.HasPrefix(text, armor.Header) || strings.HasPrefix(text, binaryHeader)
 }
 
-// Recipients are the public names of who can open what is sealed, sorted. A nil
-// Seal has none.
+// Recipients returns the public keys that can decrypt what is sealed, sorted. A nil Seal has
+// none.
 func (s *Seal) Recipients() []string {
 	if s == nil {
 		return nil
@@ -152,7 +152,7 @@ func (s *Seal) Close(text string) (string, error) {
 	return sealed.String(), nil
 }
 
-// Open gives back what Close was given. A text in the clear is given as it is.
+// Open reverses Close. Plain text is returned unchanged.
 func (s *Seal) Open(text string) (string, error) {
 	switch {
 	case !Sealed(text):

@@ -13,17 +13,17 @@ import (
 	"github.com/cloudflare/cfssl/signer/local"
 )
 
-// cfssl logs every step to the process-wide logger, which belongs to the
-// program and not to a library. Whatever it logs as an error it also returns.
+// cfssl logs every step to the process-wide logger, which belongs to the program and not to a
+// library. Everything that it logs as an error it also returns.
 func init() { log.Level = log.LevelFatal }
 
-// certificateUsages is what every certificate of kubeadm's may do. Key
-// encipherment matters to RSA only; kubeadm sets it for ECDSA as well.
+// certificateUsages returns the key usages that all of kubeadm's certificates have, and more.
+// Key encipherment matters only for RSA; kubeadm sets it for ECDSA as well.
 func certificateUsages(more ...string) []string {
 	return append([]string{"digital signature", "key encipherment"}, more...)
 }
 
-// signing is one certificate to be made.
+// signing is one certificate to be signed.
 type signing struct {
 	request   csr.CertificateRequest
 	key       crypto.Signer // of the certificate
@@ -32,10 +32,9 @@ type signing struct {
 	notAfter  time.Time
 }
 
-// selfSign makes an authority. cfssl's initca cannot: it drops the DNS name
-// that kubeadm gives to authorities, takes its own clock, and sets CRL signing.
-// cfssl's signer without a certificate can, if the names come as a copied
-// extension of the request.
+// selfSign creates an authority. cfssl's initca cannot be used: it drops the DNS name that
+// kubeadm puts into authorities, uses its own clock, and sets CRL signing. cfssl's signer
+// without a certificate works, if the names are passed as a copied extension of the request.
 func selfSign(commonName string, key crypto.Signer, notBefore, notAfter time.Time) (string, error) {
 	s := signing{
 		request: csr.CertificateRequest{CN: commonName, Hosts: []string{commonName}},
@@ -58,10 +57,10 @@ func (s signing) by(authority *x509.Certificate, authorityKey crypto.Signer) (st
 	if err != nil {
 		return "", fmt.Errorf("make certificate request for %s: %w", s.request.CN, err)
 	}
-	s.profile.Expiry = s.notAfter.Sub(s.notBefore) // required by cfssl; the request's own times win
+	s.profile.Expiry = s.notAfter.Sub(s.notBefore) // required by cfssl; the times of the request take precedence
 	policy := &config.Signing{Default: &s.profile}
-	// The unknown algorithm lets crypto/x509 choose by the authority's key, as
-	// kubeadm does; cfssl's own choice differs for RSA.
+	// The unknown algorithm lets crypto/x509 choose one for the authority's key, as kubeadm
+	// does. cfssl's own choice differs for RSA.
 	with, err := local.NewSigner(authorityKey, authority, x509.UnknownSignatureAlgorithm, policy)
 	if err != nil {
 		return "", fmt.Errorf("prepare to sign certificate of %s: %w", s.request.CN, err)

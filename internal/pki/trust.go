@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// commonNames are kubeadm's of the authorities.
+// commonNames are kubeadm's common names of the authorities.
 var commonNames = map[Authority]string{Kubernetes: "kubernetes", Etcd: "etcd-ca", FrontProxy: "front-proxy-ca"}
 
-// heldAuthority is one authority's place in a bundle.
+// heldAuthority is one authority in a bundle.
 type heldAuthority struct {
 	pair     *KeyPair
 	rotation *Rotation[KeyPair]
 }
 
-// authority finds the authority that a leaf names.
+// authority returns the authority of that name.
 func (b *Bundle) authority(a Authority) (heldAuthority, error) {
 	switch a {
 	case Kubernetes:
@@ -33,7 +33,7 @@ func (b *Bundle) authority(a Authority) (heldAuthority, error) {
 	return heldAuthority{}, fmt.Errorf("unknown authority %q", a)
 }
 
-// signing gives the certificate of the authority that issues, without reading its key.
+// signing returns the certificate of the issuing authority, without parsing its key.
 func (b *Bundle) signing(a Authority) (*x509.Certificate, error) {
 	held, err := b.authority(a)
 	if err != nil {
@@ -46,13 +46,12 @@ func (b *Bundle) signing(a Authority) (*x509.Certificate, error) {
 	return certificates[0], nil
 }
 
-// trusted are the authorities that are trusted, the older one first.
+// trusted returns the trusted authorities, the older one first.
 func (h heldAuthority) trusted() []KeyPair { return byAge(*h.pair, *h.rotation) }
 
-// Anchors are the certificates (PEM) against which clients and peers are
-// verified: those of the issuing authorities alone. The issuers of an
-// intermediate authority are not among them, because whatever else they issue
-// would be let in as well.
+// Anchors returns the certificates (PEM) against which clients and peers are verified: those of
+// the issuing authorities alone. The issuers of an intermediate authority are excluded, because
+// everything else that they issue would be accepted as well.
 func (b *Bundle) Anchors(a Authority) string {
 	held, err := b.authority(a)
 	if err != nil {
@@ -65,8 +64,8 @@ func (b *Bundle) Anchors(a Authority) string {
 	return text.String()
 }
 
-// Roots are Anchors with their issuers, for software that verifies servers up
-// to a self-signed certificate only, as OpenSSL does by default.
+// Roots returns Anchors with their issuers, for software that verifies servers only up to a
+// self-signed certificate, as OpenSSL does by default.
 func (b *Bundle) Roots(a Authority) string {
 	held, err := b.authority(a)
 	if err != nil {
@@ -79,8 +78,8 @@ func (b *Bundle) Roots(a Authority) string {
 	return text.String()
 }
 
-// Known are Anchors and what is left of the previous authority: for questions
-// to machines that may not have taken the last stage yet.
+// Known returns Anchors and what is left of the previous authority, for connections to machines
+// that may not have reached the last stage yet.
 func (b *Bundle) Known(a Authority) string {
 	held, err := b.authority(a)
 	if err != nil {
@@ -92,7 +91,7 @@ func (b *Bundle) Known(a Authority) string {
 	return b.Anchors(a)
 }
 
-// Signing is the certificate (PEM) of the authority that issues.
+// Signing returns the certificate (PEM) of the issuing authority.
 func (b *Bundle) Signing(a Authority) string {
 	held, err := b.authority(a)
 	if err != nil {
@@ -101,14 +100,14 @@ func (b *Bundle) Signing(a Authority) string {
 	return first(held.pair.Certificate)
 }
 
-// External reports whether an authority's key is held elsewhere, so that its
-// certificates are signed there.
+// External reports whether an authority's key is external, so that its certificates are signed
+// elsewhere.
 func (b *Bundle) External(a Authority) bool {
 	held, err := b.authority(a)
 	return err == nil && held.pair.PrivateKey == ""
 }
 
-// PublicKeys are the keys (PEM) that verify service-account tokens, the older first.
+// PublicKeys returns the keys (PEM) that verify service-account tokens, the older one first.
 func (b *Bundle) PublicKeys() string {
 	var text strings.Builder
 	for _, pair := range byAge(b.ServiceAccount, b.ServiceAccountRotation) {
@@ -117,7 +116,7 @@ func (b *Bundle) PublicKeys() string {
 	return text.String()
 }
 
-// first is the first certificate of a PEM text, as PEM.
+// first returns the first certificate of a PEM text, as PEM.
 func first(text string) string {
 	c, err := firstCertificate(text)
 	if err != nil {
@@ -128,18 +127,17 @@ func first(text string) string {
 
 func sameCertificate(a, b string) bool { return first(a) != "" && first(a) == first(b) }
 
-// chain is what goes along with a leaf certificate: the way to its authority
-// from the previous one, and the authority's issuers where it is an intermediate
-// one. The cross certificate comes first: OpenSSL takes the first issuer that
-// fits and does not come back for another, and who does not know the previous
-// one has the authority itself.
+// chain returns what is sent along with a leaf certificate: the path to its authority from the
+// previous one, and the authority's issuers if it is an intermediate one. The cross certificate
+// comes first: OpenSSL takes the first issuer that matches and does not backtrack, and a peer
+// that does not know the previous authority has the new one itself.
 func (h heldAuthority) chain(now time.Time) (string, error) {
 	certificates, err := parseAuthorities(h.pair.Certificate)
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
-	if h.rotation.Stage() != Introduced && h.rotation.Cross != "" { // there it is the next one's
+	if h.rotation.Stage() != Introduced && h.rotation.Cross != "" { // in that stage it belongs to the next one
 		if cross, err := firstCertificate(h.rotation.Cross); err == nil && now.Before(cross.NotAfter) {
 			text.WriteString(h.rotation.Cross)
 		}
@@ -152,10 +150,10 @@ func (h heldAuthority) chain(now time.Time) (string, error) {
 	return text.String(), nil
 }
 
-// crossSign makes a certificate of the newer authority that the older one
-// signs, valid as long as both. It is empty where the older one cannot: its key
-// is held elsewhere, its time is over, or it may sign no further authority.
-// Then only what has taken the first stage accepts what the newer one issues.
+// crossSign returns a certificate of the newer authority, signed by the older one and valid as
+// long as both. It is empty if the older one cannot sign it: its key is external, it has
+// expired, or it may not sign further authorities. In that case only software that has reached
+// the first stage accepts certificates of the newer one.
 func crossSign(older, newer KeyPair, now time.Time) string {
 	parent, key, err := older.authority()
 	if err != nil {
@@ -166,7 +164,7 @@ func crossSign(older, newer KeyPair, now time.Time) string {
 		return ""
 	}
 	template := *subject
-	template.SerialNumber = nil // a random one
+	template.SerialNumber = nil // a random serial number
 	template.AuthorityKeyId, template.SignatureAlgorithm = nil, x509.UnknownSignatureAlgorithm
 	if parent.NotAfter.Before(template.NotAfter) {
 		template.NotAfter = parent.NotAfter
@@ -187,7 +185,7 @@ func crossSign(older, newer KeyPair, now time.Time) string {
 
 func mayNotSignAuthorities(c *x509.Certificate) bool { return c.MaxPathLen == 0 && c.MaxPathLenZero }
 
-// CertificatesIn are the blocks (DER) of a PEM text of certificates.
+// CertificatesIn returns the blocks (DER) of a PEM text of certificates.
 func CertificatesIn(text string) []string {
 	var out []string
 	for rest := []byte(text); ; {
@@ -205,9 +203,9 @@ func Loses(before, after string) bool {
 	return slices.ContainsFunc(CertificatesIn(before), func(der string) bool { return !slices.Contains(kept, der) })
 }
 
-// Accepts reports whether a chain that a server or client shows, leaf first,
-// verifies against roots (PEM) for the given use at now. It is for asking,
-// before trust is taken away, who depends on it.
+// Accepts reports whether a chain presented by a server or client, leaf first, verifies against
+// roots (PEM) for the given usage at now. It is used to find, before trust is removed, the
+// peers that depend on it.
 func Accepts(roots string, chain []*x509.Certificate, usage Usage, now time.Time) bool {
 	if len(chain) == 0 {
 		return false
