@@ -1,5 +1,5 @@
-// Package bench measures the provider on lab machines, each figure against a
-// reference from the same run.
+// Package bench measures the provider on lab machines. Each figure is compared with a reference
+// from the same run.
 package bench
 
 import (
@@ -21,13 +21,13 @@ import (
 
 const (
 	labName = "bench"
-	rounds  = 3 // each figure is the median of so many
-	few     = 3 // machines of the control plane that is measured
-	many    = 5 // machines of the one that it is scaled to
+	rounds  = 3 // each figure is the median of this many
+	few     = 3 // machines of the measured control plane
+	many    = 5 // machines that it is scaled to
 )
 
-// part is a measurement that needs none of the others. One on machines finds bare
-// ones; only the last of these need not leave them so.
+// part is an independent measurement. One on machines starts with bare ones, and leaves them
+// bare unless it is the last of these.
 type part struct {
 	name     string
 	machines bool // it needs the lab
@@ -43,8 +43,8 @@ func parts() []part {
 	}
 }
 
-// Run measures the parts whose names match only, or all for nil, prints the table
-// on out and writes it as JSON to the file named by BENCH_OUT. Progress goes to log.
+// Run measures the parts whose names match only (nil means all), prints the table to out and
+// writes it as JSON to the file named by BENCH_OUT. Progress is written to log.
 func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) error {
 	chosen := slices.DeleteFunc(parts(), func(p part) bool { return only != nil && !only.MatchString(p.name) })
 	if len(chosen) == 0 {
@@ -55,7 +55,7 @@ func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) error {
 		return err
 	}
 	b := &bench{dir: filepath.Join(base, "workspaces", labName), log: log}
-	if err := os.RemoveAll(b.dir); err != nil { // a run that was killed has left its state there
+	if err := os.RemoveAll(b.dir); err != nil { // state left by a run that was killed
 		return fmt.Errorf("make room: %w", err)
 	}
 	defer os.RemoveAll(b.dir)
@@ -81,12 +81,12 @@ func Run(ctx context.Context, only *regexp.Regexp, out, log io.Writer) error {
 
 type bench struct {
 	dir  string
-	lab  *lab.Lab             // nil where no part needs machines
-	work *workspace.Workspace // the same
+	lab  *lab.Lab             // nil if no part needs machines
+	work *workspace.Workspace // as lab
 	log  io.Writer
 }
 
-// open makes the workspace of the control plane that is measured.
+// open creates the workspace of the measured control plane.
 func (b *bench) open(ctx context.Context, l *lab.Lab) (err error) {
 	b.lab = l
 	if b.work, err = workspace.Open(ctx, l, filepath.Join(b.dir, "control-plane"), ""); err != nil {
@@ -109,7 +109,7 @@ func (b *bench) measure(ctx context.Context, chosen []part, out io.Writer) error
 	return write(os.Getenv("BENCH_OUT"), results)
 }
 
-// controlPlane measures the first apply, plans, memory, and the steps of day 2.
+// controlPlane measures the first apply, plans, memory, and the day-2 operations.
 func (b *bench) controlPlane(ctx context.Context) ([]Result, error) {
 	memory := watch(b.work.ProviderPath())
 	applies, err := b.applies(ctx)
@@ -146,8 +146,8 @@ func (b *bench) controlPlane(ctx context.Context) ([]Result, error) {
 	}, compare(terraform, script)), nil
 }
 
-// applies measures the apply of the whole control plane on bare machines with
-// the programs and packages there, destroyed between the rounds.
+// applies measures the apply of the whole control plane on bare machines that have the programs
+// and packages. The control plane is destroyed between rounds.
 func (b *bench) applies(ctx context.Context) ([]float64, error) {
 	if err := b.want(few, map[string]string{}); err != nil {
 		return nil, err
@@ -175,17 +175,17 @@ func (b *bench) applies(ctx context.Context) ([]float64, error) {
 	return took, nil
 }
 
-// first gives the first n machines.
+// first returns the first n machines.
 func (b *bench) first(n int) []*lab.Machine { return b.lab.Machines()[:n] }
 
-// want writes Terraform's variables: the control plane on the first n machines,
-// its API servers with these further flags.
+// want writes Terraform's variables: the control plane on the first n machines, with these
+// additional flags of its API servers.
 func (b *bench) want(n int, flags map[string]string) error {
 	return b.work.WriteJSON("terraform.tfvars.json",
 		map[string]any{"machines": b.work.Machines(n), "apiserver_extra_args": flags})
 }
 
-// plans measures a plan of the control plane with nothing to do.
+// plans measures a plan of the control plane without changes.
 func (b *bench) plans(ctx context.Context) ([]float64, error) {
 	return b.planned(ctx, b.work)
 }
@@ -206,8 +206,8 @@ func (b *bench) planned(ctx context.Context, w *workspace.Workspace, args ...str
 	return took, nil
 }
 
-// terraformData measures a plan of as many terraform_data resources: what
-// Terraform needs for itself.
+// terraformData measures a plan of the same number of terraform_data resources: the time that
+// Terraform itself needs.
 func (b *bench) terraformData(ctx context.Context) ([]float64, error) {
 	return b.trivial(ctx, 1)
 }

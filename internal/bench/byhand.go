@@ -11,31 +11,29 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// operator takes the steps of day 2 as a careful person's script would who
-// knows that nothing goes wrong: the floor of day 2.
+// operator performs the day-2 operations like the script of an operator who knows that nothing
+// goes wrong. It is the lower bound of day 2.
 //
-// All is prepared: programs, certificates, units and flags are written, the
-// connections to the machines are open, and keepalived everywhere knows all five.
-// Waited for is only what must be: etcd's own rules, a learner in sync, an API
-// server that is ready. The API server's own shutdown delay is in it, as it is
-// for Terraform.
+// Everything is prepared: programs, certificates, units and flags are written, the connections
+// to the machines are open, and keepalived on all machines knows all five. The script waits
+// only for what is unavoidable: etcd's own rules, a learner in sync, an API server that is
+// ready. The API server's own shutdown delay is included, as it is for Terraform.
 //
-// Left out is what makes the steps safe to run: observing the machines and the
-// cluster before, the rules about quorum and the last backend, waiting for the
-// sessions of a drained replica, waiting for the balancers to see a replica
-// healthy, handing over leadership, archives of data, and all that lets an
-// interrupted step be continued. Also left out is what Terraform does beyond:
-// programs and files of what leaves are removed (so those of a replaced member
-// are installed again), the other machines learn of their new peers, everything is
-// read before and after.
+// What makes the steps safe is omitted: observing the machines and the cluster first, the rules
+// about quorum and the last backend, waiting for the sessions of a drained replica, waiting for
+// the load balancers to see a replica healthy, handing over leadership, archives of data, and
+// everything that allows an interrupted step to continue. Terraform's additional work is
+// omitted too: programs and files of removed parts are deleted (so those of a replaced member
+// are installed again), the other machines learn of their new peers, and everything is read
+// before and after.
 type operator struct {
 	pool    *host.Pool
 	three   []*lab.Machine
 	five    []*lab.Machine
-	joining []*lab.Machine // those of five that are not of three
+	joining []*lab.Machine // the two that are not among the first three
 }
 
-// operator has connections that are open.
+// operator returns an operator with open connections.
 func (b *bench) operator(ctx context.Context) (operator, error) {
 	pool, err := b.pool()
 	if err != nil {
@@ -49,7 +47,7 @@ func (b *bench) operator(ctx context.Context) (operator, error) {
 	return o, nil
 }
 
-// byHand measures the steps by hand, from five machines to three.
+// byHand measures the manual steps, from five machines to three.
 func (b *bench) byHand(ctx context.Context) (times, error) {
 	o, err := b.operator(ctx)
 	if err != nil {
@@ -71,7 +69,7 @@ type action struct {
 	script   string
 }
 
-// do takes the actions one after the other.
+// do runs the actions one after the other.
 func (o operator) do(ctx context.Context, actions ...action) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -94,8 +92,8 @@ func (o operator) do(ctx context.Context, actions ...action) error {
 	return nil
 }
 
-// grow adds two machines: the members one after the other, as etcd wants it, then
-// both replicas at the same time.
+// grow adds two machines: the members one after the other, as etcd requires, then both replicas
+// in parallel.
 func (o operator) grow(ctx context.Context) error {
 	actions := []action{{o.joining, startBalancer}}
 	for _, m := range o.joining {
@@ -106,7 +104,7 @@ func (o operator) grow(ctx context.Context) error {
 		action{o.five, addServers(o.joining...)})...)
 }
 
-// shrink takes the same two machines away.
+// shrink removes the same two machines.
 func (o operator) shrink(ctx context.Context) error {
 	actions := []action{{o.five, removeServers(o.joining...)}, {o.joining, stopReplica}}
 	for _, m := range o.joining {
@@ -117,8 +115,8 @@ func (o operator) shrink(ctx context.Context) error {
 	return o.do(ctx, append(actions, action{o.joining, stopBalancer})...)
 }
 
-// replaceByScript is the step of a new member in the place of one that does not lead,
-// whose replica cannot serve without it.
+// replaceByScript returns the step that replaces a member that is not the leader, whose replica
+// cannot serve without it.
 func (o operator) replaceByScript(b *bench) step {
 	var old, other *lab.Machine
 	return step{

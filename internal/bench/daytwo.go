@@ -9,12 +9,12 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// dayTwoRounds is how often each step is measured, by Terraform and by hand.
-// Where one hands over to the other, a scale step comes once more.
+// dayTwoRounds is how often each step is measured, with Terraform and by hand. At the handover
+// between the two, a scale step is repeated once.
 const dayTwoRounds = 2
 
-// The steps of day 2. Each is measured as `terraform apply` and by hand, on the
-// same machines, from the same state to the same state.
+// The day-2 operations. Each is measured as `terraform apply` and by hand, on the same
+// machines, from the same state to the same state.
 const (
 	grown    = "scale 3 → 5"
 	shrunk   = "scale 5 → 3"
@@ -25,17 +25,17 @@ const (
 // step is one change of a running control plane.
 type step struct {
 	name   string
-	before func(context.Context) error // not measured; nil for nothing
+	before func(context.Context) error // not measured; nil for none
 	act    func(context.Context) error
-	leaves int                         // so many machines are in the control plane afterwards
-	after  func(context.Context) error // not measured: what else must be so; nil for nothing
+	leaves int                         // number of machines in the control plane afterwards
+	after  func(context.Context) error // not measured: additional checks; nil for none
 }
 
-// times are the seconds that each step took, by its name.
+// times contains the seconds of each step, by its name.
 type times map[string][]float64
 
-// runSteps takes the steps one after the other. One that did not leave what it
-// should is an error: its time would mean nothing.
+// runSteps runs the steps one after the other. A step with the wrong result is an error,
+// because its time would be meaningless.
 func (b *bench) runSteps(ctx context.Context, who string, steps []step) (times, error) {
 	took := times{}
 	for _, s := range steps {
@@ -60,20 +60,20 @@ func (b *bench) runSteps(ctx context.Context, who string, steps []step) (times, 
 	return took, nil
 }
 
-// dayTwo measures the steps as Terraform takes them, from three machines to five.
+// dayTwo measures the steps with Terraform, from three machines to five.
 func (b *bench) dayTwo(ctx context.Context) (times, error) {
 	var steps []step
 	var flags map[string]string
 	for round := range dayTwoRounds {
-		flags = map[string]string{"max-requests-inflight": strconv.Itoa(500 + round)} // harmless, and new each time
+		flags = map[string]string{"max-requests-inflight": strconv.Itoa(500 + round)} // harmless, and a new value each time
 		steps = append(steps, b.replace(), b.apply(changed, few, flags), b.apply(grown, many, flags),
 			b.apply(shrunk, few, flags))
 	}
 	return b.runSteps(ctx, "terraform", append(steps, b.apply(grown, many, flags)))
 }
 
-// apply is a step by other variables. New machines have the programs and the
-// packages, as in the measurement of the first apply.
+// apply returns a step that changes variables. New machines have the programs and the packages,
+// as in the measurement of the first apply.
 func (b *bench) apply(name string, machines int, flags map[string]string) step {
 	return step{
 		name:   name,
@@ -91,7 +91,7 @@ func (b *bench) apply(name string, machines int, flags map[string]string) step {
 	}
 }
 
-// replace is a step by -replace of a member that does not lead.
+// replace returns a step with -replace of a member that is not the leader.
 func (b *bench) replace() step {
 	var follower *lab.Machine
 	return step{
@@ -108,7 +108,7 @@ func (b *bench) replace() step {
 	}
 }
 
-// follower finds an etcd member of three that does not lead.
+// follower returns one of the three machines whose etcd member is not the leader.
 func (b *bench) follower(ctx context.Context) (*lab.Machine, error) {
 	for _, m := range b.first(few) {
 		leads, err := leads(ctx, m)
@@ -122,7 +122,7 @@ func (b *bench) follower(ctx context.Context) (*lab.Machine, error) {
 	return nil, fmt.Errorf("every member of %d says that it leads", few)
 }
 
-// leads asks the member on a machine.
+// leads reports whether the member on a machine is the leader.
 func leads(ctx context.Context, m *lab.Machine) (bool, error) {
 	metrics, err := m.Run(ctx, "curl -sf http://127.0.0.1:2381/metrics | grep '^etcd_server_is_leader '")
 	if err != nil {
@@ -144,7 +144,7 @@ func (b *bench) waitForHealthy(ctx context.Context, n int) error {
 	return b.waitFor(ctx, fmt.Sprintf("https://%s:6443/readyz", b.work.VIP()))
 }
 
-// compare holds what Terraform took against what the same steps took by hand.
+// compare compares Terraform's times with those of the same steps by hand.
 func compare(terraform, script times) []Result {
 	var results []Result
 	for _, name := range []string{grown, shrunk, replaced, changed} {

@@ -16,14 +16,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// Size of the fleet. The module makes nine resources of three machines: the
-// bundle, the endpoint, three members, three replicas, a kubeconfig.
+// Size of the fleet. The module creates nine resources on three machines: the bundle, the
+// endpoint, three members, three replicas, a kubeconfig.
 const (
 	planes   = 100
 	perPlane = 9
 )
 
-// fleetConfig is every control plane of a fleet in one configuration.
+// fleetConfig contains every control plane of a fleet in one configuration.
 const fleetConfig = `terraform {
   required_providers {
     kube = { source = "kubequorum/kube" }
@@ -60,14 +60,15 @@ module "plane" {
 }
 `
 
-// trivialConfig is as many resources, in as many modules, of Terraform's own.
+// trivialConfig contains the same number of resources, in the same number of modules, with
+// Terraform's own resource type.
 const (
 	trivialConfig = "module \"plane\" {\n  source = \"./plane\"\n  count  = %d\n}\n"
 	trivialModule = "resource \"terraform_data\" \"this\" {\n  count = %d\n  input = count.index\n}\n"
 )
 
-// fleet measures a refresh of a hundred control planes. Their machines are
-// simulated in this process, for which it needs processor time of its own.
+// fleet measures a refresh of a hundred control planes. Their machines are simulated in this
+// process, which uses CPU time of its own for that.
 func (b *bench) fleet(ctx context.Context) (results []Result, err error) {
 	machines, err := simulated.Start(ctx, planes)
 	if err != nil {
@@ -79,7 +80,7 @@ func (b *bench) fleet(ctx context.Context) (results []Result, err error) {
 		return nil, err
 	}
 	fmt.Fprintf(b.log, "creating %d simulated control planes\n", planes)
-	if _, err := w.Apply(ctx, io.Discard, "-parallelism=20"); err != nil { // most of it is waiting
+	if _, err := w.Apply(ctx, io.Discard, "-parallelism=20"); err != nil { // most of the time is waiting
 		return nil, err
 	}
 	fmt.Fprintf(b.log, "created: %+v\n", machines.Count())
@@ -118,7 +119,7 @@ func (b *bench) fleet(ctx context.Context) (results []Result, err error) {
 	}, nil
 }
 
-// fleetWorkspace is the configuration of the fleet, ready to be applied.
+// fleetWorkspace returns the configuration of the fleet, ready to apply.
 func (b *bench) fleetWorkspace(ctx context.Context, machines *simulated.Fleet) (*workspace.Workspace, error) {
 	root, err := build.Checkout()
 	if err != nil {
@@ -156,8 +157,8 @@ func (b *bench) fleetWorkspace(ctx context.Context, machines *simulated.Fleet) (
 	})
 }
 
-// trivial measures plans of as many resources as so many control planes have, that
-// need nothing: what Terraform takes for itself.
+// trivial measures plans with the resource count of that many control planes, without machines:
+// the time that Terraform itself needs.
 func (b *bench) trivial(ctx context.Context, planes int) ([]float64, error) {
 	w, err := b.configured(ctx, "trivial", map[string]string{
 		"main.tf": fmt.Sprintf(trivialConfig, planes), "plane/main.tf": fmt.Sprintf(trivialModule, perPlane),
@@ -171,7 +172,7 @@ func (b *bench) trivial(ctx context.Context, planes int) ([]float64, error) {
 	return b.planned(ctx, w)
 }
 
-// configured is a workspace below the bench's own with these files.
+// configured returns a workspace below the bench's own with these files.
 func (b *bench) configured(ctx context.Context, name string, files map[string]string) (*workspace.Workspace, error) {
 	dir := filepath.Join(b.dir, name)
 	for file, text := range files {
@@ -190,13 +191,13 @@ func (b *bench) configured(ctx context.Context, name string, files map[string]st
 	return w, w.Init(ctx, b.log)
 }
 
-// processorTime is what this process and its children that have ended have used.
+// processorTime is the CPU time of this process and of its children that have ended.
 type processorTime struct{ own, children time.Duration }
 
 func spent() processorTime {
 	of := func(who int) time.Duration {
 		var usage syscall.Rusage
-		_ = syscall.Getrusage(who, &usage) // fails for an unknown "who" only
+		_ = syscall.Getrusage(who, &usage) // fails only for an unknown "who"
 		return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 	}
 	return processorTime{of(syscall.RUSAGE_SELF), of(syscall.RUSAGE_CHILDREN)}

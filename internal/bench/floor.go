@@ -13,17 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// units are the processes of a control plane on one machine.
+// units are the units of a control plane on one machine.
 const units = "kube-endpoint-haproxy kube-endpoint-keepalived etcd kube-apiserver kube-controller-manager kube-scheduler"
 
-// floor is what no tool can be faster than, measured in rounds.
+// floor is the lower bound for every tool, measured in rounds.
 type floor struct {
 	serving []float64 // until every API server is ready
-	whole   []float64 // until the other components are, and the virtual IP answers
+	whole   []float64 // until the other components are too, and the virtual IP answers
 }
 
-// floors starts the very same processes on the very same machines, with
-// certificates and configuration ready, by a script and all at once.
+// floors starts the same processes on the same machines, with certificates and configuration
+// ready, by a script and all in parallel.
 func (b *bench) floors(ctx context.Context) (floor, error) {
 	var f floor
 	for round := range rounds {
@@ -57,7 +57,7 @@ func (b *bench) initialCluster() string {
 	return strings.Join(members, ",")
 }
 
-// waitServing waits until every API server is ready, and says when that was.
+// waitServing waits until every API server is ready, and returns that time.
 func (b *bench) waitServing(ctx context.Context) (time.Time, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, m := range b.first(few) {
@@ -67,7 +67,7 @@ func (b *bench) waitServing(ctx context.Context) (time.Time, error) {
 	return time.Now(), err
 }
 
-// waitWhole waits for the other components and the virtual IP: where an apply ends.
+// waitWhole waits for the other components and the virtual IP: the end of an apply.
 func (b *bench) waitWhole(ctx context.Context) error {
 	if err := b.onEach(ctx, b.first(few), othersScript); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (b *bench) waitWhole(ctx context.Context) error {
 	return b.waitFor(ctx, fmt.Sprintf("https://%s:6443/readyz", b.work.VIP()))
 }
 
-// waitFor asks url until it answers with 200.
+// waitFor polls url until it answers with 200.
 func (b *bench) waitFor(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{
 		DialContext:       b.lab.DialContext,

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// sampler watches the peak memory of every process that runs one program.
+// sampler records the peak memory of every process that runs one program.
 type sampler struct {
 	done   chan struct{}
 	result chan float64
 }
 
-// watch samples until stop is called. The kernel keeps each process's peak
-// itself (VmHWM), so only a process that ends within one interval is missed. The
-// interval is long enough not to disturb what is measured.
+// watch samples until stop is called. The kernel records each process's peak itself (VmHWM), so
+// only a process that ends within one interval is missed. The interval is long enough not to
+// disturb the measurement.
 func watch(program string) *sampler {
 	s := &sampler{done: make(chan struct{}), result: make(chan float64, 1)}
 	go func() {
@@ -36,7 +36,7 @@ func watch(program string) *sampler {
 	return s
 }
 
-// stop gives the highest peak seen, in MiB.
+// stop returns the highest peak, in MiB.
 func (s *sampler) stop() float64 {
 	close(s.done)
 	return <-s.result
@@ -57,7 +57,7 @@ func peakOf(program string) float64 {
 	return peak
 }
 
-// highWater reads VmHWM of a /proc/PID/status, in MiB.
+// highWater parses VmHWM of a /proc/PID/status, in MiB.
 func highWater(status string) float64 {
 	_, rest, found := strings.Cut(status, "VmHWM:")
 	var kib float64

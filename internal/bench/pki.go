@@ -14,16 +14,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// certified is a machine that gets certificates: an etcd member and a replica.
+// certified is a machine that receives certificates: an etcd member and a replica.
 type certified struct{ name, address string }
 
 var certifiedMachines = []certified{{"cp1", "10.0.0.11"}, {"cp2", "10.0.0.12"}, {"cp3", "10.0.0.13"}}
 
 const certifiedEndpoint = "10.0.0.100"
 
-// certificates measures the PKI of three machines against `kubeadm init phase
-// certs all`, once for each machine. kubeadm runs as a process, as it does for
-// its users, and makes no kubeconfigs, which are part of the provider's measurement.
+// certificates measures the PKI of three machines against `kubeadm init phase certs all`, run
+// once for each machine. kubeadm runs as a process, as it does for its users. It creates no
+// kubeconfigs, which are included in the provider's measurement.
 func certificates(ctx context.Context, log io.Writer) ([]Result, error) {
 	kubeadm, err := kubeadmProgram(ctx)
 	if err != nil {
@@ -51,12 +51,12 @@ func certificates(ctx context.Context, log io.Writer) ([]Result, error) {
 	return []Result{
 		ratio(name+"each with its default (ECDSA-P256, RSA-2048)", ecdsa, median(byKubeadm[pki.RSA2048]), 0.1, "ms"),
 		ratio(name+"both with ECDSA-P256", ecdsa, median(byKubeadm[pki.ECDSAP256]), 0.1, "ms"),
-		// What is measured here is the making of RSA keys, of which the provider has more.
+		// This mostly measures the generation of RSA keys, of which the provider has more.
 		ratioTo(name+"both with RSA-2048", rsa, median(byKubeadm[pki.RSA2048]), "ms"),
 	}, nil
 }
 
-// issueAll makes a bundle and all that is made of it for the machines.
+// issueAll generates a bundle and everything derived from it for the machines.
 func issueAll(algorithm pki.Algorithm) error {
 	now := time.Now()
 	b, err := pki.Generate(pki.Options{ClusterName: "prod", Algorithm: algorithm, Now: now})
@@ -76,7 +76,7 @@ func issueAll(algorithm pki.Algorithm) error {
 	return nil
 }
 
-// leaves are kubeadm's table.
+// leaves returns the leaves of kubeadm's table.
 func (m certified) leaves() []pki.Leaf {
 	return []pki.Leaf{
 		pki.EtcdServer(m.name, m.address),
@@ -122,14 +122,14 @@ certificatesDir: %[5]s
 controlPlaneEndpoint: %[6]s:6443
 `
 
-// kubeadmShared are the files that kubeadm's users copy from the first machine to
-// the others, and that it then makes no more.
+// kubeadmShared are the files that kubeadm's users copy from the first machine to the others,
+// and that kubeadm then does not create again.
 var kubeadmShared = []string{
 	"ca.crt", "ca.key", "etcd/ca.crt", "etcd/ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "sa.key", "sa.pub",
 }
 
-// kubeadmAll gives the seconds in which kubeadm makes its files of the machines.
-// That its configuration is written and its files are copied is not counted.
+// kubeadmAll returns the seconds that kubeadm takes to create the files of the machines.
+// Writing its configuration and copying its files are not counted.
 func kubeadmAll(ctx context.Context, program string, algorithm pki.Algorithm) (float64, error) {
 	version, err := build.Version("kubernetes")
 	if err != nil {

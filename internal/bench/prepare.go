@@ -12,8 +12,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// prepare puts the packages and the programs of some releases onto bare
-// machines, so that only the making of a control plane is measured.
+// prepare installs the packages and the programs of some releases on bare machines, so that
+// only the creation of a control plane is measured.
 func (b *bench) prepare(ctx context.Context, machines []*lab.Machine, releases ...workspace.Release) error {
 	directory, err := build.Components(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (b *bench) prepare(ctx context.Context, machines []*lab.Machine, releases .
 	return group.Wait()
 }
 
-// pool connects as the provider does.
+// pool returns connections like those of the provider.
 func (b *bench) pool() (*host.Pool, error) {
 	key, err := b.lab.PrivateKey()
 	if err != nil {
@@ -61,7 +61,7 @@ func (b *bench) pool() (*host.Pool, error) {
 	})
 }
 
-// artifacts are all programs of a release that the provider installs.
+// artifacts returns all programs of a release that the provider installs.
 func artifacts(r workspace.Release) ([]host.Artifact, error) {
 	etcd, kubernetes, err := r.Versions()
 	if err != nil {
@@ -77,10 +77,10 @@ func artifacts(r workspace.Release) ([]host.Artifact, error) {
 	return all, nil
 }
 
-// components of a replica, in the order in which they are started.
+// components of a replica, in start order.
 var components = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
-// onEach runs a script on several machines at the same time.
+// onEach runs a script on several machines in parallel.
 func (b *bench) onEach(ctx context.Context, machines []*lab.Machine, script string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, m := range machines {

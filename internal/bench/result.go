@@ -8,19 +8,19 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/jsonfile"
 )
 
-// Result is one measured figure beside what it is held against, both from the
-// same run: absolute times of another run or machine mean nothing.
+// Result is one measured figure with its reference, both from the same run. Absolute times of
+// another run or machine are not comparable.
 type Result struct {
 	Name      string  `json:"name"`
 	Value     float64 `json:"value"`
 	Unit      string  `json:"unit"`
-	Reference float64 `json:"reference"` // 0: nothing to compare with
-	Ratio     float64 `json:"ratio"`     // value / reference, or value − reference where the goal is a difference
+	Reference float64 `json:"reference"` // 0: no reference
+	Ratio     float64 `json:"ratio"`     // value / reference, or value − reference if the goal is a difference
 	Goal      string  `json:"goal"`
 	Met       bool    `json:"met"`
 }
 
-// ratio is a result whose goal is a multiple of the reference.
+// ratio returns a result whose goal is a multiple of the reference.
 func ratio(name string, value, reference, most float64, unit string) Result {
 	r := value / reference
 	return Result{
@@ -29,7 +29,7 @@ func ratio(name string, value, reference, most float64, unit string) Result {
 	}
 }
 
-// difference is a result whose goal is so much more than the reference.
+// difference returns a result whose goal is a maximum difference from the reference.
 func difference(name string, value, reference, most float64, unit string) Result {
 	d := value - reference
 	return Result{
@@ -38,17 +38,17 @@ func difference(name string, value, reference, most float64, unit string) Result
 	}
 }
 
-// ratioTo is a result that is held against a reference without a goal.
+// ratioTo returns a result with a reference but without a goal.
 func ratioTo(name string, value, reference float64, unit string) Result {
 	return Result{Name: name, Value: value, Unit: unit, Reference: reference, Ratio: value / reference, Met: true}
 }
 
-// figure is a result without a goal.
+// figure returns a result without a goal.
 func figure(name string, value float64, unit string) Result {
 	return Result{Name: name, Value: value, Unit: unit, Met: true}
 }
 
-// Table sets results in columns.
+// Table formats results in columns.
 func Table(results []Result) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
@@ -64,11 +64,11 @@ func Table(results []Result) string {
 		}
 		fmt.Fprintf(w, "%s\t%.2f %s\t%s\t%s\t%s\t%s\n", r.Name, r.Value, r.Unit, reference, compared, r.Goal, met)
 	}
-	_ = w.Flush() // a strings.Builder does not fail
+	_ = w.Flush() // a strings.Builder never fails
 	return b.String()
 }
 
-// write writes results as JSON to the file at path, if one is named.
+// write writes results as JSON to the file at path, if path is set.
 func write(path string, results []Result) error {
 	if path == "" {
 		return nil

@@ -15,10 +15,10 @@ const (
 	reload     = "systemctl reload kube-endpoint-haproxy\n"
 )
 
-// What runs on one machine. $name and $address are its own.
+// Commands for one machine. $name and $address are its own.
 const (
 	startBalancer = "systemctl start --no-block kube-endpoint-haproxy kube-endpoint-keepalived"
-	// The virtual IP goes before the balancer does.
+	// The virtual IP leaves before the load balancer stops.
 	stopBalancer = "systemctl stop kube-endpoint-keepalived\nsystemctl stop kube-endpoint-haproxy"
 
 	stopMember  = "systemctl stop etcd"
@@ -28,11 +28,11 @@ const (
 	untilServing     = `until curl -ksf "https://$address:6443/readyz" >/dev/null; do sleep 0.1; done`
 )
 
-// startReplica also waits until all of it serves.
+// startReplica also waits until all components serve.
 var startReplica = "systemctl start --no-block kube-apiserver kube-controller-manager kube-scheduler\n" + untilServing + "\n" + othersScript
 
-// Scripts that are files; each says in its first lines what it does. memberScript
-// has functions for others.
+// Scripts that are files; the first lines of each describe it. memberScript provides functions
+// for others.
 var (
 	//go:embed scripts/member.sh
 	memberScript string
@@ -59,12 +59,12 @@ func with(vars map[string]string, script string) string {
 	return string(host.Assignments(vars)) + script
 }
 
-// variables are what a script knows of the machine that it runs on.
+// variables returns the variables that describe the script's machine.
 func variables(m *lab.Machine) map[string]string {
 	return map[string]string{"name": m.Name, "address": m.Address.String()}
 }
 
-// joinMember makes the machine's etcd a voter, by way of a member that is one.
+// joinMember makes the machine's etcd a voter, through an existing member.
 func joinMember(by *lab.Machine) string {
 	return with(map[string]string{"by": by.Address.String()}, memberScript+joinScript)
 }
@@ -74,7 +74,7 @@ func removeMember(m *lab.Machine) string {
 	return with(map[string]string{"other": m.Address.String()}, memberScript+removeScript)
 }
 
-// moveLeader hands the leadership of the machine's member over to another.
+// moveLeader transfers the leadership of the machine's member to another one.
 func moveLeader(to *lab.Machine) string {
 	return with(map[string]string{"other": to.Address.String()}, memberScript+moveLeaderScript)
 }
@@ -97,7 +97,7 @@ func removeServers(machines ...*lab.Machine) string {
 	return b.String() + reload
 }
 
-// setState is a drain, or its end, without a reload.
+// setState drains a server, or ends the drain, without a reload.
 func setState(m *lab.Machine, state string) string {
 	return fmt.Sprintf("%s 'set server kube-apiserver/%s state %s' >/dev/null", askHAProxy, m.Name, state)
 }

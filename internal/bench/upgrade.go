@@ -10,26 +10,25 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// The releases that an upgrade goes between: a minor version of both products.
+// The releases of the upgrade: a minor version of both products.
 var (
 	older = workspace.Release{Etcd: "etcd-3.5", Kubernetes: "kubernetes-1.33"}
 	newer = workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes"}
 )
 
-// The upgrade as `terraform apply`, and by two scripts. One upgrades all members
-// and then all replicas, which is the order that the releases' notes ask for.
-// The other goes from machine to machine, as kubeadm does, and restarts what is
-// on each of them once: nothing can be faster without failing requests.
+// The upgrade as `terraform apply`, and by two scripts. One upgrades all members and then all
+// replicas, which is the order that the release notes require. The other goes from machine to
+// machine, as kubeadm does, and restarts everything on each of them once; nothing can be faster
+// without failing requests.
 const (
 	upgraded      = "upgrade of etcd 3.5 → 3.6 and Kubernetes 1.33 → 1.34"
 	upgradedTwice = upgraded + ", members and then replicas"
 	upgradedOnce  = upgraded + ", both with one restart of each machine"
 )
 
-// upgrades measures the upgrade by all three, each time of a control plane that
-// was made new, with the programs of both releases on the machines, which it
-// leaves bare. kubeadm's own upgrade is not among them: it needs a kubelet on
-// each machine.
+// upgrades measures all three upgrades, each on a newly created control plane with the programs
+// of both releases on the machines. It leaves the machines bare. kubeadm's own upgrade is not
+// included: it needs a kubelet on each machine.
 func (b *bench) upgrades(ctx context.Context) ([]Result, error) {
 	o, err := b.operator(ctx)
 	if err != nil {
@@ -65,7 +64,7 @@ func (b *bench) upgrades(ctx context.Context) ([]Result, error) {
 	}, nil
 }
 
-// upgrade is the step by Terraform.
+// upgrade returns the step with Terraform.
 func (b *bench) upgrade() step {
 	return step{
 		name:   upgraded,
@@ -84,8 +83,8 @@ func (b *bench) upgrade() step {
 	}
 }
 
-// recreate makes a control plane of three at the older release, on machines that
-// have the programs of both.
+// recreate creates a control plane of three at the older release, on machines that have the
+// programs of both.
 func (b *bench) recreate(ctx context.Context) error {
 	if _, err := b.work.Apply(ctx, io.Discard, "-destroy"); err != nil {
 		return err
@@ -115,7 +114,7 @@ func (b *bench) wantRelease(r workspace.Release) error {
 	return b.work.WriteJSON("terraform.tfvars.json", variables)
 }
 
-// checkVersions says what else runs than the release, or nil.
+// checkVersions returns what runs another version than the release, or nil.
 func (b *bench) checkVersions(ctx context.Context, r workspace.Release) error {
 	etcd, kubernetes, err := r.Versions()
 	if err != nil {
@@ -130,8 +129,8 @@ func (b *bench) checkVersions(ctx context.Context, r workspace.Release) error {
 	return nil
 }
 
-// definitions are the units of the newer release by machine and name, as an
-// operator has them written before the upgrade begins.
+// definitions returns the units of the newer release by machine and name, which an operator has
+// written before the upgrade begins.
 func (b *bench) definitions(ctx context.Context) (map[string]map[string]string, error) {
 	all := map[string]map[string]string{}
 	for _, m := range b.first(few) {
@@ -149,7 +148,7 @@ func (b *bench) definitions(ctx context.Context) (map[string]map[string]string, 
 
 func unitFile(unit string) string { return "/etc/systemd/system/" + unit + ".service" }
 
-// leading finds the machine of three whose member leads.
+// leading returns the one of three machines whose member is the leader.
 func (b *bench) leading(ctx context.Context) (*lab.Machine, error) {
 	for _, m := range b.first(few) {
 		leads, err := leads(ctx, m)

@@ -8,10 +8,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// upgradeByScript is the upgrade by a script. The units of the newer release lie on
-// the machines, and it is known who leads. The floor of byhand.go holds here too:
-// no check of health or versions before, no snapshot, no waiting for sessions or
-// for the balancers, and no way back.
+// upgradeByScript returns the upgrade by a script. The units of the newer release are on the
+// machines, and the leader is known. As in byhand.go, it is a lower bound: no check of health
+// or versions, no snapshot, no waiting for sessions or for the load balancers, and no rollback.
 func (o operator) upgradeByScript(b *bench, name string, definitions map[string]map[string]string,
 	script func(leader *lab.Machine) []action,
 ) step {
@@ -36,9 +35,9 @@ func (o operator) upgradeByScript(b *bench, name string, definitions map[string]
 	}
 }
 
-// membersThenReplicas upgrades etcd everywhere, the leader last, and then
-// Kubernetes. The API server beside a member has no other: it is stopped, out of
-// rotation, while the member restarts.
+// membersThenReplicas upgrades etcd on all machines, the leader last, and then Kubernetes. The
+// API server next to a member uses no other member, so it is stopped, out of rotation, while
+// the member restarts.
 func (o operator) membersThenReplicas(leader *lab.Machine) []action {
 	followers := o.followers(leader)
 	var actions []action
@@ -54,8 +53,7 @@ func (o operator) membersThenReplicas(leader *lab.Machine) []action {
 	return actions
 }
 
-// machineByMachine takes everything on a machine to the newer release before it
-// goes to the next one.
+// machineByMachine upgrades everything on a machine before it continues with the next one.
 func (o operator) machineByMachine(leader *lab.Machine) []action {
 	followers := o.followers(leader)
 	var actions []action
@@ -69,7 +67,7 @@ func (o operator) machineByMachine(leader *lab.Machine) []action {
 	return actions
 }
 
-// followers are those of three that do not lead.
+// followers returns the two of three machines whose members are not the leader.
 func (o operator) followers(leader *lab.Machine) []*lab.Machine {
 	var all []*lab.Machine
 	for _, m := range o.three {
@@ -80,7 +78,7 @@ func (o operator) followers(leader *lab.Machine) []*lab.Machine {
 	return all
 }
 
-// outOfRotation runs a script on a machine while no balancer sends it anything.
+// outOfRotation runs a script on a machine while no load balancer sends requests to it.
 func (o operator) outOfRotation(m *lab.Machine, script string) []action {
 	return []action{
 		{o.three, setState(m, "drain")},
@@ -89,10 +87,10 @@ func (o operator) outOfRotation(m *lab.Machine, script string) []action {
 	}
 }
 
-// newerUnits is where the units of the newer release lie on a machine.
+// newerUnits is the directory with the units of the newer release.
 const newerUnits = "/root/newer"
 
-// writeUnits puts units there, by their names.
+// writeUnits writes units to that directory, by their names.
 func writeUnits(definitions map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "set -e\nmkdir -p %s\n", newerUnits)
@@ -102,7 +100,7 @@ func writeUnits(definitions map[string]string) string {
 	return b.String()
 }
 
-// installUnits puts units of the newer release in force.
+// installUnits activates units of the newer release.
 func installUnits(units ...string) string {
 	var b strings.Builder
 	for _, unit := range units {
@@ -111,7 +109,7 @@ func installUnits(units ...string) string {
 	return b.String() + "systemctl daemon-reload\n"
 }
 
-// restartEtcd restarts etcd as the newer release and waits until it serves.
+// restartEtcd restarts etcd at the newer release and waits until it serves.
 func restartEtcd() string {
 	return installUnits("etcd") + "systemctl restart etcd\nuntil curl -sf http://127.0.0.1:2381/readyz >/dev/null; do sleep 0.1; done\n"
 }

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// namespace is the load's own. It stays: the next run uses it too.
+	// namespace belongs to the load. It stays, because the next run uses it too.
 	namespace = "kube-load"
-	// runLabel tells the ConfigMaps of one run from those of another.
+	// runLabel distinguishes the ConfigMaps of different runs.
 	runLabel = "run"
-	// pageSize bounds what one list request brings.
+	// pageSize limits one list request.
 	pageSize = 500
 )
 
-// api is what the clients ask of the API server. It is plain HTTP: client-go
-// would throttle, and repeat requests that the server turned away.
+// api contains the clients' requests to the API server. It is plain HTTP: client-go would
+// throttle, and retry requests that the server rejected.
 type api struct {
 	server *url.URL
 	run    string
@@ -55,7 +55,7 @@ func (a api) selected(more url.Values) url.Values {
 	return query
 }
 
-// create writes one ConfigMap.
+// create creates one ConfigMap.
 func (a api) create(ctx context.Context, via *link, name string) error {
 	return a.call(ctx, via, http.MethodPost, a.configMaps(), nil, core.ConfigMap{
 		ObjectMeta: meta.ObjectMeta{Name: name, Labels: map[string]string{runLabel: a.run}},
@@ -83,7 +83,7 @@ func (a api) ensureNamespace(ctx context.Context, via *link) (revision string, e
 	return revision, err
 }
 
-// page lists some of the run's ConfigMaps.
+// page lists a page of the run's ConfigMaps.
 func (a api) page(ctx context.Context, via *link, next string) (page meta.PartialObjectMetadataList, err error) {
 	query := a.selected(url.Values{"limit": {strconv.Itoa(pageSize)}})
 	if next != "" {
@@ -130,7 +130,7 @@ func (a api) watch(ctx context.Context, via *link, revision string) (io.ReadClos
 	return response.Body, nil
 }
 
-// call sends one request and takes its whole answer.
+// call sends one request and reads the whole answer.
 func (a api) call(ctx context.Context, via *link, method, path string, query url.Values, in, out any) error {
 	response, err := a.send(ctx, via, method, path, query, in)
 	if err != nil {
@@ -144,8 +144,8 @@ func (a api) call(ctx context.Context, via *link, method, path string, query url
 	return json.NewDecoder(response.Body).Decode(out)
 }
 
-// send sends one request: no redirect is followed, no cookie kept, nothing
-// repeated. An answer other than 2xx is an error.
+// send sends one request: no redirect is followed, no cookie kept, nothing retried. An answer
+// other than 2xx is an error.
 func (a api) send(
 	ctx context.Context, via *link, method, path string, query url.Values, in any,
 ) (*http.Response, error) {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// client reads and writes ConfigMaps in turn.
+// client alternates between writing and reading ConfigMaps.
 type client struct {
 	name   string
 	rate   int
 	api    api
 	via    *link
 	ledger *ledger
-	late   time.Duration // how far behind the clock it was at worst; read when work has ended
+	late   time.Duration // its maximum delay; read when work has ended
 }
 
-// work sends until ctx ends. What is under way then may still be answered.
+// work sends until ctx ends. Requests in flight may still be answered.
 func (c *client) work(ctx context.Context) {
 	answers := context.WithoutCancel(ctx)
 	c.late = pace(ctx, c.rate,
@@ -41,7 +41,7 @@ func (c *client) request(ctx context.Context, n int) {
 	c.ledger.wrote(name, c.api.create(ctx, c.via, name))
 }
 
-// fail is a request that could not be sent.
+// fail records a request that could not be sent.
 func (c *client) fail(n int, err error) {
 	if isRead(n) {
 		c.ledger.read(err)
@@ -50,5 +50,6 @@ func (c *client) fail(n int, err error) {
 	}
 }
 
-// isRead: every second request is a read, of what was written last.
+// isRead reports whether request n is a read: every second request reads the last written
+// ConfigMap.
 func isRead(n int) bool { return n%2 == 1 }

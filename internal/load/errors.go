@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// longestText bounds the text that is kept of an error.
+// longestText limits the stored text of an error.
 const longestText = 300
 
 // ErrorCount is one kind of error.
@@ -24,15 +24,15 @@ type ErrorCount struct {
 	Kind  string
 	Count int
 	First time.Duration // since the start
-	Text  string        // of the first
+	Text  string        // of the first error
 }
 
-// String is one line.
+// String returns one line.
 func (f ErrorCount) String() string {
 	return fmt.Sprintf("%d × %s, first at %.3f s: %s", f.Count, f.Kind, f.First.Seconds(), f.Text)
 }
 
-// join is many of them in one line.
+// join returns all errors on one line.
 func join(all []ErrorCount) string {
 	var lines []string
 	for _, f := range all {
@@ -53,7 +53,7 @@ func (f errorCounts) add(at time.Duration, err error) {
 	f[kind].Count++
 }
 
-// list gives them in the order in which they first came.
+// list returns the kinds in the order of their first occurrence.
 func (f errorCounts) list() []ErrorCount {
 	var all []ErrorCount
 	for _, fault := range f {
@@ -65,14 +65,14 @@ func (f errorCounts) list() []ErrorCount {
 	return all
 }
 
-// endedError is a stream that broke: it is listed, but is no failed request.
+// endedError is a broken stream. It is listed, but is not a failed request.
 type endedError struct{ cause error }
 
 func (e *endedError) Error() string { return "stream ended: " + e.cause.Error() }
 func (e *endedError) Unwrap() error { return e.cause }
 
-// kind sorts errors by what a client met, without addresses and numbers that
-// would make each of them a kind of its own.
+// kind classifies errors by what a client observed, without addresses and numbers that would
+// make each error a kind of its own.
 func kind(err error) string {
 	var ended *endedError
 	if errors.As(err, &ended) {
@@ -112,7 +112,7 @@ func kind(err error) string {
 	return kindOfText(err.Error())
 }
 
-// kindOfText knows the errors that net/http keeps to itself.
+// kindOfText classifies the errors of net/http that have no exported type.
 func kindOfText(text string) string {
 	for _, known := range []struct{ part, name string }{
 		{"GOAWAY", "HTTP/2 GOAWAY"},

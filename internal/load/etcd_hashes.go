@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// hashRounds is how often members are asked again because a compaction ran
-	// between their answers. There is one in five minutes.
+	// hashRounds is how often members are queried again because a compaction ran between their
+	// answers. A compaction runs every five minutes.
 	hashRounds = 3
-	// applyTimeout is how long a member may take to apply what others have.
+	// applyTimeout is how long a member may take to apply the entries that others have.
 	applyTimeout = 10 * time.Second
 )
 
 // Hashes are the hashes of every member at the same revision.
 type Hashes struct {
 	Revision int64
-	Members  []MemberHash // all that etcd itself lists
+	Members  []MemberHash // all members that etcd lists
 }
 
 // MemberHash is the answer of one member.
 type MemberHash struct {
 	Name      string
 	Hash      uint32
-	Compacted int64 // the hash covers what is later than this revision
-	Err       error // instead of an answer
+	Compacted int64 // the hash covers later revisions than this
+	Err       error // set if there is no answer
 }
 
 // Agree reports whether all members answered with the same hash. A member that did
@@ -55,8 +55,8 @@ func (h Hashes) Differ() bool {
 	return len(different) > 1
 }
 
-// crossed reports whether a compaction ran between the answers, so that they cannot
-// be compared.
+// crossed reports whether a compaction ran between the answers, so that they are not
+// comparable.
 func (h Hashes) crossed() bool {
 	compacted := map[int64]bool{}
 	for _, m := range h.Members {
@@ -70,7 +70,7 @@ func (h Hashes) crossed() bool {
 	return len(compacted) > 1
 }
 
-// String is one line.
+// String returns one line.
 func (h Hashes) String() string {
 	var all []string
 	for _, m := range h.Members {
@@ -90,8 +90,8 @@ func (h Hashes) String() string {
 	return fmt.Sprintf("%s at revision %d: %s", verdict, h.Revision, strings.Join(all, ", "))
 }
 
-// hashes asks every member of the cluster, not only the known endpoints, for its
-// hash at one revision.
+// hashes queries every member of the cluster, not only the known endpoints, for its hash at one
+// revision.
 func (m *etcdMembers) hashes(ctx context.Context) (h Hashes, err error) {
 	for range hashRounds {
 		if h, err = m.compare(ctx); err != nil {
@@ -135,7 +135,7 @@ func (m *etcdMembers) compare(ctx context.Context) (Hashes, error) {
 	return h, nil
 }
 
-// hash asks one member, which may first have to apply what leads to revision.
+// hash queries one member, which may first have to catch up to revision.
 func (m *etcdMembers) hash(ctx context.Context, member *pb.Member, revision int64) MemberHash {
 	h := MemberHash{Name: member.Name}
 	if len(member.ClientURLs) == 0 {

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// etcdMembers has one client for each member's client URL, so that it is known
-// which member answers. The clients never retry.
+// etcdMembers has one client for each member's client URL, so that it is known which member
+// answers. The clients never retry.
 type etcdMembers struct {
 	dial      Dial
 	tls       *tls.Config
@@ -63,7 +63,7 @@ func (m *etcdMembers) connect(clientURL string) (*clientv3.Client, error) {
 			}),
 			grpc.WithNoProxy(),
 			grpc.WithChainUnaryInterceptor(failFast),
-			grpc.WithConnectParams(grpc.ConnectParams{ // a member that comes back is used at once
+			grpc.WithConnectParams(grpc.ConnectParams{ // a member that comes back is used immediately
 				Backoff: backoff.Config{
 					BaseDelay: 50 * time.Millisecond, Multiplier: 1.5,
 					MaxDelay: 500 * time.Millisecond,
@@ -75,14 +75,13 @@ func (m *etcdMembers) connect(clientURL string) (*clientv3.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The default one makes a connection for each call.
+	// The default Maintenance opens a new connection for each call.
 	member.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(member,
 		member.ActiveConnection()), member)
 	return member, nil
 }
 
-// failFast makes a call fail while there is no connection. A client of etcd waits
-// for one by default.
+// failFast makes calls fail while there is no connection. By default, clientv3 waits for one.
 func failFast(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker,
 	options ...grpc.CallOption,
 ) error {

@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// putRate is per second: the writer checks acknowledged writes, it is not load.
+	// putRate is per second. The writer checks acknowledged writes; it is not meant to create
+	// load.
 	putRate = 20
-	// keysPerPage bounds what one range request brings.
+	// keysPerPage limits one range request.
 	keysPerPage = 1000
 )
 
@@ -59,7 +60,7 @@ func (p *etcdWriter) keys(ctx context.Context) (map[string]bool, error) {
 	return keys, nil
 }
 
-// lost lists the acknowledged keys that are missing.
+// lost returns the acknowledged keys that are missing.
 func (p *etcdWriter) lost(ctx context.Context) ([]string, error) {
 	written := p.ledger.acknowledged()
 	keys, err := p.keys(ctx)

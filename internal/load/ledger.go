@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// gapFinder finds the longest time between two successive successes. Times count
-// from the start of the run.
+// gapFinder determines the longest time between two successive successes. Times count from the
+// start of the run.
 type gapFinder struct {
 	longest Gap
 	last    time.Duration // the latest success, or the beginning
@@ -24,8 +24,8 @@ func (r *gapFinder) success(at time.Duration) {
 	r.last, r.begun = at, true
 }
 
-// longestUntil gives the longest gap when no request was sent after at: a silence that
-// lasted to the end is one too.
+// longestUntil returns the longest gap if no request was sent after at. A silence until the end
+// is a gap too.
 func (r gapFinder) longestUntil(at time.Duration) Gap {
 	r.extend(at)
 	return r.longest
@@ -37,7 +37,7 @@ func (r *gapFinder) extend(at time.Duration) {
 	}
 }
 
-// counter counts requests of one sort.
+// counter counts requests of one kind.
 type counter struct {
 	tried, failed int
 	gaps          gapFinder
@@ -56,7 +56,7 @@ func (t counter) requests(stopped time.Duration) Requests {
 	return Requests{Tried: t.tried, Failed: t.failed, Gap: t.gaps.longestUntil(stopped)}
 }
 
-// ledger records the requests of one client. Its methods may run at the same time.
+// ledger records the requests of one client. Its methods are safe for concurrent use.
 type ledger struct {
 	began time.Time
 	first *milestone
@@ -89,7 +89,7 @@ func (l *ledger) wrote(key string, err error) {
 	}
 }
 
-// count takes the time under the lock, so that times never run backwards.
+// count reads the clock under the lock, so that times never run backwards.
 func (l *ledger) count(t *counter, err error) {
 	at := time.Since(l.began)
 	l.series.count(at, l.all.gaps.last, err == nil)
@@ -102,7 +102,7 @@ func (l *ledger) count(t *counter, err error) {
 	l.first.pass()
 }
 
-// newest is a key that was acknowledged last.
+// newest returns the last acknowledged key.
 func (l *ledger) newest() (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +137,7 @@ func (l *ledger) report(name string, dialled int, stopped time.Duration) Client 
 	}
 }
 
-// milestone is passed once, and can be waited for.
+// milestone is reached once, and can be waited for.
 type milestone struct {
 	once   sync.Once
 	passed chan struct{}
@@ -147,7 +147,7 @@ func newMilestone() *milestone { return &milestone{passed: make(chan struct{})} 
 
 func (m *milestone) pass() { m.once.Do(func() { close(m.passed) }) }
 
-// wait says, when ctx ends first, what was seen instead.
+// wait waits for the milestone. If ctx ends first, the error contains what seen returns.
 func (m *milestone) wait(ctx context.Context, seen func() []ErrorCount) error {
 	select {
 	case <-m.passed:
@@ -160,7 +160,7 @@ func (m *milestone) wait(ctx context.Context, seen func() []ErrorCount) error {
 	}
 }
 
-// without returns the names that are missing from there.
+// without returns the names that are not in there.
 func without(names []string, there map[string]bool) []string {
 	var lost []string
 	for _, name := range names {

@@ -1,10 +1,10 @@
-// Package load keeps clients on a control plane while something is done to it,
-// and reports exactly what they saw: every failed request, the longest gap,
-// writes that were acknowledged and lost, events that watches missed. Tests and
-// cmd/kube-lab use it to prove what the provider promises.
+// Package load runs clients against a control plane while it is changed, and reports exactly
+// what they observed: every failed request, the longest gap, acknowledged writes that were
+// lost, events that watches missed. Tests and cmd/kube-lab use it to verify the provider's
+// guarantees.
 //
-// The clients retry nothing: what they count as failed is what a program with an
-// ordinary connection would have seen.
+// The clients never retry: every request that they count as failed would also have failed for a
+// program with an ordinary connection.
 package load
 
 import (
@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// requestTimeout is how long a request may take before it has failed.
+	// requestTimeout is how long a request may take before it counts as failed.
 	requestTimeout = 5 * time.Second
-	// startTimeout bounds the wait for every client's first success.
+	// startTimeout limits the wait for every client's first success.
 	startTimeout = 30 * time.Second
 )
 
 // Dial connects to a numeric address in the control plane's network.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Config says what the clients use.
+// Config configures the clients.
 type Config struct {
 	Dial       Dial   // nil: the program is in the control plane's network
-	Kubeconfig string // the administrator's; its server is the virtual IP. "": the direct writer alone
+	Kubeconfig string // the administrator's, whose server is the virtual IP; "": only the direct writer
 	Rate       int    // requests per second of each client; 0 means 50
 	Watches    int    // 0 means 4; every second one shares the kept connection
 	Etcd       *Etcd  // nil: no direct writer and no comparison of members
 }
 
-// Etcd says how the members are reached.
+// Etcd describes how to connect to the members.
 type Etcd struct {
-	Endpoints func() []string // client URLs as of now
-	TLS       *tls.Config     // authority and client certificate; the server's name is set for each member
+	Endpoints func() []string // the current client URLs
+	TLS       *tls.Config     // CA and client certificate; the server name is set for each member
 }
 
 func (c Config) complete() Config {
@@ -61,7 +61,7 @@ type Load struct {
 	run      string
 	begun    time.Time
 	api      api
-	admin    *link // the kept client's: what is not measured goes there too; nil without API
+	admin    *link // that of the kept client, also for requests that are not measured; nil without API
 	clients  []*client
 	watches  []*watch
 	etcd     *etcdWriter // nil without direct writer
@@ -71,9 +71,8 @@ type Load struct {
 	watching sync.WaitGroup
 }
 
-// Start starts the clients. It returns after the first success of each. They run
-// until Stop is called or ctx ends; a ctx that ends before Stop shows in the report
-// as a gap.
+// Start starts the clients. It returns after the first success of each. They run until Stop is
+// called or ctx ends. If ctx ends before Stop, the report shows a gap.
 func Start(ctx context.Context, cfg Config) (*Load, error) {
 	l, err := prepare(cfg.complete())
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// readBackTimeout bounds the search, at the end, for a server that answers.
+	// readBackTimeout limits the search, at the end, for a server that answers.
 	readBackTimeout = time.Minute
-	// cleanTimeout bounds the cleanup. Some 15 000 ConfigMaps are deleted within it.
+	// cleanTimeout limits the cleanup. It is enough to delete about 15 000 ConfigMaps.
 	cleanTimeout = time.Minute
 	// catchUpTimeout is how long watches may lag behind the last write.
 	catchUpTimeout = 10 * time.Second
 )
 
-// Stop ends the clients and reads every acknowledged key back. With an error the
+// Stop ends the clients and reads every acknowledged key back. If it returns an error, the
 // report is complete except for lost writes. It is called once.
 func (l *Load) Stop(ctx context.Context) (Report, error) {
 	defer l.close()
@@ -43,7 +43,7 @@ func (l *Load) end() {
 	l.watching.Wait()
 }
 
-// waitForWatches gives the watches time to see the last writes.
+// waitForWatches gives the watches time to receive the last writes.
 func (l *Load) waitForWatches(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
@@ -55,7 +55,7 @@ func (l *Load) waitForWatches(ctx context.Context) {
 	}
 }
 
-// acknowledged lists the ConfigMaps that must be there.
+// acknowledged returns the ConfigMaps that must exist.
 func (l *Load) acknowledged() []string {
 	var names []string
 	for _, c := range l.clients {
@@ -64,7 +64,7 @@ func (l *Load) acknowledged() []string {
 	return names
 }
 
-// report says what the clients saw until now, whose sending ended at stopped.
+// report returns what the clients have observed. They stopped sending at stopped.
 func (l *Load) report(stopped time.Duration) Report {
 	report := Report{Run: l.run, Took: stopped}
 	for _, c := range l.clients {
@@ -82,7 +82,7 @@ func (l *Load) report(stopped time.Duration) Report {
 	return report
 }
 
-// readBack completes the report with what is there now.
+// readBack completes the report with the data that exists now.
 func (l *Load) readBack(ctx context.Context, report *Report) error {
 	ctx, cancel := context.WithTimeout(ctx, readBackTimeout)
 	defer cancel()
@@ -108,7 +108,7 @@ func (l *Load) readBack(ctx context.Context, report *Report) error {
 	return err
 }
 
-// Lost lists the acknowledged writes that cannot be read back. The clients continue
+// Lost returns the acknowledged writes that cannot be read back. The clients continue
 // meanwhile.
 func (l *Load) Lost(ctx context.Context) (lost []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readBackTimeout)
@@ -128,8 +128,8 @@ func (l *Load) Lost(ctx context.Context) (lost []string, err error) {
 	return append(lost, direct...), err
 }
 
-// clean removes what the run wrote, so that runs do not add up. It is best
-// effort: nothing depends on it.
+// clean removes what the run wrote, so that runs do not accumulate. It is best effort: nothing
+// depends on it.
 func (l *Load) clean(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
 	defer cancel()

@@ -12,19 +12,18 @@ import (
 const (
 	// retryInterval is the pause between attempts that are not measured.
 	retryInterval = 100 * time.Millisecond
-	// attemptTimeout bounds one of them. Ten minutes of writes are listed in a
-	// few seconds.
+	// attemptTimeout limits one such attempt. Listing the writes of ten minutes takes a few
+	// seconds.
 	attemptTimeout = 20 * time.Second
 )
 
-// errNotSent is a request that never left: too many before it were unanswered.
+// errNotSent means that a request was not sent because too many earlier ones were unanswered.
 var errNotSent = errors.New("not sent: too many requests are unanswered")
 
-// pace starts request number 0, 1, ... at rate per second by the clock, independent
-// of earlier requests: a slow answer must not slow the sender, or it would hide what
-// it measures. A request that is late, because this computer was busy, is sent at
-// once; late is the maximum delay. When ctx ends, pace waits for the requests under
-// way.
+// pace starts request number 0, 1, ... at rate per second by the clock, independent of earlier
+// requests: a slow answer must not slow the sender, or it would hide what is measured. A
+// request that is late, because this computer was busy, is sent immediately; late is the
+// maximum delay. When ctx ends, pace waits for the requests in flight.
 func pace(ctx context.Context, rate int, send func(n int), skip func(n int)) (late time.Duration) {
 	interval := time.Second / time.Duration(rate)
 	room := make(chan struct{}, roomFor(interval))
@@ -49,11 +48,11 @@ func pace(ctx context.Context, rate int, send func(n int), skip func(n int)) (la
 	}
 }
 
-// roomFor is twice the number of requests that are due before one times out: a
-// server that does not answer never uses it up, only an overloaded computer does.
+// roomFor returns twice the number of requests that are due before one times out. A server that
+// does not answer never uses it up, only an overloaded computer does.
 func roomFor(interval time.Duration) int { return 2 * int(requestTimeout/interval) }
 
-// Sleep waits for d, or less when ctx ends first.
+// Sleep waits for d, or until ctx ends.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -72,7 +71,7 @@ func retry(ctx context.Context, act func(context.Context) error) error {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
 		err := act(attempt)
-		if last == nil || ctx.Err() == nil { // the end of ctx says less than the error before it
+		if last == nil || ctx.Err() == nil { // the earlier error is more useful than the end of ctx
 			last = err
 		}
 		return err == nil, nil

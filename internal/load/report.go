@@ -9,7 +9,7 @@ import (
 type Report struct {
 	Run     string
 	Took    time.Duration
-	Late    time.Duration // how far this computer was behind with sending at worst: that much of a gap may be its own
+	Late    time.Duration // the maximum delay of sending on this computer, which may account for that much of a gap
 	Clients []Client      // kept and fresh
 	Watches []Watch
 	Etcd    *Client // the direct writer; nil without one
@@ -24,27 +24,27 @@ type Client struct {
 	Reads        Requests
 	Writes       Requests
 	Acknowledged int      // writes
-	Lost         []string // of these, the ones that cannot be read back
+	Lost         []string // acknowledged writes that cannot be read back
 	Errors       []ErrorCount
 	Series       Series
 }
 
-// Requests counts requests of one sort. One has failed when it had no 2xx answer
-// within five seconds.
+// Requests counts requests of one kind. A request has failed if it had no 2xx answer within
+// five seconds.
 type Requests struct {
 	Tried  int
 	Failed int
 	Gap    Gap
 }
 
-// Gap is the longest time between two successive successes, or between the last one
-// and the end.
+// Gap is the longest time between two successive successes, or between the last success and the
+// end.
 type Gap struct {
 	Length time.Duration `json:"length"`
 	At     time.Duration `json:"at"` // since the start
 }
 
-// String is "31 ms at 12.345 s".
+// String returns a text such as "31 ms at 12.345 s".
 func (g Gap) String() string {
 	return fmt.Sprintf("%d ms at %.3f s", g.Length.Milliseconds(), g.At.Seconds())
 }
@@ -54,17 +54,17 @@ type Watch struct {
 	Name       string
 	Events     int
 	Opened     int
-	Resumed    int      // streams that followed on one that had ended, which is normal
-	Failed     int      // attempts to open one, and errors that the server sent in one
-	Missed     []string // acknowledged, and never seen
-	Repeated   int      // seen more than once
-	Disordered int      // seen after a later one
+	Resumed    int      // streams opened after an earlier one ended, which is normal
+	Failed     int      // failed attempts to open a stream, and errors that the server sent in a stream
+	Missed     []string // acknowledged writes that were not received
+	Repeated   int      // received more than once
+	Disordered int      // received after a later one
 	Gap        Gap      // between events
 	Errors     []ErrorCount
 }
 
-// Failed counts the clients' requests that failed. The direct writer's are not
-// among them: a member that restarts may fail them.
+// Failed returns the number of the clients' failed requests. It excludes the direct writer,
+// whose requests may fail while a member restarts.
 func (r Report) Failed() int {
 	n := 0
 	for _, c := range r.Clients {
@@ -73,10 +73,10 @@ func (r Report) Failed() int {
 	return n
 }
 
-// RefusedWatches counts the attempts to open a watch that failed. A server that stops
-// ends its watches before its GOAWAY arrives, and answers who comes back on the
-// same connection in that moment with 503. What a watch was promised are its
-// events, without a gap.
+// RefusedWatches returns the number of failed attempts to open a watch. A server that shuts
+// down ends its watches before its GOAWAY arrives, and answers a client that reconnects on the
+// same connection at that moment with 503. The guarantee for a watch is to receive its events
+// without a gap.
 func (r Report) RefusedWatches() int {
 	n := 0
 	for _, w := range r.Watches {
@@ -85,7 +85,7 @@ func (r Report) RefusedWatches() int {
 	return n
 }
 
-// Tried counts the requests of the clients.
+// Tried returns the number of the clients' requests.
 func (r Report) Tried() int {
 	n := 0
 	for _, c := range r.Clients {
@@ -94,7 +94,7 @@ func (r Report) Tried() int {
 	return n
 }
 
-// LongestGap is the longest one of the clients.
+// LongestGap returns the longest gap of the clients.
 func (r Report) LongestGap() Gap {
 	var longest Gap
 	for _, c := range r.Clients {
@@ -105,7 +105,7 @@ func (r Report) LongestGap() Gap {
 	return longest
 }
 
-// Acknowledged counts the acknowledged writes, including those directly into etcd.
+// Acknowledged returns the number of acknowledged writes, including those directly into etcd.
 func (r Report) Acknowledged() int {
 	n := 0
 	for _, c := range r.writers() {
@@ -114,7 +114,7 @@ func (r Report) Acknowledged() int {
 	return n
 }
 
-// Lost lists the acknowledged writes that are missing.
+// Lost returns the acknowledged writes that are missing.
 func (r Report) Lost() []string {
 	var lost []string
 	for _, c := range r.writers() {
@@ -133,9 +133,8 @@ func (r Report) writers() []Client {
 // HashesAgree reports whether every etcd member answered with the same hash.
 func (r Report) HashesAgree() bool { return r.Hashes != nil && r.Hashes.Agree() }
 
-// Violations describes what the clients were promised and did not get: no failed
-// request, no gap longer than longest, no lost write, no missed event, members that
-// agree. It is empty when all promises were kept.
+// Violations describes the violated guarantees: no failed request, no gap longer than longest,
+// no lost write, no missed event, members that agree. It is empty if there are none.
 func (r Report) Violations(longest time.Duration) []string {
 	var broken []string
 	say := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }

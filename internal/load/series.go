@@ -12,17 +12,17 @@ const (
 	notableGap = 200 * time.Millisecond
 )
 
-// Series is what one client saw over time, for a plot. The times count from the
-// beginning of the run.
+// Series is what one client observed over time, for a plot. Times count from the start of the
+// run.
 type Series struct {
 	Name      string `json:"name"`
-	Succeeded []int  `json:"succeeded"` // requests that succeeded in each Interval
-	Failed    []int  `json:"failed"`    // and those that failed; as long as Succeeded
-	Gaps      []Gap  `json:"gaps"`      // times without a success of 200 ms and more
+	Succeeded []int  `json:"succeeded"` // successful requests in each Interval
+	Failed    []int  `json:"failed"`    // failed requests in each Interval; as long as Succeeded
+	Gaps      []Gap  `json:"gaps"`      // times without a success of at least 200 ms
 }
 
-// count adds the outcome of one request, which was known at a time. Times do not
-// run backwards.
+// count adds the result of one request, which was known at that time. Times never run
+// backwards.
 func (s *Series) count(at, last time.Duration, ok bool) {
 	for len(s.Succeeded) <= int(at/Interval) {
 		s.Succeeded, s.Failed = append(s.Succeeded, 0), append(s.Failed, 0)
@@ -37,7 +37,7 @@ func (s *Series) count(at, last time.Duration, ok bool) {
 	}
 }
 
-// named is a copy under a client's name.
+// named returns a copy with a client's name.
 func (s Series) named(name string) Series {
 	return Series{
 		Name: name, Succeeded: slices.Clone(s.Succeeded), Failed: slices.Clone(s.Failed),
@@ -45,7 +45,7 @@ func (s Series) named(name string) Series {
 	}
 }
 
-// Series gives what each client saw over time.
+// Series returns what each client observed over time.
 func (r Report) Series() []Series {
 	var all []Series
 	for _, c := range r.Clients {

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// String is a table for logs.
+// String returns a table for logs.
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "load %s, %.1f s: %d of %d requests failed, longest gap %s, %d of %d acknowledged writes lost, %d times a watch was not opened; sent at most %d ms late\n",
@@ -23,7 +23,7 @@ func (r Report) String() string {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t%d\t%d\n", v.Name, v.Events, len(v.Missed), v.Gap, v.Repeated, v.Disordered,
 			v.Resumed, v.Failed)
 	}
-	_ = w.Flush() // a strings.Builder does not fail
+	_ = w.Flush() // a strings.Builder never fails
 	for _, c := range r.writers() {
 		writeErrors(&b, c.Name, c.Errors)
 	}

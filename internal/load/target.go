@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// target is the API server as a kubeconfig describes it.
+// target is the API server of a kubeconfig.
 type target struct {
 	server *url.URL
 	tls    *tls.Config
@@ -41,22 +41,21 @@ func readTarget(cfg Config) (target, error) {
 	return target{server: server, tls: credentials, dial: cfg.Dial}, nil
 }
 
-// maxStreams is how many requests may wait on a kept connection at once. It is
-// less than the 100 that kube-apiserver grants, with room for watches: for one
-// more the Transport would make a second connection, and requests that wait for
-// a stalled server would be rescued there. (To let the Transport queue them is
-// not safe: golang/go#70809.)
+// maxStreams is how many requests may wait on a kept connection at once. It is less than the
+// 100 that kube-apiserver allows, with room for watches. With one more, the Transport would
+// open a second connection, and requests that wait for a stalled server would succeed there.
+// (Letting the Transport queue them is not safe: golang/go#70809.)
 const maxStreams = 90
 
-// link is one client's connection to the API. Each has a Transport of its own, so
-// that connections are not shared.
+// link is one client's connection to the API. Each has its own Transport, so that connections
+// are not shared.
 type link struct {
 	transport *http.Transport
 	dialled   atomic.Int64
-	streams   chan struct{} // taken while a request is under way; nil: every request has a connection of its own
+	streams   chan struct{} // taken while a request is in flight; nil: every request opens its own connection
 }
 
-// enter waits for a stream. The caller leaves when it succeeds.
+// enter waits for a stream. If it succeeds, the caller must leave.
 func (l *link) enter(ctx context.Context) error {
 	if l.streams == nil {
 		return nil
@@ -77,15 +76,15 @@ func (l *link) leave() {
 
 func (t target) link(protocols func(*http.Protocols)) *link {
 	l := &link{transport: &http.Transport{
-		TLSClientConfig:     t.tls.Clone(), // without session cache: every handshake is a whole one
+		TLSClientConfig:     t.tls.Clone(), // without session cache: every handshake is complete
 		TLSHandshakeTimeout: requestTimeout,
 		Protocols:           new(http.Protocols),
 	}}
 	protocols(l.transport.Protocols)
 	l.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		l.dialled.Add(1)
-		// A Transport lets a dial outlive its request; nobody waits for this one
-		// any longer than that.
+		// A Transport lets a dial outlive its request. No request waits longer than this for
+		// it.
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 		return t.dial(ctx, network, address)
@@ -93,11 +92,11 @@ func (t target) link(protocols func(*http.Protocols)) *link {
 	return l
 }
 
-// kept keeps one HTTP/2 connection, as every client built on client-go does,
-// with its values for a connection that has gone silent. When the connection
-// ends, or a GOAWAY says that it will, the Transport makes the next one and
-// repeats there what the server has not begun to process (RFC 9113, 6.8). That
-// is not a retry of this package: every client of Go's standard library does it.
+// kept keeps one HTTP/2 connection, as every client built on client-go does, with client-go's
+// values for detecting a dead connection. When the connection ends, or a GOAWAY announces its
+// end, the Transport opens the next one and resends there what the server has not begun to
+// process (RFC 9113, 6.8). That is not a retry of this package: every client of Go's standard
+// library does it.
 func (t target) kept() *link {
 	l := t.link(func(p *http.Protocols) { p.SetHTTP2(true) })
 	l.streams = make(chan struct{}, maxStreams)
@@ -108,7 +107,7 @@ func (t target) kept() *link {
 	return l
 }
 
-// fresh makes a new connection for every request.
+// fresh opens a new connection for every request.
 func (t target) fresh() *link {
 	l := t.link(func(p *http.Protocols) { p.SetHTTP1(true) })
 	l.transport.DisableKeepAlives = true

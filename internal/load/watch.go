@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// reopenPause is between an attempt to open a stream that failed and the next.
+// reopenPause is the pause after a failed attempt to open a stream.
 const reopenPause = 100 * time.Millisecond
 
-// watch follows the run's ConfigMaps, from before the first one. When its stream
-// ends it resumes after the last revision that it saw.
+// watch follows the run's ConfigMaps, from before the first one. When its stream ends, it
+// resumes after the last received revision.
 type watch struct {
 	name string
 	api  api
@@ -21,7 +21,7 @@ type watch struct {
 	log  *watchLog
 }
 
-// event has the used fields of a watch event: an object, a bookmark, or a Status.
+// event contains the used fields of a watch event: an object, a bookmark, or a Status.
 type event struct {
 	Type   string
 	Object struct {
@@ -47,7 +47,7 @@ func (w *watch) work(ctx context.Context, revision string) {
 	}
 }
 
-// skip continues from the current revision: the events between are lost.
+// skip continues from the current revision: the events in between are lost.
 func (w *watch) skip(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -56,8 +56,8 @@ func (w *watch) skip(ctx context.Context) {
 	}
 }
 
-// follow opens one stream and reads it until it ends, which is normal. It fails when
-// the stream cannot be opened, or when the server sends an error.
+// follow opens one stream and reads it until it ends, which is normal. It returns an error if
+// the stream cannot be opened, or if the server sends an error.
 func (w *watch) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// watchLog records what one watch received. Its methods may run at the same time.
+// watchLog records what one watch received. Its methods are safe for concurrent use.
 type watchLog struct {
 	began time.Time
 	first *milestone
@@ -52,7 +52,7 @@ func (s *watchLog) opened() {
 	s.first.pass()
 }
 
-// fail records a stream that was refused, or that the server ended with an error.
+// fail records a stream that was rejected, or that the server ended with an error.
 func (s *watchLog) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *watchLog) ended(err error) {
 	}
 }
 
-// add takes one event. Its error is one that the server sent.
+// add processes one event. Its error is one that the server sent.
 func (s *watchLog) add(e event) error {
 	if e.Type == "ERROR" {
 		return &statusError{e.Object.Code, e.Object.Message}

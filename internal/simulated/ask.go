@@ -22,7 +22,7 @@ const (
 	keepalived = "kube-endpoint-keepalived.service"
 )
 
-// balancer answers an endpoint's question: addresses, neighbours, statistics.
+// balancer answers an endpoint's query: addresses, neighbours, statistics.
 func (m *machine) balancer(script string) string {
 	var out strings.Builder
 	if strings.Contains(script, "ip -o address show\n") {
@@ -42,13 +42,13 @@ func (m *machine) balancer(script string) string {
 	return out.String()
 }
 
-// The words of a replica's question: a loop over kubeconfigs and one over components.
+// Text that identifies a replica's query: a loop over kubeconfigs and one over components.
 const (
 	eachFile = "for file in "
 	eachName = "for name in "
 )
 
-// replica answers for kubeconfigs without their keys, and for what runs.
+// replica answers with kubeconfigs without their keys, and with the running programs.
 func (m *machine) replica(script string) string {
 	var out strings.Builder
 	for _, p := range loop(script, eachFile) {
@@ -71,7 +71,7 @@ func (m *machine) replica(script string) string {
 	return out.String()
 }
 
-// loop are the words that a loop of a script goes through; none without the loop.
+// loop returns the words that a loop of a script iterates over; none without the loop.
 func loop(script, head string) []string {
 	_, rest, _ := strings.Cut(script, head)
 	words, _, _ := strings.Cut(rest, ";")

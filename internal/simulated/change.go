@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// change does the calls behind apply.sh's functions, and what the script after
-// them does to units.
+// change executes the calls of apply.sh's functions, and the effects on units of the script
+// after them.
 func (m *machine) change(script string, stdin io.Reader, stdout io.Writer) error {
 	input, err := io.ReadAll(stdin)
 	if err != nil {
@@ -35,10 +35,10 @@ func (m *machine) change(script string, stdin io.Reader, stdout io.Writer) error
 	return nil
 }
 
-// applying is one change under way.
+// applying is one change in progress.
 type applying struct {
 	machine *machine
-	input   []byte // content that is still to come
+	input   []byte // content that is not consumed yet
 	changed []string
 }
 
@@ -102,8 +102,8 @@ const (
 	serverPrefix = "    server "
 )
 
-// act does what the script after a change does to files and units. What it only
-// looks at, or waits for, is passed over.
+// act executes the effects of the script after a change on files and units. Commands that only
+// read or wait are skipped.
 func (m *machine) act(script string) error {
 	if servers, given := variables(script)["servers"]; given && m.files[backendsPath].content == "" {
 		m.write(backendsPath, file{content: servers, mode: "644", owner: "root", group: "root"})
@@ -165,7 +165,7 @@ func (m *machine) claim(script string, _ io.Reader, stdout io.Writer) error {
 	return nil
 }
 
-// register puts a server into the balancer's list.
+// register adds a server to the load balancer's list.
 func (m *machine) register(script string, _ io.Reader, stdout io.Writer) error {
 	vars := variables(script)
 	name := vars["name"]
@@ -196,7 +196,7 @@ func (m *machine) register(script string, _ io.Reader, stdout io.Writer) error {
 	return nil
 }
 
-// backends are name and address of the servers in the list.
+// backends returns name and address of the servers in the list.
 func (m *machine) backends() [][2]string {
 	var all [][2]string
 	for line := range strings.Lines(m.files[backendsPath].content) {
@@ -209,7 +209,7 @@ func (m *machine) backends() [][2]string {
 	return all
 }
 
-// receive takes one program: what it holds does not matter here.
+// receive receives one program; its content does not matter here.
 func (m *machine) receive(script string, stdin io.Reader, _ io.Writer) error {
 	_, tail, _ := strings.Cut(script, "\nreceive ")
 	words := strings.Fields(tail)

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// member answers for etcd on one machine: who the members are, and how it is.
-// It holds no keys and takes no part in any agreement.
+// member answers for etcd on one machine: the member list, and its status. It stores no keys
+// and does not implement consensus.
 type member struct {
 	pb.UnimplementedClusterServer
 	pb.UnimplementedMaintenanceServer
@@ -28,28 +28,28 @@ func registerEtcd(server *grpc.Server, m *machine) {
 	pb.RegisterKVServer(server, it)
 }
 
-// member is id and name in the record that the provider has put there.
+// member returns the ID and the name in the record that the provider wrote.
 func (m *machine) member() (id uint64, name string) {
 	var record struct {
 		Name     string `json:"name"`
 		MemberID string `json:"member_id"`
 	}
-	_ = json.Unmarshal([]byte(m.content("/etc/etcd/member.json")), &record) // no record: no id
+	_ = json.Unmarshal([]byte(m.content("/etc/etcd/member.json")), &record) // no record: no ID
 	id, _ = strconv.ParseUint(record.MemberID, 16, 64)
 	return id, record.Name
 }
 
-// etcdCluster is the cluster that the record names: it was made of its members' ids.
+// etcdCluster returns the cluster in the record, which was derived from its members' IDs.
 func (m *machine) etcdCluster() uint64 {
 	var record struct {
 		Cluster string `json:"etcd_cluster_id"`
 	}
-	_ = json.Unmarshal([]byte(m.content("/etc/etcd/member.json")), &record) // no record: no id
+	_ = json.Unmarshal([]byte(m.content("/etc/etcd/member.json")), &record) // no record: no ID
 	id, _ := strconv.ParseUint(record.Cluster, 16, 64)
 	return id
 }
 
-// MemberList lists the machines on which etcd runs, and learners that are to start.
+// MemberList returns the machines on which etcd runs, and learners that are not started yet.
 func (e *member) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberListResponse, error) {
 	own, _ := e.machine.member()
 	members, _ := e.machine.cluster.members()
@@ -62,7 +62,7 @@ func (e *member) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberL
 	}, nil
 }
 
-// members are those of the cluster, and who leads.
+// members returns the members of the cluster, and the leader.
 func (c *cluster) members() (all []*pb.Member, leader uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *cluster) members() (all []*pb.Member, leader uint64) {
 	return all, leader
 }
 
-// MemberAdd adds a learner, which is to start.
+// MemberAdd adds a learner, which is started later.
 func (e *member) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
 	c := e.machine.cluster
 	c.mu.Lock()
@@ -104,7 +104,7 @@ func (e *member) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.Membe
 	}, nil
 }
 
-// MemberPromote makes a learner a voter: there is nothing to catch up with.
+// MemberPromote makes a learner a voter. There is no data to catch up with.
 func (e *member) MemberPromote(_ context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
 	c := e.machine.cluster
 	c.mu.Lock()
@@ -118,7 +118,7 @@ func (e *member) MemberPromote(_ context.Context, r *pb.MemberPromoteRequest) (*
 	return &pb.MemberPromoteResponse{Header: &pb.ResponseHeader{ClusterId: e.machine.etcdCluster()}, Members: members}, nil
 }
 
-// Status is that of a healthy member.
+// Status returns the status of a healthy member.
 func (e *member) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
 	own, _ := e.machine.member()
 	members, leader := e.machine.cluster.members()
@@ -135,7 +135,7 @@ func (e *member) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse,
 	}, nil
 }
 
-// Range finds nothing.
+// Range returns no keys.
 func (e *member) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
 	return &pb.RangeResponse{Header: &pb.ResponseHeader{ClusterId: e.machine.etcdCluster(), Revision: 1}}, nil
 }

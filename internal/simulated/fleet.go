@@ -1,13 +1,12 @@
-// Package simulated is a fleet of machines in this process, for measurements at a
-// scale for which no computer has enough real ones. It is a simulation: nothing
-// that it says of a control plane's behaviour is evidence. What is measured with
-// it is the provider: its connections, its commands, its time and its memory.
+// Package simulated provides a fleet of machines in this process, for measurements at a scale
+// that exceeds real machines on one computer. It is a simulation: it is no evidence for the
+// behaviour of a control plane. It measures the provider: its connections, its commands, its
+// time and its memory.
 //
-// Each machine is an SSH server of its own, with files and systemd units in
-// memory. It understands the commands that package host sends, the scripts of a
-// create and of a refresh among them, and nothing else: an unknown one fails, and
-// says so. In tunnels, etcd and the three components answer with the certificates
-// that the provider has put onto the machine.
+// Each machine is an SSH server of its own, with files and systemd units in memory. It
+// understands only the commands that package host sends, including the scripts of a create and
+// of a refresh. An unknown command fails with an error. In tunnels, etcd and the three
+// components answer with the certificates that the provider wrote to the machine.
 package simulated
 
 import (
@@ -30,13 +29,13 @@ import (
 // Size of each control plane of a fleet.
 const perCluster = 3
 
-// Fleet is control planes of three machines each.
+// Fleet is a set of control planes of three machines each.
 type Fleet struct {
 	clusters []*cluster
 	machines map[string]*machine // by cluster address
 	key      ssh.Signer          // every machine's host key
-	private  ed25519.PrivateKey  // of it
-	own      tls.Certificate     // what controller-manager and scheduler made for themselves
+	private  ed25519.PrivateKey  // private key of it
+	own      tls.Certificate     // the self-signed certificate of controller-manager and scheduler
 
 	connections, commands, tunnels atomic.Int64
 	kindsMu                        sync.Mutex
@@ -45,25 +44,25 @@ type Fleet struct {
 	serving                        sync.WaitGroup
 }
 
-// cluster is the machines of one control plane.
+// cluster contains the machines of one control plane.
 type cluster struct {
 	name     string
 	vip      string
 	machines []*machine
 
 	mu    sync.Mutex
-	added map[string]*pb.Member // by peer URL: who joined after the bootstrap
+	added map[string]*pb.Member // by peer URL: members that joined after the bootstrap
 }
 
-// Counts are what the machines of a fleet have served since the last count.
+// Counts are the requests that the machines of a fleet have served since the last count.
 type Counts struct {
 	Connections int
 	Commands    int
 	Tunnels     int            // TCP connections inside SSH
-	Kinds       map[string]int // commands by what they were
+	Kinds       map[string]int // commands by kind
 }
 
-// Start starts the machines of so many control planes.
+// Start starts the machines of that many control planes.
 func Start(ctx context.Context, clusters int) (*Fleet, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -108,7 +107,7 @@ func (f *Fleet) Close() error {
 	return errors.Join(errs...)
 }
 
-// listen serves SSH of one machine at a port of the loopback interface.
+// listen serves SSH of one machine on a port of the loopback interface.
 func (f *Fleet) listen(ctx context.Context, m *machine) (err error) {
 	var config net.ListenConfig
 	if m.listener, err = config.Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
@@ -126,7 +125,7 @@ func (f *Fleet) listen(ctx context.Context, m *machine) (err error) {
 	return nil
 }
 
-// Count gives what was served since the last call.
+// Count returns what was served since the last call.
 func (f *Fleet) Count() Counts {
 	f.kindsMu.Lock()
 	defer f.kindsMu.Unlock()
@@ -145,8 +144,8 @@ func (f *Fleet) note(kind string) {
 	f.kinds[kind]++
 }
 
-// Clusters is the fleet as Terraform's variable: endpoint address and machines of
-// each control plane, by name.
+// Clusters returns the fleet as a Terraform variable: endpoint address and machines of each
+// control plane, by name.
 func (f *Fleet) Clusters() map[string]any {
 	all := map[string]any{}
 	for _, c := range f.clusters {
@@ -159,7 +158,7 @@ func (f *Fleet) Clusters() map[string]any {
 	return all
 }
 
-// Hosts is the way to the machines, as the provider's ssh.hosts.
+// Hosts returns the addresses of the machines, in the form of the provider's ssh.hosts.
 func (f *Fleet) Hosts() map[string]any {
 	key := f.hostKey()
 	all := map[string]any{}
@@ -170,13 +169,13 @@ func (f *Fleet) Hosts() map[string]any {
 	return all
 }
 
-// hostKey is every machine's, as authorized_keys and ssh.hosts have it.
+// hostKey returns the host key of all machines, in the form of authorized_keys and ssh.hosts.
 func (f *Fleet) hostKey() string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(f.key.PublicKey())))
 }
 
-// PrivateKey is one with which to log in, in OpenSSH's format. Whoever comes is let
-// in, so that it is the machines' own.
+// PrivateKey returns a key to log in with, in OpenSSH's format. Every key is accepted, so it is
+// the machines' own.
 func (f *Fleet) PrivateKey() (string, error) {
 	block, err := ssh.MarshalPrivateKey(f.private, "")
 	if err != nil {

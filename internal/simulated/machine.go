@@ -27,7 +27,7 @@ type machine struct {
 	listener net.Listener
 	servers  servers
 	front    atomic.Pointer[front]
-	listed   atomic.Pointer[pb.Member] // a member that its etcd lists beside the others; nil for none
+	listed   atomic.Pointer[pb.Member] // an additional member that its etcd lists; nil for none
 
 	mu    sync.Mutex
 	files map[string]file
@@ -35,7 +35,7 @@ type machine struct {
 	units map[string]*unit
 	pids  int
 
-	leases map[string]int // how often each was held; negative while it is
+	leases map[string]int // how often each was held; negative while it is held
 }
 
 // file is a file, or a directory without content.
@@ -52,7 +52,7 @@ func (f file) rawMode(kind uint64) string {
 	return fmt.Sprintf("%x", kind|mode)
 }
 
-// unit is what systemd says of one that has a file.
+// unit is systemd's state of a unit that has a file.
 type unit struct {
 	active  bool
 	enabled bool
@@ -81,7 +81,7 @@ func (m *machine) content(p string) string {
 	return m.files[p].content
 }
 
-// entries are the names right below a directory.
+// entries returns the names directly below a directory.
 func (m *machine) entries(dir string) []string {
 	names := map[string]bool{}
 	for _, all := range []map[string]file{m.files, m.dirs} {
@@ -102,7 +102,7 @@ func (m *machine) entries(dir string) []string {
 
 const unitDir = "/etc/systemd/system/"
 
-// unit gives the unit of a name; nil where there is no file of it.
+// unit returns the unit of a name; nil if it has no file.
 func (m *machine) unit(name string) *unit {
 	if _, there := m.files[unitDir+name]; !there {
 		return nil
@@ -113,8 +113,7 @@ func (m *machine) unit(name string) *unit {
 	return m.units[name]
 }
 
-// start does what a start of the unit leaves on the machine: a process, the note
-// of what it has read, and etcd's data.
+// start has the effects of starting the unit: a process, the start note, and etcd's data.
 func (m *machine) start(name string) error {
 	u := m.unit(name)
 	if u == nil {
@@ -130,7 +129,7 @@ func (m *machine) start(name string) error {
 	return nil
 }
 
-// noteStart does what the line of systemd.StartNote does in a unit.
+// noteStart has the effect of the line of systemd.StartNote in a unit.
 func (m *machine) noteStart(unit string) {
 	head, tail, _ := strings.Cut(systemd.StartNote("|"), "|")
 	for line := range strings.Lines(unit) {
@@ -147,16 +146,16 @@ func (m *machine) noteStart(unit string) {
 	}
 }
 
-// command is what a unit runs; nothing where it cannot be read.
+// command returns the command of a unit; empty if it cannot be parsed.
 func (m *machine) command(name string) systemd.Command {
 	command, _, _ := systemd.ParseUnit(m.files[unitDir+name].content)
 	return command
 }
 
-// version is that of the running program of a unit, which its path names.
+// version returns the version of a unit's running program, from its path.
 func (m *machine) version(name string) string { return path.Base(path.Dir(m.command(name).Program)) }
 
-// active: the unit runs.
+// active reports whether the unit runs.
 func (m *machine) active(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,13 +183,13 @@ func (m *machine) execute(line string, stdin io.Reader, stdout io.Writer) error 
 	return fmt.Errorf("not simulated: %.200q", script)
 }
 
-// kind is a sort of command, told by what only its script contains.
+// kind is a kind of command, identified by text that only its script contains.
 type kind struct {
 	name, mark string
 	run        func(m *machine, script string, stdin io.Reader, stdout io.Writer) error
 }
 
-// leaseMark is in lease.sh of package host alone.
+// leaseMark occurs only in lease.sh of package host.
 const leaseMark = `exec 9>>"$leases/$name.lock"`
 
 func kinds() []kind {

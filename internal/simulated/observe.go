@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// installed are the programs that a query may ask for.
+// installed are the programs that a query may look up.
 var installed = []string{"haproxy", "keepalived", "perl", "apt-get"}
 
-// observe answers the calls behind observe.sh's functions.
+// observe answers the calls of observe.sh's functions.
 func (m *machine) observe(script string, _ io.Reader, stdout io.Writer) error {
 	_, tail, _ := strings.Cut(script, "\nbasics\n")
 	lines, err := calls(tail)
@@ -33,7 +33,7 @@ func (m *machine) observe(script string, _ io.Reader, stdout io.Writer) error {
 	return nil
 }
 
-// bootID is an id as the kernel writes it.
+// bootID returns an ID in the kernel's format.
 func bootID(id string) string {
 	return strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
 }
@@ -64,7 +64,7 @@ func (m *machine) answer(out io.Writer, function string, words []string) error {
 		for i, name := range words {
 			m.show(out, name, i > 0)
 		}
-	case "listeners": // preflight checks only: nobody else is there
+	case "listeners": // preflight checks only: no other process listens
 	case "disk":
 		fmt.Fprintf(out, "disk\t%d\t4096\t%s\n", 100<<20, words[0])
 	case "program":
@@ -85,7 +85,7 @@ func (m *machine) answer(out io.Writer, function string, words []string) error {
 	return nil
 }
 
-// state is a line of stat.
+// state prints a line of stat.
 func (m *machine) state(out io.Writer, p string) {
 	if f, there := m.files[p]; there {
 		fmt.Fprintf(out, "file\t%s\t%s\t%s\t%d\t%s\n", f.rawMode(0o100000), f.owner, f.group, len(f.content), p)
@@ -105,7 +105,7 @@ func (m *machine) list(out io.Writer, dir string) {
 	}
 }
 
-// show is a block of "systemctl show".
+// show prints a block of "systemctl show".
 func (m *machine) show(out io.Writer, name string, further bool) {
 	if further {
 		fmt.Fprint(out, "unit\t\n")

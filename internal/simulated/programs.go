@@ -8,8 +8,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// Programs writes files in the place of programs into a directory, as host.Source
-// has it: simulated machines run none.
+// Programs writes files in place of programs into a directory, in the layout of host.Source:
+// simulated machines run no programs.
 func Programs(directory string, all []host.Artifact) error {
 	for _, a := range all {
 		file := filepath.Join(directory, a.Product+"-v"+a.Version, a.Name)

@@ -7,8 +7,8 @@ import (
 
 var errQuote = errors.New("a quote is not closed")
 
-// nextCall takes the first line of a script as package host renders it: words
-// without expansions, quotes as shellescape writes them.
+// nextCall parses the first line of a script as package host renders it: words without
+// expansions, quoted as by shellescape.
 func nextCall(script string) (words []string, rest string, err error) {
 	var word strings.Builder
 	inWord := false
@@ -44,7 +44,7 @@ func nextCall(script string) (words []string, rest string, err error) {
 	return words, "", nil
 }
 
-// calls are all lines of a script but the empty ones.
+// calls returns all lines of a script except empty ones.
 func calls(script string) (all [][]string, err error) {
 	for script != "" {
 		var words []string
@@ -58,8 +58,8 @@ func calls(script string) (all [][]string, err error) {
 	return all, nil
 }
 
-// variables are what package host assigns before a script: the first assignment
-// of each name. A script of which the beginning cannot be split has none.
+// variables returns what package host assigns before a script: the first assignment of each
+// name. If the beginning of a script cannot be split, it has none.
 func variables(script string) map[string]string {
 	vars := map[string]string{}
 	for script != "" {

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Where the parts of a control plane listen.
+// Ports of a control plane's components.
 const (
 	etcdPort              = 2379
 	apiPort               = 6443
@@ -26,7 +26,7 @@ const (
 	schedulerPort         = 10259
 )
 
-// unitAt is the unit that listens at a port.
+// unitAt maps a port to the unit that listens on it.
 var unitAt = map[int]string{
 	etcdPort: "etcd.service", apiPort: "kube-apiserver.service",
 	controllerManagerPort: "kube-controller-manager.service", schedulerPort: "kube-scheduler.service",
@@ -37,14 +37,14 @@ func (m *machine) listens(port int) bool {
 	return known && m.active(name)
 }
 
-// servers are those of one machine that were asked for, by port.
+// servers are the servers of one machine that were used, by port.
 type servers struct {
 	mu     sync.Mutex
 	byPort map[int]*inbox
 	stops  []func()
 }
 
-// accept hands a connection to the server at a port, which is made for the first.
+// accept passes a connection to the server of a port. The first connection creates the server.
 func (s *servers) accept(m *machine, port int, conn net.Conn) {
 	s.mu.Lock()
 	if s.byPort == nil {
@@ -68,7 +68,7 @@ func (s *servers) close() {
 	}
 }
 
-// serveAt serves what listens at a port, and gives how to stop it.
+// serveAt serves the component of a port, and returns how to stop it.
 func (m *machine) serveAt(port int, box *inbox) (stop func()) {
 	if port == etcdPort {
 		server := grpc.NewServer(grpc.Creds(credentials.NewTLS(m.pair("/etc/kubernetes/pki/etcd/server", "h2"))))
@@ -85,7 +85,7 @@ func (m *machine) serveAt(port int, box *inbox) (stop func()) {
 	return func() { _ = server.Close() }
 }
 
-// pair serves with a certificate and key that the provider has put there.
+// pair serves with a certificate and key that the provider wrote.
 func (m *machine) pair(at, protocol string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{protocol},
@@ -96,12 +96,12 @@ func (m *machine) pair(at, protocol string) *tls.Config {
 	}
 }
 
-// answerHTTP is what is asked of the components: whether they are ready, and of
-// an API server the administrators' binding and the nodes.
+// answerHTTP answers requests to the components: readiness and, for an API server, the
+// administrators' binding and the nodes.
 func answerHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPost:
-		w.Header().Set("Content-Type", r.Header.Get("Content-Type")) // what was made is what was asked for
+		w.Header().Set("Content-Type", r.Header.Get("Content-Type")) // the created object equals the request
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.Copy(w, r.Body)
 	case strings.HasPrefix(r.URL.Path, "/api/v1/nodes"):
@@ -114,7 +114,7 @@ func answerHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// inbox is a net.Listener of connections that are handed to it.
+// inbox is a net.Listener of connections that are passed to it.
 type inbox struct {
 	conns   chan net.Conn
 	closed  chan struct{}
@@ -130,7 +130,7 @@ func (b *inbox) put(conn net.Conn) {
 	}
 }
 
-// Accept is of net.Listener.
+// Accept implements net.Listener.
 func (b *inbox) Accept() (net.Conn, error) {
 	select {
 	case conn := <-b.conns:
@@ -140,16 +140,16 @@ func (b *inbox) Accept() (net.Conn, error) {
 	}
 }
 
-// Close is of net.Listener.
+// Close implements net.Listener.
 func (b *inbox) Close() error {
 	b.once.Do(func() { close(b.closed) })
 	return nil
 }
 
-// Addr is of net.Listener.
+// Addr implements net.Listener.
 func (b *inbox) Addr() net.Addr { return b.address }
 
-// selfSigned is what a component makes for itself.
+// selfSigned returns a certificate as a component generates for itself.
 func selfSigned() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// serve is one SSH connection to the machine. Whoever comes is let in.
+// serve serves one SSH connection to the machine. Every login is accepted.
 func (m *machine) serve(ctx context.Context, raw net.Conn) {
 	defer raw.Close()
 	defer context.AfterFunc(ctx, func() { _ = raw.Close() })()
@@ -65,7 +65,7 @@ func (m *machine) session(opened ssh.NewChannel) {
 	}
 }
 
-// run runs one command line, or has it answered by who stands in for the machine.
+// run runs one command line, or passes it to the machine's front.
 func (m *machine) run(line string, channel ssh.Channel) error {
 	honest := func(stdin io.Reader, stdout io.Writer) error {
 		out := bufio.NewWriter(stdout)
@@ -77,12 +77,11 @@ func (m *machine) run(line string, channel ssh.Channel) error {
 	return honest(channel, channel)
 }
 
-// front stands before a machine: it sees each command, and answers it, with or
-// without what the machine itself would. It is how tests watch a machine, or have
-// it lie.
+// front intercepts the commands of a machine. It answers each, with or without the machine's
+// own answer. Tests use it to observe a machine, or to forge its answers.
 type front func(line string, channel ssh.Channel, honest func(stdin io.Reader, stdout io.Writer) error) error
 
-// tunnel hands a TCP connection inside SSH to who listens at its end.
+// tunnel passes a TCP connection inside SSH to the server at its end.
 func (m *machine) tunnel(conn *ssh.ServerConn, opened ssh.NewChannel) {
 	var to struct {
 		Host       string
@@ -112,8 +111,8 @@ func (m *machine) tunnel(conn *ssh.ServerConn, opened ssh.NewChannel) {
 		&tunnelled{Channel: channel, local: conn.LocalAddr(), remote: conn.RemoteAddr()})
 }
 
-// tunnelled is a channel as a net.Conn. It has no deadlines: the servers here set
-// none that matter, and clients end their connections.
+// tunnelled is a channel as a net.Conn. It has no deadlines: the servers here set none that
+// matter, and clients end their connections.
 type tunnelled struct {
 	ssh.Channel
 	local, remote net.Addr

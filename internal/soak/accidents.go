@@ -20,8 +20,8 @@ func accidentScenarios() []Scenario {
 	}
 }
 
-// partition cuts one of three machines off: a change is refused with nothing
-// touched, and applies when the network is back.
+// partition isolates one of three machines: a change is refused with nothing changed, and
+// succeeds when the network is back.
 func partition(ctx context.Context, e *Env) ([]Result, error) {
 	s, err := newSite(ctx, e)
 	if err != nil {
@@ -53,7 +53,7 @@ func partition(ctx context.Context, e *Env) ([]Result, error) {
 	return []Result{refused, healed}, nil
 }
 
-// refuses applies a change while a machine is cut off.
+// refuses applies a change while a machine is isolated.
 func (s *site) refuses(
 	ctx context.Context, away *lab.Machine, variable string, value any,
 ) (ok bool, detail string, err error) {
@@ -91,14 +91,14 @@ func (s *site) refuses(
 		before != after, took.Seconds()), nil
 }
 
-// accident happens to a machine while something is done on it.
+// accident is an event on a machine during an operation.
 type accident struct {
 	name string
 	do   func(ctx context.Context, m *lab.Machine) error
 	undo func(ctx context.Context, m *lab.Machine) error
 }
 
-// lostConnections ends the SSH connections of a machine in the middle of applies.
+// lostConnections ends the SSH connections of a machine during applies.
 func lostConnections(ctx context.Context, e *Env) ([]Result, error) {
 	return accidents(ctx, e, accident{
 		name: "lost connection",
@@ -107,7 +107,7 @@ func lostConnections(ctx context.Context, e *Env) ([]Result, error) {
 	})
 }
 
-// powerCuts pull the plug of a machine in the middle of applies.
+// powerCuts powers a machine off during applies.
 func powerCuts(ctx context.Context, e *Env) ([]Result, error) {
 	return accidents(ctx, e, accident{
 		name: "power cut",
@@ -116,16 +116,16 @@ func powerCuts(ctx context.Context, e *Env) ([]Result, error) {
 	})
 }
 
-// stage is what is done on the third machine when the accident happens to it.
+// stage is the operation on the third machine during which the accident happens.
 type stage struct {
 	name     string
 	machines int // in use afterwards
 	set      func(n int) error
-	took     time.Duration // undisturbed, from when it came to that machine
+	took     time.Duration // of an undisturbed run, from when the apply reached that machine
 }
 
-// accidents happen at random moments to the third machine, while it leaves, while
-// it joins, and while it is changed; the apply after each has to make all whole.
+// accidents happen at random times to the third machine, while it leaves, joins, and is
+// changed. The apply after each must restore everything.
 func accidents(ctx context.Context, e *Env, a accident) ([]Result, error) {
 	bare, err := fleet(e.Lab.Machines()).fingerprints(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func accidents(ctx context.Context, e *Env, a accident) ([]Result, error) {
 	}
 	result := Result{Name: a.name + ": the next apply converges"}
 	missed, noticed := 0, 0
-	for n := range e.Sample + 1 { // the first round only takes the time
+	for n := range e.Sample + 1 { // the first round only measures the time
 		for _, st := range stages {
 			if err := st.set(n); err != nil {
 				return []Result{result}, err
@@ -180,7 +180,8 @@ func accidents(ctx context.Context, e *Env, a accident) ([]Result, error) {
 	return []Result{result}, nil
 }
 
-// timed applies undisturbed and takes the time from when it came to the third machine.
+// timed applies without an accident and measures the time from when the apply reached the third
+// machine.
 func (s *site) timed(ctx context.Context, st *stage) error {
 	var begun time.Time
 	w := s.notifyingWorkspace(func() { begun = time.Now() })
@@ -203,8 +204,8 @@ const (
 	applySucceeded outcome = "the apply got over it"
 )
 
-// duringApply lets the accident happen some time after the apply has begun with the
-// third machine, and applies again.
+// duringApply lets the accident happen some time after the apply has reached the third machine,
+// and applies again.
 func (s *site) duringApply(ctx context.Context, a accident, after time.Duration) (outcome, error) {
 	turn, applied := make(chan struct{}), make(chan struct{})
 	happened := make(chan error, 1)
@@ -249,7 +250,7 @@ func (s *site) duringApply(ctx context.Context, a accident, after time.Duration)
 // target is the machine that accidents happen to.
 func (s *site) target() *lab.Machine { return s.three()[2] }
 
-// notifyingWorkspace is the workspace with an Apply that tells once when the first
+// notifyingWorkspace returns the workspace with an Apply that calls tell once when the first
 // resource on the third machine begins.
 func (s *site) notifyingWorkspace(tell func()) *workspace.Workspace {
 	var once sync.Once

@@ -14,10 +14,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
 
-// carelessTime bounds one apply with everything that is looked at after it.
+// carelessTime limits one apply, including the checks after it.
 const carelessTime = 6 * time.Minute
 
-// carelessScenarios edit members alone, and members with replicas beside them.
+// carelessScenarios edit members alone, and members with replicas on the same machines.
 func carelessScenarios() []Scenario {
 	var all []Scenario
 	for name, replicas := range map[string]bool{
@@ -36,8 +36,8 @@ func carelessScenarios() []Scenario {
 	return all
 }
 
-// careless is a cluster whose configuration is edited at random, with a client that
-// writes all the time. Its deletion protection is on: no edit may destroy it.
+// careless is a cluster whose configuration is edited at random, with a client that writes
+// continuously. Its deletion protection is on: no edit may destroy it.
 type careless struct {
 	env      *Env
 	replicas bool // there are API servers
@@ -46,15 +46,15 @@ type careless struct {
 	unit     *unit
 	drafts   *drafts
 	load     *load.Load
-	now      layout // that was applied last
-	cluster  uint64 // etcd's id
-	saved    int    // copies of the state
+	now      layout // last applied
+	cluster  uint64 // etcd's ID
+	saved    int    // number of copies of the state
 	longest  int    // commands of the longest apply
 	tally    *tally
 }
 
-// run makes edits at random, one after the other, and cuts many of the applies off.
-// After each one the cluster has to be the same, with every write.
+// run makes random edits, one after the other, and interrupts many of the applies. After each
+// one the cluster must be the same one, with every write.
 func (c *careless) run(ctx context.Context) ([]Result, error) {
 	if err := c.env.Lab.Add(ctx, "cp4", "cp5", "cp6"); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (c *careless) run(ctx context.Context) ([]Result, error) {
 	return c.tally.results(), context.Cause(ctx)
 }
 
-// begin makes a cluster of three, and puts the writer onto it.
+// begin creates a cluster of three, and starts the writer.
 func (c *careless) begin(ctx context.Context) error {
 	if err := os.RemoveAll(c.env.Dir); err != nil {
 		return fmt.Errorf("start over: %w", err)
@@ -127,7 +127,7 @@ func (c *careless) begin(ctx context.Context) error {
 
 func (c *careless) machines() fleet { return c.env.Lab.Machines() }
 
-// write puts clients on the API, where there is one, and a writer on etcd.
+// write starts clients of the API, if there is one, and a writer for etcd.
 func (c *careless) write(ctx context.Context) error {
 	s := &site{env: c.env, work: c.base.work}
 	if c.replicas {
@@ -145,7 +145,7 @@ func (c *careless) write(ctx context.Context) error {
 
 // end stops the writer.
 func (c *careless) end(ctx context.Context) {
-	ctx = context.WithoutCancel(ctx) // writes are read back even when the run is cancelled
+	ctx = context.WithoutCancel(ctx) // writes are read back even if the run is cancelled
 	report, err := c.load.Stop(ctx)
 	fmt.Fprintf(c.env.Log, "%v\n%v\n", report, err)
 	c.tally.recordWrites(report)
@@ -169,7 +169,7 @@ func (c *careless) describe(l layout, moved map[string]string) error {
 	return os.WriteFile(filepath.Join(c.unit.work.Dir, "moved.tf"), []byte(text), 0o600)
 }
 
-// kinds are the resources that stand under each key.
+// kinds returns the resource types with each key.
 func (c *careless) kinds() []string {
 	if c.replicas {
 		return []string{"kube_etcd_member.this", "kube_control_plane_replica.this"}
@@ -177,7 +177,7 @@ func (c *careless) kinds() []string {
 	return []string{"kube_etcd_member.this"}
 }
 
-// at are the resources under a key.
+// at returns the resources with a key.
 func (c *careless) at(key string) []string {
 	var all []string
 	for _, kind := range c.kinds() {
@@ -186,7 +186,7 @@ func (c *careless) at(key string) []string {
 	return all
 }
 
-// apply applies a layout without an interruption, and keeps a copy of the state.
+// apply applies a layout without an interruption, and saves a copy of the state.
 func (c *careless) apply(ctx context.Context, l layout) error {
 	if err := c.describe(l, nil); err != nil {
 		return err
@@ -199,9 +199,9 @@ func (c *careless) apply(ctx context.Context, l layout) error {
 	return c.save()
 }
 
-// step makes one edit, and checks that the cluster survives it and that another
-// apply converges. It fails when the run cannot continue. A step in which the whole
-// run is cancelled does not count.
+// step makes one edit, and checks that the cluster survives it and that another apply
+// converges. It returns an error if the run cannot continue. A step during which the whole run
+// is cancelled does not count.
 func (c *careless) step(ctx context.Context, off func() bool) error {
 	d := c.drafts.next(c.now)
 	begun := time.Now()
@@ -238,7 +238,7 @@ func (c *careless) step(ctx context.Context, off func() bool) error {
 	return err
 }
 
-// progressOf is how far an apply came.
+// progressOf describes how far an apply got.
 func progressOf(log cut.Log) string {
 	if !log.Cut {
 		return fmt.Sprintf(", %d commands", log.Commands)

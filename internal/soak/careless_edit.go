@@ -12,8 +12,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
 
-// edit makes the edit and applies it: with -parallelism=1 or 10, and mostly with a
-// provider that is killed at some command, if it comes that far.
+// edit makes the edit and applies it, with -parallelism=1 or 10, and usually with a provider
+// that is killed at some command, if it gets that far.
 func (c *careless) edit(ctx context.Context, d *draft) (how applyOutcome, log cut.Log, failure, err error) {
 	if err := c.describe(d.layout, d.moved); err != nil {
 		return failing, log, nil, err
@@ -39,7 +39,7 @@ func (c *careless) edit(ctx context.Context, d *draft) (how applyOutcome, log cu
 	return outcomeOf(done, failure), log, failure, nil
 }
 
-// arguments are those of the apply.
+// arguments returns the arguments of the apply.
 func (c *careless) arguments(d *draft) []string {
 	args := []string{fmt.Sprintf("-parallelism=%d", []int{1, 10}[c.env.Random.IntN(2)])}
 	d.edit += ", " + args[0]
@@ -61,8 +61,8 @@ func (c *careless) arguments(d *draft) []string {
 
 func (d *draft) destroys() bool { return d.all || len(d.destroy) > 0 }
 
-// point is where the provider is killed; nowhere in a third of the applies. Most of
-// them are much shorter than the longest one, so early commands come more often.
+// point returns where the provider is killed, and no point for a third of the applies. Most of
+// them are much shorter than the longest one, so early commands are more likely.
 func (c *careless) point() cut.Point {
 	if c.env.Random.IntN(3) == 0 {
 		return cut.Point{}
@@ -73,7 +73,7 @@ func (c *careless) point() cut.Point {
 
 func (c *careless) statePath() string { return filepath.Join(c.unit.work.Dir, "terraform.tfstate") }
 
-// editState does to the state what the edit wants.
+// editState makes the edit's change to the state.
 func (c *careless) editState(ctx context.Context, d *draft) error {
 	for _, key := range d.tainted {
 		for _, address := range c.at(key) {
@@ -105,7 +105,7 @@ func (c *careless) editState(ctx context.Context, d *draft) error {
 	return nil
 }
 
-// save keeps a copy of the state, as a backup would.
+// save saves a copy of the state, like a backup.
 func (c *careless) save() error {
 	text, err := os.ReadFile(c.statePath())
 	if err != nil {
@@ -127,8 +127,8 @@ func (c *careless) backup(n int) string {
 	return filepath.Join(c.env.Dir, fmt.Sprintf("state-%03d", n))
 }
 
-// recover applies until the plan is empty: the same configuration where the apply was cut
-// off, otherwise the previous one.
+// recover applies until the plan is empty: the same configuration if the apply was interrupted,
+// otherwise the previous one.
 func (c *careless) recover(ctx context.Context, d draft, how applyOutcome) error {
 	switch {
 	case how == applied && d.all:
@@ -161,7 +161,7 @@ func (c *careless) recover(ctx context.Context, d draft, how applyOutcome) error
 	return errors.New("no way on: " + strings.Join(tried, "; "))
 }
 
-// untaint reverts taints, also those of a failed Create.
+// untaint removes taints, including those of a failed Create.
 func (c *careless) untaint(ctx context.Context) error {
 	resources, err := c.unit.work.State(ctx)
 	if err != nil {

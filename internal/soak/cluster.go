@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// clusterTimeout is how long a cluster may take to elect a leader and to answer after an
-// apply that was cut off anywhere.
+// clusterTimeout is how long a cluster may take to elect a leader and to answer after an apply
+// that was interrupted at any point.
 const clusterTimeout = time.Minute
 
-// served is what one machine's member says.
+// served is the answer of one machine's member.
 type served struct {
-	cluster      uint64 // etcd's id of the cluster; 0: nothing is served
+	cluster      uint64 // etcd's cluster ID; 0: no answer
 	linearizable bool
 }
 
-// parseServed reads what servedScript prints.
+// parseServed parses the output of servedScript.
 func parseServed(out string) (served, error) {
 	document, rest, _ := strings.Cut(strings.TrimSpace(out), "\n")
 	if document == "" {
@@ -43,7 +43,7 @@ func parseServed(out string) (served, error) {
 	return served{answers[0].Status.Header.Cluster, strings.Contains(rest, "linearizable")}, nil
 }
 
-// clusters asks every machine which cluster its member serves.
+// clusters queries, on every machine, which cluster its member serves.
 func (f fleet) clusters(ctx context.Context) (map[string]served, error) {
 	printed, err := f.each(ctx, etcdctl+servedScript)
 	if err != nil {
@@ -58,11 +58,11 @@ func (f fleet) clusters(ctx context.Context) (map[string]served, error) {
 	return all, nil
 }
 
-// errOtherCluster: a member serves another cluster than the one created first.
+// errOtherCluster means that a member serves another cluster than the one created first.
 var errOtherCluster = errors.New("another etcd cluster is served")
 
-// checkCluster returns why these answers are not those of one working cluster, or nil.
-// A cluster id of 0 matches any.
+// checkCluster returns why these answers are not those of one working cluster, or nil. A
+// cluster ID of 0 matches any.
 func checkCluster(cluster uint64, answers map[string]served) error {
 	linearizable := false
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
@@ -84,8 +84,8 @@ func checkCluster(cluster uint64, answers map[string]served) error {
 	return nil
 }
 
-// waitForCluster waits until the cluster answers, and returns its id. It does not wait
-// while another cluster is served: that does not go away.
+// waitForCluster waits until the cluster answers, and returns its ID. It does not wait while
+// another cluster is served, because that state is permanent.
 func (f fleet) waitForCluster(ctx context.Context, cluster uint64) (uint64, error) {
 	var other error
 	err := eventually(ctx, clusterTimeout, time.Second, func(ctx context.Context) error {

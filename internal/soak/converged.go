@@ -8,13 +8,11 @@ import (
 	"time"
 )
 
-// cleanupTimeout is how long what the killed provider had begun on a machine may go
-// on there: a command notices only when it reads or writes that nobody is at the
-// other end, and then tidies up.
+// cleanupTimeout is how long commands of the killed provider may continue on a machine. A
+// command notices only when it reads or writes that the other end is gone, and then cleans up.
 const cleanupTimeout = 10 * time.Second
 
-// converged says what is not as it is after an operation that nothing has
-// disturbed, or nil.
+// converged returns the differences from the state after an undisturbed operation, or nil.
 func (s *sweep) converged(ctx context.Context, o operation) error {
 	text, changes, err := s.work.Plan(ctx, o.repeatedArguments()...)
 	if err != nil {
@@ -36,8 +34,8 @@ func (s *sweep) converged(ctx context.Context, o operation) error {
 	return s.all().clean(ctx, o.machines, s.bare)
 }
 
-// clean waits until nothing is left over on the first n machines, and until the
-// others are bare except for archives. It removes the archives to save disk space.
+// clean waits until nothing is left over on the first n machines, and until the others are bare
+// except for archives. It removes the archives to save disk space.
 func (f fleet) clean(ctx context.Context, n int, bare map[string][]string) error {
 	if _, err := f.each(ctx, "rm -rf /var/lib/etcd-archive"); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 )
 
-// What a dead machine may cost, when it was the most important one.
+// Limits for the loss of the most important machine.
 const (
 	addressBack = 2 * time.Second
 	writesBack  = 3 * time.Second
@@ -21,9 +21,9 @@ const (
 
 func deadMachineScenario() Scenario { return Scenario{Name: "dead machine", Run: deadMachine} }
 
-// deadMachine powers off the machine that holds the virtual IP and whose member
-// leads etcd, several times. Clients on fresh connections measure when the address
-// answers again, and when it takes writes.
+// deadMachine powers off, several times, the machine that has the virtual IP and whose member
+// is etcd's leader. Clients on fresh connections measure when the address answers again, and
+// when it accepts writes.
 func deadMachine(ctx context.Context, e *Env) ([]Result, error) {
 	s, err := newSite(ctx, e)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *site) lose(ctx context.Context) (load.Report, error) {
 	})
 }
 
-// healthy returns an error for the first machine that is not.
+// healthy returns an error for the first unhealthy machine.
 func (s *site) healthy(ctx context.Context) error {
 	for _, m := range s.three() {
 		script := with(map[string]string{"address": m.Address.String()}, etcdctl+healthyScript)
@@ -95,12 +95,12 @@ func (s *site) healthy(ctx context.Context) error {
 	return nil
 }
 
-// eventually repeats check until it succeeds. When the limit is reached, it gives
-// the check's last error.
+// eventually repeats check until it succeeds. When the limit is reached, it returns the check's
+// last error.
 func eventually(ctx context.Context, limit, interval time.Duration, check func(context.Context) error) error {
 	var last error
 	stopped := wait.PollUntilContextTimeout(ctx, interval, limit, true, func(context.Context) (bool, error) {
-		err := check(ctx) // not bounded by the limit: a check is completed
+		err := check(ctx) // without the limit: a check is completed
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}

@@ -14,7 +14,7 @@ import (
 // fleet is a set of machines that are observed without the provider.
 type fleet []*lab.Machine
 
-// each runs a script on all of them at once and gives what each has printed.
+// each runs a script on all machines in parallel and returns the output of each.
 func (f fleet) each(ctx context.Context, script string) (map[string]string, error) {
 	var mu sync.Mutex
 	printed := map[string]string{}
@@ -47,7 +47,7 @@ func (f fleet) fingerprints(ctx context.Context) (map[string][]string, error) {
 	return all, group.Wait()
 }
 
-// leftovers are those of machines that are in use.
+// leftovers returns what is left over on machines that are in use.
 func (f fleet) leftovers(ctx context.Context) ([]string, error) {
 	printed, err := f.each(ctx, leftoversScript)
 	if err != nil {
@@ -62,7 +62,7 @@ func (f fleet) leftovers(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-// differences are what machines that are not in use have and had not, or the reverse.
+// differences returns the differences between unused machines and their bare state.
 func (f fleet) differences(ctx context.Context, bare map[string][]string) ([]string, error) {
 	now, err := f.fingerprints(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func (f fleet) differences(ctx context.Context, bare map[string][]string) ([]str
 	return all, nil
 }
 
-// state is for the log of a failure, so it never fails.
+// state describes the machines for the log of a failure, so it never fails.
 func (f fleet) state(ctx context.Context) string {
 	printed, err := f.each(ctx, stateScript)
 	var b strings.Builder

@@ -12,13 +12,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
-// controlPlaneScenarios cut the operations of a whole control plane off at random commands.
+// controlPlaneScenarios interrupt the operations of a whole control plane at random commands.
 func controlPlaneScenarios() []Scenario {
 	return []Scenario{{Name: "interrupt control plane", Run: interruptControlPlane}}
 }
 
-// newControlPlaneSweep is for operations of the example, after each of which the
-// whole control plane has to serve.
+// newControlPlaneSweep returns a sweep for operations of the example. The whole control plane
+// must serve after each of them.
 func newControlPlaneSweep(ctx context.Context, e *Env) (*sweep, error) {
 	root, err := build.Checkout()
 	if err != nil {
@@ -32,7 +32,7 @@ func newControlPlaneSweep(ctx context.Context, e *Env) (*sweep, error) {
 	return s, nil
 }
 
-// interruptControlPlane goes round its operations, one random point of each at a time.
+// interruptControlPlane runs its operations in turn, each time with one random point.
 func interruptControlPlane(ctx context.Context, e *Env) ([]Result, error) {
 	s, err := newControlPlaneSweep(ctx, e)
 	if err != nil {
@@ -54,15 +54,15 @@ func interruptControlPlane(ctx context.Context, e *Env) ([]Result, error) {
 	return s.run(ctx, tracks...)
 }
 
-// verbosity sets a flag of kube-apiserver, and drains in a time that suits tests.
+// verbosity sets a flag of kube-apiserver, with a drain timeout that suits tests.
 func verbosity(level int) func(int) map[string]any {
 	return func(int) map[string]any {
 		return map[string]any{"apiserver_extra_args": map[string]string{"v": strconv.Itoa(level)}, "drain_timeout": "2s"}
 	}
 }
 
-// serving says what does not serve on a machine in use, or nil: all components
-// are healthy, the virtual IP answers, and the backends are exactly the replicas.
+// serving returns what does not serve on a machine in use, or nil. All components must be
+// healthy, the virtual IP must answer, and the backends must be exactly the replicas.
 func (s *sweep) serving(ctx context.Context, used fleet) error {
 	var names []string
 	for _, m := range used {

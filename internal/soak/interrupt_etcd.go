@@ -11,7 +11,7 @@ import (
 //go:embed etcd/*.tf
 var etcdFiles embed.FS
 
-// etcdScenarios cut the operations of etcd off at every command.
+// etcdScenarios interrupt the operations of etcd at every command.
 func etcdScenarios() []Scenario {
 	return []Scenario{
 		{Name: "interrupt etcd: create, destroy", Run: cutCreate},
@@ -39,7 +39,7 @@ func cutCreate(ctx context.Context, e *Env) ([]Result, error) {
 		newTrack(operation{name: "etcd destroy", afterHealthInterval: true}, e.everyPoint()))
 }
 
-// cutScaling lets a follower leave, and a leader: their ways out differ.
+// cutScaling removes a follower, and a leader, because their steps differ.
 func cutScaling(ctx context.Context, e *Env) ([]Result, error) {
 	s, err := newEtcdSweep(ctx, e)
 	if err != nil {

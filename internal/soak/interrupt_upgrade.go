@@ -7,8 +7,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
-// cutUpgradeScenarios cut upgrades by a minor version off. There is no way back
-// from one, so each run begins with machines on which all was made anew.
+// cutUpgradeScenarios interrupt upgrades by a minor version. An upgrade cannot be reverted, so
+// each run starts with recreated machines.
 func cutUpgradeScenarios() []Scenario {
 	return []Scenario{
 		{Name: "interrupt etcd: upgrade", Builds: []string{"etcd-3.5"}, Run: cutEtcdUpgrade},
@@ -33,8 +33,8 @@ func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
 		map[string]any{"drain_timeout": "2s"}, &randomPoints{random: e.Random, left: e.Sample})
 }
 
-// upgrades changes a variable from one release's version to another's, from
-// machines on which the older one was made.
+// upgrades changes a variable from one release's version to another's, on machines that start
+// with the older one.
 func (s *sweep) upgrades(ctx context.Context, name, variable string, releases [2]string, beside map[string]any,
 	points cursor,
 ) ([]Result, error) {
@@ -54,5 +54,5 @@ func (s *sweep) upgrades(ctx context.Context, name, variable string, releases [2
 		newTrack(operation{name: name + ", after it"}, uninterrupted()))
 }
 
-// uninterrupted is for what only leads to an operation.
+// uninterrupted is for steps that only prepare an operation.
 func uninterrupted() cursor { return &everyPoint{ended: true} }

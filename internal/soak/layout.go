@@ -13,12 +13,12 @@ type memberSpec struct {
 	Address string `json:"address"`
 }
 
-// layout is the members by the keys of their for_each.
+// layout contains the members by their for_each keys.
 type layout map[string]memberSpec
 
 func (l layout) keys() []string { return slices.Sorted(maps.Keys(l)) }
 
-// peers are the addresses by name.
+// peers returns the addresses by name.
 func (l layout) peers() map[string]string {
 	peers := map[string]string{}
 	for _, p := range l {
@@ -27,26 +27,26 @@ func (l layout) peers() map[string]string {
 	return peers
 }
 
-// with is l with another description under a key.
+// with returns l with another description for a key.
 func (l layout) with(key string, p memberSpec) layout {
 	other := maps.Clone(l)
 	other[key] = p
 	return other
 }
 
-// draft is an edit that was thought out for one layout.
+// draft is an edit generated for one layout.
 type draft struct {
 	edit     string
 	layout   layout            // afterwards
 	moved    map[string]string // with moved blocks: the new keys by the old ones
-	replaced []string          // keys that -replace names
-	tainted  []string          // keys that are tainted before
-	destroy  []string          // keys that -destroy names by -target
+	replaced []string          // keys passed to -replace
+	tainted  []string          // keys that are tainted first
+	destroy  []string          // keys passed to -destroy with -target
 	all      bool              // -destroy of everything
 	state    stateEdit
 }
 
-// stateEdit is what is done to the state before the apply.
+// stateEdit is a change of the state before the apply.
 type stateEdit string
 
 const (
@@ -57,20 +57,20 @@ const (
 	olderBackup stateEdit = "an older one is restored"
 )
 
-// Bounds of a layout's size.
+// Limits of a layout's size.
 const (
 	fewest = 2
 	most   = 4
 )
 
-// drafts thinks out edits. New keys and names never come back.
+// drafts generates edits. New keys and names are never reused.
 type drafts struct {
 	random *rand.Rand
 	pool   []string // addresses of all machines
 	made   int
 }
 
-// edits are those that people make. Each gives nil where the layout does not allow it.
+// edits returns the edits that people make. Each returns nil if the layout does not allow it.
 func (d *drafts) edits() []func(layout) *draft {
 	all := []func(layout) *draft{
 		d.rekey(justOne, true), d.rekey(everyone, true), d.swap, d.destroyAll,
@@ -83,7 +83,7 @@ func (d *drafts) edits() []func(layout) *draft {
 	return append(all, d.destroySome(justOne), d.destroySome(butOne))
 }
 
-// next draws an edit.
+// next returns a random edit.
 func (d *drafts) next(l layout) draft {
 	for all := d.edits(); ; {
 		if found := all[d.random.IntN(len(all))](l); found != nil {
@@ -97,7 +97,7 @@ func (d *drafts) fresh(kind string) string {
 	return fmt.Sprintf("%s%d", kind, d.made)
 }
 
-// extent is how many members an edit is about.
+// extent is how many members an edit affects.
 type extent string
 
 const (
@@ -106,7 +106,7 @@ const (
 	everyone extent = "all"
 )
 
-// some draws keys.
+// some returns random keys.
 func (d *drafts) some(l layout, n extent) []string {
 	keys := l.keys()
 	d.random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
@@ -119,7 +119,7 @@ func (d *drafts) some(l layout, n extent) []string {
 	return keys
 }
 
-// rekey gives members other keys, and nothing else.
+// rekey changes only the keys of members.
 func (d *drafts) rekey(n extent, moved bool) func(layout) *draft {
 	return func(l layout) *draft {
 		out := draft{edit: "rename the key of " + string(n), layout: maps.Clone(l)}
@@ -138,7 +138,7 @@ func (d *drafts) rekey(n extent, moved bool) func(layout) *draft {
 	}
 }
 
-// rename gives members other names: other members on the same machines.
+// rename changes the names of members: other members on the same machines.
 func (d *drafts) rename(n extent) func(layout) *draft {
 	return func(l layout) *draft {
 		out := draft{edit: "rename " + string(n), layout: l}
@@ -149,7 +149,7 @@ func (d *drafts) rename(n extent) func(layout) *draft {
 	}
 }
 
-// readdress puts members onto other machines.
+// readdress moves members to other machines.
 func (d *drafts) readdress(n extent) func(layout) *draft {
 	return func(l layout) *draft {
 		free, keys := d.free(l), d.some(l, n)
@@ -164,7 +164,7 @@ func (d *drafts) readdress(n extent) func(layout) *draft {
 	}
 }
 
-// swap lets two members change machines.
+// swap exchanges the machines of two members.
 func (d *drafts) swap(l layout) *draft {
 	two := d.some(l, everyone)
 	a, b := l[two[0]], l[two[1]]
@@ -174,7 +174,7 @@ func (d *drafts) swap(l layout) *draft {
 	}
 }
 
-// recreate has members made anew where they are.
+// recreate recreates members on their machines.
 func (d *drafts) recreate(how string, n extent) func(layout) *draft {
 	return func(l layout) *draft {
 		out := draft{edit: how + " " + string(n), layout: l}
@@ -187,7 +187,7 @@ func (d *drafts) recreate(how string, n extent) func(layout) *draft {
 	}
 }
 
-// destroySome destroys members by -target, and leaves them in the configuration.
+// destroySome destroys members with -target, and keeps them in the configuration.
 func (d *drafts) destroySome(n extent) func(layout) *draft {
 	return func(l layout) *draft {
 		return &draft{edit: "destroy " + string(n) + " by -target", layout: l, destroy: d.some(l, n)}
@@ -219,7 +219,7 @@ func (d *drafts) remove(l layout) *draft {
 	return out
 }
 
-// free are the addresses that no member has, in a random order.
+// free returns the addresses without a member, in random order.
 func (d *drafts) free(l layout) []string {
 	var all []string
 	for _, address := range d.pool {

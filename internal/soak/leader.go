@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// status is what a member says of itself, as etcdctl prints it.
+// status is the status of a member, as etcdctl prints it.
 type status struct {
 	Endpoint string
 	Status   struct {
@@ -18,8 +18,8 @@ type status struct {
 	}
 }
 
-// statuses are those of the members on machines that all have one, in their
-// order, and which one leads.
+// statuses returns the status of each member, in the order of the machines, and the index of
+// the leader. Every machine must have a member.
 func (f fleet) statuses(ctx context.Context) (all []status, leader int, err error) {
 	out, err := f[0].Run(ctx, etcdctl+"etcdctl endpoint status --cluster --write-out=json")
 	if err != nil {
@@ -46,7 +46,7 @@ func (f fleet) statuses(ctx context.Context) (all []status, leader int, err erro
 	return all, leader, nil
 }
 
-// leader is the name of the machine whose member leads.
+// leader returns the name of the machine whose member is the leader.
 func (f fleet) leader(ctx context.Context) (string, error) {
 	_, leader, err := f.statuses(ctx)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// keyPrefix is where the writer puts its keys.
+// keyPrefix is the prefix of the writer's keys.
 const keyPrefix = "/soak/"
 
-// put writes one more key, which every member must have from then on.
+// put writes another key, which every member must have from then on.
 func (s *sweep) put(ctx context.Context) error {
 	if s.size == 0 {
 		return nil
@@ -27,8 +27,8 @@ func (s *sweep) put(ctx context.Context) error {
 	return nil
 }
 
-// members checks etcd: every machine in use has a voter that serves, there is no
-// other member, and no key is lost.
+// members checks etcd: every machine in use has a voter that serves, there is no other member,
+// and no key is lost.
 func (s *sweep) members(ctx context.Context) error {
 	used := s.machines(s.size)
 	out, err := used[0].Run(ctx, with(map[string]string{"prefix": keyPrefix}, etcdctl+membersScript))

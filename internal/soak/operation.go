@@ -9,16 +9,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
 
-// operation is one change of a control plane, from the state in which the
-// operation before it has left everything.
+// operation is one change of a control plane. It starts from the state after the previous
+// operation.
 type operation struct {
 	name                string
-	machines            int  // that it leaves members on; 0: it destroys
-	afterHealthInterval bool // waits until etcd lets a member go at once
-	// variables are set beside the machines. n is another for each run, for an
-	// operation that has to change something each time.
+	machines            int  // that have a member afterwards; 0: it destroys
+	afterHealthInterval bool // waits until etcd allows a member to leave immediately
+	// variables returns the variables in addition to the machines. n differs for each run, for
+	// an operation that must change something each time.
 	variables func(n int) map[string]any
-	// once gives arguments that the apply which follows a cut must not repeat.
+	// once returns arguments that the apply after an interruption must not repeat.
 	once func(ctx context.Context) ([]string, error)
 }
 
@@ -29,8 +29,7 @@ func (o operation) repeatedArguments() []string {
 	return nil
 }
 
-// track is an operation with the points that are still to be tried on it, and
-// what came of the others.
+// track is an operation with the remaining points, and the results of the others.
 type track struct {
 	operation
 	cursor
@@ -47,12 +46,12 @@ func newTrack(o operation, c cursor) *track {
 	return &track{operation: o, cursor: c, cuts: map[cut.Side]int{}}
 }
 
-// maxFailures ends a track on which nothing seems to converge.
+// maxFailures ends a track that does not seem to converge.
 const maxFailures = 10
 
 func (t *track) done() bool { return len(t.failures) >= maxFailures || t.cursor.done() }
 
-// note records the result of a run. One that was not cut counts only when it failed.
+// note records the result of a run. A run that was not interrupted counts only if it failed.
 func (t *track) note(p cut.Point, log cut.Log, err error, took time.Duration) {
 	t.ran(log)
 	t.runs++

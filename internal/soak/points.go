@@ -6,16 +6,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
 
-// cursor picks the points at which an operation is cut off, one after the other.
+// cursor selects the points at which an operation is interrupted, one after the other.
 type cursor interface {
-	done() bool      // nothing is left to try
-	next() cut.Point // for the next run; the zero Point leaves it alone
-	ran(cut.Log)     // tells what came of it
+	done() bool      // no points are left
+	next() cut.Point // for the next run; the zero Point does not interrupt it
+	ran(cut.Log)     // receives the log of the run
 }
 
-// everyPoint goes before and after every command, or every so many commands.
-// Runs differ a little in their number of commands, so it goes on until a number
-// is beyond that of every run.
+// everyPoint covers the time before and after every command, or every n-th command. The number
+// of commands varies slightly between runs, so it continues until the number exceeds that of
+// every run.
 type everyPoint struct {
 	every   int // 0 and 1: all commands
 	last    cut.Point
@@ -43,15 +43,15 @@ func (e *everyPoint) ran(log cut.Log) {
 	e.ended = !log.Cut && (e.last.Command > e.longest || e.longest == 0)
 }
 
-// randomPoints tries points at random, each as likely as another.
+// randomPoints selects points at random, with equal probability.
 type randomPoints struct {
 	random  *rand.Rand
-	left    int // points still to be tried
+	left    int // remaining points
 	longest int
-	misses  int // runs in a row that ended before their point
+	misses  int // consecutive runs that ended before their point
 }
 
-// maxMisses bounds how often a point that was missed is drawn again.
+// maxMisses limits how often a missed point is replaced.
 const maxMisses = 5
 
 func (s *randomPoints) done() bool { return s.left == 0 }

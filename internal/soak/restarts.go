@@ -12,19 +12,20 @@ import (
 	"time"
 )
 
-// restart is one member's time out of service: from when it was told to stop, or
-// ended, until it served again.
+// restart is the time during which one member is out of service: from when it was told to stop,
+// or ended, until it served again.
 type restart struct {
 	machine  string
-	from, to float64 // seconds since the epoch: machines of a lab have one clock
+	from, to float64 // seconds since the epoch: machines of a lab share one clock
 }
 
 func (r restart) String() string {
 	return fmt.Sprintf("%s for %.1f s", r.machine, r.to-r.from)
 }
 
-// restarts reads the journals of the machines: every restart of a member that was the
-// same one before and after. since is a moment before the first start of any.
+// restarts returns every restart of a member, from the journals of the machines. A restart
+// requires the same member before and after. since is a time before the first start of any
+// member.
 func (f fleet) restarts(ctx context.Context, since time.Time) ([]restart, error) {
 	printed, err := f.each(ctx, with(map[string]string{"since": strconv.FormatInt(since.Unix(), 10)}, restartsScript))
 	if err != nil {
@@ -44,13 +45,13 @@ func (f fleet) restarts(ctx context.Context, since time.Time) ([]restart, error)
 
 var memberID = regexp.MustCompile(`"local-member-id":"([0-9a-f]+)"`)
 
-// parseRestarts reads one machine's journal. A member that left for good and another
-// one that came to the same machine later make no restart: they have other ids, or
-// the first of them started before the journal was looked at.
+// parseRestarts parses one machine's journal. A member that left for good and another one that
+// later joined on the same machine are not a restart: their IDs differ, or the first one
+// started before the journal was read.
 func parseRestarts(machine, journal string) ([]restart, error) {
 	var all []restart
-	var down float64         // when the member went; 0: it serves
-	var before, after string // ids, as far as the journal has told them
+	var down float64         // when the member stopped; 0: it serves
+	var before, after string // IDs, as far as the journal contains them
 	for lines := bufio.NewScanner(strings.NewReader(journal)); lines.Scan(); {
 		text, rest, _ := strings.Cut(lines.Text(), " ")
 		at, err := strconv.ParseFloat(text, 64)
@@ -75,7 +76,7 @@ func parseRestarts(machine, journal string) ([]restart, error) {
 	return all, nil
 }
 
-// overlaps are the restarts that had begun before another machine's had ended, in words.
+// overlaps describes the restarts that began before another machine's restart had ended.
 func overlaps(all []restart) []string {
 	var words []string
 	for i, a := range all {

@@ -9,17 +9,17 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 )
 
-// Result counts the attempts at one thing and how many passed.
+// Result is the number of attempts and of those that passed.
 type Result struct {
 	Name   string `json:"name"`
 	Tried  int    `json:"tried"`
 	Passed int    `json:"passed"`
 	Detail string `json:"detail"`
-	// Series is what clients saw over time, where there were any; tools/plots draws it.
+	// Series is what clients observed over time, if there were any; tools/plots draws it.
 	Series []load.Series `json:"series,omitempty"`
 }
 
-// incompleteResult is the result of a scenario that could not be carried through.
+// incompleteResult is the result of a scenario that could not be completed.
 func incompleteResult(name string, err error) Result {
 	return Result{Name: name, Tried: 1, Detail: "broken off: " + err.Error()}
 }
@@ -34,7 +34,7 @@ func failed(results []Result) int {
 	return n
 }
 
-// Table sets results in columns. Of a detail with several lines it shows the first.
+// Table formats results in columns. It shows only the first line of a detail.
 func Table(results []Result) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
@@ -43,11 +43,11 @@ func Table(results []Result) string {
 		first, _, _ := strings.Cut(r.Detail, "\n")
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", r.Name, r.Tried, r.Passed, first)
 	}
-	_ = w.Flush() // a strings.Builder does not fail
+	_ = w.Flush() // a strings.Builder never fails
 	return b.String()
 }
 
-// write writes results as JSON to the file at path, if one is named.
+// write writes results as JSON to the file at path, if path is set.
 func write(path string, results []Result) error {
 	if path == "" {
 		return nil

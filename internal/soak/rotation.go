@@ -9,13 +9,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// rotationUnit runs rotationScript on a machine, and rotationLog is what it prints.
+// rotationUnit runs rotationScript on a machine, and rotationLog is its output.
 const (
 	rotationUnit = "soak-rotation"
 	rotationLog  = "/run/" + rotationUnit + ".log"
 )
 
-// watchRotation starts to record the balancer of a machine.
+// watchRotation starts to record the rotation of a machine's load balancer.
 func watchRotation(ctx context.Context, m *lab.Machine) error {
 	start := fmt.Sprintf("rm -f %[2]s\nsystemd-run --quiet --collect --unit=%[1]s --property=StandardOutput=file:%[2]s sh -c \"$watch\"", rotationUnit, rotationLog)
 	if _, err := m.Run(ctx, with(map[string]string{"watch": rotationScript}, start)); err != nil {
@@ -34,7 +34,7 @@ func rotationSeen(ctx context.Context, m *lab.Machine) ([][]string, error) {
 	return parseRotation(out), nil
 }
 
-// parseRotation reads the log. Nobody out of rotation is no entry.
+// parseRotation parses the log. There is no entry while all replicas are in rotation.
 func parseRotation(log string) [][]string {
 	var seen [][]string
 	for line := range strings.Lines(log) {
@@ -45,7 +45,7 @@ func parseRotation(log string) [][]string {
 	return seen
 }
 
-// rotationResult counts how often one replica alone was out of rotation.
+// rotationResult counts how often exactly one replica was out of rotation.
 func rotationResult(name string, seen [][]string) Result {
 	r := Result{Name: name + ": one replica at a time out of rotation"}
 	var words []string

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// running is what a machine's own processes say of themselves.
+// running describes the processes of a machine, as reported by the processes themselves.
 type running struct {
 	etcd, kubernetes string
-	started          uint64 // the member, in microseconds: machines of a lab have one clock
+	started          uint64 // of the member, in microseconds: machines of a lab share one clock
 }
 
-// running reads every machine without the provider.
+// running observes every machine without the provider.
 func (s *site) running(ctx context.Context) (map[string]running, error) {
 	all := map[string]running{}
 	for _, m := range s.three() {
@@ -32,7 +32,7 @@ func (s *site) running(ctx context.Context) (map[string]running, error) {
 	return all, nil
 }
 
-// parseRunning reads what runningScript prints.
+// parseRunning parses the output of runningScript.
 func parseRunning(out string) (r running, err error) {
 	lines := strings.Split(out, "\n")
 	if len(lines) < 3 {
@@ -66,7 +66,8 @@ func runResult(name, etcd, kubernetes string, found map[string]running) Result {
 	return r
 }
 
-// leaderLast says whether the member that led before was restarted after the others.
+// leaderLast reports whether the member that was the leader before was restarted after the
+// others.
 func leaderLast(name, leader string, found map[string]running) Result {
 	order := slices.SortedFunc(maps.Keys(found),
 		func(a, b string) int { return cmp.Compare(found[a].started, found[b].started) })

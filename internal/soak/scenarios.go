@@ -2,7 +2,7 @@ package soak
 
 import "slices"
 
-// Scenarios lists all scenarios in the order in which they run.
+// Scenarios returns all scenarios in the order in which they run.
 func Scenarios() []Scenario {
 	return slices.Concat(
 		[]Scenario{loadScenario(), deadMachineScenario()}, carelessScenarios(), twoProcessScenarios(), upgradeScenarios(), accidentScenarios(),

@@ -6,10 +6,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// Scripts for lab machines; each says in its first lines what it prints.
+// Scripts for lab machines. The first lines of each describe its output.
 var (
 	//go:embed scripts/etcdctl.sh
-	etcdctl string // functions for others
+	etcdctl string // functions for the other scripts
 	//go:embed scripts/served.sh
 	servedScript string
 	//go:embed scripts/members.sh

@@ -18,18 +18,18 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// site is a control plane as users have one: examples/control-plane on the first
-// machines of the lab.
+// site is a control plane as users run it: examples/control-plane on the first machines of the
+// lab.
 type site struct {
 	env       *Env
 	work      *workspace.Workspace
 	variables map[string]any
 }
 
-// newSite makes a control plane of three machines.
+// newSite creates a control plane of three machines.
 func newSite(ctx context.Context, e *Env) (*site, error) { return newSiteWith(ctx, e, nil) }
 
-// newSiteWith makes one with further variables of the example.
+// newSiteWith creates one with additional variables of the example.
 func newSiteWith(ctx context.Context, e *Env, variables map[string]any) (*site, error) {
 	root, err := build.Checkout()
 	if err != nil {
@@ -47,12 +47,12 @@ func newSiteWith(ctx context.Context, e *Env, variables map[string]any) (*site, 
 	return s, s.resize(ctx, len(machineNames))
 }
 
-// resize makes it a control plane of the first n machines.
+// resize scales it to the first n machines.
 func (s *site) resize(ctx context.Context, n int) error {
 	return s.set(ctx, "machines", s.work.Machines(n))
 }
 
-// set gives a variable of the example another value and applies.
+// set changes a variable of the example and applies.
 func (s *site) set(ctx context.Context, variable string, value any) error {
 	if err := s.assign(variable, value); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *site) checkConverged(ctx context.Context) error {
 	return err
 }
 
-// load puts clients on it.
+// load starts clients.
 func (s *site) load(ctx context.Context) (*load.Load, error) {
 	kubeconfig, err := s.work.Run(ctx, "output", "-raw", "kubeconfig")
 	if err != nil {
@@ -95,8 +95,8 @@ func (s *site) load(ctx context.Context) (*load.Load, error) {
 	})
 }
 
-// members are the client URLs of every machine that may have one: the direct
-// writer takes those that answer.
+// members returns the client URLs of every machine that may have a member: the direct writer
+// uses those that answer.
 func (s *site) members() []string {
 	var urls []string
 	for _, m := range s.env.Lab.Machines() {
@@ -105,7 +105,7 @@ func (s *site) members() []string {
 	return urls
 }
 
-// etcdCredentials are the health check's, which lie on every member's machine.
+// etcdCredentials returns the health check's credentials, which are on every member's machine.
 func etcdCredentials(ctx context.Context, m *lab.Machine) (*tls.Config, error) {
 	var pem [3]string
 	for i, name := range []string{"ca.crt", "healthcheck-client.crt", "healthcheck-client.key"} {
@@ -126,12 +126,12 @@ func etcdCredentials(ctx context.Context, m *lab.Machine) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair}}, nil
 }
 
-// three are the machines that every site has.
+// three returns the machines that every site has.
 func (s *site) three() fleet { return s.env.Lab.Machines()[:len(machineNames)] }
 
 func (s *site) machine(name string) *lab.Machine { return s.env.Lab.Machine(name) }
 
-// holder is the machine that has the virtual IP.
+// holder returns the machine with the virtual IP.
 func (s *site) holder(ctx context.Context) (*lab.Machine, error) {
 	for _, m := range s.env.Lab.Machines() {
 		out, err := m.Run(ctx, "ip -o address show to "+s.work.VIP())
@@ -145,7 +145,7 @@ func (s *site) holder(ctx context.Context) (*lab.Machine, error) {
 	return nil, errors.New("no machine holds the virtual IP")
 }
 
-// starts says of every component on the machines when it was started last.
+// starts describes when each component on the machines was last started.
 func (s *site) starts(ctx context.Context, machines fleet) (string, error) {
 	printed, err := machines.each(ctx, "systemctl show --property=Id,MainPID,ExecMainStartTimestampMonotonic etcd kube-apiserver "+
 		"kube-controller-manager kube-scheduler kube-endpoint-haproxy kube-endpoint-keepalived")

@@ -1,6 +1,5 @@
-// Package soak runs on lab machines what takes too long for every test run: a
-// control plane is changed, interrupted and broken in many ways, and each time it has
-// to converge.
+// Package soak runs long tests on lab machines: a control plane is changed, interrupted and
+// broken in many ways, and must converge each time.
 package soak
 
 import (
@@ -27,32 +26,32 @@ const labName = "soak"
 
 var machineNames = []string{"cp1", "cp2", "cp3"}
 
-// ErrFailed reports that some attempts failed.
+// ErrFailed means that some attempts failed.
 var ErrFailed = errors.New("not everything passed")
 
-// Scenario is something to try. A new one is a new entry in Scenarios.
+// Scenario is one test. To add a test, add an entry to Scenarios.
 type Scenario struct {
 	Name   string
-	Builds []string // what it needs beside one release of each product, by package build's names
-	// Run gives one result for each thing that was tried; an error where it
-	// could not be carried through, beside the results until then.
+	Builds []string // what it needs in addition to one release of each product, by package build's names
+	// Run returns one result per attempted operation. If it cannot be completed, it returns an
+	// error and the results so far.
 	Run func(ctx context.Context, e *Env) ([]Result, error)
 }
 
-// Env is what a scenario has.
+// Env is the environment of a scenario.
 type Env struct {
 	Lab    *lab.Lab // three bare machines; more can be added
 	Dir    string   // empty, for workspaces; removed afterwards
 	Log    io.Writer
 	Random *rand.Rand
-	Sample int // how often to try what is not tried exhaustively
-	Steps  int // how many edits a random sequence has
-	Every  int // of what is tried exhaustively, every so many commands; 1: all
+	Sample int // number of attempts, for tests that are not exhaustive
+	Steps  int // number of edits in a random sequence
+	Every  int // for exhaustive tests: interrupt every n-th command; 1: all
 }
 
-// Options choose what is run.
+// Options select what is run.
 type Options struct {
-	Only   *regexp.Regexp // of scenarios' names; nil: all
+	Only   *regexp.Regexp // matches scenarios' names; nil: all
 	Sample int
 	Steps  int
 	Every  int
@@ -60,8 +59,8 @@ type Options struct {
 	Out    string // file for the results as JSON; "" for none
 }
 
-// Run runs scenarios one after the other, each on machines of its own, and
-// prints the results on out. Progress goes to log.
+// Run runs scenarios one after the other, each on fresh machines, and prints the results to
+// out. Progress is written to log.
 func Run(ctx context.Context, o Options, out, log io.Writer) error {
 	chosen := choose(Scenarios(), o.Only)
 	if len(chosen) == 0 {
@@ -104,7 +103,7 @@ func choose(all []Scenario, only *regexp.Regexp) []Scenario {
 	return chosen
 }
 
-// needed are the releases that the machines of some scenarios run.
+// needed returns the releases that the machines of the scenarios run.
 func needed(chosen []Scenario) []string {
 	names := build.ComponentNames()
 	for _, s := range chosen {
@@ -113,8 +112,8 @@ func needed(chosen []Scenario) []string {
 	return names
 }
 
-// runScenario runs a scenario on new machines. Its random numbers depend on the seed and
-// its name alone, so that it can be repeated by itself.
+// runScenario runs a scenario on new machines. Its random numbers depend only on the seed and
+// its name, so that it can be repeated on its own.
 func runScenario(ctx context.Context, s Scenario, l *lab.Lab, o Options, log io.Writer) []Result {
 	fmt.Fprintf(log, "\n== %s\n", s.Name)
 	begun := time.Now()
@@ -128,7 +127,7 @@ func runScenario(ctx context.Context, s Scenario, l *lab.Lab, o Options, log io.
 		}
 		dir := filepath.Join(base, "workspaces", labName)
 		defer os.RemoveAll(dir)
-		if err := os.RemoveAll(dir); err != nil { // of a soak that was killed
+		if err := os.RemoveAll(dir); err != nil { // left by a soak that was killed
 			return nil, err
 		}
 		e := &Env{
@@ -150,7 +149,7 @@ func seedOf(name string) uint64 {
 	return h.Sum64()
 }
 
-// rebuild gives all machines empty disks: no scenario meets what another has left.
+// rebuild gives all machines empty disks, so that nothing is left of an earlier scenario.
 func rebuild(ctx context.Context, l *lab.Lab) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, m := range l.Machines() {

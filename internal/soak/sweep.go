@@ -17,29 +17,29 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// pointTime bounds one run with everything that is looked at after it.
+// pointTime limits one run, including the checks after it.
 const pointTime = 10 * time.Minute
 
-// sweep cuts operations off, one run after the other, and checks that the next apply
+// sweep interrupts operations, one run after the other, and checks that the next apply
 // converges.
 type sweep struct {
 	env            *Env
 	config         fs.FS                              // the *.tf files
-	more           func(context.Context, fleet) error // checks beside etcd's; may be nil
+	more           func(context.Context, fleet) error // checks in addition to etcd's; may be nil
 	work           *workspace.Workspace
-	bare           map[string][]string // fingerprints of the machines before anything
+	bare           map[string][]string // fingerprints of the unused machines
 	size           int                 // machines with a member now
 	membersChanged time.Time           // when members were last changed
-	keys           int                 // that the writer has put into the present cluster
+	keys           int                 // written into the current cluster
 }
 
-// newSweep makes the workspace for bare machines.
+// newSweep creates the workspace for bare machines.
 func newSweep(ctx context.Context, e *Env, config fs.FS) (*sweep, error) {
 	s := &sweep{env: e, config: config}
 	return s, s.begin(ctx)
 }
 
-// begin takes the machines as bare, and starts without a state.
+// begin records the bare machines, and starts without a state.
 func (s *sweep) begin(ctx context.Context) error {
 	s.size, s.keys = 0, 0
 	bare, err := s.all().fingerprints(ctx)
@@ -57,13 +57,13 @@ func (s *sweep) begin(ctx context.Context) error {
 	return s.work.MakeFrom(ctx, s.config, io.Discard)
 }
 
-// machines are the first n of the lab; all are those that a sweep ever uses.
+// machines returns the first n machines of the lab.
 func (s *sweep) machines(n int) fleet { return s.env.Lab.Machines()[:n] }
 func (s *sweep) all() fleet           { return s.machines(len(machineNames)) }
 
-// run goes round the tracks until every point of every one was tried. The first
-// one begins where the last one ends, so each is the others' way back. A track
-// that has nothing left to try is run undisturbed.
+// run runs the tracks in turn until every point of every track was tried. The first one begins
+// where the last one ends, so the other tracks lead back to its start. A track without
+// remaining points runs undisturbed.
 func (s *sweep) run(ctx context.Context, tracks ...*track) ([]Result, error) {
 	err := s.round(ctx, tracks)
 	var results []Result
@@ -127,7 +127,7 @@ func verdict(err error) string {
 	return "ok"
 }
 
-// reachEnd brings everything to where the operation ends, undisturbed.
+// reachEnd brings everything to the end of the operation, undisturbed.
 func (s *sweep) reachEnd(ctx context.Context, t *track) error {
 	if s.size == 0 && t.machines == 0 {
 		return nil
@@ -142,8 +142,8 @@ func (s *sweep) reachEnd(ctx context.Context, t *track) error {
 	return nil
 }
 
-// describe writes the variables of an operation as it is after so many runs. A
-// destroy has those of what is there.
+// describe writes the variables of an operation for that run number. A destroy keeps the
+// current ones.
 func (s *sweep) describe(t *track, runs int) error {
 	if t.machines == 0 {
 		return nil
@@ -167,19 +167,19 @@ func (s *sweep) apply(ctx context.Context, args ...string) error {
 	return err
 }
 
-// healthInterval is how long after a change etcd refuses to let a member go as long as
-// it has not been connected to all others for that long (etcdserver.HealthInterval).
+// healthInterval is how long a member must have been connected to all others after a change:
+// before that, etcd refuses to remove a member (etcdserver.HealthInterval).
 const healthInterval = 5 * time.Second
 
-// waitHealthInterval waits until a member may leave at once. Otherwise the provider would ask
-// again and again, each time by some commands, and those that follow would have
-// another number in each run.
+// waitHealthInterval waits until a member may leave immediately. Otherwise the provider would
+// retry, each time with some commands, and the numbers of the following commands would vary
+// between runs.
 func (s *sweep) waitHealthInterval(ctx context.Context) error {
 	return load.Sleep(ctx, time.Until(s.membersChanged.Add(healthInterval)))
 }
 
-// interrupt runs an operation up to the point, applies again where it was cut
-// off, and checks what there is then.
+// interrupt runs an operation up to the point, applies again if it was interrupted, and checks
+// the result.
 func (s *sweep) interrupt(ctx context.Context, t *track, p cut.Point) (cut.Log, error) {
 	if err := s.put(ctx); err != nil {
 		return cut.Log{}, fmt.Errorf("write a key: %w", err)
@@ -197,7 +197,7 @@ func (s *sweep) interrupt(ctx context.Context, t *track, p cut.Point) (cut.Log, 
 	return log, s.converged(ctx, t.operation)
 }
 
-// operate runs the operation itself with fault injection in the provider.
+// operate runs the operation itself, with fault injection in the provider.
 func (s *sweep) operate(ctx context.Context, t *track, p cut.Point) (cut.Log, error) {
 	if err := s.describe(t, t.runs+1); err != nil {
 		return cut.Log{}, err

@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 )
 
-// tally counts what came of edits.
+// tally counts the results of edits.
 type tally struct {
 	steps           int
 	endings         map[applyOutcome]int
@@ -39,7 +39,7 @@ func (t *tally) count(edit string, how applyOutcome) {
 	t.byEdit[edit][how]++
 }
 
-// recordCluster notes whether the cluster was whole after a step.
+// recordCluster records whether the cluster was intact after a step.
 func (t *tally) recordCluster(what string, err error) {
 	t.alive.count(err == nil)
 	if err != nil {
@@ -47,7 +47,7 @@ func (t *tally) recordCluster(what string, err error) {
 	}
 }
 
-// recordRecovery notes whether there was a way on from a step.
+// recordRecovery records whether a step could be recovered from.
 func (t *tally) recordRecovery(what string, err error) {
 	t.recovery.count(err == nil)
 	if err != nil {
@@ -55,7 +55,7 @@ func (t *tally) recordRecovery(what string, err error) {
 	}
 }
 
-// recordWrites adds what the clients of one cluster saw. The gap is that of the API, where
+// recordWrites adds what the clients of one cluster observed. The gap is that of the API, if
 // there is one: a client of etcd is served by each member in turn.
 func (t *tally) recordWrites(r load.Report) {
 	t.acknowledged += r.Acknowledged()
@@ -87,7 +87,7 @@ func (t *tally) results() []Result {
 	return []Result{t.alive, t.recovery}
 }
 
-// counts says how often there was each ending.
+// counts describes how often each outcome occurred.
 func counts(endings map[applyOutcome]int) string {
 	var all []string
 	for _, e := range []applyOutcome{applied, refused, stopped, cutOff, failing} {

@@ -15,22 +15,22 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// twoTime bounds two applies at once with those that follow.
+// twoTime limits two concurrent applies and the applies that follow.
 const twoTime = 8 * time.Minute
 
 // division is how two states describe one cluster.
 type division struct {
 	name string
-	// owns gives the machines whose member, and whose replica, the first and the
-	// second unit have.
+	// owns returns the machines whose member, and whose replica, the first and the second unit
+	// manage.
 	owns func(machines []string) (members, replicas [2][]string)
-	copy bool // the second one begins each operation with a copy of the first one's state
+	copy bool // the second unit begins each operation with a copy of the first one's state
 }
 
 var divisions = []division{
 	{name: "two processes: each owns some machines", owns: func(all []string) (members, replicas [2][]string) {
 		for i, name := range all {
-			at := min(i%3, 1) // cp1 and cp4 are the first one's
+			at := min(i%3, 1) // cp1 and cp4 belong to the first unit
 			members[at], replicas[at] = append(members[at], name), append(replicas[at], name)
 		}
 		return members, replicas
@@ -64,7 +64,7 @@ func twoProcessScenarios() []Scenario {
 type pair struct {
 	name     string
 	division division
-	site     *site // the base: it has the endpoint and the kubeconfig
+	site     *site // the base: it manages the endpoint and the kubeconfig
 	base     *unit
 	units    [2]*unit
 	machines int
@@ -72,7 +72,8 @@ type pair struct {
 	begun    time.Time // before any member was started
 }
 
-// run creates a cluster of three, by both units at once, and does what the group has.
+// run creates a cluster of three, with both units concurrently, and runs the operations of the
+// group.
 func (d division) run(ctx context.Context, e *Env, name string, g jointGroup) ([]Result, error) {
 	if err := e.Lab.Add(ctx, "cp4", "cp5"); err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func (p *pair) resize(n int) error {
 	return nil
 }
 
-// placed are members or replicas of these machines, with their names as keys.
+// placed returns the members or replicas of these machines, with their names as keys.
 func placed(names []string, addresses map[string]string) layout {
 	l := layout{}
 	for _, name := range names {
@@ -166,14 +167,14 @@ func placed(names []string, addresses map[string]string) layout {
 
 func (p *pair) all() fleet { return p.site.env.Lab.Machines() }
 
-// outcomes is how each of the two applies has ended.
+// outcomes contains how each of the two applies ended.
 type outcomes [2]struct {
 	how  applyOutcome
 	said string
 	took time.Duration
 }
 
-// applyBoth applies both units at once.
+// applyBoth applies both units concurrently.
 func (p *pair) applyBoth(ctx context.Context, args [2][]string) (outcomes, error) {
 	var out outcomes
 	if p.division.copy {
@@ -200,7 +201,7 @@ func (p *pair) applyBoth(ctx context.Context, args [2][]string) (outcomes, error
 	return out, errors.Join(err, context.Cause(ctx))
 }
 
-// copyState gives the second unit the first one's state.
+// copyState copies the first unit's state to the second one.
 func (p *pair) copyState() error {
 	text, err := os.ReadFile(filepath.Join(p.units[0].work.Dir, "terraform.tfstate"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -211,7 +212,7 @@ func (p *pair) copyState() error {
 	return os.WriteFile(filepath.Join(p.units[1].work.Dir, "terraform.tfstate"), text, 0o600)
 }
 
-// applyAgain applies one unit after the other, and says whose plan is not empty then.
+// applyAgain applies one unit after the other, and reports whose plan is not empty then.
 func (p *pair) applyAgain(ctx context.Context) error {
 	for _, u := range p.units {
 		if _, err := u.work.Apply(ctx, p.site.env.Log); err != nil {
@@ -230,7 +231,7 @@ func (p *pair) applyAgain(ctx context.Context) error {
 	return nil
 }
 
-// during runs act with clients on the cluster, where there is one.
+// during runs act with clients on the cluster, if there is one.
 func (p *pair) during(ctx context.Context, act func() error) (load.Report, error) {
 	if p.cluster == 0 {
 		return load.Report{}, act()

@@ -10,21 +10,21 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// jointOperation is something that both units do at the same time.
+// jointOperation is an operation that both units perform at the same time.
 type jointOperation struct {
 	name    string
-	prepare func(ctx context.Context, p *pair) error // before the two applies; nil: nothing
-	args    func(p *pair) [2][]string                // of the two applies; nil: none
-	// restarts are how many members are restarted, and replicas leave rotation, at
-	// least: without them nothing was tried.
+	prepare func(ctx context.Context, p *pair) error // before the two applies; nil: none
+	args    func(p *pair) [2][]string                // arguments of the two applies; nil: none
+	// restarts is the minimum number of members that are restarted and of replicas that leave
+	// rotation. Fewer mean that nothing was tested.
 	restarts int
 }
 
-// jointGroup is operations that follow each other on one cluster.
+// jointGroup is a sequence of operations on one cluster.
 type jointGroup struct {
 	name       string
-	from       workspace.Release // that the cluster is made of
-	builds     []string          // beside what every lab has
+	from       workspace.Release // the release that the cluster starts with
+	builds     []string          // in addition to those of every lab
 	operations []jointOperation
 }
 
@@ -67,7 +67,7 @@ func resizing(n int) func(context.Context, *pair) error {
 	return func(_ context.Context, p *pair) error { return p.resize(n) }
 }
 
-// staging takes one stage of every authority and of the service-account keys.
+// staging moves every authority and the service-account keys by one stage.
 func staging(stage int) func(context.Context, *pair) error {
 	return func(ctx context.Context, p *pair) error {
 		p.base.variables["rotation"] = map[string]int{
@@ -89,8 +89,8 @@ func staging(stage int) func(context.Context, *pair) error {
 	}
 }
 
-// replacing replaces one member and one replica in each unit, as far as it has any:
-// the last of its own, which are not the same ones unless the states are copies.
+// replacing replaces one member and one replica in each unit, if it has any. It takes the
+// unit's last ones, so the units replace different ones unless the states are copies.
 func (p *pair) replacing() [2][]string {
 	var args [2][]string
 	for i, u := range p.units {
@@ -107,7 +107,7 @@ func (p *pair) replacing() [2][]string {
 	return args
 }
 
-// operate does it, with clients on the cluster, and judges what was seen.
+// operate performs the operation, with clients on the cluster, and evaluates the observations.
 func (p *pair) operate(ctx context.Context, o jointOperation) (Result, error) {
 	result := Result{Name: p.name + ": " + o.name}
 	fmt.Fprintf(p.site.env.Log, "-- %s\n", o.name)
@@ -174,8 +174,8 @@ func (p *pair) observe(ctx context.Context, begun time.Time, seen *observation) 
 	return err
 }
 
-// evaluate counts what had to be so: both ends, one cluster, restarts and replicas one
-// at a time, writes kept, and an apply that follows and converges.
+// evaluate counts what must hold: the outcome of both applies, one cluster, restarts and drains
+// one at a time, no lost writes, and a following apply that converges.
 func (p *pair) evaluate(r *Result, o jointOperation, seen observation) {
 	var faults []string
 	hold := func(right bool, fault string) {

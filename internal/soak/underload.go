@@ -12,22 +12,22 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 )
 
-// longestGap is how long a client may be without a success while a control
-// plane is changed.
+// longestGap is the maximum time that a client may be without a success while a control plane
+// is changed.
 const longestGap = 500 * time.Millisecond
 
-// quietTime is how long the clients go on alone before and after a change.
+// quietTime is how long the clients run before and after a change.
 const quietTime = 3 * time.Second
 
-// change is something done to a control plane that its clients must not notice.
+// change is a change of a control plane that its clients must not notice.
 type change struct {
 	name string
 	do   func(ctx context.Context, s *site) error
 }
 
-// changes is a day in the life of a control plane of three.
+// changes are the usual operations on a control plane of three.
 var changes = []change{
-	{"nothing", func(context.Context, *site) error { return nil }}, // what the meter itself sees
+	{"nothing", func(context.Context, *site) error { return nil }}, // the baseline of the measurement itself
 	{"a flag of the API servers", assigning("apiserver_extra_args", map[string]string{"v": "3"})},
 	{"a flag of etcd", assigning("etcd_extra_args", map[string]string{"max-txn-ops": "129"})},
 	{"the endpoint", changeEndpoint},
@@ -44,8 +44,8 @@ var changes = []change{
 	{"scale up to three", scaling(3)},
 }
 
-// rotating takes one stage of all authorities, keys and encryption at rest,
-// which the rotation turns on.
+// rotating moves all authorities, keys and encryption at rest by one stage. The rotation turns
+// encryption on.
 func rotating(stage int) func(context.Context, *site) error {
 	numbers := map[string]int{
 		"kubernetes": stage, "etcd": stage, "front_proxy": stage, "service_account": stage,
@@ -63,7 +63,7 @@ func scaling(n int) func(context.Context, *site) error {
 
 func loadScenario() Scenario { return Scenario{Name: "under load", Run: underLoad} }
 
-// underLoad makes all changes on one control plane, each with clients of its own.
+// underLoad makes all changes on one control plane, each with its own clients.
 func underLoad(ctx context.Context, e *Env) ([]Result, error) {
 	if err := e.Lab.Add(ctx, "cp4", "cp5"); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func underLoad(ctx context.Context, e *Env) ([]Result, error) {
 			return results, err
 		}
 		judgement := loadResults("under load: "+c.name, report)
-		if after.Name != before.Name { // which ends the connections through it
+		if after.Name != before.Name { // this ends the connections through it
 			judgement[0].Detail += fmt.Sprintf("; the virtual IP moved from %s to %s", before.Name, after.Name)
 		}
 		results = append(results, judgement...)
@@ -104,7 +104,7 @@ func (s *site) during(ctx context.Context, act func() error) (load.Report, error
 	if err != nil {
 		return load.Report{}, err
 	}
-	_ = load.Sleep(ctx, quietTime) // whatever comes next notices the end of ctx
+	_ = load.Sleep(ctx, quietTime) // the next step detects the end of ctx
 	failure := act()
 	_ = load.Sleep(ctx, quietTime)
 	report, err := l.Stop(ctx)
@@ -115,8 +115,8 @@ func (s *site) during(ctx context.Context, act func() error) (load.Report, error
 	return report, err
 }
 
-// loadResults is what clients saw, as results: requests that were answered, clients
-// and watches without a long gap, and what etcd and the watches have kept.
+// loadResults returns what clients observed as results: answered requests, clients and watches
+// without a long gap, and no lost writes and events in etcd and the watches.
 func loadResults(name string, r load.Report) []Result {
 	requests := Result{
 		Name: name, Tried: r.Tried(), Passed: r.Tried() - r.Failed(),
@@ -150,7 +150,7 @@ func assigning(variable string, value any) func(context.Context, *site) error {
 	return func(ctx context.Context, s *site) error { return s.set(ctx, variable, value) }
 }
 
-// changeEndpoint re-renders HAProxy's configuration and has it reloaded everywhere.
+// changeEndpoint renders HAProxy's configuration again and has it reloaded on all machines.
 func changeEndpoint(ctx context.Context, s *site) error {
 	const override = `resource "kube_control_plane_endpoint" "this" { ca_certificate = null }`
 	if err := os.WriteFile(filepath.Join(s.work.Dir, "endpoint_override.tf"), []byte(override+"\n"), 0o600); err != nil {
@@ -159,8 +159,7 @@ func changeEndpoint(ctx context.Context, s *site) error {
 	return s.apply(ctx)
 }
 
-// loseCertificate deletes the API server's serving certificate on a machine, and
-// applies.
+// loseCertificate deletes the API server's serving certificate on a machine, and applies.
 func loseCertificate(ctx context.Context, s *site) error {
 	if _, err := s.machine("cp2").Run(ctx, "rm /etc/kubernetes/pki/apiserver.crt"); err != nil {
 		return err
@@ -175,7 +174,7 @@ func replacing(kind string) func(context.Context, *site) error {
 	}
 }
 
-// mean is the average of some durations, for a detail.
+// mean returns the average of durations, for a detail.
 func mean(all []time.Duration) time.Duration {
 	var sum time.Duration
 	for _, d := range all {

@@ -16,21 +16,21 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// partFiles are the configurations of a cluster that several states describe: what
-// they share (base), and a part of its members and replicas (unit).
+// partFiles are the configurations of a cluster that several states describe: the shared part
+// (base), and a part of its members and replicas (unit).
 //
 //go:embed parts/base/*.tf parts/unit/*.tf
 var partFiles embed.FS
 
-// unit is one Terraform directory with a state of its own.
+// unit is one Terraform directory with its own state.
 type unit struct {
 	name      string
 	work      *workspace.Workspace
 	variables map[string]any
 }
 
-// newUnit makes the directory of a unit from one of the two configurations. program
-// is the provider's, as in workspace.Workspace.
+// newUnit creates the directory of a unit from one of the two configurations. program is the
+// provider's, as in workspace.Workspace.
 func newUnit(ctx context.Context, e *Env, name, configuration, program string) (*unit, error) {
 	files, err := fs.Sub(partFiles, "parts/"+configuration)
 	if err != nil {
@@ -47,7 +47,7 @@ func newUnit(ctx context.Context, e *Env, name, configuration, program string) (
 // write writes the unit's variables.
 func (u *unit) write() error { return u.work.WriteJSON("terraform.tfvars.json", u.variables) }
 
-// share gives the unit what the base has made.
+// share passes the base's outputs to the unit.
 func (u *unit) share(ctx context.Context, base *unit) error {
 	text, err := base.work.Run(ctx, "output", "-json")
 	if err != nil {
@@ -65,18 +65,18 @@ func (u *unit) share(ctx context.Context, base *unit) error {
 	return nil
 }
 
-// applyOutcome is how an apply has ended.
+// applyOutcome is how an apply ended.
 type applyOutcome string
 
 const (
 	applied applyOutcome = "applied"
-	refused applyOutcome = "refused" // before it has changed anything
-	stopped applyOutcome = "stopped" // after a part of it; what it did not do it refused before it had changed anything
+	refused applyOutcome = "refused" // before it changed anything
+	stopped applyOutcome = "stopped" // after a part of it; the rest was refused before it changed anything
 	cutOff  applyOutcome = "cut off" // the provider was killed
 	failing applyOutcome = "failed"  // in the middle of a change
 )
 
-// outcomeOf tells how an apply has ended by what it has done and said.
+// outcomeOf derives how an apply ended from its changes and its errors.
 func outcomeOf(done []workspace.Timing, err error) applyOutcome {
 	if err == nil {
 		return applied

@@ -9,21 +9,21 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// upgrade is one apply that takes a control plane to another release.
+// upgrade is one apply that upgrades a control plane to another release.
 type upgrade struct {
 	name string
 	to   workspace.Release
 }
 
-// upgradePath is a control plane that is made at one release and upgraded from there.
+// upgradePath is a control plane that is created at one release and upgraded from there.
 type upgradePath struct {
 	name  string
 	from  workspace.Release
 	steps []upgrade
 }
 
-// upgradePaths are a whole minor version of both products in one apply, with the
-// next one of Kubernetes after it, and a step by a patch.
+// upgradePaths are a whole minor version of both products in one apply, followed by the next
+// one of Kubernetes, and an upgrade by a patch.
 var upgradePaths = []upgradePath{
 	{"upgrade", workspace.Release{Etcd: "etcd-3.5", Kubernetes: "kubernetes-1.33"}, []upgrade{
 		{"etcd and Kubernetes by a minor version", workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes"}},
@@ -42,7 +42,7 @@ func upgradeScenarios() []Scenario {
 	return all
 }
 
-// builds are the releases on the way, each once.
+// builds returns the distinct releases of the path.
 func (j upgradePath) builds() []string {
 	names := []string{j.from.Etcd, j.from.Kubernetes}
 	for _, step := range j.steps {
@@ -52,7 +52,7 @@ func (j upgradePath) builds() []string {
 	return slices.Compact(names)
 }
 
-// underLoad takes the journey, each step with clients of its own.
+// underLoad runs the upgrades, each with its own clients.
 func (j upgradePath) underLoad(ctx context.Context, e *Env) ([]Result, error) {
 	variables, err := j.from.Variables()
 	if err != nil {
@@ -76,8 +76,8 @@ func (j upgradePath) underLoad(ctx context.Context, e *Env) ([]Result, error) {
 	return results, nil
 }
 
-// upgraded goes from one release to another and says what was seen of it: by
-// clients, by a balancer, and on the machines.
+// upgraded upgrades from one release to another and returns the observations of the clients, of
+// a load balancer, and on the machines.
 func (s *site) upgraded(ctx context.Context, name string, from, to workspace.Release) ([]Result, error) {
 	etcd, kubernetes, err := to.Versions()
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Injector counts commands from Open on, writes each to its log, and calls kill at
-// its point. It may be used by many commands at the same time.
+// Injector counts commands from Open on, writes each to its log, and calls kill at its point.
+// It is safe for concurrent use.
 type Injector struct {
 	at   Point
 	log  io.Writer
@@ -18,21 +18,20 @@ type Injector struct {
 	commands int
 }
 
-// NewInjector returns a injector that that does not count yet. kill is called once, and
-// nothing is counted or logged while it runs.
+// NewInjector returns an injector that does not count yet. kill is called once, and nothing is
+// counted or logged while it runs.
 func NewInjector(at Point, log io.Writer, kill func()) *Injector {
 	return &Injector{at: at, log: log, kill: kill}
 }
 
-// Open begins the count: what came before is none of the commands that change
-// machines.
+// Open starts counting. Earlier commands do not change machines.
 func (k *Injector) Open() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.open = true
 }
 
-// Around counts one command. It fits host.Config.AroundCommand.
+// Around counts one command. It can be used as host.Config.AroundCommand.
 func (k *Injector) Around(address, summary string) (ended func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -49,7 +48,7 @@ func (k *Injector) Around(address, summary string) (ended func()) {
 	}
 }
 
-// reach notes one side of a command and ends the process there, if it is to end there.
+// reach records one side of a command and ends the process there if that is its point.
 func (k *Injector) reach(side Side, r record) {
 	fmt.Fprintln(k.log, r.line(string(side)))
 	if k.at == (Point{Side: side, Command: r.command}) {

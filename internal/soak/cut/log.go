@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// hasCut is what the last line of a log says when the process was ended there.
+// hasCut marks the last line of a log if the process was ended there.
 const hasCut = "cut"
 
-// record is one command as a log has it.
+// record is the log entry of one command.
 type record struct {
 	command          int
 	address, summary string
@@ -20,15 +20,14 @@ func (r record) line(what string) string {
 	return fmt.Sprintf("%d\t%s\t%s\t%s", r.command, what, r.address, r.summary)
 }
 
-// Log is what a provider process has written of itself.
+// Log is the parsed log of a provider process.
 type Log struct {
-	Commands int    // that were begun
+	Commands int    // started commands
 	Cut      bool   // the process was ended
-	At       string // the command that it was ended at: machine and summary
+	At       string // the command at which it was ended: machine and summary
 }
 
-// ReadLog reads the log of one process. One that is not there is of a process
-// that came to no command.
+// ReadLog parses the log of one process. If the file is missing, the process ran no command.
 func ReadLog(path string) (Log, error) {
 	text, err := os.ReadFile(path)
 	if os.IsNotExist(err) {

@@ -1,5 +1,5 @@
-// Package cut counts the remote commands of a provider process and ends it at
-// one of them, as a crash or a pulled plug would: without a chance to tidy up.
+// Package cut counts the remote commands of a provider process and ends the process at one of
+// them, like a crash or a power failure: without cleanup.
 package cut
 
 import (
@@ -11,14 +11,13 @@ import (
 // Side is the side of a command on which the process ends.
 type Side string
 
-// Before is right before a command is sent, After right after it has ended on
-// the machine.
+// Before is right before a command is sent, After is right after it has ended on the machine.
 const (
 	Before Side = "before"
 	After  Side = "after"
 )
 
-// Point is where a provider is cut off. The zero Point is nowhere.
+// Point is where a provider is interrupted. The zero Point is nowhere.
 type Point struct {
 	Side    Side
 	Command int // the first is 1
@@ -31,7 +30,7 @@ func (p Point) String() string {
 	return fmt.Sprintf("%s:%d", p.Side, p.Command)
 }
 
-// Parse reads what String wrote.
+// Parse parses the output of String.
 func Parse(text string) (Point, error) {
 	if text == "" {
 		return Point{}, nil
@@ -44,14 +43,15 @@ func Parse(text string) (Point, error) {
 	return Point{Side: Side(side), Command: command}, nil
 }
 
-// The variables by which a provider process is told where to cut, and where to
-// write what it counted.
+// The environment variables that tell a provider process where to end, and where to write its
+// log.
 const (
 	PointVariable = "KUBE_CUT"
 	LogVariable   = "KUBE_CUT_LOG"
 )
 
-// Environment makes a provider write its commands to the file log and end at p.
+// Environment returns the variables that make a provider write its commands to the file log and
+// end at p.
 func (p Point) Environment(log string) []string {
 	return []string{PointVariable + "=" + p.String(), LogVariable + "=" + log}
 }

@@ -1,6 +1,6 @@
-// Command provider is the provider with a fault injector: for the interruption
-// sweep, never released. It serves what main.go serves, counts the remote
-// commands of an apply, and kills itself at the one it is told.
+// Command provider is the provider with a fault injector. It is used by the interruption sweep
+// and never released. It serves the same provider as main.go, counts the remote commands of an
+// apply, and kills itself at the given one.
 package main
 
 import (
@@ -33,8 +33,8 @@ func main() {
 	}
 }
 
-// newInjector reads the environment. Without a log nothing is cut, as in the runs
-// that have to converge.
+// newInjector reads the environment. Without a log nothing is interrupted, as in the runs that
+// must converge.
 func newInjector() (*cut.Injector, error) {
 	path := os.Getenv(cut.LogVariable)
 	if path == "" {
@@ -51,15 +51,15 @@ func newInjector() (*cut.Injector, error) {
 	return cut.NewInjector(at, file, die), nil
 }
 
-// die ends this process as it stands. Nobody gets a say any more.
+// die ends this process immediately, without cleanup.
 func die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }
 
-// server opens the injector when Terraform first asks for a change. Terraform
-// starts providers for validation and for the plan too, each in a process of
-// its own: what they ask machines is not counted.
+// server opens the injector when Terraform first requests a change. Terraform also starts
+// providers for validation and for the plan, each in a process of its own; their commands are
+// not counted.
 type server struct {
 	tfprotov6.ProviderServer
 	injector *cut.Injector
