@@ -11,8 +11,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// TestUpgradeScripts: each machine is out of rotation while it is changed, the
-// leader's member comes after the others', and leads no more by then.
+// TestUpgradeScripts: each machine is out of rotation while it is changed, and the leader's
+// member is changed after the others and is no longer the leader by then.
 func TestUpgradeScripts(t *testing.T) {
 	three := []*lab.Machine{{Name: "cp1"}, {Name: "cp2"}, {Name: "cp3"}}
 	o := operator{three: three}
@@ -57,7 +57,7 @@ func TestUpgradeScripts(t *testing.T) {
 	}
 }
 
-// TestLay: a unit lies on the machine as it was read, whatever is in it.
+// TestLay: a unit is written to the machine unchanged, whatever it contains.
 func TestLay(t *testing.T) {
 	const unit = "[Service]\nExecStart=/opt/kube/etcd \\\n  --name=$HOME \"--x='1'\" `id`\n"
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// newJob is a set of two small programs, to be built by the real go command.
+// newJob returns a set of two small programs, to be built by the real go command.
 func newJob(t *testing.T, source string) job {
 	t.Helper()
 	module, cacheDir := t.TempDir(), t.TempDir()

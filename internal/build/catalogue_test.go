@@ -86,8 +86,8 @@ func TestLookupNamesTheChoices(t *testing.T) {
 	}
 }
 
-// TestCatalogueIsPinned holds the catalogue and tools/ together: every set has
-// a version, and every package is a pinned tool of its module.
+// TestCatalogueIsPinned compares the catalogue with tools/: every set has a version, and every
+// package is a pinned tool of its module.
 func TestCatalogueIsPinned(t *testing.T) {
 	root, err := Checkout()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// TestKeysOfAReplica asks what can be done with the keys that lie on a replica's
-// machine, and takes over one of an earlier version, on which they could do more.
+// TestKeysOfAReplica verifies the rights of the keys on a replica's machine, and changes a
+// replica of an earlier version, whose keys had more rights.
 func TestKeysOfAReplica(t *testing.T) {
 	st := newStage(t)
 	st.steady(st.replicas.Create(st.ctx, st.spec))
@@ -25,7 +25,7 @@ func TestKeysOfAReplica(t *testing.T) {
 
 const kubeletClient = `curl --silent --insecure --cert ` + component.PKIDir + `/apiserver-kubelet-client.crt --key ` + component.PKIDir + `/apiserver-kubelet-client.key `
 
-// kubeletsKeyIsForKubelets: with it one may use the API of kubelets, and no more.
+// kubeletsKeyIsForKubelets: the key grants access to the kubelet API, and nothing else.
 func (st *stage) kubeletsKeyIsForKubelets() {
 	st.Helper()
 	for path, want := range map[string]string{"/api/v1/secrets": "403", "/api/v1/nodes": "200"} {
@@ -42,8 +42,8 @@ func (st *stage) kubeletsKeyIsForKubelets() {
 	}
 }
 
-// takesOverAWiderKey: where the certificate was an administrators', and nobody has
-// bound another one, the binding comes first, and nothing restarts.
+// takesOverAWiderKey: if the old certificate belongs to an administrators' group and no binding
+// for the new one exists, the binding is created first, and nothing restarts.
 func (st *stage) takesOverAWiderKey() {
 	st.Helper()
 	wider := pki.APIServerKubeletClient()
@@ -83,7 +83,7 @@ func (st *stage) takesOverAWiderKey() {
 	st.kubeletsKeyIsForKubelets()
 }
 
-// leavesAdminConfOut: the file goes and comes, and nothing restarts.
+// leavesAdminConfOut: the file is removed and added, and nothing restarts.
 func (st *stage) leavesAdminConfOut() {
 	st.Helper()
 	before := st.pids()

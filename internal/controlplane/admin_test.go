@@ -19,8 +19,8 @@ func paths(files []host.File) []string {
 	return out
 }
 
-// TestNoAdminConf: the file is neither made nor left, and its certificate is not
-// asked for where somebody else signs.
+// TestNoAdminConf: the file is neither written nor kept, and its certificate is not requested
+// from an external signer.
 func TestNoAdminConf(t *testing.T) {
 	s := testSpec(t)
 	f := interpret(host.Facts{Files: map[string]host.FileState{component.AdminConf: {SHA256: "x", Mode: component.SecretMode, Owner: "root", Group: "root"}}})
@@ -55,8 +55,8 @@ func TestNoAdminConf(t *testing.T) {
 	}
 }
 
-// TestBindings: whoever shows a certificate that is issued here has rights by one
-// of the bindings, and the key for kubelets none but theirs.
+// TestBindings: every certificate issued here has rights through one of the bindings, and the
+// key for kubelets has only the rights for kubelets.
 func TestBindings(t *testing.T) {
 	roles := map[string]string{}
 	for _, binding := range bindings() {

@@ -51,8 +51,8 @@ func TestWhose(t *testing.T) {
 	}
 }
 
-// TestGuard runs what begins the cleaning script below a directory: it goes on only
-// where the machine holds what was judged.
+// TestGuard runs the beginning of the cleaning script below a directory: it continues only if
+// the machine has what was observed.
 func TestGuard(t *testing.T) {
 	s := testSpec(t)
 	content := "{}\n"
@@ -93,7 +93,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestCreatingFile: what a Create begins with is read back as whose it is.
+// TestCreatingFile: the first file of a Create is parsed as the identity of its replica.
 func TestCreatingFile(t *testing.T) {
 	s := testSpec(t)
 	f := bare()

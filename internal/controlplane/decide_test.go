@@ -14,7 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// rewritten are the issued files that a decision writes anew.
+// rewritten returns the issued files that a decision writes again.
 func rewritten(s Spec, d changes) []string {
 	var out []string
 	for path := range recordOf(s.Replica, nil).Issued {

@@ -15,7 +15,7 @@ func TestPatienceIsForTheOthers(t *testing.T) {
 	refusal := fmt.Errorf("%w: %w", errNotDrained, held)
 	half := fmt.Errorf("%w: %w", errNotDrained, &problem.Problem{Summary: "a balancer broke"})
 	for name, c := range map[string]struct {
-		answers []error // one for each call; the last one is what comes out
+		answers []error // one per call; the last one is the result
 	}{
 		"at once":                              {[]error{nil}},
 		"until the others are back":            {[]error{refusal, nil}},
@@ -49,7 +49,7 @@ func TestPatienceEndsWithTheCaller(t *testing.T) {
 	}
 }
 
-// calm is a replica whose endpoint has all others in rotation.
+// calm returns a replica whose endpoint has all others in rotation.
 func calm(t *testing.T) Spec {
 	t.Helper()
 	s := testSpec(t)

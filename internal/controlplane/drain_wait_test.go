@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// TestPatience: how long a replica waits for others that are seen once a second.
+// TestPatience: how long a replica waits for others that are observed once per second.
 func TestPatience(t *testing.T) {
 	alone, changing := []orphan{{"cp1", false}}, []orphan{{"cp1", true}}
 	for _, c := range []struct {

@@ -115,8 +115,8 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestOnlyTheEditedFlagDiffers: the credential that systemd hands over is the path
-// that the unit has, and no difference.
+// TestOnlyTheEditedFlagDiffers: the credential that systemd passes on is the path in the unit,
+// and not a difference.
 func TestOnlyTheEditedFlagDiffers(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)

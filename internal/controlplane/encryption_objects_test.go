@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestRewrite: every object is updated as it is now, whatever others do
-// meanwhile. The API server is the lab test's.
+// TestRewrite: every object is updated with its current content, even if it changes meanwhile.
+// The lab test uses the API server.
 func TestRewrite(t *testing.T) {
 	resource := schema.GroupResource{Resource: "secrets"}
 	conflict, gone := apierrors.NewConflict(resource, "x", nil), apierrors.NewNotFound(resource, "x")

@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// testSpec is a stacked replica; it may be altered.
+// testSpec returns a stacked replica. Callers may modify it.
 func testSpec(t *testing.T) Spec {
 	t.Helper()
 	s := componenttest.Stacked(t)
@@ -29,7 +29,7 @@ func machine(t *testing.T, config host.Config, address string) *host.Host {
 	return pool.Host(host.Target{Address: address})
 }
 
-// bare is a machine on which nothing was ever done.
+// bare returns a machine that was never changed.
 func bare() observed {
 	return interpret(host.Facts{
 		MachineID:    "4f1c",
@@ -43,7 +43,7 @@ func bare() observed {
 	})
 }
 
-// converged is the machine after everything that decide wants was done on bare.
+// converged returns the bare machine after everything that decide wants was applied.
 func converged(t *testing.T, s Spec) observed {
 	t.Helper()
 	d, err := decide(s.Replica, bare(), cptest.Now)

@@ -21,8 +21,8 @@ import (
 
 const clusterInfo = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
-// TestHardening asks a replica what it lets nobody do, and its audit log what it
-// notes, before and after an upgrade by a minor.
+// TestHardening verifies what a replica denies and what its audit log contains, before and
+// after an upgrade by a minor.
 func TestHardening(t *testing.T) {
 	if machines.lab == nil {
 		t.Skip("no lab: " + machines.missing)
@@ -57,7 +57,8 @@ func TestHardening(t *testing.T) {
 	st.audits("second")
 }
 
-// opensHealthAlone: without credentials only what health checks need is answered.
+// opensHealthAlone: requests without credentials are answered only on the paths that health
+// checks need.
 func (st *stage) opensHealthAlone() {
 	st.Helper()
 	config, err := verifiedTLS(st.spec.Bundle, st.spec.Host.Address())
@@ -71,7 +72,7 @@ func (st *stage) opensHealthAlone() {
 		"/api": 401, "/version": 401, "/metrics": 401, "/readyz/etcd": 401, clusterInfo: 401, "/openid/v1/jwks": 401,
 	}
 	for _, path := range st.spec.Authentication.AnonymousPaths {
-		want[path] = 403 // RBAC decides: nobody has bound system:anonymous
+		want[path] = 403 // RBAC decides: there is no binding for system:anonymous
 	}
 	for path, code := range want {
 		if status, body := fetch(st, nobody, path); status != code {
@@ -89,10 +90,10 @@ type event struct {
 	ResponseObject     json.RawMessage
 }
 
-// audits: a Secret is noted without what it holds, a right with what it gives.
+// audits: a Secret is logged without its content, a role change with the rights it grants.
 func (st *stage) audits(name string) {
 	st.Helper()
-	written := strings.TrimSpace(st.run("wc -l <" + component.AuditLogDir + "/audit.log")) // by what came before, perhaps by another policy
+	written := strings.TrimSpace(st.run("wc -l <" + component.AuditLogDir + "/audit.log")) // by earlier tests, perhaps with another policy
 	web := st.as(st.spec.Bundle)
 	value := base64.StdEncoding.EncodeToString([]byte("swordfish-" + name))
 	secret := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `"},"data":{"key":"` + value + `"}}`
@@ -148,8 +149,8 @@ func (st *stage) deniesExternalIPs() {
 	}
 }
 
-// changesSettings: each of them restarts the API server alone, but for a limit
-// of another component.
+// changesSettings: each setting restarts only the API server, except for a limit of another
+// component.
 func (st *stage) changesSettings() {
 	st.Helper()
 	for _, c := range []struct {
@@ -179,8 +180,8 @@ func (st *stage) changesSettings() {
 	st.run(`tr '\0' '\n' </proc/$(systemctl show --property=MainPID --value kube-scheduler)/environ | grep -x GOMEMLIMIT=966367641`)
 }
 
-// takesSettingsBack: what the API server cannot compile is seen by it alone; the
-// files are then as they were, also the one that was right.
+// takesSettingsBack: only the API server can detect what it cannot compile. After the rollback
+// all files are as before, including those without an error.
 func (st *stage) takesSettingsBack() {
 	st.Helper()
 	good := st.spec

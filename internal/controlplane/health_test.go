@@ -14,7 +14,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// TestHealthOf: a replica is read without knowing how it is wanted.
+// TestHealthOf: the health of a replica is derived without its desired state.
 func TestHealthOf(t *testing.T) {
 	wanted := testSpec(t)
 	for name, c := range map[string]struct {
@@ -84,7 +84,7 @@ func TestHealthOf(t *testing.T) {
 	}
 }
 
-// TestHealthQueryIsEnough: nothing is read that was not asked for.
+// TestHealthQueryIsEnough: nothing is used that was not queried.
 func TestHealthQueryIsEnough(t *testing.T) {
 	wanted := testSpec(t)
 	q := healthQuery(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle})

@@ -9,7 +9,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// bundleFiles are the files of a replica that a bundle decides, as ImportBundle reads them.
+// bundleFiles returns the files of a replica that depend on the bundle, as ImportBundle reads
+// them.
 func bundleFiles(t *testing.T, s Spec) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -30,8 +31,8 @@ func bundleFiles(t *testing.T, s Spec) map[string]string {
 	return files
 }
 
-// TestBundleIn: what a replica's machine holds is its bundle, but for the keys of
-// two authorities.
+// TestBundleIn: a replica's machine contains its bundle, except for the keys of two
+// authorities.
 func TestBundleIn(t *testing.T) {
 	for name, options := range map[string]pki.Options{
 		"usual":     {},
@@ -66,7 +67,7 @@ func TestBundleIn(t *testing.T) {
 	}
 }
 
-// TestBundleInOfKubeadm: kubeadm's machines have every key, and name no cluster id.
+// TestBundleInOfKubeadm: kubeadm's machines have every key, and no cluster ID.
 func TestBundleInOfKubeadm(t *testing.T) {
 	s := testSpec(t)
 	b := s.Bundle

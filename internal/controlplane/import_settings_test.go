@@ -11,8 +11,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
-// TestAuditIn: flags that were changed by hand are what they are, or drift, and
-// never another setting's.
+// TestAuditIn: flags that were changed manually are imported or drift, and never attributed to
+// another setting.
 func TestAuditIn(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -36,7 +36,7 @@ func TestAuditIn(t *testing.T) {
 	}
 }
 
-// TestSameAudit: of what gives the same log, any is as good as what was read.
+// TestSameAudit: every configuration with the same result is equivalent to the imported one.
 func TestSameAudit(t *testing.T) {
 	byHand := map[string]string{}
 	maps.Copy(byHand, component.Replica{}.AuditFlags())
@@ -85,8 +85,8 @@ func TestSameAuthentication(t *testing.T) {
 	}
 }
 
-// TestSaysConfigured: a record says what is configured in any layout, and nothing
-// where it is of before there was such a thing.
+// TestSaysConfigured: a record contains the configuration in any layout, and none if it was
+// written before the configuration was recorded.
 func TestSaysConfigured(t *testing.T) {
 	s := testSpec(t)
 	s.Settings = json.RawMessage(`{"audit":{"max_age_days":7}}`)

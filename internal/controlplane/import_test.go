@@ -17,7 +17,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// machineOf is what a machine shows of a replica of s.
+// machineOf returns the facts of a machine with a replica of s.
 func machineOf(t *testing.T, s Spec) host.Facts {
 	t.Helper()
 	pair, err := s.Bundle.Issue(pki.APIServer(s.CertificateNames()), cptest.Now, 0)
@@ -43,7 +43,7 @@ func endpointIn(text json.RawMessage) (string, error) {
 	return registration.Address, err
 }
 
-// TestImportReadsBack: what a machine shows of a spec gives that spec.
+// TestImportReadsBack: importing the machine of a spec results in that spec.
 func TestImportReadsBack(t *testing.T) {
 	for name, change := range map[string]func(*Spec){
 		"nothing given": func(*Spec) {},
@@ -121,8 +121,8 @@ func TestImportReadsBack(t *testing.T) {
 	}
 }
 
-// TestImportWithoutRecord: a record of an earlier version says nothing of what
-// was configured; then what is there says it.
+// TestImportWithoutRecord: a record of an earlier version does not contain the configuration,
+// so it is derived from the machine.
 func TestImportWithoutRecord(t *testing.T) {
 	s := testSpec(t)
 	s.Registration = json.RawMessage(`{"address":"10.0.0.100"}`)

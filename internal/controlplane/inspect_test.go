@@ -19,7 +19,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// opening is a replica whose API server opens plugins' sockets as a member of groups.
+// opening returns a replica whose API server opens plugins' sockets as a member of groups.
 func opening(t *testing.T, groups []string, sockets ...string) Spec {
 	t.Helper()
 	s := testSpec(t)
@@ -39,7 +39,7 @@ func TestShutOutIn(t *testing.T) {
 		"no group hsm\nclosed /run/a.sock\nno socket /run/b.sock\nseen\n": {
 			`group "hsm"`, "user kube-apiserver may not open the KMS plugin's socket /run/a.sock", "socket /run/b.sock does not exist",
 		},
-		"closed /etc/shadow\n\x1b[31mno group x\nseen\n": nil, // nobody asked for that
+		"closed /etc/shadow\n\x1b[31mno group x\nseen\n": nil, // not requested
 		"no setpriv\nseen\n":                             {"setpriv (util-linux) is missing"},
 	} {
 		words, err := readAccess(s.Replica, output)
@@ -58,7 +58,7 @@ func TestShutOutIn(t *testing.T) {
 	}
 }
 
-// TestAccess runs what machines run, on sockets of this computer.
+// TestAccess runs the script of machines, on sockets of this computer.
 func TestAccess(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("to be another user needs root")
@@ -70,7 +70,7 @@ func TestAccess(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	dir, err := os.MkdirTemp("/run", "kube-access") // not below a directory that only root enters
+	dir, err := os.MkdirTemp("/run", "kube-access") // not below a directory that only root can enter
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +132,8 @@ func TestAccess(t *testing.T) {
 	expect("a directory on the way", look(opening(t, []string{"games"}, shared)), "may not open")
 }
 
-// TestGroupsOfTheUnit: they are the API server's alone, read back by an import, and
-// drift in words.
+// TestGroupsOfTheUnit: only the API server has the groups; an import reads them, and a
+// difference is reported as drift.
 func TestGroupsOfTheUnit(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)

@@ -30,14 +30,14 @@ const (
 	etcdVersion = "3.6.16"
 )
 
-// machines is the lab of this package's tests; missing says why there is none.
+// machines is the lab of this package's tests; missing is the reason if there is none.
 var machines struct {
 	lab     *lab.Lab
 	source  host.Source
 	missing string
 }
 
-// TestMain moves the tests into a lab's network where this computer can run one.
+// TestMain moves the tests into a lab's network if this computer can run one.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(runTests(m))
@@ -82,20 +82,20 @@ func whyNoLab() string {
 	return lab.Missing()
 }
 
-// recordingRegistrar stands for an endpoint: it notes what it is asked for.
-// The real one is tested with HAProxy in package endpoint.
+// recordingRegistrar replaces an endpoint and records its calls. The real one is tested with
+// HAProxy in package endpoint.
 type recordingRegistrar struct {
 	mu      sync.Mutex
 	calls   []string
 	members map[string]string
-	fail    error // what Drain, Withdraw and Deregister answer
-	last    bool  // Withdraw answers that no other one serves unless that is allowed
+	fail    error // returned by Drain, Withdraw and Deregister
+	last    bool  // Withdraw answers that no other replica serves unless that is allowed
 	out     map[string]string
 	others  map[string]string
-	drains  func(name string) // what else happens then
+	drains  func(name string) // called when a replica is drained
 
 	balancers []host.LeaseTaker
-	unasked   error // no balancer answers
+	unasked   error // no load balancer answers
 }
 
 func (r *recordingRegistrar) note(call string) {
@@ -133,7 +133,7 @@ func (r *recordingRegistrar) Withdraw(_ context.Context, name string, lastAllowe
 	return r.fail
 }
 
-// lastRefusal is that of a real registrar.
+// lastRefusal is like that of a real registrar.
 type lastRefusal struct{ *problem.Problem }
 
 func (l *lastRefusal) Unwrap() error     { return l.Problem }
@@ -181,7 +181,7 @@ func (r *recordingRegistrar) Replicas(context.Context) (map[string]string, error
 	return all, nil
 }
 
-// take returns the calls so far and forgets them.
+// take returns the calls so far and clears them.
 func (r *recordingRegistrar) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +190,7 @@ func (r *recordingRegistrar) take() []string {
 	return calls
 }
 
-// stage is one machine with an etcd and the replica that the test makes there.
+// stage is one machine with an etcd and the replica that the test creates there.
 type stage struct {
 	*testing.T
 	ctx       context.Context
@@ -198,7 +198,7 @@ type stage struct {
 	registrar *recordingRegistrar
 	replicas  *Replicas
 
-	key, known string // by which the machine is reached
+	key, known string // to connect to the machine
 }
 
 func newStage(t *testing.T) *stage {
@@ -207,7 +207,7 @@ func newStage(t *testing.T) *stage {
 	return st
 }
 
-// newBareStage is a stage without etcd.
+// newBareStage returns a stage without etcd.
 func newBareStage(t *testing.T) *stage {
 	if machines.lab == nil {
 		t.Skip("no lab: " + machines.missing)
@@ -250,7 +250,7 @@ func newBareStage(t *testing.T) *stage {
 	return st
 }
 
-// reached waits until the machine, which has just booted, lets itself be seen.
+// reached waits until the machine, which has just booted, can be observed.
 func (st *stage) reached() {
 	st.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(askInterval) {
@@ -277,10 +277,10 @@ func progress(t *testing.T) func(string) {
 	}
 }
 
-// startEtcd makes a single etcd: the package under test imports none.
+// startEtcd starts a single etcd member: the package under test imports no etcd package.
 func (st *stage) startEtcd(address string) {
 	st.Helper()
-	st.run("systemctl stop etcd.service 2>/dev/null || :; rm -rf /var/lib/etcd") // an earlier test's
+	st.run("systemctl stop etcd.service 2>/dev/null || :; rm -rf /var/lib/etcd") // of an earlier test
 	etcd := host.Artifact{Product: "etcd", Version: etcdVersion, Name: "etcd"}
 	ctl := host.Artifact{Product: "etcd", Version: etcdVersion, Name: "etcdctl"}
 	if _, err := st.spec.Host.Install(st.ctx, machines.source, []host.Artifact{etcd, ctl}); err != nil {
@@ -312,7 +312,7 @@ WantedBy=multi-user.target
 	}
 }
 
-// pids are the components' processes.
+// pids returns the components' processes.
 func (st *stage) pids() map[string]int {
 	st.Helper()
 	facts, err := st.spec.Host.Observe(st.ctx, host.Query{Units: unit.Names()})
@@ -326,7 +326,7 @@ func (st *stage) pids() map[string]int {
 	return pids
 }
 
-// restarted are the components whose process is not as in before.
+// restarted returns the components whose process differs from before.
 func (st *stage) restarted(before map[string]int) []string {
 	st.Helper()
 	var out []string

@@ -17,7 +17,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// another is the stage as a second process sees it: with connections of its own.
+// another returns the stage as a second process sees it, with its own connections.
 func (st *stage) another() Spec {
 	st.Helper()
 	s := st.spec
@@ -25,8 +25,8 @@ func (st *stage) another() Spec {
 	return s
 }
 
-// harden gives sshd a line of configuration, or none. A restart, unlike a reload, is
-// over when sshd listens again; sessions that are open go on.
+// harden adds a line to sshd's configuration, or removes it. A restart, unlike a reload, is
+// complete when sshd listens again; open sessions continue.
 func (st *stage) harden(line string) {
 	st.Helper()
 	const config = "/etc/ssh/sshd_config.d/00-hardened.conf"
@@ -37,7 +37,8 @@ func (st *stage) harden(line string) {
 	st.run(change + "; systemctl reset-failed ssh; systemctl restart ssh")
 }
 
-// needsForwarding: what sshd forbids is found before anything is put onto the machine.
+// needsForwarding: an sshd that forbids forwarding is detected before anything is written to
+// the machine.
 func (st *stage) needsForwarding() {
 	for _, hardening := range []string{"AllowTcpForwarding no", "DisableForwarding yes", "PermitOpen " + st.spec.Host.Address() + ":2379"} {
 		st.harden(hardening)
@@ -54,8 +55,8 @@ func (st *stage) needsForwarding() {
 	st.expect("calls", st.registrar.take(), []string(nil))
 }
 
-// refusesAfterHardening: a replica that runs is not changed either, because nobody
-// could see whether it comes up.
+// refusesAfterHardening: a running replica is not changed either, because its readiness could
+// not be verified.
 func (st *stage) refusesAfterHardening() {
 	before := st.pids()
 	st.harden("AllowTcpForwarding no")
@@ -78,8 +79,8 @@ func (st *stage) refusesAfterHardening() {
 	st.expect("restarted", st.restarted(before), []string(nil))
 }
 
-// stepsAsideForItsMember: it is stopped while its etcd member is away, nobody
-// brings it back meanwhile, and it comes back with the member.
+// stepsAsideForItsMember: the replica is stopped while its etcd member is away, no process
+// starts it meanwhile, and it returns with the member.
 func (st *stage) stepsAsideForItsMember() {
 	beside := Beside{
 		Host: st.spec.Host, Bundle: st.spec.Bundle, EtcdURL: st.spec.EtcdURLs[0],
@@ -99,7 +100,7 @@ func (st *stage) stepsAsideForItsMember() {
 	if orphans := st.replicas.returnToRotation(st.ctx, cp2, false, time.Now().Add(time.Minute)); orphans != nil {
 		st.Errorf("one that is kept out of rotation is brought back: %v", orphans)
 	}
-	end() // as a Delete of the member ends: without Ended
+	end() // as at the end of the member's Delete: without Ended
 	begun := time.Now()
 	orphans := st.replicas.returnToRotation(st.ctx, cp2, false, time.Now().Add(time.Minute))
 	if len(orphans) != 1 || orphans[0].machine != st.spec.Machine() || orphans[0].changing || time.Since(begun) > 20*time.Second {
@@ -123,7 +124,7 @@ func (st *stage) stepsAsideForItsMember() {
 	st.steady(status, err)
 }
 
-// belongsToGroups: the API server has the groups that it was given, and no more.
+// belongsToGroups: the API server has exactly the configured groups.
 func (st *stage) belongsToGroups() {
 	before := st.pids()
 	st.spec.SupplementaryGroups = []string{"no-such-group"}
@@ -147,8 +148,8 @@ func (st *stage) belongsToGroups() {
 	st.registrar.take()
 }
 
-// isNotAnothers: a Delete of something else than what the machine holds leaves it
-// alone, and one of what another process is making waits for that.
+// isNotAnothers: a Delete of another replica than the machine's leaves the machine unchanged,
+// and a Delete of a replica that another process is creating waits for that process.
 func (st *stage) isNotAnothers() {
 	before := st.pids()
 	for _, other := range []func(*Spec){
@@ -191,7 +192,7 @@ func (st *stage) otherCluster() *pki.Bundle {
 	return b
 }
 
-// isCleanedAfterACut: a Create that was cut off says whose its files are.
+// isCleanedAfterACut: an interrupted Create records the owner of its files.
 func (st *stage) isCleanedAfterACut() {
 	f, err := observe(st.ctx, st.spec.Host, st.spec.Replica)
 	if err != nil {
@@ -201,7 +202,7 @@ func (st *stage) isCleanedAfterACut() {
 	if err != nil {
 		st.Fatal(err)
 	}
-	d.files = d.files[:len(d.files)-1] // all but the record
+	d.files = d.files[:len(d.files)-1] // all except the record
 	for _, name := range release.Components() {
 		st.run("useradd --system --no-create-home --shell /usr/sbin/nologin " + name)
 	}
@@ -219,7 +220,7 @@ func (st *stage) isCleanedAfterACut() {
 		st.Fatal(err)
 	}
 	st.expect("left", st.run("ls /etc/kubernetes/*.json /etc/kubernetes/*.conf "+unit.Path(release.APIServer)+" 2>/dev/null || :; getent passwd | grep ^kube || :"), "")
-	st.run("touch " + unit.Path(release.APIServer)) // of somebody else's
+	st.run("touch " + unit.Path(release.APIServer)) // belongs to another owner
 	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); !problem.Untouched(err) || !errors.Is(err, errNoEvidence) {
 		st.Errorf("delete of what nobody's record speaks of: %v", err)
 	}

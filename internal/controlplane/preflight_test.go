@@ -21,7 +21,7 @@ func TestPreflight(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		alter func(*observed)
-		want  string // part of the cause; "" for a machine that will do
+		want  string // part of the cause; "" for a suitable machine
 	}{
 		{"a bare machine", func(*observed) {}, ""},
 		{"the balancer holds the virtual IP", listen(6443, "haproxy", "10.0.0.100"), ""},

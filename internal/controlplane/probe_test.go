@@ -13,7 +13,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// TestProbe tells what an API server says from that it could not be asked.
+// TestProbe distinguishes the answers of an API server from the absence of one.
 func TestProbe(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -36,7 +36,7 @@ func TestProbe(t *testing.T) {
 		name   string
 		client *http.Client
 		path   string
-		want   string // "" where it cannot be asked
+		want   string // "" if it cannot be probed
 	}{
 		{"ready", server.Client(), "/readyz", healthy},
 		{"not ready", server.Client(), "/down", "not ready: etcd"},

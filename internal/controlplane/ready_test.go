@@ -60,7 +60,7 @@ func TestHopeless(t *testing.T) {
 	}
 }
 
-// TestKubeconfigsAreReadWithoutTheirKeys runs the filter that machines run.
+// TestKubeconfigsAreReadWithoutTheirKeys runs the filter of machines.
 func TestKubeconfigsAreReadWithoutTheirKeys(t *testing.T) {
 	if _, err := exec.LookPath("grep"); err != nil {
 		t.Skip("no grep on this computer")
@@ -145,7 +145,7 @@ func TestTurns(t *testing.T) {
 	last.end(true)
 }
 
-// unreachable is a machine at which nothing listens.
+// unreachable returns a machine on which no process listens.
 func unreachable(t *testing.T) Spec {
 	t.Helper()
 	s := testSpec(t)
@@ -169,9 +169,9 @@ func TestDeleteOfAnUnreachableReplica(t *testing.T) {
 		{"kept, its balancer unreachable too", DeleteOptions{}, false, &recordingRegistrar{fail: host.ErrUnreachable}, `add "127.0.0.1" to abandon_unreachable_hosts of the provider`, []string{"withdraw"}},
 		{"abandoned", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{}, "", []string{"withdraw", "deregister"}},
 		{"abandoned together with its balancers", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{fail: host.ErrUnreachable}, "", []string{"withdraw"}},
-		// Nobody can say then whether another replica serves.
+		// It is unknown whether another replica serves.
 		{"protected, its balancers unreachable", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{fail: host.ErrUnreachable}, "unreachable", []string{"withdraw"}},
-		// A machine that SSH does not reach may serve all the same.
+		// A machine that cannot be reached through SSH may still serve.
 		{"protected, and the last that serves", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, true, &recordingRegistrar{last: true}, "set deletion_protection = false on the kube_pki_bundle, apply, then destroy", []string{"withdraw"}},
 		{"the last that serves", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{last: true}, "", []string{"withdraw", "deregister"}},
 		{"still registered", DeleteOptions{Abandon: host.AbandonedAt("127.0.0.1")}, false, &recordingRegistrar{fail: errors.New("lb1 refuses")}, "lb1 refuses", []string{"withdraw"}},

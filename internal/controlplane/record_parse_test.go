@@ -102,7 +102,7 @@ func TestPrintedBy(t *testing.T) {
 	}
 }
 
-// TestAnswersAreBounded: an API server that answers without end fills no memory.
+// TestAnswersAreBounded: an API server with an endless response does not exhaust memory.
 func TestAnswersAreBounded(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for chunk := make([]byte, 1<<20); ; {

@@ -40,8 +40,8 @@ func TestReplicaOnAMachine(t *testing.T) {
 	st.isCleanedAfterACut()
 }
 
-// comesBackFromACutOffPause: another replica that waits for its way out brings
-// back the one that a pause has left stopped, unless this process has paused it.
+// comesBackFromACutOffPause: another replica that waits to be drained returns the one that an
+// interrupted pause has left stopped, unless this process has paused it.
 func (st *stage) comesBackFromACutOffPause() {
 	another := st.spec
 	another.Name = "cp2"
@@ -54,7 +54,7 @@ func (st *stage) comesBackFromACutOffPause() {
 	outage.pause(st.spec)
 	rejoin()
 	st.expect("calls while this process keeps it paused", st.registrar.take(), []string(nil))
-	end() // whatever way the change of the member ends
+	end() // however the change of the member ends
 	rejoin()
 	st.expect("calls", st.registrar.take(), []string{"register"})
 	status, err := st.replicas.Read(st.ctx, st.spec)
@@ -67,8 +67,8 @@ func (st *stage) comesBackFromACutOffPause() {
 	st.registrar.out = nil
 }
 
-// isForgottenForAMember: a machine that holds no replica any more is removed from
-// the balancers where a change of an etcd member would wait for it, and only there.
+// isForgottenForAMember: a machine that no longer has a replica is removed from the load
+// balancers if a change of an etcd member would wait for it, and only then.
 func (st *stage) isForgottenForAMember() {
 	another := st.spec
 	another.Name = "cp2"
@@ -102,7 +102,7 @@ func (st *stage) creates() {
 	st.registrar.take()
 }
 
-// adminsMayDoAll: what admin.conf holds has rights, and controller-manager works.
+// adminsMayDoAll: the user of admin.conf has rights, and controller-manager works.
 func (st *stage) adminsMayDoAll() {
 	web := st.as(st.spec.Bundle)
 	deadline := time.Now().Add(30 * time.Second)
@@ -167,7 +167,7 @@ func (st *stage) restartsOnlyWhatChanged() {
 	}
 }
 
-// found are the extra flags that component has on the machine.
+// found returns the extra flags of a component on the machine.
 func (st *stage) found(component string) map[string]string {
 	st.Helper()
 	_, flags, err := unit.Parse(st.run("cat " + unit.Path(component)))
@@ -208,12 +208,12 @@ systemctl stop kube-controller-manager
 	before := st.pids()
 	status, err = st.replicas.Update(st.ctx, st.spec)
 	st.steady(status, err)
-	// The API server was started before its edit, so it does not leave rotation.
+	// The API server was started before its edit, so it stays in rotation.
 	st.expect("restarted", st.restarted(before), []string{release.ControllerManager, release.Scheduler})
 	st.expect("calls", st.registrar.take(), []string{"register"})
 }
 
-// finishesACutOffChange: the files are written, the restart was cut off.
+// finishesACutOffChange: the files are written, the restart was interrupted.
 func (st *stage) finishesACutOffChange() {
 	before := st.pids()
 	st.spec.ExtraArgs[release.Scheduler] = map[string]string{"v": "2"}
@@ -235,8 +235,8 @@ func (st *stage) finishesACutOffChange() {
 	st.registrar.take()
 }
 
-// takesBackAChangeThatFails: what ran before runs again, and others are not
-// changed after it.
+// takesBackAChangeThatFails: the previous state is restored, and no other replica is changed
+// afterwards.
 func (st *stage) takesBackAChangeThatFails() {
 	good := st.spec.ExtraArgs
 	st.spec.ExtraArgs = cptest.Args(release.APIServer, "event-ttl", "no-such-duration")
@@ -258,8 +258,7 @@ func (st *stage) takesBackAChangeThatFails() {
 	st.spec.ExtraArgs = good
 }
 
-// reportsAComponentThatFails: a replica that was not ready before has nothing to
-// go back to.
+// reportsAComponentThatFails: a replica that was not ready before cannot be rolled back.
 func (st *stage) reportsAComponentThatFails() {
 	good := st.spec.ExtraArgs
 	st.run("systemctl stop kube-scheduler")
@@ -273,10 +272,10 @@ func (st *stage) reportsAComponentThatFails() {
 	st.spec.ExtraArgs = good
 	status, err := st.replicas.Update(st.ctx, st.spec)
 	st.steady(status, err)
-	st.expect("calls", st.registrar.take(), []string{"drain", "register"}) // that it serves nothing is the balancers' to say
+	st.expect("calls", st.registrar.take(), []string{"drain", "register"}) // the load balancers decide that it does not serve
 }
 
-// refusesOthers: the change of this one has failed.
+// refusesOthers: the change of this replica has failed.
 func (st *stage) refusesOthers() {
 	other := st.spec
 	other.Name = "cp2"
@@ -325,7 +324,7 @@ getent passwd | grep ^kube || :
 ps -e | grep kube || :
 `)
 	for line := range strings.Lines(left) {
-		lease := strings.HasPrefix(line, "/run/kube/leases/") // goes with the next boot
+		lease := strings.HasPrefix(line, "/run/kube/leases/") // removed at the next boot
 		if !strings.Contains(line, "/etcd") && !strings.HasPrefix(line, component.AuditLogDir+"/audit") && !lease {
 			st.Errorf("left behind: %s", line)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// TestReadingOf: what is asked for beside the health does not change it.
+// TestReadingOf: what is queried in addition to the health does not change it.
 func TestReadingOf(t *testing.T) {
 	wanted := testSpec(t)
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }

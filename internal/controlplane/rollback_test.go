@@ -38,8 +38,8 @@ func TestReadBefore(t *testing.T) {
 	}
 }
 
-// TestWayBack: of a machine that cannot be asked for its health, only what an
-// earlier change has left is one, and only at the same stage of every rotation.
+// TestWayBack: if the health of a machine cannot be probed, only the rollback record of an
+// earlier change is a target, and only at the same stage of every rotation.
 func TestWayBack(t *testing.T) {
 	s := unreachable(t)
 	f := converged(t, s)
@@ -61,7 +61,7 @@ func TestWayBack(t *testing.T) {
 	}
 }
 
-// TestRestored: going back makes exactly the machine that there was.
+// TestRestored: a rollback results in exactly the previous machine.
 func TestRestored(t *testing.T) {
 	s := testSpec(t)
 	was := converged(t, s)

@@ -18,8 +18,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// ctlStore looks into etcd with etcdctl on the machine. The provider's own
-// speaks etcd's protocol.
+// ctlStore reads etcd with etcdctl on the machine. The provider's own store uses etcd's
+// protocol.
 type ctlStore struct{ *stage }
 
 func (c ctlStore) ctl(ctx context.Context, arguments string, input []byte) (string, error) {
@@ -71,7 +71,7 @@ func (st *stage) rotated(b *pki.Bundle, part pki.Part, generation int, next pki.
 	return bundle
 }
 
-// goes takes the replica to a generation of one part.
+// goes moves the replica to a generation of one part.
 func (st *stage) goes(part pki.Part, generation int, next pki.Next) {
 	st.Helper()
 	st.spec.Bundle = st.rotated(st.spec.Bundle, part, generation, next)
@@ -82,15 +82,15 @@ func (st *stage) goes(part pki.Part, generation int, next pki.Next) {
 	st.registrar.take()
 }
 
-// kept is an object that a client wrote once and reads ever after.
+// kept is an object that a client wrote once and reads repeatedly.
 const (
 	keptPath = "/api/v1/namespaces/default/secrets/kept"
 	keptKey  = "/registry/secrets/default/kept"
 	keptText = "known to nobody"
 )
 
-// encryptsWhatWasPlain: a Secret goes from plain text to ciphertext, readable at
-// every stage, also where a plain one turns up again before the last.
+// encryptsWhatWasPlain: a Secret changes from plain text to ciphertext and is readable at every
+// stage, even if a plain one appears again before the last stage.
 func (st *stage) encryptsWhatWasPlain() {
 	store := ctlStore{st}
 	st.spec.Store = store
@@ -112,8 +112,8 @@ func (st *stage) encryptsWhatWasPlain() {
 		}
 		before := st.pids()
 		st.goes(pki.EncryptionPart, c.generation, next)
-		// controller-manager may begin anew by itself: its API server was away
-		// for as long as its lease lasts.
+		// controller-manager may restart by itself: its API server was away for as long as its
+		// lease lasts.
 		if restarted := st.restarted(before); !slices.Contains(restarted, release.APIServer) {
 			st.Errorf("restarted %q", restarted)
 		}
@@ -131,7 +131,7 @@ func (st *stage) encryptsWhatWasPlain() {
 	}
 }
 
-// stored is what etcd holds of the Secret.
+// stored returns the Secret's value in etcd.
 func (st *stage) stored(store Store) (value []byte) {
 	st.Helper()
 	err := store.Stored(st.ctx, keptKey, func(_ string, v []byte) { value = v })
@@ -141,8 +141,7 @@ func (st *stage) stored(store Store) (value []byte) {
 	return value
 }
 
-// rotatesTheAuthority: who has a kubeconfig of the first authority goes on with
-// it until the last stage.
+// rotatesTheAuthority: a kubeconfig of the first authority works until the last stage.
 func (st *stage) rotatesTheAuthority() {
 	old := st.spec.Bundle
 	for generation := 1; generation <= 3; generation++ {
@@ -158,8 +157,8 @@ func (st *stage) rotatesTheAuthority() {
 	}
 }
 
-// isSeenByOthers: another replica asks this machine before it takes a stage, and
-// does not give up an etcd authority that etcd depends on.
+// isSeenByOthers: another replica observes this machine before it moves to a stage, and does
+// not drop an etcd authority that etcd depends on.
 func (st *stage) isSeenByOthers() {
 	others := func() replicaStatus {
 		st.Helper()
@@ -202,8 +201,8 @@ func (st *stage) isSeenByOthers() {
 	}
 }
 
-// within waits for a condition that follows a change: the API server reloads
-// its client authorities by itself.
+// within waits for a condition that follows a change: the API server reloads its client
+// authorities by itself.
 func (st *stage) within(what string, f func() (int, bool)) {
 	st.Helper()
 	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(askInterval) {
@@ -217,7 +216,7 @@ func (st *stage) within(what string, f func() (int, bool)) {
 	}
 }
 
-// as is a client with an administrator's kubeconfig of the bundle.
+// as returns a client with an administrator kubeconfig of the bundle.
 func (st *stage) as(b *pki.Bundle) *http.Client {
 	st.Helper()
 	pair, err := b.Issue(component.Admin(), time.Now(), time.Hour)

@@ -33,7 +33,7 @@ func TestInStep(t *testing.T) {
 		target map[pki.Part]int
 		others []replicaStatus
 		joins  bool
-		want   []string // parts of the refusal; none: it may
+		want   []string // parts of the refusal; none if it is allowed
 	}{
 		{name: "alone", target: generations(3, 0)},
 		{name: "the first to go", target: generations(1, 0), others: []replicaStatus{stands("cp2", 0, 0), stands("cp3", 0, 0)}},
@@ -75,7 +75,7 @@ func TestInStep(t *testing.T) {
 	}
 }
 
-// TestBehind: what runs is what is on the disk, or it is said what is not.
+// TestBehind: a process runs with the files on disk, or the difference is reported.
 func TestBehind(t *testing.T) {
 	started := unit.StartNotePath
 	for _, c := range []struct {
@@ -127,7 +127,7 @@ func TestEvidenceIsAskedOfEveryInput(t *testing.T) {
 	}
 }
 
-// TestUnreachableOthers: no machine is changed while another one cannot be asked.
+// TestUnreachableOthers: no machine is changed while another one cannot be reached.
 func TestUnreachableOthers(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
@@ -210,7 +210,7 @@ func TestAllAt(t *testing.T) {
 	}
 }
 
-// fakeStore holds values by key, in place of etcd.
+// fakeStore contains values by key, in place of etcd.
 type fakeStore map[string]string
 
 func (f fakeStore) Stored(_ context.Context, prefix string, see func(string, []byte)) error {

@@ -45,8 +45,8 @@ func TestSettingsOnTheMachine(t *testing.T) {
 	}
 }
 
-// TestSettingsAreTakenBack: with the definitions, also where what ran before is
-// of a provider that knew no settings.
+// TestSettingsAreTakenBack: settings are rolled back with the definitions, even if the previous
+// state was written by a provider version without settings.
 func TestSettingsAreTakenBack(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -91,7 +91,7 @@ func TestARecordOfAnEarlierVersionIsOfTheFirstGeneration(t *testing.T) {
 	}
 }
 
-// TestKeysThatAreNotForTheMachine: what another bundle has put there goes.
+// TestKeysThatAreNotForTheMachine: files of an earlier bundle are removed.
 func TestKeysThatAreNotForTheMachine(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
@@ -131,7 +131,8 @@ func TestPreflightKnowsEveryStage(t *testing.T) {
 	}
 }
 
-// signedElsewhere is the same with what a signer made for the replica.
+// signedElsewhere returns the bundle with the certificates that an external signer issued for
+// the replica.
 func signedElsewhere(t *testing.T, s Spec) *pki.Bundle {
 	t.Helper()
 	bundle := cptest.External(s.Bundle)

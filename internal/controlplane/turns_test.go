@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// balancerMachine stands for a machine on which leases are taken.
+// balancerMachine replaces a machine on which leases are taken.
 type balancerMachine struct {
 	address string
 
@@ -41,15 +41,15 @@ func (b *balancerMachine) TakeLease(_ context.Context, name, holder string, _ *h
 	}), nil
 }
 
-// holds reports whether anybody has the lease.
+// holds reports whether the lease is held.
 func (b *balancerMachine) holds(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held[name] != nil
 }
 
-// processes are two coordinators that stand for two processes, and replicas cp1 and
-// cp2 of one control plane as both see them.
+// processes returns two coordinators that represent two processes, and replicas cp1 and cp2 of
+// one control plane as both see them.
 func processes(t *testing.T) (one, other *Replicas, cp1, cp2 Spec, balancer *balancerMachine) {
 	t.Helper()
 	balancer = &balancerMachine{address: "10.0.0.21"}
@@ -60,8 +60,8 @@ func processes(t *testing.T) (one, other *Replicas, cp1, cp2 Spec, balancer *bal
 	return NewReplicas(nil), NewReplicas(nil), cp1, cp2, balancer
 }
 
-// TestOneProcessAtATime: while one process changes a replica the other one neither
-// changes nor brings back any.
+// TestOneProcessAtATime: while one process changes a replica, the other one neither changes
+// replicas nor returns any to rotation.
 func TestOneProcessAtATime(t *testing.T) {
 	one, other, cp1, cp2, _ := processes(t)
 	turn, drained, err := one.drain(t.Context(), cp1, drainOptions{stops: true})
@@ -69,7 +69,7 @@ func TestOneProcessAtATime(t *testing.T) {
 		t.Fatal(drained, err)
 	}
 	registrar := cp1.Registrar.(*recordingRegistrar)
-	registrar.out = map[string]string{"cp1": cp1.ServingAddress()} // drained, as by a change that was cut off
+	registrar.out = map[string]string{"cp1": cp1.ServingAddress()} // drained, as by an interrupted change
 	registrar.take()
 	other.returnToRotation(t.Context(), cp2, false, time.Now().Add(time.Second))
 	if calls := registrar.take(); calls != nil {
@@ -95,8 +95,8 @@ func TestOneProcessAtATime(t *testing.T) {
 	}
 }
 
-// TestLeaseOfThoseWhoWait: the lease stays while others of the process wait for
-// their turn, and while a replica is paused, and ends with the last of them.
+// TestLeaseOfThoseWhoWait: the lease is kept while other operations of the process wait for
+// their turn and while a replica is paused, and ends with the last of them.
 func TestLeaseOfThoseWhoWait(t *testing.T) {
 	one, other, cp1, cp2, balancer := processes(t)
 	name := leaseName(cp1.Bundle.ClusterID)
@@ -140,7 +140,7 @@ func TestLeaseOfThoseWhoWait(t *testing.T) {
 	if _, err := other.turns.take(short, cp2); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("another process has the turn while a replica is paused: %v", err)
 	}
-	end() // without Ended: the change of the member broke off
+	end() // without Ended: the change of the member was interrupted
 	if balancer.holds(name) || one.paused.has(cp1.Bundle.ClusterID, "cp1") {
 		t.Error("what a change of a member kept outlives it")
 	}

@@ -19,13 +19,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// pair is two machines with a replica each, and an etcd on the first.
+// pair is two machines with a replica each, and an etcd on the first one.
 type pair struct {
 	one, two *stage
 	store    *countingStore
 }
 
-// countingStore is ctlStore that counts its snapshots.
+// countingStore is a ctlStore that counts its snapshots.
 type countingStore struct {
 	ctlStore
 	saved []string
@@ -73,7 +73,7 @@ func newPair(t *testing.T, version string, source host.Source, extra map[string]
 	return p
 }
 
-// both does the same on both at once, as Terraform would.
+// both calls f for both replicas in parallel, as Terraform does.
 func (p *pair) both(f func(*stage) (Status, error)) {
 	p.one.Helper()
 	var group errgroup.Group
@@ -92,8 +92,8 @@ func (p *pair) both(f func(*stage) (Status, error)) {
 	p.one.registrar.take()
 }
 
-// relabelled is a source with another version of Kubernetes that is the one under
-// test once more: where its number is all that matters.
+// relabelled returns a source with the Kubernetes under test labelled as another version, for
+// tests in which only the version number matters.
 func relabelled(t *testing.T, version string) host.Source {
 	t.Helper()
 	dir := t.TempDir()
@@ -105,8 +105,7 @@ func relabelled(t *testing.T, version string) host.Source {
 	return host.Source{Directory: dir}
 }
 
-// TestUpgrade goes through an upgrade of two replicas with all that may get in
-// its way.
+// TestUpgrade upgrades two replicas, with everything that may prevent it.
 func TestUpgrade(t *testing.T) {
 	if machines.lab == nil {
 		t.Skip("no lab: " + machines.missing)
@@ -119,7 +118,7 @@ func TestUpgrade(t *testing.T) {
 	p.rollsBack(next)
 }
 
-// TestUpgradeThroughMinors is the same with real releases.
+// TestUpgradeThroughMinors does the same with real releases.
 func TestUpgradeThroughMinors(t *testing.T) {
 	if machines.lab == nil {
 		t.Skip("no lab: " + machines.missing)
@@ -141,8 +140,8 @@ func TestUpgradeThroughMinors(t *testing.T) {
 	p.one.expect("snapshots", len(p.store.saved), 2)
 }
 
-// TestRollbackOfAMinor: an API server goes back by a minor beside one that has
-// gone ahead.
+// TestRollbackOfAMinor: an API server is rolled back by a minor while another one is already
+// upgraded.
 func TestRollbackOfAMinor(t *testing.T) {
 	if machines.lab == nil {
 		t.Skip("no lab: " + machines.missing)
@@ -155,7 +154,8 @@ func TestRollbackOfAMinor(t *testing.T) {
 	p.rollsBack("1.35.4")
 }
 
-// refused tries an upgrade once, without patience, and wants it refused untouched.
+// refused tries an upgrade once, without waiting, and requires that it is refused without
+// changes.
 func (p *pair) refused(version string, want ...string) {
 	p.one.Helper()
 	s := p.one.spec
@@ -183,8 +183,8 @@ func (p *pair) refusesToSkip(version string) {
 	p.refused(version, "from 1.33.13 to 1.35.4: no minor may be skipped; go to 1.34 first", "replica cp2 is at 1.33.13")
 }
 
-// seesWhatIsRemoved: a client of the second replica asks for an API that the next
-// minor does not serve.
+// seesWhatIsRemoved: a client of the second replica requests an API that the next minor does
+// not serve.
 func (p *pair) seesWhatIsRemoved(version string) {
 	const api = "/apis/admissionregistration.k8s.io/v1beta1/validatingadmissionpolicies"
 	if status, text := fetch(p.two, p.two.as(p.two.spec.Bundle), api); status != http.StatusOK {
@@ -204,7 +204,7 @@ func (p *pair) seesWhatIsRemoved(version string) {
 	})
 }
 
-// refusesBesideAnOldKubelet: the Node is what a kubelet would have registered.
+// refusesBesideAnOldKubelet: the Node is as a kubelet would have registered it.
 func (p *pair) refusesBesideAnOldKubelet(version string) {
 	web := p.one.as(p.one.spec.Bundle)
 	node := `{"metadata":{"name":"old"},"status":{"nodeInfo":{"kubeletVersion":"v1.30.9","kubeProxyVersion":"","machineID":"","systemUUID":"","bootID":"",` +
@@ -226,8 +226,8 @@ func (p *pair) refusesBesideOneThatIsNotReady(version string) {
 	p.one.registrar.take()
 }
 
-// finishesACutOffUpgrade of the first replica: before it is touched, the programs
-// are on the other's machine and etcd is saved, once.
+// finishesACutOffUpgrade of the first replica: before it is changed, the programs are installed
+// on the other's machine and a snapshot of etcd is saved, once.
 func (p *pair) finishesACutOffUpgrade(version string) {
 	st := p.one
 	st.run("rm -f /etc/kubernetes/scheduler-config.yaml")
@@ -267,8 +267,8 @@ func (st *stage) writeSchedulerConfig() {
 	}
 }
 
-// rollsBack the second replica, whose machine lacks a file that the new flags
-// name, and finishes when it is there.
+// rollsBack the second replica, whose machine lacks a file that the new flags name, and
+// completes the change when the file exists.
 func (p *pair) rollsBack(version string) {
 	st := p.two
 	old := st.spec

@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// leaving is a replica that leaves for good, whose cluster may end or not.
+// leaving returns a replica that is deleted, whose cluster is protected from deletion or not.
 func leaving(t *testing.T, protected bool, r *recordingRegistrar) Spec {
 	t.Helper()
 	s := testSpec(t)
@@ -29,7 +29,7 @@ func TestLastReplicaStays(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		protected bool
-		last      bool // as the balancers see it
+		last      bool // as reported by the load balancers
 		before    func(*Replicas, Spec)
 		creates   []string
 		want      string
@@ -78,7 +78,7 @@ func TestLastReplicaStays(t *testing.T) {
 	}
 }
 
-// TestLastReplicaWaitsForACreate: the one that is being made takes over.
+// TestLastReplicaWaitsForACreate: the replica that is being created takes over.
 func TestLastReplicaWaitsForACreate(t *testing.T) {
 	registrar := &recordingRegistrar{last: true}
 	s := leaving(t, false, registrar)
@@ -129,8 +129,7 @@ func TestSupersededDelete(t *testing.T) {
 	}
 }
 
-// TestSupersededWhileItWaits: the turn was another one's for as long as it took the
-// Create to begin.
+// TestSupersededWhileItWaits: another replica has the turn until the Create begins.
 func TestSupersededWhileItWaits(t *testing.T) {
 	registrar := &recordingRegistrar{}
 	s := leaving(t, false, registrar)
@@ -164,8 +163,8 @@ func TestSupersededWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestNameOfAnotherMachine: with create_before_destroy the name is the new
-// machine's by the time the old one leaves.
+// TestNameOfAnotherMachine: with create_before_destroy, the name belongs to the new machine by
+// the time the old one leaves.
 func TestNameOfAnotherMachine(t *testing.T) {
 	registrar := &recordingRegistrar{members: map[string]string{"cp1": "10.0.0.99:6443"}}
 	s := leaving(t, true, registrar)
@@ -177,7 +176,7 @@ func TestNameOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// TestWithdrawAsksBalancers: where none answers nothing is done.
+// TestWithdrawAsksBalancers: if no load balancer answers, nothing is changed.
 func TestWithdrawAsksBalancers(t *testing.T) {
 	registrar := &recordingRegistrar{unasked: errors.New("no balancer answers")}
 	s := leaving(t, false, registrar)

@@ -102,7 +102,7 @@ func TestApply(t *testing.T) {
 		t.Error("files that are as they shall be were replaced")
 	}
 
-	// Hand edits: mode, owner, content, a link instead of a file, a stale file.
+	// Manual edits: mode, owner, content, a link instead of a file, a stale file.
 	must(t, os.Chmod(key, 0o644))
 	must(t, os.Chown(certificate, 1, 0))
 	must(t, os.WriteFile(at("binary"), []byte("edited"), 0o640))
@@ -203,8 +203,7 @@ func TestApplyRefuses(t *testing.T) {
 	}
 }
 
-// TestApplyNothingBeforeAllIsStaged: one file that cannot be written keeps all
-// others as they were.
+// TestApplyNothingBeforeAllIsStaged: if one file cannot be written, all others stay unchanged.
 func TestApplyNothingBeforeAllIsStaged(t *testing.T) {
 	_, h := newRootMachine(t)
 	dir := t.TempDir()
@@ -220,8 +219,7 @@ func TestApplyNothingBeforeAllIsStaged(t *testing.T) {
 	}
 }
 
-// TestApplyFailedScript: what the script did not follow up is changed for the
-// next one too.
+// TestApplyFailedScript: paths whose script failed count as changed for the next one too.
 func TestApplyFailedScript(t *testing.T) {
 	_, h := newRootMachine(t)
 	dir := t.TempDir()
@@ -240,8 +238,8 @@ func TestApplyFailedScript(t *testing.T) {
 
 const secret = "very-secret-content"
 
-// TestApplyHidesSecrets: on no command line, and never in a file that others
-// could read, not even while it is being written.
+// TestApplyHidesSecrets: secrets appear on no command line, and never in a file that other
+// users could read, not even while it is being written.
 func TestApplyHidesSecrets(t *testing.T) {
 	s, h := newRootMachine(t)
 	dir := t.TempDir()
@@ -314,9 +312,9 @@ func TestApplyOverLostNetwork(t *testing.T) {
 	wantChanged(t, apply(t, h, Change{Files: files}), dir+"/a", dir+"/b")
 }
 
-// TestApplyCutOffAnywhere kills the machine's shell before each single command
-// of a change, applies the change again, and looks at the result: every file old
-// or new, never half; and a script that got to its end was told of every change.
+// TestApplyCutOffAnywhere kills the machine's shell before each single command of a change,
+// applies the change again, and checks the result: every file is old or new, never partial; and
+// a script that completed was told of every change.
 func TestApplyCutOffAnywhere(t *testing.T) {
 	s, h := newRootMachine(t)
 	bash, err := exec.LookPath("bash")
@@ -337,7 +335,7 @@ func TestApplyCutOffAnywhere(t *testing.T) {
 			Script: Script("echo $CHANGED >>" + followed),
 		}
 	}
-	cuts, step := 0, 3 // odd steps meet both halves of every pair of commands
+	cuts, step := 0, 3 // odd steps cover both halves of every pair of commands
 	if testing.Short() {
 		step = 11
 	}

@@ -36,12 +36,12 @@ func install(t *testing.T, h *Host, src Source, artifacts ...Artifact) []Artifac
 	return transferred
 }
 
-// installedAt is where a machine's artifact lies on this computer.
+// installedAt returns the path on this computer of a machine's artifact.
 func installedAt(s *testServer, a Artifact) string {
 	return filepath.Join(s.private, a.Path())
 }
 
-// artifactDirectory is a source with etcd and etcdctl.
+// artifactDirectory returns a source with etcd and etcdctl.
 func artifactDirectory(t *testing.T) Source {
 	t.Helper()
 	src := Source{Directory: t.TempDir()}
@@ -83,7 +83,7 @@ func TestInstallFromDirectory(t *testing.T) {
 		t.Errorf("state %+v", state)
 	}
 
-	// Damage: other content, other mode, no record, a damaged record.
+	// Damage: other content, another mode, no record, a damaged record.
 	must(t, os.WriteFile(installedAt(s, testEtcd), []byte("altered"), 0o755))
 	must(t, os.Chmod(installedAt(s, testEtcdctl), 0o700))
 	facts, err = h.Observe(t.Context(), Query{Binaries: []string{testEtcd.Path()}})
@@ -135,7 +135,7 @@ func TestInstallRefuses(t *testing.T) {
 	}
 }
 
-// TestInstallChecksWhatArrives lets another content arrive than was announced.
+// TestInstallChecksWhatArrives sends content that differs from the announced one.
 func TestInstallChecksWhatArrives(t *testing.T) {
 	s, h := newRootMachine(t)
 	src := artifactDirectory(t)
@@ -168,7 +168,7 @@ func TestInstallOverLostNetwork(t *testing.T) {
 	}
 }
 
-// TestParallelInstalls: the second caller finds what the first one brought.
+// TestParallelInstalls: the second caller finds the files of the first one.
 func TestParallelInstalls(t *testing.T) {
 	_, h := newRootMachine(t)
 	src := artifactDirectory(t)
@@ -336,7 +336,7 @@ func refuseDownloads(t *testing.T, s *testServer, h *Host, m *mirror) {
 	}
 }
 
-// onlyDownloader leaves commands one of the two programs.
+// onlyDownloader makes only one of the two programs available to commands.
 func onlyDownloader(t *testing.T, s *testServer, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {

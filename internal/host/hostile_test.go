@@ -12,11 +12,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// insult is what an SSH server may say where the protocol has room for words.
+// insult is text that an SSH server may send where the protocol allows text.
 var insult = "\x1b]0;owned\x07\x1b[31m\u009b2J\u202e\xff\nCause: none\n" + strings.Repeat("long ", 20_000)
 
-// mild holds that an error shows an SSH server's words as one visible line that is
-// not long.
+// mild checks that an error shows an SSH server's text as one printable line of limited length.
 func mild(t *testing.T, what string, err error) {
 	t.Helper()
 	if err == nil {
@@ -32,7 +31,7 @@ func mild(t *testing.T, what string, err error) {
 	}
 }
 
-// TestHostileServer is about what comes before a command and around it.
+// TestHostileServer covers what happens before and around a command.
 func TestHostileServer(t *testing.T) {
 	client := newClient(t)
 	connect := func(address *net.TCPAddr, key ssh.PublicKey) (*Host, error) {
@@ -82,7 +81,7 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// pour writes until nobody listens, or waits for that.
+// pour writes until the connection is closed, or waits for that.
 func pour(c net.Conn, what []byte) {
 	if len(what) == 0 {
 		_, _ = c.Read(make([]byte, 1<<10)) // the client's version
@@ -97,7 +96,7 @@ func pour(c net.Conn, what []byte) {
 	}
 }
 
-// listenAndSay is a TCP server that says something to whoever comes.
+// listenAndSay is a TCP server that sends data to every client.
 func listenAndSay(t *testing.T, say func(net.Conn)) *net.TCPAddr {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// started is a process of a test's own.
+// started starts a process for a test.
 func started(t *testing.T, uid uint32, environment []string, words ...string) int {
 	t.Helper()
 	command := exec.Command(words[0], words[1:]...)
@@ -23,7 +23,7 @@ func started(t *testing.T, uid uint32, environment []string, words ...string) in
 	must(t, command.Start())
 	pid := command.Process.Pid
 	t.Cleanup(func() {
-		_ = syscall.Kill(-pid, syscall.SIGKILL) // its session, and so what it has started
+		_ = syscall.Kill(-pid, syscall.SIGKILL) // its session, which includes what it has started
 		_, _ = command.Process.Wait()
 	})
 	eventually(t, "the process runs its program", func() bool {
@@ -35,7 +35,7 @@ func started(t *testing.T, uid uint32, environment []string, words ...string) in
 
 func gone(pid int) bool { return !alive(pid) }
 
-// TestKillTakesWholeTokens: only what carries exactly the token is killed.
+// TestKillTakesWholeTokens: only processes with exactly the token are killed.
 func TestKillTakesWholeTokens(t *testing.T) {
 	_, h := newMachine(t)
 	token, other := newToken(), newToken()
@@ -82,16 +82,17 @@ func TestKillTakesWholeTokens(t *testing.T) {
 	}
 }
 
-// TestOrphansAreRoots: a process of another user that calls itself an orphaned
-// command is neither killed, nor is what it names.
+// TestOrphansAreRoots: if a process of another user poses as an orphaned command, neither it
+// nor the process it names is killed.
 func TestOrphansAreRoots(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("processes of other users need root")
 	}
 	_, h := newMachine(t)
 	living, orphaned := newToken(), newToken()
-	command := started(t, 0, []string{tokenVariable + "=" + living}, "sleep", "300") // its parent lives: this test
-	// Both become children of process 1, or of a subreaper, where nothing can be tested.
+	command := started(t, 0, []string{tokenVariable + "=" + living}, "sleep", "300") // its parent is alive: this test
+	// Both become children of process 1, or of a subreaper; with a subreaper nothing can be
+	// tested.
 	spoofed := orphan(t, 65534, tokenVariable+"="+living)
 	real := orphan(t, 0, tokenVariable+"="+orphaned)
 	_, err := h.Run(t.Context(), Command{Script: "true"}) // the first change through a connection
@@ -105,7 +106,7 @@ func TestOrphansAreRoots(t *testing.T) {
 	}
 }
 
-// orphan is a process whose parent has ended.
+// orphan starts a process whose parent has ended.
 func orphan(t *testing.T, uid uint32, environment string) int {
 	t.Helper()
 	command := exec.Command("sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!")

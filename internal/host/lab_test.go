@@ -17,17 +17,17 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 )
 
-// machines is the lab of this package's tests; missing says why there is none.
+// machines is the lab of this package's tests; missing is the reason if there is none.
 var machines struct {
 	lab     *lab.Lab
 	missing string
 }
 
-// subnet is the lab's own.
+// subnet belongs to this lab.
 var subnet = netip.MustParsePrefix("10.92.0.0/24")
 
-// TestMain moves the tests into a lab's network where this computer can run one.
-// The tests against the in-process server run all the same.
+// TestMain moves the tests into a lab's network if this computer can run one. The tests against
+// the in-process server always run.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(runTests(m))
@@ -63,7 +63,7 @@ func whyNoLab() string {
 	return lab.Missing()
 }
 
-// labConfig is how the lab's machines are reached.
+// labConfig returns the configuration to reach the lab's machines.
 func labConfig(t *testing.T) Config {
 	t.Helper()
 	if machines.lab == nil {
@@ -90,7 +90,7 @@ func labHost(t *testing.T, config Config, name string) *Host {
 	return pool.Host(Target{Address: machines.lab.Machine(name).Address.String()})
 }
 
-// TestLabTimings prints what each operation costs against a real machine.
+// TestLabTimings prints the time of each operation on a real machine.
 func TestLabTimings(t *testing.T) {
 	h := labHost(t, labConfig(t), "m1")
 	files, paths := make([]File, 30), make([]string, 30)
@@ -160,8 +160,8 @@ func TestLabObserve(t *testing.T) {
 	}
 }
 
-// TestLabUnits changes a unit: systemd has the new one when Script runs, also
-// when an earlier change was cut off before the reload.
+// TestLabUnits changes a unit: systemd has loaded the new one when Script runs, even if an
+// earlier change was interrupted before the reload.
 func TestLabUnits(t *testing.T) {
 	h := labHost(t, labConfig(t), "m1")
 	const path = "/etc/systemd/system/probe.service"
@@ -183,7 +183,7 @@ func TestLabUnits(t *testing.T) {
 	}
 	wantChanged(t, apply(t, h, unit("1002")))
 
-	// As after a hand edit without daemon-reload.
+	// As after a manual edit without daemon-reload.
 	edited := unit("1003")
 	if _, err := h.Run(t.Context(), Command{Script: "cat >" + path, Stdin: strings.NewReader(string(edited.Files[0].Content))}); err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestLabUnits(t *testing.T) {
 	wantChanged(t, apply(t, h, Change{Remove: []string{path}, Script: "systemctl stop probe.service"}), path)
 }
 
-// TestLabSudo works as an ordinary user with and without sudo.
+// TestLabSudo runs as an ordinary user with and without sudo.
 func TestLabSudo(t *testing.T) {
 	config := labConfig(t)
 	root := labHost(t, config, "m1")
@@ -233,7 +233,7 @@ func TestLabSudo(t *testing.T) {
 	mustContain(t, err, "sudo: a password is required")
 }
 
-// TestLabCancel ends a command of root on a real sshd.
+// TestLabCancel cancels a command of root on a real sshd.
 func TestLabCancel(t *testing.T) {
 	h := labHost(t, labConfig(t), "m1")
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -248,8 +248,8 @@ func TestLabCancel(t *testing.T) {
 	}
 }
 
-// TestLabOrphans loses the connection under a command: it goes on, and ends
-// before the first change through the next connection.
+// TestLabOrphans loses the connection during a command: the command continues, and ends before
+// the first change through the next connection.
 func TestLabOrphans(t *testing.T) {
 	const running = "grep -lx sleep /proc/[0-9]*/comm || true"
 	config := labConfig(t)
@@ -308,7 +308,7 @@ func TestLabBastion(t *testing.T) {
 	}
 }
 
-// TestLabCable pulls and plugs the cable; TestLabReboot the power plug.
+// TestLabCable disconnects and reconnects the network cable; TestLabReboot the power.
 func TestLabCable(t *testing.T) {
 	config := labConfig(t)
 	config.Keepalive = 200 * time.Millisecond

@@ -11,13 +11,13 @@ import (
 
 const testLease = "etcd-0123"
 
-// newProcess is another pool that reaches the same machine, as a second process would.
+// newProcess returns another pool that reaches the same machine, like a second process.
 func newProcess(t *testing.T, s *testServer, client testClient) *Host {
 	t.Helper()
 	return openPool(t, configFor(s, client)).Host(Target{Address: machineName})
 }
 
-// newLeasedMachine is a machine and two processes that reach it.
+// newLeasedMachine returns a machine and two processes that reach it.
 func newLeasedMachine(t *testing.T) (s *testServer, one, other *Host) {
 	t.Helper()
 	client := newClient(t)
@@ -53,7 +53,7 @@ func TestLeaseExcludesAnotherProcess(t *testing.T) {
 	taken.release()
 }
 
-// TestLeaseEndsWithItsConnection: a process that is killed leaves nothing behind.
+// TestLeaseEndsWithItsConnection: a process that is killed leaves no lease behind.
 func TestLeaseEndsWithItsConnection(t *testing.T) {
 	s, one, other := newLeasedMachine(t)
 	held, err := one.TakeLease(t.Context(), testLease, "process 1", nil)
@@ -71,8 +71,8 @@ func TestLeaseEndsWithItsConnection(t *testing.T) {
 	})
 }
 
-// TestLeaseWithinOneProcess: a lease that is held is not ended by the next one
-// that asks for it through the same connection.
+// TestLeaseWithinOneProcess: a held lease is not ended by a second attempt to take it through
+// the same connection.
 func TestLeaseWithinOneProcess(t *testing.T) {
 	_, one, _ := newLeasedMachine(t)
 	first, err := one.TakeLease(t.Context(), testLease, "first", nil)
@@ -85,8 +85,8 @@ func TestLeaseWithinOneProcess(t *testing.T) {
 	first.release()
 }
 
-// TestLeaseFencesChanges: a process that was stopped for so long that another one
-// has taken over changes nothing when it goes on.
+// TestLeaseFencesChanges: a process that was stopped for so long that another one has taken
+// over changes nothing when it continues.
 func TestLeaseFencesChanges(t *testing.T) {
 	s, one, other := newLeasedMachine(t)
 	held, err := TakeLeases(t.Context(), []LeaseTaker{one}, testLease, LeaseOptions{What: "etcd"})
@@ -97,7 +97,7 @@ func TestLeaseFencesChanges(t *testing.T) {
 	if _, err := one.Run(ctx, Command{Script: "touch /run/by-one"}); err != nil {
 		t.Fatalf("a change under the lease: %v", err)
 	}
-	// The machine gives the lease away without this process being told.
+	// The machine gives the lease to another process without notifying this one.
 	if err := os.WriteFile(filepath.Join(s.private, "run/kube/leases", testLease), []byte("another\nprocess 2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -181,8 +181,8 @@ func (m goneMachine) TakeLease(context.Context, string, string, *Lease) (*Lease,
 	return nil, ErrUnreachable
 }
 
-// TestLeasesOutliveAConnection: a connection that is lost and made again costs
-// nothing, unless another process has held the lease meanwhile.
+// TestLeasesOutliveAConnection: a connection that is lost and reopened does not lose the lease,
+// unless another process has held it meanwhile.
 func TestLeasesOutliveAConnection(t *testing.T) {
 	s, one, other := newLeasedMachine(t)
 	held, err := TakeLeases(t.Context(), []LeaseTaker{one}, testLease, LeaseOptions{What: "etcd", Quorum: []string{machineName}})

@@ -41,7 +41,7 @@ var answer = "clock\t1700000000.250000000\n" +
 	"command\thaproxy\t/usr/sbin/haproxy\n" +
 	"output\tb3V0Cg==\nend\t\n"
 
-// asked is what answer answers.
+// asked is the query that answer answers.
 var asked = Query{
 	Files: []string{"/etc", "/etc/link", "/gone"}, Contents: []string{"/etc/a key"}, Binaries: []string{"/opt/kube/p/1/x"},
 	Dirs: []string{"/etc", "/empty", "/gone"}, Units: []string{"ssh.service", "alias.target"}, Ports: []int{22, 6443, 2379},
@@ -165,8 +165,7 @@ func TestParseListeners(t *testing.T) {
 	}
 }
 
-// TestParseFactsLeavesOut: what is of no known form, and may rightly be so, is
-// left out or shown as what it is.
+// TestParseFactsLeavesOut: legitimate values of an unknown form are skipped or replaced.
 func TestParseFactsLeavesOut(t *testing.T) {
 	text := strings.NewReplacer(
 		digestA, "not a digest; id", "recorded\t"+digestB, "recorded\t$(id)", "root\troot\t5", "DOM\\user\tg\x1b[31m\t5",
@@ -194,8 +193,8 @@ func TestParseFactsLeavesOut(t *testing.T) {
 	}
 }
 
-// FuzzParseFacts: whatever a machine answers, what comes in is of the forms above,
-// and only what was asked for.
+// FuzzParseFacts: whatever a machine answers, parsed values have the forms above, and only what
+// was queried is returned.
 func FuzzParseFacts(f *testing.F) {
 	f.Add(answer)
 	f.Add("")

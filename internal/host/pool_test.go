@@ -61,8 +61,8 @@ func TestLostConnectionIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestLossDuringCommand: what may have begun is not run a second time, except
-// where it only reads.
+// TestLossDuringCommand: a command that may have begun is not run a second time, unless it only
+// reads.
 func TestLossDuringCommand(t *testing.T) {
 	s, h := newMachine(t)
 	log := t.TempDir() + "/log"
@@ -98,7 +98,7 @@ func TestLossDuringCommand(t *testing.T) {
 	waitFor(3)
 }
 
-// TestKeepalive freezes the network: packets vanish, no connection is closed.
+// TestKeepalive freezes the network: packets are dropped, no connection is closed.
 func TestKeepalive(t *testing.T) {
 	client := newClient(t)
 	s := newTestServer(t, client.signer.PublicKey(), nil)
@@ -195,8 +195,8 @@ func TestNobodyListens(t *testing.T) {
 	mustContain(t, err, "connection refused")
 }
 
-// TestSilentServer: the time limit covers the handshake, and one caller's end
-// does not end the dial that others wait for.
+// TestSilentServer: the timeout covers the handshake, and if one caller gives up, the dial
+// continues for the others.
 func TestSilentServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -92,7 +92,7 @@ func TestOutputLimit(t *testing.T) {
 	})
 }
 
-// TestCancelEndsRemoteProcesses: the command, its children in other process
+// TestCancelEndsRemoteProcesses: cancelling ends the command and its children in other process
 // groups, and nothing else.
 func TestCancelEndsRemoteProcesses(t *testing.T) {
 	_, h := newMachine(t)
@@ -130,7 +130,7 @@ func TestCancelEndsRemoteProcesses(t *testing.T) {
 	}
 }
 
-// alive: a zombie that nobody has waited for yet runs no more.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -186,8 +186,7 @@ func TestAroundCommand(t *testing.T) {
 	}
 }
 
-// TestCancelAtOnce cancels commands in every state of their beginning: none may
-// be left behind.
+// TestCancelAtOnce cancels commands at every stage of their start: none may remain.
 func TestCancelAtOnce(t *testing.T) {
 	_, h := newMachine(t)
 	if _, err := h.Run(t.Context(), Command{Script: "true"}); err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// nasty are values that a shell would do something with if they were not quoted.
+// nasty returns values that a shell would interpret if they were not quoted.
 func nasty(marker string) []string {
 	return []string{
 		"", " ", "plain", "two words", "it's", `"`, `\`, `\'`, "a\nb", "a\n", "\n", "-n", "~", "~root", "*", "/etc/*", "#", "!", "a=b", "$HOME", "${x",
@@ -16,8 +16,8 @@ func nasty(marker string) []string {
 	}
 }
 
-// TestVars passes values to the scripts of all three ways to a machine: each one
-// arrives as it was, and none of them is executed.
+// TestVars passes values to scripts in all three ways: each one arrives unchanged, and none is
+// executed.
 func TestVars(t *testing.T) {
 	_, h := newMachine(t)
 	marker := filepath.Join(t.TempDir(), "executed")
@@ -51,7 +51,7 @@ func hexOf(text string) string {
 	return b.String()
 }
 
-// TestVarsRefused names what cannot be a variable; nothing is sent to the machine.
+// TestVarsRefused covers names that cannot be variables; nothing is sent to the machine.
 func TestVarsRefused(t *testing.T) {
 	server, h := newMachine(t)
 	for name, value := range map[string]string{
@@ -73,7 +73,7 @@ func TestVarsRefused(t *testing.T) {
 	}
 }
 
-// TestDiscard quotes what it removes, and still finds what a staging left.
+// TestDiscard: paths are quoted, and temporary files of staging are still removed.
 func TestDiscard(t *testing.T) {
 	_, h := newMachine(t)
 	dir := t.TempDir()

@@ -21,13 +21,12 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// machineName is the cluster address of the in-process server's machine. It
-// cannot be resolved: what is dialled comes from the override.
+// machineName is the cluster address of the in-process server's machine. It cannot be resolved;
+// the dialled address comes from the override.
 const machineName = "machine.test"
 
-// testServer is a real SSH server in this process. Its commands are run by the
-// real sh of this computer, like sshd's: in a session of their own, and not
-// ended when the connection is.
+// testServer is a real SSH server in this process. Its commands run in the real sh of this
+// computer. As with sshd, each has a session of its own, and does not end with the connection.
 type testServer struct {
 	t        *testing.T
 	listener net.Listener
@@ -35,24 +34,24 @@ type testServer struct {
 	key      ssh.Signer // the host key that tests pin
 
 	environment []string // added to that of commands
-	private     string   // where /opt and /run of commands are, if not at /opt and /run
-	hidden      []string // programs that isolated commands do not find
-	refusal     string   // with which it refuses sessions and tunnels; "": it does not
+	private     string   // the directory of the commands' /opt and /run, if they are isolated
+	hidden      []string // programs that isolated commands cannot find
+	refusal     string   // message for refused sessions and tunnels; "": nothing is refused
 	cutAfter    int64    // bytes of standard input after which the network is lost; 0: never
 
 	mu          sync.Mutex
 	connections []net.Conn // all that were ever accepted
 	lines       []string   // command lines, in order
 	tunnels     int
-	permitted   []string // where tunnels may lead (sshd's PermitOpen); nil: anywhere
+	permitted   []string // permitted tunnel destinations (sshd's PermitOpen); nil: any
 	maxSessions int      // 0: no limit
 	sessions    int
 	limitHit    bool
 	peak        int
 }
 
-// newTestServer serves until the test ends. configure may be nil; without it
-// the server lets the client key in.
+// newTestServer serves until the test ends. configure may be nil; without it the server accepts
+// the client key.
 func newTestServer(t *testing.T, authorized ssh.PublicKey, configure func(*ssh.ServerConfig)) *testServer {
 	t.Helper()
 	s := &testServer{t: t, key: newSigner(t)}
@@ -97,13 +96,13 @@ func (s *testServer) isolate() {
 	}
 }
 
-// isolated is a command that sees private/opt and private/run as /opt and /run.
+// isolated returns a command that sees private/opt and private/run as /opt and /run.
 func isolated(private string, words ...string) *exec.Cmd {
 	const mount = `mount --bind "$0/opt" /opt && mount --bind "$0/run" /run && exec "$@"`
 	return exec.Command("unshare", append([]string{"--mount", "sh", "-c", mount, private}, words...)...)
 }
 
-// hide puts a device, which is no program, over each program.
+// hide mounts a device, which is not a program, over each program.
 func hide(programs []string) string {
 	var b strings.Builder
 	for _, program := range programs {
@@ -131,7 +130,7 @@ func (s *testServer) accept() {
 	}
 }
 
-// cut ends every connection, as a lost network does once it is noticed.
+// cut ends every connection, like a lost network once the loss is detected.
 func (s *testServer) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +145,8 @@ func (s *testServer) connectionCount() int {
 	return len(s.connections)
 }
 
-// commandLines are the commands so far, without the search for orphans that comes
-// before the first change through a connection.
+// commandLines returns the commands so far, without the search for orphans that precedes the
+// first change through a connection.
 func (s *testServer) commandLines() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +169,7 @@ func (s *testServer) serve(raw net.Conn) {
 		switch channel.ChannelType() {
 		case "session":
 			if !s.enter() {
-				_ = channel.Reject(ssh.ConnectionFailed, "open failed") // sshd's words at MaxSessions
+				_ = channel.Reject(ssh.ConnectionFailed, "open failed") // sshd's message at MaxSessions
 				continue
 			}
 			go s.session(channel)
@@ -243,7 +242,7 @@ func (s *testServer) command(channel ssh.Channel, line string) uint32 {
 	go func() {
 		if s.cutAfter > 0 {
 			if _, err := io.CopyN(stdin, channel, s.cutAfter); err == nil {
-				s.cut() // what has arrived beyond is lost too
+				s.cut() // data that has arrived beyond that is lost too
 			}
 		} else {
 			_, _ = io.Copy(stdin, channel)
@@ -254,7 +253,7 @@ func (s *testServer) command(channel ssh.Channel, line string) uint32 {
 	return uint32(command.ProcessState.ExitCode()) //nolint:gosec // -1 for a signal is as good as any other
 }
 
-// permit lets tunnels lead to addresses only.
+// permit restricts tunnels to addresses.
 func (s *testServer) permit(addresses ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +279,7 @@ func (s *testServer) tunnel(offered ssh.NewChannel) {
 	}
 	to := net.JoinHostPort(target.Host, strconv.Itoa(int(target.Port)))
 	if !s.permits(to) {
-		_ = offered.Reject(ssh.Prohibited, "open failed") // sshd's words
+		_ = offered.Reject(ssh.Prohibited, "open failed") // sshd's message
 		return
 	}
 	conn, err := net.Dial("tcp", to)
@@ -334,7 +333,7 @@ func newSigner(t *testing.T) ssh.Signer {
 	return newClient(t).signer
 }
 
-// configFor reaches s with its pinned key.
+// configFor returns a configuration to reach s with its pinned key.
 func configFor(s *testServer, client testClient) Config {
 	return Config{
 		Credentials: Credentials{PrivateKey: client.pem},
@@ -355,7 +354,7 @@ func openPool(t *testing.T, config Config) *Pool {
 	return pool
 }
 
-// newMachine is a server and the host that reaches it.
+// newMachine returns a server and the host that reaches it.
 func newMachine(t *testing.T) (*testServer, *Host) {
 	t.Helper()
 	client := newClient(t)
@@ -363,7 +362,7 @@ func newMachine(t *testing.T) (*testServer, *Host) {
 	return s, openPool(t, configFor(s, client)).Host(Target{Address: machineName})
 }
 
-// newRootMachine is one whose commands may change owners, /opt and /run.
+// newRootMachine returns one whose commands may change owners, /opt and /run.
 func newRootMachine(t *testing.T) (*testServer, *Host) {
 	t.Helper()
 	s, h := newMachine(t)
@@ -371,7 +370,7 @@ func newRootMachine(t *testing.T) (*testServer, *Host) {
 	return s, h
 }
 
-// eventually waits for a condition that something outside this process makes true.
+// eventually waits for a condition outside this process.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {

@@ -220,7 +220,7 @@ func TestBastion(t *testing.T) {
 		if _, err := h.Run(t.Context(), Command{Script: "true"}); err != nil {
 			t.Fatal(err)
 		}
-		bastion.cut() // takes the machine's connection along; both are made again
+		bastion.cut() // also ends the machine's connection; both are opened again
 	}
 	if bastion.connectionCount() != 2 || inner.connectionCount() != 2 {
 		t.Errorf("%d connections to the bastion, %d to the machine, want 2 and 2", bastion.connectionCount(), inner.connectionCount())

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCheckForwarding: what sshd forbids is told from what nobody listens to.
+// TestCheckForwarding distinguishes what sshd forbids from a port on which no process listens.
 func TestCheckForwarding(t *testing.T) {
 	s, h := newMachine(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -42,7 +42,7 @@ func TestHostKeys(t *testing.T) {
 	tests := map[string]struct {
 		pinned, known string
 		refused       bool
-		trusted       int // how many keys the refusal says are known
+		trusted       int // the number of known keys in the error
 	}{
 		"pinned":                      {pinned: own},
 		"pinned second key":           {pinned: ec},
@@ -103,7 +103,7 @@ func TestHostKeys(t *testing.T) {
 	}
 }
 
-// oldKey is a key of a type that x/crypto does not know.
+// oldKey is a key of a type that x/crypto does not support.
 const oldKey = "AAAAB3NzaC1vbGQ="
 
 func TestHostCertificates(t *testing.T) {

@@ -37,7 +37,7 @@ func startEtcd(t *testing.T) (server *embed.Etcd, reach Etcd) {
 	<-server.Server.ReadyNotify()
 	return server, Etcd{
 		Endpoints: func() []string { return []string{client.String()} },
-		TLS:       &tls.Config{InsecureSkipVerify: true}, // self-signed a moment ago
+		TLS:       &tls.Config{InsecureSkipVerify: true}, // self-signed for this test
 	}
 }
 
@@ -51,7 +51,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// ask puts a question to the etcd of this test.
+// ask calls the etcd of this test.
 func ask(t *testing.T, reach Etcd, question func(context.Context, *clientv3.Client) error) {
 	t.Helper()
 	m := &etcdMembers{dial: new(net.Dialer).DialContext, tls: reach.TLS, endpoints: reach.Endpoints}
@@ -85,10 +85,8 @@ func TestDirectWriter(t *testing.T) {
 	})
 }
 
-// TestDirectWriterLoses: one endpoint does not answer, and a key that was
-// acknowledged is taken away behind the writer's back.
-// TestDirectWriterAlone is for a cluster that has no API server: what is lost shows
-// while the writer goes on.
+// TestDirectWriterAlone covers a cluster that has no API server: lost writes are reported while
+// the writer continues.
 func TestDirectWriterAlone(t *testing.T) {
 	_, reach := startEtcd(t)
 	l, err := Start(t.Context(), Config{Etcd: &reach})
@@ -115,10 +113,12 @@ func TestDirectWriterAlone(t *testing.T) {
 	}
 }
 
+// TestDirectWriterLoses: one endpoint does not answer, and an acknowledged key is deleted while
+// the writer runs.
 func TestDirectWriterLoses(t *testing.T) {
 	_, real := startEtcd(t)
 	s := newStandIn(t, nil)
-	nobody := "https://" + freeAddress(t) // after all servers, or one of them may get the port
+	nobody := "https://" + freeAddress(t) // after all servers, because one of them could get the port
 	reach := Etcd{TLS: real.TLS, Endpoints: func() []string { return append(real.Endpoints(), nobody) }}
 	cfg := s.config()
 	cfg.Etcd = &reach
@@ -147,8 +147,7 @@ func TestDirectWriterLoses(t *testing.T) {
 	}
 }
 
-// TestHashOfAbsentMember: a member that etcd lists and nobody can ask does not
-// agree.
+// TestHashOfAbsentMember: an unreachable member that etcd lists does not agree.
 func TestHashOfAbsentMember(t *testing.T) {
 	_, reach := startEtcd(t)
 	ask(t, reach, func(ctx context.Context, member *clientv3.Client) error {

@@ -70,8 +70,7 @@ func TestFaultsKeepTheFirst(t *testing.T) {
 	}
 }
 
-// TestPaceIsAnOpenLoop: answers that never come change nothing but the room for
-// more.
+// TestPaceIsAnOpenLoop: missing answers only reduce the room for more requests.
 func TestPaceIsAnOpenLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 14990*time.Millisecond)
@@ -83,7 +82,7 @@ func TestPaceIsAnOpenLoop(t *testing.T) {
 		if got := len(sent) + skipped; got != 750 {
 			t.Errorf("%d requests in fifteen seconds", got)
 		}
-		if skipped != 250 { // after ten seconds, twice the deadline
+		if skipped != 250 { // after ten seconds, twice the timeout
 			t.Errorf("%d were not sent", skipped)
 		}
 		if answers.Err() == nil {

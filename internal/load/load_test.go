@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// during runs the clients until the stand-in has had so many requests.
+// during runs the clients until the stand-in has received that many requests.
 func (s *standIn) during(cfg Config, requests int64) Report {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
@@ -41,7 +41,7 @@ func (c Client) kinds() map[string]int {
 	return kinds
 }
 
-const generous = 10 * time.Second // a gap that no busy computer makes
+const generous = 10 * time.Second // a gap that no busy computer causes
 
 func TestUndisturbed(t *testing.T) {
 	s := newStandIn(t, nil)
@@ -71,9 +71,8 @@ func TestUndisturbed(t *testing.T) {
 	}
 }
 
-// TestRefusals: every tenth request is answered with an error, which must be
-// told neither more nor less often. A library that repeats requests would hide
-// some.
+// TestRefusals: every tenth request is answered with an error, and the report must contain
+// exactly these. A library that retries requests would hide some.
 func TestRefusals(t *testing.T) {
 	for code, name := range map[int]string{500: "HTTP 500", 429: "HTTP 429", 307: "HTTP 307"} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +124,7 @@ func TestDrops(t *testing.T) {
 	}
 }
 
-// TestCut: all connections are cut once, and the watches with them.
+// TestCut: all connections are closed once, including those of the watches.
 func TestCut(t *testing.T) {
 	s := newStandIn(t, nil)
 	s.disturb = func(n int64, _ http.ResponseWriter, _ *http.Request) bool {
@@ -145,8 +144,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestGoAway: a server that takes its leave properly fails nothing, and the
-// report shows that there was another connection.
+// TestGoAway: a server that shuts down gracefully causes no failures, and the report shows
+// another connection.
 func TestGoAway(t *testing.T) {
 	var said atomic.Bool
 	s := newStandIn(t, func(s *standIn) {
@@ -166,7 +165,7 @@ func TestGoAway(t *testing.T) {
 	}
 }
 
-// stalled makes a server stop answering for a while from request 30 on.
+// stalled makes a server stop answering for a while, starting with request 30.
 func stalled(stall time.Duration) func(*standIn) {
 	var begun sync.Once
 	free := make(chan struct{})
@@ -181,7 +180,7 @@ func stalled(stall time.Duration) func(*standIn) {
 	}
 }
 
-// TestStall: nothing fails, and requests are sent as before.
+// TestStall: nothing fails, and requests are sent at the same rate.
 func TestStall(t *testing.T) {
 	const stall = 700 * time.Millisecond
 	s := newStandIn(t, stalled(stall))
@@ -199,8 +198,8 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestKeptConnectionStaysOne: when all streams of a stalled connection are
-// taken, requests wait for one; no second connection comes to the rescue.
+// TestKeptConnectionStaysOne: when all streams of a stalled connection are taken, requests wait
+// for one; no second connection is opened.
 func TestKeptConnectionStaysOne(t *testing.T) {
 	s := newStandIn(t, func(s *standIn) {
 		stalled(700 * time.Millisecond)(s)
@@ -227,14 +226,14 @@ func TestKeptConnectionStaysOne(t *testing.T) {
 	}
 }
 
-// TestSilence: a request that is never answered has failed after five seconds.
+// TestSilence: a request that is never answered fails after five seconds.
 func TestSilence(t *testing.T) {
 	s := newStandIn(t, func(s *standIn) {
 		s.disturb = func(n int64, _ http.ResponseWriter, r *http.Request) bool {
 			if n != 30 {
 				return false
 			}
-			_, _ = io.Copy(io.Discard, r.Body) // without that the server does not notice who leaves
+			_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client is gone
 			<-r.Context().Done()
 			return true
 		}
@@ -245,7 +244,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestLostWrite: the server acknowledges a write and forgets it.
+// TestLostWrite: the server acknowledges a write and loses it.
 func TestLostWrite(t *testing.T) {
 	var forgotten atomic.Bool
 	s := newStandIn(t, func(s *standIn) {

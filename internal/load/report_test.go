@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// good is the report of a run in which nothing happened.
+// good returns the report of a run without problems.
 func good() Report {
 	of := func(name string) Client {
 		return Client{Name: name, All: Requests{Tried: 100, Gap: Gap{Length: 40 * time.Millisecond}}, Acknowledged: 50}
@@ -21,7 +21,7 @@ func good() Report {
 	}
 }
 
-// TestBroken: whatever goes wrong is told, each in one line.
+// TestBroken: every problem is reported, each on one line.
 func TestBroken(t *testing.T) {
 	for want, spoil := range map[string]func(*Report){
 		"":                                 func(*Report) {},
@@ -48,7 +48,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestTheDirectWriterFailsFreely: a member that restarts may fail its puts.
+// TestTheDirectWriterFailsFreely: puts may fail while a member restarts.
 func TestTheDirectWriterFailsFreely(t *testing.T) {
 	r := good()
 	r.Etcd.All.Failed, r.Etcd.All.Gap.Length = 9, time.Minute

@@ -13,7 +13,7 @@ func TestSeries(t *testing.T) {
 		at time.Duration
 		ok bool
 	}{
-		{400 * time.Millisecond, true}, // what led to the first success is no gap
+		{400 * time.Millisecond, true}, // the time before the first success is not a gap
 		{450 * time.Millisecond, true},
 		{500 * time.Millisecond, false},
 		{1700 * time.Millisecond, true},

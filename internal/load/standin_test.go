@@ -19,18 +19,18 @@ import (
 	core "k8s.io/api/core/v1"
 )
 
-// standIn stands in for kube-apiserver where a test has to know exactly what
-// went wrong, and how often: TLS with HTTP/2, ConfigMaps of one namespace,
-// watches. The real one is met on lab machines.
+// standIn replaces kube-apiserver in tests that need to know exactly what went wrong, and how
+// often: TLS with HTTP/2, ConfigMaps of one namespace, watches. Tests on lab machines use the
+// real one.
 type standIn struct {
 	t      *testing.T
 	server *httptest.Server
 
-	// disturb may answer a client's request n (1, 2, ...) in its own way.
+	// disturb may answer a client's request n (1, 2, ...) itself.
 	disturb func(n int64, w http.ResponseWriter, r *http.Request) (answered bool)
-	// streamLength ends every stream after so many events; 0: never.
+	// streamLength ends every stream after this many events; 0: never.
 	streamLength int
-	streams      int // granted to a connection; 0: as many as kube-apiserver grants
+	streams      int // allowed per connection; 0: as many as kube-apiserver allows
 	number       atomic.Int64
 
 	mu      sync.Mutex
@@ -43,11 +43,10 @@ type written struct {
 	revision int
 }
 
-// testRate is half of what is usual, for computers that are busy with other
-// packages' tests.
+// testRate is half of the default, for computers that are busy with other packages' tests.
 const testRate = 25
 
-// firstRevision is where the stand-in's history begins.
+// firstRevision is the first revision of the stand-in.
 const firstRevision = 100
 
 func newStandIn(t *testing.T, set func(*standIn)) *standIn {
@@ -64,7 +63,7 @@ func newStandIn(t *testing.T, set func(*standIn)) *standIn {
 	mux.HandleFunc("DELETE "+configMaps, func(http.ResponseWriter, *http.Request) {})
 	s.server = httptest.NewUnstartedServer(mux)
 	s.server.EnableHTTP2 = true
-	s.server.Config.ErrorLog = log.New(io.Discard, "", 0)                                   // of the connections that tests cut
+	s.server.Config.ErrorLog = log.New(io.Discard, "", 0)                                   // of the connections that tests close
 	s.server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: cmp.Or(s.streams, 100)} // kube-apiserver's default
 	s.server.StartTLS()
 	t.Cleanup(s.server.Close)
@@ -121,7 +120,7 @@ func (s *standIn) list(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, r)
 		return
 	}
-	// Pages of three, so that the next one is asked for.
+	// Pages of three, so that the next page is requested.
 	from, _ := strconv.Atoi(cmp.Or(r.URL.Query().Get("continue"), "0"))
 	s.mu.Lock()
 	defer s.mu.Unlock()

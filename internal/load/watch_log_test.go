@@ -23,7 +23,7 @@ func TestSightings(t *testing.T) {
 	written := []string{"a", "b", "c"}
 	for name, c := range map[string]struct {
 		events []event
-		want   Watch // of this only what is compared below
+		want   Watch // only the fields that are compared below
 		at     string
 	}{
 		"in order":     {[]event{added("a", "8"), added("b", "9"), bookmark("9"), added("c", "10"), bookmark("14")}, Watch{Events: 3}, "14"},

@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// severalContexts has one context of each kind of user; its current one is
-// replaced by the tests.
+// severalContexts has one context of each kind of user; tests replace its current context.
 const severalContexts = `
 apiVersion: v1
 kind: Config
@@ -44,9 +43,9 @@ users:
   user: null
 `
 
-const bearer = "eyJhbGciOiJSUzI1NiIsImtpZCI6IiJ9.secret" // the form of a service account's
+const bearer = "eyJhbGciOiJSUzI1NiIsImtpZCI6IiJ9.secret" // the format of a service-account token
 
-// contexts fills severalContexts in with the secrets of spec.
+// contexts returns severalContexts with the secrets of spec.
 func contexts(spec KubeconfigSpec, current string) string {
 	return strings.NewReplacer(
 		"CURRENT", current,
@@ -81,7 +80,7 @@ func TestParseAccess(t *testing.T) {
 	}
 }
 
-// TestParseAccessOwn reads what Kubeconfig wrote.
+// TestParseAccessOwn parses the output of Kubeconfig.
 func TestParseAccessOwn(t *testing.T) {
 	spec := kubeconfigSpec(t)
 	text, err := Kubeconfig(spec)
@@ -149,8 +148,8 @@ func TestAccessPrintsNoSecret(t *testing.T) {
 	}
 }
 
-// FuzzParseAccess looks for a panic, for a secret in an error, and for words
-// that Terraform could not pass on.
+// FuzzParseAccess searches for a panic, for a secret in an error, and for text that Terraform
+// could not pass on.
 func FuzzParseAccess(f *testing.F) {
 	for _, current := range []string{"certificate", "token", "exec"} {
 		f.Add(contexts(kubeconfigSpec(f), current))

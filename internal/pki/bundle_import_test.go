@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestSalvage: authorities of another life, kinds of keys that no bundle has, and
-// keys that are nowhere.
+// TestSalvage: authorities with another lifetime, key algorithms that no bundle has, and
+// missing keys.
 func TestSalvage(t *testing.T) {
 	b, err := Generate(Options{ClusterName: "prod", Validity: 1234 * time.Hour, Algorithm: ECDSAP384, Now: now})
 	if err != nil {

@@ -145,8 +145,8 @@ func TestPrintingHidesKeys(t *testing.T) {
 	}
 }
 
-// FuzzParse looks for a panic, and for a text that Parse accepts but Encode
-// does not give back, sealed or not.
+// FuzzParse searches for a panic, and for a text that Parse accepts but Encode does not
+// reproduce, sealed or not.
 func FuzzParse(f *testing.F) {
 	own := seal(f, []string{fuzzIdentity})
 	b := bundle(f)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// apiServer is the API server's leaf of the tests' first machine.
+// apiServer returns the API server's leaf of the tests' first machine.
 func apiServer() Leaf {
 	return APIServer(APIServerNames{
 		NodeName:      "cp1",
@@ -17,7 +17,7 @@ func apiServer() Leaf {
 	})
 }
 
-// catalogue is every row of kubeadm's table, for the machine cp1.
+// catalogue returns every row of kubeadm's table, for the machine cp1.
 func catalogue() []Leaf {
 	return []Leaf{
 		apiServer(),

@@ -80,7 +80,7 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// TestCheckNeedsNoKey: drift is read where the keys are not.
+// TestCheckNeedsNoKey: drift is detected without the keys.
 func TestCheckNeedsNoKey(t *testing.T) {
 	b := bundle(t)
 	certificate := issue(t, b, FrontProxyClient(), now, 0).Certificate
@@ -95,7 +95,7 @@ func TestCheckAcceptsOlderGroups(t *testing.T) {
 		leaf Leaf
 		fits bool
 	}{
-		"kubelet client": {APIServerKubeletClient(), false}, // it is in no group here
+		"kubelet client": {APIServerKubeletClient(), false}, // it has no group here
 		"admin":          {User("kubernetes-admin", clusterAdmins), true},
 		"etcd client":    {APIServerEtcdClient(), true},
 		"health check":   {EtcdHealthcheckClient(), true},

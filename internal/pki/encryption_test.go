@@ -34,8 +34,8 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestFresh: every key is new and has 32 bytes, and its name tells it from the
-// one before, whatever number the bundle began with.
+// TestFresh: every key is new and has 32 bytes, and its name differs from the previous one,
+// whatever number the bundle began with.
 func TestFresh(t *testing.T) {
 	keys := map[string]bool{}
 	for generation, name := range map[int]string{0: "key1", 1: "key2", 3: "key2", 4: "key3", 6: "key3", 7: "key4"} {
@@ -92,8 +92,8 @@ func TestValidateEncryption(t *testing.T) {
 	}
 }
 
-// TestEncryptionAtEachStage: the one that is written with comes first, and the
-// other is read while either may have written.
+// TestEncryptionAtEachStage: the encryption used for writing comes first, and the other one is
+// readable while either may have been used.
 func TestEncryptionAtEachStage(t *testing.T) {
 	for name, kinds := range map[string][2]Encryption{
 		"another key":      {{Kind: Secretbox, Resources: []string{"secrets"}}, {Kind: Secretbox, Resources: []string{"secrets"}}},

@@ -57,7 +57,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestInspectForeign asks for what no certificate of a bundle has.
+// TestInspectForeign covers what no certificate of a bundle has.
 func TestInspectForeign(t *testing.T) {
 	_, ed, err := ed25519.GenerateKey(rand.Reader)
 	for name, test := range map[string]struct {
@@ -91,7 +91,7 @@ func TestInspectForeign(t *testing.T) {
 	}
 }
 
-// must takes what makes a key, which fails only without a source of randomness.
+// must unwraps the result of key generation, which fails only without a source of randomness.
 func must(key crypto.Signer, err error) crypto.Signer {
 	if err != nil {
 		panic(err)
@@ -142,9 +142,8 @@ func TestInspectRefuses(t *testing.T) {
 	}
 }
 
-// FuzzInspect looks for a panic in what reads certificates found on machines
-// or given by users, for a part of a key in an error, and for words that
-// Terraform could not pass on.
+// FuzzInspect searches for a panic in the parsing of certificates from machines or users, for a
+// part of a key in an error, and for text that Terraform could not pass on.
 func FuzzInspect(f *testing.F) {
 	b := bundle(f)
 	f.Add(b.CA.Certificate)

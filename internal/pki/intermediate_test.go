@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// authorityBelow makes an authority that above signs, with that one after it; a
-// root, if above is empty.
+// authorityBelow returns an authority signed by above, followed by above; a root if above is
+// empty.
 func authorityBelow(t testing.TB, above KeyPair, change func(*x509.Certificate)) KeyPair {
 	t.Helper()
 	key, err := newKey(ECDSAP256)
@@ -44,8 +44,8 @@ func authorityBelow(t testing.TB, above KeyPair, change func(*x509.Certificate))
 	return KeyPair{Certificate: encodePEM("CERTIFICATE", der) + above.Certificate, PrivateKey: private}
 }
 
-// TestIntermediateAuthority: a leaf goes along with the authorities between it
-// and the root, so that who knows any one of them accepts it.
+// TestIntermediateAuthority: a leaf is sent with the authorities between it and the root, so
+// that a peer that knows any one of them accepts it.
 func TestIntermediateAuthority(t *testing.T) {
 	root := authorityBelow(t, KeyPair{}, nil)
 	middle := authorityBelow(t, root, nil)
@@ -84,15 +84,15 @@ func TestIntermediateAuthority(t *testing.T) {
 	}
 }
 
-// strangers is the authority of another cluster.
+// strangers returns the authority of another cluster.
 func strangers(t testing.TB) string {
 	b := bundle(t)
 	return b.CA.Certificate
 }
 
-// TestIntermediateAuthorityIsIntroduced: to who trusts only the one before, the
-// way leads over the cross certificate, and it comes before the way to the root:
-// OpenSSL follows the first issuer that fits and looks at no other.
+// TestIntermediateAuthorityIsIntroduced: for peers that trust only the previous authority, the
+// path leads over the cross certificate, which precedes the path to the root: OpenSSL follows
+// the first issuer that matches and tries no other.
 func TestIntermediateAuthorityIsIntroduced(t *testing.T) {
 	root := authorityBelow(t, KeyPair{}, nil)
 	issuing := authorityBelow(t, root, nil)

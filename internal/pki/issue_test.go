@@ -44,7 +44,7 @@ func TestIssueCatalogue(t *testing.T) {
 	}
 }
 
-// parse gives the certificate that Inspect reads.
+// parse returns the certificate that Inspect reads.
 func parse(t testing.TB, certificate string) *x509.Certificate {
 	t.Helper()
 	c, err := firstCertificate(certificate)
@@ -125,8 +125,8 @@ func TestIssueRefusesBrokenAuthority(t *testing.T) {
 	wantError(t, err, "authority etcd: private key does not match", b.CA.PrivateKey)
 }
 
-// TestIssueVerifies uses an authority that may not sign for this address: only
-// the verification of the finished certificate can see it.
+// TestIssueVerifies uses an authority that may not sign for this address: only the verification
+// of the finished certificate can detect it.
 func TestIssueVerifies(t *testing.T) {
 	b := bundle(t)
 	key, err := parseKey(b.EtcdCA.PrivateKey)

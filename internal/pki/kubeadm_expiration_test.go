@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// expirationScript shows kubeadm the directory as /etc/kubernetes, which it looks
-// for kubeconfigs in whatever it is told, in a mount namespace of its own.
+// expirationScript shows kubeadm the directory as /etc/kubernetes, in a mount namespace of its
+// own, because kubeadm always searches for kubeconfigs there.
 const expirationScript = `mount -t tmpfs none /etc
 mkdir /etc/kubernetes
 mount --bind "$1" /etc/kubernetes
 exec "$2" certs check-expiration --config /etc/kubernetes/kubeadm.yaml --output json`
 
-// TestKubeadmReadsOurs: kubeadm certs check-expiration finds all certificates of this package where
-// it looks, and says of each when it ends.
+// TestKubeadmReadsOurs: kubeadm certs check-expiration finds all certificates of this package
+// in its paths, and reports the expiry of each.
 func TestKubeadmReadsOurs(t *testing.T) {
 	binary := kubeadmBinary(t)
 	if os.Geteuid() != 0 {
@@ -75,7 +75,7 @@ func TestKubeadmReadsOurs(t *testing.T) {
 	}
 }
 
-// expirations are those that kubeadm finds, by its names.
+// expirations returns those that kubeadm reports, by its names.
 func expirations(t *testing.T, dir, binary string) map[string]time.Time {
 	t.Helper()
 	command := exec.Command("unshare", "--mount", "sh", "-euc", expirationScript, "sh", dir, binary)

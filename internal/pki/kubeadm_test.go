@@ -33,9 +33,9 @@ networking: {serviceSubnet: 10.96.0.0/12, dnsDomain: cluster.local}
 apiServer: {certSANs: [api.example.com]}
 `
 
-// TestKubeadm holds the package against the real kubeadm, in both directions:
-// a bundle of kubeadm's files is valid and its certificates pass Check, and
-// each certificate made here is kubeadm's, field by field.
+// TestKubeadm compares the package with the real kubeadm, in both directions: a bundle of
+// kubeadm's files is valid and its certificates pass Check, and each certificate issued here
+// equals kubeadm's, field by field.
 func TestKubeadm(t *testing.T) {
 	binary := kubeadmBinary(t)
 	for _, algorithm := range []Algorithm{ECDSAP256, ECDSAP384, RSA2048} {
@@ -119,8 +119,8 @@ func sameAuthorities(t *testing.T, kubeadms, own *Bundle) {
 	}
 }
 
-// samePair compares all that does not have to differ. Lifetimes are rounded,
-// because kubeadm's leaves begin when their authority begins.
+// samePair compares everything that does not have to differ. Lifetimes are rounded, because
+// kubeadm's leaves begin when their authority begins.
 func samePair(t *testing.T, kubeadms, own KeyPair) {
 	t.Helper()
 	want, got := describe(t, kubeadms), describe(t, own)
@@ -170,8 +170,8 @@ func keyKind(c *x509.Certificate) string {
 	return c.PublicKeyAlgorithm.String()
 }
 
-// extensions lists a certificate's extensions with their criticality, without
-// a leaf's subject key identifier: see the package's documentation.
+// extensions returns a certificate's extensions with their criticality, without a leaf's
+// subject key identifier: see the package's documentation.
 func extensions(c *x509.Certificate) []string {
 	var list []string
 	for _, e := range c.Extensions {
@@ -190,7 +190,7 @@ func pemType(text string) string {
 	return block.Type
 }
 
-// kubeadm is a directory with what kubeadm made.
+// kubeadm is a directory with kubeadm's files.
 type kubeadm struct{ dir string }
 
 func runKubeadm(t *testing.T, binary string, algorithm Algorithm) kubeadm {
@@ -228,7 +228,7 @@ func (k kubeadm) bundle(t *testing.T, algorithm Algorithm) *Bundle {
 	}
 }
 
-// read also checks the mode, which is the contract of whoever writes our files.
+// read also checks the mode, which the code that writes our files must match.
 func (k kubeadm) read(t *testing.T, name string, mode os.FileMode) string {
 	t.Helper()
 	path := filepath.Join(k.dir, name)
@@ -256,8 +256,8 @@ func clientKey(t *testing.T, text string) string {
 	return string(key)
 }
 
-// kubeadmBinary looks where the lab keeps components. The table is that of
-// v1.34; another version may differ.
+// kubeadmBinary returns the kubeadm among the lab's components. The table is that of v1.34;
+// another version may differ.
 func kubeadmBinary(t *testing.T) string {
 	t.Helper()
 	cache := os.Getenv("KUBE_LAB_CACHE")

@@ -116,7 +116,7 @@ func TestParseKubeconfigRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseKubeconfig looks for a panic, and for a private key in what was read.
+// FuzzParseKubeconfig searches for a panic, and for a private key in the result.
 func FuzzParseKubeconfig(f *testing.F) {
 	text, err := Kubeconfig(kubeconfigSpec(f))
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// now is the clock of every test that does not ask kubeadm.
+// now is the current time of every test that does not run kubeadm.
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// sharedBundle is made once: keys are the slow part of these tests. Tests that
+// sharedBundle is generated once, because keys are the slow part of these tests. Tests that
 // change a bundle change a copy.
 var sharedBundle = sync.OnceValues(func() (*Bundle, error) {
 	return Generate(Options{ClusterName: "prod", Now: now})
@@ -44,7 +44,7 @@ func mustInspect(t testing.TB, certificate string) Info {
 	return info
 }
 
-// wantError checks that a failure says the words and nothing secret.
+// wantError checks that an error contains the words and nothing secret.
 func wantError(t *testing.T, err error, words string, secrets ...string) {
 	t.Helper()
 	if err == nil {
@@ -56,8 +56,8 @@ func wantError(t *testing.T, err error, words string, secrets ...string) {
 	wantNoSecret(t, err.Error(), secrets...)
 }
 
-// wantNoSecret looks for the lines of PEM keys, so that a part is found too. It
-// does not print the text: it would do what it tests for.
+// wantNoSecret searches for the lines of PEM keys, so that a part is detected too. It does not
+// print the text, because that could reveal a secret.
 func wantNoSecret(t *testing.T, text string, secrets ...string) {
 	t.Helper()
 	if i := strings.Index(text, "PRIVATE KEY"); i >= 0 {
@@ -102,7 +102,7 @@ func pkcs8(t testing.TB, key string) string {
 	return encodePEM("PRIVATE KEY", der)
 }
 
-// encode writes a bundle in the clear.
+// encode returns a bundle in plain text.
 func encode(t testing.TB, b *Bundle) string {
 	t.Helper()
 	text, err := b.Encode(nil)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestDeletionProtection: it is on unless the text says otherwise, it travels in the
-// text, and taking it off leaves everything else as it is, sealed keys included.
+// TestDeletionProtection: it is on unless the text says otherwise, it is part of the text, and
+// turning it off leaves everything else unchanged, including sealed keys.
 func TestDeletionProtection(t *testing.T) {
 	b, err := Generate(Options{ClusterName: "prod", Now: time.Now()})
 	if err != nil {

@@ -16,7 +16,7 @@ func TestRenewal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	capped := issue(t, *brief, apiServer(), now, 0).Certificate // ends with its authority
+	capped := issue(t, *brief, apiServer(), now, 0).Certificate // expires with its authority
 	due := func(certificate string) []string {
 		info := mustInspect(t, certificate)
 		return []string{"apiserver certificate expires on " + info.NotAfter.Format(time.DateOnly) + ": it is due for renewal"}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// signElsewhere is a signer with the authority's key: it takes the request's
-// names and key, and whatever else change says.
+// signElsewhere is a signer with the authority's key: it takes the request's names and key, and
+// applies change.
 func signElsewhere(t testing.TB, authority KeyPair, request string, usage Usage, change func(*x509.Certificate)) string {
 	t.Helper()
 	csr := requestOf(t, request)
@@ -51,8 +51,8 @@ func requestOf(t testing.TB, text string) *x509.CertificateRequest {
 	return csr
 }
 
-// external is a bundle whose kubernetes authority's key is held elsewhere, and
-// the authority with its key.
+// external returns a bundle whose kubernetes authority's key is external, and the authority
+// with its key.
 func external(t testing.TB) (*Bundle, KeyPair) {
 	t.Helper()
 	b := bundle(t)
@@ -104,8 +104,8 @@ func TestRequestIsTheLeafs(t *testing.T) {
 	}
 }
 
-// TestSignedElsewhere: what another signer made of a request is what Issue gives,
-// if it can be used.
+// TestSignedElsewhere: a certificate that an external signer issued for a request equals that
+// of Issue, if it can be used.
 func TestSignedElsewhere(t *testing.T) {
 	b, held := external(t)
 	if err := b.Validate(); err != nil || !b.External(Kubernetes) || b.External(Etcd) {
@@ -129,7 +129,7 @@ func TestSignedElsewhere(t *testing.T) {
 	etcdCA := bundle(t).EtcdCA
 	for name, test := range map[string]struct {
 		pair  KeyPair
-		words string // "" where Issue gives the pair
+		words string // "" if Issue returns the pair
 	}{
 		"good":              {KeyPair{Certificate: signed(nil), PrivateKey: key}, ""},
 		"with a chain":      {KeyPair{Certificate: signed(nil) + held.Certificate, PrivateKey: key}, ""},
@@ -162,8 +162,8 @@ func TestSignedElsewhere(t *testing.T) {
 	}
 }
 
-// TestCheckOfSigned: a machine that still has the certificate of before is told
-// from one that has the one that was signed for it.
+// TestCheckOfSigned: a machine that still has the previous certificate is distinguished from
+// one that has the certificate signed for it.
 func TestCheckOfSigned(t *testing.T) {
 	b, held := external(t)
 	request, key, err := b.Request(apiServer())

@@ -14,7 +14,7 @@ func options() Options {
 	return Options{ClusterName: "prod", Algorithm: ECDSAP256, Validity: authorityValidity, Now: now}
 }
 
-// encrypting is a bundle with all five parts.
+// encrypting returns a bundle with all five parts.
 func encrypting(t testing.TB) *Bundle {
 	t.Helper()
 	b := bundle(t)
@@ -25,8 +25,8 @@ func encrypting(t testing.TB) *Bundle {
 	return &b
 }
 
-// introduced is what is given with every rotation of these tests: encryption
-// has to be said, the rest is made.
+// introduced returns the input of every rotation in these tests: encryption must be specified,
+// the rest is generated.
 func introduced() Next {
 	return Next{Encryption: Encryption{Kind: Secretbox, Resources: []string{"secrets"}}}
 }
@@ -40,7 +40,7 @@ func rotate(t testing.TB, b *Bundle, p Part, to int) *Bundle {
 	return rotated
 }
 
-// stagesOf is a bundle at generation 0 to last of a part.
+// stagesOf returns a bundle at generation 0 to last of a part.
 func stagesOf(t testing.TB, b *Bundle, p Part, last int) []*Bundle {
 	t.Helper()
 	all := []*Bundle{b}
@@ -87,8 +87,8 @@ func TestStageOf(t *testing.T) {
 	}
 }
 
-// TestRotateEachPart takes each part forth through two rotations: the others stay
-// as they are, and each stage survives as text.
+// TestRotateEachPart moves each part forward through two rotations: the other parts do not
+// change, and each stage can be encoded and parsed.
 func TestRotateEachPart(t *testing.T) {
 	for _, p := range Parts() {
 		t.Run(string(p), func(t *testing.T) {
@@ -116,8 +116,8 @@ func TestRotateEachPart(t *testing.T) {
 	}
 }
 
-// TestRotateBack: back within a rotation the same two are there; back from its
-// last stage the older one is trusted again, but makes nothing any more.
+// TestRotateBack: going back within a rotation restores the same two. Going back from its last
+// stage, the older one is trusted again, but issues nothing any more.
 func TestRotateBack(t *testing.T) {
 	for _, p := range Parts() {
 		t.Run(string(p), func(t *testing.T) {
@@ -200,8 +200,8 @@ func TestRotationLacksTheOther(t *testing.T) {
 	}
 }
 
-// TestGenerateAt: a new bundle may begin with the numbers that the configuration
-// has, between two rotations.
+// TestGenerateAt: a new bundle may start with the numbers in the configuration, between two
+// rotations.
 func TestGenerateAt(t *testing.T) {
 	o := options()
 	o.Given = introduced()
@@ -225,9 +225,8 @@ func TestGenerateAt(t *testing.T) {
 	}
 }
 
-// TestRandomRotations walks random legal steps of all parts. Whatever the walk,
-// two neighbours accept what each other issues and read what each other writes,
-// and each can issue.
+// TestRandomRotations makes random valid steps of all parts. In each sequence, two adjacent
+// stages accept what the other issues and read what the other writes, and each can issue.
 func TestRandomRotations(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -241,14 +240,14 @@ func TestRandomRotations(t *testing.T) {
 			if to > b.Generation(p) {
 				t.Fatalf("the way forward of %s from %d: %v", p, b.Generation(p), err)
 			}
-			continue // whether it is open: TestRotateBack
+			continue // TestRotateBack covers whether that step is possible
 		}
 		neighbours(t, p, b, next)
 		b = next
 	}
 }
 
-// neighbours checks that machines at two stages work together.
+// neighbours checks that machines at two adjacent stages are compatible.
 func neighbours(t *testing.T, p Part, b, next *Bundle) {
 	t.Helper()
 	at := fmt.Sprintf("%s from %d to %d", p, b.Generation(p), next.Generation(p))

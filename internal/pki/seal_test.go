@@ -43,8 +43,8 @@ func closed(t testing.TB, s *Seal, text string) string {
 	return sealed
 }
 
-// withPassphrase is a text as age encrypts it with a passphrase. The work factor
-// is low, for tests; age's own takes a second.
+// withPassphrase returns a text encrypted by age with a passphrase. The work factor is low, for
+// tests; age's default takes a second.
 func withPassphrase(t testing.TB, text, passphrase string, armored bool) string {
 	t.Helper()
 	recipient, err := age.NewScryptRecipient(passphrase)
@@ -87,7 +87,7 @@ func TestSealOpensWhatItCloses(t *testing.T) {
 		identities []string
 		passphrase string
 		recipients []string
-		want       []*age.X25519Identity // who can open what is sealed
+		want       []*age.X25519Identity // identities that can decrypt what is sealed
 	}{
 		"one identity":                     {identities: []string{mine.String()}, want: []*age.X25519Identity{mine}},
 		"two identities":                   {identities: []string{mine.String(), yours.String()}, want: []*age.X25519Identity{mine, yours}},
@@ -171,8 +171,8 @@ func TestNewSealRefuses(t *testing.T) {
 	}
 }
 
-// TestSealIsHandedOver: with other recipients the same keys are closed anew, and
-// whoever is no longer among them opens what is written from then on no more.
+// TestSealIsHandedOver: with other recipients the same keys are encrypted again, and removed
+// recipients cannot decrypt what is written from then on.
 func TestSealIsHandedOver(t *testing.T) {
 	leaving, staying := identity(t), identity(t)
 	b := stagesOf(t, encrypting(t), KubernetesPart, 1)[1]
@@ -216,7 +216,7 @@ func sealed(t testing.TB, b *Bundle, s *Seal) string {
 	return text
 }
 
-// secretsOf is everything in a bundle that must not be seen.
+// secretsOf returns everything in a bundle that must not be disclosed.
 func secretsOf(b *Bundle) []string {
 	var secrets []string
 	e := b.encoded()
@@ -226,8 +226,8 @@ func secretsOf(b *Bundle) []string {
 	return secrets
 }
 
-// secretLine is the line of a PEM key with the secret number; the others hold
-// the public key, which is in the certificate too.
+// secretLine returns the line of a PEM key with the secret number; the others contain the
+// public key, which is in the certificate too.
 func secretLine(secret string) string {
 	if lines := strings.Split(secret, "\n"); len(lines) > 1 {
 		return lines[1]
@@ -235,8 +235,8 @@ func secretLine(secret string) string {
 	return secret
 }
 
-// TestEncodeSealed: certificates, names and numbers stay readable; keys do not,
-// at any stage of any part.
+// TestEncodeSealed: certificates, names and numbers stay readable; keys do not, at any stage of
+// any part.
 func TestEncodeSealed(t *testing.T) {
 	s := seal(t, []string{identity(t).String()})
 	for _, p := range Parts() {
@@ -259,8 +259,8 @@ func TestEncodeSealed(t *testing.T) {
 	}
 }
 
-// TestNoSeal: without one keys are in the clear; with one a text in the clear is
-// read too, so that sealing can begin in a cluster that is there.
+// TestNoSeal: without a seal, keys are in plain text. With a seal, plain text can be parsed
+// too, so that sealing can be introduced in an existing cluster.
 func TestNoSeal(t *testing.T) {
 	var none *Seal
 	if got := closed(t, none, secretText); got != secretText {
@@ -285,7 +285,7 @@ func TestNoSeal(t *testing.T) {
 func TestOpenDamaged(t *testing.T) {
 	s := seal(t, []string{identity(t).String()})
 	whole := closed(t, s, secretText)
-	body := strings.Index(whole, "\n") + 200 // behind what names the recipient
+	body := strings.Index(whole, "\n") + 200 // after the part that names the recipient
 	flipped := map[byte]string{'A': "B"}[whole[body]]
 	if flipped == "" {
 		flipped = "A"
@@ -342,7 +342,7 @@ func TestPrintingHidesTheSeal(t *testing.T) {
 	}
 }
 
-// printsNone looks for secrets as text and in hex.
+// printsNone searches for secrets as text and in hex.
 func printsNone(t *testing.T, text string, secrets []string) {
 	t.Helper()
 	for _, secret := range secrets {
@@ -352,11 +352,10 @@ func printsNone(t *testing.T, text string, secrets []string) {
 	}
 }
 
-// fuzzIdentity is fixed, so that what was found with it can be kept. It guards
-// nothing.
+// fuzzIdentity is constant, so that fuzzing results can be kept. It protects nothing.
 const fuzzIdentity = "AGE-SECRET-KEY-1MDQ2ACFPRJ9YJYS0NG23HER7UZ9Y8RR33ATT6R2JXNTYZ8AKEMMQWKWUKF"
 
-// FuzzSeal looks for a panic, and for a secret in an error.
+// FuzzSeal searches for a panic, and for a secret in an error.
 func FuzzSeal(f *testing.F) {
 	id, err := age.ParseX25519Identity(fuzzIdentity)
 	if err != nil {
@@ -378,7 +377,7 @@ func FuzzSeal(f *testing.F) {
 	})
 }
 
-// quotesNot: an error must not hold what it was given, which may be secret.
+// quotesNot checks that an error does not contain its input, which may be secret.
 func quotesNot(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	for _, text := range texts {

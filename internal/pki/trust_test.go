@@ -23,8 +23,8 @@ func chainOf(t testing.TB, certificates string) []*x509.Certificate {
 	return chain
 }
 
-// trustOf is what who verifies or reads is given of a part, without regard to
-// order where it does not matter.
+// trustOf returns what verifiers or readers receive of a part, in any order where the order
+// does not matter.
 func trustOf(b *Bundle, p Part) string {
 	switch p {
 	case ServiceAccountPart:
@@ -105,8 +105,8 @@ func TestServiceAccountAtEachStage(t *testing.T) {
 	}
 }
 
-// TestAdoptedIsAccepted: what is issued when the next one is adopted is accepted
-// by who trusts only the old one, only the new one, and both.
+// TestAdoptedIsAccepted: a certificate issued when the next authority is adopted is accepted by
+// peers that trust only the old one, only the new one, or both.
 func TestAdoptedIsAccepted(t *testing.T) {
 	all := stagesOf(t, encrypting(t), KubernetesPart, 3)
 	leaf := func(generation int) []*x509.Certificate {
@@ -151,8 +151,8 @@ func TestAdoptedIsAccepted(t *testing.T) {
 	}
 }
 
-// TestKeysThatGo: an authority's or service account's old key is gone after the
-// last stage, and one of encryption stays for what old backups hold.
+// TestKeysThatGo: the old key of an authority or of the service accounts is gone after the last
+// stage; an old encryption key stays, because old backups may need it.
 func TestKeysThatGo(t *testing.T) {
 	first := encrypting(t)
 	for p, secret := range map[Part]string{

@@ -27,12 +27,11 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// mark is in all that the hostile machine says: it must never be in what another
-// machine is told.
+// mark is part of everything that the hostile machine sends. It must never be sent to another
+// machine.
 const mark = "owned7f3a"
 
-// words are what the hostile machine says in the place of its values, or behind
-// them.
+// words are what the hostile machine sends instead of its values, or appended to them.
 var words = map[string]string{
 	"shell":    "zz';touch /tmp/" + mark + ";:' $(touch /tmp/" + mark + ") `touch /tmp/" + mark + "`",
 	"lines":    "zz\nfile\t8180\troot\troot\t5\t/etc/shadow-" + mark + "\nentry\t" + mark + "\n    server " + mark + " 10.9.9.9:6443\n=== /etc/" + mark + "\n",
@@ -43,13 +42,13 @@ var words = map[string]string{
 	"path":     "../../../../etc/" + mark,
 }
 
-// The keys of an answer to a look at the machine: each one is a lie of its own,
-// because one that is refused hides the others.
+// The keys of an answer to an observation. Each is forged separately, because a rejected one
+// hides the others.
 var lookKeys = []string{
 	"machine-id", "boot-id", "hostname", "machine", "os", "systemd", "clock", "file", "digest", "recorded", "content", "dir", "entry", "unit", "disk", "command", "output",
 }
 
-// watch notes what a machine is told.
+// watch records what is sent to a machine.
 type watch struct {
 	mu   sync.Mutex
 	told bytes.Buffer
@@ -67,8 +66,8 @@ func (w *watch) text() string {
 	return w.told.String()
 }
 
-// on has the machine do what it is told, and notes it. What is not simulated
-// succeeds without a word, so that what comes after it is told too.
+// on makes the machine execute what it is sent, and records it. Commands that are not simulated
+// succeed without output, so that the following commands are sent too.
 func (w *watch) on(m *machine) {
 	f := front(func(line string, channel ssh.Channel, honest func(io.Reader, io.Writer) error) error {
 		_, _ = io.WriteString(w, line+"\n")
@@ -81,8 +80,8 @@ func (w *watch) on(m *machine) {
 	m.front.Store(&f)
 }
 
-// lying has a machine answer each command by lie, which gets what it would say.
-// Leases it gives, so that it has more to lie about.
+// lying makes a machine answer each command with the result of lie, which receives the honest
+// answer. Leases are granted, so that more commands follow.
 func lying(m *machine, lie func(honest string) string) {
 	f := front(func(line string, channel ssh.Channel, honest func(io.Reader, io.Writer) error) error {
 		if strings.Contains(line, leaseMark) {
@@ -99,7 +98,7 @@ func lying(m *machine, lie func(honest string) string) {
 	m.front.Store(&f)
 }
 
-// poisoned is an answer to a look with a word behind, or in the place of, the
+// poisoned returns an answer to an observation with a word appended to, or in place of, the
 // values of one key.
 func poisoned(answer, key, word string, instead bool) string {
 	var b strings.Builder
@@ -125,7 +124,7 @@ func poisoned(answer, key, word string, instead bool) string {
 	return b.String()
 }
 
-// recoded poisons base64: of JSON each string, of other text each line.
+// recoded poisons base64: each string of JSON, each line of other text.
 func recoded(encoded, word string, instead bool) string {
 	text, _ := base64.StdEncoding.DecodeString(encoded)
 	var document any
@@ -140,7 +139,7 @@ func recoded(encoded, word string, instead bool) string {
 		for line := range strings.Lines(string(text)) {
 			out += strings.TrimSuffix(line, "\n") + " " + word + "\n"
 		}
-		out += "    server " + word + " 10.9.9.9:6443\n" // a line of HAProxy's
+		out += "    server " + word + " 10.9.9.9:6443\n" // a line of HAProxy's configuration
 	}
 	return base64.StdEncoding.EncodeToString([]byte(out))
 }
@@ -162,14 +161,14 @@ func poison(value any, word string) any {
 	return value
 }
 
-// operation is one of the provider's, on the plane.
+// operation is one of the provider's operations on the plane.
 type operation struct {
 	name string
 	run  func(ctx context.Context) (said any, err error)
 }
 
 func (p plane) reads() []operation {
-	registrars := endpoint.NewRegistrars(p.machine) // one that has seen nothing yet
+	registrars := endpoint.NewRegistrars(p.machine) // one without earlier observations
 	all := []operation{{"read endpoint", func(ctx context.Context) (any, error) { return registrars.Read(ctx, p.endpoint) }}}
 	for _, s := range p.members {
 		all = append(all, operation{"read member " + s.Name, func(ctx context.Context) (any, error) { return p.clusters.Read(ctx, s) }})
@@ -224,8 +223,8 @@ func (p plane) deletes() []operation {
 	}})
 }
 
-// hold runs operations, each within a timeout, all at once, and holds what a
-// person gets to see of them and how long they take.
+// hold runs operations in parallel, each within a timeout, and checks their visible errors and
+// how long they take.
 func hold(t *testing.T, what string, timeout time.Duration, operations []operation) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -247,7 +246,7 @@ func hold(t *testing.T, what string, timeout time.Duration, operations []operati
 	group.Wait()
 }
 
-// asShown is the text of a failure, as the provider makes it a diagnostic.
+// asShown returns the text of a failure, as the provider puts it into a diagnostic.
 func asShown(err error) string {
 	var p *problem.Problem
 	if errors.As(err, &p) {
@@ -260,7 +259,7 @@ func watchLines(t *testing.T, what string) func(string) {
 	return func(line string) { inert(t, what+", log", strings.ReplaceAll(line, "\n", "\x00"), 16<<10) }
 }
 
-// inert holds that text does nothing to a terminal and is not long.
+// inert checks that text has no effect on a terminal and is of limited length.
 func inert(t *testing.T, what, text string, most int) {
 	t.Helper()
 	if len(text) > most {
@@ -271,7 +270,7 @@ func inert(t *testing.T, what, text string, most int) {
 	}
 }
 
-// besieged is a plane whose last machine is hostile, and whose others are watched.
+// besieged returns a plane whose last machine is hostile, and whose other machines are watched.
 func besieged(t *testing.T) (p plane, hostile *machine, told *watch) {
 	t.Helper()
 	fleet, p := planeOn(t, 1)
@@ -298,8 +297,8 @@ func (w *watch) holdNothingOf(t *testing.T, what string) {
 	}
 }
 
-// TestHostileLooks: whatever one value of a machine's answer is, a Read of each
-// resource ends, with plain text, and the other machines hear nothing of it.
+// TestHostileLooks: whichever value of a machine's answer is forged, a Read of each resource
+// ends, with plain text, and nothing of it is sent to the other machines.
 func TestHostileLooks(t *testing.T) {
 	p, hostile, told := besieged(t)
 	for _, key := range lookKeys {
@@ -313,7 +312,7 @@ func TestHostileLooks(t *testing.T) {
 	told.holdNothingOf(t, "reads")
 }
 
-// TestHostileMembers: what a member lists of the others is data too.
+// TestHostileMembers: what a member lists about the others is untrusted too.
 func TestHostileMembers(t *testing.T) {
 	t.Parallel()
 	p, hostile, told := besieged(t)
@@ -325,8 +324,9 @@ func TestHostileMembers(t *testing.T) {
 	told.holdNothingOf(t, "members")
 }
 
-// TestHostileChanges: the machine lies in every Create, Update and Delete of the
-// plane, about what matters most: its records and files, and what its programs say.
+// TestHostileChanges: the machine forges its answers during every Create, Update and Delete of
+// the plane, in the most important places: its records and files, and the output of its
+// programs.
 func TestHostileChanges(t *testing.T) {
 	for _, key := range []string{"content", "output", "entry", "unit"} {
 		for name, word := range map[string]string{"shell": words["shell"], "lines": words["lines"], "terminal": words["terminal"] + words["bytes"]} {
@@ -343,7 +343,7 @@ func TestHostileChanges(t *testing.T) {
 	}
 }
 
-// floods are answers that are no answers.
+// floods are endless or malformed answers.
 func floods(stop <-chan struct{}) map[string]front {
 	pour := func(to func(ssh.Channel) io.Writer, with []byte) front {
 		return func(_ string, channel ssh.Channel, _ func(io.Reader, io.Writer) error) error {
@@ -376,8 +376,7 @@ func floods(stop <-chan struct{}) map[string]front {
 	}
 }
 
-// TestHostileFloods: no answer without end fills the memory, or outlasts the
-// timeout of an operation.
+// TestHostileFloods: no endless answer exhausts memory, or exceeds the timeout of an operation.
 func TestHostileFloods(t *testing.T) {
 	const timeout, most = 4 * time.Second, 100 << 20
 	stop := make(chan struct{})
@@ -400,7 +399,8 @@ func TestHostileFloods(t *testing.T) {
 	}
 }
 
-// peakMemory measures how much the memory in use grows at most until it is asked.
+// peakMemory measures the peak growth of the memory in use until the returned function is
+// called.
 func peakMemory(t *testing.T) func() uint64 {
 	t.Helper()
 	inUse := func() uint64 {
@@ -409,7 +409,7 @@ func peakMemory(t *testing.T) func() uint64 {
 		return m.HeapInuse
 	}
 	runtime.GC()
-	collect := debug.SetGCPercent(50) // garbage is no memory in use
+	collect := debug.SetGCPercent(50) // garbage does not count as memory in use
 	start, highest := inUse(), uint64(0)
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -431,8 +431,8 @@ func peakMemory(t *testing.T) func() uint64 {
 	}
 }
 
-// TestHostileRecords: a machine whose records are another cluster's, or contradict
-// each other, is told apart, and nothing of it reaches the others.
+// TestHostileRecords: a machine whose records belong to another cluster, or contradict each
+// other, is detected, and nothing of it reaches the others.
 func TestHostileRecords(t *testing.T) {
 	t.Parallel()
 	p, hostile, told := besieged(t)

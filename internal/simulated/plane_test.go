@@ -30,9 +30,9 @@ type plane struct {
 	servers    []controlplane.Spec
 }
 
-// TestPlane makes a control plane by the provider's own packages, and reads it:
-// nothing differs, and each read is one command on each machine that it is about,
-// over one connection for all of them.
+// TestPlane creates a control plane with the provider's own packages, and reads it: nothing
+// differs, and each read is one command on each machine involved, over one connection for all
+// of them.
 func TestPlane(t *testing.T) {
 	fleet, p := planeOn(t, 2)
 	fleet.Count()
@@ -43,7 +43,7 @@ func TestPlane(t *testing.T) {
 	if c.Connections != 0 {
 		t.Errorf("%d connections were made to machines that had one", c.Connections)
 	}
-	// Of endpoint, member and replica on each of three machines, read twice.
+	// An endpoint, a member and a replica on each of three machines, read twice.
 	if want := 2 * 3 * perCluster; c.Commands != want || c.Kinds["observe"] != want {
 		t.Errorf("%d commands, wanted %d: %v", c.Commands, want, c.Kinds)
 	}
@@ -56,7 +56,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// planeOn starts a fleet of so many, and makes the first of its control planes.
+// planeOn starts a fleet of that many control planes, and creates the first one.
 func planeOn(t testing.TB, size int) (*Fleet, plane) {
 	t.Helper()
 	fleet, err := Start(t.Context(), size)
@@ -111,7 +111,7 @@ func poolTo(t testing.TB, fleet *Fleet) *host.Pool {
 	return pool
 }
 
-// programs are files in the place of those that a control plane installs.
+// programs returns files in place of the programs that a control plane installs.
 func programs(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -143,7 +143,7 @@ func (p plane) create(t testing.TB) {
 	})
 }
 
-// read is a refresh, in Terraform's order.
+// read performs a refresh, in Terraform's order.
 func (p plane) read(t testing.TB) {
 	t.Helper()
 	status, err := p.registrars.Read(t.Context(), p.endpoint)
@@ -166,7 +166,7 @@ func (p plane) read(t testing.TB) {
 	})
 }
 
-// each calls f for all at once.
+// each calls f for all specs in parallel.
 func each[S any](t testing.TB, specs []S, f func(context.Context, S) error) {
 	t.Helper()
 	group, ctx := errgroup.WithContext(t.Context())

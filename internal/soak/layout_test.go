@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDrafts: whatever is edited, names and addresses stay those of one member each,
-// and in time every edit is drawn.
+// TestDrafts: after every edit, each name and address belongs to one member, and every edit is
+// generated eventually.
 func TestDrafts(t *testing.T) {
 	const seed = 3
 	d := &drafts{random: rand.New(rand.NewPCG(seed, 0)), pool: []string{"1", "2", "3", "4", "5", "6"}}
@@ -35,7 +35,7 @@ func TestDrafts(t *testing.T) {
 		}
 		now = next.layout
 	}
-	if want := len(d.edits()) - 1; len(seen) != want { // one of them stands there twice
+	if want := len(d.edits()) - 1; len(seen) != want { // one of them is listed twice
 		t.Errorf("%d of %d edits were drawn: %v", len(seen), want, seen)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/soak/cut"
 )
 
-// runOf stands in for a run of so many commands that is cut off at p.
+// runOf returns the log of a run of that many commands that is interrupted at p.
 func runOf(commands int, p cut.Point) cut.Log {
 	if p.Command > 0 && p.Command <= commands {
 		return cut.Log{Commands: p.Command, Cut: true}
@@ -19,7 +19,7 @@ func runOf(commands int, p cut.Point) cut.Log {
 func TestExhaustive(t *testing.T) {
 	var points []string
 	c := &everyPoint{}
-	lengths := []int{2, 2, 2, 1, 3} // the fourth run has a command less, the fifth one more
+	lengths := []int{2, 2, 2, 1, 3} // the fourth run has one command less, the fifth one more
 	for n := 0; !c.done(); n++ {
 		p := c.next()
 		points = append(points, p.String())

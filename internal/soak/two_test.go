@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/load"
 )
 
-// TestDivisions: every machine has an owner for its member and one for its replica,
-// and no other unless the states are copies.
+// TestDivisions: every machine has an owner for its member and one for its replica, and no
+// second owner unless the states are copies.
 func TestDivisions(t *testing.T) {
 	all := []string{"cp1", "cp2", "cp3", "cp4", "cp5"}
 	for _, d := range divisions {
@@ -37,7 +37,7 @@ func TestDivisions(t *testing.T) {
 	}
 }
 
-// TestJudge: each thing that must not be is a fault of its own.
+// TestJudge: each violation is counted as a failure of its own.
 func TestJudge(t *testing.T) {
 	p := &pair{units: [2]*unit{{name: "first"}, {name: "second"}}}
 	good := func() observation {

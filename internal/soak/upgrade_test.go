@@ -10,7 +10,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
-// TestJourneys: what a journey names can be built, and each step goes up.
+// TestJourneys: the releases of an upgrade path can be built, and each step is an upgrade.
 func TestJourneys(t *testing.T) {
 	for _, j := range upgradePaths {
 		for _, name := range j.builds() {

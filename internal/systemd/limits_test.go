@@ -9,7 +9,7 @@ func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		limits Limits
 		want   string // lines of the unit
-		wrong  string // part of the error; "" for none
+		wrong  string // part of the error; "" means none
 	}{
 		{Limits{}, "", ""},
 		{Limits{CPUQuota: "250%"}, "CPUQuota=250%\n", ""},

@@ -13,8 +13,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
-// TestBuiltInPolicy asks the built-in policy, by the rules of the API server
-// (k8s.io/apiserver/pkg/audit/policy), at which level it logs a request.
+// TestBuiltInPolicy evaluates the built-in policy with the rules of the API server
+// (k8s.io/apiserver/pkg/audit/policy), which return the level at which a request is logged.
 func TestBuiltInPolicy(t *testing.T) {
 	const admin, masters = "kubernetes-admin", "kubeadm:cluster-admins"
 	if err := validatePolicy(BuiltInPolicy); err != nil {
@@ -104,7 +104,7 @@ func TestValidateAudit(t *testing.T) {
 		name  string
 		audit Audit
 		flag  string
-		want  string // part of the error; "" for none
+		want  string // part of the error; "" means none
 	}{
 		{"nothing", Audit{}, "", ""},
 		{"a policy", Audit{Policy: cptest.AuditPolicy, MaxAgeDays: 7}, "", ""},

@@ -47,7 +47,7 @@ func TestValidateAuthentication(t *testing.T) {
 		name, version string
 		auth          Authentication
 		extra         map[string]string
-		want          string // part of the error; "" for none
+		want          string // part of the error; "" means none
 	}{
 		{"nothing", "1.33.13", Authentication{}, map[string]string{"oidc-issuer-url": "https://x"}, ""},
 		{"an issuer", "1.33.13", Authentication{JWT: cptest.Issuer, AnonymousPaths: []string{"/version"}}, nil, ""},

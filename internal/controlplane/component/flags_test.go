@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// common are the flags beyond kubeadm's that every component gets.
+// common adds the flags that every component has in addition to kubeadm's.
 func common(flags map[string]string) map[string]string {
 	merged := map[string]string{"profiling": "false", "tls-min-version": "VersionTLS12", "tls-cipher-suites": cipherSuites}
 	maps.Copy(merged, flags)
@@ -54,7 +54,7 @@ func TestFlagsAreKubeadms(t *testing.T) {
 			"service-cluster-ip-range":           "10.96.0.0/12",
 			"tls-cert-file":                      "/etc/kubernetes/pki/apiserver.crt",
 			"tls-private-key-file":               "/etc/kubernetes/pki/apiserver.key",
-			// beyond
+			// additional
 			"bind-address":                            "10.0.0.11",
 			"goaway-chance":                           "0.001",
 			"shutdown-delay-duration":                 "5s",
@@ -103,7 +103,7 @@ func TestFlagsFollowSettings(t *testing.T) {
 		name      string
 		alter     func(*Replica)
 		component string
-		want      []string // arguments that are there, or with a leading "!" are not
+		want      []string // arguments that are present, or absent with a leading "!"
 	}{
 		{
 			"external etcd in any order", func(s *Replica) { s.EtcdURLs = []string{"https://c:2379", "https://a:2379", "https://b:2379"} },
@@ -253,7 +253,7 @@ func TestOwnedFlagsAreThoseSet(t *testing.T) {
 func TestValidateExtraArgs(t *testing.T) {
 	for _, c := range []struct {
 		component, flag, value string
-		want                   string // part of the error; "" for none
+		want                   string // part of the error; "" means none
 	}{
 		{release.APIServer, "event-ttl", "2h", ""},
 		{release.APIServer, "audit-log-path", "-", ""},
@@ -296,7 +296,7 @@ func TestProviderFlagsAreKnownToEveryRelease(t *testing.T) {
 	}
 }
 
-// TestOwnedFlagsExist catches a misspelling in the table of owned flags.
+// TestOwnedFlagsExist detects misspellings in the table of owned flags.
 func TestOwnedFlagsExist(t *testing.T) {
 	newest := fmt.Sprintf("1.%d.0", release.NewestMinor)
 	for component, owned := range OwnedFlags {

@@ -13,8 +13,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
 )
 
-// TestReleasesSayTheSame holds the table against the components themselves, of
-// each release that it was read from and that was built on this computer.
+// TestReleasesSayTheSame compares the table with the components themselves, for each release
+// that it was generated from and that was built on this computer.
 func TestReleasesSayTheSame(t *testing.T) {
 	dir, err := cache.Dir()
 	if err != nil {
@@ -41,7 +41,7 @@ var (
 	helpGate = regexp.MustCompile(`(?m)^ *kube:([A-Za-z0-9]+)=true\|false`)
 )
 
-// listed are the first groups of what form finds.
+// listed returns the first groups of form's matches.
 func listed(form *regexp.Regexp, help string) []string {
 	var names []string
 	for _, match := range form.FindAllStringSubmatch(help, -1) {
@@ -51,8 +51,8 @@ func listed(form *regexp.Regexp, help string) []string {
 	return slices.Compact(names)
 }
 
-// sameFlags: a component takes what the table calls known and nothing else. The
-// help shows most of that, but for deprecated flags.
+// sameFlags: a component accepts exactly the flags that the table marks as known. The help
+// lists them except for deprecated ones.
 func sameFlags(t *testing.T, program, component string, minor int) {
 	t.Helper()
 	shown := listed(helpFlag, run(t, program, "--help"))
@@ -73,18 +73,18 @@ func sameFlags(t *testing.T, program, component string, minor int) {
 	}
 }
 
-// sameGates: the help shows only free ones; every free one can be set; every
-// locked one refuses the other value; the others are not recognized.
+// sameGates: the help lists only free gates. Every free gate can be set, every locked one
+// rejects the other value, and the others are not recognized.
 func sameGates(t *testing.T, program, component string, minor int) {
 	t.Helper()
-	var other []string // each gate's value that a locked one refuses
+	var other []string // the value of each gate that a locked one rejects
 	for _, n := range gateHistory {
 		switch what, _ := n.history.at(minor); {
 		case what == lockedOn || what == free:
 			other = append(other, n.name+"=false")
 		case what == lockedOff:
 			other = append(other, n.name+"=true")
-		case component == Scheduler: // the one that starts fastest; all three have the same
+		case component == Scheduler: // the component that starts fastest; all three have the same gates
 			said := run(t, program, "--feature-gates="+n.name+"=true", "--version")
 			if !strings.Contains(said, "unrecognized feature gate: "+n.name) {
 				t.Errorf("%s 1.%d: the feature gate %s is known: %s", component, minor, n.name, said)
@@ -109,7 +109,7 @@ func sameGates(t *testing.T, program, component string, minor int) {
 	}
 }
 
-// run returns what a program says, whatever it thinks of its arguments.
+// run returns the output of a program, whatever its exit status.
 func run(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	said, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()

@@ -11,11 +11,11 @@ func TestWhatReleasesKnow(t *testing.T) {
 	for _, c := range []struct {
 		component, version string
 		args               map[string]string
-		want               string // part of the error; "" for none
+		want               string // part of the error; "" means none
 	}{
 		// Flags.
 		{APIServer, "1.34.4", flag("event-ttl"), ""},
-		{APIServer, "1.34.4", flag("apiserver-count"), ""}, // deprecated, but there
+		{APIServer, "1.34.4", flag("apiserver-count"), ""}, // deprecated, but still accepted
 		{APIServer, "1.32.13", flag("cloud-provider"), ""},
 		{APIServer, "1.33.13", flag("cloud-provider"), `flag "cloud-provider": Kubernetes 1.33 removed it from kube-apiserver; drop it: cloud providers are external`},
 		{APIServer, "1.36.99", flag("cloud-config"), "Kubernetes 1.33 removed it"},
@@ -27,10 +27,10 @@ func TestWhatReleasesKnow(t *testing.T) {
 		{APIServer, "1.34.4", flag("event-tll"), `did you mean "event-ttl"?`},
 		{APIServer, "1.34.99", flag("event-tll"), `did you mean "event-ttl"?`},
 		{APIServer, "1.34.4", flag("no-such-flag"), "nor does any other release of 1.32 to 1.36; drop it"},
-		{APIServer, "1.34.99", flag("no-such-flag"), ""}, // a release that was not read
+		{APIServer, "1.34.99", flag("no-such-flag"), ""}, // a release that the table was not generated from
 		{APIServer, "1.34.0-rc.1", flag("no-such-flag"), "does not know it"},
 		{APIServer, "", flag("no-such-flag"), ""},
-		{APIServer, "1.31.4", flag("no-such-flag"), ""}, // refused where the version is set
+		{APIServer, "1.31.4", flag("no-such-flag"), ""}, // rejected where the version is set
 		{APIServer, "1.35.4", map[string]string{"cloud-config": "x", "event-tll": "1h"}, "removed it from kube-apiserver; drop it: cloud providers are external since 1.31, and read their own configuration\nflag \"event-tll\""},
 		{Scheduler, "1.34.4", map[string]string{hiddenMetricsFlag: "1.33"}, ""},
 		{Scheduler, "1.35.4", map[string]string{hiddenMetricsFlag: "1.33"}, `write "1.34", or drop it`},
@@ -39,7 +39,7 @@ func TestWhatReleasesKnow(t *testing.T) {
 		{APIServer, "1.34.4", gates("AllAlpha=true,AllBeta=false"), ""},
 		{APIServer, "1.34.4", gates(""), ""},
 		{APIServer, "1.34.4", gates("other:NoSuchGate=true"), ""},
-		{Scheduler, "1.34.4", gates("APIServerTracing=true"), ""}, // locked, but to this
+		{Scheduler, "1.34.4", gates("APIServerTracing=true"), ""}, // locked, but to this value
 		{Scheduler, "1.33.13", gates("APIServerTracing=false"), ""},
 		{Scheduler, "1.34.4", gates("APIServerTracing=false"), `feature gate "APIServerTracing": it is always on since 1.34 and cannot be changed; drop it from feature-gates`},
 		{Scheduler, "1.34.4", map[string]string{FeatureGates: "APIServerTracing=false", "emulated-version": "1.33"}, ""},
@@ -49,7 +49,7 @@ func TestWhatReleasesKnow(t *testing.T) {
 		{APIServer, "1.36.99", gates("StructuredAuthorizationConfiguration=true"), "Kubernetes 1.36 removed it, what it switched is always on"},
 		{APIServer, "1.35.4", gates("AllowServiceLBStatusOnNonLB=false"), "always off since 1.32"},
 		{APIServer, "1.36.3", gates("InTreePluginPortworxUnregister=true"), "cannot be switched any more"},
-		{APIServer, "1.36.99", gates("InTreePluginPortworxUnregister=true"), ""}, // may have come back
+		{APIServer, "1.36.99", gates("InTreePluginPortworxUnregister=true"), ""}, // may have returned
 		{ControllerManager, "1.33.13", gates("EnvFiles=true"), "1.34 added it; leave it out until version is 1.34"},
 		{ControllerManager, "1.33.99", gates("EnvFiles=true"), ""},
 		{ControllerManager, "1.34.4", gates("WatchLits=true"), `did you mean "WatchList"?`},

@@ -28,7 +28,7 @@ func TestMayRun(t *testing.T) {
 	for _, c := range []struct {
 		name, version, replica string
 		skew                   Versions
-		want                   []string // parts of the refusal; none: it may
+		want                   []string // parts of the refusal; none if it is allowed
 	}{
 		{name: "nothing is known", version: "1.34.4", replica: "cp1"},
 		{name: "the first to go", version: "1.34.4", replica: "cp1", skew: replicas("1.33.13", "1.33.13", "1.33.13")},

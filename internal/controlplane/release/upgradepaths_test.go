@@ -25,7 +25,7 @@ func TestUpgradePathsFrom(t *testing.T) {
 			skew:   Versions{Replicas: map[string]string{"cp1": "1.34.4", "cp2": "1.34.10"}, Etcd: etcd},
 			oldest: "1.34.4", newest: "1.34.10", next: []string{"1.35"},
 		},
-		"an upgrade begun": { // the rest may follow, nobody may go further
+		"an upgrade begun": { // the others may follow, none may go further
 			skew:   Versions{Replicas: map[string]string{"cp1": "1.35.4", "cp2": "1.34.4"}, Etcd: etcd},
 			oldest: "1.34.4", newest: "1.35.4", next: []string{"1.35"},
 		},
@@ -65,7 +65,7 @@ func TestUpgradePathsFrom(t *testing.T) {
 	}
 }
 
-// TestRefusals: every rule is said once, whichever replica it meets.
+// TestRefusals: every rule is reported once, even if it concerns several replicas.
 func TestRefusals(t *testing.T) {
 	s := Versions{
 		Replicas: map[string]string{"cp1": "1.33.13", "cp2": "1.33.13"},

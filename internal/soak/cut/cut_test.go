@@ -27,7 +27,7 @@ func TestInjector(t *testing.T) {
 	}{
 		{Point{}, Log{Commands: 2}},
 		{Point{Before, 1}, Log{Commands: 1, Cut: true, At: "a: first"}},
-		{Point{After, 1}, Log{Commands: 2, Cut: true, At: "a: first"}}, // the second began meanwhile
+		{Point{After, 1}, Log{Commands: 2, Cut: true, At: "a: first"}}, // the second one began meanwhile
 		{Point{After, 2}, Log{Commands: 2, Cut: true, At: "b: second"}},
 		{Point{Before, 3}, Log{Commands: 2}},
 	} {
@@ -43,8 +43,8 @@ func TestNoLog(t *testing.T) {
 	}
 }
 
-// runInjected runs two commands, one beginning before the other has ended, until
-// the injector ends them, and gives the log.
+// runInjected runs two commands, one beginning before the other has ended, until the injector
+// ends them, and returns the log.
 func runInjected(t *testing.T, at Point) Log {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
