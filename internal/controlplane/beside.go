@@ -39,7 +39,7 @@ func startAndRegister(ctx context.Context, s Spec, components []string) error {
 	return s.Registrar.Register(ctx, s.Name, s.ServingAddress())
 }
 
-// besideStatus is the observed status of a replica beside a member.
+// besideStatus is the observed status of a replica on the machine of an etcd member.
 type besideStatus struct {
 	paused  bool // by an Outage
 	running bool // its API server runs

@@ -93,7 +93,7 @@ type event struct {
 // audits: a Secret is logged without its content, a role change with the rights it grants.
 func (st *stage) audits(name string) {
 	st.Helper()
-	written := strings.TrimSpace(st.run("wc -l <" + component.AuditLogDir + "/audit.log")) // by earlier tests, perhaps with another policy
+	written := strings.TrimSpace(st.run("wc -l <" + component.AuditLogDir + "/audit.log")) // by earlier tests
 	web := st.as(st.spec.Bundle)
 	value := base64.StdEncoding.EncodeToString([]byte("swordfish-" + name))
 	secret := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `"},"data":{"key":"` + value + `"}}`

@@ -40,8 +40,8 @@ func TestReplicaOnAMachine(t *testing.T) {
 	st.isCleanedAfterACut()
 }
 
-// comesBackFromACutOffPause: another replica that waits to be drained returns the one that an
-// interrupted pause has left stopped, unless this process has paused it.
+// comesBackFromACutOffPause: a replica that waits to be drained returns another one to rotation
+// that an interrupted pause has left stopped, unless this process has paused it.
 func (st *stage) comesBackFromACutOffPause() {
 	another := st.spec
 	another.Name = "cp2"
@@ -272,7 +272,7 @@ func (st *stage) reportsAComponentThatFails() {
 	st.spec.ExtraArgs = good
 	status, err := st.replicas.Update(st.ctx, st.spec)
 	st.steady(status, err)
-	st.expect("calls", st.registrar.take(), []string{"drain", "register"}) // the load balancers decide that it does not serve
+	st.expect("calls", st.registrar.take(), []string{"drain", "register"}) // the load balancers decide that
 }
 
 // refusesOthers: the change of this replica has failed.

@@ -69,8 +69,8 @@ type keepReason struct {
 	ends      bool // once this process has finished its current operations
 }
 
-// keepLastReplica returns why the replica must not leave if it is the last one that serves, or
-// nil if it may.
+// keepLastReplica returns why the replica must not leave if no other one serves, or nil if it
+// may.
 func (r *Replicas) keepLastReplica(s Spec, o DeleteOptions) *keepReason {
 	pending, failed := r.inProgress.others(s)
 	var beside []string

@@ -18,8 +18,8 @@ const (
 	// maxScript is below Linux's MAX_ARG_STRLEN (128 KiB for one argument), with
 	// room for the quoting on the way through the login shell.
 	maxScript = 96 << 10
-	// maxAttempts: a read can lose its connection, and the connection after that can be one
-	// that is not yet known to be dead.
+	// maxAttempts allows a read to lose its connection, and then to get another one that is
+	// dead but not yet detected as such.
 	maxAttempts = 3
 	// killTimeout limits how long a cancelled call waits for the machine.
 	killTimeout = 3 * time.Second

@@ -63,7 +63,7 @@ func newStandIn(t *testing.T, set func(*standIn)) *standIn {
 	mux.HandleFunc("DELETE "+configMaps, func(http.ResponseWriter, *http.Request) {})
 	s.server = httptest.NewUnstartedServer(mux)
 	s.server.EnableHTTP2 = true
-	s.server.Config.ErrorLog = log.New(io.Discard, "", 0)                                   // of the connections that tests close
+	s.server.Config.ErrorLog = log.New(io.Discard, "", 0)                                   // of closed connections
 	s.server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: cmp.Or(s.streams, 100)} // kube-apiserver's default
 	s.server.StartTLS()
 	t.Cleanup(s.server.Close)

@@ -54,7 +54,7 @@ type careless struct {
 }
 
 // run makes random edits, one after the other, and interrupts many of the applies. After each
-// one the cluster must be the same one, with every write.
+// one it must still be the same cluster, with every write.
 func (c *careless) run(ctx context.Context) ([]Result, error) {
 	if err := c.env.Lab.Add(ctx, "cp4", "cp5", "cp6"); err != nil {
 		return nil, err

@@ -45,9 +45,9 @@ func (f fleet) restarts(ctx context.Context, since time.Time) ([]restart, error)
 
 var memberID = regexp.MustCompile(`"local-member-id":"([0-9a-f]+)"`)
 
-// parseRestarts parses one machine's journal. A member that left for good and another one that
-// later joined on the same machine are not a restart: their IDs differ, or the first one
-// started before the journal was read.
+// parseRestarts parses one machine's journal. If a member left for good and another one later
+// joined on the same machine, that is not a restart: their IDs differ, or the first one started
+// before the journal was read.
 func parseRestarts(machine, journal string) ([]restart, error) {
 	var all []restart
 	var down float64         // when the member stopped; 0: it serves

@@ -102,13 +102,13 @@ func (s Replica) AuthenticationText() string {
 	}
 	text, err := yaml.Marshal(config)
 	if err != nil {
-		panic("controlplane: encode authentication configuration: " + err.Error()) // a value read from YAML can always be encoded
+		panic("controlplane: encode authentication configuration: " + err.Error()) // values read from YAML always encode
 	}
 	return string(text)
 }
 
-// ValidateAuthentication returns why a is invalid beside the extra arguments of the
-// API server.
+// ValidateAuthentication returns why a is invalid together with the API server's extra
+// arguments.
 func ValidateAuthentication(a Authentication, version string, extra map[string]string) error {
 	if how := authenticationByHand(extra); how != "" && a.set() {
 		return fmt.Errorf("authentication is set, and by %s of extra_args.apiserver too: the API server takes one of them; move what that says into authentication, and drop it from extra_args", how)
@@ -158,7 +158,7 @@ func AuthenticationFrom(text string) Authentication {
 	if len(config.JWT) > 0 {
 		jwt, err := yaml.Marshal(config.JWT)
 		if err != nil {
-			panic("controlplane: encode authenticators: " + err.Error()) // a value read from YAML can always be encoded
+			panic("controlplane: encode authenticators: " + err.Error()) // values read from YAML always encode
 		}
 		a.JWT = string(jwt)
 	}

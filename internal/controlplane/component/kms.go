@@ -21,7 +21,7 @@ func ValidateGroup(name string) error {
 }
 
 // hiddenFromUnits are directories that the API server's unit does not see, or sees as a private
-// copy (see sandbox in package unit).
+// copy (see systemd.Sandbox).
 var hiddenFromUnits = []string{"/tmp", "/var/tmp", "/home", "/root", "/run/user", "/dev", "/proc", "/sys"}
 
 // ValidateSocket returns why the API server could not open the socket of a KMS plugin at an

@@ -97,7 +97,7 @@ func targetOf(component, version string) (target, error) {
 // String returns "kube-apiserver 1.34.4".
 func (t target) String() string { return t.component + " " + t.version }
 
-// unknownName returns why a name that no known release has is rejected. It returns nil if the
+// unknownName returns why a name that is in no known release is rejected. It returns nil if the
 // name may be new in a patch release that the table was not generated from, unless it looks
 // misspelt. A vendor's build has the version of the release it was made from, so flags added by
 // a vendor are rejected too. This is a trade-off: a misspelt flag that stops a component is
