@@ -59,7 +59,7 @@ func (r *Replicas) otherReplicas(ctx context.Context, s Spec) ([]replicaStatus, 
 func (r *Replicas) peerStatus(ctx context.Context, s Spec, name, address string) replicaStatus {
 	at, port, err := splitAddress(address)
 	if err == nil {
-		err = errors.Join(component.ValidateName(name), isAddress(at), component.ValidatePort(port)) // the provider connects to it
+		err = errors.Join(component.ValidateName(name), isAddress(at), component.ValidatePort(port)) // the provider connects there
 	}
 	if err != nil {
 		return replicaStatus{name: name, address: address, unknown: fmt.Errorf("read its address: %w", err)}

@@ -84,7 +84,7 @@ func (b *Bundle) serviceAccounts() ([]purpose, error) {
 	if err := r.validate(); err != nil || r.Other == nil {
 		return keys, err
 	}
-	other, err := r.Other.serviceAccount(r.Stage() == Introduced) // the next one will sign; the previous one may have no key
+	other, err := r.Other.serviceAccount(r.Stage() == Introduced) // the next one will sign; the previous one may lack it
 	if err != nil {
 		return nil, fmt.Errorf("the one of its rotation: %w", err)
 	}

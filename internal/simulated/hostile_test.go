@@ -343,7 +343,7 @@ func TestHostileChanges(t *testing.T) {
 	}
 }
 
-// floods are answers of a gigabyte, and a hang.
+// floods are answers of a gigabyte, a hang, and errors with terminal escape sequences.
 func floods(stop <-chan struct{}) map[string]front {
 	pour := func(to func(ssh.Channel) io.Writer, with []byte) front {
 		return func(_ string, channel ssh.Channel, _ func(io.Reader, io.Writer) error) error {
