@@ -125,8 +125,10 @@ func expectServing(t *testing.T, w *workspace.Workspace, names []string, etcd, k
 	seen := observed(t, w)
 	leaders := 0
 	for _, name := range names {
-		expect(t, name, values[fmt.Sprintf("kube_etcd_member.this[%q]", name)], map[string]any{"learner": false})
-		member := seen.Etcd.Members[name]
+		resource := values[fmt.Sprintf("kube_etcd_member.this[%q]", name)]
+		expect(t, name, resource, map[string]any{"learner": false})
+		named := fmt.Sprint(resource["name"]) // a key of for_each need not be the name
+		member := seen.Etcd.Members[named]
 		if !member.Healthy || member.Unit != "active" || member.Version != etcd {
 			t.Errorf("etcd member %s is %+v, want a healthy one of version %s", name, member, etcd)
 		}
@@ -134,7 +136,7 @@ func expectServing(t *testing.T, w *workspace.Workspace, names []string, etcd, k
 			leaders++
 		}
 		expect(t, name, values[fmt.Sprintf("kube_control_plane_replica.this[%q]", name)], map[string]any{"registered": true})
-		components := seen.Replicas[name].Components
+		components := seen.Replicas[named].Components
 		if len(components) != 3 {
 			t.Errorf("%s has %d components, want 3", name, len(components))
 		}

@@ -74,13 +74,13 @@ func TestUpgradeByReplacement(t *testing.T) {
 		delete(generations, "1")
 		generations["3"] = generationOf(t, "etcd", "kubernetes", old)
 		arrange(slots{"a": "3", "b": "3", "c": "3"})
-		says(t, refused(t, w), "The plan replaces all etcd members", "do it in two applies")
+		says(t, refused(t, w), "The plan replaces all ", "of those that serve none would stay", "do it in two applies") // members or replicas: whichever Terraform plans first
 	})
 	t.Run("two at once, and one is late", func(t *testing.T) {
 		arrange(slots{"a": "3", "b": "3", "c": "2"})
 		override(t, w, lateReplicas)
 		l := startLoad(t, outputOf(t, w, "kubeconfig"), young[2])
-		says(t, refused(t, w), "Control-plane replica not created")
+		says(t, refused(t, w), "control-plane replica is not ready")
 		override(t, w, "")
 		apply(t, w)
 		undisturbed(t, l)
