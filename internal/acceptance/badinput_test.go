@@ -95,7 +95,7 @@ var badInputs = []badInput{
 	{
 		"malformed etcd version",
 		[]string{`"3.6.16"`, `"v3.6"`},
-		`Invalid etcd version.*Cause: etcd version "v3.6" is malformed: write a release like "3.6.16", without "v"`,
+		`Invalid etcd version.*Cause: etcd version "v3.6" is malformed: use a release such as "3.6.16", without a leading "v"`,
 	},
 	{
 		"unknown etcd version",
@@ -125,7 +125,7 @@ var badInputs = []badInput{
 	{
 		"flag of the provider's on etcd",
 		[]string{`quota-backend-bytes`, `initial-cluster`},
-		`Invalid extra arguments.*Cause: extra argument "initial-cluster" belongs to the provider: it decides how the cluster is formed`,
+		`Invalid extra arguments.*Cause: extra argument "initial-cluster" is managed by the provider: it controls how the cluster is bootstrapped`,
 	},
 	{
 		"flag of the provider's on the API server",

@@ -16,7 +16,7 @@ type refusal struct {
 var impossible = []refusal{
 	{"a minor of Kubernetes is skipped", []string{"-var=kubernetes_version=1.36.3"}, []string{"from 1.34.4 to 1.36.3", "no minor may be skipped", "1.35"}},
 	{"Kubernetes goes back", []string{"-var=kubernetes_version=1.33.13"}, []string{"from 1.34.4 to 1.33.13", "a minor is never lowered"}},
-	{"a minor of etcd is skipped", []string{"-var=etcd_version=3.7.0"}, []string{"etcd 3.7.0 cannot follow", "3.6 first"}},
+	{"a minor of etcd is skipped", []string{"-var=etcd_version=3.7.0"}, []string{"cannot change to etcd 3.7.0", "3.6 first"}},
 	{
 		"one replica alone is two ahead",
 		[]string{"-target=" + replicaAddress("cp1"), "-var=kubernetes_version=1.36.3"},

@@ -56,7 +56,7 @@ func TestNoSpaceThatStaysIsRefused(t *testing.T) {
 		full = specs[f.view(specs["cp1"]).Raised(membership.AlarmNoSpace)[0].Name]
 		_, err = f.clusters.Update(f.context(), full)
 	}
-	for _, want := range []string{"does not fit its quota", "of a quota of 4 MiB", "quota-backend-bytes", "PEER URL"} {
+	for _, want := range []string{"does not fit into its quota", "of a quota of 4 MiB", "quota-backend-bytes", "PEER URL"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in\n%v", want, err)
 		}
@@ -132,7 +132,7 @@ func TestWronglyAccusedMemberIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.raise("cp1", membership.Alarm{Member: accused.ID, Name: membership.AlarmCorrupt})
-	f.wantRefused(specs, v, "cannot be told whose data is right")
+	f.wantRefused(specs, v, "cannot be determined which member has the correct data")
 }
 
 func TestCorruptMajorityIsRefused(t *testing.T) {
@@ -164,7 +164,7 @@ func TestUnknownCorruptMemberIsRefused(t *testing.T) {
 	specs := f.three(0)
 	v := f.calm(specs["cp1"])
 	f.client(specs["cp1"]).raise("cp1", membership.Alarm{Member: 0, Name: membership.AlarmCorrupt})
-	f.wantRefused(specs, v, "etcd cannot tell for which member")
+	f.wantRefused(specs, v, "etcd cannot determine for which member")
 }
 
 func TestOrphanedAlarmsAreDisarmed(t *testing.T) {

@@ -327,7 +327,7 @@ rm /tmp/value /tmp/refused`)
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		if strings.Contains(strings.Join(status.Drift, "\n"), name+": alarm NOSPACE is raised: the database has ") {
+		if strings.Contains(strings.Join(status.Drift, "\n"), name+": alarm NOSPACE is raised: the database size is ") {
 			alarmed = append(alarmed, name)
 		}
 		r.t.Logf("  %s", strings.Join(status.Drift, "\n  "))

@@ -25,7 +25,7 @@ func TestReadSnapshot(t *testing.T) {
 func TestRoomFor(t *testing.T) {
 	wantError(t, "room", roomFor(1<<30, 2<<30), "")
 	wantError(t, "not known", roomFor(1<<30, 0), "")
-	wantError(t, "no room", roomFor(1<<30, 1<<30), "the database has 1 GiB")
+	wantError(t, "no room", roomFor(1<<30, 1<<30), "the database size is 1 GiB")
 	wantError(t, "no room for etcd itself", roomFor(10<<20, 100<<20), "100 MiB are free")
 }
 

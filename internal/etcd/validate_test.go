@@ -24,7 +24,7 @@ func TestValidate(t *testing.T) {
 	} {
 		wantError(t, "name "+name, ValidateName(name), want)
 	}
-	for version, want := range map[string]string{"3.6.16": "", "3.5.26": "", "3.7.0": "", "v3.6.16": "malformed", "3.6": "malformed", "4.0.0": "malformed", "3.4.1": "not known", "3.8.0": "not known"} {
+	for version, want := range map[string]string{"3.6.16": "", "3.5.26": "", "3.7.0": "", "v3.6.16": "malformed", "3.6": "malformed", "4.0.0": "malformed", "3.4.1": "not supported", "3.8.0": "not supported"} {
 		wantError(t, "version "+version, release.ValidateVersion(version), want)
 	}
 	for step, want := range map[string]string{"3.6.1 3.6.16": "", "3.6.16 3.6.1": "", "3.5.26 3.6.0": "", "3.5.25 3.6.0": "3.5.26 or later", "3.5.35 3.7.0": "3.6 first", "3.6.0 3.5.35": "older", "3.6.10 3.7.0": "3.6.11 or later", "3.6.11 3.7.0": ""} {
@@ -35,8 +35,8 @@ func TestValidate(t *testing.T) {
 		wantError(t, "dir "+dir, ValidateDataDir(dir), want)
 	}
 	for arg, want := range map[string]string{
-		"quota-backend-bytes": "", "listen-metrics-urls": "", "--quota": "without dashes", "name": "provider", "initial-cluster-token": "how the cluster is formed",
-		"discovery-srv": "how the cluster is formed", "strict-reconfig-check": "losing quorum", "wal-dir": "archive",
+		"quota-backend-bytes": "", "listen-metrics-urls": "", "--quota": "without leading dashes", "name": "provider", "initial-cluster-token": "how the cluster is bootstrapped",
+		"discovery-srv": "how the cluster is bootstrapped", "strict-reconfig-check": "losing quorum", "wal-dir": "archive",
 	} {
 		wantError(t, "extra "+arg, release.ValidateExtraArgs("", map[string]string{arg: "x"}), want)
 	}

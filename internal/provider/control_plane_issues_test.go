@@ -140,11 +140,11 @@ func TestIssuesOf(t *testing.T) {
 		"a learner, and alarms": {func(seen *controlPlane) {
 			seen.etcd.Members[2].Learner = true
 			seen.etcd.Members[0].Alarms = []string{"NOSPACE"}
-			seen.etcd.Orphans = []string{"alarm CORRUPT is raised for no member in particular"}
+			seen.etcd.Orphans = []string{"alarm CORRUPT is raised for no specific member"}
 		}, []string{
-			"unhealthy: etcd: alarm CORRUPT is raised for no member in particular",
-			"unhealthy: etcd member cp1 (10.0.0.11) has the alarm NOSPACE",
-			"unhealthy: etcd member cp3 (10.0.0.13) is a learner: it has not been promoted",
+			"unhealthy: etcd: alarm CORRUPT is raised for no specific member",
+			"unhealthy: etcd member cp1 (10.0.0.11) has alarm NOSPACE",
+			"unhealthy: etcd member cp3 (10.0.0.13) is a learner that has not been promoted",
 		}},
 		"a database that is nearly full": {func(seen *controlPlane) { seen.etcd.Members[0].DBSize = 1740 << 20 }, []string{
 			"unhealthy: etcd member cp1 (10.0.0.11): its database fills 85 % of its quota of 2.0 GiB; at all of it etcd refuses writes",

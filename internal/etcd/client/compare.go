@@ -66,7 +66,7 @@ func (c *Clients) newestRevision(ctx context.Context, members []membership.Membe
 	errs := forEach(members, func(i int, m membership.Member) error {
 		s, err := c.status(ctx, m.Address())
 		if err != nil {
-			return fmt.Errorf("ask %s for its revision: %w", m.Label(), err)
+			return fmt.Errorf("get the revision of %s: %w", m.Label(), err)
 		}
 		revisions[i] = s.Header.Revision
 		return nil
@@ -99,7 +99,7 @@ func differences(members []membership.Member, contents []dataHash) string {
 }
 
 // ErrListsDiffer means that members have different member lists.
-var ErrListsDiffer = errors.New("the members' own lists of members differ")
+var ErrListsDiffer = errors.New("the member lists of the members differ")
 
 // RequireSameLists compares the lists that the members have in memory.
 func (c *Clients) RequireSameLists(ctx context.Context, v membership.View) error {
@@ -109,10 +109,10 @@ func (c *Clients) RequireSameLists(ctx context.Context, v membership.View) error
 		}
 		own, err := c.ownMemberList(ctx, m.Address())
 		if err != nil {
-			return fmt.Errorf("%w: %s gives none: %w", ErrListsDiffer, m.Label(), err)
+			return fmt.Errorf("%w: %s does not return one: %w", ErrListsDiffer, m.Label(), err)
 		}
 		if got, want := membership.Roles(own), membership.Roles(v); got != want {
-			return fmt.Errorf("%w: %s lists %s, and the cluster %s", ErrListsDiffer, m.Label(), got, want)
+			return fmt.Errorf("%w: %s lists %s, but the cluster lists %s", ErrListsDiffer, m.Label(), got, want)
 		}
 		return nil
 	})

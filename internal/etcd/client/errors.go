@@ -11,7 +11,7 @@ import (
 
 // ErrNoAnswer means that no member returned a linearizable answer, so no quorum can be
 // reached.
-var ErrNoAnswer = errors.New("no member of the cluster gives an answer that a quorum stands behind")
+var ErrNoAnswer = errors.New("no member of the cluster returns an answer that is backed by a quorum")
 
 // temporary lists the errors of etcd that clear without intervention: its checks of
 // membership changes, and everything related to an election.

@@ -54,7 +54,7 @@ func APIServerOfKey(key string) (string, error) {
 	text := strings.TrimPrefix(key, MasterLeases)
 	address, err := netip.ParseAddr(text)
 	if err != nil || address.Zone() != "" {
-		return "", fmt.Errorf("%s lists %s, which is no address", MasterLeases, problem.Quote(text))
+		return "", fmt.Errorf("%s contains %s, which is not an IP address", MasterLeases, problem.Quote(text))
 	}
 	return address.String(), nil
 }

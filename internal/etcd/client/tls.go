@@ -35,7 +35,7 @@ func TLS(b *pki.Bundle, now time.Time) (*tls.Config, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(b.Known(pki.Etcd))) {
-		return nil, errors.New("the bundle's etcd CA certificate cannot be read")
+		return nil, errors.New("the bundle's etcd CA certificate cannot be parsed")
 	}
 	return &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
 }

@@ -46,7 +46,7 @@ func (c *Clients) ClusterVersion(ctx context.Context, v membership.View, not uin
 func (c *Clients) agreedVersion(ctx context.Context, address string) (string, error) {
 	text, err := c.GetHTTP(ctx, address, "/version", 1<<12)
 	if err != nil {
-		return "", fmt.Errorf("ask %s for its version: %w", address, err)
+		return "", fmt.Errorf("get the version of %s: %w", address, err)
 	}
 	var versions struct {
 		Cluster string `json:"etcdcluster"` // "3.6.0", or "not_decided"
@@ -83,7 +83,7 @@ func (c *Clients) GetHTTP(ctx context.Context, address, page string, most int64)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answers %s", response.Status)
+		return nil, fmt.Errorf("the response status is %s", response.Status)
 	}
 	return io.ReadAll(io.LimitReader(response.Body, most))
 }

@@ -144,7 +144,7 @@ func assemble(v membership.View, answers map[string]answer) membership.View {
 			m.Trouble = "has never started"
 			continue
 		case !asked:
-			m.Trouble = "was not asked"
+			m.Trouble = "was not queried"
 			continue
 		case a.status == nil && a.listErr != nil:
 			m.Trouble = "does not answer"
@@ -153,7 +153,7 @@ func assemble(v membership.View, answers map[string]answer) membership.View {
 			m.Trouble = "status: " + a.err.Error()
 			continue
 		case a.status.Header.MemberId != m.ID:
-			m.Trouble = fmt.Sprintf("member %x answers at its address", a.status.Header.MemberId)
+			m.Trouble = fmt.Sprintf("its address is served by member %x", a.status.Header.MemberId)
 			continue
 		}
 		m.Version, m.Index, m.Applied = membership.VersionReported(a.status.Version), a.status.RaftIndex, a.status.RaftAppliedIndex

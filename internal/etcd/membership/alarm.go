@@ -83,9 +83,9 @@ func (a Alarm) String() string {
 	whose := fmt.Sprintf("for member %x, which the cluster no longer lists", a.Member)
 	switch {
 	case a.Member == 0 && a.Name == AlarmCorrupt:
-		whose = "for no member in particular: members hold different data, and etcd cannot tell whose is right"
+		whose = "for no specific member: the data of the members differs, and etcd cannot determine which copy is correct"
 	case a.Member == 0:
-		whose = "for no member in particular"
+		whose = "for no specific member"
 	}
 	return fmt.Sprintf("alarm %s is raised %s; writes are refused", a.Name, whose)
 }
@@ -112,11 +112,11 @@ func alarmText(m Member, alarm string) string {
 	switch alarm {
 	case AlarmNoSpace:
 		if m.DBSize == 0 {
-			return "the database has reached its quota, writes are refused"
+			return "the database has reached its quota; writes are refused"
 		}
-		return fmt.Sprintf("%s, writes are refused", m.Sizes())
+		return fmt.Sprintf("%s; writes are refused", m.Sizes())
 	case AlarmCorrupt:
-		return "its data differs from that of the other members, writes are refused"
+		return "its data differs from that of the other members; writes are refused"
 	}
 	return "writes may be refused"
 }

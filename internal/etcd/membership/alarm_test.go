@@ -26,10 +26,10 @@ func TestAlarmsInWords(t *testing.T) {
 		text string
 		want []string
 	}{
-		{words(0), []string{"cp1: alarm CORRUPT is raised for member 9, which the cluster no longer lists", "cp1: alarm CORRUPT is raised for no member in particular"}},
-		{words(1), []string{"cp2: alarm NOSPACE is raised: the database has 2.1 GiB of a quota of 2 GiB (1 GiB in use), writes are refused"}},
+		{words(0), []string{"cp1: alarm CORRUPT is raised for member 9, which the cluster no longer lists", "cp1: alarm CORRUPT is raised for no specific member"}},
+		{words(1), []string{"cp2: alarm NOSPACE is raised: the database size is 2.1 GiB of a quota of 2 GiB (1 GiB in use); writes are refused"}},
 		{words(2), []string{"cp3: alarm CORRUPT is raised: its data differs"}},
-		{v.String(), []string{"healthy, alarm NOSPACE: the database has 2.1 GiB", "healthy, alarm CORRUPT", "for member 9", "no member in particular"}},
+		{v.String(), []string{"healthy, alarm NOSPACE: the database size is 2.1 GiB", "healthy, alarm CORRUPT", "for member 9", "no specific member"}},
 	} {
 		for _, want := range c.want {
 			if !strings.Contains(c.text, want) {

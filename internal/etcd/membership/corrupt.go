@@ -7,7 +7,7 @@ import (
 
 // ErrAmbiguous means that members have different data, and the provider must not decide
 // which copy is correct.
-var ErrAmbiguous = errors.New("it cannot be told whose data is right")
+var ErrAmbiguous = errors.New("it cannot be determined which member has the correct data")
 
 // MayReplaceCorrupt returns why the data of a member with the CORRUPT alarm may not be
 // replaced by that of the others now, or nil. The replacement is a removal and a join. In
@@ -20,7 +20,7 @@ func MayReplaceCorrupt(v View, id uint64) error {
 		return errNotListed
 	}
 	if !target.Learner && len(v.Voters()) < 3 {
-		return fmt.Errorf("%w: there are no two other voters that could vouch for each other", ErrAmbiguous)
+		return fmt.Errorf("%w: there are no two other voters whose data could be compared", ErrAmbiguous)
 	}
 	return MayRemove(v, id)
 }
@@ -53,7 +53,7 @@ func RequireNotCorrupt(v View, not uint64) error {
 		}
 	}
 	if v.CorruptUnnamed() {
-		return fmt.Errorf("%w, and etcd cannot tell for which member", ErrCorrupt)
+		return fmt.Errorf("%w, and etcd cannot determine for which member", ErrCorrupt)
 	}
 	if gone := v.orphaned(AlarmCorrupt); len(gone) > 0 {
 		return fmt.Errorf("%w for member %x, which has left", ErrCorrupt, gone[0].Member)

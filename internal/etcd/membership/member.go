@@ -15,7 +15,7 @@ import (
 
 // Sizes describes how full the member's database is.
 func (m Member) Sizes() string {
-	text := "the database has " + Bytes(m.DBSize)
+	text := "the database size is " + Bytes(m.DBSize)
 	if m.DBQuota > 0 {
 		text += " of a quota of " + Bytes(m.DBQuota)
 	}

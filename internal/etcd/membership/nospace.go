@@ -7,7 +7,7 @@ import (
 )
 
 // errQuotaExceeded means that the contents of the database do not fit its quota.
-var errQuotaExceeded = errors.New("the database does not fit its quota")
+var errQuotaExceeded = errors.New("the database does not fit into its quota")
 
 // fits reports whether a database of n bytes would leave a tenth of the quota free. With
 // less, the next burst of writes would raise the alarm again.
@@ -37,7 +37,7 @@ const (
 )
 
 func (k SpaceStepKind) String() string {
-	return [...]string{"none", "wait", "refuse", "compact", "hand over", "defragment", "disarm"}[k]
+	return [...]string{"none", "wait", "refuse", "compact", "move leader", "defragment", "disarm"}[k]
 }
 
 // SpaceStep is the next step, with what it concerns.

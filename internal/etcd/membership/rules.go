@@ -16,8 +16,8 @@ var (
 	errQuorum     = errors.New("the cluster would lose quorum")
 	ErrUnhealthy  = errors.New("another member is unhealthy")
 	ErrLastMember = errors.New("it is the last voting member")
-	ErrCorrupt    = errors.New("the alarm CORRUPT is raised")
-	errNotListed  = errors.New("the cluster does not list the member")
+	ErrCorrupt    = errors.New("the CORRUPT alarm is raised")
+	errNotListed  = errors.New("the member is not in the cluster's member list")
 	ErrAlarm      = errors.New("an alarm is raised")
 )
 
@@ -52,11 +52,11 @@ func MayAdd(v View) error {
 		return nil
 	}
 	if have, need := CountHealthy(voters), Quorum(len(voters)+1); have < need {
-		return fmt.Errorf("%w if the new member failed: of then %d voters %d must be healthy, and %d are (unhealthy: %s)",
+		return fmt.Errorf("%w if the new member failed: with %d voters, %d must be healthy, but %d are (unhealthy: %s)",
 			errQuorum, len(voters)+1, need, have, unhealthyNames(voters))
 	}
 	if names := unhealthyNames(voters); names != "" && len(voters)%2 == 1 {
-		return fmt.Errorf("%w, and one more voter would tolerate no more failures: %s", ErrUnhealthy, names)
+		return fmt.Errorf("%w, and another voter would not increase the number of tolerated failures: %s", ErrUnhealthy, names)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func MayRemove(v View, id uint64) error {
 	}
 	have, need := CountHealthy(rest), Quorum(len(rest))
 	if have < need {
-		return fmt.Errorf("%w: of the remaining %d voters %d must be healthy, and %d are (unhealthy: %s)",
+		return fmt.Errorf("%w: of the remaining %d voters, %d must be healthy, but %d are (unhealthy: %s)",
 			errQuorum, len(rest), need, have, unhealthyNames(rest))
 	}
 	if (!target.Dead || target.HasAlarm(AlarmCorrupt)) && have < len(rest) {
@@ -122,7 +122,7 @@ func MayRestart(v View, id uint64) error {
 		return nil
 	}
 	if have, need := CountHealthy(rest), Quorum(len(voters)); have < need {
-		return fmt.Errorf("%w while it restarts: %d of %d voters have to stay healthy, and without it only %d would be (unhealthy: %s)",
+		return fmt.Errorf("%w during the restart: %d of %d voters must stay healthy, but without this member only %d would be (unhealthy: %s)",
 			errQuorum, need, len(voters), have, unhealthyNames(rest))
 	}
 	return nil

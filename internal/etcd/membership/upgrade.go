@@ -61,7 +61,7 @@ type MemberStatus struct {
 }
 
 // label returns the name of the member for messages.
-func (r MemberStatus) label() string { return Label(cmp.Or(r.Name, "not there"), r.Address) }
+func (r MemberStatus) label() string { return Label(cmp.Or(r.Name, "unnamed"), r.Address) }
 
 // Survey is the versions that the members of a cluster run.
 type Survey struct {
@@ -90,10 +90,10 @@ func MayUpgrade(s Survey, target string) error {
 	agreed, known := release.AgreedMinor(s.ClusterVersion)
 	switch {
 	case known && to < agreed:
-		refusals = append(refusals, fmt.Sprintf("etcd %s cannot follow: all members have run 3.%d and agreed on it, and etcd refuses to start an older one "+
-			"from then on; stay at 3.%d, or restore a snapshot from before", target, agreed, agreed))
+		refusals = append(refusals, fmt.Sprintf("the cluster cannot change to etcd %s: its cluster version is 3.%d, and etcd refuses to start an older minor version "+
+			"after that; stay on 3.%d, or restore a snapshot from before the upgrade", target, agreed, agreed))
 	case known && to > agreed+1:
-		refusals = append(refusals, fmt.Sprintf("etcd %s cannot follow: the members have agreed on 3.%d so far; upgrade all of them by one minor version at a time, 3.%d first",
+		refusals = append(refusals, fmt.Sprintf("the cluster cannot change to etcd %s: its cluster version is 3.%d; upgrade all members by one minor version at a time, to 3.%d first",
 			target, agreed, agreed+1))
 	}
 	if len(refusals) == 0 {

@@ -69,13 +69,13 @@ func (m MemberStatus) Problems() []string {
 	case m.Trouble != "":
 		words = append(words, m.Trouble)
 	case !m.Healthy:
-		words = append(words, "is not healthy")
+		words = append(words, "is unhealthy")
 	}
 	if m.Learner {
-		words = append(words, "is a learner: it has not been promoted")
+		words = append(words, "is a learner that has not been promoted")
 	}
 	for _, alarm := range m.Alarms {
-		words = append(words, "has the alarm "+alarm)
+		words = append(words, "has alarm "+alarm)
 	}
 	return words
 }

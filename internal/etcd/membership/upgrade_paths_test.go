@@ -32,9 +32,9 @@ func TestUpgradePathsFrom(t *testing.T) {
 		"patches differ":     {survey: Survey{append(three("3.6.16")[:2], member("cp3", "3.6.15")), "3.6"}, healthy: true, next: []string{"3.7"}},
 		"one does not tell":  {survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Version, m.Healthy, m.Trouble = "", false, "does not answer" }), "3.5"}, next: []string{"3.6"}, issue: "etcd member cp3: does not answer"},
 		"a learner":          {survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Learner = true }), "3.5"}, settled: true, next: []string{"3.6"}, issue: "cp3: is a learner"},
-		"an alarm":           {survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Alarms = []string{"NOSPACE"} }), "3.5"}, settled: true, next: []string{"3.6"}, issue: "cp3: has the alarm NOSPACE"},
+		"an alarm":           {survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Alarms = []string{"NOSPACE"} }), "3.5"}, settled: true, next: []string{"3.6"}, issue: "cp3: has alarm NOSPACE"},
 		"one never started":  {survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { *m = MemberStatus{Member: Member{Trouble: "has never started"}} }), "3.5"}, next: []string{"3.6"}, issue: "has never started"},
-		"no leader is known": {survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Healthy = false }), "3.5"}, settled: true, next: []string{"3.6"}, issue: "cp3: is not healthy"},
+		"no leader is known": {survey: Survey{with(three("3.5.35"), func(m *MemberStatus) { m.Healthy = false }), "3.5"}, settled: true, next: []string{"3.6"}, issue: "cp3: is unhealthy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := UpgradePathsFrom(c.survey)

@@ -13,24 +13,24 @@ import (
 var Owned = map[string]string{
 	"name":                        "it is the member's name",
 	"data-dir":                    "set data_dir",
-	"wal-dir":                     "the archive must hold the whole of a member's data",
-	"config-file":                 "etcd would ignore every other flag",
-	"force-new-cluster":           "it would cut the member off from its cluster",
-	"strict-reconfig-check":       "it is what keeps two concurrent changes from losing quorum",
-	"listen-client-urls":          "the provider reaches the member there",
-	"advertise-client-urls":       "API servers reach the member there",
-	"listen-peer-urls":            "the other members reach it there",
-	"initial-advertise-peer-urls": "the other members reach it there",
-	"cert-file":                   "certificates come from pki",
-	"key-file":                    "certificates come from pki",
-	"trusted-ca-file":             "certificates come from pki",
-	"client-cert-auth":            "only certificates of pki may read the data",
-	"peer-cert-file":              "certificates come from pki",
-	"peer-key-file":               "certificates come from pki",
-	"peer-trusted-ca-file":        "certificates come from pki",
-	"peer-client-cert-auth":       "only certificates of pki may join",
-	"auto-tls":                    "certificates come from pki",
-	"peer-auto-tls":               "certificates come from pki",
+	"wal-dir":                     "the archive must contain all data of a member",
+	"config-file":                 "etcd would ignore all other flags",
+	"force-new-cluster":           "it would separate the member from its cluster",
+	"strict-reconfig-check":       "it prevents two concurrent membership changes from losing quorum",
+	"listen-client-urls":          "the provider connects to the member at this address",
+	"advertise-client-urls":       "API servers connect to the member at this address",
+	"listen-peer-urls":            "the other members connect to it at this address",
+	"initial-advertise-peer-urls": "the other members connect to it at this address",
+	"cert-file":                   "the certificates are issued from pki",
+	"key-file":                    "the certificates are issued from pki",
+	"trusted-ca-file":             "the certificates are issued from pki",
+	"client-cert-auth":            "only clients with a certificate issued from pki may read the data",
+	"peer-cert-file":              "the certificates are issued from pki",
+	"peer-key-file":               "the certificates are issued from pki",
+	"peer-trusted-ca-file":        "the certificates are issued from pki",
+	"peer-client-cert-auth":       "only members with a certificate issued from pki may join",
+	"auto-tls":                    "the certificates are issued from pki",
+	"peer-auto-tls":               "the certificates are issued from pki",
 }
 
 var flagName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
@@ -43,13 +43,13 @@ func ValidateExtraArgs(release string, args map[string]string) error {
 		reason, taken := Owned[flag]
 		switch {
 		case !flagName.MatchString(flag):
-			return fmt.Errorf("extra argument %q is not a flag name: write it without dashes in front, such as \"quota-backend-bytes\"", flag)
+			return fmt.Errorf("extra argument %q is not a flag name: write it without leading dashes, such as \"quota-backend-bytes\"", flag)
 		case taken:
-			return fmt.Errorf("extra argument %q belongs to the provider: %s", flag, reason)
+			return fmt.Errorf("extra argument %q is managed by the provider: %s", flag, reason)
 		case strings.HasPrefix(flag, "initial-cluster") || strings.HasPrefix(flag, "discovery"):
-			return fmt.Errorf("extra argument %q belongs to the provider: it decides how the cluster is formed", flag)
+			return fmt.Errorf("extra argument %q is managed by the provider: it controls how the cluster is bootstrapped", flag)
 		case strings.ContainsAny(args[flag], "\n\r\x00"):
-			return fmt.Errorf("extra argument %q holds a line break", flag)
+			return fmt.Errorf("extra argument %q contains a line break", flag)
 		}
 	}
 	if ValidateVersion(release) != nil {

@@ -55,9 +55,9 @@ type removed struct {
 }
 
 const (
-	noV2          = "the v2 API is gone, and with it what this was for; drop it"
-	noProxy       = "the v2 proxy is gone; drop it, or run \"etcd grpc-proxy\" as a service of its own"
-	noV2Discovery = "the v2 discovery service is gone; the provider forms the cluster"
+	noV2          = "the v2 API and everything that this flag affected were removed; remove the argument"
+	noProxy       = "the v2 proxy was removed; remove the argument, or run \"etcd grpc-proxy\" as a separate service"
+	noV2Discovery = "the v2 discovery service was removed; the provider bootstraps the cluster"
 )
 
 // removals contains the removed flags. 3.6 removed what served the v2 API

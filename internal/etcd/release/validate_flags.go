@@ -52,7 +52,7 @@ func ValidateKnown(version string, args map[string]string) []error {
 			err = unknownFlag(minor, flag, known, patch > read)
 		}
 		if err == nil && flag == "v2-deprecation" && minor >= 6 && args[flag] == "not-yet" {
-			err = fmt.Errorf(`extra argument "v2-deprecation": etcd 3.%d does not take the value "not-yet" any more: %s`, minor, noV2)
+			err = fmt.Errorf(`extra argument "v2-deprecation": etcd 3.%d no longer accepts the value "not-yet": %s`, minor, noV2)
 		}
 		if err != nil {
 			refused = append(refused, err)
@@ -69,16 +69,16 @@ func unknownFlag(minor int, flag string, known []string, later bool) error {
 	if slices.Contains(since6, flag) {
 		for _, r := range removals {
 			if r.instead == flag && r.first <= minor {
-				return fmt.Errorf("extra argument %q: etcd 3.%d has it as %q", flag, minor, r.flag)
+				return fmt.Errorf("extra argument %q: etcd 3.%d names this flag %q", flag, minor, r.flag)
 			}
 		}
-		return fmt.Errorf("extra argument %q: etcd 3.%d does not know it, 3.6 added it; leave it out until version is 3.6", flag, minor)
+		return fmt.Errorf("extra argument %q: unknown to etcd 3.%d, added in 3.6; remove it until version is 3.6", flag, minor)
 	}
 	if meant := problem.Nearest(flag, known); meant != "" {
-		return fmt.Errorf("extra argument %q: etcd 3.%d does not know it; did you mean %q?", flag, minor, meant)
+		return fmt.Errorf("extra argument %q: unknown to etcd 3.%d; did you mean %q?", flag, minor, meant)
 	}
 	if slices.ContainsFunc(removals, func(r removed) bool { return r.flag == flag }) || !later {
-		return fmt.Errorf("extra argument %q: etcd 3.%d does not know it; drop it", flag, minor)
+		return fmt.Errorf("extra argument %q: unknown to etcd 3.%d; remove it", flag, minor)
 	}
 	return nil
 }
@@ -94,11 +94,11 @@ func validateRenamed(minor int, flag string, args map[string]string) error {
 	r := removals[i]
 	switch {
 	case minor >= r.until && r.note != "":
-		return fmt.Errorf("extra argument %q: etcd 3.%d removed it: %s", flag, r.until, r.note)
+		return fmt.Errorf("extra argument %q: removed in etcd 3.%d: %s", flag, r.until, r.note)
 	case minor >= r.until:
-		return fmt.Errorf("extra argument %q: etcd 3.%d removed it, 3.6 renamed it; write %s", flag, r.until, r.replacement(args))
+		return fmt.Errorf("extra argument %q: removed in etcd 3.%d, renamed in 3.6; use %s", flag, r.until, r.replacement(args))
 	case minor == 6 && r.setTwice(args):
-		return fmt.Errorf("extra argument %q: etcd 3.6 does not start with this and its new name both set, and the new one is set; write %s", flag, r.replacement(args))
+		return fmt.Errorf("extra argument %q: etcd 3.6 does not start if both this flag and its new name are set, and the new name is set; use %s", flag, r.replacement(args))
 	default:
 		return nil
 	}
@@ -155,13 +155,13 @@ func validateGates(minor int, later bool, value string) []error {
 		meant := problem.Nearest(name, slices.Collect(maps.Keys(gatesSince)))
 		switch _, err := strconv.ParseBool(text); {
 		case err != nil:
-			refused = append(refused, fmt.Errorf("malformed feature gate %q: write NAME=true or NAME=false", entry))
+			refused = append(refused, fmt.Errorf("malformed feature gate %q: use NAME=true or NAME=false", entry))
 		case known && since > minor:
-			refused = append(refused, fmt.Errorf("feature gate %q: etcd 3.%d does not know it, 3.%d added it; leave it out until version is 3.%d", name, minor, since, since))
+			refused = append(refused, fmt.Errorf("feature gate %q: unknown to etcd 3.%d, added in 3.%d; remove it until version is 3.%d", name, minor, since, since))
 		case !known && meant != "":
-			refused = append(refused, fmt.Errorf("feature gate %q: etcd 3.%d does not know it; did you mean %q?", name, minor, meant))
+			refused = append(refused, fmt.Errorf("feature gate %q: unknown to etcd 3.%d; did you mean %q?", name, minor, meant))
 		case !known && !later:
-			refused = append(refused, fmt.Errorf("feature gate %q: etcd 3.%d does not know it; drop it", name, minor))
+			refused = append(refused, fmt.Errorf("feature gate %q: unknown to etcd 3.%d; remove it", name, minor))
 		}
 	}
 	return refused
