@@ -17,10 +17,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// pausedPath marks a replica that an Outage has stopped. A reboot starts the replica and
-// removes the file.
-const pausedPath = "/run/kube-replica.paused"
-
 // Beside describes the machine of an etcd member, on which a replica may run.
 type Beside struct {
 	Host    *host.Host
@@ -83,7 +79,7 @@ func (b Beside) dependent(ctx context.Context) (*Spec, besideStatus, error) {
 // replica returns the replica on the machine, as its record describes it; nil if there
 // is none. Only what pausing and resuming need is set.
 func (b Beside) replica(ctx context.Context) (s *Spec, state besideStatus, err error) {
-	facts, err := b.Host.Observe(ctx, host.Query{Contents: []string{recordPath}, Files: []string{pausedPath}, Units: []string{unit.Name(release.APIServer), etcdUnitName}})
+	facts, err := b.Host.Observe(ctx, pausedQuery())
 	if errors.Is(err, host.ErrUnreachable) {
 		return nil, state, nil
 	}

@@ -3,98 +3,43 @@ package controlplane
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
-
-// cleanAttempts is how often the machine is observed again if it changed after it was
-// observed.
-const cleanAttempts = 3
 
 var errNoEvidence = errors.New("it holds part of a replica, and no record says of which one")
 
 // owner reports whether the machine has s, or nothing at all, so that it may be cleaned.
 // Otherwise it returns the owner. Parts of a replica without an owner are an error.
-func (f observed) owner(s Spec) (mine bool, other string, err error) {
+func (f observed) owner(s component.Replica) (mine bool, other string, err error) {
 	held, begun := f.identity()
 	switch {
 	case f.recordErr != nil:
 		return false, "", f.recordErr
-	case held.of(s.Replica):
+	case held.of(s):
 		return true, "", nil
 	case held.ClusterID != "" && begun:
 		return false, "the beginning of " + describe(held), nil
 	case held.ClusterID != "":
 		return false, describe(held), nil
-	case !f.gone(s.Replica):
+	case !f.gone(s):
 		return false, "", errNoEvidence
 	}
 	return true, "", nil
 }
 
-// checkClean returns an error before the first change if the machine has parts of a replica
-// whose owner is unknown.
-func checkClean(ctx context.Context, s Spec) error {
-	f, err := observe(ctx, s.Host, s.Replica)
-	if err != nil {
-		return err
-	}
-	if _, _, err = f.owner(s); err != nil {
-		return &problem.Problem{
-			Summary: "control-plane replica not deleted", Host: s.Machine(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
-			Next: "apply the replica first, which writes " + recordPath + " anew where it is missing; one that cannot be read has to be moved away on the machine. Then destroy again.",
-		}
-	}
-	return nil
-}
-
-// clean stops and removes the replica if the machine still has it. The caller holds the lease
-// of the machine.
-func clean(ctx context.Context, s Spec, o DeleteOptions) error {
-	for range cleanAttempts {
-		if o.superseded() {
-			return errSuperseded
-		}
-		f, err := observe(ctx, s.Host, s.Replica)
-		if err != nil {
-			return err
-		}
-		mine, other, err := f.owner(s)
-		if err != nil {
-			return fmt.Errorf("clean replica %s: %w", s.Machine(), err)
-		}
-		if !mine {
-			reportLeft(ctx, s, o, other)
-			return nil
-		}
-		problem.Progress(ctx, "%s: stopping the components", s.Machine())
-		out, err := s.Host.Run(ctx, host.Command{
-			Script: guardScript(s) + unit.Stop() + cleanScript(s),
-			Vars:   map[string]string{"record": f.facts.Files[recordPath].SHA256, "creating": f.facts.Files[creatingPath].SHA256},
-		})
-		if err != nil {
-			return fmt.Errorf("clean replica %s: %w", s.Machine(), err)
-		}
-		if strings.TrimSpace(out) != answerChanged {
-			return nil
-		}
-	}
-	return fmt.Errorf("clean replica %s: another process is changing it", s.Machine())
-}
-
-// reportLeft reports that the machine was left unchanged.
-func reportLeft(ctx context.Context, s Spec, o DeleteOptions, other string) {
-	why := fmt.Sprintf("%s holds %s now, and was left as it is", s.Host.Address(), other)
-	problem.Progress(ctx, "%s: %s", s.Machine(), why)
-	if o.Left != nil {
-		o.Left(why)
-	}
+// remove stops and removes the replica if the machine is still as observed. changed means that it
+// is not, and that nothing was removed.
+func (f observed) remove(ctx context.Context, h *host.Host, s component.Replica) (changed bool, err error) {
+	out, err := h.Run(ctx, host.Command{
+		Script: guardScript(s) + unit.Stop() + cleanScript(s),
+		Vars:   map[string]string{"record": f.facts.Files[recordPath].SHA256, "creating": f.facts.Files[creatingPath].SHA256},
+	})
+	return strings.TrimSpace(out) == answerChanged, err
 }
 
 // answerChanged is what guardScript prints if it stops.
@@ -103,9 +48,9 @@ const answerChanged = "changed"
 // guardScript ends the script if the machine changed since it was observed. $record and
 // $creating are the digests of the two files, or empty if there is none. Without either file,
 // no unit of a replica may exist.
-func guardScript(s Spec) host.Script {
+func guardScript(s component.Replica) host.Script {
 	var definitions []string
-	for _, c := range component.Of(s.Replica) {
+	for _, c := range component.Of(s) {
 		definitions = append(definitions, unit.File(c).Path)
 	}
 	return `digest() { if [ -e "$1" ]; then sha256sum <"$1" | cut -d ' ' -f 1; fi; }
@@ -122,12 +67,12 @@ if [ -z "$held" ]; then echo ` + answerChanged + `; exit 0; fi
 // it need. The audit log stays and becomes owned by root: it is evidence, and another user with
 // the same UID must not read it. The records are removed last, so that the script can be
 // repeated after an interruption.
-func cleanScript(s Spec) host.Script {
+func cleanScript(s component.Replica) host.Script {
 	var definitions, files []string
-	for _, c := range component.Of(s.Replica) {
+	for _, c := range component.Of(s) {
 		definitions = append(definitions, unit.File(c).Path)
 	}
-	for _, file := range ownFiles(s.Replica) {
+	for _, file := range ownFiles(s) {
 		if file != recordPath && file != creatingPath {
 			files = append(files, file)
 		}

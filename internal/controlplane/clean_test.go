@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/componenttest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
@@ -14,7 +15,7 @@ import (
 )
 
 func TestWhose(t *testing.T) {
-	s := testSpec(t)
+	s := componenttest.Stacked(t)
 	named := func(path, cluster, name string) func(*observed) {
 		return func(f *observed) {
 			text := `{"cluster_id": "` + cluster + `", "cluster_name": "prod", "name": "` + name + `"}`
@@ -41,7 +42,7 @@ func TestWhose(t *testing.T) {
 		{"a record that cannot be read", func(f *observed) { _, f.recordErr = readRecord("{") }, false, "", "replica.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := bare()
+			f := interpret(cptest.BareMachine())
 			c.alter(&f)
 			mine, other, err := f.owner(s)
 			if mine != c.mine || other != c.other || !strings.Contains(cptest.Text(err), c.err) || (c.err == "") != (err == nil) {
@@ -54,7 +55,7 @@ func TestWhose(t *testing.T) {
 // TestGuard runs the beginning of the cleaning script below a directory: it continues only if
 // the machine has what was observed.
 func TestGuard(t *testing.T) {
-	s := testSpec(t)
+	s := componenttest.Stacked(t)
 	content := "{}\n"
 	is := digest([]byte(content))
 	for _, c := range []struct {
@@ -95,16 +96,16 @@ func TestGuard(t *testing.T) {
 
 // TestCreatingFile: the first file of a Create is parsed as the identity of its replica.
 func TestCreatingFile(t *testing.T) {
-	s := testSpec(t)
-	f := bare()
-	f.facts.Files[creatingPath] = host.FileState{Content: string(creatingFile(s.Replica).Content)}
+	s := componenttest.Stacked(t)
+	f := interpret(cptest.BareMachine())
+	f.facts.Files[creatingPath] = host.FileState{Content: string(creatingFile(s).Content)}
 	f = interpret(f.facts)
 	held, begun := f.identity()
-	if !begun || !held.of(s.Replica) || f.gone(s.Replica) {
-		t.Errorf("%+v, begun %t, gone %t", held, begun, f.gone(s.Replica))
+	if !begun || !held.of(s) || f.gone(s) {
+		t.Errorf("%+v, begun %t, gone %t", held, begun, f.gone(s))
 	}
 	s.Name = "cp2"
-	if failed := foreignChecks(s.Replica, f); len(failed) != 1 || !strings.Contains(failed[0], `the beginning of replica "cp1"`) {
+	if failed := foreignChecks(s, f); len(failed) != 1 || !strings.Contains(failed[0], `the beginning of replica "cp1"`) {
 		t.Errorf("another replica on that machine: %q", failed)
 	}
 }

@@ -2,16 +2,13 @@ package controlplane
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // changes describes what has to change on a machine, and which components must be restarted. It
@@ -130,88 +127,4 @@ func restarts(s component.Replica, f observed, after map[string]string) []string
 		}
 	}
 	return out
-}
-
-// restartReason returns why component c must be restarted, or "". It compares with the note
-// written at the component's start, so that a change that was interrupted before the restart is
-// still detected.
-func restartReason(c component.Component, f observed, after map[string]string) string {
-	state := f.facts.Units[unit.Name(c.Name)]
-	if fault := unitProblem(state); fault != "" {
-		return fault
-	}
-	noted := systemd.ReadStartNote(f.facts.Files[unit.StartNotePath(c.Name)].Content)
-	definition := unit.File(c).Path
-	// An edit of a unit file that systemd has not read is reverted before the process has used
-	// it.
-	undone := noted[definition] == after[definition] && f.facts.Files[definition].SHA256 != after[definition]
-	if state.NeedReload && !undone {
-		return "its definition changed after systemd read it"
-	}
-	if len(f.overrides(c.Name)) > 0 {
-		return "its definition is changed by files in " + unit.DropInDir(c.Name)
-	}
-	for _, path := range append([]string{definition}, c.Inputs...) {
-		if noted[path] != after[path] {
-			return "it was started with another " + path
-		}
-	}
-	return ""
-}
-
-// unitProblem returns why a unit does not run, or "". A first start in progress is no
-// problem; a unit that systemd restarts again and again is one.
-func unitProblem(unit host.UnitState) string {
-	switch {
-	case unit.Active == "active":
-		return ""
-	case unit.Active == "activating" && unit.Sub != "auto-restart":
-		return ""
-	case unit.Load == "" || unit.Load == "not-found":
-		return "does not exist"
-	case unit.Sub == "auto-restart" || unit.Active == "failed":
-		return "fails (" + unit.Result + ")"
-	}
-	return "is " + unit.Active
-}
-
-// ConfigDigest returns the digest of every file whose content depends on s alone. It is known
-// before the replica exists, and equals Status.ConfigDigest of a machine that has exactly those
-// files. It does not cover certificates and keys.
-func (s Spec) ConfigDigest() string {
-	digests := map[string]string{}
-	for _, file := range stableFiles(s.Replica) {
-		digests[file.Path] = digest(file.Content)
-	}
-	return digestOf(digests)
-}
-
-// configDigest returns the ConfigDigest of the observed files.
-func (f observed) configDigest(s component.Replica) string {
-	digests := map[string]string{}
-	for _, file := range stableFiles(s) {
-		digests[file.Path] = f.facts.Files[file.Path].SHA256
-	}
-	return digestOf(digests)
-}
-
-func stableFiles(s component.Replica) []host.File {
-	var out []host.File
-	for _, file := range component.Files(s) {
-		if file.Mode == component.PublicMode {
-			out = append(out, file)
-		}
-	}
-	for _, c := range component.Of(s) {
-		out = append(out, unit.File(c))
-	}
-	return out
-}
-
-func digestOf(digests map[string]string) string {
-	var b strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(digests)) {
-		b.WriteString(digests[path] + "  " + path + "\n")
-	}
-	return digest([]byte(b.String()))
 }

@@ -9,20 +9,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// machineLease is held on a machine while a replica is created, changed or deleted
-// there.
-const machineLease = "replica"
-
-// takeMachineLease takes the lease of a replica's machine.
-func takeMachineLease(ctx context.Context, s Spec) (*host.Leases, error) {
-	what := "the replica on " + s.Host.Address()
-	leases, err := host.TakeLeases(ctx, []host.LeaseTaker{s.Host}, machineLease, host.LeaseOptions{What: what, All: true})
-	if err != nil {
-		return nil, fmt.Errorf("lock the machine of replica %s: %w", s.Machine(), err)
-	}
-	return leases, nil
-}
-
 // Delete drains and deregisters the replica, then stops it and cleans the machine. The last
 // serving replica stays while its control plane is protected from deletion, or is to continue.
 // A machine that now has something else is left unchanged.
@@ -82,5 +68,65 @@ func (r *Replicas) abandon(ctx context.Context, s Spec, o DeleteOptions, unreach
 		Unchanged: unchanged,
 		Next:      "make the machine reachable and apply again, or, if it is gone for good, " + host.AbandonRemedy(s.Host.Address()) + ".",
 		Err:       errors.Join(unreachable, err),
+	}
+}
+
+// cleanAttempts is how often the machine is observed again if it changed after it was
+// observed.
+const cleanAttempts = 3
+
+// checkClean returns an error before the first change if the machine has parts of a replica
+// whose owner is unknown.
+func checkClean(ctx context.Context, s Spec) error {
+	f, err := observe(ctx, s.Host, s.Replica)
+	if err != nil {
+		return err
+	}
+	if _, _, err = f.owner(s.Replica); err != nil {
+		return &problem.Problem{
+			Summary: "control-plane replica not deleted", Host: s.Machine(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
+			Next: "apply the replica first, which writes " + recordPath + " anew where it is missing; one that cannot be read has to be moved away on the machine. Then destroy again.",
+		}
+	}
+	return nil
+}
+
+// clean stops and removes the replica if the machine still has it. The caller holds the lease
+// of the machine.
+func clean(ctx context.Context, s Spec, o DeleteOptions) error {
+	for range cleanAttempts {
+		if o.superseded() {
+			return errSuperseded
+		}
+		f, err := observe(ctx, s.Host, s.Replica)
+		if err != nil {
+			return err
+		}
+		mine, other, err := f.owner(s.Replica)
+		if err != nil {
+			return fmt.Errorf("clean replica %s: %w", s.Machine(), err)
+		}
+		if !mine {
+			reportLeft(ctx, s, o, other)
+			return nil
+		}
+		problem.Progress(ctx, "%s: stopping the components", s.Machine())
+		changed, err := f.remove(ctx, s.Host, s.Replica)
+		if err != nil {
+			return fmt.Errorf("clean replica %s: %w", s.Machine(), err)
+		}
+		if !changed {
+			return nil
+		}
+	}
+	return fmt.Errorf("clean replica %s: another process is changing it", s.Machine())
+}
+
+// reportLeft reports that the machine was left unchanged.
+func reportLeft(ctx context.Context, s Spec, o DeleteOptions, other string) {
+	why := fmt.Sprintf("%s holds %s now, and was left as it is", s.Host.Address(), other)
+	problem.Progress(ctx, "%s: %s", s.Machine(), why)
+	if o.Left != nil {
+		o.Left(why)
 	}
 }

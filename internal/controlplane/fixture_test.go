@@ -16,10 +16,10 @@ import (
 func testSpec(t *testing.T) Spec {
 	t.Helper()
 	s := componenttest.Stacked(t)
-	return Spec{Replica: s, Host: machine(t, host.Config{}, s.Address)}
+	return Spec{Replica: s, Host: testHost(t, host.Config{}, s.Address)}
 }
 
-func machine(t *testing.T, config host.Config, address string) *host.Host {
+func testHost(t *testing.T, config host.Config, address string) *host.Host {
 	t.Helper()
 	pool, err := host.NewPool(config)
 	if err != nil {
@@ -31,16 +31,7 @@ func machine(t *testing.T, config host.Config, address string) *host.Host {
 
 // bare returns a machine that was never changed.
 func bare() observed {
-	return interpret(host.Facts{
-		MachineID:    "4f1c",
-		Architecture: "amd64",
-		Systemd:      "252",
-		DiskFree:     map[string]int64{installRoot: 20 << 30, component.KubernetesDir: 20 << 30},
-		Files:        map[string]host.FileState{},
-		Dirs:         map[string][]string{},
-		Units:        map[string]host.UnitState{},
-		Listeners:    map[int]host.Listener{},
-	})
+	return interpret(cptest.BareMachine())
 }
 
 // converged returns the bare machine after everything that decide wants was applied.

@@ -67,11 +67,6 @@ func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script hos
 	return healthOf(s.Replica, f, health), facts.Output
 }
 
-// holds reports whether a replica of the cluster is on the machine.
-func (f observed) holds(clusterID string) bool {
-	return f.recordErr == nil && f.record.ClusterID == clusterID
-}
-
 // healthOf combines the observations. The state of a unit that does not run explains more than
 // a request without an answer.
 func healthOf(s component.Replica, f observed, health []string) Health {
@@ -99,16 +94,4 @@ func healthOf(s component.Replica, f observed, health []string) Health {
 	}
 	out.CertificateExpiry = sooner(out.CertificateExpiry, earliest(f, []string{component.AdminConf}))
 	return out
-}
-
-// healthQuery queries everything that can be observed without the description of the replica.
-func healthQuery(s component.Replica) host.Query {
-	q := host.Query{Contents: []string{recordPath}, Units: unit.Names(), Script: detailScript()}
-	for _, c := range component.Certificates(s) {
-		q.Contents = append(q.Contents, c.Path)
-	}
-	for _, name := range release.Components() {
-		q.Contents = append(q.Contents, unit.Path(name))
-	}
-	return q
 }

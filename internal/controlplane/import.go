@@ -52,11 +52,7 @@ type Imported struct {
 // Import derives the replica from its machine. It changes nothing. endpointOf returns the
 // address that a registration names.
 func (r *Replicas) Import(ctx context.Context, h *host.Host, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
-	query := host.Query{Contents: append(component.SettingPaths(), recordPath, component.APIServerCert), Dirs: []string{manifestDir}}
-	for _, name := range release.Components() {
-		query.Contents = append(query.Contents, unit.Path(name))
-	}
-	facts, err := h.Observe(ctx, query)
+	facts, err := h.Observe(ctx, importQuery())
 	if err != nil {
 		return Imported{}, fmt.Errorf("read the replica on %s: %w", h.Address(), err)
 	}

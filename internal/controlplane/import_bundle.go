@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"regexp"
-	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
@@ -43,20 +42,6 @@ func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle,
 		}
 	}
 	return b, nil
-}
-
-// printScript prints files, each preceded by its name. The output is stored only in the bundle.
-func printScript(paths []string) host.Script {
-	return "for file in " + host.Words(paths...) + "; do\n" +
-		`  if [ -r "$file" ]; then echo "` + section + `$file"; cat "$file"; echo; fi` + "\ndone\n"
-}
-
-func printed(output string, paths []string) map[string]string {
-	files := printedBy(output, paths)
-	for name, text := range files {
-		files[name] = strings.TrimRight(text, "\n") + "\n"
-	}
-	return files
 }
 
 // bundleIn builds a bundle from the files of a machine.

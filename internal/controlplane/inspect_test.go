@@ -6,23 +6,20 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/componenttest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 // opening returns a replica whose API server opens plugins' sockets as a member of groups.
-func opening(t *testing.T, groups []string, sockets ...string) Spec {
+func opening(t *testing.T, groups []string, sockets ...string) component.Replica {
 	t.Helper()
-	s := testSpec(t)
+	s := componenttest.Stacked(t)
 	bundle := *s.Bundle
 	s.Bundle, s.SupplementaryGroups = &bundle, groups
 	bundle.Encryption = pki.Encryption{Kind: pki.KMS, Name: "a", Resources: []string{"secrets"}, Endpoint: "unix://" + sockets[0]}
@@ -42,7 +39,7 @@ func TestShutOutIn(t *testing.T) {
 		"closed /etc/shadow\n\x1b[31mno group x\nseen\n": nil, // not requested
 		"no setpriv\nseen\n":                             {"setpriv (util-linux) is missing"},
 	} {
-		words, err := readAccess(s.Replica, output)
+		words, err := readAccess(s, output)
 		if err != nil || len(words) != len(want) {
 			t.Errorf("%q: %q, %v", output, words, err)
 			continue
@@ -53,7 +50,7 @@ func TestShutOutIn(t *testing.T) {
 			}
 		}
 	}
-	if _, err := readAccess(s.Replica, "no group hsm\n"); err == nil {
+	if _, err := readAccess(s, "no group hsm\n"); err == nil {
 		t.Error("an answer that breaks off is taken for one")
 	}
 }
@@ -98,14 +95,14 @@ func TestAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	shared, private := listen("it's shared.sock", 0o660), listen("private.sock", 0o600)
-	look := func(s Spec) []string {
+	look := func(s component.Replica) []string {
 		t.Helper()
 		values := host.Assignments(map[string]string{"groups": strings.Join(s.SupplementaryGroups, " "), "sockets": strings.Join(s.Sockets(), "\n")})
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", string(values+accessScript)).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
-		words, err := readAccess(s.Replica, string(out))
+		words, err := readAccess(s, string(out))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,28 +127,4 @@ func TestAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("a directory on the way", look(opening(t, []string{"games"}, shared)), "may not open")
-}
-
-// TestGroupsOfTheUnit: only the API server has the groups; an import reads them, and a
-// difference is reported as drift.
-func TestGroupsOfTheUnit(t *testing.T) {
-	s := testSpec(t)
-	f := converged(t, s)
-	s.SupplementaryGroups = []string{"kms", "hsm"}
-	for _, c := range component.Of(s.Replica) {
-		text := string(unit.File(c).Content)
-		if has := strings.Contains(text, "\nSupplementaryGroups=hsm kms\n"); has != (c.Name == release.APIServer) {
-			t.Errorf("%s: %s", c.Name, text)
-		}
-		if c.Name == release.APIServer && !slices.Equal(unit.Groups(text), []string{"hsm", "kms"}) {
-			t.Errorf("read back: %q", unit.Groups(text))
-		}
-	}
-	if words := strings.Join(drift(s.Replica, f, cptest.Now), "\n"); !strings.Contains(words, "names the groups [], wanted [hsm kms]") {
-		t.Errorf("drift is %q", words)
-	}
-	d, err := decide(s.Replica, f, cptest.Now)
-	if err != nil || !slices.Equal(d.restart, []string{release.APIServer}) {
-		t.Errorf("restarts %q, %v", d.restart, err)
-	}
 }

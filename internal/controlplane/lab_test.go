@@ -240,7 +240,7 @@ func newBareStage(t *testing.T) *stage {
 			ServiceCIDRs: []string{"10.96.0.0/12"},
 			PodCIDRs:     []string{"10.244.0.0/16"},
 		},
-		Host:      machine(t, host.Config{Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known}, address),
+		Host:      testHost(t, host.Config{Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known}, address),
 		Source:    machines.source,
 		Registrar: registrar,
 	}}

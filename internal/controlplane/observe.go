@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
@@ -74,40 +73,6 @@ func observe(ctx context.Context, h *host.Host, s component.Replica) (observed, 
 	return interpret(facts), nil
 }
 
-// query never reads the content of a file with a private key: keys are compared by their
-// digest, kubeconfigs by everything except the line of the key.
-func query(s component.Replica) host.Query {
-	q := host.Query{
-		Contents: append(component.SettingPaths(), recordPath, creatingPath, rollbackRecordPath, component.CACert, component.EtcdClientCA),
-		Files:    append(component.UnwantedFiles(s), etcdUnit),
-		Dirs:     []string{path.Dir(component.Artifact(s.Version, release.APIServer).Path()), manifestDir},
-		Units:    unit.Names(),
-		Ports:    []int{s.APIPort()},
-		Disks:    []string{installRoot, component.KubernetesDir, component.AuditLogDir},
-		Script:   detailScript(),
-	}
-	for _, file := range component.Files(s) {
-		if !slices.Contains(q.Contents, file.Path) {
-			q.Files = append(q.Files, file.Path)
-		}
-	}
-	for _, c := range component.Certificates(s) {
-		q.Contents = append(q.Contents, c.Path)
-		q.Files = append(q.Files, component.KeyPath(c.Path))
-	}
-	for _, k := range component.Kubeconfigs(s) {
-		q.Files = append(q.Files, k.Path)
-	}
-	for _, c := range component.Of(s) {
-		q.Contents = append(q.Contents, unit.File(c).Path, unit.StartNotePath(c.Name))
-		q.Dirs = append(q.Dirs, unit.DropInDir(c.Name))
-		if c.Probe.Port != s.APIPort() {
-			q.Ports = append(q.Ports, c.Probe.Port)
-		}
-	}
-	return q
-}
-
 // Other relevant paths on a machine.
 const (
 	installRoot = "/opt/kube"
@@ -116,36 +81,12 @@ const (
 	kubeletConf = component.KubernetesDir + "/kubelet.conf"
 )
 
+// pausedPath marks a replica that an Outage has stopped. A reboot starts the replica and
+// removes the file.
+const pausedPath = "/run/kube-replica.paused"
+
 // etcdUnitName is the unit of an etcd member on the same machine.
 const etcdUnitName = "etcd.service"
-
-const section = "=== "
-
-// plainLines matches the lines of a kubeconfig that may be shown: known fields, each on a line
-// of its own. A private key does not match, and neither does a file in another format.
-const plainLines = `^[ -]*(apiVersion|kind|clusters|contexts|current-context|users|name|cluster|context|user|server|certificate-authority-data|client-certificate-data):[^{]*$`
-
-// plainKubeconfigs are the kubeconfigs of which detailScript prints the parts that are not
-// secret.
-var plainKubeconfigs = []string{component.AdminConf, component.ControllerManagerConf, component.SchedulerConf}
-
-// detailScript prints each kubeconfig without its private key, and the path of each component's
-// executable.
-func detailScript() host.Script {
-	return `for file in ` + host.Words(plainKubeconfigs...) + `; do
-  if [ -r "$file" ]; then echo "` + section + `$file"; grep -E '` + plainLines + `' "$file" || :; fi
-done
-` + runningScript()
-}
-
-// runningScript prints the path of each component's executable.
-func runningScript() host.Script {
-	return `for name in ` + host.Words(release.Components()...) + `; do
-  pid=$(systemctl show --property=MainPID --value "$name.service")
-  if [ "${pid:-0}" -gt 0 ]; then echo "` + section + `$name"; readlink "/proc/$pid/exe" || :; fi
-done
-`
-}
 
 // interpret parses the result of query.
 func interpret(facts host.Facts) observed {
@@ -161,6 +102,11 @@ func interpret(facts host.Facts) observed {
 		f.running[name] = strings.TrimSpace(text)
 	}
 	return f
+}
+
+// holds reports whether a replica of the cluster is on the machine.
+func (f observed) holds(clusterID string) bool {
+	return f.recordErr == nil && f.record.ClusterID == clusterID
 }
 
 // gone reports whether the machine has neither a unit nor a file that only a replica has. It

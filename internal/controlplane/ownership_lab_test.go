@@ -21,7 +21,7 @@ import (
 func (st *stage) another() Spec {
 	st.Helper()
 	s := st.spec
-	s.Host = machine(st.T, host.Config{Credentials: host.Credentials{PrivateKey: st.key}, KnownHosts: st.known}, st.spec.Host.Address())
+	s.Host = testHost(st.T, host.Config{Credentials: host.Credentials{PrivateKey: st.key}, KnownHosts: st.known}, st.spec.Host.Address())
 	return s
 }
 

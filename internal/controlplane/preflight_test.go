@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/componenttest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -49,9 +49,9 @@ func TestPreflight(t *testing.T) {
 		{"record unreadable", func(f *observed) { _, f.recordErr = readRecord("{") }, "read /etc/kubernetes/replica.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := bare()
+			f := interpret(cptest.BareMachine())
 			c.alter(&f)
-			err := preflight(testSpec(t).Replica, f)
+			err := preflight(componenttest.Stacked(t), f)
 			if (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -63,45 +63,13 @@ func TestPreflight(t *testing.T) {
 }
 
 func TestPreflightListsEverything(t *testing.T) {
-	f := bare()
+	f := interpret(cptest.BareMachine())
 	f.facts.Architecture, f.facts.Systemd = "mips", ""
 	f.facts.Listeners[10257] = host.Listener{Addresses: []string{"0.0.0.0"}}
-	err := preflight(testSpec(t).Replica, f)
+	err := preflight(componenttest.Stacked(t), f)
 	for _, want := range []string{"3 preflight checks failed", "mips", "systemd", "10257"} {
 		if !strings.Contains(cptest.Text(err), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}
-	}
-}
-
-func TestPreflightAdoptsAnEarlierTry(t *testing.T) {
-	s := testSpec(t)
-	if err := preflight(s.Replica, converged(t, s)); err != nil {
-		t.Error(err)
-	}
-	other := s
-	other.Name = "cp2"
-	if err := preflight(other.Replica, converged(t, s)); !strings.Contains(cptest.Text(err), `holds replica "cp1" of this cluster`) {
-		t.Errorf("another replica on the same machine: %v", err)
-	}
-}
-
-func TestChangeable(t *testing.T) {
-	s := testSpec(t)
-	f := converged(t, s)
-	if err := checkChangeable(s, f); err != nil {
-		t.Error(err)
-	}
-	s.Version = "1.35.4"
-	if err := checkChangeable(s, f); err != nil {
-		t.Errorf("a version alone: %v", err)
-	}
-	s.Bundle = cptest.At(t, s.Bundle, pki.KubernetesPart, 1)
-	if err := checkChangeable(s, f); !problem.Untouched(err) || !strings.Contains(cptest.Text(err), "would change together") || !strings.Contains(cptest.Text(err), "set version back to 1.34.4") {
-		t.Errorf("a version and a stage: %v", err)
-	}
-	s.Version = "1.34.4"
-	if err := checkChangeable(s, f); err != nil {
-		t.Errorf("a stage alone: %v", err)
 	}
 }

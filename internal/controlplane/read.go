@@ -120,3 +120,24 @@ func sooner(a, b time.Time) time.Time {
 	}
 	return a
 }
+
+// allReady reports whether all three components are ready.
+func allReady(ctx context.Context, s Spec) bool { return len(componentsNotReady(ctx, s)) == 0 }
+
+// componentsNotReady returns, for each component that is not ready, the reason.
+func componentsNotReady(ctx context.Context, s Spec) []string {
+	parts := component.Of(s.Replica)
+	health := make([]string, len(parts))
+	var asking sync.WaitGroup
+	for i, c := range parts {
+		asking.Go(func() { health[i] = askOnce(ctx, s, c) })
+	}
+	asking.Wait()
+	var problems []string
+	for i, c := range parts {
+		if health[i] != healthy {
+			problems = append(problems, c.Name+" "+health[i])
+		}
+	}
+	return problems
+}

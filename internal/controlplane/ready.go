@@ -34,18 +34,6 @@ const (
 // errNotReady means that a component did not become ready.
 var errNotReady = errors.New("not ready")
 
-// bringUp applies d, restarts the API server first and the others once it is ready, and returns
-// when all three are ready. An upgrade requires that order, because no component may be newer
-// than the API server that it connects to. In a new cluster, the others would otherwise be
-// rejected, because their roles do not exist until the API server is ready. bringUp gives up
-// early on a component that crash-loops.
-func bringUp(ctx context.Context, s Spec, d changes) error {
-	if err := apply(ctx, s, d); err != nil {
-		return err
-	}
-	return awaitReady(ctx, s, d)
-}
-
 // awaitReady is bringUp without the first part: the API server was already restarted if needed.
 func awaitReady(ctx context.Context, s Spec, d changes) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)

@@ -76,6 +76,11 @@ type Spec struct {
 	Store Store
 }
 
+// ConfigDigest returns the digest of every file whose content depends on s alone. It is known
+// before the replica exists, and equals Status.ConfigDigest of a machine that has exactly those
+// files. It does not cover certificates and keys.
+func (s Spec) ConfigDigest() string { return ConfigDigest(s.Replica) }
+
 // Component is the observed status of one of the three programs.
 type Component struct {
 	Name              string // "kube-apiserver"

@@ -104,3 +104,27 @@ func rotationAfter(drained bool) string {
 	}
 	return "it stays registered as it was."
 }
+
+// rollbackTarget returns what a change to s can be rolled back to, or nil. The target is what
+// runs now, if all of it is ready, or what ran when an interrupted change began. A stage of a
+// rotation is never rolled back automatically: other replicas may rely on it.
+func rollbackTarget(ctx context.Context, s Spec, f observed) *rollbackRecord {
+	target := s.Bundle.Generations()
+	if !sameGenerations(f.record.Generations, target) {
+		return nil
+	}
+	if f.record.Port != 0 && staleProcess(f.facts, release.Components()) == nil && allReady(ctx, atObservedPort(s, f)) {
+		now := f.rollbackRecord(target)
+		return &now
+	}
+	if f.rollback != nil && sameGenerations(f.rollback.Generations, target) {
+		return f.rollback
+	}
+	return nil
+}
+
+// atObservedPort returns s with the port that it serves on until the change.
+func atObservedPort(s Spec, f observed) Spec {
+	s.Port = f.record.Port
+	return s
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
@@ -81,5 +82,29 @@ func TestSettingsAreTakenBack(t *testing.T) {
 		if !slices.Equal(written, c.written) || !slices.Equal(d.remove, c.removed) || !slices.Contains(d.restart, release.APIServer) {
 			t.Errorf("%s: writes %q, removes %q, restarts %q", c.name, written, d.remove, d.restart)
 		}
+	}
+}
+
+// TestGroupsOfTheUnit: only the API server has the groups; an import reads them, and a
+// difference is reported as drift.
+func TestGroupsOfTheUnit(t *testing.T) {
+	s := testSpec(t)
+	f := converged(t, s)
+	s.SupplementaryGroups = []string{"kms", "hsm"}
+	for _, c := range component.Of(s.Replica) {
+		text := string(unit.File(c).Content)
+		if has := strings.Contains(text, "\nSupplementaryGroups=hsm kms\n"); has != (c.Name == release.APIServer) {
+			t.Errorf("%s: %s", c.Name, text)
+		}
+		if c.Name == release.APIServer && !slices.Equal(unit.Groups(text), []string{"hsm", "kms"}) {
+			t.Errorf("read back: %q", unit.Groups(text))
+		}
+	}
+	if words := strings.Join(drift(s.Replica, f, cptest.Now), "\n"); !strings.Contains(words, "names the groups [], wanted [hsm kms]") {
+		t.Errorf("drift is %q", words)
+	}
+	d, err := decide(s.Replica, f, cptest.Now)
+	if err != nil || !slices.Equal(d.restart, []string{release.APIServer}) {
+		t.Errorf("restarts %q, %v", d.restart, err)
 	}
 }

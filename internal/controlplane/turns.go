@@ -138,3 +138,17 @@ func (t turn) end(came bool) {
 	<-t.queue.semaphore
 	t.queue.leave()
 }
+
+// machineLease is held on a machine while a replica is created, changed or deleted
+// there.
+const machineLease = "replica"
+
+// takeMachineLease takes the lease of a replica's machine.
+func takeMachineLease(ctx context.Context, s Spec) (*host.Leases, error) {
+	what := "the replica on " + s.Host.Address()
+	leases, err := host.TakeLeases(ctx, []host.LeaseTaker{s.Host}, machineLease, host.LeaseOptions{What: what, All: true})
+	if err != nil {
+		return nil, fmt.Errorf("lock the machine of replica %s: %w", s.Machine(), err)
+	}
+	return leases, nil
+}

@@ -76,7 +76,7 @@ func (r *Replicas) update(ctx context.Context, s Spec, f observed) (Status, erro
 	} else if err := install(ctx, s); err != nil { // before the drain, so that an upload does not lengthen it
 		return Status{}, err
 	}
-	if err := bindFirst(ctx, f.servingAsFound(s), d); err != nil {
+	if err := bindFirst(ctx, atObservedPort(s, f), d); err != nil {
 		return Status{}, err
 	}
 	turn, drained, err := r.drain(ctx, s, way)

@@ -51,7 +51,7 @@ func newPair(t *testing.T, version string, source host.Source, extra map[string]
 	}
 	address := machines.lab.Machine("cp2").Address.String()
 	two.spec.Name, two.spec.Address = "cp2", address
-	two.spec.Host = machine(t, host.Config{Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known}, address)
+	two.spec.Host = testHost(t, host.Config{Credentials: host.Credentials{PrivateKey: key}, KnownHosts: known}, address)
 	two.reached()
 	replicas := NewReplicas(func(at string) *host.Host {
 		if at == address {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -56,15 +55,6 @@ func (r *Replicas) observeVersions(ctx context.Context, s Spec) (release.Version
 	seen.Kubelets = kubelets(ctx, s, all)
 	asking.Wait()
 	return seen, all, errors.Join(err, etcdErr)
-}
-
-// allReplicas reads the status of the replicas that exist.
-func (r *Replicas) allReplicas(ctx context.Context, s Spec) ([]replicaStatus, error) {
-	own := make(chan replicaStatus, 1)
-	go func() { own <- ownStatus(ctx, s) }()
-	others, err := r.otherReplicas(ctx, s)
-	all := append([]replicaStatus{<-own}, others...)
-	return slices.DeleteFunc(all, func(st replicaStatus) bool { return st.absent }), err
 }
 
 // kubelets returns the kubelet versions from the first API server that answers; nil if

@@ -1,4 +1,4 @@
-// Package cptest provides bundles and settings for tests of the control plane.
+// Package cptest provides bundles, settings and a bare machine for tests of the control plane.
 package cptest
 
 import (
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -112,3 +113,17 @@ const Issuer = `
     username: {claim: sub, prefix: "login:"}
     groups: {claim: groups, prefix: ""}
 `
+
+// BareMachine returns the facts of a machine that was never changed.
+func BareMachine() host.Facts {
+	return host.Facts{
+		MachineID:    "4f1c",
+		Architecture: "amd64",
+		Systemd:      "252",
+		DiskFree:     map[string]int64{"/opt/kube": 20 << 30, "/etc/kubernetes": 20 << 30},
+		Files:        map[string]host.FileState{},
+		Dirs:         map[string][]string{},
+		Units:        map[string]host.UnitState{},
+		Listeners:    map[int]host.Listener{},
+	}
+}

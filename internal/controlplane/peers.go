@@ -19,7 +19,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
-	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // replicaStatus is the state of a replica in rotations and upgrades, as observed on its
@@ -53,6 +52,15 @@ func (r *Replicas) otherReplicas(ctx context.Context, s Spec) ([]replicaStatus, 
 		})
 	}
 	return out, group.Wait()
+}
+
+// allReplicas reads the status of the replicas that exist.
+func (r *Replicas) allReplicas(ctx context.Context, s Spec) ([]replicaStatus, error) {
+	own := make(chan replicaStatus, 1)
+	go func() { own <- ownStatus(ctx, s) }()
+	others, err := r.otherReplicas(ctx, s)
+	all := append([]replicaStatus{<-own}, others...)
+	return slices.DeleteFunc(all, func(st replicaStatus) bool { return st.absent }), err
 }
 
 // peerStatus reads the status of one other replica from its machine.
@@ -135,64 +143,6 @@ func splitAddress(address string) (host string, port int, err error) {
 	}
 	port, err = strconv.Atoi(text)
 	return host, port, err
-}
-
-// describe returns the name of the replica of a record.
-func describe(r record) string {
-	if r.ClusterID == "" {
-		return ""
-	}
-	return fmt.Sprintf("replica %q of cluster %q", r.Name, r.ClusterName)
-}
-
-// statusQuery queries the record and, for each component, the running program, the digests of
-// the files that it read at start, and the digests on disk.
-func statusQuery() host.Query {
-	q := host.Query{Contents: []string{recordPath, rollbackRecordPath}, Units: unit.Names(), Files: readAtStart(), Script: runningScript()}
-	for _, name := range release.Components() {
-		q.Contents = append(q.Contents, unit.StartNotePath(name), unit.Path(name))
-	}
-	return q
-}
-
-// readAtStart returns all files that a component may have read at start, except its unit file.
-func readAtStart() []string {
-	return append(component.SettingPaths(), component.SAKey, component.SAPub, component.EtcdClientCA, component.EncryptionConfigPath, component.CACert, component.CAKey, component.SigningCA, component.ControllerManagerConf, component.SchedulerConf)
-}
-
-// staleProcess returns which of the components runs with other files than those on disk. A
-// component that does not run has read nothing.
-func staleProcess(facts host.Facts, components []string) error {
-	for _, name := range components {
-		if !runs(facts.Units[unit.Name(name)]) {
-			continue
-		}
-		noted := systemd.ReadStartNote(facts.Files[unit.StartNotePath(name)].Content)
-		if len(noted) == 0 {
-			return fmt.Errorf("%s runs without a record of the files it has read", name)
-		}
-		// Earlier versions of the provider recorded the etcd member's file, which is rotated
-		// separately.
-		delete(noted, component.EtcdCA)
-		for _, path := range slices.Sorted(maps.Keys(noted)) {
-			if noted[path] != facts.Files[path].SHA256 {
-				return fmt.Errorf("%s was started with another %s than its machine has now", name, path)
-			}
-		}
-	}
-	return nil
-}
-
-// runs reports whether a process of the unit may exist. A unit that systemd is about to restart
-// has no process, and will read what is on disk.
-func runs(unit host.UnitState) bool {
-	switch unit.Active {
-	case "active", "reloading", "deactivating":
-		return true
-	case "activating":
-		return unit.Sub != "auto-restart"
-	}
-	return false
 }
 
 var errNoReplica = errors.New("it holds no control-plane replica of this provider")

@@ -1,0 +1,92 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/problem"
+)
+
+// install installs the three programs on a machine. Other versions stay where they
+// are.
+func install(ctx context.Context, s Spec) error {
+	var artifacts []host.Artifact
+	for _, name := range release.Components() {
+		artifacts = append(artifacts, component.Artifact(s.Version, name))
+	}
+	transferred, err := s.Host.Install(ctx, s.Source, artifacts)
+	if err != nil {
+		return fmt.Errorf("install Kubernetes %s on %s: %w", s.Version, s.Machine(), err)
+	}
+	for _, artifact := range transferred {
+		problem.Progress(ctx, "%s: installed %s", s.Machine(), artifact.Path())
+	}
+	return nil
+}
+
+// apply writes the files and restarts the API server if needed.
+func apply(ctx context.Context, s Spec, d changes) error {
+	change := host.Change{Dirs: component.Directories(), Files: d.files, Remove: append(slices.Clone(d.remove), pausedPath), Script: unit.Enable()}
+	if d.rollback != nil { // first: from now on a rollback is possible
+		change.Files = append([]host.File{d.rollback.file()}, d.files...)
+	}
+	if d.begins { // first: from now on the machine names its owner
+		change.Files = append([]host.File{creatingFile(s.Replica)}, d.files...)
+		change.Script = host.Discard(creatingPath) + change.Script // the record is written
+	}
+	if len(d.halt) > 0 {
+		change.Script += unit.Pause(d.halt)
+	}
+	for _, name := range release.Components() {
+		change.Users = append(change.Users, host.User{Name: name})
+	}
+	if d.restarts(release.APIServer) {
+		problem.Progress(ctx, "%s: starting %s", s.Machine(), release.APIServer)
+		change.Script += unit.Restart([]string{release.APIServer})
+	}
+	if _, err := s.Host.Apply(ctx, change); err != nil {
+		return fmt.Errorf("configure replica %s: %w", s.Machine(), err)
+	}
+	return nil
+}
+
+// register registers a ready replica, and observes its status in parallel.
+func register(ctx context.Context, s Spec) (Status, error) {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := s.Registrar.Register(groupCtx, s.Name, s.ServingAddress()); err != nil {
+			return fmt.Errorf("register replica %s: %w", s.Machine(), err)
+		}
+		problem.Progress(ctx, "%s: registered with the endpoint", s.Machine())
+		return nil
+	})
+	var seen Status
+	group.Go(func() (err error) {
+		seen, _, err = observeStatus(groupCtx, s)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return Status{}, err
+	}
+	seen.Registered = true
+	return seen, nil
+}
+
+// bringUp applies d, restarts the API server first and the others once it is ready, and returns
+// when all three are ready. An upgrade requires that order, because no component may be newer
+// than the API server that it connects to. In a new cluster, the others would otherwise be
+// rejected, because their roles do not exist until the API server is ready. bringUp gives up
+// early on a component that crash-loops.
+func bringUp(ctx context.Context, s Spec, d changes) error {
+	if err := apply(ctx, s, d); err != nil {
+		return err
+	}
+	return awaitReady(ctx, s, d)
+}

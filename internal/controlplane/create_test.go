@@ -1,0 +1,20 @@
+package controlplane
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+)
+
+func TestPreflightAdoptsAnEarlierTry(t *testing.T) {
+	s := testSpec(t)
+	if err := preflight(s.Replica, converged(t, s)); err != nil {
+		t.Error(err)
+	}
+	other := s
+	other.Name = "cp2"
+	if err := preflight(other.Replica, converged(t, s)); !strings.Contains(cptest.Text(err), `holds replica "cp1" of this cluster`) {
+		t.Errorf("another replica on the same machine: %v", err)
+	}
+}

@@ -1,0 +1,95 @@
+package controlplane
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+)
+
+// restartReason returns why component c must be restarted, or "". It compares with the note
+// written at the component's start, so that a change that was interrupted before the restart is
+// still detected.
+func restartReason(c component.Component, f observed, after map[string]string) string {
+	state := f.facts.Units[unit.Name(c.Name)]
+	if fault := unitProblem(state); fault != "" {
+		return fault
+	}
+	noted := systemd.ReadStartNote(f.facts.Files[unit.StartNotePath(c.Name)].Content)
+	definition := unit.File(c).Path
+	// An edit of a unit file that systemd has not read is reverted before the process has used
+	// it.
+	undone := noted[definition] == after[definition] && f.facts.Files[definition].SHA256 != after[definition]
+	if state.NeedReload && !undone {
+		return "its definition changed after systemd read it"
+	}
+	if len(f.overrides(c.Name)) > 0 {
+		return "its definition is changed by files in " + unit.DropInDir(c.Name)
+	}
+	for _, path := range append([]string{definition}, c.Inputs...) {
+		if noted[path] != after[path] {
+			return "it was started with another " + path
+		}
+	}
+	return ""
+}
+
+// unitProblem returns why a unit does not run, or "". A first start in progress is no
+// problem; a unit that systemd restarts again and again is one.
+func unitProblem(unit host.UnitState) string {
+	switch {
+	case unit.Active == "active":
+		return ""
+	case unit.Active == "activating" && unit.Sub != "auto-restart":
+		return ""
+	case unit.Load == "" || unit.Load == "not-found":
+		return "does not exist"
+	case unit.Sub == "auto-restart" || unit.Active == "failed":
+		return "fails (" + unit.Result + ")"
+	}
+	return "is " + unit.Active
+}
+
+// readAtStart returns all files that a component may have read at start, except its unit file.
+func readAtStart() []string {
+	return append(component.SettingPaths(), component.SAKey, component.SAPub, component.EtcdClientCA, component.EncryptionConfigPath, component.CACert, component.CAKey, component.SigningCA, component.ControllerManagerConf, component.SchedulerConf)
+}
+
+// staleProcess returns which of the components runs with other files than those on disk. A
+// component that does not run has read nothing.
+func staleProcess(facts host.Facts, components []string) error {
+	for _, name := range components {
+		if !runs(facts.Units[unit.Name(name)]) {
+			continue
+		}
+		noted := systemd.ReadStartNote(facts.Files[unit.StartNotePath(name)].Content)
+		if len(noted) == 0 {
+			return fmt.Errorf("%s runs without a record of the files it has read", name)
+		}
+		// Earlier versions of the provider recorded the etcd member's file, which is rotated
+		// separately.
+		delete(noted, component.EtcdCA)
+		for _, path := range slices.Sorted(maps.Keys(noted)) {
+			if noted[path] != facts.Files[path].SHA256 {
+				return fmt.Errorf("%s was started with another %s than its machine has now", name, path)
+			}
+		}
+	}
+	return nil
+}
+
+// runs reports whether a process of the unit may exist. A unit that systemd is about to restart
+// has no process, and will read what is on disk.
+func runs(unit host.UnitState) bool {
+	switch unit.Active {
+	case "active", "reloading", "deactivating":
+		return true
+	case "activating":
+		return unit.Sub != "auto-restart"
+	}
+	return false
+}
