@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -61,7 +62,7 @@ func (st *stage) takesOverAWiderKey() {
 	if status, body := send(st, web, "DELETE", bound, ""); status != 200 {
 		st.Fatalf("%d %s", status, body)
 	}
-	f, err := observe(st.ctx, st.spec.Host, st.spec.Replica)
+	f, err := machine.Observe(st.ctx, st.spec.Host, st.spec.Replica)
 	if err != nil {
 		st.Fatal(err)
 	}

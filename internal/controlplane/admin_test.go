@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -23,7 +24,7 @@ func paths(files []host.File) []string {
 // from an external signer.
 func TestNoAdminConf(t *testing.T) {
 	s := testSpec(t)
-	f := interpret(host.Facts{Files: map[string]host.FileState{component.AdminConf: {SHA256: "x", Mode: component.SecretMode, Owner: "root", Group: "root"}}})
+	f := machine.Interpret(host.Facts{Files: map[string]host.FileState{component.AdminConf: {SHA256: "x", Mode: component.SecretMode, Owner: "root", Group: "root"}}})
 	with, err := decide(s.Replica, f, cptest.Now)
 	if err != nil || !slices.Contains(paths(with.files), component.AdminConf) || slices.Contains(with.remove, component.AdminConf) {
 		t.Errorf("by default: %v, removed %q, %v", paths(with.files), with.remove, err)
@@ -38,10 +39,10 @@ func TestNoAdminConf(t *testing.T) {
 	}) {
 		t.Error("one that is there is no drift")
 	}
-	if missing := drift(s.Replica, interpret(host.Facts{}), cptest.Now); slices.ContainsFunc(missing, func(word string) bool { return strings.Contains(word, component.AdminConf) }) {
+	if missing := drift(s.Replica, machine.Interpret(host.Facts{}), cptest.Now); slices.ContainsFunc(missing, func(word string) bool { return strings.Contains(word, component.AdminConf) }) {
 		t.Errorf("one that is not there is drift: %q", missing)
 	}
-	if !slices.Contains(ownFiles(s.Replica), component.AdminConf) || !slices.Contains(query(s.Replica).Files, component.AdminConf) {
+	if !slices.Contains(machine.OwnFiles(s.Replica), component.AdminConf) || !slices.Contains(machine.Query(s.Replica).Files, component.AdminConf) {
 		t.Error("one that is left over is not looked for")
 	}
 	s.Bundle = signedElsewhere(t, s)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -33,13 +34,13 @@ func install(ctx context.Context, s Spec) error {
 
 // apply writes the files and restarts the API server if needed.
 func apply(ctx context.Context, s Spec, d changes) error {
-	change := host.Change{Dirs: component.Directories(), Files: d.files, Remove: append(slices.Clone(d.remove), pausedPath), Script: unit.Enable()}
+	change := host.Change{Dirs: component.Directories(), Files: d.files, Remove: append(slices.Clone(d.remove), machine.PausedPath), Script: unit.Enable()}
 	if d.rollback != nil { // first: from now on a rollback is possible
-		change.Files = append([]host.File{d.rollback.file()}, d.files...)
+		change.Files = append([]host.File{d.rollback.File()}, d.files...)
 	}
 	if d.begins { // first: from now on the machine names its owner
-		change.Files = append([]host.File{creatingFile(s.Replica)}, d.files...)
-		change.Script = host.Discard(creatingPath) + change.Script // the record is written
+		change.Files = append([]host.File{machine.CreatingFile(s.Replica)}, d.files...)
+		change.Script = host.Discard(machine.CreatingPath) + change.Script // the record is written
 	}
 	if len(d.halt) > 0 {
 		change.Script += unit.Pause(d.halt)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -79,25 +80,25 @@ func (b Beside) dependent(ctx context.Context) (*Spec, besideStatus, error) {
 // replica returns the replica on the machine, as its record describes it; nil if there
 // is none. Only what pausing and resuming need is set.
 func (b Beside) replica(ctx context.Context) (s *Spec, state besideStatus, err error) {
-	facts, err := b.Host.Observe(ctx, pausedQuery())
+	facts, err := b.Host.Observe(ctx, machine.PausedQuery())
 	if errors.Is(err, host.ErrUnreachable) {
 		return nil, state, nil
 	}
 	if err != nil {
 		return nil, state, fmt.Errorf("read the replica on %s: %w", b.Host.Address(), err)
 	}
-	_, state.paused = facts.Files[pausedPath]
+	_, state.paused = facts.Files[machine.PausedPath]
 	state.running = facts.Units[unit.Name(release.APIServer)].Active == "active"
 	// A replica with an unreadable record cannot be paused; its Read reports that.
-	r, err := readRecord(facts.Files[recordPath].Content)
+	r, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
 	if err != nil || r.ClusterID != b.Bundle.ClusterID {
-		state.absent = err == nil && r.ClusterID == "" && !runs(facts.Units[unit.Name(release.APIServer)])
+		state.absent = err == nil && r.ClusterID == "" && !machine.ProcessExists(facts.Units[unit.Name(release.APIServer)])
 		return nil, state, nil
 	}
-	state.orphan = livesOn(r.Etcd, b.Host.Address()) && !runs(facts.Units[etcdUnitName])
+	state.orphan = livesOn(r.Etcd, b.Host.Address()) && !machine.ProcessExists(facts.Units[machine.EtcdUnitName])
 	registrar, err := b.Registrar(r.Endpoint)
 	if err != nil {
-		return nil, state, fmt.Errorf("read the endpoint in %s on %s: %w", recordPath, b.Host.Address(), err)
+		return nil, state, fmt.Errorf("read the endpoint in %s on %s: %w", machine.RecordPath, b.Host.Address(), err)
 	}
 	return &Spec{
 		Replica: component.Replica{

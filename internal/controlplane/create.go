@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 )
@@ -28,17 +29,17 @@ func (r *Replicas) Create(ctx context.Context, s Spec) (status Status, err error
 
 func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 	joining := r.beginCheckJoin(ctx, s)
-	f, err := inspect(ctx, s.Host, s.Replica)
+	f, err := machine.Inspect(ctx, s.Host, s.Replica)
 	if err != nil {
 		return Status{}, err
 	}
-	if err := preflight(s.Replica, f); err != nil {
+	if err := machine.Preflight(s.Replica, f); err != nil {
 		return Status{}, err
 	}
 	if err := joining(); err != nil {
 		return Status{}, err
 	}
-	if f.record.of(s.Replica) && runs(f.facts.Units[unit.Name(release.APIServer)]) {
+	if f.Record.IsFor(s.Replica) && machine.ProcessExists(f.Facts.Units[unit.Name(release.APIServer)]) {
 		status, err := r.update(ctx, s, f)
 		if err != nil {
 			return status, &adoption{err}
@@ -55,7 +56,7 @@ func (r *Replicas) create(ctx context.Context, s Spec) (Status, error) {
 	if err := install(ctx, s); err != nil {
 		return Status{}, err
 	}
-	d.begins = f.record.ClusterID == ""
+	d.begins = f.Record.ClusterID == ""
 	if err := bringUp(ctx, s, d); err != nil {
 		return Status{}, withRotationState(err, "it was not registered: the endpoint sends it no requests.")
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -24,8 +25,8 @@ type changes struct {
 	// halt are components that are stopped before the API server is restarted, because
 	// they would be newer than it.
 	halt     []string
-	rollback *rollbackRecord // what ran so far; nil if it cannot be restored
-	begins   bool            // a Create on a machine that has no record yet
+	rollback *machine.RollbackRecord // what ran so far; nil if it cannot be restored
+	begins   bool                    // a Create on a machine that has no record yet
 }
 
 // writes reports whether the file at path is written.
@@ -38,13 +39,13 @@ func (d changes) restarts(c string) bool { return slices.Contains(d.restart, c) 
 
 // stagger delays the unit files of components that are restarted after the API server
 // and exist already.
-func (d *changes) stagger(f observed) {
+func (d *changes) stagger(f machine.Observed) {
 	if !d.restarts(release.APIServer) {
 		return
 	}
 	d.later = map[string]host.File{}
 	for _, name := range d.restart {
-		if _, there := f.facts.Files[unit.Path(name)]; !there || name == release.APIServer {
+		if _, there := f.Facts.Files[unit.Path(name)]; !there || name == release.APIServer {
 			continue
 		}
 		d.files = slices.DeleteFunc(d.files, func(file host.File) bool {
@@ -58,7 +59,7 @@ func (d *changes) stagger(f observed) {
 
 // decide compares what was observed with s. Valid certificates are kept, so that a
 // repeated call restarts nothing; the others are issued here.
-func decide(s component.Replica, f observed, now time.Time) (changes, error) {
+func decide(s component.Replica, f machine.Observed, now time.Time) (changes, error) {
 	files, err := issue(s, f, now)
 	if err != nil {
 		return changes{}, fmt.Errorf("prepare replica %s: %w", s.Machine(), err)
@@ -66,33 +67,33 @@ func decide(s component.Replica, f observed, now time.Time) (changes, error) {
 	files = append(files, component.Files(s)...)
 	var remove []string
 	for _, path := range component.UnwantedFiles(s) {
-		if _, there := f.facts.Files[path]; there {
+		if _, there := f.Facts.Files[path]; there {
 			remove = append(remove, path)
 		}
 	}
-	if _, there := f.facts.Files[creatingPath]; there && f.record.ClusterID != "" {
-		remove = append(remove, creatingPath) // a Create was interrupted just before its end
+	if _, there := f.Facts.Files[machine.CreatingPath]; there && f.Record.ClusterID != "" {
+		remove = append(remove, machine.CreatingPath) // a Create was interrupted just before its end
 	}
 	for _, c := range component.Of(s) {
 		files = append(files, unit.File(c))
-		if edits := f.overrides(c.Name); len(edits) > 0 {
+		if edits := f.Overrides(c.Name); len(edits) > 0 {
 			remove = append(append(remove, edits...), unit.DropInDir(c.Name))
 		}
 	}
-	after := f.digests()
+	after := f.Digests()
 	for _, file := range files {
-		after[file.Path] = digest(file.Content)
+		after[file.Path] = machine.Digest(file.Content)
 	}
 	// The record comes last: it must not name files that do not exist yet.
-	files = append(files, recordOf(s, after).file())
+	files = append(files, machine.NewRecord(s, after).File())
 	return changes{files: files, remove: remove, restart: restarts(s, f, after)}, nil
 }
 
 // issue issues the certificates that are missing or invalid.
-func issue(s component.Replica, f observed, now time.Time) ([]host.File, error) {
+func issue(s component.Replica, f machine.Observed, now time.Time) ([]host.File, error) {
 	var files []host.File
 	for _, c := range component.Certificates(s) {
-		if len(certificateProblems(s, c, f, now)) == 0 {
+		if len(machine.CertificateProblems(s, c, f, now)) == 0 {
 			continue
 		}
 		pair, err := s.Bundle.Issue(c.Leaf, now, 0)
@@ -102,7 +103,7 @@ func issue(s component.Replica, f observed, now time.Time) ([]host.File, error) 
 		files = append(files, c.Files(pair)...)
 	}
 	for _, k := range component.Kubeconfigs(s) {
-		if len(kubeconfigProblems(s, k, f, now)) == 0 {
+		if len(machine.KubeconfigProblems(s, k, f, now)) == 0 {
 			continue
 		}
 		file, err := k.Issue(s, now)
@@ -118,11 +119,11 @@ func issue(s component.Replica, f observed, now time.Time) ([]host.File, error) 
 // ones (after: their digests once written). If the API server does not run, the others
 // crash-loop without it. They are restarted with it, so that a component that is about to exit
 // does not count as ready.
-func restarts(s component.Replica, f observed, after map[string]string) []string {
+func restarts(s component.Replica, f machine.Observed, after map[string]string) []string {
 	var out []string
-	alone := unitProblem(f.facts.Units[unit.Name(release.APIServer)]) != ""
+	alone := machine.UnitProblem(f.Facts.Units[unit.Name(release.APIServer)]) != ""
 	for _, c := range component.Of(s) {
-		if alone || restartReason(c, f, after) != "" {
+		if alone || machine.RestartReason(c, f, after) != "" {
 			out = append(out, c.Name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -17,7 +18,7 @@ import (
 // rewritten returns the issued files that a decision writes again.
 func rewritten(s Spec, d changes) []string {
 	var out []string
-	for path := range recordOf(s.Replica, nil).Issued {
+	for path := range machine.NewRecord(s.Replica, nil).Issued {
 		if slices.ContainsFunc(d.files, func(f host.File) bool { return f.Path == path }) {
 			out = append(out, path)
 		}
@@ -26,7 +27,7 @@ func rewritten(s Spec, d changes) []string {
 	return out
 }
 
-func mustDecide(t *testing.T, s Spec, f observed, at time.Time) changes {
+func mustDecide(t *testing.T, s Spec, f machine.Observed, at time.Time) changes {
 	t.Helper()
 	d, err := decide(s.Replica, f, at)
 	if err != nil {
@@ -41,12 +42,12 @@ func TestDecideOnABareMachine(t *testing.T) {
 	if !slices.Equal(d.restart, release.Components()) {
 		t.Errorf("starts %q", d.restart)
 	}
-	if last := d.files[len(d.files)-1].Path; last != recordPath {
+	if last := d.files[len(d.files)-1].Path; last != machine.RecordPath {
 		t.Errorf("%s is written last; an interrupted change would be recorded as done", last)
 	}
 	for _, file := range d.files {
 		private := strings.Contains(string(file.Content), "PRIVATE KEY") || strings.Contains(string(file.Content), "client-key-data")
-		if private != (file.Mode == component.SecretMode) && file.Path != recordPath {
+		if private != (file.Mode == component.SecretMode) && file.Path != machine.RecordPath {
 			t.Errorf("%s has mode %o", file.Path, file.Mode)
 		}
 		if strings.HasSuffix(file.Path, "super-admin.conf") || strings.HasSuffix(file.Path, "front-proxy-ca.key") || strings.HasSuffix(file.Path, "etcd/ca.key") {
@@ -66,66 +67,68 @@ func TestDecideOnAConvergedMachine(t *testing.T) {
 func TestDecide(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		alter   func(*Spec, *observed)
+		alter   func(*Spec, *machine.Observed)
 		at      time.Time
 		reissue []string
 		restart []string
 	}{
-		{name: "etcd URLs in another order", alter: func(s *Spec, _ *observed) { slices.Reverse(s.EtcdURLs) }},
-		{name: "an extra flag", alter: func(s *Spec, _ *observed) { s.ExtraArgs = cptest.Args(release.Scheduler, "v", "4") }, restart: []string{release.Scheduler}},
-		{name: "another version", alter: func(s *Spec, _ *observed) { s.Version = "1.34.5" }, restart: release.Components()},
+		{name: "etcd URLs in another order", alter: func(s *Spec, _ *machine.Observed) { slices.Reverse(s.EtcdURLs) }},
+		{name: "an extra flag", alter: func(s *Spec, _ *machine.Observed) { s.ExtraArgs = cptest.Args(release.Scheduler, "v", "4") }, restart: []string{release.Scheduler}},
+		{name: "another version", alter: func(s *Spec, _ *machine.Observed) { s.Version = "1.34.5" }, restart: release.Components()},
 		{
-			name: "an extra name: the API server reloads its certificate", alter: func(s *Spec, _ *observed) { s.ExtraSANs = []string{"api.example"} },
+			name: "an extra name: the API server reloads its certificate", alter: func(s *Spec, _ *machine.Observed) { s.ExtraSANs = []string{"api.example"} },
 			reissue: []string{component.APIServerCert, component.KeyPath(component.APIServerCert)},
 		},
 		{
-			name: "another endpoint", alter: func(s *Spec, _ *observed) { s.EndpointHost = "10.0.0.200" },
+			name: "another endpoint", alter: func(s *Spec, _ *machine.Observed) { s.EndpointHost = "10.0.0.200" },
 			reissue: []string{component.AdminConf, component.APIServerCert, component.KeyPath(component.APIServerCert)},
 		},
 		{
-			name: "a certificate near its end", alter: func(*Spec, *observed) {}, at: cptest.Now.Add(340 * 24 * time.Hour), restart: []string{release.ControllerManager, release.Scheduler},
+			name: "a certificate near its end", alter: func(*Spec, *machine.Observed) {}, at: cptest.Now.Add(340 * 24 * time.Hour), restart: []string{release.ControllerManager, release.Scheduler},
 			reissue: []string{
 				component.AdminConf, component.ControllerManagerConf, component.EtcdClientCert, component.KeyPath(component.EtcdClientCert), component.KubeletClientCert, component.KeyPath(component.KubeletClientCert),
 				component.APIServerCert, component.KeyPath(component.APIServerCert), component.FrontProxyClientCert, component.KeyPath(component.FrontProxyClientCert), component.SchedulerConf,
 			},
 		},
 		{
-			name: "a key from a write that was cut off before its certificate", alter: func(_ *Spec, f *observed) { edit(f, component.KeyPath(component.EtcdClientCert), "another key") },
+			name: "a key from a write that was cut off before its certificate", alter: func(_ *Spec, f *machine.Observed) {
+				edit(f, component.KeyPath(component.EtcdClientCert), "another key")
+			},
 			reissue: []string{component.EtcdClientCert, component.KeyPath(component.EtcdClientCert)},
 		},
 		{
-			name: "a key that others could read", alter: func(_ *Spec, f *observed) { chmod(f, component.KeyPath(component.FrontProxyClientCert), 0o640) },
+			name: "a key that others could read", alter: func(_ *Spec, f *machine.Observed) { chmod(f, component.KeyPath(component.FrontProxyClientCert), 0o640) },
 			reissue: []string{component.FrontProxyClientCert, component.KeyPath(component.FrontProxyClientCert)},
 		},
-		{name: "a kubeconfig changed by hand", alter: func(_ *Spec, f *observed) { edit(f, component.SchedulerConf, "x") }, reissue: []string{component.SchedulerConf}, restart: []string{release.Scheduler}},
-		{name: "the service-account key changed by hand", alter: func(_ *Spec, f *observed) { edit(f, component.SAKey, "x") }},
+		{name: "a kubeconfig changed by hand", alter: func(_ *Spec, f *machine.Observed) { edit(f, component.SchedulerConf, "x") }, reissue: []string{component.SchedulerConf}, restart: []string{release.Scheduler}},
+		{name: "the service-account key changed by hand", alter: func(_ *Spec, f *machine.Observed) { edit(f, component.SAKey, "x") }},
 		{
-			name: "files written, restart cut off", alter: func(_ *Spec, f *observed) {
-				f.facts.Files[unit.StartNotePath(release.ControllerManager)] = host.FileState{}
+			name: "files written, restart cut off", alter: func(_ *Spec, f *machine.Observed) {
+				f.Facts.Files[unit.StartNotePath(release.ControllerManager)] = host.FileState{}
 			},
 			restart: []string{release.ControllerManager},
 		},
 		{
-			name: "unit file changed, systemd not reloaded", alter: func(_ *Spec, f *observed) {
+			name: "unit file changed, systemd not reloaded", alter: func(_ *Spec, f *machine.Observed) {
 				alterUnit(f, release.APIServer, func(u *host.UnitState) { u.NeedReload = true })
 			},
 			restart: []string{release.APIServer},
 		},
-		{name: "unit file edited, systemd not reloaded, process still that of the right one", alter: func(_ *Spec, f *observed) {
+		{name: "unit file edited, systemd not reloaded, process still that of the right one", alter: func(_ *Spec, f *machine.Observed) {
 			edit(f, unit.Path(release.Scheduler), "x")
 			alterUnit(f, release.Scheduler, func(u *host.UnitState) { u.NeedReload = true })
 		}},
-		{name: "stopped", alter: func(_ *Spec, f *observed) {
+		{name: "stopped", alter: func(_ *Spec, f *machine.Observed) {
 			alterUnit(f, release.Scheduler, func(u *host.UnitState) { u.Active = "inactive" })
 		}, restart: []string{release.Scheduler}},
-		{name: "still starting", alter: func(_ *Spec, f *observed) {
+		{name: "still starting", alter: func(_ *Spec, f *machine.Observed) {
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "start" })
 		}},
-		{name: "failing again and again", alter: func(_ *Spec, f *observed) {
+		{name: "failing again and again", alter: func(_ *Spec, f *machine.Observed) {
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
 		}, restart: release.Components()},
-		{name: "a drop-in", alter: func(_ *Spec, f *observed) {
-			f.facts.Dirs[unit.DropInDir(release.APIServer)] = []string{"override.conf"}
+		{name: "a drop-in", alter: func(_ *Spec, f *machine.Observed) {
+			f.Facts.Dirs[unit.DropInDir(release.APIServer)] = []string{"override.conf"}
 		}, restart: []string{release.APIServer}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -149,32 +152,32 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func edit(f *observed, path, content string) {
-	state := f.facts.Files[path]
-	state.Content, state.SHA256 = content, digest([]byte(content))
-	f.facts.Files[path] = state
+func edit(f *machine.Observed, path, content string) {
+	state := f.Facts.Files[path]
+	state.Content, state.SHA256 = content, machine.Digest([]byte(content))
+	f.Facts.Files[path] = state
 }
 
-func chmod(f *observed, path string, mode fs.FileMode) {
-	state := f.facts.Files[path]
+func chmod(f *machine.Observed, path string, mode fs.FileMode) {
+	state := f.Facts.Files[path]
 	state.Mode = mode
-	f.facts.Files[path] = state
+	f.Facts.Files[path] = state
 }
 
-func alterUnit(f *observed, component string, alter func(*host.UnitState)) {
-	state := f.facts.Units[unit.Name(component)]
+func alterUnit(f *machine.Observed, component string, alter func(*host.UnitState)) {
+	state := f.Facts.Units[unit.Name(component)]
 	alter(&state)
-	f.facts.Units[unit.Name(component)] = state
+	f.Facts.Units[unit.Name(component)] = state
 }
 
 func TestConfigDigest(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
-	if have, want := f.configDigest(s.Replica), s.ConfigDigest(); have != want {
+	if have, want := f.ConfigDigest(s.Replica), s.ConfigDigest(); have != want {
 		t.Errorf("found %s, planned %s", have, want)
 	}
 	edit(&f, unit.Path(release.Scheduler), "x")
-	if f.configDigest(s.Replica) == s.ConfigDigest() {
+	if f.ConfigDigest(s.Replica) == s.ConfigDigest() {
 		t.Error("an edited unit has the digest of the planned one")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -78,14 +79,14 @@ const cleanAttempts = 3
 // checkClean returns an error before the first change if the machine has parts of a replica
 // whose owner is unknown.
 func checkClean(ctx context.Context, s Spec) error {
-	f, err := observe(ctx, s.Host, s.Replica)
+	f, err := machine.Observe(ctx, s.Host, s.Replica)
 	if err != nil {
 		return err
 	}
-	if _, _, err = f.owner(s.Replica); err != nil {
+	if _, _, err = f.Owner(s.Replica); err != nil {
 		return &problem.Problem{
 			Summary: "control-plane replica not deleted", Host: s.Machine(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
-			Next: "apply the replica first, which writes " + recordPath + " anew where it is missing; one that cannot be read has to be moved away on the machine. Then destroy again.",
+			Next: "apply the replica first, which writes " + machine.RecordPath + " anew where it is missing; one that cannot be read has to be moved away on the machine. Then destroy again.",
 		}
 	}
 	return nil
@@ -98,11 +99,11 @@ func clean(ctx context.Context, s Spec, o DeleteOptions) error {
 		if o.superseded() {
 			return errSuperseded
 		}
-		f, err := observe(ctx, s.Host, s.Replica)
+		f, err := machine.Observe(ctx, s.Host, s.Replica)
 		if err != nil {
 			return err
 		}
-		mine, other, err := f.owner(s.Replica)
+		mine, other, err := f.Owner(s.Replica)
 		if err != nil {
 			return fmt.Errorf("clean replica %s: %w", s.Machine(), err)
 		}
@@ -111,7 +112,7 @@ func clean(ctx context.Context, s Spec, o DeleteOptions) error {
 			return nil
 		}
 		problem.Progress(ctx, "%s: stopping the components", s.Machine())
-		changed, err := f.remove(ctx, s.Host, s.Replica)
+		changed, err := f.Remove(ctx, s.Host, s.Replica)
 		if err != nil {
 			return fmt.Errorf("clean replica %s: %w", s.Machine(), err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -16,27 +17,27 @@ import (
 
 // drift describes how a machine differs from s. Each line contains the name of the machine. A
 // component that is temporarily not ready is not drift; a unit that does not run is.
-func drift(s component.Replica, f observed, now time.Time) []string {
+func drift(s component.Replica, f machine.Observed, now time.Time) []string {
 	var problems []string
 	problems = append(problems, recordDrift(s, f)...)
 	for _, c := range component.Of(s) {
 		problems = append(problems, componentDrift(s, c, f)...)
 	}
 	for _, file := range component.Files(s) {
-		if fault := fileProblem(f.facts.Files, file); fault != "" {
+		if fault := machine.FileProblem(f.Facts.Files, file); fault != "" {
 			problems = append(problems, file.Path+" "+fault)
 		}
 	}
 	for _, path := range component.UnwantedFiles(s) {
-		if _, there := f.facts.Files[path]; there {
+		if _, there := f.Facts.Files[path]; there {
 			problems = append(problems, path+" exists, but is not wanted")
 		}
 	}
 	for _, c := range component.Certificates(s) {
-		problems = append(problems, certificateProblems(s, c, f, now)...)
+		problems = append(problems, machine.CertificateProblems(s, c, f, now)...)
 	}
 	for _, k := range component.Kubeconfigs(s) {
-		problems = append(problems, kubeconfigProblems(s, k, f, now)...)
+		problems = append(problems, machine.KubeconfigProblems(s, k, f, now)...)
 	}
 	for i, text := range problems {
 		problems[i] = s.Machine() + ": " + text
@@ -44,20 +45,20 @@ func drift(s component.Replica, f observed, now time.Time) []string {
 	return problems
 }
 
-func recordDrift(s component.Replica, f observed) []string {
+func recordDrift(s component.Replica, f machine.Observed) []string {
 	switch {
-	case f.recordErr != nil:
-		return []string{recordPath + " cannot be read"}
-	case f.record.ClusterID == "":
-		return []string{recordPath + " is missing"}
-	case f.record.ClusterID != s.Bundle.ClusterID:
-		return []string{fmt.Sprintf("holds a replica of another cluster, %q", f.record.ClusterName)}
-	case f.record.Name != s.Name:
-		return []string{fmt.Sprintf("holds replica %q, wanted %q", f.record.Name, s.Name)}
-	case !f.record.describes(s):
-		return []string{recordPath + " names another endpoint, port or etcd than wanted"}
+	case f.RecordErr != nil:
+		return []string{machine.RecordPath + " cannot be read"}
+	case f.Record.ClusterID == "":
+		return []string{machine.RecordPath + " is missing"}
+	case f.Record.ClusterID != s.Bundle.ClusterID:
+		return []string{fmt.Sprintf("holds a replica of another cluster, %q", f.Record.ClusterName)}
+	case f.Record.Name != s.Name:
+		return []string{fmt.Sprintf("holds replica %q, wanted %q", f.Record.Name, s.Name)}
+	case !f.Record.Matches(s):
+		return []string{machine.RecordPath + " names another endpoint, port or etcd than wanted"}
 	}
-	return generationDrift(f.record.Generations, s.Bundle.Generations())
+	return generationDrift(f.Record.Generations, s.Bundle.Generations())
 }
 
 func generationDrift(have, want map[pki.Part]int) []string {
@@ -70,26 +71,26 @@ func generationDrift(have, want map[pki.Part]int) []string {
 	return problems
 }
 
-func componentDrift(s component.Replica, c component.Component, f observed) []string {
+func componentDrift(s component.Replica, c component.Component, f machine.Observed) []string {
 	var problems []string
 	add := func(format string, args ...any) {
 		problems = append(problems, c.Name+": "+fmt.Sprintf(format, args...))
 	}
 	directory, name := path.Split(c.Program)
-	if !slices.Contains(f.facts.Dirs[path.Clean(directory)], name) {
+	if !slices.Contains(f.Facts.Dirs[path.Clean(directory)], name) {
 		add("%s is missing", c.Program)
 	}
-	state := f.facts.Units[unit.Name(c.Name)]
-	fault := unitProblem(state)
+	state := f.Facts.Units[unit.Name(c.Name)]
+	fault := machine.UnitProblem(state)
 	if fault != "" {
 		add("%s %s", unit.Name(c.Name), fault)
-	} else if reason := restartReason(c, f, f.digests()); reason != "" {
+	} else if reason := machine.RestartReason(c, f, f.Digests()); reason != "" {
 		add("%s", reason)
 	}
 	if state.Load == "loaded" && state.Enabled != "enabled" {
 		add("%s is %s, wanted enabled", unit.Name(c.Name), cmp.Or(state.Enabled, "not enabled"))
 	}
-	if version := f.version(c.Name); version != "" && version != s.Version {
+	if version := f.Version(c.Name); version != "" && version != s.Version {
 		add("runs version %s, wanted %s", version, s.Version)
 	}
 	for _, text := range definitionDrift(c, f) {
@@ -100,14 +101,14 @@ func componentDrift(s component.Replica, c component.Component, f observed) []st
 
 // definitionDrift compares a unit file with the rendered one: by flag if it can be
 // parsed, as a whole otherwise.
-func definitionDrift(c component.Component, f observed) []string {
+func definitionDrift(c component.Component, f machine.Observed) []string {
 	want := unit.File(c)
-	fault := fileProblem(f.facts.Files, want)
+	fault := machine.FileProblem(f.Facts.Files, want)
 	if fault == "" {
 		return nil
 	}
-	state, ok := f.facts.Files[want.Path]
-	if !ok || state.SHA256 == digest(want.Content) {
+	state, ok := f.Facts.Files[want.Path]
+	if !ok || state.SHA256 == machine.Digest(want.Content) {
 		return []string{want.Path + " " + fault}
 	}
 	executable, flags, err := unit.Parse(state.Content)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -23,83 +24,89 @@ func TestNoDriftOnAConvergedMachine(t *testing.T) {
 func TestDrift(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		alter func(*testing.T, *Spec, *observed)
+		alter func(*testing.T, *Spec, *machine.Observed)
 		want  string
 	}{
 		{
-			"flag changed", func(_ *testing.T, _ *Spec, f *observed) {
+			"flag changed", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 				replace(f, unit.Path(release.APIServer), "--secure-port=6443", "--secure-port=7443")
 			},
 			`kube-apiserver: flag --secure-port is "7443", wanted "6443"`,
 		},
-		{"flag added", func(_ *testing.T, _ *Spec, f *observed) {
+		{"flag added", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 			replace(f, unit.Path(release.Scheduler), "--leader-elect=true", "--leader-elect=true --v=9")
 		}, `kube-scheduler: flag --v is "9", wanted not to be set`},
-		{"flag removed", func(_ *testing.T, _ *Spec, f *observed) {
+		{"flag removed", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 			replace(f, unit.Path(release.Scheduler), "--bind-address=127.0.0.1", "--leader-elect=true")
 		}, `kube-scheduler: flag --bind-address is missing, wanted "127.0.0.1"`},
 		{
-			"program of the unit", func(_ *testing.T, _ *Spec, f *observed) { replace(f, unit.Path(release.Scheduler), "1.34.4", "1.34.3") },
+			"program of the unit", func(_ *testing.T, _ *Spec, f *machine.Observed) {
+				replace(f, unit.Path(release.Scheduler), "1.34.4", "1.34.3")
+			},
 			`starts /opt/kube/kubernetes/1.34.3/kube-scheduler, wanted /opt/kube/kubernetes/1.34.4/kube-scheduler`,
 		},
 		{
-			"unit edited elsewhere", func(_ *testing.T, _ *Spec, f *observed) {
+			"unit edited elsewhere", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 				replace(f, unit.Path(release.Scheduler), "RestartSec=2", "RestartSec=9")
 			},
 			unit.Path(release.Scheduler) + " was edited",
 		},
-		{"unit unreadable", func(_ *testing.T, _ *Spec, f *observed) { edit(f, unit.Path(release.Scheduler), "[Unit]\n") }, "was edited: no ExecStart= line"},
-		{"unit file gone", func(_ *testing.T, _ *Spec, f *observed) { delete(f.facts.Files, unit.Path(release.Scheduler)) }, unit.Path(release.Scheduler) + " is missing"},
-		{"drop-in", func(_ *testing.T, _ *Spec, f *observed) {
-			f.facts.Dirs[unit.DropInDir(release.Scheduler)] = []string{"override.conf"}
+		{"unit unreadable", func(_ *testing.T, _ *Spec, f *machine.Observed) { edit(f, unit.Path(release.Scheduler), "[Unit]\n") }, "was edited: no ExecStart= line"},
+		{"unit file gone", func(_ *testing.T, _ *Spec, f *machine.Observed) { delete(f.Facts.Files, unit.Path(release.Scheduler)) }, unit.Path(release.Scheduler) + " is missing"},
+		{"drop-in", func(_ *testing.T, _ *Spec, f *machine.Observed) {
+			f.Facts.Dirs[unit.DropInDir(release.Scheduler)] = []string{"override.conf"}
 		}, "changed by files in " + unit.Path(release.Scheduler) + ".d"},
-		{"stopped", func(_ *testing.T, _ *Spec, f *observed) {
+		{"stopped", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
 		}, "kube-apiserver.service is inactive"},
-		{"failing", func(_ *testing.T, _ *Spec, f *observed) {
+		{"failing", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub, u.Result = "activating", "auto-restart", "exit-code" })
 		}, "kube-apiserver.service fails (exit-code)"},
-		{"disabled", func(_ *testing.T, _ *Spec, f *observed) {
+		{"disabled", func(_ *testing.T, _ *Spec, f *machine.Observed) {
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Enabled = "disabled" })
 		}, "kube-apiserver.service is disabled, wanted enabled"},
-		{"not restarted", func(_ *testing.T, _ *Spec, f *observed) {
-			f.facts.Files[unit.StartNotePath(release.Scheduler)] = host.FileState{}
+		{"not restarted", func(_ *testing.T, _ *Spec, f *machine.Observed) {
+			f.Facts.Files[unit.StartNotePath(release.Scheduler)] = host.FileState{}
 		}, "kube-scheduler: it was started with another " + unit.Path(release.Scheduler)},
 		{
-			"binary missing", func(_ *testing.T, _ *Spec, f *observed) { delete(f.facts.Dirs, "/opt/kube/kubernetes/1.34.4") },
+			"binary missing", func(_ *testing.T, _ *Spec, f *machine.Observed) { delete(f.Facts.Dirs, "/opt/kube/kubernetes/1.34.4") },
 			"/opt/kube/kubernetes/1.34.4/kube-apiserver is missing",
 		},
-		{"other version runs", func(_ *testing.T, _ *Spec, f *observed) {
-			f.running[release.APIServer] = "/opt/kube/kubernetes/1.34.3/kube-apiserver (deleted)"
+		{"other version runs", func(_ *testing.T, _ *Spec, f *machine.Observed) {
+			f.Executables[release.APIServer] = "/opt/kube/kubernetes/1.34.3/kube-apiserver (deleted)"
 		}, "kube-apiserver: runs version 1.34.3, wanted 1.34.4"},
 		{
-			"certificate of another cluster", func(t *testing.T, s *Spec, f *observed) {
+			"certificate of another cluster", func(t *testing.T, s *Spec, f *machine.Observed) {
 				edit(f, component.EtcdClientCert, strangersCertificate(t, s))
 			},
 			"is signed by another authority",
 		},
-		{"certificate missing", func(_ *testing.T, _ *Spec, f *observed) { delete(f.facts.Files, component.KubeletClientCert) }, component.KubeletClientCert + " is missing"},
-		{"key missing", func(_ *testing.T, _ *Spec, f *observed) {
-			delete(f.facts.Files, component.KeyPath(component.KubeletClientCert))
+		{"certificate missing", func(_ *testing.T, _ *Spec, f *machine.Observed) { delete(f.Facts.Files, component.KubeletClientCert) }, component.KubeletClientCert + " is missing"},
+		{"key missing", func(_ *testing.T, _ *Spec, f *machine.Observed) {
+			delete(f.Facts.Files, component.KeyPath(component.KubeletClientCert))
 		}, component.KeyPath(component.KubeletClientCert) + " is missing"},
-		{"key replaced", func(_ *testing.T, _ *Spec, f *observed) { edit(f, component.KeyPath(component.KubeletClientCert), "x") }, "was changed after it was issued"},
-		{"mode", func(_ *testing.T, _ *Spec, f *observed) { chmod(f, component.CAKey, 0o644) }, component.CAKey + " has mode 0644, wanted 0600"},
-		{"owner", func(_ *testing.T, _ *Spec, f *observed) {
-			state := f.facts.Files[component.SAKey]
+		{"key replaced", func(_ *testing.T, _ *Spec, f *machine.Observed) {
+			edit(f, component.KeyPath(component.KubeletClientCert), "x")
+		}, "was changed after it was issued"},
+		{"mode", func(_ *testing.T, _ *Spec, f *machine.Observed) { chmod(f, component.CAKey, 0o644) }, component.CAKey + " has mode 0644, wanted 0600"},
+		{"owner", func(_ *testing.T, _ *Spec, f *machine.Observed) {
+			state := f.Facts.Files[component.SAKey]
 			state.Owner, state.Group = "root", "root"
-			f.facts.Files[component.SAKey] = state
+			f.Facts.Files[component.SAKey] = state
 		}, component.SAKey + " belongs to root:root, wanted kube-apiserver:kube-apiserver"},
-		{"authority", func(_ *testing.T, _ *Spec, f *observed) { edit(f, component.CACert, "x") }, component.CACert + " has different content"},
-		{"kubeconfig's server", func(_ *testing.T, _ *Spec, f *observed) {
-			f.kubeconfigs[component.SchedulerConf] = strings.Replace(f.kubeconfigs[component.SchedulerConf], "10.0.0.11:6443", "10.0.0.99:6443", 1)
+		{"authority", func(_ *testing.T, _ *Spec, f *machine.Observed) { edit(f, component.CACert, "x") }, component.CACert + " has different content"},
+		{"kubeconfig's server", func(_ *testing.T, _ *Spec, f *machine.Observed) {
+			f.Kubeconfigs[component.SchedulerConf] = strings.Replace(f.Kubeconfigs[component.SchedulerConf], "10.0.0.11:6443", "10.0.0.99:6443", 1)
 		}, component.SchedulerConf + ": server is https://10.0.0.99:6443, wanted https://10.0.0.11:6443"},
-		{"kubeconfig's user", func(_ *testing.T, _ *Spec, f *observed) {
-			f.kubeconfigs[component.AdminConf] = strings.ReplaceAll(f.kubeconfigs[component.AdminConf], "kubernetes-admin", "root")
+		{"kubeconfig's user", func(_ *testing.T, _ *Spec, f *machine.Observed) {
+			f.Kubeconfigs[component.AdminConf] = strings.ReplaceAll(f.Kubeconfigs[component.AdminConf], "kubernetes-admin", "root")
 		}, component.AdminConf + `: user is "root", wanted "kubernetes-admin"`},
-		{"kubeconfig unreadable", func(_ *testing.T, _ *Spec, f *observed) { f.kubeconfigs[component.AdminConf] = "" }, component.AdminConf + " cannot be used"},
-		{"record gone", func(_ *testing.T, _ *Spec, f *observed) { f.record = record{} }, recordPath + " is missing"},
+		{"kubeconfig unreadable", func(_ *testing.T, _ *Spec, f *machine.Observed) { f.Kubeconfigs[component.AdminConf] = "" }, component.AdminConf + " cannot be used"},
+		{"record gone", func(_ *testing.T, _ *Spec, f *machine.Observed) { f.Record = machine.Record{} }, machine.RecordPath + " is missing"},
 		{
-			"another cluster's record", func(_ *testing.T, _ *Spec, f *observed) { f.record.ClusterID, f.record.ClusterName = "other", "stage" },
+			"another cluster's record", func(_ *testing.T, _ *Spec, f *machine.Observed) {
+				f.Record.ClusterID, f.Record.ClusterName = "other", "stage"
+			},
 			`holds a replica of another cluster, "stage"`,
 		},
 	} {
@@ -150,22 +157,22 @@ func TestMomentaryIllHealthIsNoDrift(t *testing.T) {
 func TestGone(t *testing.T) {
 	s := testSpec(t)
 	f := bare()
-	f.facts.Files[component.CACert] = host.FileState{Content: "a kubelet's"}
-	f.facts.Files[component.EtcdCA] = host.FileState{Content: "an etcd member's"}
-	if !f.gone(s.Replica) {
+	f.Facts.Files[component.CACert] = host.FileState{Content: "a kubelet's"}
+	f.Facts.Files[component.EtcdCA] = host.FileState{Content: "an etcd member's"}
+	if !f.IsEmpty(s.Replica) {
 		t.Error("what etcd and kubelet have counts as a replica")
 	}
-	for _, path := range []string{unit.Path(release.Scheduler), component.SAKey, recordPath, component.AdminConf} {
+	for _, path := range []string{unit.Path(release.Scheduler), component.SAKey, machine.RecordPath, component.AdminConf} {
 		f := bare()
-		f.facts.Files[path] = host.FileState{}
-		if f.gone(s.Replica) {
+		f.Facts.Files[path] = host.FileState{}
+		if f.IsEmpty(s.Replica) {
 			t.Errorf("gone although %s is there", path)
 		}
 	}
 }
 
-func replace(f *observed, path, old, new string) {
-	edit(f, path, strings.Replace(f.facts.Files[path].Content, old, new, 1))
+func replace(f *machine.Observed, path, old, new string) {
+	edit(f, path, strings.Replace(f.Facts.Files[path].Content, old, new, 1))
 }
 
 func strangersCertificate(t *testing.T, s *Spec) string {

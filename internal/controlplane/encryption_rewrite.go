@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -74,12 +75,12 @@ func (s Spec) rotated() []string {
 // checkNoStaleObjects returns an error if dropping the other key of a rotation would leave
 // objects stored with it: they would be unreadable. It first tries to rewrite them. All other
 // replicas already write with the remaining key, because they are within one stage.
-func checkNoStaleObjects(ctx context.Context, s Spec, f observed) error {
+func checkNoStaleObjects(ctx context.Context, s Spec, f machine.Observed) error {
 	to := s.Bundle.Generation(pki.EncryptionPart)
-	if f.record.Generations[pki.EncryptionPart] == to || pki.StageOf(to) != pki.Steady {
+	if f.Record.Generations[pki.EncryptionPart] == to || pki.StageOf(to) != pki.Steady {
 		return nil
 	}
-	joins := f.record.ClusterID == "" // its own API server does not run yet; the others rewrite
+	joins := f.Record.ClusterID == "" // its own API server does not run yet; the others rewrite
 	if joins && s.Store == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/componenttest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -30,27 +31,27 @@ func testHost(t *testing.T, config host.Config, address string) *host.Host {
 }
 
 // bare returns a machine that was never changed.
-func bare() observed {
-	return interpret(cptest.BareMachine())
+func bare() machine.Observed {
+	return machine.Interpret(cptest.BareMachine())
 }
 
 // converged returns the bare machine after everything that decide wants was applied.
-func converged(t *testing.T, s Spec) observed {
+func converged(t *testing.T, s Spec) machine.Observed {
 	t.Helper()
 	d, err := decide(s.Replica, bare(), cptest.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts := bare().facts
+	facts := bare().Facts
 	for _, file := range d.files {
 		facts.Files[file.Path] = host.FileState{
 			Mode: file.Mode, Owner: file.Owner, Group: file.Group,
-			SHA256: digest(file.Content), Content: string(file.Content),
+			SHA256: machine.Digest(file.Content), Content: string(file.Content),
 		}
 	}
-	plain := regexp.MustCompile(plainLines)
+	plain := regexp.MustCompile(machine.PlainLines)
 	for _, k := range component.Kubeconfigs(s.Replica) {
-		facts.Output += section + k.Path + "\n"
+		facts.Output += machine.SectionHeading + k.Path + "\n"
 		for line := range strings.Lines(facts.Files[k.Path].Content) {
 			if plain.MatchString(strings.TrimRight(line, "\n")) {
 				facts.Output += line
@@ -64,8 +65,8 @@ func converged(t *testing.T, s Spec) observed {
 		}
 		facts.Files[unit.StartNotePath(c.Name)] = host.FileState{Content: note}
 		facts.Units[unit.Name(c.Name)] = host.UnitState{Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", MainPID: 7, Result: "success"}
-		facts.Output += section + c.Name + "\n" + c.Program + "\n"
+		facts.Output += machine.SectionHeading + c.Name + "\n" + c.Program + "\n"
 		facts.Dirs["/opt/kube/kubernetes/"+s.Version] = append(facts.Dirs["/opt/kube/kubernetes/"+s.Version], c.Name)
 	}
-	return interpret(facts)
+	return machine.Interpret(facts)
 }

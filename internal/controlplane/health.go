@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -45,48 +46,48 @@ func (r *Replicas) Health(ctx context.Context, addresses []string, b *pki.Bundle
 
 // healthAt first reads the record, which contains the address of the API server. script is run
 // in the same round trip; its output lines differ from those of the query.
-func healthAt(ctx context.Context, machine *host.Host, b *pki.Bundle, script host.Script) (h Health, output string) {
-	s := Spec{Replica: component.Replica{Address: machine.Address(), Bundle: b}, Host: machine}
-	q := healthQuery(s.Replica)
+func healthAt(ctx context.Context, h *host.Host, b *pki.Bundle, script host.Script) (health Health, output string) {
+	s := Spec{Replica: component.Replica{Address: h.Address(), Bundle: b}, Host: h}
+	q := machine.HealthQuery(s.Replica)
 	q.Script = script + q.Script
-	facts, err := machine.Observe(ctx, q)
+	facts, err := h.Observe(ctx, q)
 	if err != nil {
-		return Health{Address: machine.Address(), Err: err}, ""
+		return Health{Address: h.Address(), Err: err}, ""
 	}
-	f := interpret(facts)
-	s.Name, s.Port = f.record.Name, f.record.Port
+	f := machine.Interpret(facts)
+	s.Name, s.Port = f.Record.Name, f.Record.Port
 	parts := component.Of(s.Replica)
-	health := make([]string, len(parts))
-	if f.holds(b.ClusterID) {
+	answers := make([]string, len(parts))
+	if f.HasReplicaOf(b.ClusterID) {
 		var asking sync.WaitGroup
 		for i, c := range parts {
-			asking.Go(func() { health[i] = askOnce(ctx, s, c) })
+			asking.Go(func() { answers[i] = askOnce(ctx, s, c) })
 		}
 		asking.Wait()
 	}
-	return healthOf(s.Replica, f, health), facts.Output
+	return healthOf(s.Replica, f, answers), facts.Output
 }
 
 // healthOf combines the observations. The state of a unit that does not run explains more than
 // a request without an answer.
-func healthOf(s component.Replica, f observed, health []string) Health {
+func healthOf(s component.Replica, f machine.Observed, health []string) Health {
 	out := Health{Address: s.Address}
-	if !f.holds(s.Bundle.ClusterID) {
+	if !f.HasReplicaOf(s.Bundle.ClusterID) {
 		switch {
-		case f.recordErr != nil:
-			out.Foreign = f.recordErr.Error()
+		case f.RecordErr != nil:
+			out.Foreign = f.RecordErr.Error()
 		default:
-			out.Foreign = describe(f.record)
+			out.Foreign = machine.Describe(f.Record)
 		}
 		return out
 	}
-	out.Name, out.Port, out.Version = f.record.Name, s.APIPort(), f.effectiveVersion(release.APIServer)
+	out.Name, out.Port, out.Version = f.Record.Name, s.APIPort(), f.EffectiveVersion(release.APIServer)
 	for i, c := range component.Of(s) {
 		told := Component{
 			Name: c.Name, Healthy: health[i] == healthy, Health: health[i],
-			Version: f.version(c.Name), CertificateExpiry: earliest(f, c.Certificates),
+			Version: f.Version(c.Name), CertificateExpiry: earliest(f, c.Certificates),
 		}
-		if fault := unitProblem(f.facts.Units[unit.Name(c.Name)]); fault != "" {
+		if fault := machine.UnitProblem(f.Facts.Units[unit.Name(c.Name)]); fault != "" {
 			told.Healthy, told.Health = false, fmt.Sprintf("%s %s", unit.Name(c.Name), fault)
 		}
 		out.Components = append(out.Components, told)

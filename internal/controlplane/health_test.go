@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -43,25 +44,25 @@ func TestHealthOf(t *testing.T) {
 		},
 		"another cluster's": {
 			change: func(f *host.Facts) {
-				f.Files[recordPath] = host.FileState{Content: `{"cluster_id": "ff", "cluster_name": "other", "name": "cp9"}`}
+				f.Files[machine.RecordPath] = host.FileState{Content: `{"cluster_id": "ff", "cluster_name": "other", "name": "cp9"}`}
 			},
 			asked: []string{"", "", ""}, foreign: `replica "cp9" of cluster "other"`,
 		},
 		"a record that cannot be read": {
-			change: func(f *host.Facts) { f.Files[recordPath] = host.FileState{Content: `{`} },
-			asked:  []string{"", "", ""}, foreign: "read " + recordPath,
+			change: func(f *host.Facts) { f.Files[machine.RecordPath] = host.FileState{Content: `{`} },
+			asked:  []string{"", "", ""}, foreign: "read " + machine.RecordPath,
 		},
 		"a bare machine": {
-			change: func(f *host.Facts) { *f = bare().facts },
+			change: func(f *host.Facts) { *f = bare().Facts },
 			asked:  []string{"", "", ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts := converged(t, wanted).facts
+			facts := converged(t, wanted).Facts
 			if c.change != nil {
 				c.change(&facts)
 			}
-			got := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, interpret(facts), c.asked)
+			got := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, machine.Interpret(facts), c.asked)
 			if got.Name != c.name || !strings.HasPrefix(got.Foreign, c.foreign) || (got.Foreign == "") != (c.foreign == "") {
 				t.Fatalf("%+v, want %q or %q", got, c.name, c.foreign)
 			}
@@ -87,14 +88,14 @@ func TestHealthOf(t *testing.T) {
 // TestHealthQueryIsEnough: nothing is used that was not queried.
 func TestHealthQueryIsEnough(t *testing.T) {
 	wanted := testSpec(t)
-	q := healthQuery(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle})
-	facts := converged(t, wanted).facts
+	q := machine.HealthQuery(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle})
+	facts := converged(t, wanted).Facts
 	for path := range facts.Files {
 		if !slices.Contains(q.Contents, path) {
 			delete(facts.Files, path)
 		}
 	}
-	got := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, interpret(facts), []string{healthy, healthy, healthy})
+	got := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, machine.Interpret(facts), []string{healthy, healthy, healthy})
 	want := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, converged(t, wanted), []string{healthy, healthy, healthy})
 	if a, b := fmt.Sprint(got), fmt.Sprint(want); a != b {
 		t.Errorf("of what is asked for: %s\nof all: %s", a, b)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -52,7 +53,7 @@ type Imported struct {
 // Import derives the replica from its machine. It changes nothing. endpointOf returns the
 // address that a registration names.
 func (r *Replicas) Import(ctx context.Context, h *host.Host, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
-	facts, err := h.Observe(ctx, importQuery())
+	facts, err := h.Observe(ctx, machine.ImportQuery())
 	if err != nil {
 		return Imported{}, fmt.Errorf("read the replica on %s: %w", h.Address(), err)
 	}
@@ -69,17 +70,17 @@ type Recorded struct {
 
 // Recorded reads the record of a machine.
 func (r *Replicas) Recorded(ctx context.Context, h *host.Host) (Recorded, error) {
-	facts, err := h.Observe(ctx, host.Query{Contents: []string{recordPath}})
+	facts, err := h.Observe(ctx, host.Query{Contents: []string{machine.RecordPath}})
 	if err != nil {
 		return Recorded{}, fmt.Errorf("read the replica on %s: %w", h.Address(), err)
 	}
-	found, err := readRecord(facts.Files[recordPath].Content)
+	found, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
 	return Recorded{ClusterID: found.ClusterID, Name: found.Name, Port: found.Port, Registration: found.Endpoint}, err
 }
 
 // imported interprets the facts that Import queried.
 func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (string, error)) (Imported, error) {
-	known, err := readRecord(facts.Files[recordPath].Content)
+	known, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
 	switch {
 	case err != nil:
 		return Imported{}, notImported(h, err.Error(), "apply from the configuration, which writes it anew")
@@ -103,14 +104,14 @@ func imported(h *host.Host, facts host.Facts, endpointOf func(json.RawMessage) (
 	}
 	endpoint, err := endpointOf(known.Endpoint)
 	if err != nil {
-		return Imported{}, notImported(h, recordPath+" does not say where the replica is registered: "+err.Error(), "apply from the configuration, which writes it anew")
+		return Imported{}, notImported(h, machine.RecordPath+" does not say where the replica is registered: "+err.Error(), "apply from the configuration, which writes it anew")
 	}
 	return assemble(h, known, version, endpoint, flags, facts.Files), nil
 }
 
 // assemble combines the record, the flags and the files.
-func assemble(h *host.Host, r record, version, endpoint string, flags map[string]map[string]string, files map[string]host.FileState) Imported {
-	given := cmp.Or(r.Configured, &configured{})
+func assemble(h *host.Host, r machine.Record, version, endpoint string, flags map[string]map[string]string, files map[string]host.FileState) Imported {
+	given := cmp.Or(r.Configured, &machine.Configured{})
 	out := Imported{
 		ClusterID: r.ClusterID, ClusterName: r.ClusterName, Name: r.Name, Version: version,
 		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: given.EarlyRenewal, Settings: given.Settings,
@@ -143,7 +144,7 @@ func assemble(h *host.Host, r record, version, endpoint string, flags map[string
 
 // issued reports whether the record lists a file. If it does and the file is missing, it was
 // deleted manually, which is drift.
-func issued(r record, path string) bool {
+func issued(r machine.Record, path string) bool {
 	_, ok := r.Issued[path]
 	return ok
 }
@@ -229,11 +230,11 @@ func splitList(value string) []string {
 func notAReplica(h *host.Host, facts host.Facts) error {
 	for _, name := range release.Components() {
 		if _, ok := facts.Files[unit.Path(name)]; ok {
-			return notImported(h, unit.Path(name)+" is there, and no "+recordPath+" says of which cluster: it was not made by this provider",
+			return notImported(h, unit.Path(name)+" is there, and no "+machine.RecordPath+" says of which cluster: it was not made by this provider",
 				"make a replica from the configuration on a machine of its own, and take this one away")
 		}
 	}
-	if slices.Contains(facts.Dirs[manifestDir], release.APIServer+".yaml") {
+	if slices.Contains(facts.Dirs[machine.ManifestDir], release.APIServer+".yaml") {
 		return notImported(h, "the API server there is a static pod, which kubeadm runs", "make replicas from the configuration on machines of their own; the PKI can be imported (kube_pki_bundle)")
 	}
 	return notImported(h, "nothing of a replica is on the machine", "give the address of a machine with one")

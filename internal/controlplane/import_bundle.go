@@ -8,6 +8,7 @@ import (
 	"regexp"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -18,8 +19,8 @@ import (
 const (
 	frontProxyKey             = component.PKIDir + "/front-proxy-ca.key"
 	etcdCAKey                 = component.EtcdDir + "/ca.key"
-	apiServerManifest         = manifestDir + "/" + release.APIServer + ".yaml"
-	controllerManagerManifest = manifestDir + "/" + release.ControllerManager + ".yaml"
+	apiServerManifest         = machine.ManifestDir + "/" + release.APIServer + ".yaml"
+	controllerManagerManifest = machine.ManifestDir + "/" + release.ControllerManager + ".yaml"
 )
 
 // ImportBundle reads the parts of its cluster's bundle that a machine has. It changes nothing.
@@ -30,11 +31,11 @@ func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle,
 		component.CACert, component.CAKey, component.FrontProxyCA, frontProxyKey, component.EtcdClientCA, component.EtcdCA, etcdCAKey, component.SAKey, component.EncryptionConfigPath, component.APIServerCert,
 		apiServerManifest, controllerManagerManifest,
 	}
-	facts, err := h.Observe(ctx, host.Query{Contents: []string{recordPath}, Script: printScript(secret)})
+	facts, err := h.Observe(ctx, host.Query{Contents: []string{machine.RecordPath}, Script: machine.PrintFiles(secret)})
 	if err != nil {
 		return nil, fmt.Errorf("look for a PKI on %s: %w", h.Address(), err)
 	}
-	b, err := bundleIn(facts.Files[recordPath].Content, printed(facts.Output, secret))
+	b, err := bundleIn(facts.Files[machine.RecordPath].Content, machine.PrintedFiles(facts.Output, secret))
 	if err != nil {
 		return nil, &problem.Problem{
 			Summary: "PKI bundle not imported", Host: h.Address(), Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
@@ -46,7 +47,7 @@ func (r *Replicas) ImportBundle(ctx context.Context, h *host.Host) (*pki.Bundle,
 
 // bundleIn builds a bundle from the files of a machine.
 func bundleIn(recordText string, files map[string]string) (*pki.Bundle, error) {
-	known, err := readRecord(recordText)
+	known, err := machine.ReadRecord(recordText)
 	if err != nil {
 		return nil, err
 	}
@@ -96,11 +97,11 @@ func asKubeadm(found *pki.MachineFiles, files map[string]string) error {
 // ImportKubeconfig reads the administrator kubeconfig from a machine of a replica, or of
 // kubeadm. It contains a private key.
 func (r *Replicas) ImportKubeconfig(ctx context.Context, h *host.Host) (string, error) {
-	facts, err := h.Observe(ctx, host.Query{Script: printScript([]string{component.AdminConf})})
+	facts, err := h.Observe(ctx, host.Query{Script: machine.PrintFiles([]string{component.AdminConf})})
 	if err != nil {
 		return "", fmt.Errorf("look for a kubeconfig on %s: %w", h.Address(), err)
 	}
-	text, ok := printed(facts.Output, []string{component.AdminConf})[component.AdminConf]
+	text, ok := machine.PrintedFiles(facts.Output, []string{component.AdminConf})[component.AdminConf]
 	if !ok {
 		return "", &problem.Problem{
 			Summary: "Kubeconfig not imported", Host: h.Address(), Cause: component.AdminConf + " is not there", Unchanged: problem.Nothing,
@@ -118,11 +119,11 @@ func (r *Replicas) Installed(ctx context.Context, h *host.Host, leaves []pki.Lea
 		certificate := path.Join(component.PKIDir, leaf.Name) + ".crt"
 		paths = append(paths, certificate, component.KeyPath(certificate))
 	}
-	facts, err := h.Observe(ctx, host.Query{Script: printScript(paths)})
+	facts, err := h.Observe(ctx, host.Query{Script: machine.PrintFiles(paths)})
 	if err != nil {
 		return nil, fmt.Errorf("look for certificates on %s: %w", h.Address(), err)
 	}
-	files, pairs := printed(facts.Output, paths), map[string]pki.KeyPair{}
+	files, pairs := machine.PrintedFiles(facts.Output, paths), map[string]pki.KeyPair{}
 	for i, leaf := range leaves {
 		pairs[leaf.Name] = pki.KeyPair{Certificate: files[paths[2*i]], PrivateKey: files[paths[2*i+1]]}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -17,15 +18,15 @@ func bundleFiles(t *testing.T, s Spec) map[string]string {
 	var output strings.Builder
 	var paths []string
 	for _, file := range component.Files(s.Replica) {
-		output.WriteString(section + file.Path + "\n" + string(file.Content) + "\n")
+		output.WriteString(machine.SectionHeading + file.Path + "\n" + string(file.Content) + "\n")
 		paths = append(paths, file.Path)
 	}
 	pair, err := s.Bundle.Issue(pki.APIServer(s.CertificateNames()), cptest.Now, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	output.WriteString(section + component.APIServerCert + "\n" + pair.Certificate)
-	for path, text := range printed(output.String(), append(paths, component.APIServerCert)) {
+	output.WriteString(machine.SectionHeading + component.APIServerCert + "\n" + pair.Certificate)
+	for path, text := range machine.PrintedFiles(output.String(), append(paths, component.APIServerCert)) {
 		files[path] = text
 	}
 	return files
@@ -51,7 +52,7 @@ func TestBundleIn(t *testing.T) {
 			if s.Bundle, err = pki.Generate(options); err != nil {
 				t.Fatal(err)
 			}
-			got, err := bundleIn(string(recordOf(s.Replica, nil).file().Content), bundleFiles(t, s))
+			got, err := bundleIn(string(machine.NewRecord(s.Replica, nil).File().Content), bundleFiles(t, s))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,12 +105,12 @@ func TestBundleInRefuses(t *testing.T) {
 		change func(files map[string]string)
 		words  string
 	}{
-		"in a rotation":      {string(recordOf(under.Replica, nil).file().Content), func(map[string]string) {}, "rotation of etcd is under way"},
+		"in a rotation":      {string(machine.NewRecord(under.Replica, nil).File().Content), func(map[string]string) {}, "rotation of etcd is under way"},
 		"nothing there":      {"", func(files map[string]string) { clear(files) }, "neither a replica of this provider nor"},
 		"external etcd":      {"", func(map[string]string) {}, "elsewhere"},
 		"encrypted":          {"", func(files map[string]string) { files[apiServerManifest] = "- --encryption-provider-config=/etc/x" }, "not supported"},
-		"strange encryption": {string(recordOf(s.Replica, nil).file().Content), func(files map[string]string) { files[component.EncryptionConfigPath] = "kind: Secret\n" }, "not as the provider writes it"},
-		"another CA's key":   {string(recordOf(s.Replica, nil).file().Content), func(files map[string]string) { files[component.CAKey] = files[component.SAKey] }, "does not match"},
+		"strange encryption": {string(machine.NewRecord(s.Replica, nil).File().Content), func(files map[string]string) { files[component.EncryptionConfigPath] = "kind: Secret\n" }, "not as the provider writes it"},
+		"another CA's key":   {string(machine.NewRecord(s.Replica, nil).File().Content), func(files map[string]string) { files[component.CAKey] = files[component.SAKey] }, "does not match"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := bundleFiles(t, s)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 )
 
@@ -90,19 +91,19 @@ func TestSameAuthentication(t *testing.T) {
 func TestSaysConfigured(t *testing.T) {
 	s := testSpec(t)
 	s.Settings = json.RawMessage(`{"audit":{"max_age_days":7}}`)
-	r, err := readRecord(string(recordOf(s.Replica, nil).file().Content))
+	r, err := machine.ReadRecord(string(machine.NewRecord(s.Replica, nil).File().Content))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.saysConfigured(s.Replica) {
+	if !r.IsComplete(s.Replica) {
 		t.Error("what was recorded is not what is configured")
 	}
 	other := s
 	other.Settings = json.RawMessage(`{"audit":{}}`)
-	if r.saysConfigured(other.Replica) {
+	if r.IsComplete(other.Replica) {
 		t.Error("other settings are recorded")
 	}
-	if r.Configured = nil; r.saysConfigured(s.Replica) {
+	if r.Configured = nil; r.IsComplete(s.Replica) {
 		t.Error("an older record says something")
 	}
 }

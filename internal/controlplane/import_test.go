@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -25,7 +26,7 @@ func machineOf(t *testing.T, s Spec) host.Facts {
 		t.Fatal(err)
 	}
 	files := map[string]host.FileState{
-		recordPath:              {Content: string(recordOf(s.Replica, nil).file().Content)},
+		machine.RecordPath:      {Content: string(machine.NewRecord(s.Replica, nil).File().Content)},
 		component.APIServerCert: {Content: pair.Certificate},
 	}
 	for _, file := range component.SettingFiles(s.Replica) {
@@ -97,11 +98,11 @@ func TestImportReadsBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if compact(got.Registration) != compact(s.Registration) {
+			if machine.Compact(got.Registration) != machine.Compact(s.Registration) {
 				t.Errorf("registration is %s", got.Registration)
 			}
 			got.Registration = nil
-			if compact(got.Settings) != compact(s.Settings) {
+			if machine.Compact(got.Settings) != machine.Compact(s.Settings) {
 				t.Errorf("settings are recorded as %s", got.Settings)
 			}
 			got.Settings = nil
@@ -130,9 +131,9 @@ func TestImportWithoutRecord(t *testing.T) {
 	s.ExtraSANs, s.PodCIDRs = []string{"api.example.com"}, []string{"10.244.0.0/16"}
 	s.Audit, s.Limits = component.Audit{Policy: cptest.AuditPolicy, MaxAgeDays: 7, MaxBackups: component.DefaultAuditBackups}, map[string]systemd.Limits{release.Scheduler: {MemoryMax: "1G"}}
 	facts := machineOf(t, s)
-	r := recordOf(s.Replica, nil)
+	r := machine.NewRecord(s.Replica, nil)
 	r.Configured = nil
-	facts.Files[recordPath] = host.FileState{Content: string(r.file().Content)}
+	facts.Files[machine.RecordPath] = host.FileState{Content: string(r.File().Content)}
 	text := facts.Files[unit.Path(release.APIServer)].Content
 	facts.Files[unit.Path(release.APIServer)] = host.FileState{Content: strings.Replace(text, "--etcd-cafile=", "--etcd-cafile=/tmp", 1)}
 	got, err := imported(s.Host, facts, endpointIn)
@@ -160,10 +161,13 @@ func TestImportRefuses(t *testing.T) {
 		change func(facts host.Facts)
 		words  string
 	}{
-		"nothing there":  {func(f host.Facts) { clear(f.Files) }, "nothing of a replica"},
-		"kubeadm's":      {func(f host.Facts) { clear(f.Files); f.Dirs[manifestDir] = []string{release.APIServer + ".yaml"} }, "static pod"},
-		"without record": {func(f host.Facts) { delete(f.Files, recordPath) }, "it was not made by this provider"},
-		"unreadable":     {func(f host.Facts) { f.Files[recordPath] = host.FileState{Content: "{"} }, "read " + recordPath},
+		"nothing there": {func(f host.Facts) { clear(f.Files) }, "nothing of a replica"},
+		"kubeadm's": {func(f host.Facts) {
+			clear(f.Files)
+			f.Dirs[machine.ManifestDir] = []string{release.APIServer + ".yaml"}
+		}, "static pod"},
+		"without record": {func(f host.Facts) { delete(f.Files, machine.RecordPath) }, "it was not made by this provider"},
+		"unreadable":     {func(f host.Facts) { f.Files[machine.RecordPath] = host.FileState{Content: "{"} }, "read " + machine.RecordPath},
 		"half a replica": {func(f host.Facts) { delete(f.Files, unit.Path(release.Scheduler)) }, "no ExecStart= line"},
 		"another program": {func(f host.Facts) {
 			f.Files[unit.Path(release.APIServer)] = host.FileState{Content: "ExecStart=/usr/bin/kube-apiserver --v=2"}

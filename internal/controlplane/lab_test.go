@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -303,7 +304,7 @@ WantedBy=multi-user.target
 			{Path: component.EtcdCA, Content: []byte(st.spec.Bundle.EtcdCA.Certificate), Mode: component.PublicMode},
 			{Path: component.EtcdDir + "/server.crt", Content: []byte(pair.Certificate), Mode: component.PublicMode},
 			{Path: component.EtcdDir + "/server.key", Content: []byte(pair.PrivateKey), Mode: component.SecretMode},
-			{Path: etcdUnit, Content: []byte(unit), Mode: component.PublicMode},
+			{Path: machine.EtcdUnit, Content: []byte(unit), Mode: component.PublicMode},
 		},
 		Script: "systemctl enable --quiet --now etcd.service",
 	})

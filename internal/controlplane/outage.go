@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -59,7 +60,7 @@ func (o *Outage) Begins(ctx context.Context) error {
 	defer turn.end(true)
 	o.pause(*s)
 	problem.Progress(ctx, "%s: stopping the components until its etcd member serves again", s.Machine())
-	stop := host.Command{Script: "touch " + pausedPath + "\n" + unit.Pause(release.Components())}
+	stop := host.Command{Script: "touch " + machine.PausedPath + "\n" + unit.Pause(release.Components())}
 	if _, err := s.Host.Run(turn.context(ctx), stop); err != nil {
 		return fmt.Errorf("pause replica %s: %w", s.Machine(), err)
 	}

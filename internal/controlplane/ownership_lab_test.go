@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -194,7 +195,7 @@ func (st *stage) otherCluster() *pki.Bundle {
 
 // isCleanedAfterACut: an interrupted Create records the owner of its files.
 func (st *stage) isCleanedAfterACut() {
-	f, err := observe(st.ctx, st.spec.Host, st.spec.Replica)
+	f, err := machine.Observe(st.ctx, st.spec.Host, st.spec.Replica)
 	if err != nil {
 		st.Fatal(err)
 	}
@@ -206,7 +207,7 @@ func (st *stage) isCleanedAfterACut() {
 	for _, name := range release.Components() {
 		st.run("useradd --system --no-create-home --shell /usr/sbin/nologin " + name)
 	}
-	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Dirs: component.Directories(), Files: append([]host.File{creatingFile(st.spec.Replica)}, d.files...)}); err != nil {
+	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Dirs: component.Directories(), Files: append([]host.File{machine.CreatingFile(st.spec.Replica)}, d.files...)}); err != nil {
 		st.Fatal(err)
 	}
 	other := st.spec
@@ -221,7 +222,7 @@ func (st *stage) isCleanedAfterACut() {
 	}
 	st.expect("left", st.run("ls /etc/kubernetes/*.json /etc/kubernetes/*.conf "+unit.Path(release.APIServer)+" 2>/dev/null || :; getent passwd | grep ^kube || :"), "")
 	st.run("touch " + unit.Path(release.APIServer)) // belongs to another owner
-	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); !problem.Untouched(err) || !errors.Is(err, errNoEvidence) {
+	if err := st.replicas.Delete(st.ctx, st.spec, DeleteOptions{}); !problem.Untouched(err) || !errors.Is(err, machine.ErrNoEvidence) {
 		st.Errorf("delete of what nobody's record speaks of: %v", err)
 	}
 	st.run("rm " + unit.Path(release.APIServer))

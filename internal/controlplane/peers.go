@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -73,34 +74,34 @@ func (r *Replicas) peerStatus(ctx context.Context, s Spec, name, address string)
 		return replicaStatus{name: name, address: address, unknown: fmt.Errorf("read its address: %w", err)}
 	}
 	st := replicaStatus{name: name, address: at, port: port, host: r.machine(at)}
-	facts, err := st.host.Observe(ctx, statusQuery())
+	facts, err := st.host.Observe(ctx, machine.StatusQuery())
 	if err != nil {
 		st.unknown = err
 		return st
 	}
-	st.read(s.Bundle.ClusterID, interpret(facts))
+	st.read(s.Bundle.ClusterID, machine.Interpret(facts))
 	return st
 }
 
 // ownStatus reads the status of the replica itself.
 func ownStatus(ctx context.Context, s Spec) replicaStatus {
 	st := replicaStatus{name: s.Name, address: s.Host.Address(), port: s.APIPort(), host: s.Host}
-	facts, err := s.Host.Observe(ctx, statusQuery())
+	facts, err := s.Host.Observe(ctx, machine.StatusQuery())
 	if err != nil {
 		st.unknown = err
 		return st
 	}
-	f := interpret(facts)
+	f := machine.Interpret(facts)
 	st.read(s.Bundle.ClusterID, f)
 	if st.version == "" {
 		return st
 	}
-	if f.record.Port != 0 {
-		st.port = f.record.Port // it serves on this port until the change
+	if f.Record.Port != 0 {
+		st.port = f.Record.Port // it serves on this port until the change
 	}
 	// During an upgrade the old version counts: the replica may go forward, and back.
-	if st.changing = f.rollback != nil; st.changing {
-		st.version = cmp.Or(f.rollback.Version, st.version)
+	if st.changing = f.Rollback != nil; st.changing {
+		st.version = cmp.Or(f.Rollback.Version, st.version)
 	}
 	return st
 }
@@ -114,17 +115,17 @@ func (st replicaStatus) spec(s Spec) Spec {
 }
 
 // read sets the status from the observed state.
-func (st *replicaStatus) read(cluster string, f observed) {
+func (st *replicaStatus) read(cluster string, f machine.Observed) {
 	switch {
-	case f.recordErr != nil:
-		st.unknown = f.recordErr
-	case f.record.ClusterID == "" && !runs(f.facts.Units[unit.Name(release.APIServer)]):
+	case f.RecordErr != nil:
+		st.unknown = f.RecordErr
+	case f.Record.ClusterID == "" && !machine.ProcessExists(f.Facts.Units[unit.Name(release.APIServer)]):
 		st.absent = true
-	case f.record.ClusterID != cluster || f.record.Name != st.name:
-		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(describe(f.record), "an API server of somebody else"))
+	case f.Record.ClusterID != cluster || f.Record.Name != st.name:
+		st.unknown = fmt.Errorf("its machine holds %s", cmp.Or(machine.Describe(f.Record), "an API server of somebody else"))
 	default:
-		st.version = f.effectiveVersion(release.APIServer)
-		st.generations, st.unknown = f.record.Generations, staleProcess(f.facts, release.Components())
+		st.version = f.EffectiveVersion(release.APIServer)
+		st.generations, st.unknown = f.Record.Generations, machine.StaleProcess(f.Facts, release.Components())
 	}
 }
 
@@ -151,16 +152,16 @@ var errNoReplica = errors.New("it holds no control-plane replica of this provide
 // with. It returns an error if that is unknown, or if the machine has no replica of this
 // provider.
 func (r *Replicas) EtcdGeneration(ctx context.Context, address string) (int, error) {
-	facts, err := r.machine(address).Observe(ctx, statusQuery())
+	facts, err := r.machine(address).Observe(ctx, machine.StatusQuery())
 	if err != nil {
 		return 0, fmt.Errorf("look for the API server on %s: %w", address, err)
 	}
-	rec, err := readRecord(facts.Files[recordPath].Content)
+	rec, err := machine.ReadRecord(facts.Files[machine.RecordPath].Content)
 	if err == nil && rec.ClusterID == "" {
 		err = errNoReplica
 	}
 	if err == nil {
-		err = staleProcess(facts, []string{release.APIServer})
+		err = machine.StaleProcess(facts, []string{release.APIServer})
 	}
 	if err != nil {
 		return 0, fmt.Errorf("determine which etcd authority the API server on %s trusts: %w", address, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -26,7 +27,7 @@ func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
 	switch {
 	case err != nil:
 		return Status{}, err
-	case f.gone(s.Replica):
+	case f.IsEmpty(s.Replica):
 		return Status{}, missing(s)
 	case registrarErr != nil:
 		return Status{}, fmt.Errorf("check whether replica %s is registered: %w", s.Machine(), registrarErr)
@@ -47,17 +48,17 @@ func missing(s Spec) error {
 }
 
 // observeStatus observes the machine and probes the components in parallel.
-func observeStatus(ctx context.Context, s Spec) (Status, observed, error) {
+func observeStatus(ctx context.Context, s Spec) (Status, machine.Observed, error) {
 	parts := component.Of(s.Replica)
 	health := make([]string, len(parts))
 	var asking sync.WaitGroup
 	for i, c := range parts {
 		asking.Go(func() { health[i] = askOnce(ctx, s, c) })
 	}
-	f, err := observe(ctx, s.Host, s.Replica)
+	f, err := machine.Observe(ctx, s.Host, s.Replica)
 	asking.Wait()
 	if err != nil {
-		return Status{}, observed{}, err
+		return Status{}, machine.Observed{}, err
 	}
 	return status(s, f, health, time.Now()), f, nil
 }
@@ -72,10 +73,10 @@ func askOnce(ctx context.Context, s Spec, c component.Component) string {
 }
 
 // status combines the observations. The registrar reports whether the replica is registered.
-func status(s Spec, f observed, health []string, now time.Time) Status {
+func status(s Spec, f machine.Observed, health []string, now time.Time) Status {
 	out := Status{
-		MachineID:    f.facts.MachineID,
-		ConfigDigest: f.configDigest(s.Replica),
+		MachineID:    f.Facts.MachineID,
+		ConfigDigest: f.ConfigDigest(s.Replica),
 		Drift:        drift(s.Replica, f, now),
 	}
 	for i, c := range component.Of(s.Replica) {
@@ -84,7 +85,7 @@ func status(s Spec, f observed, health []string, now time.Time) Status {
 			Name:              c.Name,
 			Healthy:           health[i] == healthy,
 			Health:            health[i],
-			Version:           f.version(c.Name),
+			Version:           f.Version(c.Name),
 			CertificateExpiry: expiry,
 		})
 		out.CertificateExpiry = sooner(out.CertificateExpiry, expiry)
@@ -95,11 +96,11 @@ func status(s Spec, f observed, health []string, now time.Time) Status {
 
 // earliest returns when the first of the certificates in files expires. Unreadable certificates
 // are drift and do not count here.
-func earliest(f observed, files []string) time.Time {
+func earliest(f machine.Observed, files []string) time.Time {
 	var end time.Time
 	for _, path := range files {
-		certificate := f.facts.Files[path].Content
-		if text, ok := f.kubeconfigs[path]; ok {
+		certificate := f.Facts.Files[path].Content
+		if text, ok := f.Kubeconfigs[path]; ok {
 			info, err := pki.ParseKubeconfig(text)
 			if err != nil {
 				continue

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -79,7 +80,7 @@ type Spec struct {
 // ConfigDigest returns the digest of every file whose content depends on s alone. It is known
 // before the replica exists, and equals Status.ConfigDigest of a machine that has exactly those
 // files. It does not cover certificates and keys.
-func (s Spec) ConfigDigest() string { return ConfigDigest(s.Replica) }
+func (s Spec) ConfigDigest() string { return machine.ConfigDigest(s.Replica) }
 
 // Component is the observed status of one of the three programs.
 type Component struct {

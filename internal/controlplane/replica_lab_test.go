@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -46,7 +47,7 @@ func (st *stage) comesBackFromACutOffPause() {
 	another := st.spec
 	another.Name = "cp2"
 	st.registrar.out = map[string]string{"cp1": st.spec.ServingAddress()}
-	st.run(string("touch " + pausedPath + "\n" + unit.Pause(release.Components())))
+	st.run(string("touch " + machine.PausedPath + "\n" + unit.Pause(release.Components())))
 	rejoin := func() { st.replicas.returnToRotation(st.ctx, another, false, time.Now().Add(time.Minute)) }
 
 	outage := st.replicas.Outage(Beside{Host: st.spec.Host, Bundle: st.spec.Bundle})
@@ -217,7 +218,7 @@ systemctl stop kube-controller-manager
 func (st *stage) finishesACutOffChange() {
 	before := st.pids()
 	st.spec.ExtraArgs[release.Scheduler] = map[string]string{"v": "2"}
-	f, err := observe(st.ctx, st.spec.Host, st.spec.Replica)
+	f, err := machine.Observe(st.ctx, st.spec.Host, st.spec.Replica)
 	if err != nil {
 		st.Fatal(err)
 	}

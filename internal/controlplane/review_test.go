@@ -8,6 +8,7 @@ import (
 	core "k8s.io/api/core/v1"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -18,10 +19,10 @@ func TestReadingOf(t *testing.T) {
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	more := "process\tkube-apiserver.service\tinfinity\tinfinity\t" + encoded("/opt/kube-apiserver\x00--v=2\x00") + "\n" +
 		"file\taudit-policy-file\t" + encoded("rules: []\n") + "\nfile\tbroken\t!\n"
-	facts := converged(t, wanted).facts
-	plain := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, interpret(facts), []string{healthy, healthy, healthy})
+	facts := converged(t, wanted).Facts
+	plain := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, machine.Interpret(facts), []string{healthy, healthy, healthy})
 	facts.Output = more + facts.Output
-	with := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, interpret(facts), []string{healthy, healthy, healthy})
+	with := healthOf(component.Replica{Address: wanted.Address, Bundle: wanted.Bundle}, machine.Interpret(facts), []string{healthy, healthy, healthy})
 	if !reflect.DeepEqual(plain, with) {
 		t.Errorf("%+v became %+v", plain, with)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -23,7 +24,7 @@ const rollbackTimeout = readyTimeout + 2*time.Minute
 //
 // An API server may go back by a minor: the other replicas are at the older minor, or within
 // one minor of it, so they can read everything that the newer one has stored.
-func rollBack(ctx context.Context, s Spec, b rollbackRecord, failure error, drained bool) error {
+func rollBack(ctx context.Context, s Spec, b machine.RollbackRecord, failure error, drained bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	problem.Progress(ctx, "%s: not ready, rolling back to %s", s.Machine(), b.Version)
@@ -34,10 +35,10 @@ func rollBack(ctx context.Context, s Spec, b rollbackRecord, failure error, drai
 	return rollbackProblem(s, b, failure, err, drained)
 }
 
-func restore(ctx context.Context, s Spec, b rollbackRecord) error {
+func restore(ctx context.Context, s Spec, b machine.RollbackRecord) error {
 	s.Version, s.Port, s.EtcdURLs = b.Version, b.Port, b.Etcd
 	s.Previous = &component.Previous{Definitions: b.Definitions, Settings: b.Settings}
-	f, err := observe(ctx, s.Host, s.Replica)
+	f, err := machine.Observe(ctx, s.Host, s.Replica)
 	if err != nil {
 		return err
 	}
@@ -63,14 +64,14 @@ func restore(ctx context.Context, s Spec, b rollbackRecord) error {
 
 // removeRollbackRecord completes a change, or its rollback.
 func removeRollbackRecord(ctx context.Context, s Spec) error {
-	if _, err := s.Host.Run(ctx, host.Command{Script: host.Discard(rollbackRecordPath)}); err != nil {
+	if _, err := s.Host.Run(ctx, host.Command{Script: host.Discard(machine.RollbackRecordPath)}); err != nil {
 		return fmt.Errorf("finish the change of replica %s: %w", s.Machine(), err)
 	}
 	return nil
 }
 
 // rollbackProblem reports a change that was rolled back, or could not be.
-func rollbackProblem(s Spec, b rollbackRecord, failure, undo error, drained bool) error {
+func rollbackProblem(s Spec, b machine.RollbackRecord, failure, undo error, drained bool) error {
 	p := &problem.Problem{Host: s.Machine(), Cause: failure.Error(), Next: "fix the cause and apply again.", Err: errors.Join(failure, undo)}
 	var said *problem.Problem
 	if errors.As(failure, &said) {
@@ -108,23 +109,23 @@ func rotationAfter(drained bool) string {
 // rollbackTarget returns what a change to s can be rolled back to, or nil. The target is what
 // runs now, if all of it is ready, or what ran when an interrupted change began. A stage of a
 // rotation is never rolled back automatically: other replicas may rely on it.
-func rollbackTarget(ctx context.Context, s Spec, f observed) *rollbackRecord {
+func rollbackTarget(ctx context.Context, s Spec, f machine.Observed) *machine.RollbackRecord {
 	target := s.Bundle.Generations()
-	if !sameGenerations(f.record.Generations, target) {
+	if !sameGenerations(f.Record.Generations, target) {
 		return nil
 	}
-	if f.record.Port != 0 && staleProcess(f.facts, release.Components()) == nil && allReady(ctx, atObservedPort(s, f)) {
-		now := f.rollbackRecord(target)
+	if f.Record.Port != 0 && machine.StaleProcess(f.Facts, release.Components()) == nil && allReady(ctx, atObservedPort(s, f)) {
+		now := f.RollbackRecord(target)
 		return &now
 	}
-	if f.rollback != nil && sameGenerations(f.rollback.Generations, target) {
-		return f.rollback
+	if f.Rollback != nil && sameGenerations(f.Rollback.Generations, target) {
+		return f.Rollback
 	}
 	return nil
 }
 
 // atObservedPort returns s with the port that it serves on until the change.
-func atObservedPort(s Spec, f observed) Spec {
-	s.Port = f.record.Port
+func atObservedPort(s Spec, f machine.Observed) Spec {
+	s.Port = f.Record.Port
 	return s
 }

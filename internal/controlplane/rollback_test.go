@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -16,8 +17,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-func beforeOf(s Spec) rollbackRecord {
-	b := rollbackRecord{Version: s.Version, Port: s.APIPort(), Etcd: s.EtcdURLs, Generations: s.Bundle.Generations(), Definitions: map[string]string{}}
+func beforeOf(s Spec) machine.RollbackRecord {
+	b := machine.RollbackRecord{Version: s.Version, Port: s.APIPort(), Etcd: s.EtcdURLs, Generations: s.Bundle.Generations(), Definitions: map[string]string{}}
 	for _, c := range component.Of(s.Replica) {
 		b.Definitions[c.Name] = string(unit.File(c).Content)
 	}
@@ -26,13 +27,13 @@ func beforeOf(s Spec) rollbackRecord {
 
 func TestReadBefore(t *testing.T) {
 	b := beforeOf(testSpec(t))
-	read := readRollbackRecord(string(b.file().Content))
+	read := machine.ReadRollbackRecord(string(b.File().Content))
 	if read == nil || read.Version != b.Version || read.Port != b.Port || !slices.Equal(read.Etcd, b.Etcd) || !maps.Equal(read.Definitions, b.Definitions) {
 		t.Errorf("%+v, want %+v", read, b)
 	}
 	delete(b.Definitions, release.Scheduler)
-	for _, text := range []string{"", "{", "{}", string(b.file().Content)} {
-		if read := readRollbackRecord(text); read != nil {
+	for _, text := range []string{"", "{", "{}", string(b.File().Content)} {
+		if read := machine.ReadRollbackRecord(text); read != nil {
 			t.Errorf("%q gives %+v", text, read)
 		}
 	}
@@ -47,15 +48,15 @@ func TestWayBack(t *testing.T) {
 		t.Errorf("back to what was not ready: %+v", way)
 	}
 	left := beforeOf(s)
-	f.rollback = &left
-	if way := rollbackTarget(t.Context(), s, f); way != f.rollback {
+	f.Rollback = &left
+	if way := rollbackTarget(t.Context(), s, f); way != f.Rollback {
 		t.Errorf("a change that was cut off: %+v", way)
 	}
 	s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, 1)
 	if way := rollbackTarget(t.Context(), s, f); way != nil {
 		t.Errorf("a stage is taken back: %+v", way)
 	}
-	f.record.Generations = s.Bundle.Generations()
+	f.Record.Generations = s.Bundle.Generations()
 	if way := rollbackTarget(t.Context(), s, f); way != nil {
 		t.Errorf("back to definitions that do not know the encryption: %+v", way)
 	}
@@ -84,18 +85,18 @@ func TestRestored(t *testing.T) {
 	if !slices.Equal(d.restart, release.Components()) {
 		t.Errorf("restarted %q", d.restart)
 	}
-	after := f.digests()
+	after := f.Digests()
 	for _, file := range d.files {
-		after[file.Path] = digest(file.Content)
+		after[file.Path] = machine.Digest(file.Content)
 	}
 	for _, name := range release.Components() {
-		if after[unit.Path(name)] != was.facts.Files[unit.Path(name)].SHA256 {
+		if after[unit.Path(name)] != was.Facts.Files[unit.Path(name)].SHA256 {
 			t.Errorf("%s is not as it was", unit.Path(name))
 		}
 	}
 	for _, file := range d.files {
-		rec, err := readRecord(string(file.Content))
-		if file.Path == recordPath && (err != nil || !rec.describes(s.Replica) || rec.Issued[component.APIServerCert] != after[component.APIServerCert]) {
+		rec, err := machine.ReadRecord(string(file.Content))
+		if file.Path == machine.RecordPath && (err != nil || !rec.Matches(s.Replica) || rec.Issued[component.APIServerCert] != after[component.APIServerCert]) {
 			t.Errorf("the record is %+v, %v", rec, err)
 		}
 	}
@@ -117,7 +118,7 @@ func TestStagger(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		spec       Spec
-		found      observed
+		found      machine.Observed
 		now, later []string
 	}{
 		{"an upgrade", next, f, []string{release.APIServer}, []string{release.ControllerManager, release.Scheduler}},
@@ -139,21 +140,21 @@ func TestChangesVersion(t *testing.T) {
 	s := testSpec(t)
 	for _, c := range []struct {
 		name  string
-		alter func(*observed)
+		alter func(*machine.Observed)
 		want  bool
 	}{
-		{"as it is", func(*observed) {}, false},
-		{"an older one runs", func(f *observed) {
-			f.running[release.APIServer] = component.Artifact("1.33.13", release.APIServer).Path()
+		{"as it is", func(*machine.Observed) {}, false},
+		{"an older one runs", func(f *machine.Observed) {
+			f.Executables[release.APIServer] = component.Artifact("1.33.13", release.APIServer).Path()
 		}, true},
-		{"one was left behind", func(f *observed) {
-			f.running[release.Scheduler] = component.Artifact("1.33.13", release.Scheduler).Path()
+		{"one was left behind", func(f *machine.Observed) {
+			f.Executables[release.Scheduler] = component.Artifact("1.33.13", release.Scheduler).Path()
 		}, true},
-		{"an older one would start", func(f *observed) {
-			f.running = nil
+		{"an older one would start", func(f *machine.Observed) {
+			f.Executables = nil
 			edit(f, unit.Path(release.APIServer), "[Service]\nExecStart="+component.Artifact("1.33.13", release.APIServer).Path()+" --v=1\n")
 		}, true},
-		{"the wanted one does not come up", func(f *observed) { f.running = nil }, false},
+		{"the wanted one does not come up", func(f *machine.Observed) { f.Executables = nil }, false},
 	} {
 		f := converged(t, s)
 		c.alter(&f)
@@ -170,7 +171,7 @@ func TestRolledBack(t *testing.T) {
 	s := testSpec(t)
 	s.Version = "1.35.4"
 	failure := &problem.Problem{Summary: "x", Cause: "kube-scheduler ended 3 times", Detail: "new log\n", Err: errNotReady}
-	b := rollbackRecord{Version: "1.34.4"}
+	b := machine.RollbackRecord{Version: "1.34.4"}
 	for _, c := range []struct {
 		name string
 		undo error

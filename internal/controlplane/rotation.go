@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -28,16 +29,16 @@ var errRotationNotYet = errors.New("replicas out of step")
 //
 // What is created at one stage is trusted only at the adjacent stages. So no replica may move
 // to a stage that another replica could not follow to.
-func (r *Replicas) checkRotation(ctx context.Context, s Spec, f observed) error {
+func (r *Replicas) checkRotation(ctx context.Context, s Spec, f machine.Observed) error {
 	target := s.Bundle.Generations()
-	if sameGenerations(f.record.Generations, target) {
+	if sameGenerations(f.Record.Generations, target) {
 		return nil
 	}
 	others, err := r.otherReplicas(ctx, s)
 	if err != nil {
 		return err
 	}
-	if err := checkStages(s, target, others, f.record.ClusterID == ""); err != nil {
+	if err := checkStages(s, target, others, f.Record.ClusterID == ""); err != nil {
 		return err
 	}
 	if err := checkEtcdTrust(ctx, s, f); err != nil {
@@ -48,8 +49,8 @@ func (r *Replicas) checkRotation(ctx context.Context, s Spec, f observed) error 
 
 // awaitRotation is checkRotation for a new replica. It waits for other replicas that are
 // changing.
-func (r *Replicas) awaitRotation(ctx context.Context, s Spec, f observed) error {
-	if sameGenerations(f.record.Generations, s.Bundle.Generations()) {
+func (r *Replicas) awaitRotation(ctx context.Context, s Spec, f machine.Observed) error {
+	if sameGenerations(f.Record.Generations, s.Bundle.Generations()) {
 		return nil
 	}
 	return r.waitForOthers(ctx, s, false, func() error {
@@ -145,15 +146,15 @@ func allAt(s Spec, p pki.Part, others []replicaStatus) bool {
 // intermediateStage returns s at the encryption stage before the wanted one, if the wanted
 // stage drops a key and the replica does not run at the stage before it yet. While the replica
 // still writes with that key, it cannot be proven that no object is stored with it.
-func intermediateStage(s Spec, f observed) (Spec, bool) {
+func intermediateStage(s Spec, f machine.Observed) (Spec, bool) {
 	to := s.Bundle.Generation(pki.EncryptionPart)
-	if f.record.ClusterID == "" || pki.StageOf(to) != pki.Steady {
+	if f.Record.ClusterID == "" || pki.StageOf(to) != pki.Steady {
 		return s, false
 	}
-	noted := systemd.ReadStartNote(f.facts.Files[unit.StartNotePath(release.APIServer)].Content)
-	switch stages := to - f.record.Generations[pki.EncryptionPart]; {
+	noted := systemd.ReadStartNote(f.Facts.Files[unit.StartNotePath(release.APIServer)].Content)
+	switch stages := to - f.Record.Generations[pki.EncryptionPart]; {
 	case stages >= 2:
-	case stages == 1 && noted[component.EncryptionConfigPath] != f.facts.Files[component.EncryptionConfigPath].SHA256: // an interrupted change
+	case stages == 1 && noted[component.EncryptionConfigPath] != f.Facts.Files[component.EncryptionConfigPath].SHA256: // an interrupted change
 	default:
 		return s, false
 	}
@@ -171,9 +172,9 @@ const etcdTimeout = 5 * time.Second
 // checkEtcdTrust returns an error if an etcd CA would be removed from the trust of an API
 // server while a member has a certificate of that CA alone: the API server would start without
 // etcd.
-func checkEtcdTrust(ctx context.Context, s Spec, f observed) error {
+func checkEtcdTrust(ctx context.Context, s Spec, f machine.Observed) error {
 	next := s.Bundle.Anchors(pki.Etcd)
-	if !pki.Loses(f.facts.Files[component.EtcdClientCA].Content, next) {
+	if !pki.Loses(f.Facts.Files[component.EtcdClientCA].Content, next) {
 		return nil
 	}
 	var refused []string

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -80,35 +81,35 @@ func TestBehind(t *testing.T) {
 	started := unit.StartNotePath
 	for _, c := range []struct {
 		name  string
-		alter func(*observed)
+		alter func(*machine.Observed)
 		want  string
 	}{
-		{"as it was made", func(*observed) {}, ""},
-		{"a file replaced since", func(f *observed) { edit(f, component.SAPub, "x") }, "kube-apiserver was started with another " + component.SAPub},
-		{"a unit replaced since", func(f *observed) { edit(f, unit.Path(release.Scheduler), "x") }, "kube-scheduler was started with another"},
-		{"a file that is reloaded", func(f *observed) { edit(f, component.ClientCA, "x") }, ""},
-		{"no note", func(f *observed) { f.facts.Files[started(release.APIServer)] = host.FileState{} }, "kube-apiserver runs without a record of the files it has read"},
-		{"stopped", func(f *observed) {
-			f.facts.Files[started(release.APIServer)] = host.FileState{}
+		{"as it was made", func(*machine.Observed) {}, ""},
+		{"a file replaced since", func(f *machine.Observed) { edit(f, component.SAPub, "x") }, "kube-apiserver was started with another " + component.SAPub},
+		{"a unit replaced since", func(f *machine.Observed) { edit(f, unit.Path(release.Scheduler), "x") }, "kube-scheduler was started with another"},
+		{"a file that is reloaded", func(f *machine.Observed) { edit(f, component.ClientCA, "x") }, ""},
+		{"no note", func(f *machine.Observed) { f.Facts.Files[started(release.APIServer)] = host.FileState{} }, "kube-apiserver runs without a record of the files it has read"},
+		{"stopped", func(f *machine.Observed) {
+			f.Facts.Files[started(release.APIServer)] = host.FileState{}
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active = "inactive" })
 		}, ""},
-		{"between two starts", func(f *observed) {
+		{"between two starts", func(f *machine.Observed) {
 			edit(f, component.SAPub, "x")
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active, u.Sub = "activating", "auto-restart" })
 		}, ""},
-		{"ending", func(f *observed) {
+		{"ending", func(f *machine.Observed) {
 			edit(f, component.SAPub, "x")
 			alterUnit(f, release.APIServer, func(u *host.UnitState) { u.Active = "deactivating" })
 		}, "was started with another"},
-		{"of an earlier version, whose etcd member has gone ahead", func(f *observed) {
-			state := f.facts.Files[started(release.APIServer)]
+		{"of an earlier version, whose etcd member has gone ahead", func(f *machine.Observed) {
+			state := f.Facts.Files[started(release.APIServer)]
 			state.Content += systemd.StartNoteEntry("0123", component.EtcdCA)
-			f.facts.Files[started(release.APIServer)] = state
+			f.Facts.Files[started(release.APIServer)] = state
 		}, ""},
 	} {
 		f := converged(t, testSpec(t))
 		c.alter(&f)
-		if err := staleProcess(f.facts, release.Components()); (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
+		if err := machine.StaleProcess(f.Facts, release.Components()); (c.want == "") != (err == nil) || !strings.Contains(cptest.Text(err), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -117,7 +118,7 @@ func TestBehind(t *testing.T) {
 func TestEvidenceIsAskedOfEveryInput(t *testing.T) {
 	s := testSpec(t)
 	s.Bundle = cptest.Encrypting(s.Bundle, cptest.Secretbox("key1", "secrets"))
-	asked := strings.Join(append(statusQuery().Files, statusQuery().Contents...), " ")
+	asked := strings.Join(append(machine.StatusQuery().Files, machine.StatusQuery().Contents...), " ")
 	for _, c := range component.Of(s.Replica) {
 		for _, path := range append([]string{unit.Path(c.Name)}, c.Inputs...) {
 			if !strings.Contains(asked, path) {
@@ -273,9 +274,9 @@ func TestForgetsNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := unreachable(t)
 			s.Bundle = cptest.At(t, base, pki.EncryptionPart, c.from)
-			f := observed{record: record{ClusterID: s.Bundle.ClusterID, Generations: s.Bundle.Generations()}}
+			f := machine.Observed{Record: machine.Record{ClusterID: s.Bundle.ClusterID, Generations: s.Bundle.Generations()}}
 			if c.joins {
-				f = observed{}
+				f = machine.Observed{}
 			}
 			s.Bundle = cptest.At(t, s.Bundle, pki.EncryptionPart, c.to)
 			s.Store = c.store

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -64,7 +65,7 @@ func TestSettingsAreTakenBack(t *testing.T) {
 		if c.before == nil {
 			b.Definitions[release.APIServer] = strings.ReplaceAll(b.Definitions[release.APIServer], "  --audit-policy-file="+component.AuditPolicyPath+" \\\n", "")
 		}
-		read := readRollbackRecord(string(b.file().Content))
+		read := machine.ReadRollbackRecord(string(b.File().Content))
 		next := s
 		next.Audit.Policy = cptest.AuditPolicy
 		f := converged(t, next)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -53,7 +54,7 @@ func TestStages(t *testing.T) {
 		d := mustDecide(t, s, f, cptest.Now)
 		var changed []string
 		for _, file := range component.Files(s.Replica) {
-			if f.facts.Files[file.Path].SHA256 != digest(file.Content) {
+			if f.Facts.Files[file.Path].SHA256 != machine.Digest(file.Content) {
 				changed = append(changed, file.Path)
 			}
 		}
@@ -72,8 +73,8 @@ func TestStages(t *testing.T) {
 		if len(drift(s.Replica, f, cptest.Now)) == 0 {
 			t.Errorf("%s %d→%d is no drift", c.part, c.from, c.to)
 		}
-		if after := converged(t, s); len(drift(s.Replica, after, cptest.Now)) > 0 || !sameGenerations(after.record.Generations, target.Generations()) {
-			t.Errorf("%s at %d: drift %q, record %v", c.part, c.to, drift(s.Replica, after, cptest.Now), after.record.Generations)
+		if after := converged(t, s); len(drift(s.Replica, after, cptest.Now)) > 0 || !sameGenerations(after.Record.Generations, target.Generations()) {
+			t.Errorf("%s at %d: drift %q, record %v", c.part, c.to, drift(s.Replica, after, cptest.Now), after.Record.Generations)
 		}
 	}
 }
@@ -81,7 +82,7 @@ func TestStages(t *testing.T) {
 func TestARecordOfAnEarlierVersionIsOfTheFirstGeneration(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
-	f.record.Generations = nil
+	f.Record.Generations = nil
 	if words := drift(s.Replica, f, cptest.Now); len(words) > 0 {
 		t.Errorf("drift %q", words)
 	}
@@ -124,8 +125,8 @@ func TestPreflightKnowsEveryStage(t *testing.T) {
 	for name, content := range map[string]string{"first": s.Bundle.Roots(pki.Kubernetes), "both": next.Roots(pki.Kubernetes), "last": last.Roots(pki.Kubernetes)} {
 		s.Bundle = last
 		f := bare()
-		f.facts.Files[component.CACert] = host.FileState{Content: content}
-		if err := preflight(s.Replica, f); err != nil {
+		f.Facts.Files[component.CACert] = host.FileState{Content: content}
+		if err := machine.Preflight(s.Replica, f); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

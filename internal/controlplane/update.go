@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -32,7 +33,7 @@ func (r *Replicas) Update(ctx context.Context, s Spec) (Status, error) {
 // stages changes the replica to s, through the encryption stage before it if that must
 // come first.
 func (r *Replicas) stages(ctx context.Context, s Spec) (Status, error) {
-	f, err := inspect(ctx, s.Host, s.Replica)
+	f, err := machine.Inspect(ctx, s.Host, s.Replica)
 	if err != nil {
 		return Status{}, err
 	}
@@ -46,16 +47,16 @@ func (r *Replicas) stages(ctx context.Context, s Spec) (Status, error) {
 		if status, err := r.stages(ctx, between); err != nil {
 			return status, err
 		}
-		if f, err = inspect(ctx, s.Host, s.Replica); err != nil {
+		if f, err = machine.Inspect(ctx, s.Host, s.Replica); err != nil {
 			return Status{}, err
 		}
 	}
 	return r.update(ctx, s, f)
 }
 
-func (r *Replicas) update(ctx context.Context, s Spec, f observed) (Status, error) {
+func (r *Replicas) update(ctx context.Context, s Spec, f machine.Observed) (Status, error) {
 	now := time.Now()
-	if len(drift(s.Replica, f, now)) == 0 && f.record.saysConfigured(s.Replica) {
+	if len(drift(s.Replica, f, now)) == 0 && f.Record.IsComplete(s.Replica) {
 		status, err := reregister(ctx, s, f)
 		if err != nil {
 			return status, err
@@ -68,7 +69,7 @@ func (r *Replicas) update(ctx context.Context, s Spec, f observed) (Status, erro
 	}
 	d.stagger(f)
 	if d.rollback = rollbackTarget(ctx, s, f); d.rollback == nil {
-		d.remove = append(d.remove, rollbackRecordPath)
+		d.remove = append(d.remove, machine.RollbackRecordPath)
 	}
 	way := drainOptions{stops: d.restarts(release.APIServer), check: func(ctx context.Context, _ turn) error { return r.checkRotation(ctx, s, f) }}
 	if changesVersion(s, f) {
@@ -96,11 +97,11 @@ func (r *Replicas) update(ctx context.Context, s Spec, f observed) (Status, erro
 
 // reregister registers a replica without drift. The reason why it was out of rotation may have
 // ended only now: an API server takes a while to reconnect to an etcd member.
-func reregister(ctx context.Context, s Spec, f observed) (Status, error) {
+func reregister(ctx context.Context, s Spec, f machine.Observed) (Status, error) {
 	if err := awaitReady(ctx, s, changes{}); err != nil {
 		return Status{}, withRotationState(err, problem.Nothing)
 	}
-	if f.rollback != nil {
+	if f.Rollback != nil {
 		if err := removeRollbackRecord(ctx, s); err != nil {
 			return Status{}, err
 		}
@@ -140,23 +141,23 @@ func withoutRollback(err error) error {
 // or if a new version is combined with a stage of a rotation. A version can be rolled back. A
 // stage that others may rely on cannot, and unit files from before it do not match the files
 // after it.
-func checkChangeable(s Spec, f observed) error {
+func checkChangeable(s Spec, f machine.Observed) error {
 	refusal := &problem.Problem{Summary: "control-plane replica cannot be changed", Host: s.Machine(), Unchanged: problem.Nothing}
-	if failed := foreignChecks(s.Replica, f); len(failed) > 0 {
+	if failed := machine.OwnershipProblems(s.Replica, f); len(failed) > 0 {
 		refusal.Cause = strings.Join(failed, "; ")
 		refusal.Next = "check the replica's host address."
 		return refusal
 	}
-	if len(f.obstacles) > 0 {
-		refusal.Cause = strings.Join(f.obstacles, "; ")
+	if len(f.Problems) > 0 {
+		refusal.Cause = strings.Join(f.Problems, "; ")
 		refusal.Next = "fix this on the machine and apply again."
 		return refusal
 	}
-	if f.record.ClusterID != "" && changesVersion(s, f) && !sameGenerations(f.record.Generations, s.Bundle.Generations()) {
-		has := f.effectiveVersion(release.APIServer)
+	if f.Record.ClusterID != "" && changesVersion(s, f) && !sameGenerations(f.Record.Generations, s.Bundle.Generations()) {
+		has := f.EffectiveVersion(release.APIServer)
 		refusal.Attribute = "version"
 		refusal.Cause = fmt.Sprintf("its version and a stage of a rotation would change together (%s)",
-			strings.Join(generationDrift(f.record.Generations, s.Bundle.Generations()), ", "))
+			strings.Join(generationDrift(f.Record.Generations, s.Bundle.Generations()), ", "))
 		refusal.Next = fmt.Sprintf("set version back to %s and apply, then raise it again: one after the other.", has)
 		return refusal
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -20,9 +21,9 @@ var errNotAllReady = errors.New("not all of the control plane is ready")
 
 // changesVersion reports whether a component runs another version than the wanted one, or would
 // be started with one.
-func changesVersion(s Spec, f observed) bool {
+func changesVersion(s Spec, f machine.Observed) bool {
 	return slices.ContainsFunc(release.Components(), func(name string) bool {
-		version := f.effectiveVersion(name)
+		version := f.EffectiveVersion(name)
 		return version != "" && version != s.Version
 	})
 }

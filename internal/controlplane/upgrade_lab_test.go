@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -248,11 +249,11 @@ func (p *pair) finishesACutOffUpgrade(version string) {
 	if _, err := st.replicas.Update(ctx, st.spec); !errors.Is(err, context.Canceled) {
 		st.Fatalf("not cut off: %v", err)
 	}
-	st.run("test -s " + rollbackRecordPath)
+	st.run("test -s " + machine.RollbackRecordPath)
 	st.registrar.drains = nil
 	status, err := st.replicas.Update(st.ctx, st.spec)
 	st.steady(status, err)
-	st.run("test ! -e " + rollbackRecordPath)
+	st.run("test ! -e " + machine.RollbackRecordPath)
 	st.expect("snapshots", len(p.store.saved), 1)
 	st.registrar.take()
 }
@@ -286,7 +287,7 @@ func (p *pair) rollsBack(version string) {
 	st.spec = old
 	status, err := st.replicas.Read(st.ctx, old)
 	st.steady(status, err)
-	st.run("test ! -e " + rollbackRecordPath)
+	st.run("test ! -e " + machine.RollbackRecordPath)
 	st.spec = wanted
 	st.writeSchedulerConfig()
 	status, err = st.replicas.Update(st.ctx, st.spec)

@@ -1,4 +1,4 @@
-package controlplane
+package machine
 
 import (
 	"fmt"
@@ -11,23 +11,23 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
-// restartReason returns why component c must be restarted, or "". It compares with the note
+// RestartReason returns why component c must be restarted, or "". It compares with the note
 // written at the component's start, so that a change that was interrupted before the restart is
 // still detected.
-func restartReason(c component.Component, f observed, after map[string]string) string {
-	state := f.facts.Units[unit.Name(c.Name)]
-	if fault := unitProblem(state); fault != "" {
+func RestartReason(c component.Component, f Observed, after map[string]string) string {
+	state := f.Facts.Units[unit.Name(c.Name)]
+	if fault := UnitProblem(state); fault != "" {
 		return fault
 	}
-	noted := systemd.ReadStartNote(f.facts.Files[unit.StartNotePath(c.Name)].Content)
+	noted := systemd.ReadStartNote(f.Facts.Files[unit.StartNotePath(c.Name)].Content)
 	definition := unit.File(c).Path
 	// An edit of a unit file that systemd has not read is reverted before the process has used
 	// it.
-	undone := noted[definition] == after[definition] && f.facts.Files[definition].SHA256 != after[definition]
+	undone := noted[definition] == after[definition] && f.Facts.Files[definition].SHA256 != after[definition]
 	if state.NeedReload && !undone {
 		return "its definition changed after systemd read it"
 	}
-	if len(f.overrides(c.Name)) > 0 {
+	if len(f.Overrides(c.Name)) > 0 {
 		return "its definition is changed by files in " + unit.DropInDir(c.Name)
 	}
 	for _, path := range append([]string{definition}, c.Inputs...) {
@@ -38,9 +38,9 @@ func restartReason(c component.Component, f observed, after map[string]string) s
 	return ""
 }
 
-// unitProblem returns why a unit does not run, or "". A first start in progress is no
+// UnitProblem returns why a unit does not run, or "". A first start in progress is no
 // problem; a unit that systemd restarts again and again is one.
-func unitProblem(unit host.UnitState) string {
+func UnitProblem(unit host.UnitState) string {
 	switch {
 	case unit.Active == "active":
 		return ""
@@ -59,11 +59,11 @@ func readAtStart() []string {
 	return append(component.SettingPaths(), component.SAKey, component.SAPub, component.EtcdClientCA, component.EncryptionConfigPath, component.CACert, component.CAKey, component.SigningCA, component.ControllerManagerConf, component.SchedulerConf)
 }
 
-// staleProcess returns which of the components runs with other files than those on disk. A
+// StaleProcess returns which of the components runs with other files than those on disk. A
 // component that does not run has read nothing.
-func staleProcess(facts host.Facts, components []string) error {
+func StaleProcess(facts host.Facts, components []string) error {
 	for _, name := range components {
-		if !runs(facts.Units[unit.Name(name)]) {
+		if !ProcessExists(facts.Units[unit.Name(name)]) {
 			continue
 		}
 		noted := systemd.ReadStartNote(facts.Files[unit.StartNotePath(name)].Content)
@@ -82,9 +82,9 @@ func staleProcess(facts host.Facts, components []string) error {
 	return nil
 }
 
-// runs reports whether a process of the unit may exist. A unit that systemd is about to restart
+// ProcessExists reports whether a process of the unit may exist. A unit that systemd is about to restart
 // has no process, and will read what is on disk.
-func runs(unit host.UnitState) bool {
+func ProcessExists(unit host.UnitState) bool {
 	switch unit.Active {
 	case "active", "reloading", "deactivating":
 		return true

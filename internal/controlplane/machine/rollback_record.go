@@ -1,4 +1,4 @@
-package controlplane
+package machine
 
 import (
 	"encoding/json"
@@ -10,16 +10,16 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// rollbackRecordPath exists while a change is in progress and contains what ran before it. If
+// RollbackRecordPath exists while a change is in progress and contains what ran before it. If
 // the replica does not become ready, in this run or after an interruption, that is restored. It
 // contains no secrets.
-const rollbackRecordPath = component.KubernetesDir + "/replica.before.json"
+const RollbackRecordPath = component.KubernetesDir + "/replica.before.json"
 
-// rollbackRecord is what a replica ran: its unit files, and the corresponding parts of the
+// RollbackRecord is what a replica ran: its unit files, and the corresponding parts of the
 // record. It does not contain files derived from the bundle, because it is only restored while
 // the generations of the bundle are unchanged. Nor does it contain certificates and
 // kubeconfigs, which are issued for the version that will run.
-type rollbackRecord struct {
+type RollbackRecord struct {
 	Version     string            `json:"version"` // of the API server
 	Port        int               `json:"port"`
 	Etcd        []string          `json:"etcd"`
@@ -28,24 +28,24 @@ type rollbackRecord struct {
 	Settings    map[string]string `json:"settings"`    // path → content: see SettingFiles
 }
 
-func (b rollbackRecord) file() host.File {
+func (b RollbackRecord) File() host.File {
 	text, _ := json.MarshalIndent(b, "", "  ") // strings and numbers can always be encoded
-	return host.File{Path: rollbackRecordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
+	return host.File{Path: RollbackRecordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
 }
 
-// rollbackRecord returns what the replica runs now.
-func (f observed) rollbackRecord(generations map[pki.Part]int) rollbackRecord {
-	now := rollbackRecord{
-		Version: f.effectiveVersion(release.APIServer), Port: f.record.Port, Etcd: f.record.Etcd,
+// RollbackRecord returns what the replica runs now.
+func (f Observed) RollbackRecord(generations map[pki.Part]int) RollbackRecord {
+	now := RollbackRecord{
+		Version: f.EffectiveVersion(release.APIServer), Port: f.Record.Port, Etcd: f.Record.Etcd,
 		Generations: generations, Definitions: map[string]string{}, Settings: map[string]string{},
 	}
 	for _, path := range component.SettingPaths() {
-		if file, there := f.facts.Files[path]; there {
+		if file, there := f.Facts.Files[path]; there {
 			now.Settings[path] = file.Content
 		}
 	}
 	for _, name := range release.Components() {
-		now.Definitions[name] = f.facts.Files[unit.Path(name)].Content
+		now.Definitions[name] = f.Facts.Files[unit.Path(name)].Content
 	}
 	return now
 }

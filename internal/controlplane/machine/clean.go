@@ -1,4 +1,4 @@
-package controlplane
+package machine
 
 import (
 	"context"
@@ -11,33 +11,33 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-var errNoEvidence = errors.New("it holds part of a replica, and no record says of which one")
+var ErrNoEvidence = errors.New("it holds part of a replica, and no record says of which one")
 
-// owner reports whether the machine has s, or nothing at all, so that it may be cleaned.
+// Owner reports whether the machine has s, or nothing at all, so that it may be cleaned.
 // Otherwise it returns the owner. Parts of a replica without an owner are an error.
-func (f observed) owner(s component.Replica) (mine bool, other string, err error) {
-	held, begun := f.identity()
+func (f Observed) Owner(s component.Replica) (mine bool, other string, err error) {
+	held, begun := f.Identity()
 	switch {
-	case f.recordErr != nil:
-		return false, "", f.recordErr
-	case held.of(s):
+	case f.RecordErr != nil:
+		return false, "", f.RecordErr
+	case held.IsFor(s):
 		return true, "", nil
 	case held.ClusterID != "" && begun:
-		return false, "the beginning of " + describe(held), nil
+		return false, "the beginning of " + Describe(held), nil
 	case held.ClusterID != "":
-		return false, describe(held), nil
-	case !f.gone(s):
-		return false, "", errNoEvidence
+		return false, Describe(held), nil
+	case !f.IsEmpty(s):
+		return false, "", ErrNoEvidence
 	}
 	return true, "", nil
 }
 
-// remove stops and removes the replica if the machine is still as observed. changed means that it
+// Remove stops and removes the replica if the machine is still as observed. changed means that it
 // is not, and that nothing was removed.
-func (f observed) remove(ctx context.Context, h *host.Host, s component.Replica) (changed bool, err error) {
+func (f Observed) Remove(ctx context.Context, h *host.Host, s component.Replica) (changed bool, err error) {
 	out, err := h.Run(ctx, host.Command{
 		Script: guardScript(s) + unit.Stop() + cleanScript(s),
-		Vars:   map[string]string{"record": f.facts.Files[recordPath].SHA256, "creating": f.facts.Files[creatingPath].SHA256},
+		Vars:   map[string]string{"record": f.Facts.Files[RecordPath].SHA256, "creating": f.Facts.Files[CreatingPath].SHA256},
 	})
 	return strings.TrimSpace(out) == answerChanged, err
 }
@@ -55,7 +55,7 @@ func guardScript(s component.Replica) host.Script {
 	}
 	return `digest() { if [ -e "$1" ]; then sha256sum <"$1" | cut -d ' ' -f 1; fi; }
 held=yes
-if [ "$(digest ` + recordPath + `)" != "$record" ] || [ "$(digest ` + creatingPath + `)" != "$creating" ]; then held=; fi
+if [ "$(digest ` + RecordPath + `)" != "$record" ] || [ "$(digest ` + CreatingPath + `)" != "$creating" ]; then held=; fi
 for unit in ` + host.Words(definitions...) + `; do
   if [ -z "$record$creating" ] && [ -e "$unit" ]; then held=; fi
 done
@@ -72,22 +72,22 @@ func cleanScript(s component.Replica) host.Script {
 	for _, c := range component.Of(s) {
 		definitions = append(definitions, unit.File(c).Path)
 	}
-	for _, file := range ownFiles(s) {
-		if file != recordPath && file != creatingPath {
+	for _, file := range OwnFiles(s) {
+		if file != RecordPath && file != CreatingPath {
 			files = append(files, file)
 		}
 	}
 	return host.Discard(definitions...) + `systemctl daemon-reload
-` + host.Discard(files...) + `if [ ! -e ` + etcdUnit + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
+` + host.Discard(files...) + `if [ ! -e ` + EtcdUnit + ` ]; then ` + host.Discard(component.EtcdCA) + `fi
 if [ ! -e ` + kubeletConf + ` ]; then ` + host.Discard(component.CACert) + `fi
-rm -f ` + pausedPath + `
+rm -f ` + PausedPath + `
 rm -rf ` + installRoot + `/kubernetes
 if [ -d ` + component.AuditLogDir + ` ]; then chown -hR root:root ` + component.AuditLogDir + `; fi
 for user in ` + host.Words(release.Components()...) + `; do
   if id -u "$user" >/dev/null 2>&1; then userdel "$user"; fi
   if getent group "$user" >/dev/null; then groupdel "$user"; fi
 done
-` + host.Discard(recordPath, creatingPath) + `for dir in ` + host.Words(component.EtcdDir, component.PKIDir, component.KubernetesDir, installRoot, component.AuditLogDir) + `; do
+` + host.Discard(RecordPath, CreatingPath) + `for dir in ` + host.Words(component.EtcdDir, component.PKIDir, component.KubernetesDir, installRoot, component.AuditLogDir) + `; do
   if [ -d "$dir" ]; then rmdir --ignore-fail-on-non-empty "$dir"; fi
 done
 `

@@ -1,4 +1,4 @@
-package controlplane
+package machine
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ const goodRecord = `{"cluster_id": "0123456789abcdef0123456789abcdef", "cluster_
 "configured": {"extra_args": {"kube-apiserver": {"v": "2"}}, "extra_sans": ["api.example"], "pod_cidrs": null, "etcd": null, "early_renewal": 1}}`
 
 func TestReadRecord(t *testing.T) {
-	r, err := readRecord(goodRecord)
+	r, err := ReadRecord(goodRecord)
 	if err != nil || r.Name != "cp1" || r.Configured.ExtraArgs[release.APIServer]["v"] != "2" {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -37,7 +37,7 @@ func TestReadRecord(t *testing.T) {
 		"no JSON":               {"{", "\x1b"},
 	} {
 		text := strings.Replace(goodRecord, change[0], change[1], 1)
-		if r, err := readRecord(text); err == nil {
+		if r, err := ReadRecord(text); err == nil {
 			t.Errorf("%s: read as %+v", what, r)
 		} else if len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\x1b\n") {
 			t.Errorf("%s: %q", what, err)
@@ -50,7 +50,7 @@ func FuzzReadRecord(f *testing.F) {
 	f.Add(strings.Replace(goodRecord, "cp1", "$(id)", 1))
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := readRecord(text)
+		r, err := ReadRecord(text)
 		if err == nil && text != "" && (!clusterIDForm.MatchString(r.ClusterID) || r.Name != "" && component.ValidateName(r.Name) != nil || r.Port < 0 || r.Port > 65535) {
 			t.Errorf("%q is read as %+v", text, r)
 		}
@@ -61,7 +61,7 @@ func FuzzReadBefore(f *testing.F) {
 	f.Add(`{"version":"1.34.1","port":6443,"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"},"settings":{"/etc/shadow":"x"}}`)
 	f.Add(`{"version":"../x","port":6443,"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		b := readRollbackRecord(text)
+		b := ReadRollbackRecord(text)
 		if b == nil {
 			return
 		}
@@ -92,8 +92,8 @@ func TestVersionIn(t *testing.T) {
 }
 
 func TestPrintedBy(t *testing.T) {
-	const output = section + "/a\none\n" + section + "/etc/shadow\nsecret\n" + section + "b\ntwo\n"
-	got := printedBy(output, []string{"/a", "b"})
+	const output = SectionHeading + "/a\none\n" + SectionHeading + "/etc/shadow\nsecret\n" + SectionHeading + "b\ntwo\n"
+	got := Sections(output, []string{"/a", "b"})
 	if len(got) != 2 || got["/a"] != "one" || got["b"] != "two\n" {
 		t.Errorf("%q", got)
 	}

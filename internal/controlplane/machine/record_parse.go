@@ -1,4 +1,4 @@
-package controlplane
+package machine
 
 import (
 	"encoding/json"
@@ -32,10 +32,10 @@ var (
 	flagForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,99}$`)
 )
 
-// readRecord parses the record of a machine. A missing record is the zero value. A record that
+// ReadRecord parses the record of a machine. A missing record is the zero value. A record that
 // cannot be parsed is an error, because it may belong to another cluster.
-func readRecord(text string) (record, error) {
-	var r record
+func ReadRecord(text string) (Record, error) {
+	var r Record
 	if text == "" {
 		return r, nil
 	}
@@ -44,7 +44,7 @@ func readRecord(text string) (record, error) {
 		err = r.check()
 	}
 	if err != nil {
-		return record{}, fmt.Errorf("read %s: %w", recordPath, err)
+		return Record{}, fmt.Errorf("read %s: %w", RecordPath, err)
 	}
 	return r, nil
 }
@@ -60,7 +60,7 @@ func readJSON(text string, into any) error {
 	return nil
 }
 
-func (r record) check() error {
+func (r Record) check() error {
 	switch {
 	case !clusterIDForm.MatchString(r.ClusterID):
 		return fmt.Errorf("cluster_id is %s", problem.Quote(r.ClusterID))
@@ -96,7 +96,7 @@ func checkGenerations(generations map[pki.Part]int) error {
 }
 
 // check validates the recorded configuration, because an import proposes it to a person.
-func (c configured) check() error {
+func (c Configured) check() error {
 	for component, flags := range c.ExtraArgs {
 		if !slices.Contains(release.Components(), component) || len(flags) > mostListed {
 			return fmt.Errorf("extra_args has %s", problem.Quote(component))
@@ -123,10 +123,10 @@ func (c configured) check() error {
 	return nil
 }
 
-// readRollbackRecord returns nil for an empty text, and for a record that could not be
+// ReadRollbackRecord returns nil for an empty text, and for a record that could not be
 // restored: only files of a replica are written from it.
-func readRollbackRecord(text string) *rollbackRecord {
-	var b rollbackRecord
+func ReadRollbackRecord(text string) *RollbackRecord {
+	var b RollbackRecord
 	if readJSON(text, &b) != nil || b.Port <= 0 || b.Port > 65535 || checkGenerations(b.Generations) != nil {
 		return nil
 	}
@@ -161,10 +161,10 @@ func programVersion(version string) string {
 	return ""
 }
 
-// printedBy splits the output of a script at headings with known names.
-func printedBy(output string, known []string) map[string]string {
+// Sections splits the output of a script at headings with known names.
+func Sections(output string, known []string) map[string]string {
 	parts := map[string]string{}
-	for part := range strings.SplitSeq("\n"+output, "\n"+section) {
+	for part := range strings.SplitSeq("\n"+output, "\n"+SectionHeading) {
 		name, text, _ := strings.Cut(part, "\n")
 		if slices.Contains(known, name) {
 			parts[name] = text

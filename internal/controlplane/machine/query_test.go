@@ -1,4 +1,4 @@
-package controlplane
+package machine
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func TestKubeconfigsAreReadWithoutTheirKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	filter := func(text []byte) string {
-		grep := exec.CommandContext(t.Context(), "grep", "-E", plainLines)
+		grep := exec.CommandContext(t.Context(), "grep", "-E", PlainLines)
 		grep.Stdin = bytes.NewReader(text)
 		out, err := grep.Output()
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {

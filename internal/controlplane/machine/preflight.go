@@ -1,4 +1,4 @@
-package controlplane
+package machine
 
 import (
 	"fmt"
@@ -29,10 +29,10 @@ const (
 // architectures are those that Kubernetes releases server programs for.
 var architectures = []string{"amd64", "arm64", "ppc64le", "s390x"}
 
-// preflight returns every reason why the replica cannot be created on the machine. Files of an
+// Preflight returns every reason why the replica cannot be created on the machine. Files of an
 // earlier, interrupted call for the same replica are not a reason.
-func preflight(s component.Replica, f observed) error {
-	failed := slices.Concat(machineChecks(s, f), foreignChecks(s, f), portChecks(s, f), f.obstacles)
+func Preflight(s component.Replica, f Observed) error {
+	failed := slices.Concat(hostProblems(s, f), OwnershipProblems(s, f), portProblems(s, f), f.Problems)
 	if len(failed) == 0 {
 		return nil
 	}
@@ -45,14 +45,14 @@ func preflight(s component.Replica, f observed) error {
 	}
 }
 
-func machineChecks(s component.Replica, f observed) []string {
+func hostProblems(s component.Replica, f Observed) []string {
 	var failed []string
-	if !slices.Contains(architectures, f.facts.Architecture) {
-		failed = append(failed, fmt.Sprintf("Kubernetes is not released for the architecture %q", f.facts.Architecture))
+	if !slices.Contains(architectures, f.Facts.Architecture) {
+		failed = append(failed, fmt.Sprintf("Kubernetes is not released for the architecture %q", f.Facts.Architecture))
 	}
-	version, err := strconv.Atoi(f.facts.Systemd)
+	version, err := strconv.Atoi(f.Facts.Systemd)
 	switch {
-	case f.facts.Systemd == "":
+	case f.Facts.Systemd == "":
 		failed = append(failed, "systemd is not the init system")
 	case err == nil && version < minimumSystemd:
 		failed = append(failed, fmt.Sprintf("systemd is version %d, at least %d is required", version, minimumSystemd))
@@ -62,38 +62,38 @@ func machineChecks(s component.Replica, f observed) []string {
 		if place == component.AuditLogDir {
 			needed = s.AuditSpace()
 		}
-		if free, ok := f.facts.DiskFree[place]; ok && free < needed {
+		if free, ok := f.Facts.DiskFree[place]; ok && free < needed {
 			failed = append(failed, fmt.Sprintf("%d MiB are free for %s, at least %d are required", free>>20, place, needed>>20))
 		}
 	}
-	if offset := f.facts.ClockOffset.Abs() - f.facts.ClockError; offset > clockLimit {
+	if offset := f.Facts.ClockOffset.Abs() - f.Facts.ClockError; offset > clockLimit {
 		direction := "ahead of"
-		if f.facts.ClockOffset < 0 {
+		if f.Facts.ClockOffset < 0 {
 			direction = "behind"
 		}
-		failed = append(failed, fmt.Sprintf("the clock is %s %s this computer's", f.facts.ClockOffset.Abs().Round(time.Second), direction))
+		failed = append(failed, fmt.Sprintf("the clock is %s %s this computer's", f.Facts.ClockOffset.Abs().Round(time.Second), direction))
 	}
 	return failed
 }
 
-// foreignChecks detects a machine that belongs to another control plane, whose keys would be
+// OwnershipProblems detects a machine that belongs to another control plane, whose keys would be
 // overwritten.
-func foreignChecks(s component.Replica, f observed) []string {
+func OwnershipProblems(s component.Replica, f Observed) []string {
 	var failed []string
-	for _, manifest := range f.facts.Dirs[manifestDir] {
+	for _, manifest := range f.Facts.Dirs[ManifestDir] {
 		if name := strings.TrimSuffix(manifest, ".yaml"); slices.Contains(release.Components(), name) {
-			failed = append(failed, fmt.Sprintf("a kubelet runs %s from %s/%s", name, manifestDir, manifest))
+			failed = append(failed, fmt.Sprintf("a kubelet runs %s from %s/%s", name, ManifestDir, manifest))
 		}
 	}
-	ca, there := f.facts.Files[component.CACert]
-	held, begun := f.identity()
+	ca, there := f.Facts.Files[component.CACert]
+	held, begun := f.Identity()
 	part := ""
 	if begun {
 		part = "the beginning of "
 	}
 	switch {
-	case f.recordErr != nil:
-		failed = append(failed, f.recordErr.Error())
+	case f.RecordErr != nil:
+		failed = append(failed, f.RecordErr.Error())
 	case held.ClusterID != "" && held.ClusterID != s.Bundle.ClusterID:
 		failed = append(failed, fmt.Sprintf("it holds %sa replica of another cluster, %q (%s)", part, held.ClusterName, held.ClusterID))
 	case held.ClusterID != "" && held.Name != s.Name:
@@ -110,11 +110,11 @@ func sharesCertificate(a, b string) bool {
 	return slices.ContainsFunc(pki.CertificatesIn(a), func(der string) bool { return slices.Contains(known, der) })
 }
 
-func portChecks(s component.Replica, f observed) []string {
+func portProblems(s component.Replica, f Observed) []string {
 	var failed []string
 	for _, c := range component.Of(s) {
-		listener, busy := f.facts.Listeners[c.Probe.Port]
-		ours := f.facts.Units[unit.Name(c.Name)].MainPID > 0
+		listener, busy := f.Facts.Listeners[c.Probe.Port]
+		ours := f.Facts.Units[unit.Name(c.Name)].MainPID > 0
 		if !busy || ours {
 			continue
 		}

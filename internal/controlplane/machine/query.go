@@ -1,4 +1,4 @@
-package controlplane
+package machine
 
 import (
 	"path"
@@ -11,13 +11,13 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
-// query never reads the content of a file with a private key: keys are compared by their
+// Query never reads the content of a file with a private key: keys are compared by their
 // digest, kubeconfigs by everything except the line of the key.
-func query(s component.Replica) host.Query {
+func Query(s component.Replica) host.Query {
 	q := host.Query{
-		Contents: append(component.SettingPaths(), recordPath, creatingPath, rollbackRecordPath, component.CACert, component.EtcdClientCA),
-		Files:    append(component.UnwantedFiles(s), etcdUnit),
-		Dirs:     []string{path.Dir(component.Artifact(s.Version, release.APIServer).Path()), manifestDir},
+		Contents: append(component.SettingPaths(), RecordPath, CreatingPath, RollbackRecordPath, component.CACert, component.EtcdClientCA),
+		Files:    append(component.UnwantedFiles(s), EtcdUnit),
+		Dirs:     []string{path.Dir(component.Artifact(s.Version, release.APIServer).Path()), ManifestDir},
 		Units:    unit.Names(),
 		Ports:    []int{s.APIPort()},
 		Disks:    []string{installRoot, component.KubernetesDir, component.AuditLogDir},
@@ -45,19 +45,19 @@ func query(s component.Replica) host.Query {
 	return q
 }
 
-// statusQuery queries the record and, for each component, the running program, the digests of
+// StatusQuery queries the record and, for each component, the running program, the digests of
 // the files that it read at start, and the digests on disk.
-func statusQuery() host.Query {
-	q := host.Query{Contents: []string{recordPath, rollbackRecordPath}, Units: unit.Names(), Files: readAtStart(), Script: runningScript()}
+func StatusQuery() host.Query {
+	q := host.Query{Contents: []string{RecordPath, RollbackRecordPath}, Units: unit.Names(), Files: readAtStart(), Script: runningScript()}
 	for _, name := range release.Components() {
 		q.Contents = append(q.Contents, unit.StartNotePath(name), unit.Path(name))
 	}
 	return q
 }
 
-// healthQuery queries everything that can be observed without the description of the replica.
-func healthQuery(s component.Replica) host.Query {
-	q := host.Query{Contents: []string{recordPath}, Units: unit.Names(), Script: detailScript()}
+// HealthQuery queries everything that can be observed without the description of the replica.
+func HealthQuery(s component.Replica) host.Query {
+	q := host.Query{Contents: []string{RecordPath}, Units: unit.Names(), Script: detailScript()}
 	for _, c := range component.Certificates(s) {
 		q.Contents = append(q.Contents, c.Path)
 	}
@@ -67,18 +67,18 @@ func healthQuery(s component.Replica) host.Query {
 	return q
 }
 
-// pausedQuery queries what pausing a replica during a change of its etcd member requires.
-func pausedQuery() host.Query {
+// PausedQuery queries what pausing a replica during a change of its etcd member requires.
+func PausedQuery() host.Query {
 	return host.Query{
-		Contents: []string{recordPath}, Files: []string{pausedPath},
-		Units: []string{unit.Name(release.APIServer), etcdUnitName},
+		Contents: []string{RecordPath}, Files: []string{PausedPath},
+		Units: []string{unit.Name(release.APIServer), EtcdUnitName},
 	}
 }
 
-// importQuery queries what an import requires.
-func importQuery() host.Query {
+// ImportQuery queries what an import requires.
+func ImportQuery() host.Query {
 	q := host.Query{
-		Contents: append(component.SettingPaths(), recordPath, component.APIServerCert), Dirs: []string{manifestDir},
+		Contents: append(component.SettingPaths(), RecordPath, component.APIServerCert), Dirs: []string{ManifestDir},
 	}
 	for _, name := range release.Components() {
 		q.Contents = append(q.Contents, unit.Path(name))
@@ -86,11 +86,11 @@ func importQuery() host.Query {
 	return q
 }
 
-const section = "=== "
+const SectionHeading = "=== "
 
-// plainLines matches the lines of a kubeconfig that may be shown: known fields, each on a line
+// PlainLines matches the lines of a kubeconfig that may be shown: known fields, each on a line
 // of its own. A private key does not match, and neither does a file in another format.
-const plainLines = `^[ -]*(apiVersion|kind|clusters|contexts|current-context|users|name|cluster|context|user|server|certificate-authority-data|client-certificate-data):[^{]*$`
+const PlainLines = `^[ -]*(apiVersion|kind|clusters|contexts|current-context|users|name|cluster|context|user|server|certificate-authority-data|client-certificate-data):[^{]*$`
 
 // plainKubeconfigs are the kubeconfigs of which detailScript prints the parts that are not
 // secret.
@@ -100,7 +100,7 @@ var plainKubeconfigs = []string{component.AdminConf, component.ControllerManager
 // executable.
 func detailScript() host.Script {
 	return `for file in ` + host.Words(plainKubeconfigs...) + `; do
-  if [ -r "$file" ]; then echo "` + section + `$file"; grep -E '` + plainLines + `' "$file" || :; fi
+  if [ -r "$file" ]; then echo "` + SectionHeading + `$file"; grep -E '` + PlainLines + `' "$file" || :; fi
 done
 ` + runningScript()
 }
@@ -109,19 +109,19 @@ done
 func runningScript() host.Script {
 	return `for name in ` + host.Words(release.Components()...) + `; do
   pid=$(systemctl show --property=MainPID --value "$name.service")
-  if [ "${pid:-0}" -gt 0 ]; then echo "` + section + `$name"; readlink "/proc/$pid/exe" || :; fi
+  if [ "${pid:-0}" -gt 0 ]; then echo "` + SectionHeading + `$name"; readlink "/proc/$pid/exe" || :; fi
 done
 `
 }
 
-// printScript prints files, each preceded by its name. The output is stored only in the bundle.
-func printScript(paths []string) host.Script {
+// PrintFiles prints files, each preceded by its name. The output is stored only in the bundle.
+func PrintFiles(paths []string) host.Script {
 	return "for file in " + host.Words(paths...) + "; do\n" +
-		`  if [ -r "$file" ]; then echo "` + section + `$file"; cat "$file"; echo; fi` + "\ndone\n"
+		`  if [ -r "$file" ]; then echo "` + SectionHeading + `$file"; cat "$file"; echo; fi` + "\ndone\n"
 }
 
-func printed(output string, paths []string) map[string]string {
-	files := printedBy(output, paths)
+func PrintedFiles(output string, paths []string) map[string]string {
+	files := Sections(output, paths)
 	for name, text := range files {
 		files[name] = strings.TrimRight(text, "\n") + "\n"
 	}

@@ -1,4 +1,4 @@
-package controlplane
+package machine
 
 import (
 	"bytes"
@@ -14,15 +14,15 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// recordPath identifies the replica of a machine and the certificates that were issued for it.
-const recordPath = component.KubernetesDir + "/replica.json"
+// RecordPath identifies the replica of a machine and the certificates that were issued for it.
+const RecordPath = component.KubernetesDir + "/replica.json"
 
-// record is written after every file that it lists. It proves that a certificate and a key on
+// Record is written after every file that it lists. It proves that a certificate and a key on
 // the machine belong together: if a write was interrupted between the two, the record does not
 // match the pair, which is then issued again. It also contains the replica's etcd URLs and its
 // registration, so that the process that stops its etcd member can take it out of rotation
 // first (see Outage). It contains no secrets.
-type record struct {
+type Record struct {
 	ClusterID   string            `json:"cluster_id"`
 	ClusterName string            `json:"cluster_name"`
 	Name        string            `json:"name"`
@@ -35,13 +35,13 @@ type record struct {
 	Generations map[pki.Part]int `json:"generations"`
 	// Configured is used by an import. Records of earlier versions of the provider have none,
 	// which is not drift.
-	Configured *configured `json:"configured,omitempty"`
+	Configured *Configured `json:"configured,omitempty"`
 }
 
-// configured is the configuration as written. The machine shows only the result: flags include
+// Configured is the configuration as written. The machine shows only the result: flags include
 // defaults, the certificate includes names that every certificate has, and nothing shows when
 // certificates are renewed. Null is a setting that is not set.
-type configured struct {
+type Configured struct {
 	ExtraArgs    map[string]map[string]string `json:"extra_args"`
 	ExtraSANs    []string                     `json:"extra_sans"`
 	PodCIDRs     []string                     `json:"pod_cidrs"`
@@ -50,34 +50,34 @@ type configured struct {
 	Settings     json.RawMessage              `json:"settings,omitempty"` // Spec.Settings
 }
 
-func configuredOf(s component.Replica) *configured {
+func configuredOf(s component.Replica) *Configured {
 	names := slices.Clone(s.ExtraSANs)
 	slices.Sort(names)
-	return &configured{
+	return &Configured{
 		ExtraArgs: s.ExtraArgs, ExtraSANs: names, PodCIDRs: s.PodCIDRs, Etcd: s.EtcdURLs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings,
 	}
 }
 
-// saysConfigured reports whether r contains what an import of s needs. If it does not, that is
+// IsComplete reports whether r contains what an import of s needs. If it does not, that is
 // not drift, but an update adds it.
-func (r record) saysConfigured(s component.Replica) bool {
+func (r Record) IsComplete(s component.Replica) bool {
 	return r.Configured != nil && r.Configured.text() == configuredOf(s).text()
 }
 
 // text returns c for comparison, without indentation.
-func (c configured) text() string {
+func (c Configured) text() string {
 	text, _ := json.Marshal(c) // cannot fail: its raw parts are valid JSON
 	return string(text)
 }
 
-// describes reports whether r matches s, except for digests and generations.
-func (r record) describes(s component.Replica) bool {
-	want := recordOf(s, nil)
-	return r.Port == want.Port && slices.Equal(r.Etcd, want.Etcd) && compact(r.Endpoint) == compact(want.Endpoint)
+// Matches reports whether r matches s, except for digests and generations.
+func (r Record) Matches(s component.Replica) bool {
+	want := NewRecord(s, nil)
+	return r.Port == want.Port && slices.Equal(r.Etcd, want.Etcd) && Compact(r.Endpoint) == Compact(want.Endpoint)
 }
 
-// compact returns JSON without indentation.
-func compact(text json.RawMessage) string {
+// Compact returns JSON without indentation.
+func Compact(text json.RawMessage) string {
 	if len(text) == 0 {
 		return "null" // the encoding of an unset value
 	}
@@ -88,20 +88,20 @@ func compact(text json.RawMessage) string {
 	return b.String()
 }
 
-func (r record) file() host.File {
+func (r Record) File() host.File {
 	// This cannot fail: its raw parts are valid JSON.
 	text, _ := json.MarshalIndent(r, "", "  ")
-	return host.File{Path: recordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
+	return host.File{Path: RecordPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
 }
 
-func digest(content []byte) string {
+func Digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 
-// recordOf returns the record of the replica for files with the given digests.
-func recordOf(s component.Replica, digests map[string]string) record {
-	r := record{
+// NewRecord returns the record of the replica for files with the given digests.
+func NewRecord(s component.Replica, digests map[string]string) Record {
+	r := Record{
 		ClusterID: s.Bundle.ClusterID, ClusterName: s.Bundle.ClusterName, Name: s.Name,
 		Port: s.APIPort(), Etcd: slices.Sorted(slices.Values(s.EtcdURLs)), Endpoint: s.Registration,
 		Issued: map[string]string{}, Generations: s.Bundle.Generations(),
@@ -117,10 +117,10 @@ func recordOf(s component.Replica, digests map[string]string) record {
 	return r
 }
 
-// creatingPath identifies the replica whose Create has begun on a machine. It is the first file
+// CreatingPath identifies the replica whose Create has begun on a machine. It is the first file
 // that a Create writes, and is removed once the record, the last file, exists. A machine
 // therefore never has parts of a replica without an owner.
-const creatingPath = component.KubernetesDir + "/replica.creating.json"
+const CreatingPath = component.KubernetesDir + "/replica.creating.json"
 
 // creating contains only the identity; the issued certificates are not known yet.
 type creating struct {
@@ -129,28 +129,28 @@ type creating struct {
 	Name        string `json:"name"`
 }
 
-// creatingFile exists from the first step of a Create.
-func creatingFile(s component.Replica) host.File {
+// CreatingFile exists from the first step of a Create.
+func CreatingFile(s component.Replica) host.File {
 	text, _ := json.MarshalIndent(creating{s.Bundle.ClusterID, s.Bundle.ClusterName, s.Name}, "", "  ") // strings always encode
-	return host.File{Path: creatingPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
+	return host.File{Path: CreatingPath, Content: append(text, '\n'), Mode: component.SecretMode, Owner: "root", Group: "root"}
 }
 
-// identity returns the record of the replica on the machine or, if there is none yet, of the
+// Identity returns the record of the replica on the machine or, if there is none yet, of the
 // replica whose Create was interrupted there; zero if there is neither.
-func (f observed) identity() (rec record, begun bool) {
-	if f.record.ClusterID != "" {
-		return f.record, false
+func (f Observed) Identity() (rec Record, begun bool) {
+	if f.Record.ClusterID != "" {
+		return f.Record, false
 	}
 	return f.creating, f.creating.ClusterID != ""
 }
 
-// of reports whether r is a record of s.
-func (r record) of(s component.Replica) bool {
+// IsFor reports whether r is a record of s.
+func (r Record) IsFor(s component.Replica) bool {
 	return r.ClusterID == s.Bundle.ClusterID && r.Name == s.Name
 }
 
-// describe returns the name of the replica of a record.
-func describe(r record) string {
+// Describe returns the name of the replica of a record.
+func Describe(r Record) string {
 	if r.ClusterID == "" {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package controlplane
+package machine
 
 import (
 	"os"
@@ -16,35 +16,35 @@ import (
 
 func TestWhose(t *testing.T) {
 	s := componenttest.Stacked(t)
-	named := func(path, cluster, name string) func(*observed) {
-		return func(f *observed) {
+	named := func(path, cluster, name string) func(*Observed) {
+		return func(f *Observed) {
 			text := `{"cluster_id": "` + cluster + `", "cluster_name": "prod", "name": "` + name + `"}`
-			f.facts.Files[path] = host.FileState{Content: text}
-			*f = interpret(f.facts)
+			f.Facts.Files[path] = host.FileState{Content: text}
+			*f = Interpret(f.Facts)
 		}
 	}
 	id := s.Bundle.ClusterID
 	for _, c := range []struct {
 		name  string
-		alter func(*observed)
+		alter func(*Observed)
 		mine  bool
 		other string
 		err   string
 	}{
-		{"itself", named(recordPath, id, "cp1"), true, "", ""},
-		{"itself, cut off", named(creatingPath, id, "cp1"), true, "", ""},
-		{"nothing", func(*observed) {}, true, "", ""},
-		{"another replica of the cluster", named(recordPath, id, "cp2"), false, `replica "cp2" of cluster "prod"`, ""},
-		{"another cluster's, of the same name", named(recordPath, "x", "cp1"), false, `replica "cp1" of cluster "prod"`, ""},
-		{"the beginning of another replica", named(creatingPath, id, "cp2"), false, `the beginning of replica "cp2" of cluster "prod"`, ""},
-		{"its record beside another's beginning", func(f *observed) { named(creatingPath, id, "cp2")(f); named(recordPath, id, "cp1")(f) }, true, "", ""},
-		{"a unit of nobody's", func(f *observed) { f.facts.Files[unit.Path(release.APIServer)] = host.FileState{} }, false, "", errNoEvidence.Error()},
-		{"a record that cannot be read", func(f *observed) { _, f.recordErr = readRecord("{") }, false, "", "replica.json"},
+		{"itself", named(RecordPath, id, "cp1"), true, "", ""},
+		{"itself, cut off", named(CreatingPath, id, "cp1"), true, "", ""},
+		{"nothing", func(*Observed) {}, true, "", ""},
+		{"another replica of the cluster", named(RecordPath, id, "cp2"), false, `replica "cp2" of cluster "prod"`, ""},
+		{"another cluster's, of the same name", named(RecordPath, "x", "cp1"), false, `replica "cp1" of cluster "prod"`, ""},
+		{"the beginning of another replica", named(CreatingPath, id, "cp2"), false, `the beginning of replica "cp2" of cluster "prod"`, ""},
+		{"its record beside another's beginning", func(f *Observed) { named(CreatingPath, id, "cp2")(f); named(RecordPath, id, "cp1")(f) }, true, "", ""},
+		{"a unit of nobody's", func(f *Observed) { f.Facts.Files[unit.Path(release.APIServer)] = host.FileState{} }, false, "", ErrNoEvidence.Error()},
+		{"a record that cannot be read", func(f *Observed) { _, f.RecordErr = ReadRecord("{") }, false, "", "replica.json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := interpret(cptest.BareMachine())
+			f := Interpret(cptest.BareMachine())
 			c.alter(&f)
-			mine, other, err := f.owner(s)
+			mine, other, err := f.Owner(s)
 			if mine != c.mine || other != c.other || !strings.Contains(cptest.Text(err), c.err) || (c.err == "") != (err == nil) {
 				t.Errorf("%t, %q, %v", mine, other, err)
 			}
@@ -57,19 +57,19 @@ func TestWhose(t *testing.T) {
 func TestGuard(t *testing.T) {
 	s := componenttest.Stacked(t)
 	content := "{}\n"
-	is := digest([]byte(content))
+	is := Digest([]byte(content))
 	for _, c := range []struct {
 		name   string
 		files  []string
 		judged map[string]string
 		goes   bool
 	}{
-		{"as judged", []string{recordPath, unit.Path(release.APIServer)}, map[string]string{"record": is, "creating": ""}, true},
-		{"another record by now", []string{recordPath}, map[string]string{"record": digest(nil), "creating": ""}, false},
-		{"a record by now", []string{recordPath}, map[string]string{"record": "", "creating": ""}, false},
+		{"as judged", []string{RecordPath, unit.Path(release.APIServer)}, map[string]string{"record": is, "creating": ""}, true},
+		{"another record by now", []string{RecordPath}, map[string]string{"record": Digest(nil), "creating": ""}, false},
+		{"a record by now", []string{RecordPath}, map[string]string{"record": "", "creating": ""}, false},
 		{"the record is gone", nil, map[string]string{"record": is, "creating": ""}, false},
-		{"another create has begun", []string{recordPath, creatingPath}, map[string]string{"record": is, "creating": ""}, false},
-		{"its own create was cut off", []string{creatingPath, unit.Path(release.APIServer)}, map[string]string{"record": "", "creating": is}, true},
+		{"another create has begun", []string{RecordPath, CreatingPath}, map[string]string{"record": is, "creating": ""}, false},
+		{"its own create was cut off", []string{CreatingPath, unit.Path(release.APIServer)}, map[string]string{"record": "", "creating": is}, true},
 		{"nothing", nil, map[string]string{"record": "", "creating": ""}, true},
 		{"nothing but a unit by now", []string{unit.Path(release.Scheduler)}, map[string]string{"record": "", "creating": ""}, false},
 	} {
@@ -97,15 +97,15 @@ func TestGuard(t *testing.T) {
 // TestCreatingFile: the first file of a Create is parsed as the identity of its replica.
 func TestCreatingFile(t *testing.T) {
 	s := componenttest.Stacked(t)
-	f := interpret(cptest.BareMachine())
-	f.facts.Files[creatingPath] = host.FileState{Content: string(creatingFile(s).Content)}
-	f = interpret(f.facts)
-	held, begun := f.identity()
-	if !begun || !held.of(s) || f.gone(s) {
-		t.Errorf("%+v, begun %t, gone %t", held, begun, f.gone(s))
+	f := Interpret(cptest.BareMachine())
+	f.Facts.Files[CreatingPath] = host.FileState{Content: string(CreatingFile(s).Content)}
+	f = Interpret(f.Facts)
+	held, begun := f.Identity()
+	if !begun || !held.IsFor(s) || f.IsEmpty(s) {
+		t.Errorf("%+v, begun %t, gone %t", held, begun, f.IsEmpty(s))
 	}
 	s.Name = "cp2"
-	if failed := foreignChecks(s, f); len(failed) != 1 || !strings.Contains(failed[0], `the beginning of replica "cp1"`) {
+	if failed := OwnershipProblems(s, f); len(failed) != 1 || !strings.Contains(failed[0], `the beginning of replica "cp1"`) {
 		t.Errorf("another replica on that machine: %q", failed)
 	}
 }

@@ -1,22 +1,25 @@
-package controlplane
+package machine
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// fileProblem describes how a file differs from the wanted one, or "".
-func fileProblem(files map[string]host.FileState, want host.File) string {
+// FileProblem describes how a file differs from the wanted one, or "".
+func FileProblem(files map[string]host.FileState, want host.File) string {
 	state, ok := files[want.Path]
 	if !ok {
 		return "is missing"
 	}
-	if state.SHA256 != digest(want.Content) {
+	if state.SHA256 != Digest(want.Content) {
 		return "has different content"
 	}
 	return accessProblem(state, want.Mode == component.PublicMode, want.Owner)
@@ -38,12 +41,12 @@ func accessProblem(state host.FileState, public bool, owner string) string {
 	return strings.Join(problems, " and ")
 }
 
-// certificateProblems returns why a certificate and its key must be replaced. A key that other
+// CertificateProblems returns why a certificate and its key must be replaced. A key that other
 // users can read, or that does not match the certificate, is as invalid as an expired
 // certificate.
-func certificateProblems(s component.Replica, c component.Certificate, f observed, now time.Time) []string {
-	certificate, ok := f.facts.Files[c.Path]
-	key, keyThere := f.facts.Files[component.KeyPath(c.Path)]
+func CertificateProblems(s component.Replica, c component.Certificate, f Observed, now time.Time) []string {
+	certificate, ok := f.Facts.Files[c.Path]
+	key, keyThere := f.Facts.Files[component.KeyPath(c.Path)]
 	switch {
 	case !ok:
 		return []string{c.Path + " is missing"}
@@ -56,13 +59,13 @@ func certificateProblems(s component.Replica, c component.Certificate, f observe
 	return append(problems, f.issuedFileProblems(component.KeyPath(c.Path), key, false, c.Owner)...)
 }
 
-// kubeconfigProblems returns why a kubeconfig must be replaced.
-func kubeconfigProblems(s component.Replica, k component.Kubeconfig, f observed, now time.Time) []string {
-	state, ok := f.facts.Files[k.Path]
+// KubeconfigProblems returns why a kubeconfig must be replaced.
+func KubeconfigProblems(s component.Replica, k component.Kubeconfig, f Observed, now time.Time) []string {
+	state, ok := f.Facts.Files[k.Path]
 	if !ok {
 		return []string{k.Path + " is missing"}
 	}
-	info, err := pki.ParseKubeconfig(f.kubeconfigs[k.Path])
+	info, err := pki.ParseKubeconfig(f.Kubeconfigs[k.Path])
 	if err != nil {
 		return []string{fmt.Sprintf("%s cannot be used: %v", k.Path, err)}
 	}
@@ -86,9 +89,9 @@ func kubeconfigProblems(s component.Replica, k component.Kubeconfig, f observed,
 }
 
 // issuedFileProblems compares an issued file with the record of what was issued.
-func (f observed) issuedFileProblems(path string, state host.FileState, public bool, owner string) []string {
+func (f Observed) issuedFileProblems(path string, state host.FileState, public bool, owner string) []string {
 	var problems []string
-	switch f.record.Issued[path] {
+	switch f.Record.Issued[path] {
 	case state.SHA256:
 	case "":
 		problems = append(problems, path+" was not issued by the provider")
@@ -99,4 +102,45 @@ func (f observed) issuedFileProblems(path string, state host.FileState, public b
 		problems = append(problems, path+" "+text)
 	}
 	return problems
+}
+
+// ConfigDigest returns the digest of every file whose content depends on s alone. It is known
+// before the replica exists, and equals Observed.ConfigDigest of a machine that has exactly those
+// files. It does not cover certificates and keys.
+func ConfigDigest(s component.Replica) string {
+	digests := map[string]string{}
+	for _, file := range stableFiles(s) {
+		digests[file.Path] = Digest(file.Content)
+	}
+	return digestOf(digests)
+}
+
+// ConfigDigest returns the ConfigDigest of the observed files.
+func (f Observed) ConfigDigest(s component.Replica) string {
+	digests := map[string]string{}
+	for _, file := range stableFiles(s) {
+		digests[file.Path] = f.Facts.Files[file.Path].SHA256
+	}
+	return digestOf(digests)
+}
+
+func stableFiles(s component.Replica) []host.File {
+	var out []host.File
+	for _, file := range component.Files(s) {
+		if file.Mode == component.PublicMode {
+			out = append(out, file)
+		}
+	}
+	for _, c := range component.Of(s) {
+		out = append(out, unit.File(c))
+	}
+	return out
+}
+
+func digestOf(digests map[string]string) string {
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(digests)) {
+		b.WriteString(digests[path] + "  " + path + "\n")
+	}
+	return Digest([]byte(b.String()))
 }

@@ -1,4 +1,4 @@
-package controlplane
+package machine
 
 import (
 	"context"
@@ -20,15 +20,15 @@ import (
 //go:embed inspect.sh
 var accessScript host.Script
 
-// inspect observes a machine before a change. In addition to the facts, it checks whether the
+// Inspect observes a machine before a change. In addition to the facts, it checks whether the
 // components can be reached through SSH and what the API server can open.
-func inspect(ctx context.Context, h *host.Host, s component.Replica) (observed, error) {
-	var f observed
+func Inspect(ctx context.Context, h *host.Host, s component.Replica) (Observed, error) {
+	var f Observed
 	var forwarding error
 	var closed []string
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		f, err = observe(groupCtx, h, s)
+		f, err = Observe(groupCtx, h, s)
 		return err
 	})
 	group.Go(func() error {
@@ -43,13 +43,13 @@ func inspect(ctx context.Context, h *host.Host, s component.Replica) (observed, 
 		return err
 	})
 	if err := group.Wait(); err != nil {
-		return observed{}, err
+		return Observed{}, err
 	}
 	if forwarding != nil {
-		f.obstacles = append(f.obstacles, fmt.Sprintf("%v; the components are asked through SSH whether they are ready, at %s",
+		f.Problems = append(f.Problems, fmt.Sprintf("%v; the components are asked through SSH whether they are ready, at %s",
 			host.ErrForwarding, strings.Join(probed(s), ", ")))
 	}
-	f.obstacles = append(f.obstacles, closed...)
+	f.Problems = append(f.Problems, closed...)
 	return f, nil
 }
 

@@ -1,4 +1,4 @@
-package controlplane
+package machine
 
 import (
 	"net"

@@ -1,0 +1,150 @@
+// Package machine observes the machine of one replica and compares it with the desired state:
+// files, units, processes and records. It changes nothing, except that Observed.Remove takes a
+// replica off the machine. Every machine is observed by a query of query.go, and judged by pure
+// functions.
+package machine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+// Observed is a machine as observed in one round trip.
+type Observed struct {
+	Facts       host.Facts
+	Record      Record
+	creating    Record            // the replica whose Create was interrupted; identity only
+	RecordErr   error             // one of the two cannot be parsed
+	Rollback    *RollbackRecord   // what an interrupted change can be rolled back to
+	Kubeconfigs map[string]string // path → text without the private key
+	Executables map[string]string // component → path of the running program
+	Problems    []string          // what prevents any change; only set by inspect
+}
+
+// Digests returns the digests of the files on disk.
+func (f Observed) Digests() map[string]string {
+	out := make(map[string]string, len(f.Facts.Files))
+	for path, state := range f.Facts.Files {
+		out[path] = state.SHA256
+	}
+	return out
+}
+
+// Overrides returns the drop-ins that change how component c runs.
+func (f Observed) Overrides(c string) []string {
+	var out []string
+	for _, name := range f.Facts.Dirs[unit.DropInDir(c)] {
+		out = append(out, path.Join(unit.DropInDir(c), name))
+	}
+	return out
+}
+
+// Version returns the version of the running program, from its path; "" if none runs.
+func (f Observed) Version(c string) string {
+	return versionIn(strings.TrimSuffix(f.Executables[c], " (deleted)"), c)
+}
+
+// definedVersion returns the version that the unit file of a component starts; "" if it cannot
+// be parsed.
+func (f Observed) definedVersion(c string) string {
+	executable, _, err := unit.Parse(f.Facts.Files[unit.Path(c)].Content)
+	if err != nil {
+		return ""
+	}
+	return versionIn(executable, c)
+}
+
+// EffectiveVersion returns the running version or, if none runs, the version that would be
+// started.
+func (f Observed) EffectiveVersion(c string) string {
+	return cmp.Or(f.Version(c), f.definedVersion(c))
+}
+
+// Observe reads everything that decisions about s depend on.
+func Observe(ctx context.Context, h *host.Host, s component.Replica) (Observed, error) {
+	facts, err := h.Observe(ctx, Query(s))
+	if err != nil {
+		return Observed{}, fmt.Errorf("observe replica %s: %w", s.Machine(), err)
+	}
+	return Interpret(facts), nil
+}
+
+// Other relevant paths on a machine.
+const (
+	installRoot = "/opt/kube"
+	ManifestDir = component.KubernetesDir + "/manifests" // of a kubelet's static pods
+	EtcdUnit    = unit.Dir + "/" + EtcdUnitName
+	kubeletConf = component.KubernetesDir + "/kubelet.conf"
+)
+
+// PausedPath marks a replica that is stopped during a change of its etcd member. A reboot starts the replica and
+// removes the file.
+const PausedPath = "/run/kube-replica.paused"
+
+// EtcdUnitName is the unit of an etcd member on the same machine.
+const EtcdUnitName = "etcd.service"
+
+// Interpret parses the answer to a query of this package.
+func Interpret(facts host.Facts) Observed {
+	f := Observed{Facts: facts, Kubeconfigs: Sections(facts.Output, plainKubeconfigs), Executables: Sections(facts.Output, release.Components())}
+	f.Record, f.RecordErr = ReadRecord(facts.Files[RecordPath].Content)
+	if f.RecordErr == nil {
+		if f.creating, f.RecordErr = ReadRecord(facts.Files[CreatingPath].Content); f.RecordErr != nil {
+			f.RecordErr = fmt.Errorf("%s: %w", CreatingPath, f.RecordErr)
+		}
+	}
+	f.Rollback = ReadRollbackRecord(facts.Files[RollbackRecordPath].Content)
+	for name, text := range f.Executables {
+		f.Executables[name] = strings.TrimSpace(text)
+	}
+	return f
+}
+
+// HasReplicaOf reports whether a replica of the cluster is on the machine.
+func (f Observed) HasReplicaOf(clusterID string) bool {
+	return f.RecordErr == nil && f.Record.ClusterID == clusterID
+}
+
+// IsEmpty reports whether the machine has neither a unit nor a file that only a replica has. It
+// implies that the machine is reachable. CA certificates do not count, because etcd and kubelet
+// have them too.
+func (f Observed) IsEmpty(s component.Replica) bool {
+	for _, c := range component.Of(s) {
+		if _, ok := f.Facts.Files[unit.File(c).Path]; ok {
+			return false
+		}
+	}
+	for _, file := range OwnFiles(s) {
+		if _, ok := f.Facts.Files[file]; ok {
+			return false
+		}
+	}
+	for _, unit := range f.Facts.Units {
+		if unit.Active == "active" {
+			return false
+		}
+	}
+	return true
+}
+
+// OwnFiles returns the files that only a replica has on a machine.
+func OwnFiles(s component.Replica) []string {
+	files := append(component.SettingPaths(), RecordPath, CreatingPath, RollbackRecordPath, component.AdminConf, component.ClientCA, component.SigningCA, component.CAKey, component.FrontProxyCA, component.EtcdClientCA, component.SAPub, component.SAKey, component.EncryptionConfigPath)
+	for _, c := range component.Certificates(s) {
+		files = append(files, c.Path, component.KeyPath(c.Path))
+	}
+	for _, k := range component.Kubeconfigs(s) {
+		if k.Path != component.AdminConf {
+			files = append(files, k.Path)
+		}
+	}
+	return files
+}
