@@ -21,6 +21,27 @@ func TestNoDriftOnAConvergedMachine(t *testing.T) {
 	}
 }
 
+// TestRecordOfAListOfEtcd: a record of 0.1.0 has etcd's URLs in the order of the configuration,
+// too. That is neither drift nor a reason to write the record again, and the unit of the API
+// server does not depend on the order.
+func TestRecordOfAListOfEtcd(t *testing.T) {
+	s := testSpec(t)
+	s.EtcdURLs = []string{"https://10.0.0.13:2379", "https://10.0.0.11:2379", "https://10.0.0.12:2379"}
+	f := converged(t, s)
+	state := f.Facts.Files[machine.RecordPath]
+	list := `"etcd": ["https://10.0.0.13:2379", "https://10.0.0.11:2379", "https://10.0.0.12:2379"], `
+	state.Content = strings.Replace(state.Content, `"early_renewal"`, list+`"early_renewal"`, 1)
+	r, err := machine.ReadRecord(state.Content)
+	if err != nil || !strings.Contains(state.Content, `"etcd": ["`) {
+		t.Fatal(err, state.Content)
+	}
+	f.Record = r
+	slices.Sort(s.EtcdURLs)
+	if words := drift(s.Replica, f, cptest.Now); len(words) > 0 || !r.IsComplete(s.Replica) {
+		t.Errorf("drift %q; it has the configuration: %t", words, r.IsComplete(s.Replica))
+	}
+}
+
 func TestDrift(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -115,7 +115,7 @@ func assemble(h *host.Host, r machine.Record, version, endpoint string, flags ma
 	out := Imported{
 		ClusterID: r.ClusterID, ClusterName: r.ClusterName, Name: r.Name, Version: version,
 		Registration: r.Endpoint, Port: r.Port, EarlyRenewal: given.EarlyRenewal, Settings: given.Settings,
-		EtcdURLs:     recordedIfSame(given.Etcd, splitList(flags[release.APIServer]["etcd-servers"])),
+		EtcdURLs:     splitList(flags[release.APIServer]["etcd-servers"]),
 		ServiceCIDRs: splitList(flags[release.APIServer]["service-cluster-ip-range"]),
 		NoAdminConf:  !issued(r, component.AdminConf),
 		PodCIDRs:     recordedIfSame(given.PodCIDRs, splitList(flags[release.ControllerManager]["cluster-cidr"])),

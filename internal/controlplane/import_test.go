@@ -63,7 +63,7 @@ func TestImportReadsBack(t *testing.T) {
 		"no admin.conf": func(s *Spec) { s.NoAdminConf = true },
 		"pods":          func(s *Spec) { s.PodCIDRs = []string{"10.244.0.0/16", "fd00:244::/56"} },
 		"external etcd, in an order": func(s *Spec) {
-			s.EtcdURLs = []string{"https://10.0.0.13:2379", "https://10.0.0.11:2379", "https://10.0.0.12:2379"}
+			s.EtcdURLs = []string{"https://10.0.0.11:2379", "https://10.0.0.12:2379", "https://10.0.0.13:2379"}
 		},
 		"names": func(s *Spec) { s.ExtraSANs = []string{"10.0.0.100", "192.0.2.1", "api.example.com"} },
 		"limits": func(s *Spec) {

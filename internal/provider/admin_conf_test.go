@@ -48,9 +48,9 @@ func TestAdminConf(t *testing.T) {
 
 // bareReplica returns a model with no argument set.
 func bareReplica() replicaModel {
-	object, list := types.ObjectNull(map[string]attr.Type{}), types.ListNull(types.StringType)
+	object, list, set := types.ObjectNull(map[string]attr.Type{}), types.ListNull(types.StringType), types.SetNull(types.StringType)
 	return replicaModel{
 		Host: object, Endpoint: object, Signed: object, ExtraArgs: object, Audit: object, Authentication: object, Resources: object,
-		Etcd: list, ServiceCIDRs: list, PodCIDRs: list, machineModel: machineModel{Drift: list}, ExtraSANs: types.SetNull(types.StringType), Groups: types.SetNull(types.StringType),
+		Etcd: set, ServiceCIDRs: list, PodCIDRs: list, machineModel: machineModel{Drift: list}, ExtraSANs: set, Groups: set,
 	}
 }

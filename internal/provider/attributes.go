@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +66,7 @@ func earlyRenewalSchema(effect string) schema.Attribute {
 
 // sealedForSchema describes the recipients for which private keys are sealed.
 func sealedForSchema() schema.Attribute {
-	return schema.ListAttribute{
+	return schema.SetAttribute{
 		Computed: true, ElementType: types.StringType,
 		MarkdownDescription: "Recipients (`age1…`) for whom the private keys are sealed; empty when they are stored in the clear.",
 	}
@@ -104,10 +105,23 @@ func expirySchema(what string) schema.Attribute {
 	}
 }
 
-func stringsOf(ctx context.Context, list types.List, diags *diag.Diagnostics) []string {
+// collection is a list or a set.
+type collection interface {
+	attr.Value
+	Elements() []attr.Value
+	ElementsAs(ctx context.Context, target any, allowUnhandled bool) diag.Diagnostics
+}
+
+// stringsOf returns the strings of a list in their order, and those of a set sorted: Terraform
+// does not keep the order of a set. Null and unknown are nil.
+func stringsOf(ctx context.Context, values collection, diags *diag.Diagnostics) []string {
 	var out []string
-	if !list.IsNull() && !list.IsUnknown() {
-		diags.Append(list.ElementsAs(ctx, &out, false)...)
+	if values.IsNull() || values.IsUnknown() {
+		return nil
+	}
+	diags.Append(values.ElementsAs(ctx, &out, false)...)
+	if _, unordered := values.(types.Set); unordered {
+		slices.Sort(out)
 	}
 	return out
 }
@@ -133,6 +147,11 @@ func stringList(items []string) types.List {
 		values[i] = said(item)
 	}
 	return types.ListValueMust(types.StringType, values)
+}
+
+// stringSet returns a set that is never null.
+func stringSet(items []string) types.Set {
+	return types.SetValueMust(types.StringType, stringList(items).Elements())
 }
 
 func stringMap(items map[string]string) types.Map {
@@ -185,12 +204,4 @@ func elementsKnown(ctx context.Context, value attr.Value) bool {
 	}
 	raw, err := value.ToTerraformValue(ctx)
 	return err == nil && raw.IsFullyKnown()
-}
-
-func setOf(ctx context.Context, set types.Set, diags *diag.Diagnostics) []string {
-	var out []string
-	if !set.IsNull() && !set.IsUnknown() {
-		diags.Append(set.ElementsAs(ctx, &out, false)...)
-	}
-	return out
 }

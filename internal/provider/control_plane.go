@@ -42,12 +42,12 @@ type asked struct {
 }
 
 // asked decodes the attributes of askedSchema.
-func (s *session) asked(ctx context.Context, bundle types.String, signed types.Object, urls types.List, registration types.Object, diags *diag.Diagnostics) asked {
+func (s *session) asked(ctx context.Context, bundle types.String, signed types.Object, urls types.Set, registration types.Object, diags *diag.Diagnostics) asked {
 	a := asked{
 		bundle: s.bundleWith(ctx, bundle, signed, clientLeaves(), types.StringNull(), diags),
 		urls:   stringsOf(ctx, urls, diags),
 	}
-	a.registration = registrationOf(ctx, registration, a.bundle, diags)
+	a.registration = decodeEndpoint(ctx, registration, a.bundle, diags)
 	switch {
 	case s == nil || s.pool == nil:
 		a.nobody = errNoSettings.Error()

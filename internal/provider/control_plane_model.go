@@ -20,9 +20,9 @@ import (
 type controlPlaneModel struct {
 	PKI             types.String   `tfsdk:"pki"`
 	Signed          types.Object   `tfsdk:"signed"`
-	Etcd            types.List     `tfsdk:"etcd"`
+	Etcd            types.Set      `tfsdk:"etcd"`
 	Endpoint        types.Object   `tfsdk:"endpoint"`
-	FailOn          types.List     `tfsdk:"fail_on"`
+	FailOn          types.Set      `tfsdk:"fail_on"`
 	CertificateDays types.Int64    `tfsdk:"certificate_days"`
 	Timeouts        timeouts.Value `tfsdk:"timeouts"`
 

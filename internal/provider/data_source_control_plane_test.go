@@ -215,10 +215,10 @@ func readNowhere(t *testing.T, name string, set map[string]tftypes.Value) (state
 	hosts := map[string]tftypes.Value{"cp1": textValue("192.0.2.11"), "cp2": textValue("192.0.2.12")}
 	config := map[string]tftypes.Value{
 		"pki":  textValue(encoded),
-		"etcd": tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{textValue("https://192.0.2.11:2379")}),
+		"etcd": tftypes.NewValue(tftypes.Set{ElementType: tftypes.String}, []tftypes.Value{textValue("https://192.0.2.11:2379")}),
 		"endpoint": objectValue(map[string]tftypes.Value{
-			"address": textValue("192.0.2.100"), "port": tftypes.NewValue(tftypes.Number, 6443), "drain_timeout": textValue("10s"),
-			"hosts": tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, hosts), "verify_ca": tftypes.NewValue(tftypes.Bool, true),
+			"address": textValue("192.0.2.100"), "port": tftypes.NewValue(tftypes.Number, 6443),
+			"hosts":      tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, hosts),
 			"cluster_id": tftypes.NewValue(tftypes.String, nil),
 		}),
 		"timeouts": objectValue(map[string]tftypes.Value{"read": textValue("2s")}),
@@ -262,7 +262,7 @@ func TestControlPlaneUnreachable(t *testing.T) {
 
 // TestControlPlaneFails checks that the same is an error if fail_on requests it.
 func TestControlPlaneFails(t *testing.T) {
-	kinds := tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{textValue("unreachable")})
+	kinds := tftypes.NewValue(tftypes.Set{ElementType: tftypes.String}, []tftypes.Value{textValue("unreachable")})
 	_, said, _ := readNowhere(t, "kube_control_plane", map[string]tftypes.Value{"fail_on": kinds})
 	for _, word := range []string{"ERROR", "cannot be asked", "192.0.2.11", "192.0.2.12", "remove \"unreachable\" from fail_on"} {
 		if !strings.Contains(said, word) {

@@ -28,7 +28,7 @@ var (
 type productionReadinessModel struct {
 	PKI      types.String   `tfsdk:"pki"`
 	Signed   types.Object   `tfsdk:"signed"`
-	Etcd     types.List     `tfsdk:"etcd"`
+	Etcd     types.Set      `tfsdk:"etcd"`
 	Endpoint types.Object   `tfsdk:"endpoint"`
 	Timeouts timeouts.Value `tfsdk:"timeouts"`
 

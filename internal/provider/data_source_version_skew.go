@@ -38,7 +38,7 @@ var (
 type versionSkewModel struct {
 	PKI              types.String   `tfsdk:"pki"`
 	Signed           types.Object   `tfsdk:"signed"`
-	Etcd             types.List     `tfsdk:"etcd"`
+	Etcd             types.Set      `tfsdk:"etcd"`
 	Endpoint         types.Object   `tfsdk:"endpoint"`
 	KubernetesTarget types.String   `tfsdk:"kubernetes_target"`
 	EtcdTarget       types.String   `tfsdk:"etcd_target"`

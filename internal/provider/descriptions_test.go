@@ -101,6 +101,8 @@ func (a argument) replaces(ctx context.Context) bool {
 		words = describedBy(ctx, a.PlanModifiers)
 	case schema.ListAttribute:
 		words = describedBy(ctx, a.PlanModifiers)
+	case schema.SetAttribute:
+		words = describedBy(ctx, a.PlanModifiers)
 	case schema.Int64Attribute:
 		words = describedBy(ctx, a.PlanModifiers)
 	case schema.MapAttribute:
@@ -143,6 +145,12 @@ func (a argument) standard(ctx context.Context) attr.Value {
 		if a.Default != nil {
 			var is defaults.ListResponse
 			a.Default.DefaultList(ctx, defaults.ListRequest{}, &is)
+			return is.PlanValue
+		}
+	case schema.SetAttribute:
+		if a.Default != nil {
+			var is defaults.SetResponse
+			a.Default.DefaultSet(ctx, defaults.SetRequest{}, &is)
 			return is.PlanValue
 		}
 	}

@@ -42,7 +42,7 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 				Validators: []validator.String{checked("server URL", pki.ValidateServer)},
 			},
 			"user":   schema.StringAttribute{Optional: true, Computed: true, MarkdownDescription: kubeconfigUser},
-			"groups": schema.ListAttribute{Optional: true, Computed: true, ElementType: types.StringType, MarkdownDescription: kubeconfigGroups},
+			"groups": schema.SetAttribute{Optional: true, Computed: true, ElementType: types.StringType, MarkdownDescription: kubeconfigGroups},
 			"validity": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{durationValidator()},
 				MarkdownDescription: kubeconfigValidity + " Default `1h`.",

@@ -62,7 +62,7 @@ func (m replicaModel) groups(ctx context.Context) []string {
 	if !elementsKnown(ctx, m.Groups) {
 		return nil
 	}
-	return setOf(ctx, m.Groups, &ignored)
+	return stringsOf(ctx, m.Groups, &ignored)
 }
 
 // limitsOf decodes the limits of one unit. Null means no limits.

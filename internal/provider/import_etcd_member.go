@@ -40,7 +40,7 @@ func (r *etcdMemberResource) ImportState(ctx context.Context, req resource.Impor
 	i.set("version", found.Version)
 	i.set("extra_args", found.ExtraArgs)
 	i.set("data_dir", found.DataDir)
-	i.set("snapshots_kept", int64(found.SnapshotsKept))
+	i.set("upgrade_snapshots_kept", int64(found.SnapshotsKept))
 	i.set("archives_kept", int64(found.ArchivesKept))
 	i.setSnapshots(found.Snapshots)
 	i.set("early_renewal", durationText(found.EarlyRenewal))

@@ -74,7 +74,7 @@ func (m *kubeconfigResourceModel) take(ctx context.Context, text string, access 
 		addError(diags, path.Empty(), "Kubeconfig not imported", err)
 		return
 	}
-	groups, more := types.ListValueFrom(ctx, types.StringType, info.Organizations)
+	groups, more := types.SetValueFrom(ctx, types.StringType, info.Organizations)
 	diags.Append(more...)
 	m.User, m.Groups = types.StringValue(info.CommonName), groups
 	m.Validity = durationText(info.Life())

@@ -94,7 +94,7 @@ func (i importer) encryption(e pki.Encryption) {
 	if e.Kind == pki.Plain {
 		return
 	}
-	model := encryptionModel{Provider: types.StringValue(string(e.Kind)), Resources: stringList(e.Resources)}
+	model := encryptionModel{Provider: types.StringValue(string(e.Kind)), Resources: stringSet(e.Resources)}
 	if e.Kind == pki.KMS {
 		model.KMS = &kmsModel{Name: types.StringValue(e.Name), Endpoint: types.StringValue(e.Endpoint), Timeout: types.StringValue(e.Timeout)}
 	}

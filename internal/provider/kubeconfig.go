@@ -19,7 +19,7 @@ type kubeconfigModel struct {
 	PKI      types.String `tfsdk:"pki"`
 	Server   types.String `tfsdk:"server"`
 	User     types.String `tfsdk:"user"`
-	Groups   types.List   `tfsdk:"groups"`
+	Groups   types.Set    `tfsdk:"groups"`
 	Validity types.String `tfsdk:"validity"`
 
 	Content           types.String `tfsdk:"content"`
@@ -33,7 +33,7 @@ type kubeconfigModel struct {
 // ClusterRoleBinding that every replica ensures.
 const defaultUser = "kubernetes-admin"
 
-var defaultGroups = types.ListValueMust(types.StringType, []attr.Value{types.StringValue("kubeadm:cluster-admins")})
+var defaultGroups = types.SetValueMust(types.StringType, []attr.Value{types.StringValue("kubeadm:cluster-admins")})
 
 // issue creates a new client certificate and a kubeconfig that contains it. standard is the
 // validity if none is set.

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
@@ -23,7 +22,7 @@ type replicaModel struct {
 	Name          types.String `tfsdk:"name"`
 	Host          types.Object `tfsdk:"host"`
 	Endpoint      types.Object `tfsdk:"endpoint"`
-	Etcd          types.List   `tfsdk:"etcd"`
+	Etcd          types.Set    `tfsdk:"etcd"`
 	Signed        types.Object `tfsdk:"signed"`
 	Version       types.String `tfsdk:"version"`
 	Port          types.Int64  `tfsdk:"port"`
@@ -202,8 +201,8 @@ func (m *replicaModel) keepPlanned(plan replicaModel) {
 	m.ConfigDigest, m.Drift = planned(plan.ConfigDigest, m.ConfigDigest), planned(plan.Drift, m.Drift)
 }
 
-// knownStrings returns a list's strings, and whether all of them are known. Null is nil.
-func knownStrings(ctx context.Context, list basetypes.ListValue, diags *diag.Diagnostics) ([]string, bool) {
+// knownStrings returns the strings, and whether all of them are known. Null is nil.
+func knownStrings(ctx context.Context, list collection, diags *diag.Diagnostics) ([]string, bool) {
 	if list.IsUnknown() {
 		return nil, false
 	}

@@ -24,7 +24,7 @@ type etcdMemberModel struct {
 	Version   types.String `tfsdk:"version"`
 	ExtraArgs types.Map    `tfsdk:"extra_args"`
 	Resources types.Object `tfsdk:"resources"`
-	Kept      types.Int64  `tfsdk:"snapshots_kept"`
+	Kept      types.Int64  `tfsdk:"upgrade_snapshots_kept"`
 	Archives  types.Int64  `tfsdk:"archives_kept"`
 	Snapshots types.Object `tfsdk:"snapshots"`
 	DataDir   types.String `tfsdk:"data_dir"`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -23,7 +22,7 @@ type rotationModel struct {
 
 type encryptionModel struct {
 	Provider  types.String `tfsdk:"provider"`
-	Resources types.List   `tfsdk:"resources"`
+	Resources types.Set    `tfsdk:"resources"`
 	KMS       *kmsModel    `tfsdk:"kms"`
 }
 
@@ -147,7 +146,7 @@ func (m pkiBundleModel) encryption(ctx context.Context, diags *diag.Diagnostics)
 	diags.Append(m.Encryption.As(ctx, &model, basetypes.ObjectAsOptions{})...)
 	e := pki.Encryption{
 		Kind:      pki.EncryptionKind(model.Provider.ValueString()),
-		Resources: slices.Sorted(slices.Values(stringsOf(ctx, model.Resources, diags))),
+		Resources: stringsOf(ctx, model.Resources, diags),
 	}
 	if err := model.validate(); err != nil {
 		addInvalid(diags, attributePath("encryption"), "Invalid encryption", err)

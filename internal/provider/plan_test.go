@@ -141,9 +141,9 @@ func memberState(t *testing.T, pki string) map[string]any {
 	t.Helper()
 	return map[string]any{
 		"id": "a6c7", "name": "cp1", "host": map[string]any{"address": "10.0.0.11"}, "pki": pki, "version": "3.6.16", "data_dir": "/var/lib/etcd",
-		"peers":          map[string]any{"cp1": "10.0.0.11", "cp2": "10.0.0.12", "cp3": "10.0.0.13"},
-		"on_destroy":     "archive",
-		"snapshots_kept": 3, "archives_kept": 5, "client_url": "https://10.0.0.11:2379", "peer_url": "https://10.0.0.11:2380", "machine_id": "m1",
+		"peers":                  map[string]any{"cp1": "10.0.0.11", "cp2": "10.0.0.12", "cp3": "10.0.0.13"},
+		"on_destroy":             "archive",
+		"upgrade_snapshots_kept": 3, "archives_kept": 5, "client_url": "https://10.0.0.11:2379", "peer_url": "https://10.0.0.11:2380", "machine_id": "m1",
 		"config_digest": "d1", "certificate_expires_at": "2030-01-02T00:00:00Z", "learner": false, "drift": []string{},
 	}
 }

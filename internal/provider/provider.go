@@ -94,7 +94,7 @@ func (p *kubeProvider) Configure(ctx context.Context, req provider.ConfigureRequ
 		versions: newVersions(),
 	}
 	if elementsKnown(ctx, model.Abandon) {
-		s.abandon = host.AbandonedAt(setOf(ctx, model.Abandon, &resp.Diagnostics)...)
+		s.abandon = host.AbandonedAt(stringsOf(ctx, model.Abandon, &resp.Diagnostics)...)
 	}
 	s.replicas = controlplane.NewReplicas(s.machine)
 	s.registrars = endpoint.NewRegistrars(s.machine)

@@ -13,9 +13,9 @@ import (
 )
 
 type sealModel struct {
-	Identities types.List   `tfsdk:"identities"`
+	Identities types.Set    `tfsdk:"identities"`
 	Passphrase types.String `tfsdk:"passphrase"`
-	Recipients types.List   `tfsdk:"recipients"`
+	Recipients types.Set    `tfsdk:"recipients"`
 }
 
 func sealSchema() schema.Attribute {
@@ -25,7 +25,7 @@ func sealSchema() schema.Attribute {
 			"Default: none, and they are sensitive attributes, readable by whoever can read the state. " +
 			"A change encrypts everything again in place, and changes no machine.",
 		Attributes: map[string]schema.Attribute{
-			"identities": schema.ListAttribute{
+			"identities": schema.SetAttribute{
 				Required: true, Sensitive: true, ElementType: types.StringType,
 				MarkdownDescription: "What opens sealed keys: each an age identity (`AGE-SECRET-KEY-1…`), the text of an identity file, or one that `age` has encrypted with a passphrase. " +
 					"A plan file holds the values of ordinary variables: read an identity from a file, or give it by an ephemeral variable.",
@@ -34,7 +34,7 @@ func sealSchema() schema.Attribute {
 				Optional: true, Sensitive: true,
 				MarkdownDescription: "Passphrase of the encrypted ones among `identities`. Default: none.",
 			},
-			"recipients": schema.ListAttribute{
+			"recipients": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Who can open what is sealed from now on (`age1…`), one of `identities` among them. Default: the recipients of `identities`. " +
 					"A change encrypts everything again in place, and changes no machine.",

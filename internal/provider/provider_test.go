@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -9,18 +8,25 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// TestSchemas requests every schema as Terraform does. It checks that each attribute, function
-// and parameter has a description, and that an optional one states its default, because the
-// registry's documentation is generated from them.
-func TestSchemas(t *testing.T) {
+// serve starts the provider as Terraform does, without configuring it.
+func serve(t *testing.T) planner {
+	t.Helper()
 	server, err := providerserver.NewProtocol6WithError(New("test")())()
 	if err != nil {
 		t.Fatal(err)
 	}
-	schemas, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return planner{server, schemas}
+}
+
+// TestSchemas requests every schema as Terraform does. It checks that each attribute, function
+// and parameter has a description, and that an optional one states its default, because the
+// registry's documentation is generated from them.
+func TestSchemas(t *testing.T) {
+	schemas := serve(t).schemas
 	for _, d := range schemas.Diagnostics {
 		t.Errorf("%s: %s", d.Summary, d.Detail)
 	}

@@ -49,11 +49,7 @@ func (s *session) registeredAt(cluster, address string) endpoint.Registered {
 
 // registrationOf returns a registration at the endpoint of the bundle's cluster.
 func registrationOf(ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics) endpoint.Registration {
-	registration := decodeRegistration(ctx, object, diags)
-	if bundle != nil && registration.ClusterID == "" {
-		registration.ClusterID = bundle.ClusterID
-	}
-	return registration
+	return inCluster(decodeRegistration(ctx, object, diags), bundle)
 }
 
 // refuseOtherEndpoint rejects the endpoint of another cluster.
@@ -83,4 +79,33 @@ func decodeRegistration(ctx context.Context, object types.Object, diags *diag.Di
 		VerifyCA:     model.VerifyCA.ValueBool(),
 		ClusterID:    model.ClusterID.ValueString(),
 	}
+}
+
+// askedEndpointModel is the part of a registration that a data source needs to find the replicas.
+type askedEndpointModel struct {
+	Address   types.String `tfsdk:"address"`
+	Port      types.Int64  `tfsdk:"port"`
+	Hosts     types.Map    `tfsdk:"hosts"`
+	ClusterID types.String `tfsdk:"cluster_id"`
+}
+
+// decodeEndpoint decodes the endpoint of a data source. Terraform drops the attributes of a
+// registration that the data source does not have.
+func decodeEndpoint(ctx context.Context, object types.Object, bundle *pki.Bundle, diags *diag.Diagnostics) endpoint.Registration {
+	var model askedEndpointModel
+	diags.Append(object.As(ctx, &model, basetypes.ObjectAsOptions{})...)
+	return inCluster(endpoint.Registration{
+		Address:   model.Address.ValueString(),
+		Port:      int(model.Port.ValueInt64()),
+		Hosts:     stringMapOf(ctx, model.Hosts, diags),
+		ClusterID: model.ClusterID.ValueString(),
+	}, bundle)
+}
+
+// inCluster sets the cluster of a registration that names none to the bundle's.
+func inCluster(registration endpoint.Registration, bundle *pki.Bundle) endpoint.Registration {
+	if bundle != nil && registration.ClusterID == "" {
+		registration.ClusterID = bundle.ClusterID
+	}
+	return registration
 }

@@ -33,7 +33,7 @@ type certificateRequestsModel struct {
 
 	Requests  types.Map    `tfsdk:"requests"`
 	Keys      types.String `tfsdk:"keys"`
-	SealedFor types.List   `tfsdk:"sealed_for"`
+	SealedFor types.Set    `tfsdk:"sealed_for"`
 }
 
 type requestedMemberModel struct {
@@ -52,7 +52,7 @@ type requestedReplicaModel struct {
 
 type requestedUserModel struct {
 	Name   types.String `tfsdk:"name"`
-	Groups types.List   `tfsdk:"groups"`
+	Groups types.Set    `tfsdk:"groups"`
 }
 
 func newCertificateRequestsResource() resource.Resource { return &certificateRequestsResource{} }
@@ -239,6 +239,6 @@ func (m requestedReplicaModel) names(ctx context.Context, diags *diag.Diagnostic
 		ServiceIPs:    component.ServiceIPs(stringsOf(ctx, m.ServiceCIDRs, diags)),
 		Advertise:     m.Address.ValueString(),
 		Endpoint:      m.Endpoint.ValueString(),
-		Extra:         setOf(ctx, m.ExtraSANs, diags),
+		Extra:         stringsOf(ctx, m.ExtraSANs, diags),
 	}
 }

@@ -190,7 +190,7 @@ func (r *replicaResource) spec(ctx context.Context, m replicaModel, diags *diag.
 			ServiceCIDRs:  stringsOf(ctx, m.ServiceCIDRs, diags),
 			PodCIDRs:      stringsOf(ctx, m.PodCIDRs, diags),
 			ClusterDomain: m.ClusterDomain.ValueString(),
-			ExtraSANs:     setOf(ctx, m.ExtraSANs, diags),
+			ExtraSANs:     stringsOf(ctx, m.ExtraSANs, diags),
 			ExtraArgs:     m.extraArgs(ctx, diags),
 			NoAdminConf:   m.noAdminConf(),
 			Audit:         m.audit(ctx),

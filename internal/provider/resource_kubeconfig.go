@@ -8,9 +8,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listdefault"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/setdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/setplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -40,7 +40,7 @@ type kubeconfigResourceModel struct {
 	Signed types.Object `tfsdk:"signed"`
 	// SealedFor shows in the plan that the seal has changed. Sealed text does not contain its
 	// recipients.
-	SealedFor types.List `tfsdk:"sealed_for"`
+	SealedFor types.Set `tfsdk:"sealed_for"`
 	kubeconfigModel
 }
 
@@ -69,10 +69,10 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 				Optional: true, Computed: true, PlanModifiers: replaced,
 				Default: stringdefault.StaticString(defaultUser), MarkdownDescription: kubeconfigUser + " A change replaces the kubeconfig.",
 			},
-			"groups": schema.ListAttribute{
+			"groups": schema.SetAttribute{
 				Optional: true, Computed: true, ElementType: types.StringType,
-				PlanModifiers: []planmodifier.List{listplanmodifier.RequiresReplace()},
-				Default:       listdefault.StaticValue(defaultGroups), MarkdownDescription: kubeconfigGroups + " A change replaces the kubeconfig.",
+				PlanModifiers: []planmodifier.Set{setplanmodifier.RequiresReplace()},
+				Default:       setdefault.StaticValue(defaultGroups), MarkdownDescription: kubeconfigGroups + " A change replaces the kubeconfig.",
 			},
 			"validity": schema.StringAttribute{
 				Optional: true, Computed: true, Validators: []validator.String{durationValidator()},

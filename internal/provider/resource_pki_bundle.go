@@ -50,7 +50,7 @@ type pkiBundleModel struct {
 	Fingerprints            types.Map    `tfsdk:"fingerprints"`
 	ExpiresAt               types.Map    `tfsdk:"expires_at"`
 	Stages                  types.Map    `tfsdk:"stages"`
-	SealedFor               types.List   `tfsdk:"sealed_for"`
+	SealedFor               types.Set    `tfsdk:"sealed_for"`
 }
 
 func newPKIBundleResource() resource.Resource { return &pkiBundleResource{now: time.Now} }

@@ -5,6 +5,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/setdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -101,8 +102,8 @@ func requestedUserSchema() schema.Attribute {
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 				MarkdownDescription: "Its `user`. Default `" + defaultUser + "`.",
 			},
-			"groups": schema.ListAttribute{
-				Optional: true, Computed: true, ElementType: types.StringType, Default: listdefault.StaticValue(defaultGroups),
+			"groups": schema.SetAttribute{
+				Optional: true, Computed: true, ElementType: types.StringType, Default: setdefault.StaticValue(defaultGroups),
 				MarkdownDescription: "Its `groups`. Default `[\"kubeadm:cluster-admins\"]`.",
 			},
 		},

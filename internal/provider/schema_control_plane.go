@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -15,9 +15,9 @@ import (
 
 func controlPlaneSchema(ctx context.Context) schema.Schema {
 	attributes := askedSchema()
-	attributes["fail_on"] = schema.ListAttribute{
+	attributes["fail_on"] = schema.SetAttribute{
 		Optional: true, ElementType: types.StringType,
-		Validators: []validator.List{listvalidator.ValueStringsAre(stringvalidator.OneOf(issueKinds...))},
+		Validators: []validator.Set{setvalidator.ValueStringsAre(stringvalidator.OneOf(issueKinds...))},
 		MarkdownDescription: "Kinds of issues that are an error: `unreachable` (a machine or a part that cannot be asked), `unhealthy` (one that was asked, and is not as it should be), " +
 			"`expiring` (a certificate that ends within `certificate_days`). Default: none is, so that a failure never blocks the apply that repairs it. " +
 			"With one of them, plans fail while such an issue lasts, plans to destroy included; within a `check` block an error is a warning.",
@@ -56,21 +56,19 @@ func askedSchema() map[string]schema.Attribute {
 				"certificates": schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "The certificates, PEM, by the names of `requests`."},
 			},
 		},
-		"etcd": schema.ListAttribute{
+		"etcd": schema.SetAttribute{
 			Required: true, ElementType: types.StringType,
-			Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
+			Validators:          []validator.Set{setvalidator.SizeAtLeast(1)},
 			MarkdownDescription: "Client URLs of etcd: those of all members, so that it does not matter which one is down.",
 		},
 		"endpoint": schema.SingleNestedAttribute{
 			Required:            true,
 			MarkdownDescription: "The `registration` of the cluster's `kube_control_plane_endpoint`: its balancers list the replicas.",
 			Attributes: map[string]schema.Attribute{
-				"address":       schema.StringAttribute{Required: true, MarkdownDescription: "The virtual IP."},
-				"port":          schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port on the virtual IP."},
-				"hosts":         schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
-				"drain_timeout": schema.StringAttribute{Required: true, Validators: []validator.String{durationValidator()}, MarkdownDescription: "Not used here."},
-				"verify_ca":     schema.BoolAttribute{Required: true, MarkdownDescription: "Not used here."},
-				"cluster_id":    schema.StringAttribute{Optional: true, MarkdownDescription: "Id of the endpoint's cluster. Default: the cluster of `pki`."},
+				"address":    schema.StringAttribute{Required: true, MarkdownDescription: "The virtual IP."},
+				"port":       schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port on the virtual IP."},
+				"hosts":      schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
+				"cluster_id": schema.StringAttribute{Optional: true, MarkdownDescription: "Id of the endpoint's cluster. Default: the cluster of `pki`."},
 			},
 		},
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
@@ -61,10 +61,10 @@ func replicaArguments() map[string]schema.Attribute {
 		},
 		"host":     hostSchema("on which the replica runs"),
 		"endpoint": replicaEndpointSchema(),
-		"etcd": schema.ListAttribute{
+		"etcd": schema.SetAttribute{
 			Required: true, ElementType: types.StringType,
-			Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
-			MarkdownDescription: "Client URLs of etcd: the member on the same machine (stacked), or all members (external). Their order means nothing. A change takes the replicas out of rotation and restarts their API servers, one replica at a time.",
+			Validators:          []validator.Set{setvalidator.SizeAtLeast(1)},
+			MarkdownDescription: "Client URLs of etcd: the member on the same machine (stacked), or all members (external). A change takes the replicas out of rotation and restarts their API servers, one replica at a time.",
 		},
 		"pki":    bundleAttribute("from which the replica's certificates are issued"),
 		"signed": signedSchema(),
@@ -118,11 +118,11 @@ func replicaNetwork() map[string]schema.Attribute {
 		"service_cidrs": schema.ListAttribute{
 			Optional: true, Computed: true, ElementType: types.StringType,
 			Default:             listdefault.StaticValue(types.ListValueMust(types.StringType, []attr.Value{types.StringValue(defaultServiceCIDR)})),
-			MarkdownDescription: "Address range of services, two for dual stack. Default `[\"" + defaultServiceCIDR + "\"]`. The same on every replica. A change restarts the API servers (and kube-controller-manager where there are `pod_cidrs`), one replica at a time, with a certificate for the new range's first address; Services keep the addresses that they have.",
+			MarkdownDescription: "Address range of services, two for dual stack: the first one is that of Services with one address. Default `[\"" + defaultServiceCIDR + "\"]`. The same on every replica. A change restarts the API servers (and kube-controller-manager where there are `pod_cidrs`), one replica at a time, with a certificate for the new range's first address; Services keep the addresses that they have.",
 		},
 		"pod_cidrs": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Address range of pods, two for dual stack: the controller manager then allocates each node's part. Default: none, and it allocates nothing. The same on every replica. A change restarts kube-controller-manager, one replica at a time; nodes keep the ranges that they have.",
+			MarkdownDescription: "Address range of pods, two for dual stack, in the order of `service_cidrs`: the controller manager then allocates each node's part. Default: none, and it allocates nothing. The same on every replica. A change restarts kube-controller-manager, one replica at a time; nodes keep the ranges that they have.",
 		},
 		"cluster_domain": schema.StringAttribute{
 			Optional: true, Computed: true, Default: stringdefault.StaticString(defaultDomain),

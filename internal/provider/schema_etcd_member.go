@@ -32,7 +32,7 @@ func etcdMemberSchema(ctx context.Context) schema.Schema {
 		DeleteDescription: "Default `10m`.",
 	}))
 	return schema.Schema{
-		Version: 1,
+		Version: 2,
 		MarkdownDescription: "One etcd member on one machine. Members of a `for_each` make one cluster: those that are created together bootstrap it, " +
 			"later ones join as learners and are promoted when they have caught up; a destroyed one hands over leadership, is removed through another member, " +
 			"and then stops. No step is taken that would lose quorum.",
@@ -70,10 +70,10 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		},
 		"resources": limitsSchema("etcd"),
 		"snapshots": snapshotsSchema(),
-		"snapshots_kept": schema.Int64Attribute{
+		"upgrade_snapshots_kept": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(etcd.DefaultSnapshotsKept),
 			Validators: []validator.Int64{int64validator.Between(1, 1000)},
-			MarkdownDescription: fmt.Sprintf("How many snapshots stay on the machine of those that are saved and verified there before an upgrade, of etcd or of Kubernetes. They are in `data_dir`-archive/upgrades, "+
+			MarkdownDescription: fmt.Sprintf("How many snapshots stay on the machine of those that are saved and verified there before an upgrade, of etcd or of Kubernetes (`snapshots.kept` is the number of scheduled ones). They are in `data_dir`-archive/upgrades, "+
 				"and the oldest go first. Default `%d`. A change restarts nothing; the next snapshot removes what is too many.", etcd.DefaultSnapshotsKept),
 		},
 		"archives_kept": schema.Int64Attribute{

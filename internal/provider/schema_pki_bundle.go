@@ -2,15 +2,15 @@ package provider
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/setdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -109,10 +109,10 @@ func encryptionSchema() schema.Attribute {
 				Validators:          []validator.String{checked("encryption provider", pki.ValidateEncryptionKind)},
 				MarkdownDescription: "`secretbox` (recommended), `aescbc`, whose keys the bundle makes and holds, or `kms` for a KMS v2 plugin that runs on every replica's machine.",
 			},
-			"resources": schema.ListAttribute{
+			"resources": schema.SetAttribute{
 				Optional: true, Computed: true, ElementType: types.StringType,
-				Default:             listdefault.StaticValue(stringList([]string{"secrets"})),
-				Validators:          []validator.List{listvalidator.SizeAtLeast(1), listvalidator.UniqueValues(), listvalidator.ValueStringsAre(stringvalidator.OneOf("secrets", "configmaps"))},
+				Default:             setdefault.StaticValue(stringSet([]string{"secrets"})),
+				Validators:          []validator.Set{setvalidator.SizeAtLeast(1), setvalidator.ValueStringsAre(stringvalidator.OneOf("secrets", "configmaps"))},
 				MarkdownDescription: "What is encrypted: `secrets`, `configmaps`, or both. Default `[\"secrets\"]`.",
 			},
 			"kms": schema.SingleNestedAttribute{

@@ -76,11 +76,11 @@ func (s *session) mustBundle(value types.String, diags *diag.Diagnostics) *pki.B
 }
 
 // sealedFor returns the recipients of newly sealed keys.
-func (s *session) sealedFor() types.List {
+func (s *session) sealedFor() types.Set {
 	if s == nil || !s.sealKnown {
-		return types.ListUnknown(types.StringType)
+		return types.SetUnknown(types.StringType)
 	}
-	return stringList(s.seal.Recipients())
+	return stringSet(s.seal.Recipients())
 }
 
 // setSession takes the data of the provider's Configure. data is nil while Terraform only

@@ -1,10 +1,15 @@
 package provider
 
 import (
-	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
@@ -12,14 +17,7 @@ import (
 // TestUpgradeState checks that a state of schema version 0 loses its telemetry, keeps
 // everything else, and gets the defaults of attributes that it lacks.
 func TestUpgradeState(t *testing.T) {
-	server, err := providerserver.NewProtocol6WithError(New("test")())()
-	if err != nil {
-		t.Fatal(err)
-	}
-	schemas, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := serve(t)
 	for name, test := range map[string]struct {
 		kind, state string
 		want        map[string]tftypes.Value
@@ -29,7 +27,7 @@ func TestUpgradeState(t *testing.T) {
 				`"alarms":[],"unit_state":"active","machine_id":"m1","drift":[],"peers":{"cp1":"10.0.0.11"},"snapshots_kept":9,"archives_kept":null}`,
 			map[string]tftypes.Value{
 				"id": tftypes.NewValue(tftypes.String, "a6c7"), "machine_id": tftypes.NewValue(tftypes.String, "m1"), "learner": tftypes.NewValue(tftypes.Bool, false),
-				"snapshots_kept": tftypes.NewValue(tftypes.Number, 9), "archives_kept": tftypes.NewValue(tftypes.Number, 5),
+				"upgrade_snapshots_kept": tftypes.NewValue(tftypes.Number, 9), "archives_kept": tftypes.NewValue(tftypes.Number, 5),
 			},
 		},
 		"a replica": {
@@ -49,24 +47,7 @@ func TestUpgradeState(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			schema := schemas.ResourceSchemas[test.kind]
-			if schema.Version != 1 {
-				t.Fatalf("the schema has version %d", schema.Version)
-			}
-			resp, err := server.UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{
-				TypeName: test.kind, Version: 0, RawState: &tfprotov6.RawState{JSON: []byte(test.state)},
-			})
-			if err != nil || len(resp.Diagnostics) > 0 {
-				t.Fatalf("%v, %+v", err, resp)
-			}
-			value, err := resp.UpgradedState.Unmarshal(schema.ValueType())
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got map[string]tftypes.Value
-			if err := value.As(&got); err != nil {
-				t.Fatal(err)
-			}
+			got := p.upgrade(t, test.kind, 0, []byte(test.state))
 			for attribute, want := range test.want {
 				if !got[attribute].Equal(want) {
 					t.Errorf("%s is %s, want %s", attribute, got[attribute], want)
@@ -74,4 +55,109 @@ func TestUpgradeState(t *testing.T) {
 			}
 		})
 	}
+}
+
+// upgrade returns the attributes of a state after the upgrade to the present schema.
+func (p planner) upgrade(t *testing.T, kind string, version int64, state []byte) map[string]tftypes.Value {
+	t.Helper()
+	resp, err := p.server.UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{
+		TypeName: kind, Version: version, RawState: &tfprotov6.RawState{JSON: state},
+	})
+	if err != nil || len(resp.Diagnostics) > 0 {
+		t.Fatalf("%v, %+v", err, resp)
+	}
+	value, err := resp.UpgradedState.Unmarshal(p.schemas.ResourceSchemas[kind].ValueType())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return attributesIn(t, value)
+}
+
+// renamedSince are the attributes that were renamed since a release, by type.
+var renamedSince = map[string]map[string]string{
+	"kube_etcd_member": memberNames,
+}
+
+// TestReleasedStates checks that the states of every released version are read: they keep each
+// value, and a renamed attribute has its value under the new name. testdata/states has one
+// state for each release and type, with every attribute set.
+func TestReleasedStates(t *testing.T) {
+	p := serve(t)
+	files, err := filepath.Glob("testdata/states/*/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no states: %v", err)
+	}
+	for _, file := range files {
+		t.Run(file, func(t *testing.T) {
+			kind := strings.TrimSuffix(filepath.Base(file), ".json")
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kept struct {
+				Version    int64          `json:"schema_version"`
+				Attributes map[string]any `json:"attributes"`
+			}
+			if err := json.Unmarshal(text, &kept); err != nil {
+				t.Fatal(err)
+			}
+			state, err := json.Marshal(kept.Attributes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := p.upgrade(t, kind, kept.Version, state)
+			for name, was := range kept.Attributes {
+				if now, ok := renamedSince[kind][name]; ok {
+					name = now
+				}
+				if is, ok := got[name]; !ok || !sameAsJSON(is, was) {
+					t.Errorf("%s is %s, want %v", name, is, was)
+				}
+			}
+		})
+	}
+	for kind := range p.schemas.ResourceSchemas {
+		if !slices.Contains(files, filepath.Join("testdata", "states", "0.1.0", kind+".json")) {
+			t.Errorf("there is no state of %s", kind)
+		}
+	}
+}
+
+// sameAsJSON reports whether a value is what JSON says. The elements of a set have no order.
+func sameAsJSON(v tftypes.Value, want any) bool {
+	var text string
+	var flag bool
+	var number big.Float
+	switch want := want.(type) {
+	case nil:
+		return v.IsNull()
+	case string:
+		return v.As(&text) == nil && text == want
+	case bool:
+		return v.As(&flag) == nil && flag == want
+	case float64:
+		return v.As(&number) == nil && number.Cmp(big.NewFloat(want)) == 0
+	case []any:
+		var elements []tftypes.Value
+		if v.As(&elements) != nil || len(elements) != len(want) {
+			return false
+		}
+		if v.Type().Is(tftypes.Set{}) {
+			slices.SortFunc(elements, func(a, b tftypes.Value) int { return strings.Compare(a.String(), b.String()) })
+			slices.SortFunc(want, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
+		return slices.EqualFunc(elements, want, sameAsJSON)
+	case map[string]any:
+		var parts map[string]tftypes.Value
+		if v.As(&parts) != nil {
+			return false
+		}
+		for name, part := range want {
+			if have, ok := parts[name]; !ok || !sameAsJSON(have, part) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }

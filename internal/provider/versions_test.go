@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
@@ -27,17 +26,9 @@ type planner struct {
 
 func newPlanner(t *testing.T) planner {
 	t.Helper()
-	server, err := providerserver.NewProtocol6WithError(New("test")())()
-	if err != nil {
-		t.Fatal(err)
-	}
-	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := planner{server, schemas}
-	configured, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{
-		TerraformVersion: "1.11.4", Config: p.value(t, schemas.Provider, nil),
+	p := serve(t)
+	configured, err := p.server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{
+		TerraformVersion: "1.11.4", Config: p.value(t, p.schemas.Provider, nil),
 	})
 	if err != nil || len(configured.Diagnostics) > 0 {
 		t.Fatal(err, configured)
@@ -124,7 +115,7 @@ func replicaWith(etcd string) map[string]tftypes.Value {
 	return map[string]tftypes.Value{
 		"name": textValue("cp1"),
 		"host": objectValue(map[string]tftypes.Value{"address": textValue("10.0.0.11")}),
-		"etcd": tftypes.NewValue(tftypes.List{ElementType: tftypes.String}, []tftypes.Value{textValue(etcd)}),
+		"etcd": tftypes.NewValue(tftypes.Set{ElementType: tftypes.String}, []tftypes.Value{textValue(etcd)}),
 		"pki":  tftypes.NewValue(tftypes.String, tftypes.UnknownValue),
 	}
 }

@@ -29,17 +29,17 @@ func arguments(kind string) map[string]argument {
 	}
 	maps.Copy(common, map[string]map[string]argument{
 		"kube_etcd_member": {
-			"version":        {words: "version", effect: Restart, told: true},
-			"extra_args":     {words: "flags", effect: Restart},
-			"peers":          {words: "peers"},
-			"data_dir":       {words: "directory of its data", effect: Restart},
-			"host":           {words: "machine", effect: Restart, told: true},
-			"on_destroy":     {words: "what becomes of its data", told: true},
-			"snapshots_kept": {words: "how many snapshots stay"},
-			"archives_kept":  {words: "how many archives of its data stay"},
-			"snapshots":      {words: "scheduled snapshots"},
-			"resources":      {words: "limits", effect: Restart, told: true},
-			"name":           {words: "name", effect: Restart, told: true},
+			"version":                {words: "version", effect: Restart, told: true},
+			"extra_args":             {words: "flags", effect: Restart},
+			"peers":                  {words: "peers"},
+			"data_dir":               {words: "directory of its data", effect: Restart},
+			"host":                   {words: "machine", effect: Restart, told: true},
+			"on_destroy":             {words: "what becomes of its data", told: true},
+			"upgrade_snapshots_kept": {words: "how many snapshots of upgrades stay"},
+			"archives_kept":          {words: "how many archives of its data stay"},
+			"snapshots":              {words: "scheduled snapshots"},
+			"resources":              {words: "limits", effect: Restart, told: true},
+			"name":                   {words: "name", effect: Restart, told: true},
 		},
 		"kube_control_plane_replica": {
 			"version":              {words: "version", effect: Restart, told: true},

@@ -45,7 +45,7 @@ resource "kube_etcd_member" "this" {
   extra_args     = var.etcd.extra_args
   data_dir       = var.etcd.data_dir
   on_destroy     = var.etcd.on_destroy
-  snapshots_kept = var.etcd.snapshots_kept
+  upgrade_snapshots_kept = var.etcd.upgrade_snapshots_kept
   archives_kept  = var.etcd.archives_kept
   snapshots      = var.etcd.snapshots
   resources      = var.etcd.resources

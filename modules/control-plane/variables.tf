@@ -73,7 +73,7 @@ variable "etcd" {
     extra_args     = optional(map(string), {})
     data_dir       = optional(string, "/var/lib/etcd")
     on_destroy     = optional(string, "archive")
-    snapshots_kept = optional(number, 3)
+    upgrade_snapshots_kept = optional(number, 3)
     archives_kept  = optional(number, 5)
     snapshots = optional(object({
       schedule         = optional(string, "hourly")

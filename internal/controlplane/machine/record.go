@@ -45,7 +45,6 @@ type Configured struct {
 	ExtraArgs    map[string]map[string]string `json:"extra_args"`
 	ExtraSANs    []string                     `json:"extra_sans"`
 	PodCIDRs     []string                     `json:"pod_cidrs"`
-	Etcd         []string                     `json:"etcd"`
 	EarlyRenewal time.Duration                `json:"early_renewal"`
 	Settings     json.RawMessage              `json:"settings,omitempty"` // Spec.Settings
 }
@@ -54,7 +53,7 @@ func configuredOf(s component.Replica) *Configured {
 	names := slices.Clone(s.ExtraSANs)
 	slices.Sort(names)
 	return &Configured{
-		ExtraArgs: s.ExtraArgs, ExtraSANs: names, PodCIDRs: s.PodCIDRs, Etcd: s.EtcdURLs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings,
+		ExtraArgs: s.ExtraArgs, ExtraSANs: names, PodCIDRs: s.PodCIDRs, EarlyRenewal: s.EarlyRenewal, Settings: s.Settings,
 	}
 }
 

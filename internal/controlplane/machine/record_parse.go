@@ -107,7 +107,7 @@ func (c Configured) check() error {
 			}
 		}
 	}
-	for _, list := range [][]string{c.ExtraSANs, c.PodCIDRs, c.Etcd} {
+	for _, list := range [][]string{c.ExtraSANs, c.PodCIDRs} {
 		for _, text := range list {
 			if len(list) > mostListed || len(text) > 512 || text != problem.Line(text) {
 				return fmt.Errorf("configured has %s", problem.Quote(text))
