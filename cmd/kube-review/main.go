@@ -1,11 +1,12 @@
-// Command kube-review summarizes a plan for a review, as Markdown for a comment on a pull
-// request. See package review.
+// Command kube-review summarizes plans for a review: as Markdown for a comment on a pull
+// request, or as JSON. See package review.
 //
 //	terraform plan -out=plan.bin
 //	terraform show -json plan.bin | kube-review >comment.md
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -14,45 +15,141 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/review"
 )
 
-func main() {
-	title := flag.String("title", "Control plane: plan", "heading of the comment")
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), `Usage: kube-review [-title TEXT] [PLAN.json]
+// version is set at link time by the release build.
+var version = "dev"
 
-Reads a plan as "terraform show -json" prints it, from the file or from standard
-input, and writes Markdown to standard output. Nothing that the plan marks
-sensitive is in it. The exit status is 0 unless the plan cannot be read.
-`)
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	if flag.NArg() > 1 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	if err := run(flag.Arg(0), *title, os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "kube-review:", err)
-		os.Exit(1)
-	}
+const usage = `Usage: kube-review [flags] [PLAN]
+       kube-review [flags] [NAME=]PLAN ...
+       kube-review [flags] DIRECTORY
+
+Summarizes plans for reviewers: what drifted, what an apply would do in which
+order, and what stays available meanwhile. A plan is the output of "terraform
+show -json", in a file or on standard input ("-", the default). Several plans,
+a NAME or a DIRECTORY make one comment with a summary by cluster:
+
+  terraform show -json plan.bin | kube-review
+  kube-review berlin=berlin.json paris=paris.json
+  kube-review plans/    # plans/berlin.json, plans/production/paris/tfplan.json
+
+A cluster without a name is named after its file, below DIRECTORY. An empty
+file means that planning failed. The output contains nothing that a plan marks
+as sensitive.
+
+Exit status:
+  0  the output is written, and all plans were read
+  1  the output is written, but planning failed or a plan cannot be read
+  2  the output is not written
+
+Flags:
+`
+
+// options are the flags.
+type options struct {
+	report review.Report
+	format string
+	limit  int
 }
 
-func run(file, title string, in io.Reader, out io.Writer) error {
-	if file != "" && file != "-" {
-		opened, err := os.Open(file)
-		if err != nil {
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run returns the exit status.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	o, paths, err := parse(args, stdout, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	case paths == nil: // -version
+		return 0
+	}
+	if o.report.Plans, err = read(paths, stdin); err == nil {
+		err = write(o, stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "kube-review:", err)
+		return 2
+	}
+	for _, p := range o.report.Plans {
+		if p.Err != nil {
+			fmt.Fprintf(stderr, "kube-review: %s: %v\n", label(p), p.Err)
+		}
+	}
+	if !o.report.Complete() {
+		return 1
+	}
+	return 0
+}
+
+func label(p review.NamedPlan) string {
+	if p.Name == "" {
+		return "plan"
+	}
+	return p.Name
+}
+
+// parse reads the command line. The paths are nil if there is nothing to do.
+func parse(args []string, stdout, stderr io.Writer) (options, []string, error) {
+	var o options
+	flags := flag.NewFlagSet("kube-review", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.report.Title, "title", "Control plane: plan", "`heading` of the comment")
+	flags.StringVar(&o.report.Marker, "marker", "",
+		"`name` in a hidden first line, <!-- kube-review: name -->, by which a pipeline finds its comment")
+	flags.StringVar(&o.report.Log, "log", "", "`URL` of the pipeline's log, for a link at the end")
+	flags.StringVar(&o.format, "format", "markdown", "output `format`: markdown or json")
+	flags.IntVar(&o.limit, "limit", review.MaxComment,
+		"maximum `length` of the comment in bytes; longer ones leave out sections, never what is destroyed")
+	tell := flags.Bool("version", false, "print the version and exit")
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil {
+		return o, nil, err
+	}
+	if *tell {
+		fmt.Fprintln(stdout, version)
+		return o, nil, nil
+	}
+	if err := o.check(); err != nil {
+		fmt.Fprintln(stderr, "kube-review:", err)
+		return o, nil, err
+	}
+	if flags.NArg() == 0 {
+		return o, []string{"-"}, nil
+	}
+	return o, flags.Args(), nil
+}
+
+// minLimit leaves room for the summary.
+const minLimit = 4096
+
+func (o options) check() error {
+	switch {
+	case o.format != "markdown" && o.format != "json":
+		return fmt.Errorf("unknown format %q: use markdown or json", o.format)
+	case o.report.Marker != "" && !review.ValidMarker(o.report.Marker):
+		return fmt.Errorf("invalid marker %q: use letters, digits, dots and underscores, "+
+			"separated by single hyphens, slashes or spaces", o.report.Marker)
+	case o.limit < minLimit:
+		return fmt.Errorf("invalid limit %d: it must be at least %d", o.limit, minLimit)
+	case o.report.Log != "" && !review.ValidLog(o.report.Log):
+		return fmt.Errorf("invalid URL %q: it must begin with https:// or http://", o.report.Log)
+	}
+	return nil
+}
+
+func write(o options, out io.Writer) error {
+	text := []byte(review.Markdown(o.report, o.limit))
+	if o.format == "json" {
+		var err error
+		if text, err = review.JSON(o.report); err != nil {
 			return err
 		}
-		defer opened.Close()
-		in = opened
 	}
-	text, err := io.ReadAll(in)
-	if err != nil {
-		return fmt.Errorf("read the plan: %w", err)
-	}
-	plan, err := review.Parse(text)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(out, review.Render(plan, title))
+	_, err := out.Write(text)
 	return err
 }

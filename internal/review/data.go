@@ -16,11 +16,11 @@ var sources = []string{"kube_production_readiness", "kube_control_plane"}
 // addData adds the results of data sources. Terraform keeps the results that were read for the
 // plan in the prior state, including those of check blocks. It defers a data source that
 // depends on a change to the apply.
-func (p *Plan) addData(read tfjson.Plan) error {
-	answered := map[string]bool{}
+func (p *Plan) addData(plan tfjson.Plan) error {
+	read := map[string]bool{}
 	var modules []*tfjson.StateModule
-	if read.PriorState != nil && read.PriorState.Values != nil {
-		modules = append(modules, read.PriorState.Values.RootModule)
+	if plan.PriorState != nil && plan.PriorState.Values != nil {
+		modules = append(modules, plan.PriorState.Values.RootModule)
 	}
 	for i := 0; i < len(modules); i++ {
 		if modules[i] == nil {
@@ -28,31 +28,32 @@ func (p *Plan) addData(read tfjson.Plan) error {
 		}
 		modules = append(modules, modules[i].ChildModules...)
 		for _, r := range modules[i].Resources {
-			if r.Mode != tfjson.DataResourceMode || !source(r.Type, r.ProviderName) {
+			if r.Mode != tfjson.DataResourceMode || !isSource(r.Type, r.ProviderName) {
 				continue
 			}
-			if err := p.addAnswer(r); err != nil {
+			if err := p.addResult(r); err != nil {
 				return err
 			}
-			answered[r.Address] = true
+			read[r.Address] = true
 		}
 	}
-	for _, r := range read.ResourceChanges {
-		if r.Mode == tfjson.DataResourceMode && source(r.Type, r.ProviderName) && r.Change != nil && r.Change.Actions.Read() && !answered[r.Address] {
-			p.Waiting = append(p.Waiting, r.Address)
+	for _, r := range plan.ResourceChanges {
+		reported := r.Mode == tfjson.DataResourceMode && isSource(r.Type, r.ProviderName)
+		if reported && r.Change != nil && r.Change.Actions.Read() && !read[r.Address] {
+			p.Deferred = append(p.Deferred, r.Address)
 		}
 	}
-	slices.Sort(p.Waiting)
-	slices.SortFunc(p.Checks, func(a, b Check) int { return strings.Compare(a.Address, b.Address) })
+	slices.Sort(p.Deferred)
+	slices.SortFunc(p.HealthChecks, func(a, b HealthCheck) int { return strings.Compare(a.Address, b.Address) })
 	slices.SortFunc(p.Scores, func(a, b Score) int { return strings.Compare(a.Address, b.Address) })
 	return nil
 }
 
-func source(kind, provider string) bool {
+func isSource(kind, provider string) bool {
 	return slices.Contains(sources, kind) && strings.HasSuffix(provider, "/kubequorum/kube")
 }
 
-func (p *Plan) addAnswer(r *tfjson.StateResource) error {
+func (p *Plan) addResult(r *tfjson.StateResource) error {
 	var marks any
 	if len(r.SensitiveValues) > 0 {
 		if err := json.Unmarshal(r.SensitiveValues, &marks); err != nil {
@@ -60,27 +61,27 @@ func (p *Plan) addAnswer(r *tfjson.StateResource) error {
 		}
 	}
 	if r.Type == "kube_control_plane" {
-		told, err := decode[answer](r.Address, any(r.AttributeValues), marks)
+		status, err := decode[controlPlaneStatus](r.Address, any(r.AttributeValues), marks)
 		if err != nil {
 			return err
 		}
-		p.Checks = append(p.Checks, Check{r.Address, told.Healthy, told.Issues})
-		p.addHealth(told)
+		p.HealthChecks = append(p.HealthChecks, HealthCheck{r.Address, status.Healthy, status.Issues})
+		p.addHealth(status)
 		return nil
 	}
-	told, err := decode[struct {
+	readiness, err := decode[struct {
 		Score *float64 `json:"score"`
 		Total *float64 `json:"total"`
 		Items []Item   `json:"items"`
 	}](r.Address, any(r.AttributeValues), marks)
-	if err == nil && told.Score != nil && told.Total != nil {
-		p.Scores = append(p.Scores, Score{r.Address, *told.Score, *told.Total, open(told.Items)})
+	if err == nil && readiness.Score != nil && readiness.Total != nil {
+		p.Scores = append(p.Scores, Score{r.Address, *readiness.Score, *readiness.Total, openItems(readiness.Items)})
 	}
 	return err
 }
 
-// open returns the items that did not pass, the worst first.
-func open(items []Item) []Item {
+// openItems returns the items that did not pass, the worst first.
+func openItems(items []Item) []Item {
 	order := []string{"fail", "unknown", "warn"}
 	left := slices.DeleteFunc(items, func(i Item) bool { return !slices.Contains(order, i.Status) })
 	slices.SortStableFunc(left, func(a, b Item) int {
@@ -89,10 +90,11 @@ func open(items []Item) []Item {
 	return left
 }
 
-// told reports whether a finding already covers an issue.
-func (p Plan) told(issue string) bool {
-	for _, plane := range p.Planes {
-		for address := range plane.Unreached { // issues of an unreachable machine's components follow from that
+// covered reports whether a finding already covers an issue.
+func (p Plan) covered(issue string) bool {
+	for _, plane := range p.ControlPlanes {
+		// The issues of an unreachable machine's components follow from that.
+		for address := range plane.Unreached {
 			if strings.Contains(issue, "("+address+")") {
 				return true
 			}
@@ -107,7 +109,7 @@ func (p Plan) told(issue string) bool {
 }
 
 // about reports whether an issue names a machine by its name or its address.
-func (p Plane) about(issue, machine string) bool {
+func (p ControlPlane) about(issue, machine string) bool {
 	for address := range p.Unreached {
 		if p.machineAt(address) == machine && strings.HasPrefix(issue, "machine "+address+" with ") {
 			return true
@@ -116,7 +118,7 @@ func (p Plane) about(issue, machine string) bool {
 	return strings.Contains(issue, " "+machine+" ")
 }
 
-// untold returns the issues of c that no finding covers.
-func (p Plan) untold(c Check) []string {
-	return slices.DeleteFunc(slices.Clone(c.Issues), p.told)
+// uncovered returns the issues of a health check that no finding covers.
+func (p Plan) uncovered(c HealthCheck) []string {
+	return slices.DeleteFunc(slices.Clone(c.Issues), p.covered)
 }

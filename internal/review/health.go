@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// answer has the attributes of a kube_control_plane that a comment needs.
-type answer struct {
+// controlPlaneStatus has the attributes of a kube_control_plane that a comment needs.
+type controlPlaneStatus struct {
 	Healthy   *bool    `json:"healthy"`
 	Issues    []string `json:"issues"`
 	VirtualIP struct {
@@ -17,27 +17,37 @@ type answer struct {
 		Holder  string `json:"holder"`
 	} `json:"virtual_ip"`
 	Balancers map[string]struct {
-		seenMachine
+		MachineStatus
 		HAProxy    string `json:"haproxy"`
 		Keepalived string `json:"keepalived"`
 		Backends   map[string]struct {
 			Status string `json:"status"`
 		} `json:"backends"`
 	} `json:"balancers"`
-	Replicas map[string]seenReplica `json:"replicas"`
+	Replicas map[string]replicaStatus `json:"replicas"`
 	Etcd     struct {
-		Members map[string]seenMember `json:"members"`
+		Members map[string]MemberStatus `json:"members"`
 	} `json:"etcd_cluster"`
 }
 
-// seenMachine has the attributes that every component reports about its machine.
-type seenMachine struct {
+// MachineStatus has the attributes that every component reports about its machine.
+type MachineStatus struct {
 	Address   string `json:"address"`
 	Reachable *bool  `json:"reachable"` // nil: it was not queried
 }
 
-type seenReplica struct {
-	seenMachine
+// MemberStatus is what a kube_control_plane reports about an etcd member.
+type MemberStatus struct {
+	MachineStatus
+	Version string `json:"version"`
+	Healthy *bool  `json:"healthy"` // nil: not known
+	Leader  bool   `json:"leader"`
+	Learner bool   `json:"learner"`
+	Trouble string `json:"trouble"` // why it is unhealthy
+}
+
+type replicaStatus struct {
+	MachineStatus
 	Version    string `json:"version"`
 	Registered *bool  `json:"registered"`
 	Components map[string]struct {
@@ -46,58 +56,49 @@ type seenReplica struct {
 	} `json:"components"`
 }
 
-type seenMember struct {
-	seenMachine
-	Version string `json:"version"`
-	Healthy *bool  `json:"healthy"`
-	Leader  bool   `json:"leader"`
-	Learner bool   `json:"learner"`
-	Trouble string `json:"trouble"`
-}
-
 // addHealth adds the result of a data source to its control plane. The data source may be in
 // any module. It is matched by the virtual IP and the members' machines.
-func (p *Plan) addHealth(a answer) {
-	for i := range p.Planes {
-		plane := &p.Planes[i]
-		if !plane.isOf(a) {
+func (p *Plan) addHealth(status controlPlaneStatus) {
+	for i := range p.ControlPlanes {
+		plane := &p.ControlPlanes[i]
+		if !plane.isOf(status) {
 			continue
 		}
-		plane.Asked = true
-		plane.addUnreached(a)
+		plane.HealthKnown = true
+		plane.addUnreached(status)
 		for j := range plane.Endpoints {
-			plane.Endpoints[j].take(a)
+			plane.Endpoints[j].addStatus(status)
 		}
 		for j := range plane.Members {
-			plane.Members[j].take(a.Etcd.Members[plane.Members[j].Name])
+			plane.Members[j].addStatus(status.Etcd.Members[plane.Members[j].Name])
 		}
 		for j := range plane.Replicas {
-			plane.Replicas[j].take(a.Replicas[plane.Replicas[j].Name])
+			plane.Replicas[j].addStatus(status.Replicas[plane.Replicas[j].Name])
 		}
 	}
 }
 
-// isOf reports whether a result is about this control plane.
-func (p *Plane) isOf(a answer) bool {
-	endpoint := slices.ContainsFunc(p.Endpoints, func(e Endpoint) bool { return e.Name == a.VirtualIP.Address })
+// isOf reports whether a status is about this control plane.
+func (p *ControlPlane) isOf(status controlPlaneStatus) bool {
+	endpoint := slices.ContainsFunc(p.Endpoints, func(e Endpoint) bool { return e.Name == status.VirtualIP.Address })
 	member := slices.ContainsFunc(p.Members, func(m Member) bool {
-		seen, ok := a.Etcd.Members[m.Name]
-		return ok && m.Machine != "" && seen.Address == m.Machine
+		observed, ok := status.Etcd.Members[m.Name]
+		return ok && m.Machine != "" && observed.Address == m.Machine
 	})
 	return endpoint || member
 }
 
 // addUnreached records the machines that did not answer, with the reason.
-func (p *Plane) addUnreached(a answer) {
-	var machines []seenMachine
-	for _, b := range a.Balancers {
-		machines = append(machines, b.seenMachine)
+func (p *ControlPlane) addUnreached(status controlPlaneStatus) {
+	var machines []MachineStatus
+	for _, b := range status.Balancers {
+		machines = append(machines, b.MachineStatus)
 	}
-	for _, m := range a.Etcd.Members {
-		machines = append(machines, m.seenMachine)
+	for _, m := range status.Etcd.Members {
+		machines = append(machines, m.MachineStatus)
 	}
-	for _, r := range a.Replicas {
-		machines = append(machines, r.seenMachine)
+	for _, r := range status.Replicas {
+		machines = append(machines, r.MachineStatus)
 	}
 	p.Unreached = map[string]string{}
 	for _, m := range machines {
@@ -105,7 +106,7 @@ func (p *Plane) addUnreached(a answer) {
 			continue
 		}
 		p.Unreached[m.Address] = ""
-		for _, issue := range a.Issues {
+		for _, issue := range status.Issues {
 			if strings.HasPrefix(issue, "machine "+m.Address+" with ") {
 				_, p.Unreached[m.Address], _ = strings.Cut(issue, ": ")
 			}
@@ -113,37 +114,37 @@ func (p *Plane) addUnreached(a answer) {
 	}
 }
 
-func (e *Endpoint) take(a answer) {
-	if e.Name != a.VirtualIP.Address {
+func (e *Endpoint) addStatus(status controlPlaneStatus) {
+	if e.Name != status.VirtualIP.Address {
 		return
 	}
-	e.Asked, e.Holder, e.Backends = true, a.VirtualIP.Holder, map[string]string{}
-	for name, backend := range a.Balancers[e.Holder].Backends {
+	e.HealthKnown, e.Holder, e.Backends = true, status.VirtualIP.Holder, map[string]string{}
+	for name, backend := range status.Balancers[e.Holder].Backends {
 		e.Backends[name] = backend.Status
 	}
-	for _, b := range a.Balancers {
+	for _, b := range status.Balancers {
 		reached := b.Reachable != nil && *b.Reachable
 		e.Impaired = e.Impaired || !reached || b.HAProxy != "active" || b.Keepalived != "active"
 	}
 }
 
-// take adds what was observed of a member. A member that was not observed, such as a new one,
-// stays unchanged.
-func (m *Member) take(seen seenMember) {
-	if seen.Healthy == nil {
+// addStatus adds what was observed of a member. A member that was not observed, such as a new
+// one, stays unchanged.
+func (m *Member) addStatus(observed MemberStatus) {
+	if observed.Healthy == nil {
 		return
 	}
-	m.Version = cmp.Or(seen.Version, m.Version)
-	m.Healthy, m.Leader, m.Learner, m.Trouble = seen.Healthy, seen.Leader, seen.Learner, seen.Trouble
+	observed.Version = cmp.Or(observed.Version, m.Version)
+	m.MemberStatus = observed
 }
 
-func (r *Replica) take(seen seenReplica) {
-	if seen.Registered == nil {
+func (r *Replica) addStatus(observed replicaStatus) {
+	if observed.Registered == nil {
 		return
 	}
-	r.Version, r.Registered = cmp.Or(seen.Version, r.Version), seen.Registered
-	for _, name := range slices.Sorted(maps.Keys(seen.Components)) {
-		if c := seen.Components[name]; c.Healthy != nil && !*c.Healthy {
+	r.Version, r.Registered = cmp.Or(observed.Version, r.Version), observed.Registered
+	for _, name := range slices.Sorted(maps.Keys(observed.Components)) {
+		if c := observed.Components[name]; c.Healthy != nil && !*c.Healthy {
 			r.Unhealthy = append(r.Unhealthy, fmt.Sprintf("%s: %s", name, c.Health))
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"unicode"
 )
 
-// said is text that a compromised machine may put into its answers: links, pictures, mentions,
+// hostileText is text that a compromised machine may put into its answers: links, pictures, mentions,
 // tags, the end of a code span or a block, terminal escapes, invisible characters, invalid
 // UTF-8 (which JSON cannot carry), and excessive length.
-const said = "x`` ` ```\n```\n~~~\n# Heading\n- [x] done\n> [!NOTE]\n@everyone ![p](https://evil.example/p.png) [c](https://evil.example) <https://evil.example> " +
+const hostileText = "x`` ` ```\n```\n~~~\n# Heading\n- [x] done\n> [!NOTE]\n@everyone ![p](https://evil.example/p.png) [c](https://evil.example) <https://evil.example> " +
 	"<img src=x onerror=alert(1)> <details open> </details> <!-- hidden --> https://evil.example www.evil.example evil@evil.example #1 " +
 	"| a | b |\n\n<script>alert(1)</script>\x1b[31m\u009b2J\u202e\u2066\u200b\U000e0041\x07\"]; click e0 \"https://evil.example\"\n%%{init: {}}%%\n"
 
@@ -118,7 +118,7 @@ var (
 func TestCommentsOfHostileMachines(t *testing.T) {
 	poison := 0
 	for _, name := range plans {
-		for what, text := range map[string]string{"once": said, "long": strings.Repeat(said, 30)} {
+		for what, text := range map[string]string{"once": hostileText, "long": strings.Repeat(hostileText, 30)} {
 			d := document(t, name)
 			poisonPlan(d, text)
 			got := comment(t, d)

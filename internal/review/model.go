@@ -1,6 +1,7 @@
-// Package review summarizes a plan for a reviewer: what drifted on which machine, what an apply
+// Package review summarizes plans for a reviewer: what drifted on which machine, what an apply
 // would do in which order, and what stays available meanwhile. It reads the JSON of "terraform
-// show -json" and is pure: text in, text out.
+// show -json", and writes Markdown for a comment or JSON for other programs. It is pure: text
+// in, text out.
 //
 // A comment has more readers than a plan. So it contains only values that this package selects
 // by name, that belong to the provider's own resources, and that the plan does not mark as
@@ -25,26 +26,36 @@ const (
 	Import      Action = "import"
 )
 
-// Plan is the plan under review.
-type Plan struct {
-	Planes    []Plane
-	Scores    []Score
-	Checks    []Check
-	Waiting   []string    // addresses of data sources that are read during the apply
-	Elsewhere []Elsewhere // changes of other providers' resources
-	Partial   bool        // the plan is incomplete: -target, or deferred changes
-	Errored   bool        // planning failed
+// destroys reports whether the action destroys an object that exists.
+func (a Action) destroys() bool {
+	return slices.Contains([]Action{Delete, Replace, CreateFirst}, a)
 }
 
-// Plane is a control plane, as one module describes it.
-type Plane struct {
-	Module    string            // "" for the root module
-	Asked     bool              // a kube_control_plane reported its health
-	Unreached map[string]string // why a machine did not answer, by address
-	Endpoints []Endpoint
-	Members   []Member
-	Replicas  []Replica
-	Rest      []Resource // bundles, requests, kubeconfigs
+// creates reports whether the action creates an object.
+func (a Action) creates() bool {
+	return slices.Contains([]Action{Create, Replace, CreateFirst}, a)
+}
+
+// Plan is the plan under review.
+type Plan struct {
+	ControlPlanes []ControlPlane
+	Scores        []Score
+	HealthChecks  []HealthCheck
+	Deferred      []string        // addresses of data sources that are read during the apply
+	Others        []OtherResource // changes of other providers' resources
+	Partial       bool            // the plan is incomplete: -target, or deferred changes
+	Errored       bool            // planning failed
+}
+
+// ControlPlane is a control plane, as one module describes it.
+type ControlPlane struct {
+	Module      string            // "" for the root module
+	HealthKnown bool              // a kube_control_plane reported its health
+	Unreached   map[string]string // why a machine did not answer, by address
+	Endpoints   []Endpoint
+	Members     []Member
+	Replicas    []Replica
+	Secrets     []Resource // bundles, requests, kubeconfigs
 }
 
 // Resource has the fields that all resources share.
@@ -56,7 +67,7 @@ type Resource struct {
 	Action  Action
 	Reasons []Reason // why it is updated or replaced
 	Drift   []string
-	Gone    bool // it existed at the last apply
+	Missing bool // it existed at the last apply, and does not exist now
 }
 
 // Reason is one changed argument, as text, and the effect of the change on running components.
@@ -88,24 +99,12 @@ func (r Resource) Effect() Effect {
 // changes reports whether an apply changes the resource.
 func (r Resource) changes() bool { return r.Action != Keep }
 
-// leaves and comes report whether an apply removes or creates the resource.
-func (r Resource) leaves() bool {
-	return slices.Contains([]Action{Delete, Replace, CreateFirst}, r.Action)
-}
-
-func (r Resource) comes() bool {
-	return slices.Contains([]Action{Create, Replace, CreateFirst}, r.Action)
-}
-
-// Member is an etcd member.
+// Member is an etcd member. Its status is what a kube_control_plane observed, or what the plan
+// says if there is none.
 type Member struct {
 	Resource
-	Version string // the running version if it is known, otherwise the configured one
-	URL     string
-	Leader  bool
-	Learner bool
-	Healthy *bool  // nil: not known
-	Trouble string // why it is unhealthy
+	MemberStatus
+	URL string
 }
 
 // Replica is a control-plane replica.
@@ -121,12 +120,12 @@ type Replica struct {
 // Endpoint is a virtual IP with its balancers.
 type Endpoint struct {
 	Resource
-	Port     int
-	Hosts    map[string]string // addresses of its machines, by name
-	Asked    bool              // whether the following fields are known
-	Holder   string
-	Backends map[string]string // HAProxy's status by replica
-	Impaired bool              // a balancer does not answer or is stopped
+	Port        int
+	Hosts       map[string]string // addresses of its machines, by name
+	HealthKnown bool              // whether the following fields are known
+	Holder      string
+	Backends    map[string]string // HAProxy's status by replica
+	Impaired    bool              // a balancer does not answer or is stopped
 }
 
 // Score is the result of a kube_production_readiness.
@@ -143,43 +142,52 @@ type Item struct {
 	Evidence string `json:"evidence"`
 }
 
-// Check is the result of a kube_control_plane.
-type Check struct {
+// HealthCheck is the result of a kube_control_plane.
+type HealthCheck struct {
 	Address string
 	Healthy *bool
 	Issues  []string
 }
 
-// Elsewhere is a change of another provider's resource.
-type Elsewhere struct {
+// OtherResource is a change of another provider's resource.
+type OtherResource struct {
 	Address string
 	Action  Action
-}
-
-// Changes reports whether an apply would change anything.
-func (p Plan) Changes() bool {
-	return len(p.Elsewhere) > 0 || slices.ContainsFunc(p.resources(), Resource.changes)
 }
 
 // resources returns all of the provider's resources, in no particular order.
 func (p Plan) resources() []Resource {
 	var all []Resource
-	for _, plane := range p.Planes {
+	for _, plane := range p.ControlPlanes {
 		all = append(all, plane.resources()...)
 	}
 	return all
 }
 
-func (p Plane) resources() []Resource {
-	all := slices.Clone(p.Rest)
-	for _, e := range p.Endpoints {
-		all = append(all, e.Resource)
-	}
+func (p ControlPlane) resources() []Resource {
+	return slices.Concat(p.Secrets, p.endpoints(), p.members(), p.replicas())
+}
+
+func (p ControlPlane) members() []Resource {
+	var all []Resource
 	for _, m := range p.Members {
 		all = append(all, m.Resource)
 	}
+	return all
+}
+
+func (p ControlPlane) replicas() []Resource {
+	var all []Resource
 	for _, r := range p.Replicas {
 		all = append(all, r.Resource)
+	}
+	return all
+}
+
+func (p ControlPlane) endpoints() []Resource {
+	var all []Resource
+	for _, e := range p.Endpoints {
+		all = append(all, e.Resource)
 	}
 	return all
 }

@@ -21,7 +21,7 @@ func Parse(text []byte) (Plan, error) {
 		return Plan{}, fmt.Errorf("read the plan: %w", err)
 	}
 	plan := Plan{Errored: failed.Errored, Partial: read.Complete != nil && !*read.Complete && !failed.Errored}
-	planes := planes{}
+	planes := controlPlanes{}
 	for _, r := range read.ResourceChanges {
 		if err := plan.add(planes, r); err != nil {
 			return Plan{}, err
@@ -29,10 +29,10 @@ func Parse(text []byte) (Plan, error) {
 	}
 	for _, r := range read.ResourceDrift {
 		if r.Change != nil && r.Change.Actions.Delete() {
-			planes.gone(r)
+			planes.markMissing(r)
 		}
 	}
-	plan.Planes = planes.sorted()
+	plan.ControlPlanes = planes.sorted()
 	if err := plan.addData(read); err != nil {
 		return Plan{}, err
 	}
@@ -40,22 +40,22 @@ func Parse(text []byte) (Plan, error) {
 }
 
 // add adds one resource of the plan.
-func (p *Plan) add(planes planes, r *tfjson.ResourceChange) error {
+func (p *Plan) add(planes controlPlanes, r *tfjson.ResourceChange) error {
 	if r.Change == nil || r.Mode != tfjson.ManagedResourceMode {
 		return nil
 	}
 	action := actionOf(r.Change)
-	if !ours(r) {
+	if !isProviderResource(r) {
 		if action != Keep {
-			p.Elsewhere = append(p.Elsewhere, Elsewhere{r.Address, action})
+			p.Others = append(p.Others, OtherResource{r.Address, action})
 		}
 		return nil
 	}
 	return planes.add(r, action)
 }
 
-// ours reports whether a resource belongs to this provider, from any registry.
-func ours(r *tfjson.ResourceChange) bool {
+// isProviderResource reports whether a resource belongs to this provider, from any registry.
+func isProviderResource(r *tfjson.ResourceChange) bool {
 	return strings.HasPrefix(r.Type, "kube_") && strings.HasSuffix(r.ProviderName, "/kubequorum/kube")
 }
 

@@ -35,7 +35,7 @@ type sandbox struct {
 var configurations = map[string]string{
 	"0": `locals { x = "" }`,
 	"1": `resource "terraform_data" "x" { input = file("not there") }`,
-	"2": `resource "terraform_data" "x" { input = "` + marker + `" }`,
+	"2": `resource "terraform_data" "x" { input = "` + secret + `" }`,
 }
 
 // newProgram builds kube-review. It skips the test if the pipelines cannot run here.
@@ -120,7 +120,7 @@ func example(t *testing.T, name string, into any) {
 func (e expectation) check(t *testing.T, s sandbox, succeeded bool) {
 	t.Helper()
 	comment, asked := s.read(t, "comment.md"), s.read(t, "asked")
-	if !strings.HasPrefix(comment, "<!-- kube-review -->\n### Control plane: ") || strings.Contains(comment, marker) || !strings.Contains(comment, "[Log](") {
+	if !strings.HasPrefix(comment, "<!-- kube-review -->\n### Control plane: ") || strings.Contains(comment, secret) || !strings.Contains(comment, "[Log](") {
 		t.Errorf("the comment is:\n%s", comment)
 	}
 	says := map[string]string{"0": "Nothing to do", "1": "**Planning failed", "2": "- create: `terraform_data.x`"}[e.status]

@@ -9,95 +9,98 @@ import (
 )
 
 // argument describes a change of an argument and its effect. For a map, the changed keys are
-// listed. Values are shown only if told is set and they are short.
+// listed. Values are shown only if shown is set and they are short.
 type argument struct {
-	words  string
+	label  string
 	effect Effect
-	told   bool
-	quiet  []string // prefixes of keys whose change has no effect on running components
+	shown  bool
+	inert  []string // prefixes of keys whose change has no effect on running components
 }
+
+// inertRegistration are the parts of a registration that no running component uses.
+var inertRegistration = []string{"hosts.", "drain_timeout", "cluster_id"}
 
 // arguments lists the arguments whose changes may be shown, by type and name. The effects are
 // those in the descriptions of the schemas. A change of any other argument is shown as "other
 // arguments", without its name or value, and counts as a restart.
 func arguments(kind string) map[string]argument {
 	common := map[string]argument{
-		"timeouts":      {words: "timeouts"},
-		"early_renewal": {words: "when certificates are renewed"},
-		"signed":        {words: "signed certificates", effect: Repair},
-		"pki":           {words: "the PKI bundle", effect: Repair},
+		"timeouts":      {label: "timeouts"},
+		"early_renewal": {label: "when certificates are renewed"},
+		"signed":        {label: "signed certificates", effect: Repair},
+		"pki":           {label: "the PKI bundle", effect: Repair},
 	}
 	maps.Copy(common, map[string]map[string]argument{
 		"kube_etcd_member": {
-			"version":                {words: "version", effect: Restart, told: true},
-			"extra_args":             {words: "flags", effect: Restart},
-			"peers":                  {words: "peers"},
-			"data_dir":               {words: "directory of its data", effect: Restart},
-			"host":                   {words: "machine", effect: Restart, told: true},
-			"on_destroy":             {words: "what becomes of its data", told: true},
-			"upgrade_snapshots_kept": {words: "how many snapshots of upgrades stay"},
-			"archives_kept":          {words: "how many archives of its data stay"},
-			"snapshots":              {words: "scheduled snapshots"},
-			"resources":              {words: "limits", effect: Restart, told: true},
-			"name":                   {words: "name", effect: Restart, told: true},
+			"version":                {label: "version", effect: Restart, shown: true},
+			"extra_args":             {label: "flags", effect: Restart},
+			"peers":                  {label: "peers"},
+			"data_dir":               {label: "data directory", effect: Restart},
+			"host":                   {label: "machine", effect: Restart, shown: true},
+			"on_destroy":             {label: "what happens to its data", shown: true},
+			"upgrade_snapshots_kept": {label: "number of upgrade snapshots to keep"},
+			"archives_kept":          {label: "number of data archives to keep"},
+			"snapshots":              {label: "scheduled snapshots"},
+			"resources":              {label: "resource limits", effect: Restart, shown: true},
+			"name":                   {label: "name", effect: Restart, shown: true},
 		},
 		"kube_control_plane_replica": {
-			"version":              {words: "version", effect: Restart, told: true},
-			"extra_args":           {words: "flags", effect: Restart},
-			"etcd":                 {words: "its etcd", effect: Restart},
-			"host":                 {words: "machine", effect: Restart, told: true},
-			"port":                 {words: "port", effect: Restart, told: true},
-			"pod_cidrs":            {words: "address ranges of pods", effect: Restart},
-			"service_cidrs":        {words: "address ranges of services", effect: Restart},
-			"cluster_domain":       {words: "cluster domain", effect: Restart},
-			"extra_sans":           {words: "names of the API server's certificate"},
-			"audit":                {words: "audit log", effect: Restart, told: true},
-			"admin_conf":           {words: "admin.conf", told: true},
-			"authentication":       {words: "authentication", effect: Restart},
-			"resources":            {words: "limits", effect: Restart, told: true},
-			"name":                 {words: "name", effect: Restart, told: true},
-			"supplementary_groups": {words: "groups of the API server", effect: Restart, told: true},
-			"endpoint":             {words: "the endpoint's registration", effect: Repair, quiet: []string{"hosts.", "drain_timeout", "cluster_id"}},
+			"version":              {label: "version", effect: Restart, shown: true},
+			"extra_args":           {label: "flags", effect: Restart},
+			"etcd":                 {label: "etcd endpoints", effect: Restart},
+			"host":                 {label: "machine", effect: Restart, shown: true},
+			"port":                 {label: "port", effect: Restart, shown: true},
+			"pod_cidrs":            {label: "pod CIDRs", effect: Restart},
+			"service_cidrs":        {label: "service CIDRs", effect: Restart},
+			"cluster_domain":       {label: "cluster domain", effect: Restart},
+			"extra_sans":           {label: "names in the API server's certificate"},
+			"audit":                {label: "audit log", effect: Restart, shown: true},
+			"admin_conf":           {label: "admin.conf", shown: true},
+			"authentication":       {label: "authentication", effect: Restart},
+			"resources":            {label: "resource limits", effect: Restart, shown: true},
+			"name":                 {label: "name", effect: Restart, shown: true},
+			"supplementary_groups": {label: "supplementary groups", effect: Restart, shown: true},
+			"endpoint":             {label: "the endpoint's registration", effect: Repair, inert: inertRegistration},
 		},
 		"kube_control_plane_endpoint": {
-			"address":        {words: "virtual IP", effect: Restart, told: true},
-			"haproxy":        {words: "balancers", effect: Reload},
-			"port":           {words: "port", effect: Reload, told: true},
-			"ca_certificate": {words: "authority that health checks verify", effect: Reload},
-			"drain_timeout":  {words: "drain timeout"},
-			"pki":            {words: "the PKI bundle"},
+			"address":        {label: "virtual IP", effect: Restart, shown: true},
+			"haproxy":        {label: "balancers", effect: Reload},
+			"port":           {label: "port", effect: Reload, shown: true},
+			"ca_certificate": {label: "CA that health checks verify", effect: Reload},
+			"drain_timeout":  {label: "drain timeout"},
+			"pki":            {label: "the PKI bundle"},
 		},
 		"kube_pki_bundle": {
-			"cluster_name":        {words: "cluster name", effect: Repair, told: true},
-			"rotation":            {words: "rotation", effect: Repair, told: true},
-			"encryption":          {words: "encryption at rest", effect: Repair},
-			"key_algorithm":       {words: "algorithm of new keys"},
-			"deletion_protection": {words: "whether the cluster may be destroyed"},
-			"ca_validity":         {words: "life of new authorities"},
-			"sealed_for":          {words: "for whom private keys are sealed"},
-			"ca":                  {words: "Kubernetes authority", effect: Repair},
-			"etcd_ca":             {words: "etcd authority", effect: Repair},
-			"front_proxy_ca":      {words: "front-proxy authority", effect: Repair},
-			"service_account":     {words: "service-account key", effect: Repair},
+			"cluster_name":        {label: "cluster name", effect: Repair, shown: true},
+			"rotation":            {label: "rotation", effect: Repair, shown: true},
+			"encryption":          {label: "encryption at rest", effect: Repair},
+			"key_algorithm":       {label: "algorithm of new keys"},
+			"deletion_protection": {label: "deletion protection"},
+			"ca_validity":         {label: "validity of new CAs"},
+			"sealed_for":          {label: "recipients of sealed private keys"},
+			"ca":                  {label: "Kubernetes CA", effect: Repair},
+			"etcd_ca":             {label: "etcd CA", effect: Repair},
+			"front_proxy_ca":      {label: "front-proxy CA", effect: Repair},
+			"service_account":     {label: "service-account key", effect: Repair},
 		},
 		"kube_kubeconfig": {
-			"server":   {words: "server", told: true},
-			"user":     {words: "user", told: true},
-			"groups":   {words: "groups", told: true},
-			"validity": {words: "validity", told: true},
+			"server":   {label: "server", shown: true},
+			"user":     {label: "user", shown: true},
+			"groups":   {label: "groups", shown: true},
+			"validity": {label: "validity", shown: true},
 		},
 		"kube_certificate_requests": {
-			"etcd_member": {words: "member"},
-			"replica":     {words: "replica"},
-			"user":        {words: "user"},
+			"etcd_member": {label: "member"},
+			"replica":     {label: "replica"},
+			"user":        {label: "user"},
 		},
 	}[kind])
 	return common
 }
 
-// found are attributes that the provider observes or generates. Their change is a consequence
-// and never a reason.
-var found = []string{
+// computed are attributes that the provider observes or generates. Their change is a
+// consequence and never a reason.
+var computed = []string{
 	"bundle", "ca_certificate", "certificate_expires_at", "client_certificate", "client_key", "client_url",
 	"cluster_ca_certificate", "config_digest", "content", "drift", "etcd_ca_certificate", "expires_at",
 	"fingerprints", "front_proxy_ca_certificate", "id", "keys", "learner", "machine_id",
@@ -127,7 +130,7 @@ func (c change) reasons(kind string, drifted bool) []Reason {
 	others := false
 	for _, name := range slices.Compact(names) {
 		a, ok := known[name]
-		if !c.differs(name) || !ok && slices.Contains(found, name) {
+		if !c.differs(name) || !ok && slices.Contains(computed, name) {
 			continue
 		}
 		if !ok {
@@ -143,21 +146,21 @@ func (c change) reasons(kind string, drifted bool) []Reason {
 }
 
 func (c change) differs(name string) bool {
-	if mark, ok := c.unknown[name]; ok && holds(mark) {
+	if mark, ok := c.unknown[name]; ok && anyTrue(mark) {
 		return true
 	}
 	return !reflect.DeepEqual(c.before[name], c.after[name])
 }
 
-// holds reports whether marks contain a true anywhere.
-func holds(marks any) bool {
+// anyTrue reports whether marks contain a true anywhere.
+func anyTrue(marks any) bool {
 	switch marks := marks.(type) {
 	case bool:
 		return marks
 	case map[string]any:
-		return slices.ContainsFunc(slices.Collect(maps.Values(marks)), holds)
+		return slices.ContainsFunc(slices.Collect(maps.Values(marks)), anyTrue)
 	case []any:
-		return slices.ContainsFunc(marks, holds)
+		return slices.ContainsFunc(marks, anyTrue)
 	}
 	return false
 }
@@ -165,19 +168,20 @@ func holds(marks any) bool {
 // reason describes the change of one argument.
 func (c change) reason(name string, a argument) Reason {
 	before, after := c.beforeVisible[name], c.afterVisible[name]
-	if keys := keysChanged("", before, after, a.told); len(keys) > 0 {
-		loud := func(key string) bool {
-			return !slices.ContainsFunc(a.quiet, func(quiet string) bool { return strings.HasPrefix(strings.TrimLeft(key, "+−"), quiet) })
+	if keys := keysChanged("", before, after, a.shown); len(keys) > 0 {
+		hasEffect := func(key string) bool {
+			key = strings.TrimLeft(key, "+−")
+			return !slices.ContainsFunc(a.inert, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 		}
-		if len(a.quiet) > 0 && !slices.ContainsFunc(keys, loud) {
+		if len(a.inert) > 0 && !slices.ContainsFunc(keys, hasEffect) {
 			a.effect = None
 		}
-		return Reason{a.words + " " + strings.Join(keys, ", "), a.effect}
+		return Reason{a.label + " " + strings.Join(keys, ", "), a.effect}
 	}
-	if a.told && before != nil && after != nil && short(before) && short(after) {
-		return Reason{a.words + " " + fromTo(before, after), a.effect}
+	if a.shown && before != nil && after != nil && short(before) && short(after) {
+		return Reason{a.label + " " + fromTo(before, after), a.effect}
 	}
-	return Reason{a.words, a.effect}
+	return Reason{a.label, a.effect}
 }
 
 func fromTo(before, after any) string { return plain(before) + " → " + plain(after) }
@@ -193,41 +197,41 @@ func plain(value any) string {
 
 // short reports whether a value is short enough for a sentence. A policy is not.
 func short(value any) bool {
-	const most = 60
+	const limit = 60
 	text := plain(value)
-	return len(text) <= most && !strings.Contains(text, "\n")
+	return len(text) <= limit && !strings.Contains(text, "\n")
 }
 
 // keysChanged lists the keys of maps that were added, removed or changed, with their path. The
 // values themselves are listed only if they may be shown.
-func keysChanged(way string, before, after any, told bool) []string {
+func keysChanged(path string, before, after any, shown bool) []string {
 	old, new := attributes(before), attributes(after)
 	var keys []string
 	for _, name := range slices.Sorted(maps.Keys(merged(old, new))) {
-		was, wasThere := old[name]
-		is, isThere := new[name]
-		tell := told && (!wasThere || short(was)) && (!isThere || short(is))
+		was, existed := old[name]
+		is, exists := new[name]
+		show := shown && (!existed || short(was)) && (!exists || short(is))
 		switch {
 		case reflect.DeepEqual(was, is):
-		case nested(was, wasThere) && nested(is, isThere) && len(attributes(was))+len(attributes(is)) > 0:
-			keys = append(keys, keysChanged(way+name+".", was, is, told)...)
-		case tell && wasThere && isThere:
-			keys = append(keys, way+name+" "+fromTo(was, is))
-		case !wasThere && tell:
-			keys = append(keys, "+"+way+name+" "+plain(is))
-		case !wasThere:
-			keys = append(keys, "+"+way+name)
-		case !isThere:
-			keys = append(keys, "−"+way+name)
+		case nested(was, existed) && nested(is, exists) && len(attributes(was))+len(attributes(is)) > 0:
+			keys = append(keys, keysChanged(path+name+".", was, is, shown)...)
+		case show && existed && exists:
+			keys = append(keys, path+name+" "+fromTo(was, is))
+		case !existed && show:
+			keys = append(keys, "+"+path+name+" "+plain(is))
+		case !existed:
+			keys = append(keys, "+"+path+name)
+		case !exists:
+			keys = append(keys, "−"+path+name)
 		default:
-			keys = append(keys, way+name)
+			keys = append(keys, path+name)
 		}
 	}
 	return keys
 }
 
 // nested reports whether a value is a map, or absent where the other value is a map.
-func nested(value any, there bool) bool { return !there || attributes(value) != nil }
+func nested(value any, exists bool) bool { return !exists || attributes(value) != nil }
 
 func merged(a, b map[string]any) map[string]any {
 	both := maps.Clone(a)

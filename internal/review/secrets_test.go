@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// marker is text that no comment may contain.
-const marker = "LEAK"
+// secret is text that no comment may contain.
+const secret = "LEAK"
 
 // shown are the attributes of the provider's resources whose values a comment may contain.
 var shown = []string{
@@ -17,7 +17,7 @@ var shown = []string{
 	"rotation", "on_destroy", "items", "resources", "audit", "server", "groups", "validity",
 }
 
-// plant replaces every string under a node with a marker.
+// plant replaces every string under a node with a secret.
 func plant(node any, planted *int) any {
 	switch node := node.(type) {
 	case map[string]any:
@@ -30,7 +30,7 @@ func plant(node any, planted *int) any {
 		}
 	case string:
 		*planted++
-		return fmt.Sprintf("%s-%d", marker, *planted)
+		return fmt.Sprintf("%s-%d", secret, *planted)
 	}
 	return node
 }
@@ -57,8 +57,15 @@ func objects(d map[string]any, f func(holder map[string]any, values, marks strin
 
 func expectNoMarker(t *testing.T, d map[string]any) {
 	t.Helper()
-	if got := comment(t, d); strings.Contains(got, marker) {
-		t.Errorf("the comment has a marker:\n%s", got)
+	report := Report{Title: "Plan", Plans: []NamedPlan{readPlan(t, "a", d)}}
+	text, err := JSON(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range []string{comment(t, d), Markdown(report, MaxComment), string(text)} {
+		if strings.Contains(got, secret) {
+			t.Errorf("the output has a secret:\n%s", got)
+		}
 	}
 }
 
@@ -72,8 +79,8 @@ func TestNothingUnasked(t *testing.T) {
 			for _, part := range []string{"variables", "output_changes", "configuration", "relevant_attributes"} {
 				d[part] = plant(d[part], &planted)
 			}
-			d["checks"] = []any{map[string]any{"instances": []any{map[string]any{"problems": []any{map[string]any{"message": marker}}}}}}
-			d["surprise"] = map[string]any{"value": marker}
+			d["checks"] = []any{map[string]any{"instances": []any{map[string]any{"problems": []any{map[string]any{"message": secret}}}}}}
+			d["surprise"] = map[string]any{"value": secret}
 			objects(d, func(holder map[string]any, values, _ string) {
 				object := attributes(holder[values])
 				for attribute, value := range object {
@@ -82,11 +89,11 @@ func TestNothingUnasked(t *testing.T) {
 					}
 				}
 				if object != nil {
-					object["surprise"] = map[string]any{"deep": []any{marker, marker}}
+					object["surprise"] = map[string]any{"deep": []any{secret, secret}}
 				}
 			})
 			if planted < 50 {
-				t.Fatalf("only %d markers were planted", planted)
+				t.Fatalf("only %d secrets were planted", planted)
 			}
 			expectNoMarker(t, d)
 		})
@@ -104,7 +111,7 @@ func TestNothingSensitive(t *testing.T) {
 				holder[values], holder[marks] = plant(holder[values], &planted), true
 			})
 			if planted < 100 {
-				t.Fatalf("only %d markers were planted", planted)
+				t.Fatalf("only %d secrets were planted", planted)
 			}
 			expectNoMarker(t, d)
 		})
@@ -135,7 +142,7 @@ func TestNothingSensitive(t *testing.T) {
 func TestOneElementSensitive(t *testing.T) {
 	d := document(t, "drift")
 	change := changeOf(t, d, `kube_etcd_member.this["cp3"]`)
-	change["before"].(map[string]any)["drift"] = []any{"cp3: " + marker, "cp3: this may be seen"}
+	change["before"].(map[string]any)["drift"] = []any{"cp3: " + secret, "cp3: this may be seen"}
 	change["before_sensitive"].(map[string]any)["drift"] = []any{true, false}
 	expectNoMarker(t, d)
 	if got := comment(t, d); !strings.Contains(got, "`this may be seen`") {
@@ -150,10 +157,10 @@ func TestChangedValues(t *testing.T) {
 	change := changeOf(t, d, `kube_etcd_member.this["cp1"]`)
 	before, after := change["before"].(map[string]any), change["after"].(map[string]any)
 	before["version"], after["version"] = "3.5.26", "3.6.16"
-	after["extra_args"] = map[string]any{"max-txn-ops": marker, "password": marker}
-	after["pki"] = marker
-	after["snapshots"] = map[string]any{"upload": marker}
-	after["surprise"] = marker
+	after["extra_args"] = map[string]any{"max-txn-ops": secret, "password": secret}
+	after["pki"] = secret
+	after["snapshots"] = map[string]any{"upload": secret}
+	after["surprise"] = secret
 	expectNoMarker(t, d)
 	want := "**cp1**: flags +max-txn-ops, +password; the PKI bundle; scheduled snapshots +upload; version 3.5.26 → 3.6.16; other arguments (restarts)"
 	if got := comment(t, d); !strings.Contains(got, want) {
@@ -161,6 +168,6 @@ func TestChangedValues(t *testing.T) {
 	}
 	change["after_sensitive"].(map[string]any)["version"] = true
 	change["after_sensitive"].(map[string]any)["extra_args"] = true
-	after["version"] = marker
+	after["version"] = secret
 	expectNoMarker(t, d)
 }

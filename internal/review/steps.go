@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// step is one stage of an apply, in Terraform's order: the bundle, what is removed first, the
-// endpoint, members, replicas, what is removed last. See "What it is" in DESIGN.md.
+// step is one stage of an apply, in Terraform's order: the bundle, removals, the endpoint,
+// members, replicas, replaced resources. See "What it is" in DESIGN.md.
 type step struct {
 	title string
 	items []item
@@ -16,11 +16,11 @@ type step struct {
 // item is one resource within a step.
 type item struct {
 	name string
-	what string
+	text string
 }
 
 // steps returns the changes of an apply in order.
-func (p Plane) steps() []step {
+func (p ControlPlane) steps() []step {
 	var steps []step
 	add := func(title string, items []item) {
 		if len(items) > 0 {
@@ -28,50 +28,28 @@ func (p Plane) steps() []step {
 		}
 	}
 	members, replicas := p.members(), p.replicas()
-	secrets := func(r Resource) bool { return r.Kind != "kube_kubeconfig" }
-	add("The PKI bundle, from which certificates are issued.", changed(p.Rest, secrets))
+	kubeconfig := func(r Resource) bool { return r.Kind == "kube_kubeconfig" }
+	bundle := func(r Resource) bool { return !kubeconfig(r) }
+	add("The PKI bundle, from which certificates are issued.", changes(p.Secrets, bundle))
 	first := func(r Resource) bool { return r.Action == Delete || r.Action == Replace }
-	add("Replicas leave: out of rotation, drained, stopped.", leaving(replicas, first))
-	add("Members leave, one at a time, each only if the others keep quorum.", leaving(members, first))
-	add("The endpoint: "+p.endpointTitle(), changed(p.endpoints(), func(r Resource) bool { return r.Action != Delete }))
+	add("Replicas are removed: drained, deregistered, stopped.", removals(replicas, first))
+	add("Members are removed one at a time, each only if the others keep quorum.", removals(members, first))
+	add("The endpoint: "+p.endpointTitle(), changes(p.endpoints(), func(r Resource) bool { return r.Action != Delete }))
 	add(p.membersTitle(), p.updates(members))
-	add(p.joinTitle(), coming(members))
+	add(p.joinTitle(), additions(members))
 	add(p.replicasTitle(), p.updates(replicas))
-	add("Replicas are added, each in rotation as soon as it is ready.", coming(replicas))
+	add("Replicas are added. Each enters rotation when it is ready.", additions(replicas))
 	last := func(r Resource) bool { return r.Action == CreateFirst }
-	add("What was replaced leaves: replicas, then members.", append(leaving(replicas, last), leaving(members, last)...))
-	add("The endpoint goes, last of all.", leaving(p.endpoints(), first))
-	add("Kubeconfigs are issued, without waiting for the rest.", changed(p.Rest, func(r Resource) bool { return !secrets(r) }))
-	add("Nothing but the state changes.", stateOnly(p.resources()))
+	replaced := append(removals(replicas, last), removals(members, last)...)
+	add("The replaced replicas and members are removed, replicas first.", replaced)
+	add("The endpoint is removed last.", removals(p.endpoints(), first))
+	add("Kubeconfigs are issued. They do not wait for the other steps.", changes(p.Secrets, kubeconfig))
+	add("Only the state changes.", stateOnly(p.resources()))
 	return steps
 }
 
-func (p Plane) members() []Resource {
-	var all []Resource
-	for _, m := range p.Members {
-		all = append(all, m.Resource)
-	}
-	return all
-}
-
-func (p Plane) replicas() []Resource {
-	var all []Resource
-	for _, r := range p.Replicas {
-		all = append(all, r.Resource)
-	}
-	return all
-}
-
-func (p Plane) endpoints() []Resource {
-	var all []Resource
-	for _, e := range p.Endpoints {
-		all = append(all, e.Resource)
-	}
-	return all
-}
-
 // leader returns the name of etcd's last observed leader, or "".
-func (p Plane) leader() string {
+func (p ControlPlane) leader() string {
 	for _, m := range p.Members {
 		if m.Leader && !p.unreachable(m.Resource) {
 			return m.Name
@@ -81,39 +59,39 @@ func (p Plane) leader() string {
 }
 
 // updates returns the resources that change in place. The leader of etcd is last.
-func (p Plane) updates(resources []Resource) []item {
+func (p ControlPlane) updates(resources []Resource) []item {
 	updated := slices.DeleteFunc(slices.Clone(resources), func(r Resource) bool { return r.Action != Update })
 	leader := p.leader()
 	slices.SortStableFunc(updated, func(a, b Resource) int {
-		last := func(r Resource) int {
+		rank := func(r Resource) int {
 			if r.Kind == "kube_etcd_member" && r.Name == leader && r.Effect() >= Repair {
 				return 1
 			}
 			return 0
 		}
-		return last(a) - last(b)
+		return rank(a) - rank(b)
 	})
 	var items []item
 	for _, r := range updated {
-		items = append(items, item{r.Name, why(r)})
+		items = append(items, item{r.Name, updateText(r)})
 	}
 	return items
 }
 
-// why describes the reasons for an update and its effect on running components.
-func why(r Resource) string {
-	text := reasonsIn(r)
+// updateText describes the reasons for an update and its effect on running components.
+func updateText(r Resource) string {
+	text := reasonsText(r)
 	if text == "" {
-		text = "what is kept of it in the state"
+		text = "its state"
 	}
-	does := map[Effect]string{
-		None: "nothing restarts", Reload: "a reload, nothing restarts",
-		Repair: "restarts only what it must", Restart: "restarts",
+	effect := map[Effect]string{
+		None: "nothing restarts", Reload: "reloads, nothing restarts",
+		Repair: "restarts only if needed", Restart: "restarts",
 	}[r.Effect()]
-	return text + " (" + does + ")"
+	return text + " (" + effect + ")"
 }
 
-func reasonsIn(r Resource) string {
+func reasonsText(r Resource) string {
 	var texts []string
 	for _, reason := range r.Reasons {
 		texts = append(texts, reason.Text)
@@ -121,34 +99,37 @@ func reasonsIn(r Resource) string {
 	return strings.Join(texts, "; ")
 }
 
-// replaced describes the reasons for a replacement. A replacement requested with -replace has
-// no other reason.
-func replaced(r Resource, word string) string {
-	if text := reasonsIn(r); text != "" {
-		return word + ": " + text
+// withReasons adds the reasons for a replacement. A replacement requested with -replace has no
+// other reason.
+func withReasons(r Resource, action string) string {
+	if text := reasonsText(r); text != "" {
+		return action + ": " + text
 	}
-	return word
+	return action
 }
 
-func (p Plane) membersTitle() string {
-	if loudest(p.members()) == None {
-		return "Members: only what is known of them changes."
+// eachWaits is the rule for changes of members.
+const eachWaits = "The next one waits until all are healthy again."
+
+func (p ControlPlane) membersTitle() string {
+	if greatestEffect(p.members()) == None {
+		return "Members: nothing restarts."
 	}
 	if leader := p.leader(); leader != "" {
-		return fmt.Sprintf("Members change one at a time, the leader (%s) last; the next one waits until all are healthy again.", plainName(leader))
+		return fmt.Sprintf("Members change one at a time, the leader (%s) last. "+eachWaits, plainName(leader))
 	}
-	return "Members change one at a time; the next one waits until all are healthy again."
+	return "Members change one at a time. " + eachWaits
 }
 
-func (p Plane) replicasTitle() string {
-	if loudest(p.replicas()) == None {
-		return "Replicas: only what is known of them changes."
+func (p ControlPlane) replicasTitle() string {
+	if greatestEffect(p.replicas()) == None {
+		return "Replicas: nothing restarts."
 	}
-	return "Replicas change one at a time; each leaves rotation for what needs a restart, and the next one waits until it is back."
+	return "Replicas change one at a time. Each leaves rotation for a restart, and the next one waits until it is back."
 }
 
-// loudest returns the greatest effect of the in-place updates.
-func loudest(resources []Resource) Effect {
+// greatestEffect returns the greatest effect of the in-place updates.
+func greatestEffect(resources []Resource) Effect {
 	effect := None
 	for _, r := range resources {
 		if r.Action == Update {
@@ -158,63 +139,65 @@ func loudest(resources []Resource) Effect {
 	return effect
 }
 
-func (p Plane) joinTitle() string {
+func (p ControlPlane) joinTitle() string {
 	for _, m := range p.Members {
 		if m.Action != Create && m.Action != Replace {
-			return "Members join one at a time, without a vote until they have caught up."
+			return "Members join one at a time, as learners until they have caught up."
 		}
 	}
 	return "Members bootstrap a new cluster together."
 }
 
-func (p Plane) endpointTitle() string {
+func (p ControlPlane) endpointTitle() string {
 	if slices.ContainsFunc(p.endpoints(), func(r Resource) bool { return r.Action == Create || r.Action == Replace }) {
 		return "HAProxy and the virtual IP are installed."
 	}
-	if loudest(p.endpoints()) == Repair {
+	if greatestEffect(p.endpoints()) == Repair {
 		return "drift on its machines is repaired."
 	}
 	return "HAProxy reloads its configuration, and no connection is dropped."
 }
 
-func leaving(resources []Resource, which func(Resource) bool) []item {
+// removals returns the removed resources that which selects.
+func removals(resources []Resource, which func(Resource) bool) []item {
 	var items []item
 	for _, r := range resources {
 		switch {
-		case !r.leaves() || !which(r):
+		case !r.Action.destroys() || !which(r):
 		case r.Action == Delete:
-			items = append(items, item{r.Name, "for good"})
+			items = append(items, item{r.Name, "removed"})
 		default:
-			items = append(items, item{r.Name, replaced(r, "replaced")})
+			items = append(items, item{r.Name, withReasons(r, "replaced")})
 		}
 	}
 	return items
 }
 
-func coming(resources []Resource) []item {
+// additions returns the created resources.
+func additions(resources []Resource) []item {
 	var items []item
 	for _, r := range resources {
 		switch {
-		case !r.comes():
+		case !r.Action.creates():
 		case r.Action == Create:
 			items = append(items, item{r.Name, "new"})
 		default:
-			items = append(items, item{r.Name, "in place of the one that is replaced"})
+			items = append(items, item{r.Name, "the replacement"})
 		}
 	}
 	return items
 }
 
-// changed returns the changed resources of a kind that usually has only one.
-func changed(resources []Resource, which func(Resource) bool) []item {
+// changes returns the changed resources of a kind that usually has only one.
+func changes(resources []Resource, which func(Resource) bool) []item {
 	var items []item
 	for _, r := range resources {
 		switch {
 		case !r.changes() || !which(r) || r.Action == Import || r.Action == Forget:
 		case r.Action == Update:
-			items = append(items, item{r.Name, why(r)})
+			items = append(items, item{r.Name, updateText(r)})
 		default:
-			items = append(items, item{r.Name, replaced(r, string(r.Action))})
+			items = append(items, item{r.Name, withReasons(r, string(r.Action))})
 		}
 	}
 	return items

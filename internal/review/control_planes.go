@@ -9,39 +9,39 @@ import (
 	tfjson "github.com/hashicorp/terraform-json"
 )
 
-// planes are control planes by their module.
-type planes map[string]*Plane
+// controlPlanes are control planes by their module.
+type controlPlanes map[string]*ControlPlane
 
-func (p planes) at(module string) *Plane {
+func (p controlPlanes) at(module string) *ControlPlane {
 	if p[module] == nil {
-		p[module] = &Plane{Module: module}
+		p[module] = &ControlPlane{Module: module}
 	}
 	return p[module]
 }
 
 // sorted returns the control planes by module, each with its resources by name.
-func (p planes) sorted() []Plane {
-	var all []Plane
+func (p controlPlanes) sorted() []ControlPlane {
+	var all []ControlPlane
 	for _, module := range slices.Sorted(maps.Keys(p)) {
 		plane := *p[module]
 		slices.SortFunc(plane.Endpoints, func(a, b Endpoint) int { return cmp.Compare(a.Address, b.Address) })
 		slices.SortFunc(plane.Members, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
 		slices.SortFunc(plane.Replicas, func(a, b Replica) int { return cmp.Compare(a.Name, b.Name) })
-		slices.SortFunc(plane.Rest, func(a, b Resource) int { return cmp.Compare(a.Address, b.Address) })
+		slices.SortFunc(plane.Secrets, func(a, b Resource) int { return cmp.Compare(a.Address, b.Address) })
 		all = append(all, plane)
 	}
 	return all
 }
 
-// gone records that a resource existed at the last apply and no longer exists.
-func (p planes) gone(r *tfjson.ResourceChange) {
-	if !ours(r) {
+// markMissing records that a resource existed at the last apply and no longer exists.
+func (p controlPlanes) markMissing(r *tfjson.ResourceChange) {
+	if !isProviderResource(r) {
 		return
 	}
 	for _, plane := range p {
 		mark := func(known *Resource) {
 			if known.Address == r.Address {
-				known.Gone = true
+				known.Missing = true
 			}
 		}
 		for i := range plane.Endpoints {
@@ -53,14 +53,14 @@ func (p planes) gone(r *tfjson.ResourceChange) {
 		for i := range plane.Replicas {
 			mark(&plane.Replicas[i].Resource)
 		}
-		for i := range plane.Rest {
-			mark(&plane.Rest[i])
+		for i := range plane.Secrets {
+			mark(&plane.Secrets[i])
 		}
 	}
 }
 
 // add adds one of the provider's resources.
-func (p planes) add(r *tfjson.ResourceChange, action Action) error {
+func (p controlPlanes) add(r *tfjson.ResourceChange, action Action) error {
 	plane := p.at(r.ModuleAddress)
 	value, marks := r.Change.Before, r.Change.BeforeSensitive
 	if value == nil {
@@ -79,11 +79,15 @@ func (p planes) add(r *tfjson.ResourceChange, action Action) error {
 	if err != nil {
 		return err
 	}
-	resource := Resource{Address: r.Address, Kind: r.Type, Machine: own.Host.Address, Action: action, Drift: own.Drift}
-	resource.Name = cmp.Or(own.Name, own.Cluster, own.User, own.Address, label(r))
-	if action == Update || resource.leaves() && resource.comes() {
+	resource := Resource{
+		Address: r.Address, Kind: r.Type, Machine: own.Host.Address, Action: action, Drift: own.Drift,
+		Name: cmp.Or(own.Name, own.Cluster, own.User, own.Address, label(r)),
+	}
+	if action == Update || action.destroys() && action.creates() {
 		c := change{
-			before: attributes(r.Change.Before), after: attributes(r.Change.After), unknown: attributes(r.Change.AfterUnknown),
+			before:        attributes(r.Change.Before),
+			after:         attributes(r.Change.After),
+			unknown:       attributes(r.Change.AfterUnknown),
 			beforeVisible: attributes(visible(r.Change.Before, r.Change.BeforeSensitive)),
 			afterVisible:  attributes(visible(r.Change.After, r.Change.AfterSensitive)),
 		}
@@ -97,7 +101,7 @@ func (p planes) add(r *tfjson.ResourceChange, action Action) error {
 	case "kube_control_plane_endpoint":
 		err = plane.addEndpoint(resource, value, marks)
 	default:
-		plane.Rest = append(plane.Rest, resource)
+		plane.Secrets = append(plane.Secrets, resource)
 	}
 	return err
 }
@@ -110,8 +114,8 @@ func label(r *tfjson.ResourceChange) string {
 	return r.Address[strings.LastIndex(r.Address, ".")+1:]
 }
 
-func (p *Plane) addMember(resource Resource, value, marks any) error {
-	found, err := decode[struct {
+func (p *ControlPlane) addMember(resource Resource, value, marks any) error {
+	planned, err := decode[struct {
 		Version string `json:"version"`
 		URL     string `json:"client_url"`
 		Learner bool   `json:"learner"`
@@ -120,13 +124,14 @@ func (p *Plane) addMember(resource Resource, value, marks any) error {
 		return err
 	}
 	p.Members = append(p.Members, Member{
-		Resource: resource, Version: found.Version, URL: found.URL, Learner: found.Learner,
+		Resource: resource, URL: planned.URL,
+		MemberStatus: MemberStatus{Version: planned.Version, Learner: planned.Learner},
 	})
 	return nil
 }
 
-func (p *Plane) addReplica(resource Resource, value, marks any) error {
-	found, err := decode[struct {
+func (p *ControlPlane) addReplica(resource Resource, value, marks any) error {
+	planned, err := decode[struct {
 		Version    string   `json:"version"`
 		Registered *bool    `json:"registered"`
 		Etcd       []string `json:"etcd"`
@@ -138,14 +143,14 @@ func (p *Plane) addReplica(resource Resource, value, marks any) error {
 		return err
 	}
 	p.Replicas = append(p.Replicas, Replica{
-		Resource: resource, Version: found.Version, Etcd: found.Etcd,
-		Endpoint: found.Endpoint.Address, Registered: found.Registered,
+		Resource: resource, Version: planned.Version, Etcd: planned.Etcd,
+		Endpoint: planned.Endpoint.Address, Registered: planned.Registered,
 	})
 	return nil
 }
 
-func (p *Plane) addEndpoint(resource Resource, value, marks any) error {
-	found, err := decode[struct {
+func (p *ControlPlane) addEndpoint(resource Resource, value, marks any) error {
+	planned, err := decode[struct {
 		Port    int `json:"port"`
 		HAProxy struct {
 			Hosts map[string]string `json:"hosts"`
@@ -154,6 +159,6 @@ func (p *Plane) addEndpoint(resource Resource, value, marks any) error {
 	if err != nil {
 		return err
 	}
-	p.Endpoints = append(p.Endpoints, Endpoint{Resource: resource, Port: found.Port, Hosts: found.HAProxy.Hosts})
+	p.Endpoints = append(p.Endpoints, Endpoint{Resource: resource, Port: planned.Port, Hosts: planned.HAProxy.Hosts})
 	return nil
 }

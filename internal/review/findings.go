@@ -2,37 +2,34 @@ package review
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // finding is one detected problem on a machine.
 type finding struct {
 	machine string
-	part    string // "etcd", "replica", "endpoint"
+	part    string // "etcd", "replica", "endpoint", "machine"
 	text    string // the provider's text
-	ours    string // this package's text, shown before the provider's
+	intro   string // this package's text, shown before the provider's
 }
 
-// named matches the beginning of a drift entry: the machine, with or without its address.
-var named = regexp.MustCompile(`(?s)^([^\s:]+)(?: \([^)]*\))?: (.+)$`)
+// driftEntry matches a drift entry: the machine, with or without its address, and the text.
+var driftEntry = regexp.MustCompile(`(?s)^([^\s:]+)(?: \([^)]*\))?: (.+)$`)
 
 // findings lists drift and problems by machine.
-func (p Plane) findings() []finding {
+func (p ControlPlane) findings() []finding {
 	machines := p.machines()
 	all := p.problems()
 	for _, r := range p.resources() {
-		if r.Gone {
-			all = append(all, finding{machine: r.Name, part: part(r.Kind), ours: "is gone: it existed at the last apply"})
+		if r.Missing {
+			all = append(all, finding{machine: r.Name, part: part(r.Kind), intro: "is missing: it existed after the last apply"})
 		}
 		for _, text := range r.Drift {
 			f := finding{machine: r.Name, part: part(r.Kind), text: text}
-			if match := named.FindStringSubmatch(text); match != nil && machines[match[1]] {
+			if match := driftEntry.FindStringSubmatch(text); match != nil && machines[match[1]] {
 				f.machine, f.text = match[1], match[2]
 			}
 			all = append(all, f)
@@ -43,14 +40,18 @@ func (p Plane) findings() []finding {
 }
 
 // problems lists what the data source reports as unhealthy, whether or not an apply repairs it.
-func (p Plane) problems() []finding {
+func (p ControlPlane) problems() []finding {
 	var all []finding
 	for _, address := range slices.Sorted(maps.Keys(p.Unreached)) {
-		all = append(all, finding{p.machineAt(address), "machine", p.Unreached[address], "cannot be reached; its state is as it was last seen: "})
+		all = append(all, finding{
+			machine: p.machineAt(address), part: "machine", text: p.Unreached[address],
+			intro: "unreachable, so its state is the last known one: ",
+		})
 	}
 	for _, m := range p.Members {
 		if m.Healthy != nil && !*m.Healthy && !p.unreachable(m.Resource) {
-			all = append(all, finding{m.Name, "etcd", m.Trouble, "the member is not healthy: "})
+			unhealthy := finding{machine: m.Name, part: "etcd", text: m.Trouble, intro: "the member is unhealthy: "}
+			all = append(all, unhealthy)
 		}
 	}
 	for _, r := range p.Replicas {
@@ -58,7 +59,7 @@ func (p Plane) problems() []finding {
 			continue
 		}
 		if r.Registered != nil && !*r.Registered {
-			all = append(all, finding{machine: r.Name, part: "replica", ours: "is out of rotation"})
+			all = append(all, finding{machine: r.Name, part: "replica", intro: "is out of rotation"})
 		}
 		for _, text := range r.Unhealthy {
 			if !r.stopped(text) {
@@ -74,19 +75,20 @@ func (p Plane) problems() []finding {
 func (r Replica) stopped(unhealthy string) bool {
 	component, _, _ := strings.Cut(unhealthy, ": ")
 	return slices.ContainsFunc(r.Drift, func(text string) bool {
-		return strings.Contains(text, ": "+component+": "+component+".service ") && !strings.HasSuffix(text, ", wanted enabled")
+		unit := strings.Contains(text, ": "+component+": "+component+".service ")
+		return unit && !strings.HasSuffix(text, ", wanted enabled")
 	})
 }
 
 // unreachable reports whether the resource's machine did not answer. The JSON of a plan
 // contains no warnings, so this is known from a data source only.
-func (p Plane) unreachable(r Resource) bool {
-	_, unreached := p.Unreached[r.Machine]
-	return unreached
+func (p ControlPlane) unreachable(r Resource) bool {
+	_, unreachable := p.Unreached[r.Machine]
+	return unreachable
 }
 
 // machineAt returns the name of the machine at an address.
-func (p Plane) machineAt(address string) string {
+func (p ControlPlane) machineAt(address string) string {
 	for _, r := range append(p.members(), p.replicas()...) {
 		if r.Machine == address {
 			return r.Name
@@ -103,7 +105,7 @@ func (p Plane) machineAt(address string) string {
 }
 
 // machines returns the names of the control plane's machines.
-func (p Plane) machines() map[string]bool {
+func (p ControlPlane) machines() map[string]bool {
 	names := map[string]bool{}
 	for _, m := range p.Members {
 		names[m.Name] = true
@@ -130,22 +132,4 @@ func part(kind string) string {
 		return "endpoint"
 	}
 	return strings.ReplaceAll(strings.TrimPrefix(kind, "kube_"), "_", " ")
-}
-
-// code formats text as a Markdown code span, in which links, mentions and tags have no effect.
-// Text from machines is shown this way, with limited length.
-func code(text string) string {
-	const most = 300
-	text = strings.Join(strings.Fields(problem.Line(text)), " ")
-	if characters := []rune(text); len(characters) > most {
-		text = string(characters[:most]) + "…"
-	}
-	fence := "`"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	if len(fence) > 1 {
-		text = " " + text + " "
-	}
-	return fmt.Sprintf("%s%s%s", fence, text, fence)
 }
