@@ -97,7 +97,7 @@ variable "etcd_version" {
 variable "kubernetes_version" {
   description = "Version of Kubernetes."
   type        = string
-  default     = "1.34.4"
+  default     = "1.36.3"
 }
 
 variable "pod_cidrs" {

@@ -53,7 +53,7 @@ module "control_plane" {
   }
 
   kubernetes = {
-    version = "1.34.4"
+    version = "1.36.3"
     audit   = { max_age_days = 90, max_backups = 50 } # at most 5.1 GB of /var/log
     authentication = {
       jwt = yamlencode([{

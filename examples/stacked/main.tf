@@ -27,7 +27,7 @@ module "control_plane" {
   cluster_name = "prod"
   endpoint     = { address = var.endpoint_address }
   etcd         = { version = "3.6.16" }
-  kubernetes   = { version = "1.34.4" }
+  kubernetes   = { version = "1.36.3" }
   pki          = { deletion_protection = false } # to try it out: keep it on for a cluster that matters
   machines     = { for name, address in var.machines : name => { address = address } }
 }

@@ -54,7 +54,7 @@ resource "kube_control_plane_replica" "this" {
   endpoint      = kube_control_plane_endpoint.this.registration
   etcd          = ["https://192.0.2.11:2379"]
   pki           = kube_pki_bundle.this.bundle
-  version       = "1.34.4"
+  version       = "1.36.3"
   service_cidrs = ["10.96.0.0/12"]
   pod_cidrs     = ["10.244.0.0/16"]
   extra_args    = { apiserver = { v = "2" } }
@@ -104,13 +104,13 @@ var badInputs = []badInput{
 	},
 	{
 		"malformed Kubernetes version",
-		[]string{`"1.34.4"`, `"1.34"`},
+		[]string{`"1.36.3"`, `"1.34"`},
 		`Invalid Kubernetes version.*Cause: malformed Kubernetes version "1.34": want MAJOR.MINOR.PATCH`,
 	},
 	{
 		"unknown Kubernetes version",
-		[]string{`"1.34.4"`, `"1.12.3"`},
-		`Invalid Kubernetes version.*Cause: unknown Kubernetes version "1.12.3": known are 1.32 to 1.36`,
+		[]string{`"1.36.3"`, `"1.12.3"`},
+		`Invalid Kubernetes version.*Cause: unknown Kubernetes version "1.12.3": known are 1.32 to 1.37`,
 	},
 	{
 		"malformed CIDR",

@@ -40,21 +40,22 @@ func TestFleet(t *testing.T) {
 	f.run(t, "apply")
 	f.planned(t)
 	f.locked(t)
-	f.runs(t, "1.34.4", "cp1", "cp2")
-	f.runs(t, "1.33.13", "cp3", "cp4")
+	older, newer := minorBefore(t, 1).kubernetes, defaults(t).kubernetes
+	f.runs(t, newer, "cp1", "cp2")
+	f.runs(t, older, "cp3", "cp4")
 
 	t.Run("a promotion is one line for each wave", func(t *testing.T) {
 		before := processes(t, "cp1", "cp2")
 		f.replace(t, "production/environment.hcl", `canary_release = "2026-10"`, `canary_release = "2026-11"`)
 		f.planned(t, "production/berlin")
 		f.run(t, "apply")
-		f.runs(t, "1.34.4", "cp3")
-		f.runs(t, "1.33.13", "cp4")
+		f.runs(t, newer, "cp3")
+		f.runs(t, older, "cp4")
 		f.replace(t, "production/environment.hcl", `release = "2026-10"`, `release = "2026-11"`)
 		f.planned(t, "production/paris")
 		f.run(t, "apply")
 		f.planned(t)
-		f.runs(t, "1.34.4", all...)
+		f.runs(t, newer, all...)
 		expectRestarted(t, before, nil)
 	})
 	if t.Failed() {

@@ -233,7 +233,7 @@ func expectIssues(t *testing.T, h health, words ...string) {
 }
 
 func healthWhole(t *testing.T, w *workspace.Workspace, names []string) {
-	before := processes(t, names...)
+	before, version := processes(t, names...), release(t, "kubernetes")
 	h := healthNow(t, w)
 	expectIssues(t, h)
 	if h.Etcd.Leader == "" || h.Etcd.Voters != 3 || h.Etcd.Tolerates == nil || *h.Etcd.Tolerates != 1 || h.VirtualIP.Holder == "" {
@@ -241,7 +241,7 @@ func healthWhole(t *testing.T, w *workspace.Workspace, names []string) {
 	}
 	for _, name := range names {
 		r, m, b := h.Replicas[name], h.Etcd.Members[name], h.Balancers[name]
-		if !r.Healthy || !r.Registered || r.Version != "1.34.4" || len(r.Components) != 3 || r.CertificateDays == nil || *r.CertificateDays != 364 {
+		if !r.Healthy || !r.Registered || r.Version != version || len(r.Components) != 3 || r.CertificateDays == nil || *r.CertificateDays != 364 {
 			t.Errorf("replica %s: %+v", name, r)
 		}
 		if !m.Healthy || m.Quota <= 0 || m.QuotaUsed <= 0 {

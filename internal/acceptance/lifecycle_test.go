@@ -102,7 +102,8 @@ func expectEmptyPlan(t *testing.T, w *workspace.Workspace, args ...string) {
 // expectHealthy expects that everything serves, in the default versions.
 func expectHealthy(t *testing.T, w *workspace.Workspace, names []string) {
 	t.Helper()
-	expectServing(t, w, names, "3.6.16", "1.34.4")
+	v := defaults(t)
+	expectServing(t, w, names, v.etcd, v.kubernetes)
 }
 
 // expectServing reads from the state what the provider has observed: every member and replica
@@ -187,7 +188,7 @@ func useAPIWith(t *testing.T, w *workspace.Workspace, text string) {
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kubectl := filepath.Join(shared.components, "kubernetes-v1.34.4", "kubectl")
+	kubectl := kubectlPath(t)
 	for _, args := range []string{
 		"create namespace acceptance",
 		"-n acceptance create configmap greeting --from-literal=hello=world",

@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,7 @@ const (
 	movable = `
 module "control_plane" {
   machines   = var.roles
-  kubernetes = { version = "1.34.4", members = var.members }
+  kubernetes = { version = %q, members = var.members }
 }
 `
 	movableVariables = `
@@ -44,7 +45,7 @@ func TestMoveEtcd(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(w.Dir, "roles.tf"), []byte(movableVariables), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	override(t, w, movable)
+	override(t, w, fmt.Sprintf(movable, release(t, "kubernetes")))
 	arrange(t, w, front, arrangement{etcdOn: front, use: "own"})
 	apply(t, w)
 	for _, next := range []arrangement{

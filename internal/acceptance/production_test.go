@@ -187,9 +187,15 @@ func kubectl(t *testing.T, w *workspace.Workspace, args ...string) string {
 	return out
 }
 
+// kubectlPath returns the path of the default release's kubectl.
+func kubectlPath(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(shared.components, "kubernetes-v"+release(t, "kubernetes"), "kubectl")
+}
+
 func tryKubectl(t *testing.T, w *workspace.Workspace, args ...string) (string, error) {
 	t.Helper()
-	out, err := w.InLab(t.Context(), filepath.Join(shared.components, "kubernetes-v1.34.4", "kubectl"), args...).CombinedOutput()
+	out, err := w.InLab(t.Context(), kubectlPath(t), args...).CombinedOutput()
 	return string(out), err
 }
 

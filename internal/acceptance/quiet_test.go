@@ -44,7 +44,7 @@ resource "kube_etcd_member" "cp1" {
   host    = { address = "%[5]s" }
   peers   = { %[7]s }
   pki     = kube_pki_bundle.this.bundle
-  version = "3.6.16"
+  version = "%[9]s"
 }
 
 resource "kube_etcd_member" "cp2" {
@@ -52,7 +52,7 @@ resource "kube_etcd_member" "cp2" {
   host    = { address = "%[6]s" }
   peers   = { %[7]s }
   pki     = kube_pki_bundle.this.bundle
-  version = "3.6.16"
+  version = "%[9]s"
 }
 
 resource "kube_control_plane_replica" "cp1" {
@@ -61,7 +61,7 @@ resource "kube_control_plane_replica" "cp1" {
   endpoint = kube_control_plane_endpoint.this.registration
   etcd     = %[8]s
   pki      = kube_pki_bundle.this.bundle
-  version  = "1.34.4"
+  version  = "%[10]s"
 }
 `
 
@@ -75,8 +75,9 @@ func TestQuiet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	v := defaults(t)
 	config := func(peers, urls string) string {
-		return fmt.Sprintf(externalConfig, privateKey(t, l), known, localArtifacts(), vip, cp1.Address, cp2.Address, peers, urls)
+		return fmt.Sprintf(externalConfig, privateKey(t, l), known, localArtifacts(), vip, cp1.Address, cp2.Address, peers, urls, v.etcd, v.kubernetes)
 	}
 	peers := fmt.Sprintf("cp1 = %q, cp2 = %q", cp1.Address, cp2.Address)
 	one, two := "kube_etcd_member.cp1.client_url", "kube_etcd_member.cp2.client_url"

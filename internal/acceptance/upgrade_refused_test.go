@@ -2,7 +2,10 @@ package acceptance
 
 import (
 	"context"
+	"strings"
 	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
 // refusal is a plan that must fail, and the expected error: the rule and the next step.
@@ -12,44 +15,62 @@ type refusal struct {
 	words []string
 }
 
-// impossible are plans for running versions of etcd 3.5.35 and Kubernetes 1.34.4.
-var impossible = []refusal{
-	{"a minor of Kubernetes is skipped", []string{"-var=kubernetes_version=1.36.3"}, []string{"from 1.34.4 to 1.36.3", "no minor may be skipped", "1.35"}},
-	{"Kubernetes goes back", []string{"-var=kubernetes_version=1.33.13"}, []string{"from 1.34.4 to 1.33.13", "a minor is never lowered"}},
-	{"a minor of etcd is skipped", []string{"-var=etcd_version=3.7.0"}, []string{"cannot change to etcd 3.7.0", "3.6 first"}},
-	{
-		"one replica alone is two ahead",
-		[]string{"-target=" + replicaAddress("cp1"), "-var=kubernetes_version=1.36.3"},
-		[]string{"no minor may be skipped", "more than one minor"},
-	},
-	{
-		"a flag of etcd that is gone",
-		[]string{"-var=etcd_version=3.6.16", `-var=etcd_extra_args={"experimental-initial-corrupt-check"="true"}`},
-		[]string{"experimental-initial-corrupt-check", "InitialCorruptCheck"},
-	},
-	{
-		"a feature gate of Kubernetes that is gone",
-		[]string{"-var=kubernetes_version=1.35.4", `-var=apiserver_extra_args={"feature-gates"="AllowServiceLBStatusOnNonLB=false"}`},
-		[]string{"AllowServiceLBStatusOnNonLB", "1.35"},
-	},
+// impossible returns plans that are refused. Before is two minor versions of Kubernetes before the
+// default.
+func impossible(t *testing.T, before versions) []refusal {
+	t.Helper()
+	last, next := defaults(t), minorBefore(t, 1).kubernetes
+	older := release(t, build.MinorBefore("kubernetes", 3))
+	return []refusal{
+		{
+			"a minor of Kubernetes is skipped",
+			[]string{"-var=kubernetes_version=" + last.kubernetes},
+			[]string{"from " + before.kubernetes + " to " + last.kubernetes, "no minor may be skipped", minorOf(next)},
+		},
+		{
+			"Kubernetes goes back",
+			[]string{"-var=kubernetes_version=" + older},
+			[]string{"from " + before.kubernetes + " to " + older, "a minor is never lowered"},
+		},
+		{"a minor of etcd is skipped", []string{"-var=etcd_version=3.7.0"}, []string{"cannot change to etcd 3.7.0", "3.6 first"}},
+		{
+			"one replica alone is two ahead",
+			[]string{"-target=" + replicaAddress("cp1"), "-var=kubernetes_version=" + last.kubernetes},
+			[]string{"no minor may be skipped", "more than one minor"},
+		},
+		{
+			"a flag of etcd that is gone",
+			[]string{"-var=etcd_version=" + last.etcd, `-var=etcd_extra_args={"experimental-initial-corrupt-check"="true"}`},
+			[]string{"experimental-initial-corrupt-check", "InitialCorruptCheck"},
+		},
+		{
+			"a feature gate of Kubernetes that is gone",
+			[]string{"-var=kubernetes_version=" + next, `-var=apiserver_extra_args={"feature-gates"="AllowServiceLBStatusOnNonLB=false"}`},
+			[]string{"AllowServiceLBStatusOnNonLB", "1.35"},
+		},
+	}
 }
+
+// minorOf returns the minor version of a version: "1.35".
+func minorOf(version string) string { return version[:strings.LastIndex(version, ".")] }
 
 // TestUpgradeRefused requests upgrades that are not possible. The plan reports why and what to
 // do instead, and no machine is affected. A possible upgrade is rejected before anything is
 // changed while a machine is dead, and is rolled back if the new version does not start.
 func TestUpgradeRefused(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
-	from, to := versions{release(t, "etcd-3.5"), release(t, "kubernetes")}, versions{release(t, "etcd"), release(t, "kubernetes")}
+	from := minorBefore(t, 2)
+	to := versions{defaults(t).etcd, from.kubernetes}
 	s := &upgradeStory{w: newStory(t, names...), names: names, bare: fingerprints(t, names...)}
 	s.choose(t, from)
 	s.refuses(t, refusal{
 		"etcd is too old for Kubernetes",
 		[]string{"-var=etcd_version=3.5.20"},
-		[]string{"etcd 3.5.20 is too old for Kubernetes 1.34.4", "3.5.24 or later", "upgrade etcd first"},
+		[]string{"etcd 3.5.20 is too old for Kubernetes " + from.kubernetes, "3.5.24 or later", "upgrade etcd first"},
 	})
 	apply(t, s.w)
 	before := processes(t, names...)
-	for _, r := range impossible {
+	for _, r := range impossible(t, from) {
 		s.refuses(t, r)
 	}
 	expectRestarted(t, before, nil)

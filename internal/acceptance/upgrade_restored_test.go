@@ -40,7 +40,8 @@ terraform apply`
 // TestUpgradeUndone goes back to etcd 3.5 when all members run 3.6, in the only possible way:
 // with the snapshot from before, by the guide's commands.
 func TestUpgradeUndone(t *testing.T) {
-	from, to := versions{release(t, "etcd-3.5"), release(t, "kubernetes")}, versions{release(t, "etcd"), release(t, "kubernetes")}
+	to := defaults(t)
+	from := versions{minorBefore(t, 1).etcd, to.kubernetes}
 	s := newUpgradeStory(t, from)
 	client := credentialsOf(t, outputOf(t, s.w, "kubeconfig"))
 	make := func(name string) {

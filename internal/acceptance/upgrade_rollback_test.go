@@ -41,12 +41,12 @@ const policyScript = `printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: 
 // they are, and clients are not disturbed. Without the obstacle, the same apply completes.
 // (TestUpgradeRefused does the same with etcd.)
 func TestUpgradeRolledBack(t *testing.T) {
-	old := versions{release(t, "etcd"), release(t, "kubernetes-1.33")}
+	young := defaults(t)
+	old := versions{young.etcd, minorBefore(t, 1).kubernetes}
 	s := newUpgradeStory(t, old)
 	for _, name := range s.names {
 		onMachine(t, shared.lab.Machine(name), policyScript)
 	}
-	young := versions{old.etcd, release(t, "kubernetes")}
 	t.Run("a machine is dead", func(t *testing.T) {
 		s.dead(t, "-target=kube_control_plane_replica.this", "-var=kubernetes_version="+young.kubernetes)
 	})

@@ -15,6 +15,19 @@ import (
 // versions are the versions that a control plane runs, or is configured to run.
 type versions struct{ etcd, kubernetes string }
 
+// defaults returns the versions of the examples.
+func defaults(t *testing.T) versions {
+	t.Helper()
+	return versions{release(t, "etcd"), release(t, "kubernetes")}
+}
+
+// minorBefore returns versions that are older by a minor version of etcd, and by a number of minor
+// versions of Kubernetes.
+func minorBefore(t *testing.T, kubernetes int) versions {
+	t.Helper()
+	return versions{release(t, build.MinorBefore("etcd", 1)), release(t, build.MinorBefore("kubernetes", kubernetes))}
+}
+
 // upgradeStory is a control plane of three machines that goes through versions.
 type upgradeStory struct {
 	w     *workspace.Workspace
@@ -61,12 +74,9 @@ func moment(t *testing.T) float64 {
 // upgraded one at a time, the leader last, then replicas one at a time. Everything is on the
 // machines before the first one is changed.
 func TestUpgrade(t *testing.T) {
-	from := versions{release(t, "etcd-3.5"), release(t, "kubernetes-1.33")}
+	from, last := minorBefore(t, 2), defaults(t)
 	s := newUpgradeStory(t, from)
-	for _, to := range []versions{
-		{release(t, "etcd"), release(t, "kubernetes")},
-		{release(t, "etcd"), release(t, "kubernetes-1.35")},
-	} {
+	for _, to := range []versions{{last.etcd, minorBefore(t, 1).kubernetes}, last} {
 		t.Run(to.kubernetes, func(t *testing.T) { s.upgrade(t, from, to) })
 		if t.Failed() {
 			t.FailNow()

@@ -6,13 +6,14 @@ import (
 	"io"
 	"slices"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
 // The releases of the upgrade: a minor version of both products.
 var (
-	older = workspace.Release{Etcd: "etcd-3.5", Kubernetes: "kubernetes-1.33"}
+	older = workspace.Release{Etcd: build.MinorBefore("etcd", 1), Kubernetes: build.MinorBefore("kubernetes", 1)}
 	newer = workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes"}
 )
 
@@ -21,7 +22,7 @@ var (
 // machine, as kubeadm does, and restarts everything on each of them once; nothing can be faster
 // without failing requests.
 const (
-	upgraded      = "upgrade of etcd 3.5 → 3.6 and Kubernetes 1.33 → 1.34"
+	upgraded      = "upgrade of etcd and Kubernetes by a minor version"
 	upgradedTwice = upgraded + ", members and then replicas"
 	upgradedOnce  = upgraded + ", both with one restart of each machine"
 )

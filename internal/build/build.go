@@ -15,7 +15,7 @@ import (
 )
 
 // Components builds the named sets if they are missing ("etcd", "kubernetes",
-// "kubernetes-1.33"; no name means one of each product) and returns the directory that contains
+// "kubernetes-1.35"; no name means one of each product) and returns the directory that contains
 // them, in the layout of the provider's local artifact source.
 func Components(ctx context.Context, names ...string) (string, error) {
 	if len(names) == 0 {

@@ -127,7 +127,7 @@ func TestEnsureCancelled(t *testing.T) {
 
 func TestClassify(t *testing.T) {
 	for line, want := range map[string]report{
-		"go: downloading k8s.io/api v0.34.4":          downloaded,
+		"go: downloading k8s.io/api v0.36.3":          downloaded,
 		"k8s.io/kubernetes/cmd/kubectl":               compiled,
 		"internal/goarch":                             compiled,
 		"# example.com/tiny/one":                      heading,

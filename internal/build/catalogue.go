@@ -42,11 +42,11 @@ func catalogue() []set {
 		etcd("etcd-3.5-before", "etcd-3.5-before"),
 		etcd("etcd-3.6-before", "etcd-3.6-before"),
 		etcd("etcd-3.7", "etcd-3.7"),
-		kubernetes("kubernetes", "kubernetes-1.34", "kubeadm", "kubectl"),
+		kubernetes("kubernetes", "kubernetes-1.36", "kubeadm", "kubectl"),
 		kubernetes("kubernetes-1.33", "kubernetes-1.33"),
-		kubernetes("kubernetes-1.34-before", "kubernetes-1.34-before"),
+		kubernetes("kubernetes-1.34", "kubernetes-1.34"),
 		kubernetes("kubernetes-1.35", "kubernetes-1.35"),
-		kubernetes("kubernetes-1.36", "kubernetes-1.36", "kubeadm", "kubectl"),
+		kubernetes("kubernetes-1.36-before", "kubernetes-1.36-before"),
 	}, tools()...)
 }
 

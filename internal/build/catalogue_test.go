@@ -18,17 +18,17 @@ tool example.com/a/cmd/a
 require example.com/alone v0.1.2
 
 require (
-	example.com/a v1.34.4 // indirect
+	example.com/a v1.36.3 // indirect
 	example.com/a/b v3.0.0-rc.1
 )
 
 replace (
-	example.com/c => example.com/c v0.34.4
+	example.com/c => example.com/c v0.36.3
 )
 `
 	for module, want := range map[string]string{
 		"example.com/alone": "0.1.2",
-		"example.com/a":     "1.34.4",
+		"example.com/a":     "1.36.3",
 		"example.com/a/b":   "3.0.0-rc.1",
 		"example.com/c":     "", // replaced, not required
 		"example.com":       "",
@@ -71,9 +71,9 @@ func TestDirectory(t *testing.T) {
 }
 
 func TestKubernetesStamp(t *testing.T) {
-	got := strings.Join(kubernetesStamp("1.34.4"), " ")
+	got := strings.Join(kubernetesStamp("1.36.3"), " ")
 	const pkg = "-X k8s.io/component-base/version."
-	want := pkg + "gitVersion=v1.34.4 " + pkg + "gitMajor=1 " + pkg + "gitMinor=34 " + pkg + "gitTreeState=clean"
+	want := pkg + "gitVersion=v1.36.3 " + pkg + "gitMajor=1 " + pkg + "gitMinor=36 " + pkg + "gitTreeState=clean"
 	if got != want {
 		t.Errorf("kubernetesStamp = %s\nwant %s", got, want)
 	}

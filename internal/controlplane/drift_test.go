@@ -62,9 +62,9 @@ func TestDrift(t *testing.T) {
 		}, `kube-scheduler: flag --bind-address is missing, wanted "127.0.0.1"`},
 		{
 			"program of the unit", func(_ *testing.T, _ *Spec, f *machine.Observed) {
-				replace(f, unit.Path(release.Scheduler), "1.34.4", "1.34.3")
+				replace(f, unit.Path(release.Scheduler), "1.36.3", "1.36.2")
 			},
-			`starts /opt/kube/kubernetes/1.34.3/kube-scheduler, wanted /opt/kube/kubernetes/1.34.4/kube-scheduler`,
+			`starts /opt/kube/kubernetes/1.36.2/kube-scheduler, wanted /opt/kube/kubernetes/1.36.3/kube-scheduler`,
 		},
 		{
 			"unit edited elsewhere", func(_ *testing.T, _ *Spec, f *machine.Observed) {
@@ -90,12 +90,12 @@ func TestDrift(t *testing.T) {
 			f.Facts.Files[unit.StartNotePath(release.Scheduler)] = host.FileState{}
 		}, "kube-scheduler: it was started with another " + unit.Path(release.Scheduler)},
 		{
-			"binary missing", func(_ *testing.T, _ *Spec, f *machine.Observed) { delete(f.Facts.Dirs, "/opt/kube/kubernetes/1.34.4") },
-			"/opt/kube/kubernetes/1.34.4/kube-apiserver is missing",
+			"binary missing", func(_ *testing.T, _ *Spec, f *machine.Observed) { delete(f.Facts.Dirs, "/opt/kube/kubernetes/1.36.3") },
+			"/opt/kube/kubernetes/1.36.3/kube-apiserver is missing",
 		},
 		{"other version runs", func(_ *testing.T, _ *Spec, f *machine.Observed) {
-			f.Executables[release.APIServer] = "/opt/kube/kubernetes/1.34.3/kube-apiserver (deleted)"
-		}, "kube-apiserver: runs version 1.34.3, wanted 1.34.4"},
+			f.Executables[release.APIServer] = "/opt/kube/kubernetes/1.36.2/kube-apiserver (deleted)"
+		}, "kube-apiserver: runs version 1.36.2, wanted 1.36.3"},
 		{
 			"certificate of another cluster", func(t *testing.T, s *Spec, f *machine.Observed) {
 				edit(f, component.EtcdClientCert, strangersCertificate(t, s))
@@ -167,7 +167,7 @@ func TestMomentaryIllHealthIsNoDrift(t *testing.T) {
 	if len(status.Drift) > 0 {
 		t.Errorf("drift: %q", status.Drift)
 	}
-	if first := status.Components[0]; first.Healthy || first.Health != "not ready: etcd" || first.Version != "1.34.4" {
+	if first := status.Components[0]; first.Healthy || first.Health != "not ready: etcd" || first.Version != "1.36.3" {
 		t.Errorf("component is %+v", first)
 	}
 	if days := status.CertificateExpiry.Sub(cptest.Now).Hours() / 24; days < 360 || days > 366 {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/cache"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
@@ -26,10 +27,20 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-const (
-	labVersion  = "1.34.4"
-	etcdVersion = "3.6.16"
+// The versions under test are the defaults.
+var (
+	labVersion  = pinned("kubernetes")
+	etcdVersion = pinned("etcd")
 )
+
+// pinned returns the version of a set of programs.
+func pinned(set string) string {
+	version, err := build.Version(set)
+	if err != nil {
+		panic(err)
+	}
+	return version
+}
 
 // machines is the lab of this package's tests; missing is the reason if there is none.
 var machines struct {

@@ -36,10 +36,11 @@ func adminBinding() *rbac.ClusterRoleBinding {
 }
 
 // kubeletBinding allows the API server to use the kubelet API, and nothing else. Every API
-// server ensures the role; the binding has the same name as in upstream's cluster/addons/rbac.
+// server ensures the role; the binding is kubeadm's since 1.36
+// (cmd/kubeadm/app/phases/bootstraptoken/node/tlsbootstrap.go, AllowAPIServerToAccessKubeletAPI).
 func kubeletBinding() *rbac.ClusterRoleBinding {
 	return &rbac.ClusterRoleBinding{
-		ObjectMeta: meta.ObjectMeta{Name: "kube-apiserver-kubelet-api-admin"},
+		ObjectMeta: meta.ObjectMeta{Name: "kubeadm:apiserver-kubelet-client"},
 		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: "system:kubelet-api-admin"},
 		Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.UserKind, Name: pki.KubeletClientUser}},
 	}

@@ -67,7 +67,7 @@ func TestRestored(t *testing.T) {
 	s := testSpec(t)
 	was := converged(t, s)
 	next := s
-	next.Version, next.EtcdURLs = "1.35.4", []string{"https://10.0.0.12:2379"}
+	next.Version, next.EtcdURLs = "1.37.2", []string{"https://10.0.0.12:2379"}
 	next.ExtraArgs = cptest.Args(release.Scheduler, "v", "4")
 	f := converged(t, next)
 	previous := beforeOf(s)
@@ -106,7 +106,7 @@ func TestStagger(t *testing.T) {
 	s := testSpec(t)
 	f := converged(t, s)
 	next := s
-	next.Version = "1.35.4"
+	next.Version = "1.37.2"
 	names := func(d changes) (now, later []string) {
 		for _, file := range d.files {
 			if strings.HasPrefix(file.Path, unit.Dir) {
@@ -145,14 +145,14 @@ func TestChangesVersion(t *testing.T) {
 	}{
 		{"as it is", func(*machine.Observed) {}, false},
 		{"an older one runs", func(f *machine.Observed) {
-			f.Executables[release.APIServer] = component.Artifact("1.33.13", release.APIServer).Path()
+			f.Executables[release.APIServer] = component.Artifact("1.35.4", release.APIServer).Path()
 		}, true},
 		{"one was left behind", func(f *machine.Observed) {
-			f.Executables[release.Scheduler] = component.Artifact("1.33.13", release.Scheduler).Path()
+			f.Executables[release.Scheduler] = component.Artifact("1.35.4", release.Scheduler).Path()
 		}, true},
 		{"an older one would start", func(f *machine.Observed) {
 			f.Executables = nil
-			edit(f, unit.Path(release.APIServer), "[Service]\nExecStart="+component.Artifact("1.33.13", release.APIServer).Path()+" --v=1\n")
+			edit(f, unit.Path(release.APIServer), "[Service]\nExecStart="+component.Artifact("1.35.4", release.APIServer).Path()+" --v=1\n")
 		}, true},
 		{"the wanted one does not come up", func(f *machine.Observed) { f.Executables = nil }, false},
 	} {
@@ -169,18 +169,18 @@ func TestChangesVersion(t *testing.T) {
 
 func TestRolledBack(t *testing.T) {
 	s := testSpec(t)
-	s.Version = "1.35.4"
+	s.Version = "1.37.2"
 	failure := &problem.Problem{Summary: "x", Cause: "kube-scheduler ended 3 times", Detail: "new log\n", Err: errNotReady}
-	b := machine.RollbackRecord{Version: "1.34.4"}
+	b := machine.RollbackRecord{Version: "1.36.3"}
 	for _, c := range []struct {
 		name string
 		undo error
 		want []string
 	}{
-		{"done", nil, []string{"not upgraded to 1.35.4: rolled back to 1.34.4", "Cause: kube-scheduler ended 3 times\n", "serves 1.34.4 in rotation again", "new log"}},
+		{"done", nil, []string{"not upgraded to 1.37.2: rolled back to 1.36.3", "Cause: kube-scheduler ended 3 times\n", "serves 1.36.3 in rotation again", "new log"}},
 		{
 			"failed as well", &problem.Problem{Cause: "kube-apiserver does not answer", Detail: "old log"},
-			[]string{"and not rolled back", "ended 3 times; rolling back to 1.34.4 failed as well: kube-apiserver does not answer", "left out of rotation", "new log", "old log"},
+			[]string{"and not rolled back", "ended 3 times; rolling back to 1.36.3 failed as well: kube-apiserver does not answer", "left out of rotation", "new log", "old log"},
 		},
 		{"unreachable", host.ErrUnreachable, []string{"failed as well: " + host.ErrUnreachable.Error()}},
 	} {

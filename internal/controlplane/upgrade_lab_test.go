@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
@@ -106,12 +107,15 @@ func relabelled(t *testing.T, version string) host.Source {
 	return host.Source{Directory: dir}
 }
 
+// minorOf returns the minor version of a version: "1.35".
+func minorOf(version string) string { return version[:strings.LastIndex(version, ".")] }
+
 // TestUpgrade upgrades two replicas, with everything that may prevent it.
 func TestUpgrade(t *testing.T) {
 	if machines.lab == nil {
 		t.Skip("no lab: " + machines.missing)
 	}
-	const next = "1.34.99"
+	next := minorOf(labVersion) + ".99" // never released
 	p := newPair(t, labVersion, relabelled(t, next), nil)
 	p.refusesBesideAnOldKubelet(next)
 	p.refusesBesideOneThatIsNotReady(next)
@@ -125,12 +129,17 @@ func TestUpgradeThroughMinors(t *testing.T) {
 		t.Skip("no lab: " + machines.missing)
 	}
 	if os.Getenv("KUBE_TEST_LONG") != "1" {
-		t.Skip("KUBE_TEST_LONG=1 runs it: it needs three releases of Kubernetes")
+		t.Skip("KUBE_TEST_LONG=1 runs it: it needs four releases of Kubernetes")
 	}
-	p := newPair(t, "1.33.13", machines.source, cptest.Args(release.APIServer, "runtime-config", "admissionregistration.k8s.io/v1beta1=true"))
-	p.refusesToSkip("1.35.4")
-	p.seesWhatIsRemoved("1.34.4")
-	for _, version := range []string{"1.34.4", "1.35.4"} {
+	var path []string // 1.33 to 1.36
+	for minors := 3; minors > 0; minors-- {
+		path = append(path, pinned(build.MinorBefore("kubernetes", minors)))
+	}
+	path = append(path, labVersion)
+	p := newPair(t, path[0], machines.source, cptest.Args(release.APIServer, "runtime-config", "admissionregistration.k8s.io/v1beta1=true"))
+	p.refusesToSkip(path)
+	p.seesWhatIsRemoved(path[0], path[1])
+	for _, version := range path[1:] {
 		start := time.Now()
 		p.both(func(st *stage) (Status, error) {
 			st.spec.Version = version
@@ -138,7 +147,7 @@ func TestUpgradeThroughMinors(t *testing.T) {
 		})
 		t.Logf("both at %s in %s", version, time.Since(start).Round(100*time.Millisecond))
 	}
-	p.one.expect("snapshots", len(p.store.saved), 2)
+	p.one.expect("snapshots", len(p.store.saved), len(path)-1)
 }
 
 // TestRollbackOfAMinor: an API server is rolled back by a minor while another one is already
@@ -150,9 +159,9 @@ func TestRollbackOfAMinor(t *testing.T) {
 	if os.Getenv("KUBE_TEST_LONG") != "1" {
 		t.Skip("KUBE_TEST_LONG=1 runs it: it needs two releases of Kubernetes")
 	}
-	p := newPair(t, labVersion, machines.source, nil)
-	p.finishesACutOffUpgrade("1.35.4")
-	p.rollsBack("1.35.4")
+	p := newPair(t, pinned(build.MinorBefore("kubernetes", 1)), machines.source, nil)
+	p.finishesACutOffUpgrade(labVersion)
+	p.rollsBack(labVersion)
 }
 
 // refused tries an upgrade once, without waiting, and requires that it is refused without
@@ -180,25 +189,26 @@ func (p *pair) refused(version string, want ...string) {
 	}
 }
 
-func (p *pair) refusesToSkip(version string) {
-	p.refused(version, "from 1.33.13 to 1.35.4: no minor may be skipped; go to 1.34 first", "replica cp2 is at 1.33.13")
+func (p *pair) refusesToSkip(path []string) {
+	from, to := path[0], path[2]
+	p.refused(to, "from "+from+" to "+to+": no minor may be skipped; go to "+minorOf(path[1])+" first", "replica cp2 is at "+from)
 }
 
 // seesWhatIsRemoved: a client of the second replica requests an API that the next minor does
 // not serve.
-func (p *pair) seesWhatIsRemoved(version string) {
+func (p *pair) seesWhatIsRemoved(from, to string) {
 	const api = "/apis/admissionregistration.k8s.io/v1beta1/validatingadmissionpolicies"
 	if status, text := fetch(p.two, p.two.as(p.two.spec.Bundle), api); status != http.StatusOK {
 		p.one.Fatalf("%d %s", status, text)
 	}
 	s := p.one.spec
-	s.Version = version
+	s.Version = to
 	seen, err := p.one.replicas.Versions(p.one.ctx, s)
 	if err != nil {
 		p.one.Fatal(err)
 	}
 	p.one.expect("what runs", seen, release.Versions{
-		Replicas: map[string]string{"cp1": "1.33.13", "cp2": "1.33.13"},
+		Replicas: map[string]string{"cp1": from, "cp2": from},
 		Etcd:     map[string]string{"cp1": etcdVersion},
 		Kubelets: map[string]string{},
 		Removed:  []string{"validatingadmissionpolicies of admissionregistration.k8s.io/v1beta1 (removed in 1.34)"},
@@ -208,12 +218,12 @@ func (p *pair) seesWhatIsRemoved(version string) {
 // refusesBesideAnOldKubelet: the Node is as a kubelet would have registered it.
 func (p *pair) refusesBesideAnOldKubelet(version string) {
 	web := p.one.as(p.one.spec.Bundle)
-	node := `{"metadata":{"name":"old"},"status":{"nodeInfo":{"kubeletVersion":"v1.30.9","kubeProxyVersion":"","machineID":"","systemUUID":"","bootID":"",` +
+	node := `{"metadata":{"name":"old"},"status":{"nodeInfo":{"kubeletVersion":"v1.32.9","kubeProxyVersion":"","machineID":"","systemUUID":"","bootID":"",` +
 		`"kernelVersion":"","osImage":"","containerRuntimeVersion":"","operatingSystem":"","architecture":""}}}`
 	if status, text := send(p.one, web, http.MethodPost, "/api/v1/nodes", node); status != http.StatusCreated {
 		p.one.Fatalf("%d %s", status, text)
 	}
-	p.refused(version, "upgrade the kubelets of nodes old (1.30.9) to 1.31 first")
+	p.refused(version, "upgrade the kubelets of nodes old (1.32.9) to 1.33 first")
 	if status, text := send(p.one, web, http.MethodDelete, "/api/v1/nodes/old", ""); status != http.StatusOK {
 		p.one.Fatalf("%d %s", status, text)
 	}
@@ -278,7 +288,7 @@ func (p *pair) rollsBack(version string) {
 	_, err := st.replicas.Update(st.ctx, st.spec)
 	st.Logf("rolled back in %s:\n%v", time.Since(start).Round(100*time.Millisecond), err)
 	var said *problem.Problem
-	if !errors.As(err, &said) || said.Summary != "control-plane replica not upgraded to "+version+": rolled back to "+labVersion ||
+	if !errors.As(err, &said) || said.Summary != "control-plane replica not upgraded to "+version+": rolled back to "+old.Version ||
 		!strings.Contains(said.Cause, release.Scheduler) || !strings.Contains(said.Detail, schedulerConfigPath) {
 		st.Errorf("the failure does not say what it is: %v", err)
 	}

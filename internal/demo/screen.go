@@ -23,7 +23,7 @@ type Screen struct {
 // Answer is what the API said through the virtual IP.
 type Answer struct {
 	Ready   string // "ok"
-	Version string // "v1.34.4"
+	Version string // "v1.36.3"
 }
 
 // Text draws the screen.

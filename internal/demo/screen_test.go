@@ -22,7 +22,7 @@ func TestScreen(t *testing.T) {
 				"cp2":{"id":"c51d","version":null,"learner":true,"db_size_bytes":null},
 				"cp1":{"id":"a6c7","version":"3.6.16","leader":true,"healthy":true,"db_size_bytes":327680}}},
 			"replicas":{"cp1":{"registered":true,"components":{
-				"kube-apiserver":{"health":"ok","version":"1.34.4","certificate_expires_at":"2027-01-02T00:00:00Z"},
+				"kube-apiserver":{"health":"ok","version":"1.36.3","certificate_expires_at":"2027-01-02T00:00:00Z"},
 				"kube-scheduler":{"health":"connection refused","version":null,"certificate_expires_at":null}}}}}`),
 	})
 	if err != nil {
@@ -30,7 +30,7 @@ func TestScreen(t *testing.T) {
 	}
 	screen := Screen{
 		State:   state,
-		Answer:  Answer{Ready: "ok", Version: "v1.34.4"},
+		Answer:  Answer{Ready: "ok", Version: "v1.36.3"},
 		Timings: []workspace.Timing{{Address: `kube_etcd_member.this["cp1"]`, Action: "create", Took: 1900 * time.Millisecond}},
 		Total:   17 * time.Second,
 		Now:     time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),

@@ -39,7 +39,7 @@ const (
 	compactionRetention = "1h"
 )
 
-// serverFlags returns the server's arguments: kubeadm's (v1.34), overridden by the user's.
+// serverFlags returns the server's arguments: kubeadm's (v1.36), overridden by the user's.
 // They exclude how the cluster is formed: that is in bootstrap.env and matters only until
 // the member is established, so a change of peers changes no flag and restarts nothing.
 func serverFlags(s Spec) map[string]string {

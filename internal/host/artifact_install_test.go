@@ -258,7 +258,7 @@ func tarball(t *testing.T, files map[string]string) []byte {
 }
 
 func TestInstallFromURL(t *testing.T) {
-	kubectl := Artifact{"kubernetes", "1.34.4", "kubectl"}
+	kubectl := Artifact{"kubernetes", "1.36.3", "kubectl"}
 	for _, program := range []string{"curl", "wget"} {
 		t.Run(program, func(t *testing.T) {
 			s, h := newRootMachine(t)

@@ -16,7 +16,7 @@ import (
 // that the machine itself downloads from. It is a plain value.
 type Source struct {
 	// Directory is a directory on this computer that contains PRODUCT-vVERSION/NAME, for
-	// example etcd-v3.6.16/etcd or kubernetes-v1.34.4/kube-apiserver. If there is a file
+	// example etcd-v3.6.16/etcd or kubernetes-v1.36.3/kube-apiserver. If there is a file
 	// NAME.sha256 next to it, it must match. If Directory is set, URLs are not used.
 	Directory string
 	// URLs by product. {version} (without "v"), {arch} and {name} are replaced. A URL that ends

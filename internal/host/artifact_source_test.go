@@ -46,14 +46,14 @@ func TestSourceValidate(t *testing.T) {
 
 func TestDownloads(t *testing.T) {
 	etcd, etcdctl := Artifact{"etcd", "3.6.16", "etcd"}, Artifact{"etcd", "3.6.16", "etcdctl"}
-	apiserver := Artifact{"kubernetes", "1.34.4", "kube-apiserver"}
+	apiserver := Artifact{"kubernetes", "1.36.3", "kube-apiserver"}
 	got, err := DefaultSource().downloads([]Artifact{etcd, apiserver, etcdctl}, "arm64")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const (
 		release = "https://github.com/etcd-io/etcd/releases/download/v3.6.16/"
-		binary  = "https://dl.k8s.io/release/v1.34.4/bin/linux/arm64/kube-apiserver"
+		binary  = "https://dl.k8s.io/release/v1.36.3/bin/linux/arm64/kube-apiserver"
 	)
 	want := []download{
 		{url: release + "etcd-v3.6.16-linux-arm64.tar.gz", checksum: release + "SHA256SUMS", archive: true, artifacts: []Artifact{etcd, etcdctl}},

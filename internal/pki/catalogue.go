@@ -1,7 +1,7 @@
 package pki
 
-// clusterAdmins is the group that kubeadm assigns to admin.conf and to the API server's kubelet
-// client. It has no rights until a ClusterRoleBinding to cluster-admin exists.
+// clusterAdmins is the group that kubeadm assigns to admin.conf and, up to 1.35, to the API
+// server's kubelet client. It has no rights until a ClusterRoleBinding to cluster-admin exists.
 const clusterAdmins = "kubeadm:cluster-admins"
 
 // APIServerNames are the values that the API server's serving certificate depends on.
@@ -14,8 +14,7 @@ type APIServerNames struct {
 	Extra         []string
 }
 
-// APIServer and the functions below return the leaves of kubeadm's table (v1.34), except for
-// the groups of the kubelet client.
+// APIServer and the functions below return the leaves of kubeadm's table (v1.36).
 func APIServer(n APIServerNames) Leaf {
 	hosts := []string{
 		n.NodeName,
@@ -42,9 +41,9 @@ func APIServer(n APIServerNames) Leaf {
 // is bound to a role; system:kubelet-api-admin is intended for it.
 const KubeletClientUser = "kube-apiserver-kubelet-client"
 
-// APIServerKubeletClient is the client certificate that the API server presents to kubelets.
-// kubeadm puts it into the administrators' group, so that a key on every replica grants full
-// access to the cluster, although it is only needed for the kubelet API. Here it has no group.
+// APIServerKubeletClient is the client certificate that the API server presents to kubelets. It
+// has no group. Up to 1.35, kubeadm put it into the administrators' group, so that a key on every
+// replica granted full access to the cluster, although it is only needed for the kubelet API.
 func APIServerKubeletClient() Leaf {
 	return client("apiserver-kubelet-client", Kubernetes, KubeletClientUser)
 }

@@ -14,7 +14,7 @@
 //
 // # Compatibility
 //
-// Subjects, names, usages, lifetimes and PEM types are kubeadm's (v1.34,
+// Subjects, names, usages, lifetimes and PEM types are kubeadm's (v1.36,
 // cmd/kubeadm/app/phases/certs/certlist.go and util/pkiutil), so that each side accepts what
 // the other created; a test compares the two. One detail is cfssl's: leaf certificates also
 // have a subject key identifier, as RFC 5280 section 4.2.1.2 recommends.

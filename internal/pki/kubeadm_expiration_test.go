@@ -2,7 +2,6 @@ package pki
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -42,7 +41,7 @@ func TestKubeadmReadsOurs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put("kubeadm.yaml", fmt.Sprintf(kubeadmConfig, b.Algorithm, "/etc/kubernetes/pki"))
+	put("kubeadm.yaml", kubeadmConfig(binary.version, b.Algorithm, "/etc/kubernetes/pki"))
 	for name, pair := range map[string]KeyPair{"ca": b.CA, "etcd/ca": b.EtcdCA, "front-proxy-ca": b.FrontProxyCA} {
 		put("pki/"+name+".crt", pair.Certificate)
 		put("pki/"+name+".key", pair.PrivateKey)
@@ -70,15 +69,15 @@ func TestKubeadmReadsOurs(t *testing.T) {
 		put(name, text)
 		want[name] = parse(t, pair.Certificate).NotAfter
 	}
-	if got := expirations(t, dir, binary); !maps.EqualFunc(got, want, time.Time.Equal) {
+	if got := expirations(t, dir, binary.path); !maps.EqualFunc(got, want, time.Time.Equal) {
 		t.Errorf("kubeadm says %v, want %v", got, want)
 	}
 }
 
 // expirations returns those that kubeadm reports, by its names.
-func expirations(t *testing.T, dir, binary string) map[string]time.Time {
+func expirations(t *testing.T, dir, kubeadm string) map[string]time.Time {
 	t.Helper()
-	command := exec.Command("unshare", "--mount", "sh", "-euc", expirationScript, "sh", dir, binary)
+	command := exec.Command("unshare", "--mount", "sh", "-euc", expirationScript, "sh", dir, kubeadm)
 	output, err := command.Output()
 	if err != nil {
 		t.Fatalf("kubeadm certs check-expiration: %v\n%s", err, output)

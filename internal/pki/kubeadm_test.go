@@ -14,17 +14,24 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
+	"github.com/kubequorum/terraform-provider-kube/internal/cache"
 )
 
-// kubeadmConfig describes the machine of catalogue().
-const kubeadmConfig = `apiVersion: kubeadm.k8s.io/v1beta4
+// kubeadmConfig describes the machine of catalogue() to a version of kubeadm.
+func kubeadmConfig(version string, algorithm Algorithm, dir string) string {
+	return fmt.Sprintf(kubeadmForm, version, algorithm, dir)
+}
+
+const kubeadmForm = `apiVersion: kubeadm.k8s.io/v1beta4
 kind: InitConfiguration
 localAPIEndpoint: {advertiseAddress: 10.0.0.11, bindPort: 6443}
 nodeRegistration: {name: cp1}
 ---
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: ClusterConfiguration
-kubernetesVersion: v1.34.0
+kubernetesVersion: v%s
 clusterName: prod
 encryptionAlgorithm: %s
 certificatesDir: %s
@@ -52,9 +59,6 @@ func TestKubeadm(t *testing.T) {
 			}
 			sameAuthorities(t, kubeadms, own)
 			for _, l := range catalogue() {
-				if l.Name == APIServerKubeletClient().Name { // the one row that differs: kubeadm's is an administrator
-					l.Organizations = []string{clusterAdmins}
-				}
 				t.Run(l.Name, func(t *testing.T) {
 					pair := KeyPair{Certificate: k.read(t, "pki/"+l.Name+".crt", 0o644), PrivateKey: k.read(t, "pki/"+l.Name+".key", 0o600)}
 					if wrong := kubeadms.Check(l, pair.Certificate, made); wrong != nil {
@@ -193,11 +197,11 @@ func pemType(text string) string {
 // kubeadm is a directory with kubeadm's files.
 type kubeadm struct{ dir string }
 
-func runKubeadm(t *testing.T, binary string, algorithm Algorithm) kubeadm {
+func runKubeadm(t *testing.T, binary kubeadmProgram, algorithm Algorithm) kubeadm {
 	t.Helper()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "kubeadm.yaml")
-	text := fmt.Sprintf(kubeadmConfig, algorithm, filepath.Join(dir, "pki"))
+	text := kubeadmConfig(binary.version, algorithm, filepath.Join(dir, "pki"))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +209,7 @@ func runKubeadm(t *testing.T, binary string, algorithm Algorithm) kubeadm {
 		{"init", "phase", "certs", "all", "--config", config},
 		{"init", "phase", "kubeconfig", "all", "--config", config, "--kubeconfig-dir", filepath.Join(dir, "conf")},
 	} {
-		if output, err := exec.Command(binary, args...).CombinedOutput(); err != nil {
+		if output, err := exec.Command(binary.path, args...).CombinedOutput(); err != nil {
 			t.Fatalf("kubeadm %s: %v\n%s", strings.Join(args, " "), err, output)
 		}
 	}
@@ -256,25 +260,24 @@ func clientKey(t *testing.T, text string) string {
 	return string(key)
 }
 
-// kubeadmBinary returns the kubeadm among the lab's components. The table is that of v1.34;
-// another version may differ.
-func kubeadmBinary(t *testing.T) string {
+// kubeadmProgram is a built kubeadm.
+type kubeadmProgram struct{ path, version string }
+
+// kubeadmBinary returns the kubeadm of the default release among the lab's components. The
+// catalogue is the same as in that release; another one may differ.
+func kubeadmBinary(t *testing.T) kubeadmProgram {
 	t.Helper()
-	cache := os.Getenv("KUBE_LAB_CACHE")
-	if cache == "" {
-		dir, err := os.UserCacheDir()
-		if err != nil {
-			t.Skipf("no cache directory: %v", err)
-		}
-		cache = filepath.Join(dir, "terraform-provider-kube")
-	}
-	pattern := filepath.Join(cache, "components", "kubernetes-v1.34.*", "kubeadm")
-	found, err := filepath.Glob(pattern)
+	version, err := build.Version("kubernetes")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) == 0 {
-		t.Skipf("kubeadm is missing: no %s", pattern)
+	dir, err := cache.Dir()
+	if err != nil {
+		t.Skipf("no cache directory: %v", err)
 	}
-	return found[len(found)-1]
+	path := filepath.Join(dir, "components", "kubernetes-v"+version, "kubeadm")
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("kubeadm is not built: %v", err)
+	}
+	return kubeadmProgram{path, version}
 }

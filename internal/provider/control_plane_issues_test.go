@@ -39,9 +39,9 @@ func wholeControlPlane() controlPlane {
 		})
 		seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: address, Member: name, Unit: "active", Quota: 2 << 30, CertificateExpiry: farEnd})
 		seen.endpoint.Replicas[name] = address + ":6443"
-		replica := seenReplica{Health: controlplane.Health{Address: address, Name: name, Version: "1.34.4", CertificateExpiry: farEnd}, Listed: address + ":6443"}
+		replica := seenReplica{Health: controlplane.Health{Address: address, Name: name, Version: "1.36.3", CertificateExpiry: farEnd}, Listed: address + ":6443"}
 		for _, component := range release.Components() {
-			replica.Components = append(replica.Components, controlplane.Component{Name: component, Healthy: true, Health: "ok", Version: "1.34.4", CertificateExpiry: farEnd})
+			replica.Components = append(replica.Components, controlplane.Component{Name: component, Healthy: true, Health: "ok", Version: "1.36.3", CertificateExpiry: farEnd})
 		}
 		seen.replicas[name] = replica
 	}

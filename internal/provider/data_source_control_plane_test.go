@@ -104,13 +104,13 @@ func TestControlPlaneAnswer(t *testing.T) {
 	}{
 		"all well": {whole, map[string]string{
 			"healthy":                                         "true",
-			"summary":                                         "healthy: 3 of 3 etcd members healthy (leader cp2); 3 of 3 replicas in rotation and ready (1.34.4); 10.0.0.100 on cp1; first certificate ends in 365 days",
+			"summary":                                         "healthy: 3 of 3 etcd members healthy (leader cp2); 3 of 3 replicas in rotation and ready (1.36.3); 10.0.0.100 on cp1; first certificate ends in 365 days",
 			"virtual_ip holder":                               "cp1",
 			"balancers cp2 haproxy":                           "active",
 			"balancers cp2 holds_virtual_ip":                  "false",
 			"balancers cp2 backends cp3 status":               "UP",
 			"balancers cp2 backends cp3 sessions":             "3",
-			"replicas cp3 version":                            "1.34.4",
+			"replicas cp3 version":                            "1.36.3",
 			"replicas cp3 healthy":                            "true",
 			"replicas cp3 registered":                         "true",
 			"replicas cp3 certificate_days":                   "365",
@@ -126,7 +126,7 @@ func TestControlPlaneAnswer(t *testing.T) {
 		}},
 		"a dead machine": {dead, map[string]string{
 			"healthy":                                "false",
-			"summary":                                "4 issues: 2 of 3 etcd members healthy (leader cp2); 2 of 3 replicas in rotation and ready (1.34.4); 10.0.0.100 on no balancer that is seen; first certificate ends in 365 days",
+			"summary":                                "4 issues: 2 of 3 etcd members healthy (leader cp2); 2 of 3 replicas in rotation and ready (1.36.3); 10.0.0.100 on no balancer that is seen; first certificate ends in 365 days",
 			"virtual_ip holder":                      "null",
 			"balancers cp1 reachable":                "false",
 			"balancers cp1 haproxy":                  "null",

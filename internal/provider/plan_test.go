@@ -151,7 +151,7 @@ func memberState(t *testing.T, pki string) map[string]any {
 func replicaState(t *testing.T, pki, cluster string) map[string]any {
 	t.Helper()
 	return map[string]any{
-		"id": "cp1", "name": "cp1", "host": map[string]any{"address": "10.0.0.11"}, "pki": pki, "version": "1.34.4", "etcd": []string{"https://10.0.0.11:2379"},
+		"id": "cp1", "name": "cp1", "host": map[string]any{"address": "10.0.0.11"}, "pki": pki, "version": "1.36.3", "etcd": []string{"https://10.0.0.11:2379"},
 		"endpoint": map[string]any{"address": "10.0.0.100", "port": 6443, "hosts": map[string]any{"cp1": "10.0.0.11"}, "drain_timeout": "10s", "verify_ca": true, "cluster_id": cluster},
 		"port":     6443, "service_cidrs": []string{"10.96.0.0/12"}, "cluster_domain": "cluster.local", "admin_conf": true,
 		"machine_id": "m1", "config_digest": "d1", "certificate_expires_at": "2030-01-02T00:00:00Z", "registered": false, "drift": []string{},

@@ -27,7 +27,7 @@ func reasonsOf(t *testing.T, kind, attribute string) []review.Reason {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plane := plan.Planes[0]
+	plane := plan.ControlPlanes[0]
 	switch {
 	case len(plane.Members) > 0:
 		return plane.Members[0].Reasons
@@ -36,7 +36,7 @@ func reasonsOf(t *testing.T, kind, attribute string) []review.Reason {
 	case len(plane.Endpoints) > 0:
 		return plane.Endpoints[0].Reasons
 	}
-	return plane.Rest[0].Reasons
+	return plane.Secrets[0].Reasons
 }
 
 // TestReviewKnowsArguments checks that the comment on a plan describes the change of every

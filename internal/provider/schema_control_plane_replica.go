@@ -73,7 +73,7 @@ func replicaArguments() map[string]schema.Attribute {
 		"version": schema.StringAttribute{
 			Required:   true,
 			Validators: []validator.String{checked("Kubernetes version", release.ValidateVersion)},
-			MarkdownDescription: "Kubernetes version, such as `1.34.4`. A change takes the replicas out of rotation and restarts them, one at a time. " +
+			MarkdownDescription: "Kubernetes version, such as `1.36.3`. A change takes the replicas out of rotation and restarts them, one at a time. " +
 				"What etcd, the other replicas or the kubelets do not allow is refused in the plan.",
 		},
 		"extra_args": schema.SingleNestedAttribute{

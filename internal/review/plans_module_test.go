@@ -94,7 +94,7 @@ func dataSource(kind, pki, etcd, endpoint, more string) string {
 const changedInputs = `
 module "control_plane" {
   kubernetes = {
-    version   = "1.34.4"
+    version   = "1.36.3"
     audit     = { max_age_days = 90 }
     resources = { apiserver = { memory_max = "4G" } }
   }

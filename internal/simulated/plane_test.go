@@ -82,7 +82,7 @@ func planeOn(t testing.TB, size int) (*Fleet, plane) {
 		p.members = append(p.members, etcd.Spec{Name: m.name, Host: hosts[m.name], Peers: hosts, Bundle: bundle, Version: "3.6.16", Source: source})
 		p.servers = append(p.servers, controlplane.Spec{
 			Replica: component.Replica{
-				Name: m.name, Address: m.address, Bundle: bundle, Version: "1.34.4", EndpointHost: first.vip,
+				Name: m.name, Address: m.address, Bundle: bundle, Version: "1.36.3", EndpointHost: first.vip,
 				EtcdURLs: []string{membership.ClientURL(m.address)}, ServiceCIDRs: []string{"10.96.0.0/12"},
 			},
 			Host: hosts[m.name], Source: source, Registrar: p.registrars.For(p.endpoint.Registration()),
@@ -120,7 +120,7 @@ func programs(t testing.TB) string {
 		all = append(all, host.Artifact{Product: "etcd", Version: "3.6.16", Name: name})
 	}
 	for _, name := range release.Components() {
-		all = append(all, host.Artifact{Product: "kubernetes", Version: "1.34.4", Name: name})
+		all = append(all, host.Artifact{Product: "kubernetes", Version: "1.36.3", Name: name})
 	}
 	if err := Programs(dir, all); err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 // each run starts with recreated machines.
 func cutUpgradeScenarios() []Scenario {
 	return []Scenario{
-		{Name: "interrupt etcd: upgrade", Builds: []string{"etcd-3.5"}, Run: cutEtcdUpgrade},
-		{Name: "interrupt control plane: upgrade", Builds: []string{"kubernetes-1.33"}, Run: cutKubernetesUpgrade},
+		{Name: "interrupt etcd: upgrade", Builds: []string{minorBefore(1).Etcd}, Run: cutEtcdUpgrade},
+		{Name: "interrupt control plane: upgrade", Builds: []string{minorBefore(1).Kubernetes}, Run: cutKubernetesUpgrade},
 	}
 }
 
@@ -21,7 +21,7 @@ func cutEtcdUpgrade(ctx context.Context, e *Env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.upgrades(ctx, "etcd upgrade", "etcd_version", [2]string{"etcd-3.5", "etcd"}, nil, e.everyPoint())
+	return s.upgrades(ctx, "etcd upgrade", "etcd_version", [2]string{minorBefore(1).Etcd, newest.Etcd}, nil, e.everyPoint())
 }
 
 func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
@@ -29,7 +29,7 @@ func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.upgrades(ctx, "control plane upgrade", "kubernetes_version", [2]string{"kubernetes-1.33", "kubernetes"},
+	return s.upgrades(ctx, "control plane upgrade", "kubernetes_version", [2]string{minorBefore(1).Kubernetes, newest.Kubernetes},
 		map[string]any{"drain_timeout": "2s"}, &randomPoints{random: e.Random, left: e.Sample})
 }
 

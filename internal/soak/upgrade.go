@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/build"
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
@@ -22,16 +23,24 @@ type upgradePath struct {
 	steps []upgrade
 }
 
+// minorBefore returns the release that is older by a minor version of etcd, and by a number of minor
+// versions of Kubernetes.
+func minorBefore(kubernetes int) workspace.Release {
+	return workspace.Release{Etcd: build.MinorBefore("etcd", 1), Kubernetes: build.MinorBefore("kubernetes", kubernetes)}
+}
+
 // upgradePaths are a whole minor version of both products in one apply, followed by the next
-// one of Kubernetes, and an upgrade by a patch.
+// one of Kubernetes, and an upgrade by a patch. All of them lead to the default release.
 var upgradePaths = []upgradePath{
-	{"upgrade", workspace.Release{Etcd: "etcd-3.5", Kubernetes: "kubernetes-1.33"}, []upgrade{
-		{"etcd and Kubernetes by a minor version", workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes"}},
-		{"Kubernetes by the next minor version", workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes-1.35"}},
+	{"upgrade", minorBefore(2), []upgrade{
+		{"etcd and Kubernetes by a minor version", workspace.Release{Etcd: newest.Etcd, Kubernetes: minorBefore(1).Kubernetes}},
+		{"Kubernetes by the next minor version", newest},
 	}},
-	{"upgrade by a patch", workspace.Release{Etcd: "etcd-3.6-before", Kubernetes: "kubernetes-1.34-before"}, []upgrade{
-		{"etcd and Kubernetes", workspace.Release{Etcd: "etcd", Kubernetes: "kubernetes"}},
-	}},
+	{
+		"upgrade by a patch",
+		workspace.Release{Etcd: build.PatchBefore("etcd"), Kubernetes: build.PatchBefore("kubernetes")},
+		[]upgrade{{"etcd and Kubernetes", newest}},
+	},
 }
 
 func upgradeScenarios() []Scenario {

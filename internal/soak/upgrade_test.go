@@ -51,9 +51,9 @@ func TestNeeded(t *testing.T) {
 func TestRunning(t *testing.T) {
 	const printed = "1234567\n" +
 		`etcd_server_version{server_version="3.6.16"} 1` + "\n" +
-		`{  "major": "1",  "gitVersion": "v1.34.4",  "platform": "linux/amd64"}`
+		`{  "major": "1",  "gitVersion": "v1.36.3",  "platform": "linux/amd64"}`
 	got, err := parseRunning(printed)
-	if want := (running{"3.6.16", "1.34.4", 1234567}); err != nil || got != want {
+	if want := (running{"3.6.16", "1.36.3", 1234567}); err != nil || got != want {
 		t.Errorf("read %+v, %v; want %+v", got, err, want)
 	}
 	for _, broken := range []string{"", "soon\nx\n{}", "1\nnothing\n{}", "1\netcd_server_version{server_version=\"3.6.16\"} 1\nForbidden"} {
@@ -64,12 +64,12 @@ func TestRunning(t *testing.T) {
 }
 
 func TestRunResult(t *testing.T) {
-	found := map[string]running{"cp1": {"3.6.16", "1.34.4", 1}, "cp2": {"3.6.16", "1.33.13", 2}, "cp3": {"3.5.35", "1.34.4", 3}}
-	r := runResult("upgrade", "3.6.16", "1.34.4", found)
+	found := map[string]running{"cp1": {"3.6.16", "1.36.3", 1}, "cp2": {"3.6.16", "1.35.4", 2}, "cp3": {"3.5.35", "1.36.3", 3}}
+	r := runResult("upgrade", "3.6.16", "1.36.3", found)
 	if r.Tried != 3 || r.Passed != 1 {
 		t.Errorf("%d of %d run it, want 1 of 3", r.Passed, r.Tried)
 	}
-	for _, want := range []string{"cp2 runs etcd 3.6.16, Kubernetes 1.33.13", "cp3 runs etcd 3.5.35"} {
+	for _, want := range []string{"cp2 runs etcd 3.6.16, Kubernetes 1.35.4", "cp3 runs etcd 3.5.35"} {
 		if !strings.Contains(r.Detail, want) {
 			t.Errorf("the detail lacks %q: %s", want, r.Detail)
 		}

@@ -76,5 +76,5 @@ resource "kube_control_plane_replica" "cp1" {
   etcd     = [kube_etcd_member.cp1.client_url]
   pki      = kube_pki_bundle.prod.bundle
   signed   = local.signed
-  version  = "1.34.4"
+  version  = "1.36.3"
 }

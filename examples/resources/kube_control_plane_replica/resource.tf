@@ -6,7 +6,7 @@ resource "kube_control_plane_replica" "prod" {
   endpoint = kube_control_plane_endpoint.prod.registration
   etcd     = [kube_etcd_member.prod[each.key].client_url]
   pki      = kube_pki_bundle.prod.bundle
-  version  = "1.34.4"
+  version  = "1.36.3"
 
   # Optional: people log in with OpenID Connect, and the audit log is kept longer.
   authentication = {

@@ -28,7 +28,7 @@ const goawayChance = "0.001"
 // AuditLogDir is the only directory an API server may write audit logs to.
 const AuditLogDir = "/var/log/" + release.APIServer
 
-// APIServer follows kubeadm's getAPIServerCommand (v1.34,
+// APIServer follows kubeadm's getAPIServerCommand (v1.36,
 // cmd/kubeadm/app/phases/controlplane/manifests.go). In addition, the server binds only its own
 // address and shuts down gracefully.
 func APIServer(s Replica) Component {

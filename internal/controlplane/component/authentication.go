@@ -32,7 +32,7 @@ type Authentication struct {
 func (a Authentication) set() bool { return a.JWT != "" || len(a.AnonymousPaths) > 0 }
 
 // The file is written as v1beta1 for every release. 1.32 and 1.33 have no other version with
-// all the fields, and 1.34 to 1.36, which also have v1, still read it
+// all the fields, and 1.34 to 1.37, which also have v1, still read it
 // (k8s.io/apiserver/pkg/apis/apiserver/install). An upgrade and its rollback therefore leave
 // the file unchanged. The fields are the same in both versions.
 const authenticationVersion = "apiserver.config.k8s.io/v1beta1"

@@ -12,7 +12,7 @@ const controllerManagerPort = 10257
 // explicitly (the benchmark's 1.3.1). A lower number would remove the logs of Jobs.
 const terminatedPods = "12500"
 
-// controllerManager follows kubeadm's getControllerManagerCommand (v1.34). It connects to the
+// controllerManager follows kubeadm's getControllerManagerCommand (v1.36). It connects to the
 // API server of its own machine, so that a machine-by-machine upgrade respects the version skew
 // policy.
 func controllerManager(s Replica) Component {

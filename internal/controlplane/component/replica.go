@@ -21,7 +21,7 @@ type Replica struct {
 	Name          string
 	Address       string // the machine's address in the cluster
 	Bundle        *pki.Bundle
-	Version       string // "1.34.4"
+	Version       string // "1.36.3"
 	EndpointHost  string // address or name of the endpoint
 	EndpointPort  int
 	Port          int      // the API server's own, on the machine's address; 0 means 6443

@@ -12,7 +12,7 @@ func testReplica(t *testing.T) Replica {
 		Name:         "cp1",
 		Address:      "10.0.0.11",
 		Bundle:       cptest.Bundle(t),
-		Version:      "1.34.4",
+		Version:      "1.36.3",
 		EndpointHost: "10.0.0.100",
 		EndpointPort: 6443,
 		EtcdURLs:     []string{"https://10.0.0.11:2379"},

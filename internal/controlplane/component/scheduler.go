@@ -4,7 +4,7 @@ import "github.com/kubequorum/terraform-provider-kube/internal/controlplane/rele
 
 const schedulerPort = 10259
 
-// scheduler follows kubeadm's getSchedulerCommand (v1.34). It connects to the API server of its
+// scheduler follows kubeadm's getSchedulerCommand (v1.36). It connects to the API server of its
 // own machine.
 func scheduler(s Replica) Component {
 	flags := hardening()

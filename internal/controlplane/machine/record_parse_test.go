@@ -58,7 +58,7 @@ func FuzzReadRecord(f *testing.F) {
 }
 
 func FuzzReadBefore(f *testing.F) {
-	f.Add(`{"version":"1.34.1","port":6443,"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"},"settings":{"/etc/shadow":"x"}}`)
+	f.Add(`{"version":"1.36.1","port":6443,"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"},"settings":{"/etc/shadow":"x"}}`)
 	f.Add(`{"version":"../x","port":6443,"definitions":{"kube-apiserver":"x","kube-controller-manager":"x","kube-scheduler":"x"}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		b := ReadRollbackRecord(text)
@@ -78,10 +78,10 @@ func FuzzReadBefore(f *testing.F) {
 
 func TestVersionIn(t *testing.T) {
 	for executable, want := range map[string]string{
-		"/opt/kube/kubernetes/1.34.4/kube-apiserver":      "1.34.4",
+		"/opt/kube/kubernetes/1.36.3/kube-apiserver":      "1.36.3",
 		"/opt/kube/kubernetes/1.36.0-rc.1/kube-apiserver": "1.36.0-rc.1",
 		"/opt/kube/kubernetes/$(id)/kube-apiserver":       "",
-		"/opt/kube/kubernetes/1.34.4/kube-scheduler":      "",
+		"/opt/kube/kubernetes/1.36.3/kube-scheduler":      "",
 		"kube-apiserver": "",
 		"":               "",
 	} {

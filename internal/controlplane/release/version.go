@@ -77,12 +77,12 @@ func SameMinor(a, b string) bool {
 
 func parseVersion(text string) (*version.Version, error) {
 	if !IsVersion(text) {
-		return nil, fmt.Errorf("%w %q: want MAJOR.MINOR.PATCH, such as 1.34.4", ErrVersionMalformed, text)
+		return nil, fmt.Errorf("%w %q: want MAJOR.MINOR.PATCH, such as 1.36.3", ErrVersionMalformed, text)
 	}
 	return version.ParseSemantic(text)
 }
 
-// Minor returns the minor version: 34 for "1.34.4".
+// Minor returns the minor version: 36 for "1.36.3".
 func Minor(text string) (int, error) {
 	v, err := parseVersion(text)
 	if err != nil {

@@ -68,7 +68,7 @@ variables {
     lb1 = { address = "10.0.0.21", roles = ["balancer"] }
   }
   etcd       = { version = "3.6.16" }
-  kubernetes = { version = "1.34.4" }
+  kubernetes = { version = "1.36.3" }
 }
 
 run "outputs" {

@@ -10,7 +10,7 @@ variables {
     cp3 = { address = "10.0.0.13" }
   }
   etcd       = { version = "3.6.16" }
-  kubernetes = { version = "1.34.4" }
+  kubernetes = { version = "1.36.3" }
 }
 
 run "hardened" {
@@ -19,7 +19,7 @@ run "hardened" {
   variables {
     etcd = { version = "3.6.16", resources = { memory_max = "8G" }, timeouts = { create = "2h" } }
     kubernetes = {
-      version        = "1.34.4"
+      version        = "1.36.3"
       timeouts       = { update = "40m" }
       audit          = { max_age_days = 90 }
       authentication = { anonymous_paths = ["/version"] }
@@ -120,7 +120,7 @@ run "external_etcd_and_own_balancers" {
 run "all_members_for_every_replica" {
   command = plan
   variables {
-    kubernetes = { version = "1.34.4", members = "all" }
+    kubernetes = { version = "1.36.3", members = "all" }
   }
   assert {
     condition     = alltrue([for replica in kube_control_plane_replica.this : length(replica.etcd) == 3])
@@ -144,7 +144,7 @@ run "encryption_by_kms" {
 run "rejects_unknown_members" {
   command = plan
   variables {
-    kubernetes = { version = "1.34.4", members = "some" }
+    kubernetes = { version = "1.36.3", members = "some" }
   }
   expect_failures = [var.kubernetes]
 }

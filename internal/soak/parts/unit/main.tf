@@ -79,7 +79,7 @@ variable "etcd_version" {
 
 variable "kubernetes_version" {
   type    = string
-  default = "1.34.4"
+  default = "1.36.3"
 }
 
 variable "etcd_extra_args" {
