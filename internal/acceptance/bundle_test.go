@@ -49,8 +49,8 @@ func updated() resource.ConfigPlanChecks {
 	}}
 }
 
-func stage(part, words string) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("stages").AtMapKey(part), knownvalue.StringExact(words))
+func stage(part, fragments string) statecheck.StateCheck {
+	return statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("stages").AtMapKey(part), knownvalue.StringExact(fragments))
 }
 
 // TestBundleRotation checks that every stage is an in-place update of only the values that it
@@ -169,7 +169,7 @@ func TestBundleSeal(t *testing.T) {
 // write-only or not, and authorities with an external key.
 func TestBundleBroughtAlong(t *testing.T) {
 	machines(t) // for the CLI, as in TestBadInput
-	ours, err := pki.Generate(pki.Options{ClusterName: "theirs", Now: time.Now()})
+	generated, err := pki.Generate(pki.Options{ClusterName: "theirs", Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,36 +182,36 @@ func TestBundleBroughtAlong(t *testing.T) {
 	given := func(pair pki.KeyPair, key string) string {
 		return fmt.Sprintf("ca = {\ncertificate = %q\n%s = %q\nprivate_key_wo_version = 1\n}\n", pair.Certificate, key, pair.PrivateKey)
 	}
-	elsewhere := fmt.Sprintf("etcd_ca = {\ncertificate = %q\nkey_held_elsewhere = true\n}\n", ours.EtcdCA.Certificate)
-	own := fmt.Sprintf("service_account = {\nprivate_key_wo = %q\n}\n", ours.ServiceAccount.PrivateKey)
+	external := fmt.Sprintf("etcd_ca = {\ncertificate = %q\nkey_held_elsewhere = true\n}\n", generated.EtcdCA.Certificate)
+	own := fmt.Sprintf("service_account = {\nprivate_key_wo = %q\n}\n", generated.ServiceAccount.PrivateKey)
 	certificate := func(b *pki.Bundle) statecheck.StateCheck {
 		return statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("ca_certificate"), knownvalue.StringExact(b.CA.Certificate))
 	}
-	mixed := pki.KeyPair{Certificate: ours.CA.Certificate, PrivateKey: others.CA.PrivateKey}
+	mixed := pki.KeyPair{Certificate: generated.CA.Certificate, PrivateKey: others.CA.PrivateKey}
 	runTest(t, resource.TestCase{Steps: []resource.TestStep{
 		{Config: bundleConfig("", given(mixed, "private_key_wo")), ExpectError: folded("private key does not match the certificate")},
-		{Config: bundleConfig("", given(pki.KeyPair{Certificate: ours.CA.Certificate}, "private_key")), ExpectError: folded("there is no private key: give private_key_wo or private_key, or say key_held_elsewhere")},
-		{Config: bundleConfig(sealed, given(ours.CA, "private_key")), ExpectError: folded("private_key would stand in the clear in a state that is sealed")},
+		{Config: bundleConfig("", given(pki.KeyPair{Certificate: generated.CA.Certificate}, "private_key")), ExpectError: folded("there is no private key: give private_key_wo or private_key, or say key_held_elsewhere")},
+		{Config: bundleConfig(sealed, given(generated.CA, "private_key")), ExpectError: folded("private_key would stand in the clear in a state that is sealed")},
 		{
-			Config: bundleConfig(sealed, given(ours.CA, "private_key_wo")+elsewhere+own),
+			Config: bundleConfig(sealed, given(generated.CA, "private_key_wo")+external+own),
 			ConfigStateChecks: []statecheck.StateCheck{
-				certificate(ours), issuer("kubernetes"),
-				statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("service_account_public_key"), knownvalue.StringExact(ours.ServiceAccount.PublicKey)),
+				certificate(generated), issuer("kubernetes"),
+				statecheck.ExpectKnownValue(bundleAddress, tfjsonpath.New("service_account_public_key"), knownvalue.StringExact(generated.ServiceAccount.PublicKey)),
 			},
 		},
 		{
-			Config:      bundleConfig(sealed, given(others.CA, "private_key_wo")+elsewhere+own),
+			Config:      bundleConfig(sealed, given(others.CA, "private_key_wo")+external+own),
 			ExpectError: folded("kubernetes is another one than the cluster has: changing it takes a rotation; raise rotation.kubernetes from 0 to 1"),
 		},
 		{
-			Config:            bundleConfig(sealed, "rotation = { kubernetes = 1 }\n"+given(others.CA, "private_key_wo")+elsewhere+own),
+			Config:            bundleConfig(sealed, "rotation = { kubernetes = 1 }\n"+given(others.CA, "private_key_wo")+external+own),
 			ConfigStateChecks: []statecheck.StateCheck{issuer("kubernetes")},
 		},
 		{
-			Config: bundleConfig(sealed, "rotation = { kubernetes = 2 }\n"+given(others.CA, "private_key_wo")+elsewhere+own),
+			Config: bundleConfig(sealed, "rotation = { kubernetes = 2 }\n"+given(others.CA, "private_key_wo")+external+own),
 		},
 		{
-			Config:            bundleConfig(sealed, "rotation = { kubernetes = 3 }\n"+given(others.CA, "private_key_wo")+elsewhere+own),
+			Config:            bundleConfig(sealed, "rotation = { kubernetes = 3 }\n"+given(others.CA, "private_key_wo")+external+own),
 			ConfigStateChecks: []statecheck.StateCheck{certificate(others)},
 		},
 	}})

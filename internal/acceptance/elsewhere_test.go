@@ -89,10 +89,10 @@ func restores(t *testing.T, s *storage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(database, []byte(openWord)) {
+	if !bytes.Contains(database, []byte(plainValue)) {
 		t.Error("what was stored before the snapshot is not in it")
 	}
-	if bytes.Contains(database, []byte(sealedWord)) || bytes.Contains(database, []byte(base64.StdEncoding.EncodeToString([]byte(sealedWord)))) {
+	if bytes.Contains(database, []byte(secretValue)) || bytes.Contains(database, []byte(base64.StdEncoding.EncodeToString([]byte(secretValue)))) {
 		t.Error("a Secret can be read in it")
 	}
 }

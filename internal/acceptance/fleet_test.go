@@ -71,9 +71,9 @@ func TestFleet(t *testing.T) {
 			t.Fatal("an apply with a dead machine has succeeded")
 		}
 		t.Log(out)
-		says(t, unfolded(out), "production/berlin", "unreachable over SSH")
+		expectContains(t, unfolded(out), "production/berlin", "unreachable over SSH")
 		for _, name := range []string{"cp1", "cp2", "cp4"} {
-			says(t, onMachine(t, shared.lab.Machine(name), "systemctl is-active etcd && cat /proc/$(pidof etcd)/cmdline | tr '\\0' ' '"), "max-txn-ops=129")
+			expectContains(t, onMachine(t, shared.lab.Machine(name), "systemctl is-active etcd && cat /proc/$(pidof etcd)/cmdline | tr '\\0' ' '"), "max-txn-ops=129")
 		}
 		if err := shared.lab.Machine("cp3").Boot(t.Context()); err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestFleet(t *testing.T) {
 	if out, err := f.command(t, "destroy"); err == nil {
 		t.Error("production was destroyed in spite of its protection")
 	} else {
-		says(t, unfolded(out), "deletion_protection")
+		expectContains(t, unfolded(out), "deletion_protection")
 	}
 	f.replace(t, "production/environment.hcl", "deletion_protection = true", "deletion_protection = false")
 	f.run(t, "apply")
@@ -219,6 +219,6 @@ func (f fleet) locked(t *testing.T) {
 func (f fleet) runs(t *testing.T, version string, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		says(t, onMachine(t, shared.lab.Machine(name), "readlink /proc/$(pidof kube-apiserver)/exe"), "/"+version+"/")
+		expectContains(t, onMachine(t, shared.lab.Machine(name), "readlink /proc/$(pidof kube-apiserver)/exe"), "/"+version+"/")
 	}
 }

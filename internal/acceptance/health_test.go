@@ -105,7 +105,7 @@ func TestHealth(t *testing.T) {
 	names := []string{"cp1", "cp2", "cp3"}
 	w := newStory(t, names...)
 	bare := fingerprints(t, names...)
-	beside(t, w, fmt.Sprintf(healthConfig, healthTimeout))
+	expectHealthBlock(t, w, fmt.Sprintf(healthConfig, healthTimeout))
 	apply(t, w)
 	awaitRotation(t, names...)
 	t.Run("all well", func(t *testing.T) { healthWhole(t, w, names) })
@@ -117,8 +117,8 @@ func TestHealth(t *testing.T) {
 	expectBare(t, bare, names...)
 }
 
-// beside adds a configuration file to the example.
-func beside(t *testing.T, w *workspace.Workspace, text string) {
+// expectHealthBlock adds a configuration file to the example.
+func expectHealthBlock(t *testing.T, w *workspace.Workspace, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(w.Dir, "beside.tf"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func healthNow(t *testing.T, w *workspace.Workspace, args ...string) health {
 	answerOf(t, w, "kube_control_plane", &h)
 	t.Log(h.Summary, "\n  "+strings.Join(h.Issues, "\n  "))
 	if !h.Healthy {
-		says(t, unfolded(text), "Check block assertion failed", unfolded(h.Issues[0]))
+		expectContains(t, unfolded(text), "Check block assertion failed", unfolded(h.Issues[0]))
 	}
 	return h
 }
@@ -219,15 +219,15 @@ func observed(t *testing.T, w *workspace.Workspace) health {
 
 // expectIssues expects each of the words in one of the issues, and no issues if there are no
 // words.
-func expectIssues(t *testing.T, h health, words ...string) {
+func expectIssues(t *testing.T, h health, fragments ...string) {
 	t.Helper()
 	all := strings.Join(h.Issues, "\n")
-	for _, word := range words {
-		if !strings.Contains(all, word) {
-			t.Errorf("no issue says %q:\n%s", word, all)
+	for _, fragment := range fragments {
+		if !strings.Contains(all, fragment) {
+			t.Errorf("no issue says %q:\n%s", fragment, all)
 		}
 	}
-	if h.Healthy != (len(words) == 0) || h.Healthy != (len(h.Issues) == 0) {
+	if h.Healthy != (len(fragments) == 0) || h.Healthy != (len(h.Issues) == 0) {
 		t.Errorf("healthy: %v with issues %q", h.Healthy, h.Issues)
 	}
 }
@@ -262,7 +262,7 @@ func healthStopped(t *testing.T, w *workspace.Workspace) {
 	if err == nil {
 		t.Fatal("fail_on lets it pass")
 	}
-	says(t, unfolded(err.Error()), "Control plane is not healthy", "kube-scheduler.service is inactive", "Unchanged: nothing was changed.", "from fail_on")
+	expectContains(t, unfolded(err.Error()), "Control plane is not healthy", "kube-scheduler.service is inactive", "Unchanged: nothing was changed.", "from fail_on")
 	apply(t, w) // the repair is not blocked by it
 	expectEmptyPlan(t, w)
 	expectIssues(t, healthNow(t, w))
@@ -290,8 +290,8 @@ func healthDead(t *testing.T, w *workspace.Workspace) {
 		t.Fatal("fail_on lets it pass")
 	}
 	t.Logf("failed after %.1f s", time.Since(began).Seconds())
-	says(t, unfolded(err.Error()), "Parts of the control plane cannot be asked", "machine "+address("cp3"))
-	says(t, plan(t, w, `-var=apiserver_extra_args={v="3"}`), "3 to change") // without it, nothing is rejected
+	expectContains(t, unfolded(err.Error()), "Parts of the control plane cannot be asked", "machine "+address("cp3"))
+	expectContains(t, plan(t, w, `-var=apiserver_extra_args={v="3"}`), "3 to change") // without it, nothing is rejected
 	if err := dead.Boot(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -101,15 +101,15 @@ func (i *importing) generated(t *testing.T) {
 	edited := regexp.MustCompile(`(?m)^(\s*pki\s*=) null # sensitive$`).ReplaceAllString(string(text), "$1 kube_pki_bundle.this.bundle")
 	write(t, path, edited)
 	t.Logf("generated:\n%s", text)
-	says(t, plan(t, i.w), "5 to import, 0 to add, 0 to change, 0 to destroy.")
+	expectContains(t, plan(t, i.w), "5 to import, 0 to add, 0 to change, 0 to destroy.")
 	apply(t, i.w)
 	i.blocks(t, "")
 	expectEmptyPlan(t, i.w)
 	i.before.expect(t)
 }
 
-// ofElsewhere is a configuration that gets its bundle from another one.
-const ofElsewhere = `
+// otherBundleConfig is a configuration that gets its bundle from another one.
+const otherBundleConfig = `
 resource "kube_etcd_member" "cp1" {
   name       = "cp1"
   host       = { address = var.machines.cp1 }
@@ -138,10 +138,10 @@ import {
 }
 `
 
-// elsewhere imports without a kube_pki_bundle in the configuration. The value for pki differs
+// otherBundle imports without a kube_pki_bundle in the configuration. The value for pki differs
 // from the imported state, and applying it changes nothing on the machines. The bundle of
 // another cluster is rejected.
-func (i *importing) elsewhere(t *testing.T) {
+func (i *importing) otherBundle(t *testing.T) {
 	i.forget(t)
 	defer i.withoutExample(t)()
 	other, err := pki.Generate(pki.Options{ClusterName: "other", Now: time.Now()})
@@ -152,12 +152,12 @@ func (i *importing) elsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger := filepath.Join(t.TempDir(), "other")
-	write(t, stranger, text)
-	write(t, filepath.Join(i.w.Dir, "generated.tf"), fmt.Sprintf(ofElsewhere, stranger))
-	says(t, refused(t, i.w), "Bundle of another cluster")
-	write(t, filepath.Join(i.w.Dir, "generated.tf"), fmt.Sprintf(ofElsewhere, i.backup))
-	says(t, plan(t, i.w), "2 to import, 0 to add, 2 to change, 0 to destroy.", "its PKI bundle is not known yet")
+	otherFile := filepath.Join(t.TempDir(), "other")
+	write(t, otherFile, text)
+	write(t, filepath.Join(i.w.Dir, "generated.tf"), fmt.Sprintf(otherBundleConfig, otherFile))
+	expectContains(t, refused(t, i.w), "Bundle of another cluster")
+	write(t, filepath.Join(i.w.Dir, "generated.tf"), fmt.Sprintf(otherBundleConfig, i.backup))
+	expectContains(t, plan(t, i.w), "2 to import, 0 to add, 2 to change, 0 to destroy.", "its PKI bundle is not known yet")
 	apply(t, i.w)
 	expectEmptyPlan(t, i.w)
 	i.before.expect(t)

@@ -37,33 +37,33 @@ func importBlocks(ids map[string]string) string {
 	return text.String()
 }
 
-// asItWas is the state of a control plane's machines before an import: the running processes,
+// machineSnapshot is the state of a control plane's machines before an import: the running processes,
 // and every file with its content and its change times.
-type asItWas struct {
+type machineSnapshot struct {
 	names []string
 	seen  map[string]string
 }
 
-func lookAt(t *testing.T, names ...string) asItWas {
+func observeMachines(t *testing.T, names ...string) machineSnapshot {
 	t.Helper()
-	u := asItWas{names: names, seen: map[string]string{}}
+	u := machineSnapshot{names: names, seen: map[string]string{}}
 	for _, name := range names {
-		u.seen[name] = u.look(t, name)
+		u.seen[name] = u.observe(t, name)
 	}
 	return u
 }
 
-func (asItWas) look(t *testing.T, name string) string {
+func (machineSnapshot) observe(t *testing.T, name string) string {
 	t.Helper()
 	m := shared.lab.Machine(name)
 	return starts(t, m) + onMachine(t, m, `systemctl show -p Id -p MainPID -p ActiveEnterTimestampMonotonic kube-endpoint-haproxy kube-endpoint-keepalived
 find /etc /opt/kube -xdev -type f -printf '%p %m %T@ %C@ ' -exec sha256sum {} \; | sort`)
 }
 
-func (u asItWas) expect(t *testing.T) {
+func (u machineSnapshot) expect(t *testing.T) {
 	t.Helper()
 	for _, name := range u.names {
-		before, after := strings.Split(u.seen[name], "\n"), strings.Split(u.look(t, name), "\n")
+		before, after := strings.Split(u.seen[name], "\n"), strings.Split(u.observe(t, name), "\n")
 		for _, line := range after {
 			if !slices.Contains(before, line) {
 				t.Errorf("%s was touched: %s", name, line)
@@ -87,7 +87,7 @@ func TestImport(t *testing.T) {
 	apply(t, w)
 	expectEmptyPlan(t, w)
 	expectHealthy(t, w, names) // the state also contains what is observed now
-	i := &importing{w: w, names: names, backup: filepath.Join(t.TempDir(), "bundle"), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), before: lookAt(t, names...)}
+	i := &importing{w: w, names: names, backup: filepath.Join(t.TempDir(), "bundle"), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), before: observeMachines(t, names...)}
 	write(t, i.backup, textOf(valuesOf(t, w, "kube_pki_bundle.this"), "bundle"))
 	write(t, i.kubeconfig, outputOf(t, w, "kubeconfig"))
 	for _, step := range []struct {
@@ -98,7 +98,7 @@ func TestImport(t *testing.T) {
 		{"by the command", i.byCommand},
 		{"by identity", i.byIdentity},
 		{"with generated configuration", i.generated},
-		{"with a bundle of elsewhere", i.elsewhere},
+		{"with a bundle of elsewhere", i.otherBundle},
 		{"nothing there", i.refusals},
 		{"changed by hand", i.changed},
 		{"set up by an earlier version", i.earlier},
@@ -117,7 +117,7 @@ type importing struct {
 	names      []string
 	backup     string // of the bundle
 	kubeconfig string
-	before     asItWas
+	before     machineSnapshot
 }
 
 // forget removes the state.
@@ -161,7 +161,7 @@ func (i *importing) byBlocks(t *testing.T) {
 	before := valuesBy(t, i.w)
 	i.forget(t)
 	i.blocks(t, importBlocks(imports(i.backup, "file:"+i.kubeconfig, i.names...)))
-	says(t, plan(t, i.w), "9 to import, 0 to add, 0 to change, 0 to destroy.")
+	expectContains(t, plan(t, i.w), "9 to import, 0 to add, 0 to change, 0 to destroy.")
 	apply(t, i.w)
 	i.blocks(t, "")
 	expectEmptyPlan(t, i.w)
@@ -218,7 +218,7 @@ func (i *importing) byIdentity(t *testing.T) {
 		identified(fmt.Sprintf("kube_control_plane_replica.this[%q]", name), fmt.Sprintf("address = %q", address(name)))
 	}
 	i.blocks(t, blocks)
-	says(t, plan(t, i.w), "9 to import, 0 to add, 0 to change, 0 to destroy.")
+	expectContains(t, plan(t, i.w), "9 to import, 0 to add, 0 to change, 0 to destroy.")
 	apply(t, i.w)
 	i.blocks(t, "")
 	expectEmptyPlan(t, i.w)
@@ -229,7 +229,7 @@ func (i *importing) byIdentity(t *testing.T) {
 // not imported.
 func (i *importing) refusals(t *testing.T) {
 	i.forget(t)
-	for _, c := range []struct{ to, id, words string }{
+	for _, c := range []struct{ to, id, fragments string }{
 		{"kube_etcd_member.this[\"cp1\"]", "cp1", "is not the IP address of a machine"},
 		{"kube_pki_bundle.this", "file:/does/not/exist", "read the backup of a bundle"},
 		{"kube_pki_bundle.this", "file:" + i.kubeconfig, "it is not the JSON of a bundle"},
@@ -240,7 +240,7 @@ func (i *importing) refusals(t *testing.T) {
 			t.Errorf("%s was imported from %s", c.to, c.id)
 			continue
 		}
-		says(t, unfolded(err.Error()), c.words)
+		expectContains(t, unfolded(err.Error()), c.fragments)
 	}
 	i.before.expect(t)
 }
@@ -251,11 +251,11 @@ func (i *importing) changed(t *testing.T) {
 	onMachine(t, shared.lab.Machine("cp2"), `sed -i 's/--snapshot-count=[0-9]*/&/; s|--watch-progress-notify-interval=5s|--watch-progress-notify-interval=7s|' /etc/systemd/system/etcd.service
 sed -i 's|--goaway-chance=0.001|--goaway-chance=0.002|; s|--audit-log-maxage=7|--audit-log-maxage=8|' /etc/systemd/system/kube-apiserver.service
 sed -i 's|^MemoryMax=1G$|MemoryMax=2G|' /etc/systemd/system/kube-controller-manager.service`)
-	before := lookAt(t, i.names...)
+	before := observeMachines(t, i.names...)
 	i.blocks(t, importBlocks(imports(i.backup, "file:"+i.kubeconfig, i.names...)))
 	text := plan(t, i.w)
 	before.expect(t)
-	says(t, text, "9 to import, 0 to add, 2 to change, 0 to destroy.",
+	expectContains(t, text, "9 to import, 0 to add, 2 to change, 0 to destroy.",
 		`kube_etcd_member.this["cp2"] will be updated in-place`, `kube_control_plane_replica.this["cp2"] will be updated in-place`,
 		`"watch-progress-notify-interval" = "7s"`, `"goaway-chance" = "0.002"`, "8 -> 7", `"2G" -> "1G"`)
 	apply(t, i.w)
@@ -273,12 +273,12 @@ func TestImportWithoutBackup(t *testing.T) {
 	bare := fingerprints(t, names...)
 	w := newWorkspace(t, len(names))
 	apply(t, w)
-	i := &importing{w: w, names: names, before: lookAt(t, names...)}
+	i := &importing{w: w, names: names, before: observeMachines(t, names...)}
 	i.forget(t)
 	ids := imports("", address("cp1"), names...)
 	ids["kube_pki_bundle.this"] = address("cp2")
 	i.blocks(t, importBlocks(ids))
-	says(t, plan(t, w), "7 to import, 0 to add, 0 to change, 0 to destroy.",
+	expectContains(t, plan(t, w), "7 to import, 0 to add, 0 to change, 0 to destroy.",
 		"No machine holds the private keys of these authorities: etcd, front-proxy")
 	apply(t, w)
 	i.blocks(t, "")
@@ -314,11 +314,11 @@ func (i *importing) earlier(t *testing.T) {
 	}
 	const leftOut = "-var=etcd_extra_args=null"
 	before := startsOfAll(t, i.names)
-	says(t, plan(t, i.w), "0 to add, 1 to change, 0 to destroy.", "does not say that the host belongs to this endpoint")
-	for _, words := range []string{"9 to import, 0 to add, 4 to change, 0 to destroy.", "9 to import, 0 to add, 0 to change, 0 to destroy."} {
+	expectContains(t, plan(t, i.w), "0 to add, 1 to change, 0 to destroy.", "does not say that the host belongs to this endpoint")
+	for _, fragments := range []string{"9 to import, 0 to add, 4 to change, 0 to destroy.", "9 to import, 0 to add, 0 to change, 0 to destroy."} {
 		i.forget(t)
 		i.blocks(t, importBlocks(imports(i.backup, "file:"+i.kubeconfig, i.names...)))
-		says(t, plan(t, i.w, leftOut), words)
+		expectContains(t, plan(t, i.w, leftOut), fragments)
 		apply(t, i.w, leftOut)
 		i.blocks(t, "")
 		expectEmptyPlan(t, i.w, leftOut)

@@ -98,9 +98,9 @@ func arrange(t *testing.T, w *workspace.Workspace, replicas []string, a arrangem
 func underWay(c load.Client) int {
 	const most = 3 * 2
 	n := 0
-	for _, fault := range c.Errors {
-		if fault.Kind == "HTTP 500" && (strings.Contains(fault.Text, "Unavailable") || strings.Contains(fault.Text, "raft: stopped")) {
-			n += fault.Count
+	for _, clientError := range c.Errors {
+		if clientError.Kind == "HTTP 500" && (strings.Contains(clientError.Text, "Unavailable") || strings.Contains(clientError.Text, "raft: stopped")) {
+			n += clientError.Count
 		}
 	}
 	return min(n, most)

@@ -58,13 +58,13 @@ func (c credentials) trusting(other credentials) credentials {
 	return credentials{tls: trust, token: c.token}
 }
 
-// patience is the timeout of one request.
-const patience = 10 * time.Second
+// timeout is the timeout of one request.
+const timeout = 10 * time.Second
 
 // call sends one request over its own connection. It returns the status code of the response,
 // or an error if there was none.
 func (c credentials) call(ctx context.Context, server, method, path string, in, out any) (code int, text string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var body io.Reader
 	if in != nil {
@@ -179,18 +179,18 @@ func (c credentials) expectControllers(t *testing.T, namespace, roots string) {
 	}
 }
 
-// awaitPatience is the timeout of conditions that do not depend on the test.
-const awaitPatience = time.Minute
+// awaitTimeout is the timeout of conditions that do not depend on the test.
+const awaitTimeout = time.Minute
 
 // await waits until a condition is true.
 func await(t *testing.T, otherwise string, condition func() bool) {
 	t.Helper()
-	awaitFor(t, awaitPatience, otherwise, condition)
+	awaitFor(t, awaitTimeout, otherwise, condition)
 }
 
-func awaitFor(t *testing.T, patience time.Duration, otherwise string, condition func() bool) {
+func awaitFor(t *testing.T, timeout time.Duration, otherwise string, condition func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -198,7 +198,7 @@ func awaitFor(t *testing.T, patience time.Duration, otherwise string, condition 
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%s within %s", otherwise, patience)
+			t.Fatalf("%s within %s", otherwise, timeout)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func TestEncryption(t *testing.T) {
 	for i := range 20 {
 		e.create(t, fmt.Sprintf("before-%d", i))
 	}
-	e.expectStored(t, plainPrefix)
+	e.expectEncoding(t, plainPrefix)
 	t.Run("refused", e.refuse)
 	readers := e.read(t)
 	for generation := 1; generation <= 6 && !t.Failed(); generation++ {
@@ -114,7 +114,7 @@ func (e *encrypted) refuse(t *testing.T) {
 	for _, c := range []struct {
 		value      string
 		generation int
-		words      string
+		fragments  string
 	}{
 		{`{ provider = "aesgcm" }`, 1, "aesgcm is not safe here: it needs a new key every 200,000 writes"},
 		{secretboxed, 0, "raise rotation.encryption from 0 to 1"},
@@ -126,7 +126,7 @@ func (e *encrypted) refuse(t *testing.T) {
 			t.Errorf("%s at generation %d was not refused", c.value, c.generation)
 			continue
 		}
-		says(t, unfolded(err.Error()), c.words)
+		expectContains(t, unfolded(err.Error()), c.fragments)
 	}
 	expectRestarted(t, before, nil)
 }
@@ -148,13 +148,13 @@ func (e *encrypted) stage(t *testing.T, generation int) {
 	t.Logf("%v", valuesOf(t, e.w, "kube_pki_bundle.this")["stages"])
 	switch pki.StageOf(generation) {
 	case pki.Introduced:
-		e.expectStored(t, present)
+		e.expectEncoding(t, present)
 	case pki.Adopted:
 		if next := e.key(t); next == present || next == plainPrefix {
 			t.Errorf("what is in use at generation %d is %q, as before", generation, next)
 		}
 	case pki.Steady:
-		e.expectStored(t, present)
+		e.expectEncoding(t, present)
 	}
 }
 
@@ -171,8 +171,8 @@ func (e *encrypted) key(t *testing.T) string {
 	return fmt.Sprintf("k8s:enc:%s:v1:%s:", bundle.Encryption.Kind, bundle.Encryption.Name)
 }
 
-// expectStored checks every Secret in etcd itself.
-func (e *encrypted) expectStored(t *testing.T, prefix string) {
+// expectEncoding checks every Secret in etcd itself.
+func (e *encrypted) expectEncoding(t *testing.T, prefix string) {
 	t.Helper()
 	stored := storedSecrets(t)
 	if len(stored) < 20 {

@@ -20,9 +20,9 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// hunt searches everything that Terraform and the provider leave behind, or expose while they
+// secretScan searches everything that Terraform and the provider leave behind, or expose while they
 // run. It collects while they run, and searches at the end, when all secrets are known.
-type hunt struct {
+type secretScan struct {
 	search *search
 	w      *workspace.Workspace
 	done   chan struct{}
@@ -37,11 +37,11 @@ type hunt struct {
 // samplePause is short compared to the lifetime of any working process.
 const samplePause = 10 * time.Millisecond
 
-// newHunt starts to collect. It directs the CLI's temporary files to a directory that is
+// newSecretScan starts to collect. It directs the CLI's temporary files to a directory that is
 // searched too.
-func newHunt(t *testing.T, w *workspace.Workspace) *hunt {
+func newSecretScan(t *testing.T, w *workspace.Workspace) *secretScan {
 	t.Helper()
-	h := &hunt{
+	h := &secretScan{
 		search: newSearch(), w: w, done: make(chan struct{}),
 		states: map[string]string{}, commands: map[string]bool{}, journals: map[string]string{},
 	}
@@ -55,7 +55,7 @@ func newHunt(t *testing.T, w *workspace.Workspace) *hunt {
 	return h
 }
 
-func (h *hunt) stop() {
+func (h *secretScan) stop() {
 	select {
 	case <-h.done:
 	default:
@@ -66,14 +66,14 @@ func (h *hunt) stop() {
 
 // sample collects every version of the state, and the command lines of all processes. The
 // machines' processes are visible on this computer.
-func (h *hunt) sample() {
+func (h *secretScan) sample() {
 	tick := time.NewTicker(samplePause)
 	defer tick.Stop()
-	looks, written := map[string]int{}, map[string]time.Time{}
+	samples, modified := map[string]int{}, map[string]time.Time{}
 	for {
 		h.mu.Lock()
-		h.sampleCommands(looks)
-		h.sampleStates(written)
+		h.sampleCommands(samples)
+		h.sampleStates(modified)
 		h.mu.Unlock()
 		select {
 		case <-h.done:
@@ -83,11 +83,11 @@ func (h *hunt) sample() {
 	}
 }
 
-// looksPerProcess is more than one, because a newly forked process still has its parent's
+// samplesPerProcess is more than one, because a newly forked process still has its parent's
 // command line.
-const looksPerProcess = 5
+const samplesPerProcess = 5
 
-func (h *hunt) sampleCommands(looks map[string]int) {
+func (h *secretScan) sampleCommands(samples map[string]int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return
@@ -99,28 +99,28 @@ func (h *hunt) sampleCommands(looks map[string]int) {
 			continue
 		}
 		there[pid] = true
-		if looks[pid] == looksPerProcess {
+		if samples[pid] == samplesPerProcess {
 			continue
 		}
-		looks[pid]++
+		samples[pid]++
 		if line, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline")); err == nil { // otherwise it has ended
 			h.commands[string(line)] = true
 		}
 	}
-	maps.DeleteFunc(looks, func(pid string, _ int) bool { return !there[pid] })
+	maps.DeleteFunc(samples, func(pid string, _ int) bool { return !there[pid] })
 }
 
-func (h *hunt) sampleStates(written map[string]time.Time) {
+func (h *secretScan) sampleStates(modified map[string]time.Time) {
 	paths, _ := filepath.Glob(filepath.Join(h.w.Dir, "*.tfstate*"))
 	for _, path := range paths {
 		info, err := os.Stat(path)
-		if err != nil || written[path].Equal(info.ModTime()) {
+		if err != nil || modified[path].Equal(info.ModTime()) {
 			continue
 		}
 		text, err := os.ReadFile(path)
 		if err == nil {
 			h.states[string(text)] = fmt.Sprintf("version %d of %s", len(h.states)+1, filepath.Base(path))
-			written[path] = info.ModTime()
+			modified[path] = info.ModTime()
 		}
 	}
 }
@@ -132,7 +132,7 @@ xargs -0 grep -lsE 'PRIVATE KEY-----|client-key-data:|secret: ' | sort -u |
 while read -r file; do echo "$file $(base64 -w0 "$file")"; done`
 
 // collect collects the private keys on machines, and the machines' journals.
-func (h *hunt) collect(t *testing.T, names ...string) {
+func (h *secretScan) collect(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		m, keys := shared.lab.Machine(name), 0
@@ -153,14 +153,14 @@ func (h *hunt) collect(t *testing.T, names ...string) {
 
 // collectJournal collects a machine's journal with all fields, including the command lines of
 // the processes that wrote to it.
-func (h *hunt) collectJournal(t *testing.T, name string) {
+func (h *secretScan) collectJournal(t *testing.T, name string) {
 	t.Helper()
 	h.journals[name] += onMachine(t, shared.lab.Machine(name), "journalctl --no-pager --output=export")
 }
 
 // addFile adds the private keys of a file to the search: PEM, a kubeconfig, a configuration of
 // encryption at rest.
-func (h *hunt) addFile(of, text string) int {
+func (h *secretScan) addFile(of, text string) int {
 	n := h.search.addPEM(of, text)
 	for line := range strings.Lines(text) {
 		field, value, _ := strings.Cut(strings.TrimLeft(line, " -"), ":")
@@ -180,7 +180,7 @@ func (h *hunt) addFile(of, text string) int {
 }
 
 // expectNothing ends the hunt. may lists parts of the names of files that may contain secrets.
-func (h *hunt) expectNothing(t *testing.T, may ...string) {
+func (h *secretScan) expectNothing(t *testing.T, may ...string) {
 	t.Helper()
 	h.stop()
 	n, size := 0, 0
@@ -189,15 +189,15 @@ func (h *hunt) expectNothing(t *testing.T, may ...string) {
 			continue
 		}
 		n, size = n+1, size+len(data)
-		for _, words := range h.search.in(data) {
-			t.Errorf("%s holds %s", where, words)
+		for _, fragments := range h.search.in(data) {
+			t.Errorf("%s holds %s", where, fragments)
 		}
 	}
 	t.Logf("searched %d texts of together %d MB for %d needles: %d versions of the state, %d command lines", n, size>>20, len(h.search.known), len(h.states), len(h.commands))
 }
 
 // everything returns all searched data by name.
-func (h *hunt) everything(t *testing.T) map[string][]byte {
+func (h *secretScan) everything(t *testing.T) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{
 		"a command line": []byte(strings.Join(slices.Sorted(maps.Keys(h.commands)), "\n")),

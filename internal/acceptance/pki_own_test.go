@@ -189,20 +189,20 @@ func (o *own) siblings(t *testing.T) {
 		"the root itself":               o.root.client(t, administrator, "system:masters"),
 		"the etcd authority":            o.etcd.client(t, administrator, "system:masters"),
 	} {
-		stranger := credentials{tls: admin.tls.Clone()}
-		stranger.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }
-		stranger.expectRefused(t, "a client certificate of "+what, servers(o.names...)...)
+		unauthorized := credentials{tls: admin.tls.Clone()}
+		unauthorized.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }
+		unauthorized.expectRefused(t, "a client certificate of "+what, servers(o.names...)...)
 	}
 	member := credentials{tls: etcdCredentials(t, "cp1")}
 	for what, certificate := range map[string]tls.Certificate{
 		"another authority of the root": sibling.client(t, "root"),
 		"the Kubernetes authority":      o.kubernetes.client(t, "root"),
 	} {
-		stranger := credentials{tls: member.tls.Clone()}
-		stranger.tls.Certificates = nil
-		stranger.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }
+		unauthorized := credentials{tls: member.tls.Clone()}
+		unauthorized.tls.Certificates = nil
+		unauthorized.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }
 		for _, url := range members(o.names...) {
-			if err := stranger.askMember(t, url); err == nil || !strings.Contains(err.Error(), "remote error: tls") {
+			if err := unauthorized.askMember(t, url); err == nil || !strings.Contains(err.Error(), "remote error: tls") {
 				t.Errorf("%s was to refuse a client certificate of %s: %v", url, what, err)
 			}
 		}
@@ -221,7 +221,7 @@ func (o *own) replaced(t *testing.T) {
 	if err == nil {
 		t.Fatal("another authority without a rotation was not refused")
 	}
-	says(t, unfolded(err.Error()), "raise rotation.kubernetes from 0 to 1")
+	expectContains(t, unfolded(err.Error()), "raise rotation.kubernetes from 0 to 1")
 	expectRestarted(t, before, nil)
 	for generation := 1; generation <= 3; generation++ {
 		o.set(t, 2, generation)

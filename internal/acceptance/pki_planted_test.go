@@ -12,14 +12,14 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// TestHunt places a key in every location that a hunt searches, and checks that the hunt finds
+// TestSecretScan places a key in every location that a hunt searches, and checks that the hunt finds
 // it: in a state that was overwritten, in a plan, a crash log, a machine's journal and the
 // command line of a process on a machine.
-func TestHunt(t *testing.T) {
+func TestSecretScan(t *testing.T) {
 	l := machines(t)
 	key := plantedKeys(t)[0]
 	w := &workspace.Workspace{Dir: t.TempDir()}
-	h := newHunt(t, w)
+	h := newSecretScan(t, w)
 	if h.search.addPEM("the planted key", key.pem) != 1 {
 		t.Fatal("the planted key is none")
 	}
@@ -46,7 +46,7 @@ func TestHunt(t *testing.T) {
 }
 
 // has reports whether a text was sampled from a state.
-func (h *hunt) has(text string) bool {
+func (h *secretScan) has(text string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for state := range h.states {

@@ -40,9 +40,9 @@ func TestRenewalOnMachines(t *testing.T) {
 	}
 	due := time.Now().Add(dueAge) // when the youngest of them is due
 	awaitFor(t, 2*dueAge, "the time did not come", func() bool { return time.Now().After(due) })
-	said := plan(t, w)
+	planned := plan(t, w)
 	ends := old["apiserver"].NotAfter.UTC().Format(time.DateOnly)
-	says(t, said,
+	expectContains(t, planned,
 		"etcd/server certificate expires on "+ends+": it is due for renewal", "etcd/peer certificate expires on "+ends,
 		"apiserver certificate expires on "+ends, "apiserver-etcd-client certificate expires on "+ends,
 		"# "+memberAddress("cp1")+" will be updated in-place", "# "+replicaAddress("cp1")+" will be updated in-place")

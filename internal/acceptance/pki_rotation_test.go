@@ -98,7 +98,7 @@ func (r *rotated) skip(t *testing.T) {
 	if err == nil {
 		t.Fatal("a plan that skips a stage was not refused")
 	}
-	says(t, unfolded(err.Error()), "skips a stage: apply 1 first")
+	expectContains(t, unfolded(err.Error()), "skips a stage: apply 1 first")
 	expectRestarted(t, before, nil)
 }
 
@@ -146,13 +146,13 @@ func undisturbed(t *testing.T, l *load.Load, excused ...func(load.Client) int) {
 	}
 	fmt.Fprintln(t.Output(), report)
 	for i := range report.Clients {
-		for _, excuse := range append(excused, sentElsewhere) {
+		for _, excuse := range append(excused, resentRequests) {
 			report.Clients[i].All.Failed -= excuse(report.Clients[i])
 		}
 	}
 	broken := report.Violations(longestSilence + report.Late)
-	for _, words := range broken {
-		t.Error(words)
+	for _, fragments := range broken {
+		t.Error(fragments)
 	}
 	if len(broken) > 0 {
 		for _, m := range shared.lab.Machines() {
@@ -165,16 +165,16 @@ func undisturbed(t *testing.T, l *load.Load, excused ...func(load.Client) int) {
 const journalScript = `journalctl --no-pager --output=short-precise --since=-5min -u etcd -u kube-apiserver -u kube-endpoint-haproxy -u kube-endpoint-keepalived |
 grep -E 'elected leader|lost leader|leadership|transfer|Stopp|Start|DOWN|UP|STATE' | cut -c1-260 | tail -60`
 
-// sentElsewhere counts the requests on a kept connection that an API server rejected right
+// resentRequests counts the requests on a kept connection that an API server rejected right
 // before it sent GOAWAY, with a time to retry. Kubernetes' own clients retry them, these do
 // not. This happens at most once for each stop, and a rotation stops a server twice: together
 // with its member, and for itself.
-func sentElsewhere(c load.Client) int {
+func resentRequests(c load.Client) int {
 	const stops = 3 * 2
 	n := 0
-	for _, fault := range c.Errors {
-		if c.Name == "kept" && fault.Kind == "HTTP 503" && strings.Contains(fault.Text, "apiserver is shutting down") {
-			n += fault.Count
+	for _, clientError := range c.Errors {
+		if c.Name == "kept" && clientError.Kind == "HTTP 503" && strings.Contains(clientError.Text, "apiserver is shutting down") {
+			n += clientError.Count
 		}
 	}
 	return min(n, stops)
@@ -252,7 +252,7 @@ func (r *rotated) cutOff(t *testing.T, generation int) {
 	rotateTo(t, r.w, generation)
 	cutWhen(t, r.w, done, func(terraform *os.Process) { killProvider(t, r.w, terraform) })
 	rotateTo(t, r.w, generation+1)
-	says(t, refused(t, r.w),
+	expectContains(t, refused(t, r.w),
 		fmt.Sprintf("still stands at generation %d of the etcd authority, and only its neighbours go along with generation %d", generation-1, generation+1),
 		"Unchanged: nothing was changed",
 		fmt.Sprintf("set rotation.etcd back to %d, apply, then raise it again", generation))

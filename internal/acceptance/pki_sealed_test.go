@@ -105,7 +105,7 @@ func TestSealed(t *testing.T) {
 	extend(t, w, sealVariables)
 	override(t, w, sealed)
 	identify(t, w, first)
-	h := newHunt(t, w)
+	h := newSecretScan(t, w)
 	h.search.addText("the first identity", "itself", first.String())
 	h.search.addText("the second identity", "itself", second.String())
 	h.search.addPEM("the key of the machines", privateKey(t, shared.lab))
@@ -125,7 +125,7 @@ func TestSealed(t *testing.T) {
 	}
 	applySaved(t, w, "change.tfplan")
 	t.Run("other recipients", func(t *testing.T) { addressAnew(t, w, names, first, second) })
-	t.Run("strangers", func(t *testing.T) { refuseStrangers(t, w, names, second) })
+	t.Run("strangers", func(t *testing.T) { refuseOtherIdentities(t, w, names, second) })
 	if t.Failed() {
 		t.FailNow()
 	}
@@ -146,7 +146,7 @@ func applySaved(t *testing.T, w *workspace.Workspace, file string, args ...strin
 }
 
 // collectAll collects the current secrets: on machines, in the bundle and in the kubeconfig.
-func (h *hunt) collectAll(t *testing.T, identity *age.X25519Identity, names ...string) {
+func (h *secretScan) collectAll(t *testing.T, identity *age.X25519Identity, names ...string) {
 	t.Helper()
 	h.collect(t, names...)
 	if n := h.addBundle(t, bundleOf(t, h.w, identity)); n != 5 {
@@ -158,7 +158,7 @@ func (h *hunt) collectAll(t *testing.T, identity *age.X25519Identity, names ...s
 }
 
 // addBundle adds every secret of a bundle to the search.
-func (h *hunt) addBundle(t *testing.T, b *pki.Bundle) int {
+func (h *secretScan) addBundle(t *testing.T, b *pki.Bundle) int {
 	t.Helper()
 	n := 0
 	for name, r := range map[string]struct {
@@ -246,10 +246,10 @@ func addressAnew(t *testing.T, w *workspace.Workspace, names []string, first, se
 // resealed applies the change, in place.
 func resealed(t *testing.T, w *workspace.Workspace) {
 	t.Helper()
-	said := plan(t, w)
-	says(t, said, "# kube_pki_bundle.this will be updated in-place")
-	if strings.Contains(said, "must be replaced") || strings.Contains(said, "will be created") || !strings.Contains(said, "0 to add,") {
-		t.Errorf("new recipients replace something:\n%s", said)
+	planned := plan(t, w)
+	expectContains(t, planned, "# kube_pki_bundle.this will be updated in-place")
+	if strings.Contains(planned, "must be replaced") || strings.Contains(planned, "will be created") || !strings.Contains(planned, "0 to add,") {
+		t.Errorf("new recipients replace something:\n%s", planned)
 	}
 	apply(t, w)
 	expectEmptyPlan(t, w)
@@ -269,19 +269,19 @@ func expectSealedFor(t *testing.T, w *workspace.Workspace, names []string) {
 	}
 }
 
-// refuseStrangers tries all operations with the wrong identity, and with none.
-func refuseStrangers(t *testing.T, w *workspace.Workspace, names []string, owner *age.X25519Identity) {
-	stranger := newIdentity(t)
+// refuseOtherIdentities tries all operations with the wrong identity, and with none.
+func refuseOtherIdentities(t *testing.T, w *workspace.Workspace, names []string, owner *age.X25519Identity) {
+	other := newIdentity(t)
 	change := `-var=apiserver_extra_args={v="4"}`
 	untouchedBy(t, names, func() {
-		identify(t, w, stranger)
-		addressTo(t, w, stranger)
+		identify(t, w, other)
+		addressTo(t, w, other)
 		for _, args := range [][]string{nil, {change}, {"-destroy"}} {
-			says(t, refused(t, w, args...), "the private keys are sealed", "none of the identities at hand opens them")
+			expectContains(t, refused(t, w, args...), "the private keys are sealed", "none of the identities at hand opens them")
 		}
 		override(t, w, unsealed)
 		for _, args := range [][]string{nil, {change}, {"-destroy"}} {
-			says(t, refused(t, w, args...), "the private keys are sealed", "no identity")
+			expectContains(t, refused(t, w, args...), "the private keys are sealed", "no identity")
 		}
 	})
 	override(t, w, sealed)

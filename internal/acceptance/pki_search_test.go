@@ -171,9 +171,9 @@ func (s *search) in(data []byte) []string {
 	for _, text := range [][]byte{data, squeezed(data)} {
 		for i := 0; i+shortest <= len(text); i++ {
 			for _, n := range s.starts[binary.BigEndian.Uint16(text[i:])] {
-				if words := fmt.Sprintf("%s of %s", n.form, n.of); bytes.HasPrefix(text[i:], n.text) && !said[words] {
-					said[words] = true
-					found = append(found, words)
+				if fragments := fmt.Sprintf("%s of %s", n.form, n.of); bytes.HasPrefix(text[i:], n.text) && !said[fragments] {
+					said[fragments] = true
+					found = append(found, fragments)
 				}
 			}
 		}

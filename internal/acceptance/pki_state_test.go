@@ -101,7 +101,7 @@ func TestSealState(t *testing.T) {
 	first, second := newIdentity(t), newIdentity(t)
 	identify(t, w)
 	said := plan(t, w)
-	says(t, said, "in the clear")
+	expectContains(t, said, "in the clear")
 	if n := strings.Count(said, "Warning:"); n != 1 {
 		t.Errorf("%d warnings, want one:\n%s", n, said)
 	}
@@ -110,13 +110,13 @@ func TestSealState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hunt{search: newSearch(), w: w, done: make(chan struct{})}
+	h := &secretScan{search: newSearch(), w: w, done: make(chan struct{})}
 	h.addBundle(t, clear)
 	h.addFile("the kubeconfig", textOf(valuesOf(t, w, "kube_kubeconfig.admin"), "content"))
 	if len(h.search.in(stateOf(t, w))) == 0 {
 		t.Fatal("a state in the clear holds no key: the search finds nothing")
 	}
-	s := &sealing{w: w, hunt: h, first: first, second: second, clear: clear}
+	s := &sealing{w: w, secretScan: h, first: first, second: second, clear: clear}
 	for _, step := range []struct {
 		name string
 		run  func(t *testing.T)
@@ -136,7 +136,7 @@ func TestSealState(t *testing.T) {
 // sealing is a state that goes through all operations with a seal.
 type sealing struct {
 	w             *workspace.Workspace
-	hunt          *hunt
+	secretScan    *secretScan
 	first, second *age.X25519Identity
 	clear         *pki.Bundle // as it was before
 }
@@ -154,10 +154,10 @@ func stateOf(t *testing.T, w *workspace.Workspace) []byte {
 func (s *sealing) expectSealed(t *testing.T, identities ...*age.X25519Identity) {
 	t.Helper()
 	bundle := bundleOf(t, s.w, identities...)
-	s.hunt.addBundle(t, bundle)
-	s.hunt.addFile("the kubeconfig", openedKubeconfig(t, s.w, identities...))
-	for _, words := range s.hunt.search.in(stateOf(t, s.w)) {
-		t.Errorf("the state holds %s", words)
+	s.secretScan.addBundle(t, bundle)
+	s.secretScan.addFile("the kubeconfig", openedKubeconfig(t, s.w, identities...))
+	for _, fragments := range s.secretScan.search.in(stateOf(t, s.w)) {
+		t.Errorf("the state holds %s", fragments)
 	}
 }
 
@@ -165,7 +165,7 @@ func (s *sealing) seal(t *testing.T) {
 	override(t, s.w, sealedState)
 	identify(t, s.w, s.first)
 	said := plan(t, s.w)
-	says(t, said, "# kube_pki_bundle.this will be updated in-place", "0 to add, 2 to change, 0 to destroy")
+	expectContains(t, said, "# kube_pki_bundle.this will be updated in-place", "0 to add, 2 to change, 0 to destroy")
 	if strings.Contains(said, "Warning:") {
 		t.Errorf("a sealed state is warned of:\n%s", said)
 	}
@@ -182,7 +182,7 @@ func (s *sealing) seal(t *testing.T) {
 // not stored anywhere.
 func (s *sealing) rotate(t *testing.T) {
 	mine := newRoot(t, "Example Kubernetes")
-	s.hunt.search.addPEM("the user's authority", mine.privateKey(t))
+	s.secretScan.search.addPEM("the user's authority", mine.privateKey(t))
 	write(t, filepath.Join(s.w.Dir, "kubernetes.pem"), mine.chain())
 	s.w.Env = append(s.w.Env, "TF_VAR_kubernetes_key="+mine.privateKey(t))
 	override(t, s.w, sealedState+fmt.Sprintf(introduced, `private_key = <<-EOT
@@ -192,14 +192,14 @@ EOT`))
 	if err == nil {
 		t.Fatal("a key that would be stored in the clear was not refused")
 	}
-	says(t, unfolded(err.Error()), "private_key_wo")
+	expectContains(t, unfolded(err.Error()), "private_key_wo")
 	for _, line := range strings.Split(strings.TrimSpace(mine.privateKey(t)), "\n")[1:3] {
 		if strings.Contains(err.Error(), line) {
 			t.Error("the refusal quotes the key")
 		}
 	}
 	override(t, s.w, sealedState+fmt.Sprintf(introduced, "private_key_wo = var.kubernetes_key\n    private_key_wo_version = 1"))
-	says(t, plan(t, s.w, "-out=rotate.tfplan"), "# kube_pki_bundle.this will be updated in-place")
+	expectContains(t, plan(t, s.w, "-out=rotate.tfplan"), "# kube_pki_bundle.this will be updated in-place")
 	apply(t, s.w, "rotate.tfplan")
 	expectEmptyPlan(t, s.w)
 	s.expectSealed(t, s.first)
@@ -212,8 +212,8 @@ EOT`))
 		t.Fatalf("the plan holds %d files: %v", len(archive), err)
 	}
 	for name, text := range archive {
-		for _, words := range s.hunt.search.in(text) {
-			t.Errorf("%s holds %s", name, words)
+		for _, fragments := range s.secretScan.search.in(text) {
+			t.Errorf("%s holds %s", name, fragments)
 		}
 	}
 	b := bundleOf(t, s.w, s.first)
@@ -244,18 +244,18 @@ func (s *sealing) lock(t *testing.T) {
 	rotation := fmt.Sprintf(introduced, "private_key_wo = var.kubernetes_key\n    private_key_wo_version = 1")
 	override(t, s.w, lockedState+rotation)
 	locked := fmt.Sprintf("TF_VAR_identities=[%q]", lockedIdentity(t, s.second, "correct horse"))
-	given := s.w.Env
-	s.w.Env = append(given[:len(given):len(given)], locked, "TF_VAR_passphrase=correct horse")
+	saved := s.w.Env
+	s.w.Env = append(saved[:len(saved):len(saved)], locked, "TF_VAR_passphrase=correct horse")
 	expectEmptyPlan(t, s.w)
-	for passphrase, words := range map[string]string{"wrong horse": "the passphrase does not open it", "": "which is not given"} {
-		s.w.Env = append(given[:len(given):len(given)], locked, "TF_VAR_passphrase="+passphrase)
+	for passphrase, fragments := range map[string]string{"wrong horse": "the passphrase does not open it", "": "which is not given"} {
+		s.w.Env = append(saved[:len(saved):len(saved)], locked, "TF_VAR_passphrase="+passphrase)
 		said := refused(t, s.w)
-		says(t, said, words)
+		expectContains(t, said, fragments)
 		if passphrase != "" && strings.Contains(said, passphrase) {
 			t.Error("the refusal quotes the passphrase")
 		}
 	}
-	s.w.Env = given
+	s.w.Env = saved
 	override(t, s.w, sealedState+rotation)
 }
 
@@ -298,9 +298,9 @@ func (s *sealing) refuse(t *testing.T) {
 	before := stateOf(t, s.w)
 	identify(t, s.w, s.first)
 	addressTo(t, s.w, s.first)
-	says(t, refused(t, s.w), "the private keys are sealed", "none of the identities at hand opens them")
+	expectContains(t, refused(t, s.w), "the private keys are sealed", "none of the identities at hand opens them")
 	override(t, s.w, "")
-	says(t, refused(t, s.w), "the private keys are sealed", "no identity")
+	expectContains(t, refused(t, s.w), "the private keys are sealed", "no identity")
 	if !bytes.Equal(stateOf(t, s.w), before) {
 		t.Error("a refusal has changed the state")
 	}

@@ -17,8 +17,8 @@ import (
 
 // Two texts that are stored in etcd, one of them in the clear.
 const (
-	sealedWord = "swordfish-in-a-secret"
-	openWord   = "haddock-in-a-configmap"
+	secretValue = "swordfish-in-a-secret"
+	plainValue  = "haddock-in-a-configmap"
 )
 
 // TestProduction applies examples/production together with what its guide leaves to the
@@ -31,9 +31,9 @@ func TestProduction(t *testing.T) {
 	w := storyIn(t, names, checkout(t), "examples/production")
 	bare := fingerprints(t, names...)
 	identity := newIdentity(t)
-	logins, elsewhere := newLogins(t), newStorage(t)
-	prepareMachines(t, names, elsewhere)
-	configure(t, w, names, identity, logins, elsewhere)
+	logins, remote := newLogins(t), newStorage(t)
+	prepareMachines(t, names, remote)
+	configure(t, w, names, identity, logins, remote)
 
 	t.Run("rules", func(t *testing.T) { passes(t, w) })
 	apply(t, w)
@@ -42,7 +42,7 @@ func TestProduction(t *testing.T) {
 	expectMissing(t, reviewNow(t, w), "snapshots") // if the hour began meanwhile, every item passes
 
 	text := openedOutput(t, w, identity)
-	admin := "--kubeconfig=" + written(t, w, "admin.conf", text)
+	admin := "--kubeconfig=" + writeFile(t, w, "admin.conf", text)
 	storeTexts(t, w, admin)
 	for _, name := range names {
 		t.Log(onMachine(t, shared.lab.Machine(name), "systemctl start etcd-snapshot.service\njournalctl --unit=etcd-snapshot.service --output=cat"))
@@ -53,16 +53,16 @@ func TestProduction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, shown, review.Summary, "etcd-snapshot.timer")
+	expectContains(t, shown, review.Summary, "etcd-snapshot.timer")
 	expectEmptyPlan(t, w)
 	t.Run("people log in", func(t *testing.T) { logIn(t, w, admin, asOf(t, w, text), logins) })
-	t.Run("a snapshot from the storage", func(t *testing.T) { restores(t, elsewhere) })
+	t.Run("a snapshot from the storage", func(t *testing.T) { restores(t, remote) })
 	t.Run("a disk that is not mounted", func(t *testing.T) { missDisk(t, w, "cp2") })
 	if t.Failed() {
 		t.FailNow()
 	}
 	t.Run("it is protected", func(t *testing.T) {
-		says(t, refused(t, w, "-destroy"), "deletion_protection", "set deletion_protection = false on its kube_pki_bundle, apply, then destroy")
+		expectContains(t, refused(t, w, "-destroy"), "deletion_protection", "set deletion_protection = false on its kube_pki_bundle, apply, then destroy")
 	})
 	apply(t, w, "-var=deletion_protection=false")
 	apply(t, w, "-destroy", "-var=deletion_protection=false")
@@ -73,7 +73,7 @@ func TestProduction(t *testing.T) {
 // prepareMachines sets up what the guide leaves to the operator. A loop device on a file in
 // memory (/run) simulates a fast dedicated disk for etcd. The speed of the lab's only disk is
 // not relevant here.
-func prepareMachines(t *testing.T, names []string, elsewhere *storage) {
+func prepareMachines(t *testing.T, names []string, remote *storage) {
 	t.Helper()
 	for _, name := range names {
 		onMachine(t, shared.lab.Machine(name), `for i in $(seq 0 63); do mknod /dev/loop$i b 7 $i; done
@@ -84,7 +84,7 @@ mkdir /var/lib/etcd
 mount -o loop /run/etcd-disk /var/lib/etcd
 rmdir /var/lib/etcd/lost+found
 umask 077
-echo 'BACKUP_TOKEN=`+elsewhere.token+`' >/etc/backup.env`)
+echo 'BACKUP_TOKEN=`+remote.token+`' >/etc/backup.env`)
 	}
 }
 
@@ -103,22 +103,22 @@ func missDisk(t *testing.T, w *workspace.Workspace, name string) {
 	onMachine(t, m, `systemctl stop etcd
 mount -t tmpfs -o size=1m,mode=0755 no-disk /var/lib/etcd
 ! systemctl start etcd`)
-	says(t, plan(t, w), name+": data directory /var/lib/etcd holds no member")
+	expectContains(t, plan(t, w), name+": data directory /var/lib/etcd holds no member")
 	onMachine(t, m, "umount /var/lib/etcd\nsystemctl start etcd")
 	awaitRotation(t, "cp1", "cp2", "cp3")
 	expectEmptyPlan(t, w)
 }
 
 // configure writes the example's variables.
-func configure(t *testing.T, w *workspace.Workspace, names []string, identity *age.X25519Identity, logins loginIssuer, elsewhere *storage) {
+func configure(t *testing.T, w *workspace.Workspace, names []string, identity *age.X25519Identity, logins loginIssuer, remote *storage) {
 	t.Helper()
-	seal := written(t, w, "seal.txt", identity.String()+"\n")
+	seal := writeFile(t, w, "seal.txt", identity.String()+"\n")
 	if err := w.WriteJSON("terraform.tfvars.json", map[string]any{
 		"machines": addresses(names), "seal_identity_file": seal,
 		"login":                     map[string]any{"issuer": logins.url, "audience": audience, "certificate_authority": logins.authority},
 		"snapshot_environment_file": "/etc/backup.env",
 		"snapshot_upload": `curl --fail --silent --show-error --header "Authorization: Bearer $BACKUP_TOKEN" ` +
-			`--upload-file "$SNAPSHOT" "` + elsewhere.url + `/$CLUSTER/$SNAPSHOT_NAME"`,
+			`--upload-file "$SNAPSHOT" "` + remote.url + `/$CLUSTER/$SNAPSHOT_NAME"`,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -199,8 +199,8 @@ func tryKubectl(t *testing.T, w *workspace.Workspace, args ...string) (string, e
 	return string(out), err
 }
 
-// written writes text to a file of the workspace and returns its path.
-func written(t *testing.T, w *workspace.Workspace, name, text string) string {
+// writeFile writes text to a file of the workspace and returns its path.
+func writeFile(t *testing.T, w *workspace.Workspace, name, text string) string {
 	t.Helper()
 	path := filepath.Join(w.Dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -211,8 +211,8 @@ func written(t *testing.T, w *workspace.Workspace, name, text string) string {
 
 func storeTexts(t *testing.T, w *workspace.Workspace, admin string) {
 	t.Helper()
-	kubectl(t, w, admin, "create", "secret", "generic", "hidden", "--from-literal=word="+sealedWord)
-	kubectl(t, w, admin, "create", "configmap", "open", "--from-literal=word="+openWord)
+	kubectl(t, w, admin, "create", "secret", "generic", "hidden", "--from-literal=word="+secretValue)
+	kubectl(t, w, admin, "create", "configmap", "open", "--from-literal=word="+plainValue)
 }
 
 // asOf returns kubectl's arguments for a client with nothing but a token, for the cluster of
@@ -223,7 +223,7 @@ func asOf(t *testing.T, w *workspace.Workspace, kubeconfig string) func(token st
 	if err != nil {
 		t.Fatal(err)
 	}
-	authority := written(t, w, "ca.crt", info.CA)
+	authority := writeFile(t, w, "ca.crt", info.CA)
 	return func(token string, args ...string) []string {
 		return append([]string{"--kubeconfig=/dev/null", "--server=" + info.Server, "--certificate-authority=" + authority, "--token=" + token}, args...)
 	}

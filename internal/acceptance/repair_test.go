@@ -10,10 +10,10 @@ import (
 
 // damage is a change to one machine that bypasses the provider.
 type damage struct {
-	machine string
-	script  string
-	words   []string // expected in the plan
-	restart []string // the only units that the repair has to restart
+	machine   string
+	script    string
+	fragments []string // expected in the plan
+	restart   []string // the only units that the repair has to restart
 }
 
 // repair is damage that one plan shows and one apply repairs.
@@ -145,16 +145,16 @@ func TestRepair(t *testing.T) {
 }
 
 func (r repair) run(t *testing.T, w *workspace.Workspace, names []string) {
-	var words, must []string
+	var fragments, must []string
 	for _, d := range r.damages {
 		onMachine(t, shared.lab.Machine(d.machine), d.script)
-		words = append(words, d.words...)
+		fragments = append(fragments, d.fragments...)
 		for _, unit := range d.restart {
 			must = append(must, d.machine+" "+unit)
 		}
 	}
 	before := processes(t, names...)
-	says(t, plan(t, w), words...)
+	expectContains(t, plan(t, w), fragments...)
 	apply(t, w)
 	expectEmptyPlan(t, w)
 	expectRestarted(t, before, must, r.may...)
@@ -171,7 +171,7 @@ func repairLeftOut(t *testing.T, w *workspace.Workspace, names []string) {
 	onMachine(t, shared.lab.Machine("cp2"), "touch /run/kube-replica.paused; systemctl stop kube-apiserver kube-controller-manager kube-scheduler")
 	onMachine(t, shared.lab.Machine("cp1"), ": >/run/kube-apiserver/started") // it serves, and has to be restarted
 	before := processes(t, names...)
-	says(t, plan(t, w), `cp1: out of rotation: DRAIN`, `cp1 (10.97.0.11): kube-apiserver: it was started with another`)
+	expectContains(t, plan(t, w), `cp1: out of rotation: DRAIN`, `cp1 (10.97.0.11): kube-apiserver: it was started with another`)
 	apply(t, w, `-target=kube_control_plane_replica.this["cp1"]`)
 	expectEmptyPlan(t, w)
 	expectRestarted(t, before, []string{"cp1 kube-apiserver", "cp2 kube-apiserver", "cp2 kube-controller-manager", "cp2 kube-scheduler"},
@@ -189,9 +189,9 @@ func repairRebuilt(t *testing.T, w *workspace.Workspace) {
 	if err == nil {
 		t.Fatal("a machine with another host key was let pass")
 	}
-	says(t, unfolded(err.Error()), "Host key changed", "the machine was rebuilt", fmt.Sprintf(`ssh = { hosts = { "%s" = { host_key = "%s" } } }`, m.Address, strings.TrimSpace(hostKey(t, m))))
+	expectContains(t, unfolded(err.Error()), "Host key changed", "the machine was rebuilt", fmt.Sprintf(`ssh = { hosts = { "%s" = { host_key = "%s" } } }`, m.Address, strings.TrimSpace(hostKey(t, m))))
 	trustAnew(t, w)
-	says(t, plan(t, w),
+	expectContains(t, plan(t, w),
 		`"cp1: machine rebuilt: neither unit nor data of the member is there, but the cluster lists it"`,
 		`Control-plane replica "cp1" is gone`, `the machine is reachable and holds nothing of it`,
 		`"cp1: the endpoint is not set up there"`)

@@ -62,8 +62,8 @@ func TestNoApplyEndsTheCluster(t *testing.T) {
 	for _, name := range names {
 		replaceAll = append(replaceAll, "-replace="+memberAddress(name), "-replace="+replicaAddress(name))
 	}
-	refusal := func(name string, args []string, words ...string) {
-		t.Run(name, func(t *testing.T) { says(t, refused(t, w, args...), words...) })
+	refusal := func(name string, args []string, fragments ...string) {
+		t.Run(name, func(t *testing.T) { expectContains(t, refused(t, w, args...), fragments...) })
 	}
 	refusal("destroy", []string{"-destroy"}, "deletion_protection", "apply, then destroy")
 	refusal("destroy the members alone", []string{"-destroy", "-target=kube_etcd_member.this"}, "The plan destroys all", "deletion_protection")
@@ -71,7 +71,7 @@ func TestNoApplyEndsTheCluster(t *testing.T) {
 	refusal("replace all, one at a time", append([]string{"-parallelism=1"}, replaceAll...), "The plan replaces all etcd members")
 	t.Run("other keys for all", func(t *testing.T) {
 		override(t, w, rekeyed(names...))
-		says(t, refused(t, w), "The plan replaces all etcd members", "add a moved block for each")
+		expectContains(t, refused(t, w), "The plan replaces all etcd members", "add a moved block for each")
 		writeMoves(t, w, moves("", "node-", names))
 		apply(t, w)
 		expectEmptyPlan(t, w)
@@ -107,7 +107,7 @@ func rename(t *testing.T, w *workspace.Workspace, names []string) {
 		}
 		before := processes(t, names...)
 		place(t, w, renamed)
-		says(t, refused(t, w), "The plan replaces all etcd members")
+		expectContains(t, refused(t, w), "The plan replaces all etcd members")
 		place(t, w, addresses(names))
 		if now := processes(t, names...); fmt.Sprint(now) != fmt.Sprint(before) {
 			t.Errorf("processes were %v, are %v", before, now)

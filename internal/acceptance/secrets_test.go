@@ -14,7 +14,7 @@ import (
 func TestLogs(t *testing.T) {
 	l := machines(t)
 	w := newWorkspace(t, 1)
-	h := newHunt(t, w)
+	h := newSecretScan(t, w)
 	h.search.addPEM("the key of the machines", privateKey(t, l))
 	w.Log = filepath.Join(w.Dir, "trace.log")
 	apply(t, w)

@@ -161,14 +161,14 @@ func unfolded(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// says fails for each of the words that text does not contain.
-func says(t *testing.T, text string, words ...string) {
+// expectContains fails for each of the words that text does not contain.
+func expectContains(t *testing.T, text string, fragments ...string) {
 	t.Helper()
 	missing := false
-	for _, word := range words {
-		if !strings.Contains(text, word) {
+	for _, fragment := range fragments {
+		if !strings.Contains(text, fragment) {
 			missing = true
-			t.Errorf("not said: %s", word)
+			t.Errorf("not said: %s", fragment)
 		}
 	}
 	if missing {

@@ -59,9 +59,9 @@ func peakOf(program string) float64 {
 
 // highWater parses VmHWM of a /proc/PID/status, in MiB.
 func highWater(status string) float64 {
-	_, rest, found := strings.Cut(status, "VmHWM:")
+	_, rest, ok := strings.Cut(status, "VmHWM:")
 	var kib float64
-	if !found {
+	if !ok {
 		return 0
 	}
 	if _, err := fmt.Sscan(rest, &kib); err != nil {

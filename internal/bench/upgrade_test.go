@@ -42,13 +42,13 @@ func TestUpgradeScripts(t *testing.T) {
 				if len(a.machines) != 1 || a.machines[0].Name != drained {
 					t.Errorf("%s: %d machines change while %q is drained", name, len(a.machines), drained)
 				}
-				words := []string{a.machines[0].Name}
+				args := []string{a.machines[0].Name}
 				for _, unit := range []string{"kube-apiserver", "etcd"} {
 					if strings.Contains(script, newerUnits+"/"+unit+".service") {
-						words = append(words, unit)
+						args = append(args, unit)
 					}
 				}
-				took = append(took, strings.Join(words, " "))
+				took = append(took, strings.Join(args, " "))
 			}
 		}
 		if !slices.Equal(took, c.want) {

@@ -101,9 +101,9 @@ func TestCatalogueIsPinned(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		words := strings.Fields(string(gomod))
+		fields := strings.Fields(string(gomod))
 		for _, p := range s.programs {
-			if !slices.Contains(words, p.pkg) {
+			if !slices.Contains(fields, p.pkg) {
 				t.Errorf("%s/go.mod does not name tool %s", s.folder, p.pkg)
 			}
 		}

@@ -59,13 +59,13 @@ func (s section) foreign() bool {
 func completed(base, snippet []section) string {
 	var out []section
 	for _, b := range base {
-		given := slices.IndexFunc(snippet, func(s section) bool { return s.head == b.head })
+		at := slices.IndexFunc(snippet, func(s section) bool { return s.head == b.head })
 		switch {
-		case given < 0:
+		case at < 0:
 			out = append(out, b)
 		case b.head != "terraform": // a terraform block is never partial
 			set := map[string]bool{}
-			for _, line := range snippet[given].body {
+			for _, line := range snippet[at].body {
 				if name := attribute.FindStringSubmatch(line); name != nil {
 					set[name[1]] = true
 				}

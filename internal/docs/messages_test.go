@@ -21,9 +21,9 @@ func TestMessages(t *testing.T) {
 		}
 		for _, message := range quoted.FindAllStringSubmatch(cells[1], -1) {
 			count++
-			for _, words := range strings.Split(message[1], "…") {
-				if words = strings.ToLower(strings.TrimSpace(words)); !strings.Contains(sources, words) {
-					t.Errorf("the guide explains %q, and no source contains %q", message[1], words)
+			for _, fragment := range strings.Split(message[1], "…") {
+				if fragment = strings.ToLower(strings.TrimSpace(fragment)); !strings.Contains(sources, fragment) {
+					t.Errorf("the guide explains %q, and no source contains %q", message[1], fragment)
 				}
 			}
 		}

@@ -16,11 +16,11 @@ func TestAbandoned(t *testing.T) {
 	lost := fmt.Errorf("dial: %w", host.ErrUnreachable)
 	strange := &host.HostKeyError{Address: "10.0.0.13", Seen: "ssh-ed25519 AAAA"}
 	for _, c := range []struct {
-		name string
-		lost map[string]error
-		gone host.Abandoned
-		want []string // in the refusal; nil: none
-		not  string
+		name    string
+		lost    map[string]error
+		abandon host.Abandoned
+		want    []string // in the refusal; nil: none
+		not     string
 	}{
 		{"none is lost", nil, nil, nil, ""},
 		{"none is named", map[string]error{"cp2": lost, "cp3": lost}, nil, []string{"cp2 (10.0.0.12), cp3 (10.0.0.13)", `add "10.0.0.12", "10.0.0.13" to abandon_unreachable_hosts of the provider`}, "cp1"},
@@ -29,7 +29,7 @@ func TestAbandoned(t *testing.T) {
 		{"a host key is no such thing", map[string]error{"cp3": strange}, host.AbandonedAt("10.0.0.13"), []string{"host key of 10.0.0.13"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := requireAbandoned(t.Context(), s, c.lost, c.gone)
+			err := requireAbandoned(t.Context(), s, c.lost, c.abandon)
 			if (err == nil) != (c.want == nil) {
 				t.Fatalf("%v", err)
 			}

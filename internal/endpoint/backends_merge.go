@@ -84,14 +84,14 @@ func disputed(all []candidate, lists int) []server {
 // agreed decides what every balancer must list, and which servers stay unmarked
 // where they are: their machine does not answer, but they serve. A machine that
 // neither answers nor serves loses nothing: its own next apply registers it again.
-func agreed(all []candidate, lists int, told map[server]verdict) (wanted, kept []server) {
+func agreed(all []candidate, lists int, verdicts map[server]verdict) (wanted, kept []server) {
 	open := disputed(all, lists)
 	best := map[string]candidate{}
 	for _, c := range all {
-		switch said := told[c.server]; {
+		switch v := verdicts[c.server]; {
 		case !slices.Contains(open, c.server):
-		case said == confirmed:
-		case said == denied:
+		case v == confirmed:
+		case v == denied:
 			continue
 		case c.marked == 0 && c.up:
 			kept = append(kept, c.server)
@@ -99,7 +99,7 @@ func agreed(all []candidate, lists int, told map[server]verdict) (wanted, kept [
 		case c.marked == 0 || 2*c.marked < lists && !c.up:
 			continue
 		}
-		if other, twice := best[c.Name]; !twice || better(c, other, told) {
+		if other, twice := best[c.Name]; !twice || preferred(c, other, verdicts) {
 			best[c.Name] = c
 		}
 	}
@@ -110,11 +110,11 @@ func agreed(all []candidate, lists int, told map[server]verdict) (wanted, kept [
 	return wanted, slices.CompactFunc(kept, func(a, b server) bool { return a.Name == b.Name })
 }
 
-// better: of two addresses of one replica the one that its machine tells, else the
+// preferred: of two addresses of one replica the one that its machine tells, else the
 // one that more balancers have.
-func better(a, b candidate, told map[server]verdict) bool {
-	if (told[a.server] == confirmed) != (told[b.server] == confirmed) {
-		return told[a.server] == confirmed
+func preferred(a, b candidate, verdicts map[server]verdict) bool {
+	if (verdicts[a.server] == confirmed) != (verdicts[b.server] == confirmed) {
+		return verdicts[a.server] == confirmed
 	}
 	return a.marked > b.marked
 }
@@ -133,9 +133,9 @@ func (s Spec) servers(ctx context.Context, seen map[string]balancer) map[string]
 
 // askReplicas asks the machines of servers at once.
 func (s Spec) askReplicas(ctx context.Context, servers []server) map[server]verdict {
-	told := map[server]verdict{}
+	verdicts := map[server]verdict{}
 	if s.Registered == nil {
-		return told
+		return verdicts
 	}
 	var (
 		mu  sync.Mutex
@@ -144,28 +144,28 @@ func (s Spec) askReplicas(ctx context.Context, servers []server) map[server]verd
 	for _, asked := range servers {
 		all.Go(func() {
 			is, err := s.Registered(ctx, asked.Name, asked.Address)
-			said := denied
+			v := denied
 			switch {
 			case err != nil:
 				problem.Progress(ctx, "replica %s cannot be asked where it is registered: %v", asked, err)
-				said = unasked
+				v = unasked
 			case is:
-				said = confirmed
+				v = confirmed
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			told[asked] = said
+			verdicts[asked] = v
 		})
 	}
 	all.Wait()
-	return told
+	return verdicts
 }
 
 // listDrift says by host which replicas its list lacks, or has elsewhere, that
 // others have.
 func listDrift(seen map[string]balancer) map[string][]string {
 	all, _ := candidates(seen)
-	lacks := map[string][]string{}
+	missing := map[string][]string{}
 	for _, c := range all {
 		if c.marked == 0 {
 			continue // the host that has it says so
@@ -180,9 +180,9 @@ func listDrift(seen map[string]balancer) map[string][]string {
 			}
 		}
 		for _, name := range without {
-			lacks[name] = append(lacks[name], backendsPath+": lacks "+c.String()+
+			missing[name] = append(missing[name], backendsPath+": lacks "+c.String()+
 				", which is registered on "+strings.Join(with, " and "))
 		}
 	}
-	return lacks
+	return missing
 }

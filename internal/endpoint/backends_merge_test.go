@@ -65,30 +65,30 @@ func TestAgreed(t *testing.T) {
 	by := func(bare ...server) string { return renderBackends(testVIP, []server{cp1}, bare) }
 	none := host.Facts{}
 	tests := map[string]struct {
-		lists  []string
-		up     []server // of the first balancer
-		told   map[server]verdict
-		wanted []server
-		kept   []server
+		lists    []string
+		up       []server // of the first balancer
+		verdicts map[server]verdict
+		wanted   []server
+		kept     []server
 	}{
 		"they agree, whoever cannot be asked":                     {lists: []string{all, all, all}, wanted: []server{cp1, cp2}},
-		"registered while one was down":                           {lists: []string{all, all, one}, told: map[server]verdict{cp2: confirmed}, wanted: []server{cp1, cp2}},
-		"registered while two were down":                          {lists: []string{all, one, one}, told: map[server]verdict{cp2: confirmed}, wanted: []server{cp1, cp2}},
-		"left while one was down":                                 {lists: []string{all, one, one}, told: map[server]verdict{cp2: denied}, wanted: []server{cp1}},
-		"left while two were down":                                {lists: []string{all, all, one}, told: map[server]verdict{cp2: denied}, wanted: []server{cp1}},
+		"registered while one was down":                           {lists: []string{all, all, one}, verdicts: map[server]verdict{cp2: confirmed}, wanted: []server{cp1, cp2}},
+		"registered while two were down":                          {lists: []string{all, one, one}, verdicts: map[server]verdict{cp2: confirmed}, wanted: []server{cp1, cp2}},
+		"left while one was down":                                 {lists: []string{all, one, one}, verdicts: map[server]verdict{cp2: denied}, wanted: []server{cp1}},
+		"left while two were down":                                {lists: []string{all, all, one}, verdicts: map[server]verdict{cp2: denied}, wanted: []server{cp1}},
 		"most have it, and it cannot be asked":                    {lists: []string{all, all, one}, wanted: []server{cp1, cp2}},
 		"one of two has it, and it cannot be asked":               {lists: []string{all, one}, wanted: []server{cp1, cp2}},
 		"few have it, and it cannot be asked":                     {lists: []string{all, one, one}, wanted: []server{cp1}},
 		"few have it, it serves, and cannot be asked":             {lists: []string{all, one, one}, up: []server{cp2}, wanted: []server{cp1, cp2}},
-		"written by hand":                                         {lists: []string{by(zz), one, one}, told: map[server]verdict{zz: denied}, wanted: []server{cp1}},
-		"written by hand, and serving":                            {lists: []string{by(zz), one}, up: []server{zz}, told: map[server]verdict{zz: denied}, wanted: []server{cp1}},
+		"written by hand":                                         {lists: []string{by(zz), one, one}, verdicts: map[server]verdict{zz: denied}, wanted: []server{cp1}},
+		"written by hand, and serving":                            {lists: []string{by(zz), one}, up: []server{zz}, verdicts: map[server]verdict{zz: denied}, wanted: []server{cp1}},
 		"written by hand, to where nobody can be asked":           {lists: []string{by(zz), one, one}, wanted: []server{cp1}},
 		"the same on all":                                         {lists: []string{by(zz), by(zz)}, wanted: []server{cp1}},
 		"the same, serving, to where nobody can be asked":         {lists: []string{by(zz), one}, up: []server{zz}, wanted: []server{cp1}, kept: []server{zz}},
-		"of an earlier version":                                   {lists: []string{by(cp2), by(cp2)}, told: map[server]verdict{cp2: confirmed}, wanted: []server{cp1, cp2}},
-		"another port while one was down":                         {lists: []string{renderBackends(testVIP, []server{cp1, moved}, nil), all}, told: map[server]verdict{moved: confirmed, cp2: denied}, wanted: []server{cp1, moved}},
+		"of an earlier version":                                   {lists: []string{by(cp2), by(cp2)}, verdicts: map[server]verdict{cp2: confirmed}, wanted: []server{cp1, cp2}},
+		"another port while one was down":                         {lists: []string{renderBackends(testVIP, []server{cp1, moved}, nil), all}, verdicts: map[server]verdict{moved: confirmed, cp2: denied}, wanted: []server{cp1, moved}},
 		"two addresses of one name, and it cannot be asked":       {lists: []string{renderBackends(testVIP, []server{cp1, moved}, nil), all, all}, wanted: []server{cp1, cp2}},
-		"a hand-written second address of a name that is serving": {lists: []string{by(moved), all, all}, up: []server{moved}, told: map[server]verdict{cp2: confirmed}, wanted: []server{cp1, cp2}},
+		"a hand-written second address of a name that is serving": {lists: []string{by(moved), all, all}, up: []server{moved}, verdicts: map[server]verdict{cp2: confirmed}, wanted: []server{cp1, cp2}},
 		"no list yet":                                             {lists: []string{all, ""}, wanted: []server{cp1, cp2}},
 	}
 	for name, test := range tests {
@@ -106,7 +106,7 @@ func TestAgreed(t *testing.T) {
 			seen[string(rune('a'+i))] = b
 		}
 		found, lists := candidates(seen)
-		wanted, kept := agreed(found, lists, test.told)
+		wanted, kept := agreed(found, lists, test.verdicts)
 		if !slices.Equal(wanted, test.wanted) || !slices.Equal(kept, test.kept) {
 			t.Errorf("%s: wanted %v, kept %v", name, wanted, kept)
 		}
@@ -119,9 +119,9 @@ func TestServersAsksWhereItMust(t *testing.T) {
 	cp1, cp2, zz := serverAt("cp1", "10.0.0.11:6443"), serverAt("cp2", "10.0.0.12:6443"), serverAt("zz", "10.0.0.13:6443")
 	s := Spec{Address: testVIP}
 	asked := map[string]int{}
-	told := make(chan string, 10)
+	verdicts := make(chan string, 10)
 	s.Registered = func(_ context.Context, name string, _ netip.AddrPort) (bool, error) {
-		told <- name
+		verdicts <- name
 		if name == "zz" {
 			return false, errors.New("no way there")
 		}
@@ -133,8 +133,8 @@ func TestServersAsksWhereItMust(t *testing.T) {
 			t.Errorf("%s shall have\n%s", name, got)
 		}
 	}
-	if len(told) > 0 {
-		t.Errorf("asked %s", <-told)
+	if len(verdicts) > 0 {
+		t.Errorf("asked %s", <-verdicts)
 	}
 	first := withList(balancer{}, testVIP, renderBackends(testVIP, []server{cp1}, []server{zz}))
 	first.stats = []stat{{Name: zz.Name, Address: zz.Address, Status: "UP"}}
@@ -143,8 +143,8 @@ func TestServersAsksWhereItMust(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	close(told)
-	for name := range told {
+	close(verdicts)
+	for name := range verdicts {
 		asked[name]++
 	}
 	if !maps.Equal(asked, map[string]int{"cp2": 1, "zz": 1}) {

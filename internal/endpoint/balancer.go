@@ -16,14 +16,14 @@ type balancer struct {
 	owner         owner        // whose it is
 	device        string       // interface of the VIP; "" when none was found
 	local         []netip.Addr // the machine's addresses
-	neighbour     string       // hardware address of who answers for the VIP on the network; "" unless probed
+	vipMAC        string       // hardware address of who answers for the VIP on the network; "" unless probed
 	backends                   // of 20-backends.cfg
 	stats         []stat       // of the running HAProxy; nil when it does not answer
 	unexpected    []string     // names in its statistics that registration does not give
 	answers       bool         // HAProxy's socket does
 }
 
-func (b balancer) holds(vip string) bool {
+func (b balancer) holdsVIP(vip string) bool {
 	for _, ip := range b.local {
 		if ip.String() == vip {
 			return true
@@ -41,7 +41,7 @@ func (b balancer) installed() bool {
 		endpointPath, backendsPath, keepalivedPath, unitDir + haproxyUnit,
 		unitDir + keepalivedUnit,
 	} {
-		if _, found := b.facts.Files[path]; found {
+		if _, ok := b.facts.Files[path]; ok {
 			return true
 		}
 	}
@@ -58,8 +58,8 @@ func (b balancer) unitActive(unit string) bool {
 
 // hasList: there is a list of servers, be it an empty one.
 func (b balancer) hasList() bool {
-	_, found := b.facts.Files[backendsPath]
-	return found
+	_, ok := b.facts.Files[backendsPath]
+	return ok
 }
 
 // unreachableOf joins why hosts could not be reached, for errors.Is.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestSightings(t *testing.T) {
+func TestBalancerCache(t *testing.T) {
 	now := time.Now()
 	one := Registration{Address: "10.0.0.100", Port: 6443, Hosts: map[string]string{"a": "10.0.0.11", "b": "10.0.0.12"}}
 	same := Registration{Address: "10.0.0.100", Port: 6443, Hosts: map[string]string{"b": "10.0.0.12", "a": "10.0.0.11"}}

@@ -32,7 +32,7 @@ other,cp9,0,UP,,L7OK,,10.0.0.19:6443,
 func TestNewBalancer(t *testing.T) {
 	facts := host.Facts{Output: addressesText + "--\n10.0.0.100 dev eth0 lladdr 02:00:00:00:00:01 REACHABLE\n--\n" + statsText}
 	b := newBalancer(threeHosts(), facts, "10.0.0.11")
-	if b.device != "eth0" || !b.holds("10.0.0.100") || b.holds("10.0.0.10") || b.neighbour != "02:00:00:00:00:01" || !b.answers {
+	if b.device != "eth0" || !b.holdsVIP("10.0.0.100") || b.holdsVIP("10.0.0.10") || b.vipMAC != "02:00:00:00:00:01" || !b.answers {
 		t.Errorf("got %+v", b)
 	}
 	want := []stat{
@@ -42,12 +42,12 @@ func TestNewBalancer(t *testing.T) {
 	if !reflect.DeepEqual(b.stats, want) {
 		t.Errorf("stats %+v", b.stats)
 	}
-	elsewhere := threeHosts()
-	elsewhere.Interface = "eth7"
-	if b := newBalancer(elsewhere, facts, "10.0.0.11"); b.device != "" {
+	otherHosts := threeHosts()
+	otherHosts.Interface = "eth7"
+	if b := newBalancer(otherHosts, facts, "10.0.0.11"); b.device != "" {
 		t.Errorf("an interface that is not there became %q", b.device)
 	}
-	if b := newBalancer(threeHosts(), host.Facts{Output: "--\n10.0.0.100 dev eth0 FAILED\n--\n"}, "10.0.0.11"); b.device != "" || b.neighbour != "" || b.answers {
+	if b := newBalancer(threeHosts(), host.Facts{Output: "--\n10.0.0.100 dev eth0 FAILED\n--\n"}, "10.0.0.11"); b.device != "" || b.vipMAC != "" || b.answers {
 		t.Errorf("of an empty machine: %+v", b)
 	}
 }
@@ -78,7 +78,7 @@ func edit(b *balancer, path, before, after string) {
 
 func TestStatus(t *testing.T) {
 	lost := balancer{unreachable: fmt.Errorf("no route: %w", host.ErrUnreachable)}
-	hold := func(b *balancer) { b.local = append(b.local, netip.MustParseAddr("10.0.0.100")) }
+	addVIP := func(b *balancer) { b.local = append(b.local, netip.MustParseAddr("10.0.0.100")) }
 	tests := []struct {
 		name   string
 		change func(seen map[string]balancer)
@@ -93,7 +93,7 @@ func TestStatus(t *testing.T) {
 			drift: []string{"10.0.0.100 is held by none of the hosts"},
 		},
 		{
-			name: "two holders", holder: "cp1", change: func(seen map[string]balancer) { b := seen["cp2"]; hold(&b); seen["cp2"] = b },
+			name: "two holders", holder: "cp1", change: func(seen map[string]balancer) { b := seen["cp2"]; addVIP(&b); seen["cp2"] = b },
 			drift: []string{"10.0.0.100 is held by cp1 and cp2"},
 		},
 		{
@@ -152,7 +152,7 @@ func TestStatus(t *testing.T) {
 				seen[name] = asRendered(s, name)
 			}
 			first := seen["cp1"]
-			hold(&first)
+			addVIP(&first)
 			seen["cp1"] = first
 			if test.change != nil {
 				test.change(seen)
@@ -192,9 +192,9 @@ func TestPreflight(t *testing.T) {
 		}},
 		{name: "no systemd", cause: "systemd does not run", change: func(_ *Spec, b *balancer) { b.facts.Systemd = "" }},
 		{name: "no interface", cause: "no interface has the host's address", change: func(_ *Spec, b *balancer) { b.device = "" }},
-		{name: "the VIP in use elsewhere", cause: "10.0.0.100 is in use: cp1 sees it at hardware address 02:01", change: func(_ *Spec, b *balancer) { b.neighbour = "02:01" }},
+		{name: "the VIP in use elsewhere", cause: "10.0.0.100 is in use: cp1 sees it at hardware address 02:01", change: func(_ *Spec, b *balancer) { b.vipMAC = "02:01" }},
 		{name: "the VIP held by the endpoint itself", change: func(_ *Spec, b *balancer) {
-			b.neighbour = "02:01"
+			b.vipMAC = "02:01"
 			b.local = append(b.local, netip.MustParseAddr("10.0.0.100"))
 		}},
 		{name: "the VIP as the machine's own address", cause: "already an address of this machine", change: func(_ *Spec, b *balancer) {
@@ -249,7 +249,7 @@ func TestLeft(t *testing.T) {
 
 func TestUnregistered(t *testing.T) {
 	replica := serverAt("cp1", "10.0.0.11:6443")
-	well := balancer{answers: true, backends: backends{servers: []server{replica}}, stats: []stat{{Name: "cp1", Status: "UP", Check: "L7OK", Address: replica.Address}}}
+	healthyBalancer := balancer{answers: true, backends: backends{servers: []server{replica}}, stats: []stat{{Name: "cp1", Status: "UP", Check: "L7OK", Address: replica.Address}}}
 	tests := map[string]struct {
 		change func(b *balancer)
 		want   []string
@@ -272,7 +272,7 @@ func TestUnregistered(t *testing.T) {
 		},
 	}
 	for name, test := range tests {
-		b := well
+		b := healthyBalancer
 		test.change(&b)
 		if got := unregistered(replica, map[string]balancer{"lb": b}); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: got %q", name, got)
@@ -291,7 +291,7 @@ func TestInUse(t *testing.T) {
 	check(t, "none", inUse(s, map[string]balancer{"cp1": {}}), "")
 }
 
-func TestKnown(t *testing.T) {
+func TestWithoutChain(t *testing.T) {
 	running := func(name, address, status string) stat {
 		return stat{Name: name, Address: netip.MustParseAddrPort(address), Status: status}
 	}

@@ -32,9 +32,9 @@ func bundles(t *testing.T) []*pki.Bundle {
 	return stages
 }
 
-func rotated(t *testing.T, b *pki.Bundle, generation int, given pki.Next) *pki.Bundle {
+func rotated(t *testing.T, b *pki.Bundle, generation int, authorities pki.Next) *pki.Bundle {
 	t.Helper()
-	next, err := b.Rotate(map[pki.Part]int{pki.KubernetesPart: generation}, given, pki.Options{Algorithm: b.Algorithm, Validity: 48 * time.Hour, Now: time.Now()})
+	next, err := b.Rotate(map[pki.Part]int{pki.KubernetesPart: generation}, authorities, pki.Options{Algorithm: b.Algorithm, Validity: 48 * time.Hour, Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,9 +49,9 @@ func Create(ctx context.Context, s Spec) (Status, error) {
 func converge(ctx context.Context, s Spec) (Status, error) {
 	const rounds = 3
 	for round := 1; ; round++ {
-		found, seen, err := waitUntilHealthy(ctx, s)
+		observed, seen, err := waitUntilHealthy(ctx, s)
 		if err != nil || round == rounds {
-			return found, err
+			return observed, err
 		}
 		servers, again := s.servers(ctx, reachableOf(seen)), false
 		for _, name := range names(servers) {
@@ -60,11 +60,11 @@ func converge(ctx context.Context, s Spec) (Status, error) {
 			}
 			again = true
 			if err := applyOn(ctx, s, name, seen[name], servers[name]); err != nil {
-				return found, err
+				return observed, err
 			}
 		}
 		if !again {
-			return found, nil
+			return observed, nil
 		}
 	}
 }

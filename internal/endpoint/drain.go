@@ -52,7 +52,7 @@ func (r *Registrar) takeOut(ctx context.Context, name string, how leaving) error
 	if err != nil {
 		return r.operationError("drained", name, "", r.undoDrain(ctx, name, err))
 	}
-	var refused, draining, mute []string
+	var refused, draining, stopped []string
 	for _, balancer := range names(answers) {
 		switch word, _ := answer(answers[balancer]); word {
 		case answerLast, answerAnother:
@@ -61,7 +61,7 @@ func (r *Registrar) takeOut(ctx context.Context, name string, how leaving) error
 			draining = append(draining, balancer)
 		case answerUnknown: // sends it nothing
 		case answerAbsent, answerStopped: // sends nothing to anybody
-			mute = append(mute, balancer)
+			stopped = append(stopped, balancer)
 		default:
 			return r.operationError("drained", name, "", fmt.Errorf("unexpected answer %q from %s", word, balancer))
 		}
@@ -69,8 +69,8 @@ func (r *Registrar) takeOut(ctx context.Context, name string, how leaving) error
 	switch {
 	case len(refused) > 0:
 		return r.refuse(ctx, name, answers, refused)
-	case how == leavesOthers && len(mute) == len(answers):
-		return r.notCheckedError(name, mute)
+	case how == leavesOthers && len(stopped) == len(answers):
+		return r.notCheckedError(name, stopped)
 	}
 	if err := r.wait(ctx, server{Name: name}, draining); err != nil {
 		return r.operationError("drained", name, "", r.undoDrain(ctx, name, err))

@@ -33,7 +33,7 @@ func drift(s Spec, name string, b balancer) []string {
 			differences = append(differences, fileDrift(b.facts.Files, wanted)...)
 		}
 	}
-	if _, found := b.facts.Files[caPath]; found && s.CACertificate == "" {
+	if _, observed := b.facts.Files[caPath]; observed && s.CACertificate == "" {
 		differences = append(differences, caPath+" exists and is not wanted")
 	}
 	return append(append(differences, serversDrift(s, b)...), unitDrift(b)...)
@@ -49,11 +49,11 @@ func serversDrift(s Spec, b balancer) []string {
 		differences = append(differences, fmt.Sprintf("%s: found %q, which no registration writes", backendsPath,
 			shortened(line)))
 	}
-	for _, found := range b.unmarked {
-		differences = append(differences, fmt.Sprintf("%s: %s has no mark of a registration", backendsPath, found))
+	for _, observed := range b.unmarked {
+		differences = append(differences, fmt.Sprintf("%s: %s has no mark of a registration", backendsPath, observed))
 	}
-	for _, found := range b.repeated {
-		differences = append(differences, fmt.Sprintf("%s: %s is there more than once", backendsPath, found))
+	for _, observed := range b.repeated {
+		differences = append(differences, fmt.Sprintf("%s: %s is there more than once", backendsPath, observed))
 	}
 	for _, name := range b.unexpected {
 		differences = append(differences, fmt.Sprintf("HAProxy's statistics: found a server %q, which no registration gives",
@@ -81,8 +81,8 @@ func unitDrift(b balancer) []string {
 }
 
 // fileDrift compares one file with what was found of it.
-func fileDrift(found map[string]host.FileState, wanted host.File) []string {
-	state, there := found[wanted.Path]
+func fileDrift(observed map[string]host.FileState, wanted host.File) []string {
+	state, there := observed[wanted.Path]
 	if !there {
 		return []string{wanted.Path + " is not there"}
 	}
@@ -112,8 +112,8 @@ func sameContent(state host.FileState, wanted host.File) bool {
 
 // lineDrift says which lines of a configuration differ. A line found in place of
 // one with the same first word is one change.
-func lineDrift(path, found, wanted string) []string {
-	extra, absent := subtract(found, wanted), subtract(wanted, found)
+func lineDrift(path, observed, wanted string) []string {
+	extra, absent := subtract(observed, wanted), subtract(wanted, observed)
 	var differences []string
 	for _, line := range extra {
 		word, _, _ := strings.Cut(line, " ")

@@ -23,7 +23,7 @@ type Balancer struct {
 	HAProxy    string // systemd's ActiveState; "" where there is no such unit
 	Keepalived string
 	Answers    bool // HAProxy does, to an administrator
-	Holds      bool // the virtual IP
+	HoldsVIP   bool // the virtual IP
 	Backends   map[string]Backend
 	Out        map[string]string // replica → why it is not in rotation here
 	Other      string            // describes the other endpoint that it belongs to, if any
@@ -60,7 +60,7 @@ func healthOf(s Spec, seen map[string]balancer) Health {
 	for name, b := range seen {
 		told := Balancer{Address: s.Hosts[name].Address(), Err: b.unreachable, Other: b.otherEndpoint}
 		if b.unreachable == nil {
-			told.Present, told.Answers, told.Holds = b.installed(), b.answers, b.holds(s.Address)
+			told.Present, told.Answers, told.HoldsVIP = b.installed(), b.answers, b.holdsVIP(s.Address)
 			told.HAProxy, told.Keepalived = b.unitState(haproxyUnit), b.unitState(keepalivedUnit)
 			told.Backends, told.Out = map[string]Backend{}, map[string]string{}
 			for _, seen := range b.stats {
@@ -96,13 +96,13 @@ func (b balancer) unitState(unit string) string {
 
 // Holders are the balancers that have the virtual IP, in order.
 func (h Health) Holders() []string {
-	var holding []string
+	var holders []string
 	for _, name := range names(h.Balancers) {
-		if h.Balancers[name].Holds {
-			holding = append(holding, name)
+		if h.Balancers[name].HoldsVIP {
+			holders = append(holders, name)
 		}
 	}
-	return holding
+	return holders
 }
 
 // Unseen are the balancers that could not be observed, in order.

@@ -17,7 +17,7 @@ const healthTimeout = 20 * time.Second
 
 // waitUntilHealthy waits until exactly one host holds the VIP and both programs run
 // on every reachable host.
-func waitUntilHealthy(ctx context.Context, s Spec) (found Status, seen map[string]balancer, err error) {
+func waitUntilHealthy(ctx context.Context, s Spec) (observed Status, seen map[string]balancer, err error) {
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, healthTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			now, err := observe(ctx, s, balancerQuery(s, false))
@@ -49,7 +49,7 @@ func notHealthyError(s Spec, seen map[string]balancer) error {
 	var lines []string
 	for _, name := range names(seen) {
 		line := name + ": " + health(seen[name])
-		if seen[name].holds(s.Address) {
+		if seen[name].holdsVIP(s.Address) {
 			line += ", holds the address"
 		}
 		lines = append(lines, line)

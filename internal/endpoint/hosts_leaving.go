@@ -14,15 +14,15 @@ import (
 
 // leavingHosts is before with only the hosts whose machines are not in s.
 func leavingHosts(before, s Spec) Spec {
-	gone := before
-	gone.Hosts = map[string]*host.Host{}
-	stay := s.addresses()
+	abandoned := before
+	abandoned.Hosts = map[string]*host.Host{}
+	remaining := s.addresses()
 	for name, machine := range before.Hosts {
-		if !slices.ContainsFunc(names(stay), func(other string) bool { return stay[other] == machine.Address() }) {
-			gone.Hosts[name] = machine
+		if !slices.ContainsFunc(names(remaining), func(other string) bool { return remaining[other] == machine.Address() }) {
+			abandoned.Hosts[name] = machine
 		}
 	}
-	return gone
+	return abandoned
 }
 
 // stopLeavingHosts takes the address from hosts that leave. lost are those that
@@ -95,12 +95,12 @@ func unchangedHosts(ctx context.Context, s, leaving Spec, seen map[string]balanc
 
 // requireAbandoned fails for hosts that could not be cleaned, except those that the
 // user has abandoned.
-func requireAbandoned(ctx context.Context, s Spec, lost map[string]error, gone host.Abandoned) error {
+func requireAbandoned(ctx context.Context, s Spec, lost map[string]error, abandoned host.Abandoned) error {
 	var left, kept, addresses []string
 	var causes []error
 	for _, name := range names(lost) {
 		address := s.Hosts[name].Address()
-		if gone.Covers(address, lost[name]) {
+		if abandoned.Covers(address, lost[name]) {
 			left = append(left, s.label(name))
 			continue
 		}

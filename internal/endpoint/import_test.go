@@ -81,8 +81,8 @@ func TestImportWithoutRecord(t *testing.T) {
 
 func TestImportRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(files map[string]host.FileState)
-		words  string
+		change  func(files map[string]host.FileState)
+		wantErr string
 	}{
 		"nothing there": {func(files map[string]host.FileState) { clear(files) }, "no endpoint of this provider"},
 		"no bind line":  {func(files map[string]host.FileState) { files[endpointPath] = host.FileState{Content: "global\n"} }, "changed by hand"},
@@ -94,8 +94,8 @@ func TestImportRefuses(t *testing.T) {
 			s := threeHosts()
 			facts := machineOf(s, "cp1", "eth0")
 			c.change(facts.Files)
-			if _, err := rendered(s.Hosts["cp1"], facts); err == nil || !strings.Contains(err.Error(), c.words) {
-				t.Errorf("error is %v, want one that says %q", err, c.words)
+			if _, err := rendered(s.Hosts["cp1"], facts); err == nil || !strings.Contains(err.Error(), c.wantErr) {
+				t.Errorf("error is %v, want one that says %q", err, c.wantErr)
 			}
 		})
 	}

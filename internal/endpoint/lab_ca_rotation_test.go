@@ -28,11 +28,11 @@ func stepAuthorities(f *fixture) {
 	f.must(err)
 	stages := []*pki.Bundle{f.bundle}
 	for generation := 1; generation <= 6; generation++ {
-		given := pki.Next{}
+		next := pki.Next{}
 		if generation == 4 {
-			given.Authorities = map[pki.Authority]pki.KeyPair{pki.Kubernetes: subordinate(f.T, company.CA, "kubernetes-of-company")}
+			next.Authorities = map[pki.Authority]pki.KeyPair{pki.Kubernetes: subordinate(f.T, company.CA, "kubernetes-of-company")}
 		}
-		stages = append(stages, rotated(f.T, stages[generation-1], generation, given))
+		stages = append(stages, rotated(f.T, stages[generation-1], generation, next))
 	}
 	f.ca = []byte(stages[1].Roots(pki.Kubernetes) + stages[6].Roots(pki.Kubernetes)) // of clients that know all
 	tr := startTraffic(f.url(), f.ca, 5*time.Second)

@@ -78,14 +78,14 @@ func stepServers(f *fixture) {
 	f.shell("b", `printf "    server zz';id>/tmp/p;:' 10.95.0.12:6443\n    server zz 10.95.0.12:6443\n$(grep 'server a ' `+backendsPath+`)\n" >>`+backendsPath)
 	f.shell("c", "sed -i '/server a /d' "+backendsPath)
 	drift := strings.Join(f.read().Drift, "\n")
-	for _, words := range []string{
+	for _, directives := range []string{
 		`b: /etc/haproxy/kube/20-backends.cfg: found "server zz';id>/tmp/p;:' 10.95.0.12:6443", which no registration writes`,
 		"b: /etc/haproxy/kube/20-backends.cfg: zz (10.95.0.12:6443) has no mark of a registration",
 		"b: /etc/haproxy/kube/20-backends.cfg: a (10.95.0.11:6443) is there more than once",
 		"c: /etc/haproxy/kube/20-backends.cfg: lacks a (10.95.0.11:6443), which is registered on a and b",
 	} {
-		if !strings.Contains(drift, words) {
-			f.Errorf("drift lacks %q:\n%s", words, drift)
+		if !strings.Contains(drift, directives) {
+			f.Errorf("drift lacks %q:\n%s", directives, drift)
 		}
 	}
 	f.timed("repair lists of servers", func() error {

@@ -46,24 +46,24 @@ func stepTwoEndpoints(f *fixture) {
 	f.assertClean()
 }
 
-// stepStrangers: an endpoint keeps its hosts, and its rotation.
-func stepStrangers(f *fixture) {
+// stepOtherEndpoints: an endpoint keeps its hosts, and its rotation.
+func stepOtherEndpoints(f *fixture) {
 	before := f.read()
-	words := "the machine belongs to the endpoint " + labVIP + " of cluster lab (id " + testCluster + ")"
+	wantErr := "the machine belongs to the endpoint " + labVIP + " of cluster lab (id " + testCluster + ")"
 	sameAddress := f.other()
 	sameAddress.Address = labVIP
-	elsewhere := f.spec
-	elsewhere.Address = "10.95.0.101"
-	for what, s := range map[string]Spec{"another cluster": f.other(), "its address too": sameAddress, "another address": elsewhere} {
-		if _, err := Create(f.ctx, s); err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), "b (10.95.0.12): "+words) {
+	otherEndpoint := f.spec
+	otherEndpoint.Address = "10.95.0.101"
+	for what, s := range map[string]Spec{"another cluster": f.other(), "its address too": sameAddress, "another address": otherEndpoint} {
+		if _, err := Create(f.ctx, s); err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), "b (10.95.0.12): "+wantErr) {
 			f.Errorf("%s, created: %v", what, err)
 		}
-		if _, err := Update(f.ctx, s, s); err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), words) {
+		if _, err := Update(f.ctx, s, s); err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), wantErr) {
 			f.Errorf("%s, changed: %v", what, err)
 		}
 		var alone []string
 		f.must(Delete(f.ctx, s, DeleteOptions{LeftAlone: func(why string) { alone = append(alone, why) }}))
-		if len(alone) != 3 || !strings.Contains(alone[1], "b (10.95.0.12): "+words+", left alone") {
+		if len(alone) != 3 || !strings.Contains(alone[1], "b (10.95.0.12): "+wantErr+", left alone") {
 			f.Errorf("%s, deleted: %q", what, alone)
 		}
 	}
@@ -72,7 +72,7 @@ func stepStrangers(f *fixture) {
 		"registered":   r.Register(f.ctx, "zz", "10.95.0.12:7443"),
 		"deregistered": r.Deregister(f.ctx, "a"),
 	} {
-		if err == nil || !strings.Contains(err.Error(), "it belongs to another endpoint: "+words) {
+		if err == nil || !strings.Contains(err.Error(), "it belongs to another endpoint: "+wantErr) {
 			f.Errorf("%s: %v", what, err)
 		}
 	}
@@ -84,9 +84,9 @@ func stepStrangers(f *fixture) {
 	}
 }
 
-// leavesStrangerAlone: a host that belongs to another endpoint by now is not
+// leavesOtherEndpointAlone: a host that belongs to another endpoint by now is not
 // cleaned, and nothing is changed beside it.
-func (f *fixture) leavesStrangerAlone() {
+func (f *fixture) leavesOtherEndpointAlone() {
 	f.shell("c", "sed -i s/"+testCluster+"/"+otherCluster+"/ "+recordPath)
 	found := f.read()
 	if !slices.Contains(found.Drift, "c: the machine belongs to the endpoint "+labVIP+" of cluster lab (id "+otherCluster+")") {

@@ -20,9 +20,9 @@ for name in somebody-first somebody-second; do dpkg-deb --build --root-owner-gro
 systemd-run --quiet --unit=somebody --collect --setenv=DEBIAN_FRONTEND=noninteractive apt-get -q -y install "$PWD/somebody-first.deb" "$PWD/somebody-second.deb"
 until [ -e /tmp/begun ]; do sleep 0.1; done`
 
-// installMeanwhile: what others install while this waits for the package manager's
+// installConcurrently: what others install while this waits for the package manager's
 // lock is theirs, and stays when the endpoint goes.
-func (f *fixture) installMeanwhile(create func(context.Context) error) {
+func (f *fixture) installConcurrently(create func(context.Context) error) {
 	f.Helper()
 	f.shell("a", somebody)
 	done := make(chan error, 1)

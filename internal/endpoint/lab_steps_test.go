@@ -53,7 +53,7 @@ func stepInstallAndPurge(f *fixture) {
 	if _, err := NewRegistrars(f.machine).Read(f.ctx, f.spec); err == nil || !errors.Is(err, ErrGone) {
 		f.Errorf("read after delete: %v", err)
 	}
-	f.installMeanwhile(create)
+	f.installConcurrently(create)
 	f.spec.InstallPackages, f.spec.Hosts = false, all
 	f.must(onHosts(names(f.spec.Hosts), func(name string) error {
 		_, err := machines.lab.Machine(name).Run(f.ctx, "DEBIAN_FRONTEND=noninteractive apt-get install -y -q haproxy keepalived && systemctl disable --now haproxy keepalived")
@@ -384,7 +384,7 @@ func stepDelete(f *fixture) {
 	if all, err := f.registrar.Replicas(f.ctx); err != nil || len(all) > 0 {
 		f.Errorf("replicas after all were deregistered: %v, %v", all, err)
 	}
-	f.leavesStrangerAlone()
+	f.leavesOtherEndpointAlone()
 	f.timed("delete", func() error { return Delete(f.ctx, f.spec, DeleteOptions{}) })
 	f.assertClean()
 	f.must(Delete(f.ctx, f.spec, DeleteOptions{}))

@@ -204,7 +204,7 @@ func TestLab(t *testing.T) {
 		{"create", stepCreate},
 		{"both programs run in a sandbox", stepSandbox},
 		{"a connection can be matched with what the replica saw", stepConnectionLog},
-		{"another cluster's endpoint and replicas are refused", stepStrangers},
+		{"another cluster's endpoint and replicas are refused", stepOtherEndpoints},
 		{"a hostile list of servers is repaired and not executed", stepServers},
 		{"no request fails while replicas come and go and HAProxy reloads", stepRotation},
 		{"authorities are rotated", stepAuthorities},

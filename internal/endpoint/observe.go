@@ -95,7 +95,7 @@ func observeAll(ctx context.Context, s Spec, q host.Query) map[string]balancer {
 // endpoint only its addresses are used.
 func newBalancer(s Spec, facts host.Facts, address string) balancer {
 	parts := append(strings.Split(facts.Output, section+"\n"), "", "")
-	b := balancer{facts: facts, neighbour: answeredBy(parts[1])}
+	b := balancer{facts: facts, vipMAC: answeredBy(parts[1])}
 	b.local, b.device = parseAddresses(parts[0], s.Interface, address)
 	b.owner = ownerOf(readRecord(facts.Files[recordPath].Content), facts.Files[endpointPath].Content)
 	if !s.owns(b.owner) {
@@ -110,7 +110,7 @@ func newBalancer(s Spec, facts host.Facts, address string) balancer {
 
 // parseAddresses reads `ip -o address show`; device is the wanted interface or,
 // for "", the one that holds address. The result is "" where there is none.
-func parseAddresses(text, wanted, address string) (local []netip.Addr, found string) {
+func parseAddresses(text, wanted, address string) (local []netip.Addr, match string) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		if len(fields) < 4 || (fields[2] != "inet" && fields[2] != "inet6") {
@@ -122,10 +122,10 @@ func parseAddresses(text, wanted, address string) (local []netip.Addr, found str
 		}
 		local = append(local, prefix.Addr())
 		if name := device(fields[1]); name != "" && (name == wanted || wanted == "" && prefix.Addr().String() == address) {
-			found = name
+			match = name
 		}
 	}
-	return local, found
+	return local, match
 }
 
 // answeredBy gives the hardware address in `ip neighbour show`. The entry was

@@ -15,29 +15,29 @@ import (
 var ownerCases = map[string]struct {
 	record, config string
 	whose          string
-	words          string // whose it is
+	wantErr        string // whose it is
 }{
 	"nothing": {whose: "none"},
 	"its own": {record: recordText(ownerSpec(testCluster, testVIP)), whose: "ours"},
 	"another cluster's": {
 		record: recordText(ownerSpec(otherCluster, "10.0.0.200")), whose: "other",
-		words: "the endpoint 10.0.0.200 of cluster test (id " + otherCluster + ")",
+		wantErr: "the endpoint 10.0.0.200 of cluster test (id " + otherCluster + ")",
 	},
 	"another cluster's, of the same address": {
-		record: recordText(ownerSpec(otherCluster, testVIP)), whose: "other", words: "the endpoint 10.0.0.100 of cluster test (id " + otherCluster + ")",
+		record: recordText(ownerSpec(otherCluster, testVIP)), whose: "other", wantErr: "the endpoint 10.0.0.100 of cluster test (id " + otherCluster + ")",
 	},
 	"its own, of another address": {
-		record: recordText(ownerSpec(testCluster, "10.0.0.200")), whose: "other", words: "the endpoint 10.0.0.200 of cluster test (id " + testCluster + ")",
+		record: recordText(ownerSpec(testCluster, "10.0.0.200")), whose: "other", wantErr: "the endpoint 10.0.0.200 of cluster test (id " + testCluster + ")",
 	},
 	"an earlier version's": {record: earlierRecord, config: renderHAProxy(ownerSpec("", testVIP)), whose: "ours"},
 	"an earlier version's, of another address": {
-		record: earlierRecord, config: renderHAProxy(ownerSpec("", "10.0.0.200")), whose: "other", words: "the endpoint 10.0.0.200",
+		record: earlierRecord, config: renderHAProxy(ownerSpec("", "10.0.0.200")), whose: "other", wantErr: "the endpoint 10.0.0.200",
 	},
-	"an earlier version's, IPv6":                   {config: renderHAProxy(ownerSpec("", "fd00::100")), whose: "other", words: "the endpoint fd00::100"},
+	"an earlier version's, IPv6":                   {config: renderHAProxy(ownerSpec("", "fd00::100")), whose: "other", wantErr: "the endpoint fd00::100"},
 	"an earlier version's without a record":        {config: renderHAProxy(ownerSpec("", testVIP)), whose: "ours"},
 	"a record that is none":                        {record: "\x00{", whose: "none"},
 	"a record that is none, beside its own":        {record: "[]", config: renderHAProxy(ownerSpec("", testVIP)), whose: "ours"},
-	"a record that is none, beside another's":      {record: "[]", config: renderHAProxy(ownerSpec("", "10.0.0.200")), whose: "other", words: "the endpoint 10.0.0.200"},
+	"a record that is none, beside another's":      {record: "[]", config: renderHAProxy(ownerSpec("", "10.0.0.200")), whose: "other", wantErr: "the endpoint 10.0.0.200"},
 	"a configuration that says nothing of address": {config: "global\n", whose: "none"},
 }
 
@@ -55,7 +55,7 @@ func TestOwner(t *testing.T) {
 		b := newBalancer(ownerSpec(testCluster, testVIP), host.Facts{Files: map[string]host.FileState{
 			recordPath: {Content: c.record}, endpointPath: {Content: c.config},
 		}}, "10.0.0.11")
-		if (b.otherEndpoint != "") != (c.whose == "other") || b.otherEndpoint != "" && b.otherEndpoint != "the machine belongs to "+c.words {
+		if (b.otherEndpoint != "") != (c.whose == "other") || b.otherEndpoint != "" && b.otherEndpoint != "the machine belongs to "+c.wantErr {
 			t.Errorf("%s: %q", name, b.otherEndpoint)
 		}
 	}
@@ -87,8 +87,8 @@ func TestOwnerScript(t *testing.T) {
 
 // TestReadRecord: a record says what a record can say, or nothing.
 func TestReadRecord(t *testing.T) {
-	well := recordText(ownerSpec(testCluster, testVIP))
-	if readRecord(well) == nil || readRecord(earlierRecord) == nil {
+	ownRecord := recordText(ownerSpec(testCluster, testVIP))
+	if readRecord(ownRecord) == nil || readRecord(earlierRecord) == nil {
 		t.Error("a record was refused")
 	}
 	for what, change := range map[string][2]string{
@@ -101,8 +101,8 @@ func TestReadRecord(t *testing.T) {
 		"a router id":               {`"virtual_router_id": 0`, `"virtual_router_id": 256`},
 		"a negative timeout":        {`"drain_timeout": 0`, `"drain_timeout": -1`},
 	} {
-		changed := strings.Replace(well, change[0], change[1], 1)
-		if changed == well || readRecord(changed) != nil {
+		changed := strings.Replace(ownRecord, change[0], change[1], 1)
+		if changed == ownRecord || readRecord(changed) != nil {
 			t.Errorf("%s: taken as a record:\n%s", what, changed)
 		}
 	}

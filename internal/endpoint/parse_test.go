@@ -92,19 +92,19 @@ func TestHostileMachine(t *testing.T) {
 		hostile.Files[path] = host.FileState{Owner: evil, Group: evil, SHA256: evil, Content: evil + "\nserver " + evil + " 10.0.0.11:6443\n    bind " + evil + "\n"}
 	}
 	b := newBalancer(s, hostile, "10.0.0.11")
-	if b.device != "" || b.neighbour != "unknown" || len(b.servers)+len(b.stats) > 0 {
+	if b.device != "" || b.vipMAC != "unknown" || len(b.servers)+len(b.stats) > 0 {
 		t.Fatalf("%+v", b)
 	}
 	b.device = "eth0"
 	seen := map[string]balancer{"cp1": b, "cp2": asRendered(s, "cp2")}
 	for name := range seen {
 		c := change(s, name, seen[name], s.servers(t.Context(), seen)[name])
-		written := string(host.Assignments(c.Vars) + c.Script)
+		script := string(host.Assignments(c.Vars) + c.Script)
 		for _, file := range c.Files {
-			written += string(file.Content)
+			script += string(file.Content)
 		}
-		if strings.Contains(written, "id>/tmp/p") || strings.Contains(written, "\x1b") {
-			t.Errorf("%s gets it:\n%s", name, written)
+		if strings.Contains(script, "id>/tmp/p") || strings.Contains(script, "\x1b") {
+			t.Errorf("%s gets it:\n%s", name, script)
 		}
 	}
 	for _, text := range append(status(s, seen).Drift, status(s, seen).Hosts["cp1"], preflight(s, seen).Error(), strings.Join(addressInUse(s, seen), "")) {

@@ -14,7 +14,7 @@ func preflight(s Spec, seen map[string]balancer) error {
 	var reasons []string
 	held := false
 	for _, name := range names(seen) {
-		held = held || seen[name].holds(s.Address)
+		held = held || seen[name].holdsVIP(s.Address)
 		for _, reason := range hostProblems(s, seen[name]) {
 			reasons = append(reasons, name+" ("+s.Hosts[name].Address()+"): "+reason)
 		}
@@ -64,7 +64,7 @@ func hostProblems(s Spec, b balancer) []string {
 	case b.device == "":
 		reasons = append(reasons, "no interface has the host's address (set haproxy.interface)")
 	}
-	if _, installed := b.facts.Files[keepalivedPath]; !installed && b.holds(s.Address) {
+	if _, installed := b.facts.Files[keepalivedPath]; !installed && b.holdsVIP(s.Address) {
 		reasons = append(reasons, s.Address+" is already an address of this machine")
 	}
 	return reasons
@@ -82,7 +82,7 @@ func wildcardListener(b balancer, port int) string {
 // addressInUse reports that a machine outside the endpoint answers for its address.
 func addressInUse(s Spec, seen map[string]balancer) []string {
 	for _, name := range names(seen) {
-		if who := seen[name].neighbour; who != "" {
+		if who := seen[name].vipMAC; who != "" {
 			return []string{fmt.Sprintf("%s is in use: %s sees it at hardware address %s, which is none of these hosts",
 				s.Address, name, who)}
 		}

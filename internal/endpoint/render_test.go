@@ -29,10 +29,10 @@ func TestRenderKeepalived(t *testing.T) {
 	three := threeHosts()
 	three.VirtualRouterID = 51
 	tests := []struct {
-		name       string
-		spec       Spec
-		host       string
-		has, lacks []string
+		name         string
+		spec         Spec
+		host         string
+		has, missing []string
 	}{
 		{
 			name: "the first of three", spec: three, host: "cp1",
@@ -40,7 +40,7 @@ func TestRenderKeepalived(t *testing.T) {
 				"state BACKUP\n    nopreempt\n", "priority 200\n", "virtual_router_id 51\n", "unicast_src_ip 10.0.0.11\n",
 				"unicast_peer {\n        10.0.0.12\n        10.0.0.13\n    }\n", "10.0.0.100/32 dev eth0\n",
 			},
-			lacks: []string{"preferred_lft"},
+			missing: []string{"preferred_lft"},
 		},
 		{
 			name: "the last of three", spec: three, host: "cp3",
@@ -63,7 +63,7 @@ func TestRenderKeepalived(t *testing.T) {
 					t.Errorf("%q is not in\n%s", part, got)
 				}
 			}
-			for _, part := range test.lacks {
+			for _, part := range test.missing {
 				if strings.Contains(got, part) {
 					t.Errorf("%q is in\n%s", part, got)
 				}

@@ -6,43 +6,43 @@ import (
 
 // status is what seen means for s.
 func status(s Spec, seen map[string]balancer) Status {
-	holders, blind, lacks := holders(s, seen), false, listDrift(seen)
-	found := Status{Hosts: map[string]string{}, Backends: map[string]string{}, ConfigDigest: digest(seen)}
+	holders, unreachable, missing := holders(s, seen), false, listDrift(seen)
+	observed := Status{Hosts: map[string]string{}, Backends: map[string]string{}, ConfigDigest: digest(seen)}
 	for _, name := range names(seen) {
 		b := seen[name]
-		found.Hosts[name] = health(b)
+		observed.Hosts[name] = health(b)
 		if b.unreachable != nil {
-			blind, found.ConfigDigest = true, ""
+			unreachable, observed.ConfigDigest = true, ""
 			continue
 		}
-		for _, difference := range append(drift(s, name, b), lacks[name]...) {
-			found.Drift = append(found.Drift, name+": "+difference)
+		for _, difference := range append(drift(s, name, b), missing[name]...) {
+			observed.Drift = append(observed.Drift, name+": "+difference)
 		}
 	}
 	switch {
 	case len(holders) > 1:
-		found.Drift = append(found.Drift, s.Address+" is held by "+strings.Join(holders, " and "))
-	case len(holders) == 0 && !blind: // an unreachable host may hold it
-		found.Drift = append(found.Drift, s.Address+" is held by none of the hosts")
+		observed.Drift = append(observed.Drift, s.Address+" is held by "+strings.Join(holders, " and "))
+	case len(holders) == 0 && !unreachable: // an unreachable host may hold it
+		observed.Drift = append(observed.Drift, s.Address+" is held by none of the hosts")
 	}
 	if len(holders) > 0 {
-		found.Holder = holders[0]
-		for _, backend := range seen[found.Holder].stats {
-			found.Backends[backend.Name] = backend.Status
+		observed.Holder = holders[0]
+		for _, backend := range seen[observed.Holder].stats {
+			observed.Backends[backend.Name] = backend.Status
 		}
 	}
-	return found
+	return observed
 }
 
 // holders names the hosts that have the address, in order.
 func holders(s Spec, seen map[string]balancer) []string {
-	var holding []string
+	var holders []string
 	for _, name := range names(seen) {
-		if seen[name].holds(s.Address) {
-			holding = append(holding, name)
+		if seen[name].holdsVIP(s.Address) {
+			holders = append(holders, name)
 		}
 	}
-	return holding
+	return holders
 }
 
 // health is "ok", or describes what is wrong with a host.

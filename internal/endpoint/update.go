@@ -107,7 +107,7 @@ func updateOrder(s Spec, seen map[string]balancer) []string {
 		switch b := seen[name]; {
 		case !b.unitActive(keepalivedUnit):
 			return 2
-		case b.holds(s.Address):
+		case b.holdsVIP(s.Address):
 			return 1
 		}
 		return 0

@@ -8,7 +8,7 @@ import (
 
 func TestAbandoned(t *testing.T) {
 	lost := fmt.Errorf("dial: %w", ErrUnreachable)
-	given := AbandonedAt("10.0.0.12", "fd00::12")
+	abandoned := AbandonedAt("10.0.0.12", "fd00::12")
 	for _, c := range []struct {
 		name    string
 		address string
@@ -25,7 +25,7 @@ func TestAbandoned(t *testing.T) {
 		{"a failed command", "10.0.0.12", &ExitError{Code: 1}, false},
 		{"unreachable, and a host key on the way", "10.0.0.12", errors.Join(lost, &HostKeyError{Address: "jump"}), false},
 	} {
-		if got := given.Covers(c.address, c.err); got != c.want {
+		if got := abandoned.Covers(c.address, c.err); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

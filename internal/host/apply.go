@@ -191,8 +191,8 @@ func rawMode(kind uint64, mode fs.FileMode) string {
 func parseApplied(stdout string, paths []string) (Applied, error) {
 	var applied Applied
 	for rest := stdout; ; {
-		line, after, found := strings.Cut(rest, "\n")
-		if !found {
+		line, after, ok := strings.Cut(rest, "\n")
+		if !ok {
 			return Applied{}, fmt.Errorf("the machine's report breaks off: %s", problem.Quote(rest))
 		}
 		if line == "--" {

@@ -135,15 +135,15 @@ func must(t *testing.T, err error) {
 func TestApplyRemove(t *testing.T) {
 	_, h := newRootMachine(t)
 	dir := t.TempDir()
-	file, link, full, hollow := dir+"/file", dir+"/link", dir+"/full", dir+"/hollow"
+	file, link, full, emptyFile := dir+"/file", dir+"/link", dir+"/full", dir+"/hollow"
 	must(t, os.WriteFile(file, nil, 0o600))
 	must(t, os.WriteFile(dir+"/.file.kube-0123", nil, 0o600))
 	must(t, os.Mkdir(full, 0o755))
 	must(t, os.WriteFile(full+"/.kept", nil, 0o600))
 	must(t, os.Symlink(full, link))
-	must(t, os.Mkdir(hollow, 0o755))
-	c := Change{Remove: []string{file, link, full, hollow, dir + "/none/none"}}
-	wantChanged(t, apply(t, h, c), file, link, hollow)
+	must(t, os.Mkdir(emptyFile, 0o755))
+	c := Change{Remove: []string{file, link, full, emptyFile, dir + "/none/none"}}
+	wantChanged(t, apply(t, h, c), file, link, emptyFile)
 	wantChanged(t, apply(t, h, c))
 	if entries := names(t, dir); !slices.Equal(entries, []string{"full"}) {
 		t.Errorf("left are %q", entries)
@@ -361,11 +361,11 @@ func TestApplyCutOffAnywhere(t *testing.T) {
 		if left := names(t, dir+"/d"); !slices.Equal(left, []string{"more"}) {
 			t.Fatalf("cut %d: left are %q", cuts, left)
 		}
-		told, err := os.ReadFile(followed)
+		recorded, err := os.ReadFile(followed)
 		must(t, err)
 		for _, p := range changePaths(c) {
-			if !strings.Contains(string(told), p) {
-				t.Fatalf("cut %d: no script that got to its end was told of %s: %s", cuts, p, told)
+			if !strings.Contains(string(recorded), p) {
+				t.Fatalf("cut %d: no script that got to its end was told of %s: %s", cuts, p, recorded)
 			}
 		}
 		must(t, os.Remove(followed))

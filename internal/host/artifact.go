@@ -23,12 +23,12 @@ func (a Artifact) Path() string {
 
 func (a Artifact) String() string { return a.Name + " " + a.Version }
 
-// artifactWord prevents the parts of an artifact from forming a path of their own.
-var artifactWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
+// artifactNamePattern prevents the parts of an artifact from forming a path of their own.
+var artifactNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 
 func (a Artifact) check() error {
 	for _, word := range []string{a.Product, a.Version, a.Name} {
-		if !artifactWord.MatchString(word) {
+		if !artifactNamePattern.MatchString(word) {
 			return fmt.Errorf("artifact %q of %q at version %q: %q is not a plain word", a.Name, a.Product, a.Version, word)
 		}
 	}

@@ -207,7 +207,7 @@ func newMirror(t *testing.T, s *testServer) *mirror {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.gets = append(m.gets, r.URL.Path)
-		if to, found := strings.CutPrefix(r.URL.Path, "/to-http/"); found {
+		if to, ok := strings.CutPrefix(r.URL.Path, "/to-http/"); ok {
 			http.Redirect(w, r, "http://"+r.Host+"/"+to, http.StatusFound)
 			return
 		}

@@ -74,9 +74,9 @@ func (s Source) Validate() error {
 var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
 
 func checkTemplate(template string) error {
-	for _, found := range placeholder.FindAllString(template, -1) {
-		if found != "{version}" && found != "{arch}" && found != "{name}" {
-			return fmt.Errorf("%q: unknown placeholder %s; there are {version}, {arch} and {name}", template, found)
+	for _, match := range placeholder.FindAllString(template, -1) {
+		if match != "{version}" && match != "{arch}" && match != "{name}" {
+			return fmt.Errorf("%q: unknown placeholder %s; there are {version}, {arch} and {name}", template, match)
 		}
 	}
 	plain := placeholder.ReplaceAllString(template, "x")

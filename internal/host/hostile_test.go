@@ -12,8 +12,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// insult is text that an SSH server may send where the protocol allows text.
-var insult = "\x1b]0;owned\x07\x1b[31m\u009b2J\u202e\xff\nCause: none\n" + strings.Repeat("long ", 20_000)
+// escapeSequence is text that an SSH server may send where the protocol allows text.
+var escapeSequence = "\x1b]0;owned\x07\x1b[31m\u009b2J\u202e\xff\nCause: none\n" + strings.Repeat("long ", 20_000)
 
 // mild checks that an error shows an SSH server's text as one printable line of limited length.
 func mild(t *testing.T, what string, err error) {
@@ -47,11 +47,11 @@ func TestHostileServer(t *testing.T) {
 		return h, err
 	}
 	key := newSigner(t).PublicKey()
-	for name, say := range map[string]func(net.Conn){
-		"words without end":     func(c net.Conn) { pour(c, []byte(insult)) },
+	for name, serve := range map[string]func(net.Conn){
+		"words without end":     func(c net.Conn) { pour(c, []byte(escapeSequence)) },
 		"one line without end":  func(c net.Conn) { pour(c, bytes.Repeat([]byte("x"), 1<<16)) },
-		"a version and no more": func(c net.Conn) { _, _ = c.Write([]byte("SSH-2.0-" + insult[:100] + "\r\n")); pour(c, nil) },
-		"a version and rubbish": func(c net.Conn) { _, _ = c.Write([]byte("SSH-2.0-x\r\n")); pour(c, []byte(insult)) },
+		"a version and no more": func(c net.Conn) { _, _ = c.Write([]byte("SSH-2.0-" + escapeSequence[:100] + "\r\n")); pour(c, nil) },
+		"a version and rubbish": func(c net.Conn) { _, _ = c.Write([]byte("SSH-2.0-x\r\n")); pour(c, []byte(escapeSequence)) },
 		"a packet of four bytes": func(c net.Conn) {
 			_, _ = c.Write([]byte("SSH-2.0-x\r\n\xff\xff\xff\xff"))
 			pour(c, make([]byte, 1<<16))
@@ -59,20 +59,20 @@ func TestHostileServer(t *testing.T) {
 		"silence": func(c net.Conn) { pour(c, nil) },
 		"nothing": func(net.Conn) {},
 	} {
-		_, err := connect(listenAndSay(t, say), key)
+		_, err := connect(listenAndServe(t, serve), key)
 		if mild(t, name, err); !errors.Is(err, ErrUnreachable) {
 			t.Errorf("%s: %v, want ErrUnreachable", name, err)
 		}
 	}
 
-	banner := newTestServer(t, nil, func(c *ssh.ServerConfig) { c.BannerCallback = func(ssh.ConnMetadata) string { return insult } })
+	banner := newTestServer(t, nil, func(c *ssh.ServerConfig) { c.BannerCallback = func(ssh.ConnMetadata) string { return escapeSequence } })
 	_, err := connect(banner.listener.Addr().(*net.TCPAddr), banner.key.PublicKey())
 	if mild(t, "a banner, and no way in", err); !errors.Is(err, ErrAuth) {
 		t.Errorf("%v, want ErrAuth", err)
 	}
 
 	rude := newTestServer(t, client.signer.PublicKey(), nil)
-	rude.refusal = insult
+	rude.refusal = escapeSequence
 	h, err := connect(rude.listener.Addr().(*net.TCPAddr), rude.key.PublicKey())
 	mild(t, "a refused session", err)
 	_, err = h.Dial(t.Context(), "tcp", "127.0.0.1:2379")
@@ -96,8 +96,8 @@ func pour(c net.Conn, what []byte) {
 	}
 }
 
-// listenAndSay is a TCP server that sends data to every client.
-func listenAndSay(t *testing.T, say func(net.Conn)) *net.TCPAddr {
+// listenAndServe is a TCP server that sends data to every client.
+func listenAndServe(t *testing.T, serve func(net.Conn)) *net.TCPAddr {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -110,7 +110,7 @@ func listenAndSay(t *testing.T, say func(net.Conn)) *net.TCPAddr {
 			}
 			go func() {
 				defer conn.Close()
-				say(conn)
+				serve(conn)
 			}()
 		}
 	}()

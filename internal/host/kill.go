@@ -17,17 +17,17 @@ func killScript(token string) string {
 	return string(Assignments(map[string]string{"token": token})) + withoutComments(killFunctions) + `kill_command "$token"` + "\n"
 }
 
-// orphansScript returns the script that ends commands whose connection was lost.
-func orphansScript() string { return withoutComments(killFunctions) + "kill_orphans\n" }
+// killStaleScript returns the script that ends commands whose connection was lost.
+func killStaleScript() string { return withoutComments(killFunctions) + "kill_stale_commands\n" }
 
-// endOrphans ensures, before the first change through a connection, that no command of a lost
+// killStaleCommands ensures, before the first change through a connection, that no command of a lost
 // connection still runs. It is best effort: if it fails, the change that follows reports the
 // cause.
-func (c *connection) endOrphans(ctx context.Context) {
-	c.orphansMu.Lock()
-	defer c.orphansMu.Unlock()
-	if c.orphansEnded {
+func (c *connection) killStaleCommands(ctx context.Context) {
+	c.staleMu.Lock()
+	defer c.staleMu.Unlock()
+	if c.staleKilled {
 		return
 	}
-	c.orphansEnded = c.run(ctx, invocation{line: c.rootLine("", orphansScript())}) == nil
+	c.staleKilled = c.run(ctx, invocation{line: c.rootLine("", killStaleScript())}) == nil
 }

@@ -49,12 +49,12 @@ kill_command() {
   done
 }
 
-# kill_orphans ends commands whose connection was lost. They go on as children of
+# kill_stale_commands ends commands whose connection was lost. They go on as children of
 # process 1, for sshd does not end what it has started, and could undo what is
 # going to be done. Every command may be cut off at any point, so they are not
 # waited for. The words of a program with the set-user-ID bit (sudo) are its
 # caller's, whoever that is: it is ended itself, and its child is looked at next.
-kill_orphans() {
+kill_stale_commands() {
   passes=0 more=yes
   while [ -n "$more" ] && [ $passes -lt 10 ]; do
     passes=$((passes + 1)) more=''

@@ -33,10 +33,10 @@ func started(t *testing.T, uid uint32, environment []string, words ...string) in
 	return pid
 }
 
-func gone(pid int) bool { return !alive(pid) }
+func exited(pid int) bool { return !alive(pid) }
 
-// TestKillTakesWholeTokens: only processes with exactly the token are killed.
-func TestKillTakesWholeTokens(t *testing.T) {
+// TestKillMatchesWholeTokens: only processes with exactly the token are killed.
+func TestKillMatchesWholeTokens(t *testing.T) {
 	_, h := newMachine(t)
 	token, other := newToken(), newToken()
 	entry := tokenVariable + "=" + token
@@ -73,41 +73,41 @@ func TestKillTakesWholeTokens(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	for name, pid := range killed {
-		eventually(t, name+" is killed", func() bool { return gone(pid) })
+		eventually(t, name+" is killed", func() bool { return exited(pid) })
 	}
 	for name, pid := range left {
-		if gone(pid) {
+		if exited(pid) {
 			t.Errorf("%s: was killed", name)
 		}
 	}
 }
 
-// TestOrphansAreRoots: if a process of another user poses as an orphaned command, neither it
+// TestKillStaleCommands: if a process of another user poses as an orphaned command, neither it
 // nor the process it names is killed.
-func TestOrphansAreRoots(t *testing.T) {
+func TestKillStaleCommands(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("processes of other users need root")
 	}
 	_, h := newMachine(t)
-	living, orphaned := newToken(), newToken()
-	command := started(t, 0, []string{tokenVariable + "=" + living}, "sleep", "300") // its parent is alive: this test
+	activeToken, staleToken := newToken(), newToken()
+	command := started(t, 0, []string{tokenVariable + "=" + activeToken}, "sleep", "300") // its parent is alive: this test
 	// Both become children of process 1, or of a subreaper; with a subreaper nothing can be
 	// tested.
-	spoofed := orphan(t, 65534, tokenVariable+"="+living)
-	real := orphan(t, 0, tokenVariable+"="+orphaned)
+	spoofed := startProcess(t, 65534, tokenVariable+"="+activeToken)
+	real := startProcess(t, 0, tokenVariable+"="+staleToken)
 	_, err := h.Run(t.Context(), Command{Script: "true"}) // the first change through a connection
 	must(t, err)
-	eventually(t, "the orphan is killed", func() bool { return gone(real) })
-	if gone(spoofed) {
+	eventually(t, "the orphan is killed", func() bool { return exited(real) })
+	if exited(spoofed) {
 		t.Error("a process of another user was killed")
 	}
-	if gone(command) {
+	if exited(command) {
 		t.Error("a command whose token another user's process had was killed")
 	}
 }
 
-// orphan starts a process whose parent has ended.
-func orphan(t *testing.T, uid uint32, environment string) int {
+// startProcess starts a process whose parent has ended.
+func startProcess(t *testing.T, uid uint32, environment string) int {
 	t.Helper()
 	command := exec.Command("sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!")
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), environment}

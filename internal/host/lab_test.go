@@ -248,13 +248,13 @@ func TestLabCancel(t *testing.T) {
 	}
 }
 
-// TestLabOrphans loses the connection during a command: the command continues, and ends before
+// TestLabStaleCommands loses the connection during a command: the command continues, and ends before
 // the first change through the next connection.
-func TestLabOrphans(t *testing.T) {
+func TestLabStaleCommands(t *testing.T) {
 	const running = "grep -lx sleep /proc/[0-9]*/comm || true"
 	config := labConfig(t)
 	m := machines.lab.Machine("m1")
-	look := func(script string) string {
+	run := func(script string) string {
 		t.Helper()
 		out, err := m.Run(t.Context(), script)
 		must(t, err)
@@ -267,16 +267,16 @@ func TestLabOrphans(t *testing.T) {
 			_, err := labHost(t, config, "m1").Run(t.Context(), Command{Script: "sleep 4714 & sleep 4715"})
 			failed <- err
 		}()
-		eventually(t, "the command runs", func() bool { return strings.Count(look(running), "\n") == 2 })
+		eventually(t, "the command runs", func() bool { return strings.Count(run(running), "\n") == 2 })
 		must(t, m.HangUp(t.Context()))
 		if err := <-failed; !errors.Is(err, ErrUnreachable) {
 			t.Errorf("%s: the lost command: %v, want ErrUnreachable", user, err)
 		}
-		if look(running) == "" {
+		if run(running) == "" {
 			t.Fatalf("%s: the command ended with its connection: nothing is tested", user)
 		}
 		h := labHost(t, config, "m1")
-		if _, err := h.Observe(t.Context(), Query{}); err != nil || look(running) == "" {
+		if _, err := h.Observe(t.Context(), Query{}); err != nil || run(running) == "" {
 			t.Errorf("%s: a look ended the lost command (%v)", user, err)
 		}
 		if out, err := h.Run(t.Context(), Command{Script: running}); err != nil || out != "" {

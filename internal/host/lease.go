@@ -113,7 +113,7 @@ func (h *Host) takeLease(ctx context.Context, m *machine, name, holder string, p
 	if err != nil {
 		return nil, err
 	}
-	conn.endOrphans(ctx)
+	conn.killStaleCommands(ctx)
 	h.endLostLease(ctx, conn, name)
 	token, expected := newToken(), ""
 	if previous != nil {

@@ -178,15 +178,15 @@ func (l *Leases) restore(ctx context.Context, address string) error {
 
 // waitForRelease waits for the lease of one machine.
 func (l *Leases) waitForRelease(ctx context.Context, machine LeaseTaker) (*Lease, error) {
-	told := ""
+	reported := ""
 	for {
 		lease, err := takeWithTimeout(ctx, machine, l.name, nil)
 		var other *HeldError
 		if !errors.As(err, &other) {
 			return lease, err
 		}
-		if other.Holder != told {
-			told = other.Holder
+		if other.Holder != reported {
+			reported = other.Holder
 			problem.Progress(ctx, "waiting: %s is being changed by %s (lease on %s)", l.options.What, other.Holder,
 				other.Address)
 		}

@@ -157,14 +157,14 @@ func TestLeasesWaitForEachOther(t *testing.T) {
 func TestLeasesNeedAMajority(t *testing.T) {
 	_, one, _ := newLeasedMachine(t)
 	quorum := []string{machineName, "gone-1", "gone-2"}
-	_, err := TakeLeases(t.Context(), []LeaseTaker{one, goneMachine("gone-1"), goneMachine("gone-2")}, testLease, LeaseOptions{What: "etcd", Quorum: quorum})
+	_, err := TakeLeases(t.Context(), []LeaseTaker{one, unreachableMachine("gone-1"), unreachableMachine("gone-2")}, testLease, LeaseOptions{What: "etcd", Quorum: quorum})
 	if !errors.Is(err, ErrUnreachable) {
 		t.Errorf("error %v, want that too few machines are reached", err)
 	}
-	if _, err := TakeLeases(t.Context(), []LeaseTaker{one, goneMachine("gone-1")}, testLease, LeaseOptions{All: true}); !errors.Is(err, ErrUnreachable) {
+	if _, err := TakeLeases(t.Context(), []LeaseTaker{one, unreachableMachine("gone-1")}, testLease, LeaseOptions{All: true}); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("error %v, want that one machine is not reached", err)
 	}
-	l, err := TakeLeases(t.Context(), []LeaseTaker{one, goneMachine("gone-1")}, testLease, LeaseOptions{What: "etcd"})
+	l, err := TakeLeases(t.Context(), []LeaseTaker{one, unreachableMachine("gone-1")}, testLease, LeaseOptions{What: "etcd"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,16 +174,16 @@ func TestLeasesNeedAMajority(t *testing.T) {
 	l.Release()
 }
 
-type goneMachine string
+type unreachableMachine string
 
-func (m goneMachine) Address() string { return string(m) }
-func (m goneMachine) TakeLease(context.Context, string, string, *Lease) (*Lease, error) {
+func (m unreachableMachine) Address() string { return string(m) }
+func (m unreachableMachine) TakeLease(context.Context, string, string, *Lease) (*Lease, error) {
 	return nil, ErrUnreachable
 }
 
-// TestLeasesOutliveAConnection: a connection that is lost and reopened does not lose the lease,
+// TestLeasesSurviveReconnect: a connection that is lost and reopened does not lose the lease,
 // unless another process has held it meanwhile.
-func TestLeasesOutliveAConnection(t *testing.T) {
+func TestLeasesSurviveReconnect(t *testing.T) {
 	s, one, other := newLeasedMachine(t)
 	held, err := TakeLeases(t.Context(), []LeaseTaker{one}, testLease, LeaseOptions{What: "etcd", Quorum: []string{machineName}})
 	if err != nil {

@@ -89,7 +89,7 @@ func (t *tail) String() string {
 	defer t.mu.Unlock()
 	text := string(t.kept)
 	if t.cut {
-		if _, rest, found := strings.Cut(text, "\n"); found {
+		if _, rest, ok := strings.Cut(text, "\n"); ok {
 			return rest
 		}
 	}

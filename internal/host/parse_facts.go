@@ -71,11 +71,11 @@ func parseFacts(text string, q Query) (facts Facts, clock time.Time, err error) 
 // parseBasics parses the facts that are queried on every machine.
 func (f *Facts) parseBasics(r report) error {
 	var errs [6]error
-	f.MachineID, errs[0] = matchingOrEmpty(machineIDForm, "/etc/machine-id", r.first("machine-id"), "uninitialized")
-	f.BootID, errs[1] = matchingOrEmpty(bootIDForm, "the kernel's boot id", r.first("boot-id"))
-	f.Hostname, errs[2] = matchingOrEmpty(hostnameForm, "the host name", r.first("hostname"), "(none)")
+	f.MachineID, errs[0] = matchingOrEmpty(machineIDPattern, "/etc/machine-id", r.first("machine-id"), "uninitialized")
+	f.BootID, errs[1] = matchingOrEmpty(bootIDPattern, "the kernel's boot id", r.first("boot-id"))
+	f.Hostname, errs[2] = matchingOrEmpty(hostnamePattern, "the host name", r.first("hostname"), "(none)")
 	f.Architecture, errs[3] = goArchitecture(r.first("machine"))
-	f.Systemd = systemdForm.FindString(r.first("systemd"))
+	f.Systemd = systemdPattern.FindString(r.first("systemd"))
 	if text := r.first("systemd"); text != "" && f.Systemd == "" {
 		errs[4] = fmt.Errorf("the version of systemd reads %s", problem.Quote(text))
 	}
@@ -90,7 +90,7 @@ func parseCommands(values, asked []string) (map[string]string, error) {
 		if !slices.Contains(asked, name) {
 			return nil, unexpectedAnswer("program", name)
 		}
-		at, err := matching(programForm, "the place of "+name, place)
+		at, err := matching(programPattern, "the place of "+name, place)
 		if err != nil {
 			return nil, err
 		}
@@ -121,8 +121,8 @@ func parseFiles(r report, asked []string) (map[string]FileState, error) {
 			return nil, fmt.Errorf("state of %s: %w", fields[4], err)
 		}
 		files[fields[4]] = FileState{
-			Mode: mode, Owner: matchingOrUnnamed(ownerForm, fields[1]),
-			Group: matchingOrUnnamed(ownerForm, fields[2]), Size: size,
+			Mode: mode, Owner: matchingOrUnnamed(ownerPattern, fields[1]),
+			Group: matchingOrUnnamed(ownerPattern, fields[2]), Size: size,
 		}
 	}
 	update := func(path string, change func(*FileState)) {

@@ -67,7 +67,7 @@ func parseSocket(line string) (port int, address, process string, ok bool) {
 	}
 	if _, users, found := strings.Cut(line, `users:(("`); found {
 		process, _, _ = strings.Cut(users, `"`)
-		process = matchingOrUnnamed(processForm, process) // any process can choose its name (prctl(2), PR_SET_NAME)
+		process = matchingOrUnnamed(processPattern, process) // any process can choose its name (prctl(2), PR_SET_NAME)
 	}
 	return port, ip.String(), process, true
 }

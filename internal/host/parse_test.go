@@ -217,13 +217,13 @@ func FuzzParseFacts(f *testing.F) {
 			form *regexp.Regexp
 			text string
 		}{
-			{machineIDForm, facts.MachineID},
-			{bootIDForm, facts.BootID},
-			{hostnameForm, facts.Hostname},
-			{osForm, facts.OS},
-			{osForm, facts.OSLike},
-			{kernelForm, facts.Architecture},
-			{systemdForm, facts.Systemd},
+			{machineIDPattern, facts.MachineID},
+			{bootIDPattern, facts.BootID},
+			{hostnamePattern, facts.Hostname},
+			{osPattern, facts.OS},
+			{osPattern, facts.OSLike},
+			{kernelPattern, facts.Architecture},
+			{systemdPattern, facts.Systemd},
 		} {
 			if c.text != "" && !c.form.MatchString(c.text) {
 				t.Errorf("%q is not of the form %s", c.text, c.form)
@@ -231,24 +231,24 @@ func FuzzParseFacts(f *testing.F) {
 		}
 		for path, state := range facts.Files {
 			if !slices.Contains(slices.Concat(asked.Files, asked.Contents, asked.Binaries), path) || state.Size < 0 ||
-				state.SHA256 != "" && !digestForm.MatchString(state.SHA256) || state.Owner != "?" && !ownerForm.MatchString(state.Owner) {
+				state.SHA256 != "" && !digestPattern.MatchString(state.SHA256) || state.Owner != "?" && !ownerPattern.MatchString(state.Owner) {
 				t.Errorf("%q: %+v", path, state)
 			}
 		}
 		for name, unit := range facts.Units {
 			for _, word := range []string{unit.Load, unit.Active, unit.Sub, unit.Enabled, unit.Result} {
-				if !slices.Contains(asked.Units, name) || word != "" && !stateForm.MatchString(word) || unit.MainPID < 0 || unit.Restarts < 0 {
+				if !slices.Contains(asked.Units, name) || word != "" && !statePattern.MatchString(word) || unit.MainPID < 0 || unit.Restarts < 0 {
 					t.Errorf("%q: %+v", name, unit)
 				}
 			}
 		}
 		for port, l := range facts.Listeners {
-			if !slices.Contains(asked.Ports, port) || l.Process != "" && l.Process != "?" && !processForm.MatchString(l.Process) {
+			if !slices.Contains(asked.Ports, port) || l.Process != "" && l.Process != "?" && !processPattern.MatchString(l.Process) {
 				t.Errorf("%d: %+v", port, l)
 			}
 		}
 		for name, place := range facts.Commands {
-			if !slices.Contains(asked.Commands, name) || !programForm.MatchString(place) {
+			if !slices.Contains(asked.Commands, name) || !programPattern.MatchString(place) {
 				t.Errorf("%q: %q", name, place)
 			}
 		}

@@ -46,7 +46,7 @@ func parseUnit(properties map[string]string) (UnitState, error) {
 	var errs []error
 	word := func(to *string, name string) {
 		var err error
-		*to, err = matchingOrEmpty(stateForm, name, properties[name])
+		*to, err = matchingOrEmpty(statePattern, name, properties[name])
 		errs = append(errs, err)
 	}
 	number := func(to *int, name string, most int64) {

@@ -48,7 +48,7 @@ func TestServerWithFewSessions(t *testing.T) {
 	}
 }
 
-func TestLostConnectionIsMadeAgain(t *testing.T) {
+func TestReconnect(t *testing.T) {
 	s, h := newMachine(t)
 	for range 3 {
 		if _, err := h.Run(t.Context(), Command{Script: "true"}); err != nil {
@@ -184,7 +184,7 @@ func freezer(t *testing.T, target string, frozen *atomic.Bool) (port int) {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestTunnelConnectionRefused(t *testing.T) {
 	s, h := newMachine(t)
 	_ = s.listener.Close()
 	_, err := h.Run(t.Context(), Command{Script: "true"})
@@ -210,21 +210,21 @@ func TestSilentServer(t *testing.T) {
 	}
 	h := openPool(t, config).Host(Target{"127.0.0.1"})
 	ctx, cancel := context.WithCancel(t.Context())
-	impatient := make(chan error, 1)
+	firstResult := make(chan error, 1)
 	go func() {
 		_, err := h.Run(ctx, Command{Script: "true"})
-		impatient <- err
+		firstResult <- err
 	}()
-	patient := make(chan error, 1)
+	secondResult := make(chan error, 1)
 	go func() {
 		_, err := h.Run(t.Context(), Command{Script: "true"})
-		patient <- err
+		secondResult <- err
 	}()
 	cancel()
-	if err := <-impatient; !errors.Is(err, context.Canceled) {
+	if err := <-firstResult; !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled caller: %v", err)
 	}
-	err = <-patient
+	err = <-secondResult
 	if !errors.Is(err, ErrUnreachable) {
 		t.Fatalf("error %v, want ErrUnreachable", err)
 	}

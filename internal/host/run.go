@@ -99,7 +99,7 @@ func (h *Host) attempt(ctx context.Context, m *machine, j job) (outcome, error) 
 		return outcome{}, err
 	}
 	if !j.readOnly {
-		conn.endOrphans(ctx)
+		conn.killStaleCommands(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

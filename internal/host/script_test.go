@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// nasty returns values that a shell would interpret if they were not quoted.
-func nasty(marker string) []string {
+// shellMetacharacters returns values that a shell would interpret if they were not quoted.
+func shellMetacharacters(marker string) []string {
 	return []string{
 		"", " ", "plain", "two words", "it's", `"`, `\`, `\'`, "a\nb", "a\n", "\n", "-n", "~", "~root", "*", "/etc/*", "#", "!", "a=b", "$HOME", "${x",
 		"$(touch " + marker + ")", "`touch " + marker + "`", ";touch " + marker, "'; touch " + marker + "; '", "\ntouch " + marker + "\n",
@@ -22,7 +22,7 @@ func TestVars(t *testing.T) {
 	_, h := newMachine(t)
 	marker := filepath.Join(t.TempDir(), "executed")
 	const script = `printf '%s' "$value" | od -An -v -tx1 | tr -d ' \n'`
-	for _, value := range nasty(marker) {
+	for _, value := range shellMetacharacters(marker) {
 		vars := map[string]string{"value": value, "a_1": value}
 		ran, err := h.Run(t.Context(), Command{Script: script, Vars: vars})
 		must(t, err)

@@ -33,8 +33,8 @@ type connection struct {
 	dropErr  error
 	lost     chan struct{} // closed when no answers can arrive any more
 
-	orphansMu    sync.Mutex
-	orphansEnded bool
+	staleMu     sync.Mutex
+	staleKilled bool
 }
 
 func newConnection(e endpoint, raw net.Conn, client *ssh.Client, s settings) *connection {

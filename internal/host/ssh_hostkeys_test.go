@@ -33,8 +33,8 @@ func TestHostKeys(t *testing.T) {
 	second := ecdsaSigner(t) // the server has two keys
 	s := newTestServer(t, client.signer.PublicKey(), func(c *ssh.ServerConfig) { c.AddHostKey(second) })
 	own, ec := keyLine(s.key.PublicKey()), keyLine(second.PublicKey())
-	stranger := keyLine(newSigner(t).PublicKey())
-	strangerEC := keyLine(ecdsaSigner(t).PublicKey())
+	otherKeyLine := keyLine(newSigner(t).PublicKey())
+	otherECKeyLine := keyLine(ecdsaSigner(t).PublicKey())
 	port := strconv.Itoa(s.port())
 	const plain = machineName
 	dialled := "[127.0.0.1]:" + port
@@ -47,8 +47,8 @@ func TestHostKeys(t *testing.T) {
 		"pinned":                      {pinned: own},
 		"pinned second key":           {pinned: ec},
 		"pinned with comment":         {pinned: own + " root@machine"},
-		"pinned another":              {pinned: stranger, refused: true, trusted: 1},
-		"pinned beats known_hosts":    {pinned: stranger, known: plain + " " + own, refused: true, trusted: 1},
+		"pinned another":              {pinned: otherKeyLine, refused: true, trusted: 1},
+		"pinned beats known_hosts":    {pinned: otherKeyLine, known: plain + " " + own, refused: true, trusted: 1},
 		"unknown":                     {refused: true},
 		"known by cluster address":    {known: plain + " " + own},
 		"known by name and port":      {known: "[" + plain + "]:" + port + " " + own},
@@ -64,16 +64,16 @@ func TestHostKeys(t *testing.T) {
 		"hashed":                      {known: knownhosts.HashHostname(plain) + " " + own},
 		"hashed with port":            {known: knownhosts.HashHostname(dialled) + " " + own},
 		"hashed other":                {known: knownhosts.HashHostname("machine2.test") + " " + own, refused: true},
-		"changed":                     {known: plain + " " + stranger, refused: true, trusted: 1},
-		"changed to another type":     {known: plain + " " + strangerEC, refused: true, trusted: 1},
-		"old and new key":             {known: plain + " " + stranger + "\n" + plain + " " + own},
+		"changed":                     {known: plain + " " + otherKeyLine, refused: true, trusted: 1},
+		"changed to another type":     {known: plain + " " + otherECKeyLine, refused: true, trusted: 1},
+		"old and new key":             {known: plain + " " + otherKeyLine + "\n" + plain + " " + own},
 		"revoked":                     {known: "@revoked * " + own + "\n" + plain + " " + own, refused: true, trusted: 1},
 		"pinned and revoked":          {pinned: own, known: "@revoked * " + own, refused: true, trusted: 1},
 		"pinned, revoked by name":     {pinned: own, known: "@revoked " + plain + " " + own, refused: true, trusted: 1},
 		"pinned, revoked by dialled":  {pinned: own, known: "@revoked " + dialled + " " + own, refused: true, trusted: 1},
 		"pinned, revoked elsewhere":   {pinned: own, known: "@revoked machine2.test " + own},
-		"pinned, another revoked":     {pinned: own, known: "@revoked * " + stranger},
-		"other key revoked":           {known: "@revoked * " + stranger + "\n" + plain + " " + own},
+		"pinned, another revoked":     {pinned: own, known: "@revoked * " + otherKeyLine},
+		"other key revoked":           {known: "@revoked * " + otherKeyLine + "\n" + plain + " " + own},
 		"comments and obsolete types": {known: "# hosts\n\n  \nold ssh-old " + oldKey + "\n" + plain + " " + own + " comment\r\n"},
 	}
 	for name, test := range tests {

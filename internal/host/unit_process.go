@@ -48,7 +48,7 @@ func parseFlags(encoded string) (flags map[string]string, running bool) {
 	}
 	for _, word := range strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")[1:] {
 		name, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		if flagForm.MatchString(name) && len(value) <= maxFlagLength && len(flags) < maxFlags {
+		if flagPattern.MatchString(name) && len(value) <= maxFlagLength && len(flags) < maxFlags {
 			flags[name] = value
 		}
 	}
@@ -57,7 +57,7 @@ func parseFlags(encoded string) (flags map[string]string, running bool) {
 
 // parseLimit parses a limit as systemd prints it; "" if unset.
 func parseLimit(text string) string {
-	if text == "infinity" || !limitForm.MatchString(text) {
+	if text == "infinity" || !limitPattern.MatchString(text) {
 		return ""
 	}
 	return text

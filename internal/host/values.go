@@ -16,19 +16,19 @@ import (
 // Values from a machine are checked against these forms where they are parsed. A value in
 // another form is an error, or is skipped if the rule says so.
 var (
-	machineIDForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
-	bootIDForm    = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-	hostnameForm  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	osForm        = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}( [A-Za-z0-9._+-]{1,64}){0,15}$`)
-	kernelForm    = regexp.MustCompile(`^[a-z0-9_]{1,16}$`)
-	ownerForm     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}$`)
-	digestForm    = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	stateForm     = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
-	processForm   = regexp.MustCompile(`^[A-Za-z0-9._:/@+ -]{1,64}$`)
-	programForm   = regexp.MustCompile(`^(/[A-Za-z0-9._+-]+){1,16}$`)
-	systemdForm   = regexp.MustCompile(`^[0-9]{1,5}`)
-	flagForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
-	limitForm     = regexp.MustCompile(`^[A-Za-z0-9.% -]{0,64}$`)
+	machineIDPattern = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	bootIDPattern    = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	hostnamePattern  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	osPattern        = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}( [A-Za-z0-9._+-]{1,64}){0,15}$`)
+	kernelPattern    = regexp.MustCompile(`^[a-z0-9_]{1,16}$`)
+	ownerPattern     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,31}$`)
+	digestPattern    = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	statePattern     = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+	processPattern   = regexp.MustCompile(`^[A-Za-z0-9._:/@+ -]{1,64}$`)
+	programPattern   = regexp.MustCompile(`^(/[A-Za-z0-9._+-]+){1,16}$`)
+	systemdPattern   = regexp.MustCompile(`^[0-9]{1,5}`)
+	flagPattern      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+	limitPattern     = regexp.MustCompile(`^[A-Za-z0-9.% -]{0,64}$`)
 )
 
 const (
@@ -70,7 +70,7 @@ func matchingOrUnnamed(form *regexp.Regexp, text string) string {
 
 // digestOrEmpty returns a SHA-256, or "" if text is not one. "" differs from every digest.
 func digestOrEmpty(text string) string {
-	if digestForm.MatchString(text) {
+	if digestPattern.MatchString(text) {
 		return text
 	}
 	return ""
@@ -131,7 +131,7 @@ func goArchitecture(machine string) (string, error) {
 	case "i386", "i686":
 		return "386", nil
 	}
-	return matchingOrEmpty(kernelForm, "the machine's architecture", machine) // ppc64le, s390x and riscv64 are the same in Go
+	return matchingOrEmpty(kernelPattern, "the machine's architecture", machine) // ppc64le, s390x and riscv64 are the same in Go
 }
 
 // parseOSRelease parses ID and ID_LIKE, quoted or not (os-release(5)).
@@ -142,9 +142,9 @@ func parseOSRelease(lines []string) (id, like string, err error) {
 		var problems [2]error
 		switch key {
 		case "ID":
-			id, problems[0] = matchingOrEmpty(osForm, "ID of /etc/os-release", value)
+			id, problems[0] = matchingOrEmpty(osPattern, "ID of /etc/os-release", value)
 		case "ID_LIKE":
-			like, problems[1] = matchingOrEmpty(osForm, "ID_LIKE of /etc/os-release", value)
+			like, problems[1] = matchingOrEmpty(osPattern, "ID_LIKE of /etc/os-release", value)
 		}
 		if err = errors.Join(problems[:]...); err != nil {
 			return "", "", err

@@ -32,17 +32,17 @@ var checkPrograms = []program{
 
 // Missing lists what this computer lacks to run a lab on one line, or is "".
 func Missing() string {
-	var lacks []string
+	var missing []string
 	if os.Geteuid() != 0 {
-		lacks = append(lacks, "root privileges")
+		missing = append(missing, "root privileges")
 	}
 	if pkgs := missingPackages(programs); len(pkgs) > 0 {
-		lacks = append(lacks, "the packages "+strings.Join(pkgs, ", ")+" (kube-lab setup installs them)")
+		missing = append(missing, "the packages "+strings.Join(pkgs, ", ")+" (kube-lab setup installs them)")
 	}
-	if len(lacks) == 0 {
+	if len(missing) == 0 {
 		return ""
 	}
-	return "the lab needs " + strings.Join(lacks, " and ")
+	return "the lab needs " + strings.Join(missing, " and ")
 }
 
 // Setup makes this computer ready for labs: missing packages, installed with

@@ -56,8 +56,8 @@ func (f errorCounts) add(at time.Duration, err error) {
 // list returns the kinds in the order of their first occurrence.
 func (f errorCounts) list() []ErrorCount {
 	var all []ErrorCount
-	for _, fault := range f {
-		all = append(all, *fault)
+	for _, e := range f {
+		all = append(all, *e)
 	}
 	slices.SortFunc(all, func(a, b ErrorCount) int {
 		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Kind, b.Kind))

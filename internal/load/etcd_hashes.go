@@ -108,7 +108,7 @@ func (m *etcdMembers) compare(ctx context.Context) (Hashes, error) {
 	var list []*pb.Member
 	var h Hashes
 	err := retry(ctx, func(ctx context.Context) error {
-		return m.askAny(ctx, func(ctx context.Context, member *clientv3.Client) error {
+		return m.callAny(ctx, func(ctx context.Context, member *clientv3.Client) error {
 			answer, err := member.MemberList(ctx)
 			if err != nil {
 				return err
@@ -146,7 +146,7 @@ func (m *etcdMembers) hash(ctx context.Context, member *pb.Member, revision int6
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
 	_ = wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
-		h.Err = m.ask(ctx, member.ClientURLs[0], func(ctx context.Context, client *clientv3.Client) error {
+		h.Err = m.call(ctx, member.ClientURLs[0], func(ctx context.Context, client *clientv3.Client) error {
 			answer, err := client.HashKV(ctx, member.ClientURLs[0], revision)
 			if err == nil {
 				h.Hash, h.Compacted = answer.Hash, answer.CompactRevision

@@ -88,8 +88,8 @@ func failFast(ctx context.Context, method string, request, reply any, conn *grpc
 	return call(ctx, method, request, reply, conn, append(options, grpc.WaitForReady(false))...)
 }
 
-// ask calls the member at a client URL.
-func (m *etcdMembers) ask(ctx context.Context, clientURL string,
+// call calls the member at a client URL.
+func (m *etcdMembers) call(ctx context.Context, clientURL string,
 	call func(context.Context, *clientv3.Client) error,
 ) error {
 	member, err := m.client(clientURL)
@@ -101,11 +101,11 @@ func (m *etcdMembers) ask(ctx context.Context, clientURL string,
 	return call(ctx, member)
 }
 
-// askAny calls one member after the other until one answers.
-func (m *etcdMembers) askAny(ctx context.Context, call func(context.Context, *clientv3.Client) error) error {
+// callAny calls one member after the other until one answers.
+func (m *etcdMembers) callAny(ctx context.Context, call func(context.Context, *clientv3.Client) error) error {
 	err := errors.New("etcd has no endpoints")
 	for _, endpoint := range m.endpoints() {
-		if err = m.ask(ctx, endpoint, call); err == nil {
+		if err = m.call(ctx, endpoint, call); err == nil {
 			return nil
 		}
 	}

@@ -56,7 +56,7 @@ func ask(t *testing.T, reach Etcd, question func(context.Context, *clientv3.Clie
 	t.Helper()
 	m := &etcdMembers{dial: new(net.Dialer).DialContext, tls: reach.TLS, endpoints: reach.Endpoints}
 	defer m.close()
-	if err := m.askAny(t.Context(), question); err != nil {
+	if err := m.callAny(t.Context(), question); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -38,7 +38,7 @@ func (p *etcdWriter) put(ctx context.Context, n int, key string) error {
 	if len(endpoints) == 0 {
 		return errors.New("etcd has no endpoints")
 	}
-	return p.members.ask(ctx, endpoints[n%len(endpoints)], func(ctx context.Context, member *clientv3.Client) error {
+	return p.members.call(ctx, endpoints[n%len(endpoints)], func(ctx context.Context, member *clientv3.Client) error {
 		_, err := member.Put(ctx, key, key)
 		return err
 	})
@@ -49,7 +49,7 @@ func (p *etcdWriter) put(ctx context.Context, n int, key string) error {
 func (p *etcdWriter) keys(ctx context.Context) (map[string]bool, error) {
 	keys := map[string]bool{}
 	err := retry(ctx, func(ctx context.Context) error {
-		return p.members.askAny(ctx, func(ctx context.Context, member *clientv3.Client) error {
+		return p.members.callAny(ctx, func(ctx context.Context, member *clientv3.Client) error {
 			clear(keys)
 			return collect(ctx, member, p.prefix, keys)
 		})
@@ -90,7 +90,7 @@ func collect(ctx context.Context, kv clientv3.KV, prefix string, into map[string
 
 // clean deletes the keys of the run.
 func (p *etcdWriter) clean(ctx context.Context) error {
-	return p.members.askAny(ctx, func(ctx context.Context, member *clientv3.Client) error {
+	return p.members.callAny(ctx, func(ctx context.Context, member *clientv3.Client) error {
 		_, err := member.Delete(ctx, p.prefix, clientv3.WithPrefix())
 		return err
 	})

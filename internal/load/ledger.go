@@ -153,8 +153,8 @@ func (m *milestone) wait(ctx context.Context, seen func() []ErrorCount) error {
 	case <-m.passed:
 		return nil
 	case <-ctx.Done():
-		if faults := seen(); len(faults) > 0 {
-			return fmt.Errorf("no success: %w: %s", ctx.Err(), faults[len(faults)-1])
+		if errs := seen(); len(errs) > 0 {
+			return fmt.Errorf("no success: %w: %s", ctx.Err(), errs[len(errs)-1])
 		}
 		return fmt.Errorf("no success: %w", ctx.Err())
 	}

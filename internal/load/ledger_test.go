@@ -58,7 +58,7 @@ func TestKind(t *testing.T) {
 	}
 }
 
-func TestFaultsKeepTheFirst(t *testing.T) {
+func TestErrorCountsKeepTheFirst(t *testing.T) {
 	f := errorCounts{}
 	f.add(3*time.Second, errors.New("late"))
 	f.add(time.Second, syscall.ECONNRESET)

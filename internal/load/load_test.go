@@ -90,9 +90,9 @@ func TestRefusals(t *testing.T) {
 				}
 			})
 			report := s.during(s.config(), 60)
-			told := report.Clients[0].kinds()[name] + report.Clients[1].kinds()[name]
-			if int64(told) != refusals.Load() || report.Failed() != told {
-				t.Errorf("%d refusals, %d told, %d failed", refusals.Load(), told, report.Failed())
+			count := report.Clients[0].kinds()[name] + report.Clients[1].kinds()[name]
+			if int64(count) != refusals.Load() || report.Failed() != count {
+				t.Errorf("%d refusals, %d told, %d failed", refusals.Load(), count, report.Failed())
 			}
 			if got := int64(report.Tried()); got != s.number.Load() {
 				t.Errorf("%d requests reported, %d arrived", got, s.number.Load())
@@ -147,10 +147,10 @@ func TestCut(t *testing.T) {
 // TestGoAway: a server that shuts down gracefully causes no failures, and the report shows
 // another connection.
 func TestGoAway(t *testing.T) {
-	var said atomic.Bool
+	var reported atomic.Bool
 	s := newStandIn(t, func(s *standIn) {
 		s.disturb = func(n int64, w http.ResponseWriter, r *http.Request) bool {
-			if n >= 20 && r.ProtoMajor == 2 && !said.Swap(true) {
+			if n >= 20 && r.ProtoMajor == 2 && !reported.Swap(true) {
 				w.Header().Set("Connection", "close") // becomes a GOAWAY
 			}
 			return false
@@ -198,9 +198,9 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestKeptConnectionStaysOne: when all streams of a stalled connection are taken, requests wait
+// TestKeptConnectionIsReused: when all streams of a stalled connection are taken, requests wait
 // for one; no second connection is opened.
-func TestKeptConnectionStaysOne(t *testing.T) {
+func TestKeptConnectionIsReused(t *testing.T) {
 	s := newStandIn(t, func(s *standIn) {
 		stalled(700 * time.Millisecond)(s)
 		s.streams = 6

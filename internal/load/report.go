@@ -137,21 +137,21 @@ func (r Report) HashesAgree() bool { return r.Hashes != nil && r.Hashes.Agree() 
 // no lost write, no missed event, members that agree. It is empty if there are none.
 func (r Report) Violations(longest time.Duration) []string {
 	var broken []string
-	say := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
+	violate := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
 	for _, c := range r.Clients {
 		if c.All.Failed > 0 {
-			say("%s: %d of %d requests failed: %s", c.Name, c.All.Failed, c.All.Tried, join(c.Errors))
+			violate("%s: %d of %d requests failed: %s", c.Name, c.All.Failed, c.All.Tried, join(c.Errors))
 		}
 		if c.All.Gap.Length > longest {
-			say("%s: no success for %s", c.Name, c.All.Gap)
+			violate("%s: no success for %s", c.Name, c.All.Gap)
 		}
 	}
 	for _, w := range r.Watches {
 		if w.Gap.Length > longest {
-			say("watch %s: no event for %s, %d times not opened: %s", w.Name, w.Gap, w.Failed, join(w.Errors))
+			violate("watch %s: no event for %s, %d times not opened: %s", w.Name, w.Gap, w.Failed, join(w.Errors))
 		}
 		if len(w.Missed)+w.Repeated+w.Disordered > 0 {
-			say("watch %s: of %d events %d missed, %d repeated, %d out of order", w.Name, w.Events, len(w.Missed), w.Repeated,
+			violate("watch %s: of %d events %d missed, %d repeated, %d out of order", w.Name, w.Events, len(w.Missed), w.Repeated,
 				w.Disordered)
 		}
 	}

@@ -48,8 +48,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestTheDirectWriterFailsFreely: puts may fail while a member restarts.
-func TestTheDirectWriterFailsFreely(t *testing.T) {
+// TestDirectWriterMayFail: puts may fail while a member restarts.
+func TestDirectWriterMayFail(t *testing.T) {
 	r := good()
 	r.Etcd.All.Failed, r.Etcd.All.Gap.Length = 9, time.Minute
 	if broken := r.Violations(time.Second); len(broken) > 0 || r.Failed() > 0 || r.LongestGap().Length > time.Second {

@@ -36,8 +36,8 @@ func (r Report) String() string {
 	return b.String()
 }
 
-func writeErrors(b *strings.Builder, who string, faults []ErrorCount) {
-	for _, f := range faults {
+func writeErrors(b *strings.Builder, who string, errs []ErrorCount) {
+	for _, f := range errs {
 		fmt.Fprintf(b, "  %s: %s\n", who, f)
 	}
 }

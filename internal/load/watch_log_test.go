@@ -19,7 +19,7 @@ func bookmark(revision string) event {
 	return e
 }
 
-func TestSightings(t *testing.T) {
+func TestWatchLog(t *testing.T) {
 	written := []string{"a", "b", "c"}
 	for name, c := range map[string]struct {
 		events []event
@@ -53,12 +53,12 @@ func TestSightings(t *testing.T) {
 	}
 }
 
-func TestSightingsOfErrors(t *testing.T) {
+func TestWatchLogErrors(t *testing.T) {
 	s := newWatchLog(time.Now())
 	s.start("7")
-	gone := event{Type: "ERROR"}
-	gone.Object.Code, gone.Object.Message = 410, "too old resource version"
-	if err := s.add(gone); !refused(err, 410) {
+	expired := event{Type: "ERROR"}
+	expired.Object.Code, expired.Object.Message = 410, "too old resource version"
+	if err := s.add(expired); !refused(err, 410) {
 		t.Errorf("an expired revision is answered with %v", err)
 	}
 	deleted := added("a", "8")

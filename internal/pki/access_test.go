@@ -98,7 +98,7 @@ func TestParseAccessRefuses(t *testing.T) {
 	text, token := contexts(spec, "certificate"), contexts(spec, "token")
 	key, ca := encode64(spec.Client.PrivateKey), encode64(spec.CA)
 	certificate := encode64(spec.Client.Certificate)
-	tests := map[string]struct{ text, words string }{
+	tests := map[string]struct{ text, wantErr string }{
 		"empty":                {"", "it is empty"},
 		"a key":                {spec.Client.PrivateKey, "not the YAML of a kubeconfig"},
 		"a key in a list":      {"apiVersion: v1\nkind: Config\nusers:\n- user: {client-key-data: [" + key + "]}\n", "not the YAML of a kubeconfig"},
@@ -126,7 +126,7 @@ func TestParseAccessRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			access, err := ParseAccess(test.text)
 			wantError(t, err, "read kubeconfig: ", spec.Client.PrivateKey, key, bearer)
-			wantError(t, err, test.words)
+			wantError(t, err, test.wantErr)
 			if access != (Access{}) {
 				t.Error("a refused kubeconfig gives something")
 			}

@@ -28,8 +28,8 @@ func TestSalvage(t *testing.T) {
 		t.Errorf("salvaged %v: validity %s, algorithm %s, generation %d, external %v", got, got.Validity(), got.Algorithm, got.Generation(EtcdPart), got.Externals())
 	}
 	for name, c := range map[string]struct {
-		change func(*MachineFiles)
-		words  string
+		change  func(*MachineFiles)
+		wantErr string
 	}{
 		"in a rotation": {func(f *MachineFiles) { f.Generations = map[Part]int{KubernetesPart: 2} }, "is under way"},
 		"no authority":  {func(f *MachineFiles) { f.Authorities = nil }, "authority kubernetes"},
@@ -41,8 +41,8 @@ func TestSalvage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			broken := found
 			c.change(&broken)
-			if _, err := FromMachine(broken); err == nil || !strings.Contains(err.Error(), c.words) {
-				t.Errorf("error is %v, want one that says %q", err, c.words)
+			if _, err := FromMachine(broken); err == nil || !strings.Contains(err.Error(), c.wantErr) {
+				t.Errorf("error is %v, want one that says %q", err, c.wantErr)
 			}
 		})
 	}

@@ -49,8 +49,8 @@ func TestParseAcceptsOtherForms(t *testing.T) {
 func TestParseRefusesBundles(t *testing.T) {
 	leaf := issue(t, bundle(t), FrontProxyClient(), now, 0)
 	tests := map[string]struct {
-		change func(b *Bundle)
-		words  string
+		change  func(b *Bundle)
+		wantErr string
 	}{
 		"no cluster id":            {func(b *Bundle) { b.ClusterID = "" }, "cluster id must be 32"},
 		"cluster id in capitals":   {func(b *Bundle) { b.ClusterID = strings.Repeat("AB", 16) }, "cluster id must be 32"},
@@ -84,7 +84,7 @@ func TestParseRefusesBundles(t *testing.T) {
 			keys := []string{b.CA.PrivateKey, b.EtcdCA.PrivateKey, b.FrontProxyCA.PrivateKey, b.ServiceAccount.PrivateKey}
 			test.change(&b)
 			_, err := Parse(encode(t, &b), nil)
-			wantError(t, err, test.words, keys...)
+			wantError(t, err, test.wantErr, keys...)
 		})
 	}
 }
@@ -92,7 +92,7 @@ func TestParseRefusesBundles(t *testing.T) {
 func TestParseRefusesTexts(t *testing.T) {
 	b := bundle(t)
 	text := encode(t, &b)
-	tests := map[string]struct{ text, words string }{
+	tests := map[string]struct{ text, wantErr string }{
 		"empty":           {" \n", "it is empty"},
 		"no JSON":         {"hello", "not the JSON of a bundle"},
 		"a bare key":      {b.CA.PrivateKey, "not the JSON of a bundle"},
@@ -107,7 +107,7 @@ func TestParseRefusesTexts(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse(test.text, nil)
-			wantError(t, err, test.words, b.CA.PrivateKey)
+			wantError(t, err, test.wantErr, b.CA.PrivateKey)
 		})
 	}
 }

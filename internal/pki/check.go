@@ -12,11 +12,11 @@ import (
 // Check returns why a certificate does not match l, or nil: wrong authority, subject, names,
 // usage, expired or not yet valid at now. It needs no private key.
 func (b *Bundle) Check(l Leaf, certificate string, now time.Time) []string {
-	var words []string
-	for _, fault := range b.problems(l, certificate, now) {
-		words = append(words, l.Name+" certificate "+fault)
+	var problems []string
+	for _, p := range b.problems(l, certificate, now) {
+		problems = append(problems, l.Name+" certificate "+p)
 	}
-	return words
+	return problems
 }
 
 // problems returns the differences as predicates: "lacks 10.0.0.13".
@@ -107,8 +107,8 @@ func nameProblems(c *x509.Certificate, want hostNames) []string {
 	if missing := without(want.all(), have); len(missing) > 0 {
 		problems = append(problems, "lacks "+strings.Join(missing, ", "))
 	}
-	if surplus := without(have, want.all()); len(surplus) > 0 {
-		problems = append(problems, "also names "+strings.Join(surplus, ", "))
+	if unexpected := without(have, want.all()); len(unexpected) > 0 {
+		problems = append(problems, "also names "+strings.Join(unexpected, ", "))
 	}
 	return problems
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestValidateEncryptionKind(t *testing.T) {
-	for kind, words := range map[string]string{
+	for kind, wantErr := range map[string]string{
 		"secretbox": "", "aescbc": "", "kms": "",
 		"aesgcm":   "needs a new key every 200,000 writes",
 		"identity": "leave encryption out to store in the clear",
@@ -16,10 +16,10 @@ func TestValidateEncryptionKind(t *testing.T) {
 		"rot13":    `unknown encryption provider "rot13"`,
 	} {
 		switch err := ValidateEncryptionKind(kind); {
-		case words == "" && err != nil:
+		case wantErr == "" && err != nil:
 			t.Errorf("%s: %v", kind, err)
-		case words != "":
-			wantError(t, err, words)
+		case wantErr != "":
+			wantError(t, err, wantErr)
 		}
 	}
 }
@@ -61,8 +61,8 @@ func TestFresh(t *testing.T) {
 func TestValidateEncryption(t *testing.T) {
 	good := encrypting(t).Encryption
 	for name, test := range map[string]struct {
-		change func(e *Encryption)
-		words  string
+		change  func(e *Encryption)
+		wantErr string
 	}{
 		"good":              {func(*Encryption) {}, ""},
 		"in the clear":      {func(e *Encryption) { *e = Encryption{} }, ""},
@@ -78,14 +78,14 @@ func TestValidateEncryption(t *testing.T) {
 		test.change(&e)
 		b := encrypting(t)
 		b.Encryption = e
-		if test.words == "" {
+		if test.wantErr == "" {
 			if _, err := Parse(encode(t, b), nil); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue
 		}
 		_, err := Parse(encode(t, b), nil)
-		wantError(t, err, test.words, good.Key, e.Key)
+		wantError(t, err, test.wantErr, good.Key, e.Key)
 		if e.Key != "" && strings.Contains(err.Error(), e.Key[:5]) {
 			t.Errorf("%s: the error quotes the key", name)
 		}
@@ -144,8 +144,8 @@ func TestDescribes(t *testing.T) {
 	other.Name = "other"
 	held := encrypting(t).Encryption
 	for name, test := range map[string]struct {
-		said, have Encryption
-		want       bool
+		got, have Encryption
+		want      bool
 	}{
 		"a key and its name are the bundle's": {introduced().Encryption, held, true},
 		"another kind":                        {Encryption{Kind: AESCBC, Resources: held.Resources}, held, false},
@@ -155,7 +155,7 @@ func TestDescribes(t *testing.T) {
 		"the same plugin":                     {plugin, plugin, true},
 		"another plugin":                      {other, plugin, false},
 	} {
-		if got := test.said.describes(test.have); got != test.want {
+		if got := test.got.describes(test.have); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

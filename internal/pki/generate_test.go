@@ -77,7 +77,7 @@ func TestGenerateAlgorithms(t *testing.T) {
 func TestGenerateRefuses(t *testing.T) {
 	tests := map[string]struct {
 		options Options
-		words   string
+		wantErr string
 	}{
 		"no name":           {Options{}, "cluster name is empty"},
 		"bad name":          {Options{ClusterName: "my cluster"}, `cluster name "my cluster" must be`},
@@ -89,7 +89,7 @@ func TestGenerateRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.options.Now = now
 			_, err := Generate(test.options)
-			wantError(t, err, test.words)
+			wantError(t, err, test.wantErr)
 		})
 	}
 }

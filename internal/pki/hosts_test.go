@@ -45,10 +45,10 @@ func TestParseHostsRefuses(t *testing.T) {
 		strings.Repeat("a", 64):         "neither",
 		strings.Repeat("a.", 127) + "a": "neither",
 	}
-	for host, words := range tests {
+	for host, wantErr := range tests {
 		t.Run(host, func(t *testing.T) {
 			_, err := parseHosts([]string{host})
-			wantError(t, err, words)
+			wantError(t, err, wantErr)
 		})
 	}
 }

@@ -111,7 +111,7 @@ func selfSigned(t *testing.T, key crypto.Signer, c x509.Certificate) string {
 func TestInspectRefuses(t *testing.T) {
 	ca := bundle(t).CA
 	key, b := ca.PrivateKey, bundle(t)
-	for name, test := range map[string]struct{ text, words string }{
+	for name, test := range map[string]struct{ text, wantErr string }{
 		"empty":                     {" \n", "it is empty"},
 		"garbage":                   {"garbage", "it is no PEM text"},
 		"a path":                    {"/etc/kubernetes/pki/ca.crt", "it is no PEM text"},
@@ -135,7 +135,7 @@ func TestInspectRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := Inspect(test.text)
 			wantError(t, err, "inspect certificate: ", key, pkcs8(t, key), encode64(key))
-			wantError(t, err, test.words)
+			wantError(t, err, test.wantErr)
 			_, err = Fingerprint(test.text)
 			wantError(t, err, "fingerprint of certificate: ", key)
 		})
@@ -158,9 +158,9 @@ func FuzzInspect(f *testing.F) {
 		if err != nil {
 			wantNoSecret(t, err.Error())
 		}
-		words := slices.Concat([]string{info.Subject, info.CommonName, info.Issuer, info.Serial, string(info.Algorithm)},
+		wantErr := slices.Concat([]string{info.Subject, info.CommonName, info.Issuer, info.Serial, string(info.Algorithm)},
 			info.Organizations, info.DNSNames, info.IPAddresses, info.Usages)
-		for _, word := range words {
+		for _, word := range wantErr {
 			if !utf8.ValidString(word) {
 				t.Errorf("%q is not UTF-8", word)
 			}

@@ -65,7 +65,7 @@ func TestIntermediateAuthority(t *testing.T) {
 			t.Errorf("not accepted by who trusts the %s alone", name)
 		}
 	}
-	if Accepts(strangers(t), chain, Server, now) {
+	if Accepts(otherAuthorities(t), chain, Server, now) {
 		t.Error("accepted by a stranger")
 	}
 	if b.Anchors(Kubernetes) != first(issuing.Certificate) {
@@ -84,8 +84,8 @@ func TestIntermediateAuthority(t *testing.T) {
 	}
 }
 
-// strangers returns the authority of another cluster.
-func strangers(t testing.TB) string {
+// otherAuthorities returns the authority of another cluster.
+func otherAuthorities(t testing.TB) string {
 	b := bundle(t)
 	return b.CA.Certificate
 }

@@ -87,7 +87,7 @@ func TestIssueRefuses(t *testing.T) {
 		leaf     Leaf
 		at       time.Time
 		validity time.Duration
-		words    string
+		wantErr  string
 	}{
 		"expired authority":   {FrontProxyClient(), now.AddDate(11, 0, 0), 0, "issue front-proxy-client certificate: the authority has expired: front-proxy-ca ended on 2036-02-27T12:00:00Z"},
 		"clock behind":        {FrontProxyClient(), now.Add(-time.Hour), 0, "in the future: check the clock"},
@@ -103,7 +103,7 @@ func TestIssueRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := bundle(t)
 			pair, err := b.Issue(test.leaf, test.at, test.validity)
-			wantError(t, err, test.words, b.CA.PrivateKey, b.EtcdCA.PrivateKey, b.FrontProxyCA.PrivateKey)
+			wantError(t, err, test.wantErr, b.CA.PrivateKey, b.EtcdCA.PrivateKey, b.FrontProxyCA.PrivateKey)
 			if pair != (KeyPair{}) {
 				t.Error("a refused certificate comes with a key pair")
 			}

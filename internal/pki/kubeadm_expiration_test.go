@@ -17,9 +17,9 @@ mkdir /etc/kubernetes
 mount --bind "$1" /etc/kubernetes
 exec "$2" certs check-expiration --config /etc/kubernetes/kubeadm.yaml --output json`
 
-// TestKubeadmReadsOurs: kubeadm certs check-expiration finds all certificates of this package
+// TestKubeadmReadsProviderCertificates: kubeadm certs check-expiration finds all certificates of this package
 // in its paths, and reports the expiry of each.
-func TestKubeadmReadsOurs(t *testing.T) {
+func TestKubeadmReadsProviderCertificates(t *testing.T) {
 	binary := kubeadmBinary(t)
 	if os.Geteuid() != 0 {
 		t.Skip("a mount namespace needs root")

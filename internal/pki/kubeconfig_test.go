@@ -55,8 +55,8 @@ users:
 
 func TestKubeconfigRefuses(t *testing.T) {
 	tests := map[string]struct {
-		change func(k *KubeconfigSpec)
-		words  string
+		change  func(k *KubeconfigSpec)
+		wantErr string
 	}{
 		"no cluster":     {func(k *KubeconfigSpec) { k.Cluster = "" }, "need names"},
 		"no user":        {func(k *KubeconfigSpec) { k.User = "" }, "need names"},
@@ -75,7 +75,7 @@ func TestKubeconfigRefuses(t *testing.T) {
 			key := spec.Client.PrivateKey
 			test.change(&spec)
 			_, err := Kubeconfig(spec)
-			wantError(t, err, test.words, key, encode64(key))
+			wantError(t, err, test.wantErr, key, encode64(key))
 		})
 	}
 }
@@ -88,7 +88,7 @@ func TestParseKubeconfigRefuses(t *testing.T) {
 	}
 	certificate, ca := "client-certificate-data: "+encode64(spec.Client.Certificate), "certificate-authority-data: "+encode64(spec.CA)
 	user := text[strings.Index(text, "- name: system"):]
-	tests := map[string]struct{ text, words string }{
+	tests := map[string]struct{ text, wantErr string }{
 		"empty":            {"\n", "it is empty"},
 		"no YAML":          {"a: b: c", "not the YAML of a kubeconfig"},
 		"a bare key":       {spec.Client.PrivateKey, "not the YAML of a kubeconfig"},
@@ -108,7 +108,7 @@ func TestParseKubeconfigRefuses(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			info, err := ParseKubeconfig(test.text)
-			wantError(t, err, test.words, spec.Client.PrivateKey, encode64(spec.Client.PrivateKey))
+			wantError(t, err, test.wantErr, spec.Client.PrivateKey, encode64(spec.Client.PrivateKey))
 			if info != (KubeconfigInfo{}) {
 				t.Errorf("a refused kubeconfig says %+v", info)
 			}

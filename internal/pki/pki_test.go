@@ -45,13 +45,13 @@ func mustInspect(t testing.TB, certificate string) Info {
 }
 
 // wantError checks that an error contains the words and nothing secret.
-func wantError(t *testing.T, err error, words string, secrets ...string) {
+func wantError(t *testing.T, err error, wantErr string, secrets ...string) {
 	t.Helper()
 	if err == nil {
-		t.Fatalf("no error, want %q", words)
+		t.Fatalf("no error, want %q", wantErr)
 	}
-	if !strings.Contains(err.Error(), words) {
-		t.Errorf("error %q does not say %q", err, words)
+	if !strings.Contains(err.Error(), wantErr) {
+		t.Errorf("error %q does not say %q", err, wantErr)
 	}
 	wantNoSecret(t, err.Error(), secrets...)
 }

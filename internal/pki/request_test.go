@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// signElsewhere is a signer with the authority's key: it takes the request's names and key, and
+// signExternally is a signer with the authority's key: it takes the request's names and key, and
 // applies change.
-func signElsewhere(t testing.TB, authority KeyPair, request string, usage Usage, change func(*x509.Certificate)) string {
+func signExternally(t testing.TB, authority KeyPair, request string, usage Usage, change func(*x509.Certificate)) string {
 	t.Helper()
 	csr := requestOf(t, request)
 	parent, key, err := authority.authority()
@@ -61,7 +61,7 @@ func external(t testing.TB) (*Bundle, KeyPair) {
 	return &b, held
 }
 
-func TestRequestIsTheLeafs(t *testing.T) {
+func TestRequestMatchesLeaf(t *testing.T) {
 	b := bundle(t)
 	keys := map[string]bool{}
 	for _, l := range append(catalogue(), User("ann", "ops", "dev")) {
@@ -92,21 +92,21 @@ func TestRequestIsTheLeafs(t *testing.T) {
 			keys[key] = true
 		})
 	}
-	for words, l := range map[string]Leaf{
+	for wantErr, l := range map[string]Leaf{
 		"request x certificate: common name is empty":  {Name: "x", Authority: Etcd, Usage: Client},
 		"request apiserver certificate: host name is ": {Name: "apiserver", Authority: Kubernetes, CommonName: "x", Usage: Server, Hosts: []string{""}},
 	} {
 		text, key, err := b.Request(l)
-		wantError(t, err, words)
+		wantError(t, err, wantErr)
 		if text != "" || key != "" {
 			t.Error("a refused request")
 		}
 	}
 }
 
-// TestSignedElsewhere: a certificate that an external signer issued for a request equals that
+// TestExternallySigned: a certificate that an external signer issued for a request equals that
 // of Issue, if it can be used.
-func TestSignedElsewhere(t *testing.T) {
+func TestExternallySigned(t *testing.T) {
 	b, held := external(t)
 	if err := b.Validate(); err != nil || !b.External(Kubernetes) || b.External(Etcd) {
 		t.Fatalf("a bundle without the key of its authority: %v", err)
@@ -124,12 +124,12 @@ func TestSignedElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	signed := func(change func(*x509.Certificate)) string {
-		return signElsewhere(t, held, request, Server, change)
+		return signExternally(t, held, request, Server, change)
 	}
 	etcdCA := bundle(t).EtcdCA
 	for name, test := range map[string]struct {
-		pair  KeyPair
-		words string // "" if Issue returns the pair
+		pair    KeyPair
+		wantErr string // "" if Issue returns the pair
 	}{
 		"good":              {KeyPair{Certificate: signed(nil), PrivateKey: key}, ""},
 		"with a chain":      {KeyPair{Certificate: signed(nil) + held.Certificate, PrivateKey: key}, ""},
@@ -141,15 +141,15 @@ func TestSignedElsewhere(t *testing.T) {
 		"a name less":       {KeyPair{Certificate: signed(func(c *x509.Certificate) { c.IPAddresses = c.IPAddresses[1:] }), PrivateKey: key}, "apiserver certificate lacks"},
 		"a name more":       {KeyPair{Certificate: signed(func(c *x509.Certificate) { c.DNSNames = append(c.DNSNames, "evil.example") }), PrivateKey: key}, "also names evil.example"},
 		"another subject":   {KeyPair{Certificate: signed(func(c *x509.Certificate) { c.Subject.CommonName = "x" }), PrivateKey: key}, `is for "x" instead of`},
-		"for clients":       {KeyPair{Certificate: signElsewhere(t, held, request, Client, nil), PrivateKey: key}, "may not be used by a server"},
-		"another authority": {KeyPair{Certificate: signElsewhere(t, etcdCA, request, Server, nil), PrivateKey: key}, "is signed by another authority"},
+		"for clients":       {KeyPair{Certificate: signExternally(t, held, request, Client, nil), PrivateKey: key}, "may not be used by a server"},
+		"another authority": {KeyPair{Certificate: signExternally(t, etcdCA, request, Server, nil), PrivateKey: key}, "is signed by another authority"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := *b
 			b.Signed = map[string]KeyPair{"apiserver": test.pair}
 			got, err := b.Issue(apiServer(), now, 0)
-			if test.words != "" {
-				wantError(t, err, test.words, key, otherKey)
+			if test.wantErr != "" {
+				wantError(t, err, test.wantErr, key, otherKey)
 				if got != (KeyPair{}) {
 					t.Error("a refused certificate comes with a key pair")
 				}
@@ -170,7 +170,7 @@ func TestCheckOfSigned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, after := signElsewhere(t, held, request, Server, nil), signElsewhere(t, held, request, Server, nil)
+	before, after := signExternally(t, held, request, Server, nil), signExternally(t, held, request, Server, nil)
 	if wrong := b.Check(apiServer(), before, now); wrong != nil {
 		t.Errorf("where none is given: %q", wrong)
 	}
@@ -208,7 +208,7 @@ func TestSignedPair(t *testing.T) {
 	if err != nil || got.Certificate != pair.Certificate+intermediate || got.PrivateKey != pair.PrivateKey {
 		t.Errorf("got %v: %v", got, err)
 	}
-	for name, test := range map[string]struct{ certificates, key, words string }{
+	for name, test := range map[string]struct{ certificates, key, wantErr string }{
 		"another key":      {pair.Certificate, other.PrivateKey, "is not for the key of its request"},
 		"no certificate":   {"", pair.PrivateKey, "it is empty"},
 		"a key beside":     {pair.Certificate + pair.PrivateKey, pair.PrivateKey, "it holds a private key beside certificates"},
@@ -218,7 +218,7 @@ func TestSignedPair(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := SignedPair(test.certificates, test.key)
-			wantError(t, err, test.words, pair.PrivateKey, other.PrivateKey)
+			wantError(t, err, test.wantErr, pair.PrivateKey, other.PrivateKey)
 		})
 	}
 }

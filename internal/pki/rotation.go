@@ -281,13 +281,13 @@ func (p Part) Attribute() string {
 // Expiring returns the authorities in use that expire within the given time, or nil. What they
 // issue expires with them.
 func (b *Bundle) Expiring(within time.Duration, now time.Time) []string {
-	var words []string
+	var wantErr []string
 	for _, name := range []Authority{Kubernetes, Etcd, FrontProxy} {
 		c, err := b.signing(name)
 		if err == nil && c.NotAfter.Sub(now) < within {
-			words = append(words, fmt.Sprintf("the %s authority %q ends on %s", name, c.Subject.CommonName,
+			wantErr = append(wantErr, fmt.Sprintf("the %s authority %q ends on %s", name, c.Subject.CommonName,
 				c.NotAfter.UTC().Format(time.DateOnly)))
 		}
 	}
-	return words
+	return wantErr
 }

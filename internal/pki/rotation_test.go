@@ -53,7 +53,7 @@ func stagesOf(t testing.TB, b *Bundle, p Part, last int) []*Bundle {
 func TestValidateRotation(t *testing.T) {
 	for _, test := range []struct {
 		from, to int
-		words    string
+		wantErr  string
 	}{
 		{0, 0, ""},
 		{0, 1, ""},
@@ -69,13 +69,13 @@ func TestValidateRotation(t *testing.T) {
 		{5, 3, "from 5 back to 3 skips a stage: apply 4 first"},
 	} {
 		err := ValidateRotation(EtcdPart, test.from, test.to)
-		if test.words == "" {
+		if test.wantErr == "" {
 			if err != nil {
 				t.Errorf("%d to %d: %v", test.from, test.to, err)
 			}
 			continue
 		}
-		wantError(t, err, test.words)
+		wantError(t, err, test.wantErr)
 	}
 }
 
@@ -158,9 +158,9 @@ func TestRotateBack(t *testing.T) {
 func TestRotateRefusesTheSameKey(t *testing.T) {
 	b := encrypting(t)
 	for name, test := range map[string]struct {
-		part  Part
-		next  Next
-		words string
+		part    Part
+		next    Next
+		wantErr string
 	}{
 		"the authority itself": {
 			KubernetesPart,
@@ -186,12 +186,12 @@ func TestRotateRefusesTheSameKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.next.Encryption = introduced().Encryption
 			_, err := b.Rotate(map[Part]int{test.part: 1}, test.next, options())
-			wantError(t, err, test.words, b.CA.PrivateKey, b.ServiceAccount.PrivateKey)
+			wantError(t, err, test.wantErr, b.CA.PrivateKey, b.ServiceAccount.PrivateKey)
 		})
 	}
 }
 
-func TestRotationLacksTheOther(t *testing.T) {
+func TestRotationMissesOtherAuthority(t *testing.T) {
 	for _, p := range Parts() {
 		b := stagesOf(t, encrypting(t), p, 1)[1]
 		b.CARotation.Other, b.EtcdCARotation.Other, b.FrontProxyCARotation.Other = nil, nil, nil
@@ -242,13 +242,13 @@ func TestRandomRotations(t *testing.T) {
 			}
 			continue // TestRotateBack covers whether that step is possible
 		}
-		neighbours(t, p, b, next)
+		checkAdjacentStages(t, p, b, next)
 		b = next
 	}
 }
 
-// neighbours checks that machines at two adjacent stages are compatible.
-func neighbours(t *testing.T, p Part, b, next *Bundle) {
+// checkAdjacentStages checks that machines at two adjacent stages are compatible.
+func checkAdjacentStages(t *testing.T, p Part, b, next *Bundle) {
 	t.Helper()
 	at := fmt.Sprintf("%s from %d to %d", p, b.Generation(p), next.Generation(p))
 	for _, pair := range [][2]*Bundle{{b, next}, {next, b}} {
@@ -291,10 +291,10 @@ func TestConflict(t *testing.T) {
 	signs := introduced()
 	signs.ServiceAccount = account
 	for name, test := range map[string]struct {
-		b     *Bundle
-		given Next
-		at    map[Part]int
-		words string
+		b       *Bundle
+		given   Next
+		at      map[Part]int
+		wantErr string
 	}{
 		"nothing is given":               {first, introduced(), nil, ""},
 		"the one in use":                 {first, given(first.CA), nil, ""},
@@ -313,13 +313,13 @@ func TestConflict(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		err = after.Conflict(test.given)
-		if test.words == "" {
+		if test.wantErr == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue
 		}
-		wantError(t, err, test.words, account.PrivateKey)
+		wantError(t, err, test.wantErr, account.PrivateKey)
 	}
 }
 

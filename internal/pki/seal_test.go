@@ -143,27 +143,27 @@ func TestNewSealRefuses(t *testing.T) {
 		identities []string
 		passphrase string
 		recipients []string
-		words      string
+		wantErr    string
 	}{
-		"none":                       {words: "there is no identity: nothing that is sealed could be opened again"},
-		"recipients alone":           {recipients: []string{mine.Recipient().String()}, words: "there is no identity"},
-		"an empty one":               {identities: []string{""}, words: "identity 1: it is neither"},
-		"garbage":                    {identities: []string{mine.String(), "hello"}, words: "identity 2: it is neither an age identity"},
-		"a damaged one":              {identities: []string{damaged}, words: "identity 1: it is neither"},
-		"a recipient in its place":   {identities: []string{mine.Recipient().String()}, words: "identity 1: it is neither"},
-		"an SSH key":                 {identities: []string{bundle(t).CA.PrivateKey}, words: "identity 1: it is neither"},
-		"no passphrase":              {identities: []string{locked}, words: "identity 1: it is encrypted with a passphrase, which is not given"},
-		"a wrong passphrase":         {identities: []string{locked}, passphrase: "wrong horse", words: "the passphrase does not open it"},
-		"sealed to a key":            {identities: []string{ageFile(t, mine.String(), yours.Recipient(), true)}, passphrase: "correct horse", words: "the passphrase does not open it"},
-		"garbage in a locked file":   {identities: []string{withPassphrase(t, "hello "+mine.String(), "correct horse", true)}, passphrase: "correct horse", words: "it is neither"},
-		"half of a locked file":      {identities: []string{locked[:len(locked)/2]}, passphrase: "correct horse", words: "the passphrase does not open it"},
-		"garbage as recipient":       {identities: []string{mine.String()}, recipients: []string{"age1x"}, words: "recipient 1 is not an age X25519 recipient"},
-		"none of its recipients":     {identities: []string{mine.String()}, recipients: []string{yours.Recipient().String()}, words: "what is sealed could not be opened again"},
-		"an identity as a recipient": {identities: []string{mine.String()}, recipients: []string{mine.String()}, words: "is not an age X25519 recipient"},
+		"none":                       {wantErr: "there is no identity: nothing that is sealed could be opened again"},
+		"recipients alone":           {recipients: []string{mine.Recipient().String()}, wantErr: "there is no identity"},
+		"an empty one":               {identities: []string{""}, wantErr: "identity 1: it is neither"},
+		"garbage":                    {identities: []string{mine.String(), "hello"}, wantErr: "identity 2: it is neither an age identity"},
+		"a damaged one":              {identities: []string{damaged}, wantErr: "identity 1: it is neither"},
+		"a recipient in its place":   {identities: []string{mine.Recipient().String()}, wantErr: "identity 1: it is neither"},
+		"an SSH key":                 {identities: []string{bundle(t).CA.PrivateKey}, wantErr: "identity 1: it is neither"},
+		"no passphrase":              {identities: []string{locked}, wantErr: "identity 1: it is encrypted with a passphrase, which is not given"},
+		"a wrong passphrase":         {identities: []string{locked}, passphrase: "wrong horse", wantErr: "the passphrase does not open it"},
+		"sealed to a key":            {identities: []string{ageFile(t, mine.String(), yours.Recipient(), true)}, passphrase: "correct horse", wantErr: "the passphrase does not open it"},
+		"garbage in a locked file":   {identities: []string{withPassphrase(t, "hello "+mine.String(), "correct horse", true)}, passphrase: "correct horse", wantErr: "it is neither"},
+		"half of a locked file":      {identities: []string{locked[:len(locked)/2]}, passphrase: "correct horse", wantErr: "the passphrase does not open it"},
+		"garbage as recipient":       {identities: []string{mine.String()}, recipients: []string{"age1x"}, wantErr: "recipient 1 is not an age X25519 recipient"},
+		"none of its recipients":     {identities: []string{mine.String()}, recipients: []string{yours.Recipient().String()}, wantErr: "what is sealed could not be opened again"},
+		"an identity as a recipient": {identities: []string{mine.String()}, recipients: []string{mine.String()}, wantErr: "is not an age X25519 recipient"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := NewSeal(test.identities, test.passphrase, test.recipients)
-			wantError(t, err, test.words, mine.String(), yours.String(), test.passphrase)
+			wantError(t, err, test.wantErr, mine.String(), yours.String(), test.passphrase)
 			if s != nil {
 				t.Error("a refused seal")
 			}
@@ -171,18 +171,18 @@ func TestNewSealRefuses(t *testing.T) {
 	}
 }
 
-// TestSealIsHandedOver: with other recipients the same keys are encrypted again, and removed
+// TestSealForNewRecipients: with other recipients the same keys are encrypted again, and removed
 // recipients cannot decrypt what is written from then on.
-func TestSealIsHandedOver(t *testing.T) {
+func TestSealForNewRecipients(t *testing.T) {
 	leaving, staying := identity(t), identity(t)
 	b := stagesOf(t, encrypting(t), KubernetesPart, 1)[1]
 	both := seal(t, []string{leaving.String(), staying.String()})
 	before := sealed(t, b, both)
 	after := sealed(t, b, seal(t, []string{leaving.String(), staying.String()}, staying.Recipient().String()))
 	for name, test := range map[string]struct {
-		text  string
-		seal  *Seal
-		words string
+		text    string
+		seal    *Seal
+		wantErr string
 	}{
 		"before, who leaves": {before, seal(t, []string{leaving.String()}), ""},
 		"before, who stays":  {before, seal(t, []string{staying.String()}), ""},
@@ -193,8 +193,8 @@ func TestSealIsHandedOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			read, err := Parse(test.text, test.seal)
-			if test.words != "" {
-				wantError(t, err, test.words, secretsOf(b)...)
+			if test.wantErr != "" {
+				wantError(t, err, test.wantErr, secretsOf(b)...)
 				if !errors.Is(err, ErrSealed) {
 					t.Error("it is not ErrSealed")
 				}

@@ -151,9 +151,9 @@ func TestAdoptedIsAccepted(t *testing.T) {
 	}
 }
 
-// TestKeysThatGo: the old key of an authority or of the service accounts is gone after the last
+// TestLosesKeys: the old key of an authority or of the service accounts is gone after the last
 // stage; an old encryption key stays, because old backups may need it.
-func TestKeysThatGo(t *testing.T) {
+func TestLosesKeys(t *testing.T) {
 	first := encrypting(t)
 	for p, secret := range map[Part]string{
 		KubernetesPart: first.CA.PrivateKey, EtcdPart: first.EtcdCA.PrivateKey, FrontProxyPart: first.FrontProxyCA.PrivateKey,

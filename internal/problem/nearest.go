@@ -2,10 +2,10 @@ package problem
 
 // Nearest is the candidate that word is most likely a misspelling of, or "":
 // one that differs in at most two places, and in fewer than a third of them.
-func Nearest(word string, candidates []string) string {
-	best, found := min(2, len(word)/3), ""
+func Nearest(name string, candidates []string) string {
+	best, found := min(2, len(name)/3), ""
 	for _, candidate := range candidates {
-		if d := distance(word, candidate); d <= best && (found == "" || d < best || candidate < found) {
+		if d := distance(name, candidate); d <= best && (found == "" || d < best || candidate < found) {
 			best, found = d, candidate
 		}
 	}

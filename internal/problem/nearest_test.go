@@ -4,7 +4,7 @@ import "testing"
 
 func TestNearest(t *testing.T) {
 	flags := []string{"event-ttl", "etcd-servers", "v", "max-wals", "max-walz", "goaway-chance"}
-	for word, want := range map[string]string{
+	for name, want := range map[string]string{
 		"event-ttl":     "event-ttl",
 		"event-tll":     "event-ttl",
 		"eventttl":      "event-ttl",
@@ -17,8 +17,8 @@ func TestNearest(t *testing.T) {
 		"":              "",
 		"no-such-flag":  "",
 	} {
-		if got := Nearest(word, flags); got != want {
-			t.Errorf("%q: %q, want %q", word, got, want)
+		if got := Nearest(name, flags); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}
 }

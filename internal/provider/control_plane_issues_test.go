@@ -47,7 +47,7 @@ func wholeControlPlane() controlPlane {
 	}
 	for i, name := range []string{"cp1", "cp2", "cp3"} {
 		b := endpoint.Balancer{
-			Address: fmt.Sprintf("10.0.0.%d", 11+i), Present: true, HAProxy: "active", Keepalived: "active", Answers: true, Holds: name == "cp1",
+			Address: fmt.Sprintf("10.0.0.%d", 11+i), Present: true, HAProxy: "active", Keepalived: "active", Answers: true, HoldsVIP: name == "cp1",
 			Backends: map[string]endpoint.Backend{}, Out: map[string]string{},
 		}
 		for replica, at := range seen.endpoint.Replicas {
@@ -150,10 +150,10 @@ func TestIssuesOf(t *testing.T) {
 			"unhealthy: etcd member cp1 (10.0.0.11): its database fills 85 % of its quota of 2.0 GiB; at all of it etcd refuses writes",
 		}},
 		"no quota, no issue": {func(seen *controlPlane) { seen.etcd.Members[0].DBSize, seen.etcd.Members[0].DBQuota = 1740<<20, -1 }, nil},
-		"two holders": {func(seen *controlPlane) { changeBalancer(seen, "cp3", func(b *endpoint.Balancer) { b.Holds = true }) }, []string{
+		"two holders": {func(seen *controlPlane) { changeBalancer(seen, "cp3", func(b *endpoint.Balancer) { b.HoldsVIP = true }) }, []string{
 			"unhealthy: virtual IP 10.0.0.100: it is held by cp1 and cp3 at the same time",
 		}},
-		"no holder": {func(seen *controlPlane) { changeBalancer(seen, "cp1", func(b *endpoint.Balancer) { b.Holds = false }) }, []string{
+		"no holder": {func(seen *controlPlane) { changeBalancer(seen, "cp1", func(b *endpoint.Balancer) { b.HoldsVIP = false }) }, []string{
 			"unhealthy: virtual IP 10.0.0.100: no balancer holds it",
 		}},
 		"a stopped HAProxy": {func(seen *controlPlane) {

@@ -144,7 +144,7 @@ func virtualIPOf(h endpoint.Health) *virtualIPModel {
 
 func balancerOf(b endpoint.Balancer) balancerModel {
 	out := balancerModel{
-		Address: types.StringValue(b.Address), Reachable: types.BoolValue(b.Err == nil), HoldsVirtualIP: types.BoolValue(b.Holds),
+		Address: types.StringValue(b.Address), Reachable: types.BoolValue(b.Err == nil), HoldsVirtualIP: types.BoolValue(b.HoldsVIP),
 		HAProxy: saidOrNull(b.HAProxy), Keepalived: saidOrNull(b.Keepalived), Backends: map[string]backendModel{},
 	}
 	for name, seen := range b.Backends {

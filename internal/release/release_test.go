@@ -131,8 +131,8 @@ func archive(t *testing.T, made snapshot) {
 		if file.Mode().Perm() != 0o755 {
 			t.Errorf("the provider's mode is %v", file.Mode())
 		}
-		if said := run(t, extract(t, file), "-version"); said != made.version+"\n" {
-			t.Errorf("the provider says version %q, want %q", said, made.version)
+		if output := run(t, extract(t, file), "-version"); output != made.version+"\n" {
+			t.Errorf("the provider says version %q, want %q", output, made.version)
 		}
 	}
 	slices.Sort(names)
@@ -173,18 +173,18 @@ func run(t *testing.T, name string, args ...string) string {
 
 // manifest: what registries are told of the protocol is what the provider speaks.
 func manifest(t *testing.T, made snapshot) {
-	var said struct {
+	var output struct {
 		Version  int `json:"version"`
 		Metadata struct {
 			Protocols []string `json:"protocol_versions"`
 		} `json:"metadata"`
 	}
-	if err := json.Unmarshal([]byte(read(t, manifestFile(t))), &said); err != nil {
+	if err := json.Unmarshal([]byte(read(t, manifestFile(t))), &output); err != nil {
 		t.Fatal(err)
 	}
 	// main serves protocol 6 alone (providerserver.ServeOpts, ProtocolVersion).
-	if said.Version != 1 || !slices.Equal(said.Metadata.Protocols, []string{"6.0"}) {
-		t.Errorf("the manifest says %+v", said)
+	if output.Version != 1 || !slices.Equal(output.Metadata.Protocols, []string{"6.0"}) {
+		t.Errorf("the manifest says %+v", output)
 	}
 	if !strings.Contains(read(t, made.path("SHA256SUMS")), made.name("manifest.json")) {
 		t.Error("the manifest is not published with the release")
@@ -226,10 +226,10 @@ func materials(t *testing.T, made snapshot) {
 	}
 	modules := 0
 	for line := range strings.Lines(run(t, "go", "version", "-m", programs[0])) {
-		if words := strings.Fields(line); len(words) > 2 && words[0] == "dep" {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "dep" {
 			modules++
-			if listed[words[1]] != words[2] {
-				t.Errorf("the bill has %s in version %q, the provider %s", words[1], listed[words[1]], words[2])
+			if listed[fields[1]] != fields[2] {
+				t.Errorf("the bill has %s in version %q, the provider %s", fields[1], listed[fields[1]], fields[2])
 			}
 		}
 	}

@@ -105,7 +105,7 @@ const (
 // act executes the effects of the script after a change on files and units. Commands that only
 // read or wait are skipped.
 func (m *machine) act(script string) error {
-	if servers, given := variables(script)["servers"]; given && m.files[backendsPath].content == "" {
+	if servers, ok := variables(script)["servers"]; ok && m.files[backendsPath].content == "" {
 		m.write(backendsPath, file{content: servers, mode: "644", owner: "root", group: "root"})
 	}
 	unit := ""

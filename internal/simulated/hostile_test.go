@@ -31,8 +31,8 @@ import (
 // machine.
 const mark = "owned7f3a"
 
-// words are what the hostile machine sends instead of its values, or appended to them.
-var words = map[string]string{
+// payloads are what the hostile machine sends instead of its values, or appended to them.
+var payloads = map[string]string{
 	"shell":    "zz';touch /tmp/" + mark + ";:' $(touch /tmp/" + mark + ") `touch /tmp/" + mark + "`",
 	"lines":    "zz\nfile\t8180\troot\troot\t5\t/etc/shadow-" + mark + "\nentry\t" + mark + "\n    server " + mark + " 10.9.9.9:6443\n=== /etc/" + mark + "\n",
 	"terminal": mark + "\x1b[31m\x1b]0;" + mark + "\x07\u009b2J\u202e\u2066\u200b\r\b",
@@ -44,26 +44,26 @@ var words = map[string]string{
 
 // The keys of an answer to an observation. Each is forged separately, because a rejected one
 // hides the others.
-var lookKeys = []string{
+var observationKeys = []string{
 	"machine-id", "boot-id", "hostname", "machine", "os", "systemd", "clock", "file", "digest", "recorded", "content", "dir", "entry", "unit", "disk", "command", "output",
 }
 
 // watch records what is sent to a machine.
 type watch struct {
-	mu   sync.Mutex
-	told bytes.Buffer
+	mu       sync.Mutex
+	received bytes.Buffer
 }
 
 func (w *watch) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.told.Write(p)
+	return w.received.Write(p)
 }
 
 func (w *watch) text() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.told.String()
+	return w.received.String()
 }
 
 // on makes the machine execute what it is sent, and records it. Commands that are not simulated
@@ -80,27 +80,27 @@ func (w *watch) on(m *machine) {
 	m.front.Store(&f)
 }
 
-// lying makes a machine answer each command with the result of lie, which receives the honest
+// forgeAnswers makes a machine answer each command with the result of lie, which receives the honest
 // answer. Leases are granted, so that more commands follow.
-func lying(m *machine, lie func(honest string) string) {
+func forgeAnswers(m *machine, forge func(honest string) string) {
 	f := front(func(line string, channel ssh.Channel, honest func(io.Reader, io.Writer) error) error {
 		if strings.Contains(line, leaseMark) {
 			return honest(channel, channel)
 		}
-		var said bytes.Buffer
-		err := honest(channel, &said)
-		_, _ = io.WriteString(channel, lie(said.String()))
+		var answer bytes.Buffer
+		err := honest(channel, &answer)
+		_, _ = io.WriteString(channel, forge(answer.String()))
 		if err != nil {
-			return errors.New(lie(err.Error()))
+			return errors.New(forge(err.Error()))
 		}
 		return nil
 	})
 	m.front.Store(&f)
 }
 
-// poisoned returns an answer to an observation with a word appended to, or in place of, the
+// forged returns an answer to an observation with a word appended to, or in place of, the
 // values of one key.
-func poisoned(answer, key, word string, instead bool) string {
+func forged(answer, key, payload string, instead bool) string {
 	var b strings.Builder
 	for line := range strings.Lines(answer) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
@@ -111,52 +111,52 @@ func poisoned(answer, key, word string, instead bool) string {
 		switch {
 		case key == "content":
 			place, encoded, _ := strings.Cut(value, "\t")
-			value = place + "\t" + recoded(encoded, word, instead)
+			value = place + "\t" + forgedBase64(encoded, payload, instead)
 		case key == "output":
-			value = recoded(value, word, instead)
+			value = forgedBase64(value, payload, instead)
 		case instead:
-			value = word
+			value = payload
 		default:
-			value += word
+			value += payload
 		}
 		b.WriteString(name + "\t" + value + "\n")
 	}
 	return b.String()
 }
 
-// recoded poisons base64: each string of JSON, each line of other text.
-func recoded(encoded, word string, instead bool) string {
+// forgedBase64 poisons base64: each string of JSON, each line of other text.
+func forgedBase64(encoded, payload string, instead bool) string {
 	text, _ := base64.StdEncoding.DecodeString(encoded)
 	var document any
 	var out string
 	switch {
 	case instead:
-		out = word
+		out = payload
 	case json.Unmarshal(text, &document) == nil:
-		changed, _ := json.Marshal(poison(document, word))
+		changed, _ := json.Marshal(forgeJSON(document, payload))
 		out = string(changed)
 	default:
 		for line := range strings.Lines(string(text)) {
-			out += strings.TrimSuffix(line, "\n") + " " + word + "\n"
+			out += strings.TrimSuffix(line, "\n") + " " + payload + "\n"
 		}
-		out += "    server " + word + " 10.9.9.9:6443\n" // a line of HAProxy's configuration
+		out += "    server " + payload + " 10.9.9.9:6443\n" // a line of HAProxy's configuration
 	}
 	return base64.StdEncoding.EncodeToString([]byte(out))
 }
 
-func poison(value any, word string) any {
+func forgeJSON(value any, payload string) any {
 	switch value := value.(type) {
 	case string:
-		return value + word
+		return value + payload
 	case []any:
 		for i := range value {
-			value[i] = poison(value[i], word)
+			value[i] = forgeJSON(value[i], payload)
 		}
 	case map[string]any:
 		for key, child := range value {
-			value[key] = poison(child, word)
+			value[key] = forgeJSON(child, payload)
 		}
-		value[word] = word
+		value[payload] = payload
 	}
 	return value
 }
@@ -164,7 +164,7 @@ func poison(value any, word string) any {
 // operation is one of the provider's operations on the plane.
 type operation struct {
 	name string
-	run  func(ctx context.Context) (said any, err error)
+	run  func(ctx context.Context) (answer any, err error)
 }
 
 func (p plane) reads() []operation {
@@ -223,9 +223,9 @@ func (p plane) deletes() []operation {
 	}})
 }
 
-// hold runs operations in parallel, each within a timeout, and checks their visible errors and
+// runAll runs operations in parallel, each within a timeout, and checks their visible errors and
 // how long they take.
-func hold(t *testing.T, what string, timeout time.Duration, operations []operation) {
+func runAll(t *testing.T, what string, timeout time.Duration, operations []operation) {
 	t.Helper()
 	var group sync.WaitGroup
 	for _, o := range operations {
@@ -270,22 +270,22 @@ func inert(t *testing.T, what, text string, most int) {
 	}
 }
 
-// besieged returns a plane whose last machine is hostile, and whose other machines are watched.
-func besieged(t *testing.T) (p plane, hostile *machine, told *watch) {
+// hostilePlane returns a plane whose last machine is hostile, and whose other machines are watched.
+func hostilePlane(t *testing.T) (p plane, hostile *machine, received *watch) {
 	t.Helper()
 	fleet, p := planeOn(t, 1)
 	return p, fleet.clusters[0].machines[perCluster-1], watched(fleet)
 }
 
 func watched(fleet *Fleet) *watch {
-	told := &watch{}
+	received := &watch{}
 	for _, m := range fleet.clusters[0].machines[:perCluster-1] {
-		told.on(m)
+		received.on(m)
 	}
-	return told
+	return received
 }
 
-func (w *watch) holdNothingOf(t *testing.T, what string) {
+func (w *watch) expectNoTrace(t *testing.T, what string) {
 	t.Helper()
 	text := w.text()
 	if at := strings.Index(text, mark); at >= 0 {
@@ -297,31 +297,31 @@ func (w *watch) holdNothingOf(t *testing.T, what string) {
 	}
 }
 
-// TestHostileLooks: whichever value of a machine's answer is forged, a Read of each resource
+// TestHostileObservations: whichever value of a machine's answer is forged, a Read of each resource
 // ends, with plain text, and nothing of it is sent to the other machines.
-func TestHostileLooks(t *testing.T) {
-	p, hostile, told := besieged(t)
-	for _, key := range lookKeys {
-		for name, word := range words {
+func TestHostileObservations(t *testing.T) {
+	p, hostile, received := hostilePlane(t)
+	for _, key := range observationKeys {
+		for name, payload := range payloads {
 			for _, instead := range []bool{true, false} {
-				lying(hostile, func(honest string) string { return poisoned(honest, key, word, instead) })
-				hold(t, fmt.Sprintf("%s, %s, instead %v", key, name, instead), 5*time.Second, p.reads())
+				forgeAnswers(hostile, func(honest string) string { return forged(honest, key, payload, instead) })
+				runAll(t, fmt.Sprintf("%s, %s, instead %v", key, name, instead), 5*time.Second, p.reads())
 			}
 		}
 	}
-	told.holdNothingOf(t, "reads")
+	received.expectNoTrace(t, "reads")
 }
 
 // TestHostileMembers: what a member lists about the others is untrusted too.
 func TestHostileMembers(t *testing.T) {
 	t.Parallel()
-	p, hostile, told := besieged(t)
-	for name, word := range words {
-		valid := strings.ToValidUTF8(word, "?") // protobuf carries nothing else
+	p, hostile, received := hostilePlane(t)
+	for name, payload := range payloads {
+		valid := strings.ToValidUTF8(payload, "?") // protobuf carries nothing else
 		hostile.listed.Store(&pb.Member{ID: 7, Name: valid, PeerURLs: []string{"https://10.9.9.9:2380" + valid}, ClientURLs: []string{valid, "https://" + valid}})
-		hold(t, name, 5*time.Second, append(p.reads(), p.changes()...))
+		runAll(t, name, 5*time.Second, append(p.reads(), p.changes()...))
 	}
-	told.holdNothingOf(t, "members")
+	received.expectNoTrace(t, "members")
 }
 
 // TestHostileChanges: the machine forges its answers during every Create, Update and Delete of
@@ -329,15 +329,15 @@ func TestHostileMembers(t *testing.T) {
 // programs.
 func TestHostileChanges(t *testing.T) {
 	for _, key := range []string{"content", "output", "entry", "unit"} {
-		for name, word := range map[string]string{"shell": words["shell"], "lines": words["lines"], "terminal": words["terminal"] + words["bytes"]} {
+		for name, payload := range map[string]string{"shell": payloads["shell"], "lines": payloads["lines"], "terminal": payloads["terminal"] + payloads["bytes"]} {
 			t.Run(key+", "+name, func(t *testing.T) {
 				t.Parallel()
-				p, hostile, told := besieged(t)
-				lying(hostile, func(honest string) string { return poisoned(honest, key, word, false) })
-				hold(t, "update", 5*time.Second, p.changes())
-				hold(t, "create", 5*time.Second, p.creates())
-				hold(t, "delete", 5*time.Second, p.deletes())
-				told.holdNothingOf(t, "changes")
+				p, hostile, received := hostilePlane(t)
+				forgeAnswers(hostile, func(honest string) string { return forged(honest, key, payload, false) })
+				runAll(t, "update", 5*time.Second, p.changes())
+				runAll(t, "create", 5*time.Second, p.creates())
+				runAll(t, "delete", 5*time.Second, p.deletes())
+				received.expectNoTrace(t, "changes")
 			})
 		}
 	}
@@ -370,8 +370,8 @@ func floods(stop <-chan struct{}) map[string]front {
 			return nil
 		},
 		"errors of a terminal": func(_ string, channel ssh.Channel, _ func(io.Reader, io.Writer) error) error {
-			_, _ = io.WriteString(channel, words["terminal"]+words["bytes"])
-			return errors.New(words["terminal"] + words["bytes"] + words["lines"])
+			_, _ = io.WriteString(channel, payloads["terminal"]+payloads["bytes"])
+			return errors.New(payloads["terminal"] + payloads["bytes"] + payloads["lines"])
 		},
 	}
 }
@@ -383,13 +383,13 @@ func TestHostileFloods(t *testing.T) {
 	defer close(stop)
 	for name, flood := range floods(stop) {
 		t.Run(name, func(t *testing.T) {
-			p, hostile, told := besieged(t)
+			p, hostile, received := hostilePlane(t)
 			peak := peakMemory(t)
 			hostile.front.Store(&flood)
 			for _, operations := range [][]operation{p.reads(), p.changes(), p.creates(), p.deletes()} {
-				hold(t, name, timeout, operations)
+				runAll(t, name, timeout, operations)
 			}
-			told.holdNothingOf(t, name)
+			received.expectNoTrace(t, name)
 			if more := peak(); more > most {
 				t.Errorf("the memory grew by %d MiB", more>>20)
 			} else {
@@ -435,7 +435,7 @@ func peakMemory(t *testing.T) func() uint64 {
 // other, is detected, and nothing of it reaches the others.
 func TestHostileRecords(t *testing.T) {
 	t.Parallel()
-	p, hostile, told := besieged(t)
+	p, hostile, received := hostilePlane(t)
 	other := strings.Repeat("0f", 16)
 	replace := func(answer string, pairs ...string) string {
 		var b strings.Builder
@@ -456,9 +456,9 @@ func TestHostileRecords(t *testing.T) {
 		"another machine": {"10.100.0.13", "10.100.0.11"},
 		"a stranger":      {`"cp3"`, `"` + mark + `"`, "10.100.0.13", "10.9.9.9"},
 	} {
-		lying(hostile, func(honest string) string { return replace(honest, pairs...) })
-		hold(t, name, 5*time.Second, p.reads())
-		hold(t, name, 5*time.Second, p.changes())
+		forgeAnswers(hostile, func(honest string) string { return replace(honest, pairs...) })
+		runAll(t, name, 5*time.Second, p.reads())
+		runAll(t, name, 5*time.Second, p.changes())
 	}
-	told.holdNothingOf(t, "records")
+	received.expectNoTrace(t, "records")
 }

@@ -76,12 +76,12 @@ func (s *site) refuses(
 	begun := time.Now()
 	failure := s.applyQuietly(ctx)
 	took := time.Since(begun)
-	after, lookErr := s.starts(ctx, others)
+	after, observeErr := s.starts(ctx, others)
 	if err := away.Heal(ctx); err != nil {
 		return false, "", err
 	}
-	if lookErr != nil {
-		return false, "", lookErr
+	if observeErr != nil {
+		return false, "", observeErr
 	}
 	fmt.Fprintf(s.env.Log, "while %s is cut off, after %.0f s: %v\n", away.Name, took.Seconds(), failure)
 	if err := eventually(ctx, time.Minute, 300*time.Millisecond, s.healthy); err != nil {

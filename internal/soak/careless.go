@@ -215,14 +215,14 @@ func (c *careless) step(ctx context.Context, off func() bool) error {
 	if how == failing || how == stopped {
 		what += ": " + errorsOf(failure)
 	}
-	living := c.checkSurvival(ctx)
+	living := c.checkClusterIntact(ctx)
 	if off() {
 		return living
 	}
 	c.tally.recordCluster(what, living)
 	if living == nil {
 		err = c.recover(ctx, d, how)
-		living = c.checkSurvival(ctx)
+		living = c.checkClusterIntact(ctx)
 		if off() {
 			return living
 		}
@@ -246,8 +246,8 @@ func progressOf(log cut.Log) string {
 	return fmt.Sprintf(" at command %d (%s)", log.Commands, log.At)
 }
 
-// checkSurvival returns what is lost, or nil.
-func (c *careless) checkSurvival(ctx context.Context) error {
+// checkClusterIntact returns what is lost, or nil.
+func (c *careless) checkClusterIntact(ctx context.Context) error {
 	if _, err := c.machines().waitForCluster(ctx, c.cluster); err != nil {
 		return err
 	}

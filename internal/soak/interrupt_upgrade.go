@@ -35,7 +35,7 @@ func cutKubernetesUpgrade(ctx context.Context, e *Env) ([]Result, error) {
 
 // upgrades changes a variable from one release's version to another's, on machines that start
 // with the older one.
-func (s *sweep) upgrades(ctx context.Context, name, variable string, releases [2]string, beside map[string]any,
+func (s *sweep) upgrades(ctx context.Context, name, variable string, releases [2]string, extra map[string]any,
 	points cursor,
 ) ([]Result, error) {
 	var at [2]func(int) map[string]any
@@ -45,7 +45,7 @@ func (s *sweep) upgrades(ctx context.Context, name, variable string, releases [2
 			return nil, err
 		}
 		variables := map[string]any{variable: version}
-		maps.Copy(variables, beside)
+		maps.Copy(variables, extra)
 		at[i] = func(int) map[string]any { return variables }
 	}
 	return s.run(ctx,

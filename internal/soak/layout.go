@@ -86,8 +86,8 @@ func (d *drafts) edits() []func(layout) *draft {
 // next returns a random edit.
 func (d *drafts) next(l layout) draft {
 	for all := d.edits(); ; {
-		if found := all[d.random.IntN(len(all))](l); found != nil {
-			return *found
+		if edit := all[d.random.IntN(len(all))](l); edit != nil {
+			return *edit
 		}
 	}
 }

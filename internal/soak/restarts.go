@@ -78,13 +78,13 @@ func parseRestarts(machine, journal string) ([]restart, error) {
 
 // overlaps describes the restarts that began before another machine's restart had ended.
 func overlaps(all []restart) []string {
-	var words []string
+	var texts []string
 	for i, a := range all {
 		for _, b := range all[i+1:] {
 			if a.machine != b.machine && b.from < a.to {
-				words = append(words, fmt.Sprintf("%s and %s, %.1f s at once", a, b, min(a.to, b.to)-b.from))
+				texts = append(texts, fmt.Sprintf("%s and %s, %.1f s at once", a, b, min(a.to, b.to)-b.from))
 			}
 		}
 	}
-	return words
+	return texts
 }

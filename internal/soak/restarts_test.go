@@ -11,17 +11,17 @@ func TestParseRestarts(t *testing.T) {
 			at + "5 cp1 systemd[1]: Started etcd.service - etcd member cp1.\n"
 	}
 	const stopping = " cp1 systemd[1]: Stopping etcd.service - etcd member cp1...\n"
-	const gone = " cp1 systemd[1]: etcd.service: Deactivated successfully.\n"
+	const deactivated = " cp1 systemd[1]: etcd.service: Deactivated successfully.\n"
 	for _, c := range []struct {
 		name, journal string
 		want          []restart
 	}{
 		{"nothing", "", nil},
 		{"the first start", started("10.", "a"), nil},
-		{"one that ran before", "20.0" + stopping + "20.2" + gone + started("21.", "a"), []restart{{"cp1", 20, 21.5}}},
+		{"one that ran before", "20.0" + stopping + "20.2" + deactivated + started("21.", "a"), []restart{{"cp1", 20, 21.5}}},
 		{"twice", started("10.", "a") + "20.0" + stopping + started("21.", "a") + "30.0" + stopping + started("31.", "a"), []restart{{"cp1", 20, 21.5}, {"cp1", 30, 31.5}}},
-		{"replaced by another", started("10.", "a") + "20.0" + stopping + "20.2" + gone + started("41.", "b"), nil},
-		{"gone for good", started("10.", "a") + "20.0" + stopping + "20.2" + gone, nil},
+		{"replaced by another", started("10.", "a") + "20.0" + stopping + "20.2" + deactivated + started("41.", "b"), nil},
+		{"gone for good", started("10.", "a") + "20.0" + stopping + "20.2" + deactivated, nil},
 		{"it ended by itself", started("10.", "a") + "20.0 cp1 systemd[1]: etcd.service: Main process exited, code=killed\n" + started("22.", "a"), []restart{{"cp1", 20, 22.5}}},
 	} {
 		if got, err := parseRestarts("cp1", c.journal); err != nil || !slices.Equal(got, c.want) {

@@ -48,12 +48,12 @@ func parseRotation(log string) [][]string {
 // rotationResult counts how often exactly one replica was out of rotation.
 func rotationResult(name string, seen [][]string) Result {
 	r := Result{Name: name + ": one replica at a time out of rotation"}
-	var words []string
+	var fields []string
 	for _, out := range seen {
 		r.count(len(out) == 1)
-		words = append(words, strings.Join(out, " and "))
+		fields = append(fields, strings.Join(out, " and "))
 	}
-	if r.Detail = strings.Join(slices.Compact(words), ", "); len(seen) == 0 {
+	if r.Detail = strings.Join(slices.Compact(fields), ", "); len(seen) == 0 {
 		r.count(false)
 		r.Detail = "no replica left rotation: the recording of the balancer failed"
 	}

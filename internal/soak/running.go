@@ -53,10 +53,10 @@ func parseRunning(out string) (r running, err error) {
 }
 
 // runResult counts the machines that run these versions.
-func runResult(name, etcd, kubernetes string, found map[string]running) Result {
+func runResult(name, etcd, kubernetes string, observed map[string]running) Result {
 	r := Result{Name: name + ": every machine runs it", Detail: fmt.Sprintf("etcd %s, Kubernetes %s", etcd, kubernetes)}
-	for _, machine := range slices.Sorted(maps.Keys(found)) {
-		now := found[machine]
+	for _, machine := range slices.Sorted(maps.Keys(observed)) {
+		now := observed[machine]
 		right := now.etcd == etcd && now.kubernetes == kubernetes
 		r.count(right)
 		if !right {
@@ -68,9 +68,9 @@ func runResult(name, etcd, kubernetes string, found map[string]running) Result {
 
 // leaderLast reports whether the member that was the leader before was restarted after the
 // others.
-func leaderLast(name, leader string, found map[string]running) Result {
-	order := slices.SortedFunc(maps.Keys(found),
-		func(a, b string) int { return cmp.Compare(found[a].started, found[b].started) })
+func leaderLast(name, leader string, observed map[string]running) Result {
+	order := slices.SortedFunc(maps.Keys(observed),
+		func(a, b string) int { return cmp.Compare(observed[a].started, observed[b].started) })
 	r := Result{
 		Name:   name + ": etcd's leader last",
 		Detail: fmt.Sprintf("%s led; restarted in the order %s", leader, strings.Join(order, ", ")),

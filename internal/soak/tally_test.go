@@ -27,11 +27,11 @@ func TestTally(t *testing.T) {
 	if r[0].Tried != 3 || r[0].Passed != 2 || r[1].Tried != 2 || r[1].Passed != 1 {
 		t.Errorf("the results are %+v", r)
 	}
-	for i, words := range [][]string{
+	for i, rows := range [][]string{
 		{"3 steps: 1 applied, 1 refused, 1 cut off; 40 writes acknowledged, 0 lost; longest gap 300ms", "step 3: another etcd cluster is served"},
 		{"2 kinds of edits", "taint one: 1 applied, 1 cut off", "step 2: no way on"},
 	} {
-		for _, want := range words {
+		for _, want := range rows {
 			if !strings.Contains(r[i].Detail, want) {
 				t.Errorf("the detail lacks %q:\n%s", want, r[i].Detail)
 			}

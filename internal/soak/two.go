@@ -169,9 +169,9 @@ func (p *pair) all() fleet { return p.site.env.Lab.Machines() }
 
 // outcomes contains how each of the two applies ended.
 type outcomes [2]struct {
-	how  applyOutcome
-	said string
-	took time.Duration
+	how     applyOutcome
+	message string
+	took    time.Duration
 }
 
 // applyBoth applies both units concurrently.
@@ -192,7 +192,7 @@ func (p *pair) applyBoth(ctx context.Context, args [2][]string) (outcomes, error
 			done, err := u.work.Apply(ctx, io.Discard, args[i]...)
 			out[i].how, out[i].took = outcomeOf(done, err), time.Since(begun)
 			if err != nil {
-				out[i].said = errorsOf(err)
+				out[i].message = errorsOf(err)
 			}
 			return nil
 		})

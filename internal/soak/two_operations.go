@@ -165,9 +165,9 @@ func (p *pair) observe(ctx context.Context, begun time.Time, seen *observation) 
 			seen.restarts = append(seen.restarts, r)
 		}
 	}
-	founded := p.cluster == 0
+	bootstrapped := p.cluster == 0
 	p.cluster, seen.alive = p.all().waitForCluster(ctx, p.cluster)
-	if founded {
+	if bootstrapped {
 		return nil
 	}
 	seen.rotation, err = rotationSeen(ctx, p.site.machine(machineNames[0]))
@@ -177,39 +177,39 @@ func (p *pair) observe(ctx context.Context, begun time.Time, seen *observation) 
 // evaluate counts what must hold: the outcome of both applies, one cluster, restarts and drains
 // one at a time, no lost writes, and a following apply that converges.
 func (p *pair) evaluate(r *Result, o jointOperation, seen observation) {
-	var faults []string
-	hold := func(right bool, fault string) {
+	var failures []string
+	check := func(right bool, failure string) {
 		r.count(right)
 		if !right {
-			faults = append(faults, fault)
+			failures = append(failures, failure)
 		}
 	}
 	var ends []string
 	for i, end := range seen.ends {
 		ends = append(ends, fmt.Sprintf("%s after %.0f s", end.how, end.took.Seconds()))
-		hold(end.how != failing, fmt.Sprintf("the %s apply %s in the middle: %s", p.units[i].name, end.how, end.said))
+		check(end.how != failing, fmt.Sprintf("the %s apply %s in the middle: %s", p.units[i].name, end.how, end.message))
 	}
-	hold(seen.alive == nil, fmt.Sprint(seen.alive))
+	check(seen.alive == nil, fmt.Sprint(seen.alive))
 	overlapping := overlaps(seen.restarts)
-	hold(len(overlapping) == 0, "members restarted at once: "+strings.Join(overlapping, "; "))
-	hold(len(seen.restarts) >= o.restarts, fmt.Sprintf("%d members were restarted, not %d", len(seen.restarts),
+	check(len(overlapping) == 0, "members restarted at once: "+strings.Join(overlapping, "; "))
+	check(len(seen.restarts) >= o.restarts, fmt.Sprintf("%d members were restarted, not %d", len(seen.restarts),
 		o.restarts))
 	if seen.clients.Tried() > 0 {
 		outside := rotationResult("", seen.rotation)
-		hold(outside.Passed == outside.Tried || len(seen.rotation) == 0 && o.restarts == 0,
+		check(outside.Passed == outside.Tried || len(seen.rotation) == 0 && o.restarts == 0,
 			"replicas out of rotation: "+outside.Detail)
-		hold(len(seen.clients.Lost()) == 0 && seen.clients.HashesAgree(),
+		check(len(seen.clients.Lost()) == 0 && seen.clients.HashesAgree(),
 			fmt.Sprintf("writes are lost, or the members differ: %v, %v", seen.clients.Lost(), seen.clients.Hashes))
 	}
-	hold(seen.after == nil, fmt.Sprint(seen.after))
+	check(seen.after == nil, fmt.Sprint(seen.after))
 	r.Detail = fmt.Sprintf("first %s, second %s; %d restarts of members; %d writes acknowledged, %d lost; %d of %d requests failed, longest gap %s",
 		ends[0], ends[1], len(seen.restarts), seen.clients.Acknowledged(), len(seen.clients.Lost()), seen.clients.Failed(), seen.clients.Tried(), seen.clients.LongestGap())
 	for i, end := range seen.ends {
 		if end.how == refused || end.how == stopped {
-			r.Detail += fmt.Sprintf("\nthe %s apply was %s: %s", p.units[i].name, end.how, end.said)
+			r.Detail += fmt.Sprintf("\nthe %s apply was %s: %s", p.units[i].name, end.how, end.message)
 		}
 	}
-	if len(faults) > 0 {
-		r.Detail += "\n" + strings.Join(faults, "\n")
+	if len(failures) > 0 {
+		r.Detail += "\n" + strings.Join(failures, "\n")
 	}
 }

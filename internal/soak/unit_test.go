@@ -14,17 +14,17 @@ func TestEndingOf(t *testing.T) {
 	warning := workspace.Diagnostic{Severity: "warning", Summary: "careful", Detail: "d"}
 	some := []workspace.Timing{{Address: "a.b"}}
 	for _, c := range []struct {
-		name string
-		done []workspace.Timing
-		said []workspace.Diagnostic
-		want applyOutcome
+		name        string
+		done        []workspace.Timing
+		diagnostics []workspace.Diagnostic
+		want        applyOutcome
 	}{
 		{"a refusal", nil, []workspace.Diagnostic{warning, refusal}, refused},
 		{"a refusal after a part", some, []workspace.Diagnostic{refusal}, stopped},
 		{"one of two touched something", nil, []workspace.Diagnostic{refusal, broken}, failing},
 		{"it says nothing", nil, []workspace.Diagnostic{warning}, failing},
 	} {
-		err := &workspace.FailedError{Err: errors.New("exit status 1"), Diagnostics: c.said}
+		err := &workspace.FailedError{Err: errors.New("exit status 1"), Diagnostics: c.diagnostics}
 		if got := outcomeOf(c.done, err); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/build"
 )
 
-// TestJourneys: the releases of an upgrade path can be built, and each step is an upgrade.
-func TestJourneys(t *testing.T) {
+// TestUpgradePaths: the releases of an upgrade path can be built, and each step is an upgrade.
+func TestUpgradePaths(t *testing.T) {
 	for _, j := range upgradePaths {
 		for _, name := range j.builds() {
 			if !slices.Contains(build.Names(), name) {

@@ -9,15 +9,15 @@ import (
 
 // FlagDifferences describes each flag that differs, sorted by name. It returns none if the
 // flags are equal.
-func FlagDifferences(found, wanted map[string]string) []string {
+func FlagDifferences(observed, wanted map[string]string) []string {
 	var differences []string
-	all := maps.Clone(found)
+	all := maps.Clone(observed)
 	if all == nil {
 		all = map[string]string{}
 	}
 	maps.Copy(all, wanted)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		have, isThere := found[name]
+		have, isThere := observed[name]
 		want, isWanted := wanted[name]
 		switch {
 		case !isThere:
@@ -33,8 +33,8 @@ func FlagDifferences(found, wanted map[string]string) []string {
 
 // LineDifferences describes the lines that only one of two versions of a file contains, in any
 // order. It returns none if there are no such lines.
-func LineDifferences(path, found, wanted string) []string {
-	have, want := strings.Split(found, "\n"), strings.Split(wanted, "\n")
+func LineDifferences(path, observed, wanted string) []string {
+	have, want := strings.Split(observed, "\n"), strings.Split(wanted, "\n")
 	var differences []string
 	for _, line := range have {
 		if !slices.Contains(want, line) {

@@ -37,17 +37,17 @@ func ReadLog(path string) (Log, error) {
 	}
 	var log Log
 	for line := range strings.Lines(string(text)) {
-		words := strings.SplitN(strings.TrimSpace(line), "\t", 4)
-		if len(words) != 4 {
+		fields := strings.SplitN(strings.TrimSpace(line), "\t", 4)
+		if len(fields) != 4 {
 			return Log{}, fmt.Errorf("read log of commands: malformed line %q", line)
 		}
-		command, err := strconv.Atoi(words[0])
+		command, err := strconv.Atoi(fields[0])
 		if err != nil {
 			return Log{}, fmt.Errorf("read log of commands: malformed line %q", line)
 		}
 		log.Commands = max(log.Commands, command)
-		if words[1] == hasCut {
-			log.Cut, log.At = true, words[2]+": "+words[3]
+		if fields[1] == hasCut {
+			log.Cut, log.At = true, fields[2]+": "+fields[3]
 		}
 	}
 	return log, nil
