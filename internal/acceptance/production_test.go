@@ -103,7 +103,7 @@ func missDisk(t *testing.T, w *workspace.Workspace, name string) {
 	onMachine(t, m, `systemctl stop etcd
 mount -t tmpfs -o size=1m,mode=0755 no-disk /var/lib/etcd
 ! systemctl start etcd`)
-	expectContains(t, plan(t, w), name+": data directory /var/lib/etcd holds no member")
+	expectContains(t, plan(t, w), name+": data directory /var/lib/etcd has no data of a member")
 	onMachine(t, m, "umount /var/lib/etcd\nsystemctl start etcd")
 	awaitRotation(t, "cp1", "cp2", "cp3")
 	expectEmptyPlan(t, w)
@@ -155,7 +155,7 @@ func expectMissing(t *testing.T, r readinessReview, may ...string) {
 		if item.Status != "pass" {
 			missing = append(missing, item.ID)
 		}
-		if item.ID == "etcd-disk" && item.Status == "warn" && !strings.Contains(item.Evidence, "the file system of /;") {
+		if item.ID == "etcd-disk" && item.Status == "warn" && !strings.Contains(item.Evidence, "the root file system;") {
 			may = append(may, item.ID)
 		}
 	}

@@ -42,7 +42,7 @@ func listOf(value string) []string {
 func overServers(e Evidence, judge func(flags map[string]string, files map[string]string) verdict) verdict {
 	return overReplicas(e, func(r Replica) verdict {
 		if !r.APIServer.Running {
-			return unknown("the API server does not run")
+			return unknown("the API server is not running")
 		}
 		return judge(r.APIServer.Flags, r.Files)
 	})
@@ -53,17 +53,17 @@ func judgeServers(e Evidence) verdict {
 	words := fmt.Sprintf("%d API servers in rotation at %s, on %d balancers", n, e.Endpoint.Address, e.Endpoint.Balancers)
 	switch {
 	case len(e.Endpoint.Unread) == e.Endpoint.Balancers:
-		return unknown("no balancer could be looked at")
+		return unknown("no balancer could be observed")
 	case n < 2:
 		return fail("%s", words)
 	case len(e.Endpoint.Unread) > 0:
-		return warn("%s, of which %s could not be looked at", words, strings.Join(e.Endpoint.Unread, ", "))
+		return warn("%s, of which %s could not be observed", words, strings.Join(e.Endpoint.Unread, ", "))
 	case len(e.Endpoint.Holders) != 1:
-		return warn("%s, and %d of these hold the address", words, len(e.Endpoint.Holders))
+		return warn("%s, and %d of these have the address", words, len(e.Endpoint.Holders))
 	case n < 3, e.Endpoint.Balancers < 2:
 		return warn("%s", words)
 	}
-	return pass("%s, held by %s", words, e.Endpoint.Holders[0])
+	return pass("%s, the address is on %s", words, e.Endpoint.Holders[0])
 }
 
 func judgeEncryption(e Evidence) verdict {
@@ -71,15 +71,15 @@ func judgeEncryption(e Evidence) verdict {
 	case e.Encryption.Unread != "":
 		return unknown("%s", e.Encryption.Unread)
 	case e.Encryption.Provider == "" || e.Encryption.Provider == "identity":
-		return fail("the bundle has no encryption: what is stored is stored in the clear")
+		return fail("encryption is not set on the bundle: Secrets are stored unencrypted")
 	case len(e.Encryption.Resources) > 0 && !slices.Contains(e.Encryption.Resources, "secrets"):
-		return fail("%s is encrypted by %s, and secrets are not", strings.Join(e.Encryption.Resources, ", "), e.Encryption.Provider)
+		return fail("%s is encrypted with %s, but secrets are not encrypted", strings.Join(e.Encryption.Resources, ", "), e.Encryption.Provider)
 	}
 	return overServers(e, func(flags, _ map[string]string) verdict {
 		if flags["encryption-provider-config"] == "" {
 			return fail("the API server runs without --encryption-provider-config")
 		}
-		return pass("by %s", e.Encryption.Provider)
+		return pass("%s", e.Encryption.Provider)
 	})
 }
 
@@ -88,9 +88,9 @@ func judgeRequests(e Evidence) verdict {
 		limited := !isZero(flags["max-requests-inflight"]) && !isZero(flags["max-mutating-requests-inflight"])
 		switch {
 		case isOn(flags, "enable-priority-and-fairness", true) && limited:
-			return pass("priority and fairness is on")
+			return pass("priority and fairness is enabled")
 		case limited:
-			return warn("priority and fairness is off, and the number of requests is limited")
+			return warn("priority and fairness is disabled, but the number of requests is limited")
 		}
 		return fail("the number of requests is not limited")
 	})
@@ -114,10 +114,10 @@ func judgeAuthorization(e Evidence) verdict {
 				modes = append(modes, a.Type)
 			}
 		}
-		words := "by " + strings.Join(modes, ",")
+		words := "modes: " + strings.Join(modes, ",")
 		switch {
 		case len(modes) == 0:
-			return fail("no mode is set, which allows everything")
+			return fail("no mode is set: all requests are allowed")
 		case slices.Contains(modes, "AlwaysAllow"), !slices.Contains(modes, "Node"), !slices.Contains(modes, "RBAC"):
 			return fail("%s", words)
 		case len(modes) > 2:
@@ -143,11 +143,11 @@ func judgeAdmission(e Evidence) verdict {
 		}
 		switch {
 		case len(lacks) > 0:
-			return fail("off: %s", strings.Join(lacks, ", "))
+			return fail("disabled: %s", strings.Join(lacks, ", "))
 		case slices.Contains(on, "AlwaysAdmit"):
-			return warn("all three are on, and AlwaysAdmit is too")
+			return warn("all three are enabled, but AlwaysAdmit is enabled too")
 		}
-		return pass("all three are on")
+		return pass("all three are enabled")
 	})
 }
 
@@ -183,13 +183,13 @@ func judgeAnonymous(e Evidence) verdict {
 		case !read:
 			return unknown("%s cannot be read", flags["authentication-config"])
 		case config.Anonymous == nil && !isOn(flags, "anonymous-auth", true):
-			return pass("they are off")
+			return pass("disabled")
 		case config.Anonymous == nil:
-			return fail("they are let in to every path, as far as RBAC lets system:anonymous")
+			return fail("enabled for all paths that RBAC allows to system:anonymous")
 		case !config.Anonymous.Enabled:
-			return pass("they are off")
+			return pass("disabled")
 		case len(config.Anonymous.Conditions) == 0:
-			return fail("they are let in to every path, as far as RBAC lets system:anonymous")
+			return fail("enabled for all paths that RBAC allows to system:anonymous")
 		}
 		var more []string
 		for _, condition := range config.Anonymous.Conditions {
@@ -198,9 +198,9 @@ func judgeAnonymous(e Evidence) verdict {
 			}
 		}
 		if len(more) > 0 {
-			return warn("beside the health paths they are let in to %s", strings.Join(more, ", "))
+			return warn("enabled for the health paths and %s", strings.Join(more, ", "))
 		}
-		return pass("they are let in to the health paths alone")
+		return pass("enabled for the health paths only")
 	})
 }
 
@@ -213,10 +213,10 @@ func judgeOIDC(e Evidence) verdict {
 		case len(config.JWT) > 0:
 			return pass("%d issuers in %s", len(config.JWT), flags["authentication-config"])
 		case flags["oidc-issuer-url"] != "":
-			return pass("by %s", flags["oidc-issuer-url"])
+			return pass("%s", flags["oidc-issuer-url"])
 		case flags["authentication-token-webhook-config-file"] != "":
-			return pass("by a webhook")
+			return pass("token webhook")
 		}
-		return fail("people have certificates and service-account tokens only, which cannot be revoked one by one")
+		return fail("users have only certificates and service-account tokens, which cannot be revoked individually")
 	})
 }

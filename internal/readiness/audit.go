@@ -82,9 +82,9 @@ func judgeAudit(e Evidence) verdict {
 	return overServers(e, func(flags, files map[string]string) verdict {
 		switch {
 		case flags["audit-log-path"] == "" && flags["audit-webhook-config-file"] == "":
-			return fail("there is no audit log")
+			return fail("no audit log is configured")
 		case flags["audit-policy-file"] == "":
-			return fail("there is no audit policy, so that nothing is logged")
+			return fail("no audit policy is configured, so nothing is logged")
 		}
 		var p policy
 		text, read := files["audit-policy-file"]
@@ -110,7 +110,7 @@ func (p policy) judge() verdict {
 	case len(lacks) > 0:
 		return fail("the policy does not cover %s", strings.Join(slices.Compact(lacks), ", "))
 	case len(bodies) > 0:
-		return warn("the log holds the content of Secrets: %s are logged with bodies", strings.Join(bodies, ", "))
+		return warn("the log contains the content of Secrets: %s are logged with bodies", strings.Join(bodies, ", "))
 	}
 	return pass("the policy covers Secrets, RBAC and exec")
 }

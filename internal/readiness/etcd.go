@@ -21,11 +21,11 @@ func judgeVoters(e Evidence) verdict {
 	case v.Unread != "":
 		return unknown("%s", v.Unread)
 	case v.Voters < wantedVoters:
-		return fail("%s: none may fail", words)
+		return fail("%s: no failure is tolerated", words)
 	case v.Healthy < v.Voters:
 		return warn("%s", words)
 	case v.Voters%2 == 0:
-		return warn("%s: an even number tolerates no more failures than one fewer", words)
+		return warn("%s: an even number tolerates no more failures than one voter fewer", words)
 	default:
 		return pass("%s", words)
 	}
@@ -33,21 +33,21 @@ func judgeVoters(e Evidence) verdict {
 
 func judgeDisk(e Evidence) verdict {
 	return overMembers(e, func(m Member) verdict {
-		place := "its data is on the file system of /"
+		place := "its data is on the root file system"
 		if m.OwnDisk {
-			place = "its data is on a file system of its own, " + m.Disk
+			place = "its data is on a separate file system, " + m.Disk
 		}
 		if m.Disk == "" {
-			return unknown("where its data lies could not be read")
+			return unknown("the file system of its data could not be determined")
 		}
 		if m.Memory {
-			return fail("its data is in memory, by the file system of %s: it ends with the machine", m.Disk)
+			return fail("its data is on an in-memory file system, %s: it is lost when the machine stops", m.Disk)
 		}
 		switch latency := fmt.Sprintf("99 %% of its fsyncs take up to %s", m.Fsync); {
 		case m.FsyncUnread != "":
-			return unknown("%s; the latency of fsync is not known: %s", place, m.FsyncUnread)
+			return unknown("%s; the fsync latency is unknown: %s", place, m.FsyncUnread)
 		case m.Fsyncs == 0:
-			return unknown("%s; no fsync was measured yet", place)
+			return unknown("%s; no fsync has been measured yet", place)
 		case m.OwnDisk && m.Fsync <= fastFsync:
 			return pass("%s; %s", place, latency)
 		case m.OwnDisk || m.Fsync <= fastFsync:
@@ -62,9 +62,9 @@ func judgeQuota(e Evidence) verdict {
 	return overMembers(e, func(m Member) verdict {
 		switch {
 		case m.Quota < 0:
-			return warn("there is no quota")
+			return warn("no quota is set")
 		case m.Quota == 0 || m.DBSize == 0:
-			return unknown("it does not tell its quota or its size")
+			return unknown("its quota or database size is unknown")
 		}
 		share := float64(m.DBSize) / float64(m.Quota)
 		words := fmt.Sprintf("%.0f %% of %.1f GiB used", share*100, float64(m.Quota)/(1<<30))
@@ -81,7 +81,7 @@ func judgeQuota(e Evidence) verdict {
 func judgeEtcdTLS(e Evidence) verdict {
 	return overMembers(e, func(m Member) verdict {
 		if !m.Process.Running {
-			return unknown("etcd does not run")
+			return unknown("etcd is not running")
 		}
 		flags := m.Process.Flags
 		var lacks []string
@@ -99,9 +99,9 @@ func judgeEtcdTLS(e Evidence) verdict {
 		case len(lacks) > 0:
 			return fail("not set: %s", strings.Join(lacks, ", "))
 		case flags["cert-file"] == flags["peer-cert-file"] || flags["key-file"] == flags["peer-key-file"]:
-			return warn("peers and clients are shown the same certificate, %s", flags["cert-file"])
+			return warn("the same certificate, %s, is served to peers and clients", flags["cert-file"])
 		}
-		return pass("certificates are asked for, and %s and %s are shown", flags["cert-file"], flags["peer-cert-file"])
+		return pass("client certificates are required; %s and %s are served", flags["cert-file"], flags["peer-cert-file"])
 	})
 }
 
@@ -112,11 +112,11 @@ func judgeCompaction(e Evidence) verdict {
 		every, set := r.APIServer.Flags["etcd-compaction-interval"]
 		switch {
 		case !r.APIServer.Running:
-			return unknown("the API server does not run")
+			return unknown("the API server is not running")
 		case !set:
 			return pass("the API servers compact every 5 minutes")
 		case isZero(every):
-			return fail("the API server does not compact")
+			return fail("compaction by the API server is disabled")
 		}
 		return pass("the API server compacts every %s", every)
 	})
@@ -125,9 +125,9 @@ func judgeCompaction(e Evidence) verdict {
 	}
 	byItself := overMembers(e, func(m Member) verdict {
 		if retention := m.Process.Flags["auto-compaction-retention"]; m.Process.Running && !isZero(retention) && retention != "" {
-			return pass("etcd compacts by itself, and keeps %s", retention)
+			return pass("etcd compacts automatically and keeps %s", retention)
 		}
-		return fail("etcd does not compact by itself")
+		return fail("automatic compaction of etcd is disabled")
 	})
 	if byItself.status == Pass {
 		return byItself

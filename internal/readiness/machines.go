@@ -29,14 +29,14 @@ func judgeCertificates(e Evidence) verdict {
 	unread := unreadOf(e)
 	switch {
 	case len(ending) > 0:
-		return fail("these end within 30 days, or have ended: %s", strings.Join(ending, ", "))
+		return fail("expired or expiring within 30 days: %s", strings.Join(ending, ", "))
 	case len(unread) > 0:
-		return unknown("not all machines could be looked at: %s", strings.Join(unread, ", "))
+		return unknown("some machines could not be observed: %s", strings.Join(unread, ", "))
 	case len(e.SignedOutside) > 0:
-		return warn("what the authorities %s sign is renewed by their signer alone; the first to end is that of %s, on %s",
+		return warn("certificates of the CAs %s are renewed only by their external signer; the first certificate to expire is that of %s, on %s",
 			strings.Join(e.SignedOutside, ", "), first.Of, first.End.UTC().Format(time.DateOnly))
 	}
-	return pass("every apply renews what is due; the first to end is that of %s, on %s", first.Of, first.End.UTC().Format(time.DateOnly))
+	return pass("every apply renews certificates that are due; the first to expire is that of %s, on %s", first.Of, first.End.UTC().Format(time.DateOnly))
 }
 
 // unreadOf returns the machines that could not be observed, without duplicates.
@@ -62,7 +62,7 @@ func judgeInsecure(e Evidence) verdict {
 		for _, p := range r.processes() {
 			for _, flag := range []string{"insecure-port", "port"} {
 				if value, set := p.Flags[flag]; set && !isZero(value) {
-					return fail("%s has --%s=%s", p.name, flag, value)
+					return fail("%s runs with --%s=%s", p.name, flag, value)
 				}
 			}
 		}
@@ -72,7 +72,7 @@ func judgeInsecure(e Evidence) verdict {
 		for _, flag := range []string{"listen-client-urls", "listen-peer-urls", "listen-client-http-urls"} {
 			for _, text := range listOf(m.Process.Flags[flag]) {
 				if strings.HasPrefix(text, "http://") {
-					return fail("etcd listens at %s", text)
+					return fail("etcd listens on %s", text)
 				}
 			}
 		}
@@ -103,20 +103,20 @@ func judgeProfiling(e Evidence) verdict {
 		}
 		switch {
 		case len(on) > 0:
-			return fail("it is on for %s", strings.Join(on, ", "))
+			return fail("enabled for %s", strings.Join(on, ", "))
 		case len(silent) > 0:
-			return unknown("%s does not run", strings.Join(silent, ", "))
+			return unknown("%s is not running", strings.Join(silent, ", "))
 		}
-		return pass("off")
+		return pass("disabled")
 	})
 	members := overMembers(e, func(m Member) verdict {
 		switch {
 		case !m.Process.Running:
-			return unknown("etcd does not run")
+			return unknown("etcd is not running")
 		case isOn(m.Process.Flags, "enable-pprof", false):
-			return fail("it is on")
+			return fail("enabled")
 		}
-		return pass("off")
+		return pass("disabled")
 	})
 	return both(replicas, members)
 }
@@ -130,7 +130,7 @@ func judgeResources(e Evidence) verdict {
 			}
 		}
 		if len(without) == 0 {
-			return pass("all are limited"), 0
+			return pass("all have limits"), 0
 		}
 		return warn("without a limit: %s", strings.Join(without, ", ")), len(without)
 	}
@@ -147,7 +147,7 @@ func judgeResources(e Evidence) verdict {
 	})
 	out := both(replicas, members)
 	if out.status == Warn && bare == all {
-		return fail("nothing is limited")
+		return fail("no component has limits")
 	}
 	return out
 }
@@ -169,7 +169,7 @@ func judgeTaints(e Evidence) verdict {
 	}
 	switch {
 	case len(open) > 0:
-		return fail("any pod may run on %s", strings.Join(open, ", "))
+		return fail("no NoSchedule taint on %s", strings.Join(open, ", "))
 	case len(tainted) > 0:
 		return pass("%s", strings.Join(tainted, ", "))
 	}
@@ -198,7 +198,7 @@ func judgeMetrics(e Evidence) verdict {
 		for _, p := range r.processes() {
 			switch {
 			case !p.Running:
-				return unknown("%s does not run", p.name)
+				return unknown("%s is not running", p.name)
 			case isOff(p.Flags):
 				return fail("%s has no port", p.name)
 			}
@@ -211,7 +211,7 @@ func judgeMetrics(e Evidence) verdict {
 	})
 	members := overMembers(e, func(m Member) verdict {
 		if m.FsyncUnread != "" {
-			return unknown("it does not serve them: %s", m.FsyncUnread)
+			return unknown("not served: %s", m.FsyncUnread)
 		}
 		for _, text := range listOf(m.Process.Flags["listen-metrics-urls"]) {
 			if u, err := url.Parse(text); err == nil && !isLoopback(u.Hostname()) {

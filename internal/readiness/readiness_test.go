@@ -159,13 +159,13 @@ func TestJudge(t *testing.T) {
 		{"api-servers", "one", func(e *Evidence) { e.Endpoint.InRotation = []string{"cp1"} }, Fail, "1 API servers"},
 		{"api-servers", "two", func(e *Evidence) { e.Endpoint.InRotation = []string{"cp1", "cp2"} }, Warn, "2 API servers"},
 		{"api-servers", "one balancer", func(e *Evidence) { e.Endpoint.Balancers = 1 }, Warn, "1 balancers"},
-		{"api-servers", "nobody holds it", func(e *Evidence) { e.Endpoint.Holders = nil }, Warn, "0 of these hold"},
+		{"api-servers", "nobody holds it", func(e *Evidence) { e.Endpoint.Holders = nil }, Warn, "0 of these have"},
 		{"api-servers", "a silent balancer", func(e *Evidence) { e.Endpoint.Unread = []string{"cp2"} }, Warn, "cp2 could not"},
 		{"api-servers", "silent balancers", func(e *Evidence) { e.Endpoint.Unread = []string{"cp1", "cp2", "cp3"} }, Unknown, "no balancer"},
 
-		{"encryption", "in the clear", func(e *Evidence) { e.Encryption = Encryption{} }, Fail, "in the clear"},
-		{"encryption", "identity", func(e *Evidence) { e.Encryption.Provider = "identity" }, Fail, "in the clear"},
-		{"encryption", "not of secrets", func(e *Evidence) { e.Encryption.Resources = []string{"configmaps"} }, Fail, "secrets are not"},
+		{"encryption", "in the clear", func(e *Evidence) { e.Encryption = Encryption{} }, Fail, "unencrypted"},
+		{"encryption", "identity", func(e *Evidence) { e.Encryption.Provider = "identity" }, Fail, "unencrypted"},
+		{"encryption", "not of secrets", func(e *Evidence) { e.Encryption.Resources = []string{"configmaps"} }, Fail, "secrets are not encrypted"},
 		{"encryption", "one server without", func(e *Evidence) { set(e.Replicas[2].APIServer.Flags, "encryption-provider-config", "-") }, Fail, "cp3: "},
 		{"encryption", "unread", unreadReplica, Unknown, "cp2: it cannot be reached"},
 
@@ -192,21 +192,21 @@ func TestJudge(t *testing.T) {
 		{"snapshots", "failed", eachMember(func(m *Member) { m.Schedules[0].Failed = true }), Warn, "failed"},
 		{"snapshots", "not yet", eachMember(func(m *Member) { m.Schedules[0].Ran = time.Time{} }), Warn, "not run yet"},
 		{"snapshots", "on one of them", func(e *Evidence) { e.Members[0].Schedules, e.Members[1].Schedules = nil, nil }, Pass, "on cp3"},
-		{"snapshots", "scheduled", scheduled(func([]*Scheduled) {}), Pass, "that of 2026-11-22T11:00:01Z from cp2 was sent elsewhere"},
-		{"snapshots", "scheduled, no upload", scheduled(func(s []*Scheduled) { s[0].Uploads, s[1].Uploads, s[2].Uploads = false, false, false }), Warn, "on the machines only"},
-		{"snapshots", "scheduled, nothing sent", scheduled(func(s []*Scheduled) { s[0].Sent, s[1].Sent = time.Time{}, time.Time{} }), Warn, "nothing was sent yet"},
-		{"snapshots", "scheduled, nothing sent of late", scheduled(func(s []*Scheduled) { s[1].Sent = s[0].Sent }), Warn, "nothing was sent since that of 2026-11-21T11:00:01Z from cp1"},
+		{"snapshots", "scheduled", scheduled(func([]*Scheduled) {}), Pass, "the last uploaded snapshot is that of 2026-11-22T11:00:01Z from cp2"},
+		{"snapshots", "scheduled, no upload", scheduled(func(s []*Scheduled) { s[0].Uploads, s[1].Uploads, s[2].Uploads = false, false, false }), Warn, "stay on the machines"},
+		{"snapshots", "scheduled, nothing sent", scheduled(func(s []*Scheduled) { s[0].Sent, s[1].Sent = time.Time{}, time.Time{} }), Warn, "no snapshot has been uploaded yet"},
+		{"snapshots", "scheduled, nothing sent of late", scheduled(func(s []*Scheduled) { s[1].Sent = s[0].Sent }), Warn, "no snapshot has been uploaded since that of 2026-11-21T11:00:01Z from cp1"},
 		{"snapshots", "scheduled, the next under way", scheduled(func(s []*Scheduled) {
 			for i := range s {
 				s[i].Ran, s[i].Next = s[i].Ran.Add(time.Hour), s[i].Next.Add(time.Hour)
 			}
 		}), Pass, "from cp2"},
 		{"snapshots", "scheduled, failed", scheduled(func(s []*Scheduled) { s[2].Failed = true }), Warn, "last run failed on cp3"},
-		{"snapshots", "scheduled, stopped", scheduled(func(s []*Scheduled) { s[2].Next = time.Time{} }), Warn, "does not run on cp3"},
+		{"snapshots", "scheduled, stopped", scheduled(func(s []*Scheduled) { s[2].Next = time.Time{} }), Warn, "not running on cp3"},
 		{"snapshots", "scheduled, not everywhere", func(e *Evidence) {
 			scheduled(func([]*Scheduled) {})(e)
 			e.Members[0].Scheduled = nil
-		}, Warn, "does not run on cp1"},
+		}, Warn, "not running on cp1"},
 		{"snapshots", "scheduled, beside a timer of theirs", func(e *Evidence) {
 			theirs := e.Members[0].Schedules
 			scheduled(func(s []*Scheduled) { s[2].Failed = true })(e)
@@ -215,54 +215,54 @@ func TestJudge(t *testing.T) {
 		{"snapshots", "unread", func(e *Evidence) {
 			eachMember(func(m *Member) { m.Schedules = nil })(e)
 			unreadMember(e)
-		}, Unknown, "not all"},
+		}, Unknown, "some machines"},
 
-		{"etcd-disk", "shared and slow", eachMember(func(m *Member) { m.OwnDisk, m.Fsync = false, 80*time.Millisecond }), Fail, "file system of /; 99 % of its fsyncs take up to 80ms"},
-		{"etcd-disk", "shared", eachMember(func(m *Member) { m.OwnDisk = false }), Warn, "file system of /"},
+		{"etcd-disk", "shared and slow", eachMember(func(m *Member) { m.OwnDisk, m.Fsync = false, 80*time.Millisecond }), Fail, "root file system; 99 % of its fsyncs take up to 80ms"},
+		{"etcd-disk", "shared", eachMember(func(m *Member) { m.OwnDisk = false }), Warn, "root file system"},
 		{"etcd-disk", "slow", func(e *Evidence) { e.Members[2].Fsync = 16 * time.Millisecond }, Warn, "cp3: "},
-		{"etcd-disk", "in memory", func(e *Evidence) { e.Members[1].Memory = true }, Fail, "cp2: its data is in memory, by the file system of /var/lib/etcd"},
+		{"etcd-disk", "in memory", func(e *Evidence) { e.Members[1].Memory = true }, Fail, "cp2: its data is on an in-memory file system, /var/lib/etcd"},
 		{"etcd-disk", "not measured", eachMember(func(m *Member) { m.Fsyncs = 0 }), Unknown, "no fsync"},
 		{"etcd-disk", "no metrics", eachMember(func(m *Member) { m.FsyncUnread = "connection refused" }), Unknown, "connection refused"},
-		{"etcd-disk", "no data", eachMember(func(m *Member) { m.OwnDisk, m.Disk = false, "" }), Unknown, "could not be read"},
+		{"etcd-disk", "no data", eachMember(func(m *Member) { m.OwnDisk, m.Disk = false, "" }), Unknown, "could not be determined"},
 		{"etcd-disk", "unread", unreadMember, Unknown, "cp2"},
 
 		{"request-limits", "off", func(e *Evidence) {
 			server("enable-priority-and-fairness", "false")(e)
 			server("max-requests-inflight", "0")(e)
 		}, Fail, "not limited"},
-		{"request-limits", "fairness off", server("enable-priority-and-fairness", "false"), Warn, "is off"},
+		{"request-limits", "fairness off", server("enable-priority-and-fairness", "false"), Warn, "is disabled"},
 		{"request-limits", "unread", unreadReplica, Unknown, "cp2"},
 
 		{"etcd-quota", "full", func(e *Evidence) { e.Members[0].DBSize = 7 << 30 }, Fail, "88 % of 8.0 GiB"},
 		{"etcd-quota", "small", eachMember(func(m *Member) { m.Quota = 2 << 30 }), Warn, "50 % of 2.0 GiB"},
 		{"etcd-quota", "none", eachMember(func(m *Member) { m.Quota = -1 }), Warn, "no quota"},
-		{"etcd-quota", "not told", eachMember(func(m *Member) { m.Quota = 0 }), Unknown, "does not tell"},
+		{"etcd-quota", "not told", eachMember(func(m *Member) { m.Quota = 0 }), Unknown, "is unknown"},
 		{"etcd-quota", "unread", unreadMember, Unknown, "cp2"},
 
 		{"authorization", "all allowed", server("authorization-mode", "AlwaysAllow"), Fail, "AlwaysAllow"},
-		{"authorization", "default", server("authorization-mode", "-"), Fail, "everything"},
-		{"authorization", "no Node", server("authorization-mode", "RBAC"), Fail, "by RBAC"},
+		{"authorization", "default", server("authorization-mode", "-"), Fail, "all requests are allowed"},
+		{"authorization", "no Node", server("authorization-mode", "RBAC"), Fail, "modes: RBAC"},
 		{"authorization", "more", server("authorization-mode", "Node,RBAC,Webhook"), Warn, "Webhook"},
 		{"authorization", "structured", func(e *Evidence) {
 			server("authorization-config", "/authorization.yaml")(e)
 			for _, r := range e.Replicas {
 				r.Files["authorization-config"] = "authorizers: [{type: Node}, {type: RBAC}]"
 			}
-		}, Pass, "by Node,RBAC"},
+		}, Pass, "modes: Node,RBAC"},
 		{"authorization", "unreadable", server("authorization-config", "/authorization.yaml"), Unknown, "/authorization.yaml"},
 
 		{"admission", "no NodeRestriction", server("enable-admission-plugins", "-"), Fail, "NodeRestriction"},
-		{"admission", "PodSecurity off", server("disable-admission-plugins", "PodSecurity"), Fail, "off: PodSecurity"},
+		{"admission", "PodSecurity off", server("disable-admission-plugins", "PodSecurity"), Fail, "disabled: PodSecurity"},
 		{"admission", "everything admitted", server("enable-admission-plugins", "NodeRestriction,AlwaysAdmit"), Warn, "AlwaysAdmit"},
 		{"admission", "unread", unreadReplica, Unknown, "cp2"},
 
-		{"anonymous", "default", server("authentication-config", "-"), Fail, "every path"},
+		{"anonymous", "default", server("authentication-config", "-"), Fail, "all paths"},
 		{"anonymous", "off by flag", func(e *Evidence) {
 			server("authentication-config", "-")(e)
 			server("anonymous-auth", "false")(e)
-		}, Pass, "off"},
-		{"anonymous", "off by file", file("authentication-config", "enabled: true", "enabled: false"), Pass, "off"},
-		{"anonymous", "unconditional", file("authentication-config", ", conditions: [{path: /livez}, {path: /readyz}, {path: /healthz}]", ""), Fail, "every path"},
+		}, Pass, "disabled"},
+		{"anonymous", "off by file", file("authentication-config", "enabled: true", "enabled: false"), Pass, "disabled"},
+		{"anonymous", "unconditional", file("authentication-config", ", conditions: [{path: /livez}, {path: /readyz}, {path: /healthz}]", ""), Fail, "all paths"},
 		{"anonymous", "one path more", file("authentication-config", "{path: /livez}", "{path: /version}"), Warn, "/version"},
 		{"anonymous", "unreadable", noFile("authentication-config"), Unknown, "/authentication.yaml"},
 
@@ -273,13 +273,13 @@ func TestJudge(t *testing.T) {
 
 		{"profiling", "on", server("profiling", "true"), Fail, "kube-apiserver"},
 		{"profiling", "default", server("profiling", "-"), Fail, "kube-apiserver"},
-		{"profiling", "of etcd", member("enable-pprof", "true"), Fail, "etcd: it is on"},
-		{"profiling", "stopped", func(e *Evidence) { e.Replicas[0].Scheduler = Process{} }, Unknown, "kube-scheduler does not run"},
+		{"profiling", "of etcd", member("enable-pprof", "true"), Fail, "etcd: enabled"},
+		{"profiling", "stopped", func(e *Evidence) { e.Replicas[0].Scheduler = Process{} }, Unknown, "kube-scheduler is not running"},
 
 		{"etcd-tls", "no peer authentication", member("peer-client-cert-auth", "-"), Fail, "--peer-client-cert-auth"},
 		{"etcd-tls", "no certificate", member("cert-file", "-"), Fail, "--cert-file"},
 		{"etcd-tls", "one for both", func(e *Evidence) { member("peer-cert-file", "/server.crt")(e) }, Warn, "/server.crt"},
-		{"etcd-tls", "stopped", eachMember(func(m *Member) { m.Process = Process{} }), Unknown, "does not run"},
+		{"etcd-tls", "stopped", eachMember(func(m *Member) { m.Process = Process{} }), Unknown, "is not running"},
 
 		{"taints", "open", func(e *Evidence) { e.Nodes[0].Taints = nil }, Fail, "cp1"},
 		{"taints", "not for good", func(e *Evidence) { e.Nodes[0].Taints = []string{"node.kubernetes.io/not-ready:NoSchedule"} }, Fail, "cp1"},
@@ -291,16 +291,16 @@ func TestJudge(t *testing.T) {
 				e.Replicas[i].APIServer.MemoryMax, e.Replicas[i].ControllerManager.MemoryMax, e.Replicas[i].Scheduler.MemoryMax = "", "", ""
 				e.Members[i].Process.MemoryMax = ""
 			}
-		}, Fail, "nothing is limited"},
+		}, Fail, "no component has limits"},
 		{"resources", "not of etcd", eachMember(func(m *Member) { m.Process.MemoryMax = "" }), Warn, "without a limit: etcd"},
 		{"resources", "by processor time", eachMember(func(m *Member) { m.Process.MemoryMax, m.Process.CPUQuota = "", "2s" }), Pass, "all"},
 		{"resources", "unread", unreadMember, Unknown, "cp2"},
 
-		{"compaction", "off", server("etcd-compaction-interval", "0"), Fail, "does not compact"},
+		{"compaction", "off", server("etcd-compaction-interval", "0"), Fail, "compaction by the API server is disabled"},
 		{"compaction", "by itself", func(e *Evidence) {
 			server("etcd-compaction-interval", "0s")(e)
 			member("auto-compaction-retention", "1h")(e)
-		}, Pass, "by itself"},
+		}, Pass, "compacts automatically"},
 		{"compaction", "seldom", server("etcd-compaction-interval", "1h"), Pass, "every 1h"},
 		{"compaction", "unread", unreadReplica, Unknown, "cp2"},
 

@@ -18,12 +18,12 @@ func judgeSnapshots(e Evidence) verdict {
 	for _, m := range e.Members {
 		for _, s := range m.Schedules {
 			as := Warn
-			word := fmt.Sprintf("%s on %s, and it cannot be seen that it keeps them elsewhere", s.Name, m.Name)
+			word := fmt.Sprintf("%s on %s, but it is unknown whether it stores snapshots elsewhere", s.Name, m.Name)
 			switch {
 			case s.Failed:
-				word = fmt.Sprintf("%s on %s, whose last run failed", s.Name, m.Name)
+				word = fmt.Sprintf("%s on %s, but its last run failed", s.Name, m.Name)
 			case s.Ran.IsZero():
-				word = fmt.Sprintf("%s on %s, which has not run yet", s.Name, m.Name)
+				word = fmt.Sprintf("%s on %s, but it has not run yet", s.Name, m.Name)
 			case containsAny(s.Command, offMachine):
 				as, word = Pass, fmt.Sprintf("%s on %s, last run at %s", s.Name, m.Name, s.Ran.UTC().Format(time.RFC3339))
 			}
@@ -41,9 +41,9 @@ func judgeSnapshots(e Evidence) verdict {
 	case len(words) > 0:
 		return verdict{status, "timers: " + strings.Join(words, "; ")}
 	case len(e.Members) == 0 || unread:
-		return unknown("not all of the members' machines could be looked at for a timer")
+		return unknown("some machines of the members could not be checked for a timer")
 	}
-	return fail("no systemd timer on a member's machine speaks of etcd")
+	return fail("no systemd timer on a member's machine mentions etcd")
 }
 
 // judgeScheduled judges the provider's own timer, which is on the machine of every member. The
@@ -80,16 +80,16 @@ func judgeScheduled(members []Member) (v verdict, there bool) {
 	const timer = "etcd-snapshot.timer"
 	switch sent := newest.Sent.UTC().Format(time.RFC3339); {
 	case len(failed) > 0:
-		return warn("%s, whose last run failed on %s", timer, strings.Join(failed, ", ")), there
+		return warn("%s, but its last run failed on %s", timer, strings.Join(failed, ", ")), there
 	case len(without)+len(stopped) > 0:
-		return warn("%s, which does not run on %s", timer, strings.Join(append(without, stopped...), ", ")), there
+		return warn("%s, but it is not running on %s", timer, strings.Join(append(without, stopped...), ", ")), there
 	case !uploads:
-		return warn("%s, which keeps snapshots on the machines only: it has no upload", timer), there
+		return warn("%s, but snapshots stay on the machines: upload is not set", timer), there
 	case newest.Sent.IsZero():
-		return warn("%s, by which nothing was sent yet", timer), there
+		return warn("%s, but no snapshot has been uploaded yet", timer), there
 	case !ran.IsZero() && newest.Sent.Before(ran.Add(-period)):
-		return warn("%s, by which nothing was sent since that of %s from %s", timer, sent, from), there
+		return warn("%s, but no snapshot has been uploaded since that of %s from %s", timer, sent, from), there
 	default:
-		return pass("%s, by which that of %s from %s was sent elsewhere", timer, sent, from), there
+		return pass("%s, the last uploaded snapshot is that of %s from %s", timer, sent, from), there
 	}
 }
