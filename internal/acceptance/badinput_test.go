@@ -80,7 +80,7 @@ var badInputs = []badInput{
 	{
 		"duplicate peer addresses",
 		[]string{`peers      = { cp1 = "192.0.2.11" }`, `peers      = { cp1 = "192.0.2.11", cp2 = "192.0.2.11" }`},
-		`Invalid peers.*Cause: peers has 192.0.2.11 twice, for "cp1" and "cp2"`,
+		`Invalid peers.*Cause: peers lists 192.0.2.11 twice, for "cp1" and "cp2"`,
 	},
 	{
 		"address not in peers",
@@ -90,7 +90,7 @@ var badInputs = []badInput{
 	{
 		"address other than in peers",
 		[]string{`peers      = { cp1 = "192.0.2.11" }`, `peers      = { cp1 = "192.0.2.12" }`},
-		`Invalid peers.*Cause: peers has "cp1" at 192.0.2.12, but its host.address is 192.0.2.11`,
+		`Invalid peers.*Cause: peers lists "cp1" at 192.0.2.12, but its host.address is 192.0.2.11`,
 	},
 	{
 		"malformed etcd version",
@@ -165,12 +165,12 @@ var badInputs = []badInput{
 	{
 		"schedule of snapshots",
 		[]string{`extra_args = { quota-backend-bytes`, "snapshots = { schedule = \"0 2 * * *\" }\n  extra_args = { quota-backend-bytes"},
-		`Invalid schedule.*Cause: schedule "0 2 \* \* \*" is no calendar expression of systemd`,
+		`Invalid schedule.*Cause: schedule "0 2 \* \* \*" is not a systemd calendar expression`,
 	},
 	{
 		"environment file of snapshots",
 		[]string{`extra_args = { quota-backend-bytes`, "snapshots = { environment_file = \"rclone.env\" }\n  extra_args = { quota-backend-bytes"},
-		`Invalid environment file.*Cause: environment file "rclone.env" is not a plain absolute path`,
+		`Invalid environment file.*Cause: environment file "rclone.env" is not a clean absolute path`,
 	},
 	{
 		"etcd URL without TLS",

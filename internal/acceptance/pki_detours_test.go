@@ -93,8 +93,8 @@ func (r *rotated) deadAtLast(t *testing.T) {
 	}
 	rotateTo(t, r.w, 3)
 	expectContains(t, untouched(t, r.w, []string{"cp1", "cp2", "cp3", "cp4"}, nil),
-		"it cannot be told which authority cp5 (10.97.0.15) trusts", "Unchanged: nothing was changed",
-		"bring the machine back, or destroy the member if it is gone for good")
+		"it cannot be determined which etcd CA cp5 (10.97.0.15) trusts", "Unchanged: nothing was changed",
+		"recover the machine, or destroy the member if the machine is permanently lost")
 	if err := dead.Boot(t.Context()); err != nil {
 		t.Fatal(err)
 	}

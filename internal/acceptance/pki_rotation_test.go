@@ -253,7 +253,7 @@ func (r *rotated) cutOff(t *testing.T, generation int) {
 	cutWhen(t, r.w, done, func(terraform *os.Process) { killProvider(t, r.w, terraform) })
 	rotateTo(t, r.w, generation+1)
 	expectContains(t, refused(t, r.w),
-		fmt.Sprintf("still stands at generation %d of the etcd authority, and only its neighbours go along with generation %d", generation-1, generation+1),
+		fmt.Sprintf("is still at generation %d of the etcd CA, and only adjacent generations are compatible with generation %d", generation-1, generation+1),
 		"Unchanged: nothing was changed",
-		fmt.Sprintf("set rotation.etcd back to %d, apply, then raise it again", generation))
+		fmt.Sprintf("set rotation.etcd back to %d and apply, then raise it again", generation))
 }

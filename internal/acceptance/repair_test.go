@@ -110,7 +110,7 @@ var removedMember = repair{
 	name: "a member removed by hand",
 	damages: []damage{
 		{"cp1", ctl + `etcdctl member remove $(etcdctl member list | awk -F', ' '$3 == "cp3" { print $1 }')`, nil, nil},
-		{"cp3", `true`, []string{`"cp3: the cluster no longer lists this member, and its machine still holds what is left of it"`}, []string{"etcd"}},
+		{"cp3", `true`, []string{`"cp3: the cluster no longer lists this member, but its machine still has its files"`}, []string{"etcd"}},
 	},
 	may: []string{"cp3 kube-apiserver", "cp3 kube-controller-manager", "cp3 kube-scheduler"},
 }
@@ -118,7 +118,7 @@ var removedMember = repair{
 var emptiedData = repair{
 	name: "an emptied data directory",
 	damages: []damage{
-		{"cp2", `systemctl stop etcd; rm -rf /var/lib/etcd/*`, []string{`"cp2: data directory /var/lib/etcd holds no member"`}, []string{"etcd"}},
+		{"cp2", `systemctl stop etcd; rm -rf /var/lib/etcd/*`, []string{`"cp2: data directory /var/lib/etcd has no data of a member"`}, []string{"etcd"}},
 	},
 	may: []string{"cp2 kube-apiserver", "cp2 kube-controller-manager", "cp2 kube-scheduler"},
 }
@@ -192,7 +192,7 @@ func repairRebuilt(t *testing.T, w *workspace.Workspace) {
 	expectContains(t, unfolded(err.Error()), "Host key changed", "the machine was rebuilt", fmt.Sprintf(`ssh = { hosts = { "%s" = { host_key = "%s" } } }`, m.Address, strings.TrimSpace(hostKey(t, m))))
 	trustAnew(t, w)
 	expectContains(t, plan(t, w),
-		`"cp1: machine rebuilt: neither unit nor data of the member is there, but the cluster lists it"`,
+		`"cp1: machine rebuilt: it has neither the unit nor the data of the member, but the cluster lists the member"`,
 		`Control-plane replica "cp1" is gone`, `the machine is reachable and holds nothing of it`,
 		`"cp1: the endpoint is not set up there"`)
 	apply(t, w)

@@ -15,7 +15,7 @@ provider "kube" {
 `
 
 // abandonCP2 is the part of an error about cp2.
-const abandonCP2 = `if it is gone for good, add "10.97.0.12" to abandon_unreachable_hosts of the provider`
+const abandonCP2 = `add "10.97.0.12" to abandon_unreachable_hosts of the provider`
 
 func memberAddress(name string) string { return fmt.Sprintf("kube_etcd_member.this[%q]", name) }
 

@@ -23,7 +23,7 @@ func TestNoSpaceIsMended(t *testing.T) {
 	acknowledged := c.fill("cp2", func(i int) string { return fmt.Sprint("key", i%3) })
 	full := f.view(specs["cp1"]).Raised(membership.AlarmNoSpace)[0].Name // not always the member that received the write
 	status, err := f.clusters.Read(f.context(), specs[full])
-	if words := strings.Join(status.Drift, "\n"); err != nil || !strings.Contains(words, full+": alarm NOSPACE is raised: the database has") || !strings.Contains(words, "of a quota of 4 MiB") {
+	if words := strings.Join(status.Drift, "\n"); err != nil || !strings.Contains(words, full+": alarm NOSPACE is raised: the database size is") || !strings.Contains(words, "of a quota of 4 MiB") {
 		t.Fatalf("drift of a full database: %q, %v", words, err)
 	}
 	f.mend(specs)

@@ -11,9 +11,9 @@ import (
 )
 
 // corruptNext is the next step for cases that the provider must not decide.
-const corruptNext = "compare the members (etcdctl endpoint hashkv --cluster, on one of them: those with the same hash at the same revision agree); " +
-	"destroy those whose data is wrong, one at a time, or, when no majority agrees, restore a snapshot; " +
-	"when all agree the alarm was false: etcdctl alarm disarm; then apply again"
+const corruptNext = "compare the members (run etcdctl endpoint hashkv --cluster on one of them: members with the same hash at the same revision have the same data); " +
+	"destroy the members with the wrong data, one at a time, or restore a snapshot if no majority has the same data; " +
+	"if all members have the same data, the alarm is obsolete: run etcdctl alarm disarm; then apply again"
 
 // prepareCorruptRemoval prepares the removal of a member with corrupt data: the other
 // members must have identical data, and one of them must be the leader. It returns false
@@ -59,7 +59,7 @@ func requireSameData(ctx context.Context, c *client.Clients, p pace, members []m
 	case err != nil:
 		return err
 	case !done:
-		return fmt.Errorf("%w: the members do not come to one revision at which they could be compared", membership.ErrAmbiguous)
+		return fmt.Errorf("%w: the members did not reach a common revision at which their data could be compared", membership.ErrAmbiguous)
 	case difference != "":
 		return fmt.Errorf("%w: %s", membership.ErrAmbiguous, difference)
 	}
@@ -71,14 +71,14 @@ func requireSameData(ctx context.Context, c *client.Clients, p pace, members []m
 func disarmOrphans(ctx context.Context, c *client.Clients, p pace, v membership.View, alarms []membership.Alarm) error {
 	if slices.ContainsFunc(alarms, func(a membership.Alarm) bool { return a.Name == membership.AlarmCorrupt }) {
 		if err := requireSameData(ctx, c, p, v.Voters()); err != nil {
-			return fmt.Errorf("the alarm of a member that has left is not disarmed: %w", err)
+			return fmt.Errorf("the alarm of a removed member was not disarmed: %w", err)
 		}
 	}
 	for _, a := range alarms {
 		if err := c.ViaVoter(ctx, v, 0, func(address string) error { return c.Disarm(ctx, address, a) }); err != nil {
 			return fmt.Errorf("disarm %s of member %x: %w", a.Name, a.Member, err)
 		}
-		problem.Progress(ctx, "etcd: disarmed the alarm %s of member %x, which the cluster no longer lists", a.Name, a.Member)
+		problem.Progress(ctx, "etcd: disarmed alarm %s of member %x, which the cluster no longer lists", a.Name, a.Member)
 	}
 	return nil
 }

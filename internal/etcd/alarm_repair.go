@@ -97,7 +97,7 @@ func (m *alarmRepair) repairSpace(ctx context.Context) error {
 		v, err := m.clients.View(ctx, m.cl.addresses(m.s))
 		if err != nil {
 			if !client.Transient(err) {
-				return fmt.Errorf("ask the cluster for its alarms: %w", err)
+				return fmt.Errorf("get the alarms of the cluster: %w", err)
 			}
 			return nil // the change succeeded; the next Read reports the alarm
 		}
@@ -135,11 +135,11 @@ func (m *alarmRepair) takeStep(ctx context.Context, v membership.View, next memb
 		return m.waitOrRefuse(ctx, v, next.Cause)
 	}
 	return m.refuse(v, next.Cause, "raise quota-backend-bytes in extra_args of every member (etcd advises against more than 8 GiB), "+
-		"or delete objects (that is still possible), then apply again")
+		"or delete objects (deletes are still accepted), then apply again")
 }
 
 func (m *alarmRepair) compact(ctx context.Context, v membership.View, target membership.Member) error {
-	problem.Progress(ctx, "etcd %s: compacting up to the present revision: %s", target.Label(), target.Sizes())
+	problem.Progress(ctx, "etcd %s: compacting up to the current revision: %s", target.Label(), target.Sizes())
 	dropped, err := m.clients.Compact(ctx, target.Address())
 	switch {
 	case err != nil && client.Transient(err):
@@ -185,7 +185,7 @@ func (m *alarmRepair) disarm(ctx context.Context, v membership.View, alarms []me
 			return fmt.Errorf("disarm %s: %w", a.Name, err)
 		}
 		m.acted = true
-		problem.Progress(ctx, "etcd %s: disarmed the alarm %s", m.s.Name, a.Name)
+		problem.Progress(ctx, "etcd %s: disarmed alarm %s", m.s.Name, a.Name)
 	}
 	return nil
 }
@@ -195,10 +195,10 @@ func (m *alarmRepair) disarm(ctx context.Context, v membership.View, alarms []me
 func (m *alarmRepair) waitOrRefuse(ctx context.Context, v membership.View, cause error) error {
 	if !m.since.running() {
 		m.since.begin(m.turn)
-		problem.Progress(ctx, "etcd %s: its alarm is not mended yet: %s", m.s.Name, cause)
+		problem.Progress(ctx, "etcd %s: alarm not cleared yet: %s", m.s.Name, cause)
 	}
 	if m.since.lasted() > m.cl.pace.ConditionTimeout || pause(ctx, 5*m.cl.pace.Poll) != nil {
-		return m.refuse(v, cause, "bring the unhealthy members back or destroy the dead ones, mend those that are CORRUPT, then apply again")
+		return m.refuse(v, cause, "recover the unhealthy members or destroy the dead ones, repair those with the CORRUPT alarm, then apply again")
 	}
 	if waiting, _ := m.turn.others(); waiting > 0 {
 		return m.turn.yield(ctx)
@@ -209,9 +209,9 @@ func (m *alarmRepair) waitOrRefuse(ctx context.Context, v membership.View, cause
 func (m *alarmRepair) refuse(v membership.View, cause error, next string) error {
 	unchanged := problem.Nothing
 	if m.acted {
-		unchanged = "all keys; the alarm stays raised."
+		unchanged = "all keys; the alarm is still raised."
 	}
-	return refusal("alarm of etcd not mended", m.s, &v, cause.Error(), unchanged, next)
+	return refusal("etcd alarm not cleared", m.s, &v, cause.Error(), unchanged, next)
 }
 
 // disarmAlarms disarms the alarms of a member that was just removed, so that they do not
@@ -226,6 +226,6 @@ func (l *removal) disarmAlarms(ctx context.Context, clients *client.Clients, gon
 		err = disarmOrphans(ctx, clients, l.cl.pace, v.WithQuota(l.s.quota()), membership.Disarmable(v.WithQuota(l.s.quota())))
 	}
 	if err != nil {
-		problem.Progress(ctx, "etcd %s: its alarms are left to the next apply: %s", l.s.Name, err)
+		problem.Progress(ctx, "etcd %s: the next apply disarms its alarms: %s", l.s.Name, err)
 	}
 }

@@ -96,7 +96,7 @@ func (cl *cluster) lastPlace(ctx context.Context, s Spec, size int64) (dir strin
 		Vars:   archiveVars(s.dataDir(), s.Name, 0),
 	})
 	if err != nil {
-		return "", fmt.Errorf("look for room for the last snapshot of %s: %w", s.label(), err)
+		return "", fmt.Errorf("check the free space for the final snapshot of %s: %w", s.label(), err)
 	}
 	var root, disk string
 	switch strings.TrimSpace(facts.Output) {
@@ -105,7 +105,7 @@ func (cl *cluster) lastPlace(ctx context.Context, s Spec, size int64) (dir strin
 	case "inside":
 		root, disk = archiveInside(s.dataDir()), s.dataDir()
 	default:
-		return "", fmt.Errorf("the machine does not tell on which file system %s is", s.dataDir())
+		return "", fmt.Errorf("the machine does not report the file system of %s", s.dataDir())
 	}
 	if err := roomFor(size, facts.DiskFree[disk]); err != nil {
 		return "", fmt.Errorf("%s: %w", root, err)

@@ -76,7 +76,7 @@ func (cl *cluster) stillNew(ctx context.Context, ready map[string]newMember) *ou
 	names := slices.Sorted(maps.Keys(ready))
 	one := ready[names[0]].spec
 	if err := cl.lease.leases.Restore(ctx); err != nil {
-		return &outcome{err: refusal("etcd cluster not bootstrapped", one, nil, err.Error(), "no etcd was started.", "wait for other runs to end, and apply again")}
+		return &outcome{err: refusal("etcd cluster not bootstrapped", one, nil, err.Error(), "no etcd was started.", "wait until other runs have ended, then apply again")}
 	}
 	s := cl.observeCluster(ctx, one)
 	if !s.answered && !errors.Is(s.err, client.ErrNoAnswer) {
@@ -99,7 +99,7 @@ func anyOf(specs map[string]Spec) Spec { return specs[slices.Sorted(maps.Keys(sp
 // etcd would notice, except that it archives leftovers.
 func (cl *cluster) prepare(ctx context.Context, s Spec, f observed, archive bool) (issued, error) {
 	if archive {
-		problem.Progress(ctx, "etcd %s: archiving a bootstrap that was cut off before it had a quorum", s.Name)
+		problem.Progress(ctx, "etcd %s: archiving the data of a bootstrap that was interrupted before it had a quorum", s.Name)
 		if err := cl.archiveData(ctx, s); err != nil {
 			return issued{}, err
 		}
@@ -114,7 +114,7 @@ func (cl *cluster) prepare(ctx context.Context, s Spec, f observed, archive bool
 func (cl *cluster) startNewMember(ctx context.Context, n newMember, start newCluster) (Status, error) {
 	s, f, id := n.spec, n.observed, start.id(n.spec)
 	change, timer := newMemberChange(s, f, n.certs, id, environment(start.token, "new", start.members))
-	problem.Progress(ctx, "etcd %s: bootstrapping a cluster of %d", s.Name, len(start.members))
+	problem.Progress(ctx, "etcd %s: bootstrapping a cluster with %d members", s.Name, len(start.members))
 	m := cl.machine(s.Host)
 	if _, err := m.Change(ctx, change, action{Verb: doStart, Timer: timer}); err != nil {
 		return Status{}, fmt.Errorf("start etcd on %s: %w", s.label(), err)
@@ -129,7 +129,7 @@ func (cl *cluster) startNewMember(ctx context.Context, n newMember, start newClu
 		return Status{}, err
 	}
 	if _, err := m.Change(ctx, host.Change{Remove: []string{envPath}}, action{}); err != nil {
-		return Status{}, fmt.Errorf("establish etcd on %s: %w", s.label(), err)
+		return Status{}, fmt.Errorf("complete the start of etcd on %s: %w", s.label(), err)
 	}
 	problem.Progress(ctx, "etcd %s: serving", s.Name)
 	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == envPath })

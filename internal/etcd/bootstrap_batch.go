@@ -47,8 +47,8 @@ func (cl *cluster) enterBatch(ctx context.Context, s Spec) outcome {
 	if _, twice := b.specs[s.Name]; twice {
 		cl.mu.Unlock()
 		return outcome{err: &problem.Problem{
-			Summary: "two etcd members of one name", Attribute: "name", Host: s.label(),
-			Cause: fmt.Sprintf("another member %q of the same cluster is being created in this run", s.Name), Unchanged: problem.Nothing, Next: "give each member a name of its own",
+			Summary: "Two etcd members have the same name", Attribute: "name", Host: s.label(),
+			Cause: fmt.Sprintf("another member %q of the same cluster is being created in this run", s.Name), Unchanged: problem.Nothing, Next: "give each member a unique name",
 		}}
 	}
 	b.specs[s.Name] = s
@@ -187,11 +187,11 @@ func checkMachine(s Spec, f observed) error {
 		return notObserved("etcd member not created", s, f.Err)
 	}
 	if alien := f.foreign(s.Bundle.ClusterID, s.dataDir()); alien != "" {
-		return refusal("machine belongs to another etcd cluster", s, nil, alien, problem.Nothing,
-			"take another machine; or, when nothing on this one is needed, stop its etcd and move the data directory and "+configDir+" away")
+		return refusal("Machine belongs to another etcd cluster", s, nil, alien, problem.Nothing,
+			"use another machine; or, if nothing on this machine is needed, stop etcd on it and move the data directory and "+configDir+" away")
 	}
 	if m := f.Record; m != nil && f.Data && m.Name != s.Name {
-		return refusal("machine holds another member", s, nil, fmt.Sprintf("it holds the data of member %q of this cluster", m.Name), problem.Nothing,
+		return refusal("Machine has another etcd member", s, nil, fmt.Sprintf("it has the data of member %q of this cluster", m.Name), problem.Nothing,
 			"destroy that member first, or keep its name")
 	}
 	return requirePreflight(s, f)
@@ -206,7 +206,7 @@ func (cl *cluster) decide(ctx context.Context, specs map[string]Spec, s observat
 	if d.Case != startResume {
 		return d, s, nil
 	}
-	problem.Progress(ctx, "etcd %s: members have data and none answers; starting those of this run and waiting", one.Bundle.ClusterName)
+	problem.Progress(ctx, "etcd %s: members have data, but none answers; starting the members of this run and waiting for an answer", one.Bundle.ClusterName)
 	if err := cl.resume(ctx, specs, s); err != nil {
 		return d, s, err
 	}
@@ -226,16 +226,16 @@ func (cl *cluster) decideStart(one Spec, s observation, batch []string, resumed 
 	}
 	if evidence := cl.existsBecause(); evidence != "" {
 		return startDecision{
-			Reason: "this run has seen that the cluster exists (" + evidence + "), and no member of it answers now: an empty cluster would take its place",
-			Next: "see what has become of its members: what a destroyed one held is in the archive beside its data directory, and can be restored. " +
-				"If the cluster shall begin anew, without its data, apply again",
+			Reason: "this run has evidence that the cluster exists (" + evidence + "), but no member of it answers now: an empty cluster would replace it",
+			Next: "find out why its members do not answer. The data of a destroyed member is in the archive next to its data directory and can be restored. " +
+				"To bootstrap an empty cluster instead, apply again",
 		}
 	}
 	for _, m := range s.sorted() {
 		if !cl.lease.leases.Covers(m.Address) {
 			return startDecision{
-				Reason: "other runs could not be kept from founding the same cluster on " + m.label(),
-				Next:   "wait for other runs to end, and apply again",
+				Reason: "other runs could bootstrap the same cluster at the same time: there is no lease on " + m.label(),
+				Next:   "wait until other runs have ended, then apply again",
 			}
 		}
 	}

@@ -63,12 +63,12 @@ func decideStart(clusterID, dataDir string, machines []observed, batch []string,
 	case len(alien) > 0:
 		return startDecision{
 			Reason: strings.Join(alien, "; "),
-			Next:   "if that data is not needed, move the data directory and " + configDir + " away; if it is, name other machines",
+			Next:   "if that data is not needed, move the data directory and " + configDir + " away; otherwise use other machines",
 		}
 	case len(unreachable) > 0:
 		return startDecision{
-			Reason: "no member of the cluster answers, and these peers could not be reached, so a cluster may exist there: " + strings.Join(unreachable, "; "),
-			Next:   "make every host in peers reachable over SSH, or take machines that no longer exist out of peers; a cluster is only bootstrapped when all of them were seen to hold no etcd data",
+			Reason: "no member of the cluster answers, and a cluster may exist on the peers that could not be reached: " + strings.Join(unreachable, "; "),
+			Next:   "make every host in peers reachable over SSH, or remove machines that no longer exist from peers; a cluster is bootstrapped only if it is verified that none of them has etcd data",
 		}
 	case len(began) == 0:
 		return startDecision{Case: startBootstrap}
@@ -79,14 +79,14 @@ func decideStart(clusterID, dataDir string, machines []observed, batch []string,
 	}
 	return startDecision{
 		Reason: "quorum lost: the cluster has members on " + strings.Join(labels(began), ", ") + ", but no quorum of them answers",
-		Next: "start etcd on these machines (systemctl start " + unitName + ", journalctl -u " + unitName + ") until a quorum is back, and apply again; " +
-			"if their data is lost for good, restore a snapshot, or move what is left (the data directory and " + configDir + ") away on every one of them to begin with an empty cluster",
+		Next: "start etcd on these machines (systemctl start " + unitName + ", journalctl -u " + unitName + ") until the cluster has a quorum, and apply again; " +
+			"if their data is permanently lost, restore a snapshot, or move the remaining files (the data directory and " + configDir + ") away on all of them to bootstrap an empty cluster",
 	}
 }
 
 // differentClustersNext is the next step for machines with data of different clusters.
-const differentClustersNext = "decide which cluster is the living one, move the data directory and " + configDir +
-	" away on the machines that hold another one's data, and apply again"
+const differentClustersNext = "determine which cluster is the current one, move the data directory and " + configDir +
+	" away on the machines with data of another cluster, and apply again"
 
 // mayHaveCommitted reports whether the members that began may have committed anything: one
 // of them is established, one joined an existing cluster, or they are a quorum of a
@@ -140,10 +140,10 @@ func (f observed) state() string {
 	if f.Data {
 		words = append(words, "has data")
 	} else {
-		words = append(words, "data directory empty")
+		words = append(words, "no data")
 	}
 	if f.Pending {
-		words = append(words, "not yet established")
+		words = append(words, "bootstrap not completed")
 	}
 	return strings.Join(words, ", ")
 }

@@ -62,7 +62,7 @@ func TestDecideStart(t *testing.T) {
 		{name: "data of unknown origin", machines: []observed{unknown, blank("cp2")}, want: startRefuse, reason: "no " + recordPath},
 		{name: "established and stopped", machines: []observed{established("cp1"), established("cp2"), blank("cp3")}, want: startResume},
 		{name: "established, still silent", machines: []observed{established("cp1"), blank("cp2")}, resumed: true, want: startRefuse, reason: "quorum lost"},
-		{name: "established and emptied", machines: []observed{emptied, blank("cp2")}, resumed: true, want: startRefuse, reason: "data directory empty"},
+		{name: "established and emptied", machines: []observed{emptied, blank("cp2")}, resumed: true, want: startRefuse, reason: "no data"},
 		{name: "cut off before quorum", machines: []observed{began("cp1", all...), blank("cp2"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1"}},
 		{name: "cut off while the first started", machines: []observed{starting, blank("cp2"), blank("cp3")}, want: startBootstrap, archive: []string{"cp1"}},
 		{name: "cut off at quorum", machines: []observed{began("cp1", all...), began("cp2", all...), blank("cp3")}, want: startResume},

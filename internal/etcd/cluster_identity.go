@@ -56,7 +56,7 @@ func (f observed) ofEarlierCluster(clusterID uint64) string {
 	if f.Record == nil || f.Record.EtcdCluster == "" || f.Record.EtcdCluster == fmt.Sprintf("%x", clusterID) {
 		return ""
 	}
-	return fmt.Sprintf("%s holds data of etcd cluster %s, and the members serve cluster %x", f.label(), f.Record.EtcdCluster, clusterID)
+	return fmt.Sprintf("%s has data of etcd cluster %s, but the members serve cluster %x", f.label(), f.Record.EtcdCluster, clusterID)
 }
 
 // clustersOnMachines groups the machines with data by the etcd cluster in their records.
@@ -81,5 +81,5 @@ func differentClusters(machines []observed) string {
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		parts = append(parts, fmt.Sprintf("cluster %s on %s", id, strings.Join(labels(byID[id]), ", ")))
 	}
-	return "the machines hold data of different etcd clusters, of which at most one is the living one: " + strings.Join(parts, "; ")
+	return "the machines have data of different etcd clusters, of which at most one is the current one: " + strings.Join(parts, "; ")
 }

@@ -526,9 +526,9 @@ func TestRestartsByEvidence(t *testing.T) {
 		restarts                   int
 	}{
 		{"the unit on disk", unitPath, "watch-progress-notify-interval=5s", "watch-progress-notify-interval=9s", `is "9s", wanted "5s"`, 0},
-		{"the authority on disk", caPath, "CERTIFICATE", "certificate", "is not the bundle's etcd CA", 0},
-		{"the note: it was started with another unit", startNote, "  " + unitPath, "0  " + unitPath, "was started with another " + unitPath, 1},
-		{"the note: it was started with another authority", startNote, "  " + caPath, "0  " + caPath, "was started with another " + caPath, 1},
+		{"the authority on disk", caPath, "CERTIFICATE", "certificate", "does not contain the etcd CA certificate of the bundle", 0},
+		{"the note: it was started with another unit", startNote, "  " + unitPath, "0  " + unitPath, "was started with a different " + unitPath, 1},
+		{"the note: it was started with another authority", startNote, "  " + caPath, "0  " + caPath, "was started with a different " + caPath, 1},
 	} {
 		edit(c.path, c.from, c.to)
 		before := m.starts
@@ -596,7 +596,7 @@ func TestLastMemberLeavesLast(t *testing.T) {
 	ctx := problem.WithReport(f.context(), problem.Report{Progress: func(line string) {
 		mu.Lock()
 		defer mu.Unlock()
-		if strings.HasSuffix(line, ": gone") {
+		if strings.HasSuffix(line, ": removed from the machine") {
 			gone = append(gone, line)
 		}
 	}})
@@ -614,7 +614,7 @@ func TestLastMemberLeavesLast(t *testing.T) {
 	}
 	hold.leave()
 	group.Wait()
-	if want := []string{"etcd cp2: gone", "etcd cp1: gone"}; !slices.Equal(gone, want) {
+	if want := []string{"etcd cp2: removed from the machine", "etcd cp1: removed from the machine"}; !slices.Equal(gone, want) {
 		t.Errorf("they left as %q, want %q", gone, want)
 	}
 }

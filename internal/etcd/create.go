@@ -43,7 +43,7 @@ func (cl *cluster) create(ctx context.Context, s Spec) (Status, error) {
 		if !errors.Is(err, client.ErrNoAnswer) || ctx.Err() != nil {
 			return status, err
 		}
-		problem.Progress(ctx, "etcd %s: the cluster no longer answers; looking again", s.Name)
+		problem.Progress(ctx, "etcd %s: the cluster no longer answers; observing again", s.Name)
 	}
 }
 
@@ -51,7 +51,7 @@ func (cl *cluster) create(ctx context.Context, s Spec) (Status, error) {
 // resource, and failed to bring it to its spec. The member serves as before and must not
 // be treated as half created. The same applies to a learner that was still catching up at
 // the deadline.
-var ErrAdopted = errors.New("the member was there before and stays: the next apply adopts it again")
+var ErrAdopted = errors.New("the member existed before and is kept: the next apply adopts it again")
 
 // creating records that the Create of a member is in progress.
 func (cl *cluster) creating(name string) {
@@ -99,7 +99,7 @@ func (cl *cluster) arrivals() (pending, failed []string) {
 // archiveData stops the unit and archives the data. It never wipes data.
 func (cl *cluster) archiveData(ctx context.Context, s Spec) error {
 	if _, err := cl.machine(s.Host).Change(ctx, host.Change{}, s.archiveAction(doRetire, true)); err != nil {
-		return fmt.Errorf("archive data of %s: %w", s.label(), err)
+		return fmt.Errorf("archive the data of %s: %w", s.label(), err)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (cl *cluster) verdictLasts() time.Duration { return cl.pace.DeadAfter + 4*c
 // answers or has been silent for long enough. An error is an answer too: a dead member
 // returns none.
 func (cl *cluster) examine(ctx context.Context, s Spec, m membership.Member) (membership.DeathVerdict, error) {
-	problem.Progress(ctx, "etcd %s: member %s is silent; it counts as dead when it stays so for %s", s.Name, m.Label(), cl.pace.DeadAfter)
+	problem.Progress(ctx, "etcd %s: member %s does not answer; it counts as dead if it does not answer for %s", s.Name, m.Label(), cl.pace.DeadAfter)
 	var heard membership.Unanswered
 	for !heard.Dead(cl.pace.DeadAfter) {
 		begin := time.Now()
@@ -34,7 +34,7 @@ func (cl *cluster) examine(ctx context.Context, s Spec, m membership.Member) (me
 		}
 		heard.Add(begin, time.Now())
 		if err := pause(ctx, cl.pace.DeadAfter/(2*membership.DeadSamples)); err != nil {
-			return membership.DeathVerdict{}, fmt.Errorf("find out whether member %s is dead: %w", m.Label(), err)
+			return membership.DeathVerdict{}, fmt.Errorf("check whether member %s is dead: %w", m.Label(), err)
 		}
 	}
 	return membership.DeathVerdict{ID: m.ID, At: time.Now()}, nil
@@ -66,7 +66,7 @@ func (j *joining) verify(ctx context.Context, v membership.View, next membership
 		return err
 	}
 	if j.verdict = d; d.ID == 0 {
-		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, fmt.Errorf("member %s is alive at %v: it answers, but it %s", m.Label(), m.PeerURLs, m.Trouble))
+		return j.waitOrRefuse(ctx, &v, j.cl.pace.ConditionTimeout, fmt.Errorf("member %s is running at %v: it answers, but it %s", m.Label(), m.PeerURLs, m.Trouble))
 	}
 	return nil
 }

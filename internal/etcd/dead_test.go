@@ -64,7 +64,7 @@ func TestSlowNamesakeIsNotRemoved(t *testing.T) {
 	f.clusters = f.coordinator()
 	f.stalls.begin(f.address("cp3"), 2*client.RequestTimeout+500*time.Millisecond) // the first observation of the cluster, and the first one of the join
 	_, err := f.clusters.Create(f.context(), f.namesake(specs, "cp3", "cp4"))
-	if err == nil || !strings.Contains(err.Error(), `"cp3" is alive`) || !problem.Untouched(err) {
+	if err == nil || !strings.Contains(err.Error(), `"cp3" is running`) || !problem.Untouched(err) {
 		t.Errorf("create of a namesake: %v", err)
 	}
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")

@@ -144,7 +144,7 @@ func (l *removal) input(sv observation) leaveInput {
 
 // stay ends a Delete whose member another resource has taken over.
 func (l *removal) stay(ctx context.Context) error {
-	problem.Progress(ctx, "etcd %s: another resource of this run has taken the member over: it stays", l.s.Name)
+	problem.Progress(ctx, "etcd %s: another resource in this run has taken over the member; it is not removed", l.s.Name)
 	if l.outageBegun {
 		return l.s.outageEnded(ctx)
 	}
@@ -183,19 +183,19 @@ func (l *removal) act(ctx context.Context, in leaveInput, d leaveDecision) (bool
 		return true, l.last(ctx, *in.View, d.ID)
 	case leaveClean:
 		if in.Self.Data && !in.Self.Pending {
-			l.cl.noteExists("it has removed member " + l.s.Name)
+			l.cl.noteExists("the removal of member " + l.s.Name)
 		}
 		return true, l.clean(ctx, d.Keep)
 	case leaveOccupied:
-		problem.Progress(ctx, "etcd %s: %s: the machine is left alone", l.s.Name, d.Reason)
+		problem.Progress(ctx, "etcd %s: %s; the machine is not changed", l.s.Name, d.Reason)
 		return true, nil
 	case leaveAbandon:
-		problem.Progress(ctx, "etcd %s: the machine cannot be reached and is left as it is", l.s.Name)
+		problem.Progress(ctx, "etcd %s: the machine cannot be reached and is not changed", l.s.Name)
 		return true, nil
 	}
 	unchanged := problem.Nothing
 	if l.removed {
-		unchanged = "the machine itself; the cluster has removed the member."
+		unchanged = "the machine; the member was removed from the cluster."
 	}
 	return false, refusal("etcd member not deleted", l.s, in.View, d.Reason, unchanged, d.Next)
 }
@@ -221,16 +221,16 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):
 		l.removed = true
 		l.since.restart(l.turn)
-		l.cl.noteExists("it has removed member " + l.s.Name)
-		problem.Progress(ctx, "etcd %s: the cluster has removed member %x", l.s.Name, id)
+		l.cl.noteExists("the removal of member " + l.s.Name)
+		problem.Progress(ctx, "etcd %s: removed member %x from the cluster", l.s.Name, id)
 		l.disarmAlarms(ctx, clients, entry)
 		return nil
 	case client.Transient(err) && l.since.lasted() < l.cl.pace.StallTimeout:
 		return l.wait(ctx, leaveDecision{Reason: err.Error()})
 	}
 	return &problem.Problem{
-		Summary: "etcd member not deleted", Host: l.s.label(), Cause: "the cluster refused to remove it: " + err.Error(), Err: err,
-		Unchanged: problem.Nothing, Next: "look at the members' logs and destroy again", Detail: v.String(),
+		Summary: "etcd member not deleted", Host: l.s.label(), Cause: "the cluster refused the removal: " + err.Error(), Err: err,
+		Unchanged: problem.Nothing, Next: "check the logs of the members, then destroy again", Detail: v.String(),
 	}
 }
 
@@ -242,12 +242,12 @@ func (l *removal) clean(ctx context.Context, keep bool) error {
 	if err != nil {
 		return &problem.Problem{
 			Summary: "etcd member not cleaned up", Host: l.s.label(), Cause: err.Error(), Err: err,
-			Unchanged: "the other members; this one has left the cluster.", Next: "destroy again: it continues from there",
+			Unchanged: "the other members; this member was removed from the cluster.", Next: "destroy again: completed steps are skipped",
 		}
 	}
 	if dir := archivedAs(applied.Output, l.s.Name); dir != "" {
-		problem.Progress(ctx, "etcd %s: what is kept of it is in %s", l.s.Name, dir)
+		problem.Progress(ctx, "etcd %s: archived in %s", l.s.Name, dir)
 	}
-	problem.Progress(ctx, "etcd %s: gone", l.s.Name)
+	problem.Progress(ctx, "etcd %s: removed from the machine", l.s.Name)
 	return nil
 }

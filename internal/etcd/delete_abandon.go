@@ -18,7 +18,7 @@ func refuseUntrusted(in leaveInput) *leaveDecision {
 		return nil
 	}
 	return &leaveDecision{
-		Kind: leaveRefuse, Reason: "the machine answers, so it is not gone, and cannot be worked on: " + in.Self.Err.Error(),
+		Kind: leaveRefuse, Reason: "the machine answers, so it still exists, but it cannot be managed: " + in.Self.Err.Error(),
 		Next: accessRemedy(in.Self.Err),
 	}
 }
@@ -30,7 +30,7 @@ func abandonUnlisted(in leaveInput) leaveDecision {
 		return leaveDecision{Kind: leaveAbandon}
 	}
 	return leaveDecision{
-		Kind: leaveRefuse, Reason: "the cluster no longer counts on this member, but its machine cannot be reached to stop it: " + in.Self.Err.Error(),
+		Kind: leaveRefuse, Reason: "the member is no longer in the cluster, but its machine cannot be reached to stop it: " + in.Self.Err.Error(),
 		Next: abandonNext(in.Self.Address),
 	}
 }
@@ -40,8 +40,8 @@ func abandonUnlisted(in leaveInput) leaveDecision {
 func refuseAlive(in leaveInput, id uint64) leaveDecision {
 	return leaveDecision{
 		Kind: leaveRefuse, ID: id,
-		Reason: "it is the only voter and answers through another machine, so it is not gone, although its own machine cannot be reached: " + in.Self.Err.Error(),
-		Next:   "make the machine reachable and destroy again; or power it off first, if the cluster is to be given up without its data",
+		Reason: "it is the only voter and answers through another machine, so it still exists, although its own machine cannot be reached: " + in.Self.Err.Error(),
+		Next:   "make the machine reachable and destroy again; or, to give up the cluster with its data, power the machine off first",
 	}
 }
 
@@ -73,16 +73,16 @@ func abandonWithoutQuorum(in leaveInput) leaveDecision {
 	case len(holding) > 0:
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse, Follows: !stay,
-			Reason: fmt.Sprintf("no quorum of the cluster answers, but it is not gone: there is a member on %s, and %s cannot be reached to see whether its member lives",
+			Reason: fmt.Sprintf("no quorum of the cluster answers, but the cluster still exists: there is a member on %s, and %s cannot be reached to check whether its member is running",
 				strings.Join(labels(holding), ", "), in.Self.label()),
-			Next: "bring a quorum back (systemctl start " + unitName + " on the stopped members) and destroy again; " +
-				"to give the whole cluster up, destroy all of its members in one run",
+			Next: "restore the quorum (systemctl start " + unitName + " on the stopped members) and destroy again; " +
+				"to give up the whole cluster, destroy all of its members in one run",
 		}
 	}
 	if in.Protected {
 		return leaveDecision{
-			Kind: leaveRefuse, Reason: "no member of the cluster is left that answers, and its deletion_protection is on",
-			Next: "bring the machines back; " + pki.AllowDeletion,
+			Kind: leaveRefuse, Reason: "no member of the cluster answers, and deletion_protection is enabled",
+			Next: "recover the machines; " + pki.AllowDeletion,
 		}
 	}
 	return leaveDecision{Kind: leaveAbandon}
@@ -99,8 +99,8 @@ func unsaidReason(unsaid []observed) string {
 	for _, m := range unsaid {
 		causes = append(causes, m.label()+": "+m.Err.Error())
 	}
-	return "neither the machine nor a quorum of the cluster answers: it may be the network alone that is down, and the member alive. " +
-		"Not reached, and not said to be gone for good: " + strings.Join(causes, "; ")
+	return "neither the machine nor a quorum of the cluster answers: possibly only the network is down and the member is running. " +
+		"Unreachable and not listed as abandoned: " + strings.Join(causes, "; ")
 }
 
 func unsaidNext(unsaid []observed) string {
@@ -110,14 +110,14 @@ func unsaidNext(unsaid []observed) string {
 			addresses = append(addresses, m.Address)
 		}
 	}
-	next := "bring the machines or the network back, so that a survivor can remove the member, and destroy again"
+	next := "recover the machines or the network, so that another member can remove this one, and destroy again"
 	if len(addresses) > 0 {
-		next += "; only if the whole cluster is gone for good, " + host.AbandonRemedy(addresses...)
+		next += "; only if the whole cluster is permanently lost, " + host.AbandonRemedy(addresses...)
 	}
 	return next
 }
 
 // abandonNext returns the next step for machines that cannot be reached.
 func abandonNext(addresses ...string) string {
-	return "make the machine reachable and destroy again; if it is gone for good, " + host.AbandonRemedy(addresses...)
+	return "make the machine reachable and destroy again; if it is permanently lost, " + host.AbandonRemedy(addresses...)
 }

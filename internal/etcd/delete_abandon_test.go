@@ -58,12 +58,12 @@ func TestAbandon(t *testing.T) {
 		{name: "a dead voter", self: lost("cp1"), others: others(runs(established("cp2")), runs(established("cp3"))), view: view("dLh"), abandon: named("cp1"), want: leaveRemove},
 		{name: "removed", self: lost("cp9"), view: view("Lhh"), abandon: named("cp9"), want: leaveAbandon},
 		{name: "removed, another one is named", self: lost("cp9"), view: view("Lhh"), abandon: named("cp1"), want: leaveRefuse, reason: "cannot be reached", next: `add "10.0.0.9" to abandon_unreachable_hosts`},
-		{name: "the only voter answers through another machine", self: lost("cp1"), others: others(blank("cp2")), view: view("L"), abandon: named("cp1"), want: leaveRefuse, reason: "not gone"},
+		{name: "the only voter answers through another machine", self: lost("cp1"), others: others(blank("cp2")), view: view("L"), abandon: named("cp1"), want: leaveRefuse, reason: "still exists"},
 
 		// No member answers.
 		{
 			name: "the operator's network is down, one is named", self: lost("cp1"), others: others(lost("cp2"), lost("cp3")), abandon: named("cp1"),
-			want: leaveRefuse, reason: "network alone", next: `add "10.0.0.2", "10.0.0.3" to abandon_unreachable_hosts`, notNext: `"10.0.0.1"`,
+			want: leaveRefuse, reason: "only the network is down", next: `add "10.0.0.2", "10.0.0.3" to abandon_unreachable_hosts`, notNext: `"10.0.0.1"`,
 		},
 		{name: "none is named", self: lost("cp1"), others: others(lost("cp2")), want: leaveRefuse, reason: "no route", next: `add "10.0.0.2", "10.0.0.1" to`},
 		{name: "the whole cluster is named", self: lost("cp1"), others: others(lost("cp2"), lost("cp3")), abandon: all, want: leaveAbandon},
@@ -76,7 +76,7 @@ func TestAbandon(t *testing.T) {
 		},
 		{
 			name: "an election is under way, nothing is named", self: lost("cp1"), others: others(runs(established("cp2")), lost("cp3")),
-			want: leaveWait, otherwise: leaveRefuse, reason: "network alone",
+			want: leaveWait, otherwise: leaveRefuse, reason: "only the network is down",
 		},
 		{name: "a survivor is stopped", self: lost("cp1"), others: others(established("cp2")), abandon: all, want: leaveWait, otherwise: leaveRefuse, reason: "cp2", next: "systemctl start"},
 		{name: "a survivor without a record", self: lost("cp1"), others: others(unrecorded), abandon: all, want: leaveWait, otherwise: leaveRefuse, reason: "cp2"},

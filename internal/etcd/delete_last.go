@@ -16,25 +16,25 @@ func (l *removal) last(ctx context.Context, v membership.View, id uint64) error 
 	entry, _ := v.Member(id)
 	place, err := l.cl.lastPlace(ctx, l.s, entry.DBSize)
 	if err != nil {
-		return refusal("etcd member not deleted", l.s, &v, "it is the last voting member, and the snapshot that it leaves cannot be saved: "+err.Error(),
-			problem.Nothing, "free space there (older archives, for one), then destroy again")
+		return refusal("etcd member not deleted", l.s, &v, "it is the last voting member, and its final snapshot cannot be saved: "+err.Error(),
+			problem.Nothing, "free space there (for example by removing older archives), then destroy again")
 	}
-	l.cl.noteExists("it has removed its last member, " + l.s.Name)
-	problem.Progress(ctx, "etcd %s: the last member: saving a snapshot", l.s.Name)
+	l.cl.noteExists("the removal of the last member, " + l.s.Name)
+	problem.Progress(ctx, "etcd %s: last member: saving a final snapshot", l.s.Name)
 	saved, err := l.snapshot(ctx, place)
 	switch {
 	case err == nil:
-		problem.Progress(ctx, "etcd %s: saved and verified its last snapshot (%s, revision %d)", l.s.Name, membership.Bytes(saved.Size), saved.Revision)
+		problem.Progress(ctx, "etcd %s: saved and verified the final snapshot (%s, revision %d)", l.s.Name, membership.Bytes(saved.Size), saved.Revision)
 	case ctx.Err() != nil:
-		return fmt.Errorf("save the last snapshot of %s: %w", l.s.label(), err)
+		return fmt.Errorf("save the final snapshot of %s: %w", l.s.label(), err)
 	case l.s.OnDestroy == Wipe:
 		return &problem.Problem{
-			Summary: "etcd member not deleted", Host: l.s.label(), Err: err, Unchanged: "the member serves, and its data is as it was.",
-			Cause: "it is the last voting member, and no verified snapshot of it could be saved: " + err.Error(),
-			Next:  `correct the cause and destroy again; or set on_destroy = "archive" and apply, which keeps its data directory instead`,
+			Summary: "etcd member not deleted", Host: l.s.label(), Err: err, Unchanged: "the member still serves, and its data was not changed.",
+			Cause: "it is the last voting member, and no verified snapshot could be saved: " + err.Error(),
+			Next:  `fix the cause and destroy again; or set on_destroy = "archive" and apply, which keeps its data directory instead`,
 		}
 	default:
-		problem.Progress(ctx, "etcd %s: no snapshot could be saved, the data directory is archived as it is: %s", l.s.Name, err)
+		problem.Progress(ctx, "etcd %s: no snapshot could be saved, the data directory is archived without one: %s", l.s.Name, err)
 	}
 	return l.clean(ctx, false)
 }

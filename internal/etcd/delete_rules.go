@@ -66,7 +66,7 @@ func (in leaveInput) occupied() string {
 		return foreign
 	}
 	if m := in.Self.Record; m != nil && m.Name != in.Name {
-		return fmt.Sprintf("the machine holds member %q now", m.Name)
+		return fmt.Sprintf("the machine now has member %q", m.Name)
 	}
 	return ""
 }
@@ -88,7 +88,7 @@ func decideLeave(in leaveInput) leaveDecision {
 	}
 	entry, listed := in.View.ByPeerURL(in.PeerURL)
 	if listed && entry.Name != "" && entry.Name != in.Name { // the address belongs to another member now
-		return leaveDecision{Kind: leaveOccupied, Reason: fmt.Sprintf("the cluster knows %s as member %q", in.PeerURL, entry.Name)}
+		return leaveDecision{Kind: leaveOccupied, Reason: fmt.Sprintf("the cluster lists %s as member %q", in.PeerURL, entry.Name)}
 	}
 	if !listed {
 		return leaveUnlisted(in)
@@ -122,11 +122,11 @@ func leaveLastVoter(in leaveInput, entry membership.Member) leaveDecision {
 		stays.Reason = "it is the last voting member, and this run creates others: " + strings.Join(in.Pending, ", ")
 		stays.Next = "apply again when the others have joined"
 	case len(in.Failed) > 0:
-		stays.Reason = "it is the last voting member, and the run was to go on with others, whose creation failed: " + strings.Join(in.Failed, ", ")
-		stays.Next = "correct what is shown for these, and apply again"
+		stays.Reason = "it is the last voting member, and the members that were to replace it could not be created: " + strings.Join(in.Failed, ", ")
+		stays.Next = "fix the errors of these members, and apply again"
 	case in.Protected:
-		stays.Reason = "it is the last voting member: with it the cluster and its data would end, and its deletion_protection is on"
-		stays.Next = "to replace this member, let another one join first (add it, apply, then replace this one); " + pki.AllowDeletion
+		stays.Reason = "it is the last voting member: its removal ends the cluster and its data, and deletion_protection is enabled"
+		stays.Next = "to replace this member, first add another one and apply, then replace this one; " + pki.AllowDeletion
 	case !in.Self.reached():
 		return refuseAlive(in, entry.ID)
 	case in.occupied() != "":
@@ -177,7 +177,7 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
 			Reason: "no quorum of the cluster answers to remove the member, and " + in.occupied(),
-			Next:   "bring a quorum of the cluster back and destroy again: the survivors then remove the member, and the machine is left alone",
+			Next:   "restore the quorum of the cluster and destroy again: the other members then remove this one, and the machine is not changed",
 		}
 	}
 	var unknown, running []string
@@ -216,15 +216,15 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 	case in.Protected && in.Self.hasMember():
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
-			Reason: "no quorum of the cluster answers, its machines hold data, and its deletion_protection is on",
-			Next:   "bring a quorum back (systemctl start " + unitName + " on the stopped members) and apply again; " + pki.AllowDeletion,
+			Reason: "no quorum of the cluster answers, its machines have data, and deletion_protection is enabled",
+			Next:   "restore the quorum (systemctl start " + unitName + " on the stopped members) and apply again; " + pki.AllowDeletion,
 		}
 	case len(running) > 0:
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
-			Reason: "quorum lost: no quorum of the cluster answers, but etcd still runs on " + strings.Join(running, ", "),
-			Next: "bring a quorum back (systemctl start " + unitName + " on the stopped members) and destroy again; " +
-				"to give the whole cluster up, destroy all of its members in one run, or stop etcd on those machines first",
+			Reason: "quorum lost: no quorum of the cluster answers, but etcd is still running on " + strings.Join(running, ", "),
+			Next: "restore the quorum (systemctl start " + unitName + " on the stopped members) and destroy again; " +
+				"to give up the whole cluster, destroy all of its members in one run, or stop etcd on those machines first",
 		}
 	case anyRuns:
 		return late

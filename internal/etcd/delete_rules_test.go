@@ -73,7 +73,7 @@ func TestDecideLeave(t *testing.T) {
 		{name: "another cluster's machine now, nobody else", in: leaveInput{Self: runs(stranger), Others: []observed{blank("cp2")}}, want: leaveOccupied, reason: "staging"},
 		{name: "the last, protected", in: leaveInput{Self: runs(established("cp1")), Protected: true}, view: view("L"), want: leaveRefuse, reason: "deletion_protection"},
 		{name: "the last, one is created", in: leaveInput{Self: runs(established("cp1")), Pending: []string{"cp2"}}, view: view("L"), want: leaveWait, otherwise: leaveRefuse, reason: "creates others: cp2"},
-		{name: "the last, one was not created", in: leaveInput{Self: runs(established("cp1")), Failed: []string{"cp2"}}, view: view("L"), want: leaveRefuse, reason: "failed: cp2"},
+		{name: "the last, one was not created", in: leaveInput{Self: runs(established("cp1")), Failed: []string{"cp2"}}, view: view("L"), want: leaveRefuse, reason: "could not be created: cp2"},
 		{name: "silent, protected", in: leaveInput{Self: established("cp1"), Others: stopped, Protected: true}, want: leaveWait, otherwise: leaveRefuse, reason: "deletion_protection"},
 		{name: "silent, protected, nothing of it there", in: leaveInput{Self: blank("cp1"), Others: stopped, Protected: true}, want: leaveClean, keep: true},
 		{name: "never served, protected", in: leaveInput{Self: runs(began("cp1", "cp1")), Protected: true}, want: leaveClean, keep: true},

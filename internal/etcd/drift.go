@@ -26,16 +26,16 @@ func drift(s Spec, f observed, entry *membership.Member, now time.Time) []string
 		memberDrift(s, f, entry),
 	)
 	if reason := restartReason(s, f, entry); reason != "" && len(words) == 0 {
-		words = append(words, unitName+" has to be restarted: "+reason)
+		words = append(words, unitName+" must be restarted: "+reason)
 	}
 	for _, l := range leaves(s) {
 		words = append(words, certificateProblems(s, l, f, now)...)
 	}
 	if f.Record != nil && f.Record.Generation != s.generation() && len(words) == 0 {
-		words = append(words, fmt.Sprintf("%s says that the files are of generation %d of the etcd authority, wanted %d", recordPath, f.Record.Generation, s.generation()))
+		words = append(words, fmt.Sprintf("%s records generation %d of the etcd CA, wanted %d", recordPath, f.Record.Generation, s.generation()))
 	}
 	if f.Record != nil && f.Record.snapshotsKept() != s.snapshotsKept() {
-		words = append(words, fmt.Sprintf("%s says that %d snapshots of upgrades are kept, wanted %d", recordPath, f.Record.snapshotsKept(), s.snapshotsKept()))
+		words = append(words, fmt.Sprintf("%s records that %d upgrade snapshots are kept, wanted %d", recordPath, f.Record.snapshotsKept(), s.snapshotsKept()))
 	}
 	words = append(words, snapshotDrift(s, f)...)
 	for i := range words {
@@ -49,13 +49,13 @@ func drift(s Spec, f observed, entry *membership.Member, now time.Time) []string
 func absent(s Spec, f observed) []string {
 	switch {
 	case f.empty():
-		return []string{s.Name + ": machine rebuilt: neither unit nor data of the member is there, but the cluster lists it"}
+		return []string{s.Name + ": machine rebuilt: it has neither the unit nor the data of the member, but the cluster lists the member"}
 	case !f.Data:
-		return []string{fmt.Sprintf("%s: data directory %s holds no member", s.Name, s.dataDir())}
+		return []string{fmt.Sprintf("%s: data directory %s has no data of a member", s.Name, s.dataDir())}
 	case f.foreign(s.Bundle.ClusterID, s.dataDir()) != "":
 		return []string{s.Name + ": " + f.foreign(s.Bundle.ClusterID, s.dataDir())}
 	case f.Record != nil && f.Record.Name != s.Name:
-		return []string{fmt.Sprintf("%s: the machine holds member %q", s.Name, f.Record.Name)}
+		return []string{fmt.Sprintf("%s: the machine has member %q", s.Name, f.Record.Name)}
 	}
 	return nil
 }
@@ -66,16 +66,16 @@ func unitStateDrift(f observed) []string {
 	case f.Unit.Load == "masked":
 		words = append(words, unitName+" is masked, wanted active")
 	case f.Unit.Active != "active":
-		words = append(words, fmt.Sprintf("%s is %s, wanted active", unitName, cmp.Or(f.Unit.Active, "not there")))
+		words = append(words, fmt.Sprintf("%s is %s, wanted active", unitName, cmp.Or(f.Unit.Active, "missing")))
 	}
 	if f.Unit.Load != "masked" && f.Unit.Enabled != "enabled" {
-		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", unitName, cmp.Or(f.Unit.Enabled, "not there")))
+		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", unitName, cmp.Or(f.Unit.Enabled, "missing")))
 	}
 	for _, name := range f.facts.Dirs[dropInDir] {
 		words = append(words, fmt.Sprintf("%s has the drop-in %s/%s, which was not written by the provider", unitName, dropInDir, name))
 	}
 	if f.Unit.NeedReload {
-		words = append(words, unitName+" was changed on disk after systemd read it")
+		words = append(words, unitName+" changed on disk after systemd loaded it")
 	}
 	return words
 }
@@ -92,7 +92,7 @@ func unitFileDrift(s Spec, f observed) []string {
 	}
 	have, haveRest, err := systemd.ParseUnit(file.Content)
 	if err != nil {
-		return []string{unitPath + " was edited by hand: " + err.Error()}
+		return []string{unitPath + " was edited manually: " + err.Error()}
 	}
 	want, wantRest, err := systemd.ParseUnit(wanted)
 	if err != nil {
@@ -100,12 +100,12 @@ func unitFileDrift(s Spec, f observed) []string {
 	}
 	var words []string
 	if have.Program != want.Program {
-		words = append(words, fmt.Sprintf("%s runs %s, wanted %s", unitName, cmp.Or(have.Program, "not there"), want.Program))
+		words = append(words, fmt.Sprintf("%s runs %s, wanted %s", unitName, cmp.Or(have.Program, "missing"), want.Program))
 	}
 	words = append(words, systemd.FlagDifferences(have.Flags, want.Flags)...)
 	words = append(words, systemd.LineDifferences(unitPath, haveRest, wantRest)...)
 	if len(words) == 0 {
-		words = append(words, unitPath+" was edited by hand")
+		words = append(words, unitPath+" was edited manually")
 	}
 	return words
 }
@@ -128,7 +128,7 @@ func fileDrift(s Spec, f observed) []string {
 		words = append(words, missing+" is missing")
 	}
 	if f.Pending {
-		words = append(words, envPath+" is left over: the member was not seen to be established")
+		words = append(words, envPath+" was not removed: the start of the member was not completed")
 	}
 	return words
 }
@@ -138,7 +138,7 @@ func fileDrift(s Spec, f observed) []string {
 func trustDrift(path, found, wanted string) string {
 	have := certificatesOf(found)
 	if len(have) == 0 {
-		return path + " is not the bundle's etcd CA certificate"
+		return path + " does not contain the etcd CA certificate of the bundle"
 	}
 	return fmt.Sprintf("%s trusts %s, wanted %s", path, authorityNames(have), authorityNames(certificatesOf(wanted)))
 }
@@ -176,10 +176,10 @@ func memberDrift(s Spec, f observed, entry *membership.Member) []string {
 		words = append(words, fmt.Sprintf("the running server is etcd %s, wanted %s", entry.Version, s.Version))
 	}
 	if f.upgradeUnfinished() && entry.Healthy && entry.Version == s.Version {
-		words = append(words, rollbackUnitPath+" is left over: the change of version was not seen to its end")
+		words = append(words, rollbackUnitPath+" was not removed: the version change was not completed")
 	}
 	if entry.Learner {
-		words = append(words, "it is a learner, wanted a voter")
+		words = append(words, "it is a learner, wanted voter")
 	}
 	return words
 }

@@ -30,7 +30,7 @@ func (c *Clusters) HoldsCluster(ctx context.Context, hosts map[string]*host.Host
 			defer mu.Unlock()
 			found = found || held
 			if err != nil && !errors.Is(err, host.ErrAuth) && !errors.Is(err, host.ErrHostKey) {
-				unknown = append(unknown, fmt.Errorf("look for etcd on %s: %w", h.Address(), err))
+				unknown = append(unknown, fmt.Errorf("check for etcd on %s: %w", h.Address(), err))
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func (c *Clusters) Import(ctx context.Context, h *host.Host) (Imported, error) {
 		Vars:     map[string]string{"unit": unitPath, "endpoint": membership.ClientURL(h.Address()), "pki": pkiDir},
 	})
 	if err != nil {
-		return Imported{}, fmt.Errorf("look for an etcd member on %s: %w", h.Address(), err)
+		return Imported{}, fmt.Errorf("check for an etcd member on %s: %w", h.Address(), err)
 	}
 	return imported(h, facts)
 }
@@ -63,20 +63,20 @@ func imported(h *host.Host, facts host.Facts) (Imported, error) {
 	unit, ok := facts.Files[unitPath]
 	switch {
 	case f.empty():
-		return Imported{}, notImported(h, "neither a unit nor data of etcd is on the machine", "give the address of a machine with a member")
+		return Imported{}, notImported(h, "the machine has neither a unit nor data of etcd", "use the address of a machine with a member")
 	case f.Record == nil:
-		return Imported{}, notImported(h, "etcd is on the machine, and no readable "+recordPath+" says of which cluster: it was not made by this provider",
-			"let a member join from the configuration, on a machine of its own, and take this one away")
+		return Imported{}, notImported(h, "the machine has etcd, but no readable "+recordPath+" that names its cluster: it was not created by this provider",
+			"add a member on another machine in the configuration, and remove this one")
 	case !ok:
-		return Imported{}, notImported(h, unitPath+" is missing, which says how the member runs", "create it anew by an apply from the configuration")
+		return Imported{}, notImported(h, unitPath+", which describes how the member runs, is missing", "recreate it by an apply from the configuration")
 	}
 	at, err := installationIn(unit.Content)
 	if err != nil {
-		return Imported{}, notImported(h, err.Error(), "undo the change of that unit")
+		return Imported{}, notImported(h, err.Error(), "revert the change of that unit")
 	}
 	command, _, _ := systemd.ParseUnit(unit.Content)
 	if reached := command.Flags["advertise-client-urls"]; reached != membership.ClientURL(h.Address()) {
-		return Imported{}, notImported(h, fmt.Sprintf("its member is reached at %s", cmp.Or(reached, "not there")), "import it by that address, which is the machine's in the cluster")
+		return Imported{}, notImported(h, fmt.Sprintf("its member is advertised at %s", cmp.Or(reached, "no address")), "import it by that address, which the cluster uses for the machine")
 	}
 	given := f.Record.configured()
 	out := Imported{

@@ -125,13 +125,13 @@ func TestImportRefuses(t *testing.T) {
 		words  string
 	}{
 		"nothing there":     {func(files map[string]host.FileState) { delete(files, unitPath); delete(files, recordPath) }, "neither a unit nor data"},
-		"somebody else's":   {func(files map[string]host.FileState) { delete(files, recordPath) }, "it was not made by this provider"},
+		"somebody else's":   {func(files map[string]host.FileState) { delete(files, recordPath) }, "it was not created by this provider"},
 		"unreadable marker": {func(files map[string]host.FileState) { files[recordPath] = host.FileState{Content: "{"} }, "no readable"},
-		"no unit":           {func(files map[string]host.FileState) { delete(files, unitPath) }, unitPath + " is missing"},
+		"no unit":           {func(files map[string]host.FileState) { delete(files, unitPath) }, unitPath + ", which describes how the member runs, is missing"},
 		"another program": {func(files map[string]host.FileState) {
 			files[unitPath] = host.FileState{Content: "ExecStart=/usr/bin/etcd --name=cp1"}
-		}, "has not installed"},
-		"another address": {func(files map[string]host.FileState) { files[unitPath] = host.FileState{Content: renderUnit(other)} }, "reached at https://10.0.0.12:2379"},
+		}, "was not installed by the provider"},
+		"another address": {func(files map[string]host.FileState) { files[unitPath] = host.FileState{Content: renderUnit(other)} }, "advertised at https://10.0.0.12:2379"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := factsOf(s, "")

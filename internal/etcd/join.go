@@ -102,7 +102,7 @@ func (j *joining) run(ctx context.Context) error {
 		v, err := j.cl.observeToChange(ctx, j.clients, j.s)
 		if err != nil {
 			if !client.Transient(err) {
-				return fmt.Errorf("ask the cluster for its members: %w", err)
+				return fmt.Errorf("get the member list of the cluster: %w", err)
 			}
 			if err := j.waitOrRefuse(ctx, nil, j.cl.pace.ConditionTimeout, err); err != nil {
 				return err
@@ -155,7 +155,7 @@ func (j *joining) takeStep(ctx context.Context, v membership.View, next membersh
 		return j.promote(ctx, v, next.ID)
 	case membership.JoinEstablish:
 		if _, err := j.cl.machine(j.s.Host).Change(ctx, host.Change{Remove: []string{envPath}}, action{}); err != nil {
-			return fmt.Errorf("establish etcd on %s: %w", j.s.label(), err)
+			return fmt.Errorf("complete the start of etcd on %s: %w", j.s.label(), err)
 		}
 		j.me.Pending = false
 		return nil
@@ -194,7 +194,7 @@ func (j *joining) refuseAfterWait(v *membership.View, cause error) error {
 	if errors.Is(cause, client.ErrNoAnswer) && !j.changed {
 		return cause
 	}
-	return j.refuse(v, cause.Error(), "repair or destroy the member that is named (a dead one can always be destroyed), then apply again")
+	return j.refuse(v, cause.Error(), "repair or destroy the named member (a dead one can always be destroyed), then apply again")
 }
 
 // yieldOrWait waits a moment, and lets those go first that wait for their turn.
@@ -312,7 +312,7 @@ func (j *joining) checkVersion(ctx context.Context, v membership.View) (bool, er
 		return true, nil
 	}
 	if err := membership.MayUpgrade(j.clients.Survey(ctx, v), j.s.Version); err != nil {
-		return false, j.refuse(&v, err.Error(), "choose a version that can run beside the others")
+		return false, j.refuse(&v, err.Error(), "choose a version that can run together with the other members")
 	}
 	inspect := prepareUpgrade(j.s, v, 0, j.cl.observeAll(ctx, j.s)).Inspect
 	switch finding, err := j.cl.checkV2Store(ctx, j.clients, j.s, v, inspect); {

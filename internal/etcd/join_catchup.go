@@ -50,7 +50,7 @@ func (j *joining) promote(ctx context.Context, v membership.View, id uint64) err
 		return fmt.Errorf("promote etcd member %s: %w", j.s.label(), err)
 	case !j.makesProgress(ctx, &v, id):
 		return j.refuse(&v, fmt.Sprintf("the learner is not promoted, and %s: %s", j.catchUp.stalledText(), err),
-			"look at its log (journalctl -u "+unitName+") and at the network between the members, then apply again")
+			"check its log (journalctl -u "+unitName+") and the network between the members, then apply again")
 	}
 	return pause(ctx, promoteEvery)
 }
@@ -81,9 +81,9 @@ func (j *joining) afterFailure(ctx context.Context, err error) error {
 	}
 	return &problem.Problem{
 		Summary: "etcd member is still catching up", Host: j.s.label(), Err: fmt.Errorf("%w: %w", ErrAdopted, err),
-		Cause:     fmt.Sprintf("the time for this operation ended (%s); it had %s on its disk by then, and was getting more", ctx.Err(), membership.Bytes(j.catchUp.bytesOnDisk())),
-		Unchanged: "the other members and their data; this one stays a learner, which has no vote, and goes on by itself.",
-		Next:      "apply again, which continues from there; where that is too short again, raise the timeouts of this resource",
+		Cause:     fmt.Sprintf("the operation timed out (%s); the member had received %s and was still receiving data", ctx.Err(), membership.Bytes(j.catchUp.bytesOnDisk())),
+		Unchanged: "the other members and their data; this member stays a learner, which has no vote, and continues to replicate.",
+		Next:      "apply again to continue; if the operation times out again, raise the timeouts of this resource",
 	}
 }
 
@@ -115,6 +115,6 @@ func (j *joining) undo(ctx context.Context) {
 		return true, j.cl.archiveData(fresh, j.s)
 	})
 	if err != nil {
-		problem.Progress(ctx, "etcd %s: the failed join could not be undone, the next apply will do it: %s", j.s.Name, err)
+		problem.Progress(ctx, "etcd %s: the failed join could not be undone; the next apply undoes it: %s", j.s.Name, err)
 	}
 }

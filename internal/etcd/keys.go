@@ -29,12 +29,12 @@ func (c *Clusters) ReadKeys(ctx context.Context, hosts map[string]*host.Host, b 
 		return err
 	case client.SameError(err, rpctypes.ErrCompacted):
 		return &problem.Problem{
-			Summary: "etcd not read to the end", Cause: "what is below " + prefix + " was compacted while it was read, so the rest of that moment is gone",
+			Summary: "etcd not read completely", Cause: "the keys under " + prefix + " were compacted while they were read, so the rest of that revision is lost",
 			Unchanged: problem.Nothing, Next: "apply again", Err: err,
 		}
 	}
 	return &problem.Problem{
-		Summary: "etcd not read", Cause: "what is below " + prefix + " could not be read: " + err.Error(),
-		Unchanged: problem.Nothing, Next: "bring back a quorum of the etcd members, and the machines through which they are reached, then apply again", Err: err,
+		Summary: "etcd not read", Cause: "the keys under " + prefix + " could not be read: " + err.Error(),
+		Unchanged: problem.Nothing, Next: "restore a quorum of the etcd members, and the machines through which they are reached, then apply again", Err: err,
 	}
 }

@@ -57,8 +57,8 @@ func requireSamePeers(specs map[string]Spec) error {
 		for name, h := range spec.Peers {
 			if known, ok := at[name]; ok && known != h.Address() {
 				return &problem.Problem{
-					Summary: "peers contradict each other", Attribute: "peers",
-					Cause:     fmt.Sprintf("peer %q is at %s for one member and at %s for another", name, known, h.Address()),
+					Summary: "Conflicting peers of etcd members", Attribute: "peers",
+					Cause:     fmt.Sprintf("peer %q has address %s for one member and %s for another", name, known, h.Address()),
 					Unchanged: problem.Nothing, Next: "give every member of the cluster the same peers",
 				}
 			}
@@ -95,7 +95,7 @@ func accessRemedy(err error) string {
 	case errors.Is(err, host.ErrAuth), errors.Is(err, host.ErrNotRoot):
 		return "check ssh on the provider, and that the user is root or may run sudo without a password"
 	}
-	return "bring the machine or its network back and apply again"
+	return "recover the machine or its network, then apply again"
 }
 
 // observe observes one machine.
@@ -151,7 +151,7 @@ func (cl *cluster) observeToChange(ctx context.Context, clients *client.Clients,
 // requireLease returns an error if another process might change the cluster at the same
 // time.
 func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) error {
-	cl.noteExists("it answers with its member list")
+	cl.noteExists("an answer with its member list")
 	err := cl.lease.leases.Restore(ctx)
 	if err == nil {
 		err = cl.lease.leases.Require(memberAddresses(v))
@@ -160,8 +160,8 @@ func (cl *cluster) requireLease(ctx context.Context, s Spec, v membership.View) 
 		return err
 	}
 	return &problem.Problem{
-		Summary: "etcd cluster not changed", Host: s.label(), Cause: err.Error(), Err: err, Unchanged: "what is not mentioned as done above.",
-		Next: "make the members' machines reachable over SSH, wait for other runs to end, then apply again", Detail: v.String(),
+		Summary: "etcd cluster not changed", Host: s.label(), Cause: err.Error(), Err: err, Unchanged: "everything that is not reported as done above.",
+		Next: "make the members' machines reachable over SSH, wait until other runs have ended, then apply again", Detail: v.String(),
 	}
 }
 

@@ -63,11 +63,11 @@ func (f observed) hasMember() bool {
 func (f observed) foreign(clusterID, dataDir string) string {
 	switch {
 	case f.Data && f.Record == nil:
-		return fmt.Sprintf("%s on %s holds etcd data, and no %s says to which cluster it belongs%s", dataDir, f.label(), recordPath, f.recordErrText())
+		return fmt.Sprintf("%s on %s has etcd data, but no %s that names its cluster%s", dataDir, f.label(), recordPath, f.recordErrText())
 	case f.Record != nil && f.Record.ClusterID != clusterID:
 		return fmt.Sprintf("%s is a member of another cluster, %q (id %s)", f.label(), f.Record.ClusterName, f.Record.ClusterID)
 	case f.running() && f.Record == nil:
-		return fmt.Sprintf("%s runs on %s, and no %s says to which cluster it belongs%s", unitName, f.label(), recordPath, f.recordErrText())
+		return fmt.Sprintf("%s is running on %s, but there is no %s that names its cluster%s", unitName, f.label(), recordPath, f.recordErrText())
 	}
 	return ""
 }
@@ -77,7 +77,7 @@ func (f observed) recordErrText() string {
 	if f.RecordErr == nil {
 		return ""
 	}
-	return " (the one that is there cannot be read: " + f.RecordErr.Error() + ")"
+	return " (the existing file is invalid: " + f.RecordErr.Error() + ")"
 }
 
 // empty reports whether nothing of a member is on the machine.

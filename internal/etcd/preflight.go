@@ -25,21 +25,21 @@ const (
 func preflight(s Spec, f observed) []string {
 	var faults []string
 	if f.facts.Systemd == "" {
-		faults = append(faults, "systemd does not run as PID 1")
+		faults = append(faults, "systemd is not running as PID 1")
 	}
 	if !slices.Contains([]string{"amd64", "arm64"}, f.facts.Architecture) {
 		faults = append(faults, fmt.Sprintf("architecture %q is not supported: etcd is released for amd64 and arm64", f.facts.Architecture))
 	}
 	for _, port := range ports {
 		if l, taken := f.facts.Listeners[port]; taken && (!f.running() || f.Record == nil) {
-			faults = append(faults, fmt.Sprintf("port %d is taken by %s", port, cmp.Or(l.Process, "not there")))
+			faults = append(faults, fmt.Sprintf("port %d is in use by %s", port, cmp.Or(l.Process, "an unknown process")))
 		}
 	}
 	if free, ok := f.facts.DiskFree[s.dataDir()]; ok && free < minDisk && !f.Data {
-		faults = append(faults, fmt.Sprintf("the file system of %s has %d MiB free, needed are %d MiB", s.dataDir(), free>>20, minDisk>>20))
+		faults = append(faults, fmt.Sprintf("the file system of %s has %d MiB of free space, at least %d MiB are required", s.dataDir(), free>>20, minDisk>>20))
 	}
 	if offset := f.facts.ClockOffset; offset.Abs() > maxClockOffset+f.facts.ClockError {
-		faults = append(faults, fmt.Sprintf("the clock is off by %s: at most %s are allowed, or certificates are not valid yet where they are shown", offset.Round(time.Second), maxClockOffset))
+		faults = append(faults, fmt.Sprintf("the clock is off by %s: at most %s is allowed, otherwise other machines may reject certificates as not yet valid", offset.Round(time.Second), maxClockOffset))
 	}
 	return slices.Concat(faults, unlisted(s), snapshotProblems(s, f))
 }
@@ -63,10 +63,10 @@ func requirePreflight(s Spec, f observed) error {
 		return nil
 	}
 	return &problem.Problem{
-		Summary:   "machine not fit for an etcd member",
+		Summary:   "Machine is not suitable for an etcd member",
 		Host:      s.label(),
 		Cause:     strings.Join(faults, "; "),
 		Unchanged: problem.Nothing,
-		Next:      "mend this on the machine and apply again",
+		Next:      "fix this on the machine and apply again",
 	}
 }

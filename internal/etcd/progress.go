@@ -214,7 +214,7 @@ func (w *progressWatch) bytesOnDisk() int64 { return max(w.last.DBSize, w.last.B
 
 // stalledText describes for how long there has been no progress.
 func (w *progressWatch) stalledText() string {
-	return fmt.Sprintf("nothing of it has moved for %s", (w.clock() - w.moved).Round(time.Second))
+	return fmt.Sprintf("it has made no progress for %s", (w.clock() - w.moved).Round(time.Second))
 }
 
 // until queries the member at an address until done returns "", or the member is stuck.
@@ -228,7 +228,7 @@ func (w *progressWatch) until(ctx context.Context, clients *client.Clients, addr
 			w.sample(ctx, nil)
 		} else {
 			entry, listed := v.Member(w.id)
-			if trouble = "the cluster does not list it"; listed {
+			if trouble = "it is not in the cluster's member list"; listed {
 				trouble = done(entry)
 			}
 			if trouble == "" {
@@ -243,7 +243,7 @@ func (w *progressWatch) until(ctx context.Context, clients *client.Clients, addr
 			return v, fmt.Errorf("%w, and %s: %s", errNotServing, w.stalledText(), trouble)
 		}
 		if err := pause(ctx, w.cl.pace.Poll); err != nil {
-			return v, fmt.Errorf("the wait for it to serve ended: %w; last seen: %s", err, trouble)
+			return v, fmt.Errorf("the wait for it to serve ended: %w; last observed: %s", err, trouble)
 		}
 	}
 }

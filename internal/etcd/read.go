@@ -32,7 +32,7 @@ func (c *Clusters) Read(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, asked
 	}
 	if v != nil || f.hasMember() {
-		cl.noteExists("it has read member " + s.Name)
+		cl.noteExists("a read of member " + s.Name)
 	}
 	if isGone(s, f, v) {
 		return Status{}, goneProblem(s, v)
@@ -79,12 +79,12 @@ func (f observed) holds(s Spec) bool {
 // goneProblem returns ErrGone with the evidence. The next plan shows it together with the
 // new member.
 func goneProblem(s Spec, v *membership.View) error {
-	cause := "the cluster's member list does not have it"
+	cause := "it is not in the cluster's member list"
 	if v == nil {
-		cause = "the machine answers and nothing of it is there, and no other member knows of it"
+		cause = "the machine answers and has nothing of the member, and no other member lists it"
 	}
 	return &problem.Problem{
 		Summary: fmt.Sprintf("etcd member %q is gone", s.Name), Host: s.label(), Cause: cause, Err: ErrGone,
-		Next: "apply to create it anew; if it shall stay away, take it out of the configuration",
+		Next: "apply to create it again; if it is no longer needed, remove it from the configuration",
 	}
 }

@@ -64,7 +64,7 @@ func recordFile(s Spec, id memberID, pairs map[string]string) host.File {
 		Configured: &given,
 	}, "", "  ")
 	if err != nil {
-		panic("etcd: a marker of strings cannot fail to encode: " + err.Error())
+		panic("etcd: encode the member record: " + err.Error())
 	}
 	return host.File{Path: recordPath, Content: append(text, '\n'), Mode: 0o644}
 }

@@ -40,11 +40,11 @@ var (
 // readRecord parses member.json.
 func readRecord(text string) (*record, error) {
 	if len(text) > longestRecord {
-		return nil, fmt.Errorf("it has %d bytes", len(text))
+		return nil, fmt.Errorf("its size is %d bytes", len(text))
 	}
 	var m record
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
-		return nil, errors.New("it is no JSON of the provider's")
+		return nil, errors.New("it is not valid JSON of a member record")
 	}
 	if err := m.check(); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func installationIn(unit string) (installation, error) {
 	program, flags := command.Program, command.Flags
 	version := path.Base(path.Dir(program))
 	if err := release.ValidateVersion(version); err != nil || program != artifacts(version)[0].Path() {
-		return installation{}, fmt.Errorf("%s runs %s, which the provider has not installed", unitPath, problem.Quote(program))
+		return installation{}, fmt.Errorf("%s runs %s, which was not installed by the provider", unitPath, problem.Quote(program))
 	}
 	if err := ValidateDataDir(flags["data-dir"]); err != nil {
 		return installation{}, fmt.Errorf("%s: %w", unitPath, err)

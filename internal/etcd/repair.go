@@ -30,7 +30,7 @@ func repairs(s Spec, f observed, v *membership.View, now time.Time) (repair, err
 	entry := entryOf(v, s)
 	if f.Record == nil && !f.recordLost(s, v) {
 		return repair{}, refusal("etcd member not changed", s, v, f.foreign(s.Bundle.ClusterID, s.dataDir()), problem.Nothing,
-			"bring the member back until the cluster lists it as healthy, and apply again: its record is then written anew")
+			"recover the member until the cluster lists it as healthy, then apply again: its record is then rewritten")
 	}
 	for _, file := range fixedFiles(s) {
 		have, ok := f.facts.Files[file.Path]
@@ -74,22 +74,22 @@ func repairs(s Spec, f observed, v *membership.View, now time.Time) (repair, err
 func restartReason(s Spec, f observed, entry *membership.Member) string {
 	switch {
 	case f.Unit.Active != "active":
-		return "it is " + cmp.Or(f.Unit.Active, "not there")
+		return "it is " + cmp.Or(f.Unit.Active, "missing")
 	case len(f.facts.Dirs[dropInDir]) > 0:
-		return "a drop-in goes"
+		return "a drop-in is removed"
 	case entry != nil && entry.Version != "" && entry.Version != s.Version:
-		return fmt.Sprintf("etcd %s runs", entry.Version)
+		return fmt.Sprintf("etcd %s is running", entry.Version)
 	case f.upgradeUnfinished() && (entry == nil || !entry.Healthy):
-		return "its upgrade was cut off"
+		return "its upgrade was interrupted"
 	}
 	noted := systemd.ReadStartNote(f.facts.Files[startNote].Content)
 	for _, file := range fixedFiles(s) {
 		if noted[file.Path] != digest(file.Content) {
-			return "it was started with another " + file.Path
+			return "it was started with a different " + file.Path
 		}
 	}
 	if f.Unit.NeedReload && f.facts.Files[unitPath].SHA256 == noted[unitPath] {
-		return "systemd has read another " + unitPath
+		return "systemd has loaded a different " + unitPath
 	}
 	return ""
 }

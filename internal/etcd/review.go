@@ -179,7 +179,7 @@ func (cl *cluster) latencies(ctx context.Context, hosts map[string]*host.Host, b
 // fsyncHistogram is etcd's metric of how long its log takes to reach the disk.
 const fsyncHistogram = "etcd_disk_wal_fsync_duration_seconds"
 
-var errNoFsync = errors.New("its metrics have no " + fsyncHistogram)
+var errNoFsync = errors.New("the metrics of the member do not contain " + fsyncHistogram)
 
 // fsyncIn parses the histogram from a page of metrics. It returns the bound of the first
 // bucket that contains 99 of 100.

@@ -46,21 +46,21 @@ func (s rotationStatus) obstacle(target int) *obstacle {
 	who := []rotationStatus{s}
 	switch {
 	case s.Unknown != "":
-		return &obstacle{who, fmt.Sprintf("it cannot be told which authority %s trusts: %s", s.Who, s.Unknown), s.Remedy}
+		return &obstacle{who, fmt.Sprintf("it cannot be determined which etcd CA %s trusts: %s", s.Who, s.Unknown), s.Remedy}
 	case s.Generation < target-1:
 		return &obstacle{
 			who,
-			fmt.Sprintf("%s still stands at generation %d of the etcd authority, and only its neighbours go along with generation %d", s.Who, s.Generation, target),
-			fmt.Sprintf("set rotation.etcd back to %d, apply, then raise it again", target-1),
+			fmt.Sprintf("%s is still at generation %d of the etcd CA, and only adjacent generations are compatible with generation %d", s.Who, s.Generation, target),
+			fmt.Sprintf("set rotation.etcd back to %d and apply, then raise it again", target-1),
 		}
 	case s.Generation > target+1:
 		return &obstacle{
 			who,
-			fmt.Sprintf("%s stands at generation %d of the etcd authority already, and only its neighbours go along with generation %d", s.Who, s.Generation, target),
-			fmt.Sprintf("set rotation.etcd to %d, apply, then lower it again", target+1),
+			fmt.Sprintf("%s is already at generation %d of the etcd CA, and only adjacent generations are compatible with generation %d", s.Who, s.Generation, target),
+			fmt.Sprintf("set rotation.etcd to %d and apply, then lower it again", target+1),
 		}
 	case s.Between != "":
-		return &obstacle{who, fmt.Sprintf("%s is between two generations of the etcd authority: %s", s.Who, s.Between), s.Remedy}
+		return &obstacle{who, fmt.Sprintf("%s is between two generations of the etcd CA: %s", s.Who, s.Between), s.Remedy}
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func rotationStatuses(s Spec, v *membership.View, machines []observed) []rotatio
 		// before a new one is added.
 		if !known && m.Started() && m.Name != s.Name {
 			out = append(out, rotationStatus{
-				Who: m.Label(), Unknown: "the cluster lists it at " + strings.Join(m.PeerURLs, ", ") + ", and peers does not have it",
+				Who: m.Label(), Unknown: "the cluster lists it at " + strings.Join(m.PeerURLs, ", ") + ", which is not in peers",
 				Remedy: "add it to peers, or remove it from the cluster, then apply again",
 			})
 		}
@@ -132,7 +132,7 @@ func (f observed) counts(v *membership.View) bool {
 
 // rotationStatus returns the stage of the member on a machine, as seen from s.
 func (f observed) rotationStatus(s Spec) rotationStatus {
-	out := rotationStatus{Who: f.label(), Remedy: "bring the machine back, or destroy the member if it is gone for good, then apply again"}
+	out := rotationStatus{Who: f.label(), Remedy: "recover the machine, or destroy the member if the machine is permanently lost, then apply again"}
 	switch {
 	case !f.reached():
 		out.Unknown = f.Err.Error()
@@ -146,9 +146,9 @@ func (f observed) rotationStatus(s Spec) rotationStatus {
 		out.Generation = f.Record.Generation
 	}
 	out.Between = f.mixedGenerations(s, out.Generation)
-	out.Remedy = fmt.Sprintf("set rotation.etcd to %d and apply, which brings that machine wholly there, then to %d again", out.Generation, s.generation())
+	out.Remedy = fmt.Sprintf("set rotation.etcd to %d and apply, which completes that generation on the machine, then set it to %d again", out.Generation, s.generation())
 	if out.Generation == s.generation() {
-		out.Remedy = "apply without -target: its own update brings that machine wholly there"
+		out.Remedy = "apply without -target: the update of that member completes the generation on its machine"
 	}
 	return out
 }
@@ -163,14 +163,14 @@ func (f observed) mixedGenerations(s Spec, generation int) string {
 	}
 	noted := systemd.ReadStartNote(f.facts.Files[startNote].Content)[caPath]
 	if f.running() && noted != trust && noted != f.facts.Files[caPath].SHA256 {
-		return "etcd runs with another " + caPath + " than it would be started with"
+		return "etcd is running with a different " + caPath + " than the one on disk"
 	}
 	for _, l := range []pki.Leaf{pki.EtcdServer(f.Name, f.Address), pki.EtcdPeer(f.Name, f.Address)} {
 		chain := certificatesOf(f.facts.Files[certificatePath(l)].Content)
 		// Evaluated at the start of its validity: whether it has expired does not matter
 		// here.
 		if len(chain) > 0 && !pki.Accepts(s.Bundle.Anchors(pki.Etcd), chain, pki.Server, chain[0].NotBefore) {
-			return fmt.Sprintf("it shows the certificate %s of %q, which generation %d does not trust", certificatePath(l), chain[0].Issuer.CommonName, s.generation())
+			return fmt.Sprintf("it serves the certificate %s issued by %q, which generation %d does not trust", certificatePath(l), chain[0].Issuer.CommonName, s.generation())
 		}
 	}
 	return ""

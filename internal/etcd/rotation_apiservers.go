@@ -22,8 +22,8 @@ func apiServerGenerations(ctx context.Context, c *client.Clients, v *membership.
 	addresses, err := c.ApiServers(ctx, v)
 	if err != nil {
 		return []rotationStatus{{
-			Who: "the API servers", Unknown: "the cluster does not tell who they are: " + err.Error(),
-			Remedy: "bring back a quorum of the members (with rotation.etcd as it was), then apply again",
+			Who: "the API servers", Unknown: "the cluster does not list them: " + err.Error(),
+			Remedy: "restore a quorum of the members (with the previous value of rotation.etcd), then apply again",
 		}}
 	}
 	out := make([]rotationStatus, len(addresses))
@@ -34,7 +34,7 @@ func apiServerGenerations(ctx context.Context, c *client.Clients, v *membership.
 			generation, err := servers.EtcdGeneration(ctx, address)
 			if err != nil {
 				out[i].Unknown = err.Error()
-				out[i].Remedy = "bring that API server back or stop it (it is forgotten within 15 s), then apply again"
+				out[i].Remedy = "recover or stop that API server (its registration expires within 15 s), then apply again"
 			}
 			out[i].Generation = generation
 		})

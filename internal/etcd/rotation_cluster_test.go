@@ -149,9 +149,9 @@ func TestRotationCutOff(t *testing.T) {
 	f.rotate(at(specs, bundles[1]), "cp1", "cp2")
 	next := at(specs, bundles[2])
 
-	f.refused(next, []string{"cp1", "cp2"}, "cp3", "still stands at generation 0", "set rotation.etcd back to 1")
+	f.refused(next, []string{"cp1", "cp2"}, "cp3", "is still at generation 0", "set rotation.etcd back to 1")
 	f.machine("cp3").lost = true
-	f.refused(next, []string{"cp1"}, "it cannot be told which authority cp3", "bring the machine back, or destroy the member")
+	f.refused(next, []string{"cp1"}, "it cannot be determined which etcd CA cp3", "recover the machine, or destroy the member")
 	f.machine("cp3").lost = false
 	// With it in the same run it goes first, even if it is the leader, directly to the
 	// stage of the others.
@@ -161,7 +161,7 @@ func TestRotationCutOff(t *testing.T) {
 	// Two members are two stages away from the end of the third stage: only going back
 	// helps.
 	f.rotate(at(specs, bundles[3]), "cp1")
-	f.refused(at(specs, bundles[1]), []string{"cp2", "cp3"}, "cp1", "stands at generation 3", "set rotation.etcd to 2, apply, then lower it again")
+	f.refused(at(specs, bundles[1]), []string{"cp2", "cp3"}, "cp1", "is already at generation 3", "set rotation.etcd to 2 and apply, then lower it again")
 	f.rotate(at(specs, rotated(t, bundles[3], 2)), everyone...)
 	f.rotate(at(specs, rotated(t, bundles[2], 1)), everyone...)
 	f.rotate(at(specs, rotated(t, rotated(t, bundles[2], 1), 0)), everyone...)
@@ -186,7 +186,7 @@ func TestRotationWaitsForTheRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := at(specs, bundles[2])
-	f.refused(next, []string{"cp1"}, "cp3", "between two generations", "runs with another "+caPath, "set rotation.etcd to 1")
+	f.refused(next, []string{"cp1"}, "cp3", "between two generations", "is running with a different "+caPath, "set rotation.etcd to 1")
 	f.lead(specs["cp3"])
 	f.inOrder(next, []string{"cp1", "cp2", "cp3"}, "cp3")
 }
@@ -271,7 +271,7 @@ func TestJoinDuringARotation(t *testing.T) {
 	bundles := lineage(t, f.bundle, 3)
 	f.create(specs, "cp1")
 	if _, err := f.clusters.Create(f.context(), at(specs, bundles[2])["cp2"]); err == nil || !problem.Untouched(err) ||
-		!strings.Contains(err.Error(), "cp1") || !strings.Contains(err.Error(), "still stands at generation 0") {
+		!strings.Contains(err.Error(), "cp1") || !strings.Contains(err.Error(), "is still at generation 0") {
 		t.Fatalf("join at 2 beside a voter at 0: %v", err)
 	}
 	f.wantRoster(specs["cp1"], "cp1")
@@ -291,7 +291,7 @@ func TestJoinDuringARotation(t *testing.T) {
 	f.calm(specs["cp1"])
 	f.kill("cp4", true)
 	if _, err := f.clusters.Create(f.context(), at(specs, rotated(t, bundles[3], 4))["cp5"]); err == nil || !problem.Untouched(err) ||
-		!strings.Contains(err.Error(), "it cannot be told which authority cp4") {
+		!strings.Contains(err.Error(), "it cannot be determined which etcd CA cp4") {
 		t.Errorf("join at 4 beside one at 3 that cannot be asked: %v", err)
 	}
 	f.create(specs, "cp5")

@@ -61,17 +61,17 @@ func TestMayTake(t *testing.T) {
 		{name: "all there", target: 2, others: []rotationStatus{at("a", 2), at("b", 2)}},
 		{name: "going back", target: 1, others: []rotationStatus{at("a", 2), at("b", 1)}},
 		{name: "the one that is two behind goes first", target: 2, others: []rotationStatus{at("a", 1), at("b", 1)}},
-		{name: "the others wait for it", target: 2, others: []rotationStatus{at("a", 1), at("b", 0)}, cause: []string{"b still stands at generation 0"}, next: "back to 1"},
-		{name: "two that are two behind", target: 2, others: []rotationStatus{at("a", 0), at("b", 0)}, cause: []string{"a still", "b still"}, next: "back to 1"},
-		{name: "two ahead", target: 1, others: []rotationStatus{at("a", 2), at("b", 3)}, cause: []string{"b stands at generation 3"}, next: "to 2, apply, then lower"},
+		{name: "the others wait for it", target: 2, others: []rotationStatus{at("a", 1), at("b", 0)}, cause: []string{"b is still at generation 0"}, next: "back to 1"},
+		{name: "two that are two behind", target: 2, others: []rotationStatus{at("a", 0), at("b", 0)}, cause: []string{"a is still", "b is still"}, next: "back to 1"},
+		{name: "two ahead", target: 1, others: []rotationStatus{at("a", 2), at("b", 3)}, cause: []string{"b is already at generation 3"}, next: "to 2 and apply, then lower"},
 		{name: "silent", target: 1, others: []rotationStatus{at("a", 1), silent}, cause: []string{"cp9", "no route"}, next: "bring it back"},
-		{name: "silent and two behind", target: 2, others: []rotationStatus{at("a", 0), silent}, cause: []string{"a still", "cp9"}, next: "back to 1"},
+		{name: "silent and two behind", target: 2, others: []rotationStatus{at("a", 0), silent}, cause: []string{"a is still", "cp9"}, next: "back to 1"},
 		{name: "between", target: 2, others: []rotationStatus{at("a", 2), between}, cause: []string{"cp8 is between", "cut off"}, next: "apply"},
-		{name: "too far away, and between", target: 3, others: []rotationStatus{between}, cause: []string{"cp8 still"}, next: "back to 2"},
+		{name: "too far away, and between", target: 3, others: []rotationStatus{between}, cause: []string{"cp8 is still"}, next: "back to 2"},
 		{name: "joins the same", target: 3, joins: true, others: []rotationStatus{at("a", 3)}},
 		{name: "joins neighbours", target: 3, joins: true, others: []rotationStatus{at("a", 2), at("b", 3)}},
-		{name: "joins one that is two behind", target: 3, joins: true, others: []rotationStatus{at("a", 1), at("b", 2)}, cause: []string{"a still"}, next: "back to 2"},
-		{name: "joins one that is two ahead", target: 3, joins: true, others: []rotationStatus{at("a", 5)}, cause: []string{"a stands"}, next: "to 4"},
+		{name: "joins one that is two behind", target: 3, joins: true, others: []rotationStatus{at("a", 1), at("b", 2)}, cause: []string{"a is still"}, next: "back to 2"},
+		{name: "joins one that is two ahead", target: 3, joins: true, others: []rotationStatus{at("a", 5)}, cause: []string{"a is already"}, next: "to 4"},
 		{name: "joins its like beside a silent one", target: 3, joins: true, others: []rotationStatus{at("a", 3), silent}},
 		{name: "joins neighbours beside a silent one", target: 3, joins: true, others: []rotationStatus{at("a", 3), at("b", 2), silent}, cause: []string{"cp9"}, next: "bring it back"},
 		{name: "joins a silent one", target: 0, joins: true, others: []rotationStatus{silent}, cause: []string{"cp9"}, next: "bring it back"},
@@ -212,12 +212,12 @@ func TestStandings(t *testing.T) {
 		{"unreachable and not listed", unlistedView, lost("cp2"), ""},
 		{"rebuilt", view, blank("cp2"), ""},
 		{"no marker", view, bare, "no " + recordPath},
-		{"started on the files before", view, with(memberOn(t, spec("cp2", 1)), startNote, note(bundles[0])), "runs with another"},
-		{"files of the next stage, not started on them", view, with(other, caPath, bundles[1].Anchors(pki.Etcd)), "runs with another"},
+		{"started on the files before", view, with(memberOn(t, spec("cp2", 1)), startNote, note(bundles[0])), "is running with a different"},
+		{"files of the next stage, not started on them", view, with(other, caPath, bundles[1].Anchors(pki.Etcd)), "is running with a different"},
 		{"the same, and stopped", view, with(stopped, caPath, bundles[1].Anchors(pki.Etcd)), "0"},
 		{"at the generation, a file edited that nobody has read", view, with(memberOn(t, spec("cp2", 1)), caPath, "edited"), "1"},
 		{"shows what is not trusted", view, with(other, "/etc/kubernetes/pki/etcd/peer.crt", strange.Certificate), "does not trust"},
-		{"not among peers", elsewhere, blank("cp2"), "peers does not have it"},
+		{"not among peers", elsewhere, blank("cp2"), "which is not in peers"},
 	} {
 		if c.machine.Err != nil { // the same address as the others
 			c.machine.Address = "10.0.0.2"
@@ -259,7 +259,7 @@ func TestRotationInWords(t *testing.T) {
 	// Interrupted before its last file.
 	cut := memberOn(t, at(2))
 	cut.Record.Generation = 1
-	if got := words(cut, 2); got != "cp1: "+recordPath+" says that the files are of generation 1 of the etcd authority, wanted 2" {
+	if got := words(cut, 2); got != "cp1: "+recordPath+" records generation 1 of the etcd CA, wanted 2" {
 		t.Errorf("the marker alone: %q", got)
 	}
 	r, err := repairs(at(2), cut, nil, time.Now())

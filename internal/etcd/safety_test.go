@@ -348,7 +348,7 @@ func TestEarlierLifeIsNotStarted(t *testing.T) {
 	f.restore("cp1", old)
 	starts := f.machine("cp1").starts
 	status, err := f.clusters.Read(f.context(), specs["cp1"])
-	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), "holds data of etcd cluster") {
+	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), "has data of etcd cluster") {
 		t.Errorf("read of a disk of the earlier life: %q, %v", status.Drift, err)
 	}
 	if status, err := f.clusters.Update(f.context(), specs["cp1"]); err != nil || !status.Healthy {

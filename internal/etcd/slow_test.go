@@ -158,7 +158,7 @@ func TestHungLearner(t *testing.T) {
 	f.clusters.pace.StallTimeout = time.Second
 	begin := time.Now()
 	_, err := f.clusters.Create(f.context(), specs["cp2"])
-	if err == nil || !strings.Contains(err.Error(), "nothing of it has moved for") {
+	if err == nil || !strings.Contains(err.Error(), "it has made no progress for") {
 		t.Fatalf("create over a dead line: %v", err)
 	}
 	if took := time.Since(begin); took > 30*time.Second {

@@ -99,7 +99,7 @@ func (c *Clusters) SaveSnapshot(ctx context.Context, hosts map[string]*host.Host
 		errs = append(errs, err)
 	}
 	if len(errs) == 0 {
-		errs = append(errs, errors.New("no healthy member is on a machine that is known here"))
+		errs = append(errs, errors.New("no healthy member is on a known machine"))
 	}
 	return Snapshot{}, notSaved(errors.Join(errs...))
 }
@@ -117,7 +117,7 @@ type saving struct {
 func (cl *cluster) save(ctx context.Context, s saving) (Snapshot, error) {
 	who := membership.Label(s.member.Name, s.machine.Address())
 	if !snapshotLabel.MatchString(s.label) {
-		return Snapshot{}, fmt.Errorf("label %q of a snapshot has characters other than small letters, digits, dots and dashes", s.label)
+		return Snapshot{}, fmt.Errorf("snapshot label %q has characters other than lower-case letters, digits, dots and dashes", s.label)
 	}
 	program, m, err := s.identify(ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func (cl *cluster) save(ctx context.Context, s saving) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("%s: %w", who, err)
 	}
-	problem.Progress(ctx, "etcd: saved and verified the snapshot %s", saved)
+	problem.Progress(ctx, "etcd: saved and verified snapshot %s", saved)
 	return saved, nil
 }
 
@@ -165,7 +165,7 @@ func (s saving) identify(ctx context.Context) (installation, record, error) {
 	}
 	m, err := readRecord(facts.Files[recordPath].Content)
 	if err != nil || m.ClusterID != s.cluster {
-		return installation{}, record{}, fmt.Errorf("%s does not say that the machine holds a member of this cluster", recordPath)
+		return installation{}, record{}, fmt.Errorf("%s does not identify a member of this cluster on the machine", recordPath)
 	}
 	at, err := installationIn(facts.Files[unitPath].Content)
 	return at, *m, err
@@ -176,7 +176,7 @@ func (s saving) identify(ctx context.Context) (installation, record, error) {
 // etcdctl fails if there is too little.
 func roomFor(size, free int64) error {
 	if need := size + snapshotReserve; free > 0 && free < need {
-		return fmt.Errorf("not enough space: the database has %s, with the %s that etcd itself needs the snapshot takes %s, and %s are free",
+		return fmt.Errorf("not enough space: the database size is %s; with the %s that etcd itself needs, the snapshot requires %s, but %s are free",
 			membership.Bytes(size), membership.Bytes(snapshotReserve), membership.Bytes(need), membership.Bytes(free))
 	}
 	return nil
@@ -198,7 +198,7 @@ func readSnapshot(output string) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("read the status of the snapshot: %w", err)
 	}
 	if s.Size < 0 || status.Keys < 0 || status.Revision < 0 {
-		return Snapshot{}, fmt.Errorf("the status of the snapshot names no revision: %s", problem.Quote(rest))
+		return Snapshot{}, fmt.Errorf("the status of the snapshot contains no revision: %s", problem.Quote(rest))
 	}
 	s.Revision, s.Keys = status.Revision, status.Keys
 	return s, nil
@@ -206,7 +206,7 @@ func readSnapshot(output string) (Snapshot, error) {
 
 func notSaved(err error) error {
 	return &problem.Problem{
-		Summary: "no snapshot of etcd saved", Cause: err.Error(), Err: err, Unchanged: problem.Nothing,
-		Next: "bring the members and their machines back, or free space on them, as the cause says; then apply again",
+		Summary: "etcd snapshot not saved", Cause: err.Error(), Err: err, Unchanged: problem.Nothing,
+		Next: "recover the members and their machines, or free space on them, depending on the cause; then apply again",
 	}
 }

@@ -35,8 +35,8 @@ func ValidateSchedule(schedule string) error {
 		}
 	}
 	if len(words) > 0 {
-		return fmt.Errorf("schedule %q is no calendar expression of systemd: write a shorthand such as \"hourly\" or \"daily\", "+
-			"or weekdays, date and time with one space between, such as \"*-*-* 02:30:00\" or \"Mon..Fri 02:30 Europe/Berlin\"", schedule)
+		return fmt.Errorf("schedule %q is not a systemd calendar expression: use a shorthand such as \"hourly\" or \"daily\", "+
+			"or weekdays, date and time separated by one space, such as \"*-*-* 02:30:00\" or \"Mon..Fri 02:30 Europe/Berlin\"", schedule)
 	}
 	return nil
 }

@@ -189,11 +189,11 @@ func hasProviderHeader(file host.FileState) bool {
 func ValidateUpload(commands string) error {
 	switch {
 	case strings.TrimSpace(commands) == "":
-		return fmt.Errorf("the upload command is empty: leave the argument out where snapshots stay on the machine")
+		return fmt.Errorf("the upload command is empty: omit the argument to keep the snapshots on the machine")
 	case strings.ContainsRune(commands, 0):
-		return fmt.Errorf("the upload command holds a NUL character")
+		return fmt.Errorf("the upload command contains a NUL character")
 	case len(commands) > longestUpload:
-		return fmt.Errorf("the upload command has %d bytes, at most %d are taken: put it into a program on the machines", len(commands), longestUpload)
+		return fmt.Errorf("the upload command has %d bytes, at most %d are allowed: put it into a program on the machines", len(commands), longestUpload)
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func ValidateUpload(commands string) error {
 func ValidateEnvironmentFile(file string) error {
 	switch {
 	case !path.IsAbs(file) || path.Clean(file) != file || file == "/":
-		return fmt.Errorf("environment file %q is not a plain absolute path", file)
+		return fmt.Errorf("environment file %q is not a clean absolute path", file)
 	case !plainPath.MatchString(file):
 		return fmt.Errorf("environment file %q has characters other than letters, digits and . _ - /", file)
 	}

@@ -126,11 +126,11 @@ func snapshotDrift(s Spec, f observed) []string {
 		case have.Mode.Perm() != file.Mode || have.Owner != "root":
 			words = append(words, fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and root", file.Path, have.Mode.Perm(), have.Owner, file.Mode))
 		case f.facts.Units[path.Base(file.Path)].NeedReload:
-			words = append(words, path.Base(file.Path)+" was changed on disk after systemd read it")
+			words = append(words, path.Base(file.Path)+" changed on disk after systemd loaded it")
 		}
 	}
 	for _, p := range snapshotLeftovers(s, f.facts.Files) {
-		words = append(words, p+" is there, wanted not there")
+		words = append(words, p+" exists, wanted none")
 	}
 	return append(words, timerDrift(s, f.facts.Units[snapshotTimer])...)
 }
@@ -140,15 +140,15 @@ func timerDrift(s Spec, timer host.UnitState) []string {
 	var words []string
 	switch {
 	case s.Snapshots == nil && runsWithoutFile(timer):
-		return []string{snapshotTimer + " is active, wanted not there"}
+		return []string{snapshotTimer + " is active, wanted none"}
 	case s.Snapshots == nil || timer.Load == "masked" || timer.Load == "not-found": // reported as drift of the file
 		return nil
 	}
 	if timer.Active != "active" {
-		words = append(words, fmt.Sprintf("%s is %s, wanted active", snapshotTimer, cmp.Or(timer.Active, "not there")))
+		words = append(words, fmt.Sprintf("%s is %s, wanted active", snapshotTimer, cmp.Or(timer.Active, "missing")))
 	}
 	if timer.Enabled != "enabled" {
-		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", snapshotTimer, cmp.Or(timer.Enabled, "not there")))
+		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", snapshotTimer, cmp.Or(timer.Enabled, "missing")))
 	}
 	return words
 }
@@ -157,12 +157,12 @@ func timerDrift(s Spec, timer host.UnitState) []string {
 // they are the user's.
 func editedDrift(file host.File, found string) []string {
 	if path.Dir(file.Path) == configDir {
-		return []string{file.Path + " is not as it was written"}
+		return []string{file.Path + " was edited manually"}
 	}
 	if words := systemd.LineDifferences(file.Path, found, string(file.Content)); len(words) > 0 {
 		return words
 	}
-	return []string{file.Path + " was edited by hand"}
+	return []string{file.Path + " was edited manually"}
 }
 
 // snapshotProblems lists what keeps scheduled snapshots of s from being set up on the
@@ -175,7 +175,7 @@ func snapshotProblems(s Spec, f observed) []string {
 		have, ok := f.facts.Files[file.Path]
 		changes = changes || have.SHA256 != digest(file.Content)
 		if ok && have.Content != "" && !isWrittenByProvider(f.facts.Files, file.Path) {
-			faults = append(faults, file.Path+" is there and was not written by the provider: move it away, a unit with what belongs to it")
+			faults = append(faults, file.Path+" exists and was not written by the provider: move it away, and a unit together with its other files")
 		}
 	}
 	if changes {
@@ -208,10 +208,10 @@ func snapshotAnswers(s Spec, output string) []string {
 	var faults []string
 	said := strings.Fields(output)
 	if slices.Contains(said, badCalendar) {
-		faults = append(faults, fmt.Sprintf("its systemd does not take the schedule %q of snapshots (systemd-analyze calendar '%s' says why)", s.Snapshots.Schedule, s.Snapshots.Schedule))
+		faults = append(faults, fmt.Sprintf("its systemd rejects the schedule %q of snapshots (run systemd-analyze calendar '%s' for the reason)", s.Snapshots.Schedule, s.Snapshots.Schedule))
 	}
 	if slices.Contains(said, noEnvironment) {
-		faults = append(faults, fmt.Sprintf("environment_file %s of snapshots is not there: put it onto the machine first", s.Snapshots.EnvironmentFile))
+		faults = append(faults, fmt.Sprintf("environment_file %s of snapshots does not exist: create it on the machine first", s.Snapshots.EnvironmentFile))
 	}
 	return faults
 }

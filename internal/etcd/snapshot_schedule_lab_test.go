@@ -87,12 +87,12 @@ func (r *rig) refuseSchedule() {
 	good := *s.Snapshots
 	s.Snapshots = &Snapshots{Schedule: "*-13-01", Kept: 2, EnvironmentFile: "/etc/store.env"}
 	_, err := r.clusters.Update(r.t.Context(), s)
-	wantError(r.t, "a month that is none", err, `its systemd does not take the schedule "*-13-01" of snapshots`)
-	wantError(r.t, "no environment file", err, "environment_file /etc/store.env of snapshots is not there")
+	wantError(r.t, "a month that is none", err, `its systemd rejects the schedule "*-13-01" of snapshots`)
+	wantError(r.t, "no environment file", err, "environment_file /etc/store.env of snapshots does not exist")
 	r.sh("cp2", "echo STORE=x >/etc/store.env; echo '[Timer]' >"+snapshotTimerPath)
 	s.Snapshots = &good
 	_, err = r.clusters.Update(r.t.Context(), s)
-	wantError(r.t, "somebody's timer", err, snapshotTimerPath+" is there and was not written by the provider")
+	wantError(r.t, "somebody's timer", err, snapshotTimerPath+" exists and was not written by the provider")
 	r.sh("cp2", "test \"$(cat "+snapshotTimerPath+")\" = '[Timer]' && rm "+snapshotTimerPath+"; systemctl daemon-reload; test ! -e "+snapshotServicePath+"; test ! -e "+snapshotScriptPath)
 }
 
@@ -150,7 +150,7 @@ func (r *rig) driftOfSchedule() {
 	for script, wanted := range map[string][]string{
 		"systemctl disable --quiet --now etcd-snapshot.timer; sed -i 's/^Nice=.*/Nice=0/' " + snapshotServicePath + "; systemctl daemon-reload; echo >>" + snapshotScriptPath + "; chmod 0644 " + snapshotUploadPath: {
 			"etcd-snapshot.timer is inactive, wanted active", "etcd-snapshot.timer is disabled, wanted enabled", snapshotServicePath + ` has the line "Nice=0"`,
-			snapshotScriptPath + " is not as it was written", snapshotUploadPath + " has mode 0644",
+			snapshotScriptPath + " was edited manually", snapshotUploadPath + " has mode 0644",
 		},
 		"systemctl stop etcd-snapshot.timer; ln -sf /dev/null " + snapshotTimerPath + "; systemctl daemon-reload; rm " + snapshotUploadPath: {
 			"etcd-snapshot.timer is masked", snapshotUploadPath + " is missing",
@@ -244,7 +244,7 @@ func (r *rig) withoutSchedule() {
 	s.Snapshots = nil
 	r.specs["cp1"] = s
 	status, err := r.clusters.Read(r.t.Context(), s)
-	if words := strings.Join(status.Drift, "\n"); err != nil || !strings.Contains(words, snapshotTimerPath+" is there, wanted not there") {
+	if words := strings.Join(status.Drift, "\n"); err != nil || !strings.Contains(words, snapshotTimerPath+" exists, wanted none") {
 		r.t.Errorf("drift is\n%s (%v)", words, err)
 	}
 	r.unrestarted(func() { r.only([]string{"cp1"}, "schedule none", r.update) })

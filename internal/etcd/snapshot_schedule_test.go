@@ -19,9 +19,9 @@ func TestValidateSchedules(t *testing.T) {
 	for schedule, want := range map[string]string{
 		"hourly": "", "daily": "", "daily UTC": "", "weekly Europe/Berlin": "", "*-*-* 02:30:00": "", "*-*-* 00/6:00": "", "*:0/15": "", "Mon..Fri 02:30 Europe/Berlin": "",
 		"Sat,Sun *-*-* 04:00": "", "Mon *-*~07/1": "", "02:30 America/Argentina/Buenos_Aires": "", "mon": "",
-		"": "no calendar expression", "hourley": "no calendar expression", "Hourly": "no calendar expression", "0 2 * * *": "no calendar expression", "hourly\n": "no calendar expression",
-		"hourly\nOnBootSec=1": "no calendar expression", "every day": "no calendar expression", "02:30  UTC": "no calendar expression", " hourly": "no calendar expression",
-		"hourly 02:30": "no calendar expression", "1h": "no calendar expression", "02:30 %h/x": "no calendar expression",
+		"": "not a systemd calendar expression", "hourley": "not a systemd calendar expression", "Hourly": "not a systemd calendar expression", "0 2 * * *": "not a systemd calendar expression", "hourly\n": "not a systemd calendar expression",
+		"hourly\nOnBootSec=1": "not a systemd calendar expression", "every day": "not a systemd calendar expression", "02:30  UTC": "not a systemd calendar expression", " hourly": "not a systemd calendar expression",
+		"hourly 02:30": "not a systemd calendar expression", "1h": "not a systemd calendar expression", "02:30 %h/x": "not a systemd calendar expression",
 	} {
 		wantError(t, "schedule "+schedule, ValidateSchedule(schedule), want)
 	}
@@ -150,23 +150,23 @@ func TestSnapshotDrift(t *testing.T) {
 			f.facts.Units[snapshotTimer] = host.UnitState{Load: "masked", Active: "inactive", Enabled: "masked"}
 			f.facts.Files[snapshotTimerPath] = host.FileState{Mode: fs.ModeSymlink | 0o777, Owner: "root", SHA256: digest(nil)}
 		}, "etcd-snapshot.timer is masked", []string{snapshotTimerPath}, nil, timerOn},
-		"not read again":        {s, s, unit(snapshotTimer, func(u *host.UnitState) { u.NeedReload = true }), "etcd-snapshot.timer was changed on disk after systemd read it", []string{snapshotTimerPath}, nil, timerOn},
+		"not read again":        {s, s, unit(snapshotTimer, func(u *host.UnitState) { u.NeedReload = true }), "etcd-snapshot.timer changed on disk after systemd loaded it", []string{snapshotTimerPath}, nil, timerOn},
 		"a script that is gone": {s, s, func(f observed) { delete(f.facts.Files, snapshotScriptPath) }, "/etc/etcd/snapshot.sh is missing", []string{snapshotScriptPath}, nil, timerLeft},
-		"an edited upload":      {s, s, file(snapshotUploadPath, func(f *host.FileState) { f.Content, f.SHA256 = "true", digest([]byte("true")) }), "/etc/etcd/snapshot-upload.sh is not as it was written", []string{snapshotUploadPath}, nil, timerLeft},
+		"an edited upload":      {s, s, file(snapshotUploadPath, func(f *host.FileState) { f.Content, f.SHA256 = "true", digest([]byte("true")) }), "/etc/etcd/snapshot-upload.sh was edited manually", []string{snapshotUploadPath}, nil, timerLeft},
 		"an open upload":        {s, s, file(snapshotUploadPath, func(f *host.FileState) { f.Mode = 0o644 }), "/etc/etcd/snapshot-upload.sh has mode 0644 and owner root, wanted 0600 and root", []string{snapshotUploadPath}, nil, timerLeft},
 		"somebody's upload":     {s, s, file(snapshotUploadPath, func(f *host.FileState) { f.Owner = "joe" }), "/etc/etcd/snapshot-upload.sh has mode 0600 and owner joe, wanted 0600 and root", []string{snapshotUploadPath}, nil, timerLeft},
 		"another schedule": {on: s, wanted: other, words: snapshotTimerPath + ` has the line "OnCalendar=Mon..Fri 02:30 Europe/Berlin", which was not written by the provider` + "\ncp1: " +
 			snapshotTimerPath + ` lacks the line "OnCalendar=daily"`, files: []string{snapshotTimerPath}, timer: timerOn},
-		"no upload any more": {on: s, wanted: bare, words: snapshotScriptPath + " is not as it was written\ncp1: " + snapshotUploadPath + " is there, wanted not there", files: []string{snapshotScriptPath}, gone: []string{snapshotUploadPath}},
+		"no upload any more": {on: s, wanted: bare, words: snapshotScriptPath + " was edited manually\ncp1: " + snapshotUploadPath + " exists, wanted none", files: []string{snapshotScriptPath}, gone: []string{snapshotUploadPath}},
 		"none any more": {on: s, wanted: none, words: strings.Join([]string{
-			snapshotUploadPath + " is there, wanted not there", snapshotScriptPath + " is there, wanted not there", snapshotServicePath + " is there, wanted not there", snapshotTimerPath + " is there, wanted not there",
+			snapshotUploadPath + " exists, wanted none", snapshotScriptPath + " exists, wanted none", snapshotServicePath + " exists, wanted none", snapshotTimerPath + " exists, wanted none",
 		}, "\ncp1: "), gone: append(slices.Clone(snapshotPaths), snapshotLink.Path, path.Dir(snapshotLink.Path)), timer: timerOff},
 		"none any more, beside somebody's timer": {s, none, file(snapshotTimerPath, func(f *host.FileState) { f.Content = "[Timer]\n" }), strings.Join([]string{
-			snapshotUploadPath + " is there, wanted not there", snapshotScriptPath + " is there, wanted not there", snapshotServicePath + " is there, wanted not there",
+			snapshotUploadPath + " exists, wanted none", snapshotScriptPath + " exists, wanted none", snapshotServicePath + " exists, wanted none",
 		}, "\ncp1: "), nil, []string{snapshotUploadPath, snapshotScriptPath, snapshotServicePath}, timerLeft},
-		"a timer that outlived its file": {none, none, unit(snapshotTimer, func(u *host.UnitState) { u.Load, u.Active = "not-found", "active" }), "etcd-snapshot.timer is active, wanted not there", nil, []string{snapshotLink.Path, path.Dir(snapshotLink.Path)}, timerOff},
+		"a timer that outlived its file": {none, none, unit(snapshotTimer, func(u *host.UnitState) { u.Load, u.Active = "not-found", "active" }), "etcd-snapshot.timer is active, wanted none", nil, []string{snapshotLink.Path, path.Dir(snapshotLink.Path)}, timerOff},
 		"never any": {on: none, wanted: s, words: strings.Join([]string{
-			snapshotTimerPath + " is missing", snapshotServicePath + " is missing", snapshotScriptPath + " is missing", snapshotUploadPath + " is missing", "etcd-snapshot.timer is not there, wanted active", "etcd-snapshot.timer is not there, wanted enabled",
+			snapshotTimerPath + " is missing", snapshotServicePath + " is missing", snapshotScriptPath + " is missing", snapshotUploadPath + " is missing", "etcd-snapshot.timer is missing, wanted active", "etcd-snapshot.timer is missing, wanted enabled",
 		}, "\ncp1: "), files: []string{snapshotTimerPath, snapshotServicePath, snapshotScriptPath, snapshotUploadPath}, timer: timerOn},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -209,11 +209,11 @@ func TestSnapshotFaults(t *testing.T) {
 		want       string
 	}{
 		"all is well":                      {none, s, func(*observed) {}, ""},
-		"not usable":                       {none, s, complains, `does not take the schedule "Mon..Fri 02:30 Europe/Berlin" of snapshots (systemd-analyze calendar 'Mon..Fri 02:30 Europe/Berlin' says why); environment_file /etc/rclone.env of snapshots is not there`},
+		"not usable":                       {none, s, complains, `rejects the schedule "Mon..Fri 02:30 Europe/Berlin" of snapshots (run systemd-analyze calendar 'Mon..Fri 02:30 Europe/Berlin' for the reason); environment_file /etc/rclone.env of snapshots does not exist`},
 		"not usable any more":              {s, s, complains, ""},
-		"somebody's timer":                 {none, s, put(snapshotTimerPath), snapshotTimerPath + " is there and was not written by the provider"},
-		"somebody's script":                {none, s, put(snapshotScriptPath), snapshotScriptPath + " is there and was not written by the provider"},
-		"somebody's upload":                {none, s, put(snapshotUploadPath), snapshotUploadPath + " is there and was not written by the provider"},
+		"somebody's timer":                 {none, s, put(snapshotTimerPath), snapshotTimerPath + " exists and was not written by the provider"},
+		"somebody's script":                {none, s, put(snapshotScriptPath), snapshotScriptPath + " exists and was not written by the provider"},
+		"somebody's upload":                {none, s, put(snapshotUploadPath), snapshotUploadPath + " exists and was not written by the provider"},
 		"an edited upload beside our unit": {s, s, put(snapshotUploadPath), ""},
 		"somebody's timer, and none of us": {none, none, put(snapshotTimerPath), ""},
 	} {

@@ -76,7 +76,7 @@ func TestSnapshotsKept(t *testing.T) {
 	s := specAt(t, "10.0.0.1")
 	s.Bundle, s.Name = newBundle(t), "cp1"
 	f := memberOn(t, s)
-	for kept, want := range map[int]string{0: "", DefaultSnapshotsKept: "", 5: "cp1: " + recordPath + " says that 3 snapshots of upgrades are kept, wanted 5"} {
+	for kept, want := range map[int]string{0: "", DefaultSnapshotsKept: "", 5: "cp1: " + recordPath + " records that 3 upgrade snapshots are kept, wanted 5"} {
 		s.SnapshotsKept = kept
 		if words := strings.Join(drift(s, f, nil, time.Now()), "\n"); words != want {
 			t.Errorf("%d kept: %q", kept, words)

@@ -32,7 +32,7 @@ func describe(s Spec, f observed, v *membership.View) Status {
 	}
 	switch {
 	case v != nil && entry == nil: // nothing else is reported then
-		out.Drift = []string{s.Name + ": the cluster no longer lists this member, and its machine still holds what is left of it"}
+		out.Drift = []string{s.Name + ": the cluster no longer lists this member, but its machine still has its files"}
 	case f.reached():
 		out.Drift = append(drift(s, f, entry, time.Now()), membership.AlarmDrift(s.Name, v, entry)...)
 	}

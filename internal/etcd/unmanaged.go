@@ -69,13 +69,13 @@ func unmanagedText(m membership.Member) string {
 	case m.Learner:
 		who = fmt.Sprintf("learner %q (%x)", m.Name, m.ID)
 	}
-	return fmt.Sprintf("the cluster lists %s at %q, which peers does not have", who, strings.Join(m.PeerURLs, ","))
+	return fmt.Sprintf("the cluster lists %s at %q, which is not in peers", who, strings.Join(m.PeerURLs, ","))
 }
 
 // unmanagedRemedy returns the next step: no apply adds a member to peers, or removes one,
 // that no configuration describes.
 func unmanagedRemedy(s Spec, ids []string) string {
-	text := "find out who added it. If it belongs to the cluster, add it to peers of every member. If it does not, remove it while all others are healthy, on the machine of " + s.Name + ":"
+	text := "find out who added it. If it belongs to the cluster, add it to peers of every member. Otherwise remove it while all other members are healthy, on the machine of " + s.Name + ":"
 	for _, id := range ids {
 		text += "\n  " + artifactDir(s.Version) + "/etcdctl --endpoints=" + s.ClientURL() + " --cacert=" + caPath +
 			" --cert=" + pkiDir + "/healthcheck-client.crt --key=" + pkiDir + "/healthcheck-client.key member remove " + id

@@ -37,7 +37,7 @@ func TestUnmanaged(t *testing.T) {
 		{name: "one that has not started", members: append(three[:2:2], member(3, "", "10.0.0.3", true)), peers: all},
 		{
 			name: "one more", members: append(three[:3:3], member(9, "cp9", "10.0.0.9", false)), peers: all,
-			want: []string{`cp1: the cluster lists member "cp9" (9) at "https://10.0.0.9:2380", which peers does not have`},
+			want: []string{`cp1: the cluster lists member "cp9" (9) at "https://10.0.0.9:2380", which is not in peers`},
 		},
 		{
 			name: "one more, which has not started", members: append(three[:3:3], member(9, "", "10.0.0.9", true)), peers: all,
@@ -105,7 +105,7 @@ func TestMemberAddedByHand(t *testing.T) {
 	starts := f.machine("cp1").starts
 	for name, s := range specs {
 		status, err := f.clusters.Read(f.context(), s)
-		if err != nil || len(status.Drift) != 1 || !strings.Contains(status.Drift[0], "which peers does not have") {
+		if err != nil || len(status.Drift) != 1 || !strings.Contains(status.Drift[0], "which is not in peers") {
 			t.Errorf("read %s: %q, %v", name, status.Drift, err)
 		}
 		status, err = f.clusters.Update(f.context(), s) // it cannot repair this, and reports the next step

@@ -226,7 +226,7 @@ func (c *updating) apply(ctx context.Context, v *membership.View, r repair) (boo
 // checkVersion checks the version against the running ones before any change.
 func (c *updating) checkVersion(ctx context.Context, v membership.View) error {
 	if entryOf(&v, c.s) == nil {
-		return refusal("etcd member not changed", c.s, &v, "the cluster does not list this member", problem.Nothing, "plan again: the member has to be created anew")
+		return refusal("etcd member not changed", c.s, &v, "the member is not in the cluster's member list", problem.Nothing, "plan again: the member must be created again")
 	}
 	if unit := unitVersion(c.f.facts.Files[unitPath].Content); !c.step.due() && (unit == "" || unit == c.s.Version) {
 		return nil // the version does not change
@@ -234,7 +234,7 @@ func (c *updating) checkVersion(ctx context.Context, v membership.View) error {
 	if err := membership.MayUpgrade(c.clients.Survey(ctx, v), c.s.Version); err != nil {
 		return &problem.Problem{
 			Summary: "etcd version not possible", Attribute: "version", Host: c.s.label(), Cause: err.Error(),
-			Unchanged: problem.Nothing, Next: "choose a version that can follow", Detail: v.String(),
+			Unchanged: problem.Nothing, Next: "choose a version that the cluster can be changed to", Detail: v.String(),
 		}
 	}
 	return nil

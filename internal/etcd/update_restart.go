@@ -61,7 +61,7 @@ func (c *updating) waitOrRefuse(ctx context.Context, v *membership.View, cause e
 			return c.notUpgraded(v, cause.Error(), c.upgradeBlockedNext(cause))
 		}
 		return refusal("etcd member not restarted", c.s, v, cause.Error(), problem.Nothing,
-			"bring the unhealthy members back or destroy the dead ones, then apply again")
+			"recover the unhealthy members or destroy the dead ones, then apply again")
 	}
 	if waiting, _ := c.turn.others(); waiting > 0 {
 		return c.turn.yield(ctx) // one of them may be the member that this one waits for
@@ -74,13 +74,13 @@ func (c *updating) upgradeBlockedNext(cause error) string {
 	before := fmt.Sprintf("set version back to %s", c.step.From)
 	switch {
 	case errors.Is(cause, membership.ErrAlarm):
-		return before + " and apply, which mends the alarm; then change it again"
+		return before + " and apply, which clears the alarm; then change it again"
 	case errors.Is(cause, client.ErrListsDiffer):
-		return before + ", and replace the member that lists others (terraform apply -replace=…); then change it again"
+		return before + ", and replace the member whose list differs (terraform apply -replace=…); then change it again"
 	case errors.Is(cause, errUnreachable):
-		return "bring the machine back and apply again; if it is gone for good, " + before + " and destroy or replace its member first"
+		return "recover the machine and apply again; if it is permanently lost, " + before + " and destroy or replace its member first"
 	}
-	return "bring the members that are named back and apply again; a dead one is replaced (terraform apply -replace=…) at the version that the others run: " + before + " for that"
+	return "recover the named members and apply again; replace a dead one (terraform apply -replace=…) at the version that the other members run: " + before + " first"
 }
 
 // settle requires that all members are healthy for a while between two restarts by this
@@ -108,7 +108,7 @@ func (c *updating) settle(ctx context.Context, v membership.View, id uint64) (wa
 func handOver(ctx context.Context, clients *client.Clients, v membership.View, from *membership.Member) error {
 	to, ok := membership.BestTransferee(v, from.ID)
 	if !ok {
-		return fmt.Errorf("move leadership off %s: %w", from.Label(), membership.ErrUnhealthy)
+		return fmt.Errorf("move leadership away from %s: %w", from.Label(), membership.ErrUnhealthy)
 	}
 	problem.Progress(ctx, "etcd: moving leadership from %s to %s", from.Label(), to.Label())
 	err := clients.MoveLeader(ctx, from.Address(), to.ID)

@@ -116,7 +116,7 @@ func prepareUpgrade(s Spec, v membership.View, id uint64, machines []observed) u
 	}
 	p.Saved, p.Save = "", saver(v, id, reached)
 	if p.Save == nil {
-		p.Refuse, p.Next = "no healthy member is on a machine that is reached, to save a snapshot of", "bring the machines back, then apply again"
+		p.Refuse, p.Next = "no healthy member is on a reachable machine, so no snapshot can be saved", "recover the machines, then apply again"
 	}
 	return p
 }
@@ -135,7 +135,7 @@ func (p *upgradePreparation) consider(s Spec, v membership.View, f observed) {
 	}
 	p.Inspect = append(p.Inspect, f)
 	if flag := v2Flag(f.facts.Files[unitPath].Content); flag != "" && p.Refuse == "" {
-		p.Refuse = fmt.Sprintf("etcd on %s runs with --%s, which etcd 3.6 does not have", f.label(), flag)
+		p.Refuse = fmt.Sprintf("etcd on %s runs with --%s, which etcd 3.6 does not support", f.label(), flag)
 		p.Next = v2StoreNext
 	}
 }
@@ -158,8 +158,8 @@ func saver(v membership.View, id uint64, reached map[string]bool) *membership.Me
 // healthy. If the member may not be upgraded yet, it has waited a moment.
 func (c *updating) readyToUpgrade(ctx context.Context, v *membership.View) (bool, error) {
 	if failed := c.cl.failedAt(c.s.Version); failed != "" && failed != c.s.Name {
-		return false, c.notUpgraded(v, fmt.Sprintf("member %q did not come up on etcd %s in this run", failed, c.s.Version),
-			"correct the cause that is shown for it, then apply again")
+		return false, c.notUpgraded(v, fmt.Sprintf("member %q did not start with etcd %s in this run", failed, c.s.Version),
+			"fix the cause reported for it, then apply again")
 	}
 	if v == nil {
 		// Without a quorum no snapshot can be saved. An interrupted upgrade continues.
@@ -194,7 +194,7 @@ func (c *updating) readyToUpgrade(ctx context.Context, v *membership.View) (bool
 
 // prepareUpgrade installs the programs on every machine and saves the snapshot.
 func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgradePreparation) error {
-	problem.Progress(ctx, "etcd: preparing the upgrade to %s of %d members", c.s.Version, len(v.Members))
+	problem.Progress(ctx, "etcd: preparing the upgrade to %s with %d members", c.s.Version, len(v.Members))
 	if err := c.installAll(ctx, v, p.Install); err != nil {
 		return err
 	}
@@ -205,12 +205,12 @@ func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgr
 			machine: c.cl.machine(h), cluster: c.s.Bundle.ClusterID, member: *p.Save, label: upgradeLabel(c.step.From, c.s.Version),
 		})
 		if err != nil {
-			return c.notUpgraded(&v, "no snapshot could be saved before it: "+err.Error(),
-				"mend the member or free space, as the cause says, then apply again")
+			return c.notUpgraded(&v, "no snapshot could be saved before the upgrade: "+err.Error(),
+				"repair the member or free space, depending on the cause, then apply again")
 		}
 		saved = got.Path + " on " + got.Host
 	} else {
-		problem.Progress(ctx, "etcd: the upgrade to %s is under way; the snapshot from before it is %s", c.s.Version, saved)
+		problem.Progress(ctx, "etcd: the upgrade to %s is in progress; the snapshot from before the upgrade is %s", c.s.Version, saved)
 	}
 	c.cl.setReady(c.s.Version, saved)
 	c.since.end()
@@ -245,7 +245,7 @@ func (c *updating) installAll(ctx context.Context, v membership.View, machines [
 		return nil
 	}
 	slices.Sort(troubles)
-	return c.notUpgraded(&v, "etcd "+c.s.Version+" could not be brought to every machine: "+strings.Join(troubles, "; "),
+	return c.notUpgraded(&v, "etcd "+c.s.Version+" could not be installed on every machine: "+strings.Join(troubles, "; "),
 		"check the artifact source of the provider and the version, then apply again")
 }
 

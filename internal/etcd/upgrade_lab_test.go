@@ -150,13 +150,13 @@ func (r *rig) refuseV2() {
 	r.v2(r.specs["cp3"], http.MethodPut, "old", http.StatusCreated)
 	plain := maps.Clone(r.specs)
 	r.to(newRelease)
-	r.refused("cp1", "a member with the v2 API", "cp3", "--enable-v2", "take enable-v2 out")
+	r.refused("cp1", "a member with the v2 API", "cp3", "--enable-v2", "remove enable-v2")
 	r.specs = plain
 	r.edit(func(s *Spec) { delete(s.ExtraArgs, "enable-v2") }, "cp3")
 	r.only([]string{"cp3"}, "disable the v2 API", r.update)
 	plain = maps.Clone(r.specs)
 	r.to(newRelease)
-	r.refused("cp1", "keys in the v2 store", "cp1", "cp2", "cp3", "holds keys of the v2 store", `snapshot-count = "1"`)
+	r.refused("cp1", "keys in the v2 store", "cp1", "cp2", "cp3", "contains keys of the v2 store", `snapshot-count = "1"`)
 	for name := range r.specs {
 		if left := r.sh(name, "ls -A /var/lib/etcd"); strings.TrimSpace(left) != "member" {
 			r.t.Errorf("%s has %s", name, left)
@@ -261,7 +261,7 @@ func (r *rig) rollBack() {
 	_, err := r.clusters.Update(r.t.Context(), r.specs[first])
 	r.t.Logf("rolled back after %s:\n%v", time.Since(begin).Round(time.Millisecond), err)
 	var p *problem.Problem
-	if !errors.As(err, &p) || p.Summary != "etcd not upgraded, and rolled back" || !strings.Contains(p.Unchanged, first+" serves on etcd 3.5.35 again") ||
+	if !errors.As(err, &p) || p.Summary != "etcd not upgraded, and rolled back" || !strings.Contains(p.Unchanged, first+" serves with etcd 3.5.35 again") ||
 		!strings.Contains(p.Cause, "ended") || !strings.Contains(p.Detail, "often") || !strings.Contains(p.Next, "/var/lib/etcd-archive/upgrades/") {
 		r.t.Fatalf("upgrade that cannot come up: %v", err)
 	}
@@ -277,7 +277,7 @@ func (r *rig) rollBack() {
 	// The other members are not upgraded by this process.
 	for _, name := range everyone {
 		if name != first {
-			r.refused(name, "after a failure", `member "`+first+`" did not come up on etcd `+newRelease)
+			r.refused(name, "after a failure", `member "`+first+`" did not start with etcd `+newRelease)
 		}
 	}
 	status, err := r.clusters.Read(r.t.Context(), r.specs[first])
@@ -488,7 +488,7 @@ func (r *rig) noWayBack() {
 	_, err = r.clusters.Update(r.t.Context(), r.specs["cp3"])
 	r.t.Logf("no way back:\n%v", err)
 	var p *problem.Problem
-	if !errors.As(err, &p) || p.Summary != "etcd not upgraded, and not rolled back" || !strings.Contains(p.Cause, "agreed on it") ||
+	if !errors.As(err, &p) || p.Summary != "etcd not upgraded, and not rolled back" || !strings.Contains(p.Cause, "cluster version is now 3.6") ||
 		!strings.Contains(p.Unchanged, "keep quorum") || !strings.Contains(p.Next, "-replace") || !strings.Contains(p.Next, "/var/lib/etcd-archive/upgrades/") {
 		r.t.Fatalf("no way back: %v", err)
 	}

@@ -26,11 +26,11 @@ func (c *updating) changeVersion(ctx context.Context, v *membership.View, r repa
 	err := c.waitServing(ctx, c.s.Version)
 	switch {
 	case err == nil:
-		problem.Progress(ctx, "etcd %s: serving on %s", c.s.Name, c.s.Version)
+		problem.Progress(ctx, "etcd %s: serving with %s", c.s.Name, c.s.Version)
 		c.cl.ended(c.s.Version, c.s.Name, true)
 		return c.removeRollbackRecord(ctx)
 	case errors.Is(ctx.Err(), context.Canceled):
-		return fmt.Errorf("wait for etcd on %s: %w; the next apply goes on from there", c.s.label(), err)
+		return fmt.Errorf("wait for etcd on %s: %w; the next apply continues from there", c.s.label(), err)
 	}
 	c.cl.ended(c.s.Version, c.s.Name, false)
 	return c.rollBack(ctx, v, err)
@@ -39,7 +39,7 @@ func (c *updating) changeVersion(ctx context.Context, v *membership.View, r repa
 // removeRollbackRecord removes what a rollback would need, because the member serves.
 func (c *updating) removeRollbackRecord(ctx context.Context) error {
 	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{Remove: []string{rollbackUnitPath}}, action{}); err != nil {
-		return fmt.Errorf("finish the change of etcd on %s: %w", c.s.label(), err)
+		return fmt.Errorf("complete the version change of etcd on %s: %w", c.s.label(), err)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (c *updating) waitServing(ctx context.Context, version string) error {
 			return trouble
 		}
 		if m.Version != version {
-			return "etcd " + m.Version + " answers"
+			return "etcd " + m.Version + " is still running"
 		}
 		return ""
 	})
@@ -65,9 +65,9 @@ func (c *updating) waitServing(ctx context.Context, version string) error {
 func unitFailure(before, now host.UnitState) string {
 	switch restarts := now.Restarts - before.Restarts; {
 	case restarts >= loopRestarts:
-		return fmt.Sprintf("it ended %d times after its start", restarts)
+		return fmt.Sprintf("it exited %d times after the start", restarts)
 	case now.Active == "failed" || now.Active == "inactive":
-		return fmt.Sprintf("%s is %s (%s)", unitName, now.Active, cmp.Or(now.Result, "not there"))
+		return fmt.Sprintf("%s is %s (%s)", unitName, now.Active, cmp.Or(now.Result, "no result"))
 	}
 	return ""
 }
@@ -88,23 +88,23 @@ func mayRollBack(step versionStep, agreed string, others []membership.Member) (p
 	from, _, err := release.Parse(step.From)
 	to, _, toErr := release.Parse(step.To)
 	if step.Unit == "" || err != nil || toErr != nil {
-		return false, "the unit that it ran on before is not known any more"
+		return false, "the unit of the previous version is no longer known"
 	}
 	if from == to {
-		return true, fmt.Sprintf("%s and %s are of one minor version", step.From, step.To)
+		return true, fmt.Sprintf("%s and %s have the same minor version", step.From, step.To)
 	}
 	if minor, known := release.AgreedMinor(agreed); known {
 		if minor <= from {
-			return true, fmt.Sprintf("the members still agree on 3.%d", minor)
+			return true, fmt.Sprintf("the cluster version is still 3.%d", minor)
 		}
-		return false, fmt.Sprintf("it was the last one to leave 3.%d: all members have run 3.%d and agreed on it, and etcd refuses to start an older one from then on", from, minor)
+		return false, fmt.Sprintf("it was the last member on 3.%d: the cluster version is now 3.%d, and etcd refuses to start an older minor version after that", from, minor)
 	}
 	for _, m := range others {
 		if minor, _, err := release.Parse(m.Version); err == nil && minor <= from {
 			return true, fmt.Sprintf("member %s still runs %s", m.Label(), m.Version)
 		}
 	}
-	return true, "no other member can say what they agree on, and etcd itself refuses what is not possible"
+	return true, "no other member reports the cluster version, and etcd itself refuses an unsupported downgrade"
 }
 
 // rollBack returns the member to the version that it ran before, if possible, and reports
@@ -121,7 +121,7 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 	problem.Progress(ctx, "etcd %s: etcd %s was started, but %s", c.s.Name, c.step.To, cause)
 	machine := c.cl.machine(c.s.Host)
 	if _, err := machine.Change(ctx, host.Change{}, action{Verb: doStop}); err != nil {
-		return c.notRolledBack(p, v, fmt.Sprintf("its unit could not be stopped, to go back to %s: %s", c.step.From, err))
+		return c.notRolledBack(p, v, fmt.Sprintf("its unit could not be stopped for the rollback to %s: %s", c.step.From, err))
 	}
 	agreed, others := c.others(ctx)
 	possible, why := mayRollBack(c.step, agreed, others)
@@ -130,9 +130,9 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 		// like any member that does not serve.
 		_, err := machine.Change(ctx, host.Change{}, action{Verb: doStart})
 		if err != nil {
-			why += "; and its unit could not be started again: " + err.Error()
+			why += "; its unit could not be started again: " + err.Error()
 		}
-		return c.notRolledBack(p, v, "it cannot go back to "+c.step.From+": "+why)
+		return c.notRolledBack(p, v, "it cannot be rolled back to "+c.step.From+": "+why)
 	}
 	problem.Progress(ctx, "etcd %s: rolling back to %s: %s", c.s.Name, c.step.From, why)
 	unit := host.Change{Files: []host.File{{Path: unitPath, Content: []byte(c.step.Unit), Mode: 0o644}}}
@@ -142,15 +142,15 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 	}
 	if err != nil {
 		p.Detail += "\n--- last lines of " + unitName + " with etcd " + c.step.From + "\n" + c.cl.lastLog(ctx, c.s)
-		return c.notRolledBack(p, v, fmt.Sprintf("the way back to %s failed as well: %s", c.step.From, err))
+		return c.notRolledBack(p, v, fmt.Sprintf("the rollback to %s failed too: %s", c.step.From, err))
 	}
 	p.Summary = "etcd not upgraded, and rolled back"
-	p.Unchanged = fmt.Sprintf("%s serves on etcd %s again, as before, with the same data (%s); the other members stay as they are%s.", c.s.Name, c.step.From, why, versionsOf(others))
-	p.Next = "correct the cause that the log below shows, and apply again" + fmt.Sprintf(" (or set version back to %s)", c.step.From) + savedAt(c.saved)
+	p.Unchanged = fmt.Sprintf("%s serves with etcd %s again, with the same data (%s); the other members were not changed%s.", c.s.Name, c.step.From, why, versionsOf(others))
+	p.Next = "fix the cause shown in the log below, and apply again" + fmt.Sprintf(" (or set version back to %s)", c.step.From) + savedAt(c.saved)
 	if err := c.removeRollbackRecord(ctx); err != nil {
-		p.Unchanged += " " + rollbackUnitPath + " is left over: " + err.Error() + "."
+		p.Unchanged += " " + rollbackUnitPath + " could not be removed: " + err.Error() + "."
 	}
-	problem.Progress(ctx, "etcd %s: serving on %s again", c.s.Name, c.step.From)
+	problem.Progress(ctx, "etcd %s: serving with %s again", c.s.Name, c.step.From)
 	return p
 }
 
@@ -158,18 +158,18 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 func (c *updating) notRolledBack(p *problem.Problem, v *membership.View, why string) error {
 	p.Summary = "etcd not upgraded, and not rolled back"
 	p.Cause += "; " + why
-	p.Unchanged = fmt.Sprintf("%s does not serve, and its data stays as it is; the other members were not touched", c.s.Name)
+	p.Unchanged = fmt.Sprintf("%s does not serve, and its data was not changed; the other members were not changed", c.s.Name)
 	if v != nil {
 		p.Unchanged += versionsOf(membership.Except(v.Members, c.f.memberID()))
 		if rest := len(v.Voters()) - 1; rest < membership.Quorum(len(v.Voters())) {
 			p.Unchanged += ", but they have no quorum without it"
 		} else {
-			p.Unchanged += ", and they keep quorum as long as no other one fails"
+			p.Unchanged += ", and they keep quorum as long as no other member fails"
 		}
 	}
 	p.Unchanged += "."
-	p.Next = fmt.Sprintf("correct the cause that the log below shows, and apply again; or replace this member (terraform apply -replace=…), which makes it anew from the data of the others; "+
-		"with nothing else left, restore the snapshot from before with the tools of %s", c.step.From) + savedAt(c.saved)
+	p.Next = fmt.Sprintf("fix the cause shown in the log below, and apply again; or replace this member (terraform apply -replace=…), which recreates it with the data of the other members; "+
+		"as a last resort, restore the snapshot from before the upgrade with the tools of %s", c.step.From) + savedAt(c.saved)
 	return p
 }
 

@@ -95,7 +95,7 @@ func TestPrepare(t *testing.T) {
 			return all
 		}, "install cp1, save cp1"},
 		{"it is down itself", "3.6.15", "dLh", nil, "install cp1 cp2 cp3, save cp2"},
-		{"under way", "3.5.35", "Lhh", func(v *membership.View, all []observed) []observed {
+		{"in progress", "3.5.35", "Lhh", func(v *membership.View, all []observed) []observed {
 			v.Members[2].Version = "3.6.16"
 			all[2].facts.Dirs[upgradesDir(DefaultDataDir)] = []string{kept}
 			return all
@@ -121,7 +121,7 @@ func TestPrepare(t *testing.T) {
 		{"the v2 API", "3.5.35", "Lhh", func(_ *membership.View, all []observed) []observed {
 			all[1].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=true")}
 			return all
-		}, "refuse: etcd on cp2 (10.0.0.2) runs with --enable-v2, which etcd 3.6 does not have"},
+		}, "refuse: etcd on cp2 (10.0.0.2) runs with --enable-v2, which etcd 3.6 does not support"},
 		{"the v2 API, switched off", "3.5.35", "L", func(_ *membership.View, all []observed) []observed {
 			all[0].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=false")}
 			return all
@@ -129,8 +129,8 @@ func TestPrepare(t *testing.T) {
 		{"the emulated v2 API", "3.5.35", "L", func(_ *membership.View, all []observed) []observed {
 			all[0].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--experimental-enable-v2v3=/v2")}
 			return all
-		}, "refuse: etcd on cp1 (10.0.0.1) runs with --experimental-enable-v2v3, which etcd 3.6 does not have"},
-		{"no machine of ours", "3.6.15", "Lh", func(_ *membership.View, all []observed) []observed { return nil }, "refuse: no healthy member is on a machine that is reached, to save a snapshot of"},
+		}, "refuse: etcd on cp1 (10.0.0.1) runs with --experimental-enable-v2v3, which etcd 3.6 does not support"},
+		{"no machine of ours", "3.6.15", "Lh", func(_ *membership.View, all []observed) []observed { return nil }, "refuse: no healthy member is on a reachable machine, so no snapshot can be saved"},
 	} {
 		s, v, machines := atPeers(t, c.from, membershiptest.ClusterOf(c.view))
 		if c.edit != nil {
@@ -178,16 +178,16 @@ func TestWayBack(t *testing.T) {
 		want   bool
 		why    string
 	}{
-		{"patch", patch, "3.6", []membership.Member{young, young}, true, "one minor version"},
-		{"patch, nobody tells", patch, "", nil, true, "one minor version"},
-		{"minor, the first", minor, "3.5", []membership.Member{old, old}, true, "still agree on 3.5"},
-		{"minor, the last", minor, "3.5", []membership.Member{young, young}, true, "still agree on 3.5"},
-		{"minor, the last, and it was seen by the others", minor, "3.6", []membership.Member{young, young}, false, "agreed on it"},
+		{"patch", patch, "3.6", []membership.Member{young, young}, true, "same minor version"},
+		{"patch, nobody tells", patch, "", nil, true, "same minor version"},
+		{"minor, the first", minor, "3.5", []membership.Member{old, old}, true, "cluster version is still 3.5"},
+		{"minor, the last", minor, "3.5", []membership.Member{young, young}, true, "cluster version is still 3.5"},
+		{"minor, the last, and it was seen by the others", minor, "3.6", []membership.Member{young, young}, false, "cluster version is now 3.6"},
 		{"minor, nobody tells but one runs the old one", minor, "", []membership.Member{young, old}, true, "member a still runs 3.5.35"},
 		{"minor, nobody tells", minor, "", []membership.Member{young, silent}, true, "etcd itself refuses"},
 		{"minor, alone", minor, "", nil, true, "etcd itself refuses"},
-		{"the unit is lost", versionStep{"3.5.35", "3.6.16", ""}, "3.5", []membership.Member{old}, false, "not known any more"},
-		{"where from is not known", versionStep{"", "3.6.16", "unit"}, "3.5", []membership.Member{old}, false, "not known any more"},
+		{"the unit is lost", versionStep{"3.5.35", "3.6.16", ""}, "3.5", []membership.Member{old}, false, "no longer known"},
+		{"where from is not known", versionStep{"", "3.6.16", "unit"}, "3.5", []membership.Member{old}, false, "no longer known"},
 	} {
 		got, why := mayRollBack(c.step, c.agreed, c.others)
 		if got != c.want || !strings.Contains(why, c.why) {
@@ -204,7 +204,7 @@ func TestForlorn(t *testing.T) {
 	}{
 		{host.UnitState{Active: "activating", Restarts: 2}, ""},
 		{host.UnitState{Active: "active", Restarts: 4}, ""},
-		{host.UnitState{Active: "activating", Restarts: 5}, "it ended 3 times after its start"},
+		{host.UnitState{Active: "activating", Restarts: 5}, "it exited 3 times after the start"},
 		{host.UnitState{Active: "failed", Result: "protocol"}, "etcd.service is failed (protocol)"},
 		{host.UnitState{Active: "inactive", Result: "assert"}, "etcd.service is inactive (assert)"},
 	} {

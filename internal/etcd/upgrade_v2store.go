@@ -17,8 +17,8 @@ import (
 // v3.6, "V2 Store"), with the means of this provider. Keys can be deleted only through the
 // v2 API, and the log that still contains them is removed by a raft snapshot taken
 // afterwards.
-const v2StoreNext = `with enable-v2 = "true" in extra_args, migrate what clients still need and delete all keys through the v2 API (DELETE /v2/keys/KEY?recursive=true); ` +
-	`then take enable-v2 out, set snapshot-count = "1" on every member and apply; take that out too and apply; then change the version`
+const v2StoreNext = `with enable-v2 = "true" in extra_args, migrate the keys that clients still need and delete all keys through the v2 API (DELETE /v2/keys/KEY?recursive=true); ` +
+	`then remove enable-v2, set snapshot-count = "1" on every member and apply; remove that too and apply; then change the version`
 
 // v2Flag returns the flag of a unit with which clients can write to the v2 store.
 func v2Flag(unit string) string {
@@ -73,7 +73,7 @@ func (cl *cluster) inspect(ctx context.Context, s Spec, f observed) string {
 	case err == nil:
 		return ""
 	case strings.Contains(err.Error(), "detected custom"): // etcdutl's errV2StoreCustomContent, errWALCustomContent
-		return fmt.Sprintf("the data of %s holds keys of the v2 store, with which etcd 3.6 does not start", f.label())
+		return fmt.Sprintf("the data of %s contains keys of the v2 store, with which etcd 3.6 does not start", f.label())
 	}
-	return fmt.Sprintf("it could not be told whether the data of %s holds keys of the v2 store, with which etcd 3.6 does not start: %s", f.label(), err)
+	return fmt.Sprintf("it could not be determined whether the data of %s contains keys of the v2 store, with which etcd 3.6 does not start: %s", f.label(), err)
 }

@@ -20,7 +20,7 @@ var dnsLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 func ValidateName(name string) error {
 	if !dnsLabel.MatchString(name) {
 		return fmt.Errorf("member name %q is not a DNS label: use at most 63 lower-case letters, digits and dashes, "+
-			"beginning and ending with a letter or digit", name)
+			"starting and ending with a letter or digit", name)
 	}
 	return nil
 }
@@ -33,7 +33,7 @@ func ValidatePeers(name, address string, peers map[string]string) error {
 		return fmt.Errorf("peers does not contain this member: add %q = %q", name, address)
 	}
 	if listed != address {
-		return fmt.Errorf("peers has %q at %s, but its host.address is %s", name, listed, address)
+		return fmt.Errorf("peers lists %q at %s, but its host.address is %s", name, listed, address)
 	}
 	seen := map[string]string{}
 	for _, peer := range slices.Sorted(maps.Keys(peers)) {
@@ -45,7 +45,7 @@ func ValidatePeers(name, address string, peers map[string]string) error {
 			return fmt.Errorf("peers: %q of %q is not an IP address", at, peer)
 		}
 		if other, twice := seen[at]; twice {
-			return fmt.Errorf("peers has %s twice, for %q and %q", at, other, peer)
+			return fmt.Errorf("peers lists %s twice, for %q and %q", at, other, peer)
 		}
 		seen[at] = peer
 	}
@@ -58,9 +58,9 @@ func ValidateDataDir(dir string) error {
 	shared := []string{"/var/lib", "/var/log", "/usr/lib", "/etc/etcd", "/etc/kubernetes", "/opt/kube"}
 	switch {
 	case !path.IsAbs(dir) || path.Clean(dir) != dir:
-		return fmt.Errorf("data directory %q is not a plain absolute path", dir)
+		return fmt.Errorf("data directory %q is not a clean absolute path", dir)
 	case strings.Count(dir, "/") < 2 || slices.Contains(shared, dir):
-		return fmt.Errorf("data directory %q is shared with other software: give etcd a directory of its own, such as %s", dir, DefaultDataDir)
+		return fmt.Errorf("data directory %q is shared with other software: use a directory for etcd only, such as %s", dir, DefaultDataDir)
 	case !plainPath.MatchString(dir):
 		return fmt.Errorf("data directory %q has characters other than letters, digits and . _ - /", dir)
 	}

@@ -68,12 +68,12 @@ func TestPreflight(t *testing.T) {
 		{"fit", func(*observed) {}, ""},
 		{"no systemd", func(f *observed) { f.facts.Systemd = "" }, "systemd"},
 		{"architecture", func(f *observed) { f.facts.Architecture = "riscv64" }, "riscv64"},
-		{"port", func(f *observed) { f.facts.Listeners = map[int]host.Listener{2380: {Process: "nginx"}} }, "port 2380 is taken by nginx"},
+		{"port", func(f *observed) { f.facts.Listeners = map[int]host.Listener{2380: {Process: "nginx"}} }, "port 2380 is in use by nginx"},
 		{"own port", func(f *observed) {
 			f.facts.Listeners = map[int]host.Listener{2380: {Process: "etcd"}}
 			f.Unit.Active, f.Record = "active", &record{ClusterID: testCluster}
 		}, ""},
-		{"disk", func(f *observed) { f.facts.DiskFree[DefaultDataDir] = 100 << 20 }, "100 MiB free"},
+		{"disk", func(f *observed) { f.facts.DiskFree[DefaultDataDir] = 100 << 20 }, "100 MiB of free space"},
 		{"clock", func(f *observed) { f.facts.ClockOffset = -3 * time.Minute }, "clock is off by -3m"},
 		{"clock, slow link", func(f *observed) { f.facts.ClockOffset, f.facts.ClockError = 125*time.Second, 6*time.Second }, ""},
 	} {

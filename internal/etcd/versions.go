@@ -21,8 +21,8 @@ func (c *Clusters) Survey(ctx context.Context, hosts map[string]*host.Host, b *p
 	v, err := clients.View(ctx, hostAddresses(hosts))
 	if err != nil {
 		return membership.Survey{}, &problem.Problem{
-			Summary: "etcd does not tell what runs", Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
-			Next: "bring back a quorum of the etcd members, and the machines through which they are reached, then try again",
+			Summary: "etcd versions not read", Cause: err.Error(), Unchanged: problem.Nothing, Err: err,
+			Next: "restore a quorum of the etcd members, and the machines through which they are reached, then try again",
 		}
 	}
 	return clients.Survey(ctx, v), nil

@@ -59,7 +59,7 @@ func healthyMember(m membership.Member) string {
 	if m.Healthy {
 		return ""
 	}
-	return "it " + cmp.Or(m.Trouble, "not there")
+	return "it " + cmp.Or(m.Trouble, "is unhealthy")
 }
 
 // notServing returns the problem of a member that was started and does not serve, with the
@@ -67,8 +67,8 @@ func healthyMember(m membership.Member) string {
 func (cl *cluster) notServing(ctx context.Context, s Spec, err error) error {
 	return &problem.Problem{
 		Summary: "etcd member does not serve", Host: s.label(), Cause: fmt.Sprintf("etcd was started, but %s", err), Err: err,
-		Unchanged: "its files and data stay as they are, and the next apply continues from there.",
-		Next:      "see its log (journalctl -u " + unitName + "); port 2380 must be open between the members",
+		Unchanged: "its files and data; the next apply continues from there.",
+		Next:      "check its log (journalctl -u " + unitName + "); port 2380 must be open between the members",
 		Detail:    cl.lastLog(ctx, s),
 	}
 }

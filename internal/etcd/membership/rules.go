@@ -16,7 +16,7 @@ var (
 	errQuorum     = errors.New("the cluster would lose quorum")
 	ErrUnhealthy  = errors.New("another member is unhealthy")
 	ErrLastMember = errors.New("it is the last voting member")
-	ErrCorrupt    = errors.New("the CORRUPT alarm is raised")
+	ErrCorrupt    = errors.New("alarm CORRUPT is raised")
 	errNotListed  = errors.New("the member is not in the cluster's member list")
 	ErrAlarm      = errors.New("an alarm is raised")
 )
