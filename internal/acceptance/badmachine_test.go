@@ -68,7 +68,7 @@ var badMachines = []badMachine{
 		onMachine(t, m, `useradd --create-home plain; install -d -m 700 -o plain /home/plain/.ssh; install -m 600 -o plain /root/.ssh/authorized_keys /home/plain/.ssh/authorized_keys`)
 		t.Cleanup(func() { onMachine(t, m, `userdel --remove plain 2>/dev/null`) })
 		return trusting(t, m) + "\n    user = \"plain\""
-	}, `No root rights`},
+	}, `No root privileges`},
 	{"no systemd", func(t *testing.T, m *lab.Machine) string {
 		sshdWithin(t, m, `unshare --mount --pid --fork --mount-proc sh -c "mount -t tmpfs none /run/systemd && exec /usr/sbin/sshd -D -p 2222"`)
 		return onPort2222(t, m)

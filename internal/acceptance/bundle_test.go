@@ -81,7 +81,7 @@ func TestBundleRotation(t *testing.T) {
 			Config:           rotation("etcd = 4, service_account = 1"),
 			ConfigPlanChecks: updated(),
 			ConfigStateChecks: []statecheck.StateCheck{
-				stage("etcd", "the next authority is trusted"), stage("service_account", "the next key is published"),
+				stage("etcd", "the next CA is trusted"), stage("service_account", "the next key is published"),
 				keys.AddStateValue(bundleAddress, tfjsonpath.New("service_account_public_key")),
 				// Neither part is in a kubeconfig.
 				client.AddStateValue(kubeconfigAddress, tfjsonpath.New("client_certificate")),
@@ -97,7 +97,7 @@ func TestBundleRotation(t *testing.T) {
 			Config:           rotation("etcd = 5, service_account = 2, kubernetes = 2"),
 			ConfigPlanChecks: updated(),
 			ConfigStateChecks: []statecheck.StateCheck{
-				stage("kubernetes", "the next authority issues, the previous one is trusted"),
+				stage("kubernetes", "the next CA issues, the previous one is trusted"),
 				stage("service_account", "the next key signs, the previous one is accepted"),
 				issuer("kubernetes-2"),
 			},
@@ -139,12 +139,12 @@ func TestBundleEncryption(t *testing.T) {
 	}
 	const secretbox, aescbc = `encryption = { provider = "secretbox" }`, `encryption = { provider = "aescbc", resources = ["secrets", "configmaps"] }`
 	runTest(t, resource.TestCase{Steps: []resource.TestStep{
-		{Config: config(0, `encryption = { provider = "kms" }`), ExpectError: folded("provider kms needs the kms attribute")},
+		{Config: config(0, `encryption = { provider = "kms" }`), ExpectError: folded("provider kms requires the kms attribute")},
 		{Config: config(0, "")},
 		{Config: config(0, secretbox), ExpectError: folded("encryption is another one than the cluster has: changing it takes a rotation; raise rotation.encryption from 0 to 1")},
-		{Config: config(1, secretbox), ConfigStateChecks: []statecheck.StateCheck{stage("encryption", "the next one is readable")}},
+		{Config: config(1, secretbox), ConfigStateChecks: []statecheck.StateCheck{stage("encryption", "the next key can decrypt")}},
 		{Config: config(2, aescbc), ExpectError: folded("encryption is not the one whose rotation is under way")},
-		{Config: config(2, secretbox), ConfigStateChecks: []statecheck.StateCheck{stage("encryption", "the next one writes, the previous one is readable")}},
+		{Config: config(2, secretbox), ConfigStateChecks: []statecheck.StateCheck{stage("encryption", "the next key encrypts, the previous one can decrypt")}},
 		{Config: config(3, secretbox), ConfigStateChecks: []statecheck.StateCheck{stage("encryption", "steady")}},
 		{Config: config(4, aescbc)},
 	}})
@@ -190,8 +190,8 @@ func TestBundleBroughtAlong(t *testing.T) {
 	mixed := pki.KeyPair{Certificate: generated.CA.Certificate, PrivateKey: others.CA.PrivateKey}
 	runTest(t, resource.TestCase{Steps: []resource.TestStep{
 		{Config: bundleConfig("", given(mixed, "private_key_wo")), ExpectError: folded("private key does not match the certificate")},
-		{Config: bundleConfig("", given(pki.KeyPair{Certificate: generated.CA.Certificate}, "private_key")), ExpectError: folded("there is no private key: give private_key_wo or private_key, or say key_held_elsewhere")},
-		{Config: bundleConfig(sealed, given(generated.CA, "private_key")), ExpectError: folded("private_key would stand in the clear in a state that is sealed")},
+		{Config: bundleConfig("", given(pki.KeyPair{Certificate: generated.CA.Certificate}, "private_key")), ExpectError: folded("no private key is set: set private_key_wo or private_key, or key_held_elsewhere = true")},
+		{Config: bundleConfig(sealed, given(generated.CA, "private_key")), ExpectError: folded("private_key would be stored unencrypted in a sealed state")},
 		{
 			Config: bundleConfig(sealed, given(generated.CA, "private_key_wo")+external+own),
 			ConfigStateChecks: []statecheck.StateCheck{

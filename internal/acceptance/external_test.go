@@ -97,7 +97,7 @@ func rotateExternal(t *testing.T, w *workspace.Workspace, s *signer) {
 		override(t, w, signedOverride(s, bundle))
 		apply(t, w, "-target=kube_certificate_requests.this")
 		if number == 2 { // the next authority issues from here on
-			expectContains(t, refused(t, w), "Signed certificate cannot be used", `sign requests["etcd/server"] again, by the etcd authority`)
+			expectContains(t, refused(t, w), "Signed certificate cannot be used", `sign requests["etcd/server"] again with the etcd CA`)
 			s.bundle = &next
 			sign(t, w, s)
 		}

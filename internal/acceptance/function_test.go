@@ -63,7 +63,7 @@ func TestFunctions(t *testing.T) {
 		Steps: []resource.TestStep{ // errors first: their configurations cannot be destroyed
 			{
 				Config:      `output "x" { value = provider::kube::certificate("nonsense") }`,
-				ExpectError: folded(`Invalid value for "pem" parameter: inspect certificate: no PEM certificate in it: it is no PEM text Next step: give the content of a certificate`),
+				ExpectError: folded(`Invalid value for "pem" parameter: inspect certificate: no PEM certificate in it: it is no PEM text Next step: pass the content of a certificate`),
 			},
 			{
 				Config:      `output "x" { value = provider::kube::kubeconfig("nonsense") }`,

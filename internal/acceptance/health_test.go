@@ -262,7 +262,7 @@ func healthStopped(t *testing.T, w *workspace.Workspace) {
 	if err == nil {
 		t.Fatal("fail_on lets it pass")
 	}
-	expectContains(t, unfolded(err.Error()), "Control plane is not healthy", "kube-scheduler.service is inactive", "Unchanged: nothing was changed.", "from fail_on")
+	expectContains(t, unfolded(err.Error()), "Control plane is unhealthy", "kube-scheduler.service is inactive", "Unchanged: nothing was changed.", "from fail_on")
 	apply(t, w) // the repair is not blocked by it
 	expectEmptyPlan(t, w)
 	expectIssues(t, healthNow(t, w))
@@ -290,7 +290,7 @@ func healthDead(t *testing.T, w *workspace.Workspace) {
 		t.Fatal("fail_on lets it pass")
 	}
 	t.Logf("failed after %.1f s", time.Since(began).Seconds())
-	expectContains(t, unfolded(err.Error()), "Parts of the control plane cannot be asked", "machine "+address("cp3"))
+	expectContains(t, unfolded(err.Error()), "Parts of the control plane cannot be reached", "machine "+address("cp3"))
 	expectContains(t, plan(t, w, `-var=apiserver_extra_args={v="3"}`), "3 to change") // without it, nothing is rejected
 	if err := dead.Boot(t.Context()); err != nil {
 		t.Fatal(err)
@@ -301,7 +301,7 @@ func healthDead(t *testing.T, w *workspace.Workspace) {
 
 func healthExpiring(t *testing.T, w *workspace.Workspace) {
 	h := healthNow(t, w, "-var=certificate_days=365")
-	expectIssues(t, h, "etcd member cp1 ("+address("cp1")+"): a certificate ends on ", "replica cp2 ("+address("cp2")+"): kube-apiserver: a certificate ends on ", "in 364 days")
+	expectIssues(t, h, "etcd member cp1 ("+address("cp1")+"): a certificate expires on ", "replica cp2 ("+address("cp2")+"): kube-apiserver: a certificate expires on ", "in 364 days")
 }
 
 // readinessReview is the result of kube_production_readiness.

@@ -279,7 +279,7 @@ func TestImportWithoutBackup(t *testing.T) {
 	ids["kube_pki_bundle.this"] = address("cp2")
 	i.blocks(t, importBlocks(ids))
 	expectContains(t, plan(t, w), "7 to import, 0 to add, 0 to change, 0 to destroy.",
-		"No machine holds the private keys of these authorities: etcd, front-proxy")
+		"No machine has the private keys of these CAs: etcd, front-proxy")
 	apply(t, w)
 	i.blocks(t, "")
 	expectEmptyPlan(t, w)

@@ -86,7 +86,7 @@ func TestRequests(t *testing.T) {
 		return certificate.AddStateValue(kubeconfigAddress, tfjsonpath.New("client_certificate"))
 	}
 	runTest(t, resource.TestCase{Steps: []resource.TestStep{
-		{Config: config("", "", ""), ExpectError: folded("it says neither etcd_member nor replica nor user")},
+		{Config: config("", "", ""), ExpectError: folded("none of etcd_member, replica and user is set")},
 		{Config: config("", `user = { name = "ann", groups = ["ops"] }
 			replica = { name = "cp1", address = "192.0.2.11", endpoint = "192.0.2.100", extra_sans = ["10.0.0.300"] }`, ""), ExpectError: folded("looks like an IP address but is none")},
 		{
@@ -129,11 +129,11 @@ func TestRequests(t *testing.T) {
 		},
 		{
 			Config:      config(sealed, user, strings.ReplaceAll(signedKubeconfig(s), "jsondecode", "{} # jsondecode")),
-			ExpectError: folded(regexp.QuoteMeta(`no signed certificate is given for: ann (kubernetes authority)`) + ".*" + regexp.QuoteMeta(`sign requests["ann"]`)),
+			ExpectError: folded(regexp.QuoteMeta(`there is no signed certificate for: ann (kubernetes CA)`) + ".*" + regexp.QuoteMeta(`sign requests["ann"]`)),
 		},
 		{
 			Config:      config(sealed, `user = { name = "bob" }`, signedKubeconfig(s)),
-			ExpectError: folded(`the keys hold none for "ann", but for: bob`),
+			ExpectError: folded(`keys contains no key for "ann"; it contains: bob`),
 		},
 	}})
 }

@@ -81,6 +81,6 @@ func warnsOfEvenSizes(t *testing.T, w *workspace.Workspace, there []string) {
 			entries = append(entries, fmt.Sprintf("%s = %q", name, address(name)))
 		}
 		said := plan(t, w, "-var=machines={"+strings.Join(entries, ", ")+"}")
-		expectContains(t, said, fmt.Sprintf("An even number of etcd members: %d", len(names)))
+		expectContains(t, said, fmt.Sprintf("Even number of etcd members: %d", len(names)))
 	}
 }

@@ -85,7 +85,7 @@ func TestUpgradeRefused(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
-	s.refuses(t, refusal{"etcd goes back", []string{"-var=etcd_version=" + from.etcd}, []string{from.etcd, "agreed", "restore a snapshot"}})
+	s.refuses(t, refusal{"etcd goes back", []string{"-var=etcd_version=" + from.etcd}, []string{from.etcd, "cluster version", "restore a snapshot"}})
 	s.over(t)
 }
 

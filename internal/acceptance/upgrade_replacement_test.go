@@ -74,7 +74,7 @@ func TestUpgradeByReplacement(t *testing.T) {
 		delete(generations, "1")
 		generations["3"] = generationOf(defaults(t), old)
 		arrange(slots{"a": "3", "b": "3", "c": "3"})
-		expectContains(t, refused(t, w), "The plan replaces all ", "of those that serve none would stay", "do it in two applies") // members or replicas: whichever Terraform plans first
+		expectContains(t, refused(t, w), "The plan replaces all ", "none of the serving ones would remain", "use two applies") // members or replicas: whichever Terraform plans first
 	})
 	t.Run("two at once, and one is late", func(t *testing.T) {
 		arrange(slots{"a": "3", "b": "3", "c": "2"})

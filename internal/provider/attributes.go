@@ -33,13 +33,13 @@ func addressOf(machine types.Object) types.String {
 func hostSchema(what string) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Required:            true,
-		MarkdownDescription: "The machine " + what + ". How it is reached stands in the provider's `ssh` block.",
+		MarkdownDescription: "The machine " + what + ". The provider's `ssh` block configures the connection.",
 		Attributes: map[string]schema.Attribute{
 			"address": schema.StringAttribute{
 				Required:            true,
 				Validators:          []validator.String{ipValidator()},
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
-				MarkdownDescription: "IP address of the machine, under which its peers reach it. A change replaces the resource.",
+				MarkdownDescription: "IP address of the machine, at which its peers reach it. A change replaces the resource.",
 			},
 		},
 	}
@@ -49,7 +49,7 @@ func bundleAttribute(use string) schema.Attribute {
 	return schema.StringAttribute{
 		Required: true, Sensitive: true,
 		MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`, " + use + ". " +
-			"A change by a stage of a rotation, or by another seal, updates the resource in place; the bundle of another cluster replaces it.",
+			"A change caused by a rotation stage or a new seal updates the resource in place; the bundle of another cluster replaces it.",
 	}
 }
 
@@ -59,8 +59,8 @@ func earlyRenewalSchema(effect string) schema.Attribute {
 		Optional:      true,
 		PlanModifiers: []planmodifier.String{sameDuration{}},
 		Validators:    []validator.String{durationValidator(), earlyRenewalValidator()},
-		MarkdownDescription: "How long before its end a certificate is renewed, such as `720h`. Default: a third of its life, four months of a year. " + effect +
-			" A change restarts nothing; what is due by it is renewed in the same apply.",
+		MarkdownDescription: "How long before its expiry a certificate is renewed, such as `720h`. Default: a third of its lifetime, which is four months for one year. " + effect +
+			" A change restarts nothing; certificates that become due are renewed in the same apply.",
 	}
 }
 
@@ -68,7 +68,7 @@ func earlyRenewalSchema(effect string) schema.Attribute {
 func sealedForSchema() schema.Attribute {
 	return schema.SetAttribute{
 		Computed: true, ElementType: types.StringType,
-		MarkdownDescription: "Recipients (`age1…`) for whom the private keys are sealed; empty when they are stored in the clear.",
+		MarkdownDescription: "Recipients (`age1…`) for whom the private keys are sealed; empty if they are stored unencrypted.",
 	}
 }
 
@@ -79,29 +79,29 @@ func driftSchema(more string) schema.Attribute {
 	return schema.ListAttribute{
 		Computed:    true,
 		ElementType: types.StringType,
-		MarkdownDescription: strings.TrimSpace("Differences between the machines and what this resource describes. " +
-			"Every refresh looks for them; when there are any, the plan shows an update that repairs them. " + more),
+		MarkdownDescription: strings.TrimSpace("Differences between the machines and the configuration of this resource. " +
+			"Every refresh detects them; if there are any, the plan shows an update that repairs them. " + more),
 	}
 }
 
 func machineIDSchema() schema.Attribute {
 	return schema.StringAttribute{
 		Computed:            true,
-		MarkdownDescription: "The machine's `/etc/machine-id`: another value is a rebuilt machine.",
+		MarkdownDescription: "The machine's `/etc/machine-id`. A different value means that the machine was rebuilt.",
 	}
 }
 
 func digestSchema() schema.Attribute {
 	return schema.StringAttribute{
 		Computed:            true,
-		MarkdownDescription: "SHA-256 over the configuration found on the machine.",
+		MarkdownDescription: "SHA-256 of the configuration observed on the machine.",
 	}
 }
 
 func expirySchema(what string) schema.Attribute {
 	return schema.StringAttribute{
 		Computed:            true,
-		MarkdownDescription: "When the first of " + what + " expires, RFC 3339.",
+		MarkdownDescription: "Earliest expiry of " + what + ", RFC 3339.",
 	}
 }
 

@@ -39,7 +39,7 @@ type issue struct {
 // function is pure.
 func issuesOf(seen controlPlane, days int64, now time.Time) []issue {
 	if seen.unasked != "" {
-		return []issue{{issueUnreachable, "the control plane was not asked: " + seen.unasked}}
+		return []issue{{issueUnreachable, "the control plane was not queried: " + seen.unasked}}
 	}
 	return slices.Concat(
 		machineIssues(seen),
@@ -129,11 +129,11 @@ func etcdIssues(h etcd.Health) []issue {
 	var issues []issue
 	switch {
 	case h.Silence != nil && !slices.ContainsFunc(h.Machines, func(m etcd.Machine) bool { return m.Err == nil }):
-		issues = append(issues, issue{issueUnreachable, "etcd: none of its machines can be looked at, so nothing is known of it"})
+		issues = append(issues, issue{issueUnreachable, "etcd: none of its machines can be observed, so its state is unknown"})
 	case h.Silence != nil:
 		issues = append(issues, unhealthy("etcd: %s", indented(h.Silence.Error())))
 	case h.Leader() == "":
-		issues = append(issues, unhealthy("etcd: the members know of no leader"))
+		issues = append(issues, unhealthy("etcd: the members report no leader"))
 	}
 	for _, words := range h.Orphans {
 		issues = append(issues, unhealthy("etcd: %s", words))
@@ -143,7 +143,7 @@ func etcdIssues(h etcd.Health) []issue {
 	}
 	for _, m := range h.Machines {
 		if m.SnapshotFailed != "" {
-			issues = append(issues, unhealthy("%s: the last run of etcd-snapshot.service failed (%s); its log says why (journalctl -u etcd-snapshot.service)", labelled("etcd member", m.Member, m.Address), m.SnapshotFailed))
+			issues = append(issues, unhealthy("%s: the last run of etcd-snapshot.service failed (%s); check its log (journalctl -u etcd-snapshot.service)", labelled("etcd member", m.Member, m.Address), m.SnapshotFailed))
 		}
 		if m.Err == nil && !slices.ContainsFunc(h.Members, func(r membership.MemberStatus) bool { return r.Address == m.Address }) {
 			issues = append(issues, unlistedIssues(h, m)...)
@@ -165,7 +165,7 @@ func memberIssues(h etcd.Health, m membership.MemberStatus) []issue {
 		}
 	}
 	if share, known := quotaUsed(h, m); known && share >= fullAt {
-		issues = append(issues, unhealthy("%s: its database fills %.0f %% of its quota of %s; at all of it etcd refuses writes", label, share*100, sizeText(h.QuotaOf(m))))
+		issues = append(issues, unhealthy("%s: its database uses %.0f %% of its quota of %s; etcd refuses writes when the quota is exceeded", label, share*100, sizeText(h.QuotaOf(m))))
 	}
 	return issues
 }
@@ -176,11 +176,11 @@ func unlistedIssues(h etcd.Health, m etcd.Machine) []issue {
 	label := labelled("etcd member", m.Member, m.Address)
 	switch {
 	case m.Foreign != "":
-		return []issue{unhealthy("machine %s: it holds an etcd member of another cluster, %q", m.Address, m.Foreign)}
+		return []issue{unhealthy("machine %s: it has an etcd member of another cluster, %q", m.Address, m.Foreign)}
 	case m.Member == "":
-		return []issue{unhealthy("machine %s: no etcd member of this cluster is there", m.Address)}
+		return []issue{unhealthy("machine %s: it has no etcd member of this cluster", m.Address)}
 	case h.Silence == nil:
-		return []issue{unhealthy("%s: the cluster does not list it, and its machine still holds what is left of it", label)}
+		return []issue{unhealthy("%s: the cluster does not list it, but its machine still has its files", label)}
 	case m.Unit != "active":
 		return []issue{unhealthy("%s: etcd.service is %s", label, orNotThere(m.Unit))}
 	}
@@ -189,7 +189,7 @@ func unlistedIssues(h etcd.Health, m etcd.Machine) []issue {
 
 func orNotThere(state string) string {
 	if state == "" {
-		return "not there"
+		return "missing"
 	}
 	return state
 }
@@ -216,11 +216,11 @@ func endpointIssues(h endpoint.Health) []issue {
 	holders, unseen := h.Holders(), h.Unseen()
 	switch {
 	case len(holders) > 1:
-		issues = append(issues, unhealthy("virtual IP %s: it is held by %s at the same time", h.Address, enumerated(holders)))
+		issues = append(issues, unhealthy("virtual IP %s: it is on %s at the same time", h.Address, enumerated(holders)))
 	case len(holders) == 0 && len(unseen) > 0:
-		issues = append(issues, issue{issueUnreachable, fmt.Sprintf("virtual IP %s: no balancer that can be looked at holds it; %s may", h.Address, enumerated(unseen))})
+		issues = append(issues, issue{issueUnreachable, fmt.Sprintf("virtual IP %s: no observed balancer has it; %s may have it", h.Address, enumerated(unseen))})
 	case len(holders) == 0:
-		issues = append(issues, unhealthy("virtual IP %s: no balancer holds it", h.Address))
+		issues = append(issues, unhealthy("virtual IP %s: no balancer has it", h.Address))
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.Balancers)) {
 		b := h.Balancers[name]
@@ -245,11 +245,11 @@ func replicaIssues(seen controlPlane) []issue {
 		switch {
 		case r.Err != nil:
 		case r.Foreign != "":
-			issues = append(issues, unhealthy("%s: its machine holds %s", label, r.Foreign))
+			issues = append(issues, unhealthy("%s: its machine has %s", label, r.Foreign))
 		case r.Name == "":
-			issues = append(issues, unhealthy("%s: the balancers list it, and its machine holds no replica", label))
+			issues = append(issues, unhealthy("%s: the balancers list it, but its machine has no replica", label))
 		case r.Name != name:
-			issues = append(issues, unhealthy("%s: the balancers list it, and its machine holds replica %q", label, r.Name))
+			issues = append(issues, unhealthy("%s: the balancers list it, but its machine has replica %q", label, r.Name))
 		default:
 			for _, c := range r.Components {
 				if !c.Healthy {
@@ -282,7 +282,7 @@ func rotationIssues(h endpoint.Health, replica, label string) []issue {
 	}
 	var issues []issue
 	for _, why := range slices.Sorted(maps.Keys(where)) {
-		issues = append(issues, unhealthy("%s: %s, by the word of %s", label, why, balancersNamed(where[why])))
+		issues = append(issues, unhealthy("%s: %s, reported by %s", label, why, balancersNamed(where[why])))
 	}
 	return issues
 }
@@ -302,13 +302,13 @@ func certificateIssues(seen controlPlane, days int64, now time.Time) []issue {
 		switch date := end.UTC().Format(time.DateOnly); {
 		case end.IsZero():
 		case !now.Before(end):
-			issues = append(issues, issue{issueExpiring, fmt.Sprintf("%s: a certificate ended on %s", label, date)})
+			issues = append(issues, issue{issueExpiring, fmt.Sprintf("%s: a certificate expired on %s", label, date)})
 		case left < days:
-			issues = append(issues, issue{issueExpiring, fmt.Sprintf("%s: a certificate ends on %s, in %d days", label, date, left)})
+			issues = append(issues, issue{issueExpiring, fmt.Sprintf("%s: a certificate expires on %s, in %d days", label, date, left)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(seen.authorities)) {
-		add("authority "+name, seen.authorities[name])
+		add("CA "+name, seen.authorities[name])
 	}
 	for _, m := range seen.etcd.Machines {
 		add(labelled("etcd member", m.Member, m.Address), m.CertificateExpiry)

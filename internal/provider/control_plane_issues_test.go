@@ -92,18 +92,18 @@ func TestIssuesOf(t *testing.T) {
 		want   []string // "KIND: SENTENCE"
 	}{
 		"all well":  {},
-		"not asked": {func(seen *controlPlane) { seen.unasked = "no settings" }, []string{"unreachable: the control plane was not asked: no settings"}},
+		"not asked": {func(seen *controlPlane) { seen.unasked = "no settings" }, []string{"unreachable: the control plane was not queried: no settings"}},
 		"a dead machine": {func(seen *controlPlane) { dies(seen, 1, "cp2") }, []string{
 			"unreachable: machine 10.0.0.12 with balancer cp2, etcd member cp2 and replica cp2: connect to it: unreachable over SSH: no answer in time",
-			"unhealthy: etcd: the members know of no leader",
+			"unhealthy: etcd: the members report no leader",
 			"unhealthy: etcd member cp2 (10.0.0.12) does not answer",
-			"unhealthy: replica cp2 (10.0.0.12): out of rotation: DOWN L4TOUT, by the word of balancers cp1 and cp3",
+			"unhealthy: replica cp2 (10.0.0.12): out of rotation: DOWN L4TOUT, reported by balancers cp1 and cp3",
 		}},
 		"the dead machine has the address": {func(seen *controlPlane) { dies(seen, 0, "cp1") }, []string{
 			"unreachable: machine 10.0.0.11 with balancer cp1, etcd member cp1 and replica cp1: connect to it: unreachable over SSH: no answer in time",
 			"unhealthy: etcd member cp1 (10.0.0.11) does not answer",
-			"unreachable: virtual IP 10.0.0.100: no balancer that can be looked at holds it; cp1 may",
-			"unhealthy: replica cp1 (10.0.0.11): out of rotation: DOWN L4TOUT, by the word of balancers cp2 and cp3",
+			"unreachable: virtual IP 10.0.0.100: no observed balancer has it; cp1 may have it",
+			"unhealthy: replica cp1 (10.0.0.11): out of rotation: DOWN L4TOUT, reported by balancers cp2 and cp3",
 		}},
 		"a machine that is too slow": {func(seen *controlPlane) {
 			seen.etcd.Machines[2] = etcd.Machine{Address: "10.0.0.13", Err: fmt.Errorf("observe the machine on 10.0.0.13: %w", context.DeadlineExceeded)}
@@ -117,25 +117,25 @@ func TestIssuesOf(t *testing.T) {
 		}, []string{
 			"unhealthy: etcd: no member answers",
 			"unhealthy: etcd member cp1 (10.0.0.11): etcd.service is failed",
-			"unhealthy: etcd member cp2 (10.0.0.12): etcd.service is not there",
+			"unhealthy: etcd member cp2 (10.0.0.12): etcd.service is missing",
 		}},
 		"nothing of etcd is reached": {func(seen *controlPlane) {
 			seen.etcd = etcd.Health{Silence: errors.New("no member answers"), Machines: []etcd.Machine{{Address: "10.0.0.21", Err: host.ErrUnreachable}}}
 		}, []string{
 			"unreachable: machine 10.0.0.21 with etcd member: unreachable over SSH",
-			"unreachable: etcd: none of its machines can be looked at, so nothing is known of it",
+			"unreachable: etcd: none of its machines can be observed, so its state is unknown",
 		}},
 		"a member that is not there yet": {func(seen *controlPlane) {
 			seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: "10.0.0.14"})
-		}, []string{"unhealthy: machine 10.0.0.14: no etcd member of this cluster is there"}},
+		}, []string{"unhealthy: machine 10.0.0.14: it has no etcd member of this cluster"}},
 		"a snapshot that failed": {func(seen *controlPlane) { seen.etcd.Machines[1].SnapshotFailed = "exit-code" }, []string{
-			"unhealthy: etcd member cp2 (10.0.0.12): the last run of etcd-snapshot.service failed (exit-code); its log says why (journalctl -u etcd-snapshot.service)",
+			"unhealthy: etcd member cp2 (10.0.0.12): the last run of etcd-snapshot.service failed (exit-code); check its log (journalctl -u etcd-snapshot.service)",
 		}},
 		"another cluster's member": {func(seen *controlPlane) {
 			seen.etcd.Machines = append(seen.etcd.Machines, etcd.Machine{Address: "10.0.0.14", Foreign: "other", Unit: "active"})
-		}, []string{`unhealthy: machine 10.0.0.14: it holds an etcd member of another cluster, "other"`}},
+		}, []string{`unhealthy: machine 10.0.0.14: it has an etcd member of another cluster, "other"`}},
 		"a member that was removed by hand": {func(seen *controlPlane) { seen.etcd.Members = seen.etcd.Members[:2] }, []string{
-			"unhealthy: etcd member cp3 (10.0.0.13): the cluster does not list it, and its machine still holds what is left of it",
+			"unhealthy: etcd member cp3 (10.0.0.13): the cluster does not list it, but its machine still has its files",
 		}},
 		"a learner, and alarms": {func(seen *controlPlane) {
 			seen.etcd.Members[2].Learner = true
@@ -147,14 +147,14 @@ func TestIssuesOf(t *testing.T) {
 			"unhealthy: etcd member cp3 (10.0.0.13) is a learner that has not been promoted",
 		}},
 		"a database that is nearly full": {func(seen *controlPlane) { seen.etcd.Members[0].DBSize = 1740 << 20 }, []string{
-			"unhealthy: etcd member cp1 (10.0.0.11): its database fills 85 % of its quota of 2.0 GiB; at all of it etcd refuses writes",
+			"unhealthy: etcd member cp1 (10.0.0.11): its database uses 85 % of its quota of 2.0 GiB; etcd refuses writes when the quota is exceeded",
 		}},
 		"no quota, no issue": {func(seen *controlPlane) { seen.etcd.Members[0].DBSize, seen.etcd.Members[0].DBQuota = 1740<<20, -1 }, nil},
 		"two holders": {func(seen *controlPlane) { changeBalancer(seen, "cp3", func(b *endpoint.Balancer) { b.HoldsVIP = true }) }, []string{
-			"unhealthy: virtual IP 10.0.0.100: it is held by cp1 and cp3 at the same time",
+			"unhealthy: virtual IP 10.0.0.100: it is on cp1 and cp3 at the same time",
 		}},
 		"no holder": {func(seen *controlPlane) { changeBalancer(seen, "cp1", func(b *endpoint.Balancer) { b.HoldsVIP = false }) }, []string{
-			"unhealthy: virtual IP 10.0.0.100: no balancer holds it",
+			"unhealthy: virtual IP 10.0.0.100: no balancer has it",
 		}},
 		"a stopped HAProxy": {func(seen *controlPlane) {
 			changeBalancer(seen, "cp2", func(b *endpoint.Balancer) {
@@ -169,19 +169,19 @@ func TestIssuesOf(t *testing.T) {
 		}, []string{"unhealthy: replica cp2 (10.0.0.12): kube-scheduler: kube-scheduler.service is inactive"}},
 		"a replica that is drained on one balancer": {func(seen *controlPlane) {
 			changeBalancer(seen, "cp3", func(b *endpoint.Balancer) { b.Out["cp1"] = "out of rotation: DRAIN L7OK" })
-		}, []string{"unhealthy: replica cp1 (10.0.0.11): out of rotation: DRAIN L7OK, by the word of balancer cp3"}},
+		}, []string{"unhealthy: replica cp1 (10.0.0.11): out of rotation: DRAIN L7OK, reported by balancer cp3"}},
 		"a replica that no balancer lists": {func(seen *controlPlane) {
 			delete(seen.endpoint.Replicas, "cp2")
 			changeReplica(seen, "cp2", func(r *seenReplica) { r.Listed = "" })
-		}, []string{"unhealthy: replica cp2 (10.0.0.12): not registered, by the word of balancers cp1, cp2 and cp3"}},
+		}, []string{"unhealthy: replica cp2 (10.0.0.12): not registered, reported by balancers cp1, cp2 and cp3"}},
 		"a listed replica that is gone": {func(seen *controlPlane) {
 			changeReplica(seen, "cp2", func(r *seenReplica) { r.Health = controlplane.Health{Address: "10.0.0.12"} })
-		}, []string{"unhealthy: replica cp2 (10.0.0.12): the balancers list it, and its machine holds no replica"}},
+		}, []string{"unhealthy: replica cp2 (10.0.0.12): the balancers list it, but its machine has no replica"}},
 		"a listed replica is another's": {func(seen *controlPlane) {
 			changeReplica(seen, "cp2", func(r *seenReplica) {
 				r.Health = controlplane.Health{Address: "10.0.0.12", Foreign: `replica "x" of cluster "other"`}
 			})
-		}, []string{`unhealthy: replica cp2 (10.0.0.12): its machine holds replica "x" of cluster "other"`}},
+		}, []string{`unhealthy: replica cp2 (10.0.0.12): its machine has replica "x" of cluster "other"`}},
 		"no replica": {func(seen *controlPlane) { seen.replicas, seen.endpoint.Replicas = nil, nil }, []string{
 			"unhealthy: endpoint 10.0.0.100: no replica is registered",
 		}},
@@ -191,10 +191,10 @@ func TestIssuesOf(t *testing.T) {
 			changeReplica(seen, "cp1", func(r *seenReplica) { r.Components[1].CertificateExpiry, r.CertificateExpiry = nearEnd, nearEnd })
 			changeReplica(seen, "cp3", func(r *seenReplica) { r.CertificateExpiry = nearEnd })
 		}, []string{
-			"expiring: authority kubernetes: a certificate ends on 2026-12-01, in 9 days",
-			"expiring: etcd member cp1 (10.0.0.11): a certificate ended on 2026-11-22",
-			"expiring: replica cp1 (10.0.0.11): kube-controller-manager: a certificate ends on 2026-12-01, in 9 days",
-			"expiring: replica cp3 (10.0.0.13): admin.conf: a certificate ends on 2026-12-01, in 9 days",
+			"expiring: CA kubernetes: a certificate expires on 2026-12-01, in 9 days",
+			"expiring: etcd member cp1 (10.0.0.11): a certificate expired on 2026-11-22",
+			"expiring: replica cp1 (10.0.0.11): kube-controller-manager: a certificate expires on 2026-12-01, in 9 days",
+			"expiring: replica cp3 (10.0.0.13): admin.conf: a certificate expires on 2026-12-01, in 9 days",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -244,11 +244,11 @@ func daysLeft(end, now time.Time) types.Int64 {
 // summaryOf returns a summary in one line.
 func summaryOf(seen controlPlane, issues int, now time.Time) string {
 	if seen.unasked != "" {
-		return "not asked: " + seen.unasked
+		return "not queried: " + seen.unasked
 	}
 	var words []string
 	if seen.etcd.Silence != nil {
-		words = append(words, "etcd gives no answer")
+		words = append(words, "etcd does not answer")
 	} else {
 		voters, healthy, _ := seen.etcd.Voting()
 		words = append(words, fmt.Sprintf("%d of %d etcd members healthy%s", healthy, voters, inBrackets("leader ", seen.etcd.Leader())))
@@ -266,7 +266,7 @@ func summaryOf(seen controlPlane, issues int, now time.Time) string {
 		fmt.Sprintf("%d of %d replicas in rotation and ready%s", ready, len(seen.replicas), inBrackets("", strings.Join(slices.Sorted(maps.Keys(versions)), ", "))),
 		seen.endpoint.Address+" on "+orNobody(seen.endpoint.Holders()))
 	if end := firstEnd(seen); !end.IsZero() {
-		words = append(words, fmt.Sprintf("first certificate ends in %d days", daysUntil(end, now)))
+		words = append(words, fmt.Sprintf("first certificate expires in %d days", daysUntil(end, now)))
 	}
 	return counted(issues) + ": " + strings.Join(words, "; ")
 }
@@ -291,7 +291,7 @@ func inBrackets(before, text string) string {
 
 func orNobody(holders []string) string {
 	if len(holders) == 0 {
-		return "no balancer that is seen"
+		return "no observed balancer"
 	}
 	return enumerated(holders)
 }

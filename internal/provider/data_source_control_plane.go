@@ -93,13 +93,13 @@ func failOnIssues(diags *diag.Diagnostics, kinds []string, issues []issue) {
 		if len(words) > 0 && slices.Contains(kinds, kind) {
 			diags.AddAttributeError(attributePath("fail_on"), failure[kind],
 				"Cause: "+indented(strings.Join(words, "\n"))+
-					"\nUnchanged: nothing was changed.\nNext step: fix it and try again, or remove \""+kind+"\" from fail_on.")
+					"\nUnchanged: nothing was changed.\nNext step: fix the cause and try again, or remove \""+kind+"\" from fail_on.")
 		}
 	}
 }
 
 var failure = map[string]string{
-	issueUnreachable: "Parts of the control plane cannot be asked",
-	issueUnhealthy:   "Control plane is not healthy",
-	issueExpiring:    "Certificates of the control plane end soon",
+	issueUnreachable: "Parts of the control plane cannot be reached",
+	issueUnhealthy:   "Control plane is unhealthy",
+	issueExpiring:    "Certificates of the control plane expire soon",
 }

@@ -104,7 +104,7 @@ func TestControlPlaneAnswer(t *testing.T) {
 	}{
 		"all well": {whole, map[string]string{
 			"healthy":                                         "true",
-			"summary":                                         "healthy: 3 of 3 etcd members healthy (leader cp2); 3 of 3 replicas in rotation and ready (1.36.3); 10.0.0.100 on cp1; first certificate ends in 365 days",
+			"summary":                                         "healthy: 3 of 3 etcd members healthy (leader cp2); 3 of 3 replicas in rotation and ready (1.36.3); 10.0.0.100 on cp1; first certificate expires in 365 days",
 			"virtual_ip holder":                               "cp1",
 			"balancers cp2 haproxy":                           "active",
 			"balancers cp2 holds_virtual_ip":                  "false",
@@ -126,7 +126,7 @@ func TestControlPlaneAnswer(t *testing.T) {
 		}},
 		"a dead machine": {dead, map[string]string{
 			"healthy":                                "false",
-			"summary":                                "4 issues: 2 of 3 etcd members healthy (leader cp2); 2 of 3 replicas in rotation and ready (1.36.3); 10.0.0.100 on no balancer that is seen; first certificate ends in 365 days",
+			"summary":                                "4 issues: 2 of 3 etcd members healthy (leader cp2); 2 of 3 replicas in rotation and ready (1.36.3); 10.0.0.100 on no observed balancer; first certificate expires in 365 days",
 			"virtual_ip holder":                      "null",
 			"balancers cp1 reachable":                "false",
 			"balancers cp1 haproxy":                  "null",
@@ -146,7 +146,7 @@ func TestControlPlaneAnswer(t *testing.T) {
 			"etcd_cluster members cp3 trouble": "no quorum answers", "etcd_cluster members cp3 certificate_days": "365", "etcd_cluster members cp3 version": "null",
 		}},
 		"not asked": {controlPlane{unasked: "no settings"}, map[string]string{
-			"healthy": "false", "summary": "not asked: no settings", "virtual_ip address": "null",
+			"healthy": "false", "summary": "not queried: no settings", "virtual_ip address": "null",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,16 +169,16 @@ func (e errSilent) Error() string { return string(e) }
 
 // TestFailOn checks that fail_on decides which issues are errors.
 func TestFailOn(t *testing.T) {
-	issues := []issue{{issueUnreachable, "machine cp1"}, {issueUnhealthy, "member cp2"}, {issueUnhealthy, "replica cp2"}, {issueExpiring, "authority etcd"}}
+	issues := []issue{{issueUnreachable, "machine cp1"}, {issueUnhealthy, "member cp2"}, {issueUnhealthy, "replica cp2"}, {issueExpiring, "CA etcd"}}
 	for name, c := range map[string]struct {
 		on   []string
 		want []string
 		not  []string
 	}{
 		"nothing":     {nil, nil, []string{"Error"}},
-		"unreachable": {[]string{"unreachable"}, []string{"cannot be asked", "machine cp1", "Unchanged: nothing was changed.", "Next step: "}, []string{"member cp2", "authority"}},
-		"unhealthy":   {[]string{"unhealthy"}, []string{"not healthy", "member cp2", "replica cp2"}, []string{"machine cp1"}},
-		"all":         {issueKinds, []string{"machine cp1", "replica cp2", "end soon", "authority etcd"}, nil},
+		"unreachable": {[]string{"unreachable"}, []string{"cannot be reached", "machine cp1", "Unchanged: nothing was changed.", "Next step: "}, []string{"member cp2", "authority"}},
+		"unhealthy":   {[]string{"unhealthy"}, []string{"unhealthy", "member cp2", "replica cp2"}, []string{"machine cp1"}},
+		"all":         {issueKinds, []string{"machine cp1", "replica cp2", "expire soon", "CA etcd"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var diags diag.Diagnostics
@@ -264,7 +264,7 @@ func TestControlPlaneUnreachable(t *testing.T) {
 func TestControlPlaneFails(t *testing.T) {
 	kinds := tftypes.NewValue(tftypes.Set{ElementType: tftypes.String}, []tftypes.Value{textValue("unreachable")})
 	_, said, _ := readNowhere(t, "kube_control_plane", map[string]tftypes.Value{"fail_on": kinds})
-	for _, word := range []string{"ERROR", "cannot be asked", "192.0.2.11", "192.0.2.12", "remove \"unreachable\" from fail_on"} {
+	for _, word := range []string{"ERROR", "cannot be reached", "192.0.2.11", "192.0.2.12", "remove \"unreachable\" from fail_on"} {
 		if !strings.Contains(said, word) {
 			t.Errorf("%q lacks %q", said, word)
 		}

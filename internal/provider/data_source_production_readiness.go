@@ -67,26 +67,26 @@ func (d *productionReadinessDataSource) Schema(ctx context.Context, _ datasource
 func productionReadinessSchema(ctx context.Context) schema.Schema {
 	attributes := askedSchema()
 	attributes["timeouts"] = lookLimit(timeouts.AttributesWithOpts(ctx, timeouts.Opts{
-		ReadDescription: "Default `30s`. What has not answered by then is `unknown`.",
+		ReadDescription: "Default `30s`. Components that have not answered by then are `unknown`.",
 	}))
 	attributes["items"] = schema.ListNestedAttribute{
 		Computed:            true,
-		MarkdownDescription: "The review, one item after the other, always in the same order.",
+		MarkdownDescription: "The items of the review, always in the same order.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"id":       seenText("Name of the item that does not change, such as `etcd-voters`."),
-			"title":    seenText("What is asked for."),
-			"status":   seenText("`pass`; `warn` (it is there, and not as it should be); `fail`; `unknown` (it could not be read, and `evidence` says why)."),
-			"evidence": seenText("What was found, naming the machines that differ."),
-			"remedy":   seenText("What to do, by the provider's own attribute where there is one; null where it passes."),
+			"id":       seenText("Stable identifier of the item, such as `etcd-voters`."),
+			"title":    seenText("What the item requires."),
+			"status":   seenText("`pass`; `warn` (configured, but not as recommended); `fail`; `unknown` (it could not be read; `evidence` has the reason)."),
+			"evidence": seenText("What was observed, with the machines that differ."),
+			"remedy":   seenText("How to fix it, by the provider's attribute if there is one; null if the item passes."),
 		}},
 	}
-	attributes["score"] = seenNumber("How many items pass.")
-	attributes["total"] = seenNumber("How many items there are.")
-	attributes["ready"] = seenFlag("Whether no item fails and none is unknown.")
-	attributes["summary"] = seenText("All of it in one line of text.")
+	attributes["score"] = seenNumber("Number of items that pass.")
+	attributes["total"] = seenNumber("Number of items.")
+	attributes["ready"] = seenFlag("Whether no item is `fail` or `unknown`.")
+	attributes["summary"] = seenText("Summary in one line.")
 	return schema.Schema{
-		MarkdownDescription: "Is this control plane ready for production? Twenty items of a review, judged by what runs: the flags and limits of the processes as they are on the machines, their files, " +
-			"etcd's own measurements, the nodes by the API. It changes nothing, and what cannot be read is `unknown`, never an error.",
+		MarkdownDescription: "Reviews whether a control plane is ready for production. The twenty items check what is running: the flags and limits of the processes on the machines, their files, " +
+			"the metrics of etcd, and the nodes in the API. The review changes nothing. An item that cannot be read is `unknown`, never an error.",
 		Attributes: attributes,
 	}
 }

@@ -117,7 +117,7 @@ func unasked(whom string, err error) []string {
 	if err == nil {
 		return nil
 	}
-	return []string{whom + " could not be asked: " + indented(asProblem("", err).Cause)}
+	return []string{whom + " could not be queried: " + indented(asProblem("", err).Cause)}
 }
 
 // replicas returns the replicas that the balancers list, and the kubelets registered with them.
@@ -130,13 +130,13 @@ func (d *versionSkewDataSource) replicas(ctx context.Context, bundle *pki.Bundle
 	}
 	names := slices.Sorted(maps.Keys(listed))
 	if len(names) == 0 {
-		return release.Versions{}, fmt.Errorf("the endpoint %s has none", registration.Address)
+		return release.Versions{}, fmt.Errorf("the endpoint %s has no replicas", registration.Address)
 	}
 	first := names[0]
 	address, text, err := net.SplitHostPort(listed[first])
 	port, notNumber := strconv.Atoi(text)
 	if err := errors.Join(err, notNumber); err != nil {
-		return release.Versions{}, fmt.Errorf("read where the balancers have replica %s: %w", first, err)
+		return release.Versions{}, fmt.Errorf("read the address of replica %s on the balancers: %w", first, err)
 	}
 	return d.session.replicas.Versions(ctx, controlplane.Spec{
 		Replica: component.Replica{

@@ -26,7 +26,7 @@ func TestAsProblem(t *testing.T) {
 		{"changed key in a problem", &problem.Problem{Summary: "member not made", Next: "look", Err: changedKey}, "Host key changed", "replace the old line"},
 		{"list of machines", &problem.Problem{Summary: "not set up", Next: "mend", Detail: "cp1: …", Err: changedKey}, "not set up", "mend"},
 		{"refused", fmt.Errorf("dial: %w", host.ErrAuth), "SSH authentication refused", "authorized_keys"},
-		{"no root", fmt.Errorf("dial: %w", host.ErrNotRoot), "No root rights on the machine", "NOPASSWD"},
+		{"no root", fmt.Errorf("dial: %w", host.ErrNotRoot), "No root privileges on the machine", "NOPASSWD"},
 		{"unreachable", fmt.Errorf("dial: %w", host.ErrUnreachable), "Machine unreachable over SSH", "abandon_unreachable_hosts"},
 		{"unreachable, with a remedy", &problem.Problem{Summary: "not deleted", Next: "wait", Err: host.ErrUnreachable}, "not deleted", "wait"},
 	} {

@@ -43,20 +43,20 @@ func (f *certificateFunction) Metadata(_ context.Context, _ function.MetadataReq
 func (f *certificateFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
 	list := types.ListType{ElemType: types.StringType}
 	resp.Definition = function.Definition{
-		Summary: "What a certificate says",
-		MarkdownDescription: "Reads the first certificate of a PEM text. It is not verified: neither who signed it nor whether it has expired. The result has:\n\n" +
-			"- `subject` and `issuer`: distinguished names as RFC 2253 writes them, such as `CN=cp1,O=system:nodes`\n" +
-			"- `common_name` and `organizations` of the subject: to Kubernetes, user name and groups\n" +
+		Summary: "Parse a certificate",
+		MarkdownDescription: "Parses the first certificate in a PEM text. The signature and the validity period are not verified. The result has:\n\n" +
+			"- `subject` and `issuer`: distinguished names in the format of RFC 2253, such as `CN=cp1,O=system:nodes`\n" +
+			"- `common_name` and `organizations` of the subject: the user name and groups in Kubernetes\n" +
 			"- `serial_number`: hexadecimal\n" +
-			"- `dns_names` and `ip_addresses`: what it is valid for as a server\n" +
-			"- `is_ca`: whether it is a certificate authority's\n" +
-			"- `key_algorithm`: `ECDSA-P256`, `RSA-2048` and so on, as in `kube_pki_bundle`; `Ed25519`\n" +
-			"- `usages`: extended key usages in the words of Kubernetes, such as `server auth` and `client auth`; one without a name as its object identifier. Empty: not restricted\n" +
+			"- `dns_names` and `ip_addresses`: the names and addresses for which it is valid as a server certificate\n" +
+			"- `is_ca`: whether it is a CA certificate\n" +
+			"- `key_algorithm`: such as `ECDSA-P256` or `RSA-2048`, as in `kube_pki_bundle`, or `Ed25519`\n" +
+			"- `usages`: extended key usages as Kubernetes names them, such as `server auth` and `client auth`; an unnamed usage is its object identifier. Empty means unrestricted\n" +
 			"- `not_before` and `not_after`: RFC 3339\n" +
 			"- `sha256`: fingerprint, hexadecimal, as in `fingerprints` of `kube_pki_bundle`",
 		Parameters: []function.Parameter{function.StringParameter{
 			Name:                "pem",
-			MarkdownDescription: "Text with a PEM certificate. What else is in it, further certificates included, is passed over.",
+			MarkdownDescription: "Text with a PEM certificate. Everything else in it, including further certificates, is ignored.",
 		}},
 		Return: function.ObjectReturn{AttributeTypes: map[string]attr.Type{
 			"subject":       types.StringType,
@@ -83,7 +83,7 @@ func (f *certificateFunction) Run(ctx context.Context, req function.RunRequest, 
 	}
 	info, err := pki.Inspect(text)
 	if err != nil {
-		resp.Error = badArgument(0, err, "give the content of a certificate in PEM format, as ca_certificate of a kube_pki_bundle or file() has it")
+		resp.Error = badArgument(0, err, "pass the content of a certificate in PEM format, for example ca_certificate of a kube_pki_bundle or the result of file()")
 		return
 	}
 	resp.Error = resp.Result.Set(ctx, certificateObject{

@@ -37,20 +37,20 @@ func (f *kubeconfigFunction) Metadata(_ context.Context, _ function.MetadataRequ
 
 func (f *kubeconfigFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
 	resp.Definition = function.Definition{
-		Summary: "The parts of a kubeconfig, for configuring other providers",
-		MarkdownDescription: "Reads the current context of a kubeconfig. The result has, `null` where the kubeconfig has nothing:\n\n" +
-			"- `cluster_name` and `user`: the names of the kubeconfig's entries\n" +
+		Summary: "Parse a kubeconfig, to configure other providers",
+		MarkdownDescription: "Parses the current context of a kubeconfig. The result has the following attributes, which are `null` if the kubeconfig does not set them:\n\n" +
+			"- `cluster_name` and `user`: the names of the entries in the kubeconfig\n" +
 			"- `server`: URL of the API\n" +
-			"- `certificate_authority`: certificates that the server is verified by, PEM\n" +
+			"- `certificate_authority`: CA certificates that verify the server, PEM\n" +
 			"- `client_certificate` and `client_key`: PEM\n" +
 			"- `token`: bearer token\n" +
 			"- `namespace`: of the context\n\n" +
-			"Files that the kubeconfig names are not read: a kubeconfig that needs one is an error, and `kubectl config view --flatten` writes one that does not. " +
-			"What else a kubeconfig may say (a proxy, a TLS server name, `exec`, a password) is not in the result.\n\n" +
-			"The result is sensitive where the text is. Where it is not, as with `file()`, call `provider::kube::kubeconfig(sensitive(file(\"admin.conf\")))`.",
+			"Files that the kubeconfig references are not read: such a kubeconfig is an error. `kubectl config view --flatten` writes one without references. " +
+			"Other settings of a kubeconfig (a proxy, a TLS server name, `exec`, a password) are not in the result.\n\n" +
+			"The result is sensitive if the text is. If the text is not, as with `file()`, call `provider::kube::kubeconfig(sensitive(file(\"admin.conf\")))`.",
 		Parameters: []function.Parameter{function.StringParameter{
 			Name:                "text",
-			MarkdownDescription: "The kubeconfig, YAML or JSON: its content, not its path.",
+			MarkdownDescription: "The content of the kubeconfig, YAML or JSON, not its path.",
 		}},
 		Return: function.ObjectReturn{AttributeTypes: map[string]attr.Type{
 			"cluster_name":          types.StringType,
@@ -72,7 +72,7 @@ func (f *kubeconfigFunction) Run(ctx context.Context, req function.RunRequest, r
 	}
 	access, err := pki.ParseAccess(text)
 	if err != nil {
-		resp.Error = badArgument(0, err, "give the content of a kubeconfig that holds all it needs, as content of a kube_kubeconfig or file() has it")
+		resp.Error = badArgument(0, err, "pass the content of a self-contained kubeconfig, for example content of a kube_kubeconfig or the result of file()")
 		return
 	}
 	resp.Error = resp.Result.Set(ctx, kubeconfigObject{

@@ -48,7 +48,7 @@ func importedFrom(ctx context.Context, req resource.ImportStateRequest, diags *d
 	}
 	if _, err := netip.ParseAddr(address.ValueString()); err != nil && !diags.HasError() {
 		diags.AddError("Import not possible", "Cause: "+address.String()+" is not the IP address of a machine.\nUnchanged: nothing was changed.\n"+
-			"Next step: give the address under which the machine is known in its cluster, such as 10.0.0.11; how it is reached stands in the provider's ssh settings.")
+			"Next step: use the address of the machine in its cluster, such as 10.0.0.11; the provider's ssh settings configure the connection.")
 	}
 	return address.ValueString()
 }
@@ -140,8 +140,8 @@ func (s *session) restoreBundle(ctx context.Context, value *types.String, privat
 	}
 	*value = s.bundles.of(clusterImported(ctx, private, diags))
 	if value.IsNull() && !diags.HasError() {
-		diags.AddWarning(what+" not read", "It was imported, and its PKI bundle is not known yet. Without the bundle, neither its health nor its drift can be read.\n"+
-			"Unchanged: the state is as it was imported.\nNext step: set pki in the configuration and plan. If it is the bundle of a kube_pki_bundle of the same configuration, import that resource too.")
+		diags.AddWarning(what+" not read", "The resource was imported, but its PKI bundle is not known yet. Without the bundle, neither its health nor its drift can be read.\n"+
+			"Unchanged: the imported state.\nNext step: set pki in the configuration and plan. If the bundle is that of a kube_pki_bundle in the same configuration, import that resource too.")
 	}
 	return !value.IsNull()
 }
@@ -154,15 +154,15 @@ func (s *session) refuseOtherCluster(ctx context.Context, before types.String, p
 	}
 	if id := clusterImported(ctx, private, diags); id != "" && id != planned.ClusterID {
 		diags.AddAttributeError(path.Root("pki"), "Bundle of another cluster",
-			"Cause: what was imported belongs to the cluster "+id+", and the bundle to "+planned.ClusterID+".\nUnchanged: nothing was changed.\n"+
-				"Next step: import that cluster's kube_pki_bundle and refer to it, or take this resource out of the state (terraform state rm).")
+			"Cause: the imported resource belongs to the cluster "+id+", but the bundle belongs to "+planned.ClusterID+".\nUnchanged: nothing was changed.\n"+
+				"Next step: import that cluster's kube_pki_bundle and refer to it, or remove this resource from the state (terraform state rm).")
 	}
 }
 
 // refuseWithoutBundle refuses to destroy a resource that was imported and never got its bundle.
 func refuseWithoutBundle(what string, diags *diag.Diagnostics) {
 	diags.AddAttributeError(path.Root("pki"), what+" not deleted",
-		"Cause: it was imported and has no PKI bundle, which is needed to remove it from its cluster.\nUnchanged: nothing was changed.\n"+
+		"Cause: the resource was imported and has no PKI bundle, which is required to remove it from its cluster.\nUnchanged: nothing was changed.\n"+
 			"Next step: set pki in the configuration and apply, then destroy; or remove it from the state (terraform state rm).")
 }
 
@@ -197,9 +197,9 @@ func durationText(d time.Duration) types.String {
 // import cannot know the notation of the configuration.
 type sameDuration struct{}
 
-func (sameDuration) Description(context.Context) string { return "the same duration is no change" }
+func (sameDuration) Description(context.Context) string { return "An equal duration in another format is not a change." }
 func (sameDuration) MarkdownDescription(context.Context) string {
-	return "the same duration is no change"
+	return "An equal duration in another format is not a change."
 }
 
 func (sameDuration) PlanModifyString(_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {

@@ -20,7 +20,7 @@ import (
 func (r *endpointResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
 	resp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{
 		"address": identityschema.StringAttribute{RequiredForImport: true, Description: "The virtual IP."},
-		"host":    identityschema.StringAttribute{OptionalForImport: true, Description: "Where to look for it in an import: the address of one of its machines."},
+		"host":    identityschema.StringAttribute{OptionalForImport: true, Description: "Address of one of the endpoint's machines, from which the import reads."},
 	}}
 }
 
@@ -36,7 +36,7 @@ func (r *endpointResource) ImportState(ctx context.Context, req resource.ImportS
 	if err == nil && wanted != "" && found.Address != wanted {
 		err = &problem.Problem{
 			Summary: "Endpoint not imported", Host: machine.Address(), Cause: "the machine has the endpoint " + found.Address + ", not " + wanted,
-			Unchanged: problem.Nothing, Next: "give the address of one of the machines of " + wanted + ".",
+			Unchanged: problem.Nothing, Next: "use the address of one of the machines of " + wanted + ".",
 		}
 	}
 	if err != nil {
@@ -77,8 +77,8 @@ func (r *endpointResource) machineNamed(ctx context.Context, req resource.Import
 	diags.Append(req.Identity.GetAttribute(ctx, path.Root("address"), &address)...)
 	diags.Append(req.Identity.GetAttribute(ctx, path.Root("host"), &on)...)
 	if req.ID = on.ValueString(); req.ID == "" && !diags.HasError() {
-		diags.AddError("Import not possible", "Cause: the identity does not say on which machine to look.\nUnchanged: nothing was changed.\n"+
-			"Next step: give host, the address of one of the endpoint's machines.")
+		diags.AddError("Import not possible", "Cause: the identity does not name a machine to import from.\nUnchanged: nothing was changed.\n"+
+			"Next step: set host to the address of one of the endpoint's machines.")
 		return nil, ""
 	}
 	return r.machineFor(ctx, req, diags), address.ValueString()

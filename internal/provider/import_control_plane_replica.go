@@ -16,7 +16,7 @@ import (
 )
 
 func (r *replicaResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
-	resp.IdentitySchema = addressIdentity("IP address of the machine, where its API server listens.")
+	resp.IdentitySchema = addressIdentity("IP address of the machine, on which its API server listens.")
 }
 
 // ImportState reads the replica from its machine.
@@ -92,7 +92,7 @@ func registrationIn(text json.RawMessage) (endpoint.Registration, error) {
 		return registration, errors.New("there is none")
 	}
 	if err := json.Unmarshal(text, &registration); err != nil || registration.Address == "" {
-		return registration, errors.New("it is not that of an endpoint")
+		return registration, errors.New("it is not a registration of an endpoint")
 	}
 	return registration, nil
 }

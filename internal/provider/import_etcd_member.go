@@ -12,7 +12,7 @@ import (
 )
 
 func (r *etcdMemberResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
-	resp.IdentitySchema = addressIdentity("IP address of the machine, under which the member's peers reach it.")
+	resp.IdentitySchema = addressIdentity("IP address of the machine, at which the member's peers reach it.")
 }
 
 // ImportState reads the member from its machine.
@@ -30,8 +30,8 @@ func (r *etcdMemberResource) ImportState(ctx context.Context, req resource.Impor
 	}
 	if found.Alone {
 		resp.Diagnostics.AddWarning(fmt.Sprintf("Peers of etcd member %q not read", found.Name),
-			"Its cluster does not list its members, so peers has this one only. A change of peers touches no machine.\n"+
-				"Next step: see in the plan whether the configuration has them all.")
+			"Its cluster did not return its member list, so peers contains only this member. A change of peers does not affect a machine.\n"+
+				"Next step: check in the plan that the configuration lists all members.")
 	}
 	i := importer{ctx, resp}
 	i.set("name", found.Name)

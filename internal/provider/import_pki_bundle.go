@@ -76,7 +76,7 @@ func (r *pkiBundleResource) fromBackup(file string) (*pki.Bundle, error) {
 	if err != nil {
 		return nil, &problem.Problem{
 			Summary: "PKI bundle not imported", Cause: file + ": " + err.Error(), Unchanged: problem.Nothing, Err: err,
-			Next: "give the text of a bundle attribute, and the provider's seal the identity that opens it.",
+			Next: "use the value of a bundle attribute, and add the identity that opens it to the provider's seal.",
 		}
 	}
 	return bundle, nil
@@ -108,8 +108,8 @@ func warnKeyless(b *pki.Bundle, diags *diag.Diagnostics) {
 		words = append(words, string(name))
 	}
 	if len(words) > 0 {
-		diags.AddWarning("Keys of authorities not imported",
-			"No machine holds the private keys of these authorities: "+strings.Join(words, ", ")+". What they have issued stays in use, and can neither be renewed nor issued for a further machine.\n"+
-				"Next step: import the bundle from a backup instead (file:PATH), if there is one. Otherwise rotate these authorities (rotation, three stages): what comes next has its key in the bundle.")
+		diags.AddWarning("CA keys not imported",
+			"No machine has the private keys of these CAs: "+strings.Join(words, ", ")+". Certificates that they have issued stay in use, but they cannot be renewed or issued for another machine.\n"+
+				"Next step: import the bundle from a backup instead (file:PATH), if there is one. Otherwise rotate these CAs (rotation, three stages): the bundle has the keys of the new CAs.")
 	}
 }

@@ -25,7 +25,7 @@ func keepUnread(diags *diag.Diagnostics, what string, err error) {
 		diags.AddAttributeError(path.Root("host"), p.Title(), p.Text())
 		return
 	}
-	p.Unchanged = "the state is kept as it was last seen."
+	p.Unchanged = "the state keeps the last observed values."
 	diags.AddWarning(what+" not read", p.Title()+"\n"+p.Text())
 }
 
@@ -50,8 +50,8 @@ func keepPartial(ctx context.Context, resp *resource.CreateResponse, model any, 
 // update can.
 func warnDrift(diags *diag.Diagnostics, what string, drift []string, remedy string) {
 	if len(drift) > 0 {
-		diags.AddWarning(what+" still differs", "After the change the machine still differs from what is described:\n  "+
-			strings.Join(problem.Lines(drift), "\n  ")+"\nNext step: "+cmp.Or(remedy, "see whether it has gone in the next plan; if not, look at the machine."))
+		diags.AddWarning(what+" still differs", "After the change, the machine still differs from the configuration:\n  "+
+			strings.Join(problem.Lines(drift), "\n  ")+"\nNext step: "+cmp.Or(remedy, "check whether the next plan still shows the drift; if it does, inspect the machine."))
 	}
 }
 

@@ -91,9 +91,9 @@ func (m *etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s
 // member less. It is valid as an intermediate step.
 func (m etcdMemberModel) warnEvenPeers(diags *diag.Diagnostics) {
 	if n := len(m.Peers.Elements()); !m.Peers.IsUnknown() && n%2 == 0 {
-		diags.AddAttributeWarning(path.Root("peers"), fmt.Sprintf("An even number of etcd members: %d", n),
-			fmt.Sprintf("%d members tolerate the loss of %d, as many as %d do, and every further one can fail too. "+
-				"It is fine in passing, while you scale; stay at 1, 3 or 5.", n, (n-1)/2, n-1))
+		diags.AddAttributeWarning(path.Root("peers"), fmt.Sprintf("Even number of etcd members: %d", n),
+			fmt.Sprintf("%d members tolerate the loss of %d, as many as %d members do, and each additional member can fail too. "+
+				"An even number is acceptable while you scale; otherwise use 1, 3 or 5 members.", n, (n-1)/2, n-1))
 	}
 }
 

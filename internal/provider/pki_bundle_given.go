@@ -67,7 +67,7 @@ func (m pkiBundleModel) given(ctx context.Context, keys pkiBundleModel, seal *pk
 		}
 		pair, err := givenAuthority(ctx, place.value, seal, diags)
 		if err != nil {
-			addInvalid(diags, attributePath(place.attribute), "Invalid authority", err)
+			addInvalid(diags, attributePath(place.attribute), "Invalid CA", err)
 			continue
 		}
 		next.Authorities[authority] = pair
@@ -105,9 +105,9 @@ func givenAuthority(ctx context.Context, value types.Object, seal *pki.Seal, dia
 	case err != nil:
 		return pki.KeyPair{}, err
 	case key != "" && model.Elsewhere.ValueBool():
-		return pki.KeyPair{}, errors.New("a key is given although key_held_elsewhere says that there is none")
+		return pki.KeyPair{}, errors.New("a private key is set, but key_held_elsewhere = true means that there is none")
 	case key == "" && !model.Elsewhere.ValueBool():
-		return pki.KeyPair{}, errors.New("there is no private key: give private_key_wo or private_key, or say key_held_elsewhere = true")
+		return pki.KeyPair{}, errors.New("no private key is set: set private_key_wo or private_key, or key_held_elsewhere = true")
 	}
 	pair := pki.KeyPair{Certificate: model.Certificate.ValueString(), PrivateKey: key}
 	return pair, pki.ValidateAuthority(pair)
@@ -128,11 +128,11 @@ func (m privateKeyModel) key(seal *pki.Seal) (string, error) {
 	stored, writeOnly := m.PrivateKey.ValueString(), m.PrivateKeyWO.ValueString()
 	switch {
 	case stored != "" && writeOnly != "":
-		return "", errors.New("private_key and private_key_wo are both given: give one of them")
+		return "", errors.New("private_key and private_key_wo are both set: set only one of them")
 	case writeOnly != "":
 		return writeOnly, nil
 	case stored != "" && seal != nil && !pki.Sealed(stored):
-		return "", errors.New("private_key would stand in the clear in a state that is sealed: give private_key_wo, or encrypt it with age to one of the seal's identities")
+		return "", errors.New("private_key would be stored unencrypted in a sealed state: use private_key_wo, or encrypt the key with age to one of the seal's identities")
 	}
 	return seal.Open(stored)
 }
@@ -161,9 +161,9 @@ func (m encryptionModel) validate() error {
 	kind := m.Provider.ValueString()
 	switch {
 	case kind == string(pki.KMS) && m.KMS == nil:
-		return errors.New("provider kms needs the kms attribute, which says where the plugin is")
+		return errors.New("provider kms requires the kms attribute, which configures the plugin")
 	case kind != string(pki.KMS) && m.KMS != nil:
-		return fmt.Errorf("the kms attribute is for provider kms, not for %s", kind)
+		return fmt.Errorf("the kms attribute requires provider kms, not %s", kind)
 	}
 	return nil
 }

@@ -61,8 +61,8 @@ func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel
 		return
 	}
 	for _, words := range before.Expiring(leafLife, r.now()) {
-		diags.AddWarning("Certificate authority expires soon", words+", and what it issues ends with it.\n"+
-			"Next step: rotate it (rotation), stage by stage.")
+		diags.AddWarning("Certificate authority expires soon", words+", and no certificate that it issues is valid longer.\n"+
+			"Next step: rotate it (rotation), one stage at a time.")
 	}
 	keys, known := r.keysOf(ctx, config, diags)
 	if !known || diags.HasError() {
@@ -178,9 +178,9 @@ func (m *pkiBundleModel) forget() {
 
 func (r *pkiBundleResource) warnUnsealed(diags *diag.Diagnostics) {
 	if r.session.seal == nil {
-		diags.AddWarning("Private keys are stored in the clear",
-			"The provider has no seal: whoever can read the state or a plan file can read the keys of the cluster's authorities.\n"+
-				"Next step: set seal on the provider, or keep the state where only those can read it who may rule the cluster.")
+		diags.AddWarning("Private keys are stored unencrypted",
+			"The provider has no seal: everyone who can read the state or a plan file can read the CA keys of the cluster.\n"+
+				"Next step: set seal on the provider, or restrict access to the state to administrators of the cluster.")
 	}
 }
 
@@ -188,15 +188,15 @@ func (r *pkiBundleResource) warnUnsealed(diags *diag.Diagnostics) {
 func (r *pkiBundleResource) warnLast(before, after *pki.Bundle, diags *diag.Diagnostics) {
 	var lost []string
 	for part, words := range map[pki.Part]string{
-		pki.KubernetesPart:     "kubeconfigs and kubelets with certificates of the previous Kubernetes authority",
-		pki.ServiceAccountPart: "service-account tokens that the previous key signed",
+		pki.KubernetesPart:     "kubeconfigs and kubelets with certificates of the previous Kubernetes CA",
+		pki.ServiceAccountPart: "service-account tokens signed with the previous key",
 	} {
 		if g := after.Generation(part); g > before.Generation(part) && pki.StageOf(g) == pki.Steady {
 			lost = append(lost, words)
 		}
 	}
 	if len(lost) > 0 {
-		diags.AddWarning("Last stage of a rotation", fmt.Sprintf("After this apply these are refused: %s.\n"+
-			"Next step: apply it when they have all been replaced.", strings.Join(lost, "; ")))
+		diags.AddWarning("Last stage of a rotation", fmt.Sprintf("After this apply, the following are rejected: %s.\n"+
+			"Next step: apply after all of them have been replaced.", strings.Join(lost, "; ")))
 	}
 }

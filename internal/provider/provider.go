@@ -75,11 +75,11 @@ func abandonSchema() schema.Attribute {
 	return schema.SetAttribute{
 		Optional: true, ElementType: types.StringType,
 		Validators: []validator.Set{setvalidator.ValueStringsAre(ipValidator())},
-		MarkdownDescription: "Addresses (`host.address`) of machines that are gone for good. A destroy of what was on one of them succeeds although the machine cannot be reached: " +
-			"the survivors do all they can (the member is removed from etcd, the replica from the balancers), and the machine is left as it is. Default: none. " +
-			"It counts only where a machine does not answer: one with an untrusted host key, or that does not let the provider in, is an error all the same. " +
-			"An etcd member is given up only when another member answers and has removed it. Where none answers, it may be your network that is down, so every machine of `peers` that cannot be reached has to be named, " +
-			"and those that can be reached must hold no member: that is the end of the cluster. A change touches no machine; remove the addresses before they are used again.",
+		MarkdownDescription: "Addresses (`host.address`) of machines that are permanently lost. Resources on them can be destroyed although the machine cannot be reached: " +
+			"the other machines remove the member from etcd and the replica from the balancers, and the machine itself is not changed. Default: none. " +
+			"The list applies only to machines that do not answer: an untrusted host key or a refused login is still an error. " +
+			"An etcd member is abandoned only after another member has removed it. If no member answers, possibly only your network is down, so every unreachable machine in `peers` must be listed, " +
+			"and the reachable ones must have no member: this ends the cluster. A change does not affect any machine; remove the addresses before you use them again.",
 	}
 }
 

@@ -28,12 +28,12 @@ type urlModel struct {
 func artifactsSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Where the programs come from. Default: the upstream release locations, fetched by the machines themselves and verified against " +
-			"the published checksums. What is on a machine already with the right digest is not transferred again, so that a change counts for programs that are installed after it.",
+		MarkdownDescription: "Source of the programs. Default: the upstream release locations; the machines download the programs and verify them against " +
+			"the published checksums. A program that a machine already has with the correct digest is not transferred again. A change applies to programs that are installed after it.",
 		Attributes: map[string]schema.Attribute{
 			"directory": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "A directory on this computer, uploaded over SSH (air-gapped). Default: none, and machines fetch. It holds `etcd-vVERSION/` with `etcd`, `etcdctl` and `etcdutl`, and " +
+				MarkdownDescription: "Local directory that is uploaded over SSH (air-gapped). Default: none; the machines download the programs. It contains `etcd-vVERSION/` with `etcd`, `etcdctl` and `etcdutl`, and " +
 					"`kubernetes-vVERSION/` with `kube-apiserver`, `kube-controller-manager` and `kube-scheduler`.",
 			},
 			"etcd":       urlSchema("etcd", host.DefaultSource().URLs["etcd"]),
@@ -45,16 +45,16 @@ func artifactsSchema() schema.Attribute {
 func urlSchema(product string, standard host.URLTemplate) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,
-		MarkdownDescription: "Where machines fetch " + product + ". `{version}` (without `v`), `{arch}` and `{name}` are replaced. Default: upstream's release location.",
+		MarkdownDescription: "Download location of " + product + ". `{version}` (without `v`), `{arch}` and `{name}` are replaced. Default: the upstream release location.",
 		Attributes: map[string]schema.Attribute{
 			"url": schema.StringAttribute{
 				Required:            true,
-				MarkdownDescription: "An `https` URL of the program, or of a `.tar.gz` that holds it. Upstream's is `" + standard.URL + "`.",
+				MarkdownDescription: "The `https` URL of the program, or of a `.tar.gz` that contains it. The upstream URL is `" + standard.URL + "`.",
 			},
 			"checksum_url": schema.StringAttribute{
 				Required: true,
-				MarkdownDescription: "An `https` URL of its SHA-256: one digest, or lines of digest and file name. " +
-					"Upstream's is `" + standard.Checksum + "`.",
+				MarkdownDescription: "The `https` URL of its SHA-256: one digest, or lines with digest and file name. " +
+					"The upstream URL is `" + standard.Checksum + "`.",
 			},
 		},
 	}

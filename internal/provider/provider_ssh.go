@@ -49,39 +49,39 @@ func sshSchema() schema.Attribute {
 	attributes := credentialAttributes(func(own string) string { return own })
 	attributes["agent"] = schema.BoolAttribute{
 		Optional:            true,
-		MarkdownDescription: "Use the ssh-agent at `SSH_AUTH_SOCK`. Default: `true` when neither `private_key` is set nor the variable empty.",
+		MarkdownDescription: "Use the ssh-agent at `SSH_AUTH_SOCK`. Default: `true` if `private_key` is not set and the variable is not empty.",
 	}
 	attributes["known_hosts"] = schema.StringAttribute{
 		Optional: true,
 		MarkdownDescription: "Text in `known_hosts` format. Default: the content of `~/.ssh/known_hosts`. " +
-			"A machine whose key is neither here nor pinned in `hosts` is refused; there is no trust on first use.",
+			"A machine whose key is neither in this text nor pinned in `hosts` is rejected; there is no trust on first use.",
 	}
 	attributes["connect_timeout"] = schema.StringAttribute{
 		Optional:            true,
 		Validators:          []validator.String{durationValidator()},
-		MarkdownDescription: "How long connecting to one machine may take, such as `10s` (the default).",
+		MarkdownDescription: "Timeout of a connection to one machine, such as `10s` (the default).",
 	}
 	bastion := credentialAttributes(func(string) string { return "Default: as in `ssh`." })
-	bastion["address"] = schema.StringAttribute{Required: true, MarkdownDescription: "IP or name of the jump host."}
+	bastion["address"] = schema.StringAttribute{Required: true, MarkdownDescription: "IP address or host name of the jump host."}
 	bastion["host_key"] = schema.StringAttribute{
 		Optional:            true,
-		MarkdownDescription: "The jump host's key, as in `ssh-ed25519 AAAA…`. Default: looked up in `known_hosts`.",
+		MarkdownDescription: "Host key of the jump host, such as `ssh-ed25519 AAAA…`. Default: the key in `known_hosts`.",
 	}
 	attributes["bastion"] = schema.SingleNestedAttribute{
 		Optional:            true,
 		Attributes:          bastion,
-		MarkdownDescription: "A jump host through which every machine is reached. Default: none. What is not set here is taken over from `ssh`; a `certificate` only together with the `private_key` that it belongs to.",
+		MarkdownDescription: "Jump host through which all machines are reached. Default: none. Settings that are not set here are inherited from `ssh`; a `certificate` is inherited only together with its `private_key`.",
 	}
 	attributes["hosts"] = schema.MapNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "What differs for single machines, by the address that resources use for them (`host.address`). Default: nothing. " +
-			"Every resource that meets the machine, as its own or as a peer, uses it.",
+		MarkdownDescription: "Settings that differ for individual machines, by the address that resources use for them (`host.address`). Default: none. " +
+			"They apply to every resource that connects to the machine, as its own machine or as a peer.",
 		NestedObject: schema.NestedAttributeObject{Attributes: overrideAttributes()},
 	}
 	return schema.SingleNestedAttribute{
 		Optional:            true,
 		Attributes:          attributes,
-		MarkdownDescription: "How machines are reached. SSH is the provider's only connection: etcd and the Kubernetes API are spoken inside it. Default: as each setting says; a change is used from the next plan on, and touches no machine.",
+		MarkdownDescription: "SSH settings. SSH is the provider's only connection: etcd and the Kubernetes API are reached through it. Default: that of each setting. A change applies from the next plan on and does not affect any machine.",
 	}
 }
 
@@ -91,7 +91,7 @@ func credentialAttributes(standard func(own string) string) map[string]schema.At
 	return map[string]schema.Attribute{
 		"user": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "User to log in as; one who is not `root` needs `sudo` without a password on the machines. " + standard("Default `root`."),
+			MarkdownDescription: "Login user; a user other than `root` needs `sudo` without a password on the machines. " + standard("Default `root`."),
 		},
 		"port": schema.Int64Attribute{
 			Optional:            true,
@@ -115,14 +115,14 @@ func credentialAttributes(standard func(own string) string) map[string]schema.At
 
 func overrideAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"address": schema.StringAttribute{Optional: true, MarkdownDescription: "IP or name at which SSH is dialled. Default: the address that resources use."},
+		"address": schema.StringAttribute{Optional: true, MarkdownDescription: "IP address or host name for SSH. Default: the address that resources use."},
 		"port": schema.Int64Attribute{
 			Optional:            true,
 			Validators:          []validator.Int64{int64validator.Between(1, 65535)},
 			MarkdownDescription: "TCP port of sshd on this machine. Default: that of `ssh`.",
 		},
-		"user":     schema.StringAttribute{Optional: true, MarkdownDescription: "User to log in as on this machine. Default: that of `ssh`."},
-		"host_key": schema.StringAttribute{Optional: true, MarkdownDescription: "The machine's pinned key, as in `ssh-ed25519 AAAA…`. It replaces what `known_hosts` says, except that a key which is marked `@revoked` there is refused. Default: none is pinned."},
+		"user":     schema.StringAttribute{Optional: true, MarkdownDescription: "Login user on this machine. Default: that of `ssh`."},
+		"host_key": schema.StringAttribute{Optional: true, MarkdownDescription: "Pinned host key of the machine, such as `ssh-ed25519 AAAA…`. It takes precedence over `known_hosts`, except that a key marked `@revoked` there is rejected. Default: no pinned key."},
 	}
 }
 

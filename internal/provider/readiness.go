@@ -60,12 +60,12 @@ func (r reviewed) evidence(now time.Time) readiness.Evidence {
 		Encryption: readiness.Encryption{Provider: string(r.bundle.Encryption.Kind), Resources: r.bundle.Encryption.Resources},
 	}
 	if r.etcd.Silence != nil {
-		e.Etcd.Unread = "etcd gives no answer: " + indented(r.etcd.Silence.Error())
+		e.Etcd.Unread = "etcd does not answer: " + indented(r.etcd.Silence.Error())
 	} else {
 		e.Etcd.Voters, e.Etcd.Healthy, _ = r.etcd.Voting()
 	}
 	if len(e.Replicas) == 0 {
-		e.ReplicasUnread = "no replica was found, by the balancers' word or on the machines"
+		e.ReplicasUnread = "no replica was observed, neither on the balancers nor on the machines"
 	}
 	for _, authority := range []pki.Authority{pki.Kubernetes, pki.Etcd, pki.FrontProxy} {
 		if r.bundle.External(authority) {
@@ -73,7 +73,7 @@ func (r reviewed) evidence(now time.Time) readiness.Evidence {
 		}
 	}
 	if r.nodesErr != nil {
-		e.NodesUnread = "the nodes are not known: " + indented(r.nodesErr.Error())
+		e.NodesUnread = "the nodes are unknown: " + indented(r.nodesErr.Error())
 	}
 	for _, node := range r.nodes {
 		e.Nodes = append(e.Nodes, readiness.Node(node))
@@ -135,12 +135,12 @@ func (r reviewed) unreadMember(address string) string {
 		switch {
 		case machine.Address != address:
 		case machine.Err != nil:
-			return "its machine could not be looked at: " + unreachedBecause(machine.Err, address)
+			return "its machine could not be observed: " + unreachedBecause(machine.Err, address)
 		default:
 			return ""
 		}
 	}
-	return "its machine is not among those of the argument etcd"
+	return "its machine is not in the argument etcd"
 }
 
 func (r reviewed) replicaEvidence() []readiness.Replica {
@@ -150,9 +150,9 @@ func (r reviewed) replicaEvidence() []readiness.Replica {
 		told := readiness.Replica{Name: name, Address: seen.Address}
 		switch {
 		case seen.Err != nil:
-			told.Unread = "its machine could not be looked at: " + unreachedBecause(seen.Err, seen.Address)
+			told.Unread = "its machine could not be observed: " + unreachedBecause(seen.Err, seen.Address)
 		case seen.Name != name:
-			told.Unread = "its machine holds no such replica"
+			told.Unread = "its machine has no such replica"
 		}
 		for _, reading := range r.replicas {
 			if reading.Address == seen.Address && told.Unread == "" {
@@ -175,7 +175,7 @@ func (r reviewed) certificateEvidence() []readiness.Certificate {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.authorities)) {
-		add("authority "+name, r.authorities[name])
+		add("CA "+name, r.authorities[name])
 	}
 	for _, m := range r.etcd.Machines {
 		add(labelled("etcd member", m.Member, m.Address), m.CertificateExpiry)

@@ -60,7 +60,7 @@ func refuseOtherEndpoint(ctx context.Context, object types.Object, bundle *pki.B
 	if id := decodeRegistration(ctx, object, diags).ClusterID; id != "" && id != bundle.ClusterID {
 		diags.AddAttributeError(path.Root("endpoint"), "Endpoint of another cluster",
 			"Cause: the endpoint belongs to the cluster "+id+", and the PKI bundle to "+bundle.ClusterID+".\nUnchanged: nothing was changed.\n"+
-				"Next step: give the registration of the endpoint that has the same pki.")
+				"Next step: use the registration of the endpoint with the same pki.")
 	}
 }
 

@@ -73,8 +73,8 @@ func (r *certificateRequestsResource) ValidateConfig(ctx context.Context, req re
 		return
 	}
 	if model.EtcdMember.IsNull() && model.Replica.IsNull() && model.User.IsNull() {
-		addInvalid(&resp.Diagnostics, attributePath("pki"), "Nothing is requested",
-			errors.New("it says neither etcd_member nor replica nor user: at least one of them has to be given"))
+		addInvalid(&resp.Diagnostics, attributePath("pki"), "No certificate is requested",
+			errors.New("none of etcd_member, replica and user is set: set at least one of them"))
 	}
 	if model.Replica.IsNull() || !elementsKnown(ctx, model.Replica) {
 		return

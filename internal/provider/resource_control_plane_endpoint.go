@@ -104,7 +104,7 @@ func (r *endpointResource) deleteFrom(ctx context.Context, s endpoint.Spec, supe
 		Abandon:         r.session.abandon,
 		WaitForReplicas: s.DrainTimeout + betweenDeletes,
 		LeftAlone: func(why string) {
-			diags.AddWarning("A host of endpoint "+s.Address+" was left alone", problem.Block(why))
+			diags.AddWarning("Host of endpoint "+s.Address+" not changed", problem.Block(why))
 		},
 	})
 }

@@ -123,7 +123,7 @@ func (r *replicaResource) deleteFrom(ctx context.Context, s controlplane.Spec, s
 		Abandon:    r.session.abandon,
 		Superseded: superseded,
 		Creates:    func() []string { return r.session.clusters.Creating(s.Bundle.ClusterID) },
-		Left:       func(why string) { diags.AddWarning("Machine left as it is", problem.Block(why)+".") },
+		Left:       func(why string) { diags.AddWarning("Machine not changed", problem.Block(why)+".") },
 	})
 }
 
@@ -162,7 +162,7 @@ func (r *replicaResource) planSurvival(ctx context.Context, plan, state replicaM
 	}
 	by := plan.resourceID()
 	if by == "" {
-		by = "one whose place is not known yet"
+		by = "one with an address that is not known yet"
 	}
 	r.session.survives().replaced(before, by, diags)
 }

@@ -141,7 +141,7 @@ func (r *etcdMemberResource) planSurvival(ctx context.Context, plan, state etcdM
 	}
 	by := plan.resourceID()
 	if by == "" {
-		by = "one whose place is not known yet"
+		by = "one with an address that is not known yet"
 	}
 	r.session.survives().replaced(before, by, diags)
 }

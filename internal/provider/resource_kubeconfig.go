@@ -56,11 +56,11 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 		return schema.StringAttribute{Computed: true, Sensitive: true, PlanModifiers: kept(), MarkdownDescription: description}
 	}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A kubeconfig kept in state, private key included. With the provider's `seal`, `content` and `client_key` are age files " +
-			"(`terraform output -raw kubeconfig | age -d -i key.txt`). Where nothing may be stored, use the ephemeral resource of the same name.",
+		MarkdownDescription: "A kubeconfig that is stored in the state, including its private key. With the provider's `seal`, `content` and `client_key` are age files " +
+			"(`terraform output -raw kubeconfig | age -d -i key.txt`). If nothing may be stored, use the ephemeral resource of the same name.",
 		Attributes: map[string]schema.Attribute{
 			"id":  keptString("Fingerprint of the client certificate."),
-			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: kubeconfigPKI + " A change by a rotation of the Kubernetes authority, or by another seal, renews the kubeconfig in place; the bundle of another cluster replaces it."},
+			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: kubeconfigPKI + " A change caused by a rotation of the Kubernetes CA or by a new seal renews the kubeconfig in place; the bundle of another cluster replaces it."},
 			"server": schema.StringAttribute{
 				Required: true, PlanModifiers: replaced, MarkdownDescription: kubeconfigServer + " A change replaces the kubeconfig.",
 				Validators: []validator.String{checked("server URL", pki.ValidateServer)},
@@ -81,8 +81,8 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			},
 			"early_renewal": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{durationValidator()}, PlanModifiers: []planmodifier.String{sameDuration{}},
-				MarkdownDescription: "How long before its end the certificate is renewed, such as `720h`; less than `validity`. Default: a third of its life. " +
-					"A plan within that time renews the kubeconfig in place. A change does so where it is due by it, and else nothing.",
+				MarkdownDescription: "How long before its expiry the certificate is renewed, such as `720h`; less than `validity`. Default: a third of its lifetime. " +
+					"A plan within that time renews the kubeconfig in place. A change renews the kubeconfig if it becomes due; otherwise it has no effect.",
 			},
 			"signed":                 signedSchema(),
 			"content":                sensitive(kubeconfigContent),
@@ -106,7 +106,7 @@ func (r *kubeconfigResource) ValidateConfig(ctx context.Context, req resource.Va
 	}
 	if early >= validity && !model.Validity.IsUnknown() && !resp.Diagnostics.HasError() {
 		addInvalid(&resp.Diagnostics, attributePath("early_renewal"), "Invalid early renewal",
-			fmt.Errorf("early renewal %s is not less than the validity %s: a new kubeconfig would be due at once", early, validity))
+			fmt.Errorf("early renewal %s is not less than the validity %s: a new kubeconfig would be due immediately", early, validity))
 	}
 }
 

@@ -138,7 +138,7 @@ func (r *pkiBundleResource) Delete(ctx context.Context, req resource.DeleteReque
 func (m pkiBundleModel) refuseDeletion(diags *diag.Diagnostics) {
 	if deletable := !m.Protection.IsNull() && !m.Protection.ValueBool(); !deletable && !diags.HasError() {
 		diags.AddAttributeError(attributePath("deletion_protection"), "PKI bundle is protected from deletion",
-			fmt.Sprintf("Cause: the bundle holds the keys of cluster %q, and its deletion_protection is on.\nUnchanged: nothing was changed.\nNext step: %s",
+			fmt.Sprintf("Cause: the bundle contains the keys of cluster %q, and deletion_protection is enabled.\nUnchanged: nothing was changed.\nNext step: %s",
 				m.ClusterName.ValueString(), pki.AllowDeletion))
 	}
 }
@@ -183,12 +183,12 @@ func (m *pkiBundleModel) fill(b *pki.Bundle) error {
 
 // stageWords returns the description of a stage for users of its part.
 func stageWords(p pki.Part, s pki.Stage) string {
-	words := [...]string{"steady", "the next authority is trusted", "the next authority issues, the previous one is trusted"}
+	words := [...]string{"steady", "the next CA is trusted", "the next CA issues, the previous one is trusted"}
 	switch p {
 	case pki.ServiceAccountPart:
 		words = [...]string{"steady", "the next key is published", "the next key signs, the previous one is accepted"}
 	case pki.EncryptionPart:
-		words = [...]string{"steady", "the next one is readable", "the next one writes, the previous one is readable"}
+		words = [...]string{"steady", "the next key can decrypt", "the next key encrypts, the previous one can decrypt"}
 	}
 	return words[s]
 }

@@ -25,15 +25,15 @@ func endpointSchema(ctx context.Context) schema.Schema {
 	}
 	attributes["timeouts"] = timeLimits(timeouts.Attributes(ctx, timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,
-		CreateDescription: "Default `10m`: installing packages included.",
+		CreateDescription: "Default `10m`, which includes the installation of packages.",
 		ReadDescription:   "Default `1m`.",
 		UpdateDescription: "Default `10m`.",
 		DeleteDescription: "Default `10m`.",
 	}))
 	return schema.Schema{
 		Version: 1,
-		MarkdownDescription: "The fixed address of a control plane's API: a virtual IP held by keepalived in front of HAProxy, on machines of their own or on the replicas'. " +
-			"Replicas enter and leave its rotation by themselves, through `registration`. It is created before them and refuses to go while one of them is in rotation.",
+		MarkdownDescription: "The fixed address of a control plane's API: a virtual IP that keepalived manages in front of HAProxy, on separate machines or on those of the replicas. " +
+			"Replicas join and leave its rotation on their own, through `registration`. It is created before them and cannot be destroyed while one of them is in rotation.",
 		Attributes: attributes,
 	}
 }
@@ -44,30 +44,30 @@ func endpointArguments() map[string]schema.Attribute {
 			Required:            true,
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			Validators:          []validator.String{checked("endpoint address", endpoint.ValidateAddress)},
-			MarkdownDescription: "The virtual IP, in the machines' network and held by nobody else. A change replaces the endpoint.",
+			MarkdownDescription: "The virtual IP, an unused address in the machines' network. A change replaces the endpoint.",
 		},
 		"port": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(6443),
 			Validators:          []validator.Int64{int64validator.Between(1, 65535)},
-			MarkdownDescription: "TCP port on the virtual IP. Default `6443`. It may be the one the replicas use on their own addresses. A change reloads HAProxy.",
+			MarkdownDescription: "TCP port on the virtual IP. Default `6443`. It may be the same port that the replicas use on their own addresses. A change reloads HAProxy.",
 		},
 		"haproxy": haproxySchema(),
 		"pki": schema.StringAttribute{
 			Required: true, Sensitive: true,
-			MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`: it says whose endpoint this is, and nothing of it but the cluster's name and id gets to the machines. " +
-				"Machines that have another cluster's endpoint are refused. A change by a stage of a rotation, or by another seal, touches no machine; the bundle of another cluster replaces the endpoint.",
+			MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`. It identifies the cluster of the endpoint; only the cluster's name and ID are written to the machines. " +
+				"Machines with the endpoint of another cluster are refused. A change caused by a rotation stage or a new seal does not affect any machine; the bundle of another cluster replaces the endpoint.",
 		},
 		"ca_certificate": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{checked("CA certificate", checkCertificate)},
-			MarkdownDescription: "Certificate of the Kubernetes CA, PEM: health checks then verify the replicas against it. " +
-				"Default: none, and they use TLS without verification; traffic itself is passed through and verified by its client either way. A change reloads HAProxy.",
+			MarkdownDescription: "Certificate of the Kubernetes CA, PEM. Health checks then verify the replicas against it. " +
+				"Default: none; health checks use TLS without verification. Client traffic is always passed through and verified by the client. A change reloads HAProxy.",
 		},
 		"drain_timeout": schema.StringAttribute{
 			Optional: true, Computed: true, Default: stringdefault.StaticString("10s"),
 			PlanModifiers:       []planmodifier.String{sameDuration{}},
 			Validators:          []validator.String{durationValidator()},
-			MarkdownDescription: "How long a replica that leaves may keep the sessions it has; what is left then is handed over by the API server as it stops. Default `10s`. A change restarts and reloads nothing: replicas only note it.",
+			MarkdownDescription: "How long a replica that leaves rotation keeps its existing sessions; the API server closes the remaining ones when it stops. Default `10s`. A change restarts and reloads nothing; replicas only record it.",
 		},
 	}
 }
@@ -75,16 +75,16 @@ func endpointArguments() map[string]schema.Attribute {
 func haproxySchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Required:            true,
-		MarkdownDescription: "Balancing by HAProxy, and the virtual IP by keepalived (unicast VRRP). A change reloads what it concerns of the two on one machine after the other, the virtual IP's holder last; a reload ends no connection.",
+		MarkdownDescription: "Load balancing by HAProxy, and the virtual IP by keepalived (unicast VRRP). A change reloads the affected service on one machine after the other, the machine with the virtual IP last; a reload closes no connection.",
 		Attributes: map[string]schema.Attribute{
 			"hosts": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
 				Validators:          []validator.Map{mapvalidator.SizeAtLeast(1)},
-				MarkdownDescription: "Addresses of the machines with HAProxy and keepalived, by name. They may be the replicas' own. A change sets up the machines that are new and cleans those that leave; connections through the one that leaves with the virtual IP end.",
+				MarkdownDescription: "Addresses of the machines with HAProxy and keepalived, by name. They may be the machines of the replicas. A change sets up added machines and cleans removed ones; if the machine with the virtual IP is removed, connections through it are closed.",
 			},
 			"interface": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Network interface of the virtual IP. Default: the one that holds the machine's address. A change reloads keepalived.",
+				MarkdownDescription: "Network interface of the virtual IP. Default: the interface with the machine's address. A change reloads keepalived.",
 			},
 			"virtual_router_id": schema.Int64Attribute{
 				Optional:            true,
@@ -93,8 +93,8 @@ func haproxySchema() schema.Attribute {
 			},
 			"install_packages": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(true),
-				MarkdownDescription: "Install HAProxy and keepalived with the machine's package manager where they are missing. Default `true`; " +
-					"with `false` a machine without them is refused before anything is touched. A change reloads nothing.",
+				MarkdownDescription: "Install HAProxy and keepalived with the machine's package manager if they are missing. Default `true`; " +
+					"with `false`, a machine without them is refused before any change. A change reloads nothing.",
 			},
 		},
 	}
@@ -106,14 +106,14 @@ func endpointComputed() map[string]schema.Attribute {
 		"url": schema.StringAttribute{Computed: true, MarkdownDescription: "The API's address, such as `https://10.0.0.100:6443`."},
 		"registration": schema.SingleNestedAttribute{
 			Computed:            true,
-			MarkdownDescription: "All a replica needs to enter and leave rotation, for its `endpoint` attribute.",
+			MarkdownDescription: "Everything that a replica needs to join and leave rotation, for its `endpoint` attribute.",
 			Attributes: map[string]schema.Attribute{
 				"address":       schema.StringAttribute{Computed: true, MarkdownDescription: "The virtual IP."},
 				"port":          schema.Int64Attribute{Computed: true, MarkdownDescription: "TCP port on the virtual IP."},
 				"hosts":         schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
-				"drain_timeout": schema.StringAttribute{Computed: true, MarkdownDescription: "How long a replica that leaves may keep its sessions."},
+				"drain_timeout": schema.StringAttribute{Computed: true, MarkdownDescription: "How long a replica that leaves rotation keeps its existing sessions."},
 				"verify_ca":     schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether health checks verify the replica's certificate."},
-				"cluster_id":    schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the cluster: a balancer of another one refuses the replica."},
+				"cluster_id":    schema.StringAttribute{Computed: true, MarkdownDescription: "ID of the cluster: a balancer of another cluster refuses the replica."},
 			},
 		},
 		"config_digest": digestSchema(),

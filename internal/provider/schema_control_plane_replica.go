@@ -38,15 +38,15 @@ func replicaSchema(ctx context.Context) schema.Schema {
 	}
 	attributes["timeouts"] = timeLimits(timeouts.Attributes(ctx, timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,
-		CreateDescription: "Default `10m`: installing, starting, readiness, registration.",
+		CreateDescription: "Default `10m`, which includes installation, start, readiness and registration.",
 		ReadDescription:   "Default `1m`.",
 		UpdateDescription: "Default `20m`: replicas change one at a time, so the last one waits for all others.",
-		DeleteDescription: "Default `10m`: draining included.",
+		DeleteDescription: "Default `10m`, which includes draining.",
 	}))
 	return schema.Schema{
 		Version: 1,
-		MarkdownDescription: "One replica of the control plane: kube-apiserver, kube-controller-manager and kube-scheduler on one machine, as systemd units under users of their own, " +
-			"with kubeadm's files, flags and kubeconfigs. It enters the endpoint's rotation when all three are ready, and leaves it before anything of it stops.",
+		MarkdownDescription: "One replica of the control plane: kube-apiserver, kube-controller-manager and kube-scheduler on one machine, as systemd units under separate users, " +
+			"with kubeadm's files, flags and kubeconfigs. It joins the endpoint's rotation when all three components are ready, and leaves it before any of them stops.",
 		Attributes: attributes,
 	}
 }
@@ -64,22 +64,22 @@ func replicaArguments() map[string]schema.Attribute {
 		"etcd": schema.SetAttribute{
 			Required: true, ElementType: types.StringType,
 			Validators:          []validator.Set{setvalidator.SizeAtLeast(1)},
-			MarkdownDescription: "Client URLs of etcd: the member on the same machine (stacked), or all members (external). A change takes the replicas out of rotation and restarts their API servers, one replica at a time.",
+			MarkdownDescription: "Client URLs of etcd: that of the member on the same machine (stacked), or those of all members (external). A change takes the replicas out of rotation and restarts their API servers, one replica at a time.",
 		},
 		"pki":    bundleAttribute("from which the replica's certificates are issued"),
 		"signed": signedSchema(),
-		"early_renewal": earlyRenewalSchema("A certificate that is due shows up in `drift`; the next apply renews it. The API server loads its own without a restart; " +
-			"kube-controller-manager and kube-scheduler are restarted when theirs, which are in their kubeconfigs, are renewed."),
+		"early_renewal": earlyRenewalSchema("A certificate that is due is listed in `drift`, and the next apply renews it. The API server reloads its certificates without a restart; " +
+			"kube-controller-manager and kube-scheduler are restarted when the certificates in their kubeconfigs are renewed."),
 		"version": schema.StringAttribute{
 			Required:   true,
 			Validators: []validator.String{checked("Kubernetes version", release.ValidateVersion)},
 			MarkdownDescription: "Kubernetes version, such as `1.36.3`. A change takes the replicas out of rotation and restarts them, one at a time. " +
-				"What etcd, the other replicas or the kubelets do not allow is refused in the plan.",
+				"The plan refuses a version that etcd, the other replicas or the kubelets do not allow.",
 		},
 		"extra_args": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Further flags of the components, without dashes. Default: none. They win over the provider's; plugins in `enable-admission-plugins` are added to the provider's. A change restarts the component; " +
-				"for the API server the replica leaves rotation meanwhile, one replica at a time.",
+			MarkdownDescription: "Additional flags of the components, without dashes. Default: none. They take precedence over the provider's flags; plugins in `enable-admission-plugins` are added to the provider's. A change restarts the component; " +
+				"for the API server, the replica leaves rotation during the restart, one replica at a time.",
 			Attributes: map[string]schema.Attribute{
 				"apiserver":          extraArgsSchema("kube-apiserver"),
 				"controller_manager": extraArgsSchema("kube-controller-manager"),
@@ -96,14 +96,14 @@ func extraArgsSchema(component string) schema.Attribute {
 func replicaEndpointSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Required:            true,
-		MarkdownDescription: "The `registration` of the cluster's `kube_control_plane_endpoint`. A change enters the replica where it is new and restarts nothing; with another address the API server gets a certificate for it, which it loads by itself.",
+		MarkdownDescription: "The `registration` of the cluster's `kube_control_plane_endpoint`. A change registers the replica on added balancers and restarts nothing; with a new address, the API server gets a certificate for it, which it reloads on its own.",
 		Attributes: map[string]schema.Attribute{
 			"address":       schema.StringAttribute{Required: true, MarkdownDescription: "The virtual IP."},
 			"port":          schema.Int64Attribute{Required: true, MarkdownDescription: "TCP port on the virtual IP."},
 			"hosts":         schema.MapAttribute{Required: true, ElementType: types.StringType, MarkdownDescription: "Addresses of the balancers, by name."},
-			"drain_timeout": schema.StringAttribute{Required: true, Validators: []validator.String{durationValidator()}, MarkdownDescription: "How long a replica that leaves may keep its sessions, such as `10s`."},
+			"drain_timeout": schema.StringAttribute{Required: true, Validators: []validator.String{durationValidator()}, MarkdownDescription: "How long a replica that leaves rotation keeps its existing sessions, such as `10s`."},
 			"verify_ca":     schema.BoolAttribute{Required: true, MarkdownDescription: "Whether health checks verify the replica's certificate."},
-			"cluster_id":    schema.StringAttribute{Optional: true, MarkdownDescription: "Id of the endpoint's cluster: a balancer of another one refuses the replica. Default: the cluster of `pki`. Any other one is refused in the plan."},
+			"cluster_id":    schema.StringAttribute{Optional: true, MarkdownDescription: "ID of the endpoint's cluster: a balancer of another cluster refuses the replica. Default: the cluster of `pki`. The plan refuses any other cluster."},
 		},
 	}
 }
@@ -118,21 +118,21 @@ func replicaNetwork() map[string]schema.Attribute {
 		"service_cidrs": schema.ListAttribute{
 			Optional: true, Computed: true, ElementType: types.StringType,
 			Default:             listdefault.StaticValue(types.ListValueMust(types.StringType, []attr.Value{types.StringValue(defaultServiceCIDR)})),
-			MarkdownDescription: "Address range of services, two for dual stack: the first one is that of Services with one address. Default `[\"" + defaultServiceCIDR + "\"]`. The same on every replica. A change restarts the API servers (and kube-controller-manager where there are `pod_cidrs`), one replica at a time, with a certificate for the new range's first address; Services keep the addresses that they have.",
+			MarkdownDescription: "Address range of Services, two for dual stack: Services with one address get it from the first range. Default `[\"" + defaultServiceCIDR + "\"]`. It must be the same on all replicas. A change restarts the API servers (and kube-controller-manager if `pod_cidrs` is set), one replica at a time, with a certificate for the first address of the new range; Services keep their addresses.",
 		},
 		"pod_cidrs": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Address range of pods, two for dual stack, in the order of `service_cidrs`: the controller manager then allocates each node's part. Default: none, and it allocates nothing. The same on every replica. A change restarts kube-controller-manager, one replica at a time; nodes keep the ranges that they have.",
+			MarkdownDescription: "Address range of pods, two for dual stack, in the order of `service_cidrs`; kube-controller-manager then allocates a range for each node. Default: none; no ranges are allocated. It must be the same on all replicas. A change restarts kube-controller-manager, one replica at a time; nodes keep their ranges.",
 		},
 		"cluster_domain": schema.StringAttribute{
 			Optional: true, Computed: true, Default: stringdefault.StaticString(defaultDomain),
 			Validators: []validator.String{checked("cluster domain", component.ValidateDomain)},
-			MarkdownDescription: "DNS domain of the cluster. Default `" + defaultDomain + "`. The same on every replica. " +
-				"A change restarts the API servers, one replica at a time. It changes the issuer of service-account tokens too: those from before are refused from then on.",
+			MarkdownDescription: "DNS domain of the cluster. Default `" + defaultDomain + "`. It must be the same on all replicas. " +
+				"A change restarts the API servers, one replica at a time. It also changes the issuer of service-account tokens: existing tokens are rejected afterwards.",
 		},
 		"extra_sans": schema.SetAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Further names and addresses for the API server's certificate. Default: none. A change issues a new one, which the API server loads without a restart.",
+			MarkdownDescription: "Additional names and addresses for the API server's certificate. Default: none. A change issues a new certificate, which the API server reloads without a restart.",
 		},
 	}
 }

@@ -26,16 +26,16 @@ func etcdMemberSchema(ctx context.Context) schema.Schema {
 	}
 	attributes["timeouts"] = timeLimits(timeouts.Attributes(ctx, timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,
-		CreateDescription: "Default `1h`: installing, joining as a learner, catching up, promotion. A member of which nothing moves for a minute is given up sooner.",
+		CreateDescription: "Default `1h`, which includes installation, joining as a learner, catching up and promotion. A member without progress for a minute fails earlier.",
 		ReadDescription:   "Default `1m`.",
 		UpdateDescription: "Default `1h`: members change one at a time, so the last one waits for all others.",
 		DeleteDescription: "Default `10m`.",
 	}))
 	return schema.Schema{
 		Version: 2,
-		MarkdownDescription: "One etcd member on one machine. Members of a `for_each` make one cluster: those that are created together bootstrap it, " +
-			"later ones join as learners and are promoted when they have caught up; a destroyed one hands over leadership, is removed through another member, " +
-			"and then stops. No step is taken that would lose quorum.",
+		MarkdownDescription: "One etcd member on one machine. Members of a `for_each` form one cluster: members that are created together bootstrap it, " +
+			"later members join as learners and are promoted when they have caught up; a destroyed member hands over leadership, is removed through another member, " +
+			"and then stops. The provider refuses every step that would lose quorum.",
 		Attributes: attributes,
 	}
 }
@@ -51,50 +51,50 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		"host": hostSchema("on which the member runs"),
 		"peers": schema.MapAttribute{
 			Required: true, ElementType: types.StringType,
-			MarkdownDescription: "Addresses of all machines of the cluster, this one included, by member name: where to look for the cluster. " +
-				"A change never restarts a member. A member that the cluster lists and that is not named here, by its name at its address, shows up in `drift` of every member: add it, or remove it from the cluster.",
+			MarkdownDescription: "Addresses of all machines of the cluster, including this one, by member name. The provider discovers the cluster through them. " +
+				"A change never restarts a member. If the cluster lists a member that is not in `peers` with its name and address, `drift` of every member reports it: add it, or remove it from the cluster.",
 		},
 		"pki":    bundleAttribute("from which the member's certificates are issued"),
 		"signed": signedSchema(),
-		"early_renewal": earlyRenewalSchema("A certificate that is due shows up in `drift`; the next apply renews it, and nothing restarts: " +
+		"early_renewal": earlyRenewalSchema("A certificate that is due is listed in `drift`, and the next apply renews it without a restart: " +
 			"etcd reads its certificates at each handshake."),
 		"version": schema.StringAttribute{
 			Required:            true,
 			Validators:          []validator.String{checked("etcd version", etcdrelease.ValidateVersion)},
-			MarkdownDescription: "etcd version, such as `3.6.16`. A change restarts the members one at a time, the leader last. What the cluster, as it runs, does not allow is refused in the plan.",
+			MarkdownDescription: "etcd version, such as `3.6.16`. A change restarts the members one at a time, the leader last. The plan refuses a version that the running cluster does not allow.",
 		},
 		"extra_args": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Further flags of etcd, without dashes, such as `quota-backend-bytes`. They win over the defaults (gates in `feature-gates` are added to the provider's). " +
-				"By default the quota is 8 GiB. A change restarts the members one at a time, the leader last.",
+			MarkdownDescription: "Additional flags of etcd, without dashes, such as `quota-backend-bytes`. They take precedence over the defaults (gates in `feature-gates` are added to the provider's). " +
+				"The default quota is 8 GiB. A change restarts the members one at a time, the leader last.",
 		},
 		"resources": limitsSchema("etcd"),
 		"snapshots": snapshotsSchema(),
 		"upgrade_snapshots_kept": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(etcd.DefaultSnapshotsKept),
 			Validators: []validator.Int64{int64validator.Between(1, 1000)},
-			MarkdownDescription: fmt.Sprintf("How many snapshots stay on the machine of those that are saved and verified there before an upgrade, of etcd or of Kubernetes (`snapshots.kept` is the number of scheduled ones). They are in `data_dir`-archive/upgrades, "+
-				"and the oldest go first. Default `%d`. A change restarts nothing; the next snapshot removes what is too many.", etcd.DefaultSnapshotsKept),
+			MarkdownDescription: fmt.Sprintf("Number of upgrade snapshots kept on the machine (`snapshots.kept` is the number of scheduled ones). They are saved and verified there before an upgrade of etcd or Kubernetes, in `data_dir`-archive/upgrades, "+
+				"and the oldest are removed first. Default `%d`. A change restarts nothing; the next snapshot removes the surplus ones.", etcd.DefaultSnapshotsKept),
 		},
 		"archives_kept": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(etcd.DefaultArchivesKept),
 			Validators: []validator.Int64{int64validator.Between(1, 1000)},
-			MarkdownDescription: fmt.Sprintf("How many archives of `data_dir` stay on the machine (see `on_destroy`). Default `%d`. A new one removes the oldest beyond that; "+
-				"of those with the snapshot of a last member, as many stay besides. A change touches nothing.", etcd.DefaultArchivesKept),
+			MarkdownDescription: fmt.Sprintf("Number of archives of `data_dir` kept on the machine (see `on_destroy`). Default `%d`. A new archive removes the oldest surplus ones; "+
+				"the same number of archives with the final snapshot of a last member is kept in addition. A change affects nothing on the machine.", etcd.DefaultArchivesKept),
 		},
 		"data_dir": schema.StringAttribute{
 			Optional: true, Computed: true, PlanModifiers: replaced,
 			Default:             stringdefault.StaticString(etcd.DefaultDataDir),
 			Validators:          []validator.String{checked("data directory", etcd.ValidateDataDir)},
-			MarkdownDescription: "Directory of the member's data. Default `" + etcd.DefaultDataDir + "`. A change replaces the member.",
+			MarkdownDescription: "Data directory of the member. Default `" + etcd.DefaultDataDir + "`. A change replaces the member.",
 		},
 		"on_destroy": schema.StringAttribute{
 			Optional: true, Computed: true,
 			Default:    stringdefault.StaticString(string(etcd.Archive)),
 			Validators: []validator.String{stringvalidator.OneOf(string(etcd.Archive), string(etcd.Wipe))},
-			MarkdownDescription: "What becomes of the data when the member is destroyed: `archive` (the default) renames it into `data_dir`-archive on the machine, " +
-				"or into `data_dir`/archive where that is on a file system of its own, so that nothing is ever copied, and the last member leaves a snapshot there too " +
-				"(without room for it, it stays); `wipe` removes it. A change touches nothing.",
+			MarkdownDescription: "What happens to the data when the member is destroyed: `archive` (the default) renames it into `data_dir`-archive on the machine, " +
+				"or into `data_dir`/archive if `data_dir` is a separate file system, so that data is never copied; the last member also saves a final snapshot there " +
+				"(without enough space for it, the destroy is refused); `wipe` removes the data. A change affects nothing on the machine.",
 		},
 	}
 }
@@ -104,14 +104,14 @@ func etcdMemberComputed() map[string]schema.Attribute {
 		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 	}
 	return map[string]schema.Attribute{
-		"id":                     seen("etcd's identifier of the member, hexadecimal."),
-		"client_url":             seen("Where API servers reach the member."),
-		"peer_url":               seen("Where the other members reach it."),
+		"id":                     seen("Member ID in etcd, hexadecimal."),
+		"client_url":             seen("URL at which API servers reach the member."),
+		"peer_url":               seen("URL at which the other members reach it."),
 		"machine_id":             machineIDSchema(),
 		"config_digest":          digestSchema(),
 		"certificate_expires_at": expirySchema("the member's certificates"),
-		"learner":                schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the member is a learner, without a vote."},
-		"drift": driftSchema("An alarm of etcd is listed too, and repaired where that is safe: `NOSPACE` by giving back free space, " +
-			"`CORRUPT` by a new member in its place, with the data of the others."),
+		"learner":                schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the member is a learner, which has no vote."},
+		"drift": driftSchema("Alarms of etcd are listed too, and repaired if that is safe: `NOSPACE` by defragmentation, " +
+			"`CORRUPT` by replacing the member, which gets the data of the other members."),
 	}
 }

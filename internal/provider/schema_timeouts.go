@@ -9,13 +9,13 @@ import (
 // none.
 func timeLimits(attribute resource.Attribute) resource.Attribute {
 	nested := attribute.(resource.SingleNestedAttribute)
-	nested.MarkdownDescription = "How long each operation may take, such as `90s` or `15m`. Default: as each says. A change touches no machine."
+	nested.MarkdownDescription = "Timeout of each operation, such as `90s` or `15m`. Default: that of each operation. A change does not affect any machine."
 	return nested
 }
 
 // lookLimit sets the description of the timeouts attribute of a data source.
 func lookLimit(attribute datasource.Attribute) datasource.Attribute {
 	nested := attribute.(datasource.SingleNestedAttribute)
-	nested.MarkdownDescription = "How long the look may take, such as `20s`. Default: as `read` says."
+	nested.MarkdownDescription = "Timeout of the queries, such as `20s`. Default: that of `read`."
 	return nested
 }

@@ -18,12 +18,12 @@ func versionSkewSchema(ctx context.Context) schema.Schema {
 		attributes[name] = attribute
 	}
 	attributes["timeouts"] = lookLimit(timeouts.AttributesWithOpts(ctx, timeouts.Opts{
-		ReadDescription: "Default `1m`. What has not answered by then stands in `issues`.",
+		ReadDescription: "Default `1m`. Components that have not answered by then are listed in `issues`.",
 	}))
 	return schema.Schema{
-		MarkdownDescription: "Where may this control plane go from here? Asks all of it which versions run: etcd's members, the replicas that the balancers of the endpoint list, " +
-			"and the kubelets that an API server knows of. What does not answer stands in `issues`, and is no error, so that it serves in `check` blocks. " +
-			"Plans refuse by the same rules without it.",
+		MarkdownDescription: "Versions that a control plane may be upgraded to. Queries the running versions of the etcd members, of the replicas that the endpoint's balancers list, " +
+			"and of the kubelets registered with an API server. A component that does not answer is listed in `issues` and is not an error, so the data source can be used in `check` blocks. " +
+			"Plans enforce the same rules without it.",
 		Attributes: attributes,
 	}
 }
@@ -32,11 +32,11 @@ func versionSkewArguments() map[string]schema.Attribute {
 	target := func(of, example string, check func(string) error) schema.StringAttribute {
 		return schema.StringAttribute{
 			Optional: true, Validators: []validator.String{checked(of+" version", check)},
-			MarkdownDescription: "Version of " + of + " to judge, such as `" + example + "`, by all rules: the answer is in `target_allowed` and `refusals`. Default: none is judged.",
+			MarkdownDescription: "Version of " + of + " to check, such as `" + example + "`, against all rules: the result is in `target_allowed` and `refusals`. Default: none is checked.",
 		}
 	}
 	kubernetes := target("Kubernetes", "1.35.4", release.ValidateVersion)
-	kubernetes.MarkdownDescription += " Together with `etcd_target` it is judged beside that one: etcd goes first."
+	kubernetes.MarkdownDescription += " With `etcd_target`, it is checked against that version, because etcd is upgraded first."
 	attributes := askedSchema()
 	attributes["kubernetes_target"] = kubernetes
 	attributes["etcd_target"] = target("etcd", "3.6.16", etcdrelease.ValidateVersion)
@@ -56,7 +56,7 @@ func versionSkewSeen() map[string]schema.Attribute {
 	versions := func(of string) schema.Attribute {
 		return schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "The version that each " + of + " runs, by name; empty where it does not tell.",
+			MarkdownDescription: "The version of each " + of + ", by name; empty if it is unknown.",
 		}
 	}
 	group := func(description string, attributes map[string]schema.Attribute) schema.Attribute {
@@ -65,26 +65,26 @@ func versionSkewSeen() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"kubernetes": group("The replicas.", map[string]schema.Attribute{
 			"versions":    versions("replica"),
-			"settled":     flag("Whether all replicas tell the same version: no upgrade is under way, or was left half done."),
-			"oldest":      text("The oldest version among them; null when none tells."),
-			"newest":      text("The newest version among them; null when none tells."),
-			"next_minors": texts("Minor versions such as `1.35` to which all replicas may go now, by etcd's and the kubelets' leave. Patches of the present minor may always follow."),
+			"settled":     flag("Whether all replicas have the same version: no upgrade is in progress or incomplete."),
+			"oldest":      text("The oldest of their versions; null if none is known."),
+			"newest":      text("The newest of their versions; null if none is known."),
+			"next_minors": texts("Minor versions, such as `1.35`, that all replicas may be upgraded to now, considering etcd and the kubelets. Patch releases of the current minor version are always allowed."),
 		}),
-		"etcd_cluster": group("The members of etcd.", map[string]schema.Attribute{
+		"etcd_cluster": group("The etcd members.", map[string]schema.Attribute{
 			"versions":        versions("member"),
-			"cluster_version": text("Minor version, such as `3.6`, that the members have agreed on. A member cannot go back behind it. Null when none tells."),
-			"settled":         flag("Whether all members tell the same version, and have agreed on its minor."),
-			"healthy":         flag("Whether every member is a healthy voter without an alarm. An upgrade begins only then."),
-			"next_minors":     texts("Minor versions such as `3.6` to which all members may go now. Patches of the present minor may always follow."),
+			"cluster_version": text("Cluster version, such as `3.6`, which is the minor version that the members have agreed on. A member cannot run an older one. Null if it is unknown."),
+			"settled":         flag("Whether all members have the same version, and the cluster version is its minor version."),
+			"healthy":         flag("Whether every member is a healthy voter without an alarm. Otherwise an upgrade does not start."),
+			"next_minors":     texts("Minor versions, such as `3.6`, that all members may be upgraded to now. Patch releases of the current minor version are always allowed."),
 		}),
-		"kubelets": group("The kubelets of all nodes. This provider does not manage them; they limit where the replicas may go.", map[string]schema.Attribute{
+		"kubelets": group("The kubelets of all nodes. This provider does not manage them, but they limit the versions of the replicas.", map[string]schema.Attribute{
 			"versions": versions("node's kubelet"),
-			"oldest":   text("The oldest version among them; null when there is none."),
-			"blocks":   text("The first minor version of Kubernetes that the oldest kubelet keeps the replicas from, such as `1.37`: a kubelet may be three minors older. Null when there is none."),
+			"oldest":   text("The oldest of their versions; null if there is none."),
+			"blocks":   text("The first minor version of Kubernetes that the oldest kubelet does not allow for the replicas, such as `1.37`: a kubelet may be at most three minor versions older. Null if there is none."),
 		}),
 		"target_allowed": flag("Whether no rule refuses the targets, and there are no `issues`; null without a target."),
-		"refusals":       texts("Each rule that refuses a target, with the remedy."),
-		"removed_apis":   texts("APIs that clients have asked the running API servers for and that `kubernetes_target` does not serve any more. They refuse nothing."),
-		"issues":         texts("What is unknown, and detected problems."),
+		"refusals":       texts("The rules that refuse a target, each with the remedy."),
+		"removed_apis":   texts("APIs that clients have requested from the running API servers and that `kubernetes_target` no longer serves. They do not refuse the target."),
+		"issues":         texts("Unknown versions and detected problems."),
 	}
 }

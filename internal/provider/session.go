@@ -58,10 +58,10 @@ func (s *session) bundle(value types.String, diags *diag.Diagnostics) *pki.Bundl
 	switch {
 	case errors.Is(err, pki.ErrSealed):
 		diags.AddAttributeError(attributePath("pki"), "Private keys cannot be opened",
-			"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: give the provider's seal the identity that belongs to one of the recipients (sealed_for of the kube_pki_bundle).")
+			"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: add the identity of one of the recipients (sealed_for of the kube_pki_bundle) to the provider's seal.")
 	case err != nil:
 		diags.AddAttributeError(attributePath("pki"), "Invalid PKI bundle",
-			"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: give the bundle attribute of a kube_pki_bundle.")
+			"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: use the bundle attribute of a kube_pki_bundle.")
 	}
 	return bundle
 }
@@ -91,7 +91,7 @@ func (c *configured) setSession(data any, diags *diag.Diagnostics) {
 	}
 	s, ok := data.(*session)
 	if !ok {
-		diags.AddError("Unexpected provider data", "This is a bug in the provider: the resource was configured with another provider's data.")
+		diags.AddError("Unexpected provider data", "The resource was configured with the data of another provider. This is a bug in the provider.")
 		return
 	}
 	c.session = s
@@ -107,9 +107,9 @@ func (c *configured) connected(diags *diag.Diagnostics) bool {
 }
 
 func addUnknownSettings(diags *diag.Diagnostics) {
-	diags.AddError("The provider's settings are not known yet",
-		"The provider \"kube\" is configured with values that are only known after another resource is applied, so no machine can be reached now, and no sealed key opened.\n"+
-			"Next step: apply those resources first (terraform apply -target=…), or give the provider values that are known.")
+	diags.AddError("Provider settings are not known yet",
+		"The provider \"kube\" is configured with values that are known only after another resource is applied, so no machine can be reached and no sealed key can be opened now.\n"+
+			"Next step: apply those resources first (terraform apply -target=…), or configure the provider with known values.")
 }
 
 func (s *session) machine(address string) *host.Host {

@@ -54,7 +54,7 @@ func decodeObject[M any](ctx context.Context, object types.Object) *M {
 	var out *M
 	diags := object.As(ctx, &out, basetypes.ObjectAsOptions{UnhandledUnknownAsEmpty: true})
 	if diags.HasError() {
-		panic("provider: a model that is not its schema's: " + diags[0].Detail()) // tests decode every model
+		panic("provider: the model does not match its schema: " + diags[0].Detail()) // tests decode every model
 	}
 	return out
 }
@@ -113,7 +113,7 @@ func (s settings[R]) text() json.RawMessage {
 	slices.Sort(s.Groups)
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic("provider: settings of texts and numbers cannot fail to encode: " + err.Error())
+		panic("provider: encode settings: " + err.Error())
 	}
 	return text
 }

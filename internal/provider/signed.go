@@ -35,9 +35,9 @@ type signed struct {
 func signedSchema() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "What an external signer signed, for authorities of the bundle whose key is held elsewhere (`key_held_elsewhere`). " +
-			"A change puts the new certificates in the place of the present ones, by the rules of a renewal. How long they last is the signer's to say; plans warn before their end. " +
-			"Default: none, and what is installed on the machine stays in use, as after an import of the bundle from a machine.",
+		MarkdownDescription: "Certificates signed by an external signer, for CAs of the bundle with an external key (`key_held_elsewhere`). " +
+			"A change installs the new certificates in place of the current ones, by the rules of a renewal. The signer determines their validity; plans warn before they expire. " +
+			"Default: none; the certificates installed on the machine stay in use, as after an import of the bundle from a machine.",
 		Attributes: map[string]schema.Attribute{
 			"keys": schema.StringAttribute{
 				Required: true, Sensitive: true,
@@ -45,8 +45,8 @@ func signedSchema() schema.Attribute {
 			},
 			"certificates": schema.MapAttribute{
 				Required: true, ElementType: types.StringType,
-				MarkdownDescription: "The certificates, PEM, by the names of `requests`: each is the one that was signed, followed by its intermediates. " +
-					"Those of authorities whose key the bundle has, or that are not for this resource, are not used.",
+				MarkdownDescription: "The certificates, PEM, by the names of `requests`: each is the signed certificate, followed by its intermediates. " +
+					"Certificates of CAs whose key is in the bundle, or that are not for this resource, are not used.",
 			},
 		},
 	}
@@ -67,7 +67,7 @@ func (s *session) readSigned(ctx context.Context, value types.Object, diags *dia
 		keys, err := openKeys(model.Keys.ValueString(), s.seal)
 		if err != nil {
 			diags.AddAttributeError(attributePath("signed.keys"), "Private keys cannot be read",
-				"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: give the keys attribute of a kube_certificate_requests as it is.")
+				"Cause: "+err.Error()+"\nUnchanged: nothing was changed.\nNext step: use the keys attribute of a kube_certificate_requests without changes.")
 		}
 		out.keys = keys
 	}
@@ -186,8 +186,8 @@ func (s signed) refuseKeyless(diags *diag.Diagnostics) {
 	for _, name := range slices.Sorted(maps.Keys(s.certificates)) {
 		if _, ok := s.keys[name]; !ok {
 			diags.AddAttributeError(attributePath("signed.certificates").AtMapKey(name), "Certificate without a key",
-				fmt.Sprintf("Cause: the keys hold none for %q, but for: %s\nUnchanged: nothing was changed.\n"+
-					"Next step: give certificates and keys of the same kube_certificate_requests, each under its name in requests.",
+				fmt.Sprintf("Cause: keys contains no key for %q; it contains: %s\nUnchanged: nothing was changed.\n"+
+					"Next step: use certificates and keys of the same kube_certificate_requests, each by its name in requests.",
 					name, strings.Join(slices.Sorted(maps.Keys(s.keys)), ", ")))
 		}
 	}
@@ -199,18 +199,18 @@ func addMissing(leaves []pki.Leaf, diags *diag.Diagnostics) {
 	}
 	var names, next []string
 	for _, leaf := range leaves {
-		names = append(names, fmt.Sprintf("%s (%s authority)", leaf.Name, leaf.Authority))
+		names = append(names, fmt.Sprintf("%s (%s CA)", leaf.Name, leaf.Authority))
 		next = append(next, fmt.Sprintf("requests[%q]", leaf.Name))
 	}
 	diags.AddAttributeError(attributePath("signed"), "Signed certificates are missing",
-		"Cause: the authority's key is held elsewhere, and no signed certificate is given for: "+strings.Join(names, ", ")+
+		"Cause: the key of the CA is external, and there is no signed certificate for: "+strings.Join(names, ", ")+
 			"\nUnchanged: nothing was changed.\nNext step: sign "+strings.Join(next, ", ")+" of a kube_certificate_requests, "+
-			"and give what was signed as signed = { keys = …, certificates = { … } }.")
+			"and set signed = { keys = …, certificates = { … } }.")
 }
 
 func addUnusable(leaf pki.Leaf, cause string, diags *diag.Diagnostics) {
 	diags.AddAttributeError(attributePath("signed.certificates").AtMapKey(leaf.Name), "Signed certificate cannot be used",
-		fmt.Sprintf("Cause: %s\nUnchanged: nothing was changed.\nNext step: sign requests[%q] again, by the %s authority, with the names of the request and no others, for %s.",
+		fmt.Sprintf("Cause: %s\nUnchanged: nothing was changed.\nNext step: sign requests[%q] again with the %s CA, with exactly the names of the request, for %s.",
 			cause, leaf.Name, leaf.Authority, strings.Join(leaf.Usage.Names(), " and ")))
 }
 
@@ -225,7 +225,7 @@ func warnExpiring(bundle *pki.Bundle, early types.String, now time.Time, diags *
 	for _, name := range slices.Sorted(maps.Keys(bundle.Signed)) {
 		info, err := pki.Inspect(bundle.Signed[name].Certificate)
 		if err == nil && now.Before(info.NotAfter) && info.Due(before, now) {
-			words = append(words, fmt.Sprintf("%s ends on %s", name, info.NotAfter.UTC().Format(time.DateOnly)))
+			words = append(words, fmt.Sprintf("%s expires on %s", name, info.NotAfter.UTC().Format(time.DateOnly)))
 		}
 	}
 	if len(words) > 0 {
@@ -249,7 +249,7 @@ func (s *session) signedAnew(ctx context.Context, before, after types.Object) bo
 func openKeys(text string, seal *pki.Seal) (map[string]string, error) {
 	var keys map[string]string
 	if err := json.Unmarshal([]byte(text), &keys); err != nil || keys == nil {
-		return nil, errors.New("it is not the JSON of private keys by name")
+		return nil, errors.New("it is not a JSON object of private keys by name")
 	}
 	for name, key := range keys {
 		opened, err := seal.Open(key)

@@ -87,8 +87,8 @@ func TestCheckSigned(t *testing.T) {
 		"one unknown":       {with("etcd/server", pki.KeyPair{Certificate: "?", PrivateKey: right["etcd/server"].PrivateKey}), 0, nil},
 		"one more":          {with("kubernetes-admin", right["etcd/peer"]), 0, nil},
 		"none":              {types.ObjectNull(signedTypes), 1, []string{"Signed certificates are missing", `sign requests["etcd/server"], requests["etcd/peer"], requests["etcd/healthcheck-client"]`}},
-		"two are missing":   {signedValue(t, without), 1, []string{"etcd/server (etcd authority), etcd/peer (etcd authority)\n"}},
-		"another member's":  {with("etcd/server", others["etcd/server"]), 1, []string{"Signed certificate cannot be used", `is for "cp2" instead of "cp1"`, `sign requests["etcd/server"] again, by the etcd authority`, "for server auth and client auth"}},
+		"two are missing":   {signedValue(t, without), 1, []string{"etcd/server (etcd CA), etcd/peer (etcd CA)\n"}},
+		"another member's":  {with("etcd/server", others["etcd/server"]), 1, []string{"Signed certificate cannot be used", `is for "cp2" instead of "cp1"`, `sign requests["etcd/server"] again with the etcd CA`, "for server auth and client auth"}},
 		"of another key":    {with("etcd/server", pki.KeyPair{Certificate: right["etcd/server"].Certificate, PrivateKey: right["etcd/peer"].PrivateKey}), 1, []string{"is not for the key of its request"}},
 		"another authority": {with("etcd/server", signElsewhere(t, here, []pki.Leaf{pki.FrontProxyClient()})["front-proxy-client"]), 1, []string{"is signed by another authority"}},
 	} {
@@ -121,8 +121,8 @@ func TestCheckSignedNames(t *testing.T) {
 		})
 	}
 	for keys, words := range map[string]string{
-		`{"etcd/server":"secret"}`: `the keys hold none for "etcd-server", but for: etcd/server`,
-		"secret":                   "it is not the JSON of private keys by name",
+		`{"etcd/server":"secret"}`: `keys contains no key for "etcd-server"; it contains: etcd/server`,
+		"secret":                   "it is not a JSON object of private keys by name",
 		`{"etcd/server":"-----BEGIN AGE ENCRYPTED FILE-----\nsecret"}`: "no identity is given to open them",
 	} {
 		var diags diag.Diagnostics

@@ -155,15 +155,15 @@ func (g *group) judge(diags *diag.Diagnostics) {
 	switch {
 	case len(g.serving) == 0:
 	case renamed && len(g.leaving) == len(g.coming) && len(g.serving) > 1:
-		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("every one that serves is destroyed and created again as the same: %s.", who),
+		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("all serving ones would be destroyed and created again with the same identity: %s.", who),
 			"if keys of a for_each were renamed, add a moved block for each (moved { from = …[\"OLD\"], to = …[\"NEW\"] }); "+
-				"if they shall be replaced, replace them in two applies, so that one stays in each: first some of them (terraform apply -replace=… -target=…), then the rest.")
+				"if you want to replace them, use two applies, so that at least one keeps serving: first some of them (terraform apply -replace=… -target=…), then the rest.")
 	case len(g.coming) > 0:
-		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("of those that serve none would stay: %s.", who),
-			"do it in two applies, so that one stays in each: change or replace some of them first (for example with -target), and the rest when these serve. "+
-				"A single one is replaced by adding another one first.")
+		g.refuse(diags, "The plan replaces all "+g.kind, fmt.Sprintf("none of the serving ones would remain: %s.", who),
+			"use two applies, so that at least one keeps serving: change or replace some of them first (for example with -target), and the rest when these serve. "+
+				"To replace a single one, add another one first.")
 	case g.protected:
-		g.refuse(diags, "The plan destroys all "+g.kind, fmt.Sprintf("with the last of %s the cluster ends, and its deletion_protection is on.", who), pki.AllowDeletion)
+		g.refuse(diags, "The plan destroys all "+g.kind, fmt.Sprintf("removing all of %s ends the cluster, and deletion_protection is enabled.", who), pki.AllowDeletion)
 	}
 }
 

@@ -53,7 +53,7 @@ func TestSurvival(t *testing.T) {
 		{name: "one is replaced", steps: append(each(read), create(everyone[0]), keep(everyone[1]), keep(everyone[2]))},
 		{name: "two of three leave", steps: []step{destroy(everyone[0]), destroy(everyone[1]), keep(everyone[2])}},
 		{name: "one of three, with -target", steps: []step{destroy(everyone[0])}},
-		{name: "terraform destroy", steps: each(destroy), want: "deletion_protection is on"},
+		{name: "terraform destroy", steps: each(destroy), want: "deletion_protection is enabled"},
 		{name: "terraform destroy, allowed", deletable: true, steps: each(destroy)},
 		{name: "-replace of all", deletable: true, steps: append(each(keep), each(create)...), want: "moved"},
 		{name: "all names change", deletable: true, steps: []step{

@@ -61,9 +61,9 @@ func ipValidator() validator.String {
 		case err != nil:
 			return fmt.Errorf("%q is not an IP address", text)
 		case address.IsUnspecified(), address.IsLoopback(), address.IsMulticast(), address.Zone() != "":
-			return fmt.Errorf("%q cannot be reached by other machines", text)
+			return fmt.Errorf("%q cannot be reached from other machines", text)
 		case address.String() != text:
-			return fmt.Errorf("%q is written %q", text, address)
+			return fmt.Errorf("%q is not in canonical form: use %q", text, address)
 		}
 		return nil
 	})

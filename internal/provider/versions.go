@@ -63,7 +63,7 @@ var (
 	errBegun      = errors.New("this run is changing it")
 	errNoSettings = errors.New("the provider's settings are not known yet")
 	errNoBundle   = errors.New("the PKI bundle is not known yet, or cannot be opened")
-	errNoPlace    = errors.New("it is not known yet where it runs")
+	errNoPlace    = errors.New("its machines are not known yet")
 )
 
 // begin records that a change of this run begins. Terraform plans each resource again right
@@ -201,9 +201,9 @@ func refuseVersion(diags *diag.Diagnostics, err error) {
 	if err == nil {
 		return
 	}
-	addError(diags, path.Root("version"), "Version not possible", &problem.Problem{
-		Summary: "Version not possible", Cause: indented(err.Error()), Unchanged: problem.Nothing, Err: err,
-		Next: "take the way that each rule names. Every step is an apply of its own.",
+	addError(diags, path.Root("version"), "Version not allowed", &problem.Problem{
+		Summary: "Version not allowed", Cause: indented(err.Error()), Unchanged: problem.Nothing, Err: err,
+		Next: "follow the remedy of each rule. Each step is a separate apply.",
 	})
 }
 
@@ -217,9 +217,9 @@ func (s *session) warnUnknownVersions(diags *diag.Diagnostics, what string, unto
 		untold = append([]string{asProblem("", err).Cause}, untold...)
 	}
 	if s.versions.once(what) {
-		diags.AddAttributeWarning(path.Root("version"), what+" not held against all that runs",
+		diags.AddAttributeWarning(path.Root("version"), what+" not checked against all running versions",
 			"Cause: "+indented(strings.Join(untold, "\n"))+
-				"\nNext step: bring back what does not answer and plan again. The apply looks again before it changes anything, and refuses what is not possible.")
+				"\nNext step: recover the components that do not answer, and plan again. The apply checks again before it changes anything, and refuses a version that is not allowed.")
 	}
 }
 
@@ -227,8 +227,8 @@ func (s *session) warnUnknownVersions(diags *diag.Diagnostics, what string, unto
 func (s *session) warnRemoved(diags *diag.Diagnostics, removed []string, target string) {
 	if len(removed) > 0 && s.versions.once("removed from "+target) {
 		diags.AddAttributeWarning(path.Root("version"), "Clients use APIs that Kubernetes "+target+" does not serve",
-			"Since the API servers started, clients have asked for:\n  "+strings.Join(problem.Lines(removed), "\n  ")+
-				"\nNext step: find these clients (the audit log names them) and move them to an API that "+target+" serves, then apply.")
+			"Since the API servers started, clients have requested:\n  "+strings.Join(problem.Lines(removed), "\n  ")+
+				"\nNext step: find these clients (the audit log names them) and migrate them to an API that "+target+" serves, then apply.")
 	}
 }
 
