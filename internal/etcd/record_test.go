@@ -37,7 +37,7 @@ func TestReadRecord(t *testing.T) {
 		"flag":               {"max-txn-ops", "max-txn-ops=1 --data-dir"},
 		"value of a flag":    {`"256"`, `"256\u001b[31m"`},
 		"early renewal":      {"86400000000000", "-1"},
-		"not valid JSON":            {"{", "x"},
+		"not valid JSON":     {"{", "x"},
 		"more than a record": {`"cp1"`, `"cp1", "x": "` + strings.Repeat("x", longestRecord) + `"`},
 	} {
 		text := strings.Replace(goodRecord, change[0], change[1], 1)

@@ -197,7 +197,10 @@ func durationText(d time.Duration) types.String {
 // import cannot know the notation of the configuration.
 type sameDuration struct{}
 
-func (sameDuration) Description(context.Context) string { return "An equal duration in another format is not a change." }
+func (sameDuration) Description(context.Context) string {
+	return "An equal duration in another format is not a change."
+}
+
 func (sameDuration) MarkdownDescription(context.Context) string {
 	return "An equal duration in another format is not a change."
 }

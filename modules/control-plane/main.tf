@@ -37,20 +37,20 @@ resource "kube_control_plane_endpoint" "this" {
 resource "kube_etcd_member" "this" {
   for_each = local.with["etcd"]
 
-  name           = each.key
-  host           = { address = each.value }
-  peers          = local.with["etcd"]
-  pki            = kube_pki_bundle.this.bundle
-  version        = var.etcd.version
-  extra_args     = var.etcd.extra_args
-  data_dir       = var.etcd.data_dir
-  on_destroy     = var.etcd.on_destroy
+  name                   = each.key
+  host                   = { address = each.value }
+  peers                  = local.with["etcd"]
+  pki                    = kube_pki_bundle.this.bundle
+  version                = var.etcd.version
+  extra_args             = var.etcd.extra_args
+  data_dir               = var.etcd.data_dir
+  on_destroy             = var.etcd.on_destroy
   upgrade_snapshots_kept = var.etcd.upgrade_snapshots_kept
-  archives_kept  = var.etcd.archives_kept
-  snapshots      = var.etcd.snapshots
-  resources      = var.etcd.resources
-  early_renewal  = var.pki.early_renewal
-  timeouts       = var.etcd.timeouts
+  archives_kept          = var.etcd.archives_kept
+  snapshots              = var.etcd.snapshots
+  resources              = var.etcd.resources
+  early_renewal          = var.pki.early_renewal
+  timeouts               = var.etcd.timeouts
 }
 
 resource "kube_control_plane_replica" "this" {

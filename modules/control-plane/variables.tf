@@ -69,12 +69,12 @@ variable "etcd" {
     snapshots are saved on a schedule by the machine whose member is the leader, and copied elsewhere by the upload command. Changing them restarts nothing.
   EOT
   type = object({
-    version        = string
-    extra_args     = optional(map(string), {})
-    data_dir       = optional(string, "/var/lib/etcd")
-    on_destroy     = optional(string, "archive")
+    version                = string
+    extra_args             = optional(map(string), {})
+    data_dir               = optional(string, "/var/lib/etcd")
+    on_destroy             = optional(string, "archive")
     upgrade_snapshots_kept = optional(number, 3)
-    archives_kept  = optional(number, 5)
+    archives_kept          = optional(number, 5)
     snapshots = optional(object({
       schedule         = optional(string, "hourly")
       kept             = optional(number, 24)
