@@ -84,6 +84,13 @@ func TestDecide(t *testing.T) {
 			reissue: []string{component.AdminConf, component.APIServerCert, component.KeyPath(component.APIServerCert)},
 		},
 		{
+			name: "another name of the cluster", alter: func(s *Spec, _ *machine.Observed) {
+				renamed := *s.Bundle
+				renamed.ClusterName, s.Bundle = "renamed", &renamed
+			},
+			reissue: []string{component.AdminConf, component.ControllerManagerConf, component.SchedulerConf}, restart: []string{release.ControllerManager, release.Scheduler},
+		},
+		{
 			name: "a certificate near its end", alter: func(*Spec, *machine.Observed) {}, at: cptest.Now.Add(340 * 24 * time.Hour), restart: []string{release.ControllerManager, release.Scheduler},
 			reissue: []string{
 				component.AdminConf, component.ControllerManagerConf, component.EtcdClientCert, component.KeyPath(component.EtcdClientCert), component.KubeletClientCert, component.KeyPath(component.KubeletClientCert),

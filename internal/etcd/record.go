@@ -33,7 +33,7 @@ func (f observed) identity(v *membership.View, entry *membership.Member) memberI
 // earlier version are added.
 func (f observed) recordFits(s Spec, id memberID) bool {
 	m := f.Record
-	return m != nil && m.Generation == s.generation() && m.snapshotsKept() == s.snapshotsKept() && m.saysConfigured(s) &&
+	return m != nil && m.ClusterName == s.Bundle.ClusterName && m.Generation == s.generation() && m.snapshotsKept() == s.snapshotsKept() && m.saysConfigured(s) &&
 		m.id() == id.Member && (id.Cluster == 0 || membership.ParseID(m.EtcdCluster) == id.Cluster)
 }
 

@@ -95,3 +95,20 @@ func TestSnapshotsKept(t *testing.T) {
 		t.Errorf("an older marker: %v", words)
 	}
 }
+
+// TestRenamedCluster verifies that another name of the cluster rewrites the record and
+// restarts nothing.
+func TestRenamedCluster(t *testing.T) {
+	s := specAt(t, "10.0.0.1")
+	s.Bundle, s.Name = newBundle(t), "cp1"
+	f := memberOn(t, s)
+	renamed := *s.Bundle
+	renamed.ClusterName, s.Bundle = "renamed", &renamed
+	r, err := repairs(s, f, nil, time.Now())
+	if err != nil || r.Restart != "" || len(r.Change.Files) != 1 || !strings.Contains(string(r.Change.Files[0].Content), `"cluster_name": "renamed"`) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if words := drift(s, f, nil, time.Now()); len(words) > 0 {
+		t.Errorf("drift: %q", words)
+	}
+}

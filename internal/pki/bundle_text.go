@@ -195,13 +195,28 @@ func Parse(text string, seal *Seal) (*Bundle, error) {
 // SetDeletionProtection changes the protection in a bundle's text. Sealed keys stay unchanged,
 // so that the result depends on the text alone.
 func SetDeletionProtection(text string, protected bool) (string, error) {
+	return edited(text, func(e *encoded) {
+		if e.Protection = nil; !protected {
+			e.Protection = &protected
+		}
+	})
+}
+
+// Rename changes the name of the cluster in a bundle's text. Sealed keys stay unchanged, as
+// with SetDeletionProtection.
+func Rename(text, name string) (string, error) {
+	if err := ValidateClusterName(name); err != nil {
+		return "", err
+	}
+	return edited(text, func(e *encoded) { e.ClusterName = name })
+}
+
+func edited(text string, edit func(*encoded)) (string, error) {
 	e, err := decode(text)
 	if err != nil {
 		return "", fmt.Errorf("read pki bundle: %w", err)
 	}
-	if e.Protection = nil; !protected {
-		e.Protection = &protected
-	}
+	edit(&e)
 	changed, err := json.Marshal(e)
 	if err != nil {
 		panic("pki: encode bundle: " + err.Error()) // strings and numbers can always be encoded

@@ -52,3 +52,38 @@ func TestDeletionProtection(t *testing.T) {
 		t.Error("an unknown bundle is not protected")
 	}
 }
+
+// TestRename: another name leaves the cluster's ID and everything else unchanged.
+func TestRename(t *testing.T) {
+	b, err := Generate(Options{ClusterName: "prod", Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := b.Encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, err := Rename(text, "prod-eu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	renamed, err := Parse(changed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if renamed.ClusterName != "prod-eu" || !b.Same(renamed, Parts()...) || !b.Renamed(renamed) || b.Renamed(b) || (*Bundle)(nil).Renamed(b) {
+		t.Errorf("renamed to %s; the parts are the same: %t", renamed, b.Same(renamed, Parts()...))
+	}
+	other := *renamed
+	if other.ClusterID = NewClusterID(); b.Renamed(&other) {
+		t.Error("another cluster counts as renamed")
+	}
+	if back, err := Rename(changed, "prod"); err != nil || back != text {
+		t.Errorf("renamed back it has another text: %v", err)
+	}
+	for _, name := range []string{"", "a b", "-"} {
+		if _, err := Rename(text, name); err == nil {
+			t.Errorf("the name %q was taken", name)
+		}
+	}
+}

@@ -49,7 +49,7 @@ func bundleAttribute(use string) schema.Attribute {
 	return schema.StringAttribute{
 		Required: true, Sensitive: true,
 		MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`, " + use + ". " +
-			"A change caused by a rotation stage or a new seal updates the resource in place; the bundle of another cluster replaces it.",
+			"A change caused by a rotation stage, a new cluster name or a new seal updates the resource in place; the bundle of another cluster replaces it.",
 	}
 }
 

@@ -37,6 +37,9 @@ func (m *machineModel) rotated(before *machineModel, parts ...pki.Part) bool {
 	return before.bundle == nil || m.bundle == nil || !before.bundle.Same(m.bundle, parts...)
 }
 
+// renamed reports whether the cluster of m has got another name.
+func (m *machineModel) renamed(before *machineModel) bool { return before.bundle.Renamed(m.bundle) }
+
 // planned returns the planned value, or the observed one if the plan left it unknown.
 func planned[V attr.Value](promised, found V) V {
 	if promised.IsUnknown() {

@@ -84,10 +84,10 @@ func apiURL(address string, port int64) string {
 }
 
 // touches reports whether going from before to m requires a change on the machines. The drain
-// timeout is only read when a replica leaves. Of the bundle, only the cluster matters, and it
-// stays the same. A resource that was imported without a bundle has not been observed yet.
+// timeout is only read when a replica leaves. Of the bundle, only the cluster and its name
+// matter, and the cluster stays the same. A resource that was imported without a bundle has not been observed yet.
 func (m *endpointModel) touches(_ context.Context, before endpointModel, _ *session) bool {
-	return drifted(before.Drift) || before.PKI.IsNull() || changed(
+	return drifted(before.Drift) || before.PKI.IsNull() || m.renamed(&before.machineModel) || changed(
 		[2]attr.Value{m.Port, before.Port},
 		[2]attr.Value{m.CA, before.CA},
 		[2]attr.Value{m.HAProxy, before.HAProxy},

@@ -100,7 +100,7 @@ func (m replicaModel) noAdminConf() bool {
 // touches reports whether going from before to m requires a change on the machine: a setting of
 // a component, the registration of the replica, or drift.
 func (m *replicaModel) touches(ctx context.Context, before replicaModel, s *session) bool {
-	return drifted(before.Drift) || m.rotated(&before.machineModel, pki.Parts()...) || s.signedAnew(ctx, before.Signed, m.Signed) ||
+	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.Parts()...) || s.signedAnew(ctx, before.Signed, m.Signed) ||
 		m.AdminConf.IsUnknown() || m.noAdminConf() != before.noAdminConf() || changed(
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.Etcd, before.Etcd},
@@ -186,7 +186,7 @@ func (m *replicaModel) planUpdate(ctx context.Context, state replicaModel, s *se
 
 // certified reports whether going from before to m may issue certificates.
 func (m *replicaModel) certified(ctx context.Context, before replicaModel, s *session) bool {
-	return drifted(before.Drift) || m.rotated(&before.machineModel, pki.Parts()...) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
+	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.Parts()...) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.AdminConf, before.AdminConf},
 		[2]attr.Value{m.Endpoint, before.Endpoint},
 		[2]attr.Value{m.ServiceCIDRs, before.ServiceCIDRs},

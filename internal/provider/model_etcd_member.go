@@ -75,9 +75,9 @@ func (m etcdMemberModel) leaves() []pki.Leaf {
 
 // touches reports whether going from before to m requires a change on the machine. Peers,
 // timeouts, on_destroy and archives_kept are only read when they are needed. Of the bundle, a
-// member uses the etcd authority only.
+// member uses the etcd authority and the cluster's name only.
 func (m *etcdMemberModel) touches(ctx context.Context, before etcdMemberModel, s *session) bool {
-	return drifted(before.Drift) || m.rotated(&before.machineModel, pki.EtcdPart) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
+	return drifted(before.Drift) || m.renamed(&before.machineModel) || m.rotated(&before.machineModel, pki.EtcdPart) || s.signedAnew(ctx, before.Signed, m.Signed) || changed(
 		[2]attr.Value{m.Version, before.Version},
 		[2]attr.Value{m.ExtraArgs, before.ExtraArgs},
 		[2]attr.Value{m.Resources, before.Resources},

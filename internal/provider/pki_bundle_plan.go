@@ -73,23 +73,32 @@ func (r *pkiBundleResource) planChange(ctx context.Context, plan *pkiBundleModel
 	if diags.HasError() {
 		return
 	}
-	if !plan.ClusterName.Equal(state.ClusterName) { // another name makes another bundle
-		state.refuseDeletion(diags)
-	}
 	resealed := !plan.SealedFor.Equal(state.SealedFor)
 	plan.changes(before, after)
-	switch {
-	case resealed || plan.Bundle.IsUnknown():
+	if resealed || plan.Bundle.IsUnknown() {
 		plan.Bundle = types.StringUnknown()
 		r.warnUnsealed(diags)
-	case before.Deletable != after.Deletable:
-		text, err := pki.SetDeletionProtection(state.Bundle.ValueString(), !after.Deletable)
-		if err != nil {
-			addError(diags, attributePath("deletion_protection"), "PKI bundle not changed", err)
-		}
-		plan.Bundle = types.StringValue(text)
+	} else {
+		plan.Bundle = planText(state.Bundle, before, after, diags)
 	}
 	r.warnLast(before, after, diags)
+}
+
+// planText returns the text of a bundle whose keys do not change, but perhaps its name or its
+// protection. It is known in the plan, and so is its effect on all other resources.
+func planText(text types.String, before, after *pki.Bundle, diags *diag.Diagnostics) types.String {
+	changed, err := text.ValueString(), error(nil)
+	if before.Deletable != after.Deletable {
+		if changed, err = pki.SetDeletionProtection(changed, !after.Deletable); err != nil {
+			addError(diags, attributePath("deletion_protection"), "PKI bundle not changed", err)
+		}
+	}
+	if before.Renamed(after) {
+		if changed, err = pki.Rename(changed, after.ClusterName); err != nil {
+			addError(diags, attributePath("cluster_name"), "PKI bundle not changed", err)
+		}
+	}
+	return types.StringValue(changed)
 }
 
 // leafLife is the usual validity of a certificate. An authority that expires earlier shortens
@@ -133,7 +142,7 @@ func (r *pkiBundleResource) turn(ctx context.Context, plan, keys pkiBundleModel,
 		addInvalid(diags, attributePath("rotation"), "Rotation needed", err)
 		return nil
 	}
-	after.Algorithm, after.Deletable = options.Algorithm, options.Deletable
+	after.ClusterName, after.Algorithm, after.Deletable = options.ClusterName, options.Algorithm, options.Deletable
 	return after
 }
 

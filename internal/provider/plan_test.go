@@ -5,9 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 func dynamic(t *testing.T, kind tftypes.Type, value tftypes.Value) *tfprotov6.DynamicValue {
@@ -78,6 +81,9 @@ func (p planner) update(t *testing.T, kind string, computed []string, prior, con
 			t.Fatalf("%s: %s", d.Summary, d.Detail)
 		}
 	}
+	if len(resp.RequiresReplace) > 0 {
+		t.Fatalf("replaced because of %s", resp.RequiresReplace)
+	}
 	after, err := resp.PlannedState.Unmarshal(of)
 	if err != nil {
 		t.Fatal(err)
@@ -128,6 +134,10 @@ var (
 	memberOutputs   = []string{"id", "client_url", "peer_url", "machine_id", "config_digest", "certificate_expires_at", "learner", "drift"}
 	replicaOutputs  = []string{"id", "machine_id", "config_digest", "certificate_expires_at", "registered", "drift"}
 	endpointOutputs = []string{"id", "url", "registration", "config_digest", "drift"}
+	bundleOutputs   = []string{
+		"id", "bundle", "ca_certificate", "etcd_ca_certificate", "front_proxy_ca_certificate", "service_account_public_key", "fingerprints", "expires_at", "stages", "sealed_for",
+	}
+	kubeconfigOutputs = []string{"id", "content", "cluster_ca_certificate", "client_certificate", "client_key", "expires_at", "sealed_for"}
 )
 
 // with returns a copy of values with more added.
@@ -168,14 +178,40 @@ func endpointState(t *testing.T, pki, cluster string) map[string]any {
 	}
 }
 
+func bundleState(t *testing.T, b *pki.Bundle) map[string]any {
+	t.Helper()
+	return map[string]any{
+		"id": b.ClusterID, "cluster_name": b.ClusterName, "key_algorithm": string(b.Algorithm), "ca_validity": "87600h", "deletion_protection": !b.Deletable,
+		"rotation": map[string]any{"kubernetes": 0, "etcd": 0, "front_proxy": 0, "service_account": 0, "encryption": 0},
+		"bundle":   bundleText(t, b).ValueString(), "ca_certificate": "c", "etcd_ca_certificate": "c", "front_proxy_ca_certificate": "c", "service_account_public_key": "k",
+		"fingerprints": map[string]any{}, "expires_at": map[string]any{}, "stages": map[string]any{}, "sealed_for": []string{},
+	}
+}
+
+func kubeconfigState(t *testing.T, b *pki.Bundle) map[string]any {
+	t.Helper()
+	pair, err := b.Issue(pki.User(defaultUser, "kubeadm:cluster-admins"), time.Now(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{
+		"id": "f1", "pki": bundleText(t, b).ValueString(), "server": "https://10.0.0.100:6443", "user": defaultUser, "groups": []string{"kubeadm:cluster-admins"},
+		"validity": "8760h", "content": "text", "cluster_ca_certificate": b.Roots(pki.Kubernetes), "client_certificate": pair.Certificate, "client_key": "key",
+		"expires_at": "2030-01-02T00:00:00Z", "sealed_for": []string{},
+	}
+}
+
 // TestPlansShowWhatChanges checks that an update keeps every computed value that stays, and
 // plans drift to be removed.
 func TestPlansShowWhatChanges(t *testing.T) {
 	here, _ := bundles(t)
 	text := bundleText(t, here).ValueString()
-	changed := *here
+	changed, named := *here, *here
 	changed.Deletable = !here.Deletable
 	resealed := bundleText(t, &changed).ValueString()
+	named.ClusterName = "renamed"
+	renamed := bundleText(t, &named).ValueString()
+	bundle, kubeconfig := bundleState(t, here), kubeconfigState(t, here)
 	const unknown = "d1 -> (known after apply)"
 	drift := map[string]any{"drift": []string{"cp1: etcd.service is inactive, wanted active"}}
 	driftGone := "[cp1: etcd.service is inactive, wanted active] -> []"
@@ -210,7 +246,39 @@ func TestPlansShowWhatChanges(t *testing.T) {
 			"kube_etcd_member", memberOutputs, member, with(member, map[string]any{"pki": resealed}), "",
 			map[string]string{"pki": text + " -> " + resealed},
 		},
-		"a replica, nothing": {"kube_control_plane_replica", replicaOutputs, replica, replica, "", map[string]string{}},
+		"a member's cluster gets another name": {
+			"kube_etcd_member", memberOutputs, member, with(member, map[string]any{"pki": renamed}), "",
+			map[string]string{"pki": text + " -> " + renamed, "config_digest": unknown},
+		},
+		"a replica's cluster gets another name": {
+			"kube_control_plane_replica", replicaOutputs, with(replica, map[string]any{"registered": true}), with(replica, map[string]any{"registered": true, "pki": renamed}), "",
+			map[string]string{"pki": text + " -> " + renamed, "config_digest": unknown, "certificate_expires_at": expiry},
+		},
+		"an endpoint's cluster gets another name": {
+			"kube_control_plane_endpoint", endpointOutputs, endpoint, with(endpoint, map[string]any{"pki": renamed}), "",
+			map[string]string{"pki": text + " -> " + renamed, "config_digest": unknown},
+		},
+		"a bundle's cluster gets another name": {
+			"kube_pki_bundle", bundleOutputs, bundle, with(bundle, map[string]any{"cluster_name": "renamed"}), "",
+			map[string]string{"cluster_name": here.ClusterName + " -> renamed", "bundle": text + " -> " + renamed},
+		},
+		"a bundle's cluster gets another name and loses its protection": {
+			"kube_pki_bundle", bundleOutputs, bundle, with(bundle, map[string]any{"cluster_name": "renamed", "deletion_protection": here.Deletable}), "",
+			map[string]string{
+				"cluster_name": here.ClusterName + " -> renamed", "deletion_protection": "… -> …",
+				"bundle": text + " -> " + strings.Replace(resealed, `"cluster_name":"`+here.ClusterName, `"cluster_name":"renamed`, 1),
+			},
+		},
+		"a kubeconfig's cluster gets another name": {
+			"kube_kubeconfig", kubeconfigOutputs, kubeconfig, with(kubeconfig, map[string]any{"pki": renamed}), "",
+			map[string]string{
+				"pki": text + " -> " + renamed, "id": "f1 -> (known after apply)", "content": "text -> (known after apply)", "expires_at": expiry,
+				"cluster_ca_certificate": here.Roots(pki.Kubernetes) + " -> (known after apply)", "client_key": "key -> (known after apply)",
+				"client_certificate": kubeconfig["client_certificate"].(string) + " -> (known after apply)",
+			},
+		},
+		"a kubeconfig, nothing": {"kube_kubeconfig", kubeconfigOutputs, kubeconfig, kubeconfig, "", map[string]string{}},
+		"a replica, nothing":    {"kube_control_plane_replica", replicaOutputs, replica, replica, "", map[string]string{}},
 		"a replica's flags": {
 			"kube_control_plane_replica", replicaOutputs, with(replica, map[string]any{"registered": true}),
 			with(replica, map[string]any{"extra_args": map[string]any{"apiserver": map[string]any{"v": "3"}}}), "",

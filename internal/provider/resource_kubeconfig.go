@@ -60,7 +60,7 @@ func (r *kubeconfigResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			"(`terraform output -raw kubeconfig | age -d -i key.txt`). If nothing may be stored, use the ephemeral resource of the same name.",
 		Attributes: map[string]schema.Attribute{
 			"id":  keptString("Fingerprint of the client certificate."),
-			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: kubeconfigPKI + " A change caused by a rotation of the Kubernetes CA or by a new seal renews the kubeconfig in place; the bundle of another cluster replaces it."},
+			"pki": schema.StringAttribute{Required: true, Sensitive: true, MarkdownDescription: kubeconfigPKI + " A change caused by a rotation of the Kubernetes CA, a new cluster name or a new seal renews the kubeconfig in place; the bundle of another cluster replaces it."},
 			"server": schema.StringAttribute{
 				Required: true, PlanModifiers: replaced, MarkdownDescription: kubeconfigServer + " A change replaces the kubeconfig.",
 				Validators: []validator.String{checked("server URL", pki.ValidateServer)},
@@ -125,12 +125,13 @@ func (r *kubeconfigResource) ModifyPlan(ctx context.Context, req resource.Modify
 	warnExpiring(bundle, plan.Early, r.now(), &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		prior := r.session.prior(state.PKI)
 		switch {
 		case resp.Diagnostics.HasError():
 			return
-		case otherCluster(r.session.prior(state.PKI), bundle):
+		case otherCluster(prior, bundle):
 			resp.RequiresReplace = append(resp.RequiresReplace, attributePath("pki"))
-		case bundle == nil || !elementsKnown(ctx, plan.Signed) || !plan.SealedFor.Equal(state.SealedFor) || plan.due(ctx, bundle, r.now()):
+		case bundle == nil || prior.Renamed(bundle) || !elementsKnown(ctx, plan.Signed) || !plan.SealedFor.Equal(state.SealedFor) || plan.due(ctx, bundle, r.now()):
 			plan.forget()
 		}
 	}
@@ -253,7 +254,7 @@ func (r *kubeconfigResource) Update(ctx context.Context, req resource.UpdateRequ
 	model.keep(state)
 	switch {
 	case !changes: // as planned
-	case model.due(ctx, bundle, r.now()):
+	case r.session.prior(state.PKI).Renamed(bundle), model.due(ctx, bundle, r.now()):
 		r.renew(ctx, &model, bundle, &resp.Diagnostics)
 	case !model.SealedFor.Equal(state.SealedFor):
 		r.reseal(&model, &resp.Diagnostics)

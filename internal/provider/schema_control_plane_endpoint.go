@@ -55,7 +55,8 @@ func endpointArguments() map[string]schema.Attribute {
 		"pki": schema.StringAttribute{
 			Required: true, Sensitive: true,
 			MarkdownDescription: "The `bundle` of the cluster's `kube_pki_bundle`. It identifies the cluster of the endpoint; only the cluster's name and ID are written to the machines. " +
-				"Machines with the endpoint of another cluster are refused. A change caused by a rotation stage or a new seal does not affect any machine; the bundle of another cluster replaces the endpoint.",
+				"Machines with the endpoint of another cluster are refused. A change caused by a rotation stage or a new seal does not affect any machine; " +
+				"a new cluster name is written to the machines without a reload; the bundle of another cluster replaces the endpoint.",
 		},
 		"ca_certificate": schema.StringAttribute{
 			Optional:   true,

@@ -12,7 +12,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/setdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -35,9 +34,10 @@ func pkiBundleSchema() schema.Schema {
 func pkiBundleArguments() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cluster_name": schema.StringAttribute{
-			Required: true, PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
-			Validators:          []validator.String{checked("cluster name", pki.ValidateClusterName)},
-			MarkdownDescription: "Name of the cluster in kubeconfigs. A change replaces the bundle with a new one, and with it the cluster.",
+			Required:   true,
+			Validators: []validator.String{checked("cluster name", pki.ValidateClusterName)},
+			MarkdownDescription: "Name of the cluster in kubeconfigs. A change renames the cluster in place: its `id`, keys and CAs stay, kubeconfigs are issued again, " +
+				"and kube-controller-manager and kube-scheduler restart, one replica at a time. etcd, the API servers and HAProxy keep running.",
 		},
 		"key_algorithm": schema.StringAttribute{
 			Optional: true, Computed: true,

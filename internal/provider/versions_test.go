@@ -137,7 +137,7 @@ func TestPlannedVersions(t *testing.T) {
 		"a member that stays":            {resource: member, set: memberAt("10.0.0.12"), from: "3.6.16", to: "3.6.16"},
 		"a member's patch":               {resource: member, set: memberAt("10.0.0.12"), from: "3.6.15", to: "3.6.16", warned: true},
 		"a member's skipped minor":       {resource: member, set: memberAt("10.0.0.12"), from: "3.5.35", to: "3.7.0", refused: "one minor version at a time", warned: true},
-		"a member goes back":             {resource: member, set: memberAt("10.0.0.12"), from: "3.6.16", to: "3.5.35", refused: "cannot replace", warned: true},
+		"a member goes back":             {resource: member, set: memberAt("10.0.0.12"), from: "3.6.16", to: "3.5.35", refused: "its data format is older", warned: true},
 		"a new replica":                  {etcd: "3.6.16", resource: replica, set: own, to: "1.34.4"},
 		"a replica's skipped minor":      {etcd: "3.6.16", resource: replica, set: own, from: "1.33.13", to: "1.35.4", refused: "no minor may be skipped", warned: true},
 		"a replica goes back":            {etcd: "3.6.16", resource: replica, set: own, from: "1.34.4", to: "1.33.13", refused: "a minor is never lowered", warned: true},
