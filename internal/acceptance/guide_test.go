@@ -34,13 +34,13 @@ func TestGettingStarted(t *testing.T) {
 	override(t, w, fmt.Sprintf("provider \"kube\" {\n  artifacts = { directory = %q }\n}\n", shared.components))
 	user, output := newUser(t, w), ""
 	for _, script := range guideBlocks(t, "getting-started", "sh") {
-		output = user.types(t, here.Replace(script))
+		output = user.typeCommands(t, here.Replace(script))
 	}
 	if !strings.HasSuffix(output, "ok") { // the last command queries /readyz
 		t.Errorf("the guide's last command does not say that the API is ready:\n%s", output)
 	}
 	expectEmptyPlan(t, w)
-	user.types(t, guideBlocks(t, "troubleshooting", "sh")[0])
+	user.typeCommands(t, guideBlocks(t, "troubleshooting", "sh")[0])
 	if log, err := os.ReadFile(filepath.Join(w.Dir, "apply.log")); err != nil || !strings.Contains(string(log), "[INFO]") {
 		t.Errorf("the log of an apply says nothing: %v\n%s", err, log)
 	}
@@ -48,7 +48,7 @@ func TestGettingStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	review := strings.NewReplacer("go run github.com/kubequorum/terraform-provider-kube/cmd/kube-review@main", "kube-review")
-	expectContains(t, user.types(t, review.Replace(guideBlocks(t, "drift-review", "sh")[0])), "### Control plane: plan", "Nothing to do")
+	expectContains(t, user.typeCommands(t, review.Replace(guideBlocks(t, "drift-review", "sh")[0])), "### Control plane: plan", "Nothing to do")
 	expectContains(t, refused(t, w, "-destroy"), "set deletion_protection = false on its kube_pki_bundle, apply, then destroy")
 	override(t, w, "module \"control_plane\" {\n  pki = { deletion_protection = false }\n}\n")
 	apply(t, w)
@@ -112,9 +112,9 @@ func newUser(t *testing.T, w *workspace.Workspace) user {
 	return u
 }
 
-// types runs a script in the user's directory and returns its output. Applies are
+// typeCommands runs a script in the user's directory and returns its output. Applies are
 // auto-approved.
-func (u user) types(t *testing.T, script string) string {
+func (u user) typeCommands(t *testing.T, script string) string {
 	t.Helper()
 	command := u.w.InLab(t.Context(), "bash", "-euo", "pipefail", "-c", script)
 	command.Dir = u.w.Dir

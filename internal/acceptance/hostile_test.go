@@ -72,14 +72,14 @@ func TestHostileMachine(t *testing.T) {
 	onMachine(t, cp3, "cat >/root/injected <<'END'\n"+injected+"\nEND\n")
 	for i, lie := range []struct{ name, script string }{{"files", hostileFiles}, {"records", hostileRecords}, {"programs", hostilePrograms}} {
 		onMachine(t, cp3, lie.script)
-		besiege(t, w, lie.name, func() (string, error) { text, _, err := w.Plan(t.Context()); return text, err })
+		runAgainstHostile(t, w, lie.name, func() (string, error) { text, _, err := w.Plan(t.Context()); return text, err })
 		override(t, w, fmt.Sprintf(`
 resource "kube_etcd_member" "this" { extra_args = each.key == "cp3" ? { max-txn-ops = "%d" } : {} }
 resource "kube_control_plane_endpoint" "this" { drain_timeout = "%ds" }
 `, 200+i, 5+i))
-		besiege(t, w, lie.name, func() (string, error) { _, err := w.Apply(t.Context(), t.Output(), "-parallelism=10"); return "", err })
+		runAgainstHostile(t, w, lie.name, func() (string, error) { _, err := w.Apply(t.Context(), t.Output(), "-parallelism=10"); return "", err })
 	}
-	besiege(t, w, "destroy", func() (string, error) {
+	runAgainstHostile(t, w, "destroy", func() (string, error) {
 		_, err := w.Apply(t.Context(), t.Output(), "-destroy", `-target=kube_control_plane_replica.this["cp3"]`, `-target=kube_etcd_member.this["cp3"]`)
 		return "", err
 	})
@@ -89,15 +89,15 @@ resource "kube_control_plane_endpoint" "this" { drain_timeout = "%ds" }
 	if err := cp3.Rebuild(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	trustAnew(t, w)
+	trustNewHostKeys(t, w)
 	apply(t, w)
 	expectEmptyPlan(t, w)
 	apply(t, w, "-destroy")
 	expectBare(t, bare, "cp1", "cp2")
 }
 
-// besiege runs Terraform, which may fail, and checks that the rules of TestHostileMachine hold.
-func besiege(t *testing.T, w *workspace.Workspace, what string, run func() (string, error)) {
+// runAgainstHostile runs Terraform, which may fail, and checks that the rules of TestHostileMachine hold.
+func runAgainstHostile(t *testing.T, w *workspace.Workspace, what string, run func() (string, error)) {
 	t.Helper()
 	text, err := run()
 	if err != nil {

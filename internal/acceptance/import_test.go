@@ -299,8 +299,8 @@ func TestImportWithoutBackup(t *testing.T) {
 	expectBare(t, bare, names...)
 }
 
-// asEarlier removes from a machine what earlier versions did not record.
-const asEarlier = `sed -i -zE 's/,\n  "configured": \{.*\n  \}\n\}/\n}/' /etc/etcd/member.json /etc/kubernetes/replica.json
+// asEarlierVersion removes from a machine what earlier versions did not record.
+const asEarlierVersion = `sed -i -zE 's/,\n  "configured": \{.*\n  \}\n\}/\n}/' /etc/etcd/member.json /etc/kubernetes/replica.json
 ! grep configured /etc/etcd/member.json /etc/kubernetes/replica.json
 sed -i -E '/^  "(cluster_id|cluster_name|address)"/d' /etc/haproxy/kube/endpoint.json`
 
@@ -310,7 +310,7 @@ sed -i -E '/^  "(cluster_id|cluster_name|address)"/d' /etc/haproxy/kube/endpoint
 // only updates a record and restarts nothing.
 func (i *importing) earlier(t *testing.T) {
 	for _, name := range i.names {
-		onMachine(t, shared.lab.Machine(name), asEarlier)
+		onMachine(t, shared.lab.Machine(name), asEarlierVersion)
 	}
 	const leftOut = "-var=etcd_extra_args=null"
 	before := startsOfAll(t, i.names)

@@ -17,10 +17,10 @@ func TestRotationDetours(t *testing.T) {
 		name string
 		run  func(t *testing.T)
 	}{
-		{"a machine is rebuilt while the next is introduced", r.rebuildAtFirst},
+		{"a machine is rebuilt while the next is introduced", r.rebuildInFirstStage},
 		{"back and forth", r.backAndForth},
 		{"more machines join while the next is adopted", r.grow},
-		{"a machine is dead when the last stage is asked for", r.deadAtLast},
+		{"a machine is dead when the last stage is asked for", r.deadInLastStage},
 	} {
 		if !t.Run(step.name, step.run) {
 			t.FailNow()
@@ -40,12 +40,12 @@ func (r *rotated) convergeAt(t *testing.T, generation int, args ...string) {
 	r.expectStage(t, generation)
 }
 
-func (r *rotated) rebuildAtFirst(t *testing.T) {
+func (r *rotated) rebuildInFirstStage(t *testing.T) {
 	r.convergeAt(t, 1)
 	if err := shared.lab.Machine("cp3").Rebuild(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	trustAnew(t, r.w)
+	trustNewHostKeys(t, r.w)
 	apply(t, r.w)
 	expectEmptyPlan(t, r.w)
 	r.expectTrust(t, 1)
@@ -84,9 +84,9 @@ func (r *rotated) grow(t *testing.T) {
 	r.first.account.expectKnown(t, "on all", firstAccount, servers(r.names...)...)
 }
 
-// deadAtLast checks that the last stage removes nothing while a machine does not answer,
+// deadInLastStage checks that the last stage removes nothing while a machine does not answer,
 // because it is not known which authorities the machine trusts.
-func (r *rotated) deadAtLast(t *testing.T) {
+func (r *rotated) deadInLastStage(t *testing.T) {
 	dead := shared.lab.Machine("cp5")
 	if err := dead.PowerOff(t.Context()); err != nil {
 		t.Fatal(err)

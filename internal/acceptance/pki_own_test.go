@@ -109,7 +109,7 @@ func (o *own) set(t *testing.T, version, generation int) {
 // verified checks that servers present a chain up to the root, so that clients that trust only
 // the root accept them. The balancers are such clients, and have every replica in rotation.
 func (o *own) verified(t *testing.T) {
-	for server, authority := range o.showers() {
+	for server, authority := range o.presentedAuthorities() {
 		chain := shown(t, server)
 		intermediates := x509.NewCertPool()
 		for _, c := range chain[1:] {
@@ -137,8 +137,8 @@ func (o *own) verified(t *testing.T) {
 	}
 }
 
-// showers returns the servers that present certificates, by address.
-func (o *own) showers() map[string]authority {
+// presentedAuthorities returns the servers that present certificates, by address.
+func (o *own) presentedAuthorities() map[string]authority {
 	all := map[string]authority{vip + ":6443": o.kubernetes}
 	for _, name := range o.names {
 		all[address(name)+":6443"] = o.kubernetes
@@ -232,7 +232,7 @@ func (o *own) replaced(t *testing.T) {
 	everywhere := append(servers(o.names...), endpointURL)
 	present.expectKnown(t, "with the other authority", administrator, everywhere...)
 	first.trusting(present).expectRefused(t, "a client of the authority that was replaced", everywhere...)
-	for server, authority := range o.showers() {
+	for server, authority := range o.presentedAuthorities() {
 		if leaf := shown(t, server)[0]; leaf.CheckSignatureFrom(authority.certificate) != nil {
 			t.Errorf("%s still shows a certificate of %q", server, leaf.Issuer.CommonName)
 		}

@@ -124,7 +124,7 @@ func TestSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	applySaved(t, w, "change.tfplan")
-	t.Run("other recipients", func(t *testing.T) { addressAnew(t, w, names, first, second) })
+	t.Run("other recipients", func(t *testing.T) { resealForNewRecipients(t, w, names, first, second) })
 	t.Run("strangers", func(t *testing.T) { refuseOtherIdentities(t, w, names, second) })
 	if t.Failed() {
 		t.FailNow()
@@ -219,8 +219,8 @@ func openedKubeconfig(t *testing.T, w *workspace.Workspace, identities ...*age.X
 	return text
 }
 
-// addressAnew adds a second recipient, and then removes the first.
-func addressAnew(t *testing.T, w *workspace.Workspace, names []string, first, second *age.X25519Identity) {
+// resealForNewRecipients adds a second recipient, and then removes the first.
+func resealForNewRecipients(t *testing.T, w *workspace.Workspace, names []string, first, second *age.X25519Identity) {
 	untouchedBy(t, names, func() {
 		addressTo(t, w, first, second)
 		resealed(t, w)

@@ -29,13 +29,13 @@ type search struct {
 	known  map[string]bool
 }
 
-// shortest is the minimum length of a needle, so that it does not occur by chance.
-const shortest = 16
+// minNeedle is the minimum length of a needle, so that it does not occur by chance.
+const minNeedle = 16
 
 func newSearch() *search { return &search{known: map[string]bool{}} }
 
 func (s *search) add(of, form string, text []byte) {
-	if len(text) < shortest || s.known[string(text)] {
+	if len(text) < minNeedle || s.known[string(text)] {
 		return
 	}
 	s.known[string(text)] = true
@@ -45,7 +45,7 @@ func (s *search) add(of, form string, text []byte) {
 
 // addText adds a text, and its base64 form.
 func (s *search) addText(of, form, text string) {
-	if len(text) < shortest {
+	if len(text) < minNeedle {
 		return
 	}
 	s.add(of, form, []byte(text))
@@ -56,7 +56,7 @@ func (s *search) addText(of, form, text string) {
 
 // addBytes adds bytes, and their hexadecimal and base64 forms.
 func (s *search) addBytes(of, form string, data []byte) {
-	if len(data) < shortest {
+	if len(data) < minNeedle {
 		return
 	}
 	s.add(of, form, data)
@@ -107,7 +107,7 @@ func (s *search) addPEM(of, text string) int {
 // no secret.
 func (s *search) addLine(of, line string, public []byte) {
 	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(line, "="))
-	if err != nil || len(data) < shortest || bytes.Contains(public, data) {
+	if err != nil || len(data) < minNeedle || bytes.Contains(public, data) {
 		return
 	}
 	s.addText(of, "a line of PEM", line)
@@ -169,7 +169,7 @@ func (s *search) in(data []byte) []string {
 	var found []string
 	said := map[string]bool{}
 	for _, text := range [][]byte{data, squeezed(data)} {
-		for i := 0; i+shortest <= len(text); i++ {
+		for i := 0; i+minNeedle <= len(text); i++ {
 			for _, n := range s.starts[binary.BigEndian.Uint16(text[i:])] {
 				if fragments := fmt.Sprintf("%s of %s", n.form, n.of); bytes.HasPrefix(text[i:], n.text) && !said[fragments] {
 					said[fragments] = true

@@ -120,20 +120,20 @@ func wrapped(text string, width int) string {
 // This proves that an empty result of the search is meaningful elsewhere.
 func TestSearch(t *testing.T) {
 	keys := plantedKeys(t)
-	const noise = "2026-01-02T03:04:05Z [TRACE] provider.stdio: "
+	const logPrefix = "2026-01-02T03:04:05Z [TRACE] provider.stdio: "
 	for i, key := range keys {
 		s := newSearch()
 		if n := s.addPEM("the key", key.pem); n != 1 {
 			t.Fatalf("%s: %d private keys found in the PEM", key.name, n)
 		}
 		for form, text := range key.forms(t) {
-			if len(s.in([]byte(noise+text+noise))) == 0 {
+			if len(s.in([]byte(logPrefix+text+logPrefix))) == 0 {
 				t.Errorf("%s: not found as %s", key.name, form)
 			}
 		}
 		other := keys[(i+1)%len(keys)]
 		for shift := range 3 {
-			public := noise + key.public + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift)+key.public)) + other.pem
+			public := logPrefix + key.public + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift)+key.public)) + other.pem
 			if found := s.in([]byte(public)); len(found) > 0 {
 				t.Errorf("%s: found where there is only its public key: %v", key.name, found)
 			}

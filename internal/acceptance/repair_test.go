@@ -190,7 +190,7 @@ func repairRebuilt(t *testing.T, w *workspace.Workspace) {
 		t.Fatal("a machine with another host key was let pass")
 	}
 	expectContains(t, unfolded(err.Error()), "Host key changed", "the machine was rebuilt", fmt.Sprintf(`ssh = { hosts = { "%s" = { host_key = "%s" } } }`, m.Address, strings.TrimSpace(hostKey(t, m))))
-	trustAnew(t, w)
+	trustNewHostKeys(t, w)
 	expectContains(t, plan(t, w),
 		`"cp1: machine rebuilt: it has neither the unit nor the data of the member, but the cluster lists the member"`,
 		`Control-plane replica "cp1" is gone`, `the machine is reachable and holds nothing of it`,

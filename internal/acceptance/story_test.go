@@ -107,8 +107,8 @@ func override(t *testing.T, w *workspace.Workspace, text string) {
 	}
 }
 
-// trustAnew sets the current host keys of the machines in the workspace.
-func trustAnew(t *testing.T, w *workspace.Workspace) {
+// trustNewHostKeys sets the current host keys of the machines in the workspace.
+func trustNewHostKeys(t *testing.T, w *workspace.Workspace) {
 	t.Helper()
 	known, err := shared.lab.KnownHosts()
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// hurdle is a reason, on one machine alone, why a component does not become ready after an
+// rollbackCase is a reason, on one machine alone, why a component does not become ready after an
 // upgrade.
-type hurdle struct {
+type rollbackCase struct {
 	unit      string // of the component that fails
 	argument  string // applied together with the version
 	set, away string // scripts
@@ -16,7 +16,7 @@ type hurdle struct {
 }
 
 // occupied means that an address on which etcd has to listen is in use.
-var occupied = hurdle{
+var occupied = rollbackCase{
 	unit:     "etcd",
 	argument: `-var=etcd_extra_args={"listen-metrics-urls"="http://127.0.0.1:2381,http://127.0.0.1:2399"}`,
 	set:      `systemd-run --quiet --unit=occupant systemd-socket-activate --listen=127.0.0.1:2399 /bin/cat`,
@@ -25,7 +25,7 @@ var occupied = hurdle{
 }
 
 // absent means that a file that the API server has to read does not exist.
-var absent = hurdle{
+var absent = rollbackCase{
 	unit:     "kube-apiserver",
 	argument: `-var=apiserver_extra_args={"audit-policy-file"="/etc/audit-policy.yaml"}`,
 	set:      `rm /etc/audit-policy.yaml`,
@@ -65,7 +65,7 @@ func TestUpgradeRolledBack(t *testing.T) {
 
 // fall upgrades from one pair of versions to another with a hurdle on a machine, and again
 // without it.
-func (s *upgradeStory) fall(t *testing.T, name string, h hurdle, from, to versions) {
+func (s *upgradeStory) fall(t *testing.T, name string, h rollbackCase, from, to versions) {
 	onMachine(t, shared.lab.Machine(name), h.set)
 	l := startLoad(t, outputOf(t, s.w, "kubeconfig"), s.names...)
 	since := moment(t)

@@ -57,8 +57,8 @@ func TestUpgradeScripts(t *testing.T) {
 	}
 }
 
-// TestLay: a unit is written to the machine unchanged, whatever it contains.
-func TestLay(t *testing.T) {
+// TestUnitFileUnchanged: a unit is written to the machine unchanged, whatever it contains.
+func TestUnitFileUnchanged(t *testing.T) {
 	const unit = "[Service]\nExecStart=/opt/kube/etcd \\\n  --name=$HOME \"--x='1'\" `id`\n"
 	dir := t.TempDir()
 	script := strings.ReplaceAll(writeUnits(map[string]string{"etcd": unit}), newerUnits, dir)

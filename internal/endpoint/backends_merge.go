@@ -81,10 +81,10 @@ func disputed(all []candidate, lists int) []server {
 	return some
 }
 
-// agreed decides what every balancer must list, and which servers stay unmarked
+// mergeBackends decides what every balancer must list, and which servers stay unmarked
 // where they are: their machine does not answer, but they serve. A machine that
 // neither answers nor serves loses nothing: its own next apply registers it again.
-func agreed(all []candidate, lists int, verdicts map[server]verdict) (wanted, kept []server) {
+func mergeBackends(all []candidate, lists int, verdicts map[server]verdict) (wanted, kept []server) {
 	open := disputed(all, lists)
 	best := map[string]candidate{}
 	for _, c := range all {
@@ -122,7 +122,7 @@ func preferred(a, b candidate, verdicts map[server]verdict) bool {
 // servers is the wanted content of each host's list.
 func (s Spec) servers(ctx context.Context, seen map[string]balancer) map[string]string {
 	all, lists := candidates(seen)
-	wanted, kept := agreed(all, lists, s.askReplicas(ctx, disputed(all, lists)))
+	wanted, kept := mergeBackends(all, lists, s.askReplicas(ctx, disputed(all, lists)))
 	texts := make(map[string]string, len(seen))
 	for name, b := range seen {
 		stay := slices.DeleteFunc(slices.Clone(kept), func(k server) bool { return !slices.Contains(b.servers, k) })

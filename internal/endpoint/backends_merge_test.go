@@ -55,9 +55,9 @@ func TestParseBackends(t *testing.T) {
 	}
 }
 
-// TestAgreed: which servers all balancers shall list, by what each of them lists
+// TestMergeBackends: which servers all balancers shall list, by what each of them lists
 // and what the replicas' machines say.
-func TestAgreed(t *testing.T) {
+func TestMergeBackends(t *testing.T) {
 	cp1, cp2, moved := serverAt("cp1", "10.0.0.11:6443"), serverAt("cp2", "10.0.0.12:6443"), serverAt("cp2", "10.0.0.12:7443")
 	zz := serverAt("zz", "10.0.0.12:6443")
 	all := renderBackends(testVIP, []server{cp1, cp2}, nil)
@@ -106,7 +106,7 @@ func TestAgreed(t *testing.T) {
 			seen[string(rune('a'+i))] = b
 		}
 		found, lists := candidates(seen)
-		wanted, kept := agreed(found, lists, test.verdicts)
+		wanted, kept := mergeBackends(found, lists, test.verdicts)
 		if !slices.Equal(wanted, test.wanted) || !slices.Equal(kept, test.kept) {
 			t.Errorf("%s: wanted %v, kept %v", name, wanted, kept)
 		}

@@ -80,31 +80,31 @@ func TestStatus(t *testing.T) {
 	lost := balancer{unreachable: fmt.Errorf("no route: %w", host.ErrUnreachable)}
 	addVIP := func(b *balancer) { b.local = append(b.local, netip.MustParseAddr("10.0.0.100")) }
 	tests := []struct {
-		name   string
-		change func(seen map[string]balancer)
-		holder string
-		drift  []string
+		name    string
+		change  func(seen map[string]balancer)
+		holders string
+		drift   []string
 	}{
-		{name: "all well", holder: "cp1"},
-		{name: "an unreachable host is no drift", holder: "cp1", change: func(seen map[string]balancer) { seen["cp3"] = lost }},
+		{name: "all well", holders: "cp1"},
+		{name: "an unreachable host is no drift", holders: "cp1", change: func(seen map[string]balancer) { seen["cp3"] = lost }},
 		{name: "an unreachable holder is no drift", change: func(seen map[string]balancer) { seen["cp1"] = lost }},
 		{
 			name: "no holder", change: func(seen map[string]balancer) { b := seen["cp1"]; b.local = nil; seen["cp1"] = b },
 			drift: []string{"10.0.0.100 is held by none of the hosts"},
 		},
 		{
-			name: "two holders", holder: "cp1", change: func(seen map[string]balancer) { b := seen["cp2"]; addVIP(&b); seen["cp2"] = b },
+			name: "two holders", holders: "cp1, cp2", change: func(seen map[string]balancer) { b := seen["cp2"]; addVIP(&b); seen["cp2"] = b },
 			drift: []string{"10.0.0.100 is held by cp1 and cp2"},
 		},
 		{
-			name: "a hand-edited setting", holder: "cp1", change: func(seen map[string]balancer) {
+			name: "a hand-edited setting", holders: "cp1", change: func(seen map[string]balancer) {
 				b := seen["cp2"]
 				edit(&b, endpointPath, "timeout client 24h", "timeout client 1m")
 			},
 			drift: []string{`cp2: /etc/haproxy/kube/10-endpoint.cfg: found "timeout client 1m", wanted "timeout client 24h"`},
 		},
 		{
-			name: "lines added, removed and moved", holder: "cp1", change: func(seen map[string]balancer) {
+			name: "lines added, removed and moved", holders: "cp1", change: func(seen map[string]balancer) {
 				b := seen["cp2"]
 				edit(&b, endpointPath, "    retries 3\n", "")
 				edit(&b, keepalivedPath, "nopreempt", "nopreempt\n    debug 4")
@@ -117,23 +117,23 @@ func TestStatus(t *testing.T) {
 			},
 		},
 		{
-			name: "a stopped and disabled unit", holder: "cp1", change: func(seen map[string]balancer) {
+			name: "a stopped and disabled unit", holders: "cp1", change: func(seen map[string]balancer) {
 				seen["cp3"].facts.Units[haproxyUnit] = host.UnitState{Load: "loaded", Active: "inactive", Enabled: "disabled"}
 			},
 			drift: []string{"cp3: kube-endpoint-haproxy.service is inactive", "cp3: kube-endpoint-haproxy.service is not enabled"},
 		},
 		{
-			name: "a package that went", holder: "cp1", change: func(seen map[string]balancer) { delete(seen["cp3"].facts.Commands, "perl") },
+			name: "a package that went", holders: "cp1", change: func(seen map[string]balancer) { delete(seen["cp3"].facts.Commands, "perl") },
 			drift: []string{"cp3: package socat is not, or not wholly, installed"},
 		},
 		{
-			name: "a rebuilt host", holder: "cp1", change: func(seen map[string]balancer) {
+			name: "a rebuilt host", holders: "cp1", change: func(seen map[string]balancer) {
 				seen["cp3"] = balancer{device: "eth0", facts: host.Facts{Systemd: "252"}}
 			},
 			drift: []string{"cp3: the endpoint is not set up there"},
 		},
 		{
-			name: "another mode and owner", holder: "cp1", change: func(seen map[string]balancer) {
+			name: "another mode and owner", holders: "cp1", change: func(seen map[string]balancer) {
 				state := seen["cp1"].facts.Files[keepalivedPath]
 				state.Mode, state.Owner = 0o666, "nobody"
 				seen["cp1"].facts.Files[keepalivedPath] = state
@@ -158,8 +158,11 @@ func TestStatus(t *testing.T) {
 				test.change(seen)
 			}
 			got := status(s, seen)
-			if got.Holder != test.holder || !reflect.DeepEqual(got.Drift, test.drift) {
-				t.Errorf("holder %q, drift:\n%s", got.Holder, strings.Join(got.Drift, "\n"))
+			if !reflect.DeepEqual(got.Drift, test.drift) {
+				t.Errorf("drift:\n%s", strings.Join(got.Drift, "\n"))
+			}
+			if holders := strings.Join(holders(s, seen), ", "); holders != test.holders {
+				t.Errorf("holders %q, want %q", holders, test.holders)
 			}
 		})
 	}
@@ -239,7 +242,7 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-func TestLeft(t *testing.T) {
+func TestLeavingHosts(t *testing.T) {
 	before := threeHosts()
 	after := specOf("10.0.0.100", map[string]string{"renamed": "10.0.0.11", "cp3": "10.0.0.13"})
 	if got := leavingHosts(before, after); !slices.Equal(slices.Collect(maps.Keys(got.Hosts)), []string{"cp2"}) {

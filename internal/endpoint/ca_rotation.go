@@ -38,7 +38,7 @@ func checkTrust(ctx context.Context, s Spec, what string, seen map[string]balanc
 	if err != nil {
 		return refusedError(s, what, err)
 	}
-	before = losing(before, s.CACertificate)
+	before = unverifiable(before, s.CACertificate)
 	if len(before) == 0 {
 		return nil
 	}
@@ -90,8 +90,8 @@ func currentTrust(ctx context.Context, s Spec, seen map[string]balancer) (map[st
 	return before, err
 }
 
-// losing returns the balancers from which after removes an authority.
-func losing(before map[string]string, after string) map[string]string {
+// unverifiable returns the balancers from which after removes an authority.
+func unverifiable(before map[string]string, after string) map[string]string {
 	taken := map[string]string{}
 	for name, text := range before {
 		switch {

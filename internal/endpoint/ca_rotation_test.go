@@ -118,7 +118,7 @@ func TestDistrusted(t *testing.T) {
 	})
 }
 
-func TestLosing(t *testing.T) {
+func TestUnverifiable(t *testing.T) {
 	stages := bundles(t)
 	a, both, b := stages[0].Roots(pki.Kubernetes), stages[1].Roots(pki.Kubernetes), stages[3].Roots(pki.Kubernetes)
 	for name, test := range map[string]struct {
@@ -135,7 +135,7 @@ func TestLosing(t *testing.T) {
 		"one of two balancers":       {map[string]string{"x": a, "y": both}, a, map[string]string{"y": both}},
 		"nothing was there to begin": {nil, a, nil},
 	} {
-		if got := losing(test.before, test.after); !maps.Equal(got, test.want) {
+		if got := unverifiable(test.before, test.after); !maps.Equal(got, test.want) {
 			t.Errorf("%s: it loses %d, want %d", name, len(got), len(test.want))
 		}
 	}

@@ -47,7 +47,7 @@ func Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 // waitForReplicas waits until no replica is in rotation: where Terraform's graph has
 // no edge between the endpoint and its replicas, they leave at the same time.
 func waitForReplicas(ctx context.Context, s Spec, timeout time.Duration) (map[string]balancer, error) {
-	since, told := time.Now(), ""
+	since, reported := time.Now(), ""
 	for {
 		seen, err := observe(ctx, s, balancerQuery(s, false))
 		if err != nil {
@@ -57,8 +57,8 @@ func waitForReplicas(ctx context.Context, s Spec, timeout time.Duration) (map[st
 		if err == nil {
 			return seen, nil
 		}
-		if remain := err.Error(); remain != told {
-			since, told = time.Now(), remain
+		if remain := err.Error(); remain != reported {
+			since, reported = time.Now(), remain
 			problem.Progress(ctx, "endpoint %s: replicas are still in rotation", s.Address)
 		}
 		if time.Since(since) >= timeout {

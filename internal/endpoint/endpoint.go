@@ -72,12 +72,9 @@ func (s Spec) Registration() Registration {
 	}
 }
 
-// Status is the observed state of an endpoint.
+// Status is what the state of an endpoint's resource records of its machines. Health has the rest.
 type Status struct {
-	Holder       string            // name of the host that holds the VIP; "" if none
-	Hosts        map[string]string // name → "ok", or what is wrong
-	Backends     map[string]string // name → HAProxy's check state on the holder ("UP", "DOWN", "DRAIN", …)
-	ConfigDigest string            // "" while a host cannot be reached
+	ConfigDigest string // "" while a host cannot be reached
 	Drift        []string
 }
 

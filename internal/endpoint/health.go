@@ -58,24 +58,24 @@ func healthQuery() host.Query {
 func healthOf(s Spec, seen map[string]balancer) Health {
 	out := Health{Address: s.Address, Balancers: map[string]Balancer{}, Replicas: replicaAddresses(reachableOf(seen))}
 	for name, b := range seen {
-		told := Balancer{Address: s.Hosts[name].Address(), Err: b.unreachable, Other: b.otherEndpoint}
+		result := Balancer{Address: s.Hosts[name].Address(), Err: b.unreachable, Other: b.otherEndpoint}
 		if b.unreachable == nil {
-			told.Present, told.Answers, told.HoldsVIP = b.installed(), b.answers, b.holdsVIP(s.Address)
-			told.HAProxy, told.Keepalived = b.unitState(haproxyUnit), b.unitState(keepalivedUnit)
-			told.Backends, told.Out = map[string]Backend{}, map[string]string{}
+			result.Present, result.Answers, result.HoldsVIP = b.installed(), b.answers, b.holdsVIP(s.Address)
+			result.HAProxy, result.Keepalived = b.unitState(haproxyUnit), b.unitState(keepalivedUnit)
+			result.Backends, result.Out = map[string]Backend{}, map[string]string{}
 			for _, seen := range b.stats {
-				told.Backends[seen.Name] = Backend{
+				result.Backends[seen.Name] = Backend{
 					Address: seen.Address.String(), Status: seen.Status, Check: seen.Check,
 					Last: seen.Last, Sessions: seen.Sessions,
 				}
 			}
 			for replica, address := range out.Replicas {
 				if at, err := parseServer(replica, address); err == nil {
-					told.addReason(replica, b.outOfRotation(at))
+					result.addReason(replica, b.outOfRotation(at))
 				}
 			}
 		}
-		out.Balancers[name] = told
+		out.Balancers[name] = result
 	}
 	return out
 }
@@ -105,15 +105,15 @@ func (h Health) Holders() []string {
 	return holders
 }
 
-// Unseen are the balancers that could not be observed, in order.
-func (h Health) Unseen() []string {
-	var unseen []string
+// Unobserved are the balancers that could not be observed, in order.
+func (h Health) Unobserved() []string {
+	var unobserved []string
 	for _, name := range names(h.Balancers) {
 		if h.Balancers[name].Err != nil {
-			unseen = append(unseen, name)
+			unobserved = append(unobserved, name)
 		}
 	}
-	return unseen
+	return unobserved
 }
 
 // Problem describes what is wrong with an observed balancer, or "".

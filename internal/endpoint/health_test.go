@@ -89,7 +89,7 @@ func TestHealthOf(t *testing.T) {
 			if got := h.Holders(); !slices.Equal(got, c.holders) {
 				t.Errorf("holders %q, want %q", got, c.holders)
 			}
-			if got := h.Unseen(); !slices.Equal(got, c.unseen) {
+			if got := h.Unobserved(); !slices.Equal(got, c.unseen) {
 				t.Errorf("unseen %q, want %q", got, c.unseen)
 			}
 			second := h.Balancers["cp2"]
@@ -106,8 +106,8 @@ func TestHealthOf(t *testing.T) {
 			}
 		})
 	}
-	told := healthOf(s, map[string]balancer{"cp1": whole("cp1")})
-	if b := told.Balancers["cp1"]; b.Backends["cp1"] != (Backend{Address: "10.0.0.11:6443", Status: "UP", Check: "L7OK", Sessions: 4}) || b.Address != "10.0.0.11" || b.HAProxy != "active" || told.Registered("cp9") {
-		t.Errorf("%+v", told)
+	h := healthOf(s, map[string]balancer{"cp1": whole("cp1")})
+	if b := h.Balancers["cp1"]; b.Backends["cp1"] != (Backend{Address: "10.0.0.11:6443", Status: "UP", Check: "L7OK", Sessions: 4}) || b.Address != "10.0.0.11" || b.HAProxy != "active" || h.Registered("cp9") {
+		t.Errorf("%+v", h)
 	}
 }

@@ -130,7 +130,7 @@ func (f *fixture) refusesTrust(b *pki.Bundle, signer string, unverified ...strin
 func (f *fixture) skipsTheDead(b *pki.Bundle) {
 	f.Helper()
 	f.shell("a", "systemctl stop stand-in")
-	f.eventually("a down", 10*time.Second, func(Status) bool {
+	f.eventually("a down", 10*time.Second, func(observed) bool {
 		differences, err := f.registered("a")
 		return err == nil && len(differences) == len(f.spec.Hosts) // to every balancer
 	})

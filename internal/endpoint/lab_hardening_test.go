@@ -27,16 +27,16 @@ func stepSandbox(f *fixture) {
 			}
 		}
 	}
-	holder := f.read().Holder
+	holder := f.read().holder
 	address := "ip -o address show | grep -w " + labVIP + " || true"
 	f.shell(holder, "systemctl stop "+keepalivedUnit)
 	if left := f.shell(holder, address); left != "" {
 		f.Errorf("after a stop: %s", left)
 	}
 	f.shell(holder, "systemctl start "+keepalivedUnit)
-	next := f.eventually("another holder", 5*time.Second, func(s Status) bool { return s.Holder != "" && len(s.Drift) == 0 }).Holder
+	next := f.eventually("another holder", 5*time.Second, func(s observed) bool { return s.holder != "" && len(s.Drift) == 0 }).holder
 	f.shell(next, "systemctl kill --kill-whom=all --signal KILL "+keepalivedUnit)
-	f.eventually("a holder again", 5*time.Second, func(s Status) bool { return s.Holder != "" && len(s.Drift) == 0 })
+	f.eventually("a holder again", 5*time.Second, func(s observed) bool { return s.holder != "" && len(s.Drift) == 0 })
 	f.shell(holder, "systemctl reload "+haproxyUnit)
 }
 
@@ -61,7 +61,7 @@ func stepConnectionLog(f *fixture) {
 		f.Fatalf("the replica saw %q, the client is %s", seen, own)
 	}
 	want := fmt.Sprintf("client=%s source=%s server=", own, seen)
-	holder, lines := f.read().Holder, ""
+	holder, lines := f.read().holder, ""
 	for range 20 {
 		if lines = f.shell(holder, "journalctl --quiet --no-pager --output=cat --unit="+haproxyUnit+" --grep=source="+seen+" || true"); strings.Contains(lines, want) {
 			return

@@ -79,7 +79,7 @@ func stepOtherEndpoints(f *fixture) {
 	if _, err := r.runOnAll(f.ctx, backendCommand(drainScript, server{Name: "a"}, 0)); !errors.Is(err, errOther) {
 		f.Errorf("drained: %v", err)
 	}
-	if now := f.read(); len(now.Drift) > 0 || !maps.Equal(now.Backends, before.Backends) {
+	if now := f.read(); len(now.Drift) > 0 || !maps.Equal(now.backends, before.backends) {
 		f.Errorf("afterwards: %+v", now)
 	}
 }

@@ -98,7 +98,7 @@ func stepCreate(f *fixture) {
 		}
 	}
 	found := f.read()
-	if len(found.Backends) != 3 || len(found.Drift) != 0 {
+	if len(found.backends) != 3 || len(found.Drift) != 0 {
 		f.Errorf("found %+v", found)
 	}
 	f.timed("create once more", func() error { _, err := Create(f.ctx, f.spec); return err })
@@ -108,7 +108,7 @@ func stepCreate(f *fixture) {
 func (f *fixture) url() string { return "https://" + labVIP + ":6443/" }
 
 func stepRotation(f *fixture) {
-	holder := f.read().Holder
+	holder := f.read().holder
 	tr := startTraffic(f.url(), f.ca, 5*time.Second)
 	for _, name := range names(f.spec.Hosts) {
 		f.timed("drain "+name, func() error { return f.registrar.Drain(f.ctx, name) })
@@ -132,20 +132,20 @@ func stepRotation(f *fixture) {
 	if _, failed := tr.end(f.T); failed > 0 {
 		f.Errorf("%d requests failed", failed)
 	}
-	if now := f.read().Holder; now != holder {
+	if now := f.read().holder; now != holder {
 		f.Errorf("the address moved from %s to %s", holder, now)
 	}
 }
 
 func stepOneAtATime(f *fixture) {
 	f.shell("a", "systemctl kill -s KILL stand-in")
-	f.eventually("a down", 10*time.Second, func(s Status) bool { return s.Backends["a"] == "DOWN" })
+	f.eventually("a down", 10*time.Second, func(s observed) bool { return s.backends["a"] == "DOWN" })
 	err := f.registrar.Drain(f.ctx, "c")
 	if err == nil || !problem.Untouched(err) || !strings.Contains(err.Error(), "another replica is out of rotation") || !strings.Contains(err.Error(), "L4CON") {
 		f.Fatalf("drain while another is out: %v", err)
 	}
-	if now := f.read(); now.Backends["c"] != "UP" {
-		f.Errorf("after the refusal: %+v", now.Backends)
+	if now := f.read(); now.backends["c"] != "UP" {
+		f.Errorf("after the refusal: %+v", now.backends)
 	}
 	if all, err := f.registrar.Replicas(f.ctx); err != nil || !maps.Equal(all, f.replicas()) {
 		f.Errorf("replicas: %v, %v", all, err)
@@ -155,8 +155,8 @@ func stepOneAtATime(f *fixture) {
 	}
 	f.must(f.registrar.Withdraw(f.ctx, "c", true)) // who leaves for good may
 	f.must(f.registrar.Undrain(f.ctx, "c"))
-	if now := f.read(); now.Backends["c"] != "UP" {
-		f.Errorf("after the drain was taken back: %+v", now.Backends)
+	if now := f.read(); now.backends["c"] != "UP" {
+		f.Errorf("after the drain was taken back: %+v", now.backends)
 	}
 	f.must(f.registrar.Withdraw(f.ctx, "c", false)) // also where another one has to stay
 	f.must(f.registrar.Register(f.ctx, "c", f.replicaAddress("c")))
@@ -165,13 +165,13 @@ func stepOneAtATime(f *fixture) {
 
 func stepLastReplica(f *fixture) {
 	f.shell("b", "systemctl kill -s KILL stand-in")
-	f.eventually("a and b down", 10*time.Second, func(s Status) bool { return s.Backends["a"] == "DOWN" && s.Backends["b"] == "DOWN" })
+	f.eventually("a and b down", 10*time.Second, func(s observed) bool { return s.backends["a"] == "DOWN" && s.backends["b"] == "DOWN" })
 	err := f.registrar.Withdraw(f.ctx, "c", true)
 	if err == nil || !strings.Contains(err.Error(), "last replica that serves") {
 		f.Fatalf("drain of the last replica: %v", err)
 	}
-	if now := f.read(); now.Backends["c"] != "UP" {
-		f.Errorf("after the refusal: %+v", now.Backends)
+	if now := f.read(); now.backends["c"] != "UP" {
+		f.Errorf("after the refusal: %+v", now.backends)
 	}
 	// A drain that was cut off does not make it one that serves nothing.
 	f.shell("a", statsCommand+" >/dev/null; "+askPath+" "+adminSocket+" 'set server "+proxyName+"/c state drain'")
@@ -185,7 +185,7 @@ func stepLastReplica(f *fixture) {
 			f.Errorf("the last one, drained on one balancer: %v", err)
 		}
 	}
-	f.eventually("c up everywhere", 5*time.Second, func(s Status) bool { return s.Backends["c"] == "UP" })
+	f.eventually("c up everywhere", 5*time.Second, func(s observed) bool { return s.backends["c"] == "UP" })
 	f.must(f.registrar.Drain(f.ctx, "a"))           // it serves nothing
 	f.must(f.registrar.Withdraw(f.ctx, "b", false)) // nor does this
 	f.shell("a", "systemctl reset-failed stand-in; systemctl start stand-in")
@@ -230,7 +230,7 @@ func stepDeleteRefused(f *fixture) {
 // stepHosts takes hosts out and in again: one, and all but the holder of the
 // address, who keeps it all the while.
 func stepHosts(f *fixture) {
-	holder := f.read().Holder
+	holder := f.read().holder
 	others := slices.DeleteFunc(names(f.spec.Hosts), func(name string) bool { return name == holder })
 	elections := func() string {
 		return f.shell(holder, "journalctl --no-pager -o cat -u "+keepalivedUnit+" | grep -c 'Entering .* STATE'")
@@ -252,8 +252,8 @@ func stepHosts(f *fixture) {
 		}
 		f.timed(fmt.Sprintf("bring in hosts %v", leavers), func() error {
 			found, err := Update(f.ctx, fewer, all)
-			if len(found.Drift) > 0 || found.Holder != holder {
-				f.Errorf("after the update: %+v", found)
+			if now := f.read(); len(found.Drift) > 0 || now.holder != holder {
+				f.Errorf("after the update: %+v, holder %q", found, now.holder)
 			}
 			return err
 		})
@@ -272,18 +272,18 @@ func stepHosts(f *fixture) {
 }
 
 func stepCrash(f *fixture) {
-	holder := f.read().Holder
+	holder := f.read().holder
 	tr := startTraffic(f.url(), f.ca, time.Second)
 	f.shell(holder, "systemctl kill --signal KILL "+haproxyUnit)
-	f.eventually("another holder", 5*time.Second, func(s Status) bool { return s.Holder != holder && s.Holder != "" })
-	f.eventually("all well", 5*time.Second, func(s Status) bool { return len(s.Drift) == 0 })
+	f.eventually("another holder", 5*time.Second, func(s observed) bool { return s.holder != holder && s.holder != "" })
+	f.eventually("all well", 5*time.Second, func(s observed) bool { return len(s.Drift) == 0 })
 	tr.end(f.T)
 }
 
 // stepDeadReplica: a kept connection to a machine that died must not hang, and
 // fresh ones must not notice.
 func stepDeadReplica(f *fixture) {
-	holder := f.read().Holder
+	holder := f.read().holder
 	victim := names(f.spec.Hosts)[0]
 	if victim == holder {
 		victim = names(f.spec.Hosts)[1]
@@ -317,9 +317,9 @@ func stepDeadReplica(f *fixture) {
 	f.refusesToChange(victim)
 	f.must(machines.lab.Machine(victim).Boot(f.ctx))
 	f.shell(victim, "systemctl start stand-in")
-	f.eventually("all well", 20*time.Second, func(s Status) bool {
+	f.eventually("all well", 20*time.Second, func(s observed) bool {
 		out, err := f.registrar.OutOfRotation(f.ctx) // as each balancer sees it
-		return len(s.Drift) == 0 && s.Hosts[victim] == "ok" && err == nil && len(out) == 0
+		return len(s.Drift) == 0 && s.hosts[victim] == "ok" && err == nil && len(out) == 0
 	})
 }
 
@@ -338,7 +338,7 @@ func (f *fixture) refusesToChange(dead string) {
 }
 
 func stepFailover(f *fixture) {
-	holder := f.read().Holder
+	holder := f.read().holder
 	f.must(f.registrar.Drain(f.ctx, holder)) // so that only the address is lost, not a replica
 	tr := startTraffic(f.url(), f.ca, time.Second)
 	died := time.Now()
@@ -357,22 +357,22 @@ func stepFailover(f *fixture) {
 	f.Logf("the endpoint answered again %s after the holder's power was cut", time.Since(died).Round(10*time.Millisecond))
 	tr.end(f.T)
 	found := f.read()
-	if found.Holder == holder || found.Holder == "" || len(found.Drift) > 0 || found.Hosts[holder] == "ok" {
+	if found.holder == holder || found.holder == "" || len(found.Drift) > 0 || found.hosts[holder] == "ok" {
 		f.Errorf("after the power cut: %+v", found)
 	}
 	if all, err := f.registrar.Replicas(f.ctx); err != nil || !maps.Equal(all, f.replicas()) {
 		f.Errorf("replicas, with a dead balancer: %v, %v", all, err)
 	}
 	f.timed("register with a dead balancer", func() error {
-		return f.registrar.Register(f.ctx, found.Holder, f.replicaAddress(found.Holder))
+		return f.registrar.Register(f.ctx, found.holder, f.replicaAddress(found.holder))
 	})
 	if err := Delete(f.ctx, f.spec, DeleteOptions{Abandon: host.AbandonedAt(f.spec.Hosts[holder].Address())}); err == nil {
 		f.Error("deleted under registered replicas")
 	}
 	f.must(machines.lab.Machine(holder).Boot(f.ctx))
-	again := f.eventually("all well", 15*time.Second, func(s Status) bool { return len(s.Drift) == 0 && s.Hosts[holder] == "ok" })
-	if again.Holder != found.Holder {
-		f.Errorf("the address went back to %s", again.Holder)
+	again := f.eventually("all well", 15*time.Second, func(s observed) bool { return len(s.Drift) == 0 && s.hosts[holder] == "ok" })
+	if again.holder != found.holder {
+		f.Errorf("the address went back to %s", again.holder)
 	}
 }
 

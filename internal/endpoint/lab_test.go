@@ -134,15 +134,33 @@ func (f *fixture) timed(what string, do func() error) {
 	f.must(err)
 }
 
-func (f *fixture) read() Status {
+// observed is the status of the endpoint, and what else the same observation contains.
+type observed struct {
+	Status
+	holder   string            // the host that has the VIP; "" if none
+	hosts    map[string]string // health by host
+	backends map[string]string // HAProxy's state of each server on the holder
+}
+
+func (f *fixture) read() observed {
 	f.Helper()
-	found, err := NewRegistrars(f.machine).Read(f.ctx, f.spec)
+	status, seen, err := read(f.ctx, f.spec)
 	f.must(err)
-	return found
+	now := observed{Status: status, hosts: map[string]string{}, backends: map[string]string{}}
+	for name, b := range seen {
+		now.hosts[name] = health(b)
+	}
+	if holders := holders(f.spec, seen); len(holders) > 0 {
+		now.holder = holders[0]
+		for _, backend := range seen[now.holder].stats {
+			now.backends[backend.Name] = backend.Status
+		}
+	}
+	return now
 }
 
 // eventually reads until the endpoint is as wanted.
-func (f *fixture) eventually(what string, within time.Duration, wanted func(Status) bool) Status {
+func (f *fixture) eventually(what string, within time.Duration, wanted func(observed) bool) observed {
 	f.Helper()
 	deadline := time.Now().Add(within)
 	for {

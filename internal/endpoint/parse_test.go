@@ -107,7 +107,7 @@ func TestHostileMachine(t *testing.T) {
 			t.Errorf("%s gets it:\n%s", name, script)
 		}
 	}
-	for _, text := range append(status(s, seen).Drift, status(s, seen).Hosts["cp1"], preflight(s, seen).Error(), strings.Join(addressInUse(s, seen), "")) {
+	for _, text := range append(status(s, seen).Drift, health(seen["cp1"]), preflight(s, seen).Error(), strings.Join(addressInUse(s, seen), "")) {
 		if strings.ContainsAny(text, "\x1b\x07") {
 			t.Errorf("a terminal would act on %q", text)
 		}

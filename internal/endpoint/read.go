@@ -9,9 +9,10 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
-// Read observes every host in one round trip each, in parallel; the replicas of the
-// same refresh go by what it saw. Some hosts unreachable: reported in Status.Hosts;
-// all of them: host.ErrUnreachable. Nothing there on any: ErrGone.
+// Read observes every host in one round trip each, in parallel. The replicas of the same
+// refresh use the same observation. An unreachable host is no drift. Read fails with
+// host.ErrUnreachable if no host can be reached, and with ErrGone if every host answers and
+// none has anything of the endpoint.
 func (r *Registrars) Read(ctx context.Context, s Spec) (Status, error) {
 	status, seen, err := read(ctx, s)
 	if err == nil {
@@ -20,8 +21,7 @@ func (r *Registrars) Read(ctx context.Context, s Spec) (Status, error) {
 	return status, err
 }
 
-// read observes every host in one round trip each, in parallel. Some hosts
-// unreachable: reported in Status.Hosts; all of them: host.ErrUnreachable.
+// read is Read without the cache. It also returns the observation.
 func read(ctx context.Context, s Spec) (Status, map[string]balancer, error) {
 	seen, err := observe(ctx, s, balancerQuery(s, false))
 	if err != nil {

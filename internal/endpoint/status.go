@@ -7,10 +7,9 @@ import (
 // status is what seen means for s.
 func status(s Spec, seen map[string]balancer) Status {
 	holders, unreachable, missing := holders(s, seen), false, listDrift(seen)
-	observed := Status{Hosts: map[string]string{}, Backends: map[string]string{}, ConfigDigest: digest(seen)}
+	observed := Status{ConfigDigest: digest(seen)}
 	for _, name := range names(seen) {
 		b := seen[name]
-		observed.Hosts[name] = health(b)
 		if b.unreachable != nil {
 			unreachable, observed.ConfigDigest = true, ""
 			continue
@@ -24,12 +23,6 @@ func status(s Spec, seen map[string]balancer) Status {
 		observed.Drift = append(observed.Drift, s.Address+" is held by "+strings.Join(holders, " and "))
 	case len(holders) == 0 && !unreachable: // an unreachable host may hold it
 		observed.Drift = append(observed.Drift, s.Address+" is held by none of the hosts")
-	}
-	if len(holders) > 0 {
-		observed.Holder = holders[0]
-		for _, backend := range seen[observed.Holder].stats {
-			observed.Backends[backend.Name] = backend.Status
-		}
 	}
 	return observed
 }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestRhythm(t *testing.T) {
+func TestGapFinder(t *testing.T) {
 	for name, c := range map[string]struct {
 		beats []int // ms
 		until int

@@ -124,8 +124,8 @@ func TestDrops(t *testing.T) {
 	}
 }
 
-// TestCut: all connections are closed once, including those of the watches.
-func TestCut(t *testing.T) {
+// TestConnectionsClosed: all connections are closed once, including those of the watches.
+func TestConnectionsClosed(t *testing.T) {
 	s := newStandIn(t, nil)
 	s.disturb = func(n int64, _ http.ResponseWriter, _ *http.Request) bool {
 		if n == 50 {
@@ -180,8 +180,8 @@ func stalled(stall time.Duration) func(*standIn) {
 	}
 }
 
-// TestStall: nothing fails, and requests are sent at the same rate.
-func TestStall(t *testing.T) {
+// TestStalledServer: nothing fails, and requests are sent at the same rate.
+func TestStalledServer(t *testing.T) {
 	const stall = 700 * time.Millisecond
 	s := newStandIn(t, stalled(stall))
 	report := s.during(s.config(), 120)
@@ -226,8 +226,8 @@ func TestKeptConnectionIsReused(t *testing.T) {
 	}
 }
 
-// TestSilence: a request that is never answered fails after five seconds.
-func TestSilence(t *testing.T) {
+// TestNoAnswer: a request that is never answered fails after five seconds.
+func TestNoAnswer(t *testing.T) {
 	s := newStandIn(t, func(s *standIn) {
 		s.disturb = func(n int64, _ http.ResponseWriter, r *http.Request) bool {
 			if n != 30 {

@@ -21,8 +21,8 @@ func good() Report {
 	}
 }
 
-// TestBroken: every problem is reported, each on one line.
-func TestBroken(t *testing.T) {
+// TestViolations: every problem is reported, each on one line.
+func TestViolations(t *testing.T) {
 	for want, spoil := range map[string]func(*Report){
 		"":                                 func(*Report) {},
 		"kept: 1 of 100 requests failed":   func(r *Report) { r.Clients[0].All.Failed = 1 },

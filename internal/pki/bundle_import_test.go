@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestSalvage: authorities with another lifetime, key algorithms that no bundle has, and
+// TestBundleFromMachine: authorities with another lifetime, key algorithms that no bundle has, and
 // missing keys.
-func TestSalvage(t *testing.T) {
+func TestBundleFromMachine(t *testing.T) {
 	b, err := Generate(Options{ClusterName: "prod", Validity: 1234 * time.Hour, Algorithm: ECDSAP384, Now: now})
 	if err != nil {
 		t.Fatal(err)

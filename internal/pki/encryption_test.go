@@ -34,9 +34,9 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestFresh: every key is new and has 32 bytes, and its name differs from the previous one,
+// TestNewEncryptionKeys: every key is new and has 32 bytes, and its name differs from the previous one,
 // whatever number the bundle began with.
-func TestFresh(t *testing.T) {
+func TestNewEncryptionKeys(t *testing.T) {
 	keys := map[string]bool{}
 	for generation, name := range map[int]string{0: "key1", 1: "key2", 3: "key2", 4: "key3", 6: "key3", 7: "key4"} {
 		e, err := Encryption{Kind: AESCBC, Resources: []string{"secrets"}, Name: "mine", Key: "mine"}.fresh(generation)

@@ -213,7 +213,7 @@ func sizeText(bytes int64) string {
 
 func endpointIssues(h endpoint.Health) []issue {
 	var issues []issue
-	holders, unseen := h.Holders(), h.Unseen()
+	holders, unseen := h.Holders(), h.Unobserved()
 	switch {
 	case len(holders) > 1:
 		issues = append(issues, unhealthy("virtual IP %s: it is on %s at the same time", h.Address, enumerated(holders)))

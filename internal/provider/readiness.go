@@ -83,7 +83,7 @@ func (r reviewed) evidence(now time.Time) readiness.Evidence {
 
 func (r reviewed) endpointEvidence() readiness.Endpoint {
 	out := readiness.Endpoint{
-		Address: r.endpoint.Address, Balancers: len(r.endpoint.Balancers), Holders: r.endpoint.Holders(), Unread: r.endpoint.Unseen(),
+		Address: r.endpoint.Address, Balancers: len(r.endpoint.Balancers), Holders: r.endpoint.Holders(), Unread: r.endpoint.Unobserved(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.endpoint.Replicas)) {
 		if r.endpoint.Registered(name) {

@@ -39,18 +39,18 @@ func carelessScenarios() []Scenario {
 // careless is a cluster whose configuration is edited at random, with a client that writes
 // continuously. Its deletion protection is on: no edit may destroy it.
 type careless struct {
-	env      *Env
-	replicas bool // there are API servers
-	steps    int
-	base     *unit
-	unit     *unit
-	drafts   *drafts
-	load     *load.Load
-	now      layout // last applied
-	cluster  uint64 // etcd's ID
-	saved    int    // number of copies of the state
-	longest  int    // commands of the longest apply
-	tally    *tally
+	env           *Env
+	replicas      bool // there are API servers
+	steps         int
+	base          *unit
+	unit          *unit
+	editGenerator *editGenerator
+	load          *load.Load
+	now           layout // last applied
+	cluster       uint64 // etcd's ID
+	saved         int    // number of copies of the state
+	longest       int    // commands of the longest apply
+	tally         *tally
 }
 
 // run makes random edits, one after the other, and interrupts many of the applies. After each
@@ -90,9 +90,9 @@ func (c *careless) begin(ctx context.Context) error {
 		return fmt.Errorf("start over: %w", err)
 	}
 	c.now, c.cluster, c.saved = layout{}, 0, 0
-	c.drafts = &drafts{random: c.env.Random}
+	c.editGenerator = &editGenerator{random: c.env.Random}
 	for i, m := range c.machines() {
-		c.drafts.pool = append(c.drafts.pool, m.Address.String())
+		c.editGenerator.pool = append(c.editGenerator.pool, m.Address.String())
 		if i < len(machineNames) {
 			c.now[m.Name] = memberSpec{m.Name, m.Address.String()}
 		}
@@ -203,7 +203,7 @@ func (c *careless) apply(ctx context.Context, l layout) error {
 // converges. It returns an error if the run cannot continue. A step during which the whole run
 // is cancelled does not count.
 func (c *careless) step(ctx context.Context, off func() bool) error {
-	d := c.drafts.next(c.now)
+	d := c.editGenerator.next(c.now)
 	begun := time.Now()
 	how, log, failure, err := c.edit(ctx, &d)
 	if err != nil || off() {

@@ -14,7 +14,7 @@ import (
 
 // edit makes the edit and applies it, with -parallelism=1 or 10, and usually with a provider
 // that is killed at some command, if it gets that far.
-func (c *careless) edit(ctx context.Context, d *draft) (how applyOutcome, log cut.Log, failure, err error) {
+func (c *careless) edit(ctx context.Context, d *layoutEdit) (how applyOutcome, log cut.Log, failure, err error) {
 	if err := c.describe(d.layout, d.moved); err != nil {
 		return failing, log, nil, err
 	}
@@ -40,7 +40,7 @@ func (c *careless) edit(ctx context.Context, d *draft) (how applyOutcome, log cu
 }
 
 // arguments returns the arguments of the apply.
-func (c *careless) arguments(d *draft) []string {
+func (c *careless) arguments(d *layoutEdit) []string {
 	args := []string{fmt.Sprintf("-parallelism=%d", []int{1, 10}[c.env.Random.IntN(2)])}
 	d.edit += ", " + args[0]
 	if c.env.Random.IntN(4) == 0 {
@@ -59,7 +59,7 @@ func (c *careless) arguments(d *draft) []string {
 	return args
 }
 
-func (d *draft) destroys() bool { return d.all || len(d.destroy) > 0 }
+func (d *layoutEdit) destroys() bool { return d.all || len(d.destroy) > 0 }
 
 // point returns where the provider is killed, and no point for a third of the applies. Most of
 // them are much shorter than the longest one, so early commands are more likely.
@@ -74,7 +74,7 @@ func (c *careless) point() cut.Point {
 func (c *careless) statePath() string { return filepath.Join(c.unit.work.Dir, "terraform.tfstate") }
 
 // editState makes the edit's change to the state.
-func (c *careless) editState(ctx context.Context, d *draft) error {
+func (c *careless) editState(ctx context.Context, d *layoutEdit) error {
 	for _, key := range d.tainted {
 		for _, address := range c.at(key) {
 			if _, err := c.unit.work.Run(ctx, "taint", address); err != nil {
@@ -84,7 +84,7 @@ func (c *careless) editState(ctx context.Context, d *draft) error {
 	}
 	switch d.state {
 	case forgetOne:
-		_, err := c.unit.work.Run(ctx, append([]string{"state", "rm"}, c.at(c.drafts.some(d.layout, justOne)[0])...)...)
+		_, err := c.unit.work.Run(ctx, append([]string{"state", "rm"}, c.at(c.editGenerator.some(d.layout, justOne)[0])...)...)
 		return err
 	case forgetAll:
 		return os.Remove(c.statePath())
@@ -129,7 +129,7 @@ func (c *careless) backup(n int) string {
 
 // recover applies until the plan is empty: the same configuration if the apply was interrupted,
 // otherwise the previous one.
-func (c *careless) recover(ctx context.Context, d draft, how applyOutcome) error {
+func (c *careless) recover(ctx context.Context, d layoutEdit, how applyOutcome) error {
 	switch {
 	case how == applied && d.all:
 		return errors.New("everything was destroyed although the cluster is protected")

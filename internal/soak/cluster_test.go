@@ -21,7 +21,7 @@ func TestParseServed(t *testing.T) {
 	}
 }
 
-func TestNotAlive(t *testing.T) {
+func TestClusterNotServing(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		cluster      uint64

@@ -34,8 +34,8 @@ func (l layout) with(key string, p memberSpec) layout {
 	return other
 }
 
-// draft is an edit generated for one layout.
-type draft struct {
+// layoutEdit is an edit generated for one layout.
+type layoutEdit struct {
 	edit     string
 	layout   layout            // afterwards
 	moved    map[string]string // with moved blocks: the new keys by the old ones
@@ -63,16 +63,16 @@ const (
 	most   = 4
 )
 
-// drafts generates edits. New keys and names are never reused.
-type drafts struct {
+// editGenerator generates edits. New keys and names are never reused.
+type editGenerator struct {
 	random *rand.Rand
 	pool   []string // addresses of all machines
 	made   int
 }
 
 // edits returns the edits that people make. Each returns nil if the layout does not allow it.
-func (d *drafts) edits() []func(layout) *draft {
-	all := []func(layout) *draft{
+func (d *editGenerator) edits() []func(layout) *layoutEdit {
+	all := []func(layout) *layoutEdit{
 		d.rekey(justOne, true), d.rekey(everyone, true), d.swap, d.destroyAll,
 		d.lose(forgetOne), d.lose(forgetAll), d.lose(importAll), d.lose(olderBackup),
 		d.add, d.add, d.remove,
@@ -84,7 +84,7 @@ func (d *drafts) edits() []func(layout) *draft {
 }
 
 // next returns a random edit.
-func (d *drafts) next(l layout) draft {
+func (d *editGenerator) next(l layout) layoutEdit {
 	for all := d.edits(); ; {
 		if edit := all[d.random.IntN(len(all))](l); edit != nil {
 			return *edit
@@ -92,7 +92,7 @@ func (d *drafts) next(l layout) draft {
 	}
 }
 
-func (d *drafts) fresh(kind string) string {
+func (d *editGenerator) fresh(kind string) string {
 	d.made++
 	return fmt.Sprintf("%s%d", kind, d.made)
 }
@@ -107,7 +107,7 @@ const (
 )
 
 // some returns random keys.
-func (d *drafts) some(l layout, n extent) []string {
+func (d *editGenerator) some(l layout, n extent) []string {
 	keys := l.keys()
 	d.random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	switch n {
@@ -120,9 +120,9 @@ func (d *drafts) some(l layout, n extent) []string {
 }
 
 // rekey changes only the keys of members.
-func (d *drafts) rekey(n extent, moved bool) func(layout) *draft {
-	return func(l layout) *draft {
-		out := draft{edit: "rename the key of " + string(n), layout: maps.Clone(l)}
+func (d *editGenerator) rekey(n extent, moved bool) func(layout) *layoutEdit {
+	return func(l layout) *layoutEdit {
+		out := layoutEdit{edit: "rename the key of " + string(n), layout: maps.Clone(l)}
 		if moved {
 			out.edit, out.moved = out.edit+", with moved blocks", map[string]string{}
 		}
@@ -139,9 +139,9 @@ func (d *drafts) rekey(n extent, moved bool) func(layout) *draft {
 }
 
 // rename changes the names of members: other members on the same machines.
-func (d *drafts) rename(n extent) func(layout) *draft {
-	return func(l layout) *draft {
-		out := draft{edit: "rename " + string(n), layout: l}
+func (d *editGenerator) rename(n extent) func(layout) *layoutEdit {
+	return func(l layout) *layoutEdit {
+		out := layoutEdit{edit: "rename " + string(n), layout: l}
 		for _, key := range d.some(l, n) {
 			out.layout = out.layout.with(key, memberSpec{d.fresh("node"), l[key].Address})
 		}
@@ -150,13 +150,13 @@ func (d *drafts) rename(n extent) func(layout) *draft {
 }
 
 // readdress moves members to other machines.
-func (d *drafts) readdress(n extent) func(layout) *draft {
-	return func(l layout) *draft {
+func (d *editGenerator) readdress(n extent) func(layout) *layoutEdit {
+	return func(l layout) *layoutEdit {
 		free, keys := d.free(l), d.some(l, n)
 		if len(free) < len(keys) {
 			return nil
 		}
-		out := draft{edit: "re-address " + string(n), layout: l}
+		out := layoutEdit{edit: "re-address " + string(n), layout: l}
 		for i, key := range keys {
 			out.layout = out.layout.with(key, memberSpec{l[key].Name, free[i]})
 		}
@@ -165,19 +165,19 @@ func (d *drafts) readdress(n extent) func(layout) *draft {
 }
 
 // swap exchanges the machines of two members.
-func (d *drafts) swap(l layout) *draft {
+func (d *editGenerator) swap(l layout) *layoutEdit {
 	two := d.some(l, everyone)
 	a, b := l[two[0]], l[two[1]]
-	return &draft{
+	return &layoutEdit{
 		edit:   "exchange the addresses of two",
 		layout: l.with(two[0], memberSpec{a.Name, b.Address}).with(two[1], memberSpec{b.Name, a.Address}),
 	}
 }
 
 // recreate recreates members on their machines.
-func (d *drafts) recreate(how string, n extent) func(layout) *draft {
-	return func(l layout) *draft {
-		out := draft{edit: how + " " + string(n), layout: l}
+func (d *editGenerator) recreate(how string, n extent) func(layout) *layoutEdit {
+	return func(l layout) *layoutEdit {
+		out := layoutEdit{edit: how + " " + string(n), layout: l}
 		if how == "taint" {
 			out.tainted = d.some(l, n)
 		} else {
@@ -188,39 +188,39 @@ func (d *drafts) recreate(how string, n extent) func(layout) *draft {
 }
 
 // destroySome destroys members with -target, and keeps them in the configuration.
-func (d *drafts) destroySome(n extent) func(layout) *draft {
-	return func(l layout) *draft {
-		return &draft{edit: "destroy " + string(n) + " by -target", layout: l, destroy: d.some(l, n)}
+func (d *editGenerator) destroySome(n extent) func(layout) *layoutEdit {
+	return func(l layout) *layoutEdit {
+		return &layoutEdit{edit: "destroy " + string(n) + " by -target", layout: l, destroy: d.some(l, n)}
 	}
 }
 
-func (d *drafts) destroyAll(l layout) *draft {
-	return &draft{edit: "destroy all", layout: l, all: true}
+func (d *editGenerator) destroyAll(l layout) *layoutEdit {
+	return &layoutEdit{edit: "destroy all", layout: l, all: true}
 }
 
-func (d *drafts) lose(what stateEdit) func(layout) *draft {
-	return func(l layout) *draft { return &draft{edit: "state: " + string(what), layout: l, state: what} }
+func (d *editGenerator) lose(what stateEdit) func(layout) *layoutEdit {
+	return func(l layout) *layoutEdit { return &layoutEdit{edit: "state: " + string(what), layout: l, state: what} }
 }
 
-func (d *drafts) add(l layout) *draft {
+func (d *editGenerator) add(l layout) *layoutEdit {
 	free := d.free(l)
 	if len(l) >= most || len(free) == 0 {
 		return nil
 	}
-	return &draft{edit: "add one", layout: l.with(d.fresh("key"), memberSpec{d.fresh("node"), free[0]})}
+	return &layoutEdit{edit: "add one", layout: l.with(d.fresh("key"), memberSpec{d.fresh("node"), free[0]})}
 }
 
-func (d *drafts) remove(l layout) *draft {
+func (d *editGenerator) remove(l layout) *layoutEdit {
 	if len(l) <= fewest {
 		return nil
 	}
-	out := &draft{edit: "remove one", layout: maps.Clone(l)}
+	out := &layoutEdit{edit: "remove one", layout: maps.Clone(l)}
 	delete(out.layout, d.some(l, justOne)[0])
 	return out
 }
 
 // free returns the addresses without a member, in random order.
-func (d *drafts) free(l layout) []string {
+func (d *editGenerator) free(l layout) []string {
 	var all []string
 	for _, address := range d.pool {
 		used := func(p memberSpec) bool { return p.Address == address }

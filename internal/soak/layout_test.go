@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// TestDrafts: after every edit, each name and address belongs to one member, and every edit is
+// TestEditGenerator: after every edit, each name and address belongs to one member, and every edit is
 // generated eventually.
-func TestDrafts(t *testing.T) {
+func TestEditGenerator(t *testing.T) {
 	const seed = 3
-	d := &drafts{random: rand.New(rand.NewPCG(seed, 0)), pool: []string{"1", "2", "3", "4", "5", "6"}}
+	d := &editGenerator{random: rand.New(rand.NewPCG(seed, 0)), pool: []string{"1", "2", "3", "4", "5", "6"}}
 	now := layout{"cp1": {"cp1", "1"}, "cp2": {"cp2", "2"}, "cp3": {"cp3", "3"}}
 	seen := map[string]int{}
 	for range 5000 {

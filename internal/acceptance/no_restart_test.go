@@ -65,10 +65,10 @@ resource "kube_control_plane_replica" "cp1" {
 }
 `
 
-// TestQuiet changes settings that no process depends on: the peers, and the order of the etcd
+// TestNoRestart changes settings that no process depends on: the peers, and the order of the etcd
 // URLs. The plan shows the change, and the apply restarts nothing. It connects as the user
 // admin with sudo, and with RSA keys.
-func TestQuiet(t *testing.T) {
+func TestNoRestart(t *testing.T) {
 	l := machines(t)
 	cp1, cp2 := l.Machine("cp1"), l.Machine("cp2")
 	known, err := l.KnownHosts()

@@ -12,7 +12,7 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/workspace"
 )
 
-// TestSecretScan places a key in every location that a hunt searches, and checks that the hunt finds
+// TestSecretScan places a key in every location that a scan searches, and checks that the scan finds
 // it: in a state that was overwritten, in a plan, a crash log, a machine's journal and the
 // command line of a process on a machine.
 func TestSecretScan(t *testing.T) {

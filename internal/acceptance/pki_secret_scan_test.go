@@ -179,7 +179,7 @@ func (h *secretScan) addFile(of, text string) int {
 	return n
 }
 
-// expectNothing ends the hunt. may lists parts of the names of files that may contain secrets.
+// expectNothing ends the scan. may lists parts of the names of files that may contain secrets.
 func (h *secretScan) expectNothing(t *testing.T, may ...string) {
 	t.Helper()
 	h.stop()
