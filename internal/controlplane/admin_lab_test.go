@@ -57,7 +57,7 @@ func (st *stage) takesOverAWiderKey() {
 	if _, err := st.spec.Host.Apply(st.ctx, host.Change{Files: c.Files(pair)}); err != nil {
 		st.Fatal(err)
 	}
-	bound := "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/" + kubeletBinding().Name
+	bound := "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/" + "kube-apiserver-kubelet-api-admin"
 	web := st.as(st.spec.Bundle)
 	if status, body := send(st, web, "DELETE", bound, ""); status != 200 {
 		st.Fatalf("%d %s", status, body)

@@ -9,7 +9,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
 func paths(files []host.File) []string {
@@ -53,23 +52,5 @@ func TestNoAdminConf(t *testing.T) {
 	s.NoAdminConf = false
 	if err := s.Validate(); err == nil {
 		t.Error("with it, no signed certificate is asked for")
-	}
-}
-
-// TestBindings: every certificate issued here has rights through one of the bindings, and the
-// key for kubelets has only the rights for kubelets.
-func TestBindings(t *testing.T) {
-	roles := map[string]string{}
-	for _, binding := range bindings() {
-		for _, subject := range binding.Subjects {
-			roles[subject.Kind+" "+subject.Name] = binding.RoleRef.Name
-		}
-	}
-	kubelet := pki.APIServerKubeletClient()
-	if roles["User "+kubelet.CommonName] != "system:kubelet-api-admin" || len(kubelet.Organizations) > 0 {
-		t.Errorf("the kubelet client is %+v, bound to %q", kubelet, roles)
-	}
-	if roles["Group "+component.AdminGroup] != "cluster-admin" || !slices.Equal(component.Admin().Organizations, []string{component.AdminGroup}) {
-		t.Errorf("the administrators are %+v, bound to %q", component.Admin(), roles)
 	}
 }

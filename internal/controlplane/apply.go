@@ -91,3 +91,17 @@ func bringUp(ctx context.Context, s Spec, d changes) error {
 	}
 	return awaitReady(ctx, s, d)
 }
+
+// bindFirst ensures the bindings before the API server receives another client certificate for
+// kubelets. The server uses the new certificate within a minute, and loses the rights that only
+// the old one had. An API server that does not serve uses no certificate; its bindings follow
+// once it is ready.
+func bindFirst(ctx context.Context, s Spec, d changes) error {
+	if !d.writes(component.KubeletClientCert) {
+		return nil
+	}
+	if serves, err := s.client().Serves(ctx); err != nil || !serves {
+		return nil
+	}
+	return s.client().EnsureBindings(ctx)
+}

@@ -14,6 +14,9 @@ import (
 // serving replica stays while its control plane is protected from deletion, or is to continue.
 // A machine that now has something else is left unchanged.
 func (r *Replicas) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
+	if err := s.checkHost(); err != nil {
+		return err
+	}
 	err := r.remove(ctx, s, o)
 	if errors.Is(err, errSuperseded) {
 		problem.Progress(ctx, "%s: left as it is: a create of the same replica has begun", s.Machine())

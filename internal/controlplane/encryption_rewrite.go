@@ -142,7 +142,7 @@ func (r *Replicas) rewriteWhenAdopted(ctx context.Context, s Spec) error {
 // rewriteStaleObjects rewrites the objects of the given resources and counts again.
 func rewriteStaleObjects(ctx context.Context, s Spec, left staleObjects) (staleObjects, error) {
 	for _, resource := range slices.Sorted(maps.Keys(left)) {
-		n, err := rewrite(ctx, s, resource)
+		n, err := s.client().Rewrite(ctx, resource)
 		if err != nil {
 			return nil, fmt.Errorf("rewrite %s: %w", resource, err)
 		}

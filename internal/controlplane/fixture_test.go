@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/componenttest"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/cptest"
@@ -70,3 +71,5 @@ func converged(t *testing.T, s Spec) machine.Observed {
 	}
 	return machine.Interpret(facts)
 }
+
+const healthy = client.Healthy

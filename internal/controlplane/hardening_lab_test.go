@@ -63,12 +63,7 @@ func TestHardening(t *testing.T) {
 // checks need.
 func (st *stage) opensHealthAlone() {
 	st.Helper()
-	config, err := verifiedTLS(st.spec.Bundle, st.spec.Host.Address())
-	if err != nil {
-		st.Fatal(err)
-	}
-	nobody := tunnel(st.spec.Host, config)
-	defer nobody.CloseIdleConnections()
+	nobody := st.httpsClient(st.spec.Bundle)
 	want := map[string]int{
 		"/readyz": 200, "/livez": 200, "/healthz": 200, "/readyz?verbose": 200,
 		"/api": 401, "/version": 401, "/metrics": 401, "/readyz/etcd": 401, clusterInfo: 401, "/openid/v1/jwks": 401,

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
@@ -56,14 +57,9 @@ func healthAt(ctx context.Context, h *host.Host, b *pki.Bundle, script host.Scri
 	}
 	f := machine.Interpret(facts)
 	s.Name, s.Port = f.Record.Name, f.Record.Port
-	parts := component.Of(s.Replica)
-	answers := make([]string, len(parts))
+	answers := make([]string, len(release.Components()))
 	if f.HasReplicaOf(b.ClusterID) {
-		var asking sync.WaitGroup
-		for i, c := range parts {
-			asking.Go(func() { answers[i] = askOnce(ctx, s, c) })
-		}
-		asking.Wait()
+		answers = s.client().Health(ctx)
 	}
 	return healthOf(s.Replica, f, answers), facts.Output
 }
@@ -84,7 +80,7 @@ func healthOf(s component.Replica, f machine.Observed, health []string) Health {
 	out.Name, out.Port, out.Version = f.Record.Name, s.APIPort(), f.EffectiveVersion(release.APIServer)
 	for i, c := range component.Of(s) {
 		told := Component{
-			Name: c.Name, Healthy: health[i] == healthy, Health: health[i],
+			Name: c.Name, Healthy: health[i] == client.Healthy, Health: health[i],
 			Version: f.Version(c.Name), CertificateExpiry: earliest(f, c.Certificates),
 		}
 		if fault := machine.UnitProblem(f.Facts.Units[unit.Name(c.Name)]); fault != "" {

@@ -2,10 +2,13 @@ package controlplane
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -265,7 +268,7 @@ func newBareStage(t *testing.T) *stage {
 // reached waits until the machine, which has just booted, can be observed.
 func (st *stage) reached() {
 	st.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(askInterval) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(pollInterval) {
 		_, err := st.spec.Host.Observe(st.ctx, host.Query{})
 		if err == nil {
 			return
@@ -380,4 +383,16 @@ func (st *stage) expect(what string, have, want any) {
 	if !reflect.DeepEqual(have, want) {
 		st.Errorf("%s: %v, want %v", what, have, want)
 	}
+}
+
+// httpsClient returns a client for the replica's API server, which trusts the authorities of b. It
+// connects through SSH.
+func (st *stage) httpsClient(b *pki.Bundle, certificates ...tls.Certificate) *http.Client {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(b.Known(pki.Kubernetes)))
+	web := &http.Client{Transport: &http.Transport{DialContext: st.spec.Host.Dial, TLSClientConfig: &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: st.spec.Address, Certificates: certificates,
+	}}}
+	st.Cleanup(web.CloseIdleConnections)
+	return web
 }

@@ -162,12 +162,12 @@ const servingAttempts = 3
 // not answer after several attempts, because the next step would stop it.
 func checkServing(ctx context.Context, s Spec) (bool, error) {
 	for attempt := 1; ; attempt++ {
-		serving, err := serves(ctx, s)
+		serving, err := s.client().Serves(ctx)
 		if err == nil || attempt == servingAttempts || ctx.Err() != nil {
 			return serving, servingUnknown(s, err)
 		}
 		select {
-		case <-time.After(askInterval):
+		case <-time.After(pollInterval):
 		case <-ctx.Done():
 		}
 	}

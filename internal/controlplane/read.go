@@ -3,9 +3,9 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -15,6 +15,9 @@ import (
 // Read observes the replica. It returns ErrGone if it does not exist, and
 // host.ErrUnreachable if the machine cannot be reached.
 func (r *Replicas) Read(ctx context.Context, s Spec) (Status, error) {
+	if err := s.checkHost(); err != nil {
+		return Status{}, err
+	}
 	var rotation []string
 	var registrarErr error
 	asked := make(chan struct{})
@@ -49,27 +52,14 @@ func missing(s Spec) error {
 
 // observeStatus observes the machine and probes the components in parallel.
 func observeStatus(ctx context.Context, s Spec) (Status, machine.Observed, error) {
-	parts := component.Of(s.Replica)
-	health := make([]string, len(parts))
-	var asking sync.WaitGroup
-	for i, c := range parts {
-		asking.Go(func() { health[i] = askOnce(ctx, s, c) })
-	}
+	probed := make(chan []string, 1)
+	go func() { probed <- s.client().Health(ctx) }()
 	f, err := machine.Observe(ctx, s.Host, s.Replica)
-	asking.Wait()
+	health := <-probed
 	if err != nil {
 		return Status{}, machine.Observed{}, err
 	}
 	return status(s, f, health, time.Now()), f, nil
-}
-
-func askOnce(ctx context.Context, s Spec, c component.Component) string {
-	check, err := newChecker(s, c)
-	if err != nil {
-		return err.Error()
-	}
-	defer check.close()
-	return check.ask(ctx)
 }
 
 // status combines the observations. The registrar reports whether the replica is registered.
@@ -83,7 +73,7 @@ func status(s Spec, f machine.Observed, health []string, now time.Time) Status {
 		expiry := earliest(f, c.Certificates)
 		out.Components = append(out.Components, Component{
 			Name:              c.Name,
-			Healthy:           health[i] == healthy,
+			Healthy:           health[i] == client.Healthy,
 			Health:            health[i],
 			Version:           f.Version(c.Name),
 			CertificateExpiry: expiry,
@@ -120,25 +110,4 @@ func sooner(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// allReady reports whether all three components are ready.
-func allReady(ctx context.Context, s Spec) bool { return len(componentsNotReady(ctx, s)) == 0 }
-
-// componentsNotReady returns, for each component that is not ready, the reason.
-func componentsNotReady(ctx context.Context, s Spec) []string {
-	parts := component.Of(s.Replica)
-	health := make([]string, len(parts))
-	var asking sync.WaitGroup
-	for i, c := range parts {
-		asking.Go(func() { health[i] = askOnce(ctx, s, c) })
-	}
-	asking.Wait()
-	var problems []string
-	for i, c := range parts {
-		if health[i] != healthy {
-			problems = append(problems, c.Name+" "+health[i])
-		}
-	}
-	return problems
 }

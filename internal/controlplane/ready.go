@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
@@ -23,7 +24,7 @@ import (
 const (
 	// readyTimeout is kubeadm's timeout for a control-plane component.
 	readyTimeout  = 4 * time.Minute
-	askInterval   = 150 * time.Millisecond
+	pollInterval  = 150 * time.Millisecond
 	watchInterval = 2 * time.Second
 	// loopRestarts is how often a component may exit before it counts as crash-looping. Once or
 	// twice is normal while etcd or the API server are starting.
@@ -95,7 +96,7 @@ func (w *waiting) unbegun() []string {
 func (w *waiting) note(component, reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if reason == healthy {
+	if reason == client.Healthy {
 		delete(w.reasons, component)
 		return
 	}
@@ -108,7 +109,7 @@ func (w *waiting) awaitAPIServer(ctx context.Context, s Spec, c component.Compon
 		return err
 	}
 	close(serving)
-	return ensureBindings(ctx, s)
+	return s.client().EnsureBindings(ctx)
 }
 
 // startAndAwait restarts one of the other components if needed, and waits for it.
@@ -134,21 +135,21 @@ func (w *waiting) startAndAwait(ctx context.Context, s Spec, c component.Compone
 
 // poll probes c until it is ready.
 func (w *waiting) poll(ctx context.Context, s Spec, c component.Component) error {
-	check, err := newChecker(s, c)
+	prober, err := s.client().Prober(c)
 	if err != nil {
 		return err
 	}
-	defer check.close()
-	return wait.PollUntilContextCancel(ctx, askInterval, true, func(ctx context.Context) (bool, error) {
-		reason := check.ask(ctx)
+	defer prober.Close()
+	return wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		reason := prober.Health(ctx)
 		if ctx.Err() != nil {
 			return false, ctx.Err() // the reason would only be the cancellation
 		}
 		w.note(c.Name, reason)
-		if reason == healthy {
+		if reason == client.Healthy {
 			problem.Progress(ctx, "%s: %s is ready", s.Machine(), c.Name)
 		}
-		return reason == healthy, nil
+		return reason == client.Healthy, nil
 	})
 }
 

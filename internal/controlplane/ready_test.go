@@ -15,26 +15,6 @@ import (
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-func TestReadAnswer(t *testing.T) {
-	for _, c := range []struct {
-		status int
-		body   string
-		want   string
-	}{
-		{200, "ok", healthy},
-		{
-			500, "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/rbac/bootstrap-roles failed: reason withheld\nreadyz check failed\n",
-			"not ready: etcd, poststarthook/rbac/bootstrap-roles",
-		},
-		{401, "Unauthorized\n", `not ready: HTTP status 401 "Unauthorized"`},
-		{503, "", `not ready: HTTP status 503 ""`},
-	} {
-		if have := readAnswer(c.status, c.body); have != c.want {
-			t.Errorf("%d %q: %q, want %q", c.status, c.body, have, c.want)
-		}
-	}
-}
-
 func TestHopeless(t *testing.T) {
 	units := func(active string, restarts int) map[string]host.UnitState {
 		return map[string]host.UnitState{unit.Name(release.ControllerManager): {Active: active, Restarts: restarts, Result: "exit-code"}}
@@ -166,6 +146,7 @@ func TestSpecValidate(t *testing.T) {
 		{func(s *Spec) { s.Name = "CP1" }, "malformed replica name"},
 		{func(s *Spec) { s.Port = 443 }, "not between 1024 and 65535"},
 		{func(s *Spec) { s.Port = 10257 }, "controller-manager's"},
+		{func(s *Spec) { s.Address = "10.0.0.12" }, "leads to another address: 10.0.0.11"},
 		{func(s *Spec) { s.EndpointHost = "" }, "the endpoint has no address"},
 		{func(s *Spec) { s.Version = "1.34" }, "malformed Kubernetes version"},
 		{func(s *Spec) { s.ClusterDomain = "cluster.local." }, "malformed cluster domain"},

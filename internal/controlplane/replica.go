@@ -10,8 +10,10 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -69,13 +71,35 @@ type Store interface {
 // Spec is the desired state of one replica, with what is needed to reach it.
 type Spec struct {
 	component.Replica
-	Host      *host.Host // the machine at Replica.Address
+	Host      *host.Host // the connection to the machine at Replica.Address; checkHost compares them
 	Source    host.Source
 	Registrar Registrar // created from Replica.Registration
 	// Store is the etcd cluster behind EtcdURLs. Without it, a rotation of encryption rewrites
 	// all objects without checking, and the version of etcd is unknown.
 	Store Store
 }
+
+// Validate rejects an invalid replica before any machine is reached.
+func (s Spec) Validate() error {
+	if err := s.checkHost(); err != nil {
+		return err
+	}
+	return s.Replica.Validate()
+}
+
+// checkHost returns an error if Host is not the machine at Address: files would be written to one
+// machine, and the other registered.
+func (s Spec) checkHost() error {
+	if at := s.Host.Address(); at != s.Address {
+		return fmt.Errorf("replica %s: %w: %s", s.Machine(), errOtherHost, at)
+	}
+	return nil
+}
+
+var errOtherHost = errors.New("the connection leads to another address")
+
+// client returns the client for the replica's components.
+func (s Spec) client() client.Client { return client.New(s.Host, s.Replica) }
 
 // ConfigDigest returns the digest of every file whose content depends on s alone. It is known
 // before the replica exists, and equals Status.ConfigDigest of a machine that has exactly those

@@ -115,7 +115,7 @@ func (st *stage) adminsMayDoAll() {
 		if time.Now().After(deadline) {
 			st.Fatalf("controller-manager made no service account: %d %s", status, body)
 		}
-		time.Sleep(askInterval)
+		time.Sleep(pollInterval)
 	}
 }
 
@@ -300,7 +300,7 @@ func (st *stage) survivesALossOfPower() {
 	}
 	st.reached()
 	start := time.Now()
-	for deadline := start.Add(time.Minute); ; time.Sleep(askInterval) {
+	for deadline := start.Add(time.Minute); ; time.Sleep(pollInterval) {
 		status, err := st.replicas.Read(st.ctx, st.spec)
 		if err == nil && len(status.Drift) == 0 && !slices.ContainsFunc(status.Components, func(c Component) bool { return !c.Healthy }) {
 			st.Logf("ready again %s after the boot", time.Since(start).Round(100*time.Millisecond))

@@ -75,7 +75,7 @@ func (r *Replicas) returnReplica(ctx context.Context, s Spec, name, address stri
 		err = startAndRegister(ctx, *other, release.Components())
 	} else {
 		var serving bool
-		if serving, err = serves(ctx, *other); err == nil && !serving {
+		if serving, err = other.client().Serves(ctx); err == nil && !serving {
 			return nil, nil
 		}
 		if err == nil {

@@ -10,6 +10,7 @@ import (
 
 	core "k8s.io/api/core/v1"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/unit"
@@ -85,9 +86,8 @@ func (r *Replicas) Nodes(ctx context.Context, seen []Reading, b *pki.Bundle) ([]
 			continue
 		}
 		var nodes []core.Node
-		if nodes, err = nodesBy(ctx, Spec{
-			Replica: component.Replica{Name: replica.Name, Address: replica.Address, Port: replica.Port, Bundle: b}, Host: r.machine(replica.Address),
-		}); err == nil {
+		s := component.Replica{Name: replica.Name, Address: replica.Address, Port: replica.Port, Bundle: b}
+		if nodes, err = client.New(r.machine(s.Address), s).Nodes(ctx); err == nil {
 			return nodesOf(nodes), nil
 		}
 		err = fmt.Errorf("ask replica %s (%s) for the nodes: %w", replica.Name, replica.Address, err)

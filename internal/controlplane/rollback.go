@@ -114,7 +114,7 @@ func rollbackTarget(ctx context.Context, s Spec, f machine.Observed) *machine.Ro
 	if !sameGenerations(f.Record.Generations, target) {
 		return nil
 	}
-	if f.Record.Port != 0 && machine.StaleProcess(f.Facts, release.Components()) == nil && allReady(ctx, atObservedPort(s, f)) {
+	if f.Record.Port != 0 && machine.StaleProcess(f.Facts, release.Components()) == nil && len(atObservedPort(s, f).client().NotReady(ctx)) == 0 {
 		now := f.RollbackRecord(target)
 		return &now
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/machine"
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
@@ -206,7 +207,7 @@ func servingChain(ctx context.Context, s Spec, member string) ([]*x509.Certifica
 	// its own.
 	chain, err := s.Host.ServingChain(ctx, at.Host)
 	if len(chain) == 0 && err != nil {
-		return nil, innermost(err)
+		return nil, client.Cause(err)
 	}
 	return chain, nil
 }

@@ -206,7 +206,7 @@ func (st *stage) isSeenByOthers() {
 // authorities by itself.
 func (st *stage) within(what string, f func() (int, bool)) {
 	st.Helper()
-	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(askInterval) {
+	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(pollInterval) {
 		seen, ok := f()
 		if ok {
 			return
@@ -228,12 +228,5 @@ func (st *stage) as(b *pki.Bundle) *http.Client {
 	if err != nil {
 		st.Fatal(err)
 	}
-	config, err := verifiedTLS(b, st.spec.Host.Address())
-	if err != nil {
-		st.Fatal(err)
-	}
-	config.Certificates = []tls.Certificate{certificate}
-	web := tunnel(st.spec.Host, config)
-	st.Cleanup(web.CloseIdleConnections)
-	return web
+	return st.httpsClient(b, certificate)
 }

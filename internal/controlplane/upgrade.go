@@ -90,7 +90,7 @@ func (st replicaStatus) notReady(ctx context.Context, s Spec) []string {
 	if st.version == "" {
 		return []string{fmt.Sprintf("replica %s does not report its version: %v", st.machine(), st.unknown)}
 	}
-	problems := componentsNotReady(ctx, st.spec(s))
+	problems := st.spec(s).client().NotReady(ctx)
 	rotation, err := s.Registrar.Registered(ctx, st.name, net.JoinHostPort(st.address, strconv.Itoa(st.port)))
 	if err != nil {
 		rotation = []string{"its registration cannot be seen: " + err.Error()}

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	core "k8s.io/api/core/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -20,14 +17,14 @@ const (
 	// skewTimeout limits the whole observation. Detecting that a machine is down takes a
 	// connection timeout (10 s).
 	skewTimeout = 30 * time.Second
-	// apiQueryTimeout limits the queries to one API server.
-	apiQueryTimeout = 10 * time.Second
-	nodesPage       = 500
 )
 
 // Versions returns the versions that run in the replica's control plane: those of all API
 // servers, of etcd and of the kubelets. A version that cannot be read is "".
 func (r *Replicas) Versions(ctx context.Context, s Spec) (release.Versions, error) {
+	if err := s.checkHost(); err != nil {
+		return release.Versions{}, err
+	}
 	seen, _, err := r.observeVersions(ctx, s)
 	return seen, err
 }
@@ -77,7 +74,7 @@ func kubelets(ctx context.Context, s Spec, all []replicaStatus) map[string]strin
 }
 
 func nodeVersions(ctx context.Context, s Spec) (map[string]string, error) {
-	nodes, err := nodesBy(ctx, s)
+	nodes, err := s.client().Nodes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,28 +85,32 @@ func nodeVersions(ctx context.Context, s Spec) (map[string]string, error) {
 	return versions, nil
 }
 
-// nodesBy lists all nodes through the API server of the replica.
-func nodesBy(ctx context.Context, s Spec) ([]core.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, apiQueryTimeout)
-	defer cancel()
-	access, done, err := adminClient(s)
+// requestedRemovedAPIs returns the APIs that clients have requested and that the wanted version
+// no longer serves. It queries the API servers that run an older minor. The result is a hint:
+// an API server that does not answer is skipped.
+func requestedRemovedAPIs(ctx context.Context, s Spec, all []replicaStatus) []string {
+	want, err := release.Minor(s.Version)
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	defer done()
-	api, err := typedcore.NewForConfigAndClient(access.rest, access.web)
-	if err != nil {
-		return nil, err
-	}
-	var all []core.Node
-	for next := ""; ; {
-		nodes, err := api.Nodes().List(ctx, meta.ListOptions{Limit: nodesPage, Continue: next})
-		if err != nil {
-			return nil, err
+	var mu sync.Mutex
+	var removed []string
+	var asking sync.WaitGroup
+	for _, st := range all {
+		if has, err := release.Minor(st.version); err != nil || has >= want {
+			continue
 		}
-		all = append(all, nodes.Items...)
-		if next = nodes.Continue; next == "" {
-			return all, nil
-		}
+		asking.Go(func() {
+			requested, err := st.spec(s).client().RemovedAPIs(ctx, want)
+			if err != nil {
+				problem.Detail(ctx, "%s: deprecated APIs unknown: %v", st.machine(), err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			removed = append(removed, requested...)
+		})
 	}
+	asking.Wait()
+	slices.Sort(removed)
+	return slices.Compact(removed)
 }

@@ -1,4 +1,4 @@
-package controlplane
+package client
 
 import (
 	"crypto/tls"

@@ -1,4 +1,4 @@
-package controlplane
+package client
 
 import (
 	"context"
@@ -13,12 +13,14 @@ import (
 	typedrbac "k8s.io/client-go/kubernetes/typed/rbac/v1"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/component"
-	"github.com/kubequorum/terraform-provider-kube/internal/controlplane/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
-// bindingTimeout limits ensuring the bindings once the API server is ready.
-const bindingTimeout = 20 * time.Second
+const (
+	// bindingTimeout limits ensuring the bindings once the API server is ready.
+	bindingTimeout  = 20 * time.Second
+	bindingInterval = 150 * time.Millisecond
+)
 
 // bindings returns the bindings that the certificates issued by the provider require.
 func bindings() []*rbac.ClusterRoleBinding {
@@ -46,38 +48,22 @@ func kubeletBinding() *rbac.ClusterRoleBinding {
 	}
 }
 
-// bindFirst ensures the bindings before the API server receives another client certificate for
-// kubelets. The server uses the new certificate within a minute, and loses the rights that only
-// the old one had. An API server that does not serve uses no certificate; its bindings follow
-// once it is ready.
-func bindFirst(ctx context.Context, s Spec, d changes) error {
-	if !d.writes(component.KubeletClientCert) {
-		return nil
-	}
-	for _, c := range component.Of(s.Replica) {
-		if c.Name == release.APIServer && askOnce(ctx, s, c) == healthy {
-			return ensureBindings(ctx, s)
-		}
-	}
-	return nil
-}
-
-// ensureBindings ensures the bindings. Every replica does so, because no replica is special.
-func ensureBindings(ctx context.Context, s Spec) error {
-	if !s.hasAdminCertificate() {
+// EnsureBindings ensures the bindings. Every replica does so, because no replica is special.
+func (c Client) EnsureBindings(ctx context.Context) error {
+	if !c.hasAdminCertificate() {
 		return nil // the replica only returns to rotation: the bindings exist since its creation
 	}
-	config, done, err := adminClient(s)
+	config, done, err := c.admin()
 	if err != nil {
-		return fmt.Errorf("bind roles on %s: %w", s.Machine(), err)
+		return fmt.Errorf("bind roles on %s: %w", c.replica.Machine(), err)
 	}
 	defer done()
 	api, err := typedrbac.NewForConfigAndClient(config.rest, config.web)
 	if err != nil {
-		return fmt.Errorf("bind roles on %s: %w", s.Machine(), err)
+		return fmt.Errorf("bind roles on %s: %w", c.replica.Machine(), err)
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, askInterval, bindingTimeout, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, bindingInterval, bindingTimeout, true, func(ctx context.Context) (bool, error) {
 		last = nil
 		for _, binding := range bindings() {
 			if last = ensureBinding(ctx, api.ClusterRoleBindings(), binding); last != nil {
@@ -90,7 +76,7 @@ func ensureBindings(ctx context.Context, s Spec) error {
 		err = last
 	}
 	if err != nil {
-		return fmt.Errorf("bind roles on %s: %w", s.Machine(), err)
+		return fmt.Errorf("bind roles on %s: %w", c.replica.Machine(), err)
 	}
 	return nil
 }

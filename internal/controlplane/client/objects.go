@@ -1,4 +1,4 @@
-package controlplane
+package client
 
 import (
 	"context"
@@ -16,12 +16,12 @@ const (
 	rewriteTries = 10
 )
 
-// rewrite updates every object of a resource without changing it, through the replica's API
+// Rewrite updates every object of a resource without changing it, through the replica's API
 // server, and returns their number. The server stores an object again if its stored form is not
 // current, and does nothing otherwise (k8s.io/apiserver/pkg/storage/etcd3, GuaranteedUpdate),
-// so rewrite can be repeated.
-func rewrite(ctx context.Context, s Spec, resource string) (int, error) {
-	access, done, err := adminClient(s)
+// so Rewrite can be repeated.
+func (c Client) Rewrite(ctx context.Context, resource string) (int, error) {
+	access, done, err := c.admin()
 	if err != nil {
 		return 0, err
 	}

@@ -1,4 +1,4 @@
-package controlplane
+package client
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func TestProbe(t *testing.T) {
 		path   string
 		want   string // "" if it cannot be probed
 	}{
-		{"ready", server.Client(), "/readyz", healthy},
+		{"ready", server.Client(), "/readyz", Healthy},
 		{"not ready", server.Client(), "/down", "not ready: etcd"},
 		{"nobody listens", failing(host.ErrRefused), "/readyz", "does not answer: connection refused"},
 		{"sshd forbids it", failing(host.ErrForwarding), "/readyz", ""},
@@ -49,16 +49,36 @@ func TestProbe(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
-			health, err := checker{client: c.client, url: server.URL + c.path}.probe(ctx)
+			health, err := Prober{client: c.client, url: server.URL + c.path}.probe(ctx)
 			if health != c.want || (err != nil) != (c.want == "") {
 				t.Errorf("%q, %v; want %q", health, err, c.want)
 			}
-			if said := (checker{client: c.client, url: server.URL + c.path}).ask(ctx); said == "" || said == healthy && c.want != healthy {
+			if said := (Prober{client: c.client, url: server.URL + c.path}).Health(ctx); said == "" || said == Healthy && c.want != Healthy {
 				t.Errorf("in words: %q", said)
 			}
 		})
 	}
-	if _, err := (checker{client: failing(host.ErrForwarding), url: server.URL}).probe(t.Context()); !errors.Is(err, host.ErrForwarding) {
+	if _, err := (Prober{client: failing(host.ErrForwarding), url: server.URL}).probe(t.Context()); !errors.Is(err, host.ErrForwarding) {
 		t.Errorf("sshd's refusal is not told: %v", err)
+	}
+}
+
+func TestReadAnswer(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+		want   string
+	}{
+		{200, "ok", Healthy},
+		{
+			500, "[+]ping ok\n[-]etcd failed: reason withheld\n[-]poststarthook/rbac/bootstrap-roles failed: reason withheld\nreadyz check failed\n",
+			"not ready: etcd, poststarthook/rbac/bootstrap-roles",
+		},
+		{401, "Unauthorized\n", `not ready: HTTP status 401 "Unauthorized"`},
+		{503, "", `not ready: HTTP status 503 ""`},
+	} {
+		if have := readAnswer(c.status, c.body); have != c.want {
+			t.Errorf("%d %q: %q, want %q", c.status, c.body, have, c.want)
+		}
 	}
 }
