@@ -11,7 +11,9 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -102,7 +104,7 @@ func TestCorruptMemberIsReplaced(t *testing.T) {
 	if roster(v) != "cp1 cp2 cp3" || after.ID == before.Leader || v.Leader == before.Leader {
 		t.Errorf("%s was not replaced:\n%s", leader, v)
 	}
-	if archived, err := filepath.Glob(f.machine(leader).at(archiveRoot(DefaultDataDir)) + "/*/*/member"); err != nil || len(archived) != 1 {
+	if archived, err := filepath.Glob(f.machine(leader).at(layout.ArchiveRoot(layout.DefaultDataDir)) + "/*/*/member"); err != nil || len(archived) != 1 {
 		t.Errorf("the data of %s was not archived: %v, %v", leader, archived, err)
 	}
 	c.wantWrites(specs)
@@ -214,7 +216,7 @@ func TestCutOffReplacementResumes(t *testing.T) {
 	m := v.Members[slices.IndexFunc(v.Members, func(m membership.Member) bool { return m.ID != v.Leader })]
 	c.raise("cp1", membership.Alarm{Member: m.ID, Name: membership.AlarmCorrupt})
 	// The process ends right after the removal, so the alarm has no member.
-	if _, err := until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
+	if _, err := wait.Until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
 		err := c.clients.ViaVoter(f.context(), v, m.ID, func(address string) error { return c.clients.Remove(f.context(), address, m.ID) })
 		return err == nil, nil // etcd refuses until all have been connected for 5 s
 	}); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -49,7 +50,7 @@ func requireSameData(ctx context.Context, c *client.Clients, p pace, members []m
 		return client.ErrNoAnswer
 	}
 	var difference string
-	done, err := until(ctx, p.Poll, p.ConditionTimeout, func() (bool, error) {
+	done, err := wait.Until(ctx, p.Poll, p.ConditionTimeout, func() (bool, error) {
 		var comparable bool
 		var err error
 		difference, comparable, err = c.CompareData(ctx, asked)

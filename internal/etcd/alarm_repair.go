@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -14,12 +15,12 @@ import (
 type alarmRepair struct {
 	cl          *cluster
 	s           Spec
-	turn        *turn
+	turn        *wait.Turn
 	clients     *client.Clients
 	attempts    membership.SpaceAttempts
-	outageBegun bool      // the outage of this member was announced, so its end must be announced too
-	acted       bool      // a member was compacted or defragmented, or an alarm was disarmed
-	since       waitClock // of the wait for the rules
+	outageBegun bool       // the outage of this member was announced, so its end must be announced too
+	acted       bool       // a member was compacted or defragmented, or an alarm was disarmed
+	since       wait.Clock // of the wait for the rules
 }
 
 // HasAlarm reports whether an alarm is raised that the Update of the member with this
@@ -32,7 +33,7 @@ func HasAlarm(v *membership.View, entry *membership.Member) bool {
 // CORRUPT comes first, because restarts are refused while it is raised. Then come the
 // differences on the machine, one of which may be a quota that was too small. NOSPACE
 // comes last.
-func (cl *cluster) updateAndRepair(ctx context.Context, turn *turn, s Spec) (Status, error) {
+func (cl *cluster) updateAndRepair(ctx context.Context, turn *wait.Turn, s Spec) (Status, error) {
 	clients, err := cl.connect(s)
 	if err != nil {
 		return Status{}, err
@@ -123,8 +124,8 @@ func (m *alarmRepair) takeStep(ctx context.Context, v membership.View, next memb
 	case membership.SpaceCompact:
 		return m.compact(ctx, v, target)
 	case membership.SpaceMoveLeader:
-		if waiting, _ := m.turn.others(); waiting > 0 && target.Name == m.s.Name {
-			return m.turn.yield(ctx) // followers first
+		if waiting, _ := m.turn.Others(); waiting > 0 && target.Name == m.s.Name {
+			return m.turn.Yield(ctx) // followers first
 		}
 		return handOver(ctx, m.clients, v, &target)
 	case membership.SpaceDefragment:
@@ -151,7 +152,7 @@ func (m *alarmRepair) compact(ctx context.Context, v membership.View, target mem
 	default:
 		m.attempts.Compaction = membership.CompactedBefore
 	}
-	m.since.end()
+	m.since.End()
 	return nil
 }
 
@@ -171,7 +172,7 @@ func (m *alarmRepair) defragment(ctx context.Context, v membership.View, target 
 		return fmt.Errorf("defragment %s: %w", target.Label(), err)
 	}
 	m.attempts.Defragmented[target.ID] = true
-	m.since.end()
+	m.since.End()
 	return nil
 }
 
@@ -193,15 +194,15 @@ func (m *alarmRepair) disarm(ctx context.Context, v membership.View, alarms []me
 // waitOrRefuse waits a moment for a condition to clear by itself, and lets others that may
 // clear it go first. It refuses when the waiting time or the deadline is over.
 func (m *alarmRepair) waitOrRefuse(ctx context.Context, v membership.View, cause error) error {
-	if !m.since.running() {
-		m.since.begin(m.turn)
+	if !m.since.Running() {
+		m.since.Begin(m.turn)
 		problem.Progress(ctx, "etcd %s: alarm not cleared yet: %s", m.s.Name, cause)
 	}
-	if m.since.lasted() > m.cl.pace.ConditionTimeout || pause(ctx, 5*m.cl.pace.Poll) != nil {
+	if m.since.Lasted() > m.cl.pace.ConditionTimeout || wait.Pause(ctx, 5*m.cl.pace.Poll) != nil {
 		return m.refuse(v, cause, "recover the unhealthy members or destroy the dead ones, repair those with the CORRUPT alarm, then apply again")
 	}
-	if waiting, _ := m.turn.others(); waiting > 0 {
-		return m.turn.yield(ctx)
+	if waiting, _ := m.turn.Others(); waiting > 0 {
+		return m.turn.Yield(ctx)
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -48,7 +50,7 @@ func (a action) dataScript() host.Script {
 // settleScript completes the archive of an earlier member, so that the last snapshot is
 // not stored next to that member's data.
 func (a action) settleScript() host.Script {
-	if a.Member == "" {
+	if a.Member == "" { // a snapshot beside the archives
 		return ""
 	}
 	return archiveFunctions + "settle\n"
@@ -72,14 +74,6 @@ func archivedAs(output, member string) string {
 	return ""
 }
 
-// archiveRoot returns the directory next to the data directory. It contains the snapshots,
-// and the archives if it is on the same file system as the data.
-func archiveRoot(dataDir string) string { return dataDir + "-archive" }
-
-// archiveInside returns the directory for archives when archiveRoot is on another file
-// system.
-func archiveInside(dataDir string) string { return dataDir + "/archive" }
-
 // partOf returns the path of a member's archive while it is being made.
 func partOf(root, member string) string { return root + "/" + member + ".part" }
 
@@ -91,7 +85,7 @@ const placeQuestion = "if beside; then echo beside; else echo inside; fi\n"
 // database of size bytes and for the space that etcd itself needs.
 func (cl *cluster) lastPlace(ctx context.Context, s Spec, size int64) (dir string, err error) {
 	facts, err := cl.machine(s.Host).Observe(ctx, host.Query{
-		Disks:  []string{s.dataDir(), archiveRoot(s.dataDir())},
+		Disks:  []string{s.dataDir(), layout.ArchiveRoot(s.dataDir())},
 		Script: archiveFunctions + placeQuestion,
 		Vars:   archiveVars(s.dataDir(), s.Name, 0),
 	})
@@ -101,13 +95,13 @@ func (cl *cluster) lastPlace(ctx context.Context, s Spec, size int64) (dir strin
 	var root, disk string
 	switch strings.TrimSpace(facts.Output) {
 	case "beside":
-		root, disk = archiveRoot(s.dataDir()), archiveRoot(s.dataDir())
+		root, disk = layout.ArchiveRoot(s.dataDir()), layout.ArchiveRoot(s.dataDir())
 	case "inside":
-		root, disk = archiveInside(s.dataDir()), s.dataDir()
+		root, disk = layout.ArchiveInside(s.dataDir()), s.dataDir()
 	default:
 		return "", fmt.Errorf("the machine does not report the file system of %s", s.dataDir())
 	}
-	if err := roomFor(size, facts.DiskFree[disk]); err != nil {
+	if err := snapshot.RequireSpace(size, facts.DiskFree[disk]); err != nil {
 		return "", fmt.Errorf("%s: %w", root, err)
 	}
 	return partOf(root, s.Name), nil

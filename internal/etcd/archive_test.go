@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -83,7 +84,7 @@ var archiveName = regexp.MustCompile(`^[a-z0-9-]+-\d{8}T\d{6}Z$`)
 func (d disk) archives() []string {
 	d.t.Helper()
 	var out []string
-	for _, root := range []string{archiveRoot(d.data), archiveInside(d.data)} {
+	for _, root := range []string{layout.ArchiveRoot(d.data), layout.ArchiveInside(d.data)} {
 		entries, _ := os.ReadDir(root)
 		for _, e := range entries {
 			if !archiveName.MatchString(e.Name()) {
@@ -113,8 +114,8 @@ func TestArchiveBesideTheData(t *testing.T) {
 	before := inode(t, d.data+"/member/snap/db")
 	d.mustRun("", "archive", 5)
 	all := d.archives()
-	if len(all) != 1 || filepath.Dir(all[0]) != archiveRoot(d.data) || list(t, all[0]) != wholeArchive {
-		t.Fatalf("archives %q with %q", all, list(t, archiveRoot(d.data)))
+	if len(all) != 1 || filepath.Dir(all[0]) != layout.ArchiveRoot(d.data) || list(t, all[0]) != wholeArchive {
+		t.Fatalf("archives %q with %q", all, list(t, layout.ArchiveRoot(d.data)))
 	}
 	if after := inode(t, all[0]+"/member/snap/db"); after != before {
 		t.Errorf("the database was copied: %s is %s now", before, after)
@@ -232,7 +233,7 @@ func TestArchiveCutOff(t *testing.T) {
 		d.mustRun("", "archive", 5)
 		all := d.archives()
 		if want := strings.Replace(wholeArchive, " notes", " notes "+lastSnapshot, 1); len(all) != 1 || list(t, all[0]) != want {
-			t.Fatalf("cut at %d: archives %q with %q, want one with %q", cut, all, list(t, archiveRoot(d.data)), want)
+			t.Fatalf("cut at %d: archives %q with %q, want one with %q", cut, all, list(t, layout.ArchiveRoot(d.data)), want)
 		}
 		if after := inode(t, all[0]+"/member/snap/db"); after != before {
 			t.Errorf("cut at %d: the database was copied", cut)
@@ -287,7 +288,7 @@ func TestArchivesKept(t *testing.T) {
 			d := newDisk(t)
 			for _, a := range c.there {
 				dir, last := strings.CutSuffix(a, "*")
-				at := filepath.Join(archiveRoot(d.data), dir)
+				at := filepath.Join(layout.ArchiveRoot(d.data), dir)
 				if err := os.MkdirAll(at, 0o700); err != nil {
 					t.Fatal(err)
 				}
@@ -300,12 +301,12 @@ func TestArchivesKept(t *testing.T) {
 			d.mustRun("", "archive", c.kept)
 			var left []string
 			made := 0
-			entries, err := os.ReadDir(archiveRoot(d.data))
+			entries, err := os.ReadDir(layout.ArchiveRoot(d.data))
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, e := range entries {
-				at := filepath.Join(archiveRoot(d.data), e.Name())
+				at := filepath.Join(layout.ArchiveRoot(d.data), e.Name())
 				if _, err := os.Stat(at + "/member"); err == nil {
 					made++
 					continue
@@ -348,7 +349,7 @@ func TestWipeLeavesArchives(t *testing.T) {
 	if left := list(t, d.data); left != "archive/cp1-20260101T000000Z/member/snap/db lost+found/x" {
 		t.Errorf("left: %q", left)
 	}
-	if all := d.archives(); len(all) != 2 || list(t, archiveRoot(d.data)) != filepath.Base(all[0])+"/"+lastSnapshot {
+	if all := d.archives(); len(all) != 2 || list(t, layout.ArchiveRoot(d.data)) != filepath.Base(all[0])+"/"+lastSnapshot {
 		t.Errorf("archives %q", all)
 	}
 	if err := os.RemoveAll(d.data + "/archive"); err != nil {

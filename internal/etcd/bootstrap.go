@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -128,10 +129,10 @@ func (cl *cluster) startNewMember(ctx context.Context, n newMember, start newClu
 	if err != nil {
 		return Status{}, err
 	}
-	if _, err := m.Change(ctx, host.Change{Remove: []string{envPath}}, action{}); err != nil {
+	if _, err := m.Change(ctx, host.Change{Remove: []string{layout.EnvPath}}, action{}); err != nil {
 		return Status{}, fmt.Errorf("complete the start of etcd on %s: %w", s.label(), err)
 	}
 	problem.Progress(ctx, "etcd %s: serving", s.Name)
-	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == envPath })
+	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == layout.EnvPath })
 	return describe(s, f.after(s, change), &v), nil
 }

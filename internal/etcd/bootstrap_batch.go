@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -68,9 +69,9 @@ func (cl *cluster) enterBatch(ctx context.Context, s Spec) outcome {
 func (cl *cluster) run(b *batch) {
 	defer b.stop()
 	defer close(b.ended)
-	turn := cl.turns.enter()
-	defer turn.leave()
-	if err := turn.wait(b.ctx); err != nil {
+	turn := cl.turns.Enter()
+	defer turn.Leave()
+	if err := turn.Wait(b.ctx); err != nil {
 		b.fail(cl.close(b), err)
 		return
 	}
@@ -188,7 +189,7 @@ func checkMachine(s Spec, f observed) error {
 	}
 	if alien := f.foreign(s.Bundle.ClusterID, s.dataDir()); alien != "" {
 		return refusal("Machine belongs to another etcd cluster", s, nil, alien, problem.Nothing,
-			"use another machine; or, if nothing on this machine is needed, stop etcd on it and move the data directory and "+configDir+" away")
+			"use another machine; or, if nothing on this machine is needed, stop etcd on it and move the data directory and "+layout.ConfigDir+" away")
 	}
 	if m := f.Record; m != nil && f.Data && m.Name != s.Name {
 		return refusal("Machine has another etcd member", s, nil, fmt.Sprintf("it has the data of member %q of this cluster", m.Name), problem.Nothing,
@@ -247,7 +248,7 @@ func (cl *cluster) decideStart(one Spec, s observation, batch []string, resumed 
 func (cl *cluster) resume(ctx context.Context, specs map[string]Spec, s observation) error {
 	return each(specs, func(_ string, spec Spec) error {
 		f := s.of(spec)
-		_, unit := f.facts.Files[unitPath]
+		_, unit := f.facts.Files[layout.UnitPath]
 		if !f.Data || f.running() || !unit {
 			return nil
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
@@ -63,7 +64,7 @@ func decideStart(clusterID, dataDir string, machines []observed, batch []string,
 	case len(alien) > 0:
 		return startDecision{
 			Reason: strings.Join(alien, "; "),
-			Next:   "if that data is not needed, move the data directory and " + configDir + " away; otherwise use other machines",
+			Next:   "if that data is not needed, move the data directory and " + layout.ConfigDir + " away; otherwise use other machines",
 		}
 	case len(unreachable) > 0:
 		return startDecision{
@@ -79,13 +80,13 @@ func decideStart(clusterID, dataDir string, machines []observed, batch []string,
 	}
 	return startDecision{
 		Reason: "quorum lost: the cluster has members on " + strings.Join(labels(began), ", ") + ", but no quorum of them answers",
-		Next: "start etcd on these machines (systemctl start " + unitName + ", journalctl -u " + unitName + ") until the cluster has a quorum, and apply again; " +
-			"if their data is permanently lost, restore a snapshot, or move the remaining files (the data directory and " + configDir + ") away on all of them to bootstrap an empty cluster",
+		Next: "start etcd on these machines (systemctl start " + layout.Unit + ", journalctl -u " + layout.Unit + ") until the cluster has a quorum, and apply again; " +
+			"if their data is permanently lost, restore a snapshot, or move the remaining files (the data directory and " + layout.ConfigDir + ") away on all of them to bootstrap an empty cluster",
 	}
 }
 
 // differentClustersNext is the next step for machines with data of different clusters.
-const differentClustersNext = "determine which cluster is the current one, move the data directory and " + configDir +
+const differentClustersNext = "determine which cluster is the current one, move the data directory and " + layout.ConfigDir +
 	" away on the machines with data of another cluster, and apply again"
 
 // mayHaveCommitted reports whether the members that began may have committed anything: one

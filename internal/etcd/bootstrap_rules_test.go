@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -59,7 +60,7 @@ func TestDecideStart(t *testing.T) {
 		{name: "one unreachable", machines: []observed{blank("cp1"), lost("cp2"), blank("cp3")}, want: startRefuse, reason: "cp2"},
 		{name: "unreachable beside data", machines: []observed{established("cp1"), lost("cp2"), blank("cp3")}, want: startRefuse, reason: "cp2"},
 		{name: "another cluster's member", machines: []observed{stranger, blank("cp2")}, want: startRefuse, reason: "staging"},
-		{name: "data of unknown origin", machines: []observed{unknown, blank("cp2")}, want: startRefuse, reason: "no " + recordPath},
+		{name: "data of unknown origin", machines: []observed{unknown, blank("cp2")}, want: startRefuse, reason: "no " + layout.RecordPath},
 		{name: "established and stopped", machines: []observed{established("cp1"), established("cp2"), blank("cp3")}, want: startResume},
 		{name: "established, still silent", machines: []observed{established("cp1"), blank("cp2")}, resumed: true, want: startRefuse, reason: "quorum lost"},
 		{name: "established and emptied", machines: []observed{emptied, blank("cp2")}, resumed: true, want: startRefuse, reason: "no data"},
@@ -72,7 +73,7 @@ func TestDecideStart(t *testing.T) {
 		{name: "a cut-off join means a cluster was there", machines: []observed{joining, blank("cp2")}, resumed: true, want: startRefuse},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := decideStart(testCluster, DefaultDataDir, c.machines, all, c.answered, c.resumed)
+			d := decideStart(testCluster, layout.DefaultDataDir, c.machines, all, c.answered, c.resumed)
 			if d.Case != c.want || !slices.Equal(d.Archive, c.archive) || !strings.Contains(d.Reason, c.reason) {
 				t.Errorf("got %s, archive %v, reason %q", d.Case, d.Archive, d.Reason)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -55,7 +56,7 @@ func NewClusters() *Clusters {
 type cluster struct {
 	pace    pace
 	machine func(*host.Host) machine
-	turns   turns
+	turns   wait.Queue
 	lease   processLease
 	ids     clusterIDs
 
@@ -91,8 +92,8 @@ func (c *Clusters) named(clusterID string) *cluster {
 			pace: c.pace, machine: c.machine, leaving: map[string]int{}, known: map[string]knownMachine{}, creates: map[string]error{},
 			lease: processLease{leases: host.NewLeases(LeaseName(clusterID))},
 		}
-		cl.turns.acquired = func(ctx context.Context) error { return cl.lease.take(ctx, cl) }
-		cl.turns.idle = func() { cl.lease.giveBack(cl.turns.empty) }
+		cl.turns.Acquired = func(ctx context.Context) error { return cl.lease.take(ctx, cl) }
+		cl.turns.Idle = func() { cl.lease.giveBack(cl.turns.Empty) }
 		c.clusters[clusterID] = cl
 	}
 	return cl

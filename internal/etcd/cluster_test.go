@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -61,8 +64,8 @@ func TestSequentialJoin(t *testing.T) {
 	f.create(specs, "cp3")
 	f.wantRoster(specs["cp1"], "cp1 cp2 cp3")
 	for _, name := range []string{"cp1", "cp2", "cp3"} {
-		if f.machine(name).files[envPath].Path != "" {
-			t.Errorf("%s still has %s", name, envPath)
+		if f.machine(name).files[layout.EnvPath].Path != "" {
+			t.Errorf("%s still has %s", name, layout.EnvPath)
 		}
 	}
 }
@@ -265,7 +268,7 @@ func TestDestroyAll(t *testing.T) {
 	}
 	snapshots := 0
 	for _, m := range f.machines {
-		found, err := filepath.Glob(m.at(DefaultDataDir) + "-archive/*/snapshot.db")
+		found, err := filepath.Glob(m.at(layout.DefaultDataDir) + "-archive/*/snapshot.db")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,9 +289,9 @@ func TestNoRoomForTheLastSnapshot(t *testing.T) {
 	f := newFleet(t)
 	specs := f.specs("cp1")
 	f.create(specs, "cp1")
-	f.machine("cp1").free = snapshotReserve
+	f.machine("cp1").free = snapshot.Reserve
 	err := f.clusters.Delete(f.context(), specs["cp1"], DeleteOptions{})
-	if err == nil || !strings.Contains(err.Error(), "not enough space") || !strings.Contains(err.Error(), archiveRoot(DefaultDataDir)) || !problem.Untouched(err) {
+	if err == nil || !strings.Contains(err.Error(), "not enough space") || !strings.Contains(err.Error(), layout.ArchiveRoot(layout.DefaultDataDir)) || !problem.Untouched(err) {
 		t.Errorf("delete without room: %v", err)
 	}
 	if status, err := f.clusters.Read(f.context(), specs["cp1"]); err != nil || !status.Healthy || len(status.Drift) > 0 || f.machine("cp1").starts != 1 {
@@ -312,8 +315,8 @@ func TestArchivesKeptTouchesNothing(t *testing.T) {
 	if status, err := f.clusters.Read(f.context(), s); err != nil || len(status.Drift) > 0 {
 		t.Errorf("read: %v, %v", status.Drift, err)
 	}
-	before := string(f.machine("cp1").files[recordPath].Content)
-	if _, err := f.clusters.Update(f.context(), s); err != nil || string(f.machine("cp1").files[recordPath].Content) != before {
+	before := string(f.machine("cp1").files[layout.RecordPath].Content)
+	if _, err := f.clusters.Update(f.context(), s); err != nil || string(f.machine("cp1").files[layout.RecordPath].Content) != before {
 		t.Errorf("an update wrote something, or failed: %v", err)
 	}
 	if a := s.archiveAction(doClear, false); a.Wipe || a.Keep != 1 || a.Member != "cp1" {
@@ -525,10 +528,10 @@ func TestRestartsByEvidence(t *testing.T) {
 		name, path, from, to, word string
 		restarts                   int
 	}{
-		{"the unit on disk", unitPath, "watch-progress-notify-interval=5s", "watch-progress-notify-interval=9s", `is "9s", wanted "5s"`, 0},
-		{"the authority on disk", caPath, "CERTIFICATE", "certificate", "does not contain the etcd CA certificate of the bundle", 0},
-		{"the note: it was started with another unit", startNote, "  " + unitPath, "0  " + unitPath, "was started with a different " + unitPath, 1},
-		{"the note: it was started with another authority", startNote, "  " + caPath, "0  " + caPath, "was started with a different " + caPath, 1},
+		{"the unit on disk", layout.UnitPath, "watch-progress-notify-interval=5s", "watch-progress-notify-interval=9s", `is "9s", wanted "5s"`, 0},
+		{"the authority on disk", layout.CAPath, "CERTIFICATE", "certificate", "does not contain the etcd CA certificate of the bundle", 0},
+		{"the note: it was started with another unit", layout.StartNote, "  " + layout.UnitPath, "0  " + layout.UnitPath, "was started with a different " + layout.UnitPath, 1},
+		{"the note: it was started with another authority", layout.StartNote, "  " + layout.CAPath, "0  " + layout.CAPath, "was started with a different " + layout.CAPath, 1},
 	} {
 		edit(c.path, c.from, c.to)
 		before := m.starts
@@ -600,7 +603,7 @@ func TestLastMemberLeavesLast(t *testing.T) {
 			gone = append(gone, line)
 		}
 	}})
-	hold := f.clusters.of(specs["cp1"]).turns.enter() // until both wait, cp1 first
+	hold := f.clusters.of(specs["cp1"]).turns.Enter() // until both wait, cp1 first
 	var group sync.WaitGroup
 	for i, name := range []string{"cp1", "cp2"} {
 		group.Go(func() {
@@ -608,11 +611,11 @@ func TestLastMemberLeavesLast(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		for waiting := 0; waiting <= i; waiting, _ = hold.others() {
+		for waiting := 0; waiting <= i; waiting, _ = hold.Others() {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	hold.leave()
+	hold.Leave()
 	group.Wait()
 	if want := []string{"etcd cp2: removed from the machine", "etcd cp1: removed from the machine"}; !slices.Equal(gone, want) {
 		t.Errorf("they left as %q, want %q", gone, want)
@@ -632,7 +635,7 @@ func (f *fleet) removeByHand(through, s Spec) {
 		f.t.Fatal(err)
 	}
 	defer clients.Close()
-	if _, err := until(f.context(), 100*time.Millisecond, 20*time.Second, func() (bool, error) {
+	if _, err := wait.Until(f.context(), 100*time.Millisecond, 20*time.Second, func() (bool, error) {
 		err := clients.Remove(f.context(), through.Host.Address(), entry.ID)
 		return err == nil, nil
 	}); err != nil {

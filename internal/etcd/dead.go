@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -33,7 +34,7 @@ func (cl *cluster) examine(ctx context.Context, s Spec, m membership.Member) (me
 			return membership.DeathVerdict{}, nil
 		}
 		heard.Add(begin, time.Now())
-		if err := pause(ctx, cl.pace.DeadAfter/(2*membership.DeadSamples)); err != nil {
+		if err := wait.Pause(ctx, cl.pace.DeadAfter/(2*membership.DeadSamples)); err != nil {
 			return membership.DeathVerdict{}, fmt.Errorf("check whether member %s is dead: %w", m.Label(), err)
 		}
 	}

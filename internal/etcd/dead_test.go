@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -38,7 +39,7 @@ func (s *stalls) wait(ctx context.Context, addr string) error {
 	s.mu.Lock()
 	left := time.Until(s.until[address])
 	s.mu.Unlock()
-	return pause(ctx, max(left, 0))
+	return wait.Pause(ctx, max(left, 0))
 }
 
 // namesake returns a member with the name of another one, on a machine of its own.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -33,14 +34,14 @@ func (c *Clusters) Delete(ctx context.Context, s Spec, o DeleteOptions) error {
 	cl := c.of(s)
 	cl.countLeaving(s.Name, +1)
 	defer cl.countLeaving(s.Name, -1)
-	turn := cl.turns.enter()
-	defer turn.leave()
-	if err := turn.wait(ctx); err != nil {
+	turn := cl.turns.Enter()
+	defer turn.Leave()
+	if err := turn.Wait(ctx); err != nil {
 		return fmt.Errorf("wait to remove etcd member %s: %w", s.label(), err)
 	}
 	ctx = cl.withLease(ctx)
 	l := &removal{cl: cl, s: s, o: o, turn: turn}
-	l.since.begin(turn)
+	l.since.Begin(turn)
 	for {
 		done, err := l.step(ctx)
 		if err != nil && l.outageBegun && !l.removed {
@@ -78,8 +79,8 @@ type removal struct {
 	cl          *cluster
 	s           Spec
 	o           DeleteOptions
-	turn        *turn
-	since       waitClock               // of the current wait
+	turn        *wait.Turn
+	since       wait.Clock              // of the current wait
 	removed     bool                    // from the member list, by this call
 	outageBegun bool                    // the outage was announced
 	verdict     membership.DeathVerdict // on this member, if it does not answer
@@ -110,9 +111,9 @@ func (l *removal) step(ctx context.Context) (done bool, err error) {
 	d := decideLeave(in)
 	if d.Kind == leaveWait {
 		if len(in.Pending) > 0 || d.Follows {
-			l.since.restart(l.turn) // until they are done: they have time limits of their own
+			l.since.Restart(l.turn) // until they are done: they have time limits of their own
 		}
-		if l.since.lasted() < l.cl.pace.ConditionTimeout {
+		if l.since.Lasted() < l.cl.pace.ConditionTimeout {
 			return false, l.wait(ctx, d)
 		}
 		d.Kind = d.Otherwise
@@ -157,11 +158,11 @@ func (l *removal) wait(ctx context.Context, d leaveDecision) error {
 		l.told = d.Reason
 		problem.Progress(ctx, "etcd %s: not removed yet: %s", l.s.Name, d.Reason)
 	}
-	if err := pause(ctx, 5*l.cl.pace.Poll); err != nil {
+	if err := wait.Pause(ctx, 5*l.cl.pace.Poll); err != nil {
 		return fmt.Errorf("wait to remove etcd member %s: %w (%s)", l.s.label(), err, d.Reason)
 	}
-	if waiting, _ := l.turn.others(); waiting > 0 {
-		return l.turn.yield(ctx)
+	if waiting, _ := l.turn.Others(); waiting > 0 {
+		return l.turn.Yield(ctx)
 	}
 	return nil
 }
@@ -175,10 +176,10 @@ func (l *removal) act(ctx context.Context, in leaveInput, d leaveDecision) (bool
 	case leaveRemove:
 		return false, l.remove(ctx, in.toLeave(), d.ID)
 	case leaveLast:
-		if waiting, _ := l.turn.others(); waiting > 0 && l.since.lasted() < l.cl.pace.ConditionTimeout {
+		if waiting, _ := l.turn.Others(); waiting > 0 && l.since.Lasted() < l.cl.pace.ConditionTimeout {
 			// A member that was removed earlier, and whose machine was not cleaned, can
 			// learn of its removal only from this member.
-			return false, l.turn.yield(ctx)
+			return false, l.turn.Yield(ctx)
 		}
 		return true, l.last(ctx, *in.View, d.ID)
 	case leaveClean:
@@ -210,9 +211,9 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 	}
 	defer clients.Close()
 	if v.Leader == id {
-		if waiting, _ := l.turn.others(); waiting > 0 && len(v.Voters()) > 1 && l.since.lasted() < l.cl.pace.ConditionTimeout {
+		if waiting, _ := l.turn.Others(); waiting > 0 && len(v.Voters()) > 1 && l.since.Lasted() < l.cl.pace.ConditionTimeout {
 			// Every follower that leaves before the leader saves an election.
-			return l.turn.yield(ctx)
+			return l.turn.Yield(ctx)
 		}
 		return handOver(ctx, clients, v, &entry)
 	}
@@ -220,12 +221,12 @@ func (l *removal) remove(ctx context.Context, v membership.View, id uint64) erro
 	switch {
 	case err == nil || client.SameError(err, rpctypes.ErrMemberNotFound):
 		l.removed = true
-		l.since.restart(l.turn)
+		l.since.Restart(l.turn)
 		l.cl.noteExists("the removal of member " + l.s.Name)
 		problem.Progress(ctx, "etcd %s: removed member %x from the cluster", l.s.Name, id)
 		l.disarmAlarms(ctx, clients, entry)
 		return nil
-	case client.Transient(err) && l.since.lasted() < l.cl.pace.StallTimeout:
+	case client.Transient(err) && l.since.Lasted() < l.cl.pace.StallTimeout:
 		return l.wait(ctx, leaveDecision{Reason: err.Error()})
 	}
 	return &problem.Problem{

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -75,7 +76,7 @@ func abandonWithoutQuorum(in leaveInput) leaveDecision {
 			Kind: leaveWait, Otherwise: leaveRefuse, Follows: !stay,
 			Reason: fmt.Sprintf("no quorum of the cluster answers, but the cluster still exists: there is a member on %s, and %s cannot be reached to check whether its member is running",
 				strings.Join(labels(holding), ", "), in.Self.label()),
-			Next: "restore the quorum (systemctl start " + unitName + " on the stopped members) and destroy again; " +
+			Next: "restore the quorum (systemctl start " + layout.Unit + " on the stopped members) and destroy again; " +
 				"to give up the whole cluster, destroy all of its members in one run",
 		}
 	}

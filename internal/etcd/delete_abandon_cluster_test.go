@@ -70,7 +70,7 @@ func TestLostClusterIsGivenUp(t *testing.T) {
 	f.kill("cp2", true)
 	f.clusters = f.coordinator()
 	o := DeleteOptions{Abandon: host.AbandonedAt(f.address("cp1"), f.address("cp2"))}
-	hold := f.clusters.of(specs["cp1"]).turns.enter() // so that the lost ones come first
+	hold := f.clusters.of(specs["cp1"]).turns.Enter() // so that the lost ones come first
 	var group sync.WaitGroup
 	for i, name := range []string{"cp1", "cp2", "cp3"} {
 		group.Go(func() {
@@ -78,11 +78,11 @@ func TestLostClusterIsGivenUp(t *testing.T) {
 				t.Errorf("delete %s: %v", name, err)
 			}
 		})
-		for waiting := 0; waiting <= i; waiting, _ = hold.others() {
+		for waiting := 0; waiting <= i; waiting, _ = hold.Others() {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	hold.leave()
+	hold.Leave()
 	group.Wait()
 	f.machine("cp3").wantClean()
 	if f.machine("cp3").archives != 1 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership/membershiptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -110,7 +111,7 @@ func TestAbandon(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := leaveInput{
-				Name: c.self.Name, PeerURL: membership.PeerURL(c.self.Address), Cluster: testCluster, DataDir: DefaultDataDir,
+				Name: c.self.Name, PeerURL: membership.PeerURL(c.self.Address), Cluster: testCluster, DataDir: layout.DefaultDataDir,
 				View: c.view, Self: c.self, Others: c.others, Abandon: c.abandon, Leaving: map[string]bool{},
 			}
 			for _, name := range c.leaving {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -40,14 +41,14 @@ func (l *removal) last(ctx context.Context, v membership.View, id uint64) error 
 }
 
 // snapshot saves the last snapshot in a directory.
-func (l *removal) snapshot(ctx context.Context, dir string) (Snapshot, error) {
+func (l *removal) snapshot(ctx context.Context, dir string) (snapshot.Saved, error) {
 	m := l.cl.machine(l.s.Host)
 	a := action{
-		Verb: doSnapshot, DataDir: l.s.dataDir(), Member: l.s.Name, Archive: dir, File: lastSnapshot,
-		Address: l.s.Host.Address(), Tools: artifactDir(l.s.Version),
+		Verb: doSnapshot, DataDir: l.s.dataDir(), Member: l.s.Name,
+		Save: snapshot.Save{Dir: dir, File: lastSnapshot, ClientURL: l.s.ClientURL(), Tools: artifactDir(l.s.Version)},
 	}
 	if at, _, err := (saving{machine: m, cluster: l.s.Bundle.ClusterID}).identify(ctx); err == nil {
-		a.Tools = at.tools // those of the running version
+		a.Save.Tools = at.tools // those of the running version
 	}
 	return l.cl.snapshot(ctx, m, l.s.label(), a)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -217,13 +218,13 @@ func leaveWithoutQuorum(in leaveInput) leaveDecision {
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
 			Reason: "no quorum of the cluster answers, its machines have data, and deletion_protection is enabled",
-			Next:   "restore the quorum (systemctl start " + unitName + " on the stopped members) and apply again; " + pki.AllowDeletion,
+			Next:   "restore the quorum (systemctl start " + layout.Unit + " on the stopped members) and apply again; " + pki.AllowDeletion,
 		}
 	case len(running) > 0:
 		return leaveDecision{
 			Kind: leaveWait, Otherwise: leaveRefuse,
 			Reason: "quorum lost: no quorum of the cluster answers, but etcd is still running on " + strings.Join(running, ", "),
-			Next: "restore the quorum (systemctl start " + unitName + " on the stopped members) and destroy again; " +
+			Next: "restore the quorum (systemctl start " + layout.Unit + " on the stopped members) and destroy again; " +
 				"to give up the whole cluster, destroy all of its members in one run, or stop etcd on those machines first",
 		}
 	case anyRuns:

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership/membershiptest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -11,7 +12,7 @@ import (
 
 func runs(f observed) observed {
 	f.Unit = host.UnitState{Active: "active"}
-	f.facts.Files = map[string]host.FileState{unitPath: {}}
+	f.facts.Files = map[string]host.FileState{layout.UnitPath: {}}
 	return f
 }
 
@@ -91,7 +92,7 @@ func TestDecideLeave(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := c.in
-			in.Name, in.PeerURL, in.Cluster, in.DataDir, in.View, in.Abandon = in.Self.Name, membership.PeerURL(in.Self.Address), testCluster, DefaultDataDir, c.view, c.abandon
+			in.Name, in.PeerURL, in.Cluster, in.DataDir, in.View, in.Abandon = in.Self.Name, membership.PeerURL(in.Self.Address), testCluster, layout.DefaultDataDir, c.view, c.abandon
 			in.Leaving = map[string]bool{}
 			for _, name := range c.leaving {
 				in.Leaving[name] = true

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -26,18 +27,18 @@ func drift(s Spec, f observed, entry *membership.Member, now time.Time) []string
 		memberDrift(s, f, entry),
 	)
 	if reason := restartReason(s, f, entry); reason != "" && len(words) == 0 {
-		words = append(words, unitName+" must be restarted: "+reason)
+		words = append(words, layout.Unit+" must be restarted: "+reason)
 	}
 	for _, l := range leaves(s) {
 		words = append(words, certificateProblems(s, l, f, now)...)
 	}
 	if f.Record != nil && f.Record.Generation != s.generation() && len(words) == 0 {
-		words = append(words, fmt.Sprintf("%s records generation %d of the etcd CA, wanted %d", recordPath, f.Record.Generation, s.generation()))
+		words = append(words, fmt.Sprintf("%s records generation %d of the etcd CA, wanted %d", layout.RecordPath, f.Record.Generation, s.generation()))
 	}
 	if f.Record != nil && f.Record.snapshotsKept() != s.snapshotsKept() {
-		words = append(words, fmt.Sprintf("%s records that %d upgrade snapshots are kept, wanted %d", recordPath, f.Record.snapshotsKept(), s.snapshotsKept()))
+		words = append(words, fmt.Sprintf("%s records that %d upgrade snapshots are kept, wanted %d", layout.RecordPath, f.Record.snapshotsKept(), s.snapshotsKept()))
 	}
-	words = append(words, snapshotDrift(s, f)...)
+	words = append(words, s.snapshotMember().Drift(f.facts)...)
 	for i := range words {
 		words[i] = s.Name + ": " + words[i]
 	}
@@ -64,27 +65,27 @@ func unitStateDrift(f observed) []string {
 	var words []string
 	switch {
 	case f.Unit.Load == "masked":
-		words = append(words, unitName+" is masked, wanted active")
+		words = append(words, layout.Unit+" is masked, wanted active")
 	case f.Unit.Active != "active":
-		words = append(words, fmt.Sprintf("%s is %s, wanted active", unitName, cmp.Or(f.Unit.Active, "missing")))
+		words = append(words, fmt.Sprintf("%s is %s, wanted active", layout.Unit, cmp.Or(f.Unit.Active, "missing")))
 	}
 	if f.Unit.Load != "masked" && f.Unit.Enabled != "enabled" {
-		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", unitName, cmp.Or(f.Unit.Enabled, "missing")))
+		words = append(words, fmt.Sprintf("%s is %s, wanted enabled", layout.Unit, cmp.Or(f.Unit.Enabled, "missing")))
 	}
-	for _, name := range f.facts.Dirs[dropInDir] {
-		words = append(words, fmt.Sprintf("%s has the drop-in %s/%s, which was not written by the provider", unitName, dropInDir, name))
+	for _, name := range f.facts.Dirs[layout.DropInDir] {
+		words = append(words, fmt.Sprintf("%s has the drop-in %s/%s, which was not written by the provider", layout.Unit, layout.DropInDir, name))
 	}
 	if f.Unit.NeedReload {
-		words = append(words, unitName+" changed on disk after systemd loaded it")
+		words = append(words, layout.Unit+" changed on disk after systemd loaded it")
 	}
 	return words
 }
 
 // unitFileDrift reports the flags that differ, or, if none do, the lines.
 func unitFileDrift(s Spec, f observed) []string {
-	file, ok := f.facts.Files[unitPath]
+	file, ok := f.facts.Files[layout.UnitPath]
 	if !ok {
-		return []string{unitPath + " is missing"}
+		return []string{layout.UnitPath + " is missing"}
 	}
 	wanted := renderUnit(s)
 	if file.Content == wanted {
@@ -92,7 +93,7 @@ func unitFileDrift(s Spec, f observed) []string {
 	}
 	have, haveRest, err := systemd.ParseUnit(file.Content)
 	if err != nil {
-		return []string{unitPath + " was edited manually: " + err.Error()}
+		return []string{layout.UnitPath + " was edited manually: " + err.Error()}
 	}
 	want, wantRest, err := systemd.ParseUnit(wanted)
 	if err != nil {
@@ -100,12 +101,12 @@ func unitFileDrift(s Spec, f observed) []string {
 	}
 	var words []string
 	if have.Program != want.Program {
-		words = append(words, fmt.Sprintf("%s runs %s, wanted %s", unitName, cmp.Or(have.Program, "missing"), want.Program))
+		words = append(words, fmt.Sprintf("%s runs %s, wanted %s", layout.Unit, cmp.Or(have.Program, "missing"), want.Program))
 	}
 	words = append(words, systemd.FlagDifferences(have.Flags, want.Flags)...)
-	words = append(words, systemd.LineDifferences(unitPath, haveRest, wantRest)...)
+	words = append(words, systemd.LineDifferences(layout.UnitPath, haveRest, wantRest)...)
 	if len(words) == 0 {
-		words = append(words, unitPath+" was edited manually")
+		words = append(words, layout.UnitPath+" was edited manually")
 	}
 	return words
 }
@@ -116,9 +117,9 @@ func fileDrift(s Spec, f observed) []string {
 	for _, file := range fixedFiles(s) {
 		have, ok := f.facts.Files[file.Path]
 		switch {
-		case !ok && file.Path != unitPath:
+		case !ok && file.Path != layout.UnitPath:
 			words = append(words, file.Path+" is missing")
-		case ok && have.SHA256 != digest(file.Content) && file.Path != unitPath:
+		case ok && have.SHA256 != digest(file.Content) && file.Path != layout.UnitPath:
 			words = append(words, trustDrift(file.Path, have.Content, string(file.Content)))
 		case ok && have.Mode.Perm() != file.Mode:
 			words = append(words, fmt.Sprintf("%s has mode %04o, wanted %04o", file.Path, have.Mode.Perm(), file.Mode))
@@ -128,7 +129,7 @@ func fileDrift(s Spec, f observed) []string {
 		words = append(words, missing+" is missing")
 	}
 	if f.Pending {
-		words = append(words, envPath+" was not removed: the start of the member was not completed")
+		words = append(words, layout.EnvPath+" was not removed: the start of the member was not completed")
 	}
 	return words
 }
@@ -176,7 +177,7 @@ func memberDrift(s Spec, f observed, entry *membership.Member) []string {
 		words = append(words, fmt.Sprintf("the running server is etcd %s, wanted %s", entry.Version, s.Version))
 	}
 	if f.upgradeUnfinished() && entry.Healthy && entry.Version == s.Version {
-		words = append(words, rollbackUnitPath+" was not removed: the version change was not completed")
+		words = append(words, layout.RollbackUnitPath+" was not removed: the version change was not completed")
 	}
 	if entry.Learner {
 		words = append(words, "it is a learner, wanted voter")

@@ -20,7 +20,10 @@ import (
 	"go.etcd.io/etcd/pkg/v3/flags"
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -125,7 +128,7 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 		}
 	}
 	unit := host.UnitState{Load: "not-found", Active: "inactive"}
-	if _, ok := m.files[unitPath]; ok {
+	if _, ok := m.files[layout.UnitPath]; ok {
 		unit = host.UnitState{Load: "loaded", Active: "inactive", Enabled: "disabled"}
 		if m.enabled {
 			unit.Enabled = "enabled"
@@ -147,18 +150,18 @@ func (m *testMachine) Observe(_ context.Context, q host.Query) (host.Facts, erro
 			facts.Listeners[2379] = host.Listener{Process: "etcd", Addresses: []string{m.address}}
 		}
 	}
-	facts.Units[unitName] = unit
+	facts.Units[layout.Unit] = unit
 	if strings.HasSuffix(string(q.Script), placeQuestion) {
 		facts.Output = "beside\n"
 	}
 	if q.Script == movementScript {
 		facts.Output = m.movement()
 	}
-	if _, ok := m.files[snapshotTimerPath]; ok {
-		facts.Units[snapshotTimer] = host.UnitState{Load: "loaded", Active: "inactive", Enabled: "disabled"}
+	if _, ok := m.files[snapshot.TimerPath]; ok {
+		facts.Units[snapshot.Timer] = host.UnitState{Load: "loaded", Active: "inactive", Enabled: "disabled"}
 	}
 	if m.timer {
-		facts.Units[snapshotTimer] = host.UnitState{Load: "loaded", Active: "active", Enabled: "enabled"}
+		facts.Units[snapshot.Timer] = host.UnitState{Load: "loaded", Active: "active", Enabled: "enabled"}
 	}
 	return facts, nil
 }
@@ -254,7 +257,7 @@ func (m *testMachine) Change(ctx context.Context, c host.Change, a action) (host
 		delete(m.files, path)
 	}
 	m.enabled = m.enabled || slices.Contains(c.Links, unitLink)
-	m.timer = m.timer && a.Timer != timerOff && a.Verb != doRetire && a.Verb != doClear || a.Timer == timerOn
+	m.timer = m.timer && a.Timer != snapshot.TimerOff && a.Verb != doRetire && a.Verb != doClear || a.Timer == snapshot.TimerOn
 	if a.Verb == doSnapshot {
 		return m.snapshot(a)
 	}
@@ -271,8 +274,8 @@ func (m *testMachine) snapshot(a action) (host.Applied, error) {
 	}
 	saved := m.server.Server.Backend().Snapshot()
 	defer func() { _ = saved.Close() }()
-	_ = os.MkdirAll(m.at(a.Archive), 0o700)
-	file, err := os.Create(filepath.Join(m.at(a.Archive), a.File))
+	_ = os.MkdirAll(m.at(a.Save.Dir), 0o700)
+	file, err := os.Create(filepath.Join(m.at(a.Save.Dir), a.Save.File))
 	if err != nil {
 		return host.Applied{}, err
 	}
@@ -304,8 +307,8 @@ func (m *testMachine) do(a action) error {
 		if err := m.away(a); err != nil {
 			return err
 		}
-		delete(m.files, envPath)
-		delete(m.files, recordPath)
+		delete(m.files, layout.EnvPath)
+		delete(m.files, layout.RecordPath)
 		if a.Verb == doClear {
 			m.files = map[string]host.File{}
 		}
@@ -315,7 +318,7 @@ func (m *testMachine) do(a action) error {
 
 // away does what archive.sh does.
 func (m *testMachine) away(a action) error {
-	part := m.at(partOf(archiveRoot(a.DataDir), a.Member))
+	part := m.at(partOf(layout.ArchiveRoot(a.DataDir), a.Member))
 	_, err := os.Stat(m.at(a.DataDir))
 	switch {
 	case a.Wipe:
@@ -361,10 +364,10 @@ func (m *testMachine) stop() {
 func (m *testMachine) start() error {
 	m.starts++
 	m.ends = 0
-	unit := string(m.files[unitPath].Content)
+	unit := string(m.files[layout.UnitPath].Content)
 	command, _, _ := systemd.ParseUnit(unit)
 	found := command.Flags
-	env := parseEnvironment(string(m.files[envPath].Content))
+	env := parseEnvironment(string(m.files[layout.EnvPath].Content))
 	if _, err := os.Stat(m.at(found["data-dir"]) + "/member"); err != nil && len(env) == 0 {
 		return nil // the assertions fail, and the unit is not started
 	}
@@ -377,10 +380,10 @@ func (m *testMachine) start() error {
 		return err
 	}
 	note := ""
-	for _, path := range []string{unitPath, caPath} {
+	for _, path := range []string{layout.UnitPath, layout.CAPath} {
 		note += systemd.StartNoteEntry(digest(m.files[path].Content), path)
 	}
-	m.files[startNote] = host.File{Path: startNote, Content: []byte(note), Mode: 0o644}
+	m.files[layout.StartNote] = host.File{Path: layout.StartNote, Content: []byte(note), Mode: 0o644}
 	if m.late == 0 {
 		m.server, err = embed.StartEtcd(config)
 		return err
@@ -581,7 +584,7 @@ func (f *fleet) wantRoster(s Spec, want string) membership.View {
 func (f *fleet) calm(s Spec) membership.View {
 	f.t.Helper()
 	var v membership.View
-	done, err := until(f.context(), 20*time.Millisecond, 20*time.Second, func() (bool, error) {
+	done, err := wait.Until(f.context(), 20*time.Millisecond, 20*time.Second, func() (bool, error) {
 		var err error
 		v, err = f.clusters.of(s).view(f.context(), s)
 		return err == nil && membership.RequireAllHealthy(v) == nil, nil
@@ -604,7 +607,7 @@ func (f *fleet) record(name string) record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var record record
-	if err := json.Unmarshal(m.files[recordPath].Content, &record); err != nil {
+	if err := json.Unmarshal(m.files[layout.RecordPath].Content, &record); err != nil {
 		f.t.Errorf("%s: %v", name, err)
 	}
 	return record
@@ -625,7 +628,7 @@ func (f *fleet) wipe(name string) {
 	defer m.mu.Unlock()
 	m.stop()
 	m.files, m.enabled = map[string]host.File{}, false
-	if err := os.RemoveAll(m.at(DefaultDataDir)); err != nil {
+	if err := os.RemoveAll(m.at(layout.DefaultDataDir)); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -637,7 +640,7 @@ func (m *testMachine) wantClean() {
 	if m.running() || len(m.files) > 0 {
 		m.t.Errorf("%s is not clean: running %v, files %v", m.address, m.running(), len(m.files))
 	}
-	if _, err := os.Stat(m.at(DefaultDataDir)); err == nil {
+	if _, err := os.Stat(m.at(layout.DefaultDataDir)); err == nil {
 		m.t.Errorf("%s still has its data directory", m.address)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -20,24 +22,24 @@ func Leaves(name, address string) []pki.Leaf {
 
 func leaves(s Spec) []pki.Leaf { return Leaves(s.Name, s.Host.Address()) }
 
-func certificatePath(l pki.Leaf) string { return path.Join(path.Dir(pkiDir), l.Name) + ".crt" }
+func certificatePath(l pki.Leaf) string { return path.Join(path.Dir(layout.PKIDir), l.Name) + ".crt" }
 
-func keyPath(l pki.Leaf) string { return path.Join(path.Dir(pkiDir), l.Name) + ".key" }
+func keyPath(l pki.Leaf) string { return path.Join(path.Dir(layout.PKIDir), l.Name) + ".key" }
 
 // fixedFiles returns the files that etcd reads at its start and whose content depends on
 // the spec alone. Together with the files of scheduled snapshots, WantedDigest covers them
 // and a plan can know them.
 func fixedFiles(s Spec) []host.File {
 	return []host.File{
-		{Path: unitPath, Content: []byte(renderUnit(s)), Mode: 0o644},
-		{Path: caPath, Content: []byte(s.Bundle.Anchors(pki.Etcd)), Mode: 0o644},
+		{Path: layout.UnitPath, Content: []byte(renderUnit(s)), Mode: 0o644},
+		{Path: layout.CAPath, Content: []byte(s.Bundle.Anchors(pki.Etcd)), Mode: 0o644},
 	}
 }
 
 // WantedDigest returns Status.ConfigDigest of a member that does not differ from s.
 func WantedDigest(s Spec) string {
 	states := map[string]host.FileState{}
-	for _, f := range append(fixedFiles(s), snapshotFiles(s)...) {
+	for _, f := range append(fixedFiles(s), s.snapshotMember().Files()...) {
 		states[f.Path] = host.FileState{SHA256: digest(f.Content), Mode: f.Mode, Content: string(f.Content)}
 	}
 	return configDigest(states)
@@ -47,9 +49,9 @@ func WantedDigest(s Spec) string {
 // scheduled snapshots' files if the provider wrote them.
 func configDigest(files map[string]host.FileState) string {
 	sum := sha256.New()
-	paths := []string{unitPath, caPath}
-	if hasProviderHeader(files[snapshotTimerPath]) {
-		paths = append(paths, snapshotPaths...)
+	paths := []string{layout.UnitPath, layout.CAPath}
+	if snapshot.WrittenByProvider(files[snapshot.TimerPath]) {
+		paths = append(paths, snapshot.Paths...)
 	}
 	for _, p := range paths {
 		if f, ok := files[p]; ok {
@@ -66,24 +68,24 @@ func digest(content []byte) string {
 
 // unitLink is the link that "systemctl enable" creates. As part of the change it needs no
 // extra reload of systemd.
-var unitLink = host.Link{Path: "/etc/systemd/system/multi-user.target.wants/" + unitName, Target: unitPath}
+var unitLink = host.Link{Path: "/etc/systemd/system/multi-user.target.wants/" + layout.Unit, Target: layout.UnitPath}
 
-// layout returns the user, the directories and the links of a member.
-func layout(s Spec) host.Change {
+// baseChange returns the user, the directories and the links of a member.
+func baseChange(s Spec) host.Change {
 	c := host.Change{
-		Users: []host.User{{Name: user}},
+		Users: []host.User{{Name: layout.User}},
 		Dirs: []host.Dir{
-			{Path: s.dataDir(), Mode: 0o700, Owner: user, Group: user},
-			{Path: configDir, Mode: 0o755},
-			{Path: path.Dir(pkiDir), Mode: 0o755},
-			{Path: pkiDir, Mode: 0o755},
+			{Path: s.dataDir(), Mode: 0o700, Owner: layout.User, Group: layout.User},
+			{Path: layout.ConfigDir, Mode: 0o755},
+			{Path: path.Dir(layout.PKIDir), Mode: 0o755},
+			{Path: layout.PKIDir, Mode: 0o755},
 			{Path: path.Dir(unitLink.Path), Mode: 0o755},
 		},
 		Links: []host.Link{unitLink},
 	}
 	if s.Snapshots != nil {
-		c.Dirs = append(c.Dirs, host.Dir{Path: path.Dir(snapshotLink.Path), Mode: 0o755})
-		c.Links = append(c.Links, snapshotLink)
+		c.Dirs = append(c.Dirs, host.Dir{Path: path.Dir(snapshot.TimerLink.Path), Mode: 0o755})
+		c.Links = append(c.Links, snapshot.TimerLink)
 	}
 	return c
 }
@@ -109,8 +111,8 @@ func certificateProblems(s Spec, l pki.Leaf, f observed, now time.Time) []string
 		faults = append(faults, fmt.Sprintf("certificate %s and its key are not the pair that was issued", certificatePath(l)))
 	}
 	for p, want := range map[string]fs.FileMode{certificatePath(l): 0o644, keyPath(l): 0o600} {
-		if got := f.facts.Files[p]; got.Mode.Perm() != want || got.Owner != user {
-			faults = append(faults, fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and %s", p, got.Mode.Perm(), got.Owner, want, user))
+		if got := f.facts.Files[p]; got.Mode.Perm() != want || got.Owner != layout.User {
+			faults = append(faults, fmt.Sprintf("%s has mode %04o and owner %s, wanted %04o and %s", p, got.Mode.Perm(), got.Owner, want, layout.User))
 		}
 	}
 	slices.Sort(faults)
@@ -140,8 +142,8 @@ func certificates(s Spec, f observed, now time.Time) (issued, error) {
 			}
 			text = pair.Certificate
 			out.Files = append(out.Files,
-				host.File{Path: certificatePath(l), Content: []byte(pair.Certificate), Mode: 0o644, Owner: user, Group: user},
-				host.File{Path: keyPath(l), Content: []byte(pair.PrivateKey), Mode: 0o600, Owner: user, Group: user})
+				host.File{Path: certificatePath(l), Content: []byte(pair.Certificate), Mode: 0o644, Owner: layout.User, Group: layout.User},
+				host.File{Path: keyPath(l), Content: []byte(pair.PrivateKey), Mode: 0o600, Owner: layout.User, Group: layout.User})
 			out.Pairs[l.Name] = pairDigest(digest([]byte(pair.Certificate)), digest([]byte(pair.PrivateKey)))
 		}
 		info, err := pki.Inspect(text)
@@ -172,17 +174,16 @@ func expiry(files map[string]host.FileState) time.Time {
 // The record is the last file: it confirms the pairs and their generation, and it exists
 // before any data does. timer is what to do about the timer of scheduled snapshots,
 // including that of an earlier member on the machine.
-func newMemberChange(s Spec, f observed, c issued, id memberID, env string) (change host.Change, timer timerVerb) {
-	var snapshots repair
-	snapshots.repairSnapshots(s, f)
-	change = layout(s)
-	change.Remove = snapshots.Change.Remove
-	change.Files = slices.Concat(fixedFiles(s), snapshotFiles(s), c.Files)
+func newMemberChange(s Spec, f observed, c issued, id memberID, env string) (change host.Change, timer snapshot.TimerAction) {
+	snapshots, snapshotTimer := s.snapshotMember().Repair(f.facts)
+	change = baseChange(s)
+	change.Remove = snapshots.Remove
+	change.Files = slices.Concat(fixedFiles(s), s.snapshotMember().Files(), c.Files)
 	change.Files = append(change.Files,
-		host.File{Path: envPath, Content: []byte(env), Mode: 0o644},
+		host.File{Path: layout.EnvPath, Content: []byte(env), Mode: 0o644},
 		recordFile(s, id, c.Pairs))
 	if s.Snapshots != nil {
-		return change, timerOn
+		return change, snapshot.TimerOn
 	}
-	return change, snapshots.Timer
+	return change, snapshotTimer
 }

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -102,7 +104,7 @@ func (cl *cluster) lookAt(ctx context.Context, hosts map[string]*host.Host, clus
 // healthQuery returns the query for everything that can be read without knowing the
 // member's spec.
 func healthQuery() host.Query {
-	q := host.Query{Contents: []string{recordPath, unitPath, snapshotServicePath}, Units: []string{unitName, snapshotService}}
+	q := host.Query{Contents: []string{layout.RecordPath, layout.UnitPath, snapshot.ServicePath}, Units: []string{layout.Unit, snapshot.Service}}
 	for _, leaf := range Leaves("", "") {
 		q.Contents = append(q.Contents, certificatePath(leaf))
 	}
@@ -115,11 +117,11 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 	if err != nil {
 		return m
 	}
-	if unit := facts.Units[unitName]; unit.Load != "not-found" {
+	if unit := facts.Units[layout.Unit]; unit.Load != "not-found" {
 		m.Unit = unit.Active
 	}
 	var held record
-	if json.Unmarshal([]byte(facts.Files[recordPath].Content), &held) == nil {
+	if json.Unmarshal([]byte(facts.Files[layout.RecordPath].Content), &held) == nil {
 		switch held.ClusterID {
 		case clusterID:
 			m.Member = held.Name
@@ -127,10 +129,10 @@ func machineOf(address, clusterID string, facts host.Facts, err error) Machine {
 			m.Foreign = held.ClusterName
 		}
 	}
-	command, _, _ := systemd.ParseUnit(facts.Files[unitPath].Content)
+	command, _, _ := systemd.ParseUnit(facts.Files[layout.UnitPath].Content)
 	m.Quota = release.Quota(command.Flags["quota-backend-bytes"])
 	m.CertificateExpiry = expiry(facts.Files)
-	if service := facts.Units[snapshotService]; service.Active == "failed" && hasProviderHeader(facts.Files[snapshotServicePath]) {
+	if service := facts.Units[snapshot.Service]; service.Active == "failed" && snapshot.WrittenByProvider(facts.Files[snapshot.ServicePath]) {
 		m.SnapshotFailed = service.Result
 	}
 	return m

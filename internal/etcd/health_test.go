@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -30,14 +33,14 @@ func TestMachineOf(t *testing.T) {
 	}
 	files := func(cluster string) map[string]host.FileState {
 		return map[string]host.FileState{
-			recordPath:                                   {Content: fmt.Sprintf(`{"cluster_id": %q, "cluster_name": "other", "name": "cp1"}`, cluster)},
-			unitPath:                                     {Content: "[Service]\nExecStart=/opt/kube/etcd/3.5.35/etcd \\\n  --name=cp1 \\\n  --quota-backend-bytes=16777216\n"},
+			layout.RecordPath:                            {Content: fmt.Sprintf(`{"cluster_id": %q, "cluster_name": "other", "name": "cp1"}`, cluster)},
+			layout.UnitPath:                              {Content: "[Service]\nExecStart=/opt/kube/etcd/3.5.35/etcd \\\n  --name=cp1 \\\n  --quota-backend-bytes=16777216\n"},
 			certificatePath(pki.EtcdServer("", "")):      pair(pki.EtcdServer("cp1", "10.0.0.11"), 48*time.Hour),
 			certificatePath(pki.EtcdPeer("", "")):        pair(pki.EtcdPeer("cp1", "10.0.0.11"), 24*time.Hour),
 			certificatePath(pki.EtcdHealthcheckClient()): pair(pki.EtcdHealthcheckClient(), 72*time.Hour),
 		}
 	}
-	active := map[string]host.UnitState{unitName: {Load: "loaded", Active: "active"}}
+	active := map[string]host.UnitState{layout.Unit: {Load: "loaded", Active: "active"}}
 	for name, c := range map[string]struct {
 		facts host.Facts
 		err   error
@@ -53,27 +56,27 @@ func TestMachineOf(t *testing.T) {
 		},
 		"a failed snapshot": {
 			facts: host.Facts{
-				Files: map[string]host.FileState{snapshotServicePath: {Content: systemd.Managed + "\n[Unit]\n"}},
-				Units: map[string]host.UnitState{snapshotService: {Load: "loaded", Active: "failed", Result: "exit-code"}},
+				Files: map[string]host.FileState{snapshot.ServicePath: {Content: systemd.Managed + "\n[Unit]\n"}},
+				Units: map[string]host.UnitState{snapshot.Service: {Load: "loaded", Active: "failed", Result: "exit-code"}},
 			},
 			want: Machine{Quota: release.DefaultQuota, SnapshotFailed: "exit-code"},
 		},
 		"somebody else's failed snapshot": {
 			facts: host.Facts{
-				Files: map[string]host.FileState{snapshotServicePath: {Content: "[Unit]\n"}},
-				Units: map[string]host.UnitState{snapshotService: {Load: "loaded", Active: "failed", Result: "exit-code"}},
+				Files: map[string]host.FileState{snapshot.ServicePath: {Content: "[Unit]\n"}},
+				Units: map[string]host.UnitState{snapshot.Service: {Load: "loaded", Active: "failed", Result: "exit-code"}},
 			},
 			want: Machine{Quota: release.DefaultQuota},
 		},
 		"a snapshot under way": {
 			facts: host.Facts{
-				Files: map[string]host.FileState{snapshotServicePath: {Content: systemd.Managed + "\n[Unit]\n"}},
-				Units: map[string]host.UnitState{snapshotService: {Load: "loaded", Active: "activating", Result: "success"}},
+				Files: map[string]host.FileState{snapshot.ServicePath: {Content: systemd.Managed + "\n[Unit]\n"}},
+				Units: map[string]host.UnitState{snapshot.Service: {Load: "loaded", Active: "activating", Result: "success"}},
 			},
 			want: Machine{Quota: release.DefaultQuota},
 		},
 		"a bare machine": {
-			facts: host.Facts{Units: map[string]host.UnitState{unitName: {Load: "not-found", Active: "inactive"}}},
+			facts: host.Facts{Units: map[string]host.UnitState{layout.Unit: {Load: "not-found", Active: "inactive"}}},
 			want:  Machine{Quota: release.DefaultQuota},
 		},
 		"a dead one": {err: host.ErrUnreachable, want: Machine{Err: host.ErrUnreachable}},
@@ -148,7 +151,7 @@ func TestHealth(t *testing.T) {
 	f.kill("cp2", true)
 	f.clusters = f.coordinator()
 	var got Health
-	done, err := until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
+	done, err := wait.Until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
 		got = f.clusters.Health(f.context(), hosts, f.bundle)
 		_, healthy, _ := got.Voting()
 		return got.Silence == nil && got.Leader() != "" && got.ClusterVersion != "" && healthy == 2, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -23,9 +24,9 @@ func (c *Clusters) HoldsCluster(ctx context.Context, hosts map[string]*host.Host
 	var group sync.WaitGroup
 	for _, h := range hosts {
 		group.Go(func() {
-			facts, err := cl.machine(h).Observe(ctx, host.Query{Contents: []string{recordPath}})
+			facts, err := cl.machine(h).Observe(ctx, host.Query{Contents: []string{layout.RecordPath}})
 			var m record
-			held := err == nil && json.Unmarshal([]byte(facts.Files[recordPath].Content), &m) == nil && m.ClusterID == b.ClusterID
+			held := err == nil && json.Unmarshal([]byte(facts.Files[layout.RecordPath].Content), &m) == nil && m.ClusterID == b.ClusterID
 			mu.Lock()
 			defer mu.Unlock()
 			found = found || held

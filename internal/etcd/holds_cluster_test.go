@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
@@ -18,7 +19,7 @@ type looked struct {
 }
 
 func (l looked) Observe(context.Context, host.Query) (host.Facts, error) {
-	return host.Facts{Files: map[string]host.FileState{recordPath: {Content: l.marker}}}, l.err
+	return host.Facts{Files: map[string]host.FileState{layout.RecordPath: {Content: l.marker}}}, l.err
 }
 
 // TestOurs verifies that only a machine that answers is evidence, and that a machine that

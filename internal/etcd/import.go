@@ -9,8 +9,10 @@ import (
 	"maps"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -28,7 +30,7 @@ type Imported struct {
 	DataDir       string
 	SnapshotsKept int
 	ArchivesKept  int
-	Snapshots     *Snapshots // nil: none
+	Snapshots     *snapshot.Settings // nil: none
 	EarlyRenewal  time.Duration
 	Limits        systemd.Limits
 	Settings      json.RawMessage // as Spec.Settings; the caller checks whether it matches Limits
@@ -42,11 +44,11 @@ type Imported struct {
 // the caller may have no bundle yet.
 func (c *Clusters) Import(ctx context.Context, h *host.Host) (Imported, error) {
 	facts, err := c.machine(h).Observe(ctx, host.Query{
-		Contents: append([]string{unitPath, recordPath}, snapshotPaths...),
-		Dirs:     []string{DefaultDataDir},
-		Units:    []string{unitName},
+		Contents: append([]string{layout.UnitPath, layout.RecordPath}, snapshot.Paths...),
+		Dirs:     []string{layout.DefaultDataDir},
+		Units:    []string{layout.Unit},
 		Script:   listScript,
-		Vars:     map[string]string{"unit": unitPath, "endpoint": membership.ClientURL(h.Address()), "pki": pkiDir},
+		Vars:     map[string]string{"unit": layout.UnitPath, "endpoint": membership.ClientURL(h.Address()), "pki": layout.PKIDir},
 	})
 	if err != nil {
 		return Imported{}, fmt.Errorf("check for an etcd member on %s: %w", h.Address(), err)
@@ -59,16 +61,16 @@ var listScript host.Script
 
 // imported interprets the facts that Import queried.
 func imported(h *host.Host, facts host.Facts) (Imported, error) {
-	f := interpret("", h.Address(), DefaultDataDir, facts, nil)
-	unit, ok := facts.Files[unitPath]
+	f := interpret("", h.Address(), layout.DefaultDataDir, facts, nil)
+	unit, ok := facts.Files[layout.UnitPath]
 	switch {
 	case f.empty():
 		return Imported{}, notImported(h, "the machine has neither a unit nor data of etcd", "use the address of a machine with a member")
 	case f.Record == nil:
-		return Imported{}, notImported(h, "the machine has etcd, but no readable "+recordPath+" that names its cluster: it was not created by this provider",
+		return Imported{}, notImported(h, "the machine has etcd, but no readable "+layout.RecordPath+" that names its cluster: it was not created by this provider",
 			"add a member on another machine in the configuration, and remove this one")
 	case !ok:
-		return Imported{}, notImported(h, unitPath+", which describes how the member runs, is missing", "recreate it by an apply from the configuration")
+		return Imported{}, notImported(h, layout.UnitPath+", which describes how the member runs, is missing", "recreate it by an apply from the configuration")
 	}
 	at, err := installationIn(unit.Content)
 	if err != nil {
@@ -83,7 +85,7 @@ func imported(h *host.Host, facts host.Facts) (Imported, error) {
 		ClusterID: f.Record.ClusterID, ClusterName: f.Record.ClusterName, Name: f.Record.Name,
 		Version: at.version, DataDir: at.dataDir, SnapshotsKept: f.Record.snapshotsKept(), EarlyRenewal: given.EarlyRenewal, ArchivesKept: given.archivesKept(),
 		Limits: systemd.LimitsIn(unit.Content), Settings: given.Settings,
-		Snapshots: snapshotsIn(facts.Files),
+		Snapshots: snapshot.SettingsIn(facts.Files),
 	}
 	s := Spec{Name: out.Name, Host: h, Version: at.version, DataDir: out.DataDir}
 	out.ExtraArgs = extraArgs(s, command.Flags, given.ExtraArgs)

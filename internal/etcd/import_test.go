@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -15,13 +17,13 @@ import (
 func factsOf(s Spec, list string) host.Facts {
 	facts := host.Facts{
 		Files: map[string]host.FileState{
-			unitPath:   {Content: renderUnit(s)},
-			recordPath: {Content: string(recordFile(s, memberID{Member: 1}, nil).Content)},
+			layout.UnitPath:   {Content: renderUnit(s)},
+			layout.RecordPath: {Content: string(recordFile(s, memberID{Member: 1}, nil).Content)},
 		},
 		Dirs:   map[string][]string{},
 		Output: list,
 	}
-	for _, file := range snapshotFiles(s) {
+	for _, file := range s.snapshotMember().Files() {
 		facts.Files[file.Path] = host.FileState{Content: string(file.Content)}
 	}
 	return facts
@@ -46,9 +48,9 @@ func TestImportReadsBack(t *testing.T) {
 		"of 3.5":                    func(s *Spec) { s.Version, s.ExtraArgs = "3.5.35", map[string]string{"snapshot-count": "5"} },
 		"data elsewhere, snapshots": func(s *Spec) { s.DataDir, s.SnapshotsKept, s.ArchivesKept = "/data/etcd", 9, 2 },
 		"scheduled snapshots": func(s *Spec) {
-			s.Snapshots = &Snapshots{Schedule: "Mon..Fri 02:30 Europe/Berlin", Kept: 7, Upload: "cp \"$SNAPSHOT\" '/b x/' \\\n  100%\n\n", EnvironmentFile: "/etc/rclone.env"}
+			s.Snapshots = &snapshot.Settings{Schedule: "Mon..Fri 02:30 Europe/Berlin", Kept: 7, Upload: "cp \"$SNAPSHOT\" '/b x/' \\\n  100%\n\n", EnvironmentFile: "/etc/rclone.env"}
 		},
-		"scheduled snapshots that stay": func(s *Spec) { s.Snapshots = &Snapshots{Schedule: "hourly", Kept: 24} },
+		"scheduled snapshots that stay": func(s *Spec) { s.Snapshots = &snapshot.Settings{Schedule: "hourly", Kept: 24} },
 		"early renewal":                 func(s *Spec) { s.EarlyRenewal = 90 * time.Minute },
 		"limits": func(s *Spec) {
 			s.Limits, s.Settings = systemd.Limits{MemoryMax: "2G", CPUQuota: "150%"}, json.RawMessage(`{"resources":{"memory_max":"2G","cpu_quota":"150%"}}`)
@@ -95,7 +97,7 @@ func TestImportWithoutRecord(t *testing.T) {
 	s.ExtraArgs = map[string]string{"quota-backend-bytes": "1", "listen-metrics-urls": "http://127.0.0.1:2381"}
 	facts := factsOf(s, "")
 	var old map[string]any
-	if err := json.Unmarshal([]byte(facts.Files[recordPath].Content), &old); err != nil {
+	if err := json.Unmarshal([]byte(facts.Files[layout.RecordPath].Content), &old); err != nil {
 		t.Fatal(err)
 	}
 	delete(old, "configured")
@@ -103,8 +105,8 @@ func TestImportWithoutRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts.Files[recordPath] = host.FileState{Content: string(text)}
-	facts.Files[unitPath] = host.FileState{Content: strings.Replace(renderUnit(s), "--client-cert-auth=true", "--client-cert-auth=false", 1)}
+	facts.Files[layout.RecordPath] = host.FileState{Content: string(text)}
+	facts.Files[layout.UnitPath] = host.FileState{Content: strings.Replace(renderUnit(s), "--client-cert-auth=true", "--client-cert-auth=false", 1)}
 	got, err := imported(s.Host, facts)
 	if err != nil {
 		t.Fatal(err)
@@ -124,14 +126,19 @@ func TestImportRefuses(t *testing.T) {
 		change func(files map[string]host.FileState)
 		words  string
 	}{
-		"nothing there":     {func(files map[string]host.FileState) { delete(files, unitPath); delete(files, recordPath) }, "neither a unit nor data"},
-		"somebody else's":   {func(files map[string]host.FileState) { delete(files, recordPath) }, "it was not created by this provider"},
-		"unreadable marker": {func(files map[string]host.FileState) { files[recordPath] = host.FileState{Content: "{"} }, "no readable"},
-		"no unit":           {func(files map[string]host.FileState) { delete(files, unitPath) }, unitPath + ", which describes how the member runs, is missing"},
+		"nothing there": {func(files map[string]host.FileState) {
+			delete(files, layout.UnitPath)
+			delete(files, layout.RecordPath)
+		}, "neither a unit nor data"},
+		"somebody else's":   {func(files map[string]host.FileState) { delete(files, layout.RecordPath) }, "it was not created by this provider"},
+		"unreadable marker": {func(files map[string]host.FileState) { files[layout.RecordPath] = host.FileState{Content: "{"} }, "no readable"},
+		"no unit":           {func(files map[string]host.FileState) { delete(files, layout.UnitPath) }, layout.UnitPath + ", which describes how the member runs, is missing"},
 		"another program": {func(files map[string]host.FileState) {
-			files[unitPath] = host.FileState{Content: "ExecStart=/usr/bin/etcd --name=cp1"}
+			files[layout.UnitPath] = host.FileState{Content: "ExecStart=/usr/bin/etcd --name=cp1"}
 		}, "was not installed by the provider"},
-		"another address": {func(files map[string]host.FileState) { files[unitPath] = host.FileState{Content: renderUnit(other)} }, "advertised at https://10.0.0.12:2379"},
+		"another address": {func(files map[string]host.FileState) {
+			files[layout.UnitPath] = host.FileState{Content: renderUnit(other)}
+		}, "advertised at https://10.0.0.12:2379"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := factsOf(s, "")

@@ -11,7 +11,9 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -20,7 +22,7 @@ import (
 type joining struct {
 	cl      *cluster
 	s       Spec
-	turn    *turn
+	turn    *wait.Turn
 	clients *client.Clients
 	f       observed
 	me      membership.JoiningMember
@@ -30,7 +32,7 @@ type joining struct {
 	changed     bool                    // this call changed something on the machine or in the member list
 	outageBegun bool                    // the outage of a serving member was announced
 	added       uint64                  // the learner that this call added; 0: none
-	refused     waitClock               // how long the same condition has been waited for
+	refused     wait.Clock              // how long the same condition has been waited for
 	cause       string                  // that condition
 	catchUp     *progressWatch          // watches the member itself; nil: it was not started
 	ahead       *progressWatch          // watches a learner that must be promoted first
@@ -42,9 +44,9 @@ type joining struct {
 
 // join joins one member to the cluster. Members join one at a time.
 func (cl *cluster) join(ctx context.Context, s Spec) (Status, error) {
-	turn := cl.turns.enter()
-	defer turn.leave()
-	if err := turn.wait(ctx); err != nil {
+	turn := cl.turns.Enter()
+	defer turn.Leave()
+	if err := turn.Wait(ctx); err != nil {
 		return Status{}, err
 	}
 	ctx = cl.withLease(ctx)
@@ -154,7 +156,7 @@ func (j *joining) takeStep(ctx context.Context, v membership.View, next membersh
 	case membership.JoinPromote:
 		return j.promote(ctx, v, next.ID)
 	case membership.JoinEstablish:
-		if _, err := j.cl.machine(j.s.Host).Change(ctx, host.Change{Remove: []string{envPath}}, action{}); err != nil {
+		if _, err := j.cl.machine(j.s.Host).Change(ctx, host.Change{Remove: []string{layout.EnvPath}}, action{}); err != nil {
 			return fmt.Errorf("complete the start of etcd on %s: %w", j.s.label(), err)
 		}
 		j.me.Pending = false
@@ -180,11 +182,11 @@ func (j *joining) changes(kind membership.JoinStepKind) bool {
 func (j *joining) waitOrRefuse(ctx context.Context, v *membership.View, limit time.Duration, cause error) error {
 	// The text of the cause may change while waiting for it.
 	if j.cause == "" {
-		j.refused.restart(j.turn)
+		j.refused.Restart(j.turn)
 		problem.Progress(ctx, "etcd %s: waiting: %s", j.s.Name, cause)
 	}
 	j.cause = cause.Error()
-	if j.refused.lasted() > limit {
+	if j.refused.Lasted() > limit {
 		return j.refuseAfterWait(v, cause)
 	}
 	return j.yieldOrWait(ctx, v, cause)
@@ -199,12 +201,12 @@ func (j *joining) refuseAfterWait(v *membership.View, cause error) error {
 
 // yieldOrWait waits a moment, and lets those go first that wait for their turn.
 func (j *joining) yieldOrWait(ctx context.Context, v *membership.View, cause error) error {
-	if pause(ctx, 5*j.cl.pace.Poll) != nil {
+	if wait.Pause(ctx, 5*j.cl.pace.Poll) != nil {
 		return j.refuseAfterWait(v, cause)
 	}
-	if waiting, _ := j.turn.others(); waiting > 0 && j.added == 0 {
+	if waiting, _ := j.turn.Others(); waiting > 0 && j.added == 0 {
 		j.asked = false
-		return j.turn.yield(ctx)
+		return j.turn.Yield(ctx)
 	}
 	return nil
 }
@@ -336,7 +338,7 @@ func (j *joining) start(ctx context.Context, v membership.View, id uint64) error
 	}
 	change, timer := newMemberChange(j.s, j.f, c, memberID{Member: id, Cluster: v.ClusterID}, environment(j.s.Bundle.ClusterID, "existing", initialCluster(v, id, j.s.Name)))
 	if !j.me.Pending { // established: it must not start without its data
-		change.Files = slices.DeleteFunc(change.Files, func(f host.File) bool { return f.Path == envPath })
+		change.Files = slices.DeleteFunc(change.Files, func(f host.File) bool { return f.Path == layout.EnvPath })
 	}
 	j.progressed()
 	if _, err := j.cl.machine(j.s.Host).Change(ctx, change, action{Verb: doStart, Timer: timer}); err != nil {

@@ -8,7 +8,9 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -19,7 +21,7 @@ const promoteEvery = 500 * time.Millisecond
 // the member in v.
 func (j *joining) makesProgress(ctx context.Context, v *membership.View, id uint64) bool {
 	if j.catchUp == nil {
-		j.catchUp = j.cl.watchProgress(j.s, id, []string{j.me.PeerURL}, j.turn.held)
+		j.catchUp = j.cl.watchProgress(j.s, id, []string{j.me.PeerURL}, j.turn.Held)
 	}
 	j.catchUp.sample(ctx, v)
 	return !j.catchUp.stuck()
@@ -32,7 +34,7 @@ func (j *joining) wait(ctx context.Context, v membership.View, id uint64) error 
 	if !j.makesProgress(ctx, &v, id) {
 		return j.cl.notServing(ctx, j.s, fmt.Errorf("%w, and %s: it %s", errNotServing, j.catchUp.stalledText(), entry.Trouble))
 	}
-	return pause(ctx, j.cl.pace.Poll)
+	return wait.Pause(ctx, j.cl.pace.Poll)
 }
 
 // promote asks the voters, never the learner itself (kubeadm#3287), to promote the
@@ -50,16 +52,16 @@ func (j *joining) promote(ctx context.Context, v membership.View, id uint64) err
 		return fmt.Errorf("promote etcd member %s: %w", j.s.label(), err)
 	case !j.makesProgress(ctx, &v, id):
 		return j.refuse(&v, fmt.Sprintf("the learner is not promoted, and %s: %s", j.catchUp.stalledText(), err),
-			"check its log (journalctl -u "+unitName+") and the network between the members, then apply again")
+			"check its log (journalctl -u "+layout.Unit+") and the network between the members, then apply again")
 	}
-	return pause(ctx, promoteEvery)
+	return wait.Pause(ctx, promoteEvery)
 }
 
 // waitForLearner waits for another member that is still joining, as long as that member
 // makes progress and the process that added it may still promote it.
 func (j *joining) waitForLearner(ctx context.Context, v *membership.View, learner membership.Member, cause error) error {
 	if j.ahead == nil || j.ahead.id != learner.ID {
-		j.ahead = j.cl.watchProgress(j.s, learner.ID, learner.PeerURLs, j.turn.held)
+		j.ahead = j.cl.watchProgress(j.s, learner.ID, learner.PeerURLs, j.turn.Held)
 		problem.Progress(ctx, "etcd %s: waiting: %s", j.s.Name, cause)
 	}
 	j.ahead.sample(ctx, v)
@@ -97,7 +99,7 @@ func (j *joining) undo(ctx context.Context) {
 	}
 	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.cl.pace.Cleanup)
 	defer cancel()
-	_, err := until(fresh, 5*j.cl.pace.Poll, j.cl.pace.Cleanup, func() (bool, error) {
+	_, err := wait.Until(fresh, 5*j.cl.pace.Poll, j.cl.pace.Cleanup, func() (bool, error) {
 		v, err := j.clients.View(fresh, j.cl.addresses(j.s))
 		if err != nil {
 			return false, nil

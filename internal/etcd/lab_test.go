@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/lab"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -389,7 +390,7 @@ func (r *rig) rotate() {
 	const process = "systemctl show --property=MainPID etcd"
 	for generation := 1; generation <= 3; generation++ {
 		r.t.Logf("  generation %d", generation)
-		bundle := rotated(r.t, r.specs["cp1"].Bundle, generation)
+		bundle := etcdtest.Rotated(r.t, r.specs["cp1"].Bundle, generation)
 		before := map[string]string{}
 		for name, s := range r.specs {
 			s.Bundle = bundle

@@ -5,9 +5,9 @@ import (
 	_ "embed"
 	"maps"
 	"net"
-	"strconv"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -35,7 +35,7 @@ const (
 	doClear         // stop, archive or wipe the data, and remove everything else of the member
 	doStop          // stop, until the next start
 	doInspect       // fail if the data contains what etcd 3.6 does not accept
-	doSnapshot      // save a verified snapshot of the serving member as File in Archive
+	doSnapshot      // save a verified snapshot of the serving member: Save
 )
 
 // action is a verb with its parameters.
@@ -44,16 +44,12 @@ type action struct {
 	DataDir string
 	Member  string // the member that the archive belongs to
 	Wipe    bool   // remove the data instead of archiving it
-	Tools   string // the directory of etcdctl and etcdutl, for snapshot and inspect
+	Tools   string // the directory of etcdutl, for inspect
 
-	Timer timerVerb // what happens to the timer of scheduled snapshots
+	Timer snapshot.TimerAction // what happens to the timer of scheduled snapshots
+	Save  snapshot.Save        // of doSnapshot
 
-	// For a snapshot:
-	Archive string // the directory to save it in
-	File    string // its file name
-	Address string // of the member
-
-	Keep int // the number of newest archives, or files of that name, to keep; 0 for files: all
+	Keep int // the number of newest archives to keep
 }
 
 // sshMachine is a machine reached over SSH.
@@ -66,7 +62,7 @@ func (m sshMachine) Change(ctx context.Context, c host.Change, a action) (host.A
 
 // script returns the action as a script for sh -eu, with the variables of vars. Every
 // action may be repeated.
-func (a action) script() host.Script { return a.verbScript() + a.Timer.script() }
+func (a action) script() host.Script { return a.verbScript() + a.Timer.Script() }
 
 func (a action) verbScript() host.Script {
 	switch a.Verb {
@@ -74,29 +70,23 @@ func (a action) verbScript() host.Script {
 		// The unit is stopped first, and the script waits for that, so a process that
 		// answers afterwards is the new one. The script does not wait for the start: a
 		// member of a new cluster is only ready together with the others.
-		return "systemctl stop " + unitName + "\nsystemctl start --no-block " + unitName + "\n"
+		return "systemctl stop " + layout.Unit + "\nsystemctl start --no-block " + layout.Unit + "\n"
 	case doRetire:
-		return stopTimerScript + a.stopScript() + a.dataScript() + host.Discard(envPath, recordPath)
+		return snapshot.StopScript + a.stopScript() + a.dataScript() + host.Discard(layout.EnvPath, layout.RecordPath)
 	case doClear:
-		return stopTimerScript + a.stopScript() + a.dataScript() + clearScript()
+		return snapshot.StopScript + a.stopScript() + a.dataScript() + clearScript()
 	case doStop:
-		return "systemctl stop " + unitName + "\n"
+		return "systemctl stop " + layout.Unit + "\n"
 	case doInspect:
 		return inspectScript
 	case doSnapshot:
-		return a.snapshotScript()
+		return a.settleScript() + a.Save.Script()
 	}
 	return ""
 }
 
-var (
-	//go:embed save.sh
-	saveScript host.Script
-	//go:embed prune.sh
-	pruneScript host.Script
-	//go:embed inspect.sh
-	inspectScript host.Script
-)
+//go:embed inspect.sh
+var inspectScript host.Script
 
 // vars returns the variables of the action's script.
 func (a action) vars() map[string]string {
@@ -107,30 +97,19 @@ func (a action) vars() map[string]string {
 		return map[string]string{"data": a.DataDir, "tools": a.Tools}
 	case doSnapshot:
 		vars := archiveVars(a.DataDir, a.Member, a.Keep)
-		maps.Copy(vars, map[string]string{
-			"tools": a.Tools, "endpoint": membership.ClientURL(a.Address), "pki": pkiDir, "dir": a.Archive, "file": a.File, "keep": strconv.Itoa(a.Keep),
-		})
+		maps.Copy(vars, a.Save.Vars())
 		return vars
 	}
 	return nil
 }
 
-// snapshotScript saves a verified snapshot. Only then may older ones be deleted. It prints
-// the size and the output of "etcdutl snapshot status".
-func (a action) snapshotScript() host.Script {
-	if a.Keep == 0 {
-		return a.settleScript() + saveScript
-	}
-	return saveScript + pruneScript
-}
-
 // stopScript stops the unit and prevents its start at boot. A missing unit counts as
 // stopped; a unit that does not stop fails the script.
 func (a action) stopScript() host.Script {
-	return `if [ "$(systemctl show --property=LoadState --value ` + unitName + `)" != not-found ]; then
-  systemctl disable --quiet ` + unitName + ` 2>/dev/null || true
-  systemctl stop ` + unitName + `
-  systemctl reset-failed ` + unitName + ` 2>/dev/null || true
+	return `if [ "$(systemctl show --property=LoadState --value ` + layout.Unit + `)" != not-found ]; then
+  systemctl disable --quiet ` + layout.Unit + ` 2>/dev/null || true
+  systemctl stop ` + layout.Unit + `
+  systemctl reset-failed ` + layout.Unit + ` 2>/dev/null || true
 fi
 `
 }
@@ -139,17 +118,17 @@ fi
 // contain nothing else, and the user only if it has no processes left. The record is
 // removed last: as long as it exists, an interrupted removal is recognized.
 func clearScript() host.Script {
-	files := []string{unitPath, unitLink.Path, caPath}
+	files := []string{layout.UnitPath, unitLink.Path, layout.CAPath}
 	for _, leaf := range []string{"server", "peer", "healthcheck-client"} {
-		files = append(files, pkiDir+"/"+leaf+".crt", pkiDir+"/"+leaf+".key")
+		files = append(files, layout.PKIDir+"/"+leaf+".crt", layout.PKIDir+"/"+leaf+".key")
 	}
-	return clearTimerScript() + host.Discard(files...) + `rm -rf ` + dropInDir + `
-rmdir -p ` + pkiDir + ` 2>/dev/null || true
-rm -rf /opt/kube/` + product + `
+	return snapshot.ClearScript() + host.Discard(files...) + `rm -rf ` + layout.DropInDir + `
+rmdir -p ` + layout.PKIDir + ` 2>/dev/null || true
+rm -rf /opt/kube/` + layout.Product + `
 rmdir /opt/kube 2>/dev/null || true
 systemctl daemon-reload
-if getent passwd ` + user + ` >/dev/null; then userdel ` + user + ` 2>/dev/null || true; fi
-if getent group ` + user + ` >/dev/null; then groupdel ` + user + ` 2>/dev/null || true; fi
-rm -rf ` + configDir + `
+if getent passwd ` + layout.User + ` >/dev/null; then userdel ` + layout.User + ` 2>/dev/null || true; fi
+if getent group ` + layout.User + ` >/dev/null; then groupdel ` + layout.User + ` 2>/dev/null || true; fi
+rm -rf ` + layout.ConfigDir + `
 `
 }

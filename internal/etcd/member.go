@@ -8,7 +8,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -54,7 +56,7 @@ type Spec struct {
 	// ArchivesKept is how many archives of data directories are kept on the machine; 0
 	// means DefaultArchivesKept. Changing it does not change the machine.
 	ArchivesKept int
-	Snapshots    *Snapshots // on a schedule; nil: none. A change restarts nothing
+	Snapshots    *snapshot.Settings // on a schedule; nil: none. A change restarts nothing
 	// FormerPeers are the peers in the state that an Update starts from. A peer that is no
 	// longer in Peers leaves in the same run.
 	FormerPeers map[string]*host.Host
@@ -68,7 +70,7 @@ func (s Spec) PeerURL() string { return membership.PeerURL(s.Host.Address()) }
 
 func (s Spec) dataDir() string {
 	if s.DataDir == "" {
-		return DefaultDataDir
+		return layout.DefaultDataDir
 	}
 	return s.DataDir
 }
@@ -77,9 +79,18 @@ func (s Spec) snapshotsKept() int { return orDefault(s.SnapshotsKept) }
 
 func orDefault(snapshots int) int {
 	if snapshots == 0 {
-		return DefaultSnapshotsKept
+		return snapshot.DefaultKept
 	}
 	return snapshots
+}
+
+// snapshotMember returns the member as package snapshot describes it.
+func (s Spec) snapshotMember() snapshot.Member {
+	m := snapshot.Member{Name: s.Name, ClientURL: s.ClientURL(), DataDir: s.dataDir(), Settings: s.Snapshots}
+	if s.Bundle != nil {
+		m.ClusterName = s.Bundle.ClusterName
+	}
+	return m
 }
 
 func (s Spec) label() string { return membership.Label(s.Name, s.Host.Address()) }

@@ -11,7 +11,9 @@ import (
 	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -123,14 +125,14 @@ func (cl *cluster) observeAll(ctx context.Context, s Spec) []observed {
 // round trip.
 func query(s Spec) host.Query {
 	q := host.Query{
-		Contents: []string{unitPath, envPath, recordPath, caPath, startNote, rollbackUnitPath},
-		Dirs:     []string{s.dataDir(), artifactDir(s.Version), dropInDir, upgradesDir(s.dataDir())},
-		Units:    []string{unitName, snapshotTimer, snapshotService},
+		Contents: []string{layout.UnitPath, layout.EnvPath, layout.RecordPath, layout.CAPath, layout.StartNote, layout.RollbackUnitPath},
+		Dirs:     []string{s.dataDir(), artifactDir(s.Version), layout.DropInDir, snapshot.UpgradesDir(s.dataDir())},
+		Units:    []string{layout.Unit, snapshot.Timer, snapshot.Service},
 		Ports:    ports,
-		Disks:    []string{s.dataDir(), upgradesDir(s.dataDir())},
+		Disks:    []string{s.dataDir(), snapshot.UpgradesDir(s.dataDir())},
 	}
-	q.Contents = append(q.Contents, snapshotPaths...)
-	q.Script, q.Vars = snapshotQuestions(s)
+	q.Contents = append(q.Contents, snapshot.Paths...)
+	q.Script, q.Vars = s.snapshotMember().Questions()
 	for _, leaf := range leaves(s) {
 		q.Contents = append(q.Contents, certificatePath(leaf))
 		q.Files = append(q.Files, keyPath(leaf))

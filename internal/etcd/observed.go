@@ -5,24 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
-)
-
-// Locations of a member on its machine. The certificates are at kubeadm's paths.
-const (
-	unitName   = "etcd.service"
-	unitPath   = "/etc/systemd/system/" + unitName
-	dropInDir  = unitPath + ".d"
-	configDir  = "/etc/etcd"
-	envPath    = configDir + "/bootstrap.env"
-	recordPath = configDir + "/member.json"
-	runtimeDir = "etcd" // below /run, where systemd creates and removes it
-	startNote  = "/run/" + runtimeDir + "/started"
-	pkiDir     = "/etc/kubernetes/pki/etcd"
-	caPath     = pkiDir + "/ca.crt"
-	user       = "etcd"
-	product    = "etcd"
 )
 
 var ports = []int{2379, 2380, 2381}
@@ -63,11 +48,11 @@ func (f observed) hasMember() bool {
 func (f observed) foreign(clusterID, dataDir string) string {
 	switch {
 	case f.Data && f.Record == nil:
-		return fmt.Sprintf("%s on %s has etcd data, but no %s that names its cluster%s", dataDir, f.label(), recordPath, f.recordErrText())
+		return fmt.Sprintf("%s on %s has etcd data, but no %s that names its cluster%s", dataDir, f.label(), layout.RecordPath, f.recordErrText())
 	case f.Record != nil && f.Record.ClusterID != clusterID:
 		return fmt.Sprintf("%s is a member of another cluster, %q (id %s)", f.label(), f.Record.ClusterName, f.Record.ClusterID)
 	case f.running() && f.Record == nil:
-		return fmt.Sprintf("%s is running on %s, but there is no %s that names its cluster%s", unitName, f.label(), recordPath, f.recordErrText())
+		return fmt.Sprintf("%s is running on %s, but there is no %s that names its cluster%s", layout.Unit, f.label(), layout.RecordPath, f.recordErrText())
 	}
 	return ""
 }
@@ -82,7 +67,7 @@ func (f observed) recordErrText() string {
 
 // empty reports whether nothing of a member is on the machine.
 func (f observed) empty() bool {
-	_, unit := f.facts.Files[unitPath]
+	_, unit := f.facts.Files[layout.UnitPath]
 	return !f.Data && !unit && !f.running() && f.Record == nil
 }
 
@@ -95,11 +80,11 @@ func interpret(name, address, dataDir string, facts host.Facts, err error) obser
 		return f
 	}
 	f.Data = slices.Contains(facts.Dirs[dataDir], "member")
-	f.Unit = facts.Units[unitName]
-	if file, ok := facts.Files[recordPath]; ok {
+	f.Unit = facts.Units[layout.Unit]
+	if file, ok := facts.Files[layout.RecordPath]; ok {
 		f.Record, f.RecordErr = readRecord(file.Content)
 	}
-	if file, ok := facts.Files[envPath]; ok {
+	if file, ok := facts.Files[layout.EnvPath]; ok {
 		f.Pending = true
 		env := parseEnvironment(file.Content)
 		f.New = env["ETCD_INITIAL_CLUSTER_STATE"] == "new"

@@ -41,7 +41,7 @@ func preflight(s Spec, f observed) []string {
 	if offset := f.facts.ClockOffset; offset.Abs() > maxClockOffset+f.facts.ClockError {
 		faults = append(faults, fmt.Sprintf("the clock is off by %s: at most %s is allowed, otherwise other machines may reject certificates as not yet valid", offset.Round(time.Second), maxClockOffset))
 	}
-	return slices.Concat(faults, unlisted(s), snapshotProblems(s, f))
+	return slices.Concat(faults, unlisted(s), s.snapshotMember().Problems(f.facts))
 }
 
 // unlisted checks the spec itself: the machine must be among the peers.

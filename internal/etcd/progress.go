@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -88,7 +90,7 @@ func startTime(size int64) time.Duration {
 
 // movementScript prints the files of the member on a machine: their size and when they
 // were last written. It reads the data directory from the unit.
-const movementScript = `dir=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' ` + unitPath + ` | head -n 1)
+const movementScript = `dir=$(sed -n 's|^.*--data-dir=\(/[A-Za-z0-9._/-]*\).*$|\1|p' ` + layout.UnitPath + ` | head -n 1)
 [ -z "$dir" ] || find "$dir/member" -type f -printf '%s %T@ %P\n'
 `
 
@@ -183,11 +185,11 @@ func (w *progressWatch) sampleMachine(ctx context.Context) {
 		return
 	}
 	w.looked = time.Now()
-	facts, err := w.machine.Observe(ctx, host.Query{Units: []string{unitName}, Script: movementScript})
+	facts, err := w.machine.Observe(ctx, host.Query{Units: []string{layout.Unit}, Script: movementScript})
 	if err != nil {
 		return
 	}
-	w.unit = facts.Units[unitName]
+	w.unit = facts.Units[layout.Unit]
 	if w.first == nil {
 		first := w.unit
 		w.first = &first
@@ -242,7 +244,7 @@ func (w *progressWatch) until(ctx context.Context, clients *client.Clients, addr
 		if w.stuck() {
 			return v, fmt.Errorf("%w, and %s: %s", errNotServing, w.stalledText(), trouble)
 		}
-		if err := pause(ctx, w.cl.pace.Poll); err != nil {
+		if err := wait.Pause(ctx, w.cl.pace.Poll); err != nil {
 			return v, fmt.Errorf("the wait for it to serve ended: %w; last observed: %s", err, trouble)
 		}
 	}

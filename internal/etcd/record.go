@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
@@ -66,7 +67,7 @@ func recordFile(s Spec, id memberID, pairs map[string]string) host.File {
 	if err != nil {
 		panic("etcd: encode the member record: " + err.Error())
 	}
-	return host.File{Path: recordPath, Content: append(text, '\n'), Mode: 0o644}
+	return host.File{Path: layout.RecordPath, Content: append(text, '\n'), Mode: 0o644}
 }
 
 // record is member.json: the cluster and the member that a data directory belongs to.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -34,7 +35,6 @@ var (
 	pairForm      = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	flagForm      = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,99}$`)
 	leafForm      = regexp.MustCompile(`^[a-z0-9][a-z0-9/-]{0,99}$`)
-	savedForm     = regexp.MustCompile(`^\d{8}T\d{6}Z-[a-z0-9][a-z0-9.-]{0,99}\.db$`)
 )
 
 // readRecord parses member.json.
@@ -128,10 +128,10 @@ func installationIn(unit string) (installation, error) {
 	program, flags := command.Program, command.Flags
 	version := path.Base(path.Dir(program))
 	if err := release.ValidateVersion(version); err != nil || program != artifacts(version)[0].Path() {
-		return installation{}, fmt.Errorf("%s runs %s, which was not installed by the provider", unitPath, problem.Quote(program))
+		return installation{}, fmt.Errorf("%s runs %s, which was not installed by the provider", layout.UnitPath, problem.Quote(program))
 	}
 	if err := ValidateDataDir(flags["data-dir"]); err != nil {
-		return installation{}, fmt.Errorf("%s: %w", unitPath, err)
+		return installation{}, fmt.Errorf("%s: %w", layout.UnitPath, err)
 	}
 	return installation{version: version, tools: path.Dir(program), dataDir: flags["data-dir"]}, nil
 }
@@ -157,6 +157,3 @@ func listedPeers(list string) (peers map[string]string, alone bool) {
 	}
 	return peers, false
 }
-
-// isSaved reports whether a file is a snapshot by its name.
-func isSaved(name string) bool { return savedForm.MatchString(name) }

@@ -130,17 +130,3 @@ func TestInstallationIn(t *testing.T) {
 		}
 	}
 }
-
-func FuzzReadSnapshot(f *testing.F) {
-	f.Add("size 123\n{\"revision\": 5, \"totalKey\": 7}\n")
-	f.Add("size -1\n{}")
-	f.Fuzz(func(t *testing.T, text string) {
-		s, err := readSnapshot(text)
-		if err == nil && (s.Size < 0 || s.Keys < 0 || s.Revision < 0) {
-			t.Errorf("%q: %+v", text, s)
-		}
-		if err != nil && len(err.Error()) > 1000 {
-			t.Errorf("an error of %d bytes", len(err.Error()))
-		}
-	})
-}

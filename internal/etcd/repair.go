@@ -6,7 +6,9 @@ import (
 	"path"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -17,11 +19,11 @@ type repair struct {
 	Change  host.Change
 	Restart string // why etcd must be restarted; "" if it need not be
 	Link    bool   // enable the start at boot again
-	Timer   timerVerb
+	Timer   snapshot.TimerAction
 }
 
 func (r repair) needed() bool {
-	return r.Restart != "" || r.Link || r.Timer != timerLeft || len(r.Change.Files)+len(r.Change.Remove) > 0
+	return r.Restart != "" || r.Link || r.Timer != snapshot.TimerLeft || len(r.Change.Files)+len(r.Change.Remove) > 0
 }
 
 // repairs compares a machine with s. The member's entry is taken from v, which may be nil.
@@ -38,7 +40,9 @@ func repairs(s Spec, f observed, v *membership.View, now time.Time) (repair, err
 			r.Change.Files = append(r.Change.Files, file)
 		}
 	}
-	r.repairSnapshots(s, f)
+	snapshots, timer := s.snapshotMember().Repair(f.facts)
+	r.Timer = timer
+	r.Change.Files, r.Change.Remove = append(r.Change.Files, snapshots.Files...), append(r.Change.Remove, snapshots.Remove...)
 	c, err := certificates(s, f, now)
 	if err != nil {
 		return repair{}, err
@@ -48,19 +52,19 @@ func repairs(s Spec, f observed, v *membership.View, now time.Time) (repair, err
 		r.Change.Files = append(r.Change.Files, c.Files...)
 		r.Change.Files = append(r.Change.Files, recordFile(s, id, c.Pairs))
 	}
-	for _, name := range f.facts.Dirs[dropInDir] {
-		r.Change.Remove = append(r.Change.Remove, path.Join(dropInDir, name))
+	for _, name := range f.facts.Dirs[layout.DropInDir] {
+		r.Change.Remove = append(r.Change.Remove, path.Join(layout.DropInDir, name))
 	}
 	r.Restart = restartReason(s, f, entry)
 	if f.Pending && entry != nil && !entry.Learner && entry.Started() {
-		r.Change.Remove = append(r.Change.Remove, envPath)
+		r.Change.Remove = append(r.Change.Remove, layout.EnvPath)
 	}
 	if f.upgradeUnfinished() && entry != nil && entry.Healthy && entry.Version == s.Version {
-		r.Change.Remove = append(r.Change.Remove, rollbackUnitPath)
+		r.Change.Remove = append(r.Change.Remove, layout.RollbackUnitPath)
 	}
 	r.Link = f.Unit.Enabled != "enabled"
 	if r.needed() {
-		base := layout(s)
+		base := baseChange(s)
 		r.Change.Users, r.Change.Dirs, r.Change.Links = base.Users, base.Dirs, base.Links
 	}
 	return r, nil
@@ -75,21 +79,21 @@ func restartReason(s Spec, f observed, entry *membership.Member) string {
 	switch {
 	case f.Unit.Active != "active":
 		return "it is " + cmp.Or(f.Unit.Active, "missing")
-	case len(f.facts.Dirs[dropInDir]) > 0:
+	case len(f.facts.Dirs[layout.DropInDir]) > 0:
 		return "a drop-in is removed"
 	case entry != nil && entry.Version != "" && entry.Version != s.Version:
 		return fmt.Sprintf("etcd %s is running", entry.Version)
 	case f.upgradeUnfinished() && (entry == nil || !entry.Healthy):
 		return "its upgrade was interrupted"
 	}
-	noted := systemd.ReadStartNote(f.facts.Files[startNote].Content)
+	noted := systemd.ReadStartNote(f.facts.Files[layout.StartNote].Content)
 	for _, file := range fixedFiles(s) {
 		if noted[file.Path] != digest(file.Content) {
 			return "it was started with a different " + file.Path
 		}
 	}
-	if f.Unit.NeedReload && f.facts.Files[unitPath].SHA256 == noted[unitPath] {
-		return "systemd has loaded a different " + unitPath
+	if f.Unit.NeedReload && f.facts.Files[layout.UnitPath].SHA256 == noted[layout.UnitPath] {
+		return "systemd has loaded a different " + layout.UnitPath
 	}
 	return ""
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -72,22 +74,22 @@ func (c *Clusters) Review(ctx context.Context, hosts map[string]*host.Host, b *p
 
 // reviewScript reads the process, the disk of its data, and timers. It distinguishes the
 // provider's own timer from others by the content of its file.
-var reviewScript = host.ProcessScript(unitName) + `
-pid=$(systemctl show --property=MainPID --value ` + unitName + `)
+var reviewScript = host.ProcessScript(layout.Unit) + `
+pid=$(systemctl show --property=MainPID --value ` + layout.Unit + `)
 dir=
 [ "${pid:-0}" -gt 0 ] && dir=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n 's/^--data-dir=//p')
-dir=${dir:-` + DefaultDataDir + `}
+dir=${dir:-` + layout.DefaultDataDir + `}
 [ -d "$dir" ] && printf 'disk\t%s\t%s\t%s\t%s\n' "$(stat -c %d "$dir")" "$(stat -c %d /)" "$(df --output=target "$dir" | tail -n 1)" "$(stat -f -c %T "$dir")"
 property() { TZ=UTC systemctl show --property="$1" --value "$2"; }
 ours=
-if grep -qsxF '` + systemd.Managed + `' ` + snapshotTimerPath + ` ` + snapshotServicePath + `; then
-  ours=` + snapshotTimer + `
+if grep -qsxF '` + systemd.Managed + `' ` + snapshot.TimerPath + ` ` + snapshot.ServicePath + `; then
+  ours=` + snapshot.Timer + `
   uploads=no
-  [ ! -e ` + snapshotUploadPath + ` ] || uploads=yes
+  [ ! -e ` + snapshot.UploadPath + ` ] || uploads=yes
   next=
-  ! systemctl is-active --quiet ` + snapshotTimer + ` || next=$(property NextElapseUSecRealtime ` + snapshotTimer + `)
-  printf 'scheduled\t%s\t%s\t%s\t%s\t%s\n' "$(property Result ` + snapshotService + `)" "$uploads" \
-    "$(property LastTriggerUSec ` + snapshotTimer + `)" "$next" "$(ls "$dir-archive/scheduled" | grep '\.sent$' | sort | tail -n 1)"
+  ! systemctl is-active --quiet ` + snapshot.Timer + ` || next=$(property NextElapseUSecRealtime ` + snapshot.Timer + `)
+  printf 'scheduled\t%s\t%s\t%s\t%s\t%s\n' "$(property Result ` + snapshot.Service + `)" "$uploads" \
+    "$(property LastTriggerUSec ` + snapshot.Timer + `)" "$next" "$(ls "$dir-archive/scheduled" | grep '\.sent$' | sort | tail -n 1)"
 fi
 systemctl list-timers --all --no-legend --plain | grep -o '[^ ]*\.timer' | sort -u | while read -r timer; do
   [ "$timer" != "$ours" ] || continue
@@ -104,7 +106,7 @@ const mostTimers = 200
 
 // readingOf parses the output of reviewScript.
 func readingOf(address, output string, measured latency) Reading {
-	r := Reading{Address: address, Process: host.ReadProcesses(output)[unitName], FsyncErr: measured.err, Fsync: measured.bound, Fsyncs: measured.count}
+	r := Reading{Address: address, Process: host.ReadProcesses(output)[layout.Unit], FsyncErr: measured.err, Fsync: measured.bound, Fsyncs: measured.count}
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		switch {
@@ -114,7 +116,7 @@ func readingOf(address, output string, measured latency) Reading {
 			sent, _, _ := strings.Cut(fields[5], "-")
 			r.Scheduled = &Scheduled{
 				Failed: fields[1] != "success", Uploads: fields[2] == "yes",
-				Ran: timeIn(systemdTime, fields[3]), Next: timeIn(systemdTime, fields[4]), Sent: timeIn(snapshotTime, sent),
+				Ran: timeIn(systemdTime, fields[3]), Next: timeIn(systemdTime, fields[4]), Sent: timeIn(snapshot.TimeLayout, sent),
 			}
 		case len(fields) == 5 && fields[0] == "timer":
 			command, err := base64.StdEncoding.DecodeString(fields[4])

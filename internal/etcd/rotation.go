@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -157,13 +158,13 @@ func (f observed) rotationStatus(s Spec) rotationStatus {
 // generation, or not only with them, because a change of them was interrupted. etcd reads
 // the CA pool at its start, and the rest at each handshake.
 func (f observed) mixedGenerations(s Spec, generation int) string {
-	trust := f.facts.Files[caPath].SHA256
+	trust := f.facts.Files[layout.CAPath].SHA256
 	if generation == s.generation() { // whatever is on the disk, it should run with this one
 		trust = digest([]byte(s.Bundle.Anchors(pki.Etcd)))
 	}
-	noted := systemd.ReadStartNote(f.facts.Files[startNote].Content)[caPath]
-	if f.running() && noted != trust && noted != f.facts.Files[caPath].SHA256 {
-		return "etcd is running with a different " + caPath + " than the one on disk"
+	noted := systemd.ReadStartNote(f.facts.Files[layout.StartNote].Content)[layout.CAPath]
+	if f.running() && noted != trust && noted != f.facts.Files[layout.CAPath].SHA256 {
+		return "etcd is running with a different " + layout.CAPath + " than the one on disk"
 	}
 	for _, l := range []pki.Leaf{pki.EtcdServer(f.Name, f.Address), pki.EtcdPeer(f.Name, f.Address)} {
 		chain := certificatesOf(f.facts.Files[certificatePath(l)].Content)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
 )
 
 // apiServers is what the provider knows of the API servers.
@@ -38,7 +39,7 @@ func TestRotationWaitsForAPIServers(t *testing.T) {
 	f := newFleet(t)
 	specs := f.specs("cp1")
 	f.create(specs, "cp1")
-	bundles := lineage(t, f.bundle, 3)
+	bundles := etcdtest.Lineage(t, f.bundle, 3)
 	servers := &apiServers{at: map[string]int{"10.9.0.1": 0, "fd00::2": 0}}
 	to := func(generation int) map[string]Spec {
 		all := at(specs, bundles[generation])

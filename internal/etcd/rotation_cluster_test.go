@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -93,7 +96,7 @@ func TestRotation(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.three(0)
-	bundles := lineage(t, f.bundle, 3)
+	bundles := etcdtest.Lineage(t, f.bundle, 3)
 	for _, b := range bundles {
 		b.EtcdCARotation.Cross = ""
 	}
@@ -144,7 +147,7 @@ func TestRotationCutOff(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.three(0)
-	bundles := lineage(t, f.bundle, 3)
+	bundles := etcdtest.Lineage(t, f.bundle, 3)
 	everyone := []string{"cp1", "cp2", "cp3"}
 	f.rotate(at(specs, bundles[1]), "cp1", "cp2")
 	next := at(specs, bundles[2])
@@ -162,9 +165,9 @@ func TestRotationCutOff(t *testing.T) {
 	// helps.
 	f.rotate(at(specs, bundles[3]), "cp1")
 	f.refused(at(specs, bundles[1]), []string{"cp2", "cp3"}, "cp1", "is already at generation 3", "set rotation.etcd to 2 and apply, then lower it again")
-	f.rotate(at(specs, rotated(t, bundles[3], 2)), everyone...)
-	f.rotate(at(specs, rotated(t, bundles[2], 1)), everyone...)
-	f.rotate(at(specs, rotated(t, rotated(t, bundles[2], 1), 0)), everyone...)
+	f.rotate(at(specs, etcdtest.Rotated(t, bundles[3], 2)), everyone...)
+	f.rotate(at(specs, etcdtest.Rotated(t, bundles[2], 1)), everyone...)
+	f.rotate(at(specs, etcdtest.Rotated(t, etcdtest.Rotated(t, bundles[2], 1), 0)), everyone...)
 	f.accepted([]*writer{f.writer("back", bundles[0], specs)})
 }
 
@@ -174,7 +177,7 @@ func TestRotationWaitsForTheRestart(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.three(0)
-	bundles := lineage(t, f.bundle, 2)
+	bundles := etcdtest.Lineage(t, f.bundle, 2)
 	f.rotate(at(specs, bundles[1]), "cp1", "cp2")
 	third := at(specs, bundles[1])["cp3"]
 	found := f.clusters.of(third).observe(f.context(), third, third.Name, third.Host)
@@ -186,7 +189,7 @@ func TestRotationWaitsForTheRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := at(specs, bundles[2])
-	f.refused(next, []string{"cp1"}, "cp3", "between two generations", "is running with a different "+caPath, "set rotation.etcd to 1")
+	f.refused(next, []string{"cp1"}, "cp3", "between two generations", "is running with a different "+layout.CAPath, "set rotation.etcd to 1")
 	f.lead(specs["cp3"])
 	f.inOrder(next, []string{"cp1", "cp2", "cp3"}, "cp3")
 }
@@ -197,7 +200,7 @@ func TestRotationCutOffAtAnyFile(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.three(0)
-	bundles := lineage(t, f.bundle, 2)
+	bundles := etcdtest.Lineage(t, f.bundle, 2)
 	everyone := []string{"cp1", "cp2", "cp3"}
 	f.rotate(at(specs, bundles[1]), everyone...)
 	third := at(specs, bundles[2])["cp3"]
@@ -231,7 +234,7 @@ func (f *fleet) lead(s Spec) {
 		f.t.Fatal(err)
 	}
 	defer clients.Close()
-	done, err := until(f.context(), 50*time.Millisecond, 10*time.Second, func() (bool, error) {
+	done, err := wait.Until(f.context(), 50*time.Millisecond, 10*time.Second, func() (bool, error) {
 		v := f.calm(s)
 		if leaderOf(v) == s.Name {
 			return true, nil
@@ -268,7 +271,7 @@ func TestJoinDuringARotation(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	specs := f.specs("cp1", "cp2", "cp3")
-	bundles := lineage(t, f.bundle, 3)
+	bundles := etcdtest.Lineage(t, f.bundle, 3)
 	f.create(specs, "cp1")
 	if _, err := f.clusters.Create(f.context(), at(specs, bundles[2])["cp2"]); err == nil || !problem.Untouched(err) ||
 		!strings.Contains(err.Error(), "cp1") || !strings.Contains(err.Error(), "is still at generation 0") {
@@ -290,7 +293,7 @@ func TestJoinDuringARotation(t *testing.T) {
 	f.create(specs, "cp4")
 	f.calm(specs["cp1"])
 	f.kill("cp4", true)
-	if _, err := f.clusters.Create(f.context(), at(specs, rotated(t, bundles[3], 4))["cp5"]); err == nil || !problem.Untouched(err) ||
+	if _, err := f.clusters.Create(f.context(), at(specs, etcdtest.Rotated(t, bundles[3], 4))["cp5"]); err == nil || !problem.Untouched(err) ||
 		!strings.Contains(err.Error(), "it cannot be determined which etcd CA cp4") {
 		t.Errorf("join at 4 beside one at 3 that cannot be asked: %v", err)
 	}

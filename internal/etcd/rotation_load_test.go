@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -63,7 +64,7 @@ func (w *writer) put(ctx context.Context, address, key, value string) error {
 // there must be a quorum within the time of a call.
 func (w *writer) run(ctx context.Context, t *testing.T) {
 	for i := 0; ctx.Err() == nil; i++ {
-		if pause(ctx, 10*time.Millisecond) != nil { // leaves CPU time for the other tests
+		if wait.Pause(ctx, 10*time.Millisecond) != nil { // leaves CPU time for the other tests
 			return
 		}
 		key, value := fmt.Sprintf("/load/%s/%06d", w.name, i), fmt.Sprint(time.Now().UnixNano())
@@ -101,7 +102,7 @@ func (f *fleet) accepted(writers []*writer) {
 	f.t.Helper()
 	for _, w := range writers {
 		for _, address := range w.addresses {
-			done, err := until(f.context(), 20*time.Millisecond, 10*time.Second, func() (bool, error) {
+			done, err := wait.Until(f.context(), 20*time.Millisecond, 10*time.Second, func() (bool, error) {
 				return w.put(f.context(), address, "/accepted/"+w.name, address) == nil, nil
 			})
 			if !done || err != nil {

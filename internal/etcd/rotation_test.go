@@ -8,39 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
-
-// lineage returns a bundle at the generations 0, 1, … of its etcd authority.
-func lineage(t *testing.T, first *pki.Bundle, last int) []*pki.Bundle {
-	t.Helper()
-	out := []*pki.Bundle{first}
-	for len(out) <= last {
-		out = append(out, rotated(t, out[len(out)-1], len(out)))
-	}
-	return out
-}
-
-func rotated(t *testing.T, b *pki.Bundle, generation int) *pki.Bundle {
-	t.Helper()
-	next, err := b.Rotate(map[pki.Part]int{pki.EtcdPart: generation}, pki.Next{}, pki.Options{ClusterName: "prod", Algorithm: pki.ECDSAP256, Validity: 24 * time.Hour * 365, Now: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return next
-}
-
-func newBundle(t *testing.T) *pki.Bundle {
-	t.Helper()
-	b, err := pki.Generate(pki.Options{ClusterName: "prod", Algorithm: pki.ECDSAP256, Validity: 24 * time.Hour * 365, Now: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
 
 func TestMayTake(t *testing.T) {
 	at := func(who string, generation int) rotationStatus {
@@ -163,7 +137,7 @@ func memberOn(t *testing.T, s Spec) observed {
 		t.Fatal(err)
 	}
 	change, _ := newMemberChange(s, f, c, memberID{Member: membership.StaticMemberID(s.PeerURL(), s.Bundle.ClusterID)}, "")
-	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == envPath })
+	change.Files = slices.DeleteFunc(change.Files, func(file host.File) bool { return file.Path == layout.EnvPath })
 	return f.after(s, change)
 }
 
@@ -172,7 +146,7 @@ func TestStandings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundles := lineage(t, newBundle(t), 2)
+	bundles := etcdtest.Lineage(t, etcdtest.Bundle(t), 2)
 	spec := func(name string, generation int) Spec {
 		return Spec{Name: name, Host: pool.Host(host.Target{Address: "10.0.0." + name[2:]}), Bundle: bundles[generation], Version: "3.6.16"}
 	}
@@ -193,8 +167,10 @@ func TestStandings(t *testing.T) {
 	bare.Record = nil
 	elsewhere := &membership.View{Members: append(slices.Clone(view.Members), membership.Member{Name: "cp7", PeerURLs: []string{membership.PeerURL("10.0.0.7")}, ClientURLs: []string{membership.ClientURL("10.0.0.7")}})}
 	unlistedView := &membership.View{Members: view.Members[:1]}
-	note := func(b *pki.Bundle) string { return systemd.StartNoteEntry(digest([]byte(b.Anchors(pki.Etcd))), caPath) }
-	stranger := newBundle(t)
+	note := func(b *pki.Bundle) string {
+		return systemd.StartNoteEntry(digest([]byte(b.Anchors(pki.Etcd))), layout.CAPath)
+	}
+	stranger := etcdtest.Bundle(t)
 	strange, err := stranger.Issue(pki.EtcdPeer("cp2", "10.0.0.2"), time.Now(), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -211,11 +187,11 @@ func TestStandings(t *testing.T) {
 		{"unreachable", view, lost("cp2"), "no route"},
 		{"unreachable and not listed", unlistedView, lost("cp2"), ""},
 		{"rebuilt", view, blank("cp2"), ""},
-		{"no marker", view, bare, "no " + recordPath},
-		{"started on the files before", view, with(memberOn(t, spec("cp2", 1)), startNote, note(bundles[0])), "is running with a different"},
-		{"files of the next stage, not started on them", view, with(other, caPath, bundles[1].Anchors(pki.Etcd)), "is running with a different"},
-		{"the same, and stopped", view, with(stopped, caPath, bundles[1].Anchors(pki.Etcd)), "0"},
-		{"at the generation, a file edited that nobody has read", view, with(memberOn(t, spec("cp2", 1)), caPath, "edited"), "1"},
+		{"no marker", view, bare, "no " + layout.RecordPath},
+		{"started on the files before", view, with(memberOn(t, spec("cp2", 1)), layout.StartNote, note(bundles[0])), "is running with a different"},
+		{"files of the next stage, not started on them", view, with(other, layout.CAPath, bundles[1].Anchors(pki.Etcd)), "is running with a different"},
+		{"the same, and stopped", view, with(stopped, layout.CAPath, bundles[1].Anchors(pki.Etcd)), "0"},
+		{"at the generation, a file edited that nobody has read", view, with(memberOn(t, spec("cp2", 1)), layout.CAPath, "edited"), "1"},
 		{"shows what is not trusted", view, with(other, "/etc/kubernetes/pki/etcd/peer.crt", strange.Certificate), "does not trust"},
 		{"not among peers", elsewhere, blank("cp2"), "which is not in peers"},
 	} {
@@ -234,7 +210,7 @@ func TestStandings(t *testing.T) {
 }
 
 func TestRotationInWords(t *testing.T) {
-	bundles := lineage(t, newBundle(t), 2)
+	bundles := etcdtest.Lineage(t, etcdtest.Bundle(t), 2)
 	pool, err := host.NewPool(host.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +225,7 @@ func TestRotationInWords(t *testing.T) {
 	if got := words(old, 0); got != "" {
 		t.Errorf("the same generation: %q", got)
 	}
-	want := fmt.Sprintf(`cp1: %s trusts "etcd-ca" (%.8s), wanted "etcd-ca" (%.8s) and "etcd-ca-2" (`, caPath, fingerprint(t, bundles[0]), fingerprint(t, bundles[0]))
+	want := fmt.Sprintf(`cp1: %s trusts "etcd-ca" (%.8s), wanted "etcd-ca" (%.8s) and "etcd-ca-2" (`, layout.CAPath, fingerprint(t, bundles[0]), fingerprint(t, bundles[0]))
 	if got := words(old, 1); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
 		t.Errorf("introduced: %q, want %q", got, want)
 	}
@@ -259,11 +235,11 @@ func TestRotationInWords(t *testing.T) {
 	// Interrupted before its last file.
 	cut := memberOn(t, at(2))
 	cut.Record.Generation = 1
-	if got := words(cut, 2); got != "cp1: "+recordPath+" records generation 1 of the etcd CA, wanted 2" {
+	if got := words(cut, 2); got != "cp1: "+layout.RecordPath+" records generation 1 of the etcd CA, wanted 2" {
 		t.Errorf("the marker alone: %q", got)
 	}
 	r, err := repairs(at(2), cut, nil, time.Now())
-	if err != nil || len(r.Change.Files) != 1 || r.Change.Files[0].Path != recordPath || r.Restart != "" || !strings.Contains(string(r.Change.Files[0].Content), `"generation": 2`) {
+	if err != nil || len(r.Change.Files) != 1 || r.Change.Files[0].Path != layout.RecordPath || r.Restart != "" || !strings.Contains(string(r.Change.Files[0].Content), `"generation": 2`) {
 		t.Errorf("repair of the marker alone: %+v, %v", r, err)
 	}
 }
@@ -280,7 +256,7 @@ func fingerprint(t *testing.T, b *pki.Bundle) string {
 func TestClientCertificateFollowsTheRotation(t *testing.T) {
 	cl := &cluster{}
 	seen := map[any]bool{}
-	for i, b := range lineage(t, newBundle(t), 3) {
+	for i, b := range etcdtest.Lineage(t, etcdtest.Bundle(t), 3) {
 		once, err := cl.clientTLS(b)
 		if err != nil {
 			t.Fatal(err)
@@ -296,7 +272,7 @@ func TestClientCertificateFollowsTheRotation(t *testing.T) {
 		t.Errorf("%d client certificates, want 3", len(seen))
 	}
 	for range 2 { // an externally signed one, and then another one
-		b := newBundle(t)
+		b := etcdtest.Bundle(t)
 		leaf := pki.EtcdHealthcheckClient()
 		pair, err := b.Issue(leaf, time.Now(), time.Hour)
 		if err != nil {

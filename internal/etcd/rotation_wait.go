@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -14,15 +15,15 @@ import (
 type rotationWait struct {
 	cl      *cluster
 	s       Spec
-	turn    *turn
+	turn    *wait.Turn
 	clients *client.Clients
 	joins   bool // the member joins for the first time or again
 
 	summary   string // of a refusal
 	unchanged string // of a refusal
 
-	since     waitClock // of the wait for blockedBy
-	blockedBy *obstacle // nil: not waiting
+	since     wait.Clock // of the wait for blockedBy
+	blockedBy *obstacle  // nil: not waiting
 }
 
 // ready reports whether the member may take the files of its generation now. If not, it
@@ -36,15 +37,15 @@ func (a *rotationWait) ready(ctx context.Context, v *membership.View) (bool, err
 		return true, nil
 	}
 	if !o.same(a.blockedBy) {
-		a.since.restart(a.turn)
+		a.since.Restart(a.turn)
 		a.blockedBy = o
 		problem.Progress(ctx, "etcd %s: waiting: %s", a.s.Name, o.Cause)
 	}
-	if a.since.lasted() > a.cl.pace.ConditionTimeout || pause(ctx, 5*a.cl.pace.Poll) != nil {
+	if a.since.Lasted() > a.cl.pace.ConditionTimeout || wait.Pause(ctx, 5*a.cl.pace.Poll) != nil {
 		return false, refusal(a.summary, a.s, v, o.Cause, a.unchanged, o.Next)
 	}
-	if waiting, _ := a.turn.others(); waiting > 0 {
-		return false, a.turn.yield(ctx)
+	if waiting, _ := a.turn.Others(); waiting > 0 {
+		return false, a.turn.Yield(ctx)
 	}
 	return false, nil
 }

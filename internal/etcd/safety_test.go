@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
@@ -173,7 +174,7 @@ func TestWipedLastVoterLeavesASnapshot(t *testing.T) {
 	}
 	m := f.machine("cp1")
 	m.wantClean()
-	if saved, _ := filepath.Glob(m.at(DefaultDataDir) + "-archive/*/snapshot.db"); len(saved) != 1 {
+	if saved, _ := filepath.Glob(m.at(layout.DefaultDataDir) + "-archive/*/snapshot.db"); len(saved) != 1 {
 		t.Errorf("snapshots %q, want one", saved)
 	}
 	// A run that has removed the cluster's last member does not bootstrap another cluster.
@@ -401,9 +402,9 @@ func TestLostRecordIsWrittenAnew(t *testing.T) {
 	f.create(specs, "cp1", "cp2", "cp3")
 	f.calm(specs["cp1"])
 	m := f.machine("cp1")
-	delete(m.files, recordPath)
+	delete(m.files, layout.RecordPath)
 	status, err := f.clusters.Read(f.context(), specs["cp1"])
-	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), recordPath) {
+	if err != nil || !strings.Contains(strings.Join(status.Drift, "\n"), layout.RecordPath) {
 		t.Errorf("read without a record: %q, %v", status.Drift, err)
 	}
 	starts := m.starts
@@ -413,7 +414,7 @@ func TestLostRecordIsWrittenAnew(t *testing.T) {
 	if m.starts != starts {
 		t.Error("it was restarted")
 	}
-	delete(m.files, recordPath)
+	delete(m.files, layout.RecordPath)
 	f.kill("cp1", false)
 	if _, err := f.clusters.Update(f.context(), specs["cp1"]); err == nil || !problem.Untouched(err) {
 		t.Errorf("update of a stopped member without a record: %v", err)
@@ -451,7 +452,7 @@ func (f *fleet) keep(name string) (kept struct {
 	f.t.Helper()
 	m := f.machine(name)
 	kept.files, kept.data = maps.Clone(m.files), f.t.TempDir()
-	if err := os.CopyFS(kept.data, os.DirFS(m.at(DefaultDataDir))); err != nil {
+	if err := os.CopyFS(kept.data, os.DirFS(m.at(layout.DefaultDataDir))); err != nil {
 		f.t.Fatal(err)
 	}
 	return kept
@@ -466,11 +467,11 @@ func (f *fleet) restore(name string, kept struct {
 	f.t.Helper()
 	m := f.machine(name)
 	m.files = maps.Clone(kept.files)
-	if err := os.RemoveAll(m.at(DefaultDataDir)); err != nil {
+	if err := os.RemoveAll(m.at(layout.DefaultDataDir)); err != nil {
 		f.t.Fatal(err)
 	}
-	if err := os.CopyFS(m.at(DefaultDataDir), os.DirFS(kept.data)); err != nil {
+	if err := os.CopyFS(m.at(layout.DefaultDataDir), os.DirFS(kept.data)); err != nil {
 		f.t.Fatal(err)
 	}
-	_ = os.Chmod(m.at(DefaultDataDir), 0o700)
+	_ = os.Chmod(m.at(layout.DefaultDataDir), 0o700)
 }

@@ -13,6 +13,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -68,7 +69,7 @@ func relay(from, to net.Conn, line chan struct{}, rate int) {
 
 // movement prints what movementScript prints.
 func (m *testMachine) movement() string {
-	command, _, _ := systemd.ParseUnit(string(m.files[unitPath].Content))
+	command, _, _ := systemd.ParseUnit(string(m.files[layout.UnitPath].Content))
 	root := m.at(command.Flags["data-dir"] + "/member")
 	var b strings.Builder
 	_ = filepath.Walk(root, func(path string, info os.FileInfo, err error) error {

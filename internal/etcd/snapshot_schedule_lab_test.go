@@ -5,6 +5,10 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 )
 
 const (
@@ -26,7 +30,7 @@ func (r *rig) schedule() {
 	begin := time.Now()
 	defer func() { r.t.Logf("scheduled snapshots: %s", time.Since(begin).Round(time.Second)) }()
 	for name, s := range r.specs {
-		s.Snapshots = &Snapshots{
+		s.Snapshots = &snapshot.Settings{
 			Schedule: never, Kept: 2, EnvironmentFile: "/etc/store.env",
 			Upload: `cp "$SNAPSHOT" "$STORE/$CLUSTER.$MEMBER.$SNAPSHOT_NAME"`,
 		}
@@ -62,7 +66,7 @@ func (r *rig) unrestarted(f func()) {
 func (r *rig) leader() string {
 	r.t.Helper()
 	var leader string
-	done, err := until(r.t.Context(), r.clusters.pace.Poll, r.clusters.pace.StallTimeout, func() (bool, error) {
+	done, err := wait.Until(r.t.Context(), r.clusters.pace.Poll, r.clusters.pace.StallTimeout, func() (bool, error) {
 		for _, name := range everyone {
 			if status, err := r.clusters.Read(r.t.Context(), r.specs[name]); err == nil && status.Leader && status.Healthy {
 				leader = name
@@ -85,15 +89,15 @@ func (r *rig) refuseSchedule() {
 	r.t.Helper()
 	s := r.specs["cp2"]
 	good := *s.Snapshots
-	s.Snapshots = &Snapshots{Schedule: "*-13-01", Kept: 2, EnvironmentFile: "/etc/store.env"}
+	s.Snapshots = &snapshot.Settings{Schedule: "*-13-01", Kept: 2, EnvironmentFile: "/etc/store.env"}
 	_, err := r.clusters.Update(r.t.Context(), s)
-	wantError(r.t, "a month that is none", err, `its systemd rejects the schedule "*-13-01" of snapshots`)
-	wantError(r.t, "no environment file", err, "environment_file /etc/store.env of snapshots does not exist")
-	r.sh("cp2", "echo STORE=x >/etc/store.env; echo '[Timer]' >"+snapshotTimerPath)
+	etcdtest.WantError(r.t, "a month that is none", err, `its systemd rejects the schedule "*-13-01" of snapshots`)
+	etcdtest.WantError(r.t, "no environment file", err, "environment_file /etc/store.env of snapshots does not exist")
+	r.sh("cp2", "echo STORE=x >/etc/store.env; echo '[Timer]' >"+snapshot.TimerPath)
 	s.Snapshots = &good
 	_, err = r.clusters.Update(r.t.Context(), s)
-	wantError(r.t, "somebody's timer", err, snapshotTimerPath+" exists and was not written by the provider")
-	r.sh("cp2", "test \"$(cat "+snapshotTimerPath+")\" = '[Timer]' && rm "+snapshotTimerPath+"; systemctl daemon-reload; test ! -e "+snapshotServicePath+"; test ! -e "+snapshotScriptPath)
+	etcdtest.WantError(r.t, "somebody's timer", err, snapshot.TimerPath+" exists and was not written by the provider")
+	r.sh("cp2", "test \"$(cat "+snapshot.TimerPath+")\" = '[Timer]' && rm "+snapshot.TimerPath+"; systemctl daemon-reload; test ! -e "+snapshot.ServicePath+"; test ! -e "+snapshot.ScriptPath)
 }
 
 // saveOnSchedule verifies that one of three machines saves, and uploads a file that can be
@@ -113,7 +117,7 @@ func (r *rig) saveOnSchedule() {
 			r.t.Fatalf("%s leads, and has saved %v, and sent %v", name, saved, sent)
 		}
 	}
-	modes := strings.TrimSpace(r.sh(leader, "cd /var/lib/etcd-archive; stat -c '%a %U' . scheduled scheduled/*.db "+snapshotUploadPath))
+	modes := strings.TrimSpace(r.sh(leader, "cd /var/lib/etcd-archive; stat -c '%a %U' . scheduled scheduled/*.db "+snapshot.UploadPath))
 	if modes != "700 root\n700 root\n600 root\n600 root" {
 		r.t.Errorf("modes and owners are\n%s", modes)
 	}
@@ -148,14 +152,14 @@ func (r *rig) driftOfSchedule() {
 	r.t.Helper()
 	s := r.specs["cp2"]
 	for script, wanted := range map[string][]string{
-		"systemctl disable --quiet --now etcd-snapshot.timer; sed -i 's/^Nice=.*/Nice=0/' " + snapshotServicePath + "; systemctl daemon-reload; echo >>" + snapshotScriptPath + "; chmod 0644 " + snapshotUploadPath: {
-			"etcd-snapshot.timer is inactive, wanted active", "etcd-snapshot.timer is disabled, wanted enabled", snapshotServicePath + ` has the line "Nice=0"`,
-			snapshotScriptPath + " was edited manually", snapshotUploadPath + " has mode 0644",
+		"systemctl disable --quiet --now etcd-snapshot.timer; sed -i 's/^Nice=.*/Nice=0/' " + snapshot.ServicePath + "; systemctl daemon-reload; echo >>" + snapshot.ScriptPath + "; chmod 0644 " + snapshot.UploadPath: {
+			"etcd-snapshot.timer is inactive, wanted active", "etcd-snapshot.timer is disabled, wanted enabled", snapshot.ServicePath + ` has the line "Nice=0"`,
+			snapshot.ScriptPath + " was edited manually", snapshot.UploadPath + " has mode 0644",
 		},
-		"systemctl stop etcd-snapshot.timer; ln -sf /dev/null " + snapshotTimerPath + "; systemctl daemon-reload; rm " + snapshotUploadPath: {
-			"etcd-snapshot.timer is masked", snapshotUploadPath + " is missing",
+		"systemctl stop etcd-snapshot.timer; ln -sf /dev/null " + snapshot.TimerPath + "; systemctl daemon-reload; rm " + snapshot.UploadPath: {
+			"etcd-snapshot.timer is masked", snapshot.UploadPath + " is missing",
 		},
-		"sed -i 's/^OnCalendar=.*/OnCalendar=daily/' " + snapshotTimerPath: {snapshotTimerPath + ` has the line "OnCalendar=daily"`},
+		"sed -i 's/^OnCalendar=.*/OnCalendar=daily/' " + snapshot.TimerPath: {snapshot.TimerPath + ` has the line "OnCalendar=daily"`},
 	} {
 		r.sh("cp2", script)
 		status, err := r.clusters.Read(r.t.Context(), s)
@@ -244,7 +248,7 @@ func (r *rig) withoutSchedule() {
 	s.Snapshots = nil
 	r.specs["cp1"] = s
 	status, err := r.clusters.Read(r.t.Context(), s)
-	if words := strings.Join(status.Drift, "\n"); err != nil || !strings.Contains(words, snapshotTimerPath+" exists, wanted none") {
+	if words := strings.Join(status.Drift, "\n"); err != nil || !strings.Contains(words, snapshot.TimerPath+" exists, wanted none") {
 		r.t.Errorf("drift is\n%s (%v)", words, err)
 	}
 	r.unrestarted(func() { r.only([]string{"cp1"}, "schedule none", r.update) })
@@ -252,7 +256,7 @@ func (r *rig) withoutSchedule() {
 	if got := strings.TrimSpace(r.sh("cp1", left)); got != "inactive" {
 		r.t.Errorf("there is still\n%s", got)
 	}
-	r.sh("cp1", "printf '[Timer]\\nOnCalendar=yearly\\n' >"+snapshotTimerPath+"; printf '[Service]\\nExecStart=/bin/true\\n' >"+snapshotServicePath+"; systemctl daemon-reload; systemctl start etcd-snapshot.timer")
+	r.sh("cp1", "printf '[Timer]\\nOnCalendar=yearly\\n' >"+snapshot.TimerPath+"; printf '[Service]\\nExecStart=/bin/true\\n' >"+snapshot.ServicePath+"; systemctl daemon-reload; systemctl start etcd-snapshot.timer")
 	r.only([]string{"cp1"}, "read", r.same)
 }
 
@@ -263,11 +267,11 @@ func (r *rig) afterSchedule() {
 	r.t.Helper()
 	for _, name := range everyone {
 		units := strings.Join(lines(r.sh(name, "ls /etc/systemd/system | grep snapshot || true")), " ")
-		if want := map[string]string{"cp1": snapshotService + " " + snapshotTimer}[name]; units != want {
+		if want := map[string]string{"cp1": snapshot.Service + " " + snapshot.Timer}[name]; units != want {
 			r.t.Errorf("%s has the units %q, wanted %q", name, units, want)
 		}
 	}
-	r.sh("cp1", "systemctl is-active --quiet etcd-snapshot.timer; systemctl stop etcd-snapshot.timer; rm "+snapshotTimerPath+" "+snapshotServicePath+"; systemctl daemon-reload")
+	r.sh("cp1", "systemctl is-active --quiet etcd-snapshot.timer; systemctl stop etcd-snapshot.timer; rm "+snapshot.TimerPath+" "+snapshot.ServicePath+"; systemctl daemon-reload")
 	saved := 0
 	for name, s := range r.specs {
 		s.Snapshots = nil

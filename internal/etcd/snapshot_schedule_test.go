@@ -12,36 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
-
-func TestValidateSchedules(t *testing.T) {
-	for schedule, want := range map[string]string{
-		"hourly": "", "daily": "", "daily UTC": "", "weekly Europe/Berlin": "", "*-*-* 02:30:00": "", "*-*-* 00/6:00": "", "*:0/15": "", "Mon..Fri 02:30 Europe/Berlin": "",
-		"Sat,Sun *-*-* 04:00": "", "Mon *-*~07/1": "", "02:30 America/Argentina/Buenos_Aires": "", "mon": "",
-		"": "not a systemd calendar expression", "hourley": "not a systemd calendar expression", "Hourly": "not a systemd calendar expression", "0 2 * * *": "not a systemd calendar expression", "hourly\n": "not a systemd calendar expression",
-		"hourly\nOnBootSec=1": "not a systemd calendar expression", "every day": "not a systemd calendar expression", "02:30  UTC": "not a systemd calendar expression", " hourly": "not a systemd calendar expression",
-		"hourly 02:30": "not a systemd calendar expression", "1h": "not a systemd calendar expression", "02:30 %h/x": "not a systemd calendar expression",
-	} {
-		wantError(t, "schedule "+schedule, ValidateSchedule(schedule), want)
-	}
-	for upload, want := range map[string]string{
-		"cp \"$SNAPSHOT\" /backup/": "", "a\nb": "", "": "empty", " \n": "empty", "a\x00b": "NUL", strings.Repeat("x", longestUpload+1): "at most",
-	} {
-		wantError(t, "upload "+upload[:min(len(upload), 20)], ValidateUpload(upload), want)
-	}
-	for file, want := range map[string]string{
-		"/etc/rclone.env": "", "/etc/a-b/c_d.env": "", "etc/rclone.env": "absolute", "/etc/../x": "absolute", "/": "absolute", "/etc/a b": "characters", "/etc/%h": "characters", "": "absolute",
-	} {
-		wantError(t, "environment file "+file, ValidateEnvironmentFile(file), want)
-	}
-}
 
 // scheduledAt returns a member with scheduled snapshots.
 func scheduledAt(t *testing.T) Spec {
 	s := specAt(t, "10.0.0.11")
-	s.Bundle = newBundle(t)
-	s.Snapshots = &Snapshots{Schedule: "Mon..Fri 02:30 Europe/Berlin", Kept: 7, Upload: "rclone copyto \"$SNAPSHOT\" \\\n  'b:x'\n", EnvironmentFile: "/etc/rclone.env"}
+	s.Bundle = etcdtest.Bundle(t)
+	s.Snapshots = &snapshot.Settings{Schedule: "Mon..Fri 02:30 Europe/Berlin", Kept: 7, Upload: "rclone copyto \"$SNAPSHOT\" \\\n  'b:x'\n", EnvironmentFile: "/etc/rclone.env"}
 	return s
 }
 
@@ -49,14 +29,14 @@ func TestRenderSnapshots(t *testing.T) {
 	s := scheduledAt(t)
 	s.Bundle.ClusterName, s.DataDir = "it's $prod", "/data/etcd"
 	contents := map[string]string{}
-	for _, file := range snapshotFiles(s) {
+	for _, file := range s.snapshotMember().Files() {
 		contents[file.Path] = string(file.Content)
 	}
 	for at, wants := range map[string][]string{
-		snapshotTimerPath:   {"\n[Timer]\nOnCalendar=Mon..Fri 02:30 Europe/Berlin\nAccuracySec=1s\nPersistent=yes\n\n[Install]\nWantedBy=timers.target\n"},
-		snapshotServicePath: {"\nType=oneshot\nUser=root\nEnvironmentFile=/etc/rclone.env\nExecStart=/bin/sh -eu /etc/etcd/snapshot.sh\nTimeoutStartSec=1h\n", "\nIOSchedulingClass=idle\n", "\nProtectSystem=full\n"},
-		snapshotScriptPath:  {"\ncluster='it'\"'\"'s $prod'\ndir=/data/etcd-archive/scheduled\nendpoint=https://10.0.0.11:2379\nkept=7\nmember=cp1\n", "\nupload=/etc/etcd/snapshot-upload.sh\n", string(saveScript)},
-		snapshotUploadPath:  {s.Snapshots.Upload},
+		snapshot.TimerPath:   {"\n[Timer]\nOnCalendar=Mon..Fri 02:30 Europe/Berlin\nAccuracySec=1s\nPersistent=yes\n\n[Install]\nWantedBy=timers.target\n"},
+		snapshot.ServicePath: {"\nType=oneshot\nUser=root\nEnvironmentFile=/etc/rclone.env\nExecStart=/bin/sh -eu /etc/etcd/snapshot.sh\nTimeoutStartSec=1h\n", "\nIOSchedulingClass=idle\n", "\nProtectSystem=full\n"},
+		snapshot.ScriptPath:  {"\ncluster='it'\"'\"'s $prod'\ndir=/data/etcd-archive/scheduled\nendpoint=https://10.0.0.11:2379\nkept=7\nmember=cp1\n", "\nupload=/etc/etcd/snapshot-upload.sh\n", string(snapshot.SaveScript)},
+		snapshot.UploadPath:  {s.Snapshots.Upload},
 	} {
 		for _, want := range wants {
 			if !strings.Contains(contents[at], want) {
@@ -64,15 +44,15 @@ func TestRenderSnapshots(t *testing.T) {
 			}
 		}
 	}
-	if contents[snapshotUploadPath] != s.Snapshots.Upload {
-		t.Errorf("the upload is %q", contents[snapshotUploadPath])
+	if contents[snapshot.UploadPath] != s.Snapshots.Upload {
+		t.Errorf("the upload is %q", contents[snapshot.UploadPath])
 	}
-	if strings.Contains(contents[snapshotTimerPath], "RandomizedDelay") {
+	if strings.Contains(contents[snapshot.TimerPath], "RandomizedDelay") {
 		t.Error("machines that ask at different times who leads save none or two")
 	}
-	questions, values := snapshotQuestions(s)
+	questions, values := s.snapshotMember().Questions()
 	for _, script := range []string{
-		contents[snapshotScriptPath], whole(action{Verb: doSnapshot, Archive: "/a b", File: "x.db", Tools: "/t"}), whole(action{Verb: doClear, DataDir: "/d"}),
+		contents[snapshot.ScriptPath], whole(action{Verb: doSnapshot, Save: snapshot.Save{Dir: "/a b", File: "x.db", Tools: "/t"}}), whole(action{Verb: doClear, DataDir: "/d"}),
 		whole(action{Verb: doInspect, DataDir: "/d", Tools: "/t"}), string(host.Assignments(values) + questions),
 	} {
 		check := exec.CommandContext(t.Context(), "sh", "-n")
@@ -82,7 +62,7 @@ func TestRenderSnapshots(t *testing.T) {
 		}
 	}
 	s.Snapshots.Upload, s.Snapshots.EnvironmentFile = "", ""
-	if files := snapshotFiles(s); len(files) != 3 || strings.Contains(string(files[1].Content), "EnvironmentFile") || !strings.Contains(string(files[2].Content), "\nupload=''\n") {
+	if files := s.snapshotMember().Files(); len(files) != 3 || strings.Contains(string(files[1].Content), "EnvironmentFile") || !strings.Contains(string(files[2].Content), "\nupload=''\n") {
 		t.Errorf("without an upload: %d files\n%s", len(files), files[2].Content)
 	}
 }
@@ -104,7 +84,7 @@ func TestDigestOfSnapshots(t *testing.T) {
 	if plain := hex.EncodeToString(sum.Sum(nil)); WantedDigest(s) != plain || plain == scheduled {
 		t.Errorf("digest %s, want %s", WantedDigest(s), plain)
 	}
-	f.facts.Files[snapshotTimerPath] = host.FileState{Content: "[Timer]\n", Mode: 0o644, SHA256: "x"}
+	f.facts.Files[snapshot.TimerPath] = host.FileState{Content: "[Timer]\n", Mode: 0o644, SHA256: "x"}
 	if got := configDigest(f.facts.Files); got != WantedDigest(s) {
 		t.Error("somebody else's timer changes the digest")
 	}
@@ -119,8 +99,8 @@ func TestSnapshotDrift(t *testing.T) {
 	s := scheduledAt(t)
 	none, other, bare := s, s, s
 	none.Snapshots = nil
-	other.Snapshots = &Snapshots{Schedule: "daily", Kept: 7, Upload: s.Snapshots.Upload, EnvironmentFile: "/etc/rclone.env"}
-	bare.Snapshots = &Snapshots{Schedule: s.Snapshots.Schedule, Kept: 7, EnvironmentFile: "/etc/rclone.env"}
+	other.Snapshots = &snapshot.Settings{Schedule: "daily", Kept: 7, Upload: s.Snapshots.Upload, EnvironmentFile: "/etc/rclone.env"}
+	bare.Snapshots = &snapshot.Settings{Schedule: s.Snapshots.Schedule, Kept: 7, EnvironmentFile: "/etc/rclone.env"}
 	unit := func(name string, change func(*host.UnitState)) func(observed) {
 		return func(f observed) {
 			u := f.facts.Units[name]
@@ -141,33 +121,33 @@ func TestSnapshotDrift(t *testing.T) {
 		words      string
 		files      []string // written again
 		gone       []string
-		timer      timerVerb
+		timer      snapshot.TimerAction
 	}{
 		"nothing":  {on: s, wanted: s},
-		"stopped":  {s, s, unit(snapshotTimer, func(u *host.UnitState) { u.Active = "inactive" }), "etcd-snapshot.timer is inactive, wanted active", nil, nil, timerOn},
-		"disabled": {s, s, unit(snapshotTimer, func(u *host.UnitState) { u.Enabled = "disabled" }), "etcd-snapshot.timer is disabled, wanted enabled", nil, nil, timerOn},
+		"stopped":  {s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.Active = "inactive" }), "etcd-snapshot.timer is inactive, wanted active", nil, nil, snapshot.TimerOn},
+		"disabled": {s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.Enabled = "disabled" }), "etcd-snapshot.timer is disabled, wanted enabled", nil, nil, snapshot.TimerOn},
 		"masked": {s, s, func(f observed) {
-			f.facts.Units[snapshotTimer] = host.UnitState{Load: "masked", Active: "inactive", Enabled: "masked"}
-			f.facts.Files[snapshotTimerPath] = host.FileState{Mode: fs.ModeSymlink | 0o777, Owner: "root", SHA256: digest(nil)}
-		}, "etcd-snapshot.timer is masked", []string{snapshotTimerPath}, nil, timerOn},
-		"not read again":        {s, s, unit(snapshotTimer, func(u *host.UnitState) { u.NeedReload = true }), "etcd-snapshot.timer changed on disk after systemd loaded it", []string{snapshotTimerPath}, nil, timerOn},
-		"a script that is gone": {s, s, func(f observed) { delete(f.facts.Files, snapshotScriptPath) }, "/etc/etcd/snapshot.sh is missing", []string{snapshotScriptPath}, nil, timerLeft},
-		"an edited upload":      {s, s, file(snapshotUploadPath, func(f *host.FileState) { f.Content, f.SHA256 = "true", digest([]byte("true")) }), "/etc/etcd/snapshot-upload.sh was edited manually", []string{snapshotUploadPath}, nil, timerLeft},
-		"an open upload":        {s, s, file(snapshotUploadPath, func(f *host.FileState) { f.Mode = 0o644 }), "/etc/etcd/snapshot-upload.sh has mode 0644 and owner root, wanted 0600 and root", []string{snapshotUploadPath}, nil, timerLeft},
-		"somebody's upload":     {s, s, file(snapshotUploadPath, func(f *host.FileState) { f.Owner = "joe" }), "/etc/etcd/snapshot-upload.sh has mode 0600 and owner joe, wanted 0600 and root", []string{snapshotUploadPath}, nil, timerLeft},
-		"another schedule": {on: s, wanted: other, words: snapshotTimerPath + ` has the line "OnCalendar=Mon..Fri 02:30 Europe/Berlin", which was not written by the provider` + "\ncp1: " +
-			snapshotTimerPath + ` lacks the line "OnCalendar=daily"`, files: []string{snapshotTimerPath}, timer: timerOn},
-		"no upload any more": {on: s, wanted: bare, words: snapshotScriptPath + " was edited manually\ncp1: " + snapshotUploadPath + " exists, wanted none", files: []string{snapshotScriptPath}, gone: []string{snapshotUploadPath}},
+			f.facts.Units[snapshot.Timer] = host.UnitState{Load: "masked", Active: "inactive", Enabled: "masked"}
+			f.facts.Files[snapshot.TimerPath] = host.FileState{Mode: fs.ModeSymlink | 0o777, Owner: "root", SHA256: digest(nil)}
+		}, "etcd-snapshot.timer is masked", []string{snapshot.TimerPath}, nil, snapshot.TimerOn},
+		"not read again":        {s, s, unit(snapshot.Timer, func(u *host.UnitState) { u.NeedReload = true }), "etcd-snapshot.timer changed on disk after systemd loaded it", []string{snapshot.TimerPath}, nil, snapshot.TimerOn},
+		"a script that is gone": {s, s, func(f observed) { delete(f.facts.Files, snapshot.ScriptPath) }, "/etc/etcd/snapshot.sh is missing", []string{snapshot.ScriptPath}, nil, snapshot.TimerLeft},
+		"an edited upload":      {s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Content, f.SHA256 = "true", digest([]byte("true")) }), "/etc/etcd/snapshot-upload.sh was edited manually", []string{snapshot.UploadPath}, nil, snapshot.TimerLeft},
+		"an open upload":        {s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Mode = 0o644 }), "/etc/etcd/snapshot-upload.sh has mode 0644 and owner root, wanted 0600 and root", []string{snapshot.UploadPath}, nil, snapshot.TimerLeft},
+		"somebody's upload":     {s, s, file(snapshot.UploadPath, func(f *host.FileState) { f.Owner = "joe" }), "/etc/etcd/snapshot-upload.sh has mode 0600 and owner joe, wanted 0600 and root", []string{snapshot.UploadPath}, nil, snapshot.TimerLeft},
+		"another schedule": {on: s, wanted: other, words: snapshot.TimerPath + ` has the line "OnCalendar=Mon..Fri 02:30 Europe/Berlin", which was not written by the provider` + "\ncp1: " +
+			snapshot.TimerPath + ` lacks the line "OnCalendar=daily"`, files: []string{snapshot.TimerPath}, timer: snapshot.TimerOn},
+		"no upload any more": {on: s, wanted: bare, words: snapshot.ScriptPath + " was edited manually\ncp1: " + snapshot.UploadPath + " exists, wanted none", files: []string{snapshot.ScriptPath}, gone: []string{snapshot.UploadPath}},
 		"none any more": {on: s, wanted: none, words: strings.Join([]string{
-			snapshotUploadPath + " exists, wanted none", snapshotScriptPath + " exists, wanted none", snapshotServicePath + " exists, wanted none", snapshotTimerPath + " exists, wanted none",
-		}, "\ncp1: "), gone: append(slices.Clone(snapshotPaths), snapshotLink.Path, path.Dir(snapshotLink.Path)), timer: timerOff},
-		"none any more, beside somebody's timer": {s, none, file(snapshotTimerPath, func(f *host.FileState) { f.Content = "[Timer]\n" }), strings.Join([]string{
-			snapshotUploadPath + " exists, wanted none", snapshotScriptPath + " exists, wanted none", snapshotServicePath + " exists, wanted none",
-		}, "\ncp1: "), nil, []string{snapshotUploadPath, snapshotScriptPath, snapshotServicePath}, timerLeft},
-		"a timer that outlived its file": {none, none, unit(snapshotTimer, func(u *host.UnitState) { u.Load, u.Active = "not-found", "active" }), "etcd-snapshot.timer is active, wanted none", nil, []string{snapshotLink.Path, path.Dir(snapshotLink.Path)}, timerOff},
+			snapshot.UploadPath + " exists, wanted none", snapshot.ScriptPath + " exists, wanted none", snapshot.ServicePath + " exists, wanted none", snapshot.TimerPath + " exists, wanted none",
+		}, "\ncp1: "), gone: append(slices.Clone(snapshot.Paths), snapshot.TimerLink.Path, path.Dir(snapshot.TimerLink.Path)), timer: snapshot.TimerOff},
+		"none any more, beside somebody's timer": {s, none, file(snapshot.TimerPath, func(f *host.FileState) { f.Content = "[Timer]\n" }), strings.Join([]string{
+			snapshot.UploadPath + " exists, wanted none", snapshot.ScriptPath + " exists, wanted none", snapshot.ServicePath + " exists, wanted none",
+		}, "\ncp1: "), nil, []string{snapshot.UploadPath, snapshot.ScriptPath, snapshot.ServicePath}, snapshot.TimerLeft},
+		"a timer that outlived its file": {none, none, unit(snapshot.Timer, func(u *host.UnitState) { u.Load, u.Active = "not-found", "active" }), "etcd-snapshot.timer is active, wanted none", nil, []string{snapshot.TimerLink.Path, path.Dir(snapshot.TimerLink.Path)}, snapshot.TimerOff},
 		"never any": {on: none, wanted: s, words: strings.Join([]string{
-			snapshotTimerPath + " is missing", snapshotServicePath + " is missing", snapshotScriptPath + " is missing", snapshotUploadPath + " is missing", "etcd-snapshot.timer is missing, wanted active", "etcd-snapshot.timer is missing, wanted enabled",
-		}, "\ncp1: "), files: []string{snapshotTimerPath, snapshotServicePath, snapshotScriptPath, snapshotUploadPath}, timer: timerOn},
+			snapshot.TimerPath + " is missing", snapshot.ServicePath + " is missing", snapshot.ScriptPath + " is missing", snapshot.UploadPath + " is missing", "etcd-snapshot.timer is missing, wanted active", "etcd-snapshot.timer is missing, wanted enabled",
+		}, "\ncp1: "), files: []string{snapshot.TimerPath, snapshot.ServicePath, snapshot.ScriptPath, snapshot.UploadPath}, timer: snapshot.TimerOn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := memberOn(t, c.on)
@@ -199,7 +179,7 @@ func TestSnapshotFaults(t *testing.T) {
 	s := scheduledAt(t)
 	none := s
 	none.Snapshots = nil
-	complains := func(f *observed) { f.facts.Output = badCalendar + "\n" + noEnvironment + "\n" }
+	complains := func(f *observed) { f.facts.Output = snapshot.BadCalendar + "\n" + snapshot.NoEnvironment + "\n" }
 	put := func(path string) func(*observed) {
 		return func(f *observed) { f.facts.Files[path] = host.FileState{Content: "x"} }
 	}
@@ -211,15 +191,15 @@ func TestSnapshotFaults(t *testing.T) {
 		"all is well":                      {none, s, func(*observed) {}, ""},
 		"not usable":                       {none, s, complains, `rejects the schedule "Mon..Fri 02:30 Europe/Berlin" of snapshots (run systemd-analyze calendar 'Mon..Fri 02:30 Europe/Berlin' for the reason); environment_file /etc/rclone.env of snapshots does not exist`},
 		"not usable any more":              {s, s, complains, ""},
-		"somebody's timer":                 {none, s, put(snapshotTimerPath), snapshotTimerPath + " exists and was not written by the provider"},
-		"somebody's script":                {none, s, put(snapshotScriptPath), snapshotScriptPath + " exists and was not written by the provider"},
-		"somebody's upload":                {none, s, put(snapshotUploadPath), snapshotUploadPath + " exists and was not written by the provider"},
-		"an edited upload beside our unit": {s, s, put(snapshotUploadPath), ""},
-		"somebody's timer, and none of us": {none, none, put(snapshotTimerPath), ""},
+		"somebody's timer":                 {none, s, put(snapshot.TimerPath), snapshot.TimerPath + " exists and was not written by the provider"},
+		"somebody's script":                {none, s, put(snapshot.ScriptPath), snapshot.ScriptPath + " exists and was not written by the provider"},
+		"somebody's upload":                {none, s, put(snapshot.UploadPath), snapshot.UploadPath + " exists and was not written by the provider"},
+		"an edited upload beside our unit": {s, s, put(snapshot.UploadPath), ""},
+		"somebody's timer, and none of us": {none, none, put(snapshot.TimerPath), ""},
 	} {
 		f := memberOn(t, c.on)
 		c.change(&f)
-		if got := strings.Join(snapshotProblems(c.wanted, f), "; "); got == "" != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := strings.Join(c.wanted.snapshotMember().Problems(f.facts), "; "); got == "" != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -232,10 +212,10 @@ func TestCreateWithSnapshots(t *testing.T) {
 	f := newFleet(t)
 	specs := f.specs("cp1")
 	s := specs["cp1"]
-	s.Snapshots = &Snapshots{Schedule: "hourly", Kept: 1, Upload: "true"}
+	s.Snapshots = &snapshot.Settings{Schedule: "hourly", Kept: 1, Upload: "true"}
 	specs["cp1"] = s
 	f.create(specs, "cp1")
-	if m := f.machine("cp1"); !m.timer || string(m.files[snapshotUploadPath].Content) != "true" {
+	if m := f.machine("cp1"); !m.timer || string(m.files[snapshot.UploadPath].Content) != "true" {
 		t.Errorf("the timer runs: %v", m.timer)
 	}
 	status, err := f.clusters.Read(f.context(), s)
@@ -245,7 +225,7 @@ func TestCreateWithSnapshots(t *testing.T) {
 	starts := f.machine("cp1").starts
 	s.Snapshots = nil
 	status, err = f.clusters.Update(f.context(), s)
-	if m := f.machine("cp1"); err != nil || len(status.Drift) > 0 || m.timer || m.starts != starts || len(m.files[snapshotTimerPath].Content) > 0 {
+	if m := f.machine("cp1"); err != nil || len(status.Drift) > 0 || m.timer || m.starts != starts || len(m.files[snapshot.TimerPath].Content) > 0 {
 		t.Errorf("without: %v, %v, the timer runs: %v, %d starts", err, status.Drift, m.timer, m.starts-starts)
 	}
 	if err := f.clusters.Delete(f.context(), s, DeleteOptions{}); err != nil {

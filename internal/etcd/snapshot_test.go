@@ -7,38 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
-
-func TestReadSnapshot(t *testing.T) {
-	got, err := readSnapshot("size 20512\n{\"hash\":1,\"revision\":7,\"totalKey\":12,\"totalSize\":20480}\n")
-	if err != nil || got.Size != 20512 || got.Revision != 7 || got.Keys != 12 {
-		t.Errorf("%+v, %v", got, err)
-	}
-	for _, output := range []string{"", "size x\n{}", "size 1\n", "size 1\nError: damaged", "size 1\n{\"hash\":1}"} {
-		if got, err := readSnapshot(output); err == nil {
-			t.Errorf("%q was read as %+v", output, got)
-		}
-	}
-}
-
-func TestRoomFor(t *testing.T) {
-	wantError(t, "room", roomFor(1<<30, 2<<30), "")
-	wantError(t, "not known", roomFor(1<<30, 0), "")
-	wantError(t, "no room", roomFor(1<<30, 1<<30), "the database size is 1 GiB")
-	wantError(t, "no room for etcd itself", roomFor(10<<20, 100<<20), "100 MiB are free")
-}
-
-func TestSavedBefore(t *testing.T) {
-	f := observed{facts: host.Facts{Dirs: map[string][]string{"/var/lib/etcd-archive/upgrades": {
-		"20260101T000000Z-etcd-3.5.35-to-3.6.16.db", "20260301T000000Z-etcd-3.6.15-to-3.6.16.db", "20260302T000000Z-etcd-3.6.15-to-3.6.17.db",
-		"20260401T000000Z-before-kubernetes-1.35.4.db", "20260501T000000Z-etcd-3.5.35-to-3.6.16.db.part",
-	}}}}
-	got := strings.Join(savedBefore(f, DefaultDataDir, "3.6.16"), " ")
-	if got != "/var/lib/etcd-archive/upgrades/20260301T000000Z-etcd-3.6.15-to-3.6.16.db /var/lib/etcd-archive/upgrades/20260101T000000Z-etcd-3.5.35-to-3.6.16.db" {
-		t.Errorf("%s", got)
-	}
-}
 
 func TestSaveSnapshot(t *testing.T) {
 	t.Parallel()
@@ -52,7 +25,7 @@ func TestSaveSnapshot(t *testing.T) {
 	}
 	f.machine("cp1").lost = true // the next one is used
 	got, err := f.clusters.SaveSnapshot(f.context(), hosts, f.bundle, "before-kubernetes-1.35.4")
-	if err != nil || !strings.HasPrefix(got.Host, "cp2") || !strings.HasSuffix(got.Path, "-before-kubernetes-1.35.4.db") || filepath.Dir(got.Path) != upgradesDir(DefaultDataDir) {
+	if err != nil || !strings.HasPrefix(got.Host, "cp2") || !strings.HasSuffix(got.Path, "-before-kubernetes-1.35.4.db") || filepath.Dir(got.Path) != snapshot.UpgradesDir(layout.DefaultDataDir) {
 		t.Fatalf("saved %s, %v", got, err)
 	}
 	if info, err := os.Stat(f.machine("cp2").at(got.Path)); err != nil || info.Size() != got.Size {
@@ -67,16 +40,16 @@ func TestSaveSnapshot(t *testing.T) {
 	m.free = 1 << 20
 	f.machine("cp3").free = 1 << 20
 	_, err = f.clusters.SaveSnapshot(f.context(), hosts, f.bundle, "full")
-	wantError(t, "full machines", err, "1 MiB are free")
+	etcdtest.WantError(t, "full machines", err, "1 MiB are free")
 }
 
 // TestSnapshotsKept verifies that a changed number is reported as drift, and rewrites the
 // record only.
 func TestSnapshotsKept(t *testing.T) {
 	s := specAt(t, "10.0.0.1")
-	s.Bundle, s.Name = newBundle(t), "cp1"
+	s.Bundle, s.Name = etcdtest.Bundle(t), "cp1"
 	f := memberOn(t, s)
-	for kept, want := range map[int]string{0: "", DefaultSnapshotsKept: "", 5: "cp1: " + recordPath + " records that 3 upgrade snapshots are kept, wanted 5"} {
+	for kept, want := range map[int]string{0: "", snapshot.DefaultKept: "", 5: "cp1: " + layout.RecordPath + " records that 3 upgrade snapshots are kept, wanted 5"} {
 		s.SnapshotsKept = kept
 		if words := strings.Join(drift(s, f, nil, time.Now()), "\n"); words != want {
 			t.Errorf("%d kept: %q", kept, words)
@@ -85,7 +58,7 @@ func TestSnapshotsKept(t *testing.T) {
 		if err != nil || r.Restart != "" || (len(r.Change.Files) == 1) != (want != "") {
 			t.Errorf("%d kept: %+v, %v", kept, r, err)
 		}
-		if want != "" && (r.Change.Files[0].Path != recordPath || !strings.Contains(string(r.Change.Files[0].Content), `"snapshots_kept": 5`)) {
+		if want != "" && (r.Change.Files[0].Path != layout.RecordPath || !strings.Contains(string(r.Change.Files[0].Content), `"snapshots_kept": 5`)) {
 			t.Errorf("repaired by %+v", r.Change.Files)
 		}
 	}
@@ -100,7 +73,7 @@ func TestSnapshotsKept(t *testing.T) {
 // restarts nothing.
 func TestRenamedCluster(t *testing.T) {
 	s := specAt(t, "10.0.0.1")
-	s.Bundle, s.Name = newBundle(t), "cp1"
+	s.Bundle, s.Name = etcdtest.Bundle(t), "cp1"
 	f := memberOn(t, s)
 	renamed := *s.Bundle
 	renamed.ClusterName, s.Bundle = "renamed", &renamed

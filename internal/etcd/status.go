@@ -5,7 +5,9 @@ import (
 	"maps"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
@@ -47,7 +49,7 @@ func (f observed) after(s Spec, c host.Change) observed {
 	if facts.Files == nil {
 		facts.Files = map[string]host.FileState{}
 	}
-	for _, p := range append([]string{envPath, recordPath}, c.Remove...) {
+	for _, p := range append([]string{layout.EnvPath, layout.RecordPath}, c.Remove...) {
 		delete(facts.Files, p)
 	}
 	for _, file := range c.Files {
@@ -60,7 +62,7 @@ func (f observed) after(s Spec, c host.Change) observed {
 	for _, file := range fixedFiles(s) {
 		note += systemd.StartNoteEntry(digest(file.Content), file.Path)
 	}
-	facts.Files[startNote] = host.FileState{Content: note}
+	facts.Files[layout.StartNote] = host.FileState{Content: note}
 	facts.Dirs = maps.Clone(facts.Dirs)
 	if facts.Dirs == nil {
 		facts.Dirs = map[string][]string{}
@@ -70,9 +72,9 @@ func (f observed) after(s Spec, c host.Change) observed {
 	for _, a := range artifacts(s.Version) {
 		facts.Dirs[artifactDir(s.Version)] = append(facts.Dirs[artifactDir(s.Version)], a.Name)
 	}
-	facts.Units = map[string]host.UnitState{unitName: {Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", Result: "success"}}
+	facts.Units = map[string]host.UnitState{layout.Unit: {Load: "loaded", Active: "active", Sub: "running", Enabled: "enabled", Result: "success"}}
 	if s.Snapshots != nil {
-		facts.Units[snapshotTimer] = host.UnitState{Load: "loaded", Active: "active", Sub: "waiting", Enabled: "enabled", Result: "success"}
+		facts.Units[snapshot.Timer] = host.UnitState{Load: "loaded", Active: "active", Sub: "waiting", Enabled: "enabled", Result: "success"}
 	}
 	return interpret(f.Name, f.Address, s.dataDir(), facts, nil)
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
@@ -20,7 +21,7 @@ import (
 func artifacts(version string) []host.Artifact {
 	var all []host.Artifact
 	for _, name := range []string{"etcd", "etcdctl", "etcdutl"} {
-		all = append(all, host.Artifact{Product: product, Version: version, Name: name})
+		all = append(all, host.Artifact{Product: layout.Product, Version: version, Name: name})
 	}
 	return all
 }
@@ -54,11 +55,11 @@ func serverFlags(s Spec) map[string]string {
 		"listen-metrics-urls":         "http://" + net.JoinHostPort("127.0.0.1", "2381"),
 		"cert-file":                   certificatePath(server),
 		"key-file":                    keyPath(server),
-		"trusted-ca-file":             caPath,
+		"trusted-ca-file":             layout.CAPath,
 		"client-cert-auth":            "true",
 		"peer-cert-file":              certificatePath(peer),
 		"peer-key-file":               keyPath(peer),
-		"peer-trusted-ca-file":        caPath,
+		"peer-trusted-ca-file":        layout.CAPath,
 		"peer-client-cert-auth":       "true",
 		release.QuotaFlag:             strconv.Itoa(defaultQuota),
 	}
@@ -110,17 +111,17 @@ func renderUnit(s Spec) string {
 	dir := s.dataDir()
 	section := systemd.UnitSection{
 		Description: "etcd member " + s.Name, Documentation: "https://etcd.io/docs/",
-		Lines: []string{"AssertPathExists=|" + dir + "/member", "AssertPathExists=|" + envPath},
+		Lines: []string{"AssertPathExists=|" + dir + "/member", "AssertPathExists=|" + layout.EnvPath},
 	}
 	command := systemd.Command{Program: artifacts(s.Version)[0].Path(), Flags: serverFlags(s)}
 	return section.String() + `[Service]
 Type=notify
-User=` + user + `
-Group=` + user + `
-EnvironmentFile=-` + envPath + `
-RuntimeDirectory=` + runtimeDir + `
+User=` + layout.User + `
+Group=` + layout.User + `
+EnvironmentFile=-` + layout.EnvPath + `
+RuntimeDirectory=` + layout.RuntimeDir + `
 RuntimeDirectoryMode=0755
-` + systemd.StartNote(startNote, unitPath, caPath) + `
+` + systemd.StartNote(layout.StartNote, layout.UnitPath, layout.CAPath) + `
 ` + command.ExecStart() + `
 Restart=always
 RestartSec=1

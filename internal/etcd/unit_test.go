@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -101,8 +103,8 @@ func TestEnvironment(t *testing.T) {
 	if want := "ETCD_INITIAL_CLUSTER=cp1=https://a:2380,cp2=https://b:2380\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=id\n"; text != want {
 		t.Errorf("environment is %q", text)
 	}
-	facts := host.Facts{Files: map[string]host.FileState{envPath: {Content: text}}}
-	f := interpret("cp1", "a", DefaultDataDir, facts, nil)
+	facts := host.Facts{Files: map[string]host.FileState{layout.EnvPath: {Content: text}}}
+	f := interpret("cp1", "a", layout.DefaultDataDir, facts, nil)
 	if !f.Pending || !f.New || strings.Join(f.Initial, " ") != "cp1 cp2" {
 		t.Errorf("read back as %+v", f)
 	}
@@ -129,8 +131,8 @@ func TestScripts(t *testing.T) {
 	}{
 		{"nothing", action{}, nil, []string{"systemctl"}},
 		{"start", action{Verb: doStart}, []string{"systemctl stop etcd.service\nsystemctl start --no-block"}, []string{"rm ", "timer"}},
-		{"start, with a timer", action{Verb: doStart, Timer: timerOn}, []string{"start --no-block etcd.service\nsystemctl restart etcd-snapshot.timer\n"}, []string{"rm "}},
-		{"no timer any more", action{Timer: timerOff}, []string{"systemctl stop etcd-snapshot.timer etcd-snapshot.service"}, []string{"systemctl stop etcd.service"}},
+		{"start, with a timer", action{Verb: doStart, Timer: snapshot.TimerOn}, []string{"start --no-block etcd.service\nsystemctl restart etcd-snapshot.timer\n"}, []string{"rm "}},
+		{"no timer any more", action{Timer: snapshot.TimerOff}, []string{"systemctl stop etcd-snapshot.timer etcd-snapshot.service"}, []string{"systemctl stop etcd.service"}},
 		{
 			"retire",
 			action{Verb: doRetire, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 7},
@@ -141,7 +143,7 @@ func TestScripts(t *testing.T) {
 		{"clear, wiped", action{Verb: doClear, DataDir: "/var/lib/etcd", Member: "cp1", Keep: 5, Wipe: true}, []string{"data=/var/lib/etcd\n", "\nwipe\n"}, []string{"\narchive\n"}},
 		{
 			"snapshot",
-			action{Verb: doSnapshot, Archive: "/a", File: "x.db", Address: "10.0.0.11", Tools: "/opt/kube/etcd/3.6.16", Keep: 3},
+			action{Verb: doSnapshot, Save: snapshot.Save{Dir: "/a", File: "x.db", ClientURL: "https://10.0.0.11:2379", Tools: "/opt/kube/etcd/3.6.16", Keep: 3}},
 			[]string{"tools=/opt/kube/etcd/3.6.16\n", "endpoint=https://10.0.0.11:2379\n", "dir=/a\n", "file=x.db\n", `snapshot save "$dir/$file.part"`, `etcdutl" snapshot status "$file.part"`, "keep=3\n", `grep -vxF -- "$file" | sort -r | tail -n "+$keep"`},
 			[]string{"systemctl"},
 		},
@@ -159,11 +161,11 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	// Older snapshots are removed only after the new one is verified and in place.
-	snapshot := string(action{Verb: doSnapshot, Archive: "/a", File: "x.db", Tools: "/t", Keep: 1}.script())
-	if verified, placed, pruned := strings.Index(snapshot, "snapshot status"), strings.Index(snapshot, "mv -fT"), strings.Index(snapshot, "sort -r"); verified < 0 || placed < verified || pruned < placed {
-		t.Errorf("the order is wrong:\n%s", snapshot)
+	script := string(action{Verb: doSnapshot, Save: snapshot.Save{Dir: "/a", File: "x.db", Tools: "/t", Keep: 1}}.script())
+	if verified, placed, pruned := strings.Index(script, "snapshot status"), strings.Index(script, "mv -fT"), strings.Index(script, "sort -r"); verified < 0 || placed < verified || pruned < placed {
+		t.Errorf("the order is wrong:\n%s", script)
 	}
-	if kept := string((action{Verb: doSnapshot, Archive: "/a", File: "x.db", Tools: "/t"}).script()); strings.Contains(kept, "sort -r") {
+	if kept := string((action{Verb: doSnapshot, Save: snapshot.Save{Dir: "/a", File: "x.db", Tools: "/t"}}).script()); strings.Contains(kept, "sort -r") {
 		t.Error("the last snapshot of a cluster removes others")
 	}
 	// A timer of another party with that name is not changed.
@@ -171,14 +173,14 @@ func TestScripts(t *testing.T) {
 		script := string(action{Verb: v, DataDir: "/d"}.script())
 		guarded := false
 		for line := range strings.Lines(script) {
-			guarded = guarded && line != "fi\n" || strings.HasPrefix(line, "if grep -qsxF '"+systemd.Managed+"' "+snapshotTimerPath)
+			guarded = guarded && line != "fi\n" || strings.HasPrefix(line, "if grep -qsxF '"+systemd.Managed+"' "+snapshot.TimerPath)
 			if !guarded && strings.Contains(line, "etcd-snapshot") {
 				t.Errorf("verb %d has without a guard: %s", v, line)
 			}
 		}
 	}
 	// Data is removed only after the unit has stopped.
-	script := string(action{Verb: doClear, DataDir: "/d", Wipe: true}.script())
+	script = string(action{Verb: doClear, DataDir: "/d", Wipe: true}.script())
 	if strings.Index(script, "systemctl stop") > strings.Index(script, "\nwipe\n") {
 		t.Error("data is removed before the unit is stopped")
 	}

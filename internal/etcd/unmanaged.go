@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 )
 
@@ -77,8 +78,8 @@ func unmanagedText(m membership.Member) string {
 func unmanagedRemedy(s Spec, ids []string) string {
 	text := "find out who added it. If it belongs to the cluster, add it to peers of every member. Otherwise remove it while all other members are healthy, on the machine of " + s.Name + ":"
 	for _, id := range ids {
-		text += "\n  " + artifactDir(s.Version) + "/etcdctl --endpoints=" + s.ClientURL() + " --cacert=" + caPath +
-			" --cert=" + pkiDir + "/healthcheck-client.crt --key=" + pkiDir + "/healthcheck-client.key member remove " + id
+		text += "\n  " + artifactDir(s.Version) + "/etcdctl --endpoints=" + s.ClientURL() + " --cacert=" + layout.CAPath +
+			" --cert=" + layout.PKIDir + "/healthcheck-client.crt --key=" + layout.PKIDir + "/healthcheck-client.key member remove " + id
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -96,7 +97,7 @@ func TestMemberAddedByHand(t *testing.T) {
 	}
 	defer clients.Close()
 	var id uint64
-	if _, err := until(f.context(), 100*time.Millisecond, 20*time.Second, func() (bool, error) {
+	if _, err := wait.Until(f.context(), 100*time.Millisecond, 20*time.Second, func() (bool, error) {
 		id, err = clients.AddLearner(f.context(), f.address("cp1"), more["cp9"].PeerURL())
 		return err == nil, nil
 	}); err != nil {

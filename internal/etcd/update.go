@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -33,17 +35,17 @@ func (c *Clusters) Update(ctx context.Context, s Spec) (Status, error) {
 
 func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	cl := c.of(s)
-	turn := cl.turns.enter()
+	turn := cl.turns.Enter()
 	f := cl.observe(ctx, s, s.Name, s.Host)
 	if !f.reached() {
-		turn.leave()
+		turn.Leave()
 		return Status{}, notObserved("etcd member not changed", s, f.Err)
 	}
 	if rebuilt(f) { // left to Create, with all its checks
-		turn.leave()
+		turn.Leave()
 		return c.Create(ctx, s)
 	}
-	defer turn.leave()
+	defer turn.Leave()
 	if err := cl.requireOneCluster(ctx, s); err != nil {
 		return Status{}, err
 	}
@@ -55,7 +57,7 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 		return Status{}, err
 	}
 	if replaced(s, f, v) {
-		turn.leave()
+		turn.Leave()
 		return c.Create(ctx, s)
 	}
 	entry := entryOf(v, s)
@@ -63,7 +65,7 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 	if err != nil || !r.needed() && len(missingArtifacts(s, f)) == 0 && !HasAlarm(v, entry) {
 		return describe(s, f, v), err // nothing to wait for
 	}
-	if err := turn.wait(ctx); err != nil {
+	if err := turn.Wait(ctx); err != nil {
 		return Status{}, err
 	}
 	return cl.updateAndRepair(cl.withLease(ctx), turn, s)
@@ -73,10 +75,10 @@ func (c *Clusters) update(ctx context.Context, s Spec) (Status, error) {
 type updating struct {
 	cl          *cluster
 	s           Spec
-	turn        *turn
+	turn        *wait.Turn
 	clients     *client.Clients
 	f           observed
-	since       waitClock    // of the wait for the rules
+	since       wait.Clock   // of the wait for the rules
 	outageBegun bool         // the outage was announced, so its end must be announced too
 	rotation    rotationWait // to the generation of s
 
@@ -87,7 +89,7 @@ type updating struct {
 }
 
 // converge observes, compares and acts until nothing differs.
-func (cl *cluster) converge(ctx context.Context, turn *turn, s Spec) (Status, error) {
+func (cl *cluster) converge(ctx context.Context, turn *wait.Turn, s Spec) (Status, error) {
 	clients, err := cl.connect(s)
 	if err != nil {
 		return Status{}, err
@@ -228,7 +230,7 @@ func (c *updating) checkVersion(ctx context.Context, v membership.View) error {
 	if entryOf(&v, c.s) == nil {
 		return refusal("etcd member not changed", c.s, &v, "the member is not in the cluster's member list", problem.Nothing, "plan again: the member must be created again")
 	}
-	if unit := unitVersion(c.f.facts.Files[unitPath].Content); !c.step.due() && (unit == "" || unit == c.s.Version) {
+	if unit := unitVersion(c.f.facts.Files[layout.UnitPath].Content); !c.step.due() && (unit == "" || unit == c.s.Version) {
 		return nil // the version does not change
 	}
 	if err := membership.MayUpgrade(c.clients.Survey(ctx, v), c.s.Version); err != nil {

@@ -8,13 +8,14 @@ import (
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
 // readyToRestart reports whether the member may be restarted now. If not, it has waited a
 // moment or let others go first.
 func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool, error) {
-	c.since.begin(c.turn)
+	c.since.Begin(c.turn)
 	if v == nil {
 		// Without a quorum, starting a member that is not serving loses nothing.
 		if c.f.Unit.Active != "active" {
@@ -24,20 +25,20 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 	}
 	entry := entryOf(v, c.s)
 	leads := v.Leader == entry.ID
-	if waiting, quiet := c.turn.others(); leads && len(v.Voters()) > 1 {
+	if waiting, quiet := c.turn.Others(); leads && len(v.Voters()) > 1 {
 		awaited := c.f.rotationStatus(c.s).obstacle(c.s.generation()) != nil
 		if waiting > 0 && !awaited {
-			c.since.end()
-			return false, c.turn.yield(ctx) // followers first
+			c.since.End()
+			return false, c.turn.Yield(ctx) // followers first
 		}
 		if quiet < c.cl.pace.BatchWindow {
-			return false, pause(ctx, c.cl.pace.Poll)
+			return false, wait.Pause(ctx, c.cl.pace.Poll)
 		}
 	}
 	if err := membership.MayRestart(*v, entry.ID); err != nil {
 		return false, c.waitOrRefuse(ctx, v, err)
 	}
-	if wait, err := c.settle(ctx, *v, entry.ID); wait || err != nil {
+	if waited, err := c.settle(ctx, *v, entry.ID); waited || err != nil {
 		return false, err
 	}
 	if leads && len(v.Voters()) > 1 {
@@ -49,22 +50,22 @@ func (c *updating) readyToRestart(ctx context.Context, v *membership.View) (bool
 // waitOrRefuse waits a moment, and refuses when the waiting time or the deadline is over.
 // A wait that has just timed out for one member is not repeated for the next one.
 func (c *updating) waitOrRefuse(ctx context.Context, v *membership.View, cause error) error {
-	c.since.begin(c.turn)
+	c.since.Begin(c.turn)
 	c.cl.mu.Lock()
 	inVain := time.Since(c.cl.waitedInVain) < c.cl.pace.ConditionTimeout
-	if c.since.lasted() > c.cl.pace.ConditionTimeout {
+	if c.since.Lasted() > c.cl.pace.ConditionTimeout {
 		inVain, c.cl.waitedInVain = true, time.Now()
 	}
 	c.cl.mu.Unlock()
-	if inVain || pause(ctx, 5*c.cl.pace.Poll) != nil {
+	if inVain || wait.Pause(ctx, 5*c.cl.pace.Poll) != nil {
 		if c.step.due() {
 			return c.notUpgraded(v, cause.Error(), c.upgradeBlockedNext(cause))
 		}
 		return refusal("etcd member not restarted", c.s, v, cause.Error(), problem.Nothing,
 			"recover the unhealthy members or destroy the dead ones, then apply again")
 	}
-	if waiting, _ := c.turn.others(); waiting > 0 {
-		return c.turn.yield(ctx) // one of them may be the member that this one waits for
+	if waiting, _ := c.turn.Others(); waiting > 0 {
+		return c.turn.Yield(ctx) // one of them may be the member that this one waits for
 	}
 	return nil
 }
@@ -86,7 +87,7 @@ func (c *updating) upgradeBlockedNext(cause error) string {
 // settle requires that all members are healthy for a while between two restarts by this
 // process. If one stays unhealthy beyond the waiting time, only quorum (MayRestart)
 // decides.
-func (c *updating) settle(ctx context.Context, v membership.View, id uint64) (wait bool, err error) {
+func (c *updating) settle(ctx context.Context, v membership.View, id uint64) (waited bool, err error) {
 	c.cl.mu.Lock()
 	last := c.cl.restarted
 	c.cl.mu.Unlock()
@@ -95,10 +96,10 @@ func (c *updating) settle(ctx context.Context, v membership.View, id uint64) (wa
 		return false, nil
 	}
 	if left := c.cl.pace.Settle - time.Since(last); left > 0 {
-		return true, pause(ctx, left)
+		return true, wait.Pause(ctx, left)
 	}
-	if membership.RequireAllHealthy(v) != nil && c.since.lasted() < c.cl.pace.ConditionTimeout {
-		return true, pause(ctx, 5*c.cl.pace.Poll)
+	if membership.RequireAllHealthy(v) != nil && c.since.Lasted() < c.cl.pace.ConditionTimeout {
+		return true, wait.Pause(ctx, 5*c.cl.pace.Poll)
 	}
 	return false, nil
 }

@@ -11,20 +11,16 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
 )
 
 // errUnreachable means that a member's machine cannot be reached.
 var errUnreachable = errors.New("a member's machine cannot be reached")
-
-// rollbackUnitPath is the copy of the unit that a member ran with before its version
-// changed. It exists from the moment the new unit is written until the member serves with
-// it. A rollback restores it, and after an interruption its existence shows that an
-// upgrade is incomplete.
-const rollbackUnitPath = configDir + "/" + unitName + ".before"
 
 // unitVersion returns the version of the server that a unit starts, or "".
 func unitVersion(unit string) string {
@@ -48,7 +44,7 @@ func (s versionStep) due() bool { return s.From != "" && s.From != s.To }
 
 // versionStep determines the member's running version from the machine and the cluster.
 func (f observed) versionStep(s Spec, entry *membership.Member) versionStep {
-	unit, before := f.facts.Files[unitPath].Content, f.facts.Files[rollbackUnitPath].Content
+	unit, before := f.facts.Files[layout.UnitPath].Content, f.facts.Files[layout.RollbackUnitPath].Content
 	out := versionStep{To: s.Version}
 	answers := entry != nil && entry.Version != ""
 	cutOff := unitVersion(before) != "" && (!answers || entry.Version == s.Version && !entry.Healthy)
@@ -72,7 +68,7 @@ func (f observed) versionStep(s Spec, entry *membership.Member) versionStep {
 
 // upgradeUnfinished reports whether an upgrade of the member was interrupted.
 func (f observed) upgradeUnfinished() bool {
-	_, there := f.facts.Files[rollbackUnitPath]
+	_, there := f.facts.Files[layout.RollbackUnitPath]
 	return there
 }
 
@@ -127,14 +123,14 @@ func (p *upgradePreparation) consider(s Spec, v membership.View, f observed) {
 	if len(missingArtifacts(s, f)) > 0 {
 		p.Install = append(p.Install, f)
 	}
-	if saved := savedBefore(f, s.dataDir(), s.Version); len(saved) > 0 && p.Saved == "" {
+	if saved := snapshot.SavedBefore(f.facts, s.dataDir(), s.Version); len(saved) > 0 && p.Saved == "" {
 		p.Saved = saved[0] + " on " + f.label()
 	}
 	if !release.LeavesV2(entry.Version, s.Version) {
 		return
 	}
 	p.Inspect = append(p.Inspect, f)
-	if flag := v2Flag(f.facts.Files[unitPath].Content); flag != "" && p.Refuse == "" {
+	if flag := v2Flag(f.facts.Files[layout.UnitPath].Content); flag != "" && p.Refuse == "" {
 		p.Refuse = fmt.Sprintf("etcd on %s runs with --%s, which etcd 3.6 does not support", f.label(), flag)
 		p.Next = v2StoreNext
 	}
@@ -202,7 +198,7 @@ func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgr
 	if p.Save != nil {
 		h := c.cl.hostAt(p.Save.Address(), c.s)
 		got, err := c.cl.save(ctx, saving{
-			machine: c.cl.machine(h), cluster: c.s.Bundle.ClusterID, member: *p.Save, label: upgradeLabel(c.step.From, c.s.Version),
+			machine: c.cl.machine(h), cluster: c.s.Bundle.ClusterID, member: *p.Save, label: snapshot.UpgradeLabel(c.step.From, c.s.Version),
 		})
 		if err != nil {
 			return c.notUpgraded(&v, "no snapshot could be saved before the upgrade: "+err.Error(),
@@ -213,7 +209,7 @@ func (c *updating) prepareUpgrade(ctx context.Context, v membership.View, p upgr
 		problem.Progress(ctx, "etcd: the upgrade to %s is in progress; the snapshot from before the upgrade is %s", c.s.Version, saved)
 	}
 	c.cl.setReady(c.s.Version, saved)
-	c.since.end()
+	c.since.End()
 	return nil
 }
 

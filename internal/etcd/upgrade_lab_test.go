@@ -19,7 +19,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -36,7 +39,7 @@ const (
 func TestUpgradesOnMachines(t *testing.T) {
 	onMachines(t, "etcdup", "10.89.0.0/24", []string{olderRelease, oldRelease, newRelease}, func(t *testing.T) {
 		r := newUpgradeRig(t, olderRelease)
-		r.edit(func(s *Spec) { s.Snapshots = &Snapshots{Schedule: never, Kept: 1} }, everyone...)
+		r.edit(func(s *Spec) { s.Snapshots = &snapshot.Settings{Schedule: never, Kept: 1} }, everyone...)
 		r.refuseDisk(oldRelease)
 		r.upgrade(oldRelease)
 		r.rollBack()
@@ -237,7 +240,7 @@ func (r *rig) refuseDeadMachine() {
 // calm waits until every member is healthy.
 func (r *rig) calm() {
 	r.t.Helper()
-	done, err := until(r.t.Context(), 100*time.Millisecond, time.Minute, func() (bool, error) {
+	done, err := wait.Until(r.t.Context(), 100*time.Millisecond, time.Minute, func() (bool, error) {
 		v, err := r.clusters.of(r.specs["cp1"]).view(r.t.Context(), r.specs["cp1"])
 		return err == nil && membership.RequireAllHealthy(v) == nil, nil
 	})
@@ -299,7 +302,7 @@ func (r *rig) giveUp() {
 	r.to(newRelease)
 	r.only([]string{first}, "upgrade one", r.update)
 	w := r.writer()
-	done, err := until(r.t.Context(), 10*time.Millisecond, time.Minute, func() (bool, error) { return w.count.Load() > 50, nil })
+	done, err := wait.Until(r.t.Context(), 10*time.Millisecond, time.Minute, func() (bool, error) { return w.count.Load() > 50, nil })
 	if !done || err != nil {
 		r.t.Fatalf("writes do not get through: %v", err)
 	}
@@ -391,7 +394,7 @@ func (r *rig) writer() *keysWriter {
 			} else if ctx.Err() == nil {
 				w.failed++
 			}
-			_ = pause(ctx, 5*time.Millisecond)
+			_ = wait.Pause(ctx, 5*time.Millisecond)
 		}
 	}()
 	return w
@@ -441,9 +444,9 @@ func (r *rig) restorable(from, to string) {
 	r.t.Helper()
 	found := 0
 	for _, name := range everyone {
-		files := strings.Fields(r.sh(name, "ls "+upgradesDir(DefaultDataDir)+" 2>/dev/null || true"))
+		files := strings.Fields(r.sh(name, "ls "+snapshot.UpgradesDir(layout.DefaultDataDir)+" 2>/dev/null || true"))
 		for _, file := range files {
-			if !strings.HasSuffix(file, upgradeLabel(from, to)+".db") {
+			if !strings.HasSuffix(file, snapshot.UpgradeLabel(from, to)+".db") {
 				continue
 			}
 			found++
@@ -451,8 +454,8 @@ func (r *rig) restorable(from, to string) {
 stat -c '%%a %%U' %[2]s
 /opt/kube/etcd/%[3]s/etcdutl snapshot restore %[2]s --data-dir=/tmp/restored >/dev/null 2>&1
 ls /tmp/restored/member/snap/db
-rm -rf /tmp/restored`, upgradesDir(DefaultDataDir), file, from))
-			r.t.Logf("%s has %s: %s", name, path.Join(upgradesDir(DefaultDataDir), file), strings.ReplaceAll(out, "\n", " "))
+rm -rf /tmp/restored`, snapshot.UpgradesDir(layout.DefaultDataDir), file, from))
+			r.t.Logf("%s has %s: %s", name, path.Join(snapshot.UpgradesDir(layout.DefaultDataDir), file), strings.ReplaceAll(out, "\n", " "))
 			if !strings.HasPrefix(out, "600 root\n") {
 				r.t.Errorf("%s: %s", file, out)
 			}
@@ -476,7 +479,7 @@ func (r *rig) noWayBack() {
 		command = append(command, "--"+flag+"="+flags[flag])
 	}
 	r.sh("cp3", "systemctl stop etcd\n"+strings.Join(command, " "))
-	done, err := until(r.t.Context(), 200*time.Millisecond, 30*time.Second, func() (bool, error) {
+	done, err := wait.Until(r.t.Context(), 200*time.Millisecond, 30*time.Second, func() (bool, error) {
 		seen, err := r.clusters.Survey(r.t.Context(), s.Peers, s.Bundle)
 		return seen.ClusterVersion == "3.6", err
 	})
@@ -609,7 +612,7 @@ func (r *rig) cutOffs() {
 				r.specs["cp1"] = right
 				r.only([]string{"cp1"}, "the next apply", r.update)
 				r.only([]string{"cp1"}, "read", r.same)
-				r.sh("cp1", "test ! -e "+rollbackUnitPath+"; test -z \"$(ls "+upgradesDir(DefaultDataDir)+" | grep part)\"")
+				r.sh("cp1", "test ! -e "+layout.RollbackUnitPath+"; test -z \"$(ls "+snapshot.UpgradesDir(layout.DefaultDataDir)+" | grep part)\"")
 				r.only([]string{"cp2", "cp3"}, "the others", r.update)
 				target = map[string]string{patchRelease: newRelease, newRelease: patchRelease}[target]
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
@@ -17,7 +18,7 @@ import (
 // serve.
 func (c *updating) changeVersion(ctx context.Context, v *membership.View, r repair) error {
 	if c.step.Unit != "" { // written first, so that a rollback is possible after any interruption
-		r.Change.Files = append([]host.File{{Path: rollbackUnitPath, Content: []byte(c.step.Unit), Mode: 0o644}}, r.Change.Files...)
+		r.Change.Files = append([]host.File{{Path: layout.RollbackUnitPath, Content: []byte(c.step.Unit), Mode: 0o644}}, r.Change.Files...)
 	}
 	machine := c.cl.machine(c.s.Host)
 	if _, err := machine.Change(ctx, r.Change, action{Verb: doStart, Timer: r.Timer}); err != nil {
@@ -38,7 +39,7 @@ func (c *updating) changeVersion(ctx context.Context, v *membership.View, r repa
 
 // removeRollbackRecord removes what a rollback would need, because the member serves.
 func (c *updating) removeRollbackRecord(ctx context.Context) error {
-	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{Remove: []string{rollbackUnitPath}}, action{}); err != nil {
+	if _, err := c.cl.machine(c.s.Host).Change(ctx, host.Change{Remove: []string{layout.RollbackUnitPath}}, action{}); err != nil {
 		return fmt.Errorf("complete the version change of etcd on %s: %w", c.s.label(), err)
 	}
 	return nil
@@ -47,7 +48,7 @@ func (c *updating) removeRollbackRecord(ctx context.Context) error {
 // waitServing waits until the member serves, healthy and with a version. It gives up early
 // if the unit exits again and again.
 func (c *updating) waitServing(ctx context.Context, version string) error {
-	w := c.cl.watchProgress(c.s, c.f.memberID(), []string{c.s.PeerURL()}, c.turn.held)
+	w := c.cl.watchProgress(c.s, c.f.memberID(), []string{c.s.PeerURL()}, c.turn.Held)
 	w.failOnRestarts = true
 	_, err := w.until(ctx, c.clients, c.s.Host.Address(), func(m membership.Member) string {
 		if trouble := healthyMember(m); trouble != "" {
@@ -67,7 +68,7 @@ func unitFailure(before, now host.UnitState) string {
 	case restarts >= loopRestarts:
 		return fmt.Sprintf("it exited %d times after the start", restarts)
 	case now.Active == "failed" || now.Active == "inactive":
-		return fmt.Sprintf("%s is %s (%s)", unitName, now.Active, cmp.Or(now.Result, "no result"))
+		return fmt.Sprintf("%s is %s (%s)", layout.Unit, now.Active, cmp.Or(now.Result, "no result"))
 	}
 	return ""
 }
@@ -116,7 +117,7 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 	p := &problem.Problem{
 		Host: c.s.label(), Err: cause,
 		Cause:  fmt.Sprintf("etcd %s was started, but %s", c.step.To, cause),
-		Detail: "--- last lines of " + unitName + " with etcd " + c.step.To + "\n" + c.cl.lastLog(ctx, c.s),
+		Detail: "--- last lines of " + layout.Unit + " with etcd " + c.step.To + "\n" + c.cl.lastLog(ctx, c.s),
 	}
 	problem.Progress(ctx, "etcd %s: etcd %s was started, but %s", c.s.Name, c.step.To, cause)
 	machine := c.cl.machine(c.s.Host)
@@ -135,20 +136,20 @@ func (c *updating) rollBack(ctx context.Context, v *membership.View, cause error
 		return c.notRolledBack(p, v, "it cannot be rolled back to "+c.step.From+": "+why)
 	}
 	problem.Progress(ctx, "etcd %s: rolling back to %s: %s", c.s.Name, c.step.From, why)
-	unit := host.Change{Files: []host.File{{Path: unitPath, Content: []byte(c.step.Unit), Mode: 0o644}}}
+	unit := host.Change{Files: []host.File{{Path: layout.UnitPath, Content: []byte(c.step.Unit), Mode: 0o644}}}
 	_, err := machine.Change(ctx, unit, action{Verb: doStart})
 	if err == nil {
 		err = c.waitServing(ctx, c.step.From)
 	}
 	if err != nil {
-		p.Detail += "\n--- last lines of " + unitName + " with etcd " + c.step.From + "\n" + c.cl.lastLog(ctx, c.s)
+		p.Detail += "\n--- last lines of " + layout.Unit + " with etcd " + c.step.From + "\n" + c.cl.lastLog(ctx, c.s)
 		return c.notRolledBack(p, v, fmt.Sprintf("the rollback to %s failed too: %s", c.step.From, err))
 	}
 	p.Summary = "etcd not upgraded, and rolled back"
 	p.Unchanged = fmt.Sprintf("%s serves with etcd %s again, with the same data (%s); the other members were not changed%s.", c.s.Name, c.step.From, why, versionsOf(others))
 	p.Next = "fix the cause shown in the log below, and apply again" + fmt.Sprintf(" (or set version back to %s)", c.step.From) + savedAt(c.saved)
 	if err := c.removeRollbackRecord(ctx); err != nil {
-		p.Unchanged += " " + rollbackUnitPath + " could not be removed: " + err.Error() + "."
+		p.Unchanged += " " + layout.RollbackUnitPath + " could not be removed: " + err.Error() + "."
 	}
 	problem.Progress(ctx, "etcd %s: serving with %s again", c.s.Name, c.step.From)
 	return p
@@ -210,7 +211,7 @@ const logWidth = 500
 func (cl *cluster) lastLog(ctx context.Context, s Spec) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cl.pace.Cleanup)
 	defer cancel()
-	log, err := cl.machine(s.Host).UnitLog(ctx, unitName, 20)
+	log, err := cl.machine(s.Host).UnitLog(ctx, layout.Unit, 20)
 	if err != nil {
 		return "its log could not be read: " + err.Error()
 	}

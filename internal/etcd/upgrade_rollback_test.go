@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
@@ -48,7 +49,7 @@ func TestRollBack(t *testing.T) {
 	leader := leaderOf(f.calm(specs["cp1"]))
 	before := map[string]string{}
 	for name := range specs {
-		before[name] = string(f.machine(name).files[unitPath].Content)
+		before[name] = string(f.machine(name).files[layout.UnitPath].Content)
 	}
 	f.impatient()
 	f.clusters.pace.StallTimeout = 3 * time.Second
@@ -82,8 +83,8 @@ func TestRollBack(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		m := f.machine(name)
-		if _, left := m.files[rollbackUnitPath]; left || string(m.files[unitPath].Content) != before[name] {
-			t.Errorf("%s does not have its unit from before, or %s is left", name, rollbackUnitPath)
+		if _, left := m.files[layout.RollbackUnitPath]; left || string(m.files[layout.UnitPath].Content) != before[name] {
+			t.Errorf("%s does not have its unit from before, or %s is left", name, layout.RollbackUnitPath)
 		}
 		if len(m.installed) != 1 || m.installed[0] != "3.6.15" {
 			t.Errorf("%s got the programs of %v before the first member was touched", name, m.installed)
@@ -151,8 +152,8 @@ func TestNeitherComesUp(t *testing.T) {
 	if err != nil || len(status.Drift) > 0 || !status.Healthy {
 		t.Fatalf("given up: %v, %v", status.Drift, err)
 	}
-	if _, left := m.files[rollbackUnitPath]; left {
-		t.Errorf("%s is left over", rollbackUnitPath)
+	if _, left := m.files[layout.RollbackUnitPath]; left {
+		t.Errorf("%s is left over", layout.RollbackUnitPath)
 	}
 }
 
@@ -241,8 +242,8 @@ func TestCutOffRollBack(t *testing.T) {
 			if err != nil || len(status.Drift) > 0 || !status.Healthy {
 				t.Fatalf("cut off at change %d (after: %v): left %v, %v", n, after, status.Drift, err)
 			}
-			if _, unfinished := f.machine("cp1").files[rollbackUnitPath]; unfinished {
-				t.Fatalf("cut off at change %d (after: %v): %s is left over", n, after, rollbackUnitPath)
+			if _, unfinished := f.machine("cp1").files[layout.RollbackUnitPath]; unfinished {
+				t.Fatalf("cut off at change %d (after: %v): %s is left over", n, after, layout.RollbackUnitPath)
 			}
 			if left.Load() > 0 {
 				break

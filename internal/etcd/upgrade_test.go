@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership/membershiptest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -44,7 +47,7 @@ func TestVersionStep(t *testing.T) {
 		{"a unit of somebody else", "ExecStart=/usr/bin/etcd\n", "", nil, versionStep{To: "3.6.16"}},
 	} {
 		f := observed{facts: host.Facts{Files: map[string]host.FileState{}}}
-		for path, content := range map[string]string{unitPath: c.unit, rollbackUnitPath: c.before} {
+		for path, content := range map[string]string{layout.UnitPath: c.unit, layout.RollbackUnitPath: c.before} {
 			if content != "" {
 				f.facts.Files[path] = host.FileState{Content: content}
 			}
@@ -58,7 +61,7 @@ func TestVersionStep(t *testing.T) {
 // atPeers gives the members of a view addresses, and returns the machines they are on.
 func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.View, []observed) {
 	t.Helper()
-	s := Spec{Bundle: newBundle(t), Version: "3.6.16"}
+	s := Spec{Bundle: etcdtest.Bundle(t), Version: "3.6.16"}
 	var machines []observed
 	for i := range v.Members {
 		m, address := &v.Members[i], fmt.Sprintf("10.0.0.%d", i+1)
@@ -69,7 +72,7 @@ func atPeers(t *testing.T, version string, v membership.View) (Spec, membership.
 		}
 		machines = append(machines, observed{
 			Name: m.Name, Address: address, Record: &record{ClusterID: s.Bundle.ClusterID},
-			facts: host.Facts{Files: map[string]host.FileState{unitPath: {Content: unitOf(version, "--data-dir=/var/lib/etcd")}}, Dirs: map[string][]string{}},
+			facts: host.Facts{Files: map[string]host.FileState{layout.UnitPath: {Content: unitOf(version, "--data-dir=/var/lib/etcd")}}, Dirs: map[string][]string{}},
 		})
 	}
 	return s, v, machines
@@ -97,11 +100,11 @@ func TestPrepare(t *testing.T) {
 		{"it is down itself", "3.6.15", "dLh", nil, "install cp1 cp2 cp3, save cp2"},
 		{"in progress", "3.5.35", "Lhh", func(v *membership.View, all []observed) []observed {
 			v.Members[2].Version = "3.6.16"
-			all[2].facts.Dirs[upgradesDir(DefaultDataDir)] = []string{kept}
+			all[2].facts.Dirs[snapshot.UpgradesDir(layout.DefaultDataDir)] = []string{kept}
 			return all
 		}, "install cp1 cp2 cp3, inspect cp1 cp2, saved on cp3 (10.0.0.3)"},
 		{"an attempt that left none behind", "3.5.35", "Lhh", func(_ *membership.View, all []observed) []observed {
-			all[2].facts.Dirs[upgradesDir(DefaultDataDir)] = []string{kept}
+			all[2].facts.Dirs[snapshot.UpgradesDir(layout.DefaultDataDir)] = []string{kept}
 			return all
 		}, "install cp1 cp2 cp3, inspect cp1 cp2 cp3, save cp1"},
 		{"a newer member that came anew", "3.5.35", "Lhh", func(v *membership.View, all []observed) []observed {
@@ -119,15 +122,15 @@ func TestPrepare(t *testing.T) {
 			return append(all, observed{Name: "cp4", Address: "10.0.0.4"})
 		}, "install cp1 cp2 cp3, save cp1"},
 		{"the v2 API", "3.5.35", "Lhh", func(_ *membership.View, all []observed) []observed {
-			all[1].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=true")}
+			all[1].facts.Files[layout.UnitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=true")}
 			return all
 		}, "refuse: etcd on cp2 (10.0.0.2) runs with --enable-v2, which etcd 3.6 does not support"},
 		{"the v2 API, switched off", "3.5.35", "L", func(_ *membership.View, all []observed) []observed {
-			all[0].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=false")}
+			all[0].facts.Files[layout.UnitPath] = host.FileState{Content: unitOf("3.5.35", "--enable-v2=false")}
 			return all
 		}, "install cp1, inspect cp1, save cp1"},
 		{"the emulated v2 API", "3.5.35", "L", func(_ *membership.View, all []observed) []observed {
-			all[0].facts.Files[unitPath] = host.FileState{Content: unitOf("3.5.35", "--experimental-enable-v2v3=/v2")}
+			all[0].facts.Files[layout.UnitPath] = host.FileState{Content: unitOf("3.5.35", "--experimental-enable-v2v3=/v2")}
 			return all
 		}, "refuse: etcd on cp1 (10.0.0.1) runs with --experimental-enable-v2v3, which etcd 3.6 does not support"},
 		{"no machine of ours", "3.6.15", "Lh", func(_ *membership.View, all []observed) []observed { return nil }, "refuse: no healthy member is on a reachable machine, so no snapshot can be saved"},

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
@@ -61,8 +62,8 @@ func (cl *cluster) checkV2Store(ctx context.Context, clients *client.Clients, s 
 
 // inspect describes a problem with the data of the member on a machine, or returns "".
 func (cl *cluster) inspect(ctx context.Context, s Spec, f observed) string {
-	at, err := installationIn(f.facts.Files[unitPath].Content)
-	if before := f.facts.Files[rollbackUnitPath].Content; err == nil && unitVersion(before) != "" { // the new unit is installed already
+	at, err := installationIn(f.facts.Files[layout.UnitPath].Content)
+	if before := f.facts.Files[layout.RollbackUnitPath].Content; err == nil && unitVersion(before) != "" { // the new unit is installed already
 		at, err = installationIn(before)
 	}
 	if err == nil {

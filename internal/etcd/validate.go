@@ -8,10 +8,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-)
 
-// DefaultDataDir is where a member stores its data, the same path as kubeadm's.
-const DefaultDataDir = "/var/lib/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+)
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
@@ -60,11 +59,9 @@ func ValidateDataDir(dir string) error {
 	case !path.IsAbs(dir) || path.Clean(dir) != dir:
 		return fmt.Errorf("data directory %q is not a clean absolute path", dir)
 	case strings.Count(dir, "/") < 2 || slices.Contains(shared, dir):
-		return fmt.Errorf("data directory %q is shared with other software: use a directory for etcd only, such as %s", dir, DefaultDataDir)
-	case !plainPath.MatchString(dir):
+		return fmt.Errorf("data directory %q is shared with other software: use a directory for etcd only, such as %s", dir, layout.DefaultDataDir)
+	case !layout.PlainPath.MatchString(dir):
 		return fmt.Errorf("data directory %q has characters other than letters, digits and . _ - /", dir)
 	}
 	return nil
 }
-
-var plainPath = regexp.MustCompile(`^[A-Za-z0-9._/-]+$`)

@@ -5,42 +5,36 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
-
-// wantError checks that err is nil if want is "", and otherwise that it contains want.
-func wantError(t *testing.T, what string, err error, want string) {
-	t.Helper()
-	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-		t.Errorf("%s: %v, want %q", what, err, want)
-	}
-}
 
 func TestValidate(t *testing.T) {
 	for name, want := range map[string]string{
 		"cp1": "", "a": "", "cp-1": "", "": "DNS label", "Cp1": "DNS label", "cp1-": "DNS label",
 		"a,b=c": "DNS label", strings.Repeat("a", 64): "DNS label", strings.Repeat("a", 63): "",
 	} {
-		wantError(t, "name "+name, ValidateName(name), want)
+		etcdtest.WantError(t, "name "+name, ValidateName(name), want)
 	}
 	for version, want := range map[string]string{"3.6.16": "", "3.5.26": "", "3.7.0": "", "v3.6.16": "malformed", "3.6": "malformed", "4.0.0": "malformed", "3.4.1": "not supported", "3.8.0": "not supported"} {
-		wantError(t, "version "+version, release.ValidateVersion(version), want)
+		etcdtest.WantError(t, "version "+version, release.ValidateVersion(version), want)
 	}
 	for step, want := range map[string]string{"3.6.1 3.6.16": "", "3.6.16 3.6.1": "", "3.5.26 3.6.0": "", "3.5.25 3.6.0": "3.5.26 or later", "3.5.35 3.7.0": "3.6 first", "3.6.0 3.5.35": "older", "3.6.10 3.7.0": "3.6.11 or later", "3.6.11 3.7.0": ""} {
 		from, to, _ := strings.Cut(step, " ")
-		wantError(t, step, release.ValidateUpgrade(from, to), want)
+		etcdtest.WantError(t, step, release.ValidateUpgrade(from, to), want)
 	}
 	for dir, want := range map[string]string{"/var/lib/etcd": "", "/data/etcd": "", "/var/lib": "shared", "/data": "shared", "etcd": "absolute", "/var/lib/../etcd": "absolute", "/var/lib/e tcd": "characters", "/": "shared"} {
-		wantError(t, "dir "+dir, ValidateDataDir(dir), want)
+		etcdtest.WantError(t, "dir "+dir, ValidateDataDir(dir), want)
 	}
 	for arg, want := range map[string]string{
 		"quota-backend-bytes": "", "listen-metrics-urls": "", "--quota": "without leading dashes", "name": "provider", "initial-cluster-token": "how the cluster is bootstrapped",
 		"discovery-srv": "how the cluster is bootstrapped", "strict-reconfig-check": "losing quorum", "wal-dir": "archive",
 	} {
-		wantError(t, "extra "+arg, release.ValidateExtraArgs("", map[string]string{arg: "x"}), want)
+		etcdtest.WantError(t, "extra "+arg, release.ValidateExtraArgs("", map[string]string{arg: "x"}), want)
 	}
-	wantError(t, "line break", release.ValidateExtraArgs("", map[string]string{"max-txn-ops": "1\n"}), "line break")
+	etcdtest.WantError(t, "line break", release.ValidateExtraArgs("", map[string]string{"max-txn-ops": "1\n"}), "line break")
 	for _, c := range []struct {
 		peers map[string]string
 		want  string
@@ -51,14 +45,14 @@ func TestValidate(t *testing.T) {
 		{map[string]string{"cp1": "10.0.0.11", "cp2": "10.0.0.11"}, "twice"},
 		{map[string]string{"cp1": "10.0.0.11", "cp2": "cp2.example"}, "IP address"},
 	} {
-		wantError(t, "peers", ValidatePeers("cp1", "10.0.0.11", c.peers), c.want)
+		etcdtest.WantError(t, "peers", ValidatePeers("cp1", "10.0.0.11", c.peers), c.want)
 	}
 }
 
 func TestPreflight(t *testing.T) {
 	s := specAt(t, "10.0.0.11")
 	good := func() observed {
-		return observed{facts: host.Facts{Systemd: "252", Architecture: "arm64", DiskFree: map[string]int64{DefaultDataDir: 5 << 30}}}
+		return observed{facts: host.Facts{Systemd: "252", Architecture: "arm64", DiskFree: map[string]int64{layout.DefaultDataDir: 5 << 30}}}
 	}
 	for _, c := range []struct {
 		name string
@@ -73,7 +67,7 @@ func TestPreflight(t *testing.T) {
 			f.facts.Listeners = map[int]host.Listener{2380: {Process: "etcd"}}
 			f.Unit.Active, f.Record = "active", &record{ClusterID: testCluster}
 		}, ""},
-		{"disk", func(f *observed) { f.facts.DiskFree[DefaultDataDir] = 100 << 20 }, "100 MiB of free space"},
+		{"disk", func(f *observed) { f.facts.DiskFree[layout.DefaultDataDir] = 100 << 20 }, "100 MiB of free space"},
 		{"clock", func(f *observed) { f.facts.ClockOffset = -3 * time.Minute }, "clock is off by -3m"},
 		{"clock, slow link", func(f *observed) { f.facts.ClockOffset, f.facts.ClockError = 125*time.Second, 6*time.Second }, ""},
 	} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/host"
 )
 
@@ -21,7 +22,7 @@ func TestSurvey(t *testing.T) {
 		hosts[s.Host.Address()] = s.Host
 	}
 	f.clusters = f.coordinator()
-	done, err := until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
+	done, err := wait.Until(f.context(), f.clusters.pace.Poll, f.clusters.pace.StallTimeout, func() (bool, error) {
 		got, err := f.clusters.Survey(f.context(), hosts, f.bundle)
 		if err != nil || got.ClusterVersion == "" || len(got.Members) != 3 { // the first cluster version is set after the first election
 			return false, nil

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/client"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd/membership"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/wait"
 	"github.com/kubequorum/terraform-provider-kube/internal/problem"
 )
 
@@ -48,7 +50,7 @@ func (cl *cluster) waitAnswering(ctx context.Context, specs map[string]Spec, one
 		if over {
 			return nil
 		}
-		if err := pause(ctx, cl.pace.Poll); err != nil {
+		if err := wait.Pause(ctx, cl.pace.Poll); err != nil {
 			return err
 		}
 	}
@@ -68,7 +70,7 @@ func (cl *cluster) notServing(ctx context.Context, s Spec, err error) error {
 	return &problem.Problem{
 		Summary: "etcd member does not serve", Host: s.label(), Cause: fmt.Sprintf("etcd was started, but %s", err), Err: err,
 		Unchanged: "its files and data; the next apply continues from there.",
-		Next:      "check its log (journalctl -u " + unitName + "); port 2380 must be open between the members",
+		Next:      "check its log (journalctl -u " + layout.Unit + "); port 2380 must be open between the members",
 		Detail:    cl.lastLog(ctx, s),
 	}
 }

@@ -21,18 +21,15 @@ func TestOthersTurnsAreNotPatience(t *testing.T) {
 	cl := f.clusters.of(specs["cp1"])
 	done := make(chan error, 1)
 	go func() { done <- f.clusters.Delete(f.context(), specs["cp2"], DeleteOptions{}) }()
-	for queued := 0; queued == 0; {
-		cl.turns.mu.Lock()
-		queued = len(cl.turns.queue)
-		cl.turns.mu.Unlock()
+	for cl.turns.Empty() {
 		time.Sleep(time.Millisecond)
 	}
-	other := cl.turns.enter()
-	if err := other.wait(f.context()); err != nil {
+	other := cl.turns.Enter()
+	if err := other.Wait(f.context()); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(cl.pace.ConditionTimeout + 100*time.Millisecond)
-	other.leave()
+	other.Leave()
 	time.Sleep(500 * time.Millisecond)
 	if _, err := f.machine("cp3").Change(f.context(), host.Change{}, action{Verb: doStart}); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	"github.com/kubequorum/terraform-provider-kube/internal/pki"
 )
 
@@ -120,7 +120,7 @@ func TestRefuseStranger(t *testing.T) {
 // TestSetSnapshots checks that an import reads the settings of the configuration.
 func TestSetSnapshots(t *testing.T) {
 	schema := etcdMemberSchema(t.Context())
-	for name, want := range map[string]*etcd.Snapshots{
+	for name, want := range map[string]*snapshot.Settings{
 		"none":       nil,
 		"everything": {Schedule: "daily", Kept: 7, Upload: "cp \"$SNAPSHOT\" /b/\n", EnvironmentFile: "/etc/b.env"},
 		"little":     {Schedule: "hourly", Kept: 24},

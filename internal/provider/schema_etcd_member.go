@@ -16,6 +16,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 	etcdrelease "github.com/kubequorum/terraform-provider-kube/internal/etcd/release"
 )
 
@@ -71,10 +73,10 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		"resources": limitsSchema("etcd"),
 		"snapshots": snapshotsSchema(),
 		"upgrade_snapshots_kept": schema.Int64Attribute{
-			Optional: true, Computed: true, Default: int64default.StaticInt64(etcd.DefaultSnapshotsKept),
+			Optional: true, Computed: true, Default: int64default.StaticInt64(snapshot.DefaultKept),
 			Validators: []validator.Int64{int64validator.Between(1, 1000)},
 			MarkdownDescription: fmt.Sprintf("Number of upgrade snapshots kept on the machine (`snapshots.kept` is the number of scheduled ones). They are saved and verified there before an upgrade of etcd or Kubernetes, in `data_dir`-archive/upgrades, "+
-				"and the oldest are removed first. Default `%d`. A change restarts nothing; the next snapshot removes the surplus ones.", etcd.DefaultSnapshotsKept),
+				"and the oldest are removed first. Default `%d`. A change restarts nothing; the next snapshot removes the surplus ones.", snapshot.DefaultKept),
 		},
 		"archives_kept": schema.Int64Attribute{
 			Optional: true, Computed: true, Default: int64default.StaticInt64(etcd.DefaultArchivesKept),
@@ -84,9 +86,9 @@ func etcdMemberArguments() map[string]schema.Attribute {
 		},
 		"data_dir": schema.StringAttribute{
 			Optional: true, Computed: true, PlanModifiers: replaced,
-			Default:             stringdefault.StaticString(etcd.DefaultDataDir),
+			Default:             stringdefault.StaticString(layout.DefaultDataDir),
 			Validators:          []validator.String{checked("data directory", etcd.ValidateDataDir)},
-			MarkdownDescription: "Data directory of the member. Default `" + etcd.DefaultDataDir + "`. A change replaces the member.",
+			MarkdownDescription: "Data directory of the member. Default `" + layout.DefaultDataDir + "`. A change replaces the member.",
 		},
 		"on_destroy": schema.StringAttribute{
 			Optional: true, Computed: true,

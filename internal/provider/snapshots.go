@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kubequorum/terraform-provider-kube/internal/etcd"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/snapshot"
 )
 
 // snapshotsSchema describes the scheduled snapshots.
@@ -22,25 +22,25 @@ func snapshotsSchema() schema.Attribute {
 			"See [Scheduled snapshots](../guides/scaling-and-repair.md#scheduled-snapshots).",
 		Attributes: map[string]schema.Attribute{
 			"schedule": schema.StringAttribute{
-				Optional: true, Computed: true, Default: stringdefault.StaticString(etcd.DefaultSchedule),
-				Validators: []validator.String{checked("schedule", etcd.ValidateSchedule)},
+				Optional: true, Computed: true, Default: stringdefault.StaticString(snapshot.DefaultSchedule),
+				Validators: []validator.String{checked("schedule", snapshot.ValidateSchedule)},
 				MarkdownDescription: "Schedule, as a [calendar expression of systemd](https://www.freedesktop.org/software/systemd/man/latest/systemd.time.html#Calendar%20Events), such as `daily`, `*-*-* 00/6:00` or `Mon..Fri 02:30 Europe/Berlin`. " +
-					"A run that was missed while the machine was off is done when it is back. Default `" + etcd.DefaultSchedule + "`.",
+					"A run that was missed while the machine was off is done when it is back. Default `" + snapshot.DefaultSchedule + "`.",
 			},
 			"kept": schema.Int64Attribute{
-				Optional: true, Computed: true, Default: int64default.StaticInt64(etcd.DefaultScheduledKept),
+				Optional: true, Computed: true, Default: int64default.StaticInt64(snapshot.DefaultScheduledKept),
 				Validators: []validator.Int64{int64validator.Between(1, 1000)},
 				MarkdownDescription: fmt.Sprintf("Number of snapshots kept on each machine. The oldest are removed first; with `upload`, uploaded ones are removed before others. If more than this number could not be uploaded, the oldest are removed and the run fails. "+
-					"Each uses as much space as the database. Default `%d`.", etcd.DefaultScheduledKept),
+					"Each uses as much space as the database. Default `%d`.", snapshot.DefaultScheduledKept),
 			},
 			"upload": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{checked("upload command", etcd.ValidateUpload)},
+				Optional: true, Validators: []validator.String{checked("upload command", snapshot.ValidateUpload)},
 				MarkdownDescription: "Commands that upload a snapshot. They run on the machine with `/bin/sh -eu` as root, for at most an hour. Their environment has `SNAPSHOT` (the file's path), `SNAPSHOT_NAME` (the file's unique name), " +
 					"`CLUSTER`, `MEMBER` (the member on the machine that saved it) and the variables of `environment_file`. If they fail, the service fails, and the next run tries again, oldest first. " +
 					"They are stored in the state and in plans: put secrets into `environment_file`. Default: none; snapshots stay on the machines.",
 			},
 			"environment_file": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{checked("environment file", etcd.ValidateEnvironmentFile)},
+				Optional: true, Validators: []validator.String{checked("environment file", snapshot.ValidateEnvironmentFile)},
 				MarkdownDescription: "Absolute path of a file on each machine with lines `NAME=value`, such as the credentials of `upload`. systemd reads it when a run starts; Terraform never reads it. " +
 					"It must exist before the apply. Default: none.",
 			},
@@ -49,7 +49,7 @@ func snapshotsSchema() schema.Attribute {
 }
 
 // snapshotsOf decodes the snapshots attribute. Null is nil.
-func snapshotsOf(object types.Object) *etcd.Snapshots {
+func snapshotsOf(object types.Object) *snapshot.Settings {
 	if object.IsNull() || object.IsUnknown() {
 		return nil
 	}
@@ -58,13 +58,13 @@ func snapshotsOf(object types.Object) *etcd.Snapshots {
 		return value.ValueString()
 	}
 	kept, _ := object.Attributes()["kept"].(types.Int64)
-	return &etcd.Snapshots{
+	return &snapshot.Settings{
 		Schedule: text("schedule"), Kept: int(kept.ValueInt64()), Upload: text("upload"), EnvironmentFile: text("environment_file"),
 	}
 }
 
 // setSnapshots writes the snapshot settings that an import has read to the state.
-func (i importer) setSnapshots(found *etcd.Snapshots) {
+func (i importer) setSnapshots(found *snapshot.Settings) {
 	if found == nil {
 		return
 	}

@@ -1,13 +1,13 @@
-package etcd
+package wait
 
 import (
 	"context"
 	"time"
 )
 
-// until polls f until it reports done, fails, or limit is over; in the last case it
+// Until polls f until it reports done, fails, or limit is over; in the last case it
 // returns false. The error is f's, or that ctx ended.
-func until(ctx context.Context, every, limit time.Duration, f func() (bool, error)) (bool, error) {
+func Until(ctx context.Context, every, limit time.Duration, f func() (bool, error)) (bool, error) {
 	end := time.Now().Add(limit)
 	for {
 		done, err := f()
@@ -17,14 +17,14 @@ func until(ctx context.Context, every, limit time.Duration, f func() (bool, erro
 		if time.Now().Add(every).After(end) {
 			return false, ctx.Err()
 		}
-		if err := pause(ctx, every); err != nil {
+		if err := Pause(ctx, every); err != nil {
 			return false, err
 		}
 	}
 }
 
-// pause waits for d, or returns early with ctx's error.
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits for d, or returns early with ctx's error.
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -1,4 +1,4 @@
-package etcd
+package wait
 
 import (
 	"context"
@@ -9,93 +9,93 @@ import (
 
 func TestTurns(t *testing.T) {
 	ctx := context.Background()
-	var q turns
-	a, b, c := q.enter(), q.enter(), q.enter()
-	if err := a.wait(ctx); err != nil {
+	var q Queue
+	a, b, c := q.Enter(), q.Enter(), q.Enter()
+	if err := a.Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
 	order := make(chan string, 3)
 	done := make(chan error, 1)
 	go func() { // a lets the others go first
-		err := a.yield(ctx)
+		err := a.Yield(ctx)
 		order <- "a"
-		a.leave()
+		a.Leave()
 		done <- err
 	}()
-	if err := b.wait(ctx); err != nil {
+	if err := b.Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if n, _ := b.others(); n > 2 {
+	if n, _ := b.Others(); n > 2 {
 		t.Errorf("%d wait", n)
 	}
 	order <- "b"
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := c.wait(cancelled); !errors.Is(err, context.Canceled) {
+	if err := c.Wait(cancelled); !errors.Is(err, context.Canceled) {
 		t.Errorf("wait with a cancelled context = %v", err)
 	}
-	c.leave() // never held it
-	b.leave()
+	c.Leave() // never held it
+	b.Leave()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	if first, second := <-order, <-order; first != "b" || second != "a" {
 		t.Errorf("order %s, %s", first, second)
 	}
-	d := q.enter()
-	if err := d.wait(ctx); err != nil {
+	d := q.Enter()
+	if err := d.Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.yield(ctx); err != nil { // alone: continues immediately
+	if err := d.Yield(ctx); err != nil { // alone: continues immediately
 		t.Fatal(err)
 	}
-	d.leave()
-	e := q.enter()
-	e.leave() // held, but never waited for
-	f := q.enter()
-	if err := f.wait(ctx); err != nil {
+	d.Leave()
+	e := q.Enter()
+	e.Leave() // held, but never waited for
+	f := q.Enter()
+	if err := f.Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	f.leave()
+	f.Leave()
 }
 
 // TestLapse verifies that only the time in one's own turn counts.
 func TestLapse(t *testing.T) {
 	ctx := context.Background()
-	var q turns
-	a, b := q.enter(), q.enter()
-	var l waitClock
-	if l.running() || l.lasted() != 0 {
+	var q Queue
+	a, b := q.Enter(), q.Enter()
+	var l Clock
+	if l.Running() || l.Lasted() != 0 {
 		t.Error("a lapse runs that was never begun")
 	}
-	l.begin(a)
+	l.Begin(a)
 	time.Sleep(20 * time.Millisecond)
-	mine := l.lasted()
+	mine := l.Lasted()
 	if mine < 20*time.Millisecond {
 		t.Errorf("lasted %s, at least 20ms were held", mine)
 	}
 	done := make(chan error, 1)
-	go func() { done <- a.yield(ctx) }()
-	if err := b.wait(ctx); err != nil {
+	go func() { done <- a.Yield(ctx) }()
+	if err := b.Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	mine = l.lasted()
+	mine = l.Lasted()
 	time.Sleep(50 * time.Millisecond)
-	if now := l.lasted(); now != mine {
+	if now := l.Lasted(); now != mine {
 		t.Errorf("%s of another turn were counted", now-mine)
 	}
-	l.begin(a) // already running
-	b.leave()
+	l.Begin(a) // already running
+	b.Leave()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(10 * time.Millisecond)
-	if now := l.lasted(); now < mine+10*time.Millisecond || now > mine+45*time.Millisecond {
+	if now := l.Lasted(); now < mine+10*time.Millisecond || now > mine+45*time.Millisecond {
 		t.Errorf("lasted %s after %s and another 10ms", now, mine)
 	}
-	l.end()
-	if l.running() || l.lasted() != 0 {
+	l.End()
+	if l.Running() || l.Lasted() != 0 {
 		t.Error("a lapse that has ended runs")
 	}
-	a.leave()
+	a.Leave()
 }

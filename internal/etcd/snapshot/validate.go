@@ -1,10 +1,13 @@
-package etcd
+package snapshot
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
 )
 
 // shorthands of systemd's calendar expressions (systemd.time(7)).
@@ -37,6 +40,33 @@ func ValidateSchedule(schedule string) error {
 	if len(words) > 0 {
 		return fmt.Errorf("schedule %q is not a systemd calendar expression: use a shorthand such as \"hourly\" or \"daily\", "+
 			"or weekdays, date and time separated by one space, such as \"*-*-* 02:30:00\" or \"Mon..Fri 02:30 Europe/Berlin\"", schedule)
+	}
+	return nil
+}
+
+// longestUpload is in bytes: a longer script should be a program of its own.
+const longestUpload = 16 << 10
+
+// ValidateUpload accepts commands that can be stored in a file.
+func ValidateUpload(commands string) error {
+	switch {
+	case strings.TrimSpace(commands) == "":
+		return fmt.Errorf("the upload command is empty: omit the argument to keep the snapshots on the machine")
+	case strings.ContainsRune(commands, 0):
+		return fmt.Errorf("the upload command contains a NUL character")
+	case len(commands) > longestUpload:
+		return fmt.Errorf("the upload command has %d bytes, at most %d are allowed: put it into a program on the machines", len(commands), longestUpload)
+	}
+	return nil
+}
+
+// ValidateEnvironmentFile accepts an absolute path that needs no quoting in a unit.
+func ValidateEnvironmentFile(file string) error {
+	switch {
+	case !path.IsAbs(file) || path.Clean(file) != file || file == "/":
+		return fmt.Errorf("environment file %q is not a clean absolute path", file)
+	case !layout.PlainPath.MatchString(file):
+		return fmt.Errorf("environment file %q has characters other than letters, digits and . _ - /", file)
 	}
 	return nil
 }

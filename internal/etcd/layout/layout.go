@@ -1,0 +1,42 @@
+// Package layout says where the files of an etcd member are on its machine.
+package layout
+
+import (
+	"regexp"
+)
+
+// Locations of a member on its machine. The certificates are at kubeadm's paths.
+const (
+	Unit       = "etcd.service"
+	UnitPath   = "/etc/systemd/system/" + Unit
+	DropInDir  = UnitPath + ".d"
+	ConfigDir  = "/etc/etcd"
+	EnvPath    = ConfigDir + "/bootstrap.env"
+	RecordPath = ConfigDir + "/member.json"
+	RuntimeDir = "etcd" // below /run, where systemd creates and removes it
+	StartNote  = "/run/" + RuntimeDir + "/started"
+	PKIDir     = "/etc/kubernetes/pki/etcd"
+	CAPath     = PKIDir + "/ca.crt"
+	User       = "etcd"
+	Product    = "etcd"
+)
+
+// RollbackUnitPath is the copy of the unit that a member ran with before its version
+// changed. It exists from the moment the new unit is written until the member serves with
+// it. A rollback restores it, and after an interruption its existence shows that an
+// upgrade is incomplete.
+const RollbackUnitPath = ConfigDir + "/" + Unit + ".before"
+
+// ArchiveRoot returns the directory next to the data directory. It contains the snapshots,
+// and the archives if it is on the same file system as the data.
+func ArchiveRoot(dataDir string) string { return dataDir + "-archive" }
+
+// ArchiveInside returns the directory for archives when ArchiveRoot is on another file
+// system.
+func ArchiveInside(dataDir string) string { return dataDir + "/archive" }
+
+// DefaultDataDir is where a member stores its data, the same path as kubeadm's.
+const DefaultDataDir = "/var/lib/etcd"
+
+// PlainPath is a path that needs no quoting, in a unit or a shell.
+var PlainPath = regexp.MustCompile(`^[A-Za-z0-9._/-]+$`)

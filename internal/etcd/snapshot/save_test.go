@@ -1,0 +1,54 @@
+package snapshot
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/etcdtest"
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+)
+
+func TestReadSnapshot(t *testing.T) {
+	got, err := ReadSaved("size 20512\n{\"hash\":1,\"revision\":7,\"totalKey\":12,\"totalSize\":20480}\n")
+	if err != nil || got.Size != 20512 || got.Revision != 7 || got.Keys != 12 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, output := range []string{"", "size x\n{}", "size 1\n", "size 1\nError: damaged", "size 1\n{\"hash\":1}"} {
+		if got, err := ReadSaved(output); err == nil {
+			t.Errorf("%q was read as %+v", output, got)
+		}
+	}
+}
+
+func TestRoomFor(t *testing.T) {
+	etcdtest.WantError(t, "room", RequireSpace(1<<30, 2<<30), "")
+	etcdtest.WantError(t, "not known", RequireSpace(1<<30, 0), "")
+	etcdtest.WantError(t, "no room", RequireSpace(1<<30, 1<<30), "the database size is 1 GiB")
+	etcdtest.WantError(t, "no room for etcd itself", RequireSpace(10<<20, 100<<20), "100 MiB are free")
+}
+
+func TestSavedBefore(t *testing.T) {
+	facts := host.Facts{Dirs: map[string][]string{"/var/lib/etcd-archive/upgrades": {
+		"20260101T000000Z-etcd-3.5.35-to-3.6.16.db", "20260301T000000Z-etcd-3.6.15-to-3.6.16.db", "20260302T000000Z-etcd-3.6.15-to-3.6.17.db",
+		"20260401T000000Z-before-kubernetes-1.35.4.db", "20260501T000000Z-etcd-3.5.35-to-3.6.16.db.part",
+	}}}
+	got := strings.Join(SavedBefore(facts, layout.DefaultDataDir, "3.6.16"), " ")
+	if got != "/var/lib/etcd-archive/upgrades/20260301T000000Z-etcd-3.6.15-to-3.6.16.db /var/lib/etcd-archive/upgrades/20260101T000000Z-etcd-3.5.35-to-3.6.16.db" {
+		t.Errorf("%s", got)
+	}
+}
+
+func FuzzReadSnapshot(f *testing.F) {
+	f.Add("size 123\n{\"revision\": 5, \"totalKey\": 7}\n")
+	f.Add("size -1\n{}")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ReadSaved(text)
+		if err == nil && (s.Size < 0 || s.Keys < 0 || s.Revision < 0) {
+			t.Errorf("%q: %+v", text, s)
+		}
+		if err != nil && len(err.Error()) > 1000 {
+			t.Errorf("an error of %d bytes", len(err.Error()))
+		}
+	})
+}

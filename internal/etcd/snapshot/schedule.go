@@ -1,0 +1,190 @@
+package snapshot
+
+import (
+	_ "embed"
+	"strconv"
+	"strings"
+
+	"github.com/kubequorum/terraform-provider-kube/internal/etcd/layout"
+	"github.com/kubequorum/terraform-provider-kube/internal/host"
+	"github.com/kubequorum/terraform-provider-kube/internal/systemd"
+)
+
+// Settings configures snapshots on a schedule. Every member's machine has the timer; the
+// machine of the leader saves the snapshot.
+type Settings struct {
+	Schedule        string // a calendar expression of systemd
+	Kept            int    // the number of newest snapshots to keep on a machine
+	Upload          string // shell commands that upload a snapshot; "": it stays on the machine only
+	EnvironmentFile string // on the machine, for the upload; "": none
+}
+
+// Member is a member with the settings of its scheduled snapshots.
+type Member struct {
+	Name        string
+	ClusterName string
+	ClientURL   string
+	DataDir     string
+	Settings    *Settings // nil: no snapshots are scheduled
+}
+
+// Defaults of the schedule and the retention.
+const (
+	DefaultSchedule      = "hourly"
+	DefaultScheduledKept = 24
+)
+
+// Names and locations of scheduled snapshots.
+const (
+	Timer       = "etcd-snapshot.timer"
+	Service     = "etcd-snapshot.service"
+	TimerPath   = "/etc/systemd/system/" + Timer
+	ServicePath = "/etc/systemd/system/" + Service
+	ScriptPath  = layout.ConfigDir + "/snapshot.sh"
+	UploadPath  = layout.ConfigDir + "/snapshot-upload.sh"
+)
+
+// Paths contains all files of scheduled snapshots, in the order in which they are
+// removed: those that identify them as the provider's are removed last.
+var Paths = []string{UploadPath, ScriptPath, ServicePath, TimerPath}
+
+// TimerLink is the link that "systemctl enable" creates.
+var TimerLink = host.Link{Path: "/etc/systemd/system/timers.target.wants/" + Timer, Target: TimerPath}
+
+// scheduledDir returns the directory of scheduled snapshots. It is in the archive, so a
+// destroy leaves them in place.
+func scheduledDir(dataDir string) string { return layout.ArchiveRoot(dataDir) + "/scheduled" }
+
+// Files returns the files of the scheduled snapshots of m. etcd reads none of them.
+func (m Member) Files() []host.File {
+	if m.Settings == nil {
+		return nil
+	}
+	files := []host.File{
+		{Path: TimerPath, Content: []byte(renderTimer(*m.Settings)), Mode: 0o644},
+		{Path: ServicePath, Content: []byte(renderService(*m.Settings)), Mode: 0o644},
+		{Path: ScriptPath, Content: []byte(m.renderScript()), Mode: 0o644},
+	}
+	if m.Settings.Upload != "" {
+		files = append(files, host.File{Path: UploadPath, Content: []byte(m.Settings.Upload), Mode: 0o600})
+	}
+	return files
+}
+
+// renderTimer renders the timer. All machines check at the same time which member
+// is the leader, so that one of them saves: systemd must not spread the times.
+func renderTimer(p Settings) string {
+	return systemd.Managed + `
+[Unit]
+Description=Schedule of etcd's snapshots
+
+[Timer]
+` + scheduleKey + p.Schedule + `
+AccuracySec=1s
+Persistent=yes
+
+[Install]
+WantedBy=timers.target
+`
+}
+
+// renderService renders the service that the timer starts. It runs as root, which
+// can read the member's key and whatever the upload needs. It is not ordered after
+// etcd.service: a member without quorum is never ready, and the service must report that.
+func renderService(p Settings) string {
+	environment := ""
+	if p.EnvironmentFile != "" {
+		environment = environmentKey + p.EnvironmentFile + "\n"
+	}
+	return systemd.Managed + `
+[Unit]
+Description=Snapshot of etcd, saved, verified and brought elsewhere
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+Type=oneshot
+User=root
+` + environment + `ExecStart=/bin/sh -eu ` + ScriptPath + `
+TimeoutStartSec=1h
+Nice=19
+IOSchedulingClass=idle
+OOMScoreAdjust=500
+UMask=0077
+NoNewPrivileges=yes
+CapabilityBoundingSet=CAP_DAC_OVERRIDE CAP_CHOWN CAP_FOWNER
+ProtectSystem=full
+ProtectProc=invisible
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectControlGroups=yes
+PrivateTmp=yes
+PrivateDevices=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+`
+}
+
+//go:embed scheduled.sh
+var scheduledScript host.Script
+
+// renderScript renders the script that the service runs.
+func (m Member) renderScript() string {
+	upload := ""
+	if m.Settings.Upload != "" {
+		upload = UploadPath
+	}
+	return string(systemd.Managed + "\n" + host.Assignments(map[string]string{
+		"unit": layout.UnitPath, "endpoint": m.ClientURL, "pki": layout.PKIDir, "dir": scheduledDir(m.DataDir), "upload": upload,
+		"reserve": strconv.Itoa(Reserve), "cluster": m.ClusterName, "member": m.Name, keptVariable: strconv.Itoa(m.Settings.Kept),
+	}) + "\nsave() {\n" + SaveScript + "}\n\n" + scheduledScript)
+}
+
+// The parts of the files that an import reads.
+const (
+	scheduleKey    = "OnCalendar="
+	environmentKey = "EnvironmentFile="
+	keptVariable   = "kept"
+)
+
+// SettingsIn derives the configuration from the files on a machine. It returns nil if
+// there is no timer of the provider.
+func SettingsIn(files map[string]host.FileState) *Settings {
+	timer := files[TimerPath]
+	if !WrittenByProvider(timer) {
+		return nil
+	}
+	kept, err := strconv.Atoi(lineAfter(files[ScriptPath].Content, keptVariable+"="))
+	if err != nil {
+		kept = DefaultScheduledKept
+	}
+	return &Settings{
+		Schedule: lineAfter(timer.Content, scheduleKey), Kept: kept, Upload: files[UploadPath].Content,
+		EnvironmentFile: lineAfter(files[ServicePath].Content, environmentKey),
+	}
+}
+
+// lineAfter returns the rest of the first line that begins with key, or "".
+func lineAfter(text, key string) string {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, key); ok {
+			return strings.TrimSuffix(rest, "\n")
+		}
+	}
+	return ""
+}
+
+// WrittenByProvider reports whether the provider wrote a file. Operators may have timers
+// of their own with the same name, which must not be changed.
+func WrittenByProvider(file host.FileState) bool {
+	return strings.HasPrefix(file.Content, systemd.Managed)
+}
